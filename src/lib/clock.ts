@@ -1,0 +1,13 @@
+/** Time is an input: whoever needs it takes a Clock, so that tests can hold it still. */
+export interface Clock {
+  now(): number;
+}
+
+export const systemClock: Clock = { now: () => Date.now() };
+
+export const SECOND_MS = 1000;
+export const MINUTE_MS = 60 * SECOND_MS;
+export const HOUR_MS = 60 * MINUTE_MS;
+export const DAY_MS = 24 * HOUR_MS;
+
+export const toIso = (ms: number): string => new Date(ms).toISOString();

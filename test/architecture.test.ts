@@ -1,0 +1,96 @@
+/** The house rules that a reader could otherwise only hope for: who may import whom, and how long a file may be. */
+import assert from "node:assert/strict";
+import { globSync, readFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { test } from "node:test";
+
+const LINES_MAX = 500;
+
+/**
+ * Room -> what it may import besides itself. A pattern ending in "/" is a whole room; otherwise it names files.
+ * Rooms meet in the store, never in each other.
+ */
+const MAY_IMPORT: Record<string, string[]> = {
+  "src/main.ts": ["src/app.ts", "src/config.ts", "src/cli/", "src/lib/"],
+  "src/app.ts": ["src/"],
+  "src/config.ts": ["src/lib/"],
+  "src/lib/": [],
+  "src/contract/": ["src/lib/"],
+  "src/kinds/": ["src/contract/", "src/lib/", "src/store/", "src/auth/", "src/metering/", "src/runtime/driver.ts"],
+  "src/store/": ["src/contract/", "src/lib/"],
+  "src/blobs/": ["src/contract/", "src/lib/"],
+  "src/logs/": ["src/contract/", "src/lib/"],
+  "src/runtime/": ["src/contract/", "src/lib/"],
+  "src/auth/": ["src/contract/", "src/store/", "src/lib/"],
+  "src/metering/": ["src/contract/", "src/store/", "src/lib/"],
+  "src/api/": ["src/contract/", "src/kinds/", "src/store/", "src/auth/", "src/metering/", "src/lib/"],
+  "src/gateway/": [
+    "src/contract/",
+    "src/kinds/index.ts",
+    "src/store/",
+    "src/auth/",
+    "src/metering/",
+    "src/runtime/driver.ts",
+    "src/lib/",
+  ],
+  "src/reconcile/": [
+    "src/contract/",
+    "src/kinds/behaviour.ts",
+    "src/kinds/index.ts",
+    "src/store/",
+    "src/metering/",
+    "src/runtime/driver.ts",
+    "src/lib/",
+  ],
+  "src/sandboxd/": ["src/contract/sandbox-wire.ts", "src/lib/"],
+  "src/client/": ["src/contract/", "src/kinds/index.ts", "src/lib/"],
+  "src/cli/": ["src/client/", "src/contract/", "src/kinds/index.ts", "src/lib/"],
+};
+
+const sources = globSync("src/**/*.ts").sort();
+const isTest = (file: string): boolean => /\.test\.ts$/.test(file);
+const IMPORT = /(?:^|\n)\s*(?:import|export)\s[^;]*?from\s+"(\.[^"]+)"|import\("(\.[^"]+)"\)/g;
+
+const roomOf = (file: string): string | undefined =>
+  Object.keys(MAY_IMPORT)
+    .filter((room) => matches(file, room))
+    .sort((a, b) => b.length - a.length)[0];
+
+const matches = (file: string, pattern: string): boolean =>
+  pattern.endsWith("/") ? file.startsWith(pattern) : file === pattern;
+
+test("imports follow the house plan", () => {
+  const wrong: string[] = [];
+  for (const file of sources.filter((name) => !isTest(name))) {
+    const room = roomOf(file);
+    if (!room) {
+      wrong.push(`${file} belongs to no room: add its folder to MAY_IMPORT`);
+      continue;
+    }
+    for (const [, statical, dynamic] of readFileSync(file, "utf8").matchAll(IMPORT)) {
+      const target = relative(".", join(dirname(file), statical ?? dynamic ?? ""));
+      const allowed = [room, ...(MAY_IMPORT[room] ?? [])];
+      if (!target.startsWith("src/")) continue;
+      if (!allowed.some((pattern) => matches(target, pattern))) wrong.push(`${file} may not import ${target}`);
+    }
+  }
+  assert.deepEqual(wrong, []);
+});
+
+test(`no file is longer than ${LINES_MAX} lines`, () => {
+  const files = globSync(["src/**/*.ts", "test/**/*.ts", "bench/**/*.ts", "scripts/**/*.ts", "console/**/*.{ts,tsx}"]);
+  const long = files
+    .map((file) => ({ file, lines: readFileSync(file, "utf8").split("\n").length }))
+    .filter(({ lines }) => lines > LINES_MAX);
+  assert.deepEqual(long, []);
+});
+
+test("the environment is read in one place", () => {
+  const readers = sources.filter(
+    (file) =>
+      !isTest(file) &&
+      /process\.env\b/.test(readFileSync(file, "utf8")) &&
+      !/^src\/(config\.ts|sandboxd\/|cli\/)/.test(file),
+  );
+  assert.deepEqual(readers, []);
+});
