@@ -1,0 +1,50 @@
+/**
+ * First path segments that belong to the platform itself. One port serves everything, and a workload's address
+ * starts with its workspace's name, so none of these may name a workspace.
+ */
+export const RESERVED_WORDS: ReadonlySet<string> = new Set([
+  "v0",
+  "v1",
+  "v2",
+  "api",
+  "run",
+  "oauth",
+  "auth",
+  "login",
+  "logout",
+  "device",
+  "console",
+  "assets",
+  "static",
+  "public",
+  "docs",
+  "help",
+  "status",
+  "openapi.json",
+  "openapi.yaml",
+  "metrics",
+  "health",
+  "healthz",
+  "readyz",
+  "livez",
+  "version",
+  "debug",
+  "internal",
+  "admin",
+  "uploads",
+  "blobs",
+  "s3",
+  "mcp",
+  "otlp",
+  "webhooks",
+  "registry",
+  "preview",
+  "previews",
+  ".well-known",
+  "robots.txt",
+  "favicon.ico",
+  "index.html",
+]);
+
+/** Names are compared as the classifier sees them: raw, and in lower case. */
+export const isReservedWord = (word: string): boolean => RESERVED_WORDS.has(word.toLowerCase());
