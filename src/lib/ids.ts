@@ -1,24 +1,37 @@
 import { randomBytes, randomFillSync } from "node:crypto";
 
 /**
- * Identifiers are UUID version 7: the leading 48 bits are the creation time, so ordering by uid is ordering by
- * creation and one index serves both.
+ * Identifiers are UUID version 7: 48 bits of creation time, then 12 bits that count up within a millisecond.
+ * Ordering by uid is therefore ordering by creation, and one index serves both.
  */
-const random = Buffer.alloc(10);
+const SEQUENCE_MAX = 0xfff;
+const random = Buffer.alloc(8);
 let lastMs = 0;
 let sequence = 0;
 
 export function uuidv7(nowMs: number): string {
-  // Ids of one millisecond count up, so creation order survives within it.
-  if (nowMs === lastMs && sequence < 0xfff) sequence += 1;
-  else sequence = randomFillSync(random, 8, 2).readUInt16BE(8) & 0x3ff;
-  lastMs = nowMs;
-  randomFillSync(random, 0, 8);
-  const time = nowMs.toString(16).padStart(12, "0");
-  const tail = random.toString("hex", 0, 8);
-  const variant = ((random[0] ?? 0) & 0x3f) | 0x80;
-  return `${time.slice(0, 8)}-${time.slice(8)}-7${sequence.toString(16).padStart(3, "0")}-${variant.toString(16)}${tail.slice(2, 4)}-${tail.slice(4)}`;
+  // The clock may step back and a millisecond may overflow; the ids of one process still only go up.
+  if (nowMs > lastMs) {
+    lastMs = nowMs;
+    sequence = randomFillSync(random, 0, 2).readUInt16BE(0) & 0x3ff;
+  } else if (sequence < SEQUENCE_MAX) {
+    sequence += 1;
+  } else {
+    lastMs += 1;
+    sequence = 0;
+  }
+  randomFillSync(random);
+  const time = lastMs.toString(16).padStart(12, "0");
+  const tail = random.toString("hex");
+  const variant = (((random[0] ?? 0) & 0x3f) | 0x80).toString(16);
+  return `${time.slice(0, 8)}-${time.slice(8)}-7${sequence.toString(16).padStart(3, "0")}-${variant}${tail.slice(2, 4)}-${tail.slice(4)}`;
 }
+
+/** The creation time that a uid carries. */
+export const timeOfUid = (uid: string): number => Number.parseInt(uid.slice(0, 8) + uid.slice(9, 13), 16);
+
+/** The 12-bit counter that a uid carries. */
+export const sequenceOfUid = (uid: string): number => Number.parseInt(uid.slice(15, 18), 16);
 
 const ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789";
 

@@ -1,0 +1,110 @@
+/** The field rules that every kind shares. Messages name the rule; the path is added by the validator. */
+import { z } from "zod";
+
+export const NAME_MAX = 49;
+export const DISPLAY_NAME_MAX = 63;
+export const EXTERNAL_ID_MAX = 64;
+/** Labels are searched and indexed, so they are bounded. */
+export const LABELS_MAX = 64;
+export const LABEL_KEY_MAX = 128;
+export const LABEL_VALUE_MAX = 256;
+
+export const name = z
+  .string()
+  .min(1)
+  .max(NAME_MAX)
+  .regex(
+    /^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/,
+    "must be lower-case letters, digits and hyphens, and start and end with a letter or digit",
+  );
+
+export const displayName = z.string().max(DISPLAY_NAME_MAX);
+
+export const externalId = z
+  .string()
+  .max(EXTERNAL_ID_MAX)
+  .regex(/^[A-Za-z0-9-]*$/, "must be letters, digits and hyphens");
+
+export const labels = z
+  .record(z.string().min(1).max(LABEL_KEY_MAX), z.string().max(LABEL_VALUE_MAX))
+  .refine((map) => Object.keys(map).length <= LABELS_MAX, `must not have more than ${LABELS_MAX} entries`);
+
+export const STATUSES = [
+  "DELETING",
+  "TERMINATED",
+  "FAILED",
+  "DEACTIVATED",
+  "DEACTIVATING",
+  "UPLOADING",
+  "BUILDING",
+  "DEPLOYING",
+  "DEPLOYED",
+  "BUILT",
+] as const;
+export const status = z.enum(STATUSES);
+export type Status = z.infer<typeof status>;
+
+export const event = z.object({
+  type: z.string(),
+  status: z.string().optional(),
+  message: z.string().optional(),
+  time: z.string(),
+  revision: z.string().optional(),
+  canaryRevision: z.string().optional(),
+});
+export type Event = z.infer<typeof event>;
+
+export const env = z.looseObject({
+  name: z.string().min(1).max(256),
+  value: z
+    .string()
+    .max(128 * 1024)
+    .optional(),
+  secret: z.boolean().optional(),
+});
+
+export const port = z.looseObject({
+  name: z.string().optional(),
+  target: z.int().min(1).max(65535),
+  protocol: z.enum(["HTTP", "TCP", "UDP", "TLS"]).optional(),
+});
+
+export const revisionConfiguration = z.looseObject({
+  active: z.string().optional(),
+  canary: z.string().optional(),
+  canaryPercent: z.int().min(0).max(100).optional(),
+  stickySessionTtl: z.int().min(0).optional(),
+  traffic: z.int().min(0).max(100).optional(),
+});
+
+export const trigger = z.looseObject({
+  id: z.string().optional(),
+  type: z.enum(["http", "http-async", "cron"]).optional(),
+  enabled: z.boolean().optional(),
+  configuration: z
+    .looseObject({
+      authenticationType: z.enum(["public", "private"]).optional(),
+      callbackSecret: z.string().optional(),
+      callbackUrl: z.string().max(2048).optional(),
+      path: z.string().max(2048).optional(),
+      retry: z.int().min(0).optional(),
+      schedule: z.string().max(256).optional(),
+      tasks: z.array(z.record(z.string(), z.unknown())).optional(),
+      timeout: z.int().min(0).optional(),
+    })
+    .optional(),
+});
+
+export const volumeAttachment = z.looseObject({
+  name: z.string().min(1).max(NAME_MAX),
+  mountPath: z
+    .string()
+    .regex(/^\/[^\0]*$/, "must be an absolute path")
+    .max(512),
+  readOnly: z.boolean().optional(),
+  sizeMb: z.int().positive().optional(),
+  type: z.enum(["persistent", "ephemeral"]).optional(),
+});
+
+export const generation = z.enum(["mk2", "mk3"]).optional();
+export const memoryMb = z.int().positive().max(1_048_576);

@@ -1,0 +1,199 @@
+/**
+ * A kind is a factory of operations: data that says which verbs exist, what the fields are and which rules hold.
+ * Declarations are browser-safe; what a server does beyond the rules sits in the kind's behaviour.
+ */
+import { z } from "zod";
+import * as fields from "./fields.ts";
+import { LIMIT_DEFAULT, LIMIT_MAX, type ListLimits, listParameters, pageMeta } from "./list-query.ts";
+import { defineOperation, type Operation, type Role, type Verb } from "./operation.ts";
+
+export interface KindSpec {
+  /** One noun everywhere: operation ids, CLI, folder. */
+  name: string;
+  plural: string;
+  summary: string;
+  /** The collection's path; below the parent's item path for a kind within another. */
+  path?: string;
+  /** The item's path parameter. */
+  param: string;
+  /** The kind that contains this one; absent = the workspace. */
+  within?: Kind;
+  verbs: readonly Verb[];
+  /** Members of metadata beside the common ones. */
+  metadata?: z.ZodRawShape;
+  /** `metadata.name` is made up when absent. */
+  nameOptional?: boolean;
+  nameRule?: z.ZodType<string>;
+  spec: z.ZodObject;
+  specOptional?: boolean;
+  /** Shape of the `state` member of responses. */
+  state?: z.ZodType;
+  /** Read-only members beside metadata, spec, state, status and events. */
+  extra?: z.ZodRawShape;
+  /** Spec members that the platform sets; what a client sends there is dropped. */
+  readOnlySpec?: readonly string[];
+  /** Paths that cannot change after creation. */
+  immutable?: readonly string[];
+  /** See secret-fields.ts. */
+  secrets?: readonly string[];
+  /** Each change of spec is a revision; the last five are kept. */
+  revisions?: boolean;
+  /** `{data, meta}` from 2026-04-28 on; kinds that are never many stay bare arrays. */
+  paged?: boolean;
+  limits?: ListLimits;
+  byExternalId?: boolean;
+  /** Status of a record that nothing has acted on yet; kinds without a status leave it out. */
+  initialStatus?: fields.Status;
+  /** Scope word before the colon; defaults to the plural. */
+  scopeWord?: string;
+  scopes?: Partial<Record<Verb, string>>;
+  roles?: Partial<Record<Verb, Role>>;
+  /** What delete returns when it is not the resource. */
+  deleteResponse?: z.ZodType;
+  /** Extra query parameters by verb. */
+  query?: Partial<Record<Verb, z.ZodRawShape>>;
+  meters?: readonly string[];
+}
+
+export interface Kind extends Omit<KindSpec, "limits" | "secrets" | "immutable" | "readOnlySpec"> {
+  collectionPath: string;
+  itemPath: string;
+  limits: ListLimits;
+  secrets: readonly string[];
+  immutable: readonly string[];
+  readOnlySpec: readonly string[];
+  body: z.ZodType;
+  resource: z.ZodType;
+  operations: Operation[];
+  operation: Partial<Record<Verb, Operation>>;
+}
+
+export function defineKind(spec: KindSpec): Kind {
+  const collectionPath = (spec.within?.itemPath ?? "") + (spec.path ?? `/${spec.plural}`);
+  const kind = {
+    ...spec,
+    collectionPath,
+    itemPath: `${collectionPath}/{${spec.param}}`,
+    limits: spec.limits ?? { limitDefault: LIMIT_DEFAULT, limitMax: LIMIT_MAX },
+    secrets: spec.secrets ?? [],
+    immutable: spec.immutable ?? [],
+    readOnlySpec: spec.readOnlySpec ?? [],
+    body: bodySchema(spec),
+    resource: resourceSchema(spec),
+  };
+  const operation = Object.fromEntries(spec.verbs.map((verb) => [verb, defineVerb(kind, verb)]));
+  const externalGet = spec.byExternalId ? [defineByExternalId(kind)] : [];
+  const revisionList = spec.revisions ? [defineRevisionList(kind)] : [];
+  return { ...kind, operation, operations: [...Object.values(operation), ...externalGet, ...revisionList] };
+}
+
+const revision = z.looseObject({
+  id: z.string(),
+  active: z.boolean().optional(),
+  canary: z.boolean().optional(),
+  createdAt: z.string().optional(),
+  createdBy: z.string().optional(),
+  status: z.string().optional(),
+});
+
+const METHODS = { list: "GET", get: "GET", create: "POST", update: "PUT", delete: "DELETE" } as const;
+const SUMMARIES: Record<Verb, (kind: KindSpec) => string> = {
+  list: (kind) => `List ${kind.plural}`,
+  get: (kind) => `Read one ${kind.name}`,
+  create: (kind) => `Create a ${kind.name}`,
+  update: (kind) => `Replace the configuration of a ${kind.name}`,
+  delete: (kind) => `Delete a ${kind.name}`,
+};
+
+type KindBase = Omit<Kind, "operations" | "operation">;
+
+function defineVerb(kind: KindBase, verb: Verb): Operation {
+  const item = verb !== "list" && verb !== "create";
+  const page = kind.paged ? z.object({ data: z.array(kind.resource), meta: pageMeta }) : z.array(kind.resource);
+  const query: z.ZodRawShape = {
+    ...(verb === "list" && kind.paged ? listParameters.shape : {}),
+    ...(verb === "get" && kind.secrets.length > 0 ? { show_secrets: z.stringbool().optional() } : {}),
+    ...kind.query?.[verb],
+  };
+  return defineOperation({
+    id: `${kind.name}${verb[0]?.toUpperCase()}${verb.slice(1)}`,
+    method: METHODS[verb],
+    path: item ? kind.itemPath : kind.collectionPath,
+    summary: SUMMARIES[verb](kind),
+    tenancy: "workspace",
+    scope: kind.scopes?.[verb] ?? `${kind.scopeWord ?? kind.plural}:${verb}`,
+    role: kind.roles?.[verb] ?? "member",
+    query: z.object(query),
+    ...(verb === "create" || verb === "update" ? { body: kind.body } : {}),
+    response: verb === "list" ? page : verb === "delete" ? (kind.deleteResponse ?? kind.resource) : kind.resource,
+    paged: verb === "list" && (kind.paged ?? false),
+    kind: kind.name,
+    verb,
+  });
+}
+
+const defineByExternalId = (kind: KindBase): Operation =>
+  defineOperation({
+    id: `${kind.name}GetByExternalId`,
+    method: "GET",
+    path: `${kind.collectionPath}/by-external-id/{externalId}`,
+    summary: `Read the newest ${kind.name} with this external id`,
+    tenancy: "workspace",
+    scope: kind.scopes?.get ?? `${kind.scopeWord ?? kind.plural}:get`,
+    role: "member",
+    response: kind.resource,
+    kind: kind.name,
+  });
+
+const defineRevisionList = (kind: KindBase): Operation =>
+  defineOperation({
+    id: `${kind.name}RevisionList`,
+    method: "GET",
+    path: `${kind.itemPath}/revisions`,
+    summary: `List the last revisions of a ${kind.name}`,
+    tenancy: "workspace",
+    scope: kind.scopes?.list ?? `${kind.scopeWord ?? kind.plural}:list`,
+    role: "member",
+    response: z.array(revision),
+    kind: kind.name,
+  });
+
+/** Read-only members may come back in a body, because clients write what they read; they are ignored, not refused. */
+function bodySchema(kind: KindSpec): z.ZodType {
+  const rule = kind.nameRule ?? fields.name;
+  const metadata = z.looseObject({
+    ...(kind.nameOptional ? { name: rule.optional() } : { name: rule }),
+    displayName: fields.displayName.optional(),
+    labels: fields.labels.optional(),
+    externalId: fields.externalId.optional(),
+    ...kind.metadata,
+  });
+  return z.looseObject({
+    metadata: kind.nameOptional ? metadata.prefault({}) : metadata,
+    spec: kind.specOptional ? kind.spec.prefault({}) : kind.spec,
+  });
+}
+
+function resourceSchema(kind: KindSpec): z.ZodType {
+  return z.looseObject({
+    metadata: z.looseObject({
+      name: z.string(),
+      displayName: z.string().optional(),
+      labels: z.record(z.string(), z.string()).optional(),
+      externalId: z.string().optional(),
+      uid: z.string().optional(),
+      workspace: z.string(),
+      plan: z.string().optional(),
+      url: z.string().optional(),
+      createdAt: z.string(),
+      updatedAt: z.string(),
+      createdBy: z.string().optional(),
+      updatedBy: z.string().optional(),
+      ...kind.metadata,
+    }),
+    spec: kind.spec.partial(),
+    ...(kind.state ? { state: kind.state.optional() } : {}),
+    ...(kind.initialStatus ? { status: z.string(), events: z.array(fields.event).optional() } : {}),
+    ...kind.extra,
+  });
+}

@@ -1,0 +1,67 @@
+/**
+ * An operation is the atom of the platform: one endpoint with everything that is derived from it. Routes, validation,
+ * scopes, openapi.json, the typed client, CLI verbs and the authorisation walk all read this one declaration.
+ */
+import type { z } from "zod";
+
+export type Method = "GET" | "POST" | "PUT" | "DELETE";
+export type Verb = "list" | "get" | "create" | "update" | "delete";
+
+/**
+ * Whose data an operation touches.
+ * - `workspace`: a workspace is chosen by header, query or key, and the caller must belong to it.
+ * - `account`: the caller's own account, or the one named in the path, which must be the caller's.
+ * - `caller`: anyone who is known; the operation looks only at what is theirs.
+ * - `public`: no credentials needed.
+ */
+export type Tenancy = "workspace" | "account" | "caller" | "public";
+
+export type Role = "member" | "admin";
+
+export interface OperationSpec<
+  Query extends z.ZodObject = z.ZodObject,
+  Body extends z.ZodType = z.ZodType,
+  Response extends z.ZodType = z.ZodType,
+> {
+  id: string;
+  method: Method;
+  /** Below the `/v0` prefix, with `{param}` segments. */
+  path: string;
+  summary: string;
+  tenancy: Tenancy;
+  /** The OAuth scope that a token needs; null only for operations that are open to every known caller. */
+  scope: string | null;
+  /** The workspace role that is needed (account role for `account` operations). */
+  role: Role;
+  /** Where the workspace is named in the path instead of in header, query or key. */
+  workspaceParam?: string;
+  query?: Query;
+  body?: Body;
+  /** A body may be absent on operations that take one. */
+  bodyOptional?: boolean;
+  bodyBytesMax?: number;
+  response: Response;
+  status?: 200 | 202 | 204;
+  /** Returns `{data, meta}` from 2026-04-28 on and a bare array before. */
+  paged?: boolean;
+  kind?: string;
+  verb?: Verb;
+}
+
+export interface Operation<
+  Query extends z.ZodObject = z.ZodObject,
+  Body extends z.ZodType = z.ZodType,
+  Response extends z.ZodType = z.ZodType,
+> extends OperationSpec<Query, Body, Response> {
+  params: readonly string[];
+  mutates: boolean;
+}
+
+export function defineOperation<
+  Query extends z.ZodObject = z.ZodObject,
+  Body extends z.ZodType = z.ZodType,
+  Response extends z.ZodType = z.ZodType,
+>(spec: OperationSpec<Query, Body, Response>): Operation<Query, Body, Response> {
+  const params = [...spec.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] ?? "");
+  return Object.freeze({ ...spec, params, mutates: spec.method !== "GET" });
+}

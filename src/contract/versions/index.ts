@@ -1,0 +1,47 @@
+/**
+ * Behaviour versions. The core knows only the newest one; each older version is a step that lifts an old request to
+ * the next version and lowers the answer back. A new version is one file here and one line in each list.
+ */
+import { PlatformError } from "../errors.ts";
+import type { Operation } from "../operation.ts";
+import { bareLists } from "./2026-04-28.ts";
+
+export const VERSIONS = ["2026-04-16", "2026-04-20", "2026-04-28"] as const;
+export type Version = (typeof VERSIONS)[number];
+export const DEFAULT_VERSION: Version = "2026-04-16";
+
+export interface VersionStep {
+  /** The version that introduced the new behaviour; clients below it get the old one. */
+  since: Version;
+  liftQuery?(operation: Operation, query: Record<string, string>): Record<string, string>;
+  lower?(operation: Operation, response: unknown): unknown;
+}
+
+const STEPS: readonly VersionStep[] = [bareLists];
+
+export function resolveVersion(header: string | undefined): Version {
+  if (header === undefined || header === "") return DEFAULT_VERSION;
+  const known = VERSIONS.find((version) => version === header);
+  if (known) return known;
+  throw new PlatformError(
+    "invalid_api_version",
+    `Version '${header.slice(0, 64)}' is not supported. Valid versions: ${VERSIONS.join(", ")}.`,
+  );
+}
+
+export function liftQuery(
+  version: Version,
+  operation: Operation,
+  query: Record<string, string>,
+): Record<string, string> {
+  return stepsAbove(version).reduce((lifted, step) => step.liftQuery?.(operation, lifted) ?? lifted, query);
+}
+
+export function lower(version: Version, operation: Operation, response: unknown): unknown {
+  return stepsAbove(version).reduceRight<unknown>(
+    (lowered, step) => (step.lower ? step.lower(operation, lowered) : lowered),
+    response,
+  );
+}
+
+const stepsAbove = (version: Version): VersionStep[] => STEPS.filter((step) => step.since > version);
