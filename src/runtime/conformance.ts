@@ -1,0 +1,272 @@
+/**
+ * What every driver must do, as tests. A driver's own test file calls `driverConformance` with a way to make one and
+ * to look inside its workloads. Differences between drivers are capabilities in the harness, never other expectations.
+ */
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { request } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, suite, test } from "node:test";
+import type { Driver, Observed, WorkloadSpec } from "./driver.ts";
+import { dial } from "./driver.ts";
+
+export interface Harness {
+  driver: Driver;
+  image: string;
+  /** Files inside a workload, by absolute path as seen inside. */
+  read(workload: Observed, path: string): Promise<string>;
+  write(workload: Observed, path: string, text: string): Promise<void>;
+  /** The server dies without a word and a new one starts on the same machine. */
+  restart(): Promise<Driver>;
+  dispose(): Promise<void>;
+}
+
+let counter = 0;
+const uid = (): string => `conform-${process.pid}-${counter++}`;
+
+export function driverConformance(name: string, open: () => Promise<Harness>): void {
+  suite(`${name} driver`, { timeout: 240_000 }, () => {
+    let harness: Harness;
+    const made: string[] = [];
+    before(async () => {
+      harness = await open();
+    });
+    after(async () => {
+      for (const each of made) await harness.driver.destroy(each);
+      await harness.dispose();
+    });
+    const spec = (more: Partial<WorkloadSpec> = {}): WorkloadSpec => {
+      const id = more.uid ?? uid();
+      made.push(id);
+      const limits = { memoryMb: 256, cpus: 1 };
+      return { uid: id, name: "box", image: harness.image, env: {}, limits, network: "closed", ...more };
+    };
+    lifecycle(() => harness, spec);
+    exits(() => harness, spec);
+    storage(() => harness, spec);
+    survival(() => harness, spec);
+  });
+}
+
+type Make = (more?: Partial<WorkloadSpec>) => WorkloadSpec;
+type Get = () => Harness;
+
+function lifecycle(get: Get, spec: Make): void {
+  test("the probe answers honestly and at once", async () => {
+    const probe = await get().driver.probe();
+    assert.ok(["mapped", "contained", "user", "none"].includes(probe.grade));
+    if (probe.grade !== "mapped") assert.notDeepEqual(probe.missing, []);
+  });
+
+  test("create answers with a reachable workload, and the same one the second time", async () => {
+    const { driver } = get();
+    const wanted = spec();
+    const first = await driver.create(wanted);
+    assert.equal(first.state, "running");
+    assert.equal(first.node, driver.node);
+    assert.equal((await call(first, "/health")).status, 200);
+    const second = await driver.create(wanted);
+    assert.equal(second.pid, first.pid);
+    assert.deepEqual(second.endpoint, first.endpoint);
+    assert.deepEqual(await driver.observe(wanted.uid), second);
+    assert.ok((await driver.list()).some((each) => each.uid === wanted.uid));
+    assert.deepEqual(structuredClone(second), JSON.parse(JSON.stringify(second)), "an observation is plain data");
+  });
+
+  test("concurrent creates of one uid make one workload", async () => {
+    const { driver } = get();
+    const wanted = spec();
+    const all = await Promise.all([driver.create(wanted), driver.create(wanted), driver.create(wanted)]);
+    assert.equal(new Set(all.map(({ pid }) => pid)).size, 1);
+  });
+
+  test("an unknown image is refused and leaves nothing", async () => {
+    const { driver } = get();
+    const wanted = spec({ image: "nobody/knows:this" });
+    await assert.rejects(driver.create(wanted), { code: "bad_request" });
+    assert.equal(await driver.observe(wanted.uid), null);
+    assert.equal(await driver.findImage("nobody/knows:this"), null);
+  });
+
+  test("freeze holds it, thaw lets it answer again, both twice", async () => {
+    const { driver } = get();
+    const made = await driver.create(spec());
+    for (let round = 0; round < 2; round++) assert.equal((await driver.freeze(made.uid)).state, "frozen");
+    assert.equal((await driver.observe(made.uid))?.state, "frozen");
+    for (let round = 0; round < 2; round++) assert.equal((await driver.thaw(made.uid)).state, "running");
+    assert.equal((await call(made, "/health")).status, 200);
+  });
+
+  test("limits change in place and stats are numbers", async () => {
+    const { driver } = get();
+    const made = await driver.create(spec());
+    await driver.setLimits(made.uid, { memoryMb: 300, cpus: 0.5 });
+    assert.equal((await driver.observe(made.uid))?.limits.memoryMb, 300);
+    const stats = await driver.stats(made.uid);
+    assert.ok(stats.memoryBytes > 0 && stats.cpuMs >= 0 && stats.pids >= 1);
+  });
+
+  test("destroy removes it, also when frozen, also twice", async () => {
+    const { driver } = get();
+    const made = await driver.create(spec());
+    await driver.freeze(made.uid);
+    await driver.destroy(made.uid);
+    await driver.destroy(made.uid);
+    assert.equal(await driver.observe(made.uid), null);
+    assert.equal(await driver.waitExit(made.uid), null);
+    await assert.rejects(dial(made.endpoint, "api"), { code: "bad_gateway" });
+    await assert.rejects(driver.freeze(made.uid), { code: "not_found" });
+  });
+
+  test("an aborted create leaves nothing", async () => {
+    const { driver } = get();
+    const wanted = spec();
+    await assert.rejects(driver.create(wanted, { signal: AbortSignal.abort(new Error("gone")) }), /gone/);
+    assert.equal(await driver.observe(wanted.uid), null);
+  });
+}
+
+function exits(get: Get, spec: Make): void {
+  test("a command's exit code is observed", async () => {
+    const { driver } = get();
+    const wanted = spec({ exec: { argv: ["sh", "-c", 'exit "$CODE"'] }, env: { CODE: "7" } });
+    await driver.create(wanted);
+    const ended = await driver.waitExit(wanted.uid);
+    assert.equal(ended?.state, "exited");
+    assert.equal(ended?.exitCode, 7);
+    assert.equal((await driver.observe(wanted.uid))?.exitCode, 7);
+    assert.equal((await driver.create(wanted)).state, "exited", "an ended workload is not started again");
+    await assert.rejects(driver.freeze(wanted.uid), { code: "conflict" });
+  });
+
+  test("a command that does not exist ends with 127", async () => {
+    const { driver } = get();
+    const wanted = spec({ exec: { argv: ["no-such-program-here"] } });
+    await driver.create(wanted);
+    assert.equal((await driver.waitExit(wanted.uid))?.exitCode, 127);
+  });
+
+  test("waiting for an exit ends with the signal or with destroy", async () => {
+    const { driver } = get();
+    const made = await driver.create(spec());
+    await assert.rejects(driver.waitExit(made.uid, { signal: AbortSignal.timeout(20) }), { name: "TimeoutError" });
+    const running = await driver.create(spec({ exec: { argv: ["sleep", "600"] } }));
+    const waiting = driver.waitExit(running.uid);
+    await driver.destroy(running.uid);
+    const outcome = await waiting;
+    assert.ok(outcome === null || outcome.state === "exited");
+  });
+}
+
+function storage(get: Get, spec: Make): void {
+  test("a volume outlives its workload and serves one at a time", async () => {
+    const { driver, read, write } = get();
+    const from = mkdtempSync(join(tmpdir(), "seed-"));
+    writeFileSync(join(from, "seed.txt"), "planted");
+    const id = uid();
+    const volume = await driver.createVolume({ id, sizeMb: 16, from });
+    rmSync(from, { recursive: true });
+    assert.deepEqual({ ...(await driver.createVolume({ id, sizeMb: 16 })), usedBytes: 0 }, { ...volume, usedBytes: 0 });
+    const mounts = [{ source: { volume: id }, path: "/data" }];
+    const first = await driver.create(spec({ mounts }));
+    assert.equal(await read(first, "/data/seed.txt"), "planted");
+    await write(first, "/data/kept.txt", "still here");
+    await assert.rejects(driver.create(spec({ mounts })), { code: "conflict" });
+    await assert.rejects(driver.destroyVolume(id), { code: "conflict" });
+    await driver.destroy(first.uid);
+    const second = await driver.create(spec({ mounts }));
+    assert.equal(await read(second, "/data/kept.txt"), "still here");
+    await driver.destroy(second.uid);
+    await driver.destroyVolume(id);
+    assert.equal(await driver.observeVolume(id), null);
+  });
+
+  test("a drive is shared, mounted and unmounted while running", async () => {
+    const { driver, read, write } = get();
+    const id = uid();
+    await driver.createDrive(id);
+    const [one, two] = [await driver.create(spec()), await driver.create(spec())];
+    const mount = { source: { drive: id }, path: "/mnt/shared/deep" };
+    for (const { uid: each } of [one, two, one]) await driver.mount(each, mount);
+    await write(one, "/mnt/shared/deep/note", "hello");
+    assert.equal(await read(two, "/mnt/shared/deep/note"), "hello");
+    assert.deepEqual((await driver.observe(one.uid))?.mounts, [mount]);
+    const other = uid();
+    await driver.createDrive(other);
+    await assert.rejects(driver.mount(one.uid, { source: { drive: other }, path: mount.path }), { code: "conflict" });
+    assert.equal(await driver.unmount(one.uid, mount.path), true);
+    assert.equal(await driver.unmount(one.uid, mount.path), false);
+    await assert.rejects(read(one, "/mnt/shared/deep/note"));
+    assert.equal(await read(two, "/mnt/shared/deep/note"), "hello");
+    await driver.destroy(two.uid);
+    await driver.destroyDrive(id);
+    await driver.destroyDrive(other);
+  });
+
+  test("a snapshot starts new workloads with its files, and is not changed by them", async () => {
+    const { driver, read, write } = get();
+    const origin = await driver.create(spec());
+    await write(origin, "/kept.txt", "before");
+    const id = uid();
+    assert.equal((await driver.snapshot(origin.uid, id)).id, id);
+    await write(origin, "/kept.txt", "after");
+    const copy = await driver.create(spec({ snapshot: id }));
+    assert.equal(await read(copy, "/kept.txt"), "before");
+    await write(copy, "/kept.txt", "changed");
+    const again = await driver.create(spec({ snapshot: id }));
+    assert.equal(await read(again, "/kept.txt"), "before");
+    assert.equal(await read(origin, "/kept.txt"), "after");
+    for (const each of [copy, again]) await driver.destroy(each.uid);
+    await driver.removeSnapshot(id);
+    assert.ok(!(await driver.listSnapshots()).some((each) => each.id === id));
+    await assert.rejects(driver.create(spec({ snapshot: id })), { code: "bad_request" });
+  });
+}
+
+function survival(get: Get, spec: Make): void {
+  test("workloads survive the death of the server and are known to the next one", async () => {
+    const harness = get();
+    const running = await harness.driver.create(spec());
+    const frozen = await harness.driver.create(spec());
+    await harness.write(running, "/kept.txt", "still here");
+    await harness.driver.freeze(frozen.uid);
+    const next = await harness.restart();
+    const listed = new Map((await next.list()).map((each) => [each.uid, each]));
+    assert.deepEqual(listed.get(running.uid), running);
+    assert.equal(listed.get(frozen.uid)?.state, "frozen");
+    assert.equal(await harness.read(running, "/kept.txt"), "still here");
+    await next.thaw(frozen.uid);
+    assert.equal((await call(frozen, "/health")).status, 200);
+    for (const each of [running, frozen]) await next.destroy(each.uid);
+    assert.equal(await next.observe(running.uid), null);
+  });
+}
+
+/** One request to the workload's API socket. */
+export async function call(
+  workload: Pick<Observed, "endpoint">,
+  path: string,
+  options: { method?: string; body?: unknown; socket?: "api" | "control" } = {},
+): Promise<{ status: number; text: string }> {
+  const stream = await dial(workload.endpoint, options.socket ?? "api");
+  return new Promise((resolve, reject) => {
+    const outgoing = request({
+      createConnection: () => stream,
+      method: options.method ?? "GET",
+      path,
+      headers: { host: "sandbox", connection: "close", "content-type": "application/json" },
+    });
+    outgoing.once("error", reject);
+    outgoing.once("response", (response) => {
+      let text = "";
+      response.setEncoding("utf8");
+      response.on("data", (chunk: string) => {
+        text += chunk;
+      });
+      response.once("error", reject);
+      response.once("end", () => resolve({ status: response.statusCode ?? 0, text }));
+    });
+    outgoing.end(options.body === undefined ? undefined : JSON.stringify(options.body));
+  });
+}

@@ -1,0 +1,324 @@
+/**
+ * A driver without isolation for the tests of other rooms: workloads are directories, their command is a plain child
+ * process, their sockets speak the real protocols. Ports inside are ports of the test machine's loopback.
+ * The machine outlives its drivers, so a test can "restart the server" by making a second driver of the same machine.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, unlinkSync } from "node:fs";
+import { createServer as createHttpServer, type RequestListener } from "node:http";
+import { connect, createServer, type Server } from "node:net";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { PlatformError } from "../src/contract/errors.ts";
+import { SANDBOX_FILES } from "../src/contract/sandbox-wire.ts";
+import type {
+  CallOptions,
+  Driver,
+  Image,
+  Mount,
+  Observed,
+  OnStop,
+  Snapshot,
+  Volume,
+  VolumeSpec,
+  WorkloadSpec,
+} from "../src/runtime/driver.ts";
+
+export interface FakeOptions {
+  node?: string;
+  /** Names that exist besides `fake/base-image:latest`. */
+  images?: string[];
+  /** A text makes the create of that workload fail with it. */
+  failCreate?: (spec: WorkloadSpec) => string | undefined;
+  /** Answers on the API socket; without it every request is answered with `{ uid, method, url }`. */
+  api?: (uid: string) => RequestListener;
+}
+
+interface FakeWorkload {
+  spec: WorkloadSpec;
+  observed: Observed;
+  root: string;
+  child?: ChildProcess;
+  servers: Server[];
+  ended: Promise<void>;
+}
+
+export class FakeMachine {
+  readonly dir = mkdtempSync(join(tmpdir(), "fake-"));
+  readonly options: FakeOptions;
+  readonly workloads = new Map<string, FakeWorkload>();
+  readonly volumes = new Map<string, Volume>();
+  readonly snapshots = new Map<string, Snapshot>();
+  readonly images = new Map<string, Image>();
+
+  constructor(options: FakeOptions = {}) {
+    this.options = options;
+    for (const name of ["fake/base-image:latest", ...(options.images ?? [])]) this.addImage(name);
+  }
+
+  addImage(name: string): Image {
+    const image: Image = {
+      name,
+      digest: `sha256:${Buffer.from(name).toString("hex").padEnd(64, "0").slice(0, 64)}`,
+      sizeBytes: 0,
+      env: {},
+      workDir: "/",
+      argv: [],
+      createdAt: new Date().toISOString(),
+    };
+    this.images.set(name, image);
+    return image;
+  }
+
+  /** Where the workload's file system is on the test machine. */
+  rootOf(uid: string): string {
+    return known(this.workloads, uid, "workload").root;
+  }
+
+  async dispose(): Promise<void> {
+    for (const uid of [...this.workloads.keys()]) await fakeDriver(this).destroy(uid);
+    rmSync(this.dir, { recursive: true, force: true });
+  }
+}
+
+export function fakeDriver(machine: FakeMachine): Driver {
+  const node = machine.options.node ?? "fake-node";
+  const { workloads, volumes, snapshots } = machine;
+  const workload = (uid: string): FakeWorkload => known(workloads, uid, "workload");
+
+  return {
+    node,
+    probe: async () => ({
+      grade: "none",
+      missing: ["This driver is for tests."],
+      seccomp: false,
+      limits: [],
+      freezer: "signal",
+      outbound: "none",
+      volumes: "unsized",
+    }),
+    async create(spec, options) {
+      const there = workloads.get(spec.uid);
+      if (there) return { ...there.observed };
+      options?.signal?.throwIfAborted();
+      return startWorkload(machine, node, spec);
+    },
+    observe: async (uid) => {
+      const found = workloads.get(uid);
+      return found ? { ...found.observed } : null;
+    },
+    list: async () => [...workloads.values()].map(({ observed }) => ({ ...observed })),
+    waitExit: (uid, options) => waitExit(machine, uid, options),
+    stats: async (uid) => {
+      workload(uid);
+      return { memoryBytes: 1024 * 1024, cpuMs: 1, pids: 1 };
+    },
+    freeze: async (uid) => setFrozen(workload(uid), true),
+    thaw: async (uid) => setFrozen(workload(uid), false),
+    setLimits: async (uid, limits) => {
+      workload(uid).observed.limits = limits;
+    },
+    mount: async (uid, mount) => attach(machine, workload(uid), mount),
+    unmount: async (uid, path) => detach(workload(uid), path),
+    destroy: async (uid) => {
+      const found = workloads.get(uid);
+      if (!found) return;
+      workloads.delete(uid);
+      found.child?.kill("SIGKILL");
+      await found.ended;
+      for (const server of found.servers) server.close();
+      rmSync(dirname(found.root), { recursive: true, force: true });
+    },
+    async snapshot(uid, id) {
+      const { root, spec } = workload(uid);
+      const snapshot = { id, image: spec.image, sizeBytes: 0, createdAt: new Date().toISOString() };
+      cpSync(root, join(machine.dir, "snapshots", id), { recursive: true });
+      snapshots.set(id, snapshot);
+      return snapshot;
+    },
+    removeSnapshot: async (id) => {
+      snapshots.delete(id);
+      rmSync(join(machine.dir, "snapshots", id), { recursive: true, force: true });
+    },
+    listSnapshots: async () => [...snapshots.values()],
+    createVolume: async (spec) => createVolume(machine, spec),
+    observeVolume: async (id) => volumes.get(id) ?? null,
+    destroyVolume: async (id) => {
+      if (mountedSomewhere(machine, id)) throw new PlatformError("conflict", `The volume ${id} is in use.`);
+      volumes.delete(id);
+      rmSync(join(machine.dir, "volumes", id), { recursive: true, force: true });
+    },
+    createDrive: async (id) => {
+      mkdirSync(join(machine.dir, "drives", id), { recursive: true });
+    },
+    destroyDrive: async (id) => rmSync(join(machine.dir, "drives", id), { recursive: true, force: true }),
+    loadImage: async (tarPath, name) => {
+      if (!existsSync(tarPath)) throw new PlatformError("bad_request", "The archive cannot be read.");
+      return machine.addImage(name);
+    },
+    findImage: async (name) => machine.images.get(name) ?? null,
+    listImages: async () => [...machine.images.values()],
+    removeImage: async (name) => machine.images.delete(name),
+    stop: async (onStop: OnStop = "keep") => {
+      if (onStop === "freeze") for (const found of workloads.values()) setFrozen(found, true);
+      if (onStop === "kill") for (const uid of [...workloads.keys()]) await fakeDriver(machine).destroy(uid);
+    },
+  };
+}
+
+async function startWorkload(machine: FakeMachine, node: string, spec: WorkloadSpec): Promise<Observed> {
+  const failure = machine.options.failCreate?.(spec);
+  if (failure) throw new PlatformError("unavailable", failure);
+  if (!machine.images.has(spec.image)) throw new PlatformError("bad_request", `There is no image ${spec.image}.`);
+  if (spec.snapshot && !machine.snapshots.has(spec.snapshot)) {
+    throw new PlatformError("bad_request", `There is no snapshot ${spec.snapshot}.`);
+  }
+  const dir = mkdtempSync(join(machine.dir, "w-"));
+  const root = join(dir, "root");
+  const run = join(dir, "run");
+  mkdirSync(run);
+  if (spec.snapshot) cpSync(join(machine.dir, "snapshots", spec.snapshot), root, { recursive: true });
+  else mkdirSync(root);
+  const found: FakeWorkload = {
+    spec,
+    root,
+    servers: [],
+    ended: Promise.resolve(),
+    observed: {
+      uid: spec.uid,
+      node,
+      state: "running",
+      grade: "none",
+      endpoint: { kind: "unix", node, dir: run },
+      limits: spec.limits,
+      mounts: [],
+      createdAt: new Date().toISOString(),
+      pooled: false,
+      oom: false,
+    },
+  };
+  for (const mount of spec.mounts ?? []) attach(machine, found, mount);
+  machine.workloads.set(spec.uid, found);
+  await openSockets(machine, found, run);
+  if (spec.exec) runCommand(found, spec.exec.argv);
+  return { ...found.observed };
+}
+
+async function openSockets(machine: FakeMachine, found: FakeWorkload, run: string): Promise<void> {
+  const { uid } = found.spec;
+  const echo: RequestListener = (request, response) => {
+    response.setHeader("content-type", "application/json");
+    response.end(JSON.stringify({ uid, method: request.method, url: request.url }));
+  };
+  const api = createHttpServer(machine.options.api?.(uid) ?? echo).listen(join(run, SANDBOX_FILES.api));
+  const control = createHttpServer((request, response) => {
+    request.resume();
+    response.setHeader("content-type", "application/json");
+    const activity = { processesRunning: 0, keepAlive: 0, awake: 0, terminalClients: 0 };
+    response.end(JSON.stringify({ ...activity, portConnections: 0, doorConnections: 0 }));
+  }).listen(join(run, SANDBOX_FILES.control));
+  const ports = createServer((socket) => {
+    socket.on("error", () => socket.destroy());
+    socket.once("data", (line) => {
+      const port = Number(/^PORT (\d+)\n/.exec(line.toString("latin1"))?.[1]);
+      const rest = line.subarray(line.indexOf(0x0a) + 1);
+      const inner = connect({ host: "127.0.0.1", port });
+      inner.once("error", (error) => socket.end(`ERR ${error.message}\n`));
+      inner.once("connect", () => {
+        socket.write("OK\n");
+        inner.write(rest);
+        socket.pipe(inner).pipe(socket);
+      });
+    });
+  }).listen(join(run, SANDBOX_FILES.ports));
+  found.servers.push(api, control, ports);
+  await Promise.all(found.servers.map((server) => once(server, "listening")));
+  for (const server of found.servers) server.unref();
+}
+
+function runCommand(found: FakeWorkload, argv: string[]): void {
+  const [program = "true", ...args] = argv;
+  const child = spawn(program, args, { cwd: found.root, env: { ...process.env, ...found.spec.env }, stdio: "ignore" });
+  found.child = child;
+  if (child.pid !== undefined) found.observed.pid = child.pid;
+  found.ended = new Promise((resolve) => {
+    child.once("error", () => {
+      found.observed = { ...found.observed, state: "exited", exitCode: 127 };
+      resolve();
+    });
+    child.once("exit", (code, signal) => {
+      const { pid: _, ...rest } = found.observed;
+      found.observed = { ...rest, state: "exited", ...(signal ? { exitSignal: signal } : { exitCode: code ?? 0 }) };
+      resolve();
+    });
+  });
+}
+
+async function waitExit(machine: FakeMachine, uid: string, { signal }: CallOptions = {}): Promise<Observed | null> {
+  const found = machine.workloads.get(uid);
+  if (!found) return null;
+  const aborted = new Promise<never>((_, reject) => {
+    signal?.addEventListener("abort", () => reject(signal.reason), { once: true });
+  });
+  await Promise.race([found.child ? found.ended : new Promise<void>(() => {}), aborted]);
+  return machine.workloads.has(uid) ? { ...found.observed } : null;
+}
+
+function setFrozen(found: FakeWorkload, frozen: boolean): Observed {
+  if (found.observed.state === "exited") throw new PlatformError("conflict", "The workload has ended.");
+  found.child?.kill(frozen ? "SIGSTOP" : "SIGCONT");
+  found.observed.state = frozen ? "frozen" : "running";
+  return { ...found.observed };
+}
+
+function attach(machine: FakeMachine, found: FakeWorkload, mount: Mount): void {
+  const { source } = mount;
+  const base =
+    "volume" in source
+      ? join(machine.dir, "volumes", source.volume)
+      : join(machine.dir, "drives", source.drive, source.path ?? "/");
+  if (!existsSync(base)) throw new PlatformError("bad_request", "What should be mounted does not exist.");
+  if ("volume" in source && mountedSomewhere(machine, source.volume, found.spec.uid)) {
+    throw new PlatformError("conflict", `The volume ${source.volume} is in use.`);
+  }
+  const same = found.observed.mounts.find(({ path }) => path === mount.path);
+  if (same && JSON.stringify(same.source) !== JSON.stringify(source)) {
+    throw new PlatformError("conflict", `Something else is mounted at ${mount.path}.`);
+  }
+  if (same) return;
+  const at = join(found.root, mount.path);
+  mkdirSync(dirname(at), { recursive: true });
+  symlinkSync(base, at);
+  found.observed.mounts = [...found.observed.mounts, mount];
+}
+
+function detach(found: FakeWorkload, path: string): boolean {
+  if (!found.observed.mounts.some((mount) => mount.path === path)) return false;
+  unlinkSync(join(found.root, path));
+  found.observed.mounts = found.observed.mounts.filter((mount) => mount.path !== path);
+  return true;
+}
+
+const mountedSomewhere = (machine: FakeMachine, volume: string, except?: string): boolean =>
+  [...machine.workloads.values()].some(
+    ({ spec, observed }) =>
+      spec.uid !== except && observed.mounts.some(({ source }) => "volume" in source && source.volume === volume),
+  );
+
+function createVolume(machine: FakeMachine, { id, sizeMb, from }: VolumeSpec): Volume {
+  const there = machine.volumes.get(id);
+  if (there) return there;
+  const dir = join(machine.dir, "volumes", id);
+  mkdirSync(dir, { recursive: true });
+  if (from) cpSync(from, dir, { recursive: true });
+  const volume = { id, sizeMb, usedBytes: statSync(dir).size, sized: false };
+  machine.volumes.set(id, volume);
+  return volume;
+}
+
+function known<T>(map: Map<string, T>, key: string, what: string): T {
+  const value = map.get(key);
+  if (value === undefined) throw new PlatformError("not_found", `There is no ${what} ${key}.`);
+  return value;
+}
