@@ -4,6 +4,7 @@
  */
 import { spawn } from "node:child_process";
 import { globSync } from "node:fs";
+import { startPostgres } from "./postgres.ts";
 
 const args = process.argv.slice(2);
 const long = args.includes("--long");
@@ -18,8 +19,19 @@ if (files.length === 0) {
   process.exit(1);
 }
 
+const postgres = await startPostgres();
+if ("reason" in postgres) console.error(`PostgreSQL suites are skipped: ${postgres.reason}.`);
+
 const runner = spawn(process.execPath, ["--test", "--test-concurrency=2", "--test-timeout=600000", ...files], {
   stdio: "inherit",
-  env: { ...process.env, NODE_ENV: "test", ...(long ? { BERTH_TEST_LONG: "1" } : {}) },
+  env: {
+    ...process.env,
+    NODE_ENV: "test",
+    BERTH_TEST_POSTGRES: "url" in postgres ? postgres.url : "none",
+    ...(long ? { BERTH_TEST_LONG: "1" } : {}),
+  },
 });
-runner.on("exit", (code) => process.exit(code ?? 1));
+runner.on("exit", async (code) => {
+  if ("stop" in postgres) await postgres.stop();
+  process.exit(code ?? 1);
+});

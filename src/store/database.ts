@@ -1,0 +1,38 @@
+/**
+ * What the store needs of a database, with two implementations: SQLite in the data folder and PostgreSQL.
+ */
+import type { Kysely } from "kysely";
+import type { Tables } from "./schema.ts";
+
+export type Dialect = "sqlite" | "postgres";
+export type Queries = Kysely<Tables>;
+
+/** News of a committed change: enough to know what to look at again, never the change itself. */
+export interface Change {
+  topic: string;
+  key: string;
+}
+
+export interface Transaction {
+  queries: Queries;
+  /** Told to every listener of every process once this transaction is durable. */
+  announce(change: Change): void;
+}
+
+export interface Database {
+  dialect: Dialect;
+  /** Reads see the last committed state. */
+  read: Queries;
+  /**
+   * Runs `work` in a transaction and returns when its effect is durable. `work` does nothing but queries: several
+   * writers may share one commit, and a slow one would hold up the others.
+   */
+  write<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
+  /** Runs `work` while no other process does anything under the same name. */
+  exclusively<T>(name: string, work: (queries: Queries) => Promise<T>): Promise<T>;
+  onChange(listener: (change: Change) => void): () => void;
+  /** Copies a consistent state into a new file, online. */
+  backup(file: string): Promise<void>;
+  ping(): Promise<void>;
+  close(): Promise<void>;
+}

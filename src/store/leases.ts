@@ -1,0 +1,55 @@
+/**
+ * Leases: at most one holder at a time, for a limited time, with a token that only goes up. Whoever acts under a
+ * lease carries the token, so a holder that was paused past its time can be told from the current one.
+ */
+import { sql } from "kysely";
+import type { Clock } from "../lib/clock.ts";
+import type { Database } from "./database.ts";
+
+export interface Lease {
+  name: string;
+  holder: string;
+  token: number;
+  expiresAt: number;
+}
+
+export type Leases = ReturnType<typeof createLeases>;
+
+export function createLeases({ database, clock }: { database: Database; clock: Clock }) {
+  return {
+    /** Takes or renews; null while another holder has it. */
+    async acquire(name: string, holder: string, durationMs: number): Promise<Lease | null> {
+      return database.write(async ({ queries }) => {
+        const now = clock.now();
+        const row = await queries
+          .insertInto("leases")
+          .values({ name, holder, token: 1, expires_at: now + durationMs })
+          .onConflict((conflict) =>
+            conflict
+              .column("name")
+              .doUpdateSet({
+                holder,
+                expires_at: now + durationMs,
+                token: sql`CASE WHEN leases.holder = ${holder} AND leases.expires_at > ${now} THEN leases.token ELSE leases.token + 1 END`,
+              })
+              .where((eb) => eb.or([eb("leases.holder", "=", holder), eb("leases.expires_at", "<=", now)])),
+          )
+          .returningAll()
+          .executeTakeFirst();
+        return row ? { name, holder, token: row.token, expiresAt: row.expires_at } : null;
+      });
+    },
+
+    async release(lease: Lease): Promise<void> {
+      await database.write(({ queries }) =>
+        queries
+          .updateTable("leases")
+          .set({ expires_at: 0 })
+          .where("name", "=", lease.name)
+          .where("holder", "=", lease.holder)
+          .where("token", "=", lease.token)
+          .execute(),
+      );
+    },
+  };
+}

@@ -1,0 +1,139 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { type TestDatabase, testDatabases } from "../../test/databases.ts";
+import { parseListQuery } from "../contract/list-query.ts";
+import { systemClock } from "../lib/clock.ts";
+import { uuidv7 } from "../lib/ids.ts";
+import type { Draft } from "./resources.ts";
+import { openStore, type Store } from "./store.ts";
+
+const databases = await testDatabases();
+after(() => databases.stop());
+
+for (const database of databases.all)
+  describe(`resources on ${database.name}`, { skip: database.skip }, () => suite(database));
+
+function suite(database: TestDatabase): void {
+  let store: Store;
+  let place: Awaited<ReturnType<TestDatabase["fresh"]>>;
+  before(async () => {
+    place = await database.fresh();
+    store = await openStore({
+      ...place,
+      secretKey: Buffer.alloc(32, 1),
+      clock: systemClock,
+      onError: (error) => console.error(error),
+    });
+    await store.write(async (tx) => {
+      await store.workspaces.insert(
+        tx,
+        { name: "main", accountId: "a", displayName: "", region: "", labels: {}, groupMappings: [], runtime: {} },
+        "test",
+      );
+    });
+  });
+  after(async () => {
+    await store.close();
+    place.remove();
+  });
+
+  const scope = (kind: string) => ({ workspace: "main", kind, parent: "" });
+  const draft = (kind: string, name: string, more: Partial<Draft> = {}): Draft => ({
+    ...scope(kind),
+    uid: uuidv7(Date.now()),
+    name,
+    metadata: {},
+    spec: {},
+    secrets: {},
+    state: {},
+    status: "DEPLOYED",
+    events: [],
+    revision: false,
+    actor: "test",
+    settled: true,
+    ...more,
+  });
+
+  test("a name is taken once, however many ask at the same time", async () => {
+    const outcomes = await Promise.all(Array.from({ length: 20 }, () => store.resources.create(draft("race", "one"))));
+    assert.equal(outcomes.filter(({ outcome }) => outcome === "created").length, 1);
+    assert.equal(new Set(outcomes.map(({ resource }) => resource.uid)).size, 1);
+    assert.equal((await store.resources.list(scope("race"), parseListQuery({}))).total, 1);
+  });
+
+  test("pages walk all four orders", async () => {
+    for (let n = 0; n < 25; n += 1) await store.resources.create(draft("page", `p${String(n).padStart(2, "0")}`));
+    for (const sort of ["createdAt:desc", "createdAt:asc", "name:asc", "name:desc"] as const) {
+      const names: string[] = [];
+      let cursor: string | undefined;
+      do {
+        const page = await store.resources.list(
+          scope("page"),
+          parseListQuery({ sort, limit: 10, ...(cursor ? { cursor } : {}) }),
+        );
+        assert.equal(page.total, 25);
+        names.push(...page.items.map((item) => item.name));
+        cursor = page.nextCursor || undefined;
+      } while (cursor);
+      const expected = Array.from({ length: 25 }, (_, n) => `p${String(n).padStart(2, "0")}`);
+      assert.deepEqual(names, sort.endsWith("desc") ? expected.reverse() : expected);
+    }
+  });
+
+  test("search finds substrings of two characters and more", async () => {
+    await store.resources.create(
+      draft("find", "alpha-one", { metadata: { displayName: "Größer Als", labels: { team: "Blue-Sky" } } }),
+    );
+    await store.resources.create(draft("find", "beta-two", { metadata: { labels: { team: "red" } } }));
+    const found = async (q: string, sort?: "name:asc") =>
+      (await store.resources.list(scope("find"), parseListQuery({ q, ...(sort ? { sort } : {}) }))).items.map(
+        (item) => item.name,
+      );
+    assert.deepEqual(await found("al"), ["alpha-one"]);
+    assert.deepEqual(await found("ßer a"), ["alpha-one"]);
+    assert.deepEqual(await found("LUE-sk"), ["alpha-one"]);
+    assert.deepEqual(await found("ta", "name:asc"), ["beta-two"]);
+    assert.deepEqual(await found("team"), ["beta-two", "alpha-one"]);
+    assert.deepEqual(await found("zz"), []);
+    assert.deepEqual(await found("x"), ["beta-two", "alpha-one"]);
+  });
+
+  test("secrets come back only through the key", async () => {
+    const { resource } = await store.resources.create(draft("secret", "s", { secrets: { "/spec/key": "hunter2" } }));
+    assert.ok(!JSON.stringify(resource).includes("hunter2"));
+    assert.deepEqual(store.resources.secretsOf(resource), { "/spec/key": "hunter2" });
+  });
+
+  test("a retired record frees its name", async () => {
+    const first = await store.resources.create(draft("retire", "x"));
+    await store.resources.update("main", first.resource.uid, () => ({ status: "TERMINATED", retire: true }));
+    const second = await store.resources.create(draft("retire", "x"));
+    assert.equal(second.outcome, "created");
+    const got = await store.resources.get(scope("retire"), "x");
+    assert.equal(got?.uid, second.resource.uid);
+  });
+
+  test("deleting takes children along", async () => {
+    const parent = await store.resources.create(draft("tree", "p"));
+    const child = await store.resources.create(draft("leaf", "c", { parent: parent.resource.uid }));
+    await store.resources.delete("main", parent.resource.uid);
+    assert.equal(await store.resources.getByUid("main", child.resource.uid), null);
+  });
+
+  test("waitFor sees a change made by somebody else", async () => {
+    const { resource } = await store.resources.create(draft("wait", "w", { status: "DEPLOYING" }));
+    const waiting = store.resources.waitFor("main", resource.uid, (now) => now?.status === "DEPLOYED", {
+      signal: AbortSignal.timeout(10_000),
+    });
+    await store.resources.update("main", resource.uid, () => ({ status: "DEPLOYED" }));
+    assert.equal((await waiting)?.status, "DEPLOYED");
+  });
+
+  test("five revisions are kept", async () => {
+    const { resource } = await store.resources.create(draft("rev", "r", { revision: true }));
+    for (let n = 0; n < 7; n += 1)
+      await store.resources.update("main", resource.uid, () => ({ spec: { n }, intent: true, revision: true }));
+    const revisions = await store.resources.revisionsOf("main", resource.uid);
+    assert.equal(revisions.length, 5);
+  });
+}

@@ -1,0 +1,141 @@
+/**
+ * The tables. JSON is kept as text on both databases and (un)packed by fromRow/toRow, times are milliseconds since
+ * the epoch, and booleans are 0 or 1, so that one set of row types serves SQLite and PostgreSQL.
+ */
+export interface Tables {
+  resources: ResourceRow;
+  resource_counts: { workspace: string; kind: string; parent: string; n: number };
+  revisions: RevisionRow;
+  accounts: { id: string; name: string; created_at: number };
+  users: UserRow;
+  account_members: { account_id: string; sub: string; role: string };
+  workspaces: WorkspaceRow;
+  workspace_members: { workspace: string; sub: string; role: string; source: string; created_at: number };
+  service_accounts: ServiceAccountRow;
+  api_keys: ApiKeyRow;
+  invitations: InvitationRow;
+  idempotency: IdempotencyRow;
+  leases: { name: string; holder: string; token: number; expires_at: number };
+}
+
+export interface ResourceRow {
+  /** SQLite only: the rowid, made from uid so that its order is the order of creation. Null on PostgreSQL. */
+  id: number | null;
+  uid: string;
+  workspace: string;
+  kind: string;
+  /** uid of the containing resource, or "" directly below the workspace. */
+  parent: string;
+  name: string;
+  /** Equals the name while the resource holds it; a retired record gives its name free by changing its slot. */
+  slot: string;
+  external_id: string | null;
+  status: string | null;
+  generation: number;
+  observed_generation: number;
+  version: number;
+  created_at: number;
+  updated_at: number;
+  deleted_at: number | null;
+  created_by: string;
+  updated_by: string;
+  metadata: string;
+  spec: string;
+  secrets: string | null;
+  state: string;
+  events: string;
+  search: string;
+}
+
+export interface RevisionRow {
+  uid: string;
+  revision: string;
+  workspace: string;
+  created_at: number;
+  created_by: string;
+  spec: string;
+  secrets: string | null;
+}
+
+export interface UserRow {
+  sub: string;
+  email: string;
+  given_name: string;
+  family_name: string;
+  password_hash: string | null;
+  email_verified: number;
+  created_at: number;
+}
+
+export interface WorkspaceRow {
+  name: string;
+  id: string;
+  account_id: string;
+  display_name: string;
+  region: string;
+  labels: string;
+  group_mappings: string;
+  runtime: string;
+  status: string;
+  status_reason: string | null;
+  version: number;
+  created_at: number;
+  updated_at: number;
+  created_by: string;
+  updated_by: string;
+  deleted_at: number | null;
+}
+
+export interface ServiceAccountRow {
+  client_id: string;
+  workspace: string;
+  name: string;
+  description: string;
+  role: string;
+  secret_hash: string;
+  /** The workload whose own identity this is; null for one that people made. */
+  workload: string | null;
+  scopes: string | null;
+  created_at: number;
+  updated_at: number;
+  created_by: string;
+}
+
+export interface ApiKeyRow {
+  id: string;
+  hash: string;
+  /** The first characters of the key, enough to recognise it. */
+  prefix: string;
+  name: string;
+  owner_type: string;
+  owner: string;
+  /** A key of a service account works only here. */
+  workspace: string | null;
+  scopes: string | null;
+  created_at: number;
+  created_by: string;
+  expires_at: number | null;
+  last_used_at: number | null;
+}
+
+export interface InvitationRow {
+  id: string;
+  workspace: string;
+  email: string;
+  role: string;
+  invited_by: string;
+  created_at: number;
+  expires_at: number;
+}
+
+export interface IdempotencyRow {
+  scope: string;
+  key: string;
+  body_hash: string;
+  uid: string;
+  holder: string;
+  claimed_until: number;
+  status: number | null;
+  response: string | null;
+  created_at: number;
+}

@@ -1,0 +1,69 @@
+/**
+ * Substring search by grams: a text is indexed by all its pairs and triples of characters, a query looks for its own.
+ * Two characters are enough to search, so pairs are indexed too. Each gram carries the list it belongs to, so the
+ * index of one workspace's sandboxes never meets another's. What the index returns is checked against the text.
+ */
+import { createHash } from "node:crypto";
+
+/** A long query is already narrow with this many triples. */
+const QUERY_GRAMS_MAX = 12;
+
+export interface ListScope {
+  workspace: string;
+  kind: string;
+  parent: string;
+}
+
+export interface Searchable {
+  name: string;
+  displayName?: string | undefined;
+  labels?: Record<string, string> | undefined;
+}
+
+/** Parts are joined by a character that no query contains after trimming, so a match never spans two of them. */
+export function searchText({ name, displayName, labels }: Searchable): string {
+  return [name, displayName ?? "", ...Object.entries(labels ?? {}).flat()].join("\n").toLowerCase();
+}
+
+export function gramsOf(text: string, scope: ListScope): string[] {
+  const prefix = scopeToken(scope);
+  const grams = new Set<string>();
+  for (const part of text.split("\n")) {
+    for (let at = 0; at + 2 <= part.length; at += 1) {
+      grams.add(prefix + hex(part, at, 2));
+      if (at + 3 <= part.length) grams.add(prefix + hex(part, at, 3));
+    }
+  }
+  return [...grams];
+}
+
+export function gramsOfQuery(q: string, scope: ListScope): string[] {
+  const prefix = scopeToken(scope);
+  if (q.length === 2) return [prefix + hex(q, 0, 2)];
+  const last = q.length - 3;
+  const count = Math.min(last + 1, QUERY_GRAMS_MAX);
+  const grams = new Set<string>();
+  for (let n = 0; n < count; n += 1)
+    grams.add(prefix + hex(q, count === 1 ? 0 : Math.round((n * last) / (count - 1)), 3));
+  return [...grams];
+}
+
+const scopeTokens = new Map<string, string>();
+const SCOPES_MAX = 10_000;
+
+function scopeToken({ workspace, kind, parent }: ListScope): string {
+  const key = `${workspace}\0${kind}\0${parent}`;
+  let token = scopeTokens.get(key);
+  if (!token) {
+    token = createHash("sha256").update(key).digest("hex").slice(0, 10);
+    if (scopeTokens.size >= SCOPES_MAX) scopeTokens.clear();
+    scopeTokens.set(key, token);
+  }
+  return token;
+}
+
+function hex(text: string, at: number, length: number): string {
+  let token = "";
+  for (let n = at; n < at + length; n += 1) token += text.charCodeAt(n).toString(16).padStart(4, "0");
+  return token;
+}

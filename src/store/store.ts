@@ -1,0 +1,62 @@
+/** The store: the only room that speaks SQL. Everything the other rooms agree on meets here. */
+import { join } from "node:path";
+import { createCursorCodec } from "../contract/cursor.ts";
+import type { Clock } from "../lib/clock.ts";
+import { createSealedBox, deriveKey } from "../lib/sealed-box.ts";
+import type { Database } from "./database.ts";
+import { createIdempotency } from "./idempotency.ts";
+import { createKeys } from "./keys.ts";
+import { createLeases } from "./leases.ts";
+import { migrate } from "./migrations/index.ts";
+import { createPeople } from "./people.ts";
+import { openPostgres } from "./postgres.ts";
+import { createResources } from "./resources.ts";
+import { openSqlite } from "./sqlite.ts";
+import { createWorkspaces, IDENTITY_TOPIC } from "./workspaces.ts";
+
+export interface StoreOptions {
+  databaseUrl: string | null;
+  dataDir: string;
+  secretKey: Buffer;
+  clock: Clock;
+  onError(error: unknown): void;
+}
+
+export type Store = Awaited<ReturnType<typeof openStore>>;
+
+export async function openStore({ databaseUrl, dataDir, secretKey, clock, onError }: StoreOptions) {
+  const database = databaseUrl ? await openPostgres(databaseUrl, onError) : openSqlite(join(dataDir, SQLITE_FILE));
+  try {
+    await migrate(database, clock.now());
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+  return composeStore(database, secretKey, clock);
+}
+
+export const SQLITE_FILE = "berth.sqlite";
+
+function composeStore(database: Database, secretKey: Buffer, clock: Clock) {
+  const box = createSealedBox(deriveKey(secretKey, "resources"));
+  const cursors = createCursorCodec(deriveKey(secretKey, "cursors"));
+  const deps = { database, clock, box, cursors };
+  return {
+    database,
+    cursors,
+    resources: createResources(deps),
+    workspaces: createWorkspaces(deps),
+    people: createPeople(deps),
+    keys: createKeys(deps),
+    idempotency: createIdempotency(deps),
+    leases: createLeases(deps),
+    write: database.write,
+    /** Anything about who may do what has changed; whoever caches it forgets. */
+    onIdentityChange: (listener: () => void): (() => void) =>
+      database.onChange(({ topic }) => {
+        if (topic === IDENTITY_TOPIC || topic === "resync") listener();
+      }),
+    ping: () => database.ping(),
+    close: () => database.close(),
+  };
+}

@@ -1,0 +1,190 @@
+/** Workspaces: the tenants. Their names are the first part of every address and never change. */
+import { notFound, PlatformError } from "../contract/errors.ts";
+import type { Clock } from "../lib/clock.ts";
+import { uuidv7 } from "../lib/ids.ts";
+import type { Database, Queries, Transaction } from "./database.ts";
+import type { WorkspaceRow } from "./schema.ts";
+
+/** created → account_binded → account_configured → workspace_configured → ready; error from any of them. */
+export type WorkspaceStatus =
+  | "created"
+  | "account_binded"
+  | "account_configured"
+  | "workspace_configured"
+  | "ready"
+  | "error";
+
+export interface Workspace {
+  name: string;
+  id: string;
+  accountId: string;
+  displayName: string;
+  region: string;
+  labels: Record<string, string>;
+  groupMappings: { groupName: string; role: string }[];
+  runtime: Record<string, unknown>;
+  status: WorkspaceStatus;
+  statusReason: string | null;
+  version: number;
+  createdAt: number;
+  updatedAt: number;
+  createdBy: string;
+  updatedBy: string;
+  deletedAt: number | null;
+}
+
+export const IDENTITY_TOPIC = "identity";
+
+export type Workspaces = ReturnType<typeof createWorkspaces>;
+
+/** Tables that hold a workspace's data besides its resources. */
+const OWNED = ["workspace_members", "service_accounts", "invitations", "resource_counts", "revisions"] as const;
+
+export function createWorkspaces({ database, clock }: { database: Database; clock: Clock }) {
+  async function get(name: string): Promise<Workspace | null> {
+    const row = await database.read
+      .selectFrom("workspaces")
+      .selectAll()
+      .where("name", "=", name)
+      .where("deleted_at", "is", null)
+      .executeTakeFirst();
+    return row ? fromRow(row) : null;
+  }
+
+  async function modify(
+    name: string,
+    actor: string,
+    change: (current: Workspace) => Partial<Workspace>,
+  ): Promise<Workspace> {
+    return database.write(async (tx) => {
+      const row = await tx.queries.selectFrom("workspaces").selectAll().where("name", "=", name).executeTakeFirst();
+      if (!row) throw notFound(`Workspace '${name}'`);
+      const current = fromRow(row);
+      const next = {
+        ...current,
+        ...change(current),
+        version: current.version + 1,
+        updatedAt: clock.now(),
+        updatedBy: actor,
+      };
+      await tx.queries.updateTable("workspaces").set(toRow(next)).where("name", "=", name).execute();
+      tx.announce({ topic: IDENTITY_TOPIC, key: name });
+      return next;
+    });
+  }
+
+  return {
+    get,
+    modify,
+
+    async insert(
+      tx: Transaction,
+      draft: Pick<Workspace, "name" | "accountId" | "displayName" | "region" | "labels" | "groupMappings" | "runtime">,
+      actor: string,
+    ): Promise<Workspace> {
+      const now = clock.now();
+      const workspace: Workspace = {
+        ...draft,
+        id: uuidv7(now),
+        status: "created",
+        statusReason: null,
+        version: 1,
+        createdAt: now,
+        updatedAt: now,
+        createdBy: actor,
+        updatedBy: actor,
+        deletedAt: null,
+      };
+      const inserted = await tx.queries
+        .insertInto("workspaces")
+        .values(toRow(workspace))
+        .onConflict((conflict) => conflict.column("name").doNothing())
+        .executeTakeFirst();
+      if (Number(inserted.numInsertedOrUpdatedRows ?? 0) === 0) {
+        throw new PlatformError("conflict", `A workspace named '${draft.name}' exists already. Choose another name.`);
+      }
+      tx.announce({ topic: IDENTITY_TOPIC, key: draft.name });
+      return workspace;
+    },
+
+    /** The workspaces a person can see: those of which they are a member, and all of the accounts they administer. */
+    async listFor(sub: string): Promise<Workspace[]> {
+      const rows = await database.read
+        .selectFrom("workspaces as w")
+        .selectAll("w")
+        .where("w.deleted_at", "is", null)
+        .where((eb) =>
+          eb.or([
+            eb("w.name", "in", eb.selectFrom("workspace_members").select("workspace").where("sub", "=", sub)),
+            eb(
+              "w.account_id",
+              "in",
+              eb.selectFrom("account_members").select("account_id").where("sub", "=", sub).where("role", "=", "admin"),
+            ),
+          ]),
+        )
+        .orderBy("w.name")
+        .execute();
+      return rows.map(fromRow);
+    },
+
+    async listAcrossAccounts(): Promise<Workspace[]> {
+      return (await database.read.selectFrom("workspaces").selectAll().orderBy("name").execute()).map(fromRow);
+    },
+
+    /** From here on nothing new can be created inside. */
+    markDeleted: (name: string, actor: string) => modify(name, actor, () => ({ deletedAt: clock.now() })),
+
+    /** Removes the workspace and everything that belongs to it; its resources must be gone. */
+    async remove(name: string): Promise<void> {
+      await database.write(async (tx) => {
+        await removeOwned(tx.queries, name);
+        await tx.queries.deleteFrom("workspaces").where("name", "=", name).execute();
+        tx.announce({ topic: IDENTITY_TOPIC, key: name });
+      });
+    },
+  };
+}
+
+async function removeOwned(queries: Queries, name: string): Promise<void> {
+  await queries.deleteFrom("api_keys").where("workspace", "=", name).execute();
+  for (const table of OWNED) await queries.deleteFrom(table).where("workspace", "=", name).execute();
+}
+
+const fromRow = (row: WorkspaceRow): Workspace => ({
+  name: row.name,
+  id: row.id,
+  accountId: row.account_id,
+  displayName: row.display_name,
+  region: row.region,
+  labels: JSON.parse(row.labels) as Workspace["labels"],
+  groupMappings: JSON.parse(row.group_mappings) as Workspace["groupMappings"],
+  runtime: JSON.parse(row.runtime) as Workspace["runtime"],
+  status: row.status as WorkspaceStatus,
+  statusReason: row.status_reason,
+  version: row.version,
+  createdAt: row.created_at,
+  updatedAt: row.updated_at,
+  createdBy: row.created_by,
+  updatedBy: row.updated_by,
+  deletedAt: row.deleted_at,
+});
+
+const toRow = (workspace: Workspace): WorkspaceRow => ({
+  name: workspace.name,
+  id: workspace.id,
+  account_id: workspace.accountId,
+  display_name: workspace.displayName,
+  region: workspace.region,
+  labels: JSON.stringify(workspace.labels),
+  group_mappings: JSON.stringify(workspace.groupMappings),
+  runtime: JSON.stringify(workspace.runtime),
+  status: workspace.status,
+  status_reason: workspace.statusReason,
+  version: workspace.version,
+  created_at: workspace.createdAt,
+  updated_at: workspace.updatedAt,
+  created_by: workspace.createdBy,
+  updated_by: workspace.updatedBy,
+  deleted_at: workspace.deletedAt,
+});

@@ -1,0 +1,32 @@
+/** The databases that store-level suites run on: SQLite always, PostgreSQL where the machine can offer one. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createDatabase, startPostgres } from "./postgres.ts";
+
+export interface TestDatabase {
+  name: "sqlite" | "postgres";
+  /** Why it cannot be had here, or false. */
+  skip: string | false;
+  /** A new, empty place to keep things. */
+  fresh(): Promise<{ dataDir: string; databaseUrl: string | null; remove(): void }>;
+}
+
+export async function testDatabases(): Promise<{ all: TestDatabase[]; stop(): Promise<void> }> {
+  const server = await startPostgres();
+  const skip = "reason" in server ? server.reason : false;
+  const fresh = async (withUrl: boolean): ReturnType<TestDatabase["fresh"]> => {
+    const dataDir = mkdtempSync(join(tmpdir(), "berth-test-"));
+    const databaseUrl = withUrl && "url" in server ? await createDatabase(server.url) : null;
+    return { dataDir, databaseUrl, remove: () => rmSync(dataDir, { recursive: true, force: true }) };
+  };
+  return {
+    all: [
+      { name: "sqlite", skip: false, fresh: () => fresh(false) },
+      { name: "postgres", skip, fresh: () => fresh(true) },
+    ],
+    stop: async () => {
+      if ("stop" in server) await server.stop();
+    },
+  };
+}

@@ -1,0 +1,139 @@
+/**
+ * A real PostgreSQL for tests: the one named by BERTH_TEST_POSTGRES, or a private server started from the machine's
+ * own binaries in a temporary folder. A fresh Debian has none; as root it is installed from the distribution.
+ */
+import { spawn, spawnSync } from "node:child_process";
+import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { createConnection } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import pg from "pg";
+
+export interface TestPostgres {
+  url: string;
+  stop(): Promise<void>;
+}
+
+export type PostgresOrReason = TestPostgres | { reason: string };
+
+export async function startPostgres(): Promise<PostgresOrReason> {
+  const given = process.env.BERTH_TEST_POSTGRES;
+  if (given === "none") return { reason: "BERTH_TEST_POSTGRES=none" };
+  if (given) return { url: given, stop: async () => {} };
+  const bin = findBinaries() ?? installBinaries();
+  if (!bin)
+    return {
+      reason:
+        "no PostgreSQL server found; install the Debian package postgresql, or set BERTH_TEST_POSTGRES=postgres://…",
+    };
+  return launch(bin);
+}
+
+/** A new empty database on the server; its url. */
+export async function createDatabase(serverUrl: string): Promise<string> {
+  const name = `t${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
+  const client = new pg.Client({ connectionString: serverUrl });
+  await client.connect();
+  try {
+    await client.query(`CREATE DATABASE ${name}`);
+  } finally {
+    await client.end();
+  }
+  const url = new URL(serverUrl);
+  url.pathname = `/${name}`;
+  return url.href;
+}
+
+function findBinaries(): string | null {
+  const base = "/usr/lib/postgresql";
+  const versions = existsSync(base)
+    ? readdirSync(base)
+        .map(Number)
+        .filter((version) => version >= 15)
+    : [];
+  const newest = versions
+    .sort((a, b) => b - a)
+    .map((version) => join(base, String(version), "bin"))
+    .find((bin) => existsSync(join(bin, "initdb")));
+  if (newest) return newest;
+  const onPath = spawnSync("pg_config", ["--bindir"], { encoding: "utf8" }).stdout?.trim();
+  return onPath && existsSync(join(onPath, "initdb")) ? onPath : null;
+}
+
+function installBinaries(): string | null {
+  if (process.getuid?.() !== 0 || spawnSync("which", ["apt-get"]).status !== 0) return null;
+  console.error("Installing PostgreSQL for the tests (apt-get install postgresql)…");
+  const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
+  spawnSync("apt-get", ["update", "-q"], { env });
+  spawnSync("apt-get", ["install", "-y", "-q", "--no-install-recommends", "postgresql"], { env });
+  return findBinaries();
+}
+
+async function launch(bin: string): Promise<TestPostgres> {
+  const dir = mkdtempSync(join(tmpdir(), "berth-pg-"));
+  // The server refuses to run as root, so root lends it another user.
+  const user = process.getuid?.() === 0 ? postgresUser() : {};
+  if (user.uid !== undefined) chownSync(dir, user.uid, user.gid ?? user.uid);
+  const initdb = spawnSync(
+    join(bin, "initdb"),
+    ["-D", join(dir, "data"), "-U", "berth", "-A", "trust", "--no-locale", "-E", "UTF8"],
+    { ...user, cwd: dir, encoding: "utf8" },
+  );
+  if (initdb.status !== 0) throw new Error(`initdb failed: ${initdb.stderr}`);
+  const port = 20000 + (process.pid % 20000);
+  const server = spawn(
+    join(bin, "postgres"),
+    [
+      "-D",
+      join(dir, "data"),
+      "-p",
+      String(port),
+      "-c",
+      "listen_addresses=127.0.0.1",
+      "-c",
+      `unix_socket_directories=${dir}`,
+      "-c",
+      "max_connections=300",
+    ],
+    { ...user, cwd: dir, stdio: "ignore" },
+  );
+  const stop = async (): Promise<void> => {
+    const ended = new Promise((resolve) => server.once("exit", resolve));
+    server.kill("SIGINT");
+    if (server.exitCode === null) await ended;
+    rmSync(dir, { recursive: true, force: true });
+  };
+  const url = `postgres://berth@127.0.0.1:${port}/postgres`;
+  for (let tries = 0; !(await answers(url)); tries += 1) {
+    if (tries > 200 || server.exitCode !== null) {
+      await stop();
+      throw new Error("the PostgreSQL test server did not start");
+    }
+    await delay(50);
+  }
+  return { url, stop };
+}
+
+function postgresUser(): { uid?: number; gid?: number } {
+  const id = (flag: string): number => Number(spawnSync("id", [flag, "postgres"], { encoding: "utf8" }).stdout);
+  return { uid: id("-u"), gid: id("-g") };
+}
+
+async function answers(url: string): Promise<boolean> {
+  const open = await new Promise<boolean>((resolve) => {
+    const socket = createConnection(Number(new URL(url).port), "127.0.0.1");
+    socket.once("connect", () => resolve(true)).once("error", () => resolve(false));
+    socket.once("close", () => socket.destroy());
+    socket.once("connect", () => socket.end());
+  });
+  if (!open) return false;
+  const client = new pg.Client({ connectionString: url });
+  return client.connect().then(
+    async () => {
+      await client.end();
+      return true;
+    },
+    () => false,
+  );
+}
