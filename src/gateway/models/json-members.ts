@@ -1,0 +1,183 @@
+/**
+ * The members of a JSON object, found without parsing it. The gateway changes one or two members of a body and must
+ * not touch the rest: parsing and printing again would lose the digits of large integers, turn 1.0 into 1 and cost
+ * time on every image sent inline. So the outermost object is only measured, and edits are spliced in between.
+ *
+ * The scanner checks the outermost structure, not the values: a malformed value is the provider's to refuse.
+ */
+export interface JsonMember {
+  key: string;
+  /** Offset of the key's opening quote. */
+  keyStart: number;
+  /** The value's bytes are [start, end). */
+  start: number;
+  end: number;
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COMMA = 0x2c;
+const COLON = 0x3a;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+const OPEN_BRACKET = 0x5b;
+const CLOSE_BRACKET = 0x5d;
+
+/** More members than any known API has; a hostile body of a million tiny ones is not worth an index. */
+const MEMBERS_MAX = 10_000;
+
+/** Members of the outermost object in their order, duplicates included; null when it is not one JSON object. */
+export function topLevelMembers(json: Buffer): JsonMember[] | null {
+  const members: JsonMember[] = [];
+  let at = skipSpace(json, 0);
+  if (json[at] !== OPEN_BRACE) return null;
+  at = skipSpace(json, at + 1);
+  if (json[at] === CLOSE_BRACE) return skipSpace(json, at + 1) === json.length ? members : null;
+  while (members.length < MEMBERS_MAX) {
+    if (json[at] !== QUOTE) return null;
+    const keyStart = at;
+    const keyEnd = stringEnd(json, at);
+    if (keyEnd < 0) return null;
+    at = skipSpace(json, keyEnd);
+    if (json[at] !== COLON) return null;
+    const start = skipSpace(json, at + 1);
+    const end = valueEnd(json, start);
+    if (end <= start) return null;
+    const key = keyOf(json, keyStart, keyEnd);
+    if (key === null) return null;
+    members.push({ key, keyStart, start, end });
+    at = skipSpace(json, end);
+    if (json[at] === CLOSE_BRACE) return skipSpace(json, at + 1) === json.length ? members : null;
+    if (json[at] !== COMMA) return null;
+    at = skipSpace(json, at + 1);
+  }
+  return null;
+}
+
+/** The parsed value of a member; the last one wins, as in every JSON parser. Undefined when absent or malformed. */
+export function memberValue(json: Buffer, members: JsonMember[], key: string): unknown {
+  const member = members.findLast((candidate) => candidate.key === key);
+  if (!member) return undefined;
+  try {
+    return JSON.parse(json.toString("utf8", member.start, member.end));
+  } catch {
+    // The provider will say what is wrong with it; to the gateway the member is as good as absent.
+    return undefined;
+  }
+}
+
+/**
+ * The object with some members replaced (a JSON text), removed (null) or added. Duplicates of an edited key all
+ * change, so that no parser downstream can pick an unedited one. Returns the same buffer when nothing changes.
+ */
+export function editMembers(json: Buffer, members: JsonMember[], edits: Record<string, string | null>): Buffer {
+  const parts: Buffer[] = [];
+  const seen = new Set<string>();
+  let changed = false;
+  let keptFrom = -1;
+  let keptTo = -1;
+  const flush = (): void => {
+    if (keptFrom >= 0) parts.push(json.subarray(keptFrom, keptTo));
+    keptFrom = -1;
+  };
+  for (const member of members) {
+    const edit = Object.hasOwn(edits, member.key) ? edits[member.key] : undefined;
+    if (edit !== undefined) seen.add(member.key);
+    if (edit === undefined || edit === json.toString("utf8", member.start, member.end)) {
+      if (keptFrom < 0) keptFrom = member.keyStart;
+      keptTo = member.end;
+      continue;
+    }
+    changed = true;
+    flush();
+    if (edit !== null) parts.push(Buffer.from(`${JSON.stringify(member.key)}:${edit}`));
+  }
+  flush();
+  for (const [key, edit] of Object.entries(edits)) {
+    if (edit === null || edit === undefined || seen.has(key)) continue;
+    changed = true;
+    parts.push(Buffer.from(`${JSON.stringify(key)}:${edit}`));
+  }
+  if (!changed) return json;
+  const out: Buffer[] = [OPEN];
+  for (const [index, part] of parts.entries()) out.push(...(index > 0 ? [SEPARATOR, part] : [part]));
+  out.push(CLOSE);
+  return Buffer.concat(out);
+}
+
+const OPEN = Buffer.from("{");
+const SEPARATOR = Buffer.from(",");
+const CLOSE = Buffer.from("}");
+
+/** Calls back with the bounds [start, end) of every string in the text, quotes excluded, keys included. */
+export function eachString(json: Buffer, visit: (start: number, end: number) => void): void {
+  let at = json.indexOf(QUOTE);
+  while (at >= 0) {
+    const end = stringEnd(json, at);
+    if (end < 0) return;
+    visit(at + 1, end - 1);
+    at = json.indexOf(QUOTE, end);
+  }
+}
+
+function keyOf(json: Buffer, start: number, end: number): string | null {
+  const inner = json.toString("utf8", start + 1, end - 1);
+  if (!inner.includes("\\")) return inner;
+  try {
+    // An escaped spelling of "model" is still "model".
+    return String(JSON.parse(`"${inner}"`));
+  } catch {
+    return null;
+  }
+}
+
+function skipSpace(json: Buffer, from: number): number {
+  let at = from;
+  for (; at < json.length; at += 1) {
+    const byte = json[at];
+    if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) break;
+  }
+  return at;
+}
+
+/** Offset after the closing quote of the string that opens at `from`; -1 when it never closes. */
+function stringEnd(json: Buffer, from: number): number {
+  let quote = json.indexOf(QUOTE, from + 1);
+  while (quote >= 0) {
+    let backslashes = 0;
+    while (json[quote - 1 - backslashes] === BACKSLASH) backslashes += 1;
+    if (backslashes % 2 === 0) return quote + 1;
+    quote = json.indexOf(QUOTE, quote + 1);
+  }
+  return -1;
+}
+
+function valueEnd(json: Buffer, from: number): number {
+  const first = json[from];
+  if (first === QUOTE) return stringEnd(json, from);
+  if (first === OPEN_BRACE || first === OPEN_BRACKET) return nestedEnd(json, from);
+  let at = from;
+  for (; at < json.length; at += 1) {
+    const byte = json[at] ?? 0;
+    if (byte === COMMA || byte === CLOSE_BRACE || byte === CLOSE_BRACKET || byte <= 0x20) break;
+  }
+  return at;
+}
+
+function nestedEnd(json: Buffer, from: number): number {
+  let depth = 0;
+  let at = from;
+  while (at < json.length) {
+    const byte = json[at];
+    if (byte === QUOTE) {
+      at = stringEnd(json, at);
+      if (at < 0) return -1;
+      continue;
+    }
+    if (byte === OPEN_BRACE || byte === OPEN_BRACKET) depth += 1;
+    else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) depth -= 1;
+    at += 1;
+    if (depth === 0) return at;
+  }
+  return -1;
+}

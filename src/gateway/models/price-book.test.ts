@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { NO_USAGE } from "../providers/token-usage.ts";
+import { DEFAULT_PRICES } from "./default-prices.ts";
+import { costNanoUsd, createPriceBook, parsePriceTable, priceTable } from "./price-book.ts";
+
+test("a cost is exact to the nano-dollar", () => {
+  const prices = { input: "0.0375", output: "0.15", cachedInput: "0.01", cacheWrite: "0.05", cacheWriteHour: "0.075" };
+  const usage = {
+    ...NO_USAGE,
+    inputTokens: 1000,
+    cachedInputTokens: 300,
+    cacheWriteTokens: 200,
+    cacheWriteHourTokens: 50,
+    outputTokens: 7,
+  };
+  // 500 x 37.5 + 300 x 10 + 150 x 50 + 50 x 75 + 7 x 150 nano-USD
+  assert.equal(costNanoUsd(prices, usage), 18_750 + 3_000 + 7_500 + 3_750 + 1_050);
+  assert.equal(costNanoUsd({ input: "0.1", output: "0.2" }, { ...NO_USAGE, inputTokens: 3, outputTokens: 1 }), 500);
+});
+
+test("beyond a length the whole request has the long rates", () => {
+  const prices = { input: "1", output: "2", longContext: { overInputTokens: 100, input: "3", output: "4" } };
+  assert.equal(costNanoUsd(prices, { ...NO_USAGE, inputTokens: 100, outputTokens: 1 }), 102_000);
+  assert.equal(costNanoUsd(prices, { ...NO_USAGE, inputTokens: 101, outputTokens: 1 }), 307_000);
+});
+
+test("counts that contradict each other never make a negative price", () => {
+  const prices = { input: "1", output: "1", cachedInput: "0", cacheWrite: "0" };
+  assert.equal(costNanoUsd(prices, { ...NO_USAGE, inputTokens: 5, cachedInputTokens: 9, cacheWriteTokens: 9 }), 0);
+});
+
+test("a dated name has its family's price, an unknown one has none", () => {
+  const book = createPriceBook();
+  assert.deepEqual(book.pricesOf("openai", "gpt-4o-mini-2024-07-18"), DEFAULT_PRICES.openai?.["gpt-4o-mini"]);
+  assert.deepEqual(
+    book.pricesOf("anthropic", "claude-sonnet-4-5-20250929"),
+    DEFAULT_PRICES.anthropic?.["claude-sonnet-4-5"],
+  );
+  assert.deepEqual(book.pricesOf("mistral", "mistral-small-latest"), DEFAULT_PRICES.mistral?.["mistral-small"]);
+  assert.equal(book.pricesOf("openai", "gpt-4o-mini-tts"), null);
+  assert.equal(book.pricesOf("nobody", "gpt-4o"), null);
+});
+
+test("the operator's table comes first", () => {
+  const book = createPriceBook(parsePriceTable('{"openai":{"gpt-4o":{"input":"1","output":"2"}}}'));
+  assert.deepEqual(book.pricesOf("openai", "gpt-4o"), { input: "1", output: "2" });
+  assert.deepEqual(book.pricesOf("openai", "gpt-4.1"), DEFAULT_PRICES.openai?.["gpt-4.1"]);
+  assert.throws(() => parsePriceTable('{"openai":{"gpt-4o":{"input":1,"output":"2"}}}'), /openai\.gpt-4o\.input/);
+  assert.throws(() => parsePriceTable('{"openai":{"gpt-4o":{"input":"1","output":"2","typo":"3"}}}'), /typo/);
+});
+
+test("every shipped price is well formed", () => {
+  assert.equal(priceTable.safeParse(DEFAULT_PRICES).success, true);
+});
+
+test("the cost of a sum is the sum of the costs when no request is rounded", () => {
+  const tokens = fc.nat(2 ** 31);
+  fc.assert(
+    fc.property(tokens, tokens, fc.nat(99_999), (input, output, thousandths) => {
+      const text = `${Math.floor(thousandths / 1000)}.${String(thousandths % 1000).padStart(3, "0")}`;
+      const whole = costNanoUsd(
+        { input: text, output: text },
+        { ...NO_USAGE, inputTokens: input, outputTokens: output },
+      );
+      assert.equal(BigInt(whole), BigInt(thousandths) * (BigInt(input) + BigInt(output)));
+    }),
+  );
+});

@@ -1,0 +1,102 @@
+/**
+ * What tokens cost. Prices are decimal text in USD per million tokens, as providers publish them; the arithmetic is
+ * in whole pico-USD per token (six decimals of a price), so nothing is ever rounded but the final sum of a request,
+ * once, to nano-USD.
+ *
+ * The shipped prices are defaults of a date (see default-prices.ts). The operator's file and a model's own prices
+ * come first. A model nobody has a price for costs nothing and is reported as unpriced.
+ */
+import { z } from "zod";
+import type { TokenUsage } from "../providers/token-usage.ts";
+import { DEFAULT_PRICES } from "./default-prices.ts";
+
+const price = z
+  .string()
+  .regex(/^\d{1,6}(\.\d{1,6})?$/, "a price is a decimal number of USD per million tokens, with at most six decimals");
+
+const rates = {
+  input: price,
+  output: price,
+  /** Input read from the provider's prompt cache; the input price when absent. */
+  cachedInput: price.optional(),
+  /** Input written to the cache; the input price when absent. */
+  cacheWrite: price.optional(),
+  /** Input written to a cache kept for an hour; the cacheWrite price when absent. */
+  cacheWriteHour: price.optional(),
+};
+
+export const modelPrices = z.strictObject({
+  ...rates,
+  /** Rates of a request whose input is longer than this many tokens. */
+  longContext: z.strictObject({ overInputTokens: z.int().positive(), ...rates }).optional(),
+});
+
+/** Provider name, then model name. */
+export const priceTable = z.record(z.string(), z.record(z.string(), modelPrices));
+
+export type ModelPrices = z.infer<typeof modelPrices>;
+export type PriceTable = z.infer<typeof priceTable>;
+
+export interface PriceBook {
+  pricesOf(provider: string, model: string): ModelPrices | null;
+}
+
+/** `overrides` is the operator's table; an entry replaces the shipped one of the same provider and model. */
+export function createPriceBook(overrides: PriceTable = {}): PriceBook {
+  return {
+    pricesOf(provider, model) {
+      for (const name of spellings(model)) {
+        const found = overrides[provider]?.[name] ?? DEFAULT_PRICES[provider]?.[name];
+        if (found) return found;
+      }
+      return null;
+    },
+  };
+}
+
+/** Reads the operator's price file; the message names the entry that is wrong. */
+export function parsePriceTable(text: string): PriceTable {
+  const parsed = priceTable.safeParse(JSON.parse(text));
+  if (parsed.success) return parsed.data;
+  const issue = parsed.error.issues[0];
+  throw new Error(`Price file, at ${issue?.path.join(".") || "the top"}: ${issue?.message}`);
+}
+
+/** Cost of one request in whole nano-USD. */
+export function costNanoUsd(prices: ModelPrices, usage: TokenUsage): number {
+  const long = prices.longContext;
+  const rate = long && usage.inputTokens > long.overInputTokens ? long : prices;
+  const cached = Math.min(usage.cachedInputTokens, usage.inputTokens);
+  const written = Math.min(usage.cacheWriteTokens, usage.inputTokens - cached);
+  const writtenHour = Math.min(usage.cacheWriteHourTokens, written);
+  const pico =
+    of(rate.input, usage.inputTokens - cached - written) +
+    of(rate.cachedInput ?? rate.input, cached) +
+    of(rate.cacheWrite ?? rate.input, written - writtenHour) +
+    of(rate.cacheWriteHour ?? rate.cacheWrite ?? rate.input, writtenHour) +
+    of(rate.output, usage.outputTokens);
+  return Number((pico + 500n) / 1000n);
+}
+
+const of = (text: string, tokens: number): bigint => picoUsdPerToken(text) * BigInt(tokens);
+
+const DECIMALS = 6;
+const parsed = new Map<string, bigint>();
+
+/** "0.075" USD per million tokens is 75 000 pico-USD per token: the decimal point moves six places. */
+function picoUsdPerToken(text: string): bigint {
+  const known = parsed.get(text);
+  if (known !== undefined) return known;
+  const [whole = "0", fraction = ""] = text.split(".");
+  const pico = BigInt(whole + fraction.padEnd(DECIMALS, "0"));
+  // Prices come from a table and from model records, so the distinct texts are few; the bound is for the hostile case.
+  if (parsed.size < 10_000) parsed.set(text, pico);
+  return pico;
+}
+
+/** A dated or "latest" name has the price of the family it names. Nothing else is guessed. */
+function spellings(model: string): string[] {
+  const plain = model.replace(/^models\//, "").toLowerCase();
+  const family = plain.replace(/-(?:\d{4}-\d{2}-\d{2}|\d{8}|\d{4}|\d{2}-\d{4}|latest)$/, "");
+  return family === plain ? [plain] : [plain, family];
+}

@@ -1,0 +1,35 @@
+/** What one request used, as the provider reports it. */
+export interface TokenUsage {
+  /** All input, cached or not. */
+  inputTokens: number;
+  /** All output, reasoning included. */
+  outputTokens: number;
+  /** The part of the input read from a prompt cache. */
+  cachedInputTokens: number;
+  /** The part of the input written to a prompt cache. */
+  cacheWriteTokens: number;
+  /** The part of cacheWriteTokens kept for an hour, which some providers price apart. */
+  cacheWriteHourTokens: number;
+  /** The part of the output spent on reasoning. */
+  reasoningTokens: number;
+}
+
+export const NO_USAGE: TokenUsage = Object.freeze({
+  inputTokens: 0,
+  outputTokens: 0,
+  cachedInputTokens: 0,
+  cacheWriteTokens: 0,
+  cacheWriteHourTokens: 0,
+  reasoningTokens: 0,
+});
+
+/** A count from an untrusted answer: a whole number of at least zero, anything else is zero. */
+export function tokenCount(value: unknown): number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value > 0 ? value : 0;
+}
+
+export const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** A member of an untrusted object; undefined when it is not one. */
+export const at = (value: unknown, key: string): unknown => (isRecord(value) ? value[key] : undefined);
