@@ -11,7 +11,7 @@ const LINES_MAX = 500;
  * Rooms meet in the store, never in each other.
  */
 const MAY_IMPORT: Record<string, string[]> = {
-  "src/main.ts": ["src/app.ts", "src/config.ts", "src/cli/", "src/lib/"],
+  "src/main.ts": ["src/app.ts", "src/contract/errors.ts", "src/config.ts", "src/cli/", "src/lib/"],
   "src/app.ts": ["src/"],
   "src/config.ts": ["src/lib/"],
   "src/lib/": [],

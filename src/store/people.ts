@@ -77,6 +77,17 @@ export function createPeople({ database, clock }: { database: Database; clock: C
       return rows.map((row) => ({ id: row.id, name: row.name, createdAt: row.created_at, role: row.role as Role }));
     },
 
+    async accountHasAdmin(accountId: string): Promise<boolean> {
+      const row = await database.read
+        .selectFrom("account_members")
+        .select("sub")
+        .where("account_id", "=", accountId)
+        .where("role", "=", "admin")
+        .limit(1)
+        .executeTakeFirst();
+      return row !== undefined;
+    },
+
     async setAccountRole(tx: Transaction, accountId: string, sub: string, role: Role): Promise<void> {
       await tx.queries
         .insertInto("account_members")

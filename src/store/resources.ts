@@ -122,7 +122,7 @@ export function createResources({ database, clock, box, cursors }: ResourcesDeps
     const inserted = await tx.queries
       .insertInto("resources")
       .values(row)
-      .onConflict((conflict) => conflict.columns(["workspace", "kind", "parent", "slot"]).doNothing())
+      .onConflict((conflict) => conflict.doNothing())
       .executeTakeFirst();
     if (Number(inserted.numInsertedOrUpdatedRows ?? 0) === 0) {
       const existing = await bySlot(tx.queries, draft, row.slot);

@@ -1,0 +1,135 @@
+/**
+ * The straight path of a management request:
+ * version → authenticate → authorize → parse → handler (once, if it has an idempotency key) → lower to the asked version.
+ */
+import type { IncomingHttpHeaders } from "node:http";
+import type { Authenticator, Membership } from "../auth/authenticator.ts";
+import { authorizeAccount, authorizeRole, authorizeScope } from "../auth/authorize.ts";
+import type { Caller } from "../contract/caller.ts";
+import { PlatformError } from "../contract/errors.ts";
+import type { Operation } from "../contract/operation.ts";
+import { liftQuery, lower, resolveVersion } from "../contract/versions/index.ts";
+import type { Call, Deps, Implementation } from "../kinds/port.ts";
+import { uuidv7 } from "../lib/ids.ts";
+import { answerOnce } from "./idempotent.ts";
+import { parseBody, parseQuery, singleValues } from "./validate.ts";
+
+export interface ApiRequest {
+  headers: IncomingHttpHeaders;
+  params: Record<string, string>;
+  query: unknown;
+  body: unknown;
+  requestId: string;
+}
+
+export interface ApiAnswer {
+  status: number;
+  /** JSON text, or null for an empty body. */
+  body: string | null;
+  headers: Record<string, string>;
+  caller: Caller | null;
+}
+
+export interface PipelineDeps {
+  deps: Deps;
+  authenticator: Authenticator;
+}
+
+const NOBODY: Caller = {
+  subject: "",
+  subjectType: "user",
+  displayName: "anonymous",
+  authMethod: "api_key",
+  keyId: null,
+  accounts: [],
+  bound: null,
+  scopes: new Set(),
+};
+
+export async function answer(
+  { operation, handle }: Implementation,
+  request: ApiRequest,
+  { deps, authenticator }: PipelineDeps,
+): Promise<ApiAnswer> {
+  const { headers } = request;
+  const version = resolveVersion(
+    headerOf(headers, `${deps.settings.brand}-version`) ?? headerOf(headers, "service-version"),
+  );
+  const isPublic = operation.tenancy === "public";
+  const caller = isPublic ? NOBODY : await authenticator.authenticate(authenticator.bearerOf(headers));
+  const query = singleValues(request.query);
+  const membership = isPublic ? null : await authorize(operation, caller, request, query, authenticator, deps);
+
+  const answered: Record<string, string> = {};
+  let uid: string | null = null;
+  const call: Call = {
+    operation,
+    params: request.params,
+    query: operation.query ? parseQuery(operation.query, liftQuery(version, operation, query)) : {},
+    body:
+      operation.body && !(operation.bodyOptional && request.body === undefined)
+        ? parseBody(operation.body, request.body)
+        : undefined,
+    caller,
+    workspace: membership?.workspace ?? null,
+    role: membership?.role ?? null,
+    version,
+    headers,
+    requestId: request.requestId,
+    uid: () => {
+      uid ??= uuidv7(deps.clock.now());
+      return uid;
+    },
+    setHeader: (name, value) => {
+      answered[name] = value;
+    },
+  };
+  const run = async (claimedUid: string | null): Promise<Pick<ApiAnswer, "status" | "body">> => {
+    uid = claimedUid;
+    const result = lower(version, operation, await handle(call, deps));
+    const status = operation.status ?? 200;
+    return { status, body: status === 204 ? null : JSON.stringify(result ?? null) };
+  };
+  const key = operation.method === "POST" ? headerOf(headers, "idempotency-key") : undefined;
+  const result = key === undefined ? await run(null) : await answerOnce(key, call, run, deps);
+  return { ...result, headers: answered, caller: isPublic ? null : caller };
+}
+
+/** Tenant, scope and role; the workspace and the caller's role in it for operations that are about one. */
+async function authorize(
+  operation: Operation,
+  caller: Caller,
+  request: ApiRequest,
+  query: Record<string, string>,
+  authenticator: Authenticator,
+  deps: Deps,
+): Promise<Membership | null> {
+  authorizeScope(operation, caller);
+  if (operation.tenancy === "account") {
+    if (request.params.accountId !== undefined) authorizeAccount(operation, caller, request.params.accountId);
+    return null;
+  }
+  if (operation.tenancy !== "workspace") return null;
+  const named = operation.workspaceParam
+    ? request.params[operation.workspaceParam]
+    : (headerOf(request.headers, `x-${deps.settings.brand}-workspace`) ??
+      headerOf(request.headers, "x-service-workspace") ??
+      (query.workspace || undefined));
+  const name = named ?? (await authenticator.soleWorkspaceOf(caller));
+  if (!name) {
+    throw new PlatformError(
+      "workspace_required",
+      "Which workspace? Send its name in the X-Service-Workspace header or the workspace query parameter.",
+    );
+  }
+  const membership = await authenticator.membershipIn(caller, name);
+  if (!membership)
+    throw new PlatformError("forbidden", `These credentials give no access to the workspace '${name.slice(0, 64)}'.`);
+  authorizeRole(operation, membership.role);
+  return membership;
+}
+
+function headerOf(headers: IncomingHttpHeaders, name: string): string | undefined {
+  const value = headers[name];
+  return typeof value === "string" && value !== "" ? value : undefined;
+}

@@ -1,0 +1,47 @@
+/** What is not an operation: health, metrics, the contract itself and a page to read it. */
+import type { FastifyInstance } from "fastify";
+import type { Registry } from "prom-client";
+import { buildOpenApi } from "../contract/openapi.ts";
+import type { Operation } from "../contract/operation.ts";
+import type { Deps } from "../kinds/port.ts";
+import { referencePage } from "./reference-page.ts";
+
+export interface PlatformRoutesOptions {
+  deps: Deps;
+  operations: readonly Operation[];
+  registry: Registry;
+}
+
+export function addPlatformRoutes(api: FastifyInstance, { deps, operations, registry }: PlatformRoutesOptions): void {
+  // Made at the first question: most servers are never asked, and it costs start-up time.
+  let openapi: string | null = null;
+  api.get("/healthz", async () => ({ status: "ok", version: deps.settings.version }));
+  api.get("/readyz", async (_request, reply) => {
+    try {
+      await deps.store.ping();
+      return { status: "ready" };
+    } catch (error) {
+      deps.log.warn({ err: error }, "the database does not answer");
+      return reply.code(503).send({ status: "unavailable", reason: "the database does not answer" });
+    }
+  });
+  api.get("/metrics", async (_request, reply) =>
+    reply.header("content-type", registry.contentType).send(await registry.metrics()),
+  );
+  api.get("/openapi.json", async (_request, reply) => {
+    openapi ??= JSON.stringify(
+      buildOpenApi(operations, {
+        version: deps.settings.version,
+        brand: deps.settings.brand,
+        serverUrl: deps.settings.publicUrl,
+      }),
+    );
+    return reply.header("content-type", "application/json; charset=utf-8").send(openapi);
+  });
+  api.get("/docs", async (_request, reply) =>
+    reply
+      .header("content-type", "text/html; charset=utf-8")
+      .header("content-security-policy", "default-src 'self' 'unsafe-inline'")
+      .send(referencePage),
+  );
+}

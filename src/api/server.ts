@@ -1,0 +1,147 @@
+/** The management edge: one Fastify route per operation, nothing else. */
+import type { RequestListener, Server } from "node:http";
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import { Histogram, type Registry } from "prom-client";
+import { PlatformError } from "../contract/errors.ts";
+import type { Method } from "../contract/operation.ts";
+import type { Implementation, Log } from "../kinds/port.ts";
+import { randomWord } from "../lib/ids.ts";
+import { errorResponse } from "./error-response.ts";
+import { answer, type PipelineDeps } from "./pipeline.ts";
+
+/** Enough for any record; operations that take more say so. */
+const BODY_BYTES_MAX = 4 * 1024 * 1024;
+const PARAM_LENGTH_MAX = 1024;
+const METHODS: readonly Method[] = ["GET", "POST", "PUT", "DELETE"];
+
+export interface ApiOptions extends PipelineDeps {
+  implementations: readonly Implementation[];
+  registry: Registry;
+  /** Makes the server that the routes are reached through. */
+  serverFactory(handler: RequestListener): Server;
+  trustProxy: boolean;
+}
+
+export function createApi(options: ApiOptions): FastifyInstance {
+  const { implementations, registry, deps } = options;
+  const api = Fastify({
+    serverFactory: (handler) => options.serverFactory(handler as RequestListener),
+    logger: false,
+    bodyLimit: BODY_BYTES_MAX,
+    trustProxy: options.trustProxy,
+    routerOptions: { maxParamLength: PARAM_LENGTH_MAX, ignoreTrailingSlash: true },
+    genReqId: (request) => requestIdOf(request.headers["x-request-id"]),
+    return503OnClosing: false,
+    forceCloseConnections: "idle",
+  });
+  acceptJson(api);
+  const seconds = new Histogram({
+    name: "berth_api_request_seconds",
+    help: "Time to answer a management request.",
+    labelNames: ["operation", "status"],
+    registers: [registry],
+    buckets: [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30],
+  });
+  api.setErrorHandler((error, request, reply) => fail(error, request, reply, deps.log));
+  api.setNotFoundHandler((request, reply) =>
+    fail(
+      new PlatformError(
+        "not_found",
+        `There is nothing at ${request.method} ${request.url.split("?")[0]?.slice(0, 200)}. See /openapi.json for what there is.`,
+      ),
+      request,
+      reply,
+      deps.log,
+    ),
+  );
+  for (const implementation of implementations) {
+    const { operation } = implementation;
+    api.route({
+      method: operation.method,
+      url: toRoute(operation.path),
+      ...(operation.bodyBytesMax ? { bodyLimit: operation.bodyBytesMax } : {}),
+      handler: async (request, reply) => {
+        const started = performance.now();
+        reply.header("x-request-id", request.id);
+        try {
+          const result = await answer(implementation, requestOf(request), options);
+          reply.code(result.status).headers(result.headers);
+          if (result.body !== null) reply.header("content-type", "application/json; charset=utf-8").send(result.body);
+          else reply.send();
+        } finally {
+          seconds.observe({ operation: operation.id, status: reply.statusCode }, (performance.now() - started) / 1000);
+        }
+        return reply;
+      },
+    });
+  }
+  refuseOtherMethods(api, implementations, deps.log);
+  return api;
+}
+
+const toRoute = (path: string): string => `/v0${path.replace(/\{(\w+)\}/g, ":$1")}`;
+
+const requestOf = (request: FastifyRequest) => ({
+  headers: request.headers,
+  params: request.params as Record<string, string>,
+  query: request.query,
+  body: request.body,
+  requestId: request.id,
+});
+
+function fail(error: unknown, request: FastifyRequest, reply: FastifyReply, log: Log): FastifyReply {
+  const response = errorResponse(error);
+  if (response.unexpected) {
+    const detail = error instanceof PlatformError ? error.detail : undefined;
+    log.error(
+      { err: error, detail, requestId: request.id, method: request.method, route: request.routeOptions.url },
+      "request failed",
+    );
+  }
+  return reply
+    .code(response.status)
+    .headers({ ...response.headers, "x-request-id": request.id, "content-type": "application/json; charset=utf-8" })
+    .send(JSON.stringify(response.body));
+}
+
+/** A caller may bring an id to follow a request through several systems; anything odd is replaced. */
+function requestIdOf(given: string | string[] | undefined): string {
+  return typeof given === "string" && /^[\w.:-]{1,128}$/.test(given) ? given : `req-${randomWord(16)}`;
+}
+
+/** An empty body is absent, whatever its type says; JSON that would change an object's prototype is refused. */
+function acceptJson(api: FastifyInstance): void {
+  const parseJson = api.getDefaultJsonParser("error", "error");
+  api.removeAllContentTypeParsers();
+  api.addContentTypeParser("application/json", { parseAs: "string" }, (request, body, done) => {
+    if (body === "") done(null, undefined);
+    else parseJson(request, body as string, done);
+  });
+}
+
+/** A known path with another method is 405 and says which methods there are. */
+function refuseOtherMethods(api: FastifyInstance, implementations: readonly Implementation[], log: Log): void {
+  const methodsByPath = new Map<string, Set<Method>>();
+  for (const { operation } of implementations) {
+    const url = toRoute(operation.path);
+    methodsByPath.set(url, (methodsByPath.get(url) ?? new Set()).add(operation.method));
+  }
+  for (const [url, known] of methodsByPath) {
+    const allow = [...known].join(", ");
+    for (const method of METHODS.filter((word) => !known.has(word))) {
+      api.route({
+        method,
+        url,
+        handler: async (request, reply) =>
+          fail(
+            new PlatformError("method_not_allowed", `${method} is not possible here; ${allow} is.`, {
+              headers: { allow },
+            }),
+            request,
+            reply,
+            log,
+          ),
+      });
+    }
+  }
+}

@@ -1,0 +1,169 @@
+/**
+ * Turns credentials into a caller, and a caller and a workspace into a role. Both are cached and forgotten whenever
+ * anything about identity changes anywhere, so that a revoked key stops at once without a query per request.
+ */
+import type { IncomingHttpHeaders } from "node:http";
+import type { Caller } from "../contract/caller.ts";
+import { PlatformError } from "../contract/errors.ts";
+import type { Role } from "../contract/operation.ts";
+import { type Clock, MINUTE_MS } from "../lib/clock.ts";
+import type { Running } from "../lib/lifecycle.ts";
+import { type ApiKey, hashSecret } from "../store/keys.ts";
+import type { Store } from "../store/store.ts";
+import type { Workspace } from "../store/workspaces.ts";
+
+/** Bounds memory when somebody tries many keys; a full cache starts over. */
+const CACHE_MAX = 10_000;
+const SECRET_LENGTH_MAX = 8192;
+/** How often last use is written; see Keys.noteUse. */
+const USE_FLUSH_MS = MINUTE_MS;
+
+export interface Membership {
+  workspace: Workspace;
+  role: Role;
+}
+
+export interface AuthenticatorDeps {
+  store: Store;
+  clock: Clock;
+  brand: string;
+  /** Checks tokens of our own issuer; null when the text is not one of them. */
+  verifyToken?(token: string): Promise<Caller | null>;
+}
+
+export type Authenticator = ReturnType<typeof createAuthenticator>;
+
+export function createAuthenticator({ store, clock, brand, verifyToken }: AuthenticatorDeps) {
+  const callers = new Map<string, { caller: Caller; expiresAt: number | null }>();
+  const memberships = new Map<string, Membership | null>();
+  const uses = new Map<string, number>();
+  const headerNames = [`x-${brand}-authorization`, "x-service-authorization", "authorization"];
+  const unsubscribe = store.onIdentityChange(() => {
+    callers.clear();
+    memberships.clear();
+  });
+  const flushUses = (): Promise<void> => {
+    const batch = new Map(uses);
+    uses.clear();
+    return store.keys.noteUse(batch);
+  };
+  const timer = setInterval(() => void flushUses().catch(() => {}), USE_FLUSH_MS).unref(); // last use is a hint; the next flush tells again
+
+  async function authenticate(secret: string): Promise<Caller> {
+    const hash = hashSecret(secret);
+    const known = callers.get(hash);
+    const now = clock.now();
+    if (known && (known.expiresAt === null || known.expiresAt > now)) {
+      if (known.caller.keyId) uses.set(known.caller.keyId, now);
+      return known.caller;
+    }
+    const key = await store.keys.findKey(secret);
+    if (key) {
+      if (key.expires_at !== null && key.expires_at <= now)
+        throw unauthenticated("This API key has expired. Create a new one.");
+      const caller = await callerOf(key);
+      if (!caller) throw unauthenticated("The owner of this API key no longer exists.");
+      if (callers.size >= CACHE_MAX) callers.clear();
+      callers.set(hash, { caller, expiresAt: key.expires_at });
+      uses.set(key.id, now);
+      return caller;
+    }
+    const caller = (await verifyToken?.(secret)) ?? null;
+    if (!caller) throw unauthenticated("The credentials are not valid. Check the API key, or sign in again.");
+    return caller;
+  }
+
+  async function callerOf(key: ApiKey): Promise<Caller | null> {
+    const scopes = key.scopes ? new Set(key.scopes) : null;
+    const common = { authMethod: "api_key", keyId: key.id } as const;
+    return key.owner_type === "user"
+      ? userCaller(key.owner, { ...common, scopes })
+      : serviceAccountCaller(key.owner, { ...common, scopes });
+  }
+
+  async function userCaller(
+    sub: string,
+    rest: Pick<Caller, "authMethod" | "keyId" | "scopes">,
+  ): Promise<Caller | null> {
+    const [user, accounts] = await Promise.all([store.people.getUser(sub), store.people.accountsOf(sub)]);
+    return user && { ...rest, subject: user.sub, subjectType: "user", displayName: user.email, accounts, bound: null };
+  }
+
+  async function serviceAccountCaller(
+    clientId: string,
+    rest: Pick<Caller, "authMethod" | "keyId" | "scopes">,
+  ): Promise<Caller | null> {
+    const account = await store.keys.findServiceAccountAcrossWorkspaces(clientId);
+    const workspace = account && (await store.workspaces.get(account.workspace));
+    if (!account || !workspace) return null;
+    const own = account.scopes ? new Set(account.scopes) : null;
+    return {
+      ...rest,
+      subject: clientId,
+      subjectType: account.workload ? "workload" : "service_account",
+      displayName: account.name,
+      accounts: [{ id: workspace.accountId, role: "member" }],
+      bound: { workspace: workspace.name, role: account.role as Role },
+      scopes: own && rest.scopes ? own.intersection(rest.scopes) : (own ?? rest.scopes),
+    };
+  }
+
+  /** The caller's role in a workspace, or null where they have no business. */
+  async function membershipIn(caller: Caller, name: string): Promise<Membership | null> {
+    const key = `${caller.subject}\0${name}`;
+    const known = memberships.get(key);
+    if (known !== undefined) return known;
+    const workspace = await store.workspaces.get(name);
+    const role = workspace && (await roleIn(caller, workspace));
+    const membership = workspace && role ? { workspace, role } : null;
+    if (memberships.size >= CACHE_MAX) memberships.clear();
+    memberships.set(key, membership);
+    return membership;
+  }
+
+  async function roleIn(caller: Caller, workspace: Workspace): Promise<Role | null> {
+    if (caller.bound) return caller.bound.workspace === workspace.name ? caller.bound.role : null;
+    if (caller.accounts.some((account) => account.id === workspace.accountId && account.role === "admin"))
+      return "admin";
+    return store.people.roleIn(workspace.name, caller.subject);
+  }
+
+  return {
+    authenticate,
+    membershipIn,
+    userCaller,
+    serviceAccountCaller,
+
+    /** The bearer credential of a request; the platform's own header wins over Authorization. */
+    bearerOf(headers: IncomingHttpHeaders): string {
+      for (const name of headerNames) {
+        const value = headers[name];
+        if (typeof value !== "string" || value === "") continue;
+        const match = /^bearer +(\S+)$/i.exec(value.slice(0, SECRET_LENGTH_MAX).trim());
+        if (match?.[1]) return match[1];
+        throw unauthenticated(`The ${name} header must have the form 'Bearer <API key or token>'.`);
+      }
+      throw unauthenticated("Credentials are missing. Send 'Authorization: Bearer <API key>'.");
+    },
+
+    /** The only workspace of a person who has just one. */
+    async soleWorkspaceOf(caller: Caller): Promise<string | null> {
+      if (caller.bound) return caller.bound.workspace;
+      const key = `${caller.subject}\0`;
+      const known = memberships.get(key);
+      if (known !== undefined) return known?.workspace.name ?? null;
+      const [only, second] = await store.workspaces.listFor(caller.subject);
+      memberships.set(key, only && !second ? { workspace: only, role: "member" } : null);
+      return only && !second ? only.name : null;
+    },
+
+    async stop(): Promise<void> {
+      clearInterval(timer);
+      unsubscribe();
+      await flushUses();
+    },
+  } satisfies Running & Record<string, unknown>;
+}
+
+const unauthenticated = (message: string): PlatformError =>
+  new PlatformError("unauthenticated", message, { headers: { "www-authenticate": 'Bearer realm="berth"' } });

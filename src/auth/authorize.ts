@@ -1,0 +1,31 @@
+/** Rights = scope AND role. The scope `admin` stands for every scope and never raises a role. */
+import { type Caller, isAccountAdmin } from "../contract/caller.ts";
+import { PlatformError } from "../contract/errors.ts";
+import type { Operation, Role } from "../contract/operation.ts";
+
+export function authorizeScope(operation: Pick<Operation, "id" | "scope">, caller: Caller): void {
+  const { scopes } = caller;
+  if (scopes === null || operation.scope === null || scopes.has("admin") || scopes.has(operation.scope)) return;
+  throw new PlatformError(
+    "forbidden",
+    `These credentials lack the scope '${operation.scope}' that ${operation.id} needs.`,
+  );
+}
+
+export function authorizeRole(operation: Pick<Operation, "id" | "role">, role: Role): void {
+  if (operation.role === "member" || role === "admin") return;
+  throw new PlatformError(
+    "forbidden",
+    `${operation.id} needs the admin role in this workspace. Ask a workspace admin.`,
+  );
+}
+
+/** Operations on an account are open to its members; those that need `admin` to its admins. */
+export function authorizeAccount(operation: Pick<Operation, "id" | "role">, caller: Caller, accountId: string): void {
+  if (!caller.accounts.some((account) => account.id === accountId)) {
+    throw new PlatformError("forbidden", "Access denied: this account is not yours.");
+  }
+  if (operation.role === "admin" && !isAccountAdmin(caller, accountId)) {
+    throw new PlatformError("forbidden", `Access denied: ${operation.id} needs an account admin.`);
+  }
+}

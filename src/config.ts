@@ -1,0 +1,225 @@
+/**
+ * Configuration: one table of settings. Flags beat the environment, which beats the file; a key that is not in the
+ * table is an error that names it. This is the only file that reads the environment.
+ */
+import { existsSync, readFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
+import { parse as parseToml } from "smol-toml";
+import { z } from "zod";
+
+interface Setting {
+  env: string;
+  schema: z.ZodType;
+  about: string;
+  /** Shown as *** by --check-config. */
+  secret?: true;
+}
+
+const flag = z.union([z.boolean(), z.stringbool()]);
+const list = z.union([
+  z.array(z.string()),
+  z.string().transform((text) =>
+    text
+      .split(",")
+      .map((part) => part.trim())
+      .filter(Boolean),
+  ),
+]);
+const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
+
+/** The name of a setting is its key in the file; its flag is the same with hyphens. */
+export const SETTINGS = {
+  host: { env: "HOST", schema: z.string().min(1).default("127.0.0.1"), about: "Address to listen on." },
+  port: {
+    env: "PORT",
+    schema: z.coerce.number().int().min(0).max(65535).default(8080),
+    about: "Port to listen on; 0 = any free one.",
+  },
+  data: { env: "BERTH_DATA", schema: z.string().min(1).default("~/.berth"), about: "Data folder." },
+  database_url: {
+    env: "DATABASE_URL",
+    schema: z
+      .string()
+      .regex(/^postgres(ql)?:\/\//, "must start with postgres://")
+      .optional(),
+    about: "PostgreSQL; absent = SQLite in the data folder.",
+    secret: true,
+  },
+  api_key: {
+    env: "BERTH_API_KEY",
+    schema: z.string().min(16).max(512).regex(/^\S+$/).optional(),
+    about: "The first admin's API key; absent = generated.",
+    secret: true,
+  },
+  workspace: {
+    env: "BERTH_WORKSPACE",
+    schema: z
+      .string()
+      .regex(/^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/)
+      .max(49)
+      .default("main"),
+    about: "The first workspace.",
+  },
+  brand: {
+    env: "BERTH_BRAND",
+    schema: z
+      .string()
+      .regex(/^[a-z][a-z0-9]*$/, "must be lower-case letters and digits")
+      .default("service"),
+    about: "Word in header names, image names and the home folder, beside 'service'.",
+  },
+  region: {
+    env: "BERTH_REGION",
+    schema: z
+      .string()
+      .regex(/^[a-z0-9-]+$/)
+      .default("local"),
+    about: "Name of this region.",
+  },
+  public_url: {
+    env: "BERTH_PUBLIC_URL",
+    schema: z.url().optional(),
+    about: "Address under which clients reach this server.",
+  },
+  domain: { env: "BERTH_DOMAIN", schema: z.string().optional(), about: "Wildcard domain of workloads and previews." },
+  tls_cert: {
+    env: "BERTH_TLS_CERT",
+    schema: z.string().optional(),
+    about: "Certificate file (PEM); reloaded when it changes.",
+  },
+  tls_key: { env: "BERTH_TLS_KEY", schema: z.string().optional(), about: "Key file (PEM)." },
+  trust_proxy: {
+    env: "BERTH_TRUST_PROXY",
+    schema: flag.default(false),
+    about: "A proxy in front terminates TLS and sets X-Forwarded-*.",
+  },
+  insecure_http: {
+    env: "BERTH_INSECURE_HTTP",
+    schema: flag.default(false),
+    about: "Allow plain HTTP on an address that is not loopback.",
+  },
+  secret_key: {
+    env: "BERTH_SECRET_KEY",
+    schema: z.string().min(32).optional(),
+    about: "Key that seals secrets; absent = secret.key in the data folder.",
+    secret: true,
+  },
+  plan: { env: "BERTH_PLAN", schema: z.string().default("self-hosted"), about: "The plan that resources report." },
+  egress_pool: {
+    env: "BERTH_EGRESS_POOL",
+    schema: list.default([]),
+    about: "Addresses that egress IPs are taken from.",
+  },
+  public_ips: {
+    env: "BERTH_PUBLIC_IPS",
+    schema: list.default([]),
+    about: "CIDRs that this server's traffic comes from.",
+  },
+  log_level: {
+    env: "BERTH_LOG_LEVEL",
+    schema: z.enum(LOG_LEVELS).default("info"),
+    about: "fatal, error, warn, info, debug, trace or silent.",
+  },
+} as const satisfies Record<string, Setting>;
+
+type Name = keyof typeof SETTINGS;
+export type Config = { [N in Name]: z.output<(typeof SETTINGS)[N]["schema"]> } & { data: string };
+
+export class ConfigError extends Error {}
+
+export interface Sources {
+  flags: Record<string, string | boolean>;
+  env: NodeJS.ProcessEnv;
+  home: string;
+}
+
+export function loadConfig({
+  flags,
+  env = process.env,
+  home = homedir(),
+}: Partial<Sources> & Pick<Sources, "flags">): Config {
+  const { config: file, ...rest } = flags;
+  const given = {
+    ...fromFile(file === undefined ? env.BERTH_CONFIG : String(file), env, home),
+    ...fromEnv(env),
+    ...fromFlags(rest),
+  };
+  const shape = Object.fromEntries(Object.entries(SETTINGS).map(([name, setting]) => [name, setting.schema]));
+  const result = z.object(shape).safeParse(given);
+  if (!result.success) {
+    throw new ConfigError(
+      result.error.issues.map((issue) => `${originOf(issue.path[0] as Name)}: ${issue.message}`).join("\n"),
+    );
+  }
+  const config = result.data as Config;
+  const data = resolve(config.data.replace(/^~(?=$|\/)/, home));
+  checkTogether(config);
+  return { ...config, data };
+}
+
+/** What is in force, with secrets hidden; for --check-config. */
+export function describeConfig(config: Config): string {
+  const shown = (name: Name): unknown =>
+    "secret" in SETTINGS[name] && config[name] !== undefined ? "***" : (config[name] ?? null);
+  return (Object.keys(SETTINGS) as Name[]).map((name) => `${name} = ${JSON.stringify(shown(name))}`).join("\n");
+}
+
+function fromFile(path: string | undefined, env: NodeJS.ProcessEnv, home: string): Record<string, unknown> {
+  const chosen = path ?? join(env.BERTH_DATA ?? join(home, ".berth"), "berth.toml");
+  if (!existsSync(chosen)) {
+    if (path) throw new ConfigError(`The configuration file ${chosen} does not exist.`);
+    return {};
+  }
+  let values: Record<string, unknown>;
+  try {
+    values = parseToml(readFileSync(chosen, "utf8"));
+  } catch (error) {
+    throw new ConfigError(`${chosen}: ${(error as Error).message}`);
+  }
+  for (const key of Object.keys(values))
+    if (!Object.hasOwn(SETTINGS, key)) throw new ConfigError(`${chosen}: unknown key '${key}'. ${suggest(key)}`);
+  return values;
+}
+
+function fromEnv(env: NodeJS.ProcessEnv): Record<string, string> {
+  const byEnv = new Map(Object.entries(SETTINGS).map(([name, setting]) => [setting.env as string, name]));
+  for (const key of Object.keys(env)) {
+    if (key.startsWith("BERTH_") && !byEnv.has(key) && !/^BERTH_(TEST|CONFIG|URL)/.test(key)) {
+      throw new ConfigError(`unknown environment variable ${key}. ${suggest(key.slice(6).toLowerCase())}`);
+    }
+  }
+  const entries = [...byEnv].map(([key, name]) => [name, env[key]] as const);
+  return Object.fromEntries(
+    entries.filter((entry): entry is [string, string] => entry[1] !== undefined && entry[1] !== ""),
+  );
+}
+
+function fromFlags(flags: Record<string, string | boolean>): Record<string, string | boolean> {
+  return Object.fromEntries(
+    Object.entries(flags).map(([key, value]) => {
+      const name = key.replaceAll("-", "_");
+      if (!Object.hasOwn(SETTINGS, name)) throw new ConfigError(`unknown flag --${key}. ${suggest(name)}`);
+      return [name, value];
+    }),
+  );
+}
+
+const originOf = (name: Name): string => `${name} (${SETTINGS[name].env}, --${name.replaceAll("_", "-")})`;
+
+const suggest = (key: string): string => {
+  const near = Object.keys(SETTINGS).find((name) => name.startsWith(key.slice(0, 4)) || key.includes(name));
+  return near ? `Did you mean ${originOf(near as Name)}?` : `Known are: ${Object.keys(SETTINGS).join(", ")}.`;
+};
+
+const LOOPBACK = new Set(["127.0.0.1", "::1", "localhost"]);
+
+function checkTogether(config: Config): void {
+  if ((config.tls_cert === undefined) !== (config.tls_key === undefined))
+    throw new ConfigError("tls_cert and tls_key go together: set both or neither.");
+  if (!LOOPBACK.has(config.host) && !config.tls_cert && !config.trust_proxy && !config.insecure_http) {
+    throw new ConfigError(
+      `host ${config.host} is reachable from other machines, and plain HTTP would show API keys to the network. Set tls_cert and tls_key, or trust_proxy behind a TLS proxy, or insecure_http if the network is private.`,
+    );
+  }
+}

@@ -1,0 +1,12 @@
+import type { Behaviour } from "../port.ts";
+import { drive } from "./kind.ts";
+
+export const driveBehaviour: Behaviour = {
+  kind: drive,
+  prepare(input, { current, deps }) {
+    if (current) return;
+    input.spec.region ??= deps.settings.region;
+    input.spec.infrastructureId = deps.settings.nodeId;
+  },
+  deleted: (resource) => ({ message: `Drive '${resource.name}' is deleted.`, name: resource.name }),
+};

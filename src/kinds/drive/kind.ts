@@ -1,0 +1,31 @@
+import { z } from "zod";
+import { defineKind } from "../../contract/kind.ts";
+
+const permission = z.looseObject({
+  labels: z.record(z.string(), z.string()).optional(),
+  mode: z.enum(["read", "read-write"]).optional(),
+  path: z.string().startsWith("/", "must start with /").max(512).optional(),
+});
+
+export const drive = defineKind({
+  name: "drive",
+  plural: "drives",
+  summary: "Storage that many workloads share",
+  param: "driveName",
+  verbs: ["list", "get", "create", "update", "delete"],
+  spec: z.looseObject({
+    region: z.string().max(64).optional(),
+    size: z.int().positive().optional().describe("MB; kept as a note, a drive grows as needed."),
+    permissions: z.array(permission).max(3).optional(),
+    infrastructureId: z.string().optional(),
+  }),
+  state: z.object({ s3Url: z.string().optional() }),
+  readOnlySpec: ["infrastructureId"],
+  immutable: ["spec.region", "spec.size"],
+  initialStatus: "DEPLOYED",
+  paged: true,
+  byExternalId: true,
+  scopes: { update: "drives:create" },
+  deleteResponse: z.object({ message: z.string(), name: z.string() }),
+  meters: ["drive_storage_gbs"],
+});

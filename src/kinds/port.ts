@@ -1,0 +1,118 @@
+/**
+ * What the server half of a kind gets and gives. The context never learns a kind: what one kind alone needs, it makes
+ * itself from these.
+ */
+import type { IncomingHttpHeaders } from "node:http";
+import type { z } from "zod";
+import type { Caller } from "../contract/caller.ts";
+import type { Kind } from "../contract/kind.ts";
+import type { Operation, Role } from "../contract/operation.ts";
+import type { Version } from "../contract/versions/index.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Metadata, Resource } from "../store/resource.ts";
+import type { Store } from "../store/store.ts";
+import type { Workspace } from "../store/workspaces.ts";
+
+/** The operator's choices that shape what the API says. */
+export interface Settings {
+  brand: string;
+  region: string;
+  plan: string;
+  nodeId: string;
+  /** Address of the management API without the `/v0` prefix, no trailing slash. */
+  publicUrl: string;
+  /** Domain below which workloads have host names of their own; null = addresses have the path form only. */
+  domain: string | null;
+  version: string;
+  egressPool: readonly string[];
+  publicIps: readonly string[];
+}
+
+export interface Log {
+  debug(fields: object, message: string): void;
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
+export interface Deps {
+  store: Store;
+  clock: Clock;
+  settings: Settings;
+  log: Log;
+  /** A key for one purpose, made from the platform's secret key. */
+  keyFor(purpose: string): Buffer;
+}
+
+export interface Call<Query = Record<string, unknown>, Body = unknown> {
+  operation: Operation;
+  params: Record<string, string>;
+  query: Query;
+  body: Body;
+  caller: Caller;
+  /** The workspace the call is about and the caller's role there; absent for operations that are not about one. */
+  workspace: Workspace | null;
+  role: Role | null;
+  version: Version;
+  headers: IncomingHttpHeaders;
+  requestId: string;
+  /** The uid for what this call creates; the same again when an idempotent request is retried. */
+  uid(): string;
+  setHeader(name: string, value: string): void;
+}
+
+export interface Implementation {
+  operation: Operation;
+  handle(call: Call, deps: Deps): Promise<unknown>;
+}
+
+/** Ties a handler to its declaration, so that the types of query, body and response come from the schema. */
+export function implement<Query extends z.ZodObject, Body extends z.ZodType, Response extends z.ZodType>(
+  operation: Operation<Query, Body, Response>,
+  handle: (call: Call<z.output<Query>, z.output<Body>>, deps: Deps) => Promise<z.input<Response>>,
+): Implementation {
+  return { operation: operation as unknown as Operation, handle: handle as Implementation["handle"] };
+}
+
+/** What a client asked for, after the kind's schema. */
+export interface Input {
+  metadata: Metadata & { name?: string };
+  spec: Record<string, unknown>;
+}
+
+export interface PrepareContext {
+  call: Call;
+  deps: Deps;
+  /** The resource being replaced; null on create. */
+  current: Resource | null;
+  /** From the outermost container to the innermost. */
+  parents: readonly Resource[];
+}
+
+export interface PresentContext {
+  deps: Deps;
+  parents: readonly Resource[];
+  /** Lists may be lighter than a single read. */
+  inList: boolean;
+}
+
+export type Wire = { metadata: Record<string, unknown>; spec: Record<string, unknown> } & Record<string, unknown>;
+
+export interface Behaviour {
+  kind: Kind;
+  /** Fills defaults and checks what the schema cannot; changes `input` in place. */
+  prepare?(input: Input, context: PrepareContext): Promise<void> | void;
+  /** Adds computed members to the answer. */
+  present?(wire: Wire, resource: Resource, context: PresentContext): void;
+  /** Throws when the resource may not be deleted now. */
+  guardDelete?(resource: Resource, deps: Deps): Promise<void>;
+  /** What delete answers, when it is not the resource. */
+  deleted?(resource: Resource): unknown;
+  /** Something acts on this kind: a create is not settled and a delete is a mark until it has acted. */
+  reconciled?: boolean;
+  /** A create is answered once this holds, or after `waitMs` with what is there. */
+  ready?: { until(resource: Resource): boolean; waitMs: number };
+  /** An existing record of this name gives way to a new one. */
+  replaceable?(existing: Resource): boolean;
+  handlers?: readonly Implementation[];
+}

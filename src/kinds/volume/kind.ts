@@ -1,0 +1,27 @@
+import { z } from "zod";
+import { defineKind } from "../../contract/kind.ts";
+
+export const VOLUME_SIZE_DEFAULT_MB = 1024;
+
+export const volume = defineKind({
+  name: "volume",
+  plural: "volumes",
+  summary: "Storage that outlives the sandbox it is attached to",
+  param: "volumeName",
+  verbs: ["list", "get", "create", "update", "delete"],
+  spec: z.looseObject({
+    region: z.string().max(64).optional(),
+    size: z.int().positive().max(16_777_216).optional().describe(`MB, default ${VOLUME_SIZE_DEFAULT_MB}.`),
+    template: z.string().max(128).optional(),
+    infrastructureId: z.string().optional(),
+  }),
+  specOptional: true,
+  state: z.object({ attachedTo: z.string().optional() }),
+  extra: { terminatedAt: z.string().optional() },
+  readOnlySpec: ["infrastructureId"],
+  immutable: ["spec.region", "spec.size", "spec.template"],
+  initialStatus: "DEPLOYED",
+  paged: true,
+  byExternalId: true,
+  meters: ["volume_storage_gbs"],
+});

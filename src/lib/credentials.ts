@@ -1,0 +1,26 @@
+/** The file in which a server leaves, and the CLI finds, the address and key of the platform on this machine. */
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+export interface Credentials {
+  url: string;
+  workspace: string;
+  apiKey?: string;
+}
+
+export const credentialsFile = (dataDir: string): string => join(dataDir, "credentials.json");
+
+export function readCredentials(dataDir: string): Credentials | null {
+  const file = credentialsFile(dataDir);
+  return existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Credentials) : null;
+}
+
+/** A key that is not given is kept. Written beside and renamed, so a reader never sees half of it. */
+export function writeCredentials(dataDir: string, credentials: Credentials): string {
+  const file = credentialsFile(dataDir);
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  const next = `${file}.${process.pid}`;
+  writeFileSync(next, `${JSON.stringify({ ...readCredentials(dataDir), ...credentials }, null, 2)}\n`, { mode: 0o600 });
+  renameSync(next, file);
+  return file;
+}

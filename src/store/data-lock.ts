@@ -1,0 +1,39 @@
+/**
+ * One process owns a data folder. The lock is one of the operating system (SQLite's own file lock), so it goes with
+ * the process however that ends; the note beside it only tells a second process who is there.
+ */
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { PlatformError } from "../contract/errors.ts";
+import type { Running } from "../lib/lifecycle.ts";
+
+export function lockDataFolder(dataDir: string, note: string): Running {
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  const noteFile = join(dataDir, "berth.pid");
+  const lock = new DatabaseSync(join(dataDir, "berth.lock"));
+  try {
+    lock.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE");
+  } catch (error) {
+    lock.close();
+    throw new PlatformError(
+      "conflict",
+      `The data folder ${dataDir} is in use by another Berth (${readNote(noteFile)}). Stop that one, choose another BERTH_DATA, or use PostgreSQL to run several.`,
+      { cause: error },
+    );
+  }
+  writeFileSync(noteFile, note, { mode: 0o600 });
+  return {
+    async stop() {
+      if (lock.isOpen) lock.close();
+    },
+  };
+}
+
+function readNote(file: string): string {
+  try {
+    return readFileSync(file, "utf8").trim();
+  } catch {
+    return "which left no note"; // the other process is just starting
+  }
+}
