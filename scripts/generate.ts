@@ -1,0 +1,15 @@
+/** Writes the files that are derived from the operation list; `--check` only says whether they are fresh. */
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { buildOpenApi } from "../src/contract/openapi.ts";
+import { OPERATIONS } from "../src/kinds/index.ts";
+
+const files: Record<string, string> = {
+  "openapi.json": `${JSON.stringify(buildOpenApi(OPERATIONS, { version: "0", brand: "service", serverUrl: "http://127.0.0.1:8080" }), null, 1)}\n`,
+};
+
+const stale = Object.entries(files).filter(([file, text]) => !existsSync(file) || readFileSync(file, "utf8") !== text);
+if (process.argv.includes("--check")) {
+  for (const [file] of stale) console.error(`${file} is stale: run npm run generate`);
+  process.exit(stale.length > 0 ? 1 : 0);
+}
+for (const [file, text] of stale) writeFileSync(file, text);
