@@ -1,0 +1,61 @@
+/**
+ * Addresses of workloads and previews: built here, taken apart by the gateway with the same table. Two forms exist
+ * and both are always routed: a path below the platform's own address, which needs no DNS, and a host name below the
+ * configured domain.
+ */
+
+/** `plural` is the path segment, `label` starts the host name. */
+export const WORKLOADS = {
+  agent: { plural: "agents", label: "agt" },
+  function: { plural: "functions", label: "mcp" },
+  model: { plural: "models", label: "mdl" },
+  sandbox: { plural: "sandboxes", label: "sbx" },
+  job: { plural: "jobs", label: "job" },
+  application: { plural: "applications", label: "app" },
+} as const satisfies Record<string, { plural: string; label: string }>;
+
+export type WorkloadKind = keyof typeof WORKLOADS;
+
+/** Path segment of previews, beside the workloads' plurals. */
+export const PREVIEWS_SEGMENT = "previews";
+
+/** Last label before the domain in a preview's host name. */
+export const PREVIEW_LABEL = "preview";
+
+/** DNS allows no longer label; a name that would need one gets the path form. */
+const DNS_LABEL_MAX = 63;
+
+export interface AddressBase {
+  /** How clients reach the platform, without a trailing slash: `http://127.0.0.1:8080`. */
+  publicUrl: string;
+  /** Wildcard domain whose names lead here, when the operator has one: `berth.example.com`. */
+  domain?: string | undefined;
+}
+
+export function workloadPath(kind: WorkloadKind, workspace: string, name: string): string {
+  return `/${workspace}/${WORKLOADS[kind].plural}/${name}`;
+}
+
+/** The address to publish, without a trailing slash, because clients append paths to it. */
+export function workloadUrl(
+  base: AddressBase,
+  workload: { kind: WorkloadKind; workspace: string; name: string; region: string },
+): string {
+  const label = `${WORKLOADS[workload.kind].label}-${workload.name}-${workload.workspace}`;
+  return (
+    hostUrl(base, label, workload.region) ??
+    `${base.publicUrl}${workloadPath(workload.kind, workload.workspace, workload.name)}`
+  );
+}
+
+/** `id` is the preview's own identifier, or `{prefix}-{workspace}` when it has a prefix. */
+export function previewUrl(base: AddressBase, preview: { workspace: string; id: string; region?: string }): string {
+  const tail = preview.region === undefined ? PREVIEW_LABEL : `${preview.region}.${PREVIEW_LABEL}`;
+  return hostUrl(base, preview.id, tail) ?? `${base.publicUrl}/${preview.workspace}/${PREVIEWS_SEGMENT}/${preview.id}`;
+}
+
+function hostUrl(base: AddressBase, label: string, tail: string): string | null {
+  if (base.domain === undefined || label.length > DNS_LABEL_MAX) return null;
+  const { protocol, port } = new URL(base.publicUrl);
+  return `${protocol}//${label}.${tail}.${base.domain}${port === "" ? "" : `:${port}`}`;
+}

@@ -1,0 +1,131 @@
+/** Who may pass: which workload a route leads to, and whether this request may reach it. */
+import { GatewayError } from "../contract/gateway-errors.ts";
+import {
+  type Credential,
+  type CredentialNames,
+  findCredential,
+  findPreviewToken,
+  withoutTokens,
+} from "./credentials.ts";
+import type { GatewayDeps, Principal, Target, Workload } from "./deps.ts";
+import type { Downstream } from "./downstream.ts";
+import type { Route } from "./route.ts";
+
+export interface Admitted {
+  workload: Workload;
+  principal: Principal | null;
+  /** Raw path and query for the workload, without credentials of the platform. */
+  path: string;
+  dropAuthorization: boolean;
+  /** A preview opened by a token in the query: the pages it loads next cannot repeat it, so a cookie does. */
+  previewCookie: string | null;
+}
+
+export interface AdmitContext {
+  deps: GatewayDeps;
+  names: CredentialNames;
+  previewCookieName: string;
+}
+
+export type WorkloadRoute = Exclude<Route, { to: "management" } | { to: "nothing" }>;
+
+/** The workload that a route leads to, before anything is known about who asks. */
+export async function find(context: AdmitContext, down: Downstream, route: WorkloadRoute): Promise<Workload> {
+  return (await context.deps.resolve(targetOf(route))) ?? refuseUnknown(context, down, route);
+}
+
+export async function admit(
+  context: AdmitContext,
+  down: Downstream,
+  route: WorkloadRoute,
+  workload: Workload,
+): Promise<Admitted> {
+  if (workload.preview !== null) return admitToPreview(context, down, route, workload);
+
+  const credential = findCredential(context.names, down, route.path);
+  const principal = await admitPrincipal(context, workload, credential);
+  if (!workload.enabled) throw new GatewayError("WORKLOAD_DISABLED");
+  return {
+    workload,
+    principal,
+    path: credential?.from === "query" ? withoutTokens(route.path, true) : route.path,
+    dropAuthorization: principal !== null && credential?.from === "authorization",
+    previewCookie: null,
+  };
+}
+
+/** Null only for a public workload that was called without a credential of ours. */
+async function admitPrincipal(
+  { deps }: AdmitContext,
+  workload: Workload,
+  credential: Credential | null,
+): Promise<Principal | null> {
+  const principal = credential === null ? null : await deps.authenticate(credential.token);
+  if (workload.public) return principal;
+  if (credential === null) throw new GatewayError("AUTHENTICATION_REQUIRED");
+  if (principal === null) throw new GatewayError("AUTHENTICATION_FAILED");
+  if (!(await deps.authorize(principal, workload))) throw new GatewayError("FORBIDDEN");
+  return principal;
+}
+
+async function admitToPreview(
+  context: AdmitContext,
+  down: Downstream,
+  route: WorkloadRoute,
+  workload: Workload,
+): Promise<Admitted> {
+  const { preview } = workload;
+  if (preview === null) throw new GatewayError("ROUTE_NOT_FOUND");
+  const found = preview.public ? null : findPreviewToken(context.names, down, route.path, context.previewCookieName);
+  if (!preview.public) {
+    if (found === null) throw new GatewayError("AUTHENTICATION_REQUIRED", "This preview is private: send its token.");
+    if (!(await preview.checkToken(found.token))) {
+      throw new GatewayError("AUTHENTICATION_FAILED", "The preview token is not valid, or no longer valid.");
+    }
+  }
+  if (!workload.enabled) throw new GatewayError("WORKLOAD_DISABLED");
+  const isPage = found?.from === "query" && (down.header("accept")?.includes("text/html") ?? false);
+  return {
+    workload,
+    principal: { id: preview.id, type: "preview", method: preview.public ? "public" : "preview_token" },
+    path: withoutTokens(route.path, false),
+    dropAuthorization: false,
+    previewCookie: isPage && COOKIE_SAFE.test(found.token) ? found.token : null,
+  };
+}
+
+const COOKIE_SAFE = /^[\w.~+/=-]{1,512}$/;
+
+/** A name that does not exist is only confirmed as such to those who may see the workspace. */
+async function refuseUnknown(context: AdmitContext, down: Downstream, route: WorkloadRoute): Promise<never> {
+  if (route.to !== "workload") throw new GatewayError("ROUTE_NOT_FOUND");
+  const { workspace, kind } = route;
+  const credential = findCredential(context.names, down, route.path);
+  await admitPrincipal(context, { ...PRIVATE, workspace, kind }, credential);
+  throw new GatewayError("WORKLOAD_NOT_FOUND", `There is no ${kind} "${route.name}" in workspace "${workspace}".`);
+}
+
+const PRIVATE: Omit<Workload, "workspace" | "kind"> = {
+  uid: "",
+  name: "",
+  public: false,
+  enabled: false,
+  revisions: null,
+  door: "api",
+  preview: null,
+};
+
+function targetOf(route: WorkloadRoute): Target {
+  switch (route.to) {
+    case "workload":
+      return { by: "name", kind: route.kind, workspace: route.workspace, name: route.name };
+    case "label":
+      return { by: "label", kind: route.kind, candidates: route.candidates };
+    case "preview":
+      return { by: "preview", workspace: route.workspace, id: route.id };
+    case "domain":
+      return { by: "domain", host: route.host };
+    case "trigger":
+      return { by: "trigger", workspace: route.workspace, path: route.path };
+  }
+}

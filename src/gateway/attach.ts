@@ -1,0 +1,79 @@
+/**
+ * Puts the gateway and the management API on one port: every event of the server is shared out by the raw address.
+ * Works for Node's HTTP/1.1 servers, with or without TLS.
+ */
+import type { IncomingMessage, Server, ServerOptions, ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
+import { GatewayError } from "../contract/gateway-errors.ts";
+import type { Gateway } from "./gateway.ts";
+
+export interface Management {
+  request(req: IncomingMessage, res: ServerResponse): void;
+  /** Absent: management switches no protocols. */
+  upgrade?(req: IncomingMessage, socket: Duplex, head: Buffer): void;
+}
+
+/** Options that the server must be created with, for the gateway's own limits to be the ones that count. */
+export const SERVER_OPTIONS = {
+  /** Request line and headers together. Node's 16 KB are too few for cookies and tokens in a row. */
+  maxHeaderSize: 64 * 1024,
+  /** A body may take as long as the request itself; the gateway cuts off silence and overlong requests. */
+  requestTimeout: 0,
+  /** Headers that trickle in are an attack. */
+  headersTimeout: 60_000,
+  /** Longer than the 60 s that balancers keep a connection, so that they are the ones who close it. */
+  keepAliveTimeout: 75_000,
+  insecureHTTPParser: false,
+  /** Some clients offer h2c with every first request; they are served as if they had not. */
+  shouldUpgradeCallback: (req: IncomingMessage): boolean => !/^h2c$/i.test(req.headers.upgrade ?? ""),
+} satisfies ServerOptions;
+
+export function attachGateway(server: Server, gateway: Gateway, management: Management): void {
+  // Node would silently leave headers out beyond this number; the size limit already bounds them.
+  server.maxHeadersCount = 0;
+  server.on("request", (req, res) => {
+    const route = gateway.route(req);
+    if (route.to === "management") management.request(req, res);
+    else gateway.request(req, res, route);
+  });
+  server.on("checkContinue", (req, res) => {
+    const route = gateway.route(req);
+    if (route.to === "management") {
+      res.writeContinue();
+      management.request(req, res);
+    } else gateway.request(req, res, route, { continueExpected: true });
+  });
+  server.on("upgrade", (req, socket, head) => {
+    const route = gateway.route(req);
+    if (route.to !== "management") gateway.upgrade(req, socket, head, route);
+    else if (management.upgrade) management.upgrade(req, socket, head);
+    else socket.end("HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+  });
+  server.on("clientError", (error: NodeJS.ErrnoException, socket) => answerClientError(error, socket));
+}
+
+const CLIENT_ERRORS: Record<string, GatewayError> = {
+  HPE_HEADER_OVERFLOW: new GatewayError("REQUEST_HEADERS_TOO_LARGE"),
+  ERR_HTTP_REQUEST_TIMEOUT: new GatewayError("REQUEST_TIMEOUT"),
+};
+const BAD_REQUEST = new GatewayError("BAD_REQUEST", "The request is not valid HTTP.");
+
+/** Not a request that could be routed: answered on the bare connection, which then ends. */
+function answerClientError(error: NodeJS.ErrnoException, socket: Duplex): void {
+  // After a reset, or when a response has begun, there is nobody to tell, or nothing to say without garbling it.
+  if (error.code === "ECONNRESET" || !socket.writable || hasResponse(socket)) {
+    socket.destroy();
+    return;
+  }
+  const known = CLIENT_ERRORS[error.code ?? ""] ?? BAD_REQUEST;
+  const body = JSON.stringify(known.toWire(Date.now(), "/docs/gateway"));
+  socket.end(
+    `HTTP/1.1 ${known.status} ${known.status === 431 ? "Request Header Fields Too Large" : "Bad Request"}\r\n` +
+      `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+  );
+}
+
+function hasResponse(socket: Duplex): boolean {
+  const current: unknown = "_httpMessage" in socket ? socket._httpMessage : null;
+  return current !== null && current !== undefined;
+}

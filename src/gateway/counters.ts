@@ -1,0 +1,103 @@
+/**
+ * What the gateway tells about itself. Requests are counted in plain numbers and only turned into labelled samples
+ * when somebody reads them: a label lookup per request costs more than the rest of its bookkeeping.
+ */
+import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import type { GatewayErrorCode } from "../contract/gateway-errors.ts";
+import type { RequestRecord } from "./deps.ts";
+
+export interface GatewayCounters {
+  count(record: RequestRecord): void;
+  /** A request that never got as far as a workload. */
+  refused(code: GatewayErrorCode): void;
+  held(delta: 1 | -1): number;
+}
+
+interface Row {
+  kind: string;
+  code: string;
+  count: number;
+  bytesIn: number;
+  bytesOut: number;
+  seconds: number;
+}
+
+const COLD_START_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+
+export function gatewayCounters(registry: Registry, sources: { openConnections(): number }): GatewayCounters {
+  const rows = new Map<string, Row>();
+  const errors = new Map<string, number>();
+  let heldNow = 0;
+
+  const perRow = (name: string, help: string, value: (row: Row) => number): void => {
+    new Counter({
+      name,
+      help,
+      labelNames: ["kind", "code"],
+      registers: [registry],
+      collect() {
+        this.reset();
+        for (const row of rows.values()) this.inc({ kind: row.kind, code: row.code }, value(row));
+      },
+    });
+  };
+  perRow("berth_gateway_requests_total", "Requests to workloads, by kind and status class", (row) => row.count);
+  perRow("berth_gateway_request_bytes_total", "Bytes of request bodies", (row) => row.bytesIn);
+  perRow("berth_gateway_response_bytes_total", "Bytes of response bodies", (row) => row.bytesOut);
+  perRow("berth_gateway_request_seconds_total", "Time between arrival and end of requests", (row) => row.seconds);
+  new Counter({
+    name: "berth_gateway_errors_total",
+    help: "Requests ended by the platform, by error code",
+    labelNames: ["error"],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const [error, count] of errors) this.inc({ error }, count);
+    },
+  });
+  gauge(registry, "berth_gateway_held_requests", "Requests waiting for a workload to start", () => heldNow);
+  gauge(registry, "berth_gateway_open_connections", "Connections to workloads", sources.openConnections);
+  const coldStart = new Histogram({
+    name: "berth_gateway_cold_start_seconds",
+    help: "How long requests were held for a start or a thaw",
+    labelNames: ["kind"],
+    buckets: COLD_START_BUCKETS,
+    registers: [registry],
+  });
+
+  return {
+    count(record) {
+      const code = record.clientGone ? "gone" : `${Math.floor(record.status / 100)}xx`;
+      const key = record.workload.kind + code;
+      let row = rows.get(key);
+      if (row === undefined) {
+        row = { kind: record.workload.kind, code, count: 0, bytesIn: 0, bytesOut: 0, seconds: 0 };
+        rows.set(key, row);
+      }
+      row.count += 1;
+      row.bytesIn += record.bytesIn;
+      row.bytesOut += record.bytesOut;
+      row.seconds += record.durationMs / 1000;
+      if (record.error !== null) errors.set(record.error, (errors.get(record.error) ?? 0) + 1);
+      if (record.heldMs !== null) coldStart.observe({ kind: record.workload.kind }, record.heldMs / 1000);
+    },
+    refused(code) {
+      errors.set(code, (errors.get(code) ?? 0) + 1);
+    },
+    held(delta) {
+      heldNow += delta;
+      return heldNow;
+    },
+  };
+}
+
+function gauge(registry: Registry, name: string, help: string, read: () => number): void {
+  new Gauge({
+    name,
+    help,
+    registers: [registry],
+    collect() {
+      this.set(read());
+    },
+  });
+}

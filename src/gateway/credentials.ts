@@ -1,0 +1,102 @@
+/**
+ * Finds the platform's credentials in a request. Whatever is found here ends here: the workload never sees a
+ * credential that opens more than itself.
+ */
+import type { Downstream } from "./downstream.ts";
+import { brandWords } from "./header-rules.ts";
+
+export interface Credential {
+  token: string;
+  /** Authorization may also carry a credential of the workload's own; the others can only be ours. */
+  from: "branded" | "authorization" | "query";
+}
+
+export interface CredentialNames {
+  branded: string[];
+  previewToken: string[];
+}
+
+/** Query name that browsers use where they cannot set headers: WebSockets. */
+const QUERY_TOKEN = "token";
+export const PREVIEW_QUERY_TOKEN = "bl_preview_token";
+
+/** Longer is no credential of ours, and is not worth hashing. */
+const TOKEN_MAX = 8192;
+
+export function credentialNames(brand: string): CredentialNames {
+  const words = brandWords(brand);
+  return {
+    branded: words.map((word) => `x-${word}-authorization`),
+    previewToken: words.map((word) => `x-${word}-preview-token`),
+  };
+}
+
+/** The branded header wins: some clients send a dummy Authorization beside it. */
+export function findCredential(names: CredentialNames, down: Downstream, path: string): Credential | null {
+  for (const name of names.branded) {
+    const value = down.header(name);
+    if (value !== undefined) return { token: bearer(value) ?? value.slice(0, TOKEN_MAX), from: "branded" };
+  }
+  const authorization = down.header("authorization");
+  const token = authorization === undefined ? null : bearer(authorization);
+  if (token !== null) return { token, from: "authorization" };
+  const query = down.upgrade === null ? null : queryValue(path, QUERY_TOKEN);
+  return query === null ? null : { token: query, from: "query" };
+}
+
+function bearer(value: string): string | null {
+  const match = /^Bearer +(\S+)\s*$/i.exec(value);
+  return match?.[1] !== undefined && match[1].length <= TOKEN_MAX ? match[1] : null;
+}
+
+export interface PreviewToken {
+  token: string;
+  from: "header" | "query" | "cookie";
+}
+
+export function findPreviewToken(
+  names: CredentialNames,
+  down: Downstream,
+  path: string,
+  cookieName: string,
+): PreviewToken | null {
+  for (const name of names.previewToken) {
+    const value = down.header(name);
+    if (value !== undefined) return { token: value, from: "header" };
+  }
+  const query = queryValue(path, PREVIEW_QUERY_TOKEN);
+  if (query !== null) return { token: query, from: "query" };
+  const cookie = cookieValue(down.header("cookie"), cookieName);
+  return cookie === null ? null : { token: cookie, from: "cookie" };
+}
+
+/** The path without any token of ours in its query; every other byte stays. */
+export function withoutTokens(path: string, alsoQueryToken: boolean): string {
+  const stripped = withoutQuery(path, PREVIEW_QUERY_TOKEN);
+  return alsoQueryToken ? withoutQuery(stripped, QUERY_TOKEN) : stripped;
+}
+
+function queryValue(path: string, name: string): string | null {
+  const start = path.indexOf("?");
+  if (start < 0 || !path.includes(name, start)) return null;
+  return new URLSearchParams(path.slice(start + 1)).get(name);
+}
+
+export function withoutQuery(path: string, name: string): string {
+  const start = path.indexOf("?");
+  if (start < 0 || !path.includes(name, start)) return path;
+  const kept = path
+    .slice(start + 1)
+    .split("&")
+    .filter((pair) => pair !== name && !pair.startsWith(`${name}=`));
+  return kept.length === 0 ? path.slice(0, start) : `${path.slice(0, start)}?${kept.join("&")}`;
+}
+
+export function cookieValue(header: string | undefined, name: string): string | null {
+  if (header === undefined || !header.includes(name)) return null;
+  for (const pair of header.split(";")) {
+    const trimmed = pair.trim();
+    if (trimmed.startsWith(`${name}=`)) return trimmed.slice(name.length + 1);
+  }
+  return null;
+}

@@ -1,0 +1,134 @@
+/** Everything the gateway needs from outside, as plain functions and data. */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
+import type { Registry } from "prom-client";
+import type { WorkloadKind } from "../contract/addresses.ts";
+import type { GatewayErrorCode } from "../contract/gateway-errors.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { FixedHeaders } from "./header-rules.ts";
+import type { GatewayLimits } from "./limits.ts";
+import type { RevisionPlan } from "./pick-revision.ts";
+import type { Candidate } from "./route.ts";
+
+export type Maybe<T> = T | Promise<T>;
+
+export interface GatewayDeps {
+  settings: GatewaySettings;
+  clock: Clock;
+  log: GatewayLog;
+  registry: Registry;
+  /** In [0, 1): which requests a canary takes. */
+  random(): number;
+
+  /** True when a verified custom domain claims this host. Asked for every request, so it must not wait. */
+  isCustomDomain(host: string): boolean;
+  /** Who this bearer credential belongs to; null when it is not, or no longer, valid. */
+  authenticate(token: string): Maybe<Principal | null>;
+  /** Whether this principal may call workloads of this kind in this workspace. */
+  authorize(principal: Principal, access: { workspace: string; kind: WorkloadKind }): Maybe<boolean>;
+  /** The workload behind an address; null when there is none. May throw WORKSPACE_NOT_FOUND. */
+  resolve(target: Target): Maybe<Workload | null>;
+  /** A running instance that can answer now; null when one has to be started or thawed first. */
+  ready(workload: Workload, revision: string | null): Lease | null;
+  /** Starts or thaws an instance. Rejects with a GatewayError or PlatformError that says why it could not. */
+  wake(workload: Workload, revision: string | null, options: { signal: AbortSignal }): Promise<Lease>;
+  /** Connects to an instance: its API, or one port inside. */
+  dial(lease: Lease, door: Door): Promise<Duplex>;
+  /** Told once per admitted request, after its end. */
+  meter(record: RequestRecord): void;
+  /** Kinds that another room serves itself, after routing alone: models, jobs. */
+  handlers?: Partial<Record<WorkloadKind, Handler>>;
+}
+
+export interface GatewaySettings {
+  /** Word in header and cookie names. */
+  brand: string;
+  domain?: string | undefined;
+  /** True behind a terminator whose X-Forwarded-* can be believed. */
+  trustProxy: boolean;
+  /** Address of the page that explains the error codes. */
+  docsUrl: string;
+  limits: GatewayLimits;
+}
+
+export interface GatewayLog {
+  warn(fields: Record<string, unknown>, sentence: string): void;
+  error(fields: Record<string, unknown>, sentence: string): void;
+}
+
+export type Target =
+  | { by: "name"; kind: WorkloadKind; workspace: string; name: string }
+  | { by: "label"; kind: WorkloadKind; candidates: Candidate[] }
+  | { by: "preview"; workspace: string | null; id: string }
+  | { by: "domain"; host: string }
+  | { by: "trigger"; workspace: string; path: string };
+
+export interface Principal {
+  /** User or service account. */
+  id: string;
+  type: string;
+  /** How it proved itself: "api_key", "oauth". */
+  method: string;
+}
+
+export interface Workload {
+  kind: WorkloadKind;
+  uid: string;
+  workspace: string;
+  name: string;
+  public: boolean;
+  enabled: boolean;
+  /** Null for kinds without revisions. */
+  revisions: RevisionPlan | null;
+  /** Where requests go inside the instance. */
+  door: Door;
+  /** Set when the address is a preview's. */
+  preview: PreviewRules | null;
+}
+
+/** "api" is the sandbox's own API; a number is a port of whatever runs inside. */
+export type Door = "api" | number;
+
+export interface PreviewRules {
+  id: string;
+  public: boolean;
+  requestHeaders: FixedHeaders | null;
+  responseHeaders: FixedHeaders | null;
+  /** Whether this token opens the preview now. */
+  checkToken(token: string): Maybe<boolean>;
+}
+
+/** A claim on a running instance for the time of one request. */
+export interface Lease {
+  /** Changes when the instance is replaced: connections are kept under it. */
+  key: string;
+  release(): void;
+}
+
+export interface RequestRecord {
+  workload: Workload;
+  revision: string | null;
+  principal: Principal | null;
+  method: string;
+  /** 0 when the client left before there was one. */
+  status: number;
+  bytesIn: number;
+  bytesOut: number;
+  startedAtMs: number;
+  durationMs: number;
+  /** How long the request was held for a start or a thaw; null when an instance was ready. */
+  heldMs: number | null;
+  error: GatewayErrorCode | null;
+  clientGone: boolean;
+}
+
+export interface HandledRoute {
+  kind: WorkloadKind;
+  workspace: string;
+  name: string;
+  /** Raw, behind the workload's address, with the query. */
+  path: string;
+  prefix: string;
+}
+
+export type Handler = (req: IncomingMessage, res: ServerResponse, route: HandledRoute) => void;

@@ -1,0 +1,305 @@
+/**
+ * The client's side of an exchange, as forwarding sees it. `NodeDownstream` serves requests of Node's HTTP/1.1 and
+ * HTTP/2 servers; whatever else accepts requests only has to offer the same few verbs.
+ */
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
+
+export interface DownstreamEvents {
+  onRequestBody(chunk: Buffer): void;
+  onRequestEnd(trailers: string[]): void;
+  /** The client takes more of the response. */
+  onClientDrain(): void;
+  /** The client has left before the response was complete. */
+  onClientGone(): void;
+}
+
+export interface Downstream {
+  readonly method: string;
+  /** The raw request target. */
+  readonly url: string;
+  readonly host: string | undefined;
+  readonly rawHeaders: readonly string[];
+  /** The first value of a field, by lower-case name. */
+  header(name: string): string | undefined;
+  readonly bodyFraming: "none" | "length" | "chunked";
+  readonly contentLength: number;
+  readonly expectsContinue: boolean;
+  readonly remoteAddress: string;
+  readonly secure: boolean;
+  /** Protocol the client wants to switch to; null for an ordinary request. */
+  readonly upgrade: string | null;
+
+  /** From now on the events are told; the body still rests until readBody. */
+  attach(events: DownstreamEvents): void;
+  readBody(): void;
+  pauseBody(): void;
+  resumeBody(): void;
+
+  sendContinue(): void;
+  sendInformational(status: number, headers: string[]): void;
+  head(status: number, reason: string, headers: string[]): void;
+  /** False when the client is slow: wait for onClientDrain. */
+  write(chunk: Buffer): boolean;
+  /** Nothing more is known to come soon: let what is there go out. False when the client is slow. */
+  flush(): boolean;
+  end(trailers: string[]): void;
+  /** Cuts the client off, so that it cannot take a broken response for a complete one. */
+  destroy(): void;
+  /** Hands the client's connection over as raw bytes; `early` came behind the request's head. */
+  takeOver(): { socket: Duplex; early: Buffer };
+}
+
+/** A client whose request was answered early may send this much more before it is cut off. */
+const LINGER_BYTES_MAX = 1024 * 1024;
+const LINGER_MS = 5000;
+
+const NO_TRAILERS: string[] = [];
+
+export class NodeDownstream implements Downstream {
+  readonly #req: IncomingMessage;
+  readonly #res: ServerResponse;
+  readonly #upgradeHead: Buffer | null;
+  readonly #http2: boolean;
+  readonly rawHeaders: readonly string[];
+  readonly expectsContinue: boolean;
+  #events: DownstreamEvents | null = null;
+  #reading = false;
+  #continued = false;
+  #closing = false;
+  #ended = false;
+  /** The first piece of the body waits for its successor or the end, so that small responses are one write. */
+  #held: Buffer | null = null;
+  #headSent = false;
+  #lingered = 0;
+
+  /** `continueExpected`: the request came by the server's checkContinue event. */
+  constructor(
+    req: IncomingMessage,
+    res: ServerResponse,
+    options: { continueExpected?: boolean; upgradeHead?: Buffer } = {},
+  ) {
+    this.#req = req;
+    this.#res = res;
+    this.#http2 = req.httpVersionMajor === 2;
+    this.#upgradeHead = options.upgradeHead ?? null;
+    this.expectsContinue = options.continueExpected ?? false;
+    this.rawHeaders = this.#http2 ? joinCookies(req.rawHeaders) : req.rawHeaders;
+    res.on("close", this.#onClose);
+    // A client that vanishes while we write is reported by "close"; the write error itself adds nothing.
+    res.on("error", ignore);
+  }
+
+  get method(): string {
+    return this.#req.method ?? "GET";
+  }
+
+  get url(): string {
+    return this.#req.url ?? "/";
+  }
+
+  get host(): string | undefined {
+    const authority = this.#req.headers[":authority"];
+    return this.#req.headers.host ?? (typeof authority === "string" ? authority : undefined);
+  }
+
+  header(name: string): string | undefined {
+    const value = this.#req.headers[name];
+    return typeof value === "string" ? value : value?.[0];
+  }
+
+  get bodyFraming(): "none" | "length" | "chunked" {
+    const { headers } = this.#req;
+    if (headers["transfer-encoding"] !== undefined) return "chunked";
+    if (headers["content-length"] !== undefined) return "length";
+    return this.#http2 && !this.#req.readableEnded && !isEndOfStream(this.#req) ? "chunked" : "none";
+  }
+
+  get contentLength(): number {
+    return Number(this.#req.headers["content-length"] ?? 0);
+  }
+
+  get remoteAddress(): string {
+    return this.#req.socket.remoteAddress ?? "127.0.0.1";
+  }
+
+  get secure(): boolean {
+    return "encrypted" in this.#req.socket && this.#req.socket.encrypted === true;
+  }
+
+  get upgrade(): string | null {
+    return this.#upgradeHead === null ? null : (this.#req.headers.upgrade ?? null);
+  }
+
+  attach(events: DownstreamEvents): void {
+    this.#events = events;
+    if (this.#res.destroyed) process.nextTick(this.#onClose);
+  }
+
+  readBody(): void {
+    if (this.#reading) return;
+    this.#reading = true;
+    this.#req.on("data", this.#onData);
+    this.#req.on("end", this.#onEnd);
+  }
+
+  pauseBody(): void {
+    this.#req.pause();
+  }
+
+  resumeBody(): void {
+    if (this.#reading && this.#req.isPaused()) this.#req.resume();
+  }
+
+  sendContinue(): void {
+    if (this.expectsContinue && !this.#continued && !this.#headSent) this.#res.writeContinue();
+    this.#continued = true;
+  }
+
+  sendInformational(status: number, headers: string[]): void {
+    if (this.#req.httpVersion === "1.0" || this.#headSent) return;
+    if (status === 102) this.#res.writeProcessing();
+    if (status !== 103) return;
+    try {
+      this.#res.writeEarlyHints(toObject(headers) as Record<string, string | string[]>);
+    } catch {
+      // Early hints are advice. Links that Node does not accept are left out; the final response has them again.
+    }
+  }
+
+  head(status: number, reason: string, headers: string[]): void {
+    // Whether the client still sends the body after a final response instead of 100 cannot be known: the only
+    // unambiguous thing to do is to end the connection.
+    if (this.expectsContinue && !this.#continued) this.#closing = true;
+    if (this.#http2) this.#res.writeHead(status, toObject(headers));
+    else this.#res.writeHead(status, reason, this.#closing ? [...headers, "Connection", "close"] : headers);
+  }
+
+  write(chunk: Buffer): boolean {
+    if (!this.#headSent && this.#held === null) {
+      this.#held = chunk;
+      return true;
+    }
+    this.#releaseHeld();
+    return this.#write(chunk);
+  }
+
+  flush(): boolean {
+    if (this.#held !== null) return this.#releaseHeld();
+    if (!this.#headSent && this.#res.headersSent) {
+      this.#headSent = true;
+      this.#res.flushHeaders();
+    }
+    return !this.#res.writableNeedDrain;
+  }
+
+  end(trailers: string[]): void {
+    this.#ended = true;
+    if (trailers.length > 0 && !this.#http2) this.#res.addTrailers(pairs(trailers));
+    if (this.#held === null) this.#res.end();
+    else this.#res.end(this.#held);
+    this.#held = null;
+    this.#headSent = true;
+    if (!this.#req.complete && this.bodyFraming !== "none") this.#linger();
+  }
+
+  destroy(): void {
+    this.#ended = true;
+    this.#req.destroy();
+    this.#res.destroy();
+  }
+
+  takeOver(): { socket: Duplex; early: Buffer } {
+    const { socket } = this.#req;
+    this.#ended = true;
+    this.#res.detachSocket(socket);
+    return { socket, early: this.#upgradeHead ?? Buffer.alloc(0) };
+  }
+
+  #releaseHeld(): boolean {
+    const held = this.#held;
+    this.#held = null;
+    return held === null || this.#write(held);
+  }
+
+  #write(chunk: Buffer): boolean {
+    this.#headSent = true;
+    const takesMore = this.#res.write(chunk);
+    if (!takesMore) this.#res.once("drain", this.#onDrain);
+    return takesMore;
+  }
+
+  /** Reads on for a little while, because a client that is cut off while it sends may never read our response. */
+  #linger(): void {
+    this.#events = null;
+    if (this.#closing) return; // Node closes the connection behind the response
+    this.readBody();
+    this.resumeBody();
+    const timer = setTimeout(() => this.#req.socket.destroy(), LINGER_MS);
+    timer.unref();
+    this.#req.once("close", () => clearTimeout(timer));
+  }
+
+  #onData = (chunk: Buffer): void => {
+    if (!this.#ended) {
+      this.#events?.onRequestBody(chunk);
+      return;
+    }
+    this.#lingered += chunk.length;
+    if (this.#lingered > LINGER_BYTES_MAX) this.#req.socket.destroy();
+  };
+
+  #onEnd = (): void => {
+    const { rawTrailers } = this.#req;
+    this.#events?.onRequestEnd(rawTrailers.length === 0 ? NO_TRAILERS : rawTrailers);
+  };
+
+  #onDrain = (): void => {
+    this.#events?.onClientDrain();
+  };
+
+  #onClose = (): void => {
+    const events = this.#events;
+    this.#events = null;
+    if (!this.#ended) events?.onClientGone();
+  };
+}
+
+const ignore = (): void => {};
+
+/** HTTP/2 may send one cookie per field; HTTP/1.1 wants them in one. */
+function joinCookies(rawHeaders: readonly string[]): string[] {
+  const out: string[] = [];
+  const cookies: string[] = [];
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    if (rawHeaders[i] === "cookie") cookies.push(rawHeaders[i + 1] as string);
+    else out.push(rawHeaders[i] as string, rawHeaders[i + 1] as string);
+  }
+  if (cookies.length > 0) out.push("cookie", cookies.join("; "));
+  return out;
+}
+
+function isEndOfStream(req: IncomingMessage): boolean {
+  const stream: unknown = "stream" in req ? req.stream : null;
+  return (
+    typeof stream === "object" && stream !== null && "endAfterHeaders" in stream && stream.endAfterHeaders === true
+  );
+}
+
+function pairs(flat: readonly string[]): [string, string][] {
+  const out: [string, string][] = [];
+  for (let i = 0; i < flat.length; i += 2) out.push([flat[i] as string, flat[i + 1] as string]);
+  return out;
+}
+
+function toObject(flat: readonly string[]): OutgoingHttpHeaders {
+  const out: Record<string, string | string[]> = Object.create(null);
+  for (const [name, value] of pairs(flat)) {
+    const key = name.toLowerCase();
+    const before = out[key];
+    if (before === undefined) out[key] = value;
+    else if (Array.isArray(before)) before.push(value);
+    else out[key] = [before, value];
+  }
+  return out;
+}

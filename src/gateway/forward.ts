@@ -1,0 +1,333 @@
+/**
+ * Carries one request to a workload and its response back, byte for byte, holding neither: each side is read only as
+ * fast as the other takes. A departing client ends the exchange with the workload, a failing workload ends it with the
+ * client: before the first byte of a response by an error of ours, afterwards by cutting the connection, because a cut
+ * response must not look complete.
+ *
+ * Modes: connecting -> open -> done; an upgrade leaves through a Tunnel.
+ */
+import type { Duplex } from "node:stream";
+import { PlatformError } from "../contract/errors.ts";
+import { asGatewayError, GatewayError } from "../contract/gateway-errors.ts";
+import type { Sweepable, Sweeper } from "../lib/sweeper.ts";
+import type { Downstream, DownstreamEvents } from "./downstream.ts";
+import { type FixedHeaders, type HeaderRules, responseHeaders, safeTrailers } from "./header-rules.ts";
+import { type ResponseHead, ResponseSyntaxError } from "./http1/response-parser.ts";
+import type { ExchangeSink, UpstreamConnection } from "./http1/upstream-connection.ts";
+import { TooManyConnections, type UpstreamPool } from "./http1/upstream-pool.ts";
+import { Tunnel } from "./tunnel.ts";
+
+export interface ForwardContext {
+  pool: UpstreamPool;
+  sweeper: Sweeper;
+  rules: HeaderRules;
+}
+
+export interface ExchangeLimits {
+  /** No byte in either direction for so long; null for no limit. */
+  idleMs: number | null;
+  totalMs: number | null;
+  /** The same two for a connection that was upgraded. */
+  tunnelIdleMs: number | null;
+  tunnelTotalMs: number | null;
+  /** Bytes of the request body; null for no limit. */
+  bodyMax: number | null;
+}
+
+export interface ForwardJob {
+  method: string;
+  /** The request's head as the workload gets it, complete. */
+  head: string;
+  /** Names the instance: connections are reused under it. */
+  key: string;
+  dial(): Promise<Duplex>;
+  limits: ExchangeLimits;
+  /** Fields that every response of this address carries. */
+  fixed: FixedHeaders | null;
+  /** A Set-Cookie value of the gateway's own. */
+  cookie: string | null;
+  /** Writes an error of the platform's own to a client that has got nothing yet. */
+  refuse(error: GatewayError): void;
+  done(outcome: ForwardOutcome): void;
+}
+
+export interface ForwardOutcome {
+  /** 0 when the client left before there was one. */
+  status: number;
+  bytesIn: number;
+  bytesOut: number;
+  /** Why the platform ended the exchange; null when the workload answered completely or the client left. */
+  error: GatewayError | null;
+  clientGone: boolean;
+}
+
+/** Safe to send twice by definition; PUT and DELETE are too, but their bodies are gone after the first time. */
+const REPEATABLE = new Set(["GET", "HEAD", "OPTIONS", "TRACE"]);
+
+/**
+ * A kept connection may be closing at the far end while we write. A request that cannot be repeated therefore only
+ * takes a connection that was in use a moment ago.
+ */
+const UNREPEATABLE_IDLE_MAX_MS = 1000;
+
+/** Dialling is local; an instance that does not accept within this time does not listen. */
+const DIAL_MS = 10_000;
+
+export function forward(context: ForwardContext, down: Downstream, job: ForwardJob): void {
+  new Exchange(context, down, job).start();
+}
+
+class Exchange implements ExchangeSink, DownstreamEvents, Sweepable {
+  readonly #context: ForwardContext;
+  readonly #down: Downstream;
+  readonly #job: ForwardJob;
+  readonly #startedMs: number;
+  #lastByteMs: number;
+  #diallingSinceMs = 0;
+  #connection: UpstreamConnection | null = null;
+  #chunked = false;
+  #repeated = false;
+  #status = 0;
+  #responding = false;
+  #bytesIn = 0;
+  #bytesOut = 0;
+  #upgradeHead: ResponseHead | null = null;
+  #over = false;
+
+  constructor(context: ForwardContext, down: Downstream, job: ForwardJob) {
+    this.#context = context;
+    this.#down = down;
+    this.#job = job;
+    this.#startedMs = context.sweeper.now;
+    this.#lastByteMs = this.#startedMs;
+  }
+
+  start(): void {
+    const { pool, sweeper } = this.#context;
+    this.#down.attach(this);
+    const repeatable = REPEATABLE.has(this.#job.method);
+    const kept =
+      this.#down.upgrade === null
+        ? pool.take(this.#job.key, repeatable ? Number.POSITIVE_INFINITY : UNREPEATABLE_IDLE_MAX_MS)
+        : null;
+    sweeper.add(this);
+    if (kept === null) this.#dial();
+    else this.#send(kept);
+  }
+
+  sweep(nowMs: number): void {
+    const { idleMs, totalMs } = this.#job.limits;
+    if (this.#connection === null && nowMs - this.#diallingSinceMs > DIAL_MS) {
+      this.#fail(new GatewayError("WORKLOAD_NOT_LISTENING", "The workload did not accept the connection in time."));
+    } else if (totalMs !== null && nowMs - this.#startedMs > totalMs) {
+      this.#fail(new GatewayError("DURATION_EXCEEDED", `The request took longer than ${seconds(totalMs)}.`));
+    } else if (idleMs !== null && nowMs - this.#lastByteMs > idleMs) {
+      this.#fail(new GatewayError("IDLE_TIMEOUT", `No byte was exchanged with the workload for ${seconds(idleMs)}.`));
+    }
+  }
+
+  close(): void {
+    this.#fail(new GatewayError("SHUTTING_DOWN", undefined, { headers: { "retry-after": "1" } }));
+  }
+
+  #dial(): void {
+    this.#diallingSinceMs = this.#context.sweeper.now;
+    const { key, dial } = this.#job;
+    this.#context.pool.open(key, dial).then(
+      (connection) => {
+        if (this.#over) connection.destroy();
+        else this.#send(connection);
+      },
+      (cause: unknown) => this.#fail(dialError(cause)),
+    );
+  }
+
+  #send(connection: UpstreamConnection): void {
+    const { stream } = connection;
+    const down = this.#down;
+    this.#connection = connection;
+    connection.begin(this, { method: this.#job.method, upgrade: down.upgrade !== null });
+    if (down.bodyFraming === "none") {
+      stream.write(this.#job.head, "latin1");
+      connection.requestSent();
+      return;
+    }
+    this.#chunked = down.bodyFraming === "chunked";
+    // The start of the body has usually arrived with the head: give it the chance to travel on in the same packet.
+    stream.cork();
+    stream.write(this.#job.head, "latin1");
+    down.readBody();
+    process.nextTick(() => stream.uncork());
+  }
+
+  // What the client does
+
+  onRequestBody(chunk: Buffer): void {
+    const connection = this.#connection;
+    const { bodyMax } = this.#job.limits;
+    if (connection === null || this.#over) return;
+    this.#lastByteMs = this.#context.sweeper.now;
+    this.#bytesIn += chunk.length;
+    if (bodyMax !== null && this.#bytesIn > bodyMax) {
+      this.#fail(new GatewayError("REQUEST_ENTITY_TOO_LARGE", `The body is larger than ${bodyMax} bytes.`));
+      return;
+    }
+    const { stream } = connection;
+    let takesMore: boolean;
+    if (this.#chunked) {
+      stream.cork();
+      stream.write(`${chunk.length.toString(16)}\r\n`, "latin1");
+      stream.write(chunk);
+      takesMore = stream.write("\r\n", "latin1");
+      stream.uncork();
+    } else takesMore = stream.write(chunk);
+    if (!takesMore) this.#down.pauseBody();
+  }
+
+  onRequestEnd(trailers: string[]): void {
+    const connection = this.#connection;
+    if (connection === null || this.#over) return;
+    if (this.#chunked) {
+      let end = "0\r\n";
+      const safe = safeTrailers(this.#context.rules, trailers);
+      for (let i = 0; i < safe.length; i += 2) end += `${safe[i]}: ${safe[i + 1]}\r\n`;
+      connection.stream.write(`${end}\r\n`, "latin1");
+    }
+    connection.requestSent();
+  }
+
+  onClientDrain(): void {
+    this.#lastByteMs = this.#context.sweeper.now;
+    this.#connection?.stream.resume();
+  }
+
+  onClientGone(): void {
+    this.#connection?.destroy();
+    this.#finish(null, true);
+  }
+
+  // What the workload does
+
+  onInformational(status: number, headers: string[]): void {
+    this.#lastByteMs = this.#context.sweeper.now;
+    if (status === 100) this.#down.sendContinue();
+    else this.#down.sendInformational(status, headers);
+  }
+
+  onHead(head: ResponseHead): void {
+    this.#lastByteMs = this.#context.sweeper.now;
+    this.#status = head.status;
+    if (head.framing === "upgrade") {
+      this.#upgradeHead = head;
+      return;
+    }
+    this.#responding = true;
+    const { rules } = this.#context;
+    this.#down.head(head.status, head.reason, responseHeaders(rules, head, this.#job.fixed, this.#job.cookie));
+  }
+
+  onBody(chunk: Buffer): void {
+    this.#lastByteMs = this.#context.sweeper.now;
+    this.#bytesOut += chunk.length;
+    if (!this.#down.write(chunk)) this.#connection?.stream.pause();
+  }
+
+  onReadEnd(): void {
+    if (this.#responding && !this.#down.flush()) this.#connection?.stream.pause();
+  }
+
+  onEnd(trailers: string[]): void {
+    this.#connection = null;
+    this.#down.end(trailers.length === 0 ? trailers : safeTrailers(this.#context.rules, trailers));
+    this.#finish(null, false);
+  }
+
+  onWritable(): void {
+    this.#lastByteMs = this.#context.sweeper.now;
+    this.#down.resumeBody();
+  }
+
+  onBroken(cause: Error, untouched: boolean): void {
+    const connection = this.#connection;
+    this.#connection = null;
+    const repeatable = REPEATABLE.has(this.#job.method) && this.#down.bodyFraming === "none";
+    if (connection?.reused && untouched && repeatable && !this.#repeated) {
+      this.#repeated = true;
+      this.#dial();
+      return;
+    }
+    const code = cause instanceof ResponseSyntaxError ? "WORKLOAD_BAD_RESPONSE" : "WORKLOAD_CONNECTION_CLOSED";
+    this.#fail(new GatewayError(code, undefined, { cause, detail: { reason: cause.message } }));
+  }
+
+  onUpgrade(workload: Duplex, fromWorkload: Buffer): void {
+    const head = this.#upgradeHead;
+    if (head === null || this.#over) {
+      workload.destroy();
+      return;
+    }
+    const { rules, sweeper } = this.#context;
+    const { limits, fixed, cookie } = this.#job;
+    const { socket: client, early: fromClient } = this.#down.takeOver();
+    sweeper.delete(this);
+    client.write(switchHead(head, responseHeaders(rules, head, fixed, cookie)), "latin1");
+    const tunnel = new Tunnel({
+      client,
+      workload,
+      idleMs: limits.tunnelIdleMs,
+      totalMs: limits.tunnelTotalMs,
+      sweeper,
+      done: (end) => {
+        this.#bytesIn = end.bytesIn;
+        this.#bytesOut = end.bytesOut;
+        this.#finish(null, false);
+      },
+    });
+    tunnel.start({ fromClient, fromWorkload });
+  }
+
+  // The end
+
+  #fail(error: GatewayError): void {
+    if (this.#over) return;
+    this.#connection?.destroy();
+    this.#connection = null;
+    if (this.#responding) this.#down.destroy();
+    else {
+      this.#status = error.status;
+      this.#job.refuse(error);
+    }
+    this.#finish(error, false);
+  }
+
+  #finish(error: GatewayError | null, clientGone: boolean): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#context.sweeper.delete(this);
+    this.#job.done({ status: this.#status, bytesIn: this.#bytesIn, bytesOut: this.#bytesOut, error, clientGone });
+  }
+}
+
+const seconds = (ms: number): string => `${ms / 1000} seconds`;
+
+function dialError(cause: unknown): GatewayError {
+  if (cause instanceof GatewayError || cause instanceof PlatformError) return asGatewayError(cause);
+  if (cause instanceof TooManyConnections) {
+    return new GatewayError("OVERLOADED", "The workload has as many connections as it may have.", {
+      cause,
+      headers: { "retry-after": "1" },
+    });
+  }
+  return new GatewayError("WORKLOAD_NOT_LISTENING", undefined, { cause });
+}
+
+/** Upgrade and Connection end at every hop, so they are written anew. */
+function switchHead(head: ResponseHead, headers: readonly string[]): string {
+  let protocol = "";
+  for (let i = 0; i < head.headers.length; i += 2) {
+    if (head.headers[i]?.toLowerCase() === "upgrade") protocol = head.headers[i + 1] ?? "";
+  }
+  let text = `HTTP/1.1 101 ${head.reason === "" ? "Switching Protocols" : head.reason}\r\n`;
+  for (let i = 0; i < headers.length; i += 2) text += `${headers[i]}: ${headers[i + 1]}\r\n`;
+  return `${text}Upgrade: ${protocol}\r\nConnection: Upgrade\r\n\r\n`;
+}

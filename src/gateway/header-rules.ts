@@ -1,0 +1,228 @@
+/**
+ * What happens to header fields on their way through: which end at the gateway, which it writes itself. Names, values,
+ * their order and spelling are otherwise left as they came.
+ */
+import { GatewayError } from "../contract/gateway-errors.ts";
+import { connectionNames, HOP_BY_HOP, lowerName } from "./http1/header-name.ts";
+import type { ResponseHead } from "./http1/response-parser.ts";
+
+export interface HeaderRules {
+  /** The word in header names, capitalised: `X-{Brand}-Source`. */
+  brand: string;
+  /** Cookies whose names start so are the platform's own and never reach a workload, nor come from one. */
+  cookiePrefix: string;
+  /** Request fields that never reach a workload. */
+  requestDrop: ReadonlySet<string>;
+  /** Response fields a workload may not send: they would speak for the platform. */
+  responseDrop: ReadonlySet<string>;
+  /** Marks a response that the platform made itself. */
+  source: readonly string[];
+  /** Behind a terminator that we trust, X-Forwarded-* are continued; otherwise they are the client's own invention. */
+  trustProxy: boolean;
+}
+
+/** Every word a branded header may carry: the configured one, and the neutral one that clients also know. */
+export const brandWords = (brand: string): string[] => [...new Set([brand.toLowerCase(), "service"])];
+
+const BRANDED_REQUEST_DROP = [
+  "authorization",
+  "preview-token",
+  "subject-id",
+  "subject-type",
+  "auth-method",
+  "fallback",
+  "fallback-preview",
+  "fallback-domain",
+  "source",
+];
+const FORWARDED = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-forwarded-prefix"];
+const OWN_WRITING = [...FORWARDED, "x-forwarded-port", "x-real-ip", "x-subject-id", "x-subject-type", "x-request-id"];
+
+export function headerRules(options: { brand: string; trustProxy: boolean }): HeaderRules {
+  const words = brandWords(options.brand);
+  const brand = capitalised(options.brand);
+  return {
+    brand,
+    cookiePrefix: `${options.brand.toLowerCase()}_`,
+    requestDrop: new Set([
+      ...HOP_BY_HOP,
+      ...OWN_WRITING,
+      "content-length",
+      ...words.flatMap((word) => BRANDED_REQUEST_DROP.map((name) => `x-${word}-${name}`)),
+    ]),
+    responseDrop: new Set([...HOP_BY_HOP, ...words.map((word) => `x-${word}-source`)]),
+    source: words.flatMap((word) => [`X-${capitalised(word)}-Source`, "platform"]),
+    trustProxy: options.trustProxy,
+  };
+}
+
+const capitalised = (word: string): string => word.charAt(0).toUpperCase() + word.slice(1);
+
+/** Fields set by the owner of a preview: already checked text, ready to be written. */
+export interface FixedHeaders {
+  names: ReadonlySet<string>;
+  /** Names and values in turn. */
+  list: readonly string[];
+}
+
+const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}$/;
+const VALUE = /^[\t\x20-\x7e\x80-\xff]{0,8192}$/;
+/** Framing and connection fields are the gateway's, whatever a preview asks for. */
+const NOT_SETTABLE = new Set([...HOP_BY_HOP, "content-length", "trailer", "expect"]);
+
+/** Leaves out what could break the message: bad names, values with line breaks, framing fields. */
+export function fixedHeaders(given: Record<string, string> | undefined): FixedHeaders | null {
+  const list: string[] = [];
+  for (const [name, value] of Object.entries(given ?? {})) {
+    if (TOKEN.test(name) && VALUE.test(value) && !NOT_SETTABLE.has(name.toLowerCase())) list.push(name, value);
+  }
+  if (list.length === 0) return null;
+  return { list, names: new Set(list.filter((_, i) => i % 2 === 0).map((name) => name.toLowerCase())) };
+}
+
+export interface RequestHeadInput {
+  method: string;
+  /** Raw, as the workload is to see it. */
+  path: string;
+  /** As the client sent them. */
+  rawHeaders: readonly string[];
+  /** For requests that carry it elsewhere than in a Host field, as HTTP/2 does. */
+  host: string | undefined;
+  framing: "none" | "length" | "chunked";
+  contentLength: number;
+  /** True when Authorization carried a credential of the platform. */
+  dropAuthorization: boolean;
+  remoteAddress: string;
+  secure: boolean;
+  /** The part of the path in front of the workload's own; empty for host addresses. */
+  prefix: string;
+  requestId: string;
+  /** Who is asking, for daemons that keep an audit trail; ready lines. */
+  identity: string;
+  fixed: FixedHeaders | null;
+  /** Protocol to switch to; null for an ordinary request. */
+  upgrade: string | null;
+}
+
+export function requestHead(rules: HeaderRules, input: RequestHeadInput): string {
+  const { rawHeaders, fixed } = input;
+  let head = `${input.method} ${input.path} HTTP/1.1\r\n`;
+  let host: string | null = null;
+  let hasHostField = false;
+  let forwardedFor = input.remoteAddress;
+  let forwardedProto = input.secure ? "https" : "http";
+  let forwardedHost: string | null = null;
+  let trailersWelcome = false;
+  let listed: string[] | null = null;
+
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    if (lowerName(rawHeaders[i] as string) === "connection") {
+      const names = connectionNames(rawHeaders[i + 1] as string);
+      if (names.length > 0) listed = listed === null ? names : [...listed, ...names];
+    }
+  }
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const raw = rawHeaders[i] as string;
+    const name = lowerName(raw);
+    let value = rawHeaders[i + 1] as string;
+    if (rules.requestDrop.has(name)) {
+      if (name === "te") trailersWelcome = trailersWelcome || /(?:^|,)\s*trailers\s*(?:[,;]|$)/i.test(value);
+      else if (!rules.trustProxy) continue;
+      else if (name === "x-forwarded-for") forwardedFor = `${value}, ${input.remoteAddress}`;
+      else if (name === "x-forwarded-proto") forwardedProto = value;
+      else if (name === "x-forwarded-host") forwardedHost = value;
+      continue;
+    }
+    if (listed?.includes(name) || name.charCodeAt(0) === PSEUDO) continue;
+    if (name === "host") {
+      if (hasHostField) throw new GatewayError("BAD_REQUEST", "A request has exactly one Host.");
+      host = value;
+      hasHostField = true;
+    } else if (name === "authorization") {
+      if (input.dropAuthorization) continue;
+    } else if (name === "cookie" && value.includes(rules.cookiePrefix)) {
+      value = withoutCookies(value, rules.cookiePrefix);
+      if (value === "") continue;
+    }
+    if (fixed?.names.has(name)) continue;
+    head += `${raw}: ${value}\r\n`;
+  }
+  if (fixed) for (let i = 0; i < fixed.list.length; i += 2) head += `${fixed.list[i]}: ${fixed.list[i + 1]}\r\n`;
+  host ??= input.host ?? null;
+  if (!hasHostField && !fixed?.names.has("host")) head += `Host: ${host ?? "localhost"}\r\n`;
+  head += `X-Forwarded-For: ${forwardedFor}\r\nX-Forwarded-Proto: ${forwardedProto}\r\n`;
+  forwardedHost ??= host;
+  if (forwardedHost !== null) head += `X-Forwarded-Host: ${forwardedHost}\r\n`;
+  if (input.prefix !== "") head += `X-Forwarded-Prefix: ${input.prefix}\r\n`;
+  head += `X-Request-Id: ${input.requestId}\r\n${input.identity}`;
+  if (input.framing === "length") head += `Content-Length: ${input.contentLength}\r\n`;
+  else if (input.framing === "chunked") head += "Transfer-Encoding: chunked\r\n";
+  if (input.upgrade !== null) return `${head}Upgrade: ${input.upgrade}\r\nConnection: Upgrade\r\n\r\n`;
+  return trailersWelcome ? `${head}TE: trailers\r\nConnection: TE\r\n\r\n` : `${head}\r\n`;
+}
+
+/** Names of HTTP/2 pseudo fields start with a colon. */
+const PSEUDO = 58;
+
+function withoutCookies(value: string, prefix: string): string {
+  return value
+    .split(";")
+    .map((pair) => pair.trim())
+    .filter((pair) => !pair.startsWith(prefix))
+    .join("; ");
+}
+
+/** The workload's fields as the client is to see them, with what the preview's owner or the gateway adds. */
+export function responseHeaders(
+  rules: HeaderRules,
+  head: ResponseHead,
+  fixed: FixedHeaders | null,
+  cookie: string | null,
+): string[] {
+  const given = head.headers;
+  const out: string[] = [];
+  let listed: string[] | null = null;
+  for (let i = 0; i < given.length; i += 2) {
+    if (lowerName(given[i] as string) === "connection") {
+      const names = connectionNames(given[i + 1] as string);
+      if (names.length > 0) listed = listed === null ? names : [...listed, ...names];
+    }
+  }
+  for (let i = 0; i < given.length; i += 2) {
+    const name = lowerName(given[i] as string);
+    if (rules.responseDrop.has(name) || listed?.includes(name) || fixed?.names.has(name)) continue;
+    const value = given[i + 1] as string;
+    if (name === "set-cookie" && value.startsWith(rules.cookiePrefix)) continue;
+    // A length only makes sense where there could be a body; elsewhere a reader might wait for one.
+    if (name === "content-length" && head.status === 204) continue;
+    out.push(given[i] as string, value);
+  }
+  if (fixed) out.push(...fixed.list);
+  if (cookie !== null) out.push("Set-Cookie", cookie);
+  return out;
+}
+
+/** Fields that would reframe or reroute a message have no business behind its body (RFC 9110, 6.5.1). */
+const TRAILER_FORBIDDEN = new Set([
+  ...HOP_BY_HOP,
+  "content-length",
+  "content-encoding",
+  "content-type",
+  "content-range",
+  "trailer",
+  "host",
+  "authorization",
+  "set-cookie",
+  "cookie",
+]);
+
+/** What a client or a workload may send behind its body, in either direction. */
+export function safeTrailers(rules: HeaderRules, trailers: readonly string[]): string[] {
+  const out: string[] = [];
+  for (let i = 0; i < trailers.length; i += 2) {
+    const name = lowerName(trailers[i] as string);
+    if (TRAILER_FORBIDDEN.has(name) || rules.requestDrop.has(name) || rules.responseDrop.has(name)) continue;
+    out.push(trailers[i] as string, trailers[i + 1] as string);
+  }
+  return out;
+}

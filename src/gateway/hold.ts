@@ -1,0 +1,50 @@
+/** Holds a request while its workload starts or thaws: bounded in time and number, and ended when the client leaves. */
+import { asGatewayError, GatewayError } from "../contract/gateway-errors.ts";
+import type { GatewayCounters } from "./counters.ts";
+import type { GatewayDeps, Lease, Workload } from "./deps.ts";
+import type { Downstream } from "./downstream.ts";
+
+/** The client left while it was held: there is nobody to answer. */
+export class ClientGone extends Error {}
+
+export async function hold(
+  { deps, counters }: { deps: GatewayDeps; counters: GatewayCounters },
+  down: Downstream,
+  workload: Workload,
+  revision: string | null,
+): Promise<Lease> {
+  const { holdMs, heldMax } = deps.settings.limits;
+  if (counters.held(1) > heldMax) {
+    counters.held(-1);
+    throw new GatewayError("OVERLOADED", undefined, { headers: { "retry-after": "1" } });
+  }
+  const abort = new AbortController();
+  const timer = setTimeout(
+    () => abort.abort(new GatewayError("COLD_START_TIMEOUT", `The workload was not ready within ${holdMs / 1000} s.`)),
+    holdMs,
+  );
+  down.attach({ ...SILENT, onClientGone: () => abort.abort(new ClientGone()) });
+  try {
+    return await untilAborted(deps.wake(workload, revision, { signal: abort.signal }), abort.signal);
+  } catch (error) {
+    if (abort.signal.aborted) throw abort.signal.reason;
+    throw asGatewayError(error);
+  } finally {
+    clearTimeout(timer);
+    counters.held(-1);
+  }
+}
+
+const SILENT = { onRequestBody() {}, onRequestEnd() {}, onClientDrain() {} };
+
+/** Does not rely on the other side heeding the signal; a lease that comes too late is given back. */
+function untilAborted(waking: Promise<Lease>, signal: AbortSignal): Promise<Lease> {
+  return new Promise<Lease>((resolve, reject) => {
+    const onAbort = (): void => reject(signal.reason);
+    signal.addEventListener("abort", onAbort, { once: true });
+    waking.then((lease) => {
+      if (signal.aborted) lease.release();
+      else resolve(lease);
+    }, reject);
+  });
+}

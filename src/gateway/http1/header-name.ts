@@ -1,0 +1,59 @@
+/** Lower-cased header names, remembered: the same few spellings come with every request. */
+const known = new Map<string, string>();
+
+/** Names are chosen by strangers: beyond this many spellings nothing is remembered any more. */
+const KNOWN_MAX = 2000;
+
+export function lowerName(name: string): string {
+  const found = known.get(name);
+  if (found !== undefined) return found;
+  const lower = name.toLowerCase();
+  if (known.size < KNOWN_MAX && name.length <= 64) known.set(name, lower);
+  return lower;
+}
+
+/** Fields that concern one connection only and never travel further (RFC 9110, 7.6.1). */
+export const HOP_BY_HOP: ReadonlySet<string> = new Set([
+  "connection",
+  "proxy-connection",
+  "keep-alive",
+  "te",
+  "transfer-encoding",
+  "upgrade",
+  "proxy-authenticate",
+  "proxy-authorization",
+  "http2-settings",
+]);
+
+/** Fields named by a Connection header: these, too, end here. Framing and routing fields cannot be named away. */
+export function connectionNames(value: string): string[] {
+  const names: string[] = [];
+  for (const part of value.split(",")) {
+    const name = part.trim().toLowerCase();
+    if (name !== "" && !NOT_REMOVABLE.has(name)) names.push(name);
+  }
+  return names;
+}
+
+/**
+ * A client that lists one of these in Connection would make the proxy drop what it or the workload relies on, such as
+ * the marks of identity or of origin.
+ */
+const NOT_REMOVABLE: ReadonlySet<string> = new Set([
+  "close",
+  "keep-alive",
+  "upgrade",
+  "te",
+  "host",
+  "content-length",
+  "content-type",
+  "content-encoding",
+  "transfer-encoding",
+  "trailer",
+  "date",
+  "cache-control",
+  "set-cookie",
+  "x-forwarded-for",
+  "x-forwarded-host",
+  "x-forwarded-proto",
+]);

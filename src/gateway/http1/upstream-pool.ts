@@ -1,0 +1,116 @@
+/**
+ * Connections to workloads, kept for reuse under the key of the instance they lead to. Only idle ones are held here;
+ * a busy one belongs to its exchange. Requests never wait for a connection and never share one.
+ */
+import type { Duplex } from "node:stream";
+import type { Sweepable } from "../../lib/sweeper.ts";
+import { type ConnectionOwner, UpstreamConnection } from "./upstream-connection.ts";
+
+/**
+ * Common servers close an idle connection after 5 s (Node) or later. Leaving earlier than they do keeps a request
+ * from being written into a connection that is just being closed.
+ */
+const IDLE_MAX_MS = 4000;
+/** Distance kept from a time-out that the workload announces itself. */
+const IDLE_MARGIN_MS = 1000;
+/** Enough for a burst to come back to warm connections, small enough for thousands of workloads. */
+const IDLE_PER_KEY_MAX = 256;
+
+export class TooManyConnections extends Error {}
+
+export class UpstreamPool implements ConnectionOwner, Sweepable {
+  #idle = new Map<string, UpstreamConnection[]>();
+  #open = new Map<string, number>();
+  #perKeyMax: number;
+  #now: () => number;
+  #stopped = false;
+
+  constructor(options: { perKeyMax: number; now: () => number }) {
+    this.#perKeyMax = options.perKeyMax;
+    this.#now = options.now;
+  }
+
+  /** A kept connection, the most recently used first; null when there is none idle for less than `idleMaxMs`. */
+  take(key: string, idleMaxMs: number): UpstreamConnection | null {
+    const kept = this.#idle.get(key);
+    if (kept === undefined) return null;
+    const now = this.#now();
+    for (let connection = kept.pop(); connection !== undefined; connection = kept.pop()) {
+      if (connection.stream.destroyed) continue;
+      if (now - connection.idleSinceMs <= Math.min(idleMaxMs, idleMaxOf(connection))) return connection;
+      kept.push(connection); // still good for a request that may be repeated
+      return null;
+    }
+    return null;
+  }
+
+  async open(key: string, dial: () => Promise<Duplex>): Promise<UpstreamConnection> {
+    const count = this.#open.get(key) ?? 0;
+    if (count >= this.#perKeyMax) throw new TooManyConnections(`more than ${this.#perKeyMax} connections`);
+    this.#open.set(key, count + 1);
+    try {
+      return new UpstreamConnection(key, await dial(), this);
+    } catch (error) {
+      this.#forget(key);
+      throw error;
+    }
+  }
+
+  onIdle(connection: UpstreamConnection): void {
+    connection.idleSinceMs = this.#now();
+    const kept = this.#idle.get(connection.key);
+    if (this.#stopped || (kept !== undefined && kept.length >= IDLE_PER_KEY_MAX)) connection.destroy();
+    else if (kept === undefined) this.#idle.set(connection.key, [connection]);
+    else kept.push(connection);
+  }
+
+  onClosed(connection: UpstreamConnection): void {
+    this.#forget(connection.key);
+    const kept = this.#idle.get(connection.key);
+    const at = kept?.indexOf(connection) ?? -1;
+    if (kept === undefined || at < 0) return;
+    kept.splice(at, 1);
+    if (kept.length === 0) this.#idle.delete(connection.key);
+  }
+
+  sweep(nowMs: number): void {
+    for (const [key, kept] of this.#idle) {
+      const fresh = kept.filter((connection) => {
+        const stale = nowMs - connection.idleSinceMs > idleMaxOf(connection);
+        if (stale) connection.destroy();
+        return !stale;
+      });
+      if (fresh.length === 0) this.#idle.delete(key);
+      else if (fresh.length < kept.length) this.#idle.set(key, fresh);
+    }
+  }
+
+  close(): void {
+    this.#stopped = true;
+    for (const kept of this.#idle.values()) for (const connection of [...kept]) connection.destroy();
+    this.#idle.clear();
+  }
+
+  get idleCount(): number {
+    let count = 0;
+    for (const kept of this.#idle.values()) count += kept.length;
+    return count;
+  }
+
+  get openCount(): number {
+    let count = 0;
+    for (const open of this.#open.values()) count += open;
+    return count;
+  }
+
+  #forget(key: string): void {
+    const left = (this.#open.get(key) ?? 1) - 1;
+    if (left > 0) this.#open.set(key, left);
+    else this.#open.delete(key);
+  }
+}
+
+function idleMaxOf({ keepAliveSeconds }: UpstreamConnection): number {
+  if (keepAliveSeconds === null) return IDLE_MAX_MS;
+  return Math.min(60_000, Math.max(0, keepAliveSeconds * 1000 - IDLE_MARGIN_MS));
+}

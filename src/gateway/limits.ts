@@ -1,0 +1,52 @@
+/** Every limit of the inference path, with its reason. All of them are settings. */
+import type { WorkloadKind } from "../contract/addresses.ts";
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
+import type { ExchangeLimits } from "./forward.ts";
+
+export interface GatewayLimits {
+  of: Record<WorkloadKind | "preview", ExchangeLimits>;
+  /** How long a request is held while its workload starts. */
+  holdMs: number;
+  /** Requests held at the same time. Each keeps a client's connection and a little memory. */
+  heldMax: number;
+  /** Connections to one instance at the same time. */
+  connectionsMax: number;
+  /** Bytes of one JSON or form request that writes a single file; null for no limit. Raw bodies have none. */
+  sandboxFileMax: number | null;
+  /** Distance between two looks at the deadlines. */
+  tickMs: number;
+}
+
+/** A request of any kind ends after this; longer work is asynchronous, or a job. */
+const REQUEST_TOTAL_MS = 15 * MINUTE_MS;
+/** Contracted for agents: silence for longer means that nobody is working. */
+const AGENT_IDLE_MS = 100 * SECOND_MS;
+/** Upgraded connections and streams of sandboxes are often silent: shells, watchers, hot reload. */
+const STREAM_IDLE_MS = 15 * MINUTE_MS;
+/** Nothing stays for ever: forgotten terminals and watchers end after a day. */
+const STREAM_TOTAL_MS = 24 * HOUR_MS;
+
+const TUNNEL = { tunnelIdleMs: STREAM_IDLE_MS, tunnelTotalMs: STREAM_TOTAL_MS, bodyMax: null };
+const CALL: ExchangeLimits = { idleMs: AGENT_IDLE_MS, totalMs: REQUEST_TOTAL_MS, ...TUNNEL };
+const STREAM: ExchangeLimits = { idleMs: STREAM_IDLE_MS, totalMs: REQUEST_TOTAL_MS, ...TUNNEL };
+
+export const DEFAULT_LIMITS: GatewayLimits = {
+  of: {
+    agent: CALL,
+    model: CALL,
+    job: CALL,
+    // A client listens to an MCP server on a stream that is silent most of the time.
+    function: STREAM,
+    application: STREAM,
+    preview: STREAM,
+    // Log streams and running commands may take as long as the sandbox lives.
+    sandbox: { idleMs: STREAM_IDLE_MS, totalMs: STREAM_TOTAL_MS, ...TUNNEL },
+  },
+  // Longer than a workload may take to become ready (60 s), shorter than clients and balancers usually wait.
+  holdMs: 90 * SECOND_MS,
+  heldMax: 10_000,
+  connectionsMax: 4096,
+  // 5 MiB of content, plus what a form or JSON wraps around it. Larger files go in parts or as a raw body.
+  sandboxFileMax: 5 * 1024 * 1024 + 64 * 1024,
+  tickMs: SECOND_MS,
+};

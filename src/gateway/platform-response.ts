@@ -1,0 +1,62 @@
+/** Responses that the platform makes itself, marked so that nobody takes them for the workload's. */
+import { STATUS_CODES } from "node:http";
+import type { GatewayError } from "../contract/gateway-errors.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Downstream } from "./downstream.ts";
+import type { FixedHeaders, HeaderRules } from "./header-rules.ts";
+
+export interface PlatformResponseOptions {
+  rules: HeaderRules;
+  clock: Clock;
+  /** Address of the page that explains the error codes. */
+  docsUrl: string;
+}
+
+export function respondError(
+  options: PlatformResponseOptions,
+  down: Downstream,
+  error: GatewayError,
+  extra: { fixed: FixedHeaders | null; requestId: string },
+): void {
+  const headers: string[] = ["Cache-Control", "no-store"];
+  for (const [name, value] of Object.entries(error.headers ?? {})) headers.push(name, value);
+  if (error.status === 401 && error.headers?.["www-authenticate"] === undefined) {
+    headers.push("WWW-Authenticate", "Bearer");
+  }
+  headers.push("X-Request-Id", extra.requestId);
+  const body = JSON.stringify(error.toWire(options.clock.now(), options.docsUrl));
+  respond(options.rules, down, error.status, "application/json", body, headers, extra.fixed);
+}
+
+export function respond(
+  rules: HeaderRules,
+  down: Downstream,
+  status: number,
+  contentType: string | null,
+  text: string,
+  headers: readonly string[],
+  fixed: FixedHeaders | null,
+): void {
+  const body = Buffer.from(text);
+  const out: string[] = [];
+  if (contentType !== null) out.push("Content-Type", contentType);
+  if (status !== 204) out.push("Content-Length", String(body.length));
+  out.push(...rules.source);
+  for (let i = 0; i < headers.length; i += 2) {
+    if (!fixed?.names.has((headers[i] as string).toLowerCase()))
+      out.push(headers[i] as string, headers[i + 1] as string);
+  }
+  if (fixed) out.push(...withoutFraming(fixed.list));
+  down.head(status, STATUS_CODES[status] ?? "", out);
+  if (body.length > 0) down.write(body);
+  down.end([]);
+}
+
+/** What an owner sets for the workload's responses must not describe ours wrongly. */
+function withoutFraming(list: readonly string[]): string[] {
+  const out: string[] = [];
+  for (let i = 0; i < list.length; i += 2) {
+    if (!/^content-/i.test(list[i] as string)) out.push(list[i] as string, list[i + 1] as string);
+  }
+  return out;
+}

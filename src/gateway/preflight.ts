@@ -1,0 +1,33 @@
+/**
+ * CORS preflights of previews. A browser sends them without any credential and accepts only a success, so where the
+ * preview's owner has set CORS headers the gateway answers itself: the application need not know about CORS, and a
+ * private preview stays private.
+ */
+import type { Downstream } from "./downstream.ts";
+import type { FixedHeaders, HeaderRules } from "./header-rules.ts";
+import { respond } from "./platform-response.ts";
+
+export function isPreflight(down: Downstream): boolean {
+  return (
+    down.method === "OPTIONS" &&
+    down.header("origin") !== undefined &&
+    down.header("access-control-request-method") !== undefined
+  );
+}
+
+/** What the owner did not say is allowed as asked: whoever names the origin means it to work. */
+export function answerPreflight(rules: HeaderRules, down: Downstream, fixed: FixedHeaders): void {
+  const asked = [
+    "Access-Control-Allow-Methods",
+    down.header("access-control-request-method") ?? "",
+    "Access-Control-Allow-Headers",
+    down.header("access-control-request-headers") ?? "",
+  ];
+  const headers: string[] = [];
+  for (let i = 0; i < asked.length; i += 2) {
+    const value = asked[i + 1] as string;
+    if (value !== "" && !fixed.names.has((asked[i] as string).toLowerCase())) headers.push(asked[i] as string, value);
+  }
+  headers.push("Vary", "Origin, Access-Control-Request-Method, Access-Control-Request-Headers");
+  respond(rules, down, 204, null, "", headers, fixed);
+}

@@ -1,0 +1,151 @@
+/**
+ * Tells from the raw request target and the Host header where a request belongs. Nothing is decoded, collapsed or
+ * normalised: what follows a workload's address reaches the workload byte for byte, so `//`, `%2F`, `..` and any
+ * query survive.
+ *
+ * Forms:
+ *   /{workspace}/{agents|functions|models|sandboxes|jobs|applications}/{name}[/rest]     (also below /run)
+ *   /{workspace}/previews/{id}[/rest]
+ *   {agt|mcp|mdl|sbx|job|app}-{name}-{workspace}[.{region}].{domain}
+ *   {id}[.{region}].preview.{domain}
+ *   any host that a custom domain claims
+ * A first segment from the reserved words, and the root, belong to management.
+ */
+import { PREVIEW_LABEL, PREVIEWS_SEGMENT, WORKLOADS, type WorkloadKind } from "../contract/addresses.ts";
+import { RESERVED_WORDS } from "../contract/reserved-words.ts";
+
+export type Route =
+  | { to: "management" }
+  | { to: "workload"; kind: WorkloadKind; workspace: string; name: string; prefix: string; path: string }
+  /** A host label that can be split in several places: exactly one split names an existing workload. */
+  | { to: "label"; kind: WorkloadKind; candidates: Candidate[]; prefix: string; path: string }
+  | { to: "preview"; workspace: string | null; id: string; prefix: string; path: string }
+  | { to: "domain"; host: string; prefix: string; path: string }
+  /** A path of its own that a trigger may have claimed inside a workspace. */
+  | { to: "trigger"; workspace: string; prefix: string; path: string }
+  | { to: "nothing" };
+
+export interface Candidate {
+  name: string;
+  workspace: string;
+}
+
+export interface RouteSettings {
+  /** Lower case, without a leading dot; undefined when only path addresses exist. */
+  domain?: string | undefined;
+  /** True when a verified custom domain, or one of its sub-domains, claims this host. Must not wait. */
+  isCustomDomain(host: string): boolean;
+}
+
+const MANAGEMENT: Route = { to: "management" };
+const NOTHING: Route = { to: "nothing" };
+
+/** Loose on purpose: whether a name exists is the store's business; this only keeps separators out. */
+const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
+
+const KIND_OF_PLURAL = new Map<string, WorkloadKind>(
+  Object.entries(WORKLOADS).map(([kind, { plural }]) => [plural, kind as WorkloadKind]),
+);
+const KIND_OF_LABEL = new Map<string, WorkloadKind>(
+  Object.entries(WORKLOADS).map(([kind, { label }]) => [label, kind as WorkloadKind]),
+);
+
+export function classify(target: string, hostHeader: string | undefined, settings: RouteSettings): Route {
+  let path = target;
+  let host = hostHeader;
+  if (path.charCodeAt(0) !== SLASH) {
+    const absolute = ABSOLUTE_FORM.exec(target);
+    if (!absolute) return MANAGEMENT; // "*" and whatever else is no path
+    // In the absolute form the authority of the target counts and the Host header does not.
+    host = absolute[1];
+    path = target.slice(absolute[0].length);
+    if (path.charCodeAt(0) !== SLASH) path = `/${path}`;
+  }
+  return (host !== undefined && byHost(path, hostName(host), settings)) || byPath(path);
+}
+
+const SLASH = 47;
+const ABSOLUTE_FORM = /^https?:\/\/(?:[^/?#@]*@)?([^/?#@]+)/i;
+
+/** Lower case, no port, no trailing dot. */
+export function hostName(header: string): string {
+  let end = header.length;
+  const bracket = header.charCodeAt(0) === 91 ? header.indexOf("]") + 1 : 0;
+  const colon = header.indexOf(":", bracket);
+  if (colon >= 0) end = colon;
+  if (end > 0 && header.charCodeAt(end - 1) === 46) end -= 1;
+  return header.slice(0, end).toLowerCase();
+}
+
+function byHost(path: string, host: string, settings: RouteSettings): Route | null {
+  const { domain } = settings;
+  if (domain !== undefined && host.endsWith(domain)) {
+    if (host.length > domain.length && host.charCodeAt(host.length - domain.length - 1) === 46) {
+      return byLabels(path, host.slice(0, host.length - domain.length - 1).split("."));
+    }
+    if (host.length === domain.length) return null;
+  }
+  return settings.isCustomDomain(host) ? { to: "domain", host, prefix: "", path } : null;
+}
+
+/** Hosts below the domain that name neither a workload nor a preview serve the path forms, like the domain itself. */
+function byLabels(path: string, labels: string[]): Route | null {
+  const first = labels[0] ?? "";
+  if (labels.length > 1 && labels.at(-1) === PREVIEW_LABEL) {
+    if (labels.length > 3 || !NAME.test(first)) return NOTHING;
+    return { to: "preview", workspace: null, id: first, prefix: "", path };
+  }
+  const hyphen = first.indexOf("-");
+  const kind = hyphen > 0 ? KIND_OF_LABEL.get(first.slice(0, hyphen)) : undefined;
+  if (kind === undefined) return null;
+  const candidates = labels.length <= 2 ? splits(first.slice(hyphen + 1)) : [];
+  return candidates.length === 0 ? NOTHING : { to: "label", kind, candidates, prefix: "", path };
+}
+
+/** Every way to read `{name}-{workspace}`; both may contain hyphens themselves. */
+export function splits(label: string): Candidate[] {
+  const found: Candidate[] = [];
+  for (let at = label.indexOf("-"); at >= 0; at = label.indexOf("-", at + 1)) {
+    const name = label.slice(0, at);
+    const workspace = label.slice(at + 1);
+    if (NAME.test(name) && NAME.test(workspace)) found.push({ name, workspace });
+  }
+  return found;
+}
+
+function byPath(path: string): Route {
+  const query = path.indexOf("?");
+  const end = query < 0 ? path.length : query;
+  let start = 1;
+  let stop = segmentEnd(path, start, end);
+  let workspace = path.slice(start, stop);
+  const underRun = workspace === "run";
+  if (underRun) {
+    start = stop + 1;
+    stop = segmentEnd(path, start, end);
+    workspace = path.slice(start, stop);
+  }
+  if (RESERVED_WORDS.has(workspace)) return underRun ? NOTHING : MANAGEMENT;
+  if (workspace === "") return end === 1 ? MANAGEMENT : NOTHING;
+  if (stop >= end || !NAME.test(workspace)) return NOTHING;
+
+  const kindStop = segmentEnd(path, stop + 1, end);
+  const segment = path.slice(stop + 1, kindStop);
+  const kind = KIND_OF_PLURAL.get(segment);
+  if (kind === undefined && segment !== PREVIEWS_SEGMENT) {
+    if (segment === "") return NOTHING;
+    return { to: "trigger", workspace, prefix: path.slice(0, stop), path: path.slice(stop) };
+  }
+  const nameStop = segmentEnd(path, kindStop + 1, end);
+  const name = path.slice(kindStop + 1, nameStop);
+  if (!NAME.test(name)) return NOTHING;
+  const prefix = path.slice(0, nameStop);
+  const rest = nameStop === end ? `/${path.slice(nameStop)}` : path.slice(nameStop);
+  if (kind === undefined) return { to: "preview", workspace, id: name, prefix, path: rest };
+  return { to: "workload", kind, workspace, name, prefix, path: rest };
+}
+
+function segmentEnd(path: string, from: number, end: number): number {
+  const slash = path.indexOf("/", from);
+  return slash < 0 || slash > end ? end : slash;
+}

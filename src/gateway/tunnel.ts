@@ -1,0 +1,107 @@
+/**
+ * Two connections joined as raw bytes, after an upgrade: each side is read only as fast as the other one takes, an
+ * end of one direction is passed on while the other may go on, and an error of either ends both.
+ */
+import type { Duplex } from "node:stream";
+import type { Sweepable, Sweeper } from "../lib/sweeper.ts";
+
+export interface TunnelEnd {
+  bytesIn: number;
+  bytesOut: number;
+  reason: "closed" | "idle" | "duration";
+}
+
+export interface TunnelOptions {
+  client: Duplex;
+  workload: Duplex;
+  /** Cut when no byte came from either side for so long; null for never. */
+  idleMs: number | null;
+  totalMs: number | null;
+  sweeper: Sweeper;
+  done(end: TunnelEnd): void;
+}
+
+export class Tunnel implements Sweepable {
+  #options: TunnelOptions;
+  #startedMs: number;
+  #lastByteMs: number;
+  #bytesIn = 0;
+  #bytesOut = 0;
+  #open = 2;
+  #over = false;
+
+  constructor(options: TunnelOptions) {
+    this.#options = options;
+    this.#startedMs = options.sweeper.now;
+    this.#lastByteMs = this.#startedMs;
+  }
+
+  /** `early` bytes of either side came before the tunnel stood. */
+  start(early: { fromClient: Buffer; fromWorkload: Buffer }): void {
+    const { client, workload, sweeper } = this.#options;
+    sweeper.add(this);
+    this.#join(client, workload, (bytes) => {
+      this.#bytesIn += bytes;
+    });
+    this.#join(workload, client, (bytes) => {
+      this.#bytesOut += bytes;
+    });
+    if (early.fromWorkload.length > 0) this.#pass(workload, client, early.fromWorkload);
+    if (early.fromClient.length > 0) this.#pass(client, workload, early.fromClient);
+    this.#bytesIn += early.fromClient.length;
+    this.#bytesOut += early.fromWorkload.length;
+  }
+
+  close(reason: TunnelEnd["reason"] = "closed"): void {
+    if (this.#over) return;
+    this.#over = true;
+    const { client, workload, sweeper, done } = this.#options;
+    sweeper.delete(this);
+    client.destroy();
+    workload.destroy();
+    done({ bytesIn: this.#bytesIn, bytesOut: this.#bytesOut, reason });
+  }
+
+  sweep(nowMs: number): void {
+    const { idleMs, totalMs } = this.#options;
+    if (totalMs !== null && nowMs - this.#startedMs > totalMs) this.close("duration");
+    else if (idleMs !== null && nowMs - this.#lastByteMs > idleMs) this.close("idle");
+  }
+
+  #join(from: Duplex, to: Duplex, count: (bytes: number) => void): void {
+    from.on("data", (chunk: Buffer) => {
+      count(chunk.length);
+      this.#pass(from, to, chunk);
+    });
+    to.on("drain", () => from.resume());
+    from.on("end", () => {
+      this.#open -= 1;
+      to.end();
+      if (this.#open === 0) this.#closeWhenFlushed();
+    });
+    from.on("error", () => this.close());
+    from.on("close", () => {
+      if (!from.readableEnded) this.close();
+    });
+    from.resume();
+  }
+
+  #pass(from: Duplex, to: Duplex, chunk: Buffer): void {
+    this.#lastByteMs = this.#options.sweeper.now;
+    if (!to.write(chunk)) from.pause();
+  }
+
+  /** Both sides have ended; what was written last may still be on its way. */
+  #closeWhenFlushed(): void {
+    const { client, workload } = this.#options;
+    let waiting = 2;
+    for (const stream of [client, workload]) {
+      const flushed = (): void => {
+        waiting -= 1;
+        if (waiting === 0) this.close();
+      };
+      if (stream.writableFinished || stream.destroyed) flushed();
+      else stream.once("finish", flushed);
+    }
+  }
+}

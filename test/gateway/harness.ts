@@ -1,0 +1,301 @@
+/** A gateway on a real port in front of real servers, and clients that see every byte. */
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from "node:net";
+import { Registry } from "prom-client";
+import type { WorkloadKind } from "../../src/contract/addresses.ts";
+import { attachGateway, SERVER_OPTIONS } from "../../src/gateway/attach.ts";
+import type { GatewayDeps, Lease, PreviewRules, RequestRecord, Target, Workload } from "../../src/gateway/deps.ts";
+import type { ExchangeLimits } from "../../src/gateway/forward.ts";
+import { createGateway, type Gateway } from "../../src/gateway/gateway.ts";
+import { DEFAULT_LIMITS, type GatewayLimits } from "../../src/gateway/limits.ts";
+
+export interface TestGateway extends AsyncDisposable {
+  port: number;
+  url: string;
+  gateway: Gateway;
+  server: Server;
+  registry: Registry;
+  /** Told once per finished request. */
+  records: RequestRecord[];
+  /** Leases taken and not given back. */
+  leases: number;
+  /** Failures that were logged. */
+  logged: { fields: Record<string, unknown>; sentence: string }[];
+  nextRecord(): Promise<RequestRecord>;
+}
+
+export interface TestGatewayOptions {
+  /** Port of the server behind every workload. */
+  upstream: number;
+  workloads?: Partial<Workload>[];
+  limits?: Partial<GatewayLimits>;
+  /** Applied to every kind. */
+  exchange?: Partial<ExchangeLimits>;
+  deps?: Partial<GatewayDeps>;
+  domain?: string;
+  trustProxy?: boolean;
+}
+
+export const AUTH = "X-Service-Authorization: Bearer good\r\n";
+
+export function workload(patch: Partial<Workload> = {}): Workload {
+  return {
+    kind: "agent",
+    uid: "uid-1",
+    workspace: "ws",
+    name: "a",
+    public: false,
+    enabled: true,
+    revisions: null,
+    door: 80,
+    preview: null,
+    ...patch,
+  };
+}
+
+export function preview(patch: Partial<PreviewRules> = {}): PreviewRules {
+  return {
+    id: "p",
+    public: true,
+    requestHeaders: null,
+    responseHeaders: null,
+    checkToken: (token) => token === "tok",
+    ...patch,
+  };
+}
+
+export async function startTestGateway(options: TestGatewayOptions): Promise<TestGateway> {
+  const workloads = (options.workloads ?? [{}]).map((patch) => workload(patch));
+  const registry = new Registry();
+  const waiting: ((record: RequestRecord) => void)[] = [];
+  const test: TestGateway = {
+    port: 0,
+    url: "",
+    registry,
+    records: [],
+    leases: 0,
+    logged: [],
+    nextRecord: () => new Promise((resolve) => waiting.push(resolve)),
+  } as unknown as TestGateway;
+  const lease = (found: Workload, revision: string | null): Lease => {
+    test.leases += 1;
+    return {
+      key: `${found.uid}/${revision}`,
+      release: () => {
+        test.leases -= 1;
+      },
+    };
+  };
+  const deps: GatewayDeps = {
+    settings: {
+      brand: "berth",
+      domain: options.domain,
+      trustProxy: options.trustProxy ?? false,
+      docsUrl: "http://docs.test/gateway",
+      limits: limitsFrom(options),
+    },
+    clock: { now: () => Date.now() },
+    log: {
+      warn: (fields, sentence) => test.logged.push({ fields, sentence }),
+      error: (fields, sentence) => test.logged.push({ fields, sentence }),
+    },
+    registry,
+    random: Math.random,
+    isCustomDomain: (host) => host === "shop.example",
+    authenticate: (token) =>
+      token === "good" || token === "foreign" ? { id: token, type: "user", method: "api_key" } : null,
+    authorize: (principal) => principal.id === "good",
+    resolve: (target) => find(workloads, target),
+    ready: lease,
+    wake: async (found, revision) => lease(found, revision),
+    dial: () => dial(options.upstream),
+    meter: (record) => {
+      test.records.push(record);
+      waiting.shift()?.(record);
+    },
+    ...options.deps,
+  };
+  test.gateway = createGateway(deps);
+  test.server = createServer(SERVER_OPTIONS);
+  attachGateway(test.server, test.gateway, { request: (_, res) => res.end("management") });
+  test.port = await listen(test.server);
+  test.url = `http://127.0.0.1:${test.port}`;
+  test[Symbol.asyncDispose] = async () => {
+    test.server.close();
+    test.server.closeAllConnections();
+    await test.gateway.stop(0);
+  };
+  return test;
+}
+
+function limitsFrom({ limits, exchange }: TestGatewayOptions): GatewayLimits {
+  const all = { ...DEFAULT_LIMITS, tickMs: 20, ...limits };
+  const of = Object.fromEntries(
+    Object.entries(all.of).map(([kind, each]) => [kind, { ...each, ...exchange }]),
+  ) as GatewayLimits["of"];
+  return { ...all, of };
+}
+
+function find(workloads: Workload[], target: Target): Workload | null {
+  const named = (kind: WorkloadKind, workspace: string, name: string): Workload | undefined =>
+    workloads.find((one) => one.kind === kind && one.workspace === workspace && one.name === name);
+  switch (target.by) {
+    case "name":
+      return named(target.kind, target.workspace, target.name) ?? null;
+    case "label":
+      for (const { name, workspace } of target.candidates) {
+        const found = named(target.kind, workspace, name);
+        if (found) return found;
+      }
+      return null;
+    case "preview":
+      return workloads.find((one) => one.preview?.id === target.id) ?? null;
+    case "domain":
+      return target.host === "shop.example" ? (workloads[0] ?? null) : null;
+    case "trigger":
+      return target.path.startsWith("/hook") ? (workloads[0] ?? null) : null;
+  }
+}
+
+export async function dial(port: number): Promise<Socket> {
+  const socket = connect(port, "127.0.0.1");
+  await once(socket, "connect");
+  return socket;
+}
+
+export async function listen(server: {
+  listen(port: number, host: string): unknown;
+  address(): unknown;
+}): Promise<number> {
+  server.listen(0, "127.0.0.1");
+  await once(server as unknown as Server, "listening");
+  return (server.address() as AddressInfo).port;
+}
+
+/** A server that does whatever the test says with each raw connection. */
+export interface RawUpstream extends AsyncDisposable {
+  port: number;
+  connections: Socket[];
+  /** Everything received, by connection. */
+  received: string[];
+}
+
+export async function rawUpstream(
+  serve: (socket: Socket, received: () => string, index: number) => void,
+): Promise<RawUpstream> {
+  const connections: Socket[] = [];
+  const received: string[] = [];
+  const server = createTcpServer({ allowHalfOpen: true }, (socket) => {
+    const index = connections.push(socket) - 1;
+    received[index] = "";
+    socket.on("error", () => {});
+    socket.on("data", (chunk) => {
+      received[index] += chunk.toString("latin1");
+    });
+    serve(socket, () => received[index] ?? "", index);
+  });
+  const port = await listen(server);
+  return {
+    port,
+    connections,
+    received,
+    async [Symbol.asyncDispose]() {
+      for (const socket of connections) socket.destroy();
+      server.close();
+    },
+  };
+}
+
+/** Answers every complete request head with the same bytes. */
+export const answering =
+  (response: string | ((head: string) => string | null)) =>
+  (socket: Socket, received: () => string): void => {
+    let seen = 0;
+    socket.on("data", () => {
+      for (let end = received().indexOf("\r\n\r\n", seen); end >= 0; end = received().indexOf("\r\n\r\n", seen)) {
+        const head = received().slice(seen, end);
+        seen = end + 4;
+        const bytes = typeof response === "string" ? response : response(head);
+        if (bytes !== null) socket.write(bytes, "latin1");
+      }
+    });
+  };
+
+export const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+/** A client that writes and reads raw bytes. */
+export class RawClient {
+  readonly socket: Socket;
+  received = "";
+  ended = false;
+  closed = false;
+  #waiters = new Set<() => void>();
+
+  private constructor(socket: Socket) {
+    this.socket = socket;
+    socket.on("data", (chunk) => {
+      this.received += chunk.toString("latin1");
+      this.#wake();
+    });
+    socket.on("end", () => {
+      this.ended = true;
+      this.#wake();
+    });
+    socket.on("close", () => {
+      this.closed = true;
+      this.#wake();
+    });
+    socket.on("error", () => {});
+  }
+
+  static async to(port: number): Promise<RawClient> {
+    return new RawClient(await dial(port));
+  }
+
+  write(text: string): this {
+    this.socket.write(text, "latin1");
+    return this;
+  }
+
+  /** Resolves with everything received, once it satisfies the condition. */
+  async until(condition: (received: string) => boolean): Promise<string> {
+    while (!condition(this.received)) {
+      if (this.closed) throw new Error(`closed before the condition held; received: ${this.received.slice(0, 2000)}`);
+      await new Promise<void>((resolve) => this.#waiters.add(resolve));
+    }
+    return this.received;
+  }
+
+  /** Everything until the other side ends. */
+  async end(): Promise<string> {
+    while (!this.ended && !this.closed) await new Promise<void>((resolve) => this.#waiters.add(resolve));
+    return this.received;
+  }
+
+  [Symbol.dispose](): void {
+    this.socket.destroy();
+  }
+
+  #wake(): void {
+    const waiters = [...this.#waiters];
+    this.#waiters.clear();
+    for (const wake of waiters) wake();
+  }
+}
+
+/** One request on its own connection; returns the whole raw response. */
+export async function exchange(port: number, request: string): Promise<string> {
+  using client = await RawClient.to(port);
+  client.write(request);
+  return await client.end();
+}
+
+/** Waits for a state that no event announces. */
+export async function eventually(condition: () => boolean, what: string): Promise<void> {
+  for (let round = 0; round < 500; round += 1) {
+    if (condition()) return;
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  throw new Error(`never happened: ${what}`);
+}
