@@ -16,9 +16,11 @@ import { PlatformError } from "./contract/errors.ts";
 import { BEHAVIOURS, HANDLERS } from "./kinds/behaviour.ts";
 import { OPERATIONS } from "./kinds/index.ts";
 import type { Deps, Settings } from "./kinds/port.ts";
-import { type Clock, systemClock, toIso } from "./lib/clock.ts";
+import { type Clock, HOUR_MS, systemClock, toIso } from "./lib/clock.ts";
+import { randomWord } from "./lib/ids.ts";
 import { type Running, Stack } from "./lib/lifecycle.ts";
 import { deriveKey } from "./lib/sealed-box.ts";
+import { startTasks } from "./reconcile/tasks.ts";
 import { lockDataFolder } from "./store/data-lock.ts";
 import { openStore, type Store } from "./store/store.ts";
 
@@ -70,6 +72,15 @@ export async function startApp({ config, log, version, clock = systemClock }: Ap
       ...BEHAVIOURS.flatMap((behaviour) => [...resourceHandlers(behaviour), ...(behaviour.handlers ?? [])]),
       ...HANDLERS,
     ];
+    const holder = `${settings.nodeId}/${process.pid}/${randomWord(6)}`;
+    stack.add(
+      startTasks({
+        store,
+        log,
+        holder,
+        tasks: [{ name: "forget-idempotency", everyMs: HOUR_MS, run: () => store.idempotency.forgetOld() }],
+      }),
+    );
     const edge = createEdge(config);
     stack.add(edge);
     const api = createApi({

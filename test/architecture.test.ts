@@ -36,6 +36,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   "src/reconcile/": [
     "src/contract/",
     "src/kinds/behaviour.ts",
+    "src/kinds/port.ts",
     "src/kinds/index.ts",
     "src/store/",
     "src/metering/",

@@ -9,7 +9,9 @@ import type { Kind } from "../contract/kind.ts";
 import type { Operation, Role } from "../contract/operation.ts";
 import type { Version } from "../contract/versions/index.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { Driver } from "../runtime/driver.ts";
 import type { Metadata, Resource } from "../store/resource.ts";
+import type { Modification } from "../store/resources.ts";
 import type { Store } from "../store/store.ts";
 import type { Workspace } from "../store/workspaces.ts";
 
@@ -115,4 +117,34 @@ export interface Behaviour {
   /** An existing record of this name gives way to a new one. */
   replaceable?(existing: Resource): boolean;
   handlers?: readonly Implementation[];
+  reconciler?: Reconciler;
 }
+
+export interface ReconcileContext {
+  deps: Deps;
+  driver: Driver;
+  signal: AbortSignal;
+  /** Writes what was observed or decided about this resource; a retired or removed one is left alone. */
+  record(change: (current: Resource) => Modification | null): Promise<Resource | null>;
+}
+
+/**
+ * How the world is made to match a record: look, decide, do. All decisions are in `plan`, which is pure; `act` obeys.
+ * The loop is the only retrier: `act` throws, the loop backs off. A PlatformError below 500 is final until the intent
+ * changes, and is recorded as the reason of a FAILED status.
+ */
+export interface Reconciler<Observed = unknown, Step = unknown> {
+  observe(resource: Resource, context: ReconcileContext): Promise<Observed>;
+  plan(resource: Resource, observed: Observed, nowMs: number): Plan<Step>;
+  act(step: Step, resource: Resource, context: ReconcileContext): Promise<void>;
+}
+
+export interface Plan<Step> {
+  steps: Step[];
+  /** Look again after this long even if nothing changes. */
+  againMs?: number;
+}
+
+/** Keeps the types of one kind's steps between plan and act. */
+export const defineReconciler = <Observed, Step>(reconciler: Reconciler<Observed, Step>): Reconciler =>
+  reconciler as Reconciler;

@@ -1,0 +1,122 @@
+/**
+ * The reconcile loop: a change or the resync timer → keyed queue → lease → read → observe → plan → act. It is told
+ * which resource to look at, never what happened to it, so a lost or doubled message does no harm.
+ */
+import { PlatformError } from "../contract/errors.ts";
+import type { Behaviour, Deps, ReconcileContext, Reconciler } from "../kinds/port.ts";
+import { MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
+import { KeyedQueue } from "../lib/keyed-queue.ts";
+import type { Running } from "../lib/lifecycle.ts";
+import type { Driver } from "../runtime/driver.ts";
+import type { Resource } from "../store/resource.ts";
+
+const RESYNC_MS = 30 * SECOND_MS;
+/** One page of a resync; the next one takes up the rest. */
+const RESYNC_PAGE = 500;
+/** Acting on many at once is waiting for many at once; the machine's own limits come later. */
+const CONCURRENCY = 64;
+/** Longer than one round may take; a dead server's resources are taken over after it. */
+const LEASE_MS = MINUTE_MS;
+/** How soon to look again at a resource that another server is working on. */
+const BUSY_ELSEWHERE_MS = 5 * SECOND_MS;
+
+export interface LoopOptions {
+  deps: Deps;
+  driver: Driver;
+  behaviours: readonly Behaviour[];
+  /** Distinguishes this server from others on the same database. */
+  holder: string;
+}
+
+export async function startReconcileLoop({ deps, driver, behaviours, holder }: LoopOptions): Promise<Running> {
+  const { store, log } = deps;
+  const reconcilers = new Map(
+    behaviours.flatMap((behaviour) =>
+      behaviour.reconciler ? [[behaviour.kind.name, behaviour.reconciler] as const] : [],
+    ),
+  );
+  const shared = store.database.dialect === "postgres";
+
+  const queue = new KeyedQueue({
+    concurrency: CONCURRENCY,
+    work: async (key, signal) => {
+      const resource = await store.resources.getAcrossWorkspaces(key);
+      const reconciler = resource && reconcilers.get(resource.kind);
+      if (!resource || !reconciler || resource.retired) return undefined;
+      const lease = shared ? await store.leases.acquire(`reconcile/${key}`, holder, LEASE_MS) : null;
+      if (shared && !lease) return BUSY_ELSEWHERE_MS;
+      try {
+        return await reconcileOnce(reconciler, resource, contextOf(resource, signal));
+      } finally {
+        if (lease) await store.leases.release(lease);
+      }
+    },
+    onError: (uid, error, attempt) => log.warn({ err: error, uid, attempt }, "reconciling failed, trying again"),
+  });
+
+  const contextOf = ({ workspace, uid }: Resource, signal: AbortSignal): ReconcileContext => ({
+    deps,
+    driver,
+    signal,
+    record: (change) => store.resources.update(workspace, uid, (current) => (current.retired ? null : change(current))),
+  });
+
+  const resync = async (): Promise<void> => {
+    for (const { uid } of await store.resources.listUnsettledAcrossWorkspaces([...reconcilers.keys()], RESYNC_PAGE))
+      queue.add(uid);
+  };
+  const unsubscribe = store.resources.onChange((kind, uid) => {
+    if (reconcilers.has(kind)) queue.add(uid);
+  });
+  const timer = setInterval(
+    () => void resync().catch((error: unknown) => log.warn({ err: error }, "resync failed")),
+    RESYNC_MS,
+  ).unref();
+  await lookAtEverything([...reconcilers.keys()], deps, (uid) => queue.add(uid));
+
+  return {
+    async stop() {
+      clearInterval(timer);
+      unsubscribe();
+      await queue.stop();
+    },
+  };
+}
+
+/** After a start the world may have moved on without us: every resource is observed once. */
+async function lookAtEverything(kinds: string[], { store }: Deps, add: (uid: string) => void): Promise<void> {
+  for (const kind of kinds) {
+    for (let after = ""; ; ) {
+      const page = await store.resources.listAcrossWorkspaces(kind, after, RESYNC_PAGE);
+      for (const { uid } of page) add(uid);
+      after = page.at(-1)?.uid ?? "";
+      if (page.length < RESYNC_PAGE) break;
+    }
+  }
+}
+
+async function reconcileOnce(
+  reconciler: Reconciler,
+  resource: Resource,
+  context: ReconcileContext,
+): Promise<number | undefined> {
+  try {
+    const observed = await reconciler.observe(resource, context);
+    const { steps, againMs } = reconciler.plan(resource, observed, context.deps.clock.now());
+    for (const step of steps) {
+      context.signal.throwIfAborted();
+      await reconciler.act(step, resource, context);
+    }
+    return againMs;
+  } catch (error) {
+    if (!(error instanceof PlatformError) || error.status >= 500) throw error;
+    await context.record((current) => ({
+      status: "FAILED",
+      observedGeneration: resource.generation,
+      ...(current.status === "FAILED" && current.events.at(-1)?.message === error.message
+        ? {}
+        : { event: { type: "failed", status: "FAILED", message: error.message } }),
+    }));
+    return undefined;
+  }
+}

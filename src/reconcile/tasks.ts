@@ -1,0 +1,44 @@
+/** Periodic work that belongs to the platform as a whole: of several servers on one database, one does it. */
+import type { Log } from "../kinds/port.ts";
+import type { Running } from "../lib/lifecycle.ts";
+import type { Store } from "../store/store.ts";
+
+export interface PeriodicTask {
+  name: string;
+  everyMs: number;
+  run(signal: AbortSignal): Promise<void>;
+}
+
+export interface TasksOptions {
+  store: Store;
+  log: Log;
+  holder: string;
+  tasks: readonly PeriodicTask[];
+}
+
+export function startTasks({ store, log, holder, tasks }: TasksOptions): Running {
+  const abort = new AbortController();
+  const running = new Set<Promise<void>>();
+  const once = async (task: PeriodicTask): Promise<void> => {
+    try {
+      // Held a little longer than the period, so that the same server keeps doing it.
+      const lease = await store.leases.acquire(`task/${task.name}`, holder, task.everyMs * 2);
+      if (lease) await task.run(abort.signal);
+    } catch (error) {
+      if (!abort.signal.aborted) log.warn({ err: error, task: task.name }, "a periodic task failed");
+    }
+  };
+  const timers = tasks.map((task) =>
+    setInterval(() => {
+      const work = once(task).finally(() => running.delete(work));
+      running.add(work);
+    }, task.everyMs).unref(),
+  );
+  return {
+    async stop() {
+      abort.abort();
+      for (const timer of timers) clearInterval(timer);
+      await Promise.all(running);
+    },
+  };
+}

@@ -1,0 +1,82 @@
+/** Callers of every sort, made straight in the store, for tests about who may do what. */
+import type { Role } from "../src/contract/operation.ts";
+import type { Store } from "../src/store/store.ts";
+
+export interface Identity {
+  key: string;
+  sub: string;
+}
+
+let count = 0;
+
+/** A person of an account with a key; `workspaces` maps names to roles. */
+export async function makeUser(
+  store: Store,
+  accountId: string,
+  accountRole: Role,
+  workspaces: Record<string, Role> = {},
+  scopes: string[] | null = null,
+  expiresAt: number | null = null,
+): Promise<Identity> {
+  count += 1;
+  const email = `user${count}@example.test`;
+  return store.write(async (tx) => {
+    const user = await store.people.createUser(tx, { email });
+    await store.people.setAccountRole(tx, accountId, user.sub, accountRole);
+    for (const [workspace, role] of Object.entries(workspaces))
+      await store.people.setMember(tx, workspace, user.sub, role);
+    const { secret } = await store.keys.insertKey(tx, {
+      name: "test",
+      ownerType: "user",
+      owner: user.sub,
+      workspace: null,
+      scopes,
+      createdBy: email,
+      expiresAt,
+    });
+    return { key: secret, sub: user.sub };
+  });
+}
+
+/** Another account with one workspace. */
+export async function makeAccount(store: Store, workspace: string): Promise<{ id: string; workspace: string }> {
+  return store.write(async (tx) => {
+    const account = await store.people.createAccount(tx, workspace);
+    await store.workspaces.insert(
+      tx,
+      {
+        name: workspace,
+        accountId: account.id,
+        displayName: workspace,
+        region: "local",
+        labels: {},
+        groupMappings: [],
+        runtime: {},
+      },
+      "test",
+    );
+    return { id: account.id, workspace };
+  });
+}
+
+/** A service account of a workspace with a key. */
+export async function makeServiceAccount(store: Store, workspace: string, role: Role = "member"): Promise<Identity> {
+  count += 1;
+  const { account } = await store.keys.createServiceAccount({
+    workspace,
+    name: `robot${count}`,
+    description: "",
+    role,
+    createdBy: "test",
+  });
+  const { secret } = await store.keys.createKey({
+    name: "test",
+    ownerType: "service_account",
+    owner: account.client_id,
+    workspace,
+    scopes: null,
+    createdBy: "test",
+    expiresAt: null,
+  });
+  return { key: secret, sub: account.client_id };
+}
