@@ -12,7 +12,7 @@ import { liftQuery, lower, resolveVersion } from "../contract/versions/index.ts"
 import type { Call, Deps, Implementation } from "../kinds/port.ts";
 import { uuidv7 } from "../lib/ids.ts";
 import { answerOnce } from "./idempotent.ts";
-import { parseBody, parseQuery, singleValues } from "./validate.ts";
+import { checkParams, parseBody, parseQuery, singleValues } from "./validate.ts";
 
 export interface ApiRequest {
   headers: IncomingHttpHeaders;
@@ -57,6 +57,7 @@ export async function answer(
   );
   const isPublic = operation.tenancy === "public";
   const caller = isPublic ? NOBODY : await authenticator.authenticate(authenticator.bearerOf(headers));
+  checkParams(request.params);
   const query = singleValues(request.query);
   const membership = isPublic ? null : await authorize(operation, caller, request, query, authenticator, deps);
 

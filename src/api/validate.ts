@@ -19,9 +19,20 @@ export function singleValues(query: unknown): Record<string, string> {
   const single: Record<string, string> = {};
   for (const [key, value] of Object.entries(query as Record<string, string | string[]>)) {
     if (typeof value !== "string") throw new PlatformError("invalid_parameter", `${key} is given more than once.`);
+    refuseNul(value, "invalid_parameter", key);
     single[key] = value;
   }
   return single;
+}
+
+/** A name in a path that cannot be one. */
+export function checkParams(params: Record<string, string>): void {
+  for (const [key, value] of Object.entries(params)) refuseNul(value, "invalid_parameter", key);
+}
+
+/** PostgreSQL cannot keep the character, and nothing that we run can use it. */
+function refuseNul(text: string, code: "invalid_field" | "invalid_parameter", where: string): void {
+  if (text.includes("\0")) throw new PlatformError(code, `${where}: must not contain the character U+0000.`);
 }
 
 function parse<T extends z.ZodType>(
@@ -48,6 +59,7 @@ const ruleOf = (message: string): string => message.replace(/^Invalid input: /, 
 
 /** Clients write back the nulls they read; in a full replacement an absent member and a null one mean the same. */
 function withoutNulls(value: unknown, depth: number): unknown {
+  if (typeof value === "string") refuseNul(value, "invalid_field", "The body");
   if (value === null || typeof value !== "object") return value;
   if (depth > DEPTH_MAX)
     throw new PlatformError("invalid_field", `The body is nested deeper than ${DEPTH_MAX} levels.`);
@@ -55,6 +67,9 @@ function withoutNulls(value: unknown, depth: number): unknown {
   return Object.fromEntries(
     Object.entries(value)
       .filter(([, member]) => member !== null)
-      .map(([key, member]) => [key, withoutNulls(member, depth + 1)]),
+      .map(([key, member]) => {
+        refuseNul(key, "invalid_field", "The body");
+        return [key, withoutNulls(member, depth + 1)];
+      }),
   );
 }
