@@ -34,7 +34,7 @@ export const NASTY = [
   "%2e%2e%2f",
   "//",
   "'; DROP TABLE resources; --",
-  "${7*7}",
+  "{{7*7}}",
   "__proto__",
   "constructor",
   "\ud800",
