@@ -67,7 +67,15 @@ export async function startApp({ config, log, version, clock = systemClock }: Ap
     collectDefaultMetrics({ register: registry });
     const authenticator = stack.add(createAuthenticator({ store, clock, brand: config.brand }));
     const settings = settingsOf(config, version);
-    const deps: Deps = { store, clock, settings, log, keyFor: (purpose) => deriveKey(secretKey, purpose) };
+    const reconciled = new Set(BEHAVIOURS.filter((half) => half.reconciled).map((half) => half.kind.name));
+    const deps: Deps = {
+      store,
+      clock,
+      settings,
+      log,
+      isReconciled: (kind) => reconciled.has(kind),
+      keyFor: (purpose) => deriveKey(secretKey, purpose),
+    };
     const implementations = [
       ...BEHAVIOURS.flatMap((behaviour) => [...resourceHandlers(behaviour), ...(behaviour.handlers ?? [])]),
       ...HANDLERS,

@@ -6,7 +6,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { Authenticator, Membership } from "../auth/authenticator.ts";
 import { authorizeAccount, authorizeRole, authorizeScope } from "../auth/authorize.ts";
 import type { Caller } from "../contract/caller.ts";
-import { PlatformError } from "../contract/errors.ts";
+import { notFound, PlatformError } from "../contract/errors.ts";
 import type { Operation } from "../contract/operation.ts";
 import { liftQuery, lower, resolveVersion } from "../contract/versions/index.ts";
 import type { Call, Deps, Implementation } from "../kinds/port.ts";
@@ -63,6 +63,7 @@ export async function answer(
 
   const answered: Record<string, string> = {};
   let uid: string | null = null;
+  let status: number = operation.status ?? 200;
   const call: Call = {
     operation,
     params: request.params,
@@ -84,11 +85,13 @@ export async function answer(
     setHeader: (name, value) => {
       answered[name] = value;
     },
+    setStatus: (chosen) => {
+      status = chosen;
+    },
   };
   const run = async (claimedUid: string | null): Promise<Pick<ApiAnswer, "status" | "body">> => {
     uid = claimedUid;
     const result = lower(version, operation, await handle(call, deps));
-    const status = operation.status ?? 200;
     return { status, body: status === 204 ? null : JSON.stringify(result ?? null) };
   };
   const key = operation.method === "POST" ? headerOf(headers, "idempotency-key") : undefined;
@@ -124,8 +127,11 @@ async function authorize(
     );
   }
   const membership = await authenticator.membershipIn(caller, name);
-  if (!membership)
-    throw new PlatformError("forbidden", `These credentials give no access to the workspace '${name.slice(0, 64)}'.`);
+  if (!membership) {
+    const shown = name.slice(0, 64);
+    if (operation.workspaceParam) throw notFound(`Workspace '${shown}'`);
+    throw new PlatformError("forbidden", `These credentials give no access to the workspace '${shown}'.`);
+  }
   authorizeRole(operation, membership.role);
   return membership;
 }

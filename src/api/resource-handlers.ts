@@ -5,13 +5,16 @@ import { parseListQuery } from "../contract/list-query.ts";
 import type { Role, Verb } from "../contract/operation.ts";
 import { extractSecrets, keepMasked, MASK } from "../contract/secret-fields.ts";
 import { BARE_LIST_MAX } from "../contract/versions/2026-04-28.ts";
+import { etagOf, requireMatch } from "../kinds/etag.ts";
 import type { Behaviour, Call, Deps, Implementation, Input } from "../kinds/port.ts";
+import { toWire } from "../kinds/present.ts";
 import { canonicalJson } from "../lib/canonical-json.ts";
 import { toIso } from "../lib/clock.ts";
+import { uuidv7 } from "../lib/ids.ts";
+import type { Transaction } from "../store/database.ts";
 import type { Resource } from "../store/resource.ts";
-import type { Modification } from "../store/resources.ts";
+import type { Created, Draft, Modification } from "../store/resources.ts";
 import type { ListScope } from "../store/search-grams.ts";
-import { toWire } from "./present.ts";
 
 export function resourceHandlers(behaviour: Behaviour): Implementation[] {
   const { kind } = behaviour;
@@ -43,9 +46,11 @@ async function locate(kind: Kind, call: Call, deps: Deps): Promise<Place> {
   const parents: Resource[] = [];
   for (const ancestor of ancestors) {
     const name = call.params[ancestor.param] ?? "";
-    const parent = await deps.store.resources.get(
+    const parent = await lookUp(
+      ancestor,
       { workspace, kind: ancestor.name, parent: parents.at(-1)?.uid ?? "" },
       name,
+      deps,
     );
     if (!parent || parent.retired) throw notFound(`${ancestor.name} '${name}'`);
     parents.push(parent);
@@ -56,9 +61,30 @@ async function locate(kind: Kind, call: Call, deps: Deps): Promise<Place> {
 async function find(kind: Kind, call: Call, deps: Deps): Promise<Place & { resource: Resource }> {
   const place = await locate(kind, call, deps);
   const name = call.params[kind.param] ?? "";
-  const resource = await deps.store.resources.get(place.scope, name);
+  const resource = await lookUp(kind, place.scope, name, deps);
   if (!resource) throw notFound(`${kind.name} '${name}'`);
   return { ...place, resource };
+}
+
+/** A built-in resource exists as soon as somebody looks for it. */
+async function lookUp(kind: Kind, scope: ListScope, name: string, deps: Deps): Promise<Resource | null> {
+  const found = await deps.store.resources.get(scope, name);
+  if (name !== kind.builtIn || (found && !found.retired)) return found;
+  const made = await deps.store.resources.create({
+    ...scope,
+    uid: uuidv7(deps.clock.now()),
+    name,
+    metadata: {},
+    spec: {},
+    secrets: {},
+    state: {},
+    status: kind.initialStatus ?? null,
+    events: [{ type: "created", message: "Made by the platform." }],
+    revision: false,
+    actor: "platform",
+    settled: true,
+  });
+  return made.resource;
 }
 
 const workspaceOf = (call: Call): string => {
@@ -69,14 +95,16 @@ const workspaceOf = (call: Call): string => {
 async function list(behaviour: Behaviour, call: Call, deps: Deps): Promise<unknown> {
   const { kind } = behaviour;
   const { scope, parents } = await locate(kind, call, deps);
-  const present = (resource: Resource) => toWire(behaviour, resource, { parents, inList: true }, deps);
+  const present = (resource: Resource) =>
+    toWire(behaviour, resource, { parents, inList: true, viewer: scope.workspace }, deps);
+  if (kind.builtIn) await lookUp(kind, scope, kind.builtIn, deps);
   const asked = call.query as Parameters<typeof parseListQuery>[0];
   if (!kind.paged) {
     const page = await deps.store.resources.list(
       scope,
       parseListQuery({ limit: BARE_LIST_MAX }, { limitDefault: BARE_LIST_MAX, limitMax: BARE_LIST_MAX }),
     );
-    return page.items.map(present);
+    return [...page.items, ...(await borrowed(behaviour, call, null, deps))].map(present);
   }
   // Only the lifted call of an older client asks for a whole list.
   const limitMax = call.version < "2026-04-28" ? BARE_LIST_MAX : kind.limits.limitMax;
@@ -89,12 +117,21 @@ async function list(behaviour: Behaviour, call: Call, deps: Deps): Promise<unkno
 }
 
 async function get(behaviour: Behaviour, call: Call, deps: Deps): Promise<unknown> {
-  const { resource, parents } = await find(behaviour.kind, call, deps);
-  const showSecrets = call.query.show_secrets === true;
+  const place = await find(behaviour.kind, call, deps).catch(async (error: unknown) => {
+    const [resource] = await borrowed(behaviour, call, call.params[behaviour.kind.param] ?? "", deps);
+    if (!resource) throw error;
+    return { resource, parents: [] };
+  });
+  const { resource, parents } = place;
+  const own = resource.workspace === workspaceOf(call);
+  const showSecrets = own && call.query.show_secrets === true;
   if (showSecrets) requireAdmin(call.role, "show_secrets");
   call.setHeader("etag", etagOf(resource));
-  return toWire(behaviour, resource, { parents, inList: false, showSecrets }, deps);
+  return toWire(behaviour, resource, { parents, inList: false, showSecrets, viewer: workspaceOf(call) }, deps);
 }
+
+const borrowed = async (behaviour: Behaviour, call: Call, name: string | null, deps: Deps): Promise<Resource[]> =>
+  call.workspace ? ((await behaviour.borrowed?.(call.workspace, name, deps)) ?? []) : [];
 
 async function getByExternalId(behaviour: Behaviour, call: Call, deps: Deps): Promise<unknown> {
   const id = call.params.externalId ?? "";
@@ -128,10 +165,10 @@ async function create(behaviour: Behaviour, call: Call, deps: Deps): Promise<unk
     actor: call.caller.displayName,
     settled: !behaviour.reconciled,
   };
-  let created = await deps.store.resources.create(draft);
+  let created = await put(behaviour, draft, deps);
   if (created.outcome === "exists" && behaviour.replaceable?.(created.resource)) {
     await deps.store.resources.update(scope.workspace, created.resource.uid, () => ({ retire: true }));
-    created = await deps.store.resources.create(draft);
+    created = await put(behaviour, draft, deps);
   }
   // A retried idempotent request meets its own earlier effect.
   if (created.outcome === "exists" && created.resource.uid !== uid) throw alreadyExists(kind, created.resource);
@@ -139,6 +176,15 @@ async function create(behaviour: Behaviour, call: Call, deps: Deps): Promise<unk
   call.setHeader("etag", etagOf(resource));
   return toWire(behaviour, resource, { parents, inList: false }, deps);
 }
+
+const put = (behaviour: Behaviour, draft: Draft, deps: Deps): Promise<Created> =>
+  deps.store.write(async (tx) => {
+    const created = await deps.store.resources.insert(tx, draft);
+    if (created.outcome === "exists" || !behaviour.onCreate) return created;
+    const change = await behaviour.onCreate(tx, created.resource, deps);
+    const resource = await deps.store.resources.modify(tx, draft.workspace, draft.uid, () => change);
+    return { outcome: "created", resource: resource ?? created.resource };
+  });
 
 function alreadyExists(kind: Kind, existing: Resource): PlatformError {
   const leaving = existing.deletedAt ? " and is being deleted; try again in a moment" : "";
@@ -172,7 +218,7 @@ async function update(behaviour: Behaviour, call: Call, deps: Deps): Promise<unk
   const input = readInput(kind, call.body, resource);
   await behaviour.prepare?.(input, { call, deps, current: resource, parents });
   const updated = await deps.store.resources.update(resource.workspace, resource.uid, (current) => {
-    requireMatch(call, current);
+    requireMatch(call.headers, current, `${kind.name} '${current.name}'`);
     const draft = structuredClone(input);
     checkImmutable(kind, draft, current);
     return replacement(behaviour, draft, current, call, deps);
@@ -205,10 +251,12 @@ async function remove(behaviour: Behaviour, call: Call, deps: Deps): Promise<unk
   const { kind } = behaviour;
   const { resource, parents } = await find(kind, call, deps);
   if (resource.retired) throw notFound(`${kind.name} '${resource.name}'`);
+  if (resource.name === kind.builtIn)
+    throw new PlatformError("conflict", `${kind.name} '${resource.name}' belongs to the workspace and stays with it.`);
   await behaviour.guardDelete?.(resource, deps);
   const leaving = await deps.store.write(async (tx) => {
     const marked = await deps.store.resources.modify(tx, resource.workspace, resource.uid, (current) => {
-      requireMatch(call, current);
+      requireMatch(call.headers, current, `${kind.name} '${current.name}'`);
       if (current.deletedAt !== null) return null;
       return {
         deleted: true,
@@ -218,11 +266,22 @@ async function remove(behaviour: Behaviour, call: Call, deps: Deps): Promise<unk
         event: { type: "deleted", message: `Deleted by ${call.caller.displayName}.` },
       };
     });
+    if (behaviour.childrenFirst) await refuseNonEmpty(tx, resource, deps);
     if (!behaviour.reconciled) await deps.store.resources.remove(tx, resource.workspace, resource.uid);
     return marked;
   });
   if (!leaving) throw notFound(`${kind.name} '${resource.name}'`);
   return behaviour.deleted ? behaviour.deleted(leaving) : toWire(behaviour, leaving, { parents, inList: false }, deps);
+}
+
+/** The mark keeps new children out, so what is not there now will not be there later. */
+async function refuseNonEmpty(tx: Transaction, { kind, name, uid }: Resource, deps: Deps): Promise<void> {
+  const [child] = await deps.store.resources.childrenIn(tx, uid, 1);
+  if (!child) return;
+  throw new PlatformError(
+    "conflict",
+    `${kind} '${name}' is not empty: it holds ${child.kind} '${child.name}'. Delete what is in it first.`,
+  );
 }
 
 async function listRevisions({ kind }: Behaviour, call: Call, deps: Deps): Promise<unknown> {
@@ -281,18 +340,6 @@ const holderOf = (root: object, keys: string[]): Record<string, unknown> | undef
     (node, key) => node?.[key] as Record<string, unknown> | undefined,
     root as Record<string, unknown>,
   );
-
-const etagOf = (resource: Resource): string => `"${resource.version}"`;
-
-function requireMatch(call: Call, current: Resource): void {
-  const expected = call.headers["if-match"];
-  if (expected === undefined || expected === "*" || expected.split(",").some((tag) => tag.trim() === etagOf(current)))
-    return;
-  throw new PlatformError(
-    "precondition_failed",
-    `${current.kind} '${current.name}' has changed since it was read. Read it again and repeat the change.`,
-  );
-}
 
 function requireAdmin(role: Role | null, what: string): void {
   if (role !== "admin") throw new PlatformError("forbidden", `${what} needs the admin role in this workspace.`);

@@ -36,6 +36,8 @@ export interface KindSpec {
   immutable?: readonly string[];
   /** See secret-fields.ts. */
   secrets?: readonly string[];
+  /** One of this name is in every workspace; it is made when it is first looked for, and cannot be deleted. */
+  builtIn?: string;
   /** Each change of spec is a revision; the last five are kept. */
   revisions?: boolean;
   /** `{data, meta}` from 2026-04-28 on; kinds that are never many stay bare arrays. */

@@ -10,6 +10,7 @@ import type { Operation, Role } from "../contract/operation.ts";
 import type { Version } from "../contract/versions/index.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Driver } from "../runtime/driver.ts";
+import type { Transaction } from "../store/database.ts";
 import type { Metadata, Resource } from "../store/resource.ts";
 import type { Modification } from "../store/resources.ts";
 import type { Store } from "../store/store.ts";
@@ -42,6 +43,8 @@ export interface Deps {
   clock: Clock;
   settings: Settings;
   log: Log;
+  /** Whether something acts on resources of this kind; see Behaviour.reconciled. */
+  isReconciled(kind: string): boolean;
   /** A key for one purpose, made from the platform's secret key. */
   keyFor(purpose: string): Buffer;
 }
@@ -61,6 +64,8 @@ export interface Call<Query = Record<string, unknown>, Body = unknown> {
   /** The uid for what this call creates; the same again when an idempotent request is retried. */
   uid(): string;
   setHeader(name: string, value: string): void;
+  /** Answers with another success status than the declared one. */
+  setStatus(status: 200 | 202): void;
 }
 
 export interface Implementation {
@@ -106,6 +111,12 @@ export interface Behaviour {
   prepare?(input: Input, context: PrepareContext): Promise<void> | void;
   /** Adds computed members to the answer. */
   present?(wire: Wire, resource: Resource, context: PresentContext): void;
+  /** The last part of a create, in its transaction: takes what only one resource can have. */
+  onCreate?(tx: Transaction, resource: Resource, deps: Deps): Promise<Modification | null>;
+  /** Resources of other workspaces that this one may read but not change: all, or those of one name. */
+  borrowed?(workspace: Workspace, name: string | null, deps: Deps): Promise<Resource[]>;
+  /** A resource that contains others is not deleted. */
+  childrenFirst?: boolean;
   /** Throws when the resource may not be deleted now. */
   guardDelete?(resource: Resource, deps: Deps): Promise<void>;
   /** What delete answers, when it is not the resource. */

@@ -261,6 +261,18 @@ export function createResources({ database, clock, box, cursors }: ResourcesDeps
       return (await rows.execute()).map(fromRow);
     },
 
+    /** Inside a transaction that has locked the parent. */
+    async childrenIn({ queries }: Transaction, uid: string, limit: number): Promise<Resource[]> {
+      const rows = await queries
+        .selectFrom("resources")
+        .selectAll()
+        .where("parent", "=", uid)
+        .where("slot", "not like", "~%")
+        .limit(limit)
+        .execute();
+      return rows.map(fromRow);
+    },
+
     /** All of one kind in a workspace, whatever contains them; for flat lists of nested kinds. */
     async listNested(workspace: string, kind: string, limit: number): Promise<Resource[]> {
       const rows = await database.read

@@ -2,16 +2,19 @@
 import type { z } from "zod";
 import type { Kind } from "../contract/kind.ts";
 import { restoreSecrets } from "../contract/secret-fields.ts";
-import type { Behaviour, Deps, PresentContext, Wire } from "../kinds/port.ts";
 import { toIso } from "../lib/clock.ts";
 import type { Resource } from "../store/resource.ts";
+import type { Behaviour, Deps, PresentContext, Wire } from "./port.ts";
 
 export interface PresentOptions extends Omit<PresentContext, "deps"> {
   showSecrets?: boolean;
+  /** The workspace that reads; it may have borrowed the resource from another. */
+  viewer?: string;
 }
 
 export function toWire(behaviour: Behaviour, resource: Resource, options: PresentOptions, deps: Deps): Wire {
   const { kind } = behaviour;
+  const viewer = options.viewer ?? resource.workspace;
   const spec = structuredClone(resource.spec);
   if (options.showSecrets) restoreSecrets({ spec }, kind.secrets, deps.store.resources.secretsOf(resource));
   const wire: Wire = {
@@ -19,7 +22,8 @@ export function toWire(behaviour: Behaviour, resource: Resource, options: Presen
       name: resource.name,
       ...resource.metadata,
       uid: resource.uid,
-      workspace: resource.workspace,
+      workspace: viewer,
+      ...(viewer === resource.workspace ? {} : { sharedFromWorkspace: resource.workspace }),
       plan: deps.settings.plan,
       url: addressOf(kind, resource, options.parents, deps),
       createdAt: toIso(resource.createdAt),
