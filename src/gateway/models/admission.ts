@@ -1,0 +1,71 @@
+/** The door: what a model's policies say about a request before it is sent. */
+import { GatewayError } from "../../contract/gateway-errors.ts";
+import type { PolicyRecord, ResolvedModel } from "./model-records.ts";
+import type { CappedPolicy, Refusal, Reservation, TokenBudget } from "./token-budget.ts";
+import { readTokenLimits } from "./token-window.ts";
+
+/** Where this platform runs, as far as it knows. */
+export interface PlatformLocation {
+  location?: string | undefined;
+  country?: string | undefined;
+  continent?: string | undefined;
+}
+
+export interface AdmissionAsk {
+  workspace: string;
+  resolved: ResolvedModel;
+  /** Asked only when a policy counts tokens. */
+  tokens(): { input: number; output: number | null };
+}
+
+export interface AdmissionDeps {
+  budget: TokenBudget;
+  location: PlatformLocation | null;
+}
+
+/** Throws when a policy refuses; null when none has to be told what was used. */
+export async function admitRequest(ask: AdmissionAsk, deps: AdmissionDeps): Promise<Reservation | null> {
+  const policies = ask.resolved.policies.filter(forModels);
+  if (policies.length === 0) return null;
+  checkLocation(policies, deps.location);
+  const capped = policies.flatMap((policy) => capOf(ask.workspace, policy));
+  if (capped.length === 0) return null;
+  const admission = await deps.budget.reserve({ policies: capped, ...ask.tokens() });
+  if (admission.refusal) throw refusalError(admission.refusal);
+  return admission.reservation;
+}
+
+const forModels = ({ resourceTypes }: PolicyRecord): boolean =>
+  !resourceTypes || resourceTypes.length === 0 || resourceTypes.includes("model");
+
+/** A cap belongs to its policy: models that share the policy share the budget. */
+function capOf(workspace: string, policy: PolicyRecord): CappedPolicy[] {
+  const limits = policy.type === "maxToken" ? readTokenLimits(policy.maxTokens) : null;
+  return limits ? [{ key: `${workspace}/${policy.name}`, name: policy.name, limits }] : [];
+}
+
+/** Places of several location policies add up; a platform that does not know where it is enforces none. */
+function checkLocation(policies: PolicyRecord[], here: PlatformLocation | null): void {
+  const places = policies.filter((policy) => policy.type === "location");
+  if (places.length === 0 || !here) return;
+  const allowed = places.some((policy) =>
+    policy.locations?.some(({ type, name }) => name !== undefined && name === here[type as keyof PlatformLocation]),
+  );
+  if (allowed) return;
+  const names = places.map((policy) => policy.name).join(", ");
+  throw new GatewayError("POLICY_VIOLATION", `The location of this platform is not allowed by policy ${names}.`);
+}
+
+const WORDS = {
+  input: "input tokens",
+  output: "output tokens",
+  total: "tokens",
+  ratioInputOverOutput: "ratio of input over output tokens",
+} as const;
+
+function refusalError({ policy, limit, retryAfterMs }: Refusal): GatewayError {
+  return new GatewayError("TOKEN_LIMIT_EXCEEDED", `Policy ${policy}: the limit of ${WORDS[limit]} is reached.`, {
+    headers: { "retry-after": String(Math.max(1, Math.ceil(retryAfterMs / 1000))), "x-policy": policy },
+    detail: { policy, limit },
+  });
+}

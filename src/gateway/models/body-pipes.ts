@@ -1,0 +1,221 @@
+/**
+ * What happens to the bytes of an answer on their way to the caller. A pipe is fed chunks and gives back what to
+ * send; it never waits, so it behaves the same for every chunking.
+ */
+import { formatSseEvent, parseSseEvent, SseSplitter } from "../../lib/sse.ts";
+import {
+  type AnswerContext,
+  type ChatError,
+  type ChatTranslation,
+  ProviderStreamError,
+  UntranslatableAnswer,
+} from "../providers/chat-translation.ts";
+import type { Dialect, StreamFailure } from "../providers/dialect.ts";
+import { type ChatChunk, usageChunk } from "../providers/openai/chat-answer.ts";
+import { openaiChat } from "../providers/openai/dialects.ts";
+import { at, isRecord } from "../providers/token-usage.ts";
+import type { UsageMeter } from "./usage-meter.ts";
+
+export interface BodyPipe {
+  /** What to send now; null for nothing yet. */
+  chunk(data: Buffer): Buffer | string | null;
+  /** What to send at the end. Throws UntranslatableAnswer when a translated answer cannot be read. */
+  end(): Buffer | string | null;
+  /** How the caller is told that the answer breaks off here; null when only closing the connection tells it. */
+  fail(failure: StreamFailure): Buffer | string | null;
+}
+
+/** Bytes whose meaning is nobody's concern: audio, images, files, errors of a provider of the same tongue. */
+export const opaquePipe: BodyPipe = { chunk: (data) => data, end: () => null, fail: () => null };
+
+/** Answers larger than this are passed on but not read; embeddings of a whole batch stay far below. */
+const ANSWER_READ_MAX_BYTES = 64 * 1024 * 1024;
+
+/** A JSON answer, passed on as it comes and read for its counts when complete. */
+export function jsonPipe(meter: UsageMeter): BodyPipe {
+  const seen = collector();
+  return {
+    chunk(data) {
+      seen.add(data);
+      return data;
+    },
+    end() {
+      const body = seen.whole();
+      if (body) meter.answer(body);
+      return null;
+    },
+    fail: () => null,
+  };
+}
+
+export function translatedJsonPipe(translation: ChatTranslation, meter: UsageMeter, context: AnswerContext): BodyPipe {
+  const seen = collector();
+  return {
+    chunk(data) {
+      seen.add(data);
+      return null;
+    },
+    end() {
+      const body = seen.whole();
+      if (!body) throw new UntranslatableAnswer("longer than can be translated");
+      meter.answer(body);
+      return JSON.stringify(translation.fromProvider(parseJson(body.toString("utf8")), context));
+    },
+    fail: () => null,
+  };
+}
+
+function collector() {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  return {
+    add(data: Buffer): void {
+      bytes += data.length;
+      if (bytes > ANSWER_READ_MAX_BYTES) chunks.length = 0;
+      else chunks.push(data);
+    },
+    /** Null when it was too long to keep. */
+    whole(): Buffer | null {
+      if (bytes > ANSWER_READ_MAX_BYTES) return null;
+      return chunks.length === 1 ? (chunks[0] ?? null) : Buffer.concat(chunks);
+    },
+  };
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new UntranslatableAnswer("not JSON");
+  }
+}
+
+/** An event larger than this is passed on in pieces and not read. */
+const EVENT_HELD_MAX_BYTES = 1024 * 1024;
+
+/**
+ * A stream of the caller's own dialect: whole events, byte for byte. An unfinished event is held until it is complete
+ * so that a failure can be told between two events. The usage chunk that metering asked for is left out again.
+ */
+export function eventPipe(dialect: Dialect, meter: UsageMeter, hidesUsage: boolean): BodyPipe {
+  const splitter = new SseSplitter();
+  let done = false;
+  let torn = false;
+
+  function keep(block: Buffer): boolean {
+    const event = parseSseEvent(block);
+    if (!event) return true;
+    if (event.data === "[DONE]") {
+      done = true;
+      return true;
+    }
+    const json = tryParse(event.data);
+    meter.event(json);
+    if (dialect.isEnd(json)) done = true;
+    return !(hidesUsage && isUsageChunk(json));
+  }
+
+  return {
+    chunk(data) {
+      const whole = splitter.pendingBytes === 0;
+      const events = splitter.push(data);
+      const kept = events.filter(keep);
+      if (splitter.pendingBytes > EVENT_HELD_MAX_BYTES) {
+        torn = true;
+        return Buffer.concat([...kept, splitter.drain()]);
+      }
+      if (kept.length === 0) return null;
+      torn = false;
+      // The common case: the chunk is made of whole events, and goes out as it came in.
+      if (whole && kept.length === events.length && splitter.pendingBytes === 0) return data;
+      return kept.length === 1 ? (kept[0] ?? null) : Buffer.concat(kept);
+    },
+    end() {
+      const rest = splitter.drain();
+      if (rest.length === 0) return null;
+      return keep(rest) ? rest : null;
+    },
+    fail(failure) {
+      if (done) return "";
+      const { event, data } = dialect.failure(failure);
+      return (torn ? "\n\n" : "") + formatSseEvent(JSON.stringify(data), event);
+    },
+  };
+}
+
+function tryParse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // Passed on as it is: the caller's own client will say what it thinks of it.
+    return null;
+  }
+}
+
+/** Only a chunk that carries nothing else is one that was added for the count. */
+const isUsageChunk = (event: unknown): boolean => {
+  const choices = at(event, "choices");
+  return Array.isArray(choices) && choices.length === 0 && isRecord(at(event, "usage"));
+};
+
+/** A stream of another dialect: each event is turned into the caller's chunks as it comes. */
+export function translatedEventPipe(
+  translation: ChatTranslation,
+  meter: UsageMeter,
+  context: AnswerContext,
+  wantsUsage: boolean,
+): BodyPipe {
+  const splitter = new SseSplitter();
+  const stream = translation.stream(context);
+  let last: ChatChunk | null = null;
+  let failed = false;
+
+  function translate(block: Buffer): string {
+    const event = parseSseEvent(block);
+    if (!event || failed) return "";
+    try {
+      const json = parseJson(event.data);
+      meter.event(json);
+      const chunks = stream.push(json);
+      last = chunks.at(-1) ?? last;
+      return chunks.map((chunk) => formatSseEvent(JSON.stringify(chunk))).join("");
+    } catch (error) {
+      return breakOff(errorOf(error));
+    }
+  }
+
+  function breakOff(error: ChatError): string {
+    failed = true;
+    return formatSseEvent(JSON.stringify({ error: { ...error, param: null } }));
+  }
+
+  return {
+    chunk(data) {
+      const text = splitter.push(data).map(translate).join("");
+      if (splitter.pendingBytes > EVENT_HELD_MAX_BYTES) {
+        splitter.drain();
+        return text + (failed ? "" : breakOff(errorOf(new UntranslatableAnswer("an event that is too long"))));
+      }
+      return text === "" ? null : text;
+    },
+    end() {
+      const rest = splitter.drain();
+      const text = rest.length > 0 ? translate(rest) : "";
+      if (failed) return text;
+      if (!stream.finished) return text + breakOff(errorOf(new UntranslatableAnswer("a stream that ends early")));
+      const usage = wantsUsage && last ? formatSseEvent(JSON.stringify(usageChunk(last, meter.reported))) : "";
+      return `${text}${usage}${formatSseEvent("[DONE]")}`;
+    },
+    fail(failure) {
+      if (failed || stream.finished) return "";
+      return formatSseEvent(JSON.stringify(openaiChat.failure(failure).data));
+    },
+  };
+}
+
+function errorOf(error: unknown): ChatError {
+  if (error instanceof ProviderStreamError) return error.error;
+  if (error instanceof UntranslatableAnswer)
+    return { message: error.message, type: "platform_error", code: "PROVIDER_BAD_RESPONSE" };
+  throw error;
+}

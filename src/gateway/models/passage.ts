@@ -1,0 +1,250 @@
+/**
+ * One caller's request on its way through: the attempts at one model after the other, what they used, and the one
+ * entry in the usage ledger at the end.
+ */
+import type { IncomingHttpHeaders, ServerResponse } from "node:http";
+import type { GatewayError } from "../../contract/gateway-errors.ts";
+import { NO_USAGE } from "../providers/token-usage.ts";
+import { admitRequest } from "./admission.ts";
+import { openAnswer, streamFailure } from "./answer-writer.ts";
+import { type ClientCall, estimateInputTokens, outputLimit } from "./client-call.ts";
+import { Exchange, type ExchangeResult } from "./exchange.ts";
+import type { ModelGatewayDeps, ModelGatewayLimits } from "./gateway-deps.ts";
+import type { ModelTarget } from "./model-records.ts";
+import type { ModelUsage } from "./model-usage.ts";
+import { costNanoUsd } from "./price-book.ts";
+import { judge, type Verdict } from "./retry.ts";
+import type { Reservation } from "./token-budget.ts";
+import type { HeaderBag } from "./upstream-headers.ts";
+import { type Candidate, type UpstreamRequest, upstreamRequest } from "./upstream-request.ts";
+import { providerFailure, type Upstream } from "./upstreams.ts";
+import { type MeteredUsage, UsageMeter } from "./usage-meter.ts";
+
+export interface PassageOptions {
+  deps: ModelGatewayDeps;
+  limits: ModelGatewayLimits;
+  random: () => number;
+  upstreamOf(candidate: Candidate): Upstream;
+  labelsOf(candidate: Candidate, attempts: number): HeaderBag;
+  res: ServerResponse;
+  target: ModelTarget;
+}
+
+type Collected = Extract<ExchangeResult, { kind: "collected" }>;
+
+/** What a model left behind that did not serve the request: an answer of its own, or none. */
+export interface Failure {
+  candidate: Candidate;
+  request: UpstreamRequest;
+  collected: Collected | null;
+  error: GatewayError | null;
+}
+
+interface Attempt {
+  call: ClientCall;
+  candidate: Candidate;
+  upstream: Upstream;
+  request: UpstreamRequest;
+  hasNext: boolean;
+  /** Counted from one, at this model. */
+  number: number;
+  meter: UsageMeter;
+  reservation: Reservation | null;
+}
+
+export class Passage {
+  readonly #options: PassageOptions;
+  readonly #startedAtMs: number;
+  #gone = false;
+  #current: Exchange | null = null;
+  #wake: (() => void) | null = null;
+  #attempts = 0;
+  #status = 0;
+  #firstByteMs: number | null = null;
+
+  constructor(options: PassageOptions) {
+    this.#options = options;
+    this.#startedAtMs = options.deps.clock.now();
+  }
+
+  /** True when the caller went away. */
+  get gone(): boolean {
+    return this.#gone;
+  }
+
+  /** The caller went away: the attempt under way ends, and none follows. */
+  leave(): void {
+    this.#gone = true;
+    this.#current?.abort();
+    this.#wake?.();
+  }
+
+  /** Null when the request is over; otherwise why this model did not serve it. */
+  async tryModel(call: ClientCall, candidate: Candidate, hasNext: boolean): Promise<Failure | null> {
+    const { deps, target, upstreamOf } = this.#options;
+    const upstream = upstreamOf(candidate);
+    const request = upstreamRequest(call, candidate, upstream.basePath);
+    const tokens = () => ({ input: estimateInputTokens(call), output: outputLimit(call) });
+    const reservation = await admitRequest({ workspace: target.workspace, resolved: candidate.resolved, tokens }, deps);
+    try {
+      for (let number = 1; ; number += 1) {
+        const meter = new UsageMeter(request.dialect);
+        const attempt = { call, candidate, upstream, request, hasNext, number, meter, reservation };
+        const failed = await this.#send(attempt);
+        if (!failed) return null;
+        const verdict = this.#judge(attempt, failed.collected);
+        if (verdict.do !== "retry") return failed;
+        await this.#pause(verdict.delayMs);
+        if (this.#gone) {
+          this.#record(attempt, "aborted", NOTHING);
+          return null;
+        }
+      }
+    } finally {
+      // Whoever used tokens has settled; what is still held was used for nothing.
+      await reservation?.release();
+    }
+  }
+
+  /** The request ends with what the last model left behind. */
+  recordFailure({ candidate, request, collected }: Failure, call: ClientCall): void {
+    this.#status = collected?.status ?? 0;
+    const meter = new UsageMeter(request.dialect);
+    this.#record({ call, candidate, meter, reservation: null }, "failed", NOTHING);
+  }
+
+  async #send(attempt: Attempt): Promise<Failure | null> {
+    const { candidate, request } = attempt;
+    const exchange = new Exchange(this.#exchangeOptions(attempt));
+    this.#attempts += 1;
+    this.#current = exchange;
+    if (this.#gone) exchange.abort();
+    const result = await exchange.run();
+    this.#current = null;
+    switch (result.kind) {
+      case "delivered":
+        this.#record(attempt, "completed", this.#status < 400 ? this.#metered(attempt) : NOTHING);
+        return null;
+      case "aborted":
+        this.#record(attempt, "aborted", result.sent ? this.#metered(attempt) : NOTHING);
+        return null;
+      case "interrupted": {
+        this.#record(attempt, "interrupted", this.#metered(attempt));
+        // An answer that nobody has seen is not asked for again: the provider has counted it.
+        if (!result.told) throw providerFailure(result.error, candidate.provider.title);
+        return null;
+      }
+      case "collected":
+        return { candidate, request, collected: result, error: null };
+      case "failed":
+        return { candidate, request, collected: null, error: providerFailure(result.error, candidate.provider.title) };
+    }
+  }
+
+  #exchangeOptions(attempt: Attempt) {
+    const { limits, res, labelsOf, deps } = this.#options;
+    const { candidate, request, meter, upstream } = attempt;
+    return {
+      upstream,
+      request,
+      res,
+      firstByteTimeoutMs: limits.firstByteTimeoutMs,
+      idleTimeoutMs: limits.idleTimeoutMs,
+      collects: (status: number, headers: IncomingHttpHeaders) => {
+        this.#firstByteMs ??= deps.clock.now() - this.#startedAtMs;
+        // A refused key is the platform's trouble, not the caller's; a redirect would take the key elsewhere.
+        if (status === 401 || (status >= 300 && status < 400)) return true;
+        if (status < 400) return false;
+        return request.translation !== null || this.#judge(attempt, { status, headers }).do !== "deliver";
+      },
+      open: (status: number, headers: IncomingHttpHeaders) => {
+        this.#status = status;
+        const labels = labelsOf(candidate, this.#attempts);
+        return openAnswer(status, headers, {
+          request,
+          meter,
+          res,
+          labels,
+          model: candidate.model,
+          nowMs: deps.clock.now(),
+        });
+      },
+      failed: (pipe: { fail(failure: ReturnType<typeof streamFailure>): Buffer | string | null }, error: unknown) =>
+        pipe.fail(streamFailure(providerFailure(error, candidate.provider.title))),
+    };
+  }
+
+  #judge(attempt: Attempt, answer: { status: number; headers: IncomingHttpHeaders } | null): Verdict {
+    const { limits, random, deps } = this.#options;
+    const failed = {
+      status: answer?.status ?? null,
+      headers: answer?.headers ?? {},
+      attempts: attempt.number,
+      hasNext: attempt.hasNext,
+    };
+    return judge(failed, limits.retry, deps.clock.now(), random);
+  }
+
+  #pause(delayMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const done = (): void => {
+        clearTimeout(timer);
+        this.#wake = null;
+        resolve();
+      };
+      const timer = setTimeout(done, delayMs);
+      this.#wake = done;
+      if (this.#gone) done();
+    });
+  }
+
+  #metered({ meter, call }: Pick<Attempt, "meter" | "call">): MeteredUsage {
+    return meter.result((bytesPerToken) => estimateInputTokens(call, bytesPerToken));
+  }
+
+  #record(
+    { call, candidate, reservation }: Pick<Attempt, "call" | "candidate" | "reservation" | "meter">,
+    outcome: ModelUsage["outcome"],
+    { usage, estimated }: MeteredUsage,
+  ): void {
+    const { deps, target } = this.#options;
+    const { provider, model, resolved } = candidate;
+    const prices = resolved.prices ?? deps.priceBook.pricesOf(provider.name, model);
+    if (usage !== NO_USAGE) this.#settle(reservation, usage.inputTokens, usage.outputTokens);
+    const event: ModelUsage = {
+      ...usage,
+      requestId: target.requestId,
+      workspace: target.workspace,
+      model: target.model,
+      servedBy: resolved.model.name,
+      provider: provider.name,
+      providerModel: model,
+      subject: target.subject,
+      estimated,
+      costNanoUsd: prices ? costNanoUsd(prices, usage) : 0,
+      priced: prices !== null,
+      status: this.#status,
+      outcome,
+      stream: call.stream,
+      attempts: this.#attempts,
+      startedAtMs: this.#startedAtMs,
+      firstByteMs: this.#firstByteMs,
+      durationMs: deps.clock.now() - this.#startedAtMs,
+    };
+    try {
+      deps.usage.record(event);
+    } catch (error) {
+      // The caller has its answer; that the ledger failed is for the operator to know.
+      deps.log.error({ error, requestId: target.requestId }, "model usage was not recorded");
+    }
+  }
+
+  #settle(reservation: Reservation | null, input: number, output: number): void {
+    reservation?.settle({ input, output }).catch((error: unknown) => {
+      const { deps, target } = this.#options;
+      deps.log.error({ error, requestId: target.requestId }, "a token reservation was not settled");
+    });
+  }
+}
+
+const NOTHING: MeteredUsage = { usage: NO_USAGE, estimated: false };

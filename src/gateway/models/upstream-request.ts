@@ -1,0 +1,130 @@
+/** One attempt's request: the caller's call in the words, and to the address, of one provider. */
+import { GatewayError } from "../../contract/gateway-errors.ts";
+import { providerOf } from "../providers/catalogue.ts";
+import type { ChatTranslation } from "../providers/chat-translation.ts";
+import type { Dialect } from "../providers/dialect.ts";
+import { dialectOf } from "../providers/endpoints.ts";
+import type { ProviderDeclaration } from "../providers/provider.ts";
+import { at, isRecord } from "../providers/token-usage.ts";
+import type { ClientCall } from "./client-call.ts";
+import { editMembers } from "./json-members.ts";
+import type { Connection, ResolvedModel } from "./model-records.ts";
+import { withFormModel } from "./multipart-model.ts";
+import { requestHeaders } from "./upstream-headers.ts";
+import { upstreamPath } from "./upstream-path.ts";
+
+export interface Candidate {
+  resolved: ResolvedModel;
+  provider: ProviderDeclaration;
+  /** The provider's name for the model. */
+  model: string;
+}
+
+export interface UpstreamRequest {
+  method: string;
+  path: string;
+  headers: string[];
+  body: Buffer | null;
+  /** What the provider answers in. */
+  dialect: Dialect;
+  translation: ChatTranslation | null;
+  /** The caller wants the usage chunk of a translated stream. */
+  wantsUsage: boolean;
+  /** A usage chunk was asked for that the caller did not ask for. */
+  hidesUsage: boolean;
+}
+
+export function candidateOf(resolved: ResolvedModel): Candidate {
+  const { spec, name } = resolved.model;
+  const provider = providerOf(spec.runtime?.type, resolved.connection?.integration);
+  return { resolved, provider, model: spec.runtime?.model || name };
+}
+
+/** A fallback is of use only if the caller can be answered in its own dialect. */
+export const speaks = (provider: ProviderDeclaration, dialect: Dialect): boolean =>
+  provider.dialects.includes(dialect.name) || (dialect.name === "openai-chat" && provider.chat !== undefined);
+
+export function upstreamRequest(call: ClientCall, candidate: Candidate, basePath: string): UpstreamRequest {
+  const { provider, model, resolved } = candidate;
+  const config = resolved.connection?.config ?? {};
+  const headers = requestHeaders(call, provider, resolved.connection, resolved.model.spec.runtime?.organization);
+  const translation =
+    call.dialect.name === "openai-chat" && !provider.dialects.includes("openai-chat") ? provider.chat : null;
+  if (translation) {
+    const chat = call.chat();
+    const [path = "", query] = (chat.stream ? translation.streamPath : translation.path).split("?");
+    return {
+      method: "POST",
+      path: upstreamPath({ provider, basePath, path, query: query ? `?${query}` : "", model, config }),
+      headers,
+      body: Buffer.from(JSON.stringify(translation.toProvider(chat, model))),
+      dialect: dialectOf(path),
+      translation,
+      wantsUsage: chat.stream_options?.include_usage === true,
+      hidesUsage: false,
+    };
+  }
+  const hidesUsage = mustAskForUsage(call, provider, resolved.connection);
+  return {
+    method: call.method,
+    path: upstreamPath({ provider, basePath, path: call.path, query: call.query, model, config }),
+    headers,
+    body: call.body.length === 0 ? null : editedBody(call, candidate, hidesUsage),
+    dialect: call.dialect,
+    translation: null,
+    wantsUsage: false,
+    hidesUsage,
+  };
+}
+
+/** Streams of this API count nothing unless asked; metering asks, and the answer is hidden from who did not. */
+function mustAskForUsage(call: ClientCall, provider: ProviderDeclaration, connection: Connection | null): boolean {
+  const { name } = call.dialect;
+  if (!call.stream || provider.streamUsage !== "ask" || (name !== "openai-chat" && name !== "openai-completions"))
+    return false;
+  // For the odd server that refuses the member.
+  if (connection?.config.streamUsage === "off") return false;
+  return at(call.member("stream_options"), "include_usage") !== true;
+}
+
+function editedBody(call: ClientCall, { provider, model }: Candidate, asksUsage: boolean): Buffer {
+  if (call.contentType.startsWith("multipart/")) return withFormModel(call.body, call.contentType, model);
+  if (!call.members) return call.body;
+  const edits: Record<string, string | null> = {};
+  const named = call.members.some((member) => member.key === "model");
+  if (call.dialect.model === "body" || (call.dialect.model === "body-if-present" && named))
+    edits.model = JSON.stringify(model);
+  if (asksUsage) {
+    const options = call.member("stream_options");
+    edits.stream_options = JSON.stringify({ ...(isRecord(options) ? options : {}), include_usage: true });
+  }
+  if (call.dialect.name === "openai-chat") {
+    for (const [member, instead] of Object.entries(provider.chatMembers ?? {})) {
+      const value = call.member(member);
+      if (value === undefined) continue;
+      edits[member] = null;
+      if (instead !== null && call.member(instead) === undefined) edits[instead] = JSON.stringify(value);
+    }
+  }
+  return editMembers(call.body, call.members, edits);
+}
+
+/** The connection's address, else the one the model names, else the provider's own. */
+export function baseUrlOf({ provider, resolved }: Pick<Candidate, "provider" | "resolved">): string {
+  const { connection, model } = resolved;
+  const endpoint = model.spec.runtime?.endpointName;
+  const given = connection?.config.baseUrl || (endpoint && /^https?:\/\//.test(endpoint) ? endpoint : null);
+  if (given) return given;
+  if (provider.baseUrl?.includes("{endpointName}")) {
+    const name = endpoint || connection?.config.endpointName || "";
+    if (HOST_LABEL.test(name)) return provider.baseUrl.replace("{endpointName}", name);
+  } else if (provider.baseUrl) {
+    return provider.baseUrl;
+  }
+  throw new GatewayError(
+    "PROVIDER_NOT_CONFIGURED",
+    `${provider.title} has no address: set spec.config.baseUrl of the model's connection${provider.baseUrl ? ", or spec.runtime.endpointName" : ""}.`,
+  );
+}
+
+const HOST_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i;

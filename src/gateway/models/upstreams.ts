@@ -1,0 +1,147 @@
+/**
+ * Connections to providers: one pool of kept-alive sockets per origin. The address is judged after the name was
+ * resolved, on the very address that is dialled, so a name that changes its mind between check and use gains nothing.
+ */
+import { type LookupAddress, lookup } from "node:dns";
+import { isIP, type LookupFunction } from "node:net";
+import { buildConnector, type Dispatcher, Pool } from "undici";
+import { GatewayError } from "../../contract/gateway-errors.ts";
+import { classifyAddress } from "../../lib/address-class.ts";
+
+export interface Upstream {
+  origin: string;
+  /** Path of the base address, without a trailing slash. */
+  basePath: string;
+  dispatcher: Pick<Dispatcher, "dispatch">;
+}
+
+export interface UpstreamsOptions {
+  privateAddresses: boolean;
+  connectTimeoutMs: number;
+}
+
+/** Idle sockets are closed before the providers' own load balancers do it, most of which wait a minute. */
+const KEEP_ALIVE_MS = 30_000;
+/** Tenants choose addresses; pools of those nobody used lately are given up beyond this many. */
+const ORIGINS_MAX = 1000;
+
+export class Upstreams {
+  readonly #pools = new Map<string, Pool>();
+  readonly #parsed = new Map<string, Upstream>();
+  readonly #options: UpstreamsOptions;
+  readonly #connect: buildConnector.connector;
+
+  constructor(options: UpstreamsOptions) {
+    this.#options = options;
+    const lookupAllowed: LookupFunction = (hostname, lookupOptions, callback) => {
+      lookup(hostname, { ...lookupOptions, all: true }, (error, addresses) => {
+        if (error) return callback(error, "", 0);
+        const allowed = addresses.filter(({ address }) => this.#allows(address));
+        const [first] = allowed;
+        if (!first) return callback(refused(hostname), "", 0);
+        if (lookupOptions.all) (callback as (error: null, addresses: LookupAddress[]) => void)(null, allowed);
+        else callback(null, first.address, first.family);
+      });
+    };
+    this.#connect = buildConnector({ timeout: options.connectTimeoutMs, lookup: lookupAllowed });
+  }
+
+  /** The pool for a base address; throws when the address cannot be one. */
+  at(baseUrl: string): Upstream {
+    const known = this.#parsed.get(baseUrl);
+    if (known) return known;
+    const url = parseBaseUrl(baseUrl);
+    const host = url.hostname.replace(/^\[|\]$/g, "");
+    if (isIP(host) && !this.#allows(host)) throw refused(host);
+    const upstream = {
+      origin: url.origin,
+      basePath: url.pathname.replace(/\/+$/, ""),
+      dispatcher: this.#pool(url.origin),
+    };
+    this.#parsed.set(baseUrl, upstream);
+    return upstream;
+  }
+
+  async stop(): Promise<void> {
+    const pools = [...this.#pools.values()];
+    this.#pools.clear();
+    this.#parsed.clear();
+    await Promise.all(pools.map((pool) => pool.destroy()));
+  }
+
+  #allows(address: string): boolean {
+    const kind = classifyAddress(address);
+    return kind === "public" || (kind === "private" && this.#options.privateAddresses);
+  }
+
+  #pool(origin: string): Pool {
+    const known = this.#pools.get(origin);
+    if (known) return known;
+    if (this.#pools.size >= ORIGINS_MAX) this.#evict();
+    const pool = new Pool(origin, {
+      connect: this.#connect,
+      // A stream holds its socket for minutes: the number of sockets is the number of requests under way.
+      connections: null,
+      pipelining: 1,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      keepAliveMaxTimeout: KEEP_ALIVE_MS,
+    });
+    this.#pools.set(origin, pool);
+    return pool;
+  }
+
+  #evict(): void {
+    // Maps keep insertion order; the parsed addresses are cheap to make again.
+    this.#parsed.clear();
+    for (const [origin, pool] of this.#pools) {
+      if (pool.stats.running > 0 || pool.stats.queued > 0) continue;
+      this.#pools.delete(origin);
+      // Nothing is under way on it, so closing cannot fail in a way anybody waits for.
+      pool.close().catch(() => {});
+      return;
+    }
+  }
+}
+
+function parseBaseUrl(text: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (!url || (url.protocol !== "http:" && url.protocol !== "https:") || url.username || url.search || url.hash) {
+    throw new GatewayError(
+      "PROVIDER_NOT_CONFIGURED",
+      "spec.config.baseUrl of the connection must be an http or https address without credentials, query or fragment.",
+    );
+  }
+  return url;
+}
+
+const refused = (host: string): GatewayError =>
+  new GatewayError("PROVIDER_ADDRESS_REFUSED", undefined, { detail: { host } });
+
+/** What went wrong between the gateway and a provider, in the gateway's own words. */
+export function providerFailure(error: unknown, title: string): GatewayError {
+  if (error instanceof GatewayError) return error;
+  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  const options = { cause: error, detail: { code } };
+  switch (code) {
+    case "UND_ERR_CONNECT_TIMEOUT":
+    case "ETIMEDOUT":
+      return new GatewayError("PROVIDER_CONNECT_TIMEOUT", `No connection to ${title} came about in time.`, options);
+    case "UND_ERR_HEADERS_TIMEOUT":
+      return new GatewayError("PROVIDER_TIMEOUT", `${title} did not begin to answer in time.`, options);
+    case "UND_ERR_BODY_TIMEOUT":
+      return new GatewayError(
+        "PROVIDER_IDLE_TIMEOUT",
+        `${title} stopped sending in the middle of its answer.`,
+        options,
+      );
+    default:
+      if (code.startsWith("HPE_") || code.startsWith("Z_")) {
+        return new GatewayError("PROVIDER_BAD_RESPONSE", `The answer of ${title} is malformed.`, options);
+      }
+      return new GatewayError(
+        "PROVIDER_UNAVAILABLE",
+        `${title} could not be reached${code ? ` (${code})` : ""}.`,
+        options,
+      );
+  }
+}

@@ -1,0 +1,69 @@
+/** What one request used: as the provider reports it, and estimated, marked as such, where it does not. */
+import type { Dialect, StreamReading } from "../providers/dialect.ts";
+import { NO_USAGE, type TokenUsage } from "../providers/token-usage.ts";
+import { memberValue, topLevelMembers } from "./json-members.ts";
+
+/** Typical of prose in European languages; only ever used for what nobody reported. */
+const ESTIMATED_BYTES_PER_TOKEN = 4;
+
+export interface MeteredUsage {
+  usage: TokenUsage;
+  estimated: boolean;
+}
+
+export class UsageMeter {
+  readonly #dialect: Dialect;
+  readonly #reading: StreamReading = { usage: null, covers: false, outputBytes: 0 };
+
+  constructor(dialect: Dialect) {
+    this.#dialect = dialect;
+  }
+
+  /** One parsed event of a stream. */
+  event(event: unknown): void {
+    this.#dialect.observe(event, this.#reading);
+  }
+
+  /** A whole JSON answer. Only the member with the counts is parsed. */
+  answer(body: Buffer): void {
+    const members = topLevelMembers(body);
+    if (members) {
+      this.#reading.usage = this.#dialect.readUsage(memberValue(body, members, this.#dialect.usageMember));
+      this.#reading.covers = this.#reading.usage !== null;
+    } else {
+      this.#list(body);
+    }
+    if (!this.#reading.usage) this.#reading.outputBytes = body.length;
+  }
+
+  /** The counts for a usage chunk in the caller's dialect. */
+  get reported(): TokenUsage {
+    return this.#reading.usage ?? NO_USAGE;
+  }
+
+  /** `estimateInput` gives tokens of the request; it is only asked when the provider said nothing. */
+  result(estimateInput: (bytesPerToken: number) => number): MeteredUsage {
+    const { usage, covers, outputBytes } = this.#reading;
+    if (usage && covers) return { usage, estimated: false };
+    const outputTokens = Math.ceil(outputBytes / ESTIMATED_BYTES_PER_TOKEN);
+    if (usage)
+      return { usage: { ...usage, outputTokens: Math.max(usage.outputTokens, outputTokens) }, estimated: true };
+    // Uploads, listings and the like use no tokens and report none.
+    if (!this.#dialect.generates && this.#dialect.model !== "body") return { usage: NO_USAGE, estimated: false };
+    const inputTokens = estimateInput(ESTIMATED_BYTES_PER_TOKEN);
+    return {
+      usage: { ...NO_USAGE, inputTokens, outputTokens: this.#dialect.generates ? outputTokens : 0 },
+      estimated: true,
+    };
+  }
+
+  /** One API streams a JSON list when it is not asked for events. */
+  #list(body: Buffer): void {
+    try {
+      const list: unknown = JSON.parse(body.toString("utf8"));
+      if (Array.isArray(list)) for (const item of list) this.event(item);
+    } catch {
+      // Not JSON at all: there is nothing to read.
+    }
+  }
+}

@@ -1,0 +1,18 @@
+import type { ChatTranslation } from "../chat-translation.ts";
+import { at } from "../token-usage.ts";
+import { fromMessage } from "./chat-answer.ts";
+import { toMessagesRequest } from "./chat-request.ts";
+import { messageStream } from "./chat-stream.ts";
+
+export const anthropicChat: ChatTranslation = {
+  path: "/v1/messages",
+  streamPath: "/v1/messages",
+  toProvider: toMessagesRequest,
+  fromProvider: fromMessage,
+  stream: messageStream,
+  error(body) {
+    const error = at(body, "error");
+    const message = at(error, "message");
+    return typeof message === "string" ? { message, type: String(at(error, "type") ?? "api_error"), code: null } : null;
+  },
+};

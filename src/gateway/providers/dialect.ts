@@ -1,0 +1,59 @@
+/**
+ * A dialect is the wire format of one family of endpoints: where an answer says what it used, and how an error is
+ * told in the middle of a stream. The engine reads and reports through it and knows no provider.
+ */
+import type { TokenUsage } from "./token-usage.ts";
+
+export type DialectName =
+  | "openai-chat"
+  | "openai-completions"
+  | "openai-responses"
+  | "openai-embeddings"
+  | "openai-other"
+  | "anthropic-messages"
+  | "gemini-generate"
+  | "cohere-chat"
+  | "cohere-other";
+
+/** What is known of a stream so far. */
+export interface StreamReading {
+  usage: TokenUsage | null;
+  /** False while the reported output does not cover what was generated so far. */
+  covers: boolean;
+  /** Bytes of generated text seen, for the estimate when a stream ends before its count arrived. */
+  outputBytes: number;
+}
+
+export interface StreamFailure {
+  code: string;
+  message: string;
+  status: number;
+}
+
+export interface Dialect {
+  name: DialectName;
+  /** The member of a JSON answer that holds the counts. */
+  usageMember: string;
+  readUsage(value: unknown): TokenUsage | null;
+  /** Takes what one parsed event of a stream says into the reading. */
+  observe(event: unknown, reading: StreamReading): void;
+  /** True for the event after which nothing of the answer follows. */
+  isEnd(event: unknown): boolean;
+  /** The JSON an event of this dialect carries when the stream fails, and the event's name if it has one. */
+  failure(failure: StreamFailure): { event?: string; data: unknown };
+  /** Paths to the request's limit on generated tokens, the first that is there wins. */
+  outputLimits: readonly (readonly string[])[];
+  /** True when every request of this dialect generates text, so that a missing limit means an unknown one. */
+  generates: boolean;
+  /** Where the model's name belongs: a member of the body that is always set, one that is set if present, the path. */
+  model: "body" | "body-if-present" | "path";
+}
+
+/** Bytes of the strings among some values; other values count nothing. */
+export function textBytes(...values: unknown[]): number {
+  let bytes = 0;
+  for (const value of values) if (typeof value === "string") bytes += Buffer.byteLength(value);
+  return bytes;
+}
+
+export const itemsOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);

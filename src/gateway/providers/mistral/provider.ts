@@ -1,0 +1,12 @@
+import { OPENAI_LIKE, type ProviderDeclaration } from "../provider.ts";
+
+export const mistral: ProviderDeclaration = {
+  ...OPENAI_LIKE,
+  name: "mistral",
+  title: "Mistral AI",
+  baseUrl: "https://api.mistral.ai",
+  secretNames: ["apiKey", "MISTRAL_API_KEY"],
+  streamUsage: "given",
+  // It refuses members it does not know with 422; usage comes in the last chunk of a stream by itself.
+  chatMembers: { stream_options: null, max_completion_tokens: "max_tokens" },
+};

@@ -1,0 +1,115 @@
+/** The model gateway behind a plain HTTP server, wired to memory instead of a store. */
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { ModelGatewayDeps } from "../../src/gateway/models/gateway-deps.ts";
+import { createModelGateway } from "../../src/gateway/models/model-gateway.ts";
+import type { Connection, PolicyRecord, ResolvedModel } from "../../src/gateway/models/model-records.ts";
+import type { ModelUsage } from "../../src/gateway/models/model-usage.ts";
+import { createPriceBook, type ModelPrices } from "../../src/gateway/models/price-book.ts";
+import { createTokenBudget, MemoryBudgetState } from "../../src/gateway/models/token-budget.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+
+export interface TestModel {
+  type: string;
+  model?: string;
+  baseUrl?: string;
+  secret?: Record<string, string>;
+  config?: Record<string, string>;
+  endpointName?: string;
+  fallbacks?: string[];
+  policies?: PolicyRecord[];
+  prices?: ModelPrices;
+  enabled?: boolean;
+}
+
+export interface TestGateway extends AsyncDisposable {
+  /** Address of a model, without a sub-path. */
+  url(model: string): string;
+  usage: ModelUsage[];
+  logs: { fields: Record<string, unknown>; message: string }[];
+  /** Resolves when that many requests have been recorded. */
+  recorded(count: number): Promise<ModelUsage[]>;
+}
+
+export const WORKSPACE = "acme";
+
+/** Retries at once: what is under test is that they happen, not how long they take. */
+export const FAST_RETRY = { retriesMax: 2, baseMs: 1, maxMs: 2, retryAfterMaxMs: 2000 };
+
+export async function startGateway(
+  models: Record<string, TestModel>,
+  overrides: Partial<ModelGatewayDeps> = {},
+): Promise<TestGateway> {
+  const usage: ModelUsage[] = [];
+  const logs: TestGateway["logs"] = [];
+  const waiting: { count: number; resolve: (events: ModelUsage[]) => void }[] = [];
+  const log = (fields: Record<string, unknown>, message: string) => void logs.push({ fields, message });
+  const gateway = createModelGateway({
+    resolveModel: (_workspace, name) => resolvedOf(name, models[name]),
+    usage: {
+      record(event) {
+        usage.push(event);
+        for (const waiter of waiting) if (usage.length >= waiter.count) waiter.resolve(usage);
+      },
+    },
+    budget: createTokenBudget({ state: new MemoryBudgetState(systemClock), clock: systemClock }),
+    priceBook: createPriceBook(),
+    clock: systemClock,
+    log: { warn: log, error: log },
+    privateAddresses: true,
+    location: null,
+    brandWords: ["service"],
+    docsBase: "https://docs.example/errors",
+    ...overrides,
+    limits: { retry: FAST_RETRY, ...overrides.limits },
+  });
+  let count = 0;
+  const server = createServer((req, res) => {
+    const [, workspace = "", , model = ""] = (req.url ?? "").split(/[/?]/, 4);
+    const subPath = (req.url ?? "").slice(`/${workspace}/models/${model}`.length);
+    count += 1;
+    const subject = { id: "key-1", type: "api_key" };
+    void gateway.handleModelRequest(req, res, { workspace, model, subPath, subject, requestId: `req-${count}` });
+  });
+  const port = await listen(server);
+  return {
+    url: (model) => `http://127.0.0.1:${port}/${WORKSPACE}/models/${model}`,
+    usage,
+    logs,
+    recorded: (wanted) =>
+      usage.length >= wanted
+        ? Promise.resolve(usage)
+        : new Promise((resolve) => void waiting.push({ count: wanted, resolve })),
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+      await gateway.stop();
+    },
+  };
+}
+
+function resolvedOf(name: string, model: TestModel | undefined): ResolvedModel | null {
+  if (!model) return null;
+  const { type, model: providerModel, endpointName, fallbacks, policies, enabled, prices } = model;
+  return {
+    model: { name, spec: { enabled, runtime: { type, model: providerModel, endpointName }, fallbacks } },
+    connection: connectionOf(model),
+    policies: policies ?? [],
+    prices,
+  };
+}
+
+export function connectionOf({ type, baseUrl, secret, config }: TestModel): Connection {
+  return {
+    name: `${type}-connection`,
+    integration: type,
+    config: { ...config, ...(baseUrl ? { baseUrl } : {}) },
+    secret: secret ?? { apiKey: "stored-key" },
+  };
+}
+
+export function listen(server: Server): Promise<number> {
+  return new Promise((resolve) => {
+    server.listen(0, "127.0.0.1", () => resolve((server.address() as AddressInfo).port));
+  });
+}
