@@ -15,7 +15,7 @@ export interface PresentOptions extends Omit<PresentContext, "deps"> {
 export function toWire(behaviour: Behaviour, resource: Resource, options: PresentOptions, deps: Deps): Wire {
   const { kind } = behaviour;
   const viewer = options.viewer ?? resource.workspace;
-  const spec = structuredClone(resource.spec);
+  const { spec } = resource; // read for this answer alone, so it may be changed
   if (options.showSecrets) restoreSecrets({ spec }, kind.secrets, deps.store.resources.secretsOf(resource));
   const wire: Wire = {
     metadata: {

@@ -1,7 +1,7 @@
 /**
  * What the store needs of a database, with two implementations: SQLite in the data folder and PostgreSQL.
  */
-import type { Kysely } from "kysely";
+import { CompiledQuery, type Kysely } from "kysely";
 import type { Tables } from "./schema.ts";
 
 export type Dialect = "sqlite" | "postgres";
@@ -12,6 +12,9 @@ export interface Change {
   topic: string;
   key: string;
 }
+
+/** Topic of changes to resources; the key is `kind/uid`. */
+export const RESOURCE_TOPIC = "resource";
 
 export interface Transaction {
   queries: Queries;
@@ -35,4 +38,28 @@ export interface Database {
   backup(file: string): Promise<void>;
   ping(): Promise<void>;
   close(): Promise<void>;
+}
+
+/**
+ * A fixed text with `?` for its values, for the few queries that every request runs: nothing is built or compiled.
+ * Everything else uses the query builder.
+ */
+export interface FixedQuery<Row> {
+  all(queries: Queries, dialect: Dialect, values: readonly unknown[]): Promise<Row[]>;
+  first(queries: Queries, dialect: Dialect, values: readonly unknown[]): Promise<Row | undefined>;
+  /** How many rows it changed. */
+  run(queries: Queries, dialect: Dialect, values: readonly unknown[]): Promise<number>;
+}
+
+export function fixedQuery<Row = never>(texts: string | Record<Dialect, string>): FixedQuery<Row> {
+  const { sqlite, postgres } = typeof texts === "string" ? { sqlite: texts, postgres: texts } : texts;
+  let n = 0;
+  const byDialect = { sqlite, postgres: postgres.replaceAll("?", () => `$${++n}`) };
+  const execute = (queries: Queries, dialect: Dialect, values: readonly unknown[]) =>
+    queries.executeQuery<Row>(CompiledQuery.raw(byDialect[dialect], [...values]));
+  return {
+    all: async (...args) => (await execute(...args)).rows,
+    first: async (...args) => (await execute(...args)).rows[0],
+    run: async (...args) => Number((await execute(...args)).numAffectedRows ?? 0),
+  };
 }

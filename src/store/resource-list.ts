@@ -71,7 +71,7 @@ export async function listResources(deps: ListDeps, scope: ListScope, query: Lis
   let rows = filtered(database.read, scope, query);
   if (query.q) rows = await matching(rows, database, scope, query.q, by, order, position);
   if (position) rows = after(rows, by, order, position);
-  rows = by === "name" ? rows.orderBy("r.name", order).orderBy("r.uid", order) : rows.orderBy("r.uid", order);
+  rows = inOrder(rows, by, order, database.dialect === "sqlite" && query.q !== null);
   const [found, total] = await Promise.all([
     rows
       .select(COLUMNS)
@@ -90,6 +90,12 @@ export async function listResources(deps: ListDeps, scope: ListScope, query: Lis
     nextCursor: hasMore ? cursors.encode(by === "name" ? [last.name, last.uid] : [last.uid], bound, deps.now()) : "",
     total,
   };
+}
+
+function inOrder(rows: Rows, by: "createdAt" | "name", order: "asc" | "desc", searching: boolean): Rows {
+  if (by === "name") return rows.orderBy("r.name", order).orderBy("r.uid", order);
+  // The search index yields rows in rowid order, which is the order of creation: a common word stops after one page.
+  return searching ? rows.orderBy(sql`g.rowid`, order) : rows.orderBy("r.uid", order);
 }
 
 function filtered(queries: Queries, { workspace, kind, parent }: ListScope, query: ListQuery): Rows {
@@ -141,15 +147,13 @@ async function matching(
       sql<boolean>`r.id IN (SELECT value FROM json_each(${JSON.stringify(sparse.rows.map((row) => row.id))}))`,
     );
   }
-  // The index yields rows in rowid order, which is the order asked for: a common word stops after one page.
   const beyond =
     position && typeof position[0] === "string"
       ? sql`AND g.rowid ${order === "asc" ? sql`>` : sql`<`} ${rowidOf(position[0])}`
       : sql``;
   return exact
     .innerJoin(sql<{ rowid: number }>`resource_grams`.as("g"), (join) => join.onTrue())
-    .where(sql<boolean>`g.resource_grams MATCH ${match} AND r.id = g.rowid ${beyond}`)
-    .orderBy(sql`g.rowid`, order) as unknown as Rows;
+    .where(sql<boolean>`g.resource_grams MATCH ${match} AND r.id = g.rowid ${beyond}`) as unknown as Rows;
 }
 
 export async function countOf(queries: Queries, { workspace, kind, parent }: ListScope): Promise<number> {

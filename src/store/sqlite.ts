@@ -7,7 +7,7 @@ import { EventEmitter } from "node:events";
 import { chmodSync, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { backup, DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
-import { Kysely, type SqliteDatabase, SqliteDialect, sql } from "kysely";
+import { Kysely, type SqliteDatabase, SqliteDialect, type SqliteStatement, sql } from "kysely";
 import type { Change, Database, Queries, Transaction } from "./database.ts";
 import type { Tables } from "./schema.ts";
 
@@ -129,30 +129,25 @@ function open(file: string, pragmas: string): DatabaseSync {
 }
 
 function kysely(database: DatabaseSync): Queries {
-  const statements = new Map<string, StatementSync>();
-  const prepare = (text: string): StatementSync => {
-    let statement = statements.get(text);
-    if (!statement) {
-      statement = database.prepare(text);
-      if (statements.size >= STATEMENTS_MAX) statements.clear();
-      statements.set(text, statement);
-    }
-    return statement;
-  };
+  const statements = new Map<string, SqliteStatement>();
   const adapter: SqliteDatabase = {
     prepare(text) {
-      const statement = prepare(text);
-      return {
-        reader: statement.columns().length > 0,
-        all: (values) => statement.all(...(values as SQLInputValue[])),
-        run: (values) => {
-          const { changes, lastInsertRowid } = statement.run(...(values as SQLInputValue[]));
-          return { changes, lastInsertRowid };
-        },
-        iterate: (values) => statement.iterate(...(values as SQLInputValue[])) as IterableIterator<unknown>,
-      };
+      let statement = statements.get(text);
+      if (!statement) {
+        statement = adapt(database.prepare(text));
+        if (statements.size >= STATEMENTS_MAX) statements.clear();
+        statements.set(text, statement);
+      }
+      return statement;
     },
     close: () => database.close(),
   };
   return new Kysely<Tables>({ dialect: new SqliteDialect({ database: adapter }) });
 }
+
+const adapt = (statement: StatementSync): SqliteStatement => ({
+  reader: statement.columns().length > 0,
+  all: (values) => statement.all(...(values as SQLInputValue[])),
+  run: (values) => statement.run(...(values as SQLInputValue[])),
+  iterate: (values) => statement.iterate(...(values as SQLInputValue[])) as IterableIterator<unknown>,
+});

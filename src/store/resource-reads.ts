@@ -1,0 +1,179 @@
+/** Reading resources, one or many, and waiting for them to change. */
+import { type Database, RESOURCE_TOPIC, type Transaction } from "./database.ts";
+import { fromRow, type Resource } from "./resource.ts";
+import { bySlot, byUid } from "./resource-rows.ts";
+import { REVISIONS_MAX, type Revision, revisionFromRow } from "./revision.ts";
+import type { ListScope } from "./search-grams.ts";
+
+export function createResourceReads(database: Database) {
+  async function get(scope: ListScope, name: string): Promise<Resource | null> {
+    const live = await bySlot(database.read, database.dialect, scope, name);
+    if (live) return live;
+    const retired = await database.read
+      .selectFrom("resources")
+      .selectAll()
+      .where("workspace", "=", scope.workspace)
+      .where("kind", "=", scope.kind)
+      .where("parent", "=", scope.parent)
+      .where("name", "=", name)
+      .where("slot", "like", "~%")
+      .orderBy("uid", "desc")
+      .limit(1)
+      .executeTakeFirst();
+    return retired ? fromRow(retired) : null;
+  }
+
+  async function getByUid(workspace: string, uid: string): Promise<Resource | null> {
+    const resource = await byUid(database.read, database.dialect, uid);
+    return resource?.workspace === workspace ? resource : null;
+  }
+
+  return {
+    get,
+    getByUid,
+
+    async getByExternalId(workspace: string, kind: string, externalId: string): Promise<Resource | null> {
+      const row = await database.read
+        .selectFrom("resources")
+        .selectAll()
+        .where("workspace", "=", workspace)
+        .where("kind", "=", kind)
+        .where("external_id", "=", externalId)
+        .where("slot", "not like", "~%")
+        .orderBy("uid", "desc")
+        .limit(1)
+        .executeTakeFirst();
+      return row ? fromRow(row) : null;
+    },
+
+    async childrenOf(workspace: string, uid: string, kind?: string): Promise<Resource[]> {
+      let rows = database.read
+        .selectFrom("resources")
+        .selectAll()
+        .where("workspace", "=", workspace)
+        .where("parent", "=", uid)
+        .where("slot", "not like", "~%")
+        .orderBy("uid");
+      if (kind) rows = rows.where("kind", "=", kind);
+      return (await rows.execute()).map(fromRow);
+    },
+
+    /** Inside a transaction that has locked the parent. */
+    async childrenIn({ queries }: Transaction, uid: string, limit: number): Promise<Resource[]> {
+      const rows = await queries
+        .selectFrom("resources")
+        .selectAll()
+        .where("parent", "=", uid)
+        .where("slot", "not like", "~%")
+        .limit(limit)
+        .execute();
+      return rows.map(fromRow);
+    },
+
+    /** All of one kind in a workspace, whatever contains them; for flat lists of nested kinds. */
+    async listNested(workspace: string, kind: string, limit: number): Promise<Resource[]> {
+      const rows = await database.read
+        .selectFrom("resources")
+        .selectAll()
+        .where("workspace", "=", workspace)
+        .where("kind", "=", kind)
+        .where("slot", "not like", "~%")
+        .orderBy("uid", "desc")
+        .limit(limit)
+        .execute();
+      return rows.map(fromRow);
+    },
+
+    async revisionsOf(workspace: string, uid: string): Promise<Revision[]> {
+      const rows = await database.read
+        .selectFrom("revisions")
+        .selectAll()
+        .where("workspace", "=", workspace)
+        .where("uid", "=", uid)
+        .orderBy("created_at", "desc")
+        .orderBy("revision", "desc")
+        .limit(REVISIONS_MAX)
+        .execute();
+      return rows.map(revisionFromRow);
+    },
+
+    async countsIn(workspace: string): Promise<Record<string, number>> {
+      const rows = await database.read
+        .selectFrom("resource_counts")
+        .select(["kind", (eb) => eb.fn.sum<number>("n").as("n")])
+        .where("workspace", "=", workspace)
+        .groupBy("kind")
+        .execute();
+      return Object.fromEntries(rows.map((row) => [row.kind, Number(row.n)]));
+    },
+
+    getAcrossWorkspaces: (uid: string): Promise<Resource | null> => byUid(database.read, database.dialect, uid),
+
+    /** What still has to be acted on, oldest first: the resync of the reconcile loop. */
+    async listUnsettledAcrossWorkspaces(
+      kinds: readonly string[],
+      limit: number,
+    ): Promise<Pick<Resource, "uid" | "workspace" | "kind">[]> {
+      if (kinds.length === 0) return [];
+      return database.read
+        .selectFrom("resources")
+        .select(["uid", "workspace", "kind"])
+        .where("kind", "in", kinds)
+        .where((eb) => eb.or([eb("observed_generation", "<", eb.ref("generation")), eb("deleted_at", "is not", null)]))
+        .where("slot", "not like", "~%")
+        .orderBy("uid")
+        .limit(limit)
+        .execute();
+    },
+
+    /** Every resource of a kind in order of uid, page by page; for periodic tasks. */
+    async listAcrossWorkspaces(kind: string, afterUid: string, limit: number): Promise<Resource[]> {
+      const rows = await database.read
+        .selectFrom("resources")
+        .selectAll()
+        .where("kind", "=", kind)
+        .where("uid", ">", afterUid)
+        .orderBy("uid")
+        .limit(limit)
+        .execute();
+      return rows.map(fromRow);
+    },
+
+    onChange(listener: (kind: string, uid: string) => void): () => void {
+      return database.onChange(({ topic, key }) => {
+        if (topic !== RESOURCE_TOPIC) return;
+        const [kind = "", uid = ""] = key.split("/");
+        listener(kind, uid);
+      });
+    },
+
+    /** Waits until the resource satisfies `until` (null = it is gone). Ends with the signal's reason. */
+    async waitFor(
+      workspace: string,
+      uid: string,
+      until: (resource: Resource | null) => boolean,
+      { signal }: { signal: AbortSignal },
+    ): Promise<Resource | null> {
+      let wake = (): void => {};
+      const unsubscribe = database.onChange(({ topic, key }) => {
+        if (topic === "resync" || key.endsWith(uid)) wake();
+      });
+      const abort = (): void => wake();
+      signal.addEventListener("abort", abort);
+      try {
+        for (;;) {
+          const changed = new Promise<void>((resolve) => {
+            wake = resolve;
+          });
+          signal.throwIfAborted();
+          const resource = await getByUid(workspace, uid);
+          if (until(resource)) return resource;
+          await changed;
+        }
+      } finally {
+        signal.removeEventListener("abort", abort);
+        unsubscribe();
+      }
+    },
+  };
+}

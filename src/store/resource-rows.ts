@@ -1,0 +1,151 @@
+/** The rows behind resources: the fixed queries that every request runs, each in one place. */
+import { notFound } from "../contract/errors.ts";
+import { type Dialect, fixedQuery, type Queries } from "./database.ts";
+import { fromRow, type Resource, rowidOf } from "./resource.ts";
+import { REVISIONS_MAX } from "./revision.ts";
+import type { ResourceRow } from "./schema.ts";
+import type { ListScope } from "./search-grams.ts";
+
+const COLUMNS = [
+  "id",
+  "uid",
+  "workspace",
+  "kind",
+  "parent",
+  "name",
+  "slot",
+  "external_id",
+  "status",
+  "generation",
+  "observed_generation",
+  "version",
+  "created_at",
+  "updated_at",
+  "deleted_at",
+  "created_by",
+  "updated_by",
+  "metadata",
+  "spec",
+  "secrets",
+  "state",
+  "events",
+  "search",
+] as const satisfies (keyof ResourceRow)[];
+const MARKS = COLUMNS.map(() => "?").join(", ");
+const BY_SLOT = fixedQuery<ResourceRow>(
+  "SELECT * FROM resources WHERE workspace = ? AND kind = ? AND parent = ? AND slot = ?",
+);
+const BY_UID = fixedQuery<ResourceRow>("SELECT * FROM resources WHERE uid = ?");
+// On SQLite the writer is alone, so there is nothing to lock.
+const LOCKED = fixedQuery<ResourceRow>({
+  sqlite: "SELECT * FROM resources WHERE uid = ? AND workspace = ?",
+  postgres: "SELECT * FROM resources WHERE uid = ? AND workspace = ? FOR UPDATE",
+});
+const LIVE_WORKSPACE = fixedQuery<{ name: string }>({
+  sqlite: "SELECT name FROM workspaces WHERE name = ? AND deleted_at IS NULL",
+  postgres: "SELECT name FROM workspaces WHERE name = ? AND deleted_at IS NULL FOR SHARE",
+});
+const LIVE_PARENT = fixedQuery<{ uid: string }>({
+  sqlite: "SELECT uid FROM resources WHERE uid = ? AND workspace = ? AND deleted_at IS NULL",
+  postgres: "SELECT uid FROM resources WHERE uid = ? AND workspace = ? AND deleted_at IS NULL FOR SHARE",
+});
+const INSERT = fixedQuery({
+  sqlite: `INSERT INTO resources (${COLUMNS.join(", ")}) VALUES (${MARKS}) ON CONFLICT DO NOTHING`,
+  postgres: `INSERT INTO resources (${COLUMNS.join(", ")}, grams) VALUES (${MARKS}, ?::text[]) ON CONFLICT DO NOTHING`,
+});
+const GRAMS = fixedQuery({
+  sqlite: "INSERT OR REPLACE INTO resource_grams (rowid, grams) VALUES (?, ?)",
+  postgres: "UPDATE resources SET grams = ?::text[] WHERE uid = ?",
+});
+const COUNT = fixedQuery(
+  `INSERT INTO resource_counts (workspace, kind, parent, n) VALUES (?, ?, ?, ?)
+   ON CONFLICT (workspace, kind, parent) DO UPDATE SET n = resource_counts.n + excluded.n`,
+);
+
+export async function bySlot(
+  queries: Queries,
+  dialect: Dialect,
+  { workspace, kind, parent }: ListScope,
+  slot: string,
+): Promise<Resource | null> {
+  const row = await BY_SLOT.first(queries, dialect, [workspace, kind, parent, slot]);
+  return row ? fromRow(row) : null;
+}
+
+export const lockRow = (
+  queries: Queries,
+  dialect: Dialect,
+  workspace: string,
+  uid: string,
+): Promise<ResourceRow | undefined> => LOCKED.first(queries, dialect, [uid, workspace]);
+
+/** Nothing is created in a workspace or below a parent that is going away. */
+export async function requireLiveParents(
+  queries: Queries,
+  dialect: Dialect,
+  { workspace, parent }: ListScope,
+): Promise<void> {
+  if (!(await LIVE_WORKSPACE.first(queries, dialect, [workspace]))) throw notFound(`Workspace '${workspace}'`);
+  if (parent !== "" && !(await LIVE_PARENT.first(queries, dialect, [parent, workspace])))
+    throw notFound("The containing resource");
+}
+
+export async function indexGrams(queries: Queries, dialect: Dialect, uid: string, grams: string[]): Promise<void> {
+  if (dialect === "postgres") await GRAMS.run(queries, dialect, [grams, uid]);
+  else await GRAMS.run(queries, dialect, [rowidOf(uid), grams.join(" ")]);
+}
+
+export const count = (
+  queries: Queries,
+  dialect: Dialect,
+  { workspace, kind, parent }: ListScope,
+  by: 1 | -1,
+): Promise<number> => COUNT.run(queries, dialect, [workspace, kind, parent, by]);
+
+export async function keepRevision(
+  queries: Queries,
+  row: Pick<ResourceRow, "uid" | "workspace" | "generation" | "spec" | "secrets">,
+  actor: string,
+  now: number,
+): Promise<void> {
+  await queries
+    .insertInto("revisions")
+    .values({
+      uid: row.uid,
+      revision: String(row.generation),
+      workspace: row.workspace,
+      created_at: now,
+      created_by: actor,
+      spec: row.spec,
+      secrets: row.secrets,
+    })
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+  const kept = queries
+    .selectFrom("revisions")
+    .select("revision")
+    .where("uid", "=", row.uid)
+    .orderBy("created_at", "desc")
+    .orderBy("revision", "desc")
+    .limit(REVISIONS_MAX);
+  await queries.deleteFrom("revisions").where("uid", "=", row.uid).where("revision", "not in", kept).execute();
+}
+
+/** False when the slot is taken. */
+export async function insertRow(
+  queries: Queries,
+  dialect: Dialect,
+  row: ResourceRow,
+  grams: string[],
+): Promise<boolean> {
+  const values = COLUMNS.map((column) => row[column]);
+  const inserted = await INSERT.run(queries, dialect, dialect === "postgres" ? [...values, grams] : values);
+  if (inserted === 0) return false;
+  if (dialect === "sqlite") await indexGrams(queries, dialect, row.uid, grams);
+  return true;
+}
+
+export async function byUid(queries: Queries, dialect: Dialect, uid: string): Promise<Resource | null> {
+  const row = await BY_UID.first(queries, dialect, [uid]);
+  return row ? fromRow(row) : null;
+}
