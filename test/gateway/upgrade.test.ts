@@ -1,0 +1,185 @@
+/** Upgraded connections are raw bytes both ways. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { connect } from "node:net";
+import { test } from "node:test";
+import { WebSocket, WebSocketServer } from "ws";
+import {
+  AUTH,
+  answering,
+  eventually,
+  exchange,
+  listen,
+  OK,
+  RawClient,
+  rawUpstream,
+  startTestGateway,
+} from "./harness.ts";
+
+const UPGRADE = "Connection: Upgrade\r\nUpgrade: echo\r\n";
+const SWITCH = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\nConnection: Upgrade\r\nX-App: 1\r\n\r\n";
+const ask = (extra = ""): string => `GET /ws/agents/a/ws?x=1 HTTP/1.1\r\nHost: h\r\n${AUTH}${UPGRADE}${extra}\r\n`;
+
+test("WebSocket clients talk to WebSocket servers", async () => {
+  const server = createServer();
+  const sockets = new WebSocketServer({ server });
+  sockets.on("connection", (socket, req) => {
+    socket.send(JSON.stringify([req.url, req.headers.authorization ?? null, req.headers["x-forwarded-prefix"]]));
+    socket.on("message", (data, binary) => socket.send(data, { binary }));
+  });
+  const upstream = await listen(server);
+  await using gw = await startTestGateway({ upstream });
+  // A browser cannot set headers: the token comes in the query and goes no further.
+  const client = new WebSocket(`ws://127.0.0.1:${gw.port}/ws/agents/a/chat?a=1&token=good&b=2`);
+  const [hello] = await once(client, "message");
+  assert.deepEqual(JSON.parse(String(hello)), ["/chat?a=1&b=2", null, "/ws/agents/a"]);
+  const big = Buffer.alloc(8 * 1024 * 1024, "z");
+  client.send(big);
+  const [back] = await once(client, "message");
+  assert.ok(big.equals(back as Buffer));
+  const record = gw.nextRecord();
+  client.close(4001, "bye");
+  const [code] = await once(client, "close");
+  assert.equal(code, 4001);
+  assert.equal((await record).status, 101);
+  assert.ok((await record).bytesIn > big.length && (await record).bytesOut > big.length);
+  assert.equal(gw.leases, 0);
+  server.close();
+  server.closeAllConnections();
+});
+
+test("bytes behind either head are not lost", async () => {
+  await using up = await rawUpstream((socket, received) => {
+    socket.on("data", () => {
+      if (received().endsWith("\r\n\r\n")) socket.write(`${SWITCH}from-workload`);
+      if (received().endsWith("from-client")) socket.end("done");
+    });
+  });
+  await using gw = await startTestGateway({ upstream: up.port });
+  using client = await RawClient.to(gw.port);
+  client.write(`${ask()}from-client`);
+  const all = await client.end();
+  assert.ok(
+    all.startsWith("HTTP/1.1 101 Switching Protocols\r\nX-App: 1\r\nUpgrade: echo\r\nConnection: Upgrade\r\n\r\n"),
+    all,
+  );
+  assert.ok(all.endsWith("\r\n\r\nfrom-workloaddone"), all);
+  assert.match(
+    up.received[0] ?? "",
+    /^GET \/ws\?x=1 HTTP\/1\.1\r\n[\s\S]*\r\nUpgrade: echo\r\nConnection: Upgrade\r\n\r\nfrom-client$/,
+  );
+});
+
+test("each direction may end on its own", async () => {
+  await using up = await rawUpstream((socket, received) => {
+    socket.on("data", () => {
+      if (received().endsWith("\r\n\r\n")) socket.write(SWITCH);
+    });
+    socket.on("end", () => socket.end("the rest"));
+  });
+  await using gw = await startTestGateway({ upstream: up.port });
+  const socket = connect({ port: gw.port, host: "127.0.0.1", allowHalfOpen: true });
+  let text = "";
+  socket.on("data", (chunk) => {
+    text += chunk.toString();
+    if (text.endsWith("\r\n\r\n")) socket.end("last words");
+  });
+  socket.write(ask());
+  await once(socket, "end");
+  assert.ok(text.endsWith("\r\n\r\nthe rest"), text);
+  assert.ok(up.received[0]?.endsWith("\r\n\r\nlast words"));
+  await eventually(() => gw.records.length === 1, "the tunnel is recorded");
+});
+
+test("a workload that does not switch is answered like any other", async () => {
+  await using up = await rawUpstream(answering("HTTP/1.1 426 Upgrade Required\r\nContent-Length: 4\r\n\r\nnope"));
+  await using gw = await startTestGateway({ upstream: up.port });
+  const response = await exchange(gw.port, ask());
+  assert.match(response, /^HTTP\/1\.1 426 Upgrade Required\r\n[\s\S]*Connection: close\r\n\r\nnope$/);
+});
+
+test("refusals of upgrades are proper responses", async () => {
+  await using gw = await startTestGateway({ upstream: 1 });
+  const rows: [request: string, code: string][] = [
+    [ask().replace(AUTH, ""), "AUTHENTICATION_REQUIRED"],
+    [ask(), "WORKLOAD_NOT_LISTENING"],
+    [ask("Content-Length: 4\r\n"), "BAD_REQUEST"],
+    [ask().replace("/ws/agents/a/", "/ws/agents/none/"), "WORKLOAD_NOT_FOUND"],
+  ];
+  for (const [request, code] of rows) assert.match(await exchange(gw.port, request), new RegExp(`"code":"${code}"`));
+  assert.match(await exchange(gw.port, ask().replace("/ws/agents/a/", "/v0/")), /^HTTP\/1\.1 404 /);
+});
+
+test("an offer of HTTP/2 is no upgrade", async () => {
+  await using up = await rawUpstream(answering(OK));
+  await using gw = await startTestGateway({ upstream: up.port });
+  const response = await exchange(
+    gw.port,
+    `POST /ws/agents/a HTTP/1.1\r\nHost: h\r\n${AUTH}Connection: Upgrade, HTTP2-Settings, close\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\nContent-Length: 2\r\n\r\nhi`,
+  );
+  assert.match(response, /\r\n\r\nok$/);
+  assert.doesNotMatch(up.received[0] ?? "", /h2c|http2-settings/i);
+});
+
+test("a silent tunnel is cut, and so is one whose other side breaks", async () => {
+  await using up = await rawUpstream(answering(SWITCH));
+  await using gw = await startTestGateway({ upstream: up.port, exchange: { tunnelIdleMs: 80 } });
+  using client = await RawClient.to(gw.port);
+  client.write(ask());
+  await client.end();
+  await eventually(() => up.connections[0]?.readableEnded === true, "the workload is left");
+
+  await using calm = await startTestGateway({ upstream: up.port });
+  using second = await RawClient.to(calm.port);
+  second.write(ask());
+  await second.until((text) => text.includes("101"));
+  up.connections[1]?.resetAndDestroy();
+  await second.end();
+  using third = await RawClient.to(calm.port);
+  third.write(ask());
+  await third.until((text) => text.includes("101"));
+  third.socket.resetAndDestroy();
+  await eventually(() => calm.records.length === 2 && calm.leases === 0, "both are over");
+});
+
+test("a tunnel whose reader sleeps holds back its writer", async () => {
+  let sent = 0;
+  await using up = await rawUpstream((socket) => {
+    socket.once("data", () => {
+      socket.write(SWITCH);
+      const block = Buffer.alloc(1024 * 1024);
+      const pump = (): void => {
+        while (sent < 200) {
+          sent += 1;
+          if (!socket.write(block)) {
+            socket.once("drain", pump);
+            return;
+          }
+        }
+      };
+      pump();
+    });
+  });
+  await using gw = await startTestGateway({ upstream: up.port });
+  using client = await RawClient.to(gw.port);
+  client.socket.pause();
+  client.write(ask());
+  for (let same = 0, last = -1; same < 15; ) {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    same = sent === last && sent > 0 ? same + 1 : 0;
+    last = sent;
+  }
+  assert.ok(sent < 60, `${sent} MB went into a tunnel that nobody reads`);
+});
+
+test("stopping the gateway ends its tunnels", async () => {
+  await using up = await rawUpstream(answering(SWITCH));
+  await using gw = await startTestGateway({ upstream: up.port });
+  using client = await RawClient.to(gw.port);
+  client.write(ask());
+  await client.until((text) => text.includes("101"));
+  await gw.gateway.stop();
+  await client.end();
+  assert.equal(gw.leases, 0);
+});
