@@ -16,6 +16,7 @@ import { PlatformError } from "./contract/errors.ts";
 import { BEHAVIOURS, HANDLERS } from "./kinds/behaviour.ts";
 import { OPERATIONS } from "./kinds/index.ts";
 import type { Deps, Settings } from "./kinds/port.ts";
+import { resumeWorkspaceRemovals } from "./kinds/workspace/removal.ts";
 import { type Clock, HOUR_MS, systemClock, toIso } from "./lib/clock.ts";
 import { randomWord } from "./lib/ids.ts";
 import { type Running, Stack } from "./lib/lifecycle.ts";
@@ -24,6 +25,8 @@ import { startTasks } from "./reconcile/tasks.ts";
 import { lockDataFolder } from "./store/data-lock.ts";
 import { openStore, type Store } from "./store/store.ts";
 
+/** How soon the removal of a workspace goes on after its request has ended, or its server has. */
+const WORKSPACE_REMOVAL_MS = 5_000;
 /** Requests in flight get this long to finish when the server is told to stop. */
 const DRAIN_MS = 10_000;
 
@@ -67,13 +70,12 @@ export async function startApp({ config, log, version, clock = systemClock }: Ap
     collectDefaultMetrics({ register: registry });
     const authenticator = stack.add(createAuthenticator({ store, clock, brand: config.brand }));
     const settings = settingsOf(config, version);
-    const reconciled = new Set(BEHAVIOURS.filter((half) => half.reconciled).map((half) => half.kind.name));
     const deps: Deps = {
       store,
       clock,
       settings,
       log,
-      isReconciled: (kind) => reconciled.has(kind),
+      reconciledKinds: BEHAVIOURS.filter((half) => half.reconciled).map((half) => half.kind.name),
       keyFor: (purpose) => deriveKey(secretKey, purpose),
     };
     const implementations = [
@@ -86,7 +88,14 @@ export async function startApp({ config, log, version, clock = systemClock }: Ap
         store,
         log,
         holder,
-        tasks: [{ name: "forget-idempotency", everyMs: HOUR_MS, run: () => store.idempotency.forgetOld() }],
+        tasks: [
+          { name: "forget-idempotency", everyMs: HOUR_MS, run: () => store.idempotency.forgetOld() },
+          {
+            name: "remove-workspaces",
+            everyMs: WORKSPACE_REMOVAL_MS,
+            run: (signal) => resumeWorkspaceRemovals(deps, signal),
+          },
+        ],
       }),
     );
     const edge = createEdge(config);

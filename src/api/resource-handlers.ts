@@ -6,7 +6,7 @@ import type { Role, Verb } from "../contract/operation.ts";
 import { extractSecrets, keepMasked, MASK } from "../contract/secret-fields.ts";
 import { BARE_LIST_MAX } from "../contract/versions/2026-04-28.ts";
 import { etagOf, requireMatch } from "../kinds/etag.ts";
-import type { Behaviour, Call, Deps, Implementation, Input } from "../kinds/port.ts";
+import { type Behaviour, type Call, type Deps, type Implementation, type Input, workspaceOf } from "../kinds/port.ts";
 import { toWire } from "../kinds/present.ts";
 import { canonicalJson } from "../lib/canonical-json.ts";
 import { toIso } from "../lib/clock.ts";
@@ -40,7 +40,7 @@ interface Place {
 
 /** Follows the path from the workspace down to the collection; every container on the way must exist. */
 async function locate(kind: Kind, call: Call, deps: Deps): Promise<Place> {
-  const workspace = workspaceOf(call);
+  const workspace = workspaceOf(call).name;
   const ancestors: Kind[] = [];
   for (let above = kind.within; above; above = above.within) ancestors.unshift(above);
   const parents: Resource[] = [];
@@ -87,11 +87,6 @@ async function lookUp(kind: Kind, scope: ListScope, name: string, deps: Deps): P
   return made.resource;
 }
 
-const workspaceOf = (call: Call): string => {
-  if (!call.workspace) throw new Error(`${call.operation.id} was called without a workspace`);
-  return call.workspace.name;
-};
-
 async function list(behaviour: Behaviour, call: Call, deps: Deps): Promise<unknown> {
   const { kind } = behaviour;
   const { scope, parents } = await locate(kind, call, deps);
@@ -123,11 +118,11 @@ async function get(behaviour: Behaviour, call: Call, deps: Deps): Promise<unknow
     return { resource, parents: [] };
   });
   const { resource, parents } = place;
-  const own = resource.workspace === workspaceOf(call);
+  const own = resource.workspace === workspaceOf(call).name;
   const showSecrets = own && call.query.show_secrets === true;
   if (showSecrets) requireAdmin(call.role, "show_secrets");
   call.setHeader("etag", etagOf(resource));
-  return toWire(behaviour, resource, { parents, inList: false, showSecrets, viewer: workspaceOf(call) }, deps);
+  return toWire(behaviour, resource, { parents, inList: false, showSecrets, viewer: workspaceOf(call).name }, deps);
 }
 
 const borrowed = async (behaviour: Behaviour, call: Call, name: string | null, deps: Deps): Promise<Resource[]> =>
@@ -135,7 +130,7 @@ const borrowed = async (behaviour: Behaviour, call: Call, name: string | null, d
 
 async function getByExternalId(behaviour: Behaviour, call: Call, deps: Deps): Promise<unknown> {
   const id = call.params.externalId ?? "";
-  const resource = await deps.store.resources.getByExternalId(workspaceOf(call), behaviour.kind.name, id);
+  const resource = await deps.store.resources.getByExternalId(workspaceOf(call).name, behaviour.kind.name, id);
   if (!resource) throw notFound(`${behaviour.kind.name} with external id '${id}'`);
   call.setHeader("etag", etagOf(resource));
   return toWire(behaviour, resource, { parents: [], inList: false }, deps);

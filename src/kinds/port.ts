@@ -43,8 +43,8 @@ export interface Deps {
   clock: Clock;
   settings: Settings;
   log: Log;
-  /** Whether something acts on resources of this kind; see Behaviour.reconciled. */
-  isReconciled(kind: string): boolean;
+  /** Kinds that something acts on; see Behaviour.reconciled. */
+  reconciledKinds: readonly string[];
   /** A key for one purpose, made from the platform's secret key. */
   keyFor(purpose: string): Buffer;
 }
@@ -79,6 +79,12 @@ export function implement<Query extends z.ZodObject, Body extends z.ZodType, Res
   handle: (call: Call<z.output<Query>, z.output<Body>>, deps: Deps) => Promise<z.input<Response>>,
 ): Implementation {
   return { operation: operation as unknown as Operation, handle: handle as Implementation["handle"] };
+}
+
+/** The workspace of a call whose operation is about one. */
+export function workspaceOf({ workspace, operation }: Pick<Call, "workspace" | "operation">): Workspace {
+  if (!workspace) throw new Error(`${operation.id} was called without a workspace`);
+  return workspace;
 }
 
 /** What a client asked for, after the kind's schema. */

@@ -4,6 +4,7 @@ import type { Role } from "../contract/operation.ts";
 import type { Clock } from "../lib/clock.ts";
 import { randomSecret, uuidv7 } from "../lib/ids.ts";
 import type { Database, Transaction } from "./database.ts";
+import { requireLiveWorkspace } from "./resource-rows.ts";
 import type { ApiKeyRow, ServiceAccountRow } from "./schema.ts";
 import { IDENTITY_TOPIC } from "./workspaces.ts";
 
@@ -33,6 +34,7 @@ export type Keys = ReturnType<typeof createKeys>;
 
 export function createKeys({ database, clock }: { database: Database; clock: Clock }) {
   async function insertKey(tx: Transaction, draft: NewApiKey): Promise<{ key: ApiKey; secret: string }> {
+    if (draft.workspace !== null) await requireLiveWorkspace(tx.queries, database.dialect, draft.workspace);
     const secret = draft.secret ?? `bk_${randomSecret()}`;
     const row: ApiKeyRow = {
       id: uuidv7(clock.now()),
@@ -124,6 +126,7 @@ export function createKeys({ database, clock }: { database: Database; clock: Clo
         created_by: draft.createdBy,
       };
       await database.write(async (tx) => {
+        await requireLiveWorkspace(tx.queries, database.dialect, row.workspace);
         await tx.queries.insertInto("service_accounts").values(row).execute();
         tx.announce({ topic: IDENTITY_TOPIC, key: row.client_id });
       });
@@ -139,6 +142,16 @@ export function createKeys({ database, clock }: { database: Database; clock: Clo
         .orderBy("created_at")
         .execute();
       return rows.map(accountFromRow);
+    },
+
+    async countServiceAccounts(workspace: string): Promise<number> {
+      const row = await database.read
+        .selectFrom("service_accounts")
+        .select(({ fn }) => fn.countAll<number>().as("n"))
+        .where("workspace", "=", workspace)
+        .where("workload", "is", null)
+        .executeTakeFirst();
+      return Number(row?.n ?? 0);
     },
 
     async getServiceAccount(workspace: string, clientId: string): Promise<ServiceAccount | null> {
@@ -174,7 +187,7 @@ export function createKeys({ database, clock }: { database: Database; clock: Clo
     async updateServiceAccount(
       workspace: string,
       clientId: string,
-      change: { name?: string; description?: string },
+      change: { name?: string; description?: string; role?: Role },
     ): Promise<ServiceAccount | null> {
       return database.write(async (tx) => {
         const row = await tx.queries
@@ -184,6 +197,7 @@ export function createKeys({ database, clock }: { database: Database; clock: Clo
           .where("workspace", "=", workspace)
           .returningAll()
           .executeTakeFirst();
+        tx.announce({ topic: IDENTITY_TOPIC, key: clientId });
         return row ? accountFromRow(row) : null;
       });
     },

@@ -4,6 +4,7 @@ import type { Role } from "../contract/operation.ts";
 import type { Clock } from "../lib/clock.ts";
 import { uuidv7 } from "../lib/ids.ts";
 import type { Database, Transaction } from "./database.ts";
+import { requireLiveWorkspace } from "./resource-rows.ts";
 import type { InvitationRow, UserRow } from "./schema.ts";
 import { IDENTITY_TOPIC } from "./workspaces.ts";
 
@@ -196,6 +197,7 @@ export function createPeople({ database, clock }: { database: Database; clock: C
         expires_at: expiresAt,
       };
       return database.write(async (tx) => {
+        await requireLiveWorkspace(tx.queries, database.dialect, workspace);
         await tx.queries
           .insertInto("invitations")
           .values(row)
@@ -243,7 +245,15 @@ export function createPeople({ database, clock }: { database: Database; clock: C
           .returningAll()
           .executeTakeFirst();
         if (!row) return null;
-        await setMember(tx, row.workspace, sub, row.role as Role);
+        await requireLiveWorkspace(tx.queries, database.dialect, row.workspace);
+        const member = await tx.queries
+          .selectFrom("workspace_members")
+          .select("role")
+          .where("workspace", "=", row.workspace)
+          .where("sub", "=", sub)
+          .executeTakeFirst();
+        // Who has become an admin in the meantime stays one.
+        if (member?.role !== "admin") await setMember(tx, row.workspace, sub, row.role as Role);
         return row;
       });
     },

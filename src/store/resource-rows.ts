@@ -85,9 +85,14 @@ export async function requireLiveParents(
   dialect: Dialect,
   { workspace, parent }: ListScope,
 ): Promise<void> {
-  if (!(await LIVE_WORKSPACE.first(queries, dialect, [workspace]))) throw notFound(`Workspace '${workspace}'`);
+  await requireLiveWorkspace(queries, dialect, workspace);
   if (parent !== "" && !(await LIVE_PARENT.first(queries, dialect, [parent, workspace])))
     throw notFound("The containing resource");
+}
+
+/** The lock makes a deletion of the workspace wait, or us see it. */
+export async function requireLiveWorkspace(queries: Queries, dialect: Dialect, name: string): Promise<void> {
+  if (!(await LIVE_WORKSPACE.first(queries, dialect, [name]))) throw notFound(`Workspace '${name}'`);
 }
 
 export async function indexGrams(queries: Queries, dialect: Dialect, uid: string, grams: string[]): Promise<void> {

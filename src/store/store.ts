@@ -12,6 +12,7 @@ import { createPeople } from "./people.ts";
 import { openPostgres } from "./postgres.ts";
 import { createResources } from "./resources.ts";
 import { openSqlite } from "./sqlite.ts";
+import { createWorkspaceContents } from "./workspace-contents.ts";
 import { createWorkspaces, IDENTITY_TOPIC } from "./workspaces.ts";
 
 export interface StoreOptions {
@@ -41,10 +42,12 @@ function composeStore(database: Database, secretKey: Buffer, clock: Clock) {
   const box = createSealedBox(deriveKey(secretKey, "resources"));
   const cursors = createCursorCodec(deriveKey(secretKey, "cursors"));
   const deps = { database, clock, box, cursors };
+  const resources = createResources(deps);
   return {
     database,
     cursors,
-    resources: createResources(deps),
+    resources,
+    workspaceContents: createWorkspaceContents({ database, resources }),
     workspaces: createWorkspaces(deps),
     people: createPeople(deps),
     keys: createKeys(deps),

@@ -57,7 +57,12 @@ export function createWorkspaces({ database, clock }: { database: Database; cloc
     change: (current: Workspace) => Partial<Workspace>,
   ): Promise<Workspace> {
     return database.write(async (tx) => {
-      const row = await tx.queries.selectFrom("workspaces").selectAll().where("name", "=", name).executeTakeFirst();
+      const rows = tx.queries
+        .selectFrom("workspaces")
+        .selectAll()
+        .where("name", "=", name)
+        .where("deleted_at", "is", null);
+      const row = await (database.dialect === "postgres" ? rows.forUpdate() : rows).executeTakeFirst();
       if (!row) throw notFound(`Workspace '${name}'`);
       const current = fromRow(row);
       const next = {
@@ -101,7 +106,10 @@ export function createWorkspaces({ database, clock }: { database: Database; cloc
         .onConflict((conflict) => conflict.column("name").doNothing())
         .executeTakeFirst();
       if (Number(inserted.numInsertedOrUpdatedRows ?? 0) === 0) {
-        throw new PlatformError("conflict", `A workspace named '${draft.name}' exists already. Choose another name.`);
+        throw new PlatformError(
+          "conflict",
+          `A workspace named '${draft.name}' exists already, or is still being deleted. Choose another name.`,
+        );
       }
       tx.announce({ topic: IDENTITY_TOPIC, key: draft.name });
       return workspace;
@@ -128,12 +136,37 @@ export function createWorkspaces({ database, clock }: { database: Database; cloc
       return rows.map(fromRow);
     },
 
+    /** A name is taken until the last of a deleted workspace is gone. */
+    async isNameTaken(name: string): Promise<boolean> {
+      const row = await database.read
+        .selectFrom("workspaces")
+        .select("name")
+        .where("name", "=", name)
+        .executeTakeFirst();
+      return row !== undefined;
+    },
+
+    /** Marked as deleted, but not all gone yet. */
+    async listLeavingAcrossAccounts(): Promise<string[]> {
+      const rows = await database.read
+        .selectFrom("workspaces")
+        .select("name")
+        .where("deleted_at", "is not", null)
+        .orderBy("name")
+        .execute();
+      return rows.map((row) => row.name);
+    },
+
     async listAcrossAccounts(): Promise<Workspace[]> {
       return (await database.read.selectFrom("workspaces").selectAll().orderBy("name").execute()).map(fromRow);
     },
 
     /** From here on nothing new can be created inside. */
-    markDeleted: (name: string, actor: string) => modify(name, actor, () => ({ deletedAt: clock.now() })),
+    markDeleted: (name: string, actor: string, check: (current: Workspace) => void = () => {}) =>
+      modify(name, actor, (current) => {
+        check(current);
+        return { deletedAt: clock.now() };
+      }),
 
     /** Removes the workspace and everything that belongs to it; its resources must be gone. */
     async remove(name: string): Promise<void> {

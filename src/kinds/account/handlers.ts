@@ -1,0 +1,14 @@
+import { toIso } from "../../lib/clock.ts";
+import { type Implementation, implement } from "../port.ts";
+import { accountList } from "./operations.ts";
+
+export const accountHandlers: readonly Implementation[] = [
+  implement(accountList, async ({ caller }, { store }) => {
+    const accounts = await Promise.all(
+      caller.accounts.map(async ({ id, role }) => ({ account: await store.people.getAccount(id), role })),
+    );
+    return accounts.flatMap(({ account, role }) =>
+      account ? [{ id: account.id, name: account.name, role, createdAt: toIso(account.createdAt) }] : [],
+    );
+  }),
+];

@@ -1,0 +1,36 @@
+/** What is in a workspace, by the words that clients know. */
+import type { Deps } from "../port.ts";
+
+/** Word in `resourceCounts` -> kind of the resources table. */
+const COUNTED: Record<string, string> = {
+  agents: "agent",
+  functions: "function",
+  models: "model",
+  sandboxes: "sandbox",
+  policies: "policy",
+  jobs: "job",
+  volumes: "volume",
+  drives: "drive",
+  volumetemplates: "volumetemplate",
+  integrationconnections: "integrationconnection",
+  previews: "preview",
+  customdomains: "customdomain",
+  images: "image",
+};
+
+export async function countResources(workspace: string, { store }: Pick<Deps, "store">) {
+  const [byKind, serviceAccounts] = await Promise.all([
+    store.resources.countsIn(workspace),
+    store.keys.countServiceAccounts(workspace),
+  ]);
+  const counts = Object.fromEntries(Object.entries(COUNTED).map(([word, kind]) => [word, byKind[kind] ?? 0]));
+  return { ...counts, serviceaccounts: serviceAccounts };
+}
+
+/** "2 drives, 1 volume", or "nothing". */
+export function describeCounts(counts: Record<string, number>): string {
+  const parts = Object.entries(counts)
+    .filter(([, n]) => n > 0)
+    .map(([word, n]) => `${n} ${word}`);
+  return parts.length > 0 ? parts.join(", ") : "nothing";
+}

@@ -1,0 +1,153 @@
+import { settleWorkspace } from "../../auth/bootstrap.ts";
+import type { Caller } from "../../contract/caller.ts";
+import { notFound, PlatformError } from "../../contract/errors.ts";
+import type { Workspace } from "../../store/workspaces.ts";
+import { etagOf, requireMatch } from "../etag.ts";
+import { type Call, type Deps, type Implementation, implement, workspaceOf } from "../port.ts";
+import { countResources, describeCounts } from "./counts.ts";
+import { refuseName } from "./names.ts";
+import {
+  workspaceAvailability,
+  workspaceCreate,
+  workspaceDelete,
+  workspaceGet,
+  workspaceLeave,
+  workspaceList,
+  workspaceUpdate,
+} from "./operations.ts";
+import { removeContents } from "./removal.ts";
+import { workspaceToWire } from "./wire.ts";
+
+/** What a delete does before it answers; a larger workspace is emptied after the answer. */
+const PAGES_BEFORE_ANSWER_MAX = 5;
+
+export const workspaceHandlers: readonly Implementation[] = [
+  implement(workspaceList, async ({ caller }, { store }) => {
+    if (!caller.bound) return (await store.workspaces.listFor(caller.subject)).map(workspaceToWire);
+    const own = await store.workspaces.get(caller.bound.workspace);
+    return own ? [workspaceToWire(own)] : [];
+  }),
+
+  implement(workspaceGet, async (call, deps) => {
+    const workspace = await current(call, deps);
+    call.setHeader("etag", etagOf(workspace));
+    const wire = workspaceToWire(workspace);
+    return call.query.countResources ? { ...wire, resourceCounts: await countResources(workspace.name, deps) } : wire;
+  }),
+
+  implement(workspaceCreate, async ({ body, caller, setHeader }, deps) => {
+    const { store, settings } = deps;
+    const refusal = refuseName(body.name, settings.brand);
+    if (refusal) throw new PlatformError("invalid_field", `name: ${refusal.message} Choose another name.`);
+    const accountId = chooseAccount(caller, body.accountId);
+    await store.write(async (tx) => {
+      await store.workspaces.insert(
+        tx,
+        {
+          name: body.name,
+          accountId,
+          displayName: body.displayName ?? body.name,
+          region: body.region ?? settings.region,
+          labels: body.labels ?? {},
+          groupMappings: body.groupMappings ?? [],
+          runtime: body.runtime ?? {},
+        },
+        caller.displayName,
+      );
+      await store.people.setMember(tx, body.name, caller.subject, "admin");
+    });
+    const workspace = await settleWorkspace(store, body.name);
+    if (!workspace) throw notFound(`Workspace '${body.name}'`);
+    setHeader("etag", etagOf(workspace));
+    return workspaceToWire(workspace);
+  }),
+
+  implement(workspaceUpdate, async (call, { store }) => {
+    const { name, accountId, displayName, region, labels, groupMappings, runtime } = call.body;
+    const workspace = workspaceOf(call);
+    refuseChange("name", name, workspace.name);
+    refuseChange("accountId", accountId, workspace.accountId);
+    const updated = await store.workspaces.modify(workspace.name, call.caller.displayName, (now) => {
+      requireMatch(call.headers, now, `Workspace '${now.name}'`);
+      return {
+        displayName: displayName ?? now.displayName,
+        region: region ?? now.region,
+        labels: labels ?? now.labels,
+        groupMappings: groupMappings ?? now.groupMappings,
+        runtime: runtime ?? now.runtime,
+      };
+    });
+    call.setHeader("etag", etagOf(updated));
+    return workspaceToWire(updated);
+  }),
+
+  implement(workspaceDelete, async (call, deps) => {
+    const { name } = workspaceOf(call);
+    const actor = call.caller.displayName;
+    const resourceCounts = await countResources(name, deps);
+    const marked = await deps.store.workspaces.markDeleted(name, actor, (now) =>
+      requireMatch(call.headers, now, `Workspace '${name}'`),
+    );
+    const gone = await removeContents(name, actor, deps, PAGES_BEFORE_ANSWER_MAX);
+    return {
+      ...workspaceToWire(marked),
+      resourceCounts,
+      message: `Workspace '${name}' is deleted with everything in it (${describeCounts(resourceCounts)})${
+        gone ? "." : "; what it held is being removed, and its name is free after that."
+      }`,
+    };
+  }),
+
+  implement(workspaceLeave, async (call, { store }) => {
+    const workspace = workspaceOf(call);
+    refuseBound(call.caller, "leave a workspace");
+    if (!(await store.people.roleIn(workspace.name, call.caller.subject)))
+      throw notFound(`Your membership of workspace '${workspace.name}'`);
+    if (!(await store.people.changeMember(workspace.name, call.caller.subject, null)))
+      throw new PlatformError(
+        "conflict",
+        `You are the only admin of '${workspace.name}'. Make somebody else admin first, or delete the workspace.`,
+      );
+    return workspaceToWire(workspace);
+  }),
+
+  implement(workspaceAvailability, async ({ body: { name }, query }, { store, settings }) => {
+    const refusal = refuseName(name, settings.brand);
+    const taken = !refusal && (await store.workspaces.isNameTaken(name));
+    if (!query.withReason) return !refusal && !taken;
+    if (refusal) return { available: false, ...refusal };
+    if (!taken) return { available: true };
+    return { available: false, reason: "taken" as const, message: `A workspace named '${name}' exists already.` };
+  }),
+];
+
+/** The membership that let the caller in may be a moment old; a single read shows the record as it is. */
+async function current(call: Pick<Call, "workspace" | "operation">, { store }: Deps): Promise<Workspace> {
+  const { name } = workspaceOf(call);
+  const workspace = await store.workspaces.get(name);
+  if (!workspace) throw notFound(`Workspace '${name}'`);
+  return workspace;
+}
+
+function chooseAccount(caller: Caller, asked: string | undefined): string {
+  refuseBound(caller, "create a workspace");
+  const accounts = [...caller.accounts].sort((a, b) => Number(b.role === "admin") - Number(a.role === "admin"));
+  const chosen = asked === undefined ? accounts[0] : accounts.find(({ id }) => id === asked);
+  if (chosen) return chosen.id;
+  throw new PlatformError(
+    "forbidden",
+    asked === undefined
+      ? "You belong to no account, and a workspace needs one. Ask an account admin."
+      : "accountId: this account is not yours.",
+  );
+}
+
+function refuseBound(caller: Caller, what: string): void {
+  if (caller.bound)
+    throw new PlatformError("forbidden", `A service account works only in its own workspace and cannot ${what}.`);
+}
+
+function refuseChange(field: string, asked: string | undefined, now: string): void {
+  if (asked !== undefined && asked !== now)
+    throw new PlatformError("immutable_field", `${field} cannot change: it is '${now}'.`);
+}

@@ -1,0 +1,56 @@
+/** Empties a workspace that is marked as deleted, page by page, so that a large one holds nobody up. */
+import type { Database } from "./database.ts";
+import type { Resources } from "./resources.ts";
+
+/** One transaction's worth: others get their turn in between. */
+const PAGE = 200;
+
+export type WorkspaceContents = ReturnType<typeof createWorkspaceContents>;
+
+export function createWorkspaceContents({ database, resources }: { database: Database; resources: Resources }) {
+  return {
+    /**
+     * Takes the next resources away; those of a reconciled kind are marked, and go when what runs behind them is gone.
+     * Returns whether there may be more to do.
+     */
+    removeSome: (workspace: string, reconciledKinds: readonly string[], actor: string): Promise<boolean> =>
+      database.write(async (tx) => {
+        let rows = tx.queries
+          .selectFrom("resources")
+          .select(["uid", "kind", "slot"])
+          .where("workspace", "=", workspace)
+          .limit(PAGE);
+        if (reconciledKinds.length > 0)
+          rows = rows.where((eb) =>
+            eb.or([
+              eb("kind", "not in", reconciledKinds),
+              eb("deleted_at", "is", null),
+              eb("slot", "like", "~%"), // retired: nothing runs behind it any more
+            ]),
+          );
+        const page = await rows.execute();
+        for (const { uid, kind, slot } of page) {
+          if (!reconciledKinds.includes(kind) || slot.startsWith("~")) await resources.remove(tx, workspace, uid);
+          else
+            await resources.modify(tx, workspace, uid, ({ status }) => ({
+              deleted: true,
+              intent: true,
+              actor,
+              ...(status === null ? {} : { status: "DELETING" }),
+              event: { type: "deleted", message: `Deleted with the workspace by ${actor}.` },
+            }));
+        }
+        return page.length === PAGE;
+      }),
+
+    async isEmpty(workspace: string): Promise<boolean> {
+      const row = await database.read
+        .selectFrom("resources")
+        .select("uid")
+        .where("workspace", "=", workspace)
+        .limit(1)
+        .executeTakeFirst();
+      return row === undefined;
+    },
+  };
+}
