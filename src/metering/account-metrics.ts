@@ -1,0 +1,197 @@
+/**
+ * The answer of the metrics endpoint: a query becomes one question to the ledger, and the ledger's answer becomes
+ * entries with one item per bucket. Nothing is rounded here: costs arrive as whole 10^-10 USD.
+ */
+import type { CursorCodec } from "../contract/cursor.ts";
+import { PlatformError } from "../contract/errors.ts";
+import type { Clock } from "../lib/clock.ts";
+import { hourToRfc3339 } from "../lib/utc-calendar.ts";
+import type {
+  UsageAnswer,
+  UsageColumn,
+  UsageGroup,
+  UsageKey,
+  UsageLedger,
+  UsageQuestion,
+} from "../store/usage-port.ts";
+import { isDimension, usageOf } from "./dimensions.ts";
+import { columnsOf, type MetricsQuery } from "./metrics-query.ts";
+import { costToUsd, type PriceBook, rateOf } from "./price-book.ts";
+import { bucketHoursOf, bucketOf, coverWindow, type MetricsWindow, RESOLUTIONS } from "./window.ts";
+
+export interface MetricsItem {
+  timestamp: string;
+  cost: number;
+  usage?: number;
+}
+
+export interface MetricsEntry {
+  workspace?: string;
+  resourceType?: string;
+  resourceName?: string;
+  resourceUuid?: string;
+  billingDimension?: string;
+  summary: { cost: number; usage?: number };
+  timeseries: MetricsItem[];
+}
+
+export interface AccountMetrics {
+  startTime: string;
+  endTime: string;
+  resolution: string;
+  summary: { totalCost: number; totalUsage?: number };
+  data: MetricsEntry[];
+  meta: { hasMore: boolean; nextCursor: string };
+}
+
+export interface MetricsDependencies {
+  ledger: Pick<UsageLedger, "ask">;
+  book: PriceBook;
+  cursors: CursorCodec;
+  clock: Clock;
+}
+
+/** Where a page ended, and until when its walk through the groups looks. */
+interface Place {
+  asOfMs: number;
+  after: { cost: bigint; key: string[] };
+}
+
+export async function accountMetrics(
+  { ledger, book, cursors, clock }: MetricsDependencies,
+  accountId: string,
+  query: MetricsQuery,
+): Promise<AccountMetrics> {
+  const nowMs = clock.now();
+  const bound = cursorBinding(accountId, query);
+  const place = query.cursor === null ? null : placeOf(cursors.decode(query.cursor, bound, nowMs));
+  const question = questionOf(accountId, query, place, book);
+  const answer = await ledger.ask({ ...question, limit: query.limit + 1 });
+  const page = answer.groups.slice(0, query.limit);
+  const last = page.at(-1);
+  const hasMore = answer.groups.length > query.limit && last !== undefined;
+  const asOfMs = place?.asOfMs ?? nowMs;
+  return {
+    startTime: query.window.startTime,
+    endTime: query.window.endTime,
+    resolution: query.resolution,
+    summary: summaryOf(answer, query),
+    data: entriesOf(page, answer, query, question.columns),
+    meta: {
+      hasMore,
+      nextCursor: hasMore ? cursors.encode(positionOf(last, question.columns, asOfMs), bound, nowMs) : "",
+    },
+  };
+}
+
+/** The types that have at least one event in the window, in alphabetical order. */
+export async function resourceTypesOf(
+  ledger: Pick<UsageLedger, "resourceTypes">,
+  accountId: string,
+  { startMs, endMs }: MetricsWindow,
+): Promise<string[]> {
+  const types = await ledger.resourceTypes(accountId, startMs, endMs, coverWindow(startMs, endMs, "month"));
+  return types.sort();
+}
+
+function questionOf(
+  accountId: string,
+  { window, resolution, groupBy, filter, limit }: MetricsQuery,
+  place: Place | null,
+  book: PriceBook,
+): UsageQuestion {
+  const { grain, bucketHours, shiftHours } = RESOLUTIONS[resolution];
+  const { startMs } = window;
+  // Later pages of a window that is still running look no further than the first page did, or groups would move.
+  const endMs = place ? Math.max(startMs + 1, Math.min(window.endMs, place.asOfMs)) : window.endMs;
+  return {
+    accountId,
+    filter,
+    columns: columnsOf(groupBy),
+    startMs,
+    endMs,
+    totalParts: coverWindow(startMs, endMs, "month"),
+    bucketParts: coverWindow(startMs, endMs, grain),
+    bucketHours,
+    bucketShiftHours: shiftHours,
+    limit,
+    after: place?.after ?? null,
+    rateOf: rateOf(book),
+  };
+}
+
+function summaryOf({ totals }: UsageAnswer, query: MetricsQuery): AccountMetrics["summary"] {
+  const totalCost = costToUsd(totals.reduce((sum, { cost }) => sum + cost, 0n));
+  if (!countsUsage(query)) return { totalCost };
+  const totalUsage = totals.reduce((sum, { dimension, quantity }) => sum + usage(dimension, quantity), 0);
+  return { totalCost, totalUsage };
+}
+
+function entriesOf(
+  page: UsageGroup[],
+  { cells }: UsageAnswer,
+  query: MetricsQuery,
+  columns: readonly UsageColumn[],
+): MetricsEntry[] {
+  const buckets = bucketHoursOf(query.window, query.resolution);
+  const sums = new Map<string, { cost: bigint; quantity: bigint }>();
+  for (const { key, hour, cost, quantity } of cells) {
+    const at = JSON.stringify([bucketOf(hour, query.resolution), ...keyTexts(key, columns)]);
+    const known = sums.get(at);
+    sums.set(at, { cost: cost + (known?.cost ?? 0n), quantity: quantity + (known?.quantity ?? 0n) });
+  }
+  // Without groupBy there is one entry, used or not.
+  const groups = page.length === 0 && columns.length === 0 ? [{ key: {}, cost: 0n, quantity: 0n }] : page;
+  return groups.map(({ key, cost, quantity }) => {
+    const shown = (sum: { cost: bigint; quantity: bigint }) => ({
+      cost: costToUsd(sum.cost),
+      ...(countsUsage(query) ? { usage: usage(key.dimension, sum.quantity) } : {}),
+    });
+    const texts = keyTexts(key, columns);
+    return {
+      ...fieldsOf(key),
+      summary: shown({ cost, quantity }),
+      timeseries: buckets.map((hour) => ({
+        timestamp: hourToRfc3339(hour),
+        ...shown(sums.get(JSON.stringify([hour, ...texts])) ?? { cost: 0n, quantity: 0n }),
+      })),
+    };
+  });
+}
+
+function fieldsOf({ dimension, ...fields }: UsageKey): Omit<MetricsEntry, "summary" | "timeseries"> {
+  return dimension === undefined ? fields : { ...fields, billingDimension: dimension };
+}
+
+/** Amounts of different units cannot be added; they are told only where each entry is of one dimension. */
+const countsUsage = ({ groupBy }: MetricsQuery): boolean => groupBy.includes("billing_dimension");
+
+const usage = (dimension: string | undefined, quantity: bigint): number =>
+  dimension !== undefined && isDimension(dimension) ? usageOf(dimension, quantity) : 0;
+
+const keyTexts = (key: UsageKey, columns: readonly UsageColumn[]): string[] =>
+  columns.map((column) => key[column] ?? "");
+
+/** What a cursor is bound to: everything but the size of the page. */
+const cursorBinding = (accountId: string, { window, resolution, groupBy, filter }: MetricsQuery): unknown => [
+  "accountMetrics",
+  accountId,
+  window.startMs,
+  window.endMs,
+  resolution,
+  groupBy,
+  filter,
+];
+
+const positionOf = (group: UsageGroup, columns: readonly UsageColumn[], asOfMs: number): unknown[] => [
+  asOfMs,
+  group.cost.toString(),
+  ...keyTexts(group.key, columns),
+];
+
+function placeOf([asOfMs, cost, ...key]: unknown[]): Place {
+  if (typeof asOfMs !== "number" || typeof cost !== "string") {
+    throw new PlatformError("invalid_cursor", "cursor does not belong to this endpoint. Start again without one.");
+  }
+  return { asOfMs, after: { cost: BigInt(cost), key: key.map(String) } };
+}

@@ -1,0 +1,63 @@
+/**
+ * What is metered: each dimension belongs to one resource type and has one unit. Quantities are kept as whole numbers
+ * of the unit's base, so that no sum ever rounds:
+ *
+ *   gbs     GB-seconds, kept in MB x milliseconds (1 GB = 1024 MB)
+ *   hours   active hours, kept in milliseconds
+ *   count   single events
+ *   gb      gigabytes moved, kept in KB (1 GB = 1024 x 1024 KB)
+ */
+export const UNIT_BASE = { gbs: 1_024_000n, hours: 3_600_000n, count: 1n, gb: 1_048_576n } as const;
+
+export type Unit = keyof typeof UNIT_BASE;
+
+export interface Dimension {
+  resourceType: string;
+  unit: Unit;
+}
+
+/** The twelve dimensions of the billing interface. */
+export const STANDARD_DIMENSIONS = {
+  sandbox_compute_runtime_gbs: { resourceType: "sandbox", unit: "gbs" },
+  sandbox_image_storage_gbs: { resourceType: "sandbox", unit: "gbs" },
+  sandbox_snapshot_storage_gbs: { resourceType: "sandbox", unit: "gbs" },
+  agent_compute_runtime_gbs: { resourceType: "agent", unit: "gbs" },
+  agent_image_storage_gbs: { resourceType: "agent", unit: "gbs" },
+  agent_async_requests_count: { resourceType: "agent", unit: "count" },
+  job_compute_runtime_gbs: { resourceType: "job", unit: "gbs" },
+  job_image_storage_gbs: { resourceType: "job", unit: "gbs" },
+  mcp_server_compute_runtime_gbs: { resourceType: "mcp_server", unit: "gbs" },
+  mcp_server_image_storage_gbs: { resourceType: "mcp_server", unit: "gbs" },
+  volume_storage_gbs: { resourceType: "volume", unit: "gbs" },
+  custom_domain_active_time_hours: { resourceType: "custom_domain", unit: "hours" },
+} as const satisfies Record<string, Dimension>;
+
+/**
+ * Beyond the twelve: what this platform also knows. They have names of their own and cost nothing until the operator
+ * prices them, so a bill over the twelve reads the same with or without them.
+ */
+export const EXTRA_DIMENSIONS = {
+  model_input_tokens_count: { resourceType: "model", unit: "count" },
+  model_output_tokens_count: { resourceType: "model", unit: "count" },
+  model_cached_tokens_count: { resourceType: "model", unit: "count" },
+  drive_storage_gbs: { resourceType: "drive", unit: "gbs" },
+  sandbox_egress_gb: { resourceType: "sandbox", unit: "gb" },
+  agent_egress_gb: { resourceType: "agent", unit: "gb" },
+  job_egress_gb: { resourceType: "job", unit: "gb" },
+  mcp_server_egress_gb: { resourceType: "mcp_server", unit: "gb" },
+} as const satisfies Record<string, Dimension>;
+
+export const DIMENSIONS = { ...STANDARD_DIMENSIONS, ...EXTRA_DIMENSIONS } as const;
+
+export type DimensionName = keyof typeof DIMENSIONS;
+
+export const DIMENSION_NAMES = Object.keys(DIMENSIONS) as DimensionName[];
+
+export const isDimension = (name: string): name is DimensionName => Object.hasOwn(DIMENSIONS, name);
+
+/** A whole number of base units as the number a reader expects: GB-seconds, hours, events, gigabytes. */
+export function usageOf(dimension: DimensionName, quantity: bigint): number {
+  const base = UNIT_BASE[DIMENSIONS[dimension].unit];
+  // The whole and the broken part apart: quantities beyond 2^53 keep their leading digits either way.
+  return Number(quantity / base) + Number(quantity % base) / Number(base);
+}

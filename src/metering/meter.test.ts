@@ -1,0 +1,152 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { MemoryLedger } from "../../test/metering/memory-ledger.ts";
+import { COUNTED, DIMENSION, MeterWorld } from "../../test/metering/meter-world.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../lib/clock.ts";
+import { isWithinHour } from "../store/usage-rollup.ts";
+
+const START_MS = Date.parse("2026-02-28T23:58:00Z");
+
+test("a rate is used until it changes, live to the last flush, and split at full hours", async () => {
+  const ledger = new MemoryLedger();
+  const world = new MeterWorld(ledger, START_MS);
+  await world.change(0, 4096);
+  world.pass(3 * MINUTE_MS);
+  assert.equal((await world.metered()).get(`uuid-0 ${DIMENSION}`), BigInt(4096 * 3 * MINUTE_MS));
+  world.pass(10_000);
+  await world.change(0, 512);
+  world.pass(10_000);
+  await world.change(0, 0);
+  world.pass(HOUR_MS);
+  assert.equal((await world.metered()).get(`uuid-0 ${DIMENSION}`), BigInt(4096 * 190_000 + 512 * 10_000));
+  assert.deepEqual(
+    [...ledger.events.values()].map(({ startMs, endMs }) => [startMs - START_MS, endMs - START_MS]),
+    [
+      [0, 120_000],
+      [120_000, 190_000],
+      [190_000, 200_000],
+    ],
+  );
+  assert.equal(ledger.spans.size, 0);
+});
+
+test("a long pause of the server is used time, a sleeping machine is not", async () => {
+  const world = new MeterWorld(new MemoryLedger(), START_MS);
+  await world.change(0, 100);
+  world.pass(5 * HOUR_MS); // stopped by a debugger, say: the workload ran on
+  assert.equal((await world.metered()).get(`uuid-0 ${DIMENSION}`), BigInt(100 * 5 * HOUR_MS));
+  world.setClock(8 * HOUR_MS); // a closed lid: only the wall clock went on
+  assert.equal((await world.metered()).get(`uuid-0 ${DIMENSION}`), BigInt(100 * 5 * HOUR_MS));
+});
+
+test("a clock that is set back over a full hour loses nothing and repeats nothing", async () => {
+  const world = new MeterWorld(new MemoryLedger(), START_MS);
+  await world.change(0, 100);
+  for (let round = 0; round < 5; round += 1) {
+    world.pass(4 * MINUTE_MS);
+    await world.flush();
+    world.setClock(-3 * MINUTE_MS);
+    await world.flush();
+  }
+  assert.equal((await world.metered()).get(`uuid-0 ${DIMENSION}`), BigInt(100 * 20 * MINUTE_MS));
+});
+
+test("what ran when the server died and is not seen again counts up to the last flush", async () => {
+  const ledger = new MemoryLedger();
+  const world = new MeterWorld(ledger, START_MS);
+  await world.change(0, 100);
+  world.pass(20_000);
+  await world.flush();
+  const next = new MeterWorld(ledger, START_MS + 24_000); // the same disk, none of the things
+  assert.equal((await next.metered()).get(`uuid-0 ${DIMENSION}`), BigInt(100 * 20_000));
+});
+
+test("a resource that another node held goes on from where that node was last heard of", async () => {
+  const ledger = new MemoryLedger();
+  const world = new MeterWorld(ledger, START_MS);
+  await world.change(0, 100);
+  world.pass(20_000);
+  await world.flush();
+  for (const open of ledger.spans.values()) open.node = "node-2";
+  ledger.covered.set("node-2", { untilMs: START_MS + 20_000, era: 0 });
+  const next = new MeterWorld(ledger, START_MS + 24_000);
+  await next.change(0, 100);
+  next.pass(1000);
+  assert.equal((await next.metered()).get(`uuid-0 ${DIMENSION}`), BigInt(100 * 21_000));
+  assert.equal(ledger.spans.size, 1);
+});
+
+type Action =
+  | { do: "pass"; ms: number }
+  | { do: "change"; index: number; rate: number }
+  | { do: "request" }
+  | { do: "flush" }
+  | { do: "die"; writes: number; lastOneLands: boolean }
+  | { do: "refuse"; lands: boolean }
+  | { do: "setClock"; ms: number };
+
+const anyStep: fc.Arbitrary<Action>[] = [
+  fc.record({
+    do: fc.constant("pass"),
+    ms: fc.oneof(fc.nat(6000), fc.nat(10 * MINUTE_MS), fc.nat(3 * HOUR_MS), fc.nat(2 * DAY_MS)),
+  }),
+  fc.record({ do: fc.constant("change"), index: fc.nat(2), rate: fc.constantFrom(0, 0, 1, 512, 4096) }),
+  fc.record({ do: fc.constant("request") }),
+  fc.record({ do: fc.constant("flush") }),
+];
+const anyDeath: fc.Arbitrary<Action> = fc.record({
+  do: fc.constant("die"),
+  writes: fc.nat(3),
+  lastOneLands: fc.boolean(),
+});
+const anyRefusal: fc.Arbitrary<Action> = fc.record({ do: fc.constant("refuse"), lands: fc.boolean() });
+const anySetting: fc.Arbitrary<Action> = fc.record({
+  do: fc.constant("setClock"),
+  ms: fc.oneof(fc.integer({ min: -2 * HOUR_MS, max: -2000 }), fc.integer({ min: 2000, max: 2 * DAY_MS })),
+});
+
+test("whenever the server dies, everything is metered exactly once", () => meteredOnce([...anyStep, anyDeath]));
+
+test("whatever the clock does, what is metered is the time that really passed", () =>
+  meteredOnce([...anyStep, anySetting]));
+
+test("a database that fails before or after a write changes nothing in the end", () =>
+  meteredOnce([...anyStep, anyRefusal]));
+
+async function meteredOnce(actions: fc.Arbitrary<Action>[]): Promise<void> {
+  const property = fc.asyncProperty(fc.array(fc.oneof(...actions), { maxLength: 40 }), async (steps) => {
+    const ledger = new MemoryLedger();
+    const world = new MeterWorld(ledger, START_MS);
+    for (const step of steps) await perform(world, step);
+    world.refusals = [];
+    const metered = await world.metered();
+    for (const [uuid, used] of world.used) assert.equal(metered.get(`${uuid} ${DIMENSION}`) ?? 0n, used, uuid);
+    assert.equal(metered.get(`agent ${COUNTED}`) ?? 0n, BigInt(world.counted));
+    assert.ok([...ledger.events.values()].every(isWithinHour));
+  });
+  await fc.assert(property, { numRuns: process.env.BERTH_TEST_LONG === "1" ? 20_000 : 500 });
+}
+
+async function perform(world: MeterWorld, step: Action): Promise<void> {
+  switch (step.do) {
+    case "pass":
+      return world.pass(step.ms);
+    case "change":
+      return world.change(step.index, step.rate);
+    case "request":
+      return world.request();
+    case "flush":
+      return world.flush();
+    case "die":
+      world.fuse = { ...step };
+      return world.flush();
+    case "refuse":
+      world.refusals = [step];
+      return;
+    case "setClock":
+      await world.flush();
+      world.setClock(step.ms);
+      return world.flush();
+  }
+}

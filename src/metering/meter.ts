@@ -1,0 +1,219 @@
+/**
+ * The meter of one node. It is told what runs and what happened, and keeps the ledger true to it:
+ *
+ *   await meter.setRate(resource, "sandbox_compute_runtime_gbs", 4096);                 // 4096 MB from now on
+ *   await meter.setRate(resource, "sandbox_compute_runtime_gbs", 0, { atMs: exitedAt }); // standby or gone
+ *   await meter.count(agent, "agent_async_requests_count", 1, { key: requestId, atMs });
+ *
+ * A returned promise means it is on disk. Saying the same again changes nothing, so whoever observes the world may
+ * repeat itself, above all after a restart (`atMs` is then when the thing really started).
+ */
+import { PlatformError } from "../contract/errors.ts";
+import { type Clock, SECOND_MS } from "../lib/clock.ts";
+import type { Running } from "../lib/lifecycle.ts";
+import type { SeriesState, UsageChange, UsageLedger, UsageSeries } from "../store/usage-port.ts";
+import { DIMENSIONS, type DimensionName } from "./dimensions.ts";
+import {
+  BACKDATE_MAX_MS,
+  type ClockReading,
+  type MeterCommand,
+  type MeterMemory,
+  planFlush,
+  planResume,
+  RATE_MAX,
+  seriesKey,
+} from "./meter-plan.ts";
+import { type PriceBook, rateOf } from "./price-book.ts";
+
+/** What is not vouched for after a crash is at most this much. */
+export const FLUSH_MAX_MS = 5 * SECOND_MS;
+/** Commands in one commit, and commands that may wait for a database that does not answer. */
+const COMMANDS_PER_FLUSH = 1000;
+const COMMANDS_WAITING_MAX = 100_000;
+/** A UUID or a request id, with room to spare. */
+const KEY_LENGTH_MAX = 128;
+const NAME_LENGTH_MAX = 256;
+
+export interface MeteredResource {
+  accountId: string;
+  workspace: string;
+  name: string;
+  uuid: string;
+}
+
+export interface MeterDependencies {
+  ledger: Pick<UsageLedger, "record" | "meterState" | "seriesState">;
+  book: PriceBook;
+  clock: Clock;
+  /** Milliseconds of a clock that nobody sets; it may stand still while the machine sleeps. */
+  monotonicMs: () => number;
+  node: string;
+  flushMs: number;
+  /** A flush failed; it is tried again with the next one. */
+  onError: (error: unknown) => void;
+}
+
+interface Waiting {
+  command: MeterCommand;
+  resolve(): void;
+  reject(error: unknown): void;
+}
+
+export class Meter implements Running {
+  readonly #deps: MeterDependencies;
+  readonly #memory: MeterMemory;
+  #waiting: Waiting[] = [];
+  /** Planned and not yet on disk, in order; the same change is tried until it is. */
+  #outbox: UsageChange[] = [];
+  /** Who waits for the outbox to empty. */
+  #inFlight: Waiting[] = [];
+  #flushing: Promise<void> | null = null;
+  #timer: NodeJS.Timeout | null = null;
+  #stopped = false;
+
+  static async start(deps: MeterDependencies): Promise<Meter> {
+    const state = await deps.ledger.meterState(deps.node);
+    const { memory, changes } = planResume(deps.node, state, readClocks(deps));
+    for (const change of changes) await deps.ledger.record(change, rateOf(deps.book));
+    return new Meter(deps, memory);
+  }
+
+  private constructor(deps: MeterDependencies, memory: MeterMemory) {
+    this.#deps = deps;
+    this.#memory = memory;
+    this.#timer = setInterval(() => this.#flushLater(), Math.min(deps.flushMs, FLUSH_MAX_MS)).unref();
+  }
+
+  /** From `atMs` (now, if not given) on, the resource uses `rate` base units (MB, or 1 for hours) every millisecond. */
+  async setRate(
+    resource: MeteredResource,
+    dimension: DimensionName,
+    rate: number,
+    { atMs = this.#deps.clock.now() }: { atMs?: number } = {},
+  ): Promise<void> {
+    assertRate(rate, atMs);
+    return this.#enqueue({ do: "rate", series: seriesOf(resource, dimension), ratePerMs: rate, atMs });
+  }
+
+  /**
+   * The resource used `rate` from `fromMs` to `untilMs` and has ended: for what came to its end while nobody looked.
+   * What was metered of it already is not metered again.
+   */
+  async ran(
+    resource: MeteredResource,
+    dimension: DimensionName,
+    rate: number,
+    { fromMs, untilMs }: { fromMs: number; untilMs: number },
+  ): Promise<void> {
+    assertRate(rate, fromMs, untilMs);
+    return this.#enqueue({ do: "ran", series: seriesOf(resource, dimension), ratePerMs: rate, fromMs, untilMs });
+  }
+
+  /** `quantity` base units were used at `atMs`; dimension, resource, `key` and `atMs` make it one and the same event. */
+  async count(
+    resource: MeteredResource,
+    dimension: DimensionName,
+    quantity: number,
+    { key, atMs }: { key: string; atMs: number },
+  ): Promise<void> {
+    if (!Number.isSafeInteger(quantity) || quantity < 0) throw new RangeError(`not a quantity: ${quantity}`);
+    // A change that the ledger can never take would hold up all that follow: it is refused here.
+    if (!Number.isSafeInteger(atMs) || Math.abs(this.#deps.clock.now() - atMs) > BACKDATE_MAX_MS) {
+      throw new PlatformError("invalid_field", "Usage is recorded for the last 31 days only.");
+    }
+    if (key.length > KEY_LENGTH_MAX || key.includes("\0")) throw new RangeError("not a key for an event");
+    const series = seriesOf(resource, dimension);
+    const event = { series, startMs: atMs, endMs: atMs, quantity, key: `count-${key}` };
+    return this.#enqueue({ do: "count", event });
+  }
+
+  /** Brings everything up to now onto disk. */
+  flush(): Promise<void> {
+    this.#flushing ??= this.#flush().finally(() => {
+      this.#flushing = null;
+      if (this.#waiting.length > 0 && this.#outbox.length === 0 && !this.#stopped) this.#flushLater();
+    });
+    return this.#flushing;
+  }
+
+  /** Vouches for the time up to now. What runs stays open: it may well outlive this process. */
+  async stop(): Promise<void> {
+    if (this.#stopped) return;
+    this.#stopped = true;
+    if (this.#timer) clearInterval(this.#timer);
+    await this.#flushing?.catch(() => undefined); // reported where it failed
+    try {
+      do await this.#flush();
+      while (this.#waiting.length > 0);
+    } catch (error) {
+      for (const { reject } of [...this.#inFlight, ...this.#waiting]) reject(error);
+      throw error;
+    }
+  }
+
+  #enqueue(command: MeterCommand): Promise<void> {
+    if (this.#stopped || this.#waiting.length >= COMMANDS_WAITING_MAX) {
+      throw new PlatformError("unavailable", "Usage cannot be recorded at the moment. Try again shortly.");
+    }
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#waiting.push({ command, resolve, reject });
+    // While a database fails, the timer sets the pace of the attempts.
+    if (!this.#flushing && this.#outbox.length === 0) this.#flushLater();
+    return promise;
+  }
+
+  #flushLater(): void {
+    this.flush().catch(this.#deps.onError);
+  }
+
+  async #flush(): Promise<void> {
+    await this.#emptyOutbox();
+    const batch = this.#waiting.slice(0, COMMANDS_PER_FLUSH);
+    const states = await this.#lookUp(batch);
+    this.#waiting.splice(0, batch.length);
+    this.#inFlight = batch;
+    const commands = batch.map(({ command }) => command);
+    this.#outbox = planFlush(this.#memory, commands, states, readClocks(this.#deps), rateOf(this.#deps.book));
+    await this.#emptyOutbox();
+  }
+
+  async #emptyOutbox(): Promise<void> {
+    const { ledger, book } = this.#deps;
+    for (let change = this.#outbox[0]; change; change = this.#outbox[0]) {
+      await ledger.record(change, rateOf(book));
+      this.#outbox.shift();
+    }
+    for (const { resolve } of this.#inFlight.splice(0)) resolve();
+  }
+
+  /** What the ledger knows of the series that are about to begin. */
+  async #lookUp(batch: readonly Waiting[]): Promise<Map<string, SeriesState>> {
+    const beginning = new Map<string, UsageSeries>();
+    for (const { command } of batch) {
+      if (command.do === "count" || command.ratePerMs === 0) continue;
+      const key = seriesKey(command.series);
+      if (!this.#memory.spans.has(key)) beginning.set(key, command.series);
+    }
+    const states = await this.#deps.ledger.seriesState([...beginning.values()]);
+    return new Map([...beginning.keys()].flatMap((key, index) => (states[index] ? [[key, states[index]]] : [])));
+  }
+}
+
+function assertRate(rate: number, ...timesMs: number[]): void {
+  if (!Number.isInteger(rate) || rate < 0 || rate > RATE_MAX) throw new RangeError(`not a rate: ${rate}`);
+  if (!timesMs.every(Number.isSafeInteger)) throw new RangeError(`not a time: ${timesMs.join(", ")}`);
+}
+
+const readClocks = ({ clock, monotonicMs }: Pick<MeterDependencies, "clock" | "monotonicMs">): ClockReading => ({
+  wallMs: clock.now(),
+  monotonicMs: monotonicMs(),
+});
+
+function seriesOf({ accountId, workspace, name, uuid }: MeteredResource, dimension: DimensionName): UsageSeries {
+  const texts = [accountId, workspace, name, uuid];
+  if (texts.some((text) => text.length > NAME_LENGTH_MAX || text.includes("\0"))) {
+    throw new RangeError("not a resource that can be metered");
+  }
+  const { resourceType } = DIMENSIONS[dimension];
+  return { accountId, workspace, resourceType, resourceName: name, resourceUuid: uuid, dimension };
+}

@@ -1,0 +1,189 @@
+/**
+ * The window of a metrics question and the buckets it falls into. Buckets are aligned to UTC: full hours, midnights,
+ * Mondays, first days of a month. The first and the last bucket may stick out of the window; they carry the timestamp
+ * of their own start and count only what lies inside the window.
+ */
+import { PlatformError } from "../contract/errors.ts";
+import { DAY_MS } from "../lib/clock.ts";
+import {
+  DAY_HOURS,
+  dayStart,
+  hourMs,
+  hourOf,
+  monthStart,
+  nextMonthStart,
+  parseRfc3339Utc,
+  WEEK_HOURS,
+  WEEK_SHIFT_HOURS,
+  weekStart,
+} from "../lib/utc-calendar.ts";
+import type { Grain, UsagePart } from "../store/usage-port.ts";
+
+const YEAR_MS = 365 * DAY_MS;
+
+interface ResolutionRule {
+  /** The coarsest rollup that still falls into one bucket. */
+  grain: Grain;
+  bucketHours: number;
+  shiftHours: number;
+  bucketStart(hour: number): number;
+  nextBucket(start: number): number;
+  /** Windows shorter than this get the resolution by default. */
+  defaultBelowMs: number;
+  /** The longest window it may be asked for explicitly. */
+  capMs(startMs: number): number;
+  capText: string;
+}
+
+export const RESOLUTIONS = {
+  hourly: {
+    grain: "hour",
+    bucketHours: 1,
+    shiftHours: 0,
+    bucketStart: (hour) => hour,
+    nextBucket: (start) => start + 1,
+    defaultBelowMs: 7 * DAY_MS,
+    capMs: () => 7 * DAY_MS,
+    capText: "7 days",
+  },
+  daily: {
+    grain: "day",
+    bucketHours: DAY_HOURS,
+    shiftHours: 0,
+    bucketStart: dayStart,
+    nextBucket: (start) => start + DAY_HOURS,
+    defaultBelowMs: 90 * DAY_MS,
+    capMs: () => 90 * DAY_MS,
+    capText: "90 days",
+  },
+  weekly: {
+    grain: "day",
+    bucketHours: WEEK_HOURS,
+    shiftHours: WEEK_SHIFT_HOURS,
+    bucketStart: weekStart,
+    nextBucket: (start) => start + WEEK_HOURS,
+    // 365 days count as a year, and so does a calendar year with a leap day: neither is over the cap.
+    defaultBelowMs: YEAR_MS,
+    capMs: (startMs) => Math.max(YEAR_MS, sameTimeNextYear(startMs) - startMs),
+    capText: "1 year",
+  },
+  monthly: {
+    grain: "month",
+    // Months are summed by the reader: what the store hands over lies inside one month anyway.
+    bucketHours: DAY_HOURS,
+    shiftHours: 0,
+    bucketStart: monthStart,
+    nextBucket: nextMonthStart,
+    defaultBelowMs: Number.POSITIVE_INFINITY,
+    capMs: () => Number.POSITIVE_INFINITY,
+    capText: "no limit",
+  },
+} as const satisfies Record<string, ResolutionRule>;
+
+export type Resolution = keyof typeof RESOLUTIONS;
+export const RESOLUTION_NAMES = Object.keys(RESOLUTIONS) as Resolution[];
+
+/**
+ * Nothing was metered before 1970 and nothing will be kept for two centuries; without an end a monthly answer could be
+ * asked for a hundred thousand buckets.
+ */
+export const TIME_MIN_MS = 0;
+export const TIME_MAX_MS = Date.UTC(2200, 0, 1);
+
+export interface MetricsWindow {
+  startMs: number;
+  endMs: number;
+  /** As the caller wrote them, for the echo. */
+  startTime: string;
+  endTime: string;
+}
+
+export function parseWindow(startTime: string, endTime: string): MetricsWindow {
+  const startMs = parseTime("startTime", startTime);
+  const endMs = parseTime("endTime", endTime);
+  if (endMs <= startMs) throw invalidParameter("endTime", "must be later than startTime");
+  return { startMs, endMs, startTime, endTime };
+}
+
+export function chooseResolution({ startMs, endMs }: MetricsWindow, asked: string | undefined): Resolution {
+  const lengthMs = endMs - startMs;
+  if (asked === undefined) {
+    return RESOLUTION_NAMES.find((name) => lengthMs < RESOLUTIONS[name].defaultBelowMs) ?? "monthly";
+  }
+  const resolution = RESOLUTION_NAMES.find((name) => name === asked);
+  if (!resolution) throw invalidParameter("resolution", `must be one of ${RESOLUTION_NAMES.join(", ")}`);
+  const { capMs, capText } = RESOLUTIONS[resolution];
+  if (lengthMs > capMs(startMs)) {
+    throw invalidParameter("resolution", `${resolution} covers a window of at most ${capText}; ask for a coarser one`);
+  }
+  return resolution;
+}
+
+/** The start hours of all buckets that overlap the window. */
+export function bucketHoursOf(window: MetricsWindow, resolution: Resolution): number[] {
+  const { bucketStart, nextBucket } = RESOLUTIONS[resolution];
+  const buckets: number[] = [];
+  for (let hour = bucketStart(hourOf(window.startMs)); hourMs(hour) < window.endMs; hour = nextBucket(hour)) {
+    buckets.push(hour);
+  }
+  return buckets;
+}
+
+/** Which bucket an hour belongs to. */
+export const bucketOf = (hour: number, resolution: Resolution): number => RESOLUTIONS[resolution].bucketStart(hour);
+
+const GRAIN_RULES: Record<Grain, { start(hour: number): number; ceil(hour: number): number; finer: Grain | null }> = {
+  hour: { start: (hour) => hour, ceil: (hour) => hour, finer: null },
+  day: { start: dayStart, ceil: (hour) => dayStart(hour + DAY_HOURS - 1), finer: "hour" },
+  month: {
+    start: monthStart,
+    ceil: (hour) => (monthStart(hour) === hour ? hour : nextMonthStart(hour)),
+    finer: "day",
+  },
+};
+
+/**
+ * Covers [startMs, endMs) without gap or overlap: whole buckets of the coarsest grain in the middle, finer ones around
+ * it, and the events themselves for an hour that is cut by an end of the window.
+ */
+export function coverWindow(startMs: number, endMs: number, coarsest: Grain): UsagePart[] {
+  const firstHour = Math.ceil(startMs / hourMs(1));
+  const lastHour = hourOf(endMs);
+  if (firstHour > lastHour) return [{ from: "events", hour: lastHour, startMs, endMs }];
+  const parts = coverHours(firstHour, lastHour, coarsest);
+  if (startMs < hourMs(firstHour)) {
+    parts.unshift({ from: "events", hour: firstHour - 1, startMs, endMs: hourMs(firstHour) });
+  }
+  if (hourMs(lastHour) < endMs) parts.push({ from: "events", hour: lastHour, startMs: hourMs(lastHour), endMs });
+  return parts;
+}
+
+function coverHours(startHour: number, endHour: number, grain: Grain): UsagePart[] {
+  if (startHour >= endHour) return [];
+  const { start, ceil, finer } = GRAIN_RULES[grain];
+  const middleStart = ceil(startHour);
+  const middleEnd = start(endHour);
+  if (finer && middleStart >= middleEnd) return coverHours(startHour, endHour, finer);
+  return [
+    ...(finer ? coverHours(startHour, middleStart, finer) : []),
+    { from: "rollup", grain, startHour: middleStart, endHour: middleEnd },
+    ...(finer ? coverHours(middleEnd, endHour, finer) : []),
+  ];
+}
+
+function parseTime(parameter: string, text: string): number {
+  const ms = parseRfc3339Utc(text);
+  if (ms === null) throw invalidParameter(parameter, "must be RFC 3339 in UTC, such as 2026-01-31T00:00:00Z");
+  if (ms < TIME_MIN_MS || ms > TIME_MAX_MS) throw invalidParameter(parameter, "must lie between 1970 and 2200");
+  return ms;
+}
+
+function sameTimeNextYear(ms: number): number {
+  const date = new Date(ms);
+  // From 29 February a year reaches to 1 March.
+  date.setUTCFullYear(date.getUTCFullYear() + 1);
+  return date.getTime();
+}
+
+export const invalidParameter = (parameter: string, reason: string): PlatformError =>
+  new PlatformError("invalid_parameter", `${parameter} ${reason}.`, { body: { parameter } });

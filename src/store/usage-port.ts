@@ -1,0 +1,130 @@
+/**
+ * The usage ledger as the metering room sees it: append-only events, the spans that are running now, and one way to
+ * ask. Quantities are whole base units, costs whole 10^-10 USD; both are bigint wherever they are sums.
+ */
+
+/** What one line of the ledger is about. Names and types are text of the interface; the store attaches no meaning. */
+export interface UsageSeries {
+  accountId: string;
+  workspace: string;
+  resourceType: string;
+  resourceName: string;
+  resourceUuid: string;
+  dimension: string;
+}
+
+/**
+ * Something that was used, once and for all. A span of time (`endMs > startMs`) was used evenly; a moment
+ * (`endMs === startMs`) happened then. Series, start and key identify the event: recording it again changes nothing.
+ */
+export interface UsageEvent {
+  series: UsageSeries;
+  startMs: number;
+  endMs: number;
+  quantity: number;
+  key: string;
+}
+
+/** Something that is running: `ratePerMs` base units in every millisecond since `startMs`. */
+export interface UsageSpan {
+  series: UsageSeries;
+  startMs: number;
+  ratePerMs: number;
+  key: string;
+  /** The price of its hour, so that what is still running can be priced where it lies. */
+  price: UsageRate;
+}
+
+/** cost = quantity x numerator / denominator, rounded half up. */
+export interface UsageRate {
+  numerator: bigint;
+  denominator: bigint;
+}
+
+/** Prices a dimension in the UTC hour with this number. */
+export type RateOf = (dimension: string, hour: number) => UsageRate;
+
+/** One commit of a meter: all of it or nothing. Applying it twice is applying it once. */
+export interface UsageChange {
+  events?: readonly UsageEvent[];
+  /** A series has one open span at most; this one takes the place of another. */
+  open?: readonly { node: string; span: UsageSpan }[];
+  /** Spans that end, and until when their series is metered by now. */
+  close?: readonly { series: UsageSeries; untilMs: number }[];
+  /** How far this node has seen its spans running; they count up to here and no further. */
+  covered?: { node: string; untilMs: number; era: number };
+}
+
+/** What the ledger knows of a node after a restart. */
+export interface MeterState {
+  coveredUntilMs: number;
+  era: number;
+  spans: UsageSpan[];
+}
+
+/** The end of what was metered for a series, and the span that some node holds open for it. */
+export interface SeriesState {
+  meteredUntilMs: number | null;
+  open: { node: string; span: UsageSpan; coveredUntilMs: number } | null;
+}
+
+export const USAGE_COLUMNS = ["workspace", "resourceType", "resourceName", "resourceUuid", "dimension"] as const;
+export type UsageColumn = (typeof USAGE_COLUMNS)[number];
+export type UsageKey = Partial<Record<UsageColumn, string>>;
+
+export type Grain = "hour" | "day" | "month";
+
+/**
+ * How a window is read, piece by piece: whole buckets of a grain from the rollups, the broken hours at its ends from
+ * the events themselves.
+ */
+export type UsagePart =
+  | { from: "rollup"; grain: Grain; startHour: number; endHour: number }
+  | { from: "events"; hour: number; startMs: number; endMs: number };
+
+export interface UsageQuestion {
+  accountId: string;
+  filter: UsageKey;
+  /** The columns that make a group; none means one group of everything. */
+  columns: readonly UsageColumn[];
+  startMs: number;
+  endMs: number;
+  /** Read for the groups and their totals: as few rows as possible. */
+  totalParts: readonly UsagePart[];
+  /** Read for the buckets: no part is coarser than a bucket. */
+  bucketParts: readonly UsagePart[];
+  /** Hours a bucket lasts and how far the first one lies from the epoch; rows of coarser parts keep their own start. */
+  bucketHours: number;
+  bucketShiftHours: number;
+  limit: number;
+  after: { cost: bigint; key: readonly string[] } | null;
+  rateOf: RateOf;
+}
+
+export interface UsageGroup {
+  key: UsageKey;
+  cost: bigint;
+  quantity: bigint;
+}
+
+export interface UsageCell extends UsageGroup {
+  hour: number;
+}
+
+/** One consistent picture: all of it is read from the same snapshot. */
+export interface UsageAnswer {
+  /** The asked page of groups: cost descending, then the key's columns in byte order. */
+  groups: UsageGroup[];
+  /** Over all groups, by dimension. */
+  totals: { dimension: string; cost: bigint; quantity: bigint }[];
+  /** The buckets of the groups on this page; without activity there is no cell. */
+  cells: UsageCell[];
+}
+
+export interface UsageLedger {
+  record(change: UsageChange, rateOf: RateOf): Promise<void>;
+  meterState(node: string): Promise<MeterState | null>;
+  seriesState(series: readonly UsageSeries[]): Promise<SeriesState[]>;
+  ask(question: UsageQuestion): Promise<UsageAnswer>;
+  resourceTypes(accountId: string, startMs: number, endMs: number, parts: readonly UsagePart[]): Promise<string[]>;
+}
