@@ -1,0 +1,83 @@
+/**
+ * Compiles the daemon of the sandboxes into one executable with Bun. Run by hand it builds for this machine; the local
+ * driver calls `buildSandboxd` at first use and keeps the result by the digest of its sources.
+ *
+ *   node scripts/build-sandboxd.ts [OUTFILE]
+ */
+import { execFile } from "node:child_process";
+import { createHash } from "node:crypto";
+import { chmodSync, existsSync, globSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join, resolve } from "node:path";
+import { promisify } from "node:util";
+
+const ROOT = resolve(import.meta.dirname, "..");
+const ENTRY = "src/sandboxd/main.ts";
+const SOURCES = ["src/sandboxd/*.ts", "src/contract/sandbox-wire.ts", "src/lib/*.ts", "scripts/build-sandboxd.ts"];
+const BUILD_TIMEOUT_MS = 120_000;
+
+export type SandboxdTarget = `bun-linux-${"x64" | "arm64"}${"" | "-musl"}`;
+
+export interface BuildOptions {
+  outFile: string;
+  /** Default: this machine's architecture, glibc. */
+  target?: SandboxdTarget;
+}
+
+/** Where Bun is, or null where it is not installed for this platform. */
+export function findBun(): string | null {
+  const require = createRequire(import.meta.url);
+  const arch = process.arch === "arm64" ? "aarch64" : "x64";
+  const candidates = [`@oven/bun-${process.platform}-${arch}/bin/bun`, "bun/bin/bun.exe"];
+  for (const candidate of candidates) {
+    try {
+      return require.resolve(candidate);
+    } catch {
+      // Not installed under this name; optional dependencies come and go with the platform.
+    }
+  }
+  return null;
+}
+
+/** Changes whenever the executable would. */
+export function sandboxdVersion(): string {
+  const digest = createHash("sha256");
+  const files = globSync(SOURCES, { cwd: ROOT }).filter((file) => !file.endsWith(".test.ts"));
+  for (const file of files.sort()) digest.update(file).update("\0").update(readFileSync(join(ROOT, file)));
+  return digest.digest("hex").slice(0, 16);
+}
+
+/** Builds beside the target and renames, so that nobody ever starts half an executable. */
+export async function buildSandboxd({ outFile, target = hostTarget() }: BuildOptions): Promise<{ version: string }> {
+  const bun = findBun();
+  if (!bun) throw new Error(`Bun is not installed for ${process.platform}-${process.arch}: npm install --include=optional`);
+  const version = sandboxdVersion();
+  const unfinished = `${outFile}.${process.pid}.new`;
+  mkdirSync(dirname(outFile), { recursive: true });
+  const defines = { SANDBOXD_VERSION: version, SANDBOXD_BUILD_TIME: new Date().toISOString() };
+  const args = ["build", ENTRY, "--compile", "--minify", "--bytecode", `--target=${target}`, `--outfile=${unfinished}`];
+  for (const [name, value] of Object.entries(defines)) args.push("--define", `${name}=${JSON.stringify(value)}`);
+  try {
+    await promisify(execFile)(bun, args, { cwd: ROOT, timeout: BUILD_TIMEOUT_MS });
+    chmodSync(unfinished, 0o755);
+    renameSync(unfinished, outFile);
+  } finally {
+    rmSync(unfinished, { force: true });
+  }
+  return { version };
+}
+
+/** The executable from the cache, built when it is not there. */
+export async function cachedSandboxd(folder: string, target: SandboxdTarget = hostTarget()): Promise<string> {
+  const outFile = join(folder, `sandboxd-${target.replace(/^bun-/, "")}-${sandboxdVersion()}`);
+  if (!existsSync(outFile)) await buildSandboxd({ outFile, target });
+  return outFile;
+}
+
+const hostTarget = (): SandboxdTarget => (process.arch === "arm64" ? "bun-linux-arm64" : "bun-linux-x64");
+
+if (import.meta.main) {
+  const outFile = resolve(process.argv[2] ?? "dist/sandboxd");
+  const { version } = await buildSandboxd({ outFile });
+  console.log(`${outFile} (${version})`);
+}

@@ -1,0 +1,54 @@
+/**
+ * The few things the daemon takes from Bun. Everything else is the Node API, which Bun implements, so that types and
+ * linting are the same as in the rest of the project; only this file and bun-ffi.d.ts know the runtime's own surface.
+ */
+export interface Terminal {
+  write(data: string | Uint8Array): number;
+  resize(cols: number, rows: number): void;
+  close(): void;
+}
+
+export interface TerminalOptions {
+  cols: number;
+  rows: number;
+  data(terminal: Terminal, chunk: Uint8Array): void;
+}
+
+export interface SpawnOptions {
+  cwd?: string;
+  env?: Record<string, string | undefined>;
+  stdio?: ("ignore" | "inherit" | "pipe" | number)[];
+  /** A session of its own, and so a process group that one signal reaches. */
+  detached?: boolean;
+  uid?: number;
+  gid?: number;
+  /** A pseudo terminal instead of stdio. */
+  terminal?: TerminalOptions;
+  onExit?(child: Child, exitCode: number | null, signalCode: number | null, error?: Error): void;
+}
+
+export interface Child {
+  readonly pid: number;
+  readonly exited: Promise<number>;
+  readonly exitCode: number | null;
+  readonly signalCode: string | null;
+  readonly stdout: ReadableStream<Uint8Array> | undefined;
+  readonly terminal: Terminal | undefined;
+  kill(signal?: string | number): void;
+  unref(): void;
+}
+
+interface Bun {
+  readonly version: string;
+  readonly main: string;
+  spawn(argv: string[], options: SpawnOptions): Child;
+}
+
+const bun = (globalThis as unknown as { Bun: Bun }).Bun;
+
+export const bunVersion = (): string => bun.version;
+export const spawn = (argv: string[], options: SpawnOptions): Child => bun.spawn(argv, options);
+
+/** How to start this very program again: the compiled executable, or bun with the entry script in development. */
+export const selfArgv = (): string[] =>
+  bun.main.startsWith("/$bunfs/") ? [process.execPath] : [process.execPath, bun.main];

@@ -1,0 +1,99 @@
+/**
+ * The daemon: three sockets, the doors, and what their handlers share. Started by init, killed by anybody, and always
+ * ready to be started again over the same state folder.
+ */
+import { chmodSync, closeSync, mkdirSync, rmSync, writeSync } from "node:fs";
+import type { Server } from "node:net";
+import { dirname } from "node:path";
+import type { SandboxActivity, SandboxdConfig } from "../contract/sandbox-wire.ts";
+import { AwakeCounter } from "./awake-counter.ts";
+import { parseListen } from "./config.ts";
+import { createControlServer } from "./control-api.ts";
+import { Environment } from "./environment.ts";
+import { createApiServer } from "./http-server.ts";
+import { DAEMON_READY_SIGNAL, INIT_PID_VARIABLE } from "./init-protocol.ts";
+import { createPlatformDoor } from "./platform-door.ts";
+import { createPortDoor } from "./port-door.ts";
+import { ProcessTable } from "./process-table.ts";
+
+const DEFAULT_LOG_DIR = "/var/log/sandbox-api";
+
+export interface Daemon {
+  readonly config: SandboxdConfig;
+  readonly startedAtMs: number;
+  readonly environment: Environment;
+  readonly processes: ProcessTable;
+  readonly counters: Pick<SandboxActivity, "terminalClients" | "portConnections" | "doorConnections">;
+  activity(): SandboxActivity;
+}
+
+export async function startDaemon(config: SandboxdConfig, startedAtMs: number): Promise<void> {
+  process.umask(0o022);
+  mkdirSync(config.stateDir, { recursive: true, mode: 0o700 });
+  const environment = new Environment(config, process.env);
+  const processes = new ProcessTable({
+    environment,
+    stateDir: config.stateDir,
+    logDir: config.logDir ?? environment.variable("SANDBOX_LOG_DIR") ?? DEFAULT_LOG_DIR,
+    extraLogs: [config.exec?.stdoutFile, config.exec?.stderrFile].filter((file) => file !== undefined),
+  });
+  const counters = { terminalClients: 0, portConnections: 0, doorConnections: 0 };
+  const awake = config.awakeFifo ? AwakeCounter.open(config.awakeFifo) : null;
+  const daemon: Daemon = {
+    config,
+    startedAtMs,
+    environment,
+    processes,
+    counters,
+    activity: () => {
+      const { running, keepAlive } = processes.counts();
+      return { ...counters, processesRunning: running, keepAlive, awake: awake?.value ?? 0 };
+    },
+  };
+  const ports = createPortDoor((change) => {
+    counters.portConnections += change;
+  });
+  const doors = (config.doors ?? []).map((door) => {
+    const server = createPlatformDoor(door, (change) => {
+      counters.doorConnections += change;
+    });
+    return listening(server, parseListen(door.listen) ?? {});
+  });
+  await Promise.all([
+    ...doors,
+    atPath(ports, config.portSocket),
+    atPath(createControlServer(daemon), config.controlSocket),
+    atPath(createApiServer(daemon), config.apiSocket),
+  ]);
+  tellReady(config.readyFd);
+}
+
+/** A stale socket of an earlier daemon is in the way; nobody listens there any more. */
+async function atPath(server: Server, path: string): Promise<void> {
+  mkdirSync(dirname(path), { recursive: true });
+  rmSync(path, { force: true });
+  await listening(server, { path });
+  chmodSync(path, 0o600);
+}
+
+function listening(server: Server, where: { path?: string; host?: string; port?: number }): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(where, () => {
+      server.off("error", reject);
+      resolve();
+    });
+  });
+}
+
+function tellReady(fd: number | undefined): void {
+  const init = Number(process.env[INIT_PID_VARIABLE]);
+  if (init > 0) process.kill(init, DAEMON_READY_SIGNAL);
+  if (fd === undefined) return;
+  try {
+    writeSync(fd, "READY\n");
+    closeSync(fd);
+  } catch {
+    // A restarted daemon finds it closed: whoever waited for it was told the first time.
+  }
+}

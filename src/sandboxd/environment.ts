@@ -1,0 +1,116 @@
+/**
+ * What a process started here gets to see: variables, work dir, user. Layers, later ones win: what init was started
+ * with, the configuration (or the claim that replaced its part), the metadata file, the request.
+ */
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { SandboxClaim, SandboxdConfig, SandboxUser } from "../contract/sandbox-wire.ts";
+import { userByName, userOf } from "./accounts.ts";
+import { ApiError, errnoOf } from "./api-error.ts";
+import type { PathBase } from "./byte-path.ts";
+
+/** Meant for the daemon's own runtime; a workload that runs Bun must not inherit them. */
+const OWN_VARIABLE = /^(BUN_|SANDBOXD_|NODE_CHANNEL_FD)/;
+const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+const DEFAULT_METADATA_FILE = "/bl/metadata";
+
+export class Environment {
+  readonly #config: SandboxdConfig;
+  readonly #own: Record<string, string>;
+  readonly #claimFile: string;
+  #claim: SandboxClaim = {};
+  #metadata: Record<string, string> = {};
+
+  constructor(config: SandboxdConfig, processEnv: NodeJS.ProcessEnv) {
+    this.#config = config;
+    this.#own = { PATH: DEFAULT_PATH };
+    for (const [name, value] of Object.entries(processEnv)) {
+      if (value !== undefined && !OWN_VARIABLE.test(name)) this.#own[name] = value;
+    }
+    this.#claimFile = join(config.stateDir, "claim.json");
+    this.#claim = readIfPresent(this.#claimFile) ?? {};
+  }
+
+  /** Turns a prepared sandbox into somebody's; written down so that a restarted daemon keeps it. */
+  claim(claim: SandboxClaim): void {
+    this.#claim = claim;
+    writeFileSync(this.#claimFile, JSON.stringify(claim), { mode: 0o600 });
+  }
+
+  variables(extra: Record<string, string> = {}): Record<string, string> {
+    return {
+      ...this.#own,
+      ...(this.user ? { HOME: this.home } : {}),
+      ...(this.#claim.env ?? this.#config.env),
+      ...this.#metadata,
+      ...extra,
+    };
+  }
+
+  variable(name: string): string | undefined {
+    return this.variables()[name];
+  }
+
+  get workDir(): string {
+    return this.#claim.workDir ?? this.#config.workDir ?? this.variable("WORKDIR") ?? process.cwd();
+  }
+
+  get home(): string {
+    const { user } = this;
+    if (user?.home) return user.home;
+    return (user ? userOf(user.uid)?.home : this.#own.HOME) ?? "/root";
+  }
+
+  get pathBase(): PathBase {
+    return { workDir: this.workDir, home: this.home };
+  }
+
+  /** Undefined: everything runs as the daemon does. */
+  get user(): SandboxUser | undefined {
+    const given = this.#claim.user ?? this.#config.user;
+    if (given) return given;
+    const env = { ...this.#own, ...(this.#claim.env ?? this.#config.env) };
+    const name = env.BL_SANDBOX_USER;
+    if (!name || !/^(1|true|yes|on)$/i.test(env.BL_SANDBOX_USER_ENABLED ?? "")) return undefined;
+    const account = userByName(name) ?? (/^\d+$/.test(name) ? userOf(Number(name)) : undefined);
+    return account ? { uid: account.uid, gid: account.gid, home: account.home } : undefined;
+  }
+
+  get shell(): string[] {
+    const variables = this.variables();
+    return [variables.SHELL || "sh", ...(variables.SHELL_ARGS || "-c").split(" ").filter(Boolean)];
+  }
+
+  /** Applies the metadata file to future processes and tells how many variables changed. */
+  reload(): { generation: number; applied: number; removed: number } {
+    const file = this.#config.metadataFile ?? DEFAULT_METADATA_FILE;
+    const metadata = readIfPresent<{ generation?: unknown; environment?: unknown }>(file);
+    if (!metadata) throw new ApiError(404, `There is no metadata file at ${file}.`);
+    const next = variablesOf(metadata.environment);
+    if (!next) throw new ApiError(500, `${file} has no "environment" made of names and texts.`);
+    const removed = Object.keys(this.#metadata).filter((name) => !(name in next)).length;
+    const applied = Object.entries(next).filter(([name, value]) => this.#metadata[name] !== value).length;
+    this.#metadata = next;
+    return { generation: Number(metadata.generation ?? 0) || 0, applied, removed };
+  }
+}
+
+/** A map, or the list of pairs that the management API uses. */
+function variablesOf(environment: unknown): Record<string, string> | null {
+  if (typeof environment !== "object" || environment === null) return null;
+  const pairs: [unknown, unknown][] = Array.isArray(environment)
+    ? environment.map((entry: { name?: unknown; value?: unknown } | null) => [entry?.name, entry?.value])
+    : Object.entries(environment);
+  const isPair = (pair: [unknown, unknown]): pair is [string, string] => pair.every((part) => typeof part === "string");
+  return pairs.every(isPair) ? Object.fromEntries(pairs as [string, string][]) : null;
+}
+
+function readIfPresent<T = SandboxClaim>(file: string): T | null {
+  try {
+    const parsed: unknown = JSON.parse(readFileSync(file, "utf8"));
+    return typeof parsed === "object" && parsed !== null ? (parsed as T) : null;
+  } catch (error) {
+    if (errnoOf(error) === "ENOENT") return null;
+    throw new ApiError(500, `${file} could not be read: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}

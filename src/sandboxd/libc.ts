@@ -1,0 +1,87 @@
+/**
+ * System calls that neither Node nor Bun offers, loaded at first use: most sandboxes never need the daemon's half.
+ */
+import { dlopen, type Signature } from "bun:ffi";
+
+const SIGNATURES = {
+  prctl: { args: ["i32", "u64", "u64", "u64", "u64"], returns: "i32" },
+  waitid: { args: ["i32", "i32", "ptr", "i32"], returns: "i32" },
+  wait4: { args: ["i32", "ptr", "i32", "ptr"], returns: "i32" },
+  fallocate: { args: ["i32", "i32", "i64", "i64"], returns: "i32" },
+  mkfifo: { args: ["ptr", "u32"], returns: "i32" },
+  inotify_init1: { args: ["i32"], returns: "i32" },
+  inotify_add_watch: { args: ["i32", "ptr", "u32"], returns: "i32" },
+  inotify_rm_watch: { args: ["i32", "i32"], returns: "i32" },
+  read: { args: ["i32", "ptr", "u64"], returns: "i64" },
+} satisfies Record<string, Signature>;
+
+type Name = keyof typeof SIGNATURES;
+
+/** glibc, then musl on both architectures, then whatever the linker calls libc. */
+const LIBRARIES = ["libc.so.6", "libc.musl-aarch64.so.1", "libc.musl-x86_64.so.1", "libc.so"];
+
+let loaded: Record<string, (...args: (number | bigint | Uint8Array | null)[]) => number | bigint> | null = null;
+
+function call(name: Name, ...args: (number | bigint | Uint8Array | null)[]): number {
+  loaded ??= load();
+  const symbol = loaded[name];
+  if (!symbol) throw new Error(`libc has no ${name}`);
+  return Number(symbol(...args));
+}
+
+function load(): NonNullable<typeof loaded> {
+  let failure: unknown;
+  for (const library of LIBRARIES) {
+    try {
+      return dlopen(library, SIGNATURES).symbols;
+    } catch (error) {
+      failure = error;
+    }
+  }
+  throw failure;
+}
+
+const cString = (bytes: Uint8Array): Uint8Array => Buffer.concat([bytes, Buffer.of(0)]);
+
+const PR_SET_CHILD_SUBREAPER = 36;
+/** Orphans below this process come to it, even where it is not PID 1. */
+export const becomeSubreaper = (): boolean => call("prctl", PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) === 0;
+
+const P_ALL = 0;
+const WNOHANG = 1;
+const WEXITED = 4;
+const WNOWAIT = 0x01000000;
+const SI_PID_OFFSET = 16; // siginfo_t on 64-bit Linux: three ints, padding, then the pid
+const siginfo = Buffer.alloc(128);
+
+/** The pid of some child that has ended and was not yet waited for; 0 when there is none. Does not reap it. */
+export function peekZombie(): number {
+  siginfo.fill(0);
+  return call("waitid", P_ALL, 0, siginfo, WEXITED | WNOHANG | WNOWAIT) === 0 ? siginfo.readInt32LE(SI_PID_OFFSET) : 0;
+}
+
+const waitStatus = Buffer.alloc(4);
+
+/** Reaps one ended child. */
+export function reap(pid: number): { exitCode: number | null; signal: number | null } | null {
+  if (call("wait4", pid, waitStatus, WNOHANG, null) !== pid) return null;
+  const status = waitStatus.readInt32LE(0);
+  const signal = status & 0x7f;
+  return signal === 0 ? { exitCode: (status >> 8) & 0xff, signal: null } : { exitCode: null, signal };
+}
+
+const PUNCH_HOLE_KEEP_SIZE = 0x02 | 0x01;
+/** Gives the first `bytes` of a file back to the file system; offsets of what follows stay. False where unsupported. */
+export const punchHead = (fd: number, bytes: number): boolean =>
+  call("fallocate", fd, PUNCH_HOLE_KEEP_SIZE, 0n, BigInt(bytes)) === 0;
+
+export const makeFifo = (path: string, mode: number): boolean => call("mkfifo", cString(Buffer.from(path)), mode) === 0;
+
+const IN_NONBLOCK_CLOEXEC = 0o4000 | 0o2000000;
+/** -1 when the user has no inotify instance left. */
+export const inotifyOpen = (): number => call("inotify_init1", IN_NONBLOCK_CLOEXEC);
+export const inotifyAdd = (fd: number, path: Uint8Array, mask: number): number =>
+  call("inotify_add_watch", fd, cString(path), mask);
+export const inotifyRemove = (fd: number, watch: number): void => void call("inotify_rm_watch", fd, watch);
+/** Bytes read, or -1; on a non-blocking descriptor -1 mostly means "nothing yet". */
+export const readNow = (fd: number, buffer: Uint8Array): number => call("read", fd, buffer, buffer.byteLength);

@@ -1,0 +1,59 @@
+/**
+ * The executable of every sandbox:
+ *
+ *   sandboxd init  --config FILE [--exec -- CMD ARG...]    PID 1
+ *   sandboxd serve --config FILE [--door-listen 127.0.0.1:PORT --door-socket PATH]    the daemon
+ *   sandboxd version
+ */
+import { parseArgs } from "node:util";
+import type { SandboxdConfig } from "../contract/sandbox-wire.ts";
+import { readConfig } from "./config.ts";
+import { VERSION } from "./version.ts";
+
+const startedAtMs = Date.now();
+const USAGE =
+  "usage: sandboxd init|serve --config FILE [--door-listen HOST:PORT --door-socket PATH] [--exec -- CMD ARG...]";
+
+// No top-level await: it would rule out compiling to bytecode, which halves the time to start.
+main(process.argv.slice(2)).catch((error: unknown) => {
+  console.error(`sandboxd: ${error instanceof Error ? error.message : String(error)}`);
+  process.exit(1);
+});
+
+async function main(argv: string[]): Promise<void> {
+  const [mode, ...rest] = argv;
+  if (mode === "version") return console.log(VERSION);
+  if (mode === "grep") return (await import("./grep-child.ts")).runGrepChild();
+  const { values, positionals } = parseArgs({
+    args: rest,
+    allowPositionals: true,
+    options: {
+      config: { type: "string" },
+      exec: { type: "boolean" },
+      "door-listen": { type: "string" },
+      "door-socket": { type: "string" },
+    },
+  });
+  if (!values.config || (mode !== "init" && mode !== "serve")) throw new Error(USAGE);
+  const config = withArguments(readConfig(values.config), {
+    command: values.exec ? positionals : [],
+    listen: values["door-listen"],
+    socket: values["door-socket"],
+  });
+  if (mode === "init") (await import("./init.ts")).runInit(config, values.config);
+  else await (await import("./daemon.ts")).startDaemon(config, startedAtMs);
+}
+
+interface Arguments {
+  command: string[];
+  listen: string | undefined;
+  socket: string | undefined;
+}
+
+/** Arguments stand for the members of the file of the same meaning. */
+function withArguments(config: SandboxdConfig, { command, listen, socket }: Arguments): SandboxdConfig {
+  const door = listen && socket ? [{ listen, socket }] : [];
+  const exec =
+    command.length > 0 ? { statusFile: `${config.stateDir}/exit.json`, ...config.exec, argv: command } : config.exec;
+  return { ...config, doors: [...(config.doors ?? []), ...door], ...(exec ? { exec } : {}) };
+}

@@ -1,0 +1,138 @@
+/**
+ * The process table on disk, so that a new daemon knows what an old one started. Every change appends the whole record
+ * as one line; the last line of a process wins. Appending costs microseconds where rewriting a table would cost
+ * milliseconds per exec; the file is rewritten when it has grown.
+ *
+ * Beside it: `running/<pid>` marks a live child of the daemon, and init turns the mark of an orphan it reaps into
+ * `exits/<pid>`, which is how the exit code of an adopted process is known.
+ */
+import { appendFileSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { errnoOf } from "./api-error.ts";
+import type { LogPosition } from "./log-file.ts";
+
+export type ProcessStatus = "running" | "completed" | "failed" | "stopped" | "killed";
+
+export interface ProcessRecord {
+  /** Counts up; the process's identity inside the daemon. */
+  id: number;
+  /** The pid clients see: that of the first run, whatever restarts follow. */
+  pid: number;
+  name: string;
+  command: string;
+  workingDir: string;
+  env: Record<string, string>;
+  status: ProcessStatus;
+  /** The run under way, null between two runs. `startTicks` tells it from a later process with the same pid. */
+  run: { pid: number; startTicks: string } | null;
+  startedAtMs: number;
+  completedAtMs: number | null;
+  exitCode: number;
+  restartOnFailure: boolean;
+  /** Negative: without limit. */
+  maxRestarts: number;
+  restartCount: number;
+  keepAlive: boolean;
+  /** When it is to be killed; null: never. */
+  deadlineMs: number | null;
+  stdout: LogPosition;
+  stderr: LogPosition;
+}
+
+interface Forgotten {
+  id: number;
+  forgotten: true;
+}
+
+export interface ExitRecord {
+  exitCode: number | null;
+  signal: number | null;
+}
+
+const REWRITE_BYTES = 2 * 1024 * 1024; // some thousand ends of short commands
+
+export class ProcessJournal {
+  readonly #file: string;
+  readonly #stateDir: string;
+  #bytes = 0;
+
+  constructor(stateDir: string) {
+    this.#stateDir = stateDir;
+    this.#file = join(stateDir, "processes.ndjson");
+    for (const folder of ["running", "exits", "commands"]) mkdirSync(join(stateDir, folder), { recursive: true });
+  }
+
+  load(): ProcessRecord[] {
+    let text: string;
+    try {
+      text = readFileSync(this.#file, "utf8");
+    } catch (error) {
+      if (errnoOf(error) === "ENOENT") return [];
+      throw error;
+    }
+    this.#bytes = text.length;
+    const records = new Map<number, ProcessRecord>();
+    for (const line of text.split("\n")) {
+      const record = parseLine(line);
+      if (record && "forgotten" in record) records.delete(record.id);
+      else if (record) records.set(record.id, record);
+    }
+    return [...records.values()].sort((a, b) => a.id - b.id);
+  }
+
+  put(record: ProcessRecord, all: () => ProcessRecord[]): void {
+    this.#append(JSON.stringify(record), all);
+  }
+
+  /** The record is gone, and with it its claim to the files it names. */
+  forget(id: number, all: () => ProcessRecord[]): void {
+    this.#append(JSON.stringify({ id, forgotten: true } satisfies Forgotten), all);
+    rmSync(this.commandFile(id), { force: true });
+  }
+
+  #append(line: string, all: () => ProcessRecord[]): void {
+    this.#bytes += line.length;
+    if (this.#bytes <= REWRITE_BYTES) appendFileSync(this.#file, `${line}\n`, { mode: 0o600 });
+    else this.#rewrite(all());
+  }
+
+  #rewrite(records: ProcessRecord[]): void {
+    const text = records.map((record) => `${JSON.stringify(record)}\n`).join("");
+    writeFileSync(`${this.#file}.new`, text, { mode: 0o600 });
+    renameSync(`${this.#file}.new`, this.#file);
+    // Counted from here: a table that is large by itself must not be rewritten at every change.
+    this.#bytes = 0;
+  }
+
+  markRunning(pid: number): void {
+    writeFileSync(join(this.#stateDir, "running", String(pid)), "");
+  }
+
+  /** Forgets the mark and whatever init has noted about it. */
+  clearMarks(pid: number): void {
+    rmSync(join(this.#stateDir, "running", String(pid)), { force: true });
+    rmSync(join(this.#stateDir, "exits", String(pid)), { force: true });
+  }
+
+  exitOf(pid: number): ExitRecord | null {
+    try {
+      return JSON.parse(readFileSync(join(this.#stateDir, "exits", String(pid)), "utf8")) as ExitRecord;
+    } catch {
+      return null; // not there yet, or half written: the next look finds it
+    }
+  }
+
+  commandFile(id: number): string {
+    return join(this.#stateDir, "commands", `${id}.sh`);
+  }
+}
+
+/** A daemon killed in the middle of a write leaves half a line behind. */
+function parseLine(line: string): ProcessRecord | Forgotten | null {
+  if (line === "") return null;
+  try {
+    return JSON.parse(line) as ProcessRecord | Forgotten;
+  } catch {
+    return null;
+  }
+}

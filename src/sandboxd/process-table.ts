@@ -1,0 +1,203 @@
+/** All processes of the sandbox that clients know, the running and the recently ended. */
+import { createHash } from "node:crypto";
+import { mkdirSync, renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { randomWord } from "../lib/ids.ts";
+import { ApiError } from "./api-error.ts";
+import type { Environment } from "./environment.ts";
+import { LogFile } from "./log-file.ts";
+import { type KeptLog, LogKeeper } from "./log-keeper.ts";
+import { ManagedProcess, type ProcessContext } from "./managed-process.ts";
+import { ProcessJournal, type ProcessRecord } from "./process-journal.ts";
+
+/** Ended processes remembered with their output; beyond it the oldest are forgotten. */
+const ENDED_MAX = 500;
+/** Against a client that starts processes in a loop; a fork bomb is the cgroup's business. */
+const RUNNING_MAX = 4096;
+const NAME_CHARS_MAX = 256;
+const FILE_NAME_CHARS_MAX = 200; // leaves room for the endings within the usual 255
+
+export interface StartRequest {
+  command: string;
+  name?: string;
+  workingDir: string;
+  env: Record<string, string>;
+  restartOnFailure: boolean;
+  maxRestarts: number;
+  keepAlive: boolean;
+  /** Kills the process after this time. */
+  lifetimeMs: number | null;
+}
+
+export class ProcessTable {
+  readonly #processes: ManagedProcess[] = [];
+  readonly #context: ProcessContext;
+  readonly #journal: ProcessJournal;
+  readonly #keeper: LogKeeper;
+  readonly #logDir: string;
+  readonly #extraLogs: KeptLog[];
+  #lastId = 0;
+
+  /** `extraLogs`: files of the foreground command, which init writes and nobody else would cap. */
+  constructor(options: { environment: Environment; stateDir: string; logDir: string; extraLogs: string[] }) {
+    this.#journal = new ProcessJournal(options.stateDir);
+    this.#logDir = options.logDir;
+    mkdirSync(this.#logDir, { recursive: true });
+    this.#extraLogs = options.extraLogs.map((path) => ({
+      file: new LogFile({ path, base: 0, dropped: 0 }),
+      live: true,
+    }));
+    this.#keeper = new LogKeeper(() => this.#logs());
+    this.#context = {
+      environment: options.environment,
+      journal: this.#journal,
+      changed: (process) => this.#journal.put(snapshot(process), () => this.#processes.map(snapshot)),
+    };
+    for (const record of this.#journal.load()) this.#adopt(record);
+    if (this.#processes.length + this.#extraLogs.length > 0) this.#keeper.wake();
+  }
+
+  start(request: StartRequest): ManagedProcess {
+    const name = request.name || `proc-${randomWord(8)}`;
+    if (name.length > NAME_CHARS_MAX)
+      throw new ApiError(400, `A process name has at most ${NAME_CHARS_MAX} characters.`);
+    if (this.#newest(name)?.running)
+      throw new ApiError(400, `A process named "${name}" already exists and is running.`);
+    if (this.counts().running >= RUNNING_MAX) throw new ApiError(422, `${RUNNING_MAX} processes are running already.`);
+    const started = this.#begin(name, request);
+    this.#processes.push(started);
+    this.#forgetOldest();
+    this.#keeper.wake();
+    return started;
+  }
+
+  list(): readonly ManagedProcess[] {
+    return this.#processes;
+  }
+
+  /** All digits: a pid first. Otherwise, or when no process has that pid, the newest of that name. */
+  find(identifier: string): ManagedProcess {
+    const byPid = /^\d+$/.test(identifier)
+      ? this.#processes.findLast(({ record }) => String(record.pid) === identifier)
+      : undefined;
+    const found = byPid ?? this.#newest(identifier);
+    if (!found) throw new ApiError(404, `There is no process "${identifier}".`);
+    return found;
+  }
+
+  counts(): { running: number; keepAlive: number } {
+    const running = this.#processes.filter((process) => process.running);
+    return { running: running.length, keepAlive: running.filter(({ record }) => record.keepAlive).length };
+  }
+
+  #begin(name: string, request: StartRequest): ManagedProcess {
+    this.#makeRoomFor(name);
+    this.#lastId += 1;
+    const logs = {
+      stdout: LogFile.create(join(this.#logDir, `${fileNameOf(name)}.stdout.log`)),
+      stderr: LogFile.create(join(this.#logDir, `${fileNameOf(name)}.stderr.log`)),
+    };
+    const nowMs = Date.now();
+    const record: ProcessRecord = {
+      id: this.#lastId,
+      pid: 0,
+      name,
+      command: request.command,
+      workingDir: request.workingDir,
+      env: request.env,
+      status: "running",
+      run: null,
+      startedAtMs: nowMs,
+      completedAtMs: null,
+      exitCode: 0,
+      restartOnFailure: request.restartOnFailure,
+      maxRestarts: request.maxRestarts,
+      restartCount: 0,
+      keepAlive: request.keepAlive,
+      deadlineMs: request.lifetimeMs === null ? null : nowMs + request.lifetimeMs,
+      stdout: logs.stdout.position,
+      stderr: logs.stderr.position,
+    };
+    const process = new ManagedProcess(record, logs, this.#context);
+    try {
+      process.start();
+    } catch (error) {
+      removeLogs(process);
+      throw error;
+    }
+    return process;
+  }
+
+  /** An earlier process of that name keeps its output under another file name. */
+  #makeRoomFor(name: string): void {
+    const earlier = this.#newest(name);
+    if (!earlier) return;
+    for (const file of [earlier.stdout, earlier.stderr]) {
+      const aside = file.path.replace(/\.(std(?:out|err)\.log)$/, `~${earlier.record.id}.$1`);
+      try {
+        renameSync(file.path, aside);
+        file.path = aside;
+      } catch {
+        // Removed by somebody inside: then there is nothing to keep.
+      }
+    }
+    this.#context.changed(earlier);
+  }
+
+  #newest(name: string): ManagedProcess | undefined {
+    return this.#processes.findLast(({ record }) => record.name === name);
+  }
+
+  #adopt(record: ProcessRecord): void {
+    this.#lastId = Math.max(this.#lastId, record.id);
+    const logs = { stdout: new LogFile(record.stdout), stderr: new LogFile(record.stderr) };
+    const process = new ManagedProcess(record, logs, this.#context);
+    this.#processes.push(process);
+    process.adopt();
+  }
+
+  #forgetOldest(): void {
+    let ended = this.#processes.filter((process) => !process.running).length;
+    for (let i = 0; ended > ENDED_MAX && i < this.#processes.length; ) {
+      const process = this.#processes[i];
+      if (!process || process.running) {
+        i += 1;
+        continue;
+      }
+      this.#processes.splice(i, 1);
+      removeLogs(process);
+      this.#journal.forget(process.record.id, () => this.#processes.map(snapshot));
+      ended -= 1;
+    }
+  }
+
+  *#logs(): Iterable<KeptLog> {
+    yield* this.#extraLogs;
+    for (const process of this.#processes) {
+      const onTrim = (): void => this.#context.changed(process);
+      yield { file: process.stdout, live: process.running, onTrim };
+      yield { file: process.stderr, live: process.running, onTrim };
+    }
+  }
+}
+
+const snapshot = (process: ManagedProcess): ProcessRecord => ({
+  ...process.record,
+  stdout: process.stdout.position,
+  stderr: process.stderr.position,
+});
+
+function removeLogs(process: ManagedProcess): void {
+  for (const file of [process.stdout, process.stderr]) {
+    file.close();
+    rmSync(file.path, { force: true });
+  }
+}
+
+/** Names are free text; file names are not. Different names give different files. */
+function fileNameOf(name: string): string {
+  const safe = name.replace(/[^A-Za-z0-9._-]/g, (char) => `%${char.charCodeAt(0).toString(16)}`).replace(/^\./, "%2e");
+  if (safe.length <= FILE_NAME_CHARS_MAX) return safe;
+  const digest = createHash("sha256").update(name).digest("hex").slice(0, 32);
+  return `${safe.slice(0, FILE_NAME_CHARS_MAX - digest.length)}${digest}`;
+}
