@@ -43,14 +43,19 @@ export function findBun(): string | null {
 export function sandboxdVersion(): string {
   const digest = createHash("sha256");
   const files = globSync(SOURCES, { cwd: ROOT }).filter((file) => !file.endsWith(".test.ts"));
-  for (const file of files.sort()) digest.update(file).update("\0").update(readFileSync(join(ROOT, file)));
+  for (const file of files.sort())
+    digest
+      .update(file)
+      .update("\0")
+      .update(readFileSync(join(ROOT, file)));
   return digest.digest("hex").slice(0, 16);
 }
 
 /** Builds beside the target and renames, so that nobody ever starts half an executable. */
 export async function buildSandboxd({ outFile, target = hostTarget() }: BuildOptions): Promise<{ version: string }> {
   const bun = findBun();
-  if (!bun) throw new Error(`Bun is not installed for ${process.platform}-${process.arch}: npm install --include=optional`);
+  if (!bun)
+    throw new Error(`Bun is not installed for ${process.platform}-${process.arch}: npm install --include=optional`);
   const version = sandboxdVersion();
   const unfinished = `${outFile}.${process.pid}.new`;
   mkdirSync(dirname(outFile), { recursive: true });

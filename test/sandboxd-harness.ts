@@ -1,0 +1,233 @@
+/**
+ * Starts the real, compiled daemon in a temporary folder and talks to it over its unix sockets, byte for byte: no client
+ * library may touch the paths. Disposing kills everything the daemon has started.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from "node:http";
+import { connect, createServer, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { cachedSandboxd, findBun } from "../scripts/build-sandboxd.ts";
+import type { SandboxdConfig } from "../src/contract/sandbox-wire.ts";
+
+/** For `test(name, { skip }, ...)`. */
+export const skip: false | string =
+  findBun() === null || process.platform !== "linux"
+    ? "sandboxd needs Linux and Bun: npm install --include=optional"
+    : false;
+
+const WAIT_MAX_MS = 20_000;
+
+export interface Answer {
+  status: number;
+  headers: IncomingHttpHeaders;
+  bytes: Buffer;
+  text: string;
+  /** Whatever the daemon sent; the tests check it member by member. */
+  json: ReturnType<typeof JSON.parse>;
+}
+
+export interface Ask {
+  headers?: Record<string, string>;
+  /** An object is sent as JSON. */
+  body?: unknown;
+  socket?: "api" | "control";
+}
+
+export interface TestDaemon extends AsyncDisposable {
+  folder: string;
+  workDir: string;
+  config: SandboxdConfig;
+  process: ChildProcess;
+  ask(method: string, path: string, options?: Ask): Promise<Answer>;
+  /** The answer's body as it comes. */
+  open(method: string, path: string, options?: Ask): Promise<IncomingMessage>;
+  exec(command: string, more?: Record<string, unknown>): Promise<Answer>;
+  portDoor(port: number): Promise<{ line: string; socket: Socket }>;
+  ready(): Promise<void>;
+}
+
+export interface StartOptions {
+  mode?: "init" | "serve";
+  config?: Partial<SandboxdConfig>;
+  env?: Record<string, string>;
+  args?: string[];
+}
+
+export async function startSandboxd({
+  mode = "serve",
+  config = {},
+  env = {},
+  args = [],
+}: StartOptions = {}): Promise<TestDaemon> {
+  const executable = await cachedSandboxd(join(tmpdir(), "berth-sandboxd-test"));
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), "sandboxd-")));
+  const workDir = join(folder, "work");
+  mkdirSync(workDir);
+  const full: SandboxdConfig = {
+    apiSocket: join(folder, "api.sock"),
+    portSocket: join(folder, "ports.sock"),
+    controlSocket: join(folder, "control.sock"),
+    stateDir: join(folder, "state"),
+    logDir: join(folder, "logs"),
+    workDir,
+    readyFd: 3,
+    ...config,
+  };
+  const file = join(folder, "config.json");
+  writeFileSync(file, JSON.stringify(full));
+  const child = spawn(executable, [mode, "--config", file, ...args], {
+    cwd: folder,
+    env: { PATH: process.env.PATH ?? "", HOME: folder, ...env },
+    stdio: ["ignore", "inherit", "inherit", "pipe"],
+  });
+  const sockets = { api: full.apiSocket, control: full.controlSocket };
+  const open = (method: string, path: string, { headers = {}, body, socket = "api" }: Ask = {}) =>
+    send(sockets[socket], method, path, headers, body);
+  const ask = async (method: string, path: string, options?: Ask): Promise<Answer> => {
+    const response = await open(method, path, options);
+    const chunks: Buffer[] = [];
+    for await (const chunk of response) chunks.push(chunk as Buffer);
+    const bytes = Buffer.concat(chunks);
+    const text = bytes.toString("utf8");
+    const isJson = response.headers["content-type"]?.startsWith("application/json");
+    return {
+      status: response.statusCode ?? 0,
+      headers: response.headers,
+      bytes,
+      text,
+      json: isJson ? JSON.parse(text) : undefined,
+    };
+  };
+  const daemon: TestDaemon = {
+    folder,
+    workDir,
+    config: full,
+    process: child,
+    ask,
+    open,
+    exec: (command, more = {}) => ask("POST", "/process", { body: { command, waitForCompletion: true, ...more } }),
+    portDoor: (port) => throughPortDoor(full.portSocket, port),
+    ready: () => eventually(async () => (await ask("GET", "/health")).status === 200),
+    [Symbol.asyncDispose]: () => stop(daemon),
+  };
+  try {
+    await readiness(child);
+  } catch (error) {
+    await stop(daemon);
+    throw error;
+  }
+  return daemon;
+}
+
+/** Waits for a state; throws when it does not come. */
+export async function eventually(check: () => Promise<boolean> | boolean, what = "the expected state"): Promise<void> {
+  const deadline = Date.now() + WAIT_MAX_MS;
+  let failure: unknown;
+  while (Date.now() < deadline) {
+    try {
+      if (await check()) return;
+    } catch (error) {
+      failure = error;
+    }
+    await pause(10);
+  }
+  throw new Error(`${what} did not come`, { cause: failure });
+}
+
+/** A port that nobody listens on right now. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  await once(server, "close");
+  return typeof address === "object" && address !== null ? address.port : 0;
+}
+
+export const linesOf = async function* (stream: AsyncIterable<Buffer>): AsyncGenerator<string> {
+  let rest = "";
+  for await (const chunk of stream) {
+    const lines = (rest + chunk.toString("utf8")).split("\n");
+    rest = lines.pop() ?? "";
+    yield* lines;
+  }
+  if (rest !== "") yield rest;
+};
+
+export const formOf = (parts: { name: string; filename?: string; content: string | Buffer }[]): Ask => {
+  const boundary = "----boundary-of-the-test";
+  const bytes = parts.flatMap(({ name, filename, content }) => [
+    Buffer.from(`--${boundary}\r\nContent-Disposition: form-data; name="${name}"`),
+    Buffer.from(filename === undefined ? "" : `; filename="${filename}"\r\nContent-Type: application/octet-stream`),
+    Buffer.from("\r\n\r\n"),
+    Buffer.from(content),
+    Buffer.from("\r\n"),
+  ]);
+  const body = Buffer.concat([...bytes, Buffer.from(`--${boundary}--\r\n`)]);
+  return { headers: { "content-type": `multipart/form-data; boundary=${boundary}` }, body };
+};
+
+function send(
+  socketPath: string,
+  method: string,
+  path: string,
+  headers: Record<string, string>,
+  body: unknown,
+): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const raw = body === undefined || typeof body === "string" || Buffer.isBuffer(body);
+    const payload = raw ? (body as string | Buffer | undefined) : JSON.stringify(body);
+    const length = payload === undefined ? {} : { "content-length": String(Buffer.byteLength(payload)) };
+    const type = raw ? {} : { "content-type": "application/json" };
+    const request = httpRequest({
+      socketPath,
+      method,
+      path,
+      headers: { ...type, ...length, ...headers },
+      agent: false,
+    });
+    request.once("response", resolve);
+    request.once("error", reject);
+    request.end(payload);
+  });
+}
+
+async function throughPortDoor(path: string, port: number): Promise<{ line: string; socket: Socket }> {
+  const socket = connect(path);
+  await once(socket, "connect");
+  socket.write(`PORT ${port}\n`);
+  let received = "";
+  while (!received.includes("\n")) received += String((await once(socket, "data"))[0]);
+  socket.pause();
+  return { line: received, socket };
+}
+
+async function readiness(child: ChildProcess): Promise<void> {
+  const stream = child.stdio[3];
+  if (!stream || !("on" in stream)) throw new Error("the daemon has no ready descriptor");
+  await new Promise<void>((resolve, reject) => {
+    stream.once("data", () => resolve());
+    child.once("exit", (code, signal) => reject(new Error(`sandboxd ended before it was ready: ${code ?? signal}`)));
+    child.once("error", reject);
+  });
+}
+
+async function stop(daemon: TestDaemon): Promise<void> {
+  if (daemon.process.exitCode === null && daemon.process.signalCode === null) {
+    const running = await daemon.ask("GET", "/process").catch(() => null);
+    for (const { pid, status } of (running?.json ?? []) as { pid: string; status: string }[]) {
+      if (status === "running") await daemon.ask("DELETE", `/process/${pid}/kill`).catch(() => null);
+    }
+    const ended = once(daemon.process, "exit");
+    daemon.process.kill("SIGTERM");
+    const timer = setTimeout(() => daemon.process.kill("SIGKILL"), 2000);
+    await ended;
+    clearTimeout(timer);
+  }
+  daemon.process.stdio[3]?.destroy();
+  rmSync(daemon.folder, { recursive: true, force: true });
+}
