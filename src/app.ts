@@ -13,10 +13,16 @@ import { type Bootstrapped, bootstrap, settleWorkspace } from "./auth/bootstrap.
 import { loadSecretKey } from "./auth/secret-key.ts";
 import type { Config } from "./config.ts";
 import { PlatformError } from "./contract/errors.ts";
+import { attachGateway, SERVER_OPTIONS } from "./gateway/attach.ts";
+import { createDirectory } from "./gateway/directory.ts";
+import { createGateway, type Gateway } from "./gateway/gateway.ts";
+import { DEFAULT_LIMITS } from "./gateway/limits.ts";
+import { createPrincipals } from "./gateway/principals.ts";
 import { BEHAVIOURS, HANDLERS } from "./kinds/behaviour.ts";
 import { OPERATIONS } from "./kinds/index.ts";
 import type { Deps, Settings } from "./kinds/port.ts";
 import { resumeWorkspaceRemovals } from "./kinds/workspace/removal.ts";
+import { Activity } from "./lib/activity.ts";
 import { type Clock, HOUR_MS, systemClock, toIso } from "./lib/clock.ts";
 import { randomWord } from "./lib/ids.ts";
 import { type Running, Stack } from "./lib/lifecycle.ts";
@@ -98,8 +104,24 @@ export async function startApp({ config, log, version, clock = systemClock }: Ap
         ],
       }),
     );
-    const edge = createEdge(config);
-    stack.add(edge);
+    const activity = new Activity(clock);
+    const gateway = createGateway({
+      settings: {
+        brand: config.brand,
+        domain: config.domain,
+        trustProxy: config.trust_proxy,
+        docsUrl: "/docs/gateway",
+        limits: DEFAULT_LIMITS,
+      },
+      clock,
+      log,
+      registry,
+      random: Math.random,
+      meter: () => {},
+      ...createPrincipals(authenticator),
+      ...stack.add(createDirectory({ store, clock, activity })),
+    });
+    const edge = stack.add(createEdge(config, gateway));
     const api = createApi({
       deps,
       authenticator,
@@ -132,19 +154,21 @@ const settingsOf = (config: Config, version: string): Settings => ({
 });
 
 interface Edge extends Running {
-  serve(handler: RequestListener): Server;
+  /** Makes the server; its routes arrive with the first handler. */
+  serve(management: RequestListener): Server;
   listen(): Promise<string>;
 }
 
-/** The one port. */
-function createEdge(config: Config): Edge {
+/** The one port: the raw address decides between the gateway and the management API. */
+function createEdge(config: Config, gateway: Gateway): Edge {
   let server: Server | null = null;
   return {
-    serve(handler) {
+    serve(management) {
       server =
         config.tls_cert && config.tls_key
-          ? createReloadingTls(config.tls_cert, config.tls_key, handler)
-          : createServer(handler);
+          ? createReloadingTls(config.tls_cert, config.tls_key)
+          : createServer(SERVER_OPTIONS);
+      attachGateway(server, gateway, { request: management });
       return server;
     },
     async listen() {
@@ -168,6 +192,7 @@ function createEdge(config: Config): Edge {
       if (!open?.listening) return;
       const closed = new Promise((resolve) => open.close(resolve));
       open.closeIdleConnections();
+      await gateway.stop(DRAIN_MS);
       const timer = setTimeout(() => open.closeAllConnections(), DRAIN_MS);
       await closed;
       clearTimeout(timer);
@@ -176,9 +201,9 @@ function createEdge(config: Config): Edge {
   };
 }
 
-function createReloadingTls(certFile: string, keyFile: string, handler: RequestListener): Server {
+function createReloadingTls(certFile: string, keyFile: string): Server {
   const read = () => ({ cert: readFileSync(certFile), key: readFileSync(keyFile) });
-  const server: TlsServer = createTlsServer(read(), handler);
+  const server: TlsServer = createTlsServer({ ...SERVER_OPTIONS, ...read() });
   watchFile(certFile, { interval: 5000 }, () => {
     try {
       server.setSecureContext(read());

@@ -1,0 +1,20 @@
+/**
+ * Running copies of a workload, as the reconcile loop writes them into a resource's state and the gateway reads them.
+ * A sandbox has one; an agent has as many per revision as its load asks for.
+ */
+export interface Instance<Endpoint = unknown> {
+  uid: string;
+  /** Null for kinds without revisions. */
+  revision: string | null;
+  endpoint: Endpoint;
+  /** A frozen one keeps its memory and answers once it is thawed. */
+  phase: "running" | "frozen";
+}
+
+export interface InstancesState<Endpoint = unknown> {
+  instances?: Instance<Endpoint>[];
+  /** When the gateway last asked for an instance that was not there, in milliseconds. */
+  wantedAt?: number;
+  /** The revision it asked for. */
+  wantedRevision?: string | null;
+}

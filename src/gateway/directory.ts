@@ -1,0 +1,183 @@
+/**
+ * Finds workloads and their instances in the store. What was read is kept until the store tells that it changed, so a
+ * request to a running workload costs no query and waits for nothing.
+ */
+import type { WorkloadKind } from "../contract/addresses.ts";
+import { GatewayError } from "../contract/gateway-errors.ts";
+import type { Instance, InstancesState } from "../contract/instance.ts";
+import type { Activity } from "../lib/activity.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Running } from "../lib/lifecycle.ts";
+import { dial, type Endpoint } from "../runtime/driver.ts";
+import type { Resource } from "../store/resource.ts";
+import type { Store } from "../store/store.ts";
+import type { GatewayDeps, Lease, Workload } from "./deps.ts";
+import type { RevisionPlan } from "./pick-revision.ts";
+
+/** Bounds memory when many workloads are called once; a full cache starts over. */
+const ENTRIES_MAX = 20_000;
+/** Where a code workload listens inside its instance; it is told by the PORT variable. */
+export const WORKLOAD_PORT = 8080;
+
+export interface DirectoryDeps {
+  store: Store;
+  clock: Clock;
+  activity: Activity;
+}
+
+export interface Directory
+  extends Running,
+    Pick<GatewayDeps, "resolve" | "ready" | "wake" | "dial" | "isCustomDomain"> {}
+
+interface Entry {
+  workload: Workload;
+  instances: Instance<Endpoint>[];
+}
+
+/** A lease that remembers where to dial. */
+interface InstanceLease extends Lease {
+  endpoint: Endpoint;
+}
+
+export function createDirectory({ store, clock, activity }: DirectoryDeps): Directory {
+  const entries = new Map<string, Entry>();
+  const uids = new Map<string, string>();
+  const waking = new Map<string, Promise<void>>();
+  const unsubscribe = store.database.onChange(({ topic, key }) => {
+    if (topic === "resync") entries.clear();
+    else if (topic === "resource") entries.delete(key.slice(key.indexOf("/") + 1));
+  });
+
+  function keep(resource: Resource): Entry {
+    const entry = entryOf(resource);
+    if (entries.size >= ENTRIES_MAX) {
+      entries.clear();
+      uids.clear();
+    }
+    entries.set(resource.uid, entry);
+    uids.set(`${resource.workspace}/${resource.kind}/${resource.name}`, resource.uid);
+    return entry;
+  }
+
+  function known(workspace: string, kind: WorkloadKind, name: string): Entry | undefined {
+    const uid = uids.get(`${workspace}/${kind}/${name}`);
+    return uid === undefined ? undefined : entries.get(uid);
+  }
+
+  async function load(workspace: string, kind: WorkloadKind, name: string): Promise<Workload | null> {
+    const resource = await store.resources.get({ workspace, kind, parent: "" }, name);
+    return resource && !resource.retired && resource.deletedAt === null ? keep(resource).workload : null;
+  }
+
+  const byName = (workspace: string, kind: WorkloadKind, name: string): Workload | Promise<Workload | null> =>
+    known(workspace, kind, name)?.workload ?? load(workspace, kind, name);
+
+  async function firstOf(
+    kind: WorkloadKind,
+    candidates: { workspace: string; name: string }[],
+  ): Promise<Workload | null> {
+    for (const { workspace, name } of candidates) {
+      const workload = await byName(workspace, kind, name);
+      if (workload) return workload;
+    }
+    return null;
+  }
+
+  function ready(workload: Workload, revision: string | null): InstanceLease | null {
+    const running = (entries.get(workload.uid)?.instances ?? []).filter(
+      (instance) => instance.phase === "running" && instance.revision === revision,
+    );
+    // The least busy one; a loop instead of a sort, for every request passes here.
+    let chosen = running[0];
+    for (const instance of running)
+      if (chosen && activity.openOf(instance.uid) < activity.openOf(chosen.uid)) chosen = instance;
+    if (!chosen) return null;
+    const ends = [activity.begin(chosen.uid), ...(chosen.uid === workload.uid ? [] : [activity.begin(workload.uid)])];
+    return { key: chosen.uid, endpoint: chosen.endpoint, release: () => ends.forEach((end) => void end()) };
+  }
+
+  /** Says what is wanted and waits until the loop has made it so; many callers of one workload ask once. */
+  function ask(workload: Workload, revision: string | null, signal: AbortSignal): Promise<void> {
+    const key = `${workload.uid}/${revision}`;
+    let asking = waking.get(key);
+    if (!asking) {
+      asking = want(workload, revision, signal).finally(() => waking.delete(key));
+      waking.set(key, asking);
+    }
+    return asking;
+  }
+
+  async function want({ workspace, uid }: Workload, revision: string | null, signal: AbortSignal): Promise<void> {
+    const wantedAt = clock.now();
+    await store.resources.update(workspace, uid, (current) =>
+      hasInstance(current, revision) ? null : { state: { ...current.state, wantedAt, wantedRevision: revision } },
+    );
+    const reached = await store.resources.waitFor(
+      workspace,
+      uid,
+      (now) => now === null || now.deletedAt !== null || now.status === "FAILED" || hasInstance(now, revision),
+      { signal },
+    );
+    if (!reached || reached.deletedAt !== null) throw new GatewayError("WORKLOAD_NOT_FOUND");
+    if (!hasInstance(reached, revision))
+      throw new GatewayError("WORKLOAD_START_FAILED", reached.events.at(-1)?.message);
+    keep(reached);
+  }
+
+  return {
+    isCustomDomain: () => false,
+    resolve(target) {
+      if (target.by === "name") return byName(target.workspace, target.kind, target.name);
+      if (target.by === "label") return firstOf(target.kind, target.candidates);
+      return null;
+    },
+    ready,
+    async wake(workload, revision, { signal }) {
+      for (;;) {
+        await ask(workload, revision, signal);
+        const lease = ready(workload, revision);
+        if (lease) return lease;
+        signal.throwIfAborted();
+      }
+    },
+    dial: (lease, door) => dial((lease as InstanceLease).endpoint, door),
+    async stop() {
+      unsubscribe();
+    },
+  };
+}
+
+const instancesOf = (resource: Resource): Instance<Endpoint>[] =>
+  (resource.state as InstancesState<Endpoint>).instances ?? [];
+
+const hasInstance = (resource: Resource, revision: string | null): boolean =>
+  instancesOf(resource).some((instance) => instance.phase === "running" && instance.revision === revision);
+
+function entryOf(resource: Resource): Entry {
+  const kind = resource.kind as WorkloadKind;
+  return {
+    instances: instancesOf(resource),
+    workload: {
+      kind,
+      uid: resource.uid,
+      workspace: resource.workspace,
+      name: resource.name,
+      public: kind === "application" || resource.spec.public === true,
+      enabled: resource.spec.enabled !== false,
+      revisions: kind === "sandbox" ? null : revisionPlanOf(resource),
+      door: kind === "sandbox" ? "api" : WORKLOAD_PORT,
+      preview: null,
+    },
+  };
+}
+
+/** The gateway follows the live revision that the loop recorded, never the status of a newer one on its way. */
+function revisionPlanOf({ state, spec, generation }: Resource): RevisionPlan {
+  const wanted = (spec.revision ?? {}) as { canary?: string; canaryPercent?: number; stickySessionTtl?: number };
+  return {
+    active: typeof state.activeRevision === "string" ? state.activeRevision : String(generation),
+    canary: wanted.canary,
+    canaryPercent: wanted.canaryPercent,
+    stickyTtlSeconds: wanted.stickySessionTtl,
+  };
+}

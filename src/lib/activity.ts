@@ -1,0 +1,42 @@
+/**
+ * Who is busy: open requests and the time of the last one, by key. The gateway writes it, the decision to put
+ * something to sleep reads it. It lives in one process, because so do the connections it counts.
+ */
+import type { Clock } from "./clock.ts";
+
+export class Activity {
+  #clock: Clock;
+  #entries = new Map<string, { open: number; lastMs: number }>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Counts one open request until the returned function is called. */
+  begin(key: string): () => void {
+    const entry = this.#entries.get(key) ?? { open: 0, lastMs: 0 };
+    this.#entries.set(key, entry);
+    entry.open += 1;
+    entry.lastMs = this.#clock.now();
+    let ended = false;
+    return () => {
+      if (ended) return;
+      ended = true;
+      entry.open -= 1;
+      entry.lastMs = this.#clock.now();
+    };
+  }
+
+  openOf(key: string): number {
+    return this.#entries.get(key)?.open ?? 0;
+  }
+
+  /** 0 when there never was one. */
+  lastOf(key: string): number {
+    return this.#entries.get(key)?.lastMs ?? 0;
+  }
+
+  forget(key: string): void {
+    if (this.openOf(key) === 0) this.#entries.delete(key);
+  }
+}
