@@ -8,7 +8,7 @@ import { authorizeAccount, authorizeRole, authorizeScope } from "../auth/authori
 import type { Caller } from "../contract/caller.ts";
 import { notFound, PlatformError } from "../contract/errors.ts";
 import type { Operation } from "../contract/operation.ts";
-import { liftQuery, lower, resolveVersion } from "../contract/versions/index.ts";
+import { liftQuery, lower, resolveVersion, type Version } from "../contract/versions/index.ts";
 import type { Call, Deps, Implementation } from "../kinds/port.ts";
 import { uuidv7 } from "../lib/ids.ts";
 import { answerOnce } from "./idempotent.ts";
@@ -47,10 +47,11 @@ const NOBODY: Caller = {
 };
 
 export async function answer(
-  { operation, handle }: Implementation,
+  implementation: Implementation,
   request: ApiRequest,
   { deps, authenticator }: PipelineDeps,
 ): Promise<ApiAnswer> {
+  const { operation } = implementation;
   const { headers } = request;
   const version = resolveVersion(
     headerOf(headers, `${deps.settings.brand}-version`) ?? headerOf(headers, "service-version"),
@@ -61,6 +62,31 @@ export async function answer(
   const query = singleValues(request.query);
   const membership = isPublic ? null : await authorize(operation, caller, request, query, authenticator, deps);
 
+  const known = { caller, membership, version, query };
+  try {
+    return await perform(implementation, request, known, deps);
+  } catch (error) {
+    if (!implementation.explain || !(error instanceof PlatformError)) throw error;
+    const workspace = membership?.workspace.name ?? null;
+    const failed = { operation, params: request.params, body: request.body, workspace, nowMs: deps.clock.now() };
+    throw error.with(implementation.explain(error, failed));
+  }
+}
+
+interface Known {
+  caller: Caller;
+  membership: Membership | null;
+  version: Version;
+  query: Record<string, string>;
+}
+
+async function perform(
+  { operation, handle }: Implementation,
+  request: ApiRequest,
+  { caller, membership, version, query }: Known,
+  deps: Deps,
+): Promise<ApiAnswer> {
+  const { headers } = request;
   const answered: Record<string, string> = {};
   let uid: string | null = null;
   let status: number = operation.status ?? 200;
@@ -96,7 +122,7 @@ export async function answer(
   };
   const key = operation.method === "POST" ? headerOf(headers, "idempotency-key") : undefined;
   const result = key === undefined ? await run(null) : await answerOnce(key, call, run, deps);
-  return { ...result, headers: answered, caller: isPublic ? null : caller };
+  return { ...result, headers: answered, caller: operation.tenancy === "public" ? null : caller };
 }
 
 /** Tenant, scope and role; the workspace and the caller's role in it for operations that are about one. */

@@ -16,6 +16,7 @@ export const STATUS_OF = {
   not_found: 404,
   method_not_allowed: 405,
   conflict: 409,
+  already_exists: 409,
   idempotency_conflict: 409,
   gone: 410,
   precondition_failed: 412,
@@ -56,6 +57,12 @@ export class PlatformError extends Error {
     this.body = options.body;
   }
 
+  /** The same failure with more members in its body. */
+  with(body: Record<string, unknown>): PlatformError {
+    const { cause, detail = {}, headers = {} } = this;
+    return new PlatformError(this.code, this.message, { cause, detail, headers, body: { ...this.body, ...body } });
+  }
+
   get status(): number {
     return STATUS_OF[this.code];
   }
@@ -63,3 +70,7 @@ export class PlatformError extends Error {
 
 export const notFound = (what: string): PlatformError =>
   new PlatformError("not_found", `${what} does not exist, or is not visible with these credentials.`);
+
+/** A rule that the schema cannot state, told like those it can: the field's path, then the rule. */
+export const invalidField = (path: string, rule: string): PlatformError =>
+  new PlatformError("invalid_field", `${path}: ${rule}.`);

@@ -6,6 +6,7 @@ import { z } from "zod";
 import * as fields from "./fields.ts";
 import { LIMIT_DEFAULT, LIMIT_MAX, type ListLimits, listParameters, pageMeta } from "./list-query.ts";
 import { defineOperation, type Operation, type Role, type Verb } from "./operation.ts";
+import type { Reference } from "./references.ts";
 
 export interface KindSpec {
   /** One noun everywhere: operation ids, CLI, folder. */
@@ -24,6 +25,12 @@ export interface KindSpec {
   /** `metadata.name` is made up when absent. */
   nameOptional?: boolean;
   nameRule?: z.ZodType<string>;
+  /** Several may have the same name. */
+  namesShared?: boolean;
+  /** On the wire the members of spec stand at the top, and the name is this member. */
+  flat?: { name: string };
+  /** At most this many in one container. */
+  countMax?: number;
   spec: z.ZodObject;
   specOptional?: boolean;
   /** Shape of the `state` member of responses. */
@@ -38,8 +45,18 @@ export interface KindSpec {
   secrets?: readonly string[];
   /** One of this name is in every workspace; it is made when it is first looked for, and cannot be deleted. */
   builtIn?: string;
+  /** Who reads them in clear: nobody, an admin who asks with `show_secrets`, or everyone who may read the resource. */
+  secretsShown?: "on_request" | "always";
+  /** Those of the secrets that are never shown again, whoever asks. */
+  secretsWriteOnly?: readonly string[];
+  /** Where this kind names others; see references.ts. */
+  references?: readonly Reference[];
   /** Each change of spec is a revision; the last five are kept. */
   revisions?: boolean;
+  /** What the list of revisions shows of each, where it is not the common shape. */
+  revision?: z.ZodType;
+  /** From here on the resource is as good as gone, though nobody has removed it yet. */
+  isOver?(resource: { spec: Record<string, unknown>; createdAt: number }, nowMs: number): boolean;
   /** `{data, meta}` from 2026-04-28 on; kinds that are never many stay bare arrays. */
   paged?: boolean;
   limits?: ListLimits;
@@ -57,11 +74,12 @@ export interface KindSpec {
   meters?: readonly string[];
 }
 
-export interface Kind extends Omit<KindSpec, "limits" | "secrets" | "immutable" | "readOnlySpec"> {
+export interface Kind extends Omit<KindSpec, "limits" | "secrets" | "immutable" | "readOnlySpec" | "references"> {
   collectionPath: string;
   itemPath: string;
   limits: ListLimits;
   secrets: readonly string[];
+  references: readonly Reference[];
   immutable: readonly string[];
   readOnlySpec: readonly string[];
   body: z.ZodType;
@@ -78,6 +96,7 @@ export function defineKind(spec: KindSpec): Kind {
     itemPath: `${collectionPath}/{${spec.param}}`,
     limits: spec.limits ?? { limitDefault: LIMIT_DEFAULT, limitMax: LIMIT_MAX },
     secrets: spec.secrets ?? [],
+    references: spec.references ?? [],
     immutable: spec.immutable ?? [],
     readOnlySpec: spec.readOnlySpec ?? [],
     body: bodySchema(spec),
@@ -89,7 +108,7 @@ export function defineKind(spec: KindSpec): Kind {
   return { ...kind, operation, operations: [...Object.values(operation), ...externalGet, ...revisionList] };
 }
 
-const revision = z.looseObject({
+const commonRevision = z.looseObject({
   id: z.string(),
   active: z.boolean().optional(),
   canary: z.boolean().optional(),
@@ -114,7 +133,7 @@ function defineVerb(kind: KindBase, verb: Verb): Operation {
   const page = kind.paged ? z.object({ data: z.array(kind.resource), meta: pageMeta }) : z.array(kind.resource);
   const query: z.ZodRawShape = {
     ...(verb === "list" && kind.paged ? listParameters.shape : {}),
-    ...(verb === "get" && kind.secrets.length > 0 ? { show_secrets: z.stringbool().optional() } : {}),
+    ...(verb === "get" && kind.secretsShown === "on_request" ? { show_secrets: z.stringbool().optional() } : {}),
     ...kind.query?.[verb],
   };
   return defineOperation({
@@ -156,13 +175,15 @@ const defineRevisionList = (kind: KindBase): Operation =>
     tenancy: "workspace",
     scope: kind.scopes?.list ?? `${kind.scopeWord ?? kind.plural}:list`,
     role: "member",
-    response: z.array(revision),
+    response: z.array(kind.revision ?? commonRevision),
     kind: kind.name,
   });
 
 /** Read-only members may come back in a body, because clients write what they read; they are ignored, not refused. */
 function bodySchema(kind: KindSpec): z.ZodType {
   const rule = kind.nameRule ?? fields.name;
+  if (kind.flat)
+    return z.looseObject({ [kind.flat.name]: kind.nameOptional ? rule.optional() : rule, ...kind.spec.shape });
   const metadata = z.looseObject({
     ...(kind.nameOptional ? { name: rule.optional() } : { name: rule }),
     displayName: fields.displayName.optional(),
@@ -177,6 +198,8 @@ function bodySchema(kind: KindSpec): z.ZodType {
 }
 
 function resourceSchema(kind: KindSpec): z.ZodType {
+  if (kind.flat)
+    return z.looseObject({ [kind.flat.name]: z.string(), createdAt: z.string(), ...kind.spec.partial().shape });
   return z.looseObject({
     metadata: z.looseObject({
       name: z.string(),

@@ -22,6 +22,8 @@ export interface ListQuery {
   statuses: readonly string[] | null;
   showTerminated: boolean;
   externalId: string | null;
+  /** Parameters of a kind's own, as one text: a cursor is bound to them too. */
+  narrowedBy: string | null;
 }
 
 export const pageMeta = z.object({ hasMore: z.boolean(), nextCursor: z.string(), total: z.int() });
@@ -66,6 +68,7 @@ export function parseListQuery(
     statuses: parseStatuses(given.status),
     showTerminated: given.showTerminated ?? false,
     externalId: given.externalId || null,
+    narrowedBy: null,
   };
 }
 

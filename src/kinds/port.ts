@@ -5,14 +5,18 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { z } from "zod";
 import type { Caller } from "../contract/caller.ts";
+import type { PlatformError } from "../contract/errors.ts";
 import type { Kind } from "../contract/kind.ts";
 import type { Operation, Role } from "../contract/operation.ts";
+import type { Link } from "../contract/references.ts";
 import type { Version } from "../contract/versions/index.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Driver } from "../runtime/driver.ts";
 import type { Transaction } from "../store/database.ts";
 import type { Metadata, Resource } from "../store/resource.ts";
-import type { Modification } from "../store/resources.ts";
+import type { Modification, NewEvent } from "../store/resources.ts";
+import type { Revision } from "../store/revision.ts";
+import type { ListScope } from "../store/search-grams.ts";
 import type { Store } from "../store/store.ts";
 import type { Workspace } from "../store/workspaces.ts";
 
@@ -71,6 +75,17 @@ export interface Call<Query = Record<string, unknown>, Body = unknown> {
 export interface Implementation {
   operation: Operation;
   handle(call: Call, deps: Deps): Promise<unknown>;
+  /** Members that clients of this operation expect in the body of a failure, once the caller is known. */
+  explain?(error: PlatformError, failed: FailedCall): Record<string, unknown>;
+}
+
+export interface FailedCall {
+  operation: Operation;
+  params: Record<string, string>;
+  /** As it was sent; it may be anything. */
+  body: unknown;
+  workspace: string | null;
+  nowMs: number;
 }
 
 /** Ties a handler to its declaration, so that the types of query, body and response come from the schema. */
@@ -100,21 +115,43 @@ export interface PrepareContext {
   current: Resource | null;
   /** From the outermost container to the innermost. */
   parents: readonly Resource[];
+  /** Secrets, by their keys, that this one answer shows in clear because they have just been made. */
+  reveal: Set<string>;
 }
 
 export interface PresentContext {
   deps: Deps;
   parents: readonly Resource[];
+  /** What `gather` found. */
+  gathered: unknown;
   /** Lists may be lighter than a single read. */
   inList: boolean;
 }
 
 export type Wire = { metadata: Record<string, unknown>; spec: Record<string, unknown> } & Record<string, unknown>;
 
+/** How a resource stands right after its intent was written, before anybody has acted on it. */
+export interface Outlook {
+  status: string;
+  event?: NewEvent;
+}
+
 export interface Behaviour {
   kind: Kind;
   /** Fills defaults and checks what the schema cannot; changes `input` in place. */
   prepare?(input: Input, context: PrepareContext): Promise<void> | void;
+  /** A name for what was sent without one; called again when another took it meanwhile. */
+  generateName?(tx: Transaction, scope: ListScope, deps: Deps): Promise<string>;
+  /** What the unique place of the resource is, where that is not its name. */
+  slot?(input: Input): string;
+  /** Where the status depends on the spec; absent = the kind's initial status. */
+  outlook?(spec: Record<string, unknown>, current: Resource | null): Outlook;
+  /** Words of the whole platform that only one resource may have, beside the kind's references. */
+  claims?(input: Input, call: Call): Link[];
+  /** In the transaction that writes the resource, before its links are made. */
+  beforeLinks?(tx: Transaction, links: readonly Link[], call: Call, deps: Deps): Promise<void>;
+  /** Reads what `present` needs beside the resources themselves, once for all that are answered. */
+  gather?(resources: readonly Resource[], context: { deps: Deps; inList: boolean }): Promise<unknown>;
   /** Adds computed members to the answer. */
   present?(wire: Wire, resource: Resource, context: PresentContext): void;
   /** The last part of a create, in its transaction: takes what only one resource can have. */
@@ -123,6 +160,10 @@ export interface Behaviour {
   borrowed?(workspace: Workspace, name: string | null, deps: Deps): Promise<Resource[]>;
   /** A resource that contains others is not deleted. */
   childrenFirst?: boolean;
+  /** Members of one revision in a list of them, where the kind has a shape of its own. */
+  presentRevision?(revision: Revision): Record<string, unknown>;
+  /** Which resources a list with the kind's own parameters shows. */
+  narrow?(resource: Resource, query: Record<string, unknown>): boolean;
   /** Throws when the resource may not be deleted now. */
   guardDelete?(resource: Resource, deps: Deps): Promise<void>;
   /** What delete answers, when it is not the resource. */
@@ -131,8 +172,9 @@ export interface Behaviour {
   reconciled?: boolean;
   /** A create is answered once this holds, or after `waitMs` with what is there. */
   ready?: { until(resource: Resource): boolean; waitMs: number };
-  /** An existing record of this name gives way to a new one. */
-  replaceable?(existing: Resource): boolean;
+  /** What a create does that meets a record of the same name; absent = refuse. */
+  onExists?(existing: Resource, call: Call, nowMs: number): "refuse" | "replace" | "reuse";
+  explain?: Implementation["explain"];
   handlers?: readonly Implementation[];
   reconciler?: Reconciler;
 }

@@ -1,22 +1,53 @@
 /** A resource on its way out: secrets masked, internals left behind, addresses and computed members added. */
 import type { z } from "zod";
+import { WORKLOADS, type WorkloadKind, workloadUrl } from "../contract/addresses.ts";
 import type { Kind } from "../contract/kind.ts";
 import { restoreSecrets } from "../contract/secret-fields.ts";
 import { toIso } from "../lib/clock.ts";
 import type { Resource } from "../store/resource.ts";
 import type { Behaviour, Deps, PresentContext, Wire } from "./port.ts";
 
-export interface PresentOptions extends Omit<PresentContext, "deps"> {
+export interface PresentOptions extends Pick<PresentContext, "parents"> {
+  inList?: boolean;
+  /** The caller asked for secrets and may have them. */
   showSecrets?: boolean;
+  /** Keys of secrets that this answer alone shows. */
+  reveal?: ReadonlySet<string>;
   /** The workspace that reads; it may have borrowed the resource from another. */
   viewer?: string;
+  /** What the kind's `gather` found. */
+  gathered?: unknown;
+}
+
+export async function presentOne(
+  behaviour: Behaviour,
+  resource: Resource,
+  options: PresentOptions,
+  deps: Deps,
+): Promise<unknown> {
+  return (await presentAll(behaviour, [resource], options, deps))[0];
+}
+
+export async function presentAll(
+  behaviour: Behaviour,
+  resources: readonly Resource[],
+  options: PresentOptions,
+  deps: Deps,
+): Promise<unknown[]> {
+  const inList = options.inList ?? false;
+  const gathered = await behaviour.gather?.(resources, { deps, inList });
+  const { flat } = behaviour.kind;
+  return resources.map((resource) => {
+    const wire = toWire(behaviour, resource, { ...options, gathered }, deps);
+    return flat ? flattened(wire, flat.name) : wire;
+  });
 }
 
 export function toWire(behaviour: Behaviour, resource: Resource, options: PresentOptions, deps: Deps): Wire {
   const { kind } = behaviour;
   const viewer = options.viewer ?? resource.workspace;
   const { spec } = resource; // read for this answer alone, so it may be changed
-  if (options.showSecrets) restoreSecrets({ spec }, kind.secrets, deps.store.resources.secretsOf(resource));
+  showSecrets(kind, resource, options, deps);
   const wire: Wire = {
     metadata: {
       name: resource.name,
@@ -37,9 +68,25 @@ export function toWire(behaviour: Behaviour, resource: Resource, options: Presen
       ? { status: resource.status ?? kind.initialStatus, ...(options.inList ? {} : { events: resource.events }) }
       : {}),
   };
-  behaviour.present?.(wire, resource, { deps, parents: options.parents, inList: options.inList });
+  const { parents, gathered, inList = false } = options;
+  behaviour.present?.(wire, resource, { deps, parents, gathered, inList });
   return wire;
 }
+
+function showSecrets(kind: Kind, resource: Resource, options: PresentOptions, deps: Deps): void {
+  const all = options.showSecrets || kind.secretsShown === "always";
+  if (!all && !options.reveal?.size) return;
+  const stored = Object.entries(deps.store.resources.secretsOf(resource));
+  const shown = Object.fromEntries(stored.filter(([key]) => all || options.reveal?.has(key)));
+  const paths = kind.secrets.filter((path) => !kind.secretsWriteOnly?.includes(path));
+  restoreSecrets({ spec: resource.spec }, paths, shown);
+}
+
+const flattened = ({ metadata, spec }: Wire, nameKey: string): Record<string, unknown> => ({
+  [nameKey]: metadata.name,
+  ...spec,
+  createdAt: metadata.createdAt,
+});
 
 /** The observed state also holds what only the platform may know; a kind declares what others see of it. */
 function declaredState(schema: z.ZodType, state: Record<string, unknown>): Record<string, unknown> {
@@ -47,7 +94,20 @@ function declaredState(schema: z.ZodType, state: Record<string, unknown>): Recor
   return Object.fromEntries(shape.filter((key) => state[key] !== undefined).map((key) => [key, state[key]]));
 }
 
+/** Workloads are found where they run; everything else where it is managed. */
 function addressOf(kind: Kind, resource: Resource, parents: readonly Resource[], deps: Deps): string {
+  const { publicUrl, domain, region } = deps.settings;
+  if (Object.hasOwn(WORKLOADS, kind.name)) {
+    return workloadUrl(
+      { publicUrl, domain: domain ?? undefined },
+      {
+        kind: kind.name as WorkloadKind,
+        workspace: resource.workspace,
+        name: resource.name,
+        region: typeof resource.spec.region === "string" ? resource.spec.region : region,
+      },
+    );
+  }
   const names = [...parents.map((parent) => parent.name), resource.name];
-  return `${deps.settings.publicUrl}/v0${kind.itemPath.replace(/\{\w+\}/g, () => encodeURIComponent(names.shift() ?? ""))}`;
+  return `${publicUrl}/v0${kind.itemPath.replace(/\{\w+\}/g, () => encodeURIComponent(names.shift() ?? ""))}`;
 }

@@ -62,6 +62,7 @@ export async function listResources(deps: ListDeps, scope: ListScope, query: Lis
     statuses: query.statuses,
     showTerminated: query.showTerminated,
     externalId: query.externalId,
+    narrowedBy: query.narrowedBy,
   };
   const position = query.cursor ? cursors.decode(query.cursor, bound, deps.now()) : null;
   const [by, direction] = query.sort.split(":") as ["createdAt" | "name", "asc" | "desc"];

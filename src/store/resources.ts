@@ -11,8 +11,9 @@ import { type Clock, toIso } from "../lib/clock.ts";
 import { timeOfUid } from "../lib/ids.ts";
 import type { SealedBox } from "../lib/sealed-box.ts";
 import { type Change, type Database, RESOURCE_TOPIC, type Transaction } from "./database.ts";
+import { removeLinks } from "./links.ts";
 import { fromRow, type Metadata, type Resource, rowidOf } from "./resource.ts";
-import { listResources, type Page } from "./resource-list.ts";
+import { countOf, listResources, type Page } from "./resource-list.ts";
 import { createResourceReads } from "./resource-reads.ts";
 import { bySlot, count, indexGrams, insertRow, keepRevision, lockRow, requireLiveParents } from "./resource-rows.ts";
 import type { ResourceRow } from "./schema.ts";
@@ -41,6 +42,8 @@ export interface Draft extends ListScope {
   events: NewEvent[];
   /** Keep this spec as a revision. */
   revision: boolean;
+  /** At most this many of the kind in one container. */
+  countMax?: number;
   actor: string;
   /** Nothing has to act on this resource: it is as intended from the start. */
   settled: boolean;
@@ -126,6 +129,8 @@ export function createResources({ database, clock, box, cursors }: ResourcesDeps
       return { outcome: "exists", resource: existing };
     }
     await count(tx.queries, database.dialect, draft, 1);
+    if (draft.countMax !== undefined && (await countOf(tx.queries, draft)) > draft.countMax)
+      throw new PlatformError("bad_request", `There cannot be more than ${draft.countMax} of kind ${draft.kind} here.`);
     if (draft.revision) await keepRevision(tx.queries, row, draft.actor, now);
     tx.announce(changeOf(draft));
     return { outcome: "created", resource: fromRow(row) };
@@ -168,7 +173,10 @@ export function createResources({ database, clock, box, cursors }: ResourcesDeps
     const { id: _id, uid: _uid, ...set } = next;
     await tx.queries.updateTable("resources").set(set).where("uid", "=", uid).execute();
     if (next.search !== row.search) await indexGrams(tx.queries, database.dialect, uid, gramsOf(next.search, current));
-    if (change.retire && !current.retired) await count(tx.queries, database.dialect, current, -1);
+    if (change.retire && !current.retired) {
+      await count(tx.queries, database.dialect, current, -1);
+      await removeLinks(tx.queries, uid);
+    }
     if (change.revision) await keepRevision(tx.queries, next, change.actor ?? row.updated_by, now);
     tx.announce(changeOf(current));
     return fromRow(next);
@@ -181,6 +189,7 @@ export function createResources({ database, clock, box, cursors }: ResourcesDeps
     for (const child of children) await remove(tx, workspace, child.uid);
     await tx.queries.deleteFrom("resources").where("uid", "=", uid).execute();
     await tx.queries.deleteFrom("revisions").where("uid", "=", uid).execute();
+    await removeLinks(tx.queries, uid);
     if (database.dialect === "sqlite")
       await sql`DELETE FROM resource_grams WHERE rowid = ${rowidOf(uid)}`.execute(tx.queries);
     if (!row.slot.startsWith("~")) await count(tx.queries, database.dialect, row, -1);

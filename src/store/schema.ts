@@ -5,6 +5,7 @@
 export interface Tables {
   resources: ResourceRow;
   resource_counts: { workspace: string; kind: string; parent: string; n: number };
+  resource_links: LinkRow;
   revisions: RevisionRow;
   accounts: { id: string; name: string; created_at: number };
   users: UserRow;
@@ -45,6 +46,19 @@ export interface ResourceRow {
   state: string;
   events: string;
   search: string;
+}
+
+export interface LinkRow {
+  /** Who names another, with enough of it to be told apart by people. */
+  uid: string;
+  workspace: string;
+  kind: string;
+  name: string;
+  /** "" for words of the whole platform. */
+  target_workspace: string;
+  target_kind: string;
+  target: string;
+  exclusive: number;
 }
 
 export interface RevisionRow {

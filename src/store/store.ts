@@ -7,6 +7,7 @@ import type { Database } from "./database.ts";
 import { createIdempotency } from "./idempotency.ts";
 import { createKeys } from "./keys.ts";
 import { createLeases } from "./leases.ts";
+import { createLinks } from "./links.ts";
 import { migrate } from "./migrations/index.ts";
 import { createPeople } from "./people.ts";
 import { openPostgres } from "./postgres.ts";
@@ -48,6 +49,7 @@ function composeStore(database: Database, secretKey: Buffer, clock: Clock) {
     cursors,
     resources,
     workspaceContents: createWorkspaceContents({ database, resources }),
+    links: createLinks(deps),
     workspaces: createWorkspaces(deps),
     people: createPeople(deps),
     keys: createKeys(deps),

@@ -38,7 +38,14 @@ export const IDENTITY_TOPIC = "identity";
 export type Workspaces = ReturnType<typeof createWorkspaces>;
 
 /** Tables that hold a workspace's data besides its resources. */
-const OWNED = ["workspace_members", "service_accounts", "invitations", "resource_counts", "revisions"] as const;
+const OWNED = [
+  "workspace_members",
+  "service_accounts",
+  "invitations",
+  "resource_counts",
+  "resource_links",
+  "revisions",
+] as const;
 
 export function createWorkspaces({ database, clock }: { database: Database; clock: Clock }) {
   async function get(name: string): Promise<Workspace | null> {

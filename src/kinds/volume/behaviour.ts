@@ -1,5 +1,5 @@
-import { PlatformError } from "../../contract/errors.ts";
 import { toIso } from "../../lib/clock.ts";
+import type { LinkOwner } from "../../store/links.ts";
 import type { Behaviour } from "../port.ts";
 import { VOLUME_SIZE_DEFAULT_MB, volume } from "./kind.ts";
 
@@ -11,15 +11,18 @@ export const volumeBehaviour: Behaviour = {
     input.spec.size ??= VOLUME_SIZE_DEFAULT_MB;
     input.spec.infrastructureId = deps.settings.nodeId;
   },
-  present(wire, resource) {
-    if (resource.deletedAt !== null) wire.terminatedAt = toIso(resource.deletedAt);
+  /** Whoever names a volume has it; nothing else has to be kept in step. */
+  async gather(resources, { deps }) {
+    const workspace = resources[0]?.workspace ?? "";
+    return deps.store.links.usersOf(
+      workspace,
+      volume.name,
+      resources.map(({ name }) => name),
+    );
   },
-  async guardDelete({ name, state }) {
-    if (typeof state.attachedTo === "string" && state.attachedTo !== "") {
-      throw new PlatformError(
-        "conflict",
-        `Volume '${name}' is attached to ${state.attachedTo}. Delete that first, or detach the volume.`,
-      );
-    }
+  present(wire, resource, { gathered }) {
+    const [user] = (gathered as Map<string, LinkOwner[]>).get(resource.name) ?? [];
+    if (user) wire.state = { attachedTo: `${user.kind}:${user.name}` };
+    if (resource.deletedAt !== null) wire.terminatedAt = toIso(resource.deletedAt);
   },
 };

@@ -4,6 +4,7 @@ import { sql } from "kysely";
 import { PlatformError } from "../../contract/errors.ts";
 import type { Database, Dialect, Queries } from "../database.ts";
 import { foundation } from "./0001-foundation.ts";
+import { links } from "./0002-links.ts";
 
 export interface Migration {
   id: number;
@@ -13,7 +14,7 @@ export interface Migration {
   postgres?: readonly string[];
 }
 
-export const MIGRATIONS: readonly Migration[] = [foundation];
+export const MIGRATIONS: readonly Migration[] = [foundation, links];
 
 const TYPES: Record<Dialect, Record<string, string>> = {
   sqlite: { text: "TEXT", rowid: "id INTEGER PRIMARY KEY,", unique_or_primary: "UNIQUE", grams: "" },

@@ -1,0 +1,148 @@
+/** Creating a resource: everything that must hold together is one transaction. */
+import { notFound, PlatformError } from "../contract/errors.ts";
+import type { Kind } from "../contract/kind.ts";
+import { type Link, linksOf } from "../contract/references.ts";
+import { extractSecrets, keepMasked } from "../contract/secret-fields.ts";
+import { etagOf } from "../kinds/etag.ts";
+import type { Behaviour, Call, Deps, Input } from "../kinds/port.ts";
+import { presentOne } from "../kinds/present.ts";
+import type { Transaction } from "../store/database.ts";
+import type { Resource } from "../store/resource.ts";
+import type { Created, Draft } from "../store/resources.ts";
+import type { ListScope } from "../store/search-grams.ts";
+import { readInput } from "./resource-input.ts";
+import { isOver, locate } from "./resource-place.ts";
+
+/** A generated name may be taken by another request in the same moment; so many in a row are a bug. */
+const NAME_ATTEMPTS_MAX = 50;
+
+export async function create(behaviour: Behaviour, call: Call, deps: Deps): Promise<unknown> {
+  const { kind } = behaviour;
+  const { scope, parents } = await locate(kind, call, deps);
+  const uid = call.uid();
+  const input = readInput(kind, call.body, null);
+  const reveal = new Set<string>();
+  if (!behaviour.generateName) input.metadata.name ??= `${kind.name}-${uid.slice(-8)}`;
+  await behaviour.prepare?.(input, { call, deps, current: null, parents, reveal });
+  keepMasked(input, kind.secrets, {});
+  const slot = behaviour.slot?.(input);
+  const links = linksFor(behaviour, input, call);
+  const draft = draftOf(behaviour, scope, uid, input, call);
+  const created = await insert(behaviour, slot === undefined ? draft : { ...draft, slot }, links, call, deps);
+  const resource = behaviour.ready ? await settled(created, behaviour.ready, deps) : created;
+  call.setHeader("etag", etagOf(resource));
+  return presentOne(behaviour, resource, { parents, reveal: created.uid === uid ? reveal : new Set() }, deps);
+}
+
+export const linksFor = (behaviour: Behaviour, input: Input, call: Call): Link[] => [
+  ...linksOf(input, behaviour.kind.references),
+  ...(behaviour.claims?.(input, call) ?? []),
+];
+
+function draftOf(behaviour: Behaviour, scope: ListScope, uid: string, input: Input, call: Call): Draft {
+  const { kind } = behaviour;
+  const secrets = extractSecrets(input, kind.secrets);
+  const { name, ...metadata } = input.metadata;
+  const outlook = behaviour.outlook?.(input.spec, null);
+  return {
+    ...scope,
+    uid,
+    name: name ?? "",
+    ...(kind.namesShared ? { slot: uid } : {}),
+    ...(kind.countMax === undefined ? {} : { countMax: kind.countMax }),
+    metadata,
+    spec: input.spec,
+    secrets,
+    state: {},
+    status: outlook?.status ?? kind.initialStatus ?? null,
+    events: [
+      { type: "created", message: `Created by ${call.caller.displayName}.` },
+      ...(outlook?.event ? [outlook.event] : []),
+    ],
+    revision: kind.revisions ?? false,
+    actor: call.caller.displayName,
+    settled: !behaviour.reconciled,
+  };
+}
+
+async function insert(
+  behaviour: Behaviour,
+  draft: Draft,
+  links: readonly Link[],
+  call: Call,
+  deps: Deps,
+): Promise<Resource> {
+  for (let attempt = 1; ; attempt += 1) {
+    const { outcome, resource } = await deps.store.write(async (tx) => {
+      const name = draft.name || ((await behaviour.generateName?.(tx, draft, deps)) ?? "");
+      const created = await insertOrMakeRoom(behaviour, { ...draft, name }, call, deps, tx);
+      if (created.outcome === "exists") return created;
+      if (links.length > 0) {
+        await behaviour.beforeLinks?.(tx, links, call, deps);
+        await deps.store.links.replace(tx, created.resource, links);
+      }
+      return { outcome: "created", resource: await finished(behaviour, created.resource, deps, tx) };
+    });
+    // A retried idempotent request meets its own earlier effect.
+    if (outcome === "created" || resource.uid === draft.uid) return resource;
+    if (draft.name === "" && attempt < NAME_ATTEMPTS_MAX) continue;
+    if (behaviour.onExists?.(resource, call, deps.clock.now()) === "reuse") return resource;
+    throw alreadyExists(behaviour.kind, resource);
+  }
+}
+
+async function finished(behaviour: Behaviour, made: Resource, deps: Deps, tx: Transaction): Promise<Resource> {
+  const change = await behaviour.onCreate?.(tx, made, deps);
+  if (!change) return made;
+  return (await deps.store.resources.modify(tx, made.workspace, made.uid, () => change)) ?? made;
+}
+
+/** A record that is over, or that the kind lets go, gives its name to the new one. */
+async function insertOrMakeRoom(
+  behaviour: Behaviour,
+  draft: Draft,
+  call: Call,
+  deps: Deps,
+  tx: Transaction,
+): Promise<Created> {
+  const { kind } = behaviour;
+  const { resources } = deps.store;
+  const created = await resources.insert(tx, draft);
+  if (created.outcome === "created" || created.resource.uid === draft.uid) return created;
+  const existing = created.resource;
+  const over = isOver(kind, existing, deps);
+  if (!over && behaviour.onExists?.(existing, call, deps.clock.now()) !== "replace") return created;
+  if (over || !kind.initialStatus) await resources.remove(tx, draft.workspace, existing.uid);
+  else
+    await resources.modify(tx, draft.workspace, existing.uid, () => ({
+      retire: true,
+      status: "TERMINATED",
+      event: { type: "replaced", message: `Replaced by ${call.caller.displayName} with a new one of this name.` },
+    }));
+  return resources.insert(tx, draft);
+}
+
+function alreadyExists(kind: Kind, existing: Resource): PlatformError {
+  const advice = existing.deletedAt
+    ? "is being deleted. Try again in a moment, or choose another name"
+    : "exists already. Choose another name, or update it";
+  return new PlatformError("already_exists", `${kind.name} '${existing.name}' ${advice}.`, {
+    detail: { status: existing.status },
+  });
+}
+
+/** The work goes on when the wait ends first; the caller is told so and can look again. */
+async function settled(resource: Resource, ready: NonNullable<Behaviour["ready"]>, deps: Deps): Promise<Resource> {
+  const signal = AbortSignal.timeout(ready.waitMs);
+  const reached = await deps.store.resources
+    .waitFor(resource.workspace, resource.uid, (now) => now === null || ready.until(now), { signal })
+    .catch((error: unknown) => {
+      if (!signal.aborted) throw error;
+      throw new PlatformError(
+        "timeout",
+        `${resource.kind} '${resource.name}' is not ready after ${ready.waitMs / 1000} s. It goes on in the background; read it again later.`,
+      );
+    });
+  if (!reached) throw notFound(`${resource.kind} '${resource.name}'`);
+  return reached;
+}

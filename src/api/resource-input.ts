@@ -1,0 +1,58 @@
+/** What a client may decide of a resource, taken out of the body it sent. */
+import { PlatformError } from "../contract/errors.ts";
+import type { Kind } from "../contract/kind.ts";
+import { MASK } from "../contract/secret-fields.ts";
+import type { Input } from "../kinds/port.ts";
+import { canonicalJson } from "../lib/canonical-json.ts";
+import type { Resource } from "../store/resource.ts";
+
+type Json = Record<string, unknown>;
+
+/** Keeps the kind's metadata, and the spec without its read-only members. */
+export function readInput(kind: Kind, body: unknown, current: Resource | null): Input {
+  const { metadata, spec } = kind.flat ? unflattened(kind, body as Json, kind.flat.name) : (body as Input);
+  const allowed = ["displayName", "labels", "externalId", ...Object.keys(kind.metadata ?? {})];
+  if (current && metadata.name !== undefined && metadata.name !== current.name) {
+    const field = kind.flat?.name ?? "metadata.name";
+    throw new PlatformError("immutable_field", `${field} cannot change: this is '${current.name}'.`);
+  }
+  const kept: Input["metadata"] = Object.fromEntries(Object.entries(metadata).filter(([key]) => allowed.includes(key)));
+  const input = {
+    metadata: { ...kept, ...(metadata.name === undefined ? {} : { name: metadata.name }) },
+    spec: { ...spec },
+  };
+  for (const key of kind.readOnlySpec) {
+    delete input.spec[key];
+    if (current?.spec[key] !== undefined) input.spec[key] = current.spec[key];
+  }
+  return input;
+}
+
+function unflattened(kind: Kind, body: Json, nameKey: string): Input {
+  const name = body[nameKey] as string | undefined;
+  const members = Object.keys(kind.spec.shape).filter((key) => body[key] !== undefined);
+  return {
+    metadata: name === undefined ? {} : { name },
+    spec: Object.fromEntries(members.map((key) => [key, body[key]])),
+  };
+}
+
+/** An immutable member that a replacement leaves out stays as it is; one that differs is refused. */
+export function checkImmutable(kind: Kind, draft: Input, current: Resource): void {
+  for (const path of kind.immutable) {
+    const keys = path.split(".");
+    const last = keys.pop() ?? "";
+    const [from, to] = [holderOf(current, keys), holderOf(draft, keys)];
+    if (!from || !to || from[last] === undefined) continue;
+    if (to[last] === undefined || to[last] === MASK) to[last] = from[last];
+    else if (canonicalJson(to[last]) !== canonicalJson(from[last])) {
+      throw new PlatformError(
+        "immutable_field",
+        `${path} cannot change after creation. Create another ${kind.name} instead.`,
+      );
+    }
+  }
+}
+
+const holderOf = (root: object, keys: string[]): Json | undefined =>
+  keys.reduce<Json | undefined>((node, key) => node?.[key] as Json | undefined, root as Json);

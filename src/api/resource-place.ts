@@ -1,0 +1,61 @@
+/** Where a request about a resource leads: from the workspace down the path to the collection and the resource. */
+import { notFound } from "../contract/errors.ts";
+import type { Kind } from "../contract/kind.ts";
+import { type Call, type Deps, workspaceOf } from "../kinds/port.ts";
+import { uuidv7 } from "../lib/ids.ts";
+import type { Resource } from "../store/resource.ts";
+import type { ListScope } from "../store/search-grams.ts";
+
+export interface Place {
+  scope: ListScope;
+  /** From the outermost container to the innermost. */
+  parents: Resource[];
+}
+
+/** Every container on the way must exist. */
+export async function locate(kind: Kind, call: Call, deps: Deps): Promise<Place> {
+  const workspace = workspaceOf(call).name;
+  const ancestors: Kind[] = [];
+  for (let above = kind.within; above; above = above.within) ancestors.unshift(above);
+  const parents: Resource[] = [];
+  for (const ancestor of ancestors) {
+    const name = call.params[ancestor.param] ?? "";
+    const scope = { workspace, kind: ancestor.name, parent: parents.at(-1)?.uid ?? "" };
+    const parent = await lookUp(ancestor, scope, name, deps);
+    if (!parent || parent.retired || isOver(ancestor, parent, deps)) throw notFound(`${ancestor.name} '${name}'`);
+    parents.push(parent);
+  }
+  return { scope: { workspace, kind: kind.name, parent: parents.at(-1)?.uid ?? "" }, parents };
+}
+
+export async function find(kind: Kind, call: Call, deps: Deps): Promise<Place & { resource: Resource }> {
+  const place = await locate(kind, call, deps);
+  const name = call.params[kind.param] ?? "";
+  const resource = await lookUp(kind, place.scope, name, deps);
+  if (!resource || isOver(kind, resource, deps)) throw notFound(`${kind.name} '${name}'`);
+  return { ...place, resource };
+}
+
+/** A built-in resource exists as soon as somebody looks for it. */
+export async function lookUp(kind: Kind, scope: ListScope, name: string, deps: Deps): Promise<Resource | null> {
+  const found = await deps.store.resources.get(scope, name);
+  if (name !== kind.builtIn || (found && !found.retired)) return found;
+  const made = await deps.store.resources.create({
+    ...scope,
+    uid: uuidv7(deps.clock.now()),
+    name,
+    metadata: {},
+    spec: {},
+    secrets: {},
+    state: {},
+    status: kind.initialStatus ?? null,
+    events: [{ type: "created", message: "Made by the platform." }],
+    revision: false,
+    actor: "platform",
+    settled: true,
+  });
+  return made.resource;
+}
+
+export const isOver = (kind: Kind, resource: Resource, { clock }: Deps): boolean =>
+  kind.isOver?.(resource, clock.now()) ?? false;
