@@ -2,12 +2,23 @@
 import type { Kind } from "../contract/kind.ts";
 import type { Operation } from "../contract/operation.ts";
 import { accountOperations } from "./account/operations.ts";
+import { apiKeyOperations } from "./api-key/operations.ts";
 import { drive } from "./drive/kind.ts";
+import { invitationOperations } from "./invitation/operations.ts";
+import { serviceAccountOperations } from "./service-account/operations.ts";
+import { userOperations } from "./user/operations.ts";
 import { volume } from "./volume/kind.ts";
 import { workspaceOperations } from "./workspace/operations.ts";
 
 export const KINDS: readonly Kind[] = [drive, volume];
 
-const EXTRA_OPERATIONS: readonly Operation[] = [...accountOperations, ...workspaceOperations];
+const EXTRA_OPERATIONS: readonly Operation[] = [
+  ...accountOperations,
+  ...apiKeyOperations,
+  ...invitationOperations,
+  ...serviceAccountOperations,
+  ...userOperations,
+  ...workspaceOperations,
+];
 
 export const OPERATIONS: readonly Operation[] = [...KINDS.flatMap((kind) => kind.operations), ...EXTRA_OPERATIONS];

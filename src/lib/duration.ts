@@ -7,3 +7,9 @@ export function parseDurationMs(text: string | number): number | null {
   if (!match?.[1]) return null;
   return Number(match[1]) * UNIT_MS[(match[2] ?? "s") as keyof typeof UNIT_MS];
 }
+
+/** The same in the largest unit, up to days, that gives a whole number. */
+export function formatDuration(ms: number): string {
+  const unit = (["d", "h", "m"] as const).find((word) => ms > 0 && ms % UNIT_MS[word] === 0) ?? "s";
+  return `${Math.floor(ms / UNIT_MS[unit])}${unit}`;
+}

@@ -1,0 +1,20 @@
+import type { Caller } from "../../contract/caller.ts";
+import { PlatformError } from "../../contract/errors.ts";
+import { type Implementation, implement } from "../port.ts";
+import { createKey, deleteKey, listKeys, type Owner } from "./keys.ts";
+import { apiKeyCreate, apiKeyDelete, apiKeyList } from "./operations.ts";
+
+export const apiKeyHandlers: readonly Implementation[] = [
+  implement(apiKeyList, async ({ caller }, deps) => listKeys(ownerOf(caller), deps)),
+  implement(apiKeyCreate, async ({ caller, body }, deps) => createKey(ownerOf(caller), body, caller, deps)),
+  implement(apiKeyDelete, async ({ caller, params }, deps) => deleteKey(ownerOf(caller), params.apiKeyId ?? "", deps)),
+];
+
+function ownerOf(caller: Caller): Owner {
+  if (caller.subjectType !== "user")
+    throw new PlatformError(
+      "forbidden",
+      "These are the keys of people. The keys of a service account are at /service_accounts/{clientId}/api_keys.",
+    );
+  return { type: "user", id: caller.subject, workspace: null };
+}

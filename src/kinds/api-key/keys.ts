@@ -1,0 +1,106 @@
+/** What keys of people and of service accounts have in common. */
+import type { z } from "zod";
+import type { Caller } from "../../contract/caller.ts";
+import { notFound, PlatformError } from "../../contract/errors.ts";
+import { DAY_MS, SECOND_MS, toIso } from "../../lib/clock.ts";
+import { formatDuration, parseDurationMs } from "../../lib/duration.ts";
+import type { ApiKey, OwnerType } from "../../store/keys.ts";
+import { OPERATIONS } from "../index.ts";
+import type { Deps } from "../port.ts";
+import type { apiKeyShape, newApiKey } from "./operations.ts";
+
+/** Ten years, leap days included. */
+const EXPIRY_MAX_MS = 3653 * DAY_MS;
+/** Nobody can look after more; a client that makes them in a loop is stopped. */
+const KEYS_PER_OWNER_MAX = 100;
+
+export interface Owner {
+  type: OwnerType;
+  id: string;
+  /** Where alone the key works; null for a person's. */
+  workspace: string | null;
+}
+
+type Wire = z.input<typeof apiKeyShape>;
+
+export const listKeys = async ({ type, id }: Owner, { store }: Deps): Promise<Wire[]> =>
+  (await store.keys.listKeys(type, id)).map(keyToWire);
+
+export async function createKey(
+  owner: Owner,
+  draft: z.output<typeof newApiKey>,
+  caller: Caller,
+  { store, clock }: Deps,
+): Promise<Wire> {
+  const scopes = grantScopes(draft.scopes, caller);
+  const lifeMs = draft.expires_in === undefined ? null : parseExpiry(draft.expires_in);
+  if ((await store.keys.listKeys(owner.type, owner.id)).length >= KEYS_PER_OWNER_MAX)
+    throw new PlatformError(
+      "usage_limit_exceeded",
+      `There are ${KEYS_PER_OWNER_MAX} keys already. Delete one that is no longer used.`,
+    );
+  const { key, secret } = await store.keys.createKey({
+    name: draft.name ?? "",
+    ownerType: owner.type,
+    owner: owner.id,
+    workspace: owner.workspace,
+    scopes,
+    createdBy: caller.displayName,
+    expiresAt: lifeMs === null ? null : clock.now() + lifeMs,
+  });
+  return { ...keyToWire(key), apiKey: secret };
+}
+
+export async function deleteKey({ type, id }: Owner, keyId: string, { store }: Deps): Promise<{ message: string }> {
+  if (!(await store.keys.removeKey(type, id, keyId))) throw notFound(`API key '${keyId}'`);
+  return { message: `API key '${keyId}' is deleted and no longer works.` };
+}
+
+/** Nobody hands on more than they have themselves. */
+export function grantScopes(asked: readonly string[] | undefined, caller: Caller): string[] | null {
+  const unknown = asked?.find((scope) => !knownScopes().has(scope));
+  if (unknown !== undefined) throw new PlatformError("invalid_field", `scopes: '${unknown}' is not a scope.`);
+  if (caller.scopes === null) return asked ? [...asked] : null;
+  const own = caller.scopes;
+  if (asked === undefined) return [...own];
+  const beyond = own.has("admin") ? undefined : asked.find((scope) => !own.has(scope));
+  if (beyond !== undefined)
+    throw new PlatformError("forbidden", `scopes: these credentials do not have '${beyond}' themselves.`);
+  return [...asked];
+}
+
+let scopes: ReadonlySet<string> | null = null;
+function knownScopes(): ReadonlySet<string> {
+  scopes ??= new Set(["admin", ...OPERATIONS.flatMap(({ scope }) => (scope === null ? [] : [scope]))]);
+  return scopes;
+}
+
+function parseExpiry(text: string): number {
+  const ms = parseDurationMs(text);
+  if (ms === null || ms <= 0 || ms > EXPIRY_MAX_MS)
+    throw new PlatformError(
+      "invalid_field",
+      "expires_in: must be a number with one of s, m, h, d, w, at most 10 years (3653d), such as 30d.",
+    );
+  return ms;
+}
+
+/** The two moments are taken a breath apart; what was asked for is the nearest second. */
+const lifetime = (from: number, to: number): string => formatDuration(Math.round((to - from) / SECOND_MS) * SECOND_MS);
+
+const keyToWire = (key: ApiKey): Wire => ({
+  id: key.id,
+  name: key.name,
+  prefix: key.prefix,
+  sub: key.owner,
+  sub_type: key.owner_type as OwnerType,
+  ...(key.scopes ? { scopes: key.scopes } : {}),
+  ...(key.expires_at === null
+    ? {}
+    : { expires_in: lifetime(key.created_at, key.expires_at), expiresAt: toIso(key.expires_at) }),
+  ...(key.last_used_at === null ? {} : { lastUsedAt: toIso(key.last_used_at) }),
+  createdAt: toIso(key.created_at),
+  updatedAt: toIso(key.created_at),
+  createdBy: key.created_by,
+  updatedBy: key.created_by,
+});

@@ -1,0 +1,82 @@
+import type { z } from "zod";
+import type { Caller } from "../../contract/caller.ts";
+import { notFound, PlatformError } from "../../contract/errors.ts";
+import type { Role } from "../../contract/operation.ts";
+import { toIso } from "../../lib/clock.ts";
+import type { Invitation, User } from "../../store/people.ts";
+import { type Deps, type Implementation, implement } from "../port.ts";
+import { workspaceToWire } from "../workspace/wire.ts";
+import { invitationAccept, invitationDecline, invitationList, type invitationShape } from "./operations.ts";
+
+export const invitationHandlers: readonly Implementation[] = [
+  implement(invitationList, async ({ caller }, deps) => {
+    const { email } = await personOf(caller, deps);
+    const open = (await deps.store.people.listInvitations({ email })).filter(
+      (invitation) => invitation.expires_at > deps.clock.now(),
+    );
+    return (await Promise.all(open.map((invitation) => toWire(invitation, deps)))).flat();
+  }),
+
+  implement(invitationAccept, async ({ caller, params }, deps) => {
+    const person = await personOf(caller, deps);
+    const invitation = await find(params.invitationId ?? "", person, deps);
+    const accepted =
+      invitation.expires_at > deps.clock.now() && (await deps.store.people.acceptInvitation(invitation.id, person.sub));
+    if (!accepted)
+      throw new PlatformError("gone", "This invitation has expired. Ask the person who invited you for a new one.");
+    const workspace = await deps.store.workspaces.get(invitation.workspace);
+    if (!workspace) throw notFound(`Workspace '${invitation.workspace}'`);
+    return { email: person.email, workspace: workspaceToWire(workspace) };
+  }),
+
+  implement(invitationDecline, async ({ caller, params }, deps) => {
+    const invitation = await find(params.invitationId ?? "", await personOf(caller, deps), deps);
+    await deps.store.people.removeInvitation(invitation.id);
+    return null;
+  }),
+];
+
+async function personOf(caller: Caller, { store }: Deps): Promise<User> {
+  const person = caller.subjectType === "user" ? await store.people.getUser(caller.subject) : null;
+  if (!person) throw new PlatformError("forbidden", "Invitations are for people, and these credentials are not one's.");
+  return person;
+}
+
+/** Somebody else's invitation is as invisible as one that does not exist. */
+async function find(id: string, { email }: User, { store }: Deps): Promise<Invitation> {
+  const invitation = await store.people.getInvitation(id);
+  if (invitation?.email !== email) throw notFound(`Invitation '${id}'`);
+  return invitation;
+}
+
+/** Empty when its workspace is going away. */
+async function toWire(invitation: Invitation, { store }: Deps): Promise<z.input<typeof invitationShape>[]> {
+  const workspace = await store.workspaces.get(invitation.workspace);
+  if (!workspace) return [];
+  const [account, inviter, members] = await Promise.all([
+    store.people.getAccount(workspace.accountId),
+    store.people.getUser(invitation.invited_by),
+    store.people.listMembers(workspace.name),
+  ]);
+  return [
+    {
+      invitationId: invitation.id,
+      email: invitation.email,
+      role: invitation.role as Role,
+      type: "workspace",
+      invitedAt: toIso(invitation.created_at),
+      expiresAt: toIso(invitation.expires_at),
+      invitedBy: inviter
+        ? {
+            sub: inviter.sub,
+            email: inviter.email,
+            given_name: inviter.given_name,
+            family_name: inviter.family_name,
+          }
+        : { given_name: invitation.invited_by },
+      account: { id: workspace.accountId, displayName: account?.name ?? "" },
+      workspace: { name: workspace.name, displayName: workspace.displayName },
+      workspaceDetails: { user_number: members.length },
+    },
+  ];
+}

@@ -1,0 +1,100 @@
+import type { z } from "zod";
+import { notFound, PlatformError } from "../../contract/errors.ts";
+import type { Role } from "../../contract/operation.ts";
+import { toIso } from "../../lib/clock.ts";
+import type { ServiceAccount } from "../../store/keys.ts";
+import { createKey, deleteKey, grantScopes, listKeys, type Owner } from "../api-key/keys.ts";
+import { type Call, type Deps, type Implementation, implement, workspaceOf } from "../port.ts";
+import {
+  serviceAccountCreate,
+  serviceAccountDelete,
+  serviceAccountKeyCreate,
+  serviceAccountKeyDelete,
+  serviceAccountKeyList,
+  serviceAccountList,
+  type serviceAccountShape,
+  serviceAccountUpdate,
+} from "./operations.ts";
+
+/** More than people look after by hand; a client that makes them in a loop is stopped. */
+const PER_WORKSPACE_MAX = 1000;
+
+export const serviceAccountHandlers: readonly Implementation[] = [
+  implement(serviceAccountList, async (call, { store }) =>
+    (await store.keys.listServiceAccounts(workspaceOf(call).name)).map(toWire),
+  ),
+
+  implement(serviceAccountCreate, async (call, { store }) => {
+    const { name: workspace } = workspaceOf(call);
+    if ((await store.keys.countServiceAccounts(workspace)) >= PER_WORKSPACE_MAX)
+      throw new PlatformError(
+        "usage_limit_exceeded",
+        `There are ${PER_WORKSPACE_MAX} service accounts already. Delete one that is no longer used.`,
+      );
+    const scopes = grantScopes(undefined, call.caller);
+    const { account, secret } = await store.keys.createServiceAccount({
+      workspace,
+      name: call.body.name,
+      description: call.body.description ?? "",
+      role: call.body.role ?? "member",
+      createdBy: call.caller.displayName,
+      ...(scopes ? { scopes } : {}),
+    });
+    return { ...toWire(account), client_secret: secret };
+  }),
+
+  implement(serviceAccountUpdate, async (call, deps) => {
+    const { client_id: clientId, workspace } = await find(call, deps);
+    const { name, description, role } = call.body;
+    const updated = await deps.store.keys.updateServiceAccount(workspace, clientId, {
+      ...(name === undefined ? {} : { name }),
+      ...(description === undefined ? {} : { description }),
+      ...(role === undefined ? {} : { role }),
+    });
+    if (!updated) throw unknown(clientId);
+    return toWire(updated);
+  }),
+
+  implement(serviceAccountDelete, async (call, deps) => {
+    const account = await find(call, deps);
+    if (!(await deps.store.keys.removeServiceAccount(account.workspace, account.client_id)))
+      throw unknown(account.client_id);
+    return toWire(account);
+  }),
+
+  implement(serviceAccountKeyList, async (call, deps) => listKeys(await ownerOf(call, deps), deps)),
+
+  implement(serviceAccountKeyCreate, async (call, deps) =>
+    createKey(await ownerOf(call, deps), call.body, call.caller, deps),
+  ),
+
+  implement(serviceAccountKeyDelete, async (call, deps) =>
+    deleteKey(await ownerOf(call, deps), call.params.apiKeyId ?? "", deps),
+  ),
+];
+
+type AnyCall = Pick<Call, "workspace" | "operation" | "params">;
+
+/** Identities of workloads are the platform's business and not managed here. */
+async function find(call: AnyCall, { store }: Deps): Promise<ServiceAccount> {
+  const clientId = call.params.clientId ?? "";
+  const account = await store.keys.getServiceAccount(workspaceOf(call).name, clientId);
+  if (!account || account.workload !== null) throw unknown(clientId);
+  return account;
+}
+
+async function ownerOf(call: AnyCall, deps: Deps): Promise<Owner> {
+  const { client_id: id, workspace } = await find(call, deps);
+  return { type: "service_account", id, workspace };
+}
+
+const unknown = (clientId: string): PlatformError => notFound(`Service account '${clientId}'`);
+
+const toWire = (account: ServiceAccount): z.input<typeof serviceAccountShape> => ({
+  client_id: account.client_id,
+  name: account.name,
+  description: account.description,
+  role: account.role as Role,
+  created_at: toIso(account.created_at),
+  updated_at: toIso(account.updated_at),
+});

@@ -1,0 +1,128 @@
+import type { z } from "zod";
+import { notFound, PlatformError } from "../../contract/errors.ts";
+import type { Role } from "../../contract/operation.ts";
+import { DAY_MS, toIso } from "../../lib/clock.ts";
+import type { Invitation, Member } from "../../store/people.ts";
+import { type Deps, type Implementation, implement, workspaceOf } from "../port.ts";
+import { type pendingInvitation, userInvite, userList, userRemove, type userShape, userUpdate } from "./operations.ts";
+
+/** Long enough for a holiday week, short enough that a forgotten one does not lie around. */
+const INVITATION_MS = 7 * DAY_MS;
+/** Invitations cost the invited attention; nobody needs more open ones. */
+const OPEN_INVITATIONS_MAX = 500;
+
+type User = z.input<typeof userShape>;
+
+export const userHandlers: readonly Implementation[] = [
+  implement(userList, async (call, { store, clock }) => {
+    const { name: workspace } = workspaceOf(call);
+    const [members, invitations] = await Promise.all([
+      store.people.listMembers(workspace),
+      store.people.listInvitations({ workspace }),
+    ]);
+    return [...members.map(memberToWire), ...invitations.map((one) => invitedToWire(one, clock.now()))];
+  }),
+
+  implement(userInvite, async (call, { store, clock }) => {
+    const { name: workspace } = workspaceOf(call);
+    const email = call.body.email.toLowerCase();
+    const user = await store.people.getUser(email);
+    if (user && (await store.people.roleIn(workspace, user.sub)))
+      throw new PlatformError("conflict", `${email} is a member of '${workspace}' already.`);
+    const open = await store.people.listInvitations({ workspace });
+    if (open.length >= OPEN_INVITATIONS_MAX && !open.some((one) => one.email === email))
+      throw new PlatformError(
+        "usage_limit_exceeded",
+        `There are ${OPEN_INVITATIONS_MAX} open invitations. Withdraw some first.`,
+      );
+    const invitation = await store.people.invite(
+      workspace,
+      email,
+      call.body.role ?? "member",
+      call.caller.displayName,
+      clock.now() + INVITATION_MS,
+    );
+    return invitationToWire(invitation);
+  }),
+
+  implement(userUpdate, async (call, deps) => {
+    const { name: workspace } = workspaceOf(call);
+    const { role } = call.body;
+    const found = await find(workspace, call.params.subOrEmail ?? "", deps);
+    if ("invitation" in found) {
+      const { email, invited_by, expires_at } = found.invitation;
+      const renewed = await deps.store.people.invite(workspace, email, role, invited_by, expires_at);
+      return invitedToWire(renewed, deps.clock.now());
+    }
+    await change(workspace, found.member, role, deps);
+    return { ...memberToWire(found.member), role };
+  }),
+
+  implement(userRemove, async (call, deps) => {
+    const { name: workspace } = workspaceOf(call);
+    const found = await find(workspace, call.params.subOrEmail ?? "", deps);
+    if ("invitation" in found) {
+      await deps.store.people.removeInvitation(found.invitation.id);
+      return { message: `The invitation of ${found.invitation.email} is withdrawn.` };
+    }
+    await change(workspace, found.member, null, deps);
+    return { message: `${found.member.email} is no longer a member of '${workspace}'.` };
+  }),
+];
+
+async function find(
+  workspace: string,
+  subOrEmail: string,
+  { store }: Deps,
+): Promise<{ member: Member } | { invitation: Invitation }> {
+  const wanted = subOrEmail.toLowerCase();
+  const member = (await store.people.listMembers(workspace)).find(
+    ({ sub, email }) => sub === subOrEmail || email === wanted,
+  );
+  if (member) return { member };
+  const [invitation] = (await store.people.listInvitations({ workspace })).filter(({ email }) => email === wanted);
+  if (invitation) return { invitation };
+  throw notFound(`User '${subOrEmail.slice(0, 254)}'`);
+}
+
+async function change(workspace: string, { sub, email }: Member, role: Role | null, { store }: Deps): Promise<void> {
+  if (await store.people.changeMember(workspace, sub, role)) return;
+  throw new PlatformError(
+    "conflict",
+    `${email} is the only admin of '${workspace}'. Make somebody else admin first, so that the workspace keeps one.`,
+  );
+}
+
+const memberToWire = (member: Member): User => ({
+  sub: member.sub,
+  email: member.email,
+  given_name: member.givenName,
+  family_name: member.familyName,
+  role: member.role,
+  accepted: true,
+  email_verified: member.emailVerified,
+  expired: false,
+  source: member.source as User["source"],
+});
+
+const invitedToWire = (invitation: Invitation, nowMs: number): User => ({
+  email: invitation.email,
+  role: invitation.role as Role,
+  accepted: false,
+  email_verified: false,
+  expired: invitation.expires_at <= nowMs,
+  source: "invitation",
+});
+
+const invitationToWire = (invitation: Invitation): z.input<typeof pendingInvitation> => ({
+  invitationId: invitation.id,
+  email: invitation.email,
+  role: invitation.role as Role,
+  workspace: invitation.workspace,
+  invitedBy: invitation.invited_by,
+  expiresAt: toIso(invitation.expires_at),
+  createdAt: toIso(invitation.created_at),
+  updatedAt: toIso(invitation.created_at),
+  createdBy: invitation.invited_by,
+  updatedBy: invitation.invited_by,
+});

@@ -1,0 +1,83 @@
+/** The people of a workspace: members, and those who have been invited. */
+import { z } from "zod";
+import { defineOperation } from "../../contract/operation.ts";
+
+/** The longest address that mail systems must accept. */
+const EMAIL_MAX = 254;
+
+const role = z.enum(["admin", "member"]);
+
+export const userShape = z.looseObject({
+  sub: z.string().optional(),
+  email: z.string(),
+  given_name: z.string().optional(),
+  family_name: z.string().optional(),
+  role,
+  accepted: z.boolean(),
+  email_verified: z.boolean(),
+  expired: z.boolean().describe("The invitation was not accepted in time."),
+  source: z.enum(["directory_sync", "invitation", "domain_capture"]),
+});
+
+export const pendingInvitation = z.looseObject({
+  invitationId: z.string(),
+  email: z.string(),
+  role,
+  workspace: z.string(),
+  invitedBy: z.string(),
+  expiresAt: z.string(),
+  createdAt: z.string(),
+  updatedAt: z.string(),
+  createdBy: z.string(),
+  updatedBy: z.string(),
+});
+
+const common = { kind: "user", tenancy: "workspace", role: "admin" } as const;
+
+export const userList = defineOperation({
+  ...common,
+  id: "userList",
+  method: "GET",
+  path: "/users",
+  summary: "List the members of the workspace and open invitations",
+  role: "member",
+  scope: "workspaces:list",
+  response: z.array(userShape),
+  verb: "list",
+});
+
+export const userInvite = defineOperation({
+  ...common,
+  id: "userInvite",
+  method: "POST",
+  path: "/users",
+  summary: "Invite somebody to the workspace; inviting again renews the invitation",
+  scope: "workspaces:invite",
+  body: z.looseObject({ email: z.email().max(EMAIL_MAX), role: role.optional().describe("`member` when left out.") }),
+  response: pendingInvitation,
+});
+
+export const userUpdate = defineOperation({
+  ...common,
+  id: "userUpdate",
+  method: "PUT",
+  path: "/users/{subOrEmail}",
+  summary: "Change the role of a member or of an open invitation",
+  scope: "workspaces:update",
+  body: z.looseObject({ role }),
+  response: userShape,
+  verb: "update",
+});
+
+export const userRemove = defineOperation({
+  ...common,
+  id: "userRemove",
+  method: "DELETE",
+  path: "/users/{subOrEmail}",
+  summary: "Remove a member, or withdraw an invitation",
+  scope: "workspaces:remove",
+  response: z.object({ message: z.string() }),
+  verb: "delete",
+});
+
+export const userOperations = [userList, userInvite, userUpdate, userRemove];

@@ -1,0 +1,149 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { DAY_MS } from "../../src/lib/clock.ts";
+import type { Store } from "../../src/store/store.ts";
+import { testDatabases } from "../databases.ts";
+import { makeAccount, makeServiceAccount, makeUser } from "../identities.ts";
+import { startTestPlatform, type TestPlatform } from "../platform.ts";
+
+const databases = await testDatabases();
+after(() => databases.stop());
+
+interface Listed {
+  email: string;
+  role: string;
+  accepted: boolean;
+  expired: boolean;
+}
+
+for (const database of databases.all) {
+  describe(`people on ${database.name}`, { skip: database.skip }, () => {
+    let platform: TestPlatform;
+    let store: Store;
+    let accountId: string;
+    let aheadMs = 0;
+    const call: TestPlatform["call"] = (...args) => platform.call(...args);
+    const person = async () => {
+      const account = await store.write((tx) => store.people.createAccount(tx, "own"));
+      const identity = await makeUser(store, account.id, "member");
+      return { ...identity, email: (await store.people.getUser(identity.sub))?.email ?? "" };
+    };
+    const invite = (email: string, rest: object = {}) =>
+      call("POST", "/users", { body: { email, ...rest }, workspace: "main" });
+    const users = async (): Promise<Listed[]> => (await call("GET", "/users", { workspace: "main" })).body;
+
+    before(async () => {
+      platform = await startTestPlatform({
+        ...(await database.fresh()),
+        clock: { now: () => Date.now() + aheadMs },
+      });
+      store = platform.app.store;
+      accountId = (await store.people.listAccountsAcrossUsers())[0]?.id ?? "";
+      await makeAccount(store, "elsewhere");
+    });
+    after(() => platform.stop());
+
+    test("an invited person accepts and becomes a member", async () => {
+      const anna = await person();
+      const invited = await invite(anna.email.toUpperCase());
+      assert.equal(invited.status, 200, JSON.stringify(invited.body));
+      assert.equal(invited.body.role, "member");
+      assert.equal(invited.body.workspace, "main");
+      assert.ok((await users()).some((user) => user.email === anna.email && !user.accepted && !user.expired));
+
+      const open = await call("GET", "/invitations", { key: anna.key });
+      assert.equal(open.body.length, 1);
+      assert.equal(open.body[0].workspace.name, "main");
+      assert.equal(open.body[0].invitedBy.email, "admin@berth.local");
+      assert.equal((await call("GET", "/drives", { key: anna.key, workspace: "main" })).status, 403);
+
+      const path = `/invitations/${open.body[0].invitationId}/accept`;
+      const accepted = await call("POST", path, { key: anna.key });
+      assert.equal(accepted.body.email, anna.email);
+      assert.equal(accepted.body.workspace.name, "main");
+      assert.equal((await call("GET", "/drives", { key: anna.key, workspace: "main" })).status, 200);
+      assert.equal((await call("POST", path, { key: anna.key })).status, 404);
+      assert.equal((await invite(anna.email)).status, 409);
+      assert.ok((await users()).some((user) => user.email === anna.email && user.accepted));
+    });
+
+    test("an invitation is only for the one who was invited", async () => {
+      const [bert, eve] = [await person(), await person()];
+      const { body } = await invite(bert.email, { role: "admin" });
+      assert.deepEqual((await call("GET", "/invitations", { key: eve.key })).body, []);
+      for (const verb of ["accept", "decline"])
+        assert.equal((await call("POST", `/invitations/${body.invitationId}/${verb}`, { key: eve.key })).status, 404);
+      const robot = await makeServiceAccount(store, "main");
+      assert.equal((await call("GET", "/invitations", { key: robot.key })).status, 403);
+      const declined = await call("POST", `/invitations/${body.invitationId}/decline`, { key: bert.key });
+      assert.equal(declined.status, 204);
+      assert.deepEqual((await call("GET", "/invitations", { key: bert.key })).body, []);
+    });
+
+    test("an expired invitation is gone, and can be renewed", async () => {
+      const cleo = await person();
+      const { body } = await invite(cleo.email);
+      aheadMs += 8 * DAY_MS;
+      const late = await call("POST", `/invitations/${body.invitationId}/accept`, { key: cleo.key });
+      assert.equal(late.status, 410);
+      assert.ok((await users()).some((user) => user.email === cleo.email && user.expired));
+      const renewed = await invite(cleo.email);
+      const accepted = await call("POST", `/invitations/${renewed.body.invitationId}/accept`, { key: cleo.key });
+      assert.equal(accepted.status, 200);
+    });
+
+    test("roles change, by sub or e-mail, and an invitation can be changed and withdrawn", async () => {
+      const member = await makeUser(store, accountId, "member", { main: "member" });
+      const email = (await store.people.getUser(member.sub))?.email ?? "";
+      const up = await call("PUT", `/users/${member.sub}`, { body: { role: "admin" }, workspace: "main" });
+      assert.equal(up.body.role, "admin");
+      assert.equal((await call("GET", "/users", { key: member.key, workspace: "main" })).status, 200);
+      assert.equal(
+        (await call("POST", "/users", { body: { email: "x@example.test" }, key: member.key, workspace: "main" }))
+          .status,
+        200,
+      );
+      const down = await call("PUT", `/users/${email}`, { body: { role: "member" }, workspace: "main" });
+      assert.equal(down.body.role, "member");
+      const open = await call("PUT", "/users/x@example.test", { body: { role: "admin" }, workspace: "main" });
+      assert.equal(open.body.role, "admin");
+      assert.equal(open.body.accepted, false);
+      assert.equal((await call("DELETE", "/users/x@example.test", { workspace: "main" })).status, 200);
+      assert.ok(!(await users()).some((user) => user.email === "x@example.test"));
+      assert.equal((await call("DELETE", `/users/${member.sub}`, { workspace: "main" })).status, 200);
+      assert.equal((await call("GET", "/drives", { key: member.key, workspace: "main" })).status, 403);
+      assert.equal((await call("DELETE", `/users/${member.sub}`, { workspace: "main" })).status, 404);
+    });
+
+    test("a workspace keeps an admin, also when two leave at once", async () => {
+      await call("POST", "/workspaces", { body: { name: "kept" } });
+      const admin = (await call("GET", "/users", { workspace: "kept" })).body[0];
+      const demoted = await call("PUT", `/users/${admin.sub}`, { body: { role: "member" }, workspace: "kept" });
+      assert.equal(demoted.status, 409);
+      assert.match(demoted.body.message, /only admin/);
+      assert.equal((await call("DELETE", `/users/${admin.sub}`, { workspace: "kept" })).status, 409);
+      const second = await makeUser(store, accountId, "member", { kept: "admin" });
+      const answers = await Promise.all([
+        call("DELETE", `/users/${admin.sub}`, { workspace: "kept" }),
+        call("DELETE", `/users/${second.sub}`, { workspace: "kept" }),
+      ]);
+      assert.deepEqual(answers.map((answer) => answer.status).sort(), [200, 409]);
+    });
+
+    test("bad input is refused by name", async () => {
+      assert.match((await invite("not-an-address")).body.message, /email/);
+      const role = await call("PUT", "/users/whoever", { body: { role: "owner" }, workspace: "main" });
+      assert.match(role.body.message, /role/);
+    });
+
+    test("another tenant's people are out of reach", async () => {
+      const stranger = await makeUser(store, accountId, "member", { elsewhere: "admin" });
+      const mine = await makeUser(store, accountId, "member", { main: "member" });
+      const there = { workspace: "elsewhere", key: stranger.key };
+      assert.equal((await call("DELETE", `/users/${mine.sub}`, there)).status, 404);
+      assert.equal((await call("PUT", `/users/${mine.sub}`, { ...there, body: { role: "admin" } })).status, 404);
+      const emails = (await call("GET", "/users", there)).body.map((user: Listed) => user.email);
+      assert.equal(emails.length, 1);
+    });
+  });
+}
