@@ -40,6 +40,7 @@ interface FakeWorkload {
   observed: Observed;
   root: string;
   child?: ChildProcess;
+  output: { stdout: Buffer; stderr: Buffer };
   servers: Server[];
   ended: Promise<void>;
 }
@@ -114,6 +115,10 @@ export function fakeDriver(machine: FakeMachine): Driver {
       workload(uid);
       return { memoryBytes: 1024 * 1024, cpuMs: 1, pids: 1 };
     },
+    readOutput: async (uid, stream, offset, bytesMax) => {
+      const all = workload(uid).output[stream];
+      return { bytes: all.subarray(offset, offset + bytesMax), size: all.length };
+    },
     freeze: async (uid) => setFrozen(workload(uid), true),
     thaw: async (uid) => setFrozen(workload(uid), false),
     setLimits: async (uid, limits) => {
@@ -183,6 +188,7 @@ async function startWorkload(machine: FakeMachine, node: string, spec: WorkloadS
   const found: FakeWorkload = {
     spec,
     root,
+    output: { stdout: Buffer.alloc(0), stderr: Buffer.alloc(0) },
     servers: [],
     ended: Promise.resolve(),
     observed: {
@@ -239,7 +245,12 @@ async function openSockets(machine: FakeMachine, found: FakeWorkload, run: strin
 
 function runCommand(found: FakeWorkload, argv: string[]): void {
   const [program = "true", ...args] = argv;
-  const child = spawn(program, args, { cwd: found.root, env: { ...process.env, ...found.spec.env }, stdio: "ignore" });
+  const child = spawn(program, args, { cwd: found.root, env: { ...process.env, ...found.spec.env }, stdio: "pipe" });
+  for (const stream of ["stdout", "stderr"] as const) {
+    child[stream].on("data", (chunk: Buffer) => {
+      found.output[stream] = Buffer.concat([found.output[stream], chunk]);
+    });
+  }
   found.child = child;
   if (child.pid !== undefined) found.observed.pid = child.pid;
   found.ended = new Promise((resolve) => {
@@ -247,7 +258,7 @@ function runCommand(found: FakeWorkload, argv: string[]): void {
       found.observed = { ...found.observed, state: "exited", exitCode: 127 };
       resolve();
     });
-    child.once("exit", (code, signal) => {
+    child.once("close", (code, signal) => {
       const { pid: _, ...rest } = found.observed;
       found.observed = { ...rest, state: "exited", ...(signal ? { exitSignal: signal } : { exitCode: code ?? 0 }) };
       resolve();

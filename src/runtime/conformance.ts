@@ -17,7 +17,7 @@ export interface Harness {
   /** Files inside a workload, by absolute path as seen inside. */
   read(workload: Observed, path: string): Promise<string>;
   write(workload: Observed, path: string, text: string): Promise<void>;
-  /** The server dies without a word and a new one starts on the same machine. */
+  /** The server ends, leaving workloads alone, and a new one starts on the same machine. */
   restart(): Promise<Driver>;
   dispose(): Promise<void>;
 }
@@ -140,6 +140,16 @@ function exits(get: Get, spec: Make): void {
     await assert.rejects(driver.freeze(wanted.uid), { code: "conflict" });
   });
 
+  test("what a command writes can be read, also after its end", async () => {
+    const { driver } = get();
+    const wanted = spec({ exec: { argv: ["sh", "-c", "echo out; echo err >&2"] } });
+    await driver.create(wanted);
+    await driver.waitExit(wanted.uid);
+    const { bytes, size } = await driver.readOutput(wanted.uid, "stdout", 1, 100);
+    assert.deepEqual([bytes.toString(), size], ["ut\n", 4]);
+    assert.equal((await driver.readOutput(wanted.uid, "stderr", 0, 2)).bytes.toString(), "er");
+  });
+
   test("a command that does not exist ends with 127", async () => {
     const { driver } = get();
     const wanted = spec({ exec: { argv: ["no-such-program-here"] } });
@@ -225,7 +235,7 @@ function storage(get: Get, spec: Make): void {
 }
 
 function survival(get: Get, spec: Make): void {
-  test("workloads survive the death of the server and are known to the next one", async () => {
+  test("workloads survive their server and are known to the next one", async () => {
     const harness = get();
     const running = await harness.driver.create(spec());
     const frozen = await harness.driver.create(spec());

@@ -23,6 +23,8 @@ export interface Driver {
   /** Resolves when it ends (or is destroyed); rejects only when the signal aborts. */
   waitExit(uid: string, options?: CallOptions): Promise<Observed | null>;
   stats(uid: string): Promise<Stats>;
+  /** What the foreground command wrote, from a byte offset on; the head of a very long output is dropped. */
+  readOutput(uid: string, stream: "stdout" | "stderr", offset: number, bytesMax: number): Promise<Output>;
 
   freeze(uid: string): Promise<Observed>;
   thaw(uid: string): Promise<Observed>;
@@ -131,6 +133,8 @@ export interface Mount {
   /** Absolute, inside the workload; made when missing. */
   path: string;
   readOnly?: boolean;
+  /** What the workload is told is mounted there; default: the drive's id. */
+  name?: string;
 }
 
 export type WorkloadState = "running" | "frozen" | "exited";
@@ -170,6 +174,12 @@ export interface Stats {
   pids: number;
 }
 
+export interface Output {
+  bytes: Buffer;
+  /** How much there is in all. */
+  size: number;
+}
+
 export interface Snapshot {
   id: string;
   image: string;
@@ -203,6 +213,10 @@ export interface Image {
   argv: string[];
   createdAt: string;
 }
+
+/** Inside every workload, on its own loopback: the platform's API, and the way out of a workload with network "outbound". */
+export const PLATFORM_DOOR_PORT = 987;
+export const EGRESS_DOOR_PORT = 988;
 
 /** Processes and threads of one workload together; enough for a build, far below the machine's own limit. */
 export const PIDS_DEFAULT = 2048;

@@ -1,0 +1,79 @@
+/**
+ * Taking over what an earlier server left. Running and ended workloads are kept; starts that were never finished, and
+ * prepared workloads that nobody claimed, are removed with everything they had.
+ */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Cgroup, CgroupHost } from "./cgroup.ts";
+import { loadRecords, processStart, readPid, type WorkloadRecord } from "./record.ts";
+import { Workload, type WorkloadContext } from "./workload.ts";
+
+export async function adopt(context: WorkloadContext, dir: string, cgroups: CgroupHost): Promise<Workload[]> {
+  const kept: Workload[] = [];
+  const known = new Set<string>();
+  for (const { dir: folder, id, record } of loadRecords(dir)) {
+    known.add(id);
+    const workload = new Workload(context, folder, record ?? remains(id, cgroups));
+    if (record?.phase === "ready" && record.uid !== null) {
+      if (workload.alive) await workload.open();
+      kept.push(workload);
+      continue;
+    }
+    if (!workload.alive) findProcess(workload, folder, id);
+    await workload.destroy(0);
+  }
+  // A group without a folder: the server died between the two.
+  for (const id of strayGroups(cgroups, known)) {
+    await new Workload(context, join(dir, id), remains(id, cgroups)).destroy(0);
+  }
+  return kept;
+}
+
+/** The first process of an interrupted start: the pid may be another's by now, so its control group must be ours. */
+function findProcess({ record }: Workload, folder: string, id: string): void {
+  const pid = readPid(folder);
+  if (pid === null) return;
+  const start = processStart(pid);
+  const file = `/proc/${pid}/cgroup`;
+  if (start === null || !existsSync(file) || !readFileSync(file, "utf8").includes(`/${id}`)) return;
+  record.pid = pid;
+  record.startTime = start;
+}
+
+/** Enough of a record to clean up by. */
+function remains(id: string, { version, parents }: CgroupHost): WorkloadRecord {
+  const paths = Object.entries(parents).map(([controller, parent]) => [controller, join(parent, id)]);
+  const cgroup: Cgroup = { version, paths: Object.fromEntries(paths) };
+  return {
+    format: 1,
+    id,
+    uid: null,
+    phase: "starting",
+    name: "",
+    image: "",
+    imageDigest: "",
+    parts: [],
+    network: "closed",
+    limits: { memoryMb: 0, cpus: 0 },
+    mounts: [],
+    command: false,
+    grade: "none",
+    idBase: null,
+    cgroup,
+    pid: 0,
+    startTime: "",
+    watcher: { pid: 0, startTime: "" },
+    pooled: false,
+    createdAt: "",
+  };
+}
+
+function strayGroups({ parents }: CgroupHost, known: Set<string>): Set<string> {
+  const stray = new Set<string>();
+  for (const parent of Object.values(parents)) {
+    for (const entry of readdirSync(parent, { withFileTypes: true })) {
+      if (entry.isDirectory() && !known.has(entry.name)) stray.add(entry.name);
+    }
+  }
+  return stray;
+}

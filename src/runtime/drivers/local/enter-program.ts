@@ -1,0 +1,51 @@
+/** System calls that change a running workload from outside: its host name and its mounts. */
+import { actAsMapped, type HostMount, type Identity, makePath, openMount } from "./launch-program.ts";
+import { Program } from "./program.ts";
+import type { Arch } from "./stepper.ts";
+import { AT_FDCWD, CLONE, MNT_DETACH, MOVE_MOUNT_F_EMPTY_PATH, O_CLOEXEC, O_PATH, RESOLVE } from "./syscalls.ts";
+
+export interface EnterPlan {
+  arch: Arch;
+  /** Host pid of the workload's first process. */
+  pid: number;
+  identity: Identity;
+  hostname?: string;
+  mounts?: HostMount[];
+  /** Where it is now, as /proc/PID/mountinfo says; the workload holds still meanwhile. */
+  unmount?: string;
+}
+
+/**
+ * Sources are opened while the host's files are still seen; then the process moves into the workload's namespaces and
+ * root, so that whatever links the workload has on the way to the mount point lead nowhere outside.
+ */
+export function enterProgram(plan: EnterPlan): Buffer {
+  const program = new Program(plan.arch);
+  program.step("umask", [0], "umask");
+  const open = (kind: string): number =>
+    program.open("openat", [AT_FDCWD, `/proc/${plan.pid}/ns/${kind}`, O_CLOEXEC, 0], `open the ${kind} namespace`);
+  if (plan.hostname !== undefined) {
+    program.step("setns", [open("uts"), CLONE.NEWUTS], "enter the uts namespace");
+    program.step("sethostname", [plan.hostname, Buffer.byteLength(plan.hostname)], "set the host name");
+  }
+  const mounts = plan.mounts ?? [];
+  if (mounts.length > 0 || plan.unmount !== undefined) {
+    const userns = plan.identity.kind === "mapped" ? open("user") : null;
+    const trees = mounts.map((mount) => openMount(program, mount, userns));
+    program.step("setns", [open("mnt"), CLONE.NEWNS], "enter the mount namespace");
+    if (plan.identity.kind === "mapped") actAsMapped(program, plan.identity);
+    mounts.forEach(({ path }, index) => {
+      makePath(program, path);
+      program.step("move_mount", [trees[index] ?? -1, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH], `mount ${path}`);
+    });
+    if (plan.unmount !== undefined) {
+      // By way of a descriptor: a link on the path must not make us unmount what protects the host from the workload.
+      const how = program.words([O_PATH | O_CLOEXEC, 0, RESOLVE.NO_SYMLINKS]);
+      const at = program.open("openat2", [AT_FDCWD, plan.unmount, how, 24], `open ${plan.unmount}`);
+      program.step("fchdir", [at], `enter ${plan.unmount}`);
+      program.step("umount2", [".", MNT_DETACH], `unmount ${plan.unmount}`);
+    }
+  }
+  program.step("exit_group", [0], "end");
+  return program.encode();
+}

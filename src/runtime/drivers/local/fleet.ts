@@ -1,0 +1,210 @@
+/**
+ * All workloads of this machine, the prepared ones included, and the one way in which any of them comes to be:
+ * draft (a folder, control groups, a range of ids), launch (processes), claim (somebody's name, limits, environment).
+ */
+import { randomBytes } from "node:crypto";
+import { mkdirSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { join } from "node:path";
+import { PlatformError } from "../../../contract/errors.ts";
+import type { Limits, NetworkClass, WorkloadSpec } from "../../driver.ts";
+import { createCgroup } from "./cgroup.ts";
+import type { ResolvedImage } from "./images.ts";
+import { type Launch, launch } from "./launch.ts";
+import { type HostMount, ID_COUNT, type RootPart } from "./launch-program.ts";
+import { ID_BASE_FIRST } from "./machine.ts";
+import { Pool } from "./pool.ts";
+import { RECORD_FORMAT } from "./record.ts";
+import { Gate } from "./serial.ts";
+import { Workload, type WorkloadContext } from "./workload.ts";
+
+export interface FleetOptions {
+  context: WorkloadContext;
+  dir: string;
+  poolSize: number;
+  onWarning: (message: string, fields: Record<string, unknown>) => void;
+}
+
+/** A workload to be, with everything that was looked up for it. */
+export interface Order {
+  spec: WorkloadSpec;
+  image: ResolvedImage;
+  /** The image's own, or a snapshot's. */
+  parts: RootPart[];
+  mounts: HostMount[];
+  env: Record<string, string>;
+  workDir: string;
+}
+
+/** What a pooled workload has until it is claimed. */
+const POOLED_LIMITS: Limits = { memoryMb: 512, cpus: 1 };
+const POOLED_NAME = "sandbox";
+/** Ranges of user ids; more workloads than this do not fit one machine anyway. */
+const ID_RANGES_MAX = 4096;
+
+export class Fleet {
+  readonly #options: FleetOptions;
+  readonly #byId = new Map<string, Workload>();
+  readonly #byUid = new Map<string, Workload>();
+  /** Launches at once; more would only take the processor from each other. */
+  readonly #gate = new Gate(Math.max(2, availableParallelism()));
+  readonly #pool: Pool<Workload>;
+  readonly #poolable = new Map<string, { image: ResolvedImage; network: NetworkClass }>();
+
+  constructor(options: FleetOptions) {
+    this.#options = options;
+    this.#pool = new Pool({
+      size: options.poolSize,
+      make: (key) => this.#prepare(key),
+      discard: (workload) => this.remove(workload, 0),
+      onError: (error) => options.onWarning("A prepared workload could not be started.", { error }),
+    });
+  }
+
+  find(uid: string): Workload | undefined {
+    return this.#byUid.get(uid);
+  }
+
+  claimed(): Workload[] {
+    return [...this.#byUid.values()];
+  }
+
+  partsInUse(): RootPart[] {
+    return [...this.#byId.values()].flatMap(({ record }) => record.parts);
+  }
+
+  /** Uids of those that have the volume, from the moment they are drafted. */
+  usersOf(volume: string): string[] {
+    return [...this.#byId.values()]
+      .filter(({ record }) => record.mounts.some(({ source }) => "volume" in source && source.volume === volume))
+      .flatMap(({ record }) => record.uid ?? []);
+  }
+
+  adopt(workload: Workload): void {
+    this.#byId.set(workload.record.id, workload);
+    if (workload.record.uid !== null) this.#byUid.set(workload.record.uid, workload);
+  }
+
+  async start(order: Order, signal?: AbortSignal): Promise<Workload> {
+    const { spec, image, parts, mounts, env, workDir } = order;
+    const pooled = spec.exec || spec.snapshot ? undefined : this.#take(image, spec.network);
+    const workload = pooled ?? this.#draft(image, parts, spec.network, spec.name, spec.limits);
+    const { record, dir } = workload;
+    record.uid = spec.uid;
+    record.mounts = spec.mounts ?? [];
+    record.createdAt = new Date().toISOString();
+    try {
+      if (!pooled) {
+        record.command = spec.exec !== undefined;
+        const exec = spec.exec ? { exec: spec.exec } : {};
+        await this.#launch(workload, { dir, record, image, mounts, env, workDir, ...exec }, signal);
+      }
+      const daemon = spec.exec ? null : { env, workDir };
+      await workload.claim({ name: spec.name, limits: spec.limits, hostMounts: pooled ? mounts : [], daemon });
+      signal?.throwIfAborted();
+    } catch (error) {
+      await this.remove(workload, 0);
+      throw error;
+    }
+    this.#byUid.set(spec.uid, workload);
+    return workload;
+  }
+
+  async remove(workload: Workload, graceMs: number): Promise<void> {
+    await workload.destroy(graceMs);
+    const { id, uid } = workload.record;
+    this.#byId.delete(id);
+    if (uid !== null && this.#byUid.get(uid) === workload) this.#byUid.delete(uid);
+  }
+
+  /** Keeps prepared workloads of this kind from now on. */
+  stock(image: ResolvedImage, network: NetworkClass): string {
+    const key = `${image.digest} ${network}`;
+    this.#poolable.set(key, { image, network });
+    this.#pool.want(key);
+    return key;
+  }
+
+  /** Resolves when the pool holds as many prepared workloads as it should. */
+  stocked(): Promise<void> {
+    return this.#pool.filled();
+  }
+
+  drain(): Promise<void> {
+    return this.#pool.drain();
+  }
+
+  /** A prepared workload may have died while it waited. */
+  #take(image: ResolvedImage, network: NetworkClass): Workload | undefined {
+    const key = this.stock(image, network);
+    for (let found = this.#pool.take(key); found; found = this.#pool.take(key)) {
+      if (found.alive) return found;
+      const { id } = found.record;
+      this.remove(found, 0).catch((error) => {
+        this.#options.onWarning("A prepared workload that had died could not be removed.", { error, id });
+      });
+    }
+    return undefined;
+  }
+
+  async #prepare(key: string): Promise<Workload> {
+    const kind = this.#poolable.get(key);
+    if (!kind) throw new Error(`the pool was asked for an unknown kind: ${key}`);
+    const { image, network } = kind;
+    const workload = this.#draft(image, image.parts, network, POOLED_NAME, POOLED_LIMITS);
+    const { record, dir } = workload;
+    record.pooled = true;
+    try {
+      await this.#launch(workload, { dir, record, image, mounts: [], env: image.env, workDir: image.workDir });
+    } catch (error) {
+      await this.remove(workload, 0);
+      throw error;
+    }
+    return workload;
+  }
+
+  #draft(image: ResolvedImage, parts: RootPart[], network: NetworkClass, name: string, limits: Limits): Workload {
+    const { context } = this.#options;
+    const id = randomBytes(6).toString("hex");
+    const { grade, cgroups } = context.machine;
+    const dir = join(this.#options.dir, id);
+    const workload = new Workload(context, dir, {
+      format: RECORD_FORMAT,
+      id,
+      uid: null,
+      phase: "starting",
+      name,
+      image: image.name,
+      imageDigest: image.digest,
+      parts,
+      network,
+      limits,
+      mounts: [],
+      command: false,
+      grade,
+      idBase: grade === "mapped" ? this.#freeIdBase() : null,
+      cgroup: createCgroup(cgroups, id),
+      pid: 0,
+      startTime: "",
+      watcher: { pid: 0, startTime: "" },
+      pooled: false,
+      createdAt: new Date().toISOString(),
+    });
+    this.#byId.set(id, workload);
+    mkdirSync(dir, { mode: 0o700 });
+    return workload;
+  }
+
+  #launch(workload: Workload, launching: Launch, signal?: AbortSignal): Promise<void> {
+    return this.#gate.run(() => launch(this.#options.context.machine, launching, () => workload.open(), signal));
+  }
+
+  #freeIdBase(): number {
+    const taken = new Set([...this.#byId.values()].map(({ record }) => record.idBase));
+    for (let range = 0; range < ID_RANGES_MAX; range++) {
+      const base = ID_BASE_FIRST + range * ID_COUNT;
+      if (!taken.has(base)) return base;
+    }
+    throw new PlatformError("unavailable", "This machine runs as many workloads as it can.");
+  }
+}

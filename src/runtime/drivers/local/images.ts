@@ -1,0 +1,126 @@
+/**
+ * The images of one machine. A name leads to a manifest file, a manifest to layers; layers are folders named by the
+ * digest of their content and shared by all images. The base image needs none of this: it is the machine itself.
+ */
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Image } from "../../driver.ts";
+import { type BaseImage, openBaseImage, openSkeleton } from "./base-image.ts";
+import type { RootPart } from "./launch-program.ts";
+
+export interface ImageStore {
+  dir: string;
+  brand: string;
+  base: BaseImage;
+  skeleton: string;
+  createdAt: string;
+}
+
+/** What a loaded image's manifest file says. */
+export interface Manifest extends Image {
+  /** Digests, topmost first. */
+  layers: string[];
+}
+
+/** An image as a launch needs it. */
+export interface ResolvedImage extends Image {
+  parts: RootPart[];
+}
+
+export interface ImageStoreOptions {
+  dir: string;
+  brand: string;
+  nodeBinary?: string;
+  resolvConf: string;
+}
+
+/** Names under which the base image is known, with either word before the slash, or none. */
+const BASE_NAMES = ["base-image", "node", "py-app", "ts-app"];
+
+export function openImageStore({ dir, brand, nodeBinary, resolvConf }: ImageStoreOptions): ImageStore {
+  for (const name of ["base", "layers", "names"]) mkdirSync(join(dir, name), { recursive: true });
+  const base = openBaseImage({ dir: join(dir, "base"), brand, ...(nodeBinary ? { nodeBinary } : {}) });
+  const skeleton = openSkeleton(join(dir, "skeleton"), resolvConf);
+  return { dir, brand, base, skeleton, createdAt: new Date().toISOString() };
+}
+
+export function resolveImage(store: ImageStore, name: string): ResolvedImage | null {
+  const wanted = normalise(name);
+  const loaded = readManifest(store, wanted);
+  if (loaded) {
+    const lowers = loaded.layers.map((digest) => layerDir(store, digest));
+    return { ...imageOf(loaded), parts: withSkeleton(store, [{ at: "/", lowers }]) };
+  }
+  if (!isBase(store, wanted)) return null;
+  return { ...baseRecord(store, wanted), parts: withSkeleton(store, store.base.parts) };
+}
+
+export function listImages(store: ImageStore): Image[] {
+  const loaded = readdirSync(join(store.dir, "names")).flatMap((file) => {
+    const manifest = readManifest(store, decodeURIComponent(file.replace(/\.json$/, "")));
+    return manifest ? [imageOf(manifest)] : [];
+  });
+  return [...BASE_NAMES.map((name) => baseRecord(store, `${store.brand}/${name}:latest`)), ...loaded];
+}
+
+export function saveManifest(store: ImageStore, manifest: Manifest): Image {
+  const name = normalise(manifest.name);
+  const file = manifestFile(store, name);
+  writeFileSync(`${file}.new`, JSON.stringify({ ...manifest, name }));
+  renameSync(`${file}.new`, file);
+  return { ...imageOf(manifest), name };
+}
+
+/** Layers that no other image uses go with it, except those a running workload stands on. */
+export function removeImage(store: ImageStore, name: string, layersInUse: ReadonlySet<string>): boolean {
+  const file = manifestFile(store, normalise(name));
+  if (!existsSync(file)) return false;
+  rmSync(file);
+  const kept = new Set(layersInUse);
+  for (const each of readdirSync(join(store.dir, "names"))) {
+    const manifest = readManifest(store, decodeURIComponent(each.replace(/\.json$/, "")));
+    for (const digest of manifest?.layers ?? []) kept.add(layerDir(store, digest));
+  }
+  for (const each of readdirSync(join(store.dir, "layers"))) {
+    const dir = join(store.dir, "layers", each);
+    if (!kept.has(dir)) rmSync(dir, { recursive: true, force: true });
+  }
+  return true;
+}
+
+export const layerDir = (store: ImageStore, digest: string): string =>
+  join(store.dir, "layers", digest.replace(":", "-"));
+
+/** `name` means `name:latest`. */
+const normalise = (name: string): string => (/:[^/]*$/.test(name) ? name : `${name}:latest`);
+
+/** A longer name is nobody's; it would also not fit into a file name. */
+const NAME_BYTES_MAX = 200;
+
+const manifestFile = (store: ImageStore, name: string): string =>
+  join(store.dir, "names", `${encodeURIComponent(name).slice(0, NAME_BYTES_MAX)}.json`);
+
+function readManifest(store: ImageStore, name: string): Manifest | null {
+  const file = manifestFile(store, name);
+  if (!existsSync(file)) return null;
+  const manifest = JSON.parse(readFileSync(file, "utf8")) as Manifest;
+  return manifest.name === name ? manifest : null;
+}
+
+function isBase({ brand }: ImageStore, name: string): boolean {
+  const match = /^(?:([^/]+)\/)?([^/:]+):latest$/.exec(name);
+  if (!match?.[2] || !BASE_NAMES.includes(match[2])) return false;
+  return match[1] === undefined || match[1] === brand || match[1] === "service";
+}
+
+function baseRecord({ base, createdAt }: ImageStore, name: string): Image {
+  const { digest, env, workDir } = base;
+  return { name, digest, sizeBytes: 0, env, workDir, argv: [], createdAt };
+}
+
+function imageOf({ layers: _, ...image }: Manifest): Image {
+  return image;
+}
+
+const withSkeleton = ({ skeleton }: ImageStore, parts: RootPart[]): RootPart[] =>
+  parts.map((part) => (part.at === "/" ? { ...part, lowers: [skeleton, ...part.lowers] } : part));

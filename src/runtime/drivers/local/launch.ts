@@ -1,0 +1,186 @@
+/** Starting a workload's processes, and changing a running one from outside. */
+import type { ChildProcess } from "node:child_process";
+import { closeSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Readable } from "node:stream";
+import { PlatformError } from "../../../contract/errors.ts";
+import {
+  type DriveMount,
+  SANDBOX_FILES,
+  SANDBOX_RUN_DIR,
+  type SandboxdConfig,
+} from "../../../contract/sandbox-wire.ts";
+import { EGRESS_DOOR_PORT, type Exec, type Mount, PLATFORM_DOOR_PORT } from "../../driver.ts";
+import { procsFiles } from "./cgroup.ts";
+import { enterProgram } from "./enter-program.ts";
+import type { ResolvedImage } from "./images.ts";
+import { type HostMount, type LaunchPlan, launchProgram, READY_FD } from "./launch-program.ts";
+import { CAPABILITIES_MAPPED, identityFor, type Machine, makeWorkloadDirs } from "./machine.ts";
+import { processStart, saveRecord, type WorkloadRecord } from "./record.ts";
+import { failureOf, parseReport, runProgram, startProgram } from "./run-program.ts";
+
+export interface Launch {
+  dir: string;
+  record: WorkloadRecord;
+  image: ResolvedImage;
+  mounts: HostMount[];
+  env: Record<string, string>;
+  workDir: string;
+  exec?: Exec;
+}
+
+/** From spawn to a listening daemon. Measured 30 ms; the rest is for a machine under heavy load. */
+const READY_WAIT_MS = 30_000;
+/** Inside, the folder that only the platform writes. */
+const HOST_DIR = `${SANDBOX_RUN_DIR}/host`;
+const BIN_DIR = `${SANDBOX_RUN_DIR}/bin`;
+export const OUTPUT_FILES = { stdout: "stdout.log", stderr: "stderr.log" } as const;
+
+/** Answers when the daemon inside listens; the record then holds the process. */
+export async function launch(
+  machine: Machine,
+  launching: Launch,
+  openDoors: () => Promise<void>,
+  signal?: AbortSignal,
+): Promise<void> {
+  const { dir, record } = launching;
+  makeWorkloadDirs(dir, record.parts.length);
+  saveRecord(dir, record);
+  await openDoors();
+  writeFileSync(join(dir, "host", SANDBOX_FILES.config), JSON.stringify(daemonConfig(launching)));
+  const log = openSync(join(dir, "init.log"), "a", 0o600);
+  let child: ChildProcess;
+  try {
+    child = startProgram(machine.stepper, dir, launchProgram(planOf(machine, launching)), log);
+  } finally {
+    closeSync(log);
+  }
+  const pid = await ready(child, launching, signal);
+  record.pid = pid;
+  record.startTime = processStart(pid) ?? "";
+  const watcher = child.pid ?? 0;
+  record.watcher = { pid: watcher, startTime: processStart(watcher) ?? "" };
+  record.phase = "ready";
+  saveRecord(dir, record);
+}
+
+function planOf(machine: Machine, { dir, record, mounts }: Launch): LaunchPlan {
+  return {
+    arch: machine.arch,
+    identity: identityFor(machine, record.idBase),
+    dir,
+    parts: record.parts,
+    shared: [
+      { dir: join(dir, "run"), at: SANDBOX_RUN_DIR, readOnly: false },
+      { dir: join(dir, "host"), at: HOST_DIR, readOnly: true },
+      { dir: machine.binDir, at: BIN_DIR, readOnly: true },
+    ],
+    mounts,
+    hostname: record.name,
+    cgroups: procsFiles(record.cgroup),
+    ...(machine.cgroups.limits.includes("memory") ? {} : { dataBytesMax: record.limits.memoryMb * 1024 * 1024 }),
+    capabilities: machine.grade === "contained" ? [] : CAPABILITIES_MAPPED,
+    seccomp: machine.seccomp,
+    argv: [`${BIN_DIR}/sandboxd`, "init", "--config", `${HOST_DIR}/${SANDBOX_FILES.config}`],
+    env: ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],
+  };
+}
+
+function daemonConfig({ record, image, env, workDir, exec }: Launch): SandboxdConfig {
+  const doors = [{ listen: `127.0.0.1:${PLATFORM_DOOR_PORT}`, socket: `${HOST_DIR}/${SANDBOX_FILES.platform}` }];
+  if (record.network === "outbound") {
+    doors.push({ listen: `127.0.0.1:${EGRESS_DOOR_PORT}`, socket: `${HOST_DIR}/${EGRESS_SOCKET}` });
+  }
+  const command = exec && {
+    argv: exec.argv.length > 0 ? exec.argv : image.argv,
+    statusFile: `${SANDBOX_RUN_DIR}/${SANDBOX_FILES.exit}`,
+    stdoutFile: `${SANDBOX_RUN_DIR}/${OUTPUT_FILES.stdout}`,
+    stderrFile: `${SANDBOX_RUN_DIR}/${OUTPUT_FILES.stderr}`,
+    onExit: exec.onExit ?? "exit",
+  };
+  return {
+    apiSocket: `${SANDBOX_RUN_DIR}/${SANDBOX_FILES.api}`,
+    portSocket: `${SANDBOX_RUN_DIR}/${SANDBOX_FILES.ports}`,
+    controlSocket: `${SANDBOX_RUN_DIR}/${SANDBOX_FILES.control}`,
+    stateDir: `${SANDBOX_RUN_DIR}/state`,
+    workDir,
+    env,
+    doors,
+    readyFd: READY_FD,
+    drivesFile: `${HOST_DIR}/${SANDBOX_FILES.drives}`,
+    upgradeFile: `${BIN_DIR}/sandboxd`,
+    ...(command ? { exec: command } : {}),
+  };
+}
+
+export const EGRESS_SOCKET = "egress.sock";
+
+/** Resolves with the host pid once the daemon has said READY. */
+async function ready(child: ChildProcess, { dir, record }: Launch, signal?: AbortSignal): Promise<number> {
+  const reports: Buffer[] = [];
+  const [, , , , reporting, readiness] = child.stdio as (Readable | null)[];
+  reporting?.on("data", (chunk: Buffer) => reports.push(chunk));
+  const limit = AbortSignal.timeout(READY_WAIT_MS);
+  const either = signal ? AbortSignal.any([signal, limit]) : limit;
+  try {
+    await new Promise<void>((resolve, reject) => {
+      const fail = (reason: string): void => {
+        const report = parseReport(Buffer.concat(reports));
+        // A short command may be over before the daemon is ready; how it ended is noted.
+        if (record.command && report.pid !== null && !report.failure) resolve();
+        else reject(failureOf("The workload's start", report, reason));
+      };
+      child.once("error", (error) => fail(error.message));
+      readiness?.on("data", (chunk: Buffer) => chunk.includes("READY") && resolve());
+      // Both ends of the pipe are gone without the word: everything that a failing step reported has arrived.
+      readiness?.once("end", () => setImmediate(() => fail(tailOf(join(dir, "init.log")))));
+      either.addEventListener("abort", () => reject(signal?.aborted ? signal.reason : tooSlow()), { once: true });
+    });
+    const { pid } = parseReport(Buffer.concat(reports));
+    if (pid === null) throw new PlatformError("internal", "The workload's start reported no process.");
+    return pid;
+  } finally {
+    child.unref();
+    for (const stream of [reporting, readiness]) stream?.destroy();
+  }
+}
+
+const tooSlow = (): PlatformError =>
+  new PlatformError("unavailable", "The workload did not become ready in time. Try again.");
+
+function tailOf(file: string): string {
+  const text = readFileSync(file, "utf8").trim();
+  return text === "" ? "it ended without a word" : text.slice(-500);
+}
+
+export async function enter(
+  machine: Machine,
+  record: WorkloadRecord,
+  change: { hostname?: string; mounts?: HostMount[]; unmount?: string },
+): Promise<void> {
+  const identity = identityFor(machine, record.idBase);
+  if (identity.kind === "user") {
+    throw new PlatformError("unprocessable", "Mounting into a running workload needs a server that runs as root.");
+  }
+  const program = enterProgram({ arch: machine.arch, pid: record.pid, identity, ...change });
+  await runProgram(machine.stepper, "The change of the running workload", program);
+}
+
+/** What GET /drives/mount inside shows. */
+export function saveDrives(dir: string, mounts: Mount[]): void {
+  const drives: DriveMount[] = mounts.flatMap(({ source, path, readOnly, name }) =>
+    "drive" in source
+      ? [
+          {
+            driveName: name ?? source.drive,
+            mountPath: path,
+            drivePath: source.path ?? "/",
+            readOnly: readOnly ?? false,
+          },
+        ]
+      : [],
+  );
+  const file = join(dir, "host", SANDBOX_FILES.drives);
+  writeFileSync(`${file}.new`, JSON.stringify(drives));
+  renameSync(`${file}.new`, file);
+}

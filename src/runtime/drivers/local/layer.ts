@@ -1,0 +1,174 @@
+/**
+ * Unpacks one image layer into a folder, as overlayfs wants it. The archive is hostile: no entry leaves the folder, by
+ * name or through a link that an earlier entry made; device files are refused; what it unpacks to is bounded.
+ */
+import { createHash, type Hash } from "node:crypto";
+import { chmod, lchown, link, lstat, lutimes, mkdir, open, readlink, rm, symlink } from "node:fs/promises";
+import { join } from "node:path";
+import { PlatformError } from "../../../contract/errors.ts";
+import type { CallOptions } from "../../driver.ts";
+import { Program } from "./program.ts";
+import { runProgram, type Stepper } from "./run-program.ts";
+import type { Arch } from "./stepper.ts";
+import { AT_FDCWD } from "./syscalls.ts";
+import { readTar, type TarEntry } from "./tar-reader.ts";
+
+/** What one image may still use; shared by its layers. */
+export interface Budget {
+  bytes: number;
+  entries: number;
+}
+
+export interface UnpackedLayer {
+  /** Of the uncompressed archive. */
+  digest: string;
+  sizeBytes: number;
+}
+
+const PATH_BYTES_MAX = 4096;
+const LINKS_MAX = 40; // as many as the kernel follows
+/** Ids beyond the range of a workload cannot be seen in it. */
+const ID_MAX = 65_534;
+const WHITEOUT = ".wh.";
+const OPAQUE = ".wh..wh..opq";
+
+export async function unpackLayer(
+  stepper: Stepper,
+  archive: AsyncIterable<Buffer>,
+  dir: string,
+  budget: Budget,
+  { signal }: CallOptions = {},
+): Promise<UnpackedLayer> {
+  const hash = createHash("sha256");
+  const marks: Mark[] = [];
+  const root = process.getuid?.() === 0;
+  let sizeBytes = 0;
+  await mkdir(dir, { recursive: true });
+  await chmod(dir, 0o755);
+  for await (const entry of readTar(hashed(archive, hash))) {
+    signal?.throwIfAborted();
+    budget.entries -= 1;
+    budget.bytes -= entry.size;
+    sizeBytes += entry.size;
+    if (budget.entries < 0 || budget.bytes < 0) throw refused("it is larger than an image may be");
+    const parts = partsOf(entry.path);
+    const name = parts.pop();
+    if (name === undefined) continue; // the root itself
+    const parent = await folderInside(dir, parts);
+    if (name === OPAQUE) marks.push({ kind: "opaque", path: parent });
+    else if (name.startsWith(`${WHITEOUT}${WHITEOUT}`))
+      continue; // bookkeeping of an old image format
+    else if (name.startsWith(WHITEOUT))
+      marks.push({ kind: "removed", path: join(parent, name.slice(WHITEOUT.length)) });
+    else await unpackEntry(dir, join(parent, name), entry, root);
+  }
+  await writeMarks(stepper, marks, root);
+  return { digest: `sha256:${hash.digest("hex")}`, sizeBytes };
+}
+
+async function* hashed(source: AsyncIterable<Buffer>, hash: Hash): AsyncGenerator<Buffer> {
+  for await (const chunk of source) {
+    hash.update(chunk);
+    yield chunk;
+  }
+}
+
+function partsOf(path: string): string[] {
+  if (Buffer.byteLength(path) > PATH_BYTES_MAX || path.includes("\0")) throw refused("a name in it is too long");
+  const parts = path.split("/").filter((part) => part !== "" && part !== ".");
+  if (parts.includes("..")) throw refused(`the name ${path.slice(0, 100)} leads out of it`);
+  return parts;
+}
+
+/** The folder of that name inside `root`, made when missing; links are followed as if `root` were the root. */
+async function folderInside(root: string, names: string[]): Promise<string> {
+  let links = 0;
+  const todo = [...names];
+  const done: string[] = [];
+  for (let name = todo.shift(); name !== undefined; name = todo.shift()) {
+    if (name === "..") {
+      done.pop();
+      continue;
+    }
+    const path = join(root, ...done, name);
+    const stat = await lstat(path).catch(() => null);
+    if (stat?.isSymbolicLink()) {
+      links += 1;
+      if (links > LINKS_MAX) throw refused("its links lead in circles");
+      const target = await readlink(path);
+      if (target.startsWith("/")) done.length = 0;
+      todo.unshift(...target.split("/").filter((part) => part !== "" && part !== "."));
+      continue;
+    }
+    if (stat && !stat.isDirectory()) await rm(path);
+    if (!stat?.isDirectory()) {
+      await mkdir(path);
+      await chmod(path, 0o755);
+    }
+    done.push(name);
+  }
+  return join(root, ...done);
+}
+
+async function unpackEntry(root: string, path: string, entry: TarEntry, privileged: boolean): Promise<void> {
+  if (entry.type === "device") throw refused(`it holds the device file ${entry.path.slice(0, 100)}`);
+  if (entry.type === "fifo") return; // of no use in an image: whoever needs one makes it
+  const there = await lstat(path).catch(() => null);
+  if (there && !(there.isDirectory() && entry.type === "directory")) await rm(path, { recursive: true });
+  if (entry.type === "link") {
+    const names = partsOf(entry.linkPath);
+    const name = names.pop();
+    const target = name === undefined ? root : join(await folderInside(root, names), name);
+    if (!(await lstat(target).catch(() => null))?.isFile())
+      throw refused(`the link ${entry.path.slice(0, 100)} leads nowhere`);
+    await link(target, path);
+    return;
+  }
+  if (entry.type === "symlink") await symlink(entry.linkPath, path);
+  else if (entry.type === "directory") {
+    if (!there?.isDirectory()) await mkdir(path);
+  } else await writeBody(path, entry);
+  if (privileged) await lchown(path, idOf(entry.uid), idOf(entry.gid));
+  if (entry.type !== "symlink") await chmod(path, entry.mode); // after the owner, whose change clears set-id bits
+  await lutimes(path, entry.mtimeS || 0, entry.mtimeS || 0);
+}
+
+async function writeBody(path: string, entry: TarEntry): Promise<void> {
+  const file = await open(path, "wx", 0o600); // exclusive: never through a link
+  try {
+    for await (const chunk of entry.body()) await file.write(chunk);
+  } finally {
+    await file.close();
+  }
+}
+
+const idOf = (id: number): number => (Number.isInteger(id) && id >= 0 && id <= ID_MAX ? id : ID_MAX);
+
+/** What an overlay needs to hide files of the layers below. */
+interface Mark {
+  kind: "removed" | "opaque";
+  path: string;
+}
+
+/** A program has room for about this many. */
+const MARKS_PER_PROGRAM = 500;
+
+/** Character device 0/0 and an extended attribute; Node can make neither. */
+async function writeMarks(stepper: Stepper, marks: Mark[], privileged: boolean): Promise<void> {
+  for (let at = 0; at < marks.length; at += MARKS_PER_PROGRAM) {
+    const program = new Program(process.arch as Arch);
+    for (const { kind, path } of marks.slice(at, at + MARKS_PER_PROGRAM)) {
+      if (kind === "removed") {
+        await rm(path, { recursive: true, force: true });
+        program.step("mknodat", [AT_FDCWD, path, 0o020000, 0], `mark ${path} as removed`);
+      } else {
+        const name = privileged ? "trusted.overlay.opaque" : "user.overlay.opaque";
+        program.step("setxattr", [path, name, "y", 1, 0], `mark ${path} as opaque`);
+      }
+    }
+    program.step("exit_group", [0], "end");
+    await runProgram(stepper, "The unpacking of a layer", program.encode());
+  }
+}
+
+const refused = (reason: string): PlatformError => new PlatformError("bad_request", `The image is refused: ${reason}.`);

@@ -1,0 +1,445 @@
+/**
+ * Workloads on this Linux machine. Everything the driver knows is in files below its data folder, so that a server can
+ * be killed at any moment: the next one finds the workloads running and goes on with them.
+ *
+ *   bin/         the stepper and the daemon, seen by every workload
+ *   images/      layers, manifests, the base image
+ *   workloads/   one folder each: record.json, fs/ (what it wrote), run/ (shared with it), host/ (it may only read)
+ *   snapshots/, volumes/, drives/
+ */
+import { createHash } from "node:crypto";
+import { mkdirSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { hostname } from "node:os";
+import { join } from "node:path";
+import { PlatformError } from "../../../contract/errors.ts";
+import type {
+  CallOptions,
+  DestroyOptions,
+  Driver,
+  Grade,
+  Image,
+  Limits,
+  Mount,
+  Observed,
+  OnStop,
+  Output,
+  Probe,
+  Snapshot,
+  Stats,
+  Volume,
+  VolumeSpec,
+  WorkloadSpec,
+} from "../../driver.ts";
+import { EGRESS_DOOR_PORT } from "../../driver.ts";
+import { adopt } from "./adopt.ts";
+import { findCgroups, reclaim, removeCgroupHost } from "./cgroup.ts";
+import { Fleet } from "./fleet.ts";
+import { loadImage } from "./image-archive.ts";
+import {
+  type ImageStore,
+  listImages,
+  openImageStore,
+  type ResolvedImage,
+  removeImage,
+  resolveImage,
+} from "./images.ts";
+import type { HostMount } from "./launch-program.ts";
+import { type Machine, openMachine } from "./machine.ts";
+import { Serial } from "./serial.ts";
+import {
+  forgetSnapshot,
+  listSnapshots,
+  readSnapshot,
+  type SnapshotRecord,
+  sweepSnapshots,
+  takeSnapshot,
+} from "./snapshots.ts";
+import { checkId, checkLimits, checkMount, checkSpec } from "./spec-check.ts";
+import {
+  createVolume,
+  destroyVolume,
+  exposeVolume,
+  observeVolume,
+  openVolumeStore,
+  type VolumeStore,
+} from "./volumes.ts";
+import type { Workload, WorkloadContext } from "./workload.ts";
+
+export interface LocalDriverOptions {
+  /** Folder of this driver alone. */
+  dataDir: string;
+  /** The word that stands before the slash in image names. */
+  brand: string;
+  /** The daemon's executable. */
+  sandboxd: string;
+  /** A Node executable to put into the base image. */
+  nodeBinary?: string;
+  /** Name of this machine; default: its host name. */
+  node?: string;
+  /** Prepared workloads per kind of workload in use; 0 (default) turns the pool off. */
+  poolSize?: number;
+  /** Run workloads as plain processes where the machine can give no isolation. */
+  allowUnisolated?: boolean;
+  /** Use this rung of the ladder and no other. */
+  grade?: Grade;
+  /** A connection from inside. The default hangs up. */
+  onDoor?: WorkloadContext["onDoor"];
+  /** Trouble in the background that no caller hears of. */
+  onWarning?: (message: string, fields: Record<string, unknown>) => void;
+}
+
+interface Parts {
+  options: LocalDriverOptions;
+  machine: Machine;
+  images: ImageStore;
+  base: ResolvedImage;
+  volumes: VolumeStore;
+}
+
+export async function openLocalDriver(options: LocalDriverOptions): Promise<LocalDriver> {
+  const dir = options.dataDir;
+  for (const name of ["workloads", "drives", "snapshots"]) mkdirSync(join(dir, name), { recursive: true, mode: 0o700 });
+  const { brand, nodeBinary } = options;
+  const cgroups = findCgroups(`${brand}-${createHash("sha256").update(dir).digest("hex").slice(0, 8)}`);
+  const images = openImageStore({
+    dir: join(dir, "images"),
+    brand,
+    resolvConf: "",
+    ...(nodeBinary ? { nodeBinary } : {}),
+  });
+  const base = resolveImage(images, "base-image");
+  if (!base) throw new Error("the image store does not know its base image");
+  const machine = await openMachine(dir, options.sandboxd, base, cgroups, options.grade);
+  if (machine.grade === "none" && !options.allowUnisolated) {
+    throw new PlatformError("unavailable", `This machine cannot isolate workloads. ${machine.missing.join(" ")}`);
+  }
+  const { store: volumes, missing } = await openVolumeStore(join(dir, "volumes"));
+  if (missing) machine.missing.push(missing);
+  const driver = new LocalDriver({ options, machine, images, base, volumes });
+  await driver.takeOver();
+  return driver;
+}
+
+export class LocalDriver implements Driver {
+  readonly node: string;
+  readonly #parts: Parts;
+  readonly #context: WorkloadContext;
+  readonly #fleet: Fleet;
+  readonly #creating = new Map<string, Promise<Observed>>();
+  readonly #serial = new Serial();
+  #stopped = false;
+
+  constructor(parts: Parts) {
+    const { options, machine } = parts;
+    this.#parts = parts;
+    this.node = options.node ?? hostname();
+    this.#context = { node: this.node, machine, onDoor: options.onDoor ?? ((_, __, socket) => socket.destroy()) };
+    this.#fleet = new Fleet({
+      context: this.#context,
+      dir: this.#path("workloads"),
+      poolSize: options.poolSize ?? 0,
+      onWarning: options.onWarning ?? (() => {}),
+    });
+  }
+
+  /** Adopts what is there and starts to stock the pool; part of opening. */
+  async takeOver(): Promise<void> {
+    const { machine, base } = this.#parts;
+    for (const each of await adopt(this.#context, this.#path("workloads"), machine.cgroups)) this.#fleet.adopt(each);
+    await this.#sweep();
+    this.#fleet.stock(base, "outbound");
+  }
+
+  async probe(): Promise<Probe> {
+    const { machine, volumes } = this.#parts;
+    const { grade, missing, seccomp, cgroups } = machine;
+    return {
+      grade,
+      missing,
+      seccomp: seccomp !== null,
+      limits: cgroups.limits,
+      freezer: cgroups.freezer,
+      outbound: "proxy",
+      volumes: volumes.sized ? "sized" : "unsized",
+    };
+  }
+
+  create(spec: WorkloadSpec, { signal }: CallOptions = {}): Promise<Observed> {
+    const there = this.#fleet.find(spec.uid);
+    if (there) return Promise.resolve(there.observe());
+    const before = this.#creating.get(spec.uid);
+    if (before) return before;
+    const creating = this.#create(spec, signal).finally(() => this.#creating.delete(spec.uid));
+    this.#creating.set(spec.uid, creating);
+    return creating;
+  }
+
+  async #create(spec: WorkloadSpec, signal?: AbortSignal): Promise<Observed> {
+    if (this.#stopped) throw new PlatformError("unavailable", "The server is stopping.");
+    signal?.throwIfAborted();
+    checkSpec(spec);
+    const image = resolveImage(this.#parts.images, spec.image);
+    if (!image) throw new PlatformError("bad_request", `There is no image ${spec.image}.`);
+    const env = { ...image.env, ...(spec.network === "outbound" ? PROXY_ENV : {}), ...spec.env };
+    const { hostMounts, release } = await this.#expose(spec.uid, spec.mounts ?? []);
+    try {
+      const parts = this.#snapshotParts(spec) ?? image.parts;
+      const workDir = spec.workDir ?? image.workDir;
+      return (await this.#fleet.start({ spec, image, parts, mounts: hostMounts, env, workDir }, signal)).observe();
+    } finally {
+      await release();
+    }
+  }
+
+  async observe(uid: string): Promise<Observed | null> {
+    return this.#fleet.find(uid)?.observe() ?? null;
+  }
+
+  async list(): Promise<Observed[]> {
+    return this.#fleet.claimed().map((workload) => workload.observe());
+  }
+
+  async waitExit(uid: string, options?: CallOptions): Promise<Observed | null> {
+    await this.#fleet.find(uid)?.waitExit(options);
+    return this.observe(uid);
+  }
+
+  async stats(uid: string): Promise<Stats> {
+    return this.#known(uid).stats();
+  }
+
+  async readOutput(uid: string, stream: "stdout" | "stderr", offset: number, bytesMax: number): Promise<Output> {
+    return this.#known(uid).readOutput(stream, offset, bytesMax);
+  }
+
+  freeze(uid: string): Promise<Observed> {
+    return this.#serial.run(uid, async () => {
+      const workload = this.#known(uid);
+      const observed = await workload.setFrozen(true);
+      reclaim(workload.record.cgroup);
+      return observed;
+    });
+  }
+
+  thaw(uid: string): Promise<Observed> {
+    return this.#serial.run(uid, () => this.#known(uid).setFrozen(false));
+  }
+
+  setLimits(uid: string, limits: Limits): Promise<void> {
+    return this.#serial.run(uid, async () => {
+      checkLimits(limits);
+      this.#known(uid).setLimits(limits);
+    });
+  }
+
+  mount(uid: string, mount: Mount): Promise<void> {
+    return this.#serial.run(uid, async () => {
+      checkMount(mount);
+      const workload = this.#known(uid);
+      const there = workload.record.mounts.find(({ path }) => path === mount.path);
+      if (there && sameMount(there, mount)) return;
+      if (there) throw new PlatformError("conflict", `Something else is mounted at ${mount.path}.`);
+      const { hostMounts, release } = await this.#expose(uid, [mount]);
+      try {
+        await workload.mount(mount, hostMounts);
+      } finally {
+        await release();
+      }
+    });
+  }
+
+  unmount(uid: string, path: string): Promise<boolean> {
+    return this.#serial.run(uid, async () => {
+      const workload = this.#known(uid);
+      const mount = workload.record.mounts.find((each) => each.path === path);
+      if (!mount) return false;
+      if ("volume" in mount.source) throw new PlatformError("conflict", "A volume stays attached until the end.");
+      await workload.unmount(mount, this.#path("drives", mount.source.drive));
+      return true;
+    });
+  }
+
+  async destroy(uid: string, { graceMs = 0 }: DestroyOptions = {}): Promise<void> {
+    await this.#creating.get(uid)?.catch(() => {}); // whoever asked for it hears of the failure
+    await this.#serial.run(uid, async () => {
+      const workload = this.#fleet.find(uid);
+      if (!workload) return;
+      await this.#fleet.remove(workload, graceMs);
+      await this.#sweep();
+    });
+  }
+
+  snapshot(uid: string, id: string): Promise<Snapshot> {
+    return this.#serial.run(uid, async () => {
+      checkId(id);
+      const workload = this.#known(uid);
+      const there = readSnapshot(this.#path("snapshots"), id);
+      if (there) return publicSnapshot(there);
+      const running = workload.observe().state === "running";
+      if (running) await workload.setFrozen(true);
+      try {
+        const { image, imageDigest, parts } = workload.record;
+        const source = { dir: workload.dir, image, imageDigest, parts };
+        return publicSnapshot(await takeSnapshot(this.#path("snapshots"), id, source));
+      } finally {
+        if (running) await workload.setFrozen(false);
+      }
+    });
+  }
+
+  async removeSnapshot(id: string): Promise<void> {
+    checkId(id);
+    forgetSnapshot(this.#path("snapshots"), id);
+    await this.#sweep();
+  }
+
+  async listSnapshots(): Promise<Snapshot[]> {
+    return listSnapshots(this.#path("snapshots")).map(publicSnapshot);
+  }
+
+  createVolume(spec: VolumeSpec): Promise<Volume> {
+    return this.#serial.run(`volume ${spec.id}`, async () => {
+      checkId(spec.id);
+      return createVolume(this.#parts.volumes, spec);
+    });
+  }
+
+  async observeVolume(id: string): Promise<Volume | null> {
+    checkId(id);
+    return observeVolume(this.#parts.volumes, id);
+  }
+
+  destroyVolume(id: string): Promise<void> {
+    return this.#serial.run(`volume ${id}`, async () => {
+      checkId(id);
+      if (this.#fleet.usersOf(id).length > 0) throw new PlatformError("conflict", `The volume ${id} is in use.`);
+      destroyVolume(this.#parts.volumes, id);
+    });
+  }
+
+  async createDrive(id: string): Promise<void> {
+    checkId(id);
+    mkdirSync(this.#path("drives", id), { recursive: true, mode: 0o755 });
+  }
+
+  async destroyDrive(id: string): Promise<void> {
+    checkId(id);
+    await rm(this.#path("drives", id), { recursive: true, force: true });
+  }
+
+  loadImage(tarPath: string, name: string, options: CallOptions = {}): Promise<Image> {
+    return loadImage(this.#parts.images, this.#parts.machine.stepper, tarPath, name, options);
+  }
+
+  async findImage(name: string): Promise<Image | null> {
+    const image = resolveImage(this.#parts.images, name);
+    if (!image) return null;
+    const { parts: _, ...shown } = image;
+    return shown;
+  }
+
+  async listImages(): Promise<Image[]> {
+    return listImages(this.#parts.images);
+  }
+
+  async removeImage(name: string): Promise<boolean> {
+    const parts = [
+      ...this.#fleet.partsInUse(),
+      ...listSnapshots(this.#path("snapshots")).flatMap((each) => each.parts),
+    ];
+    return removeImage(this.#parts.images, name, new Set(parts.flatMap(({ lowers }) => lowers)));
+  }
+
+  /** Resolves when the pool holds as many prepared workloads as it should. */
+  stocked(): Promise<void> {
+    return this.#fleet.stocked();
+  }
+
+  async stop(workloads: OnStop = "keep"): Promise<void> {
+    if (this.#stopped) return;
+    this.#stopped = true;
+    await Promise.allSettled(this.#creating.values());
+    await this.#fleet.drain();
+    for (const workload of this.#fleet.claimed()) {
+      if (workloads === "kill") await this.#fleet.remove(workload, 0);
+      else if (workloads === "freeze" && workload.alive) await workload.setFrozen(true);
+      workload.closeDoors();
+    }
+    removeCgroupHost(this.#parts.machine.cgroups);
+  }
+
+  #snapshotParts({ snapshot }: WorkloadSpec): SnapshotRecord["parts"] | null {
+    if (snapshot === undefined) return null;
+    checkId(snapshot);
+    const found = readSnapshot(this.#path("snapshots"), snapshot);
+    if (!found) throw new PlatformError("bad_request", `There is no snapshot ${snapshot}.`);
+    return found.parts;
+  }
+
+  /** Finds the mounts' sources on the host. A volume is held meanwhile, so that two creates cannot both have it. */
+  async #expose(uid: string, mounts: Mount[]): Promise<{ hostMounts: HostMount[]; release: () => Promise<void> }> {
+    const releases: (() => Promise<void>)[] = [];
+    const release = async (): Promise<void> => {
+      for (const each of releases.splice(0).reverse()) await each();
+    };
+    const exposeOne = async ({ source, path, readOnly = false }: Mount): Promise<HostMount> => {
+      if ("drive" in source) {
+        const below = source.path === undefined ? {} : { below: source.path };
+        return { base: this.#path("drives", source.drive), ...below, path, readOnly };
+      }
+      const letNextIn = await this.#serial.hold(`volume ${source.volume}`);
+      releases.push(async () => letNextIn());
+      if (this.#fleet.usersOf(source.volume).some((user) => user !== uid)) {
+        throw new PlatformError("conflict", `The volume ${source.volume} is in use.`);
+      }
+      const exposed = await exposeVolume(this.#parts.volumes, source.volume);
+      releases.push(exposed.release);
+      return { base: exposed.path, path, readOnly };
+    };
+    try {
+      const hostMounts: HostMount[] = [];
+      for (const mount of mounts) hostMounts.push(await exposeOne(mount));
+      return { hostMounts, release };
+    } catch (error) {
+      await release();
+      throw error;
+    }
+  }
+
+  #sweep(): Promise<void> {
+    return sweepSnapshots(this.#path("snapshots"), this.#fleet.partsInUse());
+  }
+
+  #known(uid: string): Workload {
+    const workload = this.#fleet.find(uid);
+    if (!workload) throw new PlatformError("not_found", `There is no workload ${uid} on this machine.`);
+    return workload;
+  }
+
+  #path(...names: string[]): string {
+    return join(this.#parts.options.dataDir, ...names);
+  }
+}
+
+const PROXY = `http://127.0.0.1:${EGRESS_DOOR_PORT}`;
+const NO_PROXY = "localhost,127.0.0.1,::1";
+/** Programs disagree on the case. */
+const PROXY_ENV = {
+  HTTP_PROXY: PROXY,
+  HTTPS_PROXY: PROXY,
+  NO_PROXY,
+  http_proxy: PROXY,
+  https_proxy: PROXY,
+  no_proxy: NO_PROXY,
+};
+
+const sameMount = (a: Mount, b: Mount): boolean =>
+  JSON.stringify(a.source) === JSON.stringify(b.source) && (a.readOnly ?? false) === (b.readOnly ?? false);
+
+const publicSnapshot = ({ id, image, sizeBytes, createdAt }: SnapshotRecord): Snapshot => ({
+  id,
+  image,
+  sizeBytes,
+  createdAt,
+});

@@ -1,0 +1,86 @@
+/**
+ * Workloads started before anybody asked. An entry has the image, grade and network class of its key and nothing of an
+ * owner. Keys that are asked for stay stocked; the ones asked for longest ago make room.
+ *
+ * Refilling is background work: one launch at a time, so that a create that missed the pool does not wait behind it.
+ */
+export interface PoolOptions<T> {
+  size: number;
+  make: (key: string) => Promise<T>;
+  discard: (entry: T) => Promise<void>;
+  /** A failing refill is reported here once; the next taking of the key tries again. */
+  onError: (error: unknown) => void;
+}
+
+/** One for the base image in each network class, and two for images in use. */
+const KEYS_MAX = 4;
+
+export class Pool<T> {
+  readonly #options: PoolOptions<T>;
+  /** In order of use, the latest last. */
+  readonly #stock = new Map<string, T[]>();
+  #filling: Promise<void> | null = null;
+  #stopped = false;
+
+  constructor(options: PoolOptions<T>) {
+    this.#options = options;
+  }
+
+  /** One entry, or undefined when there is none ready; either way the key is in use and gets stocked. */
+  take(key: string): T | undefined {
+    const entry = this.#stock.get(key)?.shift();
+    this.want(key);
+    return entry;
+  }
+
+  want(key: string): void {
+    if (this.#stopped || this.#options.size === 0) return;
+    const entries = this.#stock.get(key) ?? [];
+    this.#stock.delete(key);
+    this.#stock.set(key, entries);
+    this.#filling ??= this.#fill().finally(() => {
+      this.#filling = null;
+    });
+  }
+
+  /** Resolves when every key in use is fully stocked, or a refill has failed. */
+  async filled(): Promise<void> {
+    await this.#filling;
+  }
+
+  async drain(): Promise<void> {
+    this.#stopped = true;
+    await this.#filling;
+    const entries = [...this.#stock.values()].flat();
+    this.#stock.clear();
+    await Promise.all(entries.map((entry) => this.#options.discard(entry)));
+  }
+
+  async #fill(): Promise<void> {
+    try {
+      for (let key = this.#short(); key !== undefined && !this.#stopped; key = this.#short()) {
+        const entry = await this.#options.make(key);
+        const entries = this.#stock.get(key);
+        if (entries) entries.push(entry);
+        else await this.#options.discard(entry);
+        await this.#forgetOldest();
+      }
+    } catch (error) {
+      this.#options.onError(error);
+    }
+  }
+
+  /** The most recently used key that lacks entries. */
+  #short(): string | undefined {
+    return [...this.#stock].reverse().find(([, entries]) => entries.length < this.#options.size)?.[0];
+  }
+
+  async #forgetOldest(): Promise<void> {
+    while (this.#stock.size > KEYS_MAX) {
+      const [oldest] = this.#stock;
+      if (!oldest) return;
+      this.#stock.delete(oldest[0]);
+      for (const entry of oldest[1]) await this.#options.discard(entry);
+    }
+  }
+}

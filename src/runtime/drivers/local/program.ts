@@ -1,0 +1,186 @@
+/** Builds the list of system calls that the stepper performs. */
+import { type Arch, PROGRAM_BASE, PROGRAM_BYTES_MAX, STEP_WORDS } from "./stepper.ts";
+import { AT_FDCWD, O_CLOEXEC, type SyscallName, syscallNumber } from "./syscalls.ts";
+
+/** Data inside the program; its address is known when the program is encoded. */
+export interface Data {
+  readonly offset: number;
+}
+
+/** A place in the step list; set with `place` before encoding. */
+export interface Label {
+  step: number | null;
+}
+
+/** Text arguments become NUL-terminated data. */
+export type Arg = number | bigint | string | Data;
+
+export interface StepOptions {
+  /** "fail" (default) ends the program with a report; "ignore" goes on. */
+  onError?: "fail" | "ignore";
+  /** Where to go on when the result is above zero, such as in the parent of a clone. */
+  ifValue?: Label;
+  /** Where to go on in every other case. */
+  otherwise?: Label;
+  /** Eight bytes that receive the result. */
+  store?: Data;
+}
+
+interface Step {
+  name: SyscallName;
+  args: Arg[];
+  what: string;
+  options: StepOptions;
+}
+
+/**
+ * Descriptor on which a program reports. Each record is written at once, since two processes may report: eight bytes of
+ * tag, eight bytes of value; a failure's value is its result and its text follows, ended by NUL.
+ */
+export const REPORT_FD = 4;
+export const REPORT_TAG = { failure: "FAILURE\0", pid: "PROCESS\0" } as const;
+/** First descriptor that a program may use for itself; those below are given to it. */
+export const OWN_FD_MIN = 6;
+
+export class Program {
+  readonly arch: Arch;
+  #steps: Step[] = [];
+  #data: Buffer[] = [];
+  #dataBytes = 0;
+  #texts = new Map<string, Data>();
+  #pointers: { at: number; to: Data }[] = [];
+  #fds = new Set<number>();
+
+  constructor(arch: Arch) {
+    this.arch = arch;
+    // Whatever leaked into us is closed, so that the kernel hands out descriptors in the order counted here.
+    this.step("close_range", [OWN_FD_MIN, 0xffffffff, 0], "close what was inherited");
+  }
+
+  step(name: SyscallName, args: Arg[], what: string, options: StepOptions = {}): void {
+    this.#steps.push({
+      name,
+      args: args.map((arg) => (typeof arg === "string" ? this.text(arg) : arg)),
+      what,
+      options,
+    });
+  }
+
+  /** A step whose result is a descriptor. The kernel always gives the lowest free one, so its number is known now. */
+  open(name: SyscallName, args: Arg[], what: string): number {
+    this.step(name, args, what);
+    let fd = OWN_FD_MIN;
+    while (this.#fds.has(fd)) fd++;
+    this.#fds.add(fd);
+    return fd;
+  }
+
+  close(fd: number): void {
+    this.step("close", [fd], "close");
+    this.#fds.delete(fd);
+  }
+
+  /** Writes a small file that exists, such as one of /proc or a control group. */
+  writeFile(path: string, content: string | Data, bytes: number, what: string): void {
+    const fd = this.open("openat", [AT_FDCWD, path, 1 | O_CLOEXEC, 0], `open ${what}`);
+    this.step("write", [fd, content, bytes], what);
+    this.close(fd);
+  }
+
+  label(): Label {
+    return { step: null };
+  }
+
+  place(label: Label): void {
+    label.step = this.#steps.length;
+  }
+
+  text(value: string): Data {
+    const known = this.#texts.get(value);
+    if (known) return known;
+    if (value.includes("\0")) throw new TypeError("a system call's text cannot hold a NUL");
+    const data = this.bytes(Buffer.from(`${value}\0`));
+    this.#texts.set(value, data);
+    return data;
+  }
+
+  bytes(content: Buffer): Data {
+    const data = { offset: this.#dataBytes };
+    const padded = Buffer.alloc(Math.ceil(content.length / 8) * 8);
+    content.copy(padded);
+    this.#data.push(padded);
+    this.#dataBytes += padded.length;
+    return data;
+  }
+
+  /** An array of 64-bit words, of which some are addresses. */
+  words(values: (number | bigint | Data)[]): Data {
+    const content = Buffer.alloc(values.length * 8);
+    const data = { offset: this.#dataBytes };
+    values.forEach((value, index) => {
+      if (typeof value === "object") this.#pointers.push({ at: data.offset + index * 8, to: value });
+      else content.writeBigInt64LE(BigInt.asIntN(64, BigInt(value)), index * 8);
+    });
+    return this.bytes(content);
+  }
+
+  /** A NULL-terminated array of texts: argv, envp. */
+  texts(values: string[]): Data {
+    return this.words([...values.map((value) => this.text(value)), 0]);
+  }
+
+  encode(): Buffer {
+    const scratch = this.words([0]);
+    const reports = this.#steps.map(({ what, options }) => {
+      if (options.onError === "ignore") return null;
+      const content = Buffer.from(`${REPORT_TAG.failure}${"\0".repeat(8)}${what}\0`);
+      return { data: this.bytes(content), bytes: content.length };
+    });
+    const main = this.#steps.length;
+    const dataBase = PROGRAM_BASE + (main + reports.filter((report) => report).length * 2) * STEP_WORDS * 8;
+    const addressOf = (data: Data): bigint => BigInt(dataBase + data.offset);
+    const stepAt = (index: number): bigint => BigInt(PROGRAM_BASE + index * STEP_WORDS * 8);
+    const words: bigint[] = [];
+    const emit = (name: SyscallName, args: Arg[], result: Data, next: [bigint, bigint, bigint]): void => {
+      words.push(BigInt(syscallNumber(name, this.arch)));
+      for (let index = 0; index < 6; index++) {
+        const arg = args[index] ?? 0;
+        words.push(typeof arg === "object" ? addressOf(arg) : BigInt(arg as number | bigint));
+      }
+      words.push(addressOf(result), ...next);
+    };
+    const target = (label: Label | undefined, otherwise: number): bigint => {
+      if (label && label.step === null) throw new Error("a label of the program was never placed");
+      return stepAt(label?.step ?? otherwise);
+    };
+
+    let reportAt = main;
+    this.#steps.forEach(({ name, args, options }, index) => {
+      const report = reports[index];
+      const onward = target(options.otherwise, index + 1);
+      const onValue = options.ifValue ? target(options.ifValue, 0) : onward;
+      const result = options.store ?? (report ? { offset: report.data.offset + 8 } : scratch);
+      emit(name, args, result, [report ? stepAt(reportAt) : onward, onward, onValue]);
+      if (report) reportAt += 2;
+    });
+    for (const report of reports) {
+      if (!report) continue;
+      const exit = stepAt(words.length / STEP_WORDS + 1);
+      emit("write", [REPORT_FD, report.data, report.bytes], scratch, [exit, exit, exit]);
+      emit("exit_group", [FAILED_EXIT], scratch, [exit, exit, exit]);
+    }
+
+    const data = Buffer.concat(this.#data);
+    for (const { at, to } of this.#pointers) data.writeBigUInt64LE(addressOf(to), at);
+    const code = Buffer.alloc(words.length * 8);
+    words.forEach((word, index) => {
+      code.writeBigInt64LE(BigInt.asIntN(64, word), index * 8);
+    });
+    const program = Buffer.concat([code, data]);
+    if (program.length > PROGRAM_BYTES_MAX) throw new RangeError("the program is too long");
+    return program;
+  }
+}
+
+/** Exit code of a program that reported a failure; not one that a shell or a signal gives. */
+export const FAILED_EXIT = 113;

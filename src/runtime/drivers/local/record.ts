@@ -1,0 +1,103 @@
+/** What the driver remembers of a workload: one file in its folder, so that a later server can take it over. */
+import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Grade, Limits, Mount, NetworkClass } from "../../driver.ts";
+import type { Cgroup } from "./cgroup.ts";
+import type { RootPart } from "./launch-program.ts";
+
+export interface WorkloadRecord {
+  /** Raised when the meaning of a field changes; a record of another format is not adopted. */
+  format: typeof RECORD_FORMAT;
+  /** Name of its folder and control groups; given at launch, long before a pooled one belongs to somebody. */
+  id: string;
+  /** null while it waits in the pool. */
+  uid: string | null;
+  /** "starting" until it was ready once: found so by a later server, it is debris. */
+  phase: "starting" | "ready";
+  name: string;
+  image: string;
+  imageDigest: string;
+  /** The layers it stands on. */
+  parts: RootPart[];
+  network: NetworkClass;
+  limits: Limits;
+  mounts: Mount[];
+  /** Whether a foreground command decides its end. */
+  command: boolean;
+  grade: Grade;
+  idBase: number | null;
+  cgroup: Cgroup;
+  /** Its first process. */
+  pid: number;
+  /** Together with the pid this names one process for ever; see `processStart`. */
+  startTime: string;
+  /** The process outside that waits for the first one and notes its exit. */
+  watcher: { pid: number; startTime: string };
+  pooled: boolean;
+  createdAt: string;
+}
+
+export const RECORD_FORMAT = 1;
+const FILE = "record.json";
+
+export function saveRecord(dir: string, record: WorkloadRecord): void {
+  const temp = join(dir, `${FILE}.new`);
+  writeFileSync(temp, JSON.stringify(record), { mode: 0o600 });
+  renameSync(temp, join(dir, FILE));
+}
+
+/** Every folder with its record; null where there is none that can be used. */
+export function loadRecords(dir: string): { dir: string; id: string; record: WorkloadRecord | null }[] {
+  if (!existsSync(dir)) return [];
+  return readdirSync(dir).map((id) => ({ dir: join(dir, id), id, record: loadRecord(join(dir, id, FILE)) }));
+}
+
+function loadRecord(path: string): WorkloadRecord | null {
+  try {
+    const record = JSON.parse(readFileSync(path, "utf8")) as WorkloadRecord;
+    return record.format === RECORD_FORMAT ? record : null;
+  } catch {
+    return null; // absent or half a machine crash: either way there is nothing to adopt
+  }
+}
+
+/** When the process started, in clock ticks since boot; null when there is none, or only its remains. */
+export function processStart(pid: number): string | null {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    const [state, ...rest] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    return state === "Z" || state === "X" ? null : (rest[18] ?? null);
+  } catch {
+    return null;
+  }
+}
+
+export const isAlive = ({ pid, startTime }: { pid: number; startTime: string }): boolean =>
+  pid > 0 && processStart(pid) === startTime;
+
+export interface Exit {
+  exitCode?: number;
+  exitSignal?: number;
+}
+
+/** The wait status that the watcher left; null when it did not, as after being killed itself. */
+export function readExit(dir: string): Exit | null {
+  const bytes = readBytes(join(dir, "exit"));
+  if (!bytes || bytes.length < 4) return null;
+  const status = bytes.readUInt32LE(0);
+  return (status & 0x7f) === 0 ? { exitCode: (status >> 8) & 0xff } : { exitSignal: status & 0x7f };
+}
+
+/** The pid that the watcher wrote when it forked. */
+export function readPid(dir: string): number | null {
+  const bytes = readBytes(join(dir, "pid"));
+  return bytes && bytes.length >= 8 ? Number(bytes.readBigInt64LE(0)) : null;
+}
+
+function readBytes(path: string): Buffer | null {
+  try {
+    return readFileSync(path);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,191 @@
+/**
+ * Reads a tar stream entry by entry: ustar with pax and GNU extensions, as image tools write it. Whatever a header
+ * claims is bounded before it is believed.
+ */
+import { PlatformError } from "../../../contract/errors.ts";
+
+export interface TarEntry {
+  path: string;
+  type: "file" | "link" | "symlink" | "directory" | "device" | "fifo";
+  linkPath: string;
+  mode: number;
+  uid: number;
+  gid: number;
+  size: number;
+  mtimeS: number;
+  /** Where the content starts in the stream. */
+  offset: number;
+  /** The content; what is not read is skipped. */
+  body: () => AsyncGenerator<Buffer>;
+}
+
+const BLOCK = 512;
+/** Extended headers hold a path and a few attributes; anything longer is an attack on memory. */
+const EXTENSION_BYTES_MAX = 1024 * 1024;
+const TYPES: Record<string, TarEntry["type"]> = {
+  "0": "file",
+  "\0": "file",
+  "7": "file",
+  "1": "link",
+  "2": "symlink",
+  "3": "device",
+  "4": "device",
+  "5": "directory",
+  "6": "fifo",
+};
+
+export async function* readTar(source: AsyncIterable<Buffer>): AsyncGenerator<TarEntry> {
+  const input = new ByteSource(source);
+  let extended: Record<string, string> = {};
+  for (;;) {
+    const header = await input.take(BLOCK);
+    if (header === null || header.every((byte) => byte === 0)) break;
+    checkSum(header);
+    const kind = String.fromCharCode(header[156] ?? 0);
+    const size = sizeOf(header, extended);
+    const padding = (BLOCK - (size % BLOCK)) % BLOCK;
+    if ("xgLK".includes(kind)) {
+      if (size > EXTENSION_BYTES_MAX) throw malformed("an extended header is too long");
+      const content = await input.take(size);
+      if (content === null) throw malformed("it is cut off");
+      await input.skip(padding);
+      if (kind === "x") extended = { ...extended, ...parsePax(content) };
+      else if (kind === "L") extended.path = textOf(content);
+      else if (kind === "K") extended.linkpath = textOf(content);
+      continue;
+    }
+    const type = TYPES[kind];
+    let left = type === "file" ? size : 0;
+    const entry = { ...parseHeader(header, extended), size: left, offset: input.position, body };
+    async function* body(): AsyncGenerator<Buffer> {
+      while (left > 0) {
+        const chunk = await input.some(left);
+        if (chunk === null) throw malformed("it is cut off");
+        left -= chunk.length;
+        yield chunk;
+      }
+    }
+    extended = {};
+    if (type) yield { ...entry, type };
+    await input.skip((type === "file" ? left : size) + padding);
+  }
+  await input.drain();
+}
+
+function parseHeader(
+  header: Buffer,
+  extended: Record<string, string>,
+): Omit<TarEntry, "type" | "size" | "offset" | "body"> {
+  const prefix = header.toString("latin1", 257, 262) === "ustar" ? textOf(header.subarray(345, 500)) : "";
+  const name = textOf(header.subarray(0, 100));
+  return {
+    path: extended.path ?? (prefix === "" ? name : `${prefix}/${name}`),
+    linkPath: extended.linkpath ?? textOf(header.subarray(157, 257)),
+    mode: numberOf(header.subarray(100, 108)) & 0o7777,
+    uid: Number(extended.uid ?? numberOf(header.subarray(108, 116))),
+    gid: Number(extended.gid ?? numberOf(header.subarray(116, 124))),
+    mtimeS: Number(extended.mtime ?? numberOf(header.subarray(136, 148))),
+  };
+}
+
+function sizeOf(header: Buffer, extended: Record<string, string>): number {
+  const size = Number(extended.size ?? numberOf(header.subarray(124, 136)));
+  if (!Number.isSafeInteger(size) || size < 0) throw malformed("a size is not a number");
+  return size;
+}
+
+/** Octal text, or big-endian binary when the first bit is set. */
+function numberOf(field: Buffer): number {
+  if (((field[0] ?? 0) & 0x80) !== 0) {
+    let value = BigInt((field[0] ?? 0) & 0x7f);
+    for (const byte of field.subarray(1)) value = (value << 8n) | BigInt(byte);
+    return Number(value);
+  }
+  const text = textOf(field).trim();
+  return text === "" ? 0 : Number.parseInt(text, 8);
+}
+
+function textOf(field: Buffer): string {
+  const end = field.indexOf(0);
+  return field.toString("utf8", 0, end < 0 ? field.length : end);
+}
+
+/** Records `<length> <key>=<value>\n`. */
+function parsePax(content: Buffer): Record<string, string> {
+  const values: Record<string, string> = {};
+  for (let at = 0; at < content.length; ) {
+    const space = content.indexOf(0x20, at);
+    const length = Number(content.toString("latin1", at, space));
+    if (space < 0 || !Number.isInteger(length) || length <= space - at + 1 || at + length > content.length) {
+      throw malformed("an extended header is broken");
+    }
+    const record = content.toString("utf8", space + 1, at + length - 1);
+    const equals = record.indexOf("=");
+    const key = record.slice(0, equals);
+    if (["path", "linkpath", "size", "uid", "gid", "mtime"].includes(key)) values[key] = record.slice(equals + 1);
+    at += length;
+  }
+  return values;
+}
+
+function checkSum(header: Buffer): void {
+  let sum = 0;
+  header.forEach((byte, index) => {
+    sum += index >= 148 && index < 156 ? 0x20 : byte;
+  });
+  if (sum !== numberOf(header.subarray(148, 156))) throw malformed("a header's sum is wrong");
+}
+
+const malformed = (reason: string): PlatformError =>
+  new PlatformError("bad_request", `The archive cannot be read: ${reason}.`);
+
+/** Takes bytes off a stream of chunks. */
+class ByteSource {
+  /** How much was taken. */
+  position = 0;
+  readonly #chunks: AsyncIterator<Buffer>;
+  #rest: Buffer = Buffer.alloc(0);
+
+  constructor(source: AsyncIterable<Buffer>) {
+    this.#chunks = source[Symbol.asyncIterator]();
+  }
+
+  /** At most `max` bytes, whatever is there; null at the end. */
+  async some(max: number): Promise<Buffer | null> {
+    while (this.#rest.length === 0) {
+      const next = await this.#chunks.next();
+      if (next.done) return null;
+      this.#rest = next.value;
+    }
+    const taken = this.#rest.subarray(0, max);
+    this.#rest = this.#rest.subarray(taken.length);
+    this.position += taken.length;
+    return taken;
+  }
+
+  /** Exactly `size` bytes; null when the stream ended before the first of them. */
+  async take(size: number): Promise<Buffer | null> {
+    const parts: Buffer[] = [];
+    for (let left = size; left > 0; ) {
+      const part = await this.some(left);
+      if (part === null && parts.length === 0) return null;
+      if (part === null) throw malformed("it is cut off");
+      parts.push(part);
+      left -= part.length;
+    }
+    return parts.length === 1 ? (parts[0] ?? null) : Buffer.concat(parts);
+  }
+
+  async skip(size: number): Promise<void> {
+    for (let left = size; left > 0; ) {
+      const part = await this.some(left);
+      if (part === null) throw malformed("it is cut off");
+      left -= part.length;
+    }
+  }
+
+  /** Reads to the end, so that whoever hashes the stream sees all of it. */
+  async drain(): Promise<void> {
+    while ((await this.some(Number.MAX_SAFE_INTEGER)) !== null);
+  }
+}

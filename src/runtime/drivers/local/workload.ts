@@ -1,0 +1,265 @@
+/**
+ * One workload of this machine.
+ *
+ * Modes, by what is true rather than by what is remembered: exited (its first process is gone), frozen (its control
+ * group says so), running. The record's phase only tells a finished start from an interrupted one.
+ */
+import { type FSWatcher, constants as fsConstants, watch } from "node:fs";
+import { open, rm } from "node:fs/promises";
+import type { Server, Socket } from "node:net";
+import { constants } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { PlatformError } from "../../../contract/errors.ts";
+import { CONTROL, SANDBOX_FILES, type SandboxClaim } from "../../../contract/sandbox-wire.ts";
+import type { CallOptions, Limits, Mount, Observed, Output, Stats } from "../../driver.ts";
+import { cgroupStats, freezeCgroup, isFrozen, oomKills, processesIn, removeCgroup, setCgroupLimits } from "./cgroup.ts";
+import { callControl } from "./control.ts";
+import { openDoor } from "./doors.ts";
+import { EGRESS_SOCKET, enter, OUTPUT_FILES, saveDrives } from "./launch.ts";
+import type { HostMount } from "./launch-program.ts";
+import type { Machine } from "./machine.ts";
+import { findMount, pathInFileSystem, readMountTable } from "./mount-table.ts";
+import { isAlive, readExit, saveRecord, type WorkloadRecord } from "./record.ts";
+import { freezeBySignal, isStopped } from "./signal-freezer.ts";
+
+export interface WorkloadContext {
+  node: string;
+  machine: Machine;
+  /** A connection that the workload made to the platform, or to the outside. */
+  onDoor: (door: "platform" | "egress", uid: string, socket: Socket) => void;
+}
+
+/** What is applied to a prepared workload to make it somebody's; a cold create takes the same step. */
+export interface Claim {
+  name: string;
+  limits: Limits;
+  /** Mounts that the launch has not made. */
+  hostMounts: HostMount[];
+  /** null: the daemon was started with everything, since its command could not wait. */
+  daemon: SandboxClaim | null;
+}
+
+/** Between looks at a process that is ending. */
+const END_POLL_MS = 2;
+/** Killed processes are gone in milliseconds unless the kernel holds them in I/O. */
+const END_WAIT_MS = 20_000;
+/** While somebody waits for an exit: the watcher's note may be missing, if it was killed too. */
+const EXIT_LOOK_MS = 2_000;
+
+export class Workload {
+  readonly dir: string;
+  readonly record: WorkloadRecord;
+  readonly #context: WorkloadContext;
+  #doors: Server[] = [];
+
+  constructor(context: WorkloadContext, dir: string, record: WorkloadRecord) {
+    this.#context = context;
+    this.dir = dir;
+    this.record = record;
+  }
+
+  /** Until its exit is noted, or nobody is left to note it. */
+  get alive(): boolean {
+    return isAlive(this.record) || (isAlive(this.record.watcher) && readExit(this.dir) === null);
+  }
+
+  observe(): Observed {
+    const { record, dir } = this;
+    const alive = this.alive;
+    const exit = alive ? null : readExit(dir);
+    const signal = exit?.exitSignal;
+    const { node } = this.#context;
+    return {
+      uid: record.uid ?? "",
+      node,
+      state: alive ? (this.#frozen() ? "frozen" : "running") : "exited",
+      grade: record.grade,
+      endpoint: { kind: "unix", node, dir: join(dir, "run") },
+      ...(alive ? { pid: record.pid } : {}),
+      limits: record.limits,
+      mounts: record.mounts,
+      createdAt: record.createdAt,
+      pooled: record.pooled,
+      ...(exit?.exitCode === undefined ? {} : { exitCode: exit.exitCode }),
+      ...(signal === undefined ? {} : { exitSignal: SIGNAL_NAMES.get(signal) ?? String(signal) }),
+      oom: oomKills(record.cgroup) > 0,
+    };
+  }
+
+  /** Opens the doors: before its processes start, or when they are taken over. */
+  async open(): Promise<void> {
+    setCgroupLimits(this.record.cgroup, this.record.limits);
+    const listen = (door: "platform" | "egress", file: string): Promise<Server> =>
+      openDoor(join(this.dir, "host", file), (socket) => {
+        if (this.record.uid === null)
+          socket.destroy(); // nobody's yet: there is no one to speak for
+        else this.#context.onDoor(door, this.record.uid, socket);
+      });
+    this.#doors.push(await listen("platform", SANDBOX_FILES.platform));
+    if (this.record.network === "outbound") this.#doors.push(await listen("egress", EGRESS_SOCKET));
+  }
+
+  closeDoors(): void {
+    for (const server of this.#doors.splice(0)) server.close();
+  }
+
+  async claim({ name, limits, hostMounts, daemon }: Claim): Promise<void> {
+    const { record } = this;
+    const changes = {
+      ...(record.name === name ? {} : { hostname: name }),
+      ...(hostMounts.length > 0 ? { mounts: hostMounts } : {}),
+    };
+    Object.assign(record, { name, limits });
+    saveRecord(this.dir, record);
+    setCgroupLimits(record.cgroup, limits);
+    if (record.mounts.length > 0) saveDrives(this.dir, record.mounts);
+    await Promise.all([
+      daemon ? callControl(this.observe().endpoint, CONTROL.claim, daemon) : undefined,
+      Object.keys(changes).length > 0 ? enter(this.#context.machine, record, changes) : undefined,
+    ]);
+  }
+
+  async setFrozen(frozen: boolean): Promise<Observed> {
+    this.#mustLive();
+    const { record } = this;
+    if (this.#frozen() !== frozen && !(await freezeCgroup(record.cgroup, frozen))) freezeBySignal(record.pid, frozen);
+    return this.observe();
+  }
+
+  setLimits(limits: Limits): void {
+    this.#mustLive();
+    setCgroupLimits(this.record.cgroup, limits);
+    this.record.limits = limits;
+    saveRecord(this.dir, this.record);
+  }
+
+  async mount(mount: Mount, mounts: HostMount[]): Promise<void> {
+    this.#mustLive();
+    await enter(this.#context.machine, this.record, { mounts });
+    this.#setMounts([...this.record.mounts, mount]);
+  }
+
+  /** It holds still meanwhile, so that the place found is the place unmounted. */
+  async unmount(mount: Mount, source: string): Promise<void> {
+    this.#mustLive();
+    const others = this.record.mounts.filter((each) => each !== mount);
+    const held = !this.#frozen() && (await freezeCgroup(this.record.cgroup, true));
+    try {
+      const wanted = pathInFileSystem(source, readMountTable("self"));
+      const paths = others.map(({ path }) => path);
+      const at = findMount(readMountTable(this.record.pid), wanted, mount.path, paths);
+      if (at !== null) await enter(this.#context.machine, this.record, { unmount: at });
+    } finally {
+      if (held) await freezeCgroup(this.record.cgroup, false);
+    }
+    this.#setMounts(others);
+  }
+
+  stats(): Stats {
+    this.#mustLive();
+    return { memoryBytes: 0, cpuMs: 0, pids: 1, ...cgroupStats(this.record.cgroup) };
+  }
+
+  /** The file lies in a folder that the workload can write: no link is followed, no pipe is waited on. */
+  async readOutput(stream: "stdout" | "stderr", offset: number, bytesMax: number): Promise<Output> {
+    const flags = fsConstants.O_RDONLY | fsConstants.O_NOFOLLOW | fsConstants.O_NONBLOCK;
+    const empty = { bytes: Buffer.alloc(0), size: 0 };
+    const file = await open(join(this.dir, "run", OUTPUT_FILES[stream]), flags).catch(() => null);
+    if (!file) return empty; // it has not written yet, or put something else there
+    try {
+      const stat = await file.stat();
+      if (!stat.isFile()) return empty;
+      const length = Math.max(0, Math.min(bytesMax, stat.size - offset));
+      const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, offset);
+      return { bytes: buffer.subarray(0, bytesRead), size: stat.size };
+    } finally {
+      await file.close();
+    }
+  }
+
+  /** Resolves when its first process is gone, or the signal says so. */
+  async waitExit({ signal }: CallOptions = {}): Promise<void> {
+    signal?.throwIfAborted();
+    while (this.alive) {
+      await this.#change(signal);
+      signal?.throwIfAborted();
+    }
+  }
+
+  /** Something happened in its folder, or some time has passed. */
+  #change(signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const done = (): void => {
+        watcher?.close();
+        clearTimeout(timer);
+        signal?.removeEventListener("abort", done);
+        resolve();
+      };
+      const timer = setTimeout(done, EXIT_LOOK_MS);
+      signal?.addEventListener("abort", done, { once: true });
+      const watcher = tryWatch(this.dir, done);
+      if (!watcher || !this.alive) done();
+    });
+  }
+
+  async destroy(graceMs: number): Promise<void> {
+    this.closeDoors();
+    if (this.alive) {
+      if (graceMs > 0) {
+        if (this.#frozen()) await this.setFrozen(false);
+        trySignal(this.record.pid, "SIGTERM");
+        const limit = AbortSignal.timeout(graceMs);
+        while (this.alive && !limit.aborted) await delay(END_POLL_MS);
+      }
+      trySignal(this.record.pid, "SIGKILL");
+    }
+    // What is frozen does not die, and a start that was interrupted may have left more than the first process.
+    for (const pid of processesIn(this.record.cgroup)) trySignal(pid, "SIGKILL");
+    if (this.#frozen()) await freezeCgroup(this.record.cgroup, false);
+    await this.#gone();
+    await removeCgroup(this.record.cgroup);
+    await rm(this.dir, { recursive: true, force: true, maxRetries: 3 });
+  }
+
+  async #gone(): Promise<void> {
+    const deadline = Date.now() + END_WAIT_MS;
+    while (this.alive || processesIn(this.record.cgroup).length > 0) {
+      if (Date.now() > deadline) throw new PlatformError("internal", "The workload's processes do not end.");
+      await delay(END_POLL_MS);
+    }
+  }
+
+  #frozen(): boolean {
+    return isFrozen(this.record.cgroup) ?? isStopped(this.record.pid);
+  }
+
+  #mustLive(): void {
+    if (!this.alive) throw new PlatformError("conflict", "The workload has ended.");
+  }
+
+  #setMounts(mounts: Mount[]): void {
+    this.record.mounts = mounts;
+    saveRecord(this.dir, this.record);
+    saveDrives(this.dir, mounts);
+  }
+}
+
+/** null: the folder is gone, and with it the workload. */
+function tryWatch(dir: string, onChange: () => void): FSWatcher | null {
+  try {
+    return watch(dir, { persistent: false }, onChange).on("error", onChange);
+  } catch {
+    return null;
+  }
+}
+
+const SIGNAL_NAMES = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name]));
+
+function trySignal(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+  }
+}
