@@ -1,7 +1,8 @@
 /** A local driver with a data folder of its own, for tests that need real isolation. */
-import { existsSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { cachedSandboxd, findBun } from "../scripts/build-sandboxd.ts";
 import { call } from "../src/runtime/conformance.ts";
 import type { Observed } from "../src/runtime/driver.ts";
 import {
@@ -16,15 +17,12 @@ export const localDriverMissing: string | null =
     ? "needs Linux"
     : process.getuid?.() !== 0
       ? "needs root: run the tests as root to include it"
-      : existsSync("scripts/build-sandboxd.ts")
-        ? null
-        : "needs the sandbox daemon";
+      : findBun() === null
+        ? "needs Bun: npm install --include=optional"
+        : null;
 
-export async function sandboxdBinary(): Promise<string> {
-  const script = "../scripts/build-sandboxd.ts";
-  const { buildSandboxd } = (await import(script)) as { buildSandboxd(): Promise<string> };
-  return buildSandboxd();
-}
+/** Built once per version of its sources; test files run side by side share it. */
+export const sandboxdBinary = (): Promise<string> => cachedSandboxd(join(tmpdir(), "berth-sandboxd"));
 
 export class LocalMachine {
   readonly dataDir = mkdtempSync(join(tmpdir(), "berth-"));
