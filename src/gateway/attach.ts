@@ -3,7 +3,9 @@
  * Works for Node's HTTP/1.1 servers, with or without TLS.
  */
 import type { IncomingMessage, Server, ServerOptions, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { Server as TlsServer } from "node:tls";
 import { GatewayError } from "../contract/gateway-errors.ts";
 import type { Gateway } from "./gateway.ts";
 
@@ -28,7 +30,14 @@ export const SERVER_OPTIONS = {
   shouldUpgradeCallback: (req: IncomingMessage): boolean => !/^h2c$/i.test(req.headers.upgrade ?? ""),
 } satisfies ServerOptions;
 
-export function attachGateway(server: Server, gateway: Gateway, management: Management): void {
+/** `fastLane: false` leaves every connection to Node's own HTTP server. */
+export function attachGateway(
+  server: Server,
+  gateway: Gateway,
+  management: Management,
+  options: { fastLane?: boolean } = {},
+): void {
+  if (options.fastLane ?? true) putFastLaneInFront(server, gateway);
   // Node would silently leave headers out beyond this number; the size limit already bounds them.
   server.maxHeadersCount = 0;
   server.on("request", (req, res) => {
@@ -50,6 +59,23 @@ export function attachGateway(server: Server, gateway: Gateway, management: Mana
     else socket.end("HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
   });
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => answerClientError(error, socket));
+}
+
+/** Node's own listener for fresh connections is kept for those that the lane hands over. */
+function putFastLaneInFront(server: Server, gateway: Gateway): void {
+  const event = server instanceof TlsServer ? "secureConnection" : "connection";
+  const listeners = server.listeners(event) as ((socket: Socket) => void)[];
+  server.removeAllListeners(event);
+  const handOver = (socket: Socket): void => {
+    for (const listener of listeners) listener.call(server, socket);
+  };
+  server.on(event, (socket: Socket) => gateway.connection(socket, () => server.listening, handOver));
+  // Closing the server goes through this method: the lane's idle connections would keep it open.
+  const closeIdle = server.closeIdleConnections.bind(server);
+  server.closeIdleConnections = () => {
+    closeIdle();
+    gateway.closeIdleConnections();
+  };
 }
 
 const CLIENT_ERRORS: Record<string, GatewayError> = {

@@ -13,6 +13,7 @@ import { type GatewayCounters, gatewayCounters } from "./counters.ts";
 import { cookieValue, credentialNames } from "./credentials.ts";
 import type { GatewayDeps, HandledRoute, Lease, RequestRecord, Workload } from "./deps.ts";
 import { type Downstream, NodeDownstream } from "./downstream.ts";
+import { LaneConnection, type LaneOptions } from "./fast-lane.ts";
 import { type ExchangeLimits, type ForwardContext, type ForwardOutcome, forward } from "./forward.ts";
 import { brandWords, type FixedHeaders, headerRules, requestHead } from "./header-rules.ts";
 import { ClientGone, hold } from "./hold.ts";
@@ -28,6 +29,9 @@ export interface Gateway {
   route(req: IncomingMessage): Route;
   request(req: IncomingMessage, res: ServerResponse, route: Route, options?: { continueExpected?: boolean }): void;
   upgrade(req: IncomingMessage, socket: Duplex, head: Buffer, route: Route): void;
+  /** Serves plain requests of a fresh connection itself; `handOver` gets it, untouched, when another kind comes. */
+  connection(socket: Socket, accepting: () => boolean, handOver: (socket: Socket) => void): void;
+  closeIdleConnections(): void;
   /** Refuses new requests, lets running ones finish for `graceMs`, then ends them. */
   stop(graceMs?: number): Promise<void>;
 }
@@ -67,9 +71,16 @@ export function createGateway(deps: GatewayDeps): Gateway {
     drained: null,
   };
 
+  const routing = { domain: settings.domain, isCustomDomain: deps.isCustomDomain };
+  const lane: Omit<LaneOptions, "accepting"> = {
+    sweeper,
+    route: (target, host) => classify(target, host, routing),
+    takes: (route) => takesLane(deps, route),
+    serve: (request, route) => void serve(context, request, route),
+  };
+
   return {
-    route: (req) =>
-      classify(req.url ?? "/", hostOf(req), { domain: settings.domain, isCustomDomain: deps.isCustomDomain }),
+    route: (req) => classify(req.url ?? "/", hostOf(req), routing),
     request(req, res, route, options = {}) {
       const handler = "kind" in route ? deps.handlers?.[route.kind] : undefined;
       if (handler === undefined || !("kind" in route)) {
@@ -79,6 +90,12 @@ export function createGateway(deps: GatewayDeps): Gateway {
     upgrade(req, socket, head, route) {
       void serve(context, upgradeDownstream(req, socket, head), route);
     },
+    connection(socket, accepting, handOver) {
+      new LaneConnection(socket, { ...lane, accepting }, handOver);
+    },
+    closeIdleConnections() {
+      for (const one of sweeper) if (one instanceof LaneConnection) one.closeIfIdle();
+    },
     async stop(graceMs = STOP_GRACE_MS) {
       context.stopping = true;
       for (const one of sweeper) if (one instanceof Tunnel) one.close();
@@ -86,6 +103,12 @@ export function createGateway(deps: GatewayDeps): Gateway {
       sweeper.stop();
     },
   };
+}
+
+/** Other rooms want Node's request and response; a trigger's path may belong to anybody. */
+function takesLane(deps: GatewayDeps, route: Route): boolean {
+  if ("kind" in route) return deps.handlers?.[route.kind] === undefined;
+  return route.to === "preview" || route.to === "domain";
 }
 
 async function serve(context: Context, down: Downstream, route: Route): Promise<void> {

@@ -3,7 +3,7 @@ import { STATUS_CODES } from "node:http";
 import type { GatewayError } from "../contract/gateway-errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Downstream } from "./downstream.ts";
-import type { FixedHeaders, HeaderRules } from "./header-rules.ts";
+import { type FixedHeaders, fixedHeaders, type HeaderRules } from "./header-rules.ts";
 
 export interface PlatformResponseOptions {
   rules: HeaderRules;
@@ -19,7 +19,7 @@ export function respondError(
   extra: { fixed: FixedHeaders | null; requestId: string },
 ): void {
   const headers: string[] = ["Cache-Control", "no-store"];
-  for (const [name, value] of Object.entries(error.headers ?? {})) headers.push(name, value);
+  headers.push(...(fixedHeaders(error.headers)?.list ?? []));
   if (error.status === 401 && error.headers?.["www-authenticate"] === undefined) {
     headers.push("WWW-Authenticate", "Bearer");
   }

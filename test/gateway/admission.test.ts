@@ -1,9 +1,8 @@
 /** Who gets in, what they are told when they do not, and how long they wait for a workload that starts. */
 import assert from "node:assert/strict";
-import { test } from "node:test";
 import { GatewayError } from "../../src/contract/gateway-errors.ts";
 import type { Lease } from "../../src/gateway/deps.ts";
-import { AUTH, answering, eventually, exchange, OK, RawClient, rawUpstream, startTestGateway } from "./harness.ts";
+import { AUTH, answering, eventually, exchange, inBothLanes, OK, RawClient, rawUpstream } from "./harness.ts";
 
 const ask = (port: number, path: string, headers = AUTH, host = "h", method = "GET"): Promise<string> =>
   exchange(port, `${method} ${path} HTTP/1.1\r\nHost: ${host}\r\n${headers}Connection: close\r\n\r\n`);
@@ -15,9 +14,9 @@ const codeOf = (response: string): string => {
   return body.error.code;
 };
 
-test("refusals, each with its code", async () => {
+inBothLanes("refusals, each with its code", async (start) => {
   await using up = await rawUpstream(answering(OK));
-  await using gw = await startTestGateway({
+  await using gw = await start({
     upstream: up.port,
     workloads: [{}, { name: "off", enabled: false }],
     domain: "berth.test",
@@ -45,9 +44,9 @@ test("refusals, each with its code", async () => {
   assert.match(await gw.registry.metrics(), /berth_gateway_errors_total\{error="FORBIDDEN"\} 2/);
 });
 
-test("every way to a workload", async () => {
+inBothLanes("every way to a workload", async (start) => {
   await using up = await rawUpstream(answering(OK));
-  await using gw = await startTestGateway({
+  await using gw = await start({
     upstream: up.port,
     workloads: [{ name: "my-agent", workspace: "my-ws" }],
     domain: "berth.test",
@@ -68,8 +67,8 @@ test("every way to a workload", async () => {
   assert.equal(gw.records.length, 6);
 });
 
-test("the error body says what to do, and who speaks", async () => {
-  await using gw = await startTestGateway({ upstream: 1 });
+inBothLanes("the error body says what to do, and who speaks", async (start) => {
+  await using gw = await start({ upstream: 1 });
   const response = await ask(gw.port, "/ws/agents/a", "X-Request-Id: r1\r\n");
   const body = JSON.parse(response.slice(response.indexOf("\r\n\r\n") + 4));
   assert.deepEqual(Object.keys(body.error).sort(), [
@@ -89,8 +88,8 @@ test("the error body says what to do, and who speaks", async () => {
   }
 });
 
-test("what deps throw is translated; what they should not throw is hidden", async () => {
-  await using gw = await startTestGateway({
+inBothLanes("what deps throw is translated; what they should not throw is hidden", async (start) => {
+  await using gw = await start({
     upstream: 1,
     deps: {
       resolve: (target) => {
@@ -106,18 +105,18 @@ test("what deps throw is translated; what they should not throw is hidden", asyn
   assert.equal(gw.logged.length, 1);
 });
 
-test("a request waits while its workload starts, and is told how long", async () => {
+inBothLanes("a request waits while its workload starts, and is told how long", async (start) => {
   await using up = await rawUpstream(answering(OK));
-  let start: (lease: Lease) => void = () => {};
-  await using gw = await startTestGateway({
+  let wake: (lease: Lease) => void = () => {};
+  await using gw = await start({
     upstream: up.port,
-    deps: { ready: () => null, wake: () => new Promise((resolve) => (start = resolve)) },
+    deps: { ready: () => null, wake: () => new Promise((resolve) => (wake = resolve)) },
   });
   const response = ask(gw.port, "/ws/agents/a");
-  await eventually(() => start.length === 1, "the workload is woken");
+  await eventually(() => wake.length === 1, "the workload is woken");
   assert.match(await gw.registry.metrics(), /berth_gateway_held_requests 1/);
   let released = 0;
-  start({ key: "k", release: () => (released += 1) });
+  wake({ key: "k", release: () => (released += 1) });
   assert.match(await response, /200 OK/);
   assert.ok((gw.records[0]?.heldMs ?? 0) > 0);
   assert.equal(released, 1);
@@ -125,9 +124,9 @@ test("a request waits while its workload starts, and is told how long", async ()
   assert.match(await gw.registry.metrics(), /berth_gateway_held_requests 0/);
 });
 
-test("a start that takes too long, fails, or is one too many", async () => {
+inBothLanes("a start that takes too long, fails, or is one too many", async (start) => {
   let released = 0;
-  await using slow = await startTestGateway({
+  await using slow = await start({
     upstream: 1,
     limits: { holdMs: 30 },
     deps: {
@@ -142,19 +141,19 @@ test("a start that takes too long, fails, or is one too many", async () => {
   await eventually(() => released === 1, "the late lease is given back");
   assert.deepEqual([slow.records[0]?.status, slow.records[0]?.error], [504, "COLD_START_TIMEOUT"]);
 
-  await using broken = await startTestGateway({
+  await using broken = await start({
     upstream: 1,
     deps: { ready: () => null, wake: () => Promise.reject(new GatewayError("WORKLOAD_START_FAILED", "Exit code 1.")) },
   });
   assert.match(await ask(broken.port, "/ws/agents/a"), /^HTTP\/1\.1 503 [\s\S]*Exit code 1\./);
 
-  await using full = await startTestGateway({ upstream: 1, limits: { heldMax: 0 }, deps: { ready: () => null } });
+  await using full = await start({ upstream: 1, limits: { heldMax: 0 }, deps: { ready: () => null } });
   assert.match(await ask(full.port, "/ws/agents/a"), /^HTTP\/1\.1 503 [\s\S]*Retry-After: 1[\s\S]*OVERLOADED/i);
 });
 
-test("a client that leaves while it is held ends the start it asked for", async () => {
+inBothLanes("a client that leaves while it is held ends the start it asked for", async (start) => {
   let aborted = false;
-  await using gw = await startTestGateway({
+  await using gw = await start({
     upstream: 1,
     deps: {
       ready: () => null,
@@ -177,10 +176,10 @@ test("a client that leaves while it is held ends the start it asked for", async 
   assert.deepEqual([gw.records[0]?.clientGone, gw.records[0]?.status], [true, 0]);
 });
 
-test("revisions: the canary takes its share and a cookie keeps the choice", async () => {
+inBothLanes("revisions: the canary takes its share and a cookie keeps the choice", async (start) => {
   await using up = await rawUpstream(answering(OK));
   let draw = 0;
-  await using gw = await startTestGateway({
+  await using gw = await start({
     upstream: up.port,
     workloads: [{ revisions: { active: "r1", canary: "r2", canaryPercent: 30, stickyTtlSeconds: 60 } }],
     deps: { random: () => draw },
@@ -201,13 +200,13 @@ test("revisions: the canary takes its share and a cookie keeps the choice", asyn
   assert.doesNotMatch(up.received.join(""), /berth_revision/);
 });
 
-test("a sandbox hears who asks; one request for a file is bounded, raw bodies are not", async () => {
+inBothLanes("a sandbox hears who asks; one request for a file is bounded, raw bodies are not", async (start) => {
   await using up = await rawUpstream((socket, received) => {
     socket.on("data", () => {
       if (received().endsWith("\r\n\r\n")) socket.write(OK);
     });
   });
-  await using gw = await startTestGateway({
+  await using gw = await start({
     upstream: up.port,
     workloads: [{ kind: "sandbox", door: "api" }],
     limits: { sandboxFileMax: 100 },
@@ -234,9 +233,9 @@ test("a sandbox hears who asks; one request for a file is bounded, raw bodies ar
   assert.equal(codeOf(chunked), "REQUEST_ENTITY_TOO_LARGE");
 });
 
-test("while it stops, new requests are turned away and running ones finish", async () => {
+inBothLanes("while it stops, new requests are turned away and running ones finish", async (start) => {
   await using up = await rawUpstream(answering((head) => (head.includes("/slow") ? null : OK)));
-  await using gw = await startTestGateway({ upstream: up.port });
+  await using gw = await start({ upstream: up.port });
   using client = await RawClient.to(gw.port);
   client.write(`GET /ws/agents/a/slow HTTP/1.1\r\nHost: h\r\n${AUTH}\r\n`);
   await eventually(() => up.connections.length === 1, "the slow one runs");

@@ -1,25 +1,14 @@
 /** The proxy is faithful: what one side says is what the other side hears. */
 import assert from "node:assert/strict";
 import { createServer, request as httpRequest } from "node:http";
-import { test } from "node:test";
-import {
-  AUTH,
-  answering,
-  eventually,
-  exchange,
-  listen,
-  OK,
-  RawClient,
-  rawUpstream,
-  startTestGateway,
-} from "./harness.ts";
+import { AUTH, answering, eventually, exchange, inBothLanes, listen, OK, RawClient, rawUpstream } from "./harness.ts";
 
 const CLOSE = "Connection: close\r\n";
 const linesOf = (head: string): string[] => head.split("\r\n\r\n")[0]?.split("\r\n") ?? [];
 
-test("every odd path reaches the workload byte for byte", async () => {
+inBothLanes("every odd path reaches the workload byte for byte", async (start) => {
   await using up = await rawUpstream(answering(OK));
-  await using gw = await startTestGateway({ upstream: up.port });
+  await using gw = await start({ upstream: up.port });
   const paths = [
     ["", "/"],
     ["/", "/"],
@@ -38,43 +27,46 @@ test("every odd path reaches the workload byte for byte", async () => {
   }
 });
 
-test("headers keep order, spelling and repetition; connection fields and credentials stay behind", async () => {
-  await using up = await rawUpstream(answering(OK));
-  await using gw = await startTestGateway({ upstream: up.port });
-  await exchange(
-    gw.port,
-    `POST /run/ws/agents/a/x HTTP/1.1\r\nhOsT: my.host:1\r\n${AUTH}X-Berth-Authorization: Bearer good\r\n` +
-      "Authorization: Bearer for-the-workload\r\nX-Dup: 1\r\nx-dup: 2\r\nX-Empty:\r\nX-Latin: \xe9\r\n" +
-      "X-Service-Thread-Id: t1\r\nX-Service-Subject-Id: forged\r\nX-Subject-Id: forged\r\n" +
-      "X-Forwarded-For: 6.6.6.6\r\nForwarded: for=6.6.6.6\r\nX-Real-Ip: 6.6.6.6\r\nX-Request-Id: my-id\r\n" +
-      "Keep-Alive: 5\r\nTE: trailers\r\nProxy-Authorization: p\r\nX-Private: p\r\n" +
-      "Cookie: a=1; berth_session=secret; b=2\r\nConnection: close, X-Private, Host\r\nContent-Length: 2\r\n\r\nhi",
-  );
-  assert.deepEqual(linesOf(up.received[0] ?? ""), [
-    "POST /x HTTP/1.1",
-    "hOsT: my.host:1",
-    "Authorization: Bearer for-the-workload",
-    "X-Dup: 1",
-    "x-dup: 2",
-    "X-Empty: ",
-    "X-Latin: \xe9",
-    "X-Service-Thread-Id: t1",
-    "Cookie: a=1; b=2",
-    "X-Forwarded-For: 127.0.0.1",
-    "X-Forwarded-Proto: http",
-    "X-Forwarded-Host: my.host:1",
-    "X-Forwarded-Prefix: /run/ws/agents/a",
-    "X-Request-Id: my-id",
-    "Content-Length: 2",
-    "TE: trailers",
-    "Connection: TE",
-  ]);
-  assert.ok(up.received[0]?.endsWith("\r\n\r\nhi"));
-});
+inBothLanes(
+  "headers keep order, spelling and repetition; connection fields and credentials stay behind",
+  async (start) => {
+    await using up = await rawUpstream(answering(OK));
+    await using gw = await start({ upstream: up.port });
+    await exchange(
+      gw.port,
+      `POST /run/ws/agents/a/x HTTP/1.1\r\nhOsT: my.host:1\r\n${AUTH}X-Berth-Authorization: Bearer good\r\n` +
+        "Authorization: Bearer for-the-workload\r\nX-Dup: 1\r\nx-dup: 2\r\nX-Empty:\r\nX-Latin: \xe9\r\n" +
+        "X-Service-Thread-Id: t1\r\nX-Service-Subject-Id: forged\r\nX-Subject-Id: forged\r\n" +
+        "X-Forwarded-For: 6.6.6.6\r\nForwarded: for=6.6.6.6\r\nX-Real-Ip: 6.6.6.6\r\nX-Request-Id: my-id\r\n" +
+        "Keep-Alive: 5\r\nTE: trailers\r\nProxy-Authorization: p\r\nX-Private: p\r\n" +
+        "Cookie: a=1; berth_session=secret; b=2\r\nConnection: close, X-Private, Host\r\nContent-Length: 2\r\n\r\nhi",
+    );
+    assert.deepEqual(linesOf(up.received[0] ?? ""), [
+      "POST /x HTTP/1.1",
+      "hOsT: my.host:1",
+      "Authorization: Bearer for-the-workload",
+      "X-Dup: 1",
+      "x-dup: 2",
+      "X-Empty: ",
+      "X-Latin: \xe9",
+      "X-Service-Thread-Id: t1",
+      "Cookie: a=1; b=2",
+      "X-Forwarded-For: 127.0.0.1",
+      "X-Forwarded-Proto: http",
+      "X-Forwarded-Host: my.host:1",
+      "X-Forwarded-Prefix: /run/ws/agents/a",
+      "X-Request-Id: my-id",
+      "Content-Length: 2",
+      "TE: trailers",
+      "Connection: TE",
+    ]);
+    assert.ok(up.received[0]?.endsWith("\r\n\r\nhi"));
+  },
+);
 
-test("a trusted terminator's forwarding headers are continued", async () => {
+inBothLanes("a trusted terminator's forwarding headers are continued", async (start) => {
   await using up = await rawUpstream(answering(OK));
-  await using gw = await startTestGateway({ upstream: up.port, trustProxy: true });
+  await using gw = await start({ upstream: up.port, trustProxy: true });
   await exchange(
     gw.port,
     `GET /ws/agents/a HTTP/1.1\r\nHost: h\r\n${AUTH}${CLOSE}X-Forwarded-For: 9.9.9.9\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: pub\r\n\r\n`,
@@ -85,9 +77,9 @@ test("a trusted terminator's forwarding headers are continued", async () => {
   }
 });
 
-test("Authorization is removed only where it was the platform's own", async () => {
+inBothLanes("Authorization is removed only where it was the platform's own", async (start) => {
   await using up = await rawUpstream(answering(OK));
-  await using gw = await startTestGateway({ upstream: up.port, workloads: [{}, { name: "open", public: true }] });
+  await using gw = await start({ upstream: up.port, workloads: [{}, { name: "open", public: true }] });
   const ask = async (name: string, token: string): Promise<boolean> => {
     const before = up.received.join("").length;
     await exchange(
@@ -101,7 +93,7 @@ test("Authorization is removed only where it was the platform's own", async () =
   assert.equal(await ask("open", "the-apps-own"), true);
 });
 
-test("response headers come back as sent, without what speaks for the platform", async () => {
+inBothLanes("response headers come back as sent, without what speaks for the platform", async (start) => {
   await using up = await rawUpstream(
     answering(
       "HTTP/1.1 203 Very  Odd\r\nsErVer: x\r\nSet-Cookie: a=1\r\nset-cookie: b=2\r\nSet-Cookie: berth_session=evil\r\n" +
@@ -109,7 +101,7 @@ test("response headers come back as sent, without what speaks for the platform",
         "Connection: keep-alive, x-hop\r\nDate: then\r\nContent-Length: 2\r\n\r\nok",
     ),
   );
-  await using gw = await startTestGateway({ upstream: up.port });
+  await using gw = await start({ upstream: up.port });
   const response = await exchange(gw.port, `GET /ws/agents/a HTTP/1.1\r\nHost: h\r\n${AUTH}${CLOSE}\r\n`);
   assert.deepEqual(linesOf(response), [
     "HTTP/1.1 203 Very  Odd",
@@ -122,7 +114,7 @@ test("response headers come back as sent, without what speaks for the platform",
   ]);
 });
 
-test("a chunked response keeps its trailers, a chunked request too", async () => {
+inBothLanes("a chunked response keeps its trailers, a chunked request too", async (start) => {
   await using up = await rawUpstream((socket, received) => {
     socket.on("data", () => {
       if (!received().endsWith("X-Sum: 7\r\n\r\n")) return;
@@ -131,7 +123,7 @@ test("a chunked response keeps its trailers, a chunked request too", async () =>
       );
     });
   });
-  await using gw = await startTestGateway({ upstream: up.port });
+  await using gw = await start({ upstream: up.port });
   const response = await exchange(
     gw.port,
     `POST /ws/agents/a HTTP/1.1\r\nHost: h\r\n${AUTH}${CLOSE}Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX-Sum: 7\r\nHost: evil\r\n\r\n`,
@@ -144,14 +136,14 @@ test("a chunked response keeps its trailers, a chunked request too", async () =>
   assert.ok(response.endsWith("\r\n\r\n5\r\nabcde\r\n0\r\nX-Check: 9\r\n\r\n"), response);
 });
 
-test("Expect: 100-continue is the workload's to answer", async () => {
+inBothLanes("Expect: 100-continue is the workload's to answer", async (start) => {
   await using up = await rawUpstream((socket, received) => {
     socket.on("data", () => {
       if (received().endsWith("\r\n\r\n")) socket.write("HTTP/1.1 100 Continue\r\n\r\n");
       if (received().endsWith("body")) socket.write(OK);
     });
   });
-  await using gw = await startTestGateway({ upstream: up.port });
+  await using gw = await start({ upstream: up.port });
   using client = await RawClient.to(gw.port);
   client.write(`PUT /ws/agents/a HTTP/1.1\r\nHost: h\r\n${AUTH}Expect: 100-continue\r\nContent-Length: 4\r\n\r\n`);
   await client.until((text) => text.includes("100 Continue\r\n\r\n"));
@@ -159,9 +151,9 @@ test("Expect: 100-continue is the workload's to answer", async () => {
   await client.until((text) => text.endsWith("ok"));
 });
 
-test("a workload that refuses instead of continuing ends the connection behind its answer", async () => {
+inBothLanes("a workload that refuses instead of continuing ends the connection behind its answer", async (start) => {
   await using up = await rawUpstream(answering("HTTP/1.1 417 No\r\nContent-Length: 0\r\n\r\n"));
-  await using gw = await startTestGateway({ upstream: up.port });
+  await using gw = await start({ upstream: up.port });
   const response = await exchange(
     gw.port,
     `PUT /ws/agents/a HTTP/1.1\r\nHost: h\r\n${AUTH}Expect: 100-continue\r\nContent-Length: 4\r\n\r\n`,
@@ -170,11 +162,11 @@ test("a workload that refuses instead of continuing ends the connection behind i
   assert.match(response, /\r\nConnection: close\r\n/);
 });
 
-test("early hints travel ahead of the response", async () => {
+inBothLanes("early hints travel ahead of the response", async (start) => {
   await using up = await rawUpstream(
     answering(`HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload; as=style\r\n\r\n${OK}`),
   );
-  await using gw = await startTestGateway({ upstream: up.port });
+  await using gw = await start({ upstream: up.port });
   const response = await exchange(gw.port, `GET /ws/agents/a HTTP/1.1\r\nHost: h\r\n${AUTH}${CLOSE}\r\n`);
   assert.match(
     response,
@@ -182,11 +174,11 @@ test("early hints travel ahead of the response", async () => {
   );
 });
 
-test("event streams: headers at once, each event as it comes, an end that is felt", async () => {
+inBothLanes("event streams: headers at once, each event as it comes, an end that is felt", async (start) => {
   await using up = await rawUpstream(
     answering("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"),
   );
-  await using gw = await startTestGateway({ upstream: up.port });
+  await using gw = await start({ upstream: up.port });
   using client = await RawClient.to(gw.port);
   client.write(`GET /ws/agents/a HTTP/1.1\r\nHost: h\r\n${AUTH}\r\n`);
   await client.until((text) => text.includes("\r\n\r\n"));
@@ -198,9 +190,9 @@ test("event streams: headers at once, each event as it comes, an end that is fel
   await client.until((text) => text.endsWith("\r\n0\r\n\r\n"));
 });
 
-test("a client that leaves takes the request to the workload with it", async () => {
+inBothLanes("a client that leaves takes the request to the workload with it", async (start) => {
   await using up = await rawUpstream(() => {});
-  await using gw = await startTestGateway({ upstream: up.port });
+  await using gw = await start({ upstream: up.port });
   const client = await RawClient.to(gw.port);
   client.write(`GET /ws/agents/a HTTP/1.1\r\nHost: h\r\n${AUTH}\r\n`);
   await eventually(() => (up.received[0] ?? "").endsWith("\r\n\r\n"), "the request arrives");
@@ -211,25 +203,25 @@ test("a client that leaves takes the request to the workload with it", async () 
   assert.equal(gw.leases, 0);
 });
 
-test("HTTP/1.0 clients get a plain body that ends with the connection", async () => {
+inBothLanes("HTTP/1.0 clients get a plain body that ends with the connection", async (start) => {
   await using up = await rawUpstream(
     answering("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"),
   );
-  await using gw = await startTestGateway({ upstream: up.port });
+  await using gw = await start({ upstream: up.port });
   const response = await exchange(gw.port, `GET /ws/agents/a HTTP/1.0\r\n${AUTH}\r\n`);
   assert.doesNotMatch(response, /chunked/i);
   assert.ok(response.endsWith("\r\n\r\nok"), response);
   assert.match(up.received[0] ?? "", /\r\nHost: localhost\r\n/);
 });
 
-test("pipelined requests are answered in order", async () => {
+inBothLanes("pipelined requests are answered in order", async (start) => {
   await using up = await rawUpstream(
     answering((head) => {
       const path = head.split(" ")[1] ?? "";
       return `HTTP/1.1 200 OK\r\nContent-Length: ${path.length}\r\n\r\n${path}`;
     }),
   );
-  await using gw = await startTestGateway({ upstream: up.port });
+  await using gw = await start({ upstream: up.port });
   using client = await RawClient.to(gw.port);
   const one = (n: number): string => `GET /ws/agents/a/${n} HTTP/1.1\r\nHost: h\r\n${AUTH}\r\n`;
   client.write([1, 2, 3, 4, 5].map(one).join(""));
@@ -237,7 +229,7 @@ test("pipelined requests are answered in order", async () => {
   assert.deepEqual(all.match(/\r\n\r\n\/\d/g), ["\r\n\r\n/1", "\r\n\r\n/2", "\r\n\r\n/3", "\r\n\r\n/4", "\r\n\r\n/5"]);
 });
 
-test("HEAD, 204 and 304 have no body, whatever their headers say", async () => {
+inBothLanes("HEAD, 204 and 304 have no body, whatever their headers say", async (start) => {
   await using up = await rawUpstream(
     answering((head) => {
       if (head.startsWith("HEAD")) return "HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n";
@@ -246,7 +238,7 @@ test("HEAD, 204 and 304 have no body, whatever their headers say", async () => {
         : "HTTP/1.1 304 Not Modified\r\nETag: x\r\nContent-Length: 7\r\n\r\n";
     }),
   );
-  await using gw = await startTestGateway({ upstream: up.port });
+  await using gw = await start({ upstream: up.port });
   const head = await exchange(gw.port, `HEAD /ws/agents/a HTTP/1.1\r\nHost: h\r\n${AUTH}${CLOSE}\r\n`);
   assert.match(head, /Content-Length: 99\r\n[\s\S]*\r\n\r\n$/);
   const none = await exchange(gw.port, `GET /ws/agents/a/204 HTTP/1.1\r\nHost: h\r\n${AUTH}${CLOSE}\r\n`);
@@ -256,13 +248,13 @@ test("HEAD, 204 and 304 have no body, whatever their headers say", async () => {
   assert.match(same, /^HTTP\/1\.1 304 [\s\S]*Content-Length: 7\r\n[\s\S]*\r\n\r\n$/);
 });
 
-test("a response may begin while the request is still being sent", async () => {
+inBothLanes("a response may begin while the request is still being sent", async (start) => {
   const echo = createServer((req, res) => {
     res.writeHead(200);
     req.pipe(res);
   });
   const upstream = await listen(echo);
-  await using gw = await startTestGateway({ upstream });
+  await using gw = await start({ upstream });
   const req = httpRequest(`${gw.url}/ws/agents/a`, { method: "POST", headers: { authorization: "Bearer good" } });
   const res = await new Promise<import("node:http").IncomingMessage>((resolve, reject) => {
     req.on("response", resolve).on("error", reject);
@@ -278,11 +270,11 @@ test("a response may begin while the request is still being sent", async () => {
   echo.closeAllConnections();
 });
 
-test("an early answer to an upload is delivered, and the client may go on", async () => {
+inBothLanes("an early answer to an upload is delivered, and the client may go on", async (start) => {
   await using up = await rawUpstream(
     answering("HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"),
   );
-  await using gw = await startTestGateway({ upstream: up.port });
+  await using gw = await start({ upstream: up.port });
   using client = await RawClient.to(gw.port);
   client.write(`POST /ws/agents/a HTTP/1.1\r\nHost: h\r\n${AUTH}Content-Length: 200000\r\n\r\n${"x".repeat(1000)}`);
   await client.until((text) => text.startsWith("HTTP/1.1 413"));
@@ -291,16 +283,16 @@ test("an early answer to an upload is delivered, and the client may go on", asyn
   await client.until((text) => text.includes("HTTP/1.1 404"));
 });
 
-test("connections to the workload are reused, one exchange at a time", async () => {
+inBothLanes("connections to the workload are reused, one exchange at a time", async (start) => {
   await using up = await rawUpstream(answering(OK));
-  await using gw = await startTestGateway({ upstream: up.port });
+  await using gw = await start({ upstream: up.port });
   for (let round = 0; round < 5; round += 1) {
     await exchange(gw.port, `POST /ws/agents/a HTTP/1.1\r\nHost: h\r\n${AUTH}${CLOSE}Content-Length: 0\r\n\r\n`);
   }
   assert.equal(up.connections.length, 1);
 });
 
-test("a GET on a kept connection that dies is sent once more, a POST never", async () => {
+inBothLanes("a GET on a kept connection that dies is sent once more, a POST never", async (start) => {
   await using up = await rawUpstream((socket, received, index) => {
     socket.on("data", () => {
       const requests = received().split("\r\n\r\n").length - 1;
@@ -308,7 +300,7 @@ test("a GET on a kept connection that dies is sent once more, a POST never", asy
       else socket.write(OK);
     });
   });
-  await using gw = await startTestGateway({ upstream: up.port });
+  await using gw = await start({ upstream: up.port });
   const ask = (method: string): Promise<string> =>
     exchange(gw.port, `${method} /ws/agents/a HTTP/1.1\r\nHost: h\r\n${AUTH}${CLOSE}\r\n`);
   assert.match(await ask("GET"), /200 OK/);
@@ -316,7 +308,7 @@ test("a GET on a kept connection that dies is sent once more, a POST never", asy
   assert.equal(up.connections.length, 2);
 });
 
-test("a POST on a kept connection that dies is answered, not repeated", async () => {
+inBothLanes("a POST on a kept connection that dies is answered, not repeated", async (start) => {
   await using up = await rawUpstream((socket, received) => {
     socket.on("data", () => {
       const requests = received().split("\r\n\r\n").length - 1;
@@ -324,7 +316,7 @@ test("a POST on a kept connection that dies is answered, not repeated", async ()
       else socket.write(OK);
     });
   });
-  await using gw = await startTestGateway({ upstream: up.port });
+  await using gw = await start({ upstream: up.port });
   const ask = (): Promise<string> =>
     exchange(gw.port, `POST /ws/agents/a HTTP/1.1\r\nHost: h\r\n${AUTH}${CLOSE}Content-Length: 0\r\n\r\n`);
   assert.match(await ask(), /200 OK/);
@@ -332,9 +324,9 @@ test("a POST on a kept connection that dies is answered, not repeated", async ()
   assert.equal(up.connections.length, 1);
 });
 
-test("duplicate Host, two lengths and other encodings are refused", async () => {
+inBothLanes("duplicate Host, two lengths and other encodings are refused", async (start) => {
   await using up = await rawUpstream(answering(OK));
-  await using gw = await startTestGateway({ upstream: up.port });
+  await using gw = await start({ upstream: up.port });
   const bad = [
     `GET /ws/agents/a HTTP/1.1\r\nHost: h\r\nHost: i\r\n${AUTH}${CLOSE}\r\n`,
     `GET /ws/agents/a HTTP/1.1\r\n${AUTH}${CLOSE}\r\n`,
@@ -349,9 +341,9 @@ test("duplicate Host, two lengths and other encodings are refused", async () => 
   assert.equal(up.connections.length, 0);
 });
 
-test("bad chunks in a request end both sides", async () => {
+inBothLanes("bad chunks in a request end both sides", async (start) => {
   await using up = await rawUpstream(() => {});
-  await using gw = await startTestGateway({ upstream: up.port });
+  await using gw = await start({ upstream: up.port });
   using client = await RawClient.to(gw.port);
   client.write(`POST /ws/agents/a HTTP/1.1\r\nHost: h\r\n${AUTH}Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n`);
   await eventually(() => (up.received[0] ?? "").endsWith("2\r\nok\r\n"), "the first chunk arrives");

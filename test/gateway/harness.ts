@@ -2,6 +2,7 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from "node:net";
+import { test } from "node:test";
 import { Registry } from "prom-client";
 import type { WorkloadKind } from "../../src/contract/addresses.ts";
 import { attachGateway, SERVER_OPTIONS } from "../../src/gateway/attach.ts";
@@ -35,6 +36,7 @@ export interface TestGatewayOptions {
   deps?: Partial<GatewayDeps>;
   domain?: string;
   trustProxy?: boolean;
+  fastLane?: boolean;
 }
 
 export const AUTH = "X-Service-Authorization: Bearer good\r\n";
@@ -65,11 +67,19 @@ export function preview(patch: Partial<PreviewRules> = {}): PreviewRules {
   };
 }
 
-export async function startTestGateway(options: TestGatewayOptions): Promise<TestGateway> {
+export type Start = (options: TestGatewayOptions) => Promise<TestGateway>;
+
+/** The fast lane and Node's own server must be told apart by nothing but speed. */
+export function inBothLanes(name: string, body: (start: Start) => Promise<void>): void {
+  test(`${name} (fast lane)`, () => body((options) => startTestGateway({ ...options, fastLane: true })));
+  test(`${name} (node:http)`, () => body((options) => startTestGateway({ ...options, fastLane: false })));
+}
+
+async function startTestGateway(options: TestGatewayOptions): Promise<TestGateway> {
   const workloads = (options.workloads ?? [{}]).map((patch) => workload(patch));
   const registry = new Registry();
   const waiting: ((record: RequestRecord) => void)[] = [];
-  const test: TestGateway = {
+  const running: TestGateway = {
     port: 0,
     url: "",
     registry,
@@ -79,11 +89,11 @@ export async function startTestGateway(options: TestGatewayOptions): Promise<Tes
     nextRecord: () => new Promise((resolve) => waiting.push(resolve)),
   } as unknown as TestGateway;
   const lease = (found: Workload, revision: string | null): Lease => {
-    test.leases += 1;
+    running.leases += 1;
     return {
       key: `${found.uid}/${revision}`,
       release: () => {
-        test.leases -= 1;
+        running.leases -= 1;
       },
     };
   };
@@ -97,8 +107,8 @@ export async function startTestGateway(options: TestGatewayOptions): Promise<Tes
     },
     clock: { now: () => Date.now() },
     log: {
-      warn: (fields, sentence) => test.logged.push({ fields, sentence }),
-      error: (fields, sentence) => test.logged.push({ fields, sentence }),
+      warn: (fields, sentence) => running.logged.push({ fields, sentence }),
+      error: (fields, sentence) => running.logged.push({ fields, sentence }),
     },
     registry,
     random: Math.random,
@@ -111,22 +121,22 @@ export async function startTestGateway(options: TestGatewayOptions): Promise<Tes
     wake: async (found, revision) => lease(found, revision),
     dial: () => dial(options.upstream),
     meter: (record) => {
-      test.records.push(record);
+      running.records.push(record);
       waiting.shift()?.(record);
     },
     ...options.deps,
   };
-  test.gateway = createGateway(deps);
-  test.server = createServer(SERVER_OPTIONS);
-  attachGateway(test.server, test.gateway, { request: (_, res) => res.end("management") });
-  test.port = await listen(test.server);
-  test.url = `http://127.0.0.1:${test.port}`;
-  test[Symbol.asyncDispose] = async () => {
-    test.server.close();
-    test.server.closeAllConnections();
-    await test.gateway.stop(0);
+  running.gateway = createGateway(deps);
+  running.server = createServer(SERVER_OPTIONS);
+  attachGateway(running.server, running.gateway, { request: (_, res) => res.end("management") }, options);
+  running.port = await listen(running.server);
+  running.url = `http://127.0.0.1:${running.port}`;
+  running[Symbol.asyncDispose] = async () => {
+    running.server.close();
+    running.server.closeAllConnections();
+    await running.gateway.stop(0);
   };
-  return test;
+  return running;
 }
 
 function limitsFrom({ limits, exchange }: TestGatewayOptions): GatewayLimits {

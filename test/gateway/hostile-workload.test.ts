@@ -1,7 +1,6 @@
 /** A workload that attacks the gateway hurts nobody: no crash, no mixed-up responses, no unbounded memory. */
 import assert from "node:assert/strict";
-import { test } from "node:test";
-import { AUTH, answering, eventually, exchange, OK, RawClient, rawUpstream, startTestGateway } from "./harness.ts";
+import { AUTH, answering, eventually, exchange, inBothLanes, OK, RawClient, rawUpstream } from "./harness.ts";
 
 const GET = `GET /ws/agents/a HTTP/1.1\r\nHost: h\r\n${AUTH}Connection: close\r\n\r\n`;
 const headers = (count: number): string => Array.from({ length: count }, (_, i) => `X-${i}: v\r\n`).join("");
@@ -34,9 +33,9 @@ const BEFORE_THE_HEAD_ENDS: Record<string, string> = {
 };
 
 for (const [what, bytes] of Object.entries(BEFORE_THE_HEAD_ENDS)) {
-  test(`${what} is answered with WORKLOAD_BAD_RESPONSE`, async () => {
+  inBothLanes(`${what} is answered with WORKLOAD_BAD_RESPONSE`, async (start) => {
     await using up = await rawUpstream(answering(bytes));
-    await using gw = await startTestGateway({ upstream: up.port });
+    await using gw = await start({ upstream: up.port });
     const response = await exchange(gw.port, GET);
     assert.match(response.replace(/^(HTTP\/1\.1 102 [^\r]*\r\n\r\n)+/, ""), /^HTTP\/1\.1 502 Bad Gateway\r\n/);
     assert.match(response, /"code":"WORKLOAD_BAD_RESPONSE"/);
@@ -57,21 +56,21 @@ const AFTER_THE_HEAD: Record<string, string> = {
 };
 
 for (const [what, bytes] of Object.entries(AFTER_THE_HEAD)) {
-  test(`${what} cuts the client off without a proper end`, async () => {
+  inBothLanes(`${what} cuts the client off without a proper end`, async (start) => {
     await using up = await rawUpstream(
       answering(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n${bytes}`),
     );
-    await using gw = await startTestGateway({ upstream: up.port });
+    await using gw = await start({ upstream: up.port });
     const response = await exchange(gw.port, GET);
     assert.doesNotMatch(response, /0\r\n\r\n$/);
     assert.equal(gw.records[0]?.error, "WORKLOAD_BAD_RESPONSE");
   });
 }
 
-test("a second response behind the first is never given to the next client", async () => {
+inBothLanes("a second response behind the first is never given to the next client", async (start) => {
   const evil = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nEVIL";
   await using up = await rawUpstream(answering(OK + evil));
-  await using gw = await startTestGateway({ upstream: up.port });
+  await using gw = await start({ upstream: up.port });
   for (let round = 0; round < 5; round += 1) {
     const response = await exchange(gw.port, GET);
     assert.match(response, /\r\n\r\nok$/);
@@ -79,9 +78,9 @@ test("a second response behind the first is never given to the next client", asy
   assert.equal(up.connections.length, 5, "a connection with surplus bytes is not used again");
 });
 
-test("a response sent to an idle connection is dropped with it", async () => {
+inBothLanes("a response sent to an idle connection is dropped with it", async (start) => {
   await using up = await rawUpstream(answering(OK));
-  await using gw = await startTestGateway({ upstream: up.port });
+  await using gw = await start({ upstream: up.port });
   await exchange(gw.port, GET);
   up.connections[0]?.write("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nEVIL");
   await eventually(() => up.connections[0]?.readableEnded === true, "the gateway leaves");
@@ -89,11 +88,11 @@ test("a response sent to an idle connection is dropped with it", async () => {
   assert.equal(up.connections.length, 2);
 });
 
-test("a cut response is not mistaken for a complete one", async () => {
+inBothLanes("a cut response is not mistaken for a complete one", async (start) => {
   await using up = await rawUpstream((socket) => {
     socket.once("data", () => socket.end("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"));
   });
-  await using gw = await startTestGateway({ upstream: up.port });
+  await using gw = await start({ upstream: up.port });
   using client = await RawClient.to(gw.port);
   client.write(GET.replace("Connection: close\r\n", ""));
   const response = await client.end();
@@ -101,17 +100,17 @@ test("a cut response is not mistaken for a complete one", async () => {
   assert.equal(gw.records[0]?.error, "WORKLOAD_CONNECTION_CLOSED");
 });
 
-test("a body that ends with the connection is complete", async () => {
+inBothLanes("a body that ends with the connection is complete", async (start) => {
   await using up = await rawUpstream((socket) => {
     socket.once("data", () => socket.end("HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\nall of it"));
   });
-  await using gw = await startTestGateway({ upstream: up.port });
+  await using gw = await start({ upstream: up.port });
   const response = await exchange(gw.port, GET);
   assert.match(response, /\r\n9\r\nall of it\r\n0\r\n\r\n$/);
   assert.equal(gw.records[0]?.error, null);
 });
 
-test("a head that comes byte by byte is read, single-byte chunks are gathered", async () => {
+inBothLanes("a head that comes byte by byte is read, single-byte chunks are gathered", async (start) => {
   await using up = await rawUpstream((socket) => {
     socket.once("data", () => {
       const bytes = `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${"1\r\nx\r\n".repeat(2000)}0\r\n\r\n`;
@@ -124,17 +123,17 @@ test("a head that comes byte by byte is read, single-byte chunks are gathered", 
       feed(0);
     });
   });
-  await using gw = await startTestGateway({ upstream: up.port });
+  await using gw = await start({ upstream: up.port });
   const response = await exchange(gw.port, GET);
   assert.equal(response.split("\r\n\r\n")[1]?.replace(/[^x]/g, "").length, 2000);
   assert.equal(gw.records[0]?.bytesOut, 2000);
 });
 
-test("a workload that closes at once is told apart from one that does not listen", async () => {
+inBothLanes("a workload that closes at once is told apart from one that does not listen", async (start) => {
   await using up = await rawUpstream((socket) => socket.destroy());
-  await using gw = await startTestGateway({ upstream: up.port });
+  await using gw = await start({ upstream: up.port });
   assert.match(await exchange(gw.port, GET), /"code":"WORKLOAD_CONNECTION_CLOSED"/);
-  await using nobody = await startTestGateway({ upstream: 1 });
+  await using nobody = await start({ upstream: 1 });
   const response = await exchange(nobody.port, GET);
   assert.match(response, /^HTTP\/1\.1 502 [\s\S]*"code":"WORKLOAD_NOT_LISTENING"/);
   assert.equal(nobody.leases, 0);

@@ -3,23 +3,12 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, request } from "node:http";
 import { connect, type Socket } from "node:net";
-import { test } from "node:test";
-import {
-  AUTH,
-  answering,
-  eventually,
-  exchange,
-  listen,
-  OK,
-  RawClient,
-  rawUpstream,
-  startTestGateway,
-} from "./harness.ts";
+import { AUTH, answering, eventually, exchange, inBothLanes, listen, OK, RawClient, rawUpstream } from "./harness.ts";
 
 const GET = `GET /ws/agents/a HTTP/1.1\r\nHost: h\r\n${AUTH}Connection: close\r\n\r\n`;
 const codeOf = (response: string): string => /"code":"(\w+)"/.exec(response)?.[1] ?? response;
 
-test("silence ends a request; every chunk starts the time anew", async () => {
+inBothLanes("silence ends a request; every chunk starts the time anew", async (start) => {
   await using up = await rawUpstream((socket) => {
     socket.once("data", () => {
       socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
@@ -33,24 +22,24 @@ test("silence ends a request; every chunk starts the time anew", async () => {
     });
   });
   // Twelve chunks take 1.2 s, longer than the silence that is allowed.
-  await using gw = await startTestGateway({ upstream: up.port, exchange: { idleMs: 900 } });
+  await using gw = await start({ upstream: up.port, exchange: { idleMs: 900 } });
   assert.match(await exchange(gw.port, GET), /0\r\n\r\n$/);
   await using mute = await rawUpstream(() => {});
-  await using quiet = await startTestGateway({ upstream: mute.port, exchange: { idleMs: 100 } });
+  await using quiet = await start({ upstream: mute.port, exchange: { idleMs: 100 } });
   const response = await exchange(quiet.port, GET);
   assert.match(response, /^HTTP\/1\.1 504 /);
   assert.equal(codeOf(response), "IDLE_TIMEOUT");
   await eventually(() => mute.connections[0]?.readableEnded === true, "the workload is left");
 });
 
-test("silence in the middle of a response cuts it", async () => {
+inBothLanes("silence in the middle of a response cuts it", async (start) => {
   await using up = await rawUpstream(answering("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"));
-  await using gw = await startTestGateway({ upstream: up.port, exchange: { idleMs: 100 } });
+  await using gw = await start({ upstream: up.port, exchange: { idleMs: 100 } });
   assert.match(await exchange(gw.port, GET), /\r\n\r\nhalf$/);
   assert.equal(gw.records[0]?.error, "IDLE_TIMEOUT");
 });
 
-test("no request lasts longer than the total, however busy", async () => {
+inBothLanes("no request lasts longer than the total, however busy", async (start) => {
   await using up = await rawUpstream((socket) => {
     socket.once("data", () => {
       socket.write("HTTP/1.1 200 OK\r\n\r\n");
@@ -58,17 +47,17 @@ test("no request lasts longer than the total, however busy", async () => {
       socket.once("close", () => clearInterval(timer));
     });
   });
-  await using gw = await startTestGateway({ upstream: up.port, exchange: { totalMs: 150 } });
+  await using gw = await start({ upstream: up.port, exchange: { totalMs: 150 } });
   await exchange(gw.port, GET);
   assert.equal(gw.records[0]?.error, "DURATION_EXCEEDED");
   await using mute = await rawUpstream(() => {});
-  await using late = await startTestGateway({ upstream: mute.port, exchange: { totalMs: 80 } });
+  await using late = await start({ upstream: mute.port, exchange: { totalMs: 80 } });
   assert.equal(codeOf(await exchange(late.port, GET)), "DURATION_EXCEEDED");
 });
 
-test("one workload cannot take all connections", async () => {
+inBothLanes("one workload cannot take all connections", async (start) => {
   await using up = await rawUpstream(() => {});
-  await using gw = await startTestGateway({ upstream: up.port, limits: { connectionsMax: 2 } });
+  await using gw = await start({ upstream: up.port, limits: { connectionsMax: 2 } });
   using one = await RawClient.to(gw.port);
   using two = await RawClient.to(gw.port);
   one.write(GET);
@@ -77,15 +66,15 @@ test("one workload cannot take all connections", async () => {
   assert.match(await exchange(gw.port, GET), /^HTTP\/1\.1 503 [\s\S]*OVERLOADED/);
 });
 
-test("headers beyond the size are refused with their own code", async () => {
-  await using gw = await startTestGateway({ upstream: 1 });
+inBothLanes("headers beyond the size are refused with their own code", async (start) => {
+  await using gw = await start({ upstream: 1 });
   const response = await exchange(gw.port, `GET /ws/agents/a HTTP/1.1\r\nHost: h\r\nX: ${"a".repeat(70_000)}\r\n\r\n`);
   assert.match(response, /^HTTP\/1\.1 431 [\s\S]*REQUEST_HEADERS_TOO_LARGE/);
 });
 
-test("many headers pass completely", async () => {
+inBothLanes("many headers pass completely", async (start) => {
   await using up = await rawUpstream(answering(OK));
-  await using gw = await startTestGateway({ upstream: up.port });
+  await using gw = await start({ upstream: up.port });
   const many = Array.from({ length: 2500 }, (_, i) => `X-${i}: v\r\n`).join("");
   await exchange(gw.port, `GET /ws/agents/a HTTP/1.1\r\nHost: h\r\n${many}${AUTH}Connection: close\r\n\r\n`);
   assert.equal(up.received[0]?.match(/\r\nX-\d+: v/g)?.length, 2500);
@@ -93,7 +82,7 @@ test("many headers pass completely", async () => {
 
 const MB = 1024 * 1024;
 
-test("a slow reader slows the workload down instead of filling memory", async () => {
+inBothLanes("a slow reader slows the workload down instead of filling memory", async (start) => {
   let sent = 0;
   await using up = await rawUpstream((socket) => {
     socket.once("data", () => {
@@ -111,7 +100,7 @@ test("a slow reader slows the workload down instead of filling memory", async ()
       pump();
     });
   });
-  await using gw = await startTestGateway({ upstream: up.port });
+  await using gw = await start({ upstream: up.port });
   const client = connect(gw.port, "127.0.0.1");
   client.pause();
   client.write(GET);
@@ -121,9 +110,9 @@ test("a slow reader slows the workload down instead of filling memory", async ()
   client.destroy();
 });
 
-test("a slow workload slows the uploading client down", async () => {
+inBothLanes("a slow workload slows the uploading client down", async (start) => {
   await using up = await rawUpstream((socket: Socket) => socket.pause());
-  await using gw = await startTestGateway({ upstream: up.port });
+  await using gw = await start({ upstream: up.port });
   const client = connect(gw.port, "127.0.0.1");
   client.on("error", () => {});
   client.write(`POST /ws/agents/a HTTP/1.1\r\nHost: h\r\n${AUTH}Content-Length: ${300 * MB}\r\n\r\n`);
@@ -144,7 +133,7 @@ test("a slow workload slows the uploading client down", async () => {
   client.destroy();
 });
 
-test("200 MB in each direction arrive whole", async () => {
+inBothLanes("200 MB in each direction arrive whole", async (start) => {
   const size = 200 * MB;
   const server = createServer((req, res) => {
     let received = 0;
@@ -162,7 +151,7 @@ test("200 MB in each direction arrive whole", async () => {
     res.writeHead(200, { trailer: "x-received" });
   });
   const upstream = await listen(server);
-  await using gw = await startTestGateway({ upstream });
+  await using gw = await start({ upstream });
   const req = request(`${gw.url}/ws/agents/a`, { method: "POST", headers: { authorization: "Bearer good" } });
   let got = 0;
   const done = new Promise<string | undefined>((resolve) => {

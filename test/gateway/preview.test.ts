@@ -1,16 +1,15 @@
 /** Previews: an address of its own for a port inside a sandbox. */
 import assert from "node:assert/strict";
-import { test } from "node:test";
 import { fixedHeaders } from "../../src/gateway/header-rules.ts";
-import { AUTH, answering, exchange, OK, preview, rawUpstream, startTestGateway } from "./harness.ts";
+import { AUTH, answering, exchange, inBothLanes, OK, preview, rawUpstream } from "./harness.ts";
 
 const sandbox = { kind: "sandbox", door: 3000 } as const;
 const ask = (port: number, path: string, headers = "", method = "GET", host = "h"): Promise<string> =>
   exchange(port, `${method} ${path} HTTP/1.1\r\nHost: ${host}\r\n${headers}Connection: close\r\n\r\n`);
 
-test("a public preview needs nothing; host and path form lead to the same place", async () => {
+inBothLanes("a public preview needs nothing; host and path form lead to the same place", async (start) => {
   await using up = await rawUpstream(answering(OK));
-  await using gw = await startTestGateway({
+  await using gw = await start({
     upstream: up.port,
     domain: "berth.test",
     workloads: [{ ...sandbox, preview: preview() }],
@@ -21,9 +20,9 @@ test("a public preview needs nothing; host and path form lead to the same place"
   assert.match(await ask(gw.port, "/ws/previews/other"), /404 [\s\S]*ROUTE_NOT_FOUND/);
 });
 
-test("a private preview takes its token from header, query or cookie, and keeps it to itself", async () => {
+inBothLanes("a private preview takes its token from header, query or cookie, and keeps it to itself", async (start) => {
   await using up = await rawUpstream(answering(OK));
-  await using gw = await startTestGateway({
+  await using gw = await start({
     upstream: up.port,
     workloads: [{ ...sandbox, preview: preview({ public: false }) }],
   });
@@ -46,11 +45,11 @@ test("a private preview takes its token from header, query or cookie, and keeps 
   assert.match(seen, /\r\nCookie: mine=1\r\n/);
 });
 
-test("the owner's headers are added both ways, also to what the platform answers", async () => {
+inBothLanes("the owner's headers are added both ways, also to what the platform answers", async (start) => {
   await using up = await rawUpstream(
     answering("HTTP/1.1 200 OK\r\nAccess-Control-Allow-Origin: nobody\r\nContent-Length: 2\r\n\r\nok"),
   );
-  await using gw = await startTestGateway({
+  await using gw = await start({
     upstream: up.port,
     workloads: [
       {
@@ -95,9 +94,9 @@ test("the owner's headers are added both ways, also to what the platform answers
   assert.equal(up.connections.length, 1, "a preflight is answered without the application");
 });
 
-test("without CORS headers of the owner's, a preflight is the application's to answer", async () => {
+inBothLanes("without CORS headers of the owner's, a preflight is the application's to answer", async (start) => {
   await using up = await rawUpstream(answering("HTTP/1.1 204 No Content\r\nAccess-Control-Allow-Origin: app\r\n\r\n"));
-  await using gw = await startTestGateway({ upstream: up.port, workloads: [{ ...sandbox, preview: preview() }] });
+  await using gw = await start({ upstream: up.port, workloads: [{ ...sandbox, preview: preview() }] });
   const preflight = await ask(
     gw.port,
     "/ws/previews/p",
@@ -107,7 +106,7 @@ test("without CORS headers of the owner's, a preflight is the application's to a
   assert.match(preflight, /^HTTP\/1\.1 204 [\s\S]*Access-Control-Allow-Origin: app/);
 });
 
-test("an application that does not listen gives 502", async () => {
-  await using gw = await startTestGateway({ upstream: 1, workloads: [{ ...sandbox, preview: preview() }] });
+inBothLanes("an application that does not listen gives 502", async (start) => {
+  await using gw = await start({ upstream: 1, workloads: [{ ...sandbox, preview: preview() }] });
   assert.match(await ask(gw.port, "/ws/previews/p"), /^HTTP\/1\.1 502 [\s\S]*WORKLOAD_NOT_LISTENING/);
 });

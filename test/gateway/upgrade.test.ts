@@ -3,25 +3,14 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { connect } from "node:net";
-import { test } from "node:test";
 import { WebSocket, WebSocketServer } from "ws";
-import {
-  AUTH,
-  answering,
-  eventually,
-  exchange,
-  listen,
-  OK,
-  RawClient,
-  rawUpstream,
-  startTestGateway,
-} from "./harness.ts";
+import { AUTH, answering, eventually, exchange, inBothLanes, listen, OK, RawClient, rawUpstream } from "./harness.ts";
 
 const UPGRADE = "Connection: Upgrade\r\nUpgrade: echo\r\n";
 const SWITCH = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\nConnection: Upgrade\r\nX-App: 1\r\n\r\n";
 const ask = (extra = ""): string => `GET /ws/agents/a/ws?x=1 HTTP/1.1\r\nHost: h\r\n${AUTH}${UPGRADE}${extra}\r\n`;
 
-test("WebSocket clients talk to WebSocket servers", async () => {
+inBothLanes("WebSocket clients talk to WebSocket servers", async (start) => {
   const server = createServer();
   const sockets = new WebSocketServer({ server });
   sockets.on("connection", (socket, req) => {
@@ -29,7 +18,7 @@ test("WebSocket clients talk to WebSocket servers", async () => {
     socket.on("message", (data, binary) => socket.send(data, { binary }));
   });
   const upstream = await listen(server);
-  await using gw = await startTestGateway({ upstream });
+  await using gw = await start({ upstream });
   // A browser cannot set headers: the token comes in the query and goes no further.
   const client = new WebSocket(`ws://127.0.0.1:${gw.port}/ws/agents/a/chat?a=1&token=good&b=2`);
   const [hello] = await once(client, "message");
@@ -49,14 +38,14 @@ test("WebSocket clients talk to WebSocket servers", async () => {
   server.closeAllConnections();
 });
 
-test("bytes behind either head are not lost", async () => {
+inBothLanes("bytes behind either head are not lost", async (start) => {
   await using up = await rawUpstream((socket, received) => {
     socket.on("data", () => {
       if (received().endsWith("\r\n\r\n")) socket.write(`${SWITCH}from-workload`);
       if (received().endsWith("from-client")) socket.end("done");
     });
   });
-  await using gw = await startTestGateway({ upstream: up.port });
+  await using gw = await start({ upstream: up.port });
   using client = await RawClient.to(gw.port);
   client.write(`${ask()}from-client`);
   const all = await client.end();
@@ -71,14 +60,14 @@ test("bytes behind either head are not lost", async () => {
   );
 });
 
-test("each direction may end on its own", async () => {
+inBothLanes("each direction may end on its own", async (start) => {
   await using up = await rawUpstream((socket, received) => {
     socket.on("data", () => {
       if (received().endsWith("\r\n\r\n")) socket.write(SWITCH);
     });
     socket.on("end", () => socket.end("the rest"));
   });
-  await using gw = await startTestGateway({ upstream: up.port });
+  await using gw = await start({ upstream: up.port });
   const socket = connect({ port: gw.port, host: "127.0.0.1", allowHalfOpen: true });
   let text = "";
   socket.on("data", (chunk) => {
@@ -92,15 +81,15 @@ test("each direction may end on its own", async () => {
   await eventually(() => gw.records.length === 1, "the tunnel is recorded");
 });
 
-test("a workload that does not switch is answered like any other", async () => {
+inBothLanes("a workload that does not switch is answered like any other", async (start) => {
   await using up = await rawUpstream(answering("HTTP/1.1 426 Upgrade Required\r\nContent-Length: 4\r\n\r\nnope"));
-  await using gw = await startTestGateway({ upstream: up.port });
+  await using gw = await start({ upstream: up.port });
   const response = await exchange(gw.port, ask());
   assert.match(response, /^HTTP\/1\.1 426 Upgrade Required\r\n[\s\S]*Connection: close\r\n\r\nnope$/);
 });
 
-test("refusals of upgrades are proper responses", async () => {
-  await using gw = await startTestGateway({ upstream: 1 });
+inBothLanes("refusals of upgrades are proper responses", async (start) => {
+  await using gw = await start({ upstream: 1 });
   const rows: [request: string, code: string][] = [
     [ask().replace(AUTH, ""), "AUTHENTICATION_REQUIRED"],
     [ask(), "WORKLOAD_NOT_LISTENING"],
@@ -111,9 +100,9 @@ test("refusals of upgrades are proper responses", async () => {
   assert.match(await exchange(gw.port, ask().replace("/ws/agents/a/", "/v0/")), /^HTTP\/1\.1 404 /);
 });
 
-test("an offer of HTTP/2 is no upgrade", async () => {
+inBothLanes("an offer of HTTP/2 is no upgrade", async (start) => {
   await using up = await rawUpstream(answering(OK));
-  await using gw = await startTestGateway({ upstream: up.port });
+  await using gw = await start({ upstream: up.port });
   const response = await exchange(
     gw.port,
     `POST /ws/agents/a HTTP/1.1\r\nHost: h\r\n${AUTH}Connection: Upgrade, HTTP2-Settings, close\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\nContent-Length: 2\r\n\r\nhi`,
@@ -122,15 +111,15 @@ test("an offer of HTTP/2 is no upgrade", async () => {
   assert.doesNotMatch(up.received[0] ?? "", /h2c|http2-settings/i);
 });
 
-test("a silent tunnel is cut, and so is one whose other side breaks", async () => {
+inBothLanes("a silent tunnel is cut, and so is one whose other side breaks", async (start) => {
   await using up = await rawUpstream(answering(SWITCH));
-  await using gw = await startTestGateway({ upstream: up.port, exchange: { tunnelIdleMs: 80 } });
+  await using gw = await start({ upstream: up.port, exchange: { tunnelIdleMs: 80 } });
   using client = await RawClient.to(gw.port);
   client.write(ask());
   await client.end();
   await eventually(() => up.connections[0]?.readableEnded === true, "the workload is left");
 
-  await using calm = await startTestGateway({ upstream: up.port });
+  await using calm = await start({ upstream: up.port });
   using second = await RawClient.to(calm.port);
   second.write(ask());
   await second.until((text) => text.includes("101"));
@@ -143,7 +132,7 @@ test("a silent tunnel is cut, and so is one whose other side breaks", async () =
   await eventually(() => calm.records.length === 2 && calm.leases === 0, "both are over");
 });
 
-test("a tunnel whose reader sleeps holds back its writer", async () => {
+inBothLanes("a tunnel whose reader sleeps holds back its writer", async (start) => {
   let sent = 0;
   await using up = await rawUpstream((socket) => {
     socket.once("data", () => {
@@ -161,7 +150,7 @@ test("a tunnel whose reader sleeps holds back its writer", async () => {
       pump();
     });
   });
-  await using gw = await startTestGateway({ upstream: up.port });
+  await using gw = await start({ upstream: up.port });
   using client = await RawClient.to(gw.port);
   client.socket.pause();
   client.write(ask());
@@ -173,9 +162,9 @@ test("a tunnel whose reader sleeps holds back its writer", async () => {
   assert.ok(sent < 60, `${sent} MB went into a tunnel that nobody reads`);
 });
 
-test("stopping the gateway ends its tunnels", async () => {
+inBothLanes("stopping the gateway ends its tunnels", async (start) => {
   await using up = await rawUpstream(answering(SWITCH));
-  await using gw = await startTestGateway({ upstream: up.port });
+  await using gw = await start({ upstream: up.port });
   using client = await RawClient.to(gw.port);
   client.write(ask());
   await client.until((text) => text.includes("101"));

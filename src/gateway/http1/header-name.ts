@@ -57,3 +57,14 @@ const NOT_REMOVABLE: ReadonlySet<string> = new Set([
   "x-forwarded-host",
   "x-forwarded-proto",
 ]);
+
+/** A field's value without the blanks around it. Only blanks: other bytes are the sender's, whatever they look like. */
+export function trimField(text: string, from: number, to: number): string {
+  let start = from;
+  let end = to;
+  while (start < end && isBlank(text.charCodeAt(start))) start += 1;
+  while (end > start && isBlank(text.charCodeAt(end - 1))) end -= 1;
+  return text.slice(start, end);
+}
+
+const isBlank = (code: number): boolean => code === 32 || code === 9;

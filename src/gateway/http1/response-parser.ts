@@ -6,7 +6,7 @@
  * Modes: idle -> head -> (length | chunk-size -> chunk-data -> chunk-end)* | until-close -> idle, or upgraded.
  * Several informational heads may come before the final one.
  */
-import { lowerName } from "./header-name.ts";
+import { lowerName, trimField } from "./header-name.ts";
 
 export interface ResponseHead {
   status: number;
@@ -345,13 +345,3 @@ function splitFields(text: string, from: number): string[] {
   }
   return headers;
 }
-
-function trimField(text: string, from: number, to: number): string {
-  let start = from;
-  let end = to;
-  while (start < end && isBlank(text.charCodeAt(start))) start += 1;
-  while (end > start && isBlank(text.charCodeAt(end - 1))) end -= 1;
-  return text.slice(start, end);
-}
-
-const isBlank = (code: number): boolean => code === 32 || code === 9;

@@ -1,0 +1,224 @@
+/**
+ * Serves plain requests to workloads straight from the socket, without Node's request and response objects, which
+ * cost more than all of the gateway's own work. It reads only what `readPlainHead` understands; the first request that
+ * is anything else, or belongs to management or another room, hands the whole connection over to Node's HTTP server
+ * with nothing consumed. So the lane adds speed and no behaviour.
+ *
+ * A connection's modes: waiting -> serving -> waiting ..., or draining a body nobody wants, or handed over, or closed.
+ */
+import type { Socket } from "node:net";
+import type { Sweepable, Sweeper } from "../lib/sweeper.ts";
+import { type PlainHead, readPlainHead } from "./http1/request-head.ts";
+import { LaneRequest } from "./lane-request.ts";
+import type { Route } from "./route.ts";
+
+export interface LaneOptions {
+  sweeper: Sweeper;
+  route(target: string, host: string): Route;
+  /** True when requests of this route are served here rather than by another room. */
+  takes(route: Route): boolean;
+  serve(request: LaneRequest, route: Route): void;
+  /** False once the server is closing: connections end with their current response. */
+  accepting(): boolean;
+}
+
+/** A head that does not come with the first packet is for Node, which has a timer for it. */
+const HEAD_END = "\r\n\r\n";
+/** Longer than the 60 s that balancers keep a connection, so that they are the ones who close it. */
+const IDLE_MS = 75_000;
+/** A client whose request was answered early may send this much more, for so long, before it is cut off. */
+const LINGER_BYTES_MAX = 1024 * 1024;
+const LINGER_MS = 5000;
+
+export class LaneConnection implements Sweepable {
+  readonly socket: Socket;
+  readonly remoteAddress: string;
+  readonly secure: boolean;
+  readonly #options: LaneOptions;
+  readonly #handOver: (socket: Socket) => void;
+  #request: LaneRequest | null = null;
+  /** Bytes behind the current request. */
+  #pending: Buffer | null = null;
+  #bodyLeft = 0;
+  /** Bytes of a body that is read only to be thrown away; null when none is. */
+  #drained: number | null = null;
+  #sinceMs: number;
+  #reading = true;
+  #left = false;
+
+  constructor(socket: Socket, options: LaneOptions, handOver: (socket: Socket) => void) {
+    this.socket = socket;
+    this.remoteAddress = socket.remoteAddress ?? "127.0.0.1";
+    this.secure = "encrypted" in socket && socket.encrypted === true;
+    this.#options = options;
+    this.#handOver = handOver;
+    this.#sinceMs = options.sweeper.now;
+    options.sweeper.add(this);
+    socket.setNoDelay(true);
+    socket.on("data", this.#onData);
+    socket.on("drain", this.#onDrain);
+    socket.on("end", this.#onEnd);
+    socket.on("close", this.#onClose);
+    socket.on("error", ignore);
+  }
+
+  sweep(nowMs: number): void {
+    if (
+      this.#drained !== null
+        ? nowMs - this.#sinceMs > LINGER_MS
+        : this.#request === null && nowMs - this.#sinceMs > IDLE_MS
+    ) {
+      this.socket.destroy();
+    }
+  }
+
+  close(): void {
+    this.socket.destroy();
+  }
+
+  closeIfIdle(): void {
+    if (this.#request === null && this.#drained === null) this.socket.destroy();
+  }
+
+  get accepting(): boolean {
+    return this.#options.accepting();
+  }
+
+  pauseBody(): void {
+    this.#stopReading();
+  }
+
+  resumeBody(): void {
+    if (this.#bodyLeft > 0) this.#startReading();
+  }
+
+  /** Told by the request when its response is complete. */
+  finished(keepAlive: boolean): void {
+    this.#request = null;
+    this.#sinceMs = this.#options.sweeper.now;
+    if (!keepAlive && this.#bodyLeft === 0) {
+      this.socket.destroySoon();
+      return;
+    }
+    // Cut off while it sends, a client may never read the response: read on for a little while.
+    if (this.#bodyLeft > 0) this.#drained = 0;
+    if (!keepAlive) this.socket.end();
+    const pending = this.#pending;
+    this.#pending = null;
+    // Not from within the end of the last one: a long pipeline must not become a deep stack.
+    if (pending !== null) setImmediate(() => this.#resumeWith(pending));
+    else this.#startReading();
+  }
+
+  #resumeWith(pending: Buffer): void {
+    if (this.socket.destroyed) return;
+    this.#startReading();
+    this.#onData(pending);
+  }
+
+  #onData = (chunk: Buffer): void => {
+    if (this.#drained !== null) this.#drain(chunk);
+    else if (this.#request === null) this.#begin(chunk);
+    else if (this.#bodyLeft > 0) this.#passBody(this.#request, chunk);
+    else this.#keep(chunk);
+  };
+
+  #begin(chunk: Buffer): void {
+    const end = chunk.indexOf(HEAD_END, 0, "latin1");
+    const head = end < 0 ? null : readPlainHead(chunk.toString("latin1", 0, end));
+    const route = head === null ? null : this.#options.route(head.target, head.host);
+    if (head === null || route === null || !this.#options.takes(route)) {
+      this.#leave(chunk);
+      return;
+    }
+    this.#serve(head, route, chunk.subarray(end + HEAD_END.length));
+  }
+
+  #serve(head: PlainHead, route: Route, rest: Buffer): void {
+    const length = head.contentLength ?? 0;
+    const body = rest.length > length ? rest.subarray(0, length) : rest;
+    this.#bodyLeft = length - body.length;
+    const request = new LaneRequest(this, head, body);
+    this.#request = request;
+    if (rest.length > length) this.#keep(rest.subarray(length));
+    // The rest of the body waits in the socket until somebody wants it.
+    else if (this.#bodyLeft > 0) this.#stopReading();
+    this.#options.serve(request, route);
+  }
+
+  #passBody(request: LaneRequest, chunk: Buffer): void {
+    const body = chunk.length > this.#bodyLeft ? chunk.subarray(0, this.#bodyLeft) : chunk;
+    this.#bodyLeft -= body.length;
+    if (chunk.length > body.length) this.#keep(chunk.subarray(body.length));
+    request.onBody(body, this.#bodyLeft === 0);
+  }
+
+  #drain(chunk: Buffer): void {
+    const body = Math.min(chunk.length, this.#bodyLeft);
+    this.#bodyLeft -= body;
+    this.#drained = (this.#drained ?? 0) + body;
+    if (this.#drained > LINGER_BYTES_MAX) {
+      this.socket.destroy();
+      return;
+    }
+    if (this.#bodyLeft > 0) return;
+    this.#drained = null;
+    if (this.socket.writableEnded) this.socket.destroySoon();
+    else if (chunk.length > body) this.#onData(chunk.subarray(body));
+  }
+
+  /** The client has sent ahead: its next request waits, and so does the client. */
+  #keep(chunk: Buffer): void {
+    this.#pending = this.#pending === null ? chunk : Buffer.concat([this.#pending, chunk]);
+    this.#stopReading();
+  }
+
+  #stopReading(): void {
+    if (!this.#reading) return;
+    this.#reading = false;
+    this.socket.pause();
+  }
+
+  #startReading(): void {
+    if (this.#reading) return;
+    this.#reading = true;
+    this.socket.resume();
+  }
+
+  #leave(chunk: Buffer): void {
+    const { socket } = this;
+    this.#left = true;
+    this.#options.sweeper.delete(this);
+    socket.off("data", this.#onData);
+    socket.off("drain", this.#onDrain);
+    socket.off("end", this.#onEnd);
+    socket.off("close", this.#onClose);
+    socket.off("error", ignore);
+    socket.pause();
+    socket.unshift(chunk);
+    this.#handOver(socket);
+    socket.resume();
+  }
+
+  #onDrain = (): void => {
+    this.#request?.onDrain();
+  };
+
+  #onEnd = (): void => {
+    // Like Node's own server: a client that has stopped speaking has stopped listening.
+    this.socket.end();
+    this.#onClose();
+  };
+
+  #onClose = (): void => {
+    if (this.#left) return;
+    this.#left = true;
+    this.#options.sweeper.delete(this);
+    const request = this.#request;
+    this.#request = null;
+    request?.onGone();
+  };
+}
+
+// A broken connection is reported by "close"; the error itself adds nothing.
+const ignore = (): void => {};
