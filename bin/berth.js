@@ -1,20 +1,38 @@
 #!/usr/bin/env node
-// Plain JavaScript that any Node can read: it starts the real program on the Node that Berth brings along.
+// Plain JavaScript that any Node can read. A Node that is new enough goes on in this process; an older one hands over
+// to the Node that Berth brings along.
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-const root = join(dirname(fileURLToPath(import.meta.url)), "..");
-const pinned = [join(root, "node_modules/.bin/node"), join(root, "../.bin/node")].find(existsSync);
-if (!pinned && Number(process.versions.node.split(".")[0]) < 24) {
-  console.error(
-    `berth: Node 24 or newer is needed on ${process.platform}-${process.arch}; this is ${process.version}.`,
-  );
-  process.exit(1);
+const NODE_MAJOR_MIN = 24;
+const here = dirname(fileURLToPath(import.meta.url));
+const root = join(here, "..");
+
+if (Number(process.versions.node.split(".")[0]) >= NODE_MAJOR_MIN) {
+  const { tuneStart } = await import("./tune-start.js");
+  tuneStart();
+  const { main } = await import("../src/main.ts");
+  await main(process.argv.slice(2));
+} else {
+  const pinned = [join(root, "node_modules/.bin/node"), join(root, "../.bin/node")].find(existsSync);
+  if (pinned) handOver(pinned);
+  else {
+    const platform = `${process.platform}-${process.arch}`;
+    console.error(`berth: Node ${NODE_MAJOR_MIN} or newer is needed on ${platform}; this is ${process.version}.`);
+    console.error("  next: install it from https://nodejs.org and run the same command again");
+    process.exitCode = 1;
+  }
 }
-const child = spawn(pinned ?? process.execPath, [join(root, "src/main.ts"), ...process.argv.slice(2)], {
-  stdio: "inherit",
-});
-for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"]) process.on(signal, () => child.kill(signal));
-child.on("exit", (code, signal) => process.exit(signal ? 128 + 15 : (code ?? 1)));
+
+function handOver(node) {
+  const child = spawn(node, [join(here, "berth.js"), ...process.argv.slice(2)], { stdio: "inherit" });
+  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"]) {
+    // A terminal sends its signals to both processes; the child must not get them twice.
+    process.on(signal, () => process.stdin.isTTY || child.kill(signal));
+  }
+  child.on("exit", (code, signal) => {
+    process.exitCode = signal ? 1 : (code ?? 1);
+  });
+}

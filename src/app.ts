@@ -35,6 +35,7 @@ import { openStore, type Store } from "./store/store.ts";
 const WORKSPACE_REMOVAL_MS = 5_000;
 /** Requests in flight get this long to finish when the server is told to stop. */
 const DRAIN_MS = 10_000;
+const SWEEP_MS = 50;
 
 export interface App extends Running {
   /** Address of the management API without the prefix. */
@@ -191,10 +192,12 @@ function createEdge(config: Config, gateway: Gateway): Edge {
       const open = server;
       if (!open?.listening) return;
       const closed = new Promise((resolve) => open.close(resolve));
-      open.closeIdleConnections();
+      // A connection whose last request has just been answered would otherwise be kept for another one.
+      const sweep = setInterval(() => open.closeIdleConnections(), SWEEP_MS);
       await gateway.stop(DRAIN_MS);
       const timer = setTimeout(() => open.closeAllConnections(), DRAIN_MS);
       await closed;
+      clearInterval(sweep);
       clearTimeout(timer);
       if (config.tls_cert) unwatchFile(config.tls_cert);
     },

@@ -7,6 +7,8 @@ import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { parse as parseToml } from "smol-toml";
 import { z } from "zod";
+import { nearestWord } from "./lib/nearest-word.ts";
+import { UsageError } from "./lib/usage-error.ts";
 
 interface Setting {
   env: string;
@@ -126,7 +128,7 @@ export const SETTINGS = {
 type Name = keyof typeof SETTINGS;
 export type Config = { [N in Name]: z.output<(typeof SETTINGS)[N]["schema"]> } & { data: string };
 
-export class ConfigError extends Error {}
+export class ConfigError extends UsageError {}
 
 export interface Sources {
   flags: Record<string, string | boolean>;
@@ -141,7 +143,7 @@ export function loadConfig({
 }: Partial<Sources> & Pick<Sources, "flags">): Config {
   const { config: file, ...rest } = flags;
   const given = {
-    ...fromFile(file === undefined ? env.BERTH_CONFIG : String(file), env, home),
+    ...fromFile(file === undefined ? env.BERTH_CONFIG : String(file), dataFolder(flags.data ?? env.BERTH_DATA, home)),
     ...fromEnv(env),
     ...fromFlags(rest),
   };
@@ -153,9 +155,8 @@ export function loadConfig({
     );
   }
   const config = result.data as Config;
-  const data = resolve(config.data.replace(/^~(?=$|\/)/, home));
   checkTogether(config);
-  return { ...config, data };
+  return { ...config, data: dataFolder(config.data, home) };
 }
 
 /** What is in force, with secrets hidden; for --check-config. */
@@ -165,8 +166,11 @@ export function describeConfig(config: Config): string {
   return (Object.keys(SETTINGS) as Name[]).map((name) => `${name} = ${JSON.stringify(shown(name))}`).join("\n");
 }
 
-function fromFile(path: string | undefined, env: NodeJS.ProcessEnv, home: string): Record<string, unknown> {
-  const chosen = path ?? join(env.BERTH_DATA ?? join(home, ".berth"), "berth.toml");
+const dataFolder = (given: string | boolean | undefined, home: string): string =>
+  resolve(String(given || SETTINGS.data.schema.parse(undefined)).replace(/^~(?=$|\/)/, home));
+
+function fromFile(path: string | undefined, dataDir: string): Record<string, unknown> {
+  const chosen = path ?? join(dataDir, "berth.toml");
   if (!existsSync(chosen)) {
     if (path) throw new ConfigError(`The configuration file ${chosen} does not exist.`);
     return {};
@@ -185,7 +189,7 @@ function fromFile(path: string | undefined, env: NodeJS.ProcessEnv, home: string
 function fromEnv(env: NodeJS.ProcessEnv): Record<string, string> {
   const byEnv = new Map(Object.entries(SETTINGS).map(([name, setting]) => [setting.env as string, name]));
   for (const key of Object.keys(env)) {
-    if (key.startsWith("BERTH_") && !byEnv.has(key) && !/^BERTH_(TEST|CONFIG|URL)/.test(key)) {
+    if (key.startsWith("BERTH_") && !byEnv.has(key) && !/^BERTH_(TEST|CONFIG|URL|PROFILE)/.test(key)) {
       throw new ConfigError(`unknown environment variable ${key}. ${suggest(key.slice(6).toLowerCase())}`);
     }
   }
@@ -208,7 +212,7 @@ function fromFlags(flags: Record<string, string | boolean>): Record<string, stri
 const originOf = (name: Name): string => `${name} (${SETTINGS[name].env}, --${name.replaceAll("_", "-")})`;
 
 const suggest = (key: string): string => {
-  const near = Object.keys(SETTINGS).find((name) => name.startsWith(key.slice(0, 4)) || key.includes(name));
+  const near = nearestWord(key, Object.keys(SETTINGS));
   return near ? `Did you mean ${originOf(near as Name)}?` : `Known are: ${Object.keys(SETTINGS).join(", ")}.`;
 };
 

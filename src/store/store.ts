@@ -10,7 +10,6 @@ import { createLeases } from "./leases.ts";
 import { createLinks } from "./links.ts";
 import { migrate } from "./migrations/index.ts";
 import { createPeople } from "./people.ts";
-import { openPostgres } from "./postgres.ts";
 import { createResources } from "./resources.ts";
 import { openSqlite } from "./sqlite.ts";
 import { createWorkspaceContents } from "./workspace-contents.ts";
@@ -27,7 +26,7 @@ export interface StoreOptions {
 export type Store = Awaited<ReturnType<typeof openStore>>;
 
 export async function openStore({ databaseUrl, dataDir, secretKey, clock, onError }: StoreOptions) {
-  const database = databaseUrl ? await openPostgres(databaseUrl, onError) : openSqlite(join(dataDir, SQLITE_FILE));
+  const database = await openDatabase({ databaseUrl, dataDir, onError });
   try {
     await migrate(database, clock.now());
   } catch (error) {
@@ -37,7 +36,18 @@ export async function openStore({ databaseUrl, dataDir, secretKey, clock, onErro
   return composeStore(database, secretKey, clock);
 }
 
-export const SQLITE_FILE = "berth.sqlite";
+const SQLITE_FILE = "berth.sqlite";
+
+/** The PostgreSQL half is loaded only by those who use it: it costs start-up time and memory. */
+export async function openDatabase({
+  databaseUrl,
+  dataDir,
+  onError,
+}: Pick<StoreOptions, "databaseUrl" | "dataDir" | "onError">): Promise<Database> {
+  if (!databaseUrl) return openSqlite(join(dataDir, SQLITE_FILE));
+  const { openPostgres } = await import("./postgres.ts");
+  return openPostgres(databaseUrl, onError);
+}
 
 function composeStore(database: Database, secretKey: Buffer, clock: Clock) {
   const box = createSealedBox(deriveKey(secretKey, "resources"));

@@ -1,0 +1,60 @@
+/** How a command that failed ends: an exit code that scripts can tell apart, a sentence, and what to do next. */
+import { printable } from "../lib/printable.ts";
+import { UsageError } from "../lib/usage-error.ts";
+
+export const EXIT = { ok: 0, failure: 1, usage: 2, notFound: 3, denied: 4, conflict: 5, unreachable: 6 } as const;
+export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
+
+export const EXIT_MEANING: Record<ExitCode, string> = {
+  0: "done",
+  1: "failed",
+  2: "wrong usage or configuration; nothing was done",
+  3: "does not exist",
+  4: "no valid credentials, or not allowed",
+  5: "conflict: exists already, is in use, or was changed meanwhile",
+  6: "the server or database does not answer",
+};
+
+const BY_STATUS: Record<number, ExitCode> = {
+  0: EXIT.unreachable,
+  401: EXIT.denied,
+  403: EXIT.denied,
+  404: EXIT.notFound,
+  409: EXIT.conflict,
+  412: EXIT.conflict,
+  502: EXIT.unreachable,
+  503: EXIT.unreachable,
+  504: EXIT.unreachable,
+};
+
+const NEXT_BY_STATUS: Record<number, string> = {
+  0: "start the server with `berth up`, or name another one with --url or BERTH_URL; `berth doctor` looks for the cause",
+  401: "log in with `berth login URL`, or set BERTH_API_KEY",
+  403: "`berth workspaces` shows what these credentials can use",
+};
+
+/** An error that says itself how it maps: one of the API's, or one of the platform's own. */
+const statusOf = (error: unknown): number | undefined => {
+  const status = (error as { status?: unknown } | null)?.status;
+  return typeof status === "number" ? status : undefined;
+};
+
+export function exitCodeOf(error: unknown): ExitCode {
+  if (error instanceof UsageError) return EXIT.usage;
+  return BY_STATUS[statusOf(error) ?? -1] ?? EXIT.failure;
+}
+
+/** The text for stderr. An error nobody foresaw keeps its stack, because somebody has to find it. */
+export function describeFailure(error: unknown): string {
+  const status = statusOf(error);
+  if (!(error instanceof UsageError) && status === undefined && !isSystemError(error)) {
+    return `berth: this is a bug in Berth, please report it\n${error instanceof Error ? error.stack : String(error)}`;
+  }
+  const next = error instanceof UsageError ? error.next : NEXT_BY_STATUS[status ?? -1];
+  const message = printable((error as Error).message);
+  return next ? `berth: ${message}\n  next: ${next}` : `berth: ${message}`;
+}
+
+/** A file that cannot be read, a disk that is full: the operating system's own words say enough. */
+const isSystemError = (error: unknown): boolean =>
+  error instanceof Error && typeof (error as NodeJS.ErrnoException).syscall === "string";

@@ -1,0 +1,56 @@
+/** Settings as flags: `--port 9000` sets `port`. Names and help come from the table of settings. */
+import { parseArgs } from "node:util";
+import { SETTINGS } from "../config.ts";
+import { UsageError } from "../lib/usage-error.ts";
+
+export interface ParsedFlags {
+  /** By flag name; what is not a setting is refused when the configuration is loaded, with a suggestion. */
+  flags: Record<string, string>;
+  switches: Set<string>;
+}
+
+export const flagOf = (setting: string): string => setting.replaceAll("_", "-");
+
+export function parseSettingFlags(
+  args: readonly string[],
+  { command, switches }: { command: string; switches: readonly string[] },
+): ParsedFlags {
+  const help = `see \`berth ${command} --help\``;
+  const options = Object.fromEntries([
+    ...[...Object.keys(SETTINGS).map(flagOf), "config"].map((flag) => [flag, { type: "string" as const }]),
+    ...switches.map((flag) => [flag, { type: "boolean" as const, ...(flag === "help" ? { short: "h" } : {}) }]),
+  ]);
+  // Not strict: the configuration knows better what a wrong flag was meant to be.
+  const { tokens } = parseArgs({ args: [...args], options, strict: false, tokens: true });
+  const unknown = tokens.find((token) => token.kind === "option" && !Object.hasOwn(options, token.name));
+  if (unknown?.kind === "option") return { flags: { [unknown.name]: "" }, switches: new Set() };
+  const parsed: ParsedFlags = { flags: {}, switches: new Set() };
+  for (const token of tokens) {
+    if (token.kind === "positional") throw new UsageError(`unexpected argument '${token.value}'.`, help);
+    if (token.kind !== "option") continue;
+    if (switches.includes(token.name)) parsed.switches.add(token.name);
+    else if (token.value === undefined || (token.value.startsWith("--") && !token.inlineValue))
+      throw new UsageError(`${token.rawName} needs a value.`, help);
+    else parsed.flags[token.name] = token.value;
+  }
+  return parsed;
+}
+
+const FLAG_WIDTH = 18;
+const ENV_WIDTH = 20;
+
+export const settingsHelp = (): string =>
+  [
+    ...Object.entries(SETTINGS).map(([name, { env, about }]) => line(flagOf(name), env, about + defaultOf(name))),
+    line("config", "BERTH_CONFIG", "Configuration file (TOML). Default: berth.toml in the data folder."),
+  ].join("\n");
+
+const line = (flag: string, env: string, about: string): string =>
+  `  --${flag.padEnd(FLAG_WIDTH)} ${env.padEnd(ENV_WIDTH)} ${about}`;
+
+function defaultOf(name: string): string {
+  const { schema } = SETTINGS[name as keyof typeof SETTINGS];
+  const parsed = schema.safeParse(undefined);
+  const empty = !parsed.success || parsed.data === undefined || parsed.data === false || String(parsed.data) === "";
+  return empty ? "" : ` Default: ${String(parsed.data)}.`;
+}

@@ -1,0 +1,97 @@
+/** `berth up`: argv → configuration → app → signal → stop. Loads nothing that a server does not need. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { setFlagsFromString } from "node:v8";
+import pino from "pino";
+import type { App } from "../app.ts";
+import { type Config, describeConfig, loadConfig } from "../config.ts";
+import { credentialsFile, readCredentials, writeCredentials } from "../lib/credentials.ts";
+import { terminalLog } from "../lib/terminal-log.ts";
+import { parseSettingFlags, settingsHelp } from "./setting-flags.ts";
+
+/** Secrets that a log line could carry by accident. */
+const REDACTED = ["headers.authorization", "*.secret", "*.password", "*.apiKey"];
+
+export async function up(args: readonly string[]): Promise<void> {
+  const { flags, switches } = parseSettingFlags(args, { command: "up", switches: ["check-config", "help"] });
+  if (switches.has("help")) return console.log(UP_HELP);
+  const config = loadConfig({ flags });
+  if (switches.has("check-config")) return console.log(describeConfig(config));
+  const file = process.stdout.isTTY ? null : pino.destination({ sync: false });
+  const log = pino({ level: config.log_level, redact: REDACTED }, file ?? terminalLog(process.stdout));
+  const stopAsked = stopSignal();
+  const { startApp } = await import("../app.ts"); // only now: a wrong flag is told at once
+  const app = await startApp({ config, log, version: packageVersion() });
+  console.error(greeting(app, config));
+  // The launcher holds the young generation small while the program loads; under load it may grow.
+  setFlagsFromString("--semi-space-growth-factor=2");
+  await stopAsked;
+  log.info({}, "stopping");
+  await app.stop();
+  file?.flushSync();
+}
+
+const packageVersion = (): string =>
+  (JSON.parse(readFileSync(join(import.meta.dirname, "../../package.json"), "utf8")) as { version: string }).version;
+
+function greeting({ url, bootstrapped: { newKey, workspace } }: App, config: Config): string {
+  writeCredentials(config.data, { url, workspace, ...(newKey ? { apiKey: newKey } : {}) });
+  return [
+    "",
+    `  Berth ${packageVersion()} is ready`,
+    "",
+    `  API        ${url}/v0`,
+    `  Run        ${url}`,
+    `  Reference  ${url}/docs`,
+    `  Workspace  ${workspace}`,
+    `  API key    ${keyLine(newKey, config)}`,
+    `  Data       ${config.database_url ? `PostgreSQL, and ${config.data}` : config.data}`,
+    "",
+    "  Stop with Ctrl-C. Try: npx berth --help",
+    "",
+  ].join("\n");
+}
+
+/** A key that the operator brought is known to them, and a terminal may be recorded: it is not shown. */
+function keyLine(newKey: string | null, config: Config): string {
+  const file = credentialsFile(config.data);
+  if (newKey)
+    return config.api_key ? `from BERTH_API_KEY, kept in ${file}` : `${newKey}   (shown once, kept in ${file})`;
+  return readCredentials(config.data)?.apiKey
+    ? `in ${file}`
+    : "one that you have; if it is lost, start once with BERTH_API_KEY set to add another";
+}
+
+/** npm passes on a signal that the terminal has sent to us already; that is one wish to stop, not two. */
+const SAME_SIGNAL_MS = 1000;
+
+/** The first signal lets what is in flight finish, a later one does not wait for it. */
+function stopSignal(): Promise<void> {
+  return new Promise((resolve) => {
+    let askedAt: number | null = null;
+    const onSignal = (): void => {
+      const now = performance.now();
+      askedAt ??= now;
+      if (now - askedAt > SAME_SIGNAL_MS) process.exit(1);
+      resolve();
+    };
+    process.on("SIGTERM", onSignal).on("SIGINT", onSignal);
+  });
+}
+
+const UP_HELP = [
+  "Usage: berth up [flags]",
+  "",
+  "Starts the server: API, gateway and console on one port. Flags beat the environment, which beats the file",
+  "given by --config (default: berth.toml in the data folder).",
+  "",
+  settingsHelp(),
+  "",
+  "  --check-config          Print what is in force, secrets hidden, and exit.",
+  "  -h, --help              Show this.",
+  "",
+  "Examples:",
+  "  berth up",
+  "  berth up --port 9000 --data /srv/berth",
+  "  DATABASE_URL=postgres://berth@db/berth berth up --check-config",
+].join("\n");

@@ -1,0 +1,167 @@
+/** What a stranger sees when the server starts, refuses to start, and stops. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, test } from "node:test";
+import { runBerth, type ServerProcess, startServer } from "../berth-process.ts";
+
+let dataDir: string;
+const servers: ServerProcess[] = [];
+
+const start = async (options: Partial<Parameters<typeof startServer>[0]> = {}): Promise<ServerProcess> => {
+  const server = await startServer({ dataDir, ...options });
+  servers.push(server);
+  return server;
+};
+
+beforeEach(() => {
+  dataDir = mkdtempSync(join(tmpdir(), "berth-start-"));
+});
+afterEach(async () => {
+  await Promise.all(servers.splice(0).map((server) => server.stop("SIGKILL")));
+  rmSync(dataDir, { recursive: true, force: true });
+});
+
+describe("starting", () => {
+  test("the first start shows the key once, the second where it is", async () => {
+    const first = await start();
+    const key = first.stderr().match(/API key {4}(bk_\S+)/)?.[1];
+    assert.ok(key);
+    const file = join(dataDir, "credentials.json");
+    assert.equal(statSync(file).mode & 0o777, 0o600);
+    assert.deepEqual(JSON.parse(readFileSync(file, "utf8")), { url: first.url, workspace: "main", apiKey: key });
+    const answer = await fetch(`${first.url}/v0/drives`, { headers: { authorization: `Bearer ${key}` } });
+    assert.equal(answer.status, 200);
+    await first.stop();
+
+    const second = await start();
+    assert.ok(second.stderr().includes(`API key    in ${file}`));
+    assert.ok(!second.stderr().includes(key));
+    const again = await fetch(`${second.url}/v0/drives`, { headers: { authorization: `Bearer ${key}` } });
+    assert.equal(again.status, 200);
+  });
+
+  test("a key that the operator brings is used and not shown", async () => {
+    const key = "operator-key-0123456789";
+    const server = await start({ env: { BERTH_API_KEY: key } });
+    assert.ok(!(server.stdout() + server.stderr()).includes(key));
+    const answer = await fetch(`${server.url}/v0/drives`, { headers: { authorization: `Bearer ${key}` } });
+    assert.equal(answer.status, 200);
+  });
+
+  test("logs are JSON lines when nobody watches", async () => {
+    const server = await start();
+    const ended = await server.stop();
+    const lines = ended.stdout.trim().split("\n");
+    assert.deepEqual(
+      lines.map((line) => (JSON.parse(line) as { msg: string }).msg),
+      ["stopping"],
+    );
+  });
+
+  test("a second server on the same data folder is refused and told who holds it", async () => {
+    const first = await start();
+    const second = await runBerth(["up", "--port", "0", "--data", dataDir]);
+    assert.equal(second.code, 5);
+    assert.match(second.stderr, new RegExp(`in use by another Berth \\(pid ${first.child.pid}, started `));
+    assert.match(second.stderr, /BERTH_DATA/);
+  });
+
+  test("a port that is taken is named", async () => {
+    const first = await start();
+    const port = new URL(first.url).port;
+    const other = mkdtempSync(join(tmpdir(), "berth-start-"));
+    const second = await runBerth(["up", "--port", port, "--data", other]);
+    rmSync(other, { recursive: true, force: true });
+    assert.equal(second.code, 5);
+    assert.match(second.stderr, new RegExp(`Port ${port} on 127.0.0.1 is in use`));
+  });
+});
+
+describe("stopping", () => {
+  test("SIGTERM lets a request in flight finish and exits 0", async () => {
+    const key = "operator-key-0123456789";
+    const server = await start({ env: { BERTH_API_KEY: key } });
+    const body = JSON.stringify({ metadata: { name: "slow" }, spec: {} });
+    const socket = connect(Number(new URL(server.url).port), "127.0.0.1");
+    await once(socket, "connect");
+    const half = body.slice(0, 10);
+    socket.write(
+      `POST /v0/drives HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\nexpect: 100-continue\r\n\r\n${half}`,
+    );
+    const [interim] = (await once(socket, "data")) as [Buffer];
+    assert.match(interim.toString(), /^HTTP\/1.1 100/); // the request has arrived
+    server.child.kill("SIGTERM");
+    await server.printed(/"stopping"/);
+    const refused = await fetch(`${server.url}/healthz`).then(
+      () => false,
+      () => true,
+    );
+    assert.ok(refused, "no new connection is accepted");
+    socket.write(body.slice(10));
+    const [answer] = (await once(socket, "data")) as [Buffer];
+    assert.match(answer.toString(), /^HTTP\/1.1 200/);
+    const ended = await server.ended;
+    assert.deepEqual([ended.code, ended.signal], [0, null]);
+  });
+
+  test("the same signal twice at once, as npm passes it on, is one wish to stop", async () => {
+    const server = await start();
+    server.child.kill("SIGINT");
+    server.child.kill("SIGINT");
+    const ended = await server.ended;
+    assert.deepEqual([ended.code, ended.signal], [0, null]);
+  });
+});
+
+describe("configuration", () => {
+  const refusals: [what: string, args: string[], env: Record<string, string>, says: RegExp][] = [
+    ["an unknown flag", ["--prot", "1"], {}, /unknown flag --prot\. Did you mean port \(PORT, --port\)\?/],
+    ["an unknown short flag", ["-q"], {}, /unknown flag --q/],
+    ["a flag without its value", ["--port"], {}, /--port needs a value/],
+    ["a word that is not a flag", ["now"], {}, /unexpected argument 'now'/],
+    ["an unknown variable", [], { BERTH_DATABSE_URL: "x" }, /BERTH_DATABSE_URL\. Did you mean database_url/],
+    ["a wrong port", ["--port", "80a"], {}, /port \(PORT, --port\): /],
+    ["a wrong database", [], { DATABASE_URL: "mysql://x" }, /must start with postgres:\/\//],
+    ["plain HTTP for other machines", ["--host", "0.0.0.0"], {}, /insecure_http/],
+    ["a certificate without its key", ["--tls-cert", "x"], {}, /tls_cert and tls_key go together/],
+    ["a missing file", ["--config", "nowhere.toml"], {}, /nowhere\.toml does not exist/],
+  ];
+  for (const [what, args, env, says] of refusals) {
+    test(`${what} is refused with exit code 2`, async () => {
+      const ended = await runBerth(["up", "--data", dataDir, ...args], { env });
+      assert.equal(ended.code, 2);
+      assert.match(ended.stderr, says);
+      assert.doesNotMatch(ended.stderr, /\n\s+at /);
+    });
+  }
+
+  test("an unknown key of the file is named together with the file", async () => {
+    const file = join(dataDir, "berth.toml");
+    writeFileSync(file, "prt = 1\n");
+    const ended = await runBerth(["up", "--data", dataDir]);
+    assert.equal(ended.code, 2);
+    assert.ok(ended.stderr.includes(`${file}: unknown key 'prt'. Did you mean port`), ended.stderr);
+  });
+
+  test("--check-config shows what is in force: flags beat the environment, which beats the file; no secrets", async () => {
+    writeFileSync(join(dataDir, "berth.toml"), 'port = 1\nregion = "file"\nplan = "file"\n');
+    const ended = await runBerth(["up", "--data", dataDir, "--port", "3", "--check-config"], {
+      env: { PORT: "2", BERTH_REGION: "env", BERTH_API_KEY: "a-secret-of-the-operator" },
+    });
+    assert.equal(ended.code, 0);
+    for (const line of ["port = 3", 'region = "env"', 'plan = "file"', 'api_key = "***"', "database_url = null"])
+      assert.ok(ended.stdout.split("\n").includes(line), line);
+    assert.ok(!ended.stdout.includes("a-secret-of-the-operator"));
+  });
+
+  test("--help lists every setting with its variable", async () => {
+    const ended = await runBerth(["up", "--help"]);
+    assert.equal(ended.code, 0);
+    for (const word of ["--database-url", "DATABASE_URL", "--check-config", "Examples:"])
+      assert.ok(ended.stdout.includes(word), word);
+  });
+});
