@@ -194,11 +194,14 @@ function createEdge(config: Config, gateway: Gateway): Edge {
       const closed = new Promise((resolve) => open.close(resolve));
       // A connection whose last request has just been answered would otherwise be kept for another one.
       const sweep = setInterval(() => open.closeIdleConnections(), SWEEP_MS);
-      await gateway.stop(DRAIN_MS);
       const timer = setTimeout(() => open.closeAllConnections(), DRAIN_MS);
-      await closed;
-      clearInterval(sweep);
-      clearTimeout(timer);
+      try {
+        await gateway.stop(DRAIN_MS);
+        await closed;
+      } finally {
+        clearInterval(sweep);
+        clearTimeout(timer);
+      }
       if (config.tls_cert) unwatchFile(config.tls_cert);
     },
   };
