@@ -2,7 +2,12 @@
  * The tables. JSON is kept as text on both databases and (un)packed by fromRow/toRow, times are milliseconds since
  * the epoch, and booleans are 0 or 1, so that one set of row types serves SQLite and PostgreSQL.
  */
+import type { ChunkRow, ExecutionRow, TaskRow } from "./execution.ts";
+
 export interface Tables {
+  executions: ExecutionRow;
+  execution_chunks: ChunkRow;
+  tasks: TaskRow;
   resources: ResourceRow;
   resource_counts: { workspace: string; kind: string; parent: string; n: number };
   resource_links: LinkRow;

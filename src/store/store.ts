@@ -4,6 +4,7 @@ import { createCursorCodec } from "../contract/cursor.ts";
 import type { Clock } from "../lib/clock.ts";
 import { createSealedBox, deriveKey } from "../lib/sealed-box.ts";
 import type { Database } from "./database.ts";
+import { createExecutions } from "./executions.ts";
 import { createIdempotency } from "./idempotency.ts";
 import { createKeys } from "./keys.ts";
 import { createLeases } from "./leases.ts";
@@ -65,6 +66,7 @@ function composeStore(database: Database, secretKey: Buffer, clock: Clock) {
     keys: createKeys(deps),
     idempotency: createIdempotency(deps),
     leases: createLeases(deps),
+    executions: createExecutions(deps),
     write: database.write,
     /** Anything about who may do what has changed; whoever caches it forgets. */
     onIdentityChange: (listener: () => void): (() => void) =>

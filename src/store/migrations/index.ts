@@ -5,6 +5,7 @@ import { PlatformError } from "../../contract/errors.ts";
 import type { Database, Dialect, Queries } from "../database.ts";
 import { foundation } from "./0001-foundation.ts";
 import { links } from "./0002-links.ts";
+import { executions } from "./0003-executions.ts";
 
 export interface Migration {
   id: number;
@@ -14,7 +15,7 @@ export interface Migration {
   postgres?: readonly string[];
 }
 
-export const MIGRATIONS: readonly Migration[] = [foundation, links];
+export const MIGRATIONS: readonly Migration[] = [foundation, links, executions];
 
 const TYPES: Record<Dialect, Record<string, string>> = {
   sqlite: { text: "TEXT", rowid: "id INTEGER PRIMARY KEY,", unique_or_primary: "UNIQUE", grams: "" },
