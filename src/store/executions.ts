@@ -150,7 +150,7 @@ export function createExecutions({ database, clock, box, cursors }: ExecutionsDe
       .where("execution_id", "=", row.id)
       .where("idx", "=", claim.index)
       .executeTakeFirst();
-    if (!task || task.status !== "running" || task.attempt !== claim.attempt) return false;
+    if (task?.status !== "running" || task.attempt !== claim.attempt) return false;
     const now = clock.now();
     const failures = task.failures + (outcome.result === "failed" ? 1 : 0);
     const again = outcome.result === "lost" || (outcome.result === "failed" && failures <= row.max_retries);
