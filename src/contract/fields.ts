@@ -54,14 +54,23 @@ export const event = z.object({
 });
 export type Event = z.infer<typeof event>;
 
+/** Items of one list in a spec: more is a mistake, and every one of them is carried by each answer. */
+export const LIST_MAX = 64;
+export const ENVS_MAX = 1024;
+
 export const env = z.looseObject({
-  name: z.string().min(1).max(256),
+  name: z
+    .string()
+    .min(1)
+    .max(256)
+    .regex(/^[^=]*$/, "must not contain ="),
   value: z
     .string()
     .max(128 * 1024)
     .optional(),
   secret: z.boolean().optional(),
 });
+export const envs = z.array(env).max(ENVS_MAX);
 
 export const port = z.looseObject({
   name: z.string().optional(),
@@ -77,8 +86,10 @@ export const revisionConfiguration = z.looseObject({
   traffic: z.int().min(0).max(100).optional(),
 });
 
+export const ports = z.array(port).max(LIST_MAX);
+
 export const trigger = z.looseObject({
-  id: z.string().optional(),
+  id: z.string().min(1).max(128).optional(),
   type: z.enum(["http", "http-async", "cron"]).optional(),
   enabled: z.boolean().optional(),
   configuration: z
@@ -87,7 +98,7 @@ export const trigger = z.looseObject({
       callbackSecret: z.string().optional(),
       callbackUrl: z.string().max(2048).optional(),
       path: z.string().max(2048).optional(),
-      retry: z.int().min(0).optional(),
+      retry: z.int().min(0).max(100).optional(),
       schedule: z.string().max(256).optional(),
       tasks: z.array(z.record(z.string(), z.unknown())).optional(),
       timeout: z.int().min(0).optional(),
@@ -105,6 +116,12 @@ export const volumeAttachment = z.looseObject({
   sizeMb: z.int().positive().optional(),
   type: z.enum(["persistent", "ephemeral"]).optional(),
 });
+
+export const triggers = z.array(trigger).max(LIST_MAX);
+export const volumeAttachments = z.array(volumeAttachment).max(LIST_MAX);
+/** Names of other resources; whether they exist is checked when the resource is written. */
+export const names = z.array(z.string().min(1).max(NAME_MAX)).max(LIST_MAX);
+export const region = z.string().max(64);
 
 export const generation = z.enum(["mk2", "mk3"]).optional();
 export const memoryMb = z.int().positive().max(1_048_576);

@@ -1,15 +1,30 @@
 /** The server halves, in the same order as the declarations. */
 import { accountHandlers } from "./account/handlers.ts";
+import { agentBehaviour } from "./agent/behaviour.ts";
 import { apiKeyHandlers } from "./api-key/handlers.ts";
 import { driveBehaviour } from "./drive/behaviour.ts";
+import { functionBehaviour } from "./function/behaviour.ts";
+import { integrationConnectionBehaviour } from "./integration-connection/behaviour.ts";
 import { invitationHandlers } from "./invitation/handlers.ts";
+import { jobBehaviour } from "./job/behaviour.ts";
+import { modelBehaviour } from "./model/behaviour.ts";
+import { policyBehaviour } from "./policy/behaviour.ts";
 import type { Behaviour, Implementation } from "./port.ts";
 import { serviceAccountHandlers } from "./service-account/handlers.ts";
 import { userHandlers } from "./user/handlers.ts";
 import { volumeBehaviour } from "./volume/behaviour.ts";
 import { workspaceHandlers } from "./workspace/handlers.ts";
 
-export const BEHAVIOURS: readonly Behaviour[] = [driveBehaviour, volumeBehaviour];
+export const BEHAVIOURS: readonly Behaviour[] = [
+  agentBehaviour,
+  driveBehaviour,
+  functionBehaviour,
+  integrationConnectionBehaviour,
+  jobBehaviour,
+  modelBehaviour,
+  policyBehaviour,
+  volumeBehaviour,
+];
 
 /** Handlers of operations that belong to no kind. */
 export const HANDLERS: readonly Implementation[] = [

@@ -2,20 +2,28 @@
 import type { Kind } from "../contract/kind.ts";
 import type { Operation } from "../contract/operation.ts";
 import { accountOperations } from "./account/operations.ts";
+import { agent } from "./agent/kind.ts";
 import { apiKeyOperations } from "./api-key/operations.ts";
 import { drive } from "./drive/kind.ts";
+import { functionKind } from "./function/kind.ts";
+import { integrationConnection } from "./integration-connection/kind.ts";
 import { invitationOperations } from "./invitation/operations.ts";
+import { job } from "./job/kind.ts";
+import { model } from "./model/kind.ts";
+import { policy } from "./policy/kind.ts";
+import { policyUsages } from "./policy/operations.ts";
 import { serviceAccountOperations } from "./service-account/operations.ts";
 import { userOperations } from "./user/operations.ts";
 import { volume } from "./volume/kind.ts";
 import { workspaceOperations } from "./workspace/operations.ts";
 
-export const KINDS: readonly Kind[] = [drive, volume];
+export const KINDS: readonly Kind[] = [agent, drive, functionKind, integrationConnection, job, model, policy, volume];
 
 const EXTRA_OPERATIONS: readonly Operation[] = [
   ...accountOperations,
   ...apiKeyOperations,
   ...invitationOperations,
+  policyUsages,
   ...serviceAccountOperations,
   ...userOperations,
   ...workspaceOperations,

@@ -93,13 +93,14 @@ export async function removeLinks(queries: Queries, uid: string): Promise<void> 
   await queries.deleteFrom("resource_links").where("uid", "=", uid).execute();
 }
 
-async function requireUnused(queries: Queries, { workspace, kind, name }: LinkOwner): Promise<void> {
+async function requireUnused(queries: Queries, { uid, workspace, kind, name }: LinkOwner): Promise<void> {
   const users = await queries
     .selectFrom("resource_links")
     .select(["kind", "name"])
     .where("target_workspace", "=", workspace)
     .where("target_kind", "=", kind)
     .where("target", "=", name)
+    .where("uid", "<>", uid)
     .orderBy("uid")
     .limit(USERS_SHOWN_MAX + 1)
     .execute();

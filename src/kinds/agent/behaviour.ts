@@ -1,0 +1,14 @@
+import { type Behaviour, workspaceOf } from "../port.ts";
+import { awaitingRuntime, prepareWorkload } from "../workload/behaviour.ts";
+import { triggerClaims } from "../workload/triggers.ts";
+import { agent } from "./kind.ts";
+
+export const agentBehaviour: Behaviour = {
+  kind: agent,
+  prepare(input, context) {
+    prepareWorkload(input, context);
+    input.spec.public ??= false;
+  },
+  outlook: awaitingRuntime,
+  claims: (input, call) => triggerClaims(input, workspaceOf(call).name),
+};

@@ -1,0 +1,26 @@
+import { z } from "zod";
+import * as fields from "../../contract/fields.ts";
+import { defineKind } from "../../contract/kind.ts";
+import * as workload from "../workload/spec.ts";
+
+export const agent = defineKind({
+  name: "agent",
+  plural: "agents",
+  summary: "An agent behind an address of its own",
+  param: "agentName",
+  verbs: ["list", "get", "create", "update", "delete"],
+  spec: z.looseObject({
+    ...workload.common,
+    public: z.boolean().optional().describe("Callable without credentials; default false."),
+    repository: z.looseObject({ type: z.string().optional(), url: z.string().max(2048).optional() }).optional(),
+    runtime: z.looseObject({ ...workload.runtime, ...workload.scale }).optional(),
+    volumes: fields.volumeAttachments.optional(),
+  }),
+  secrets: workload.secrets,
+  secretsShown: "on_request",
+  references: [workload.policies, workload.volumes],
+  revisions: true,
+  initialStatus: "DEPLOYING",
+  paged: true,
+  meters: ["agent_compute_runtime_gbs", "agent_image_storage_gbs", "agent_async_requests_count"],
+});

@@ -1,0 +1,34 @@
+import { z } from "zod";
+import * as fields from "../../contract/fields.ts";
+import { defineKind } from "../../contract/kind.ts";
+import * as workload from "../workload/spec.ts";
+
+// Named with a suffix because the plain word is the language's own.
+export const functionKind = defineKind({
+  name: "function",
+  plural: "functions",
+  summary: "An MCP server",
+  param: "functionName",
+  verbs: ["list", "get", "create", "update", "delete"],
+  spec: z.looseObject({
+    ...workload.common,
+    public: z.boolean().optional().describe("Callable without credentials; default false."),
+    integrationConnections: fields.names.optional(),
+    runtime: z
+      .looseObject({
+        ...workload.runtime,
+        ...workload.scale,
+        ports: fields.ports.optional(),
+        transport: z.string().max(32).optional().describe("http-stream (default) or websocket."),
+        type: z.string().max(32).optional(),
+      })
+      .optional(),
+  }),
+  secrets: workload.secrets,
+  secretsShown: "on_request",
+  references: [workload.policies, workload.connections],
+  revisions: true,
+  initialStatus: "DEPLOYING",
+  paged: true,
+  meters: ["mcp_server_compute_runtime_gbs", "mcp_server_image_storage_gbs"],
+});

@@ -1,0 +1,28 @@
+import { z } from "zod";
+import { defineKind } from "../../contract/kind.ts";
+
+/** Members of one connection; providers ask for a handful. */
+const MEMBERS_MAX = 64;
+const MEMBER_LENGTH_MAX = 64 * 1024;
+
+const members = z
+  .record(z.string().min(1).max(256), z.string().max(MEMBER_LENGTH_MAX))
+  .refine((map) => Object.keys(map).length <= MEMBERS_MAX, `must not have more than ${MEMBERS_MAX} entries`);
+
+export const integrationConnection = defineKind({
+  name: "integrationconnection",
+  plural: "integrationconnections",
+  summary: "Credentials for a third-party service, kept by the platform and used on its side only",
+  path: "/integrations/connections",
+  param: "connectionName",
+  verbs: ["list", "get", "create", "update", "delete"],
+  spec: z.looseObject({
+    integration: z.string().min(1).max(64).describe("Name of the integration."),
+    config: members.optional(),
+    secret: members.optional().describe("Masked in every answer."),
+    sandbox: z.boolean().optional(),
+  }),
+  secrets: ["spec.secret.*"],
+  scopeWord: "integrations",
+  roles: { create: "admin", update: "admin", delete: "admin" },
+});

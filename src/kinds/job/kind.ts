@@ -1,0 +1,52 @@
+import { z } from "zod";
+import * as fields from "../../contract/fields.ts";
+import { defineKind } from "../../contract/kind.ts";
+import * as workload from "../workload/spec.ts";
+
+/** A task that fails this often will not come right by itself. */
+const RETRIES_MAX = 100;
+/** A task may run this long; what is meant to go on longer is not a task. */
+const TIMEOUT_MAX_SECONDS = 30 * 24 * 3600;
+
+const scratchDisk = z.looseObject({
+  name: z.string().min(1).max(fields.NAME_MAX),
+  mountPath: z
+    .string()
+    .regex(/^\/[^\0]*$/, "must be an absolute path")
+    .max(512),
+  sizeMb: z.int().positive().max(16_777_216),
+  type: z.literal("ephemeral"),
+  readOnly: z.boolean().optional(),
+});
+
+export const job = defineKind({
+  name: "job",
+  plural: "jobs",
+  summary: "A batch job: many tasks of one program",
+  param: "jobId",
+  verbs: ["list", "get", "create", "update", "delete"],
+  spec: z.looseObject({
+    ...workload.common,
+    githubRunner: z
+      .looseObject({ repositories: z.union([z.array(z.string().max(256)).max(100), z.string().max(4096)]).optional() })
+      .optional(),
+    runtime: z
+      .looseObject({
+        ...workload.runtime,
+        diskPercent: z.int().min(0).max(100).optional(),
+        maxRetries: z.int().min(0).max(RETRIES_MAX).optional().describe("Of each task; default 0."),
+        maxConcurrentTasks: z.int().min(1).max(10_000).optional(),
+        ports: fields.ports.optional(),
+        timeout: z.int().min(0).max(TIMEOUT_MAX_SECONDS).optional().describe("Seconds of each task; 0 = no limit."),
+      })
+      .optional(),
+    volumes: z.array(scratchDisk).max(fields.LIST_MAX).optional(),
+  }),
+  secrets: workload.secrets,
+  secretsShown: "on_request",
+  references: [workload.policies],
+  revisions: true,
+  initialStatus: "DEPLOYING",
+  paged: true,
+  meters: ["job_compute_runtime_gbs", "job_image_storage_gbs"],
+});

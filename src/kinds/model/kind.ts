@@ -1,0 +1,39 @@
+import { z } from "zod";
+import * as fields from "../../contract/fields.ts";
+import { defineKind } from "../../contract/kind.ts";
+import * as workload from "../workload/spec.ts";
+
+/** A request is tried at most at this many other models before the caller gives up on it anyway. */
+const FALLBACKS_MAX = 8;
+
+export const model = defineKind({
+  name: "model",
+  plural: "models",
+  summary: "A model API of a provider, behind the platform's keys, policies and meters",
+  param: "modelName",
+  verbs: ["list", "get", "create", "update", "delete"],
+  spec: z.looseObject({
+    enabled: workload.common.enabled,
+    policies: workload.common.policies,
+    integrationConnections: fields.names.optional().describe("The connection that holds the provider's key."),
+    fallbacks: fields.names.max(FALLBACKS_MAX).optional().describe("Models tried in this order when this one fails."),
+    flavors: z
+      .array(z.looseObject({ name: z.string().optional(), type: z.string().optional() }))
+      .max(fields.LIST_MAX)
+      .optional(),
+    runtime: z
+      .looseObject({
+        type: z.string().max(64).optional().describe("The provider; an unknown one is taken to be OpenAI-compatible."),
+        model: z.string().max(256).optional().describe("The provider's name for it; default the resource's own name."),
+        endpointName: z.string().max(2048).optional(),
+        organization: z.string().max(256).optional(),
+        generation: fields.generation,
+      })
+      .optional(),
+    sandbox: z.boolean().optional(),
+  }),
+  references: [workload.policies, workload.connections, { path: "spec.fallbacks[]", kind: "model" }],
+  revisions: true,
+  initialStatus: "DEPLOYED",
+  paged: true,
+});

@@ -1,0 +1,52 @@
+import { invalidField, notFound } from "../../contract/errors.ts";
+import { type Behaviour, implement, workspaceOf } from "../port.ts";
+import { policy } from "./kind.ts";
+import { policyUsages } from "./operations.ts";
+
+/** Kinds that may name a policy, by the word for many of them. */
+const USER_KINDS = {
+  agents: "agent",
+  functions: "function",
+  jobs: "job",
+  models: "model",
+  sandboxes: "sandbox",
+} as const;
+
+/** A rule without its content would hold nothing back, so it is refused. */
+const CONTENT_OF = { location: "locations", flavor: "flavors", maxToken: "maxTokens" } as const;
+
+export const policyBehaviour: Behaviour = {
+  kind: policy,
+  prepare({ spec }) {
+    const member = CONTENT_OF[spec.type as keyof typeof CONTENT_OF];
+    const content = spec[member];
+    if (!content || (Array.isArray(content) && content.length === 0))
+      throw invalidField(`spec.${member}`, `is needed by a policy of type ${spec.type}`);
+  },
+  async gather(resources, { deps }) {
+    const names = resources.map(({ name }) => name);
+    return deps.store.links.countsOf(resources[0]?.workspace ?? "", policy.name, names);
+  },
+  present(wire, { name }, { gathered }) {
+    const counts = (gathered as Map<string, Record<string, number>>).get(name) ?? {};
+    wire.usage = Object.fromEntries(Object.entries(USER_KINDS).map(([word, kind]) => [word, counts[kind] ?? 0]));
+  },
+  handlers: [
+    implement(policyUsages, async (call, { store }) => {
+      const workspace = workspaceOf(call).name;
+      const name = call.params[policy.param] ?? "";
+      if (!(await store.resources.get({ workspace, kind: policy.name, parent: "" }, name)))
+        throw notFound(`policy '${name}'`);
+      const users = (await store.links.usersOf(workspace, policy.name, [name])).get(name) ?? [];
+      const of = (kind: string) =>
+        users.filter((user) => user.kind === kind).map((user) => ({ name: user.name, workspace, type: kind }));
+      return {
+        agents: of(USER_KINDS.agents),
+        functions: of(USER_KINDS.functions),
+        jobs: of(USER_KINDS.jobs),
+        models: of(USER_KINDS.models),
+        sandboxes: of(USER_KINDS.sandboxes),
+      };
+    }),
+  ],
+};

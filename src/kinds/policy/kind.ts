@@ -1,0 +1,52 @@
+import { z } from "zod";
+import * as fields from "../../contract/fields.ts";
+import { defineKind } from "../../contract/kind.ts";
+
+export const POLICY_TYPES = ["location", "flavor", "maxToken"] as const;
+
+const cap = z.int().min(0).max(Number.MAX_SAFE_INTEGER).optional();
+
+const usage = z.looseObject({
+  agents: z.int(),
+  functions: z.int(),
+  jobs: z.int(),
+  models: z.int(),
+  sandboxes: z.int(),
+});
+
+export const policy = defineKind({
+  name: "policy",
+  plural: "policies",
+  summary: "A rule for the resources that name it: where they run, on what, how many tokens they may use",
+  param: "policyName",
+  verbs: ["list", "get", "create", "update", "delete"],
+  spec: z.looseObject({
+    type: z.enum(POLICY_TYPES),
+    resourceTypes: z
+      .array(z.enum(["model", "function", "agent", "sandbox", "application", "job"]))
+      .max(fields.LIST_MAX)
+      .optional(),
+    locations: z
+      .array(z.looseObject({ type: z.enum(["location", "country", "continent"]), name: z.string().min(1).max(64) }))
+      .max(fields.LIST_MAX)
+      .optional(),
+    flavors: z
+      .array(z.looseObject({ type: z.enum(["cpu", "gpu"]).optional(), name: z.string().max(64).optional() }))
+      .max(fields.LIST_MAX)
+      .optional(),
+    maxTokens: z
+      .looseObject({
+        granularity: z.enum(["minute", "hour", "day", "month"]).optional().describe("Default day."),
+        step: z.int().min(1).max(1000).optional().describe("Length of the window in units of granularity; default 1."),
+        input: cap.describe("0 = no limit."),
+        output: cap.describe("0 = no limit."),
+        total: cap.describe("0 = no limit."),
+        ratioInputOverOutput: cap,
+      })
+      .optional(),
+    sandbox: z.boolean().optional(),
+  }),
+  extra: { usage: usage.optional() },
+  roles: { create: "admin", update: "admin", delete: "admin" },
+  paged: true,
+});

@@ -1,0 +1,52 @@
+/** What every workload kind does with its record, written once. */
+import { invalidField } from "../../contract/errors.ts";
+import type { Status } from "../../contract/fields.ts";
+import type { Input, Outlook, PrepareContext } from "../port.ts";
+import { type Env, preparedEnvs } from "./envs.ts";
+import { prepareTriggers } from "./triggers.ts";
+
+/** What a workload gets that does not say. */
+export const MEMORY_DEFAULT_MB = 2048;
+const GENERATION_DEFAULT = "mk3";
+
+type Json = Record<string, unknown>;
+
+/** Defaults and rules of `enabled`, `region`, `runtime` and `triggers`. */
+export function prepareWorkload(input: Input, context: PrepareContext, memoryMb = MEMORY_DEFAULT_MB): void {
+  const { spec } = input;
+  spec.enabled ??= true;
+  settleRegion(input, context);
+  const runtime = { ...(spec.runtime as Json | undefined) };
+  runtime.generation ??= GENERATION_DEFAULT;
+  runtime.memory ??= memoryMb;
+  if (runtime.envs) {
+    const stored = (context.current?.spec.runtime as Json | undefined)?.envs;
+    runtime.envs = preparedEnvs(runtime.envs as Env[], "spec.runtime.envs", stored as Env[] | undefined);
+  }
+  const { minScale, maxScale } = runtime as { minScale?: number; maxScale?: number };
+  if (minScale !== undefined && maxScale !== undefined && minScale > maxScale)
+    throw invalidField("spec.runtime.minScale", `must not be above maxScale, which is ${maxScale}`);
+  spec.runtime = runtime;
+  prepareTriggers(input, context);
+}
+
+/** `auto` and nothing mean this server's own region, and later the one it was given. */
+export function settleRegion({ spec }: Input, { current, deps }: PrepareContext): void {
+  if (spec.region !== undefined && spec.region !== "auto") return;
+  spec.region = current?.spec.region ?? deps.settings.region;
+}
+
+/** Until a runtime takes it up a workload is only wanted, and says so. */
+export const awaitingRuntime = (spec: Json): Outlook =>
+  enabledOr(spec, {
+    status: "DEPLOYING",
+    event: { type: "waiting", message: "Nothing runs yet: no runtime is attached to this server." },
+  });
+
+/** For what the platform serves itself: nothing has to be started. */
+export const servedAtOnce = (spec: Json): Outlook => enabledOr(spec, { status: "DEPLOYED" });
+
+const enabledOr = (spec: Json, enabled: Outlook & { status: Status }): Outlook =>
+  spec.enabled === false
+    ? { status: "DEACTIVATED", event: { type: "deactivated", message: "Switched off: spec.enabled is false." } }
+    : enabled;

@@ -1,0 +1,38 @@
+/** Parts of a specification that several workload kinds share. */
+import { z } from "zod";
+import * as fields from "../../contract/fields.ts";
+import type { Reference } from "../../contract/references.ts";
+
+/** More copies of one workload than one platform would run; a typing error is told early. */
+const SCALE_MAX = 1000;
+
+/** Clients send more than is declared (registry credentials, build switches, concurrency): it is kept. */
+export const runtime = {
+  image: z.string().max(1024).optional(),
+  memory: fields.memoryMb.optional().describe("MB"),
+  envs: fields.envs.optional(),
+  generation: fields.generation,
+};
+
+export const scale = {
+  minScale: z.int().min(0).max(SCALE_MAX).optional(),
+  maxScale: z.int().min(1).max(SCALE_MAX).optional(),
+};
+
+export const common = {
+  enabled: z.boolean().optional().describe("Default true; false takes it out of service."),
+  region: fields.region.optional(),
+  policies: fields.names.optional(),
+  revision: fields.revisionConfiguration.optional(),
+  triggers: fields.triggers.optional(),
+};
+
+export const secrets = [
+  "spec.runtime.envs[name?secret].value",
+  "spec.runtime.dockerConfig",
+  "spec.triggers[id].configuration.callbackSecret",
+];
+
+export const policies: Reference = { path: "spec.policies[]", kind: "policy" };
+export const connections: Reference = { path: "spec.integrationConnections[]", kind: "integrationconnection" };
+export const volumes: Reference = { path: "spec.volumes[type!=ephemeral].name", kind: "volume", exclusive: true };

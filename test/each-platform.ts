@@ -1,0 +1,52 @@
+/** A suite over the whole platform, once for every database. */
+import { after, before, describe } from "node:test";
+import type { Clock } from "../src/lib/clock.ts";
+import type { Store } from "../src/store/store.ts";
+import { testDatabases } from "./databases.ts";
+import { type Answer, type CallOptions, startTestPlatform, type TestPlatform } from "./platform.ts";
+
+export interface Suite {
+  call: TestPlatform["call"];
+  /** POSTs to a collection and fails the test unless it worked. */
+  make(path: string, name: string | null, spec?: object, metadata?: object): Promise<Answer["body"]>;
+  store(): Store;
+  url(): string;
+}
+
+export interface SuiteOptions {
+  clock?: Clock;
+  config?: Record<string, string>;
+}
+
+export async function onEachDatabase(
+  title: string,
+  suite: (given: Suite) => void,
+  options: SuiteOptions = {},
+): Promise<void> {
+  const databases = await testDatabases();
+  after(() => databases.stop());
+  for (const database of databases.all) {
+    describe(`${title} on ${database.name}`, { skip: database.skip }, () => {
+      let platform: TestPlatform;
+      before(async () => {
+        platform = await startTestPlatform({ ...(await database.fresh()), ...options });
+      });
+      after(() => platform.stop());
+      const call = (method: string, path: string, sent?: CallOptions) => platform.call(method, path, sent);
+      suite({
+        call,
+        async make(path, name, spec = {}, metadata = {}) {
+          const body = { metadata: { ...(name === null ? {} : { name }), ...metadata }, spec };
+          const answer = await call("POST", path, { body });
+          if (answer.status !== 200)
+            throw new Error(
+              `POST ${path}: ${answer.status} ${JSON.stringify(answer.body)} for ${JSON.stringify(body)}`,
+            );
+          return answer.body;
+        },
+        store: () => platform.app.store,
+        url: () => platform.url,
+      });
+    });
+  }
+}
