@@ -21,7 +21,7 @@ import { createPrincipals } from "./gateway/principals.ts";
 import { BEHAVIOURS, HANDLERS } from "./kinds/behaviour.ts";
 import { OPERATIONS } from "./kinds/index.ts";
 import type { Deps, Settings } from "./kinds/port.ts";
-import { resumeWorkspaceRemovals } from "./kinds/workspace/removal.ts";
+import { kindTasks } from "./kinds/tasks.ts";
 import { Activity } from "./lib/activity.ts";
 import { type Clock, HOUR_MS, systemClock, toIso } from "./lib/clock.ts";
 import { randomWord } from "./lib/ids.ts";
@@ -31,8 +31,6 @@ import { startTasks } from "./reconcile/tasks.ts";
 import { lockDataFolder } from "./store/data-lock.ts";
 import { openStore, type Store } from "./store/store.ts";
 
-/** How soon the removal of a workspace goes on after its request has ended, or its server has. */
-const WORKSPACE_REMOVAL_MS = 5_000;
 /** Requests in flight get this long to finish when the server is told to stop. */
 const DRAIN_MS = 10_000;
 const SWEEP_MS = 50;
@@ -97,11 +95,7 @@ export async function startApp({ config, log, version, clock = systemClock }: Ap
         holder,
         tasks: [
           { name: "forget-idempotency", everyMs: HOUR_MS, run: () => store.idempotency.forgetOld() },
-          {
-            name: "remove-workspaces",
-            everyMs: WORKSPACE_REMOVAL_MS,
-            run: (signal) => resumeWorkspaceRemovals(deps, signal),
-          },
+          ...kindTasks(deps),
         ],
       }),
     );

@@ -110,7 +110,7 @@ export const SETTINGS = {
   plan: { env: "BERTH_PLAN", schema: z.string().default("self-hosted"), about: "The plan that resources report." },
   egress_pool: {
     env: "BERTH_EGRESS_POOL",
-    schema: list.default([]),
+    schema: list.pipe(z.array(z.union([z.ipv4(), z.ipv6()]))).default([]),
     about: "Addresses that egress IPs are taken from.",
   },
   public_ips: {

@@ -22,6 +22,8 @@ export interface KindSpec {
   verbs: readonly Verb[];
   /** Members of metadata beside the common ones. */
   metadata?: z.ZodRawShape;
+  /** Members of metadata that the platform sets. */
+  readOnlyMetadata?: z.ZodRawShape;
   /** `metadata.name` is made up when absent. */
   nameOptional?: boolean;
   nameRule?: z.ZodType<string>;
@@ -215,6 +217,7 @@ function resourceSchema(kind: KindSpec): z.ZodType {
       createdBy: z.string().optional(),
       updatedBy: z.string().optional(),
       ...kind.metadata,
+      ...kind.readOnlyMetadata,
     }),
     spec: kind.spec.partial(),
     ...(kind.state ? { state: kind.state.optional() } : {}),

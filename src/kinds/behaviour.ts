@@ -3,6 +3,8 @@ import { accountHandlers } from "./account/handlers.ts";
 import { agentBehaviour } from "./agent/behaviour.ts";
 import { apiKeyHandlers } from "./api-key/handlers.ts";
 import { driveBehaviour } from "./drive/behaviour.ts";
+import { egressGatewayBehaviour } from "./egress-gateway/behaviour.ts";
+import { egressIpBehaviour } from "./egress-ip/behaviour.ts";
 import { functionBehaviour } from "./function/behaviour.ts";
 import { integrationConnectionBehaviour } from "./integration-connection/behaviour.ts";
 import { invitationHandlers } from "./invitation/handlers.ts";
@@ -13,17 +15,21 @@ import type { Behaviour, Implementation } from "./port.ts";
 import { serviceAccountHandlers } from "./service-account/handlers.ts";
 import { userHandlers } from "./user/handlers.ts";
 import { volumeBehaviour } from "./volume/behaviour.ts";
+import { vpcBehaviour } from "./vpc/behaviour.ts";
 import { workspaceHandlers } from "./workspace/handlers.ts";
 
 export const BEHAVIOURS: readonly Behaviour[] = [
   agentBehaviour,
   driveBehaviour,
+  egressGatewayBehaviour,
+  egressIpBehaviour,
   functionBehaviour,
   integrationConnectionBehaviour,
   jobBehaviour,
   modelBehaviour,
   policyBehaviour,
   volumeBehaviour,
+  vpcBehaviour,
 ];
 
 /** Handlers of operations that belong to no kind. */

@@ -5,6 +5,8 @@ import { accountOperations } from "./account/operations.ts";
 import { agent } from "./agent/kind.ts";
 import { apiKeyOperations } from "./api-key/operations.ts";
 import { drive } from "./drive/kind.ts";
+import { egressGateway, egressGatewayOperations } from "./egress-gateway/kind.ts";
+import { egressIp, egressIpOperations } from "./egress-ip/kind.ts";
 import { functionKind } from "./function/kind.ts";
 import { integrationConnection } from "./integration-connection/kind.ts";
 import { invitationOperations } from "./invitation/operations.ts";
@@ -15,13 +17,28 @@ import { policyUsages } from "./policy/operations.ts";
 import { serviceAccountOperations } from "./service-account/operations.ts";
 import { userOperations } from "./user/operations.ts";
 import { volume } from "./volume/kind.ts";
+import { vpc } from "./vpc/kind.ts";
 import { workspaceOperations } from "./workspace/operations.ts";
 
-export const KINDS: readonly Kind[] = [agent, drive, functionKind, integrationConnection, job, model, policy, volume];
+export const KINDS: readonly Kind[] = [
+  agent,
+  drive,
+  egressGateway,
+  egressIp,
+  functionKind,
+  integrationConnection,
+  job,
+  model,
+  policy,
+  volume,
+  vpc,
+];
 
 const EXTRA_OPERATIONS: readonly Operation[] = [
   ...accountOperations,
   ...apiKeyOperations,
+  ...egressGatewayOperations,
+  ...egressIpOperations,
   ...invitationOperations,
   policyUsages,
   ...serviceAccountOperations,

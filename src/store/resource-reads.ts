@@ -1,4 +1,5 @@
 /** Reading resources, one or many, and waiting for them to change. */
+import { sql } from "kysely";
 import { type Database, RESOURCE_TOPIC, type Transaction } from "./database.ts";
 import { fromRow, type Resource } from "./resource.ts";
 import { bySlot, byUid } from "./resource-rows.ts";
@@ -65,6 +66,28 @@ export function createResourceReads(database: Database) {
         .selectAll()
         .where("parent", "=", uid)
         .where("slot", "not like", "~%")
+        .limit(limit)
+        .execute();
+      return rows.map(fromRow);
+    },
+
+    /** Those whose spec, as stored, has one of these texts in it. Looks at every spec: for rare questions only. */
+    async listWithSpecText(
+      workspaces: readonly string[],
+      kinds: readonly string[],
+      texts: readonly string[],
+      limit: number,
+    ): Promise<Resource[]> {
+      if (workspaces.length === 0 || kinds.length === 0) return [];
+      const position = sql.raw(database.dialect === "postgres" ? "strpos" : "instr");
+      const rows = await database.read
+        .selectFrom("resources")
+        .selectAll()
+        .where("workspace", "in", workspaces)
+        .where("kind", "in", kinds)
+        .where("slot", "not like", "~%")
+        .where((eb) => eb.or(texts.map((text) => sql<boolean>`${position}(spec, ${text}) > 0`)))
+        .orderBy("uid")
         .limit(limit)
         .execute();
       return rows.map(fromRow);

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { createCursorCodec } from "../contract/cursor.ts";
 import type { Clock } from "../lib/clock.ts";
 import { createSealedBox, deriveKey } from "../lib/sealed-box.ts";
+import { createClaims } from "./claims.ts";
 import type { Database } from "./database.ts";
 import { createExecutions } from "./executions.ts";
 import { createIdempotency } from "./idempotency.ts";
@@ -59,6 +60,7 @@ function composeStore(database: Database, secretKey: Buffer, clock: Clock) {
     database,
     cursors,
     resources,
+    claims: createClaims(deps),
     workspaceContents: createWorkspaceContents({ database, resources }),
     links: createLinks(deps),
     workspaces: createWorkspaces(deps),

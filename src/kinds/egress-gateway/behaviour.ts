@@ -1,0 +1,80 @@
+import { PlatformError } from "../../contract/errors.ts";
+import type { Resource } from "../../store/resource.ts";
+import { type Behaviour, type Deps, implement, workspaceOf } from "../port.ts";
+import { toWire } from "../present.ts";
+import { egressGateway, egressGatewayListAll, egressGatewayUsage } from "./kind.ts";
+
+/** A flat list is for looking; whoever has more asks VPC by VPC. */
+const FLAT_LIST_MAX = 1000;
+
+export const egressGatewayBehaviour: Behaviour = {
+  kind: egressGateway,
+  childrenFirst: true,
+  prepare(input, { deps }) {
+    input.spec.region ??= deps.settings.region;
+  },
+  async onCreate(_tx, { spec }, { settings }) {
+    if (spec.region === settings.region) return null;
+    return { status: "DEPLOYING", event: { type: "waiting", message: elsewhere(spec.region, settings.region) } };
+  },
+  present(wire, _resource, { parents }) {
+    wire.metadata.vpcName = parents[0]?.name;
+  },
+  async guardDelete({ name, workspace }, deps) {
+    const [user] = await sandboxesBehind(workspace, deps, name);
+    if (user)
+      throw new PlatformError(
+        "conflict",
+        `egressgateway '${name}' is in use by sandbox '${user.name}'. Delete that first.`,
+      );
+  },
+  handlers: [
+    implement(egressGatewayListAll, async (call, deps) => {
+      const gateways = await deps.store.resources.listNested(workspaceOf(call).name, "egressgateway", FLAT_LIST_MAX);
+      const parents = await parentsOf(gateways, deps);
+      return gateways.map((gateway) =>
+        toWire(egressGatewayBehaviour, gateway, { parents: parents.get(gateway.parent) ?? [], inList: true }, deps),
+      );
+    }),
+
+    implement(egressGatewayUsage, async (call, deps) => {
+      const { name: workspace } = workspaceOf(call);
+      const gateways = await deps.store.resources.listNested(workspace, "egressgateway", FLAT_LIST_MAX);
+      const usage = new Map(gateways.map((gateway) => [gateway.name, [] as string[]]));
+      for (const sandbox of await sandboxesBehind(workspace, deps)) usage.get(gatewayOf(sandbox))?.push(sandbox.name);
+      return Object.fromEntries(usage);
+    }),
+  ],
+};
+
+export const elsewhere = (region: unknown, own: string): string =>
+  `This server is in region '${own}' and has no network in '${region}'. Nothing happens here until it has.`;
+
+/** The containers of each, from the outermost to the innermost, by the uid of the innermost. */
+export async function parentsOf(children: readonly Resource[], { store }: Deps): Promise<Map<string, Resource[]>> {
+  const paths = new Map<string, Resource[]>();
+  for (const { workspace, parent } of children) {
+    if (paths.has(parent)) continue;
+    const path: Resource[] = [];
+    for (let uid = parent; uid !== ""; uid = path[0]?.parent ?? "") {
+      const container = await store.resources.getByUid(workspace, uid);
+      if (!container) break;
+      path.unshift(container);
+    }
+    paths.set(parent, path);
+  }
+  return paths;
+}
+
+const gatewayOf = ({ spec }: Resource): string =>
+  (spec.network as { egress?: { gateway?: string } } | undefined)?.egress?.gateway ?? "";
+
+/** Sandboxes that leave by a gateway: by this one, or by any. */
+async function sandboxesBehind(workspace: string, { store }: Deps, gateway?: string): Promise<Resource[]> {
+  const text = gateway === undefined ? '"gateway":"' : `"gateway":${JSON.stringify(gateway)}`;
+  const candidates = await store.resources.listWithSpecText([workspace], ["sandbox"], [text], SANDBOXES_MAX);
+  return candidates.filter((sandbox) => (gateway === undefined ? gatewayOf(sandbox) : gatewayOf(sandbox) === gateway));
+}
+
+/** As many as one address can serve. */
+const SANDBOXES_MAX = 32_000;

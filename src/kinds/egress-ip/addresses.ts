@@ -1,0 +1,66 @@
+/**
+ * Addresses are handed out from the operator's pool, each to one egress IP on the whole platform. An egress IP that
+ * finds none waits, says so, and gets one when one is free.
+ */
+import { isIPv4, isIPv6 } from "node:net";
+import type { Transaction } from "../../store/database.ts";
+import type { Resource } from "../../store/resource.ts";
+import type { Modification } from "../../store/resources.ts";
+import type { Store } from "../../store/store.ts";
+import { elsewhere } from "../egress-gateway/behaviour.ts";
+import type { Settings } from "../port.ts";
+
+interface AddressDeps {
+  store: Store;
+  settings: Pick<Settings, "region" | "egressPool">;
+}
+
+const POOL = "egress-address";
+/** One round's worth; the next round takes up the rest. */
+const WAITING_PAGE = 500;
+
+/** What happens to an egress IP that has no address: it gets one, or is told why not. */
+export async function assignAddress(tx: Transaction, resource: Resource, deps: AddressDeps): Promise<Modification> {
+  const { store, settings } = deps;
+  const gateway = await store.resources.getByUid(resource.workspace, resource.parent);
+  const family = resource.spec.ipFamily === "IPv6" ? "IPv6" : "IPv4";
+  const matches = family === "IPv6" ? isIPv6 : isIPv4;
+  const pool = settings.egressPool.filter(matches);
+  const region = gateway?.spec.region;
+  if (region !== settings.region) return waiting(elsewhere(region, settings.region));
+  const address = await store.claims.takeFirst(tx, resource, POOL, pool);
+  if (!address)
+    return waiting(
+      pool.length === 0
+        ? `This server has no ${family} addresses to give: the setting egress_pool is without one.`
+        : `All ${pool.length} ${family} addresses of this server are in use; this one waits for the next free one.`,
+    );
+  return {
+    spec: { ...resource.spec, publicIp: address },
+    status: "DEPLOYED",
+    observedGeneration: resource.generation,
+    event: { type: "deployed", message: `Has the address ${address}.` },
+  };
+}
+
+/** Gives addresses that have become free, or have been added to the pool, to those that wait. */
+export async function assignWaiting(deps: AddressDeps, signal?: AbortSignal): Promise<void> {
+  const { resources } = deps.store;
+  for (const { uid, workspace } of await resources.listUnsettledAcrossWorkspaces(["egressip"], WAITING_PAGE)) {
+    if (signal?.aborted) return;
+    await deps.store.write(async (tx) => {
+      const current = await resources.modify(tx, workspace, uid, () => null);
+      if (!current || current.deletedAt !== null || current.status !== "DEPLOYING") return;
+      const change = await assignAddress(tx, current, deps);
+      const sameNews = change.status === "DEPLOYING" && change.event?.message === current.events.at(-1)?.message;
+      if (!sameNews) await resources.modify(tx, workspace, uid, () => change);
+    });
+  }
+}
+
+/** Unsettled, so that the next round finds it. */
+const waiting = (message: string): Modification => ({
+  status: "DEPLOYING",
+  observedGeneration: 0,
+  event: { type: "waiting", message },
+});

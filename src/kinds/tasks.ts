@@ -1,0 +1,25 @@
+/** Periodic work of the kinds; of several servers on one database, one does it. */
+import { SECOND_MS } from "../lib/clock.ts";
+import { assignWaiting } from "./egress-ip/addresses.ts";
+import type { Deps } from "./port.ts";
+import { resumeWorkspaceRemovals } from "./workspace/removal.ts";
+
+export interface KindTask {
+  name: string;
+  everyMs: number;
+  run(signal: AbortSignal): Promise<void>;
+}
+
+/** How soon the removal of a workspace goes on after its request has ended, or its server has. */
+const WORKSPACE_REMOVAL_MS = 5 * SECOND_MS;
+/** How soon a free address goes to an egress IP that waits for one. */
+const EGRESS_ADDRESSES_MS = 10 * SECOND_MS;
+
+export const kindTasks = (deps: Deps): KindTask[] => [
+  {
+    name: "remove-workspaces",
+    everyMs: WORKSPACE_REMOVAL_MS,
+    run: (signal) => resumeWorkspaceRemovals(deps, signal),
+  },
+  { name: "assign-egress-addresses", everyMs: EGRESS_ADDRESSES_MS, run: (signal) => assignWaiting(deps, signal) },
+];

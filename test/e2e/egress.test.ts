@@ -1,0 +1,167 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { assignWaiting } from "../../src/kinds/egress-ip/addresses.ts";
+import { testDatabases } from "../databases.ts";
+import { makeAccount, makeUser } from "../identities.ts";
+import { startTestPlatform, type TestPlatform } from "../platform.ts";
+
+const databases = await testDatabases();
+after(() => databases.stop());
+
+const POOL = ["203.0.113.1", "203.0.113.2", "203.0.113.3", "2001:db8::1"];
+const GATEWAYS = "/vpcs/default/egressgateways";
+const IPS = `${GATEWAYS}/gw/ips`;
+
+for (const database of databases.all) {
+  describe(`VPCs and egress on ${database.name}`, { skip: database.skip }, () => {
+    let platform: TestPlatform;
+    let place: Awaited<ReturnType<typeof database.fresh>>;
+    const call: TestPlatform["call"] = (method, path, options = {}) =>
+      platform.call(method, path, { workspace: "main", ...options });
+    const addIp = (name: string, spec: object = { ipFamily: "IPv4" }, at = IPS) =>
+      call("POST", at, { body: { metadata: { name }, spec } });
+
+    before(async () => {
+      place = await database.fresh();
+      platform = await startTestPlatform({ ...place, config: { egress_pool: POOL.join(",") } });
+      await call("POST", GATEWAYS, { body: { metadata: { name: "gw" }, spec: { region: "local" } } });
+    });
+    after(() => platform.stop());
+
+    test("every workspace has a default VPC that stays", async () => {
+      const listed = await call("GET", "/vpcs");
+      assert.deepEqual(
+        listed.body.map((vpc: { metadata: { name: string } }) => vpc.metadata.name),
+        ["default"],
+      );
+      assert.equal((await call("GET", "/vpcs/default")).body.status, "DEPLOYED");
+      assert.equal((await call("DELETE", "/vpcs/default")).status, 409);
+      assert.equal((await call("POST", "/vpcs", { body: { metadata: { name: "default" } } })).status, 409);
+      assert.equal((await call("POST", "/vpcs", { body: { metadata: { name: "Bad Name" } } })).status, 400);
+    });
+
+    test("an egress IP gets an address of its own and its place in metadata", async () => {
+      const made = await addIp("one", { publicIp: "6.6.6.6" });
+      assert.equal(made.status, 200, JSON.stringify(made.body));
+      assert.equal(made.body.spec.ipFamily, "IPv4");
+      assert.equal(made.body.spec.publicIp, POOL[0]);
+      assert.equal(made.body.status, "DEPLOYED");
+      assert.equal(made.body.metadata.vpcName, "default");
+      assert.equal(made.body.metadata.gatewayName, "gw");
+      const six = await addIp("six", { ipFamily: "IPv6" });
+      assert.equal(six.body.spec.publicIp, "2001:db8::1");
+      const none = await addIp("seven", { ipFamily: "IPv6" });
+      assert.equal(none.body.status, "DEPLOYING");
+      assert.equal(none.body.spec.publicIp, undefined);
+      assert.match(none.body.events.at(-1).message, /in use/);
+      const all = await call("GET", "/egressips");
+      assert.deepEqual(
+        all.body.map((ip: { metadata: { name: string; gatewayName: string } }) => [
+          ip.metadata.name,
+          ip.metadata.gatewayName,
+        ]),
+        [
+          ["seven", "gw"],
+          ["six", "gw"],
+          ["one", "gw"],
+        ],
+      );
+      for (const name of ["one", "six", "seven"]) assert.equal((await call("DELETE", `${IPS}/${name}`)).status, 200);
+    });
+
+    test("an address goes to one only, however many ask at once", async () => {
+      const made = await Promise.all(Array.from({ length: 6 }, (_, n) => addIp(`race-${n}`)));
+      const given = made.flatMap(({ body }) => (body.spec.publicIp ? [body.spec.publicIp] : [])).sort();
+      assert.deepEqual(given, POOL.slice(0, 3));
+      await Promise.all(Array.from({ length: 6 }, (_, n) => call("DELETE", `${IPS}/race-${n}`)));
+      assert.equal((await addIp("again")).body.spec.publicIp, POOL[0], "a deleted one gives its address back");
+      await call("DELETE", `${IPS}/again`);
+    });
+
+    test("names and display names have their limits", async () => {
+      assert.equal((await addIp("a".repeat(49))).status, 200);
+      assert.equal((await addIp("a".repeat(50))).status, 400);
+      assert.equal((await addIp("Upper")).status, 400);
+      assert.equal((await addIp("fam", { ipFamily: "IPv5" })).status, 400);
+      const long = await call("POST", IPS, {
+        body: { metadata: { name: "shown", displayName: "é".repeat(64) }, spec: { ipFamily: "IPv4" } },
+      });
+      assert.match(long.body.message, /metadata\.displayName/);
+      await call("DELETE", `${IPS}/${"a".repeat(49)}`);
+    });
+
+    test("what is not empty is not deleted", async () => {
+      await call("POST", "/vpcs", { body: { metadata: { name: "lab" }, spec: {} } });
+      await call("POST", "/vpcs/lab/egressgateways", {
+        body: { metadata: { name: "out" }, spec: { region: "local" } },
+      });
+      await addIp("ip", {}, "/vpcs/lab/egressgateways/out/ips");
+      assert.equal((await call("DELETE", "/vpcs/lab")).status, 409);
+      const refused = await call("DELETE", "/vpcs/lab/egressgateways/out");
+      assert.equal(refused.status, 409);
+      assert.match(refused.body.message, /egressip 'ip'/);
+      assert.equal((await call("GET", "/vpcs/lab/egressgateways/out")).body.status, "DEPLOYED", "nothing was marked");
+      const gateways = await call("GET", "/egressgateways");
+      assert.ok(
+        gateways.body.some(
+          ({ metadata }: { metadata: { name: string; vpcName: string } }) =>
+            metadata.name === "out" && metadata.vpcName === "lab",
+        ),
+      );
+      await call("DELETE", "/vpcs/lab/egressgateways/out/ips/ip");
+      assert.equal((await call("DELETE", "/vpcs/lab/egressgateways/out")).status, 200);
+      assert.equal((await call("DELETE", "/vpcs/lab")).status, 200);
+      assert.equal((await call("GET", "/vpcs/lab")).status, 404);
+    });
+
+    test("usage is by gateway, also of one that nobody uses", async () => {
+      assert.deepEqual((await call("GET", "/egressgateways/usage")).body, { gw: [] });
+    });
+
+    test("a gateway in a region that is not here says so", async () => {
+      const made = await call("POST", GATEWAYS, { body: { metadata: { name: "far" }, spec: { region: "eu-lon-1" } } });
+      assert.equal(made.body.status, "DEPLOYING");
+      assert.match(made.body.events.at(-1).message, /eu-lon-1/);
+      const ip = await addIp("far-ip", {}, `${GATEWAYS}/far/ips`);
+      assert.equal(ip.body.status, "DEPLOYING");
+      await call("DELETE", `${GATEWAYS}/far/ips/far-ip`);
+      await call("DELETE", `${GATEWAYS}/far`);
+    });
+
+    test("other tenants have networks of their own but share the pool", async () => {
+      const { store } = platform.app;
+      const other = await makeAccount(store, "elsewhere");
+      const owner = await makeUser(store, other.id, "admin", { elsewhere: "admin" });
+      const there = { key: owner.key, workspace: "elsewhere" };
+      const mine = await addIp("mine");
+      assert.equal((await call("GET", `${IPS}/mine`, there)).status, 404);
+      assert.deepEqual((await call("GET", "/egressips", there)).body, []);
+      await call("POST", GATEWAYS, { ...there, body: { metadata: { name: "gw" } } });
+      const theirs = await call("POST", IPS, { ...there, body: { metadata: { name: "mine" }, spec: {} } });
+      assert.notEqual(theirs.body.spec.publicIp, mine.body.spec.publicIp);
+      await call("DELETE", "/workspaces/elsewhere", there);
+      assert.equal(
+        (await addIp("after")).body.spec.publicIp,
+        theirs.body.spec.publicIp,
+        "given back with the workspace",
+      );
+    });
+
+    test("without a pool an egress IP waits, and gets an address from the first one configured", async () => {
+      await platform.stop();
+      platform = await startTestPlatform(place);
+      await call("POST", GATEWAYS, { body: { metadata: { name: "dry" } } });
+      const made = await addIp("thirsty", {}, `${GATEWAYS}/dry/ips`);
+      assert.equal(made.body.status, "DEPLOYING");
+      assert.match(made.body.events.at(-1).message, /egress_pool/);
+      const { store } = platform.app;
+      await assignWaiting({ store, settings: { region: "local", egressPool: [] } });
+      const same = await call("GET", `${GATEWAYS}/dry/ips/thirsty`);
+      assert.equal(same.body.events.length, made.body.events.length, "the same news is not told twice");
+      await assignWaiting({ store, settings: { region: "local", egressPool: ["198.51.100.7"] } });
+      const now = await call("GET", `${GATEWAYS}/dry/ips/thirsty`);
+      assert.equal(now.body.spec.publicIp, "198.51.100.7");
+      assert.equal(now.body.status, "DEPLOYED");
+    });
+  });
+}
