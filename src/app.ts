@@ -1,8 +1,7 @@
 /** The composition root: makes everything, starts it in order, stops it in reverse. */
-import { readFileSync, unwatchFile, watchFile } from "node:fs";
-import { createServer, type RequestListener, type Server } from "node:http";
-import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
 import { hostname } from "node:os";
+import { join } from "node:path";
+import type { Duplex } from "node:stream";
 import type { Logger } from "pino";
 import { collectDefaultMetrics, Registry } from "prom-client";
 import { addPlatformRoutes } from "./api/platform-routes.ts";
@@ -12,10 +11,9 @@ import { createAuthenticator } from "./auth/authenticator.ts";
 import { type Bootstrapped, bootstrap, settleWorkspace } from "./auth/bootstrap.ts";
 import { loadSecretKey } from "./auth/secret-key.ts";
 import type { Config } from "./config.ts";
-import { PlatformError } from "./contract/errors.ts";
-import { attachGateway, SERVER_OPTIONS } from "./gateway/attach.ts";
+import { createEdge, type Edge } from "./edge.ts";
 import { createDirectory } from "./gateway/directory.ts";
-import { createGateway, type Gateway } from "./gateway/gateway.ts";
+import { createGateway } from "./gateway/gateway.ts";
 import { DEFAULT_LIMITS } from "./gateway/limits.ts";
 import { createPrincipals } from "./gateway/principals.ts";
 import { BEHAVIOURS, HANDLERS } from "./kinds/behaviour.ts";
@@ -23,17 +21,16 @@ import { OPERATIONS } from "./kinds/index.ts";
 import type { Deps, Settings } from "./kinds/port.ts";
 import { kindTasks } from "./kinds/tasks.ts";
 import { Activity } from "./lib/activity.ts";
-import { type Clock, HOUR_MS, systemClock, toIso } from "./lib/clock.ts";
+import { type Clock, HOUR_MS, SECOND_MS, systemClock, toIso } from "./lib/clock.ts";
 import { randomWord } from "./lib/ids.ts";
 import { type Running, Stack } from "./lib/lifecycle.ts";
 import { deriveKey } from "./lib/sealed-box.ts";
+import { startReconcileLoop } from "./reconcile/loop.ts";
 import { startTasks } from "./reconcile/tasks.ts";
+import type { Driver } from "./runtime/driver.ts";
+import { type LazyDriver, lazyDriver } from "./runtime/lazy-driver.ts";
 import { lockDataFolder } from "./store/data-lock.ts";
 import { openStore, type Store } from "./store/store.ts";
-
-/** Requests in flight get this long to finish when the server is told to stop. */
-const DRAIN_MS = 10_000;
-const SWEEP_MS = 50;
 
 export interface App extends Running {
   /** Address of the management API without the prefix. */
@@ -47,9 +44,11 @@ export interface AppOptions {
   log: Logger;
   version: string;
   clock?: Clock;
+  /** Where workloads run; absent = this machine. */
+  openDriver?(): Promise<Driver>;
 }
 
-export async function startApp({ config, log, version, clock = systemClock }: AppOptions): Promise<App> {
+export async function startApp({ config, log, version, clock = systemClock, openDriver }: AppOptions): Promise<App> {
   const stack = new Stack();
   try {
     if (!config.database_url)
@@ -75,7 +74,13 @@ export async function startApp({ config, log, version, clock = systemClock }: Ap
     collectDefaultMetrics({ register: registry });
     const authenticator = stack.add(createAuthenticator({ store, clock, brand: config.brand }));
     const settings = settingsOf(config, version);
+    const activity = new Activity(clock);
+    const doors = createDoors(log);
+    const driver = lazyDriver(settings.nodeId, openDriver ?? (() => openMachine(config, settings, doors, log)));
+    stack.defer(() => driver.stop(config.on_stop));
     const deps: Deps = {
+      driver,
+      activity,
       store,
       clock,
       settings,
@@ -99,7 +104,6 @@ export async function startApp({ config, log, version, clock = systemClock }: Ap
         ],
       }),
     );
-    const activity = new Activity(clock);
     const gateway = createGateway({
       settings: {
         brand: config.brand,
@@ -129,6 +133,8 @@ export async function startApp({ config, log, version, clock = systemClock }: Ap
     await api.ready();
     const url = await edge.listen();
     if (!config.public_url) settings.publicUrl = url;
+    doors.open(edge);
+    stack.add(startReconciling({ deps, driver, holder }));
     return { url: settings.publicUrl, bootstrapped, store, stop: () => stack.stop() };
   } catch (error) {
     await stack.stop();
@@ -144,72 +150,63 @@ const settingsOf = (config: Config, version: string): Settings => ({
   publicUrl: (config.public_url ?? "").replace(/\/+$/, ""),
   domain: config.domain ?? null,
   version,
+  standbyAfterMs: config.standby_after * SECOND_MS,
   egressPool: config.egress_pool,
   publicIps: config.public_ips,
 });
 
-interface Edge extends Running {
-  /** Makes the server; its routes arrive with the first handler. */
-  serve(management: RequestListener): Server;
-  listen(): Promise<string>;
-}
-
-/** The one port: the raw address decides between the gateway and the management API. */
-function createEdge(config: Config, gateway: Gateway): Edge {
-  let server: Server | null = null;
+/** The loop starts once the machine is ready; until then creates wait. */
+function startReconciling({ deps, driver, holder }: { deps: Deps; driver: LazyDriver; holder: string }): Running {
+  const stopped = new AbortController();
+  const starting = driver.opened().then(
+    () => (stopped.signal.aborted ? null : startReconcileLoop({ deps, behaviours: BEHAVIOURS, holder })),
+    (error: unknown) => {
+      deps.log.error({ err: error }, "workloads cannot run on this machine");
+      return startReconcileLoop({ deps, behaviours: BEHAVIOURS, holder });
+    },
+  );
   return {
-    serve(management) {
-      server =
-        config.tls_cert && config.tls_key
-          ? createReloadingTls(config.tls_cert, config.tls_key)
-          : createServer(SERVER_OPTIONS);
-      attachGateway(server, gateway, { request: management });
-      return server;
-    },
-    async listen() {
-      const { promise, resolve, reject } = Promise.withResolvers<void>();
-      server?.once("error", reject).listen(config.port, config.host, resolve);
-      await promise.catch((error: NodeJS.ErrnoException) => {
-        if (error.code !== "EADDRINUSE") throw error;
-        throw new PlatformError(
-          "conflict",
-          `Port ${config.port} on ${config.host} is in use. Choose another with PORT or --port.`,
-          { cause: error },
-        );
-      });
-      const address = server?.address();
-      const port = address !== null && typeof address === "object" ? address?.port : config.port;
-      const host = config.host.includes(":") ? `[${config.host}]` : config.host;
-      return `${config.tls_cert ? "https" : "http"}://${host}:${port}`;
-    },
     async stop() {
-      const open = server;
-      if (!open?.listening) return;
-      const closed = new Promise((resolve) => open.close(resolve));
-      // A connection whose last request has just been answered would otherwise be kept for another one.
-      const sweep = setInterval(() => open.closeIdleConnections(), SWEEP_MS);
-      const timer = setTimeout(() => open.closeAllConnections(), DRAIN_MS);
-      try {
-        await gateway.stop(DRAIN_MS);
-        await closed;
-      } finally {
-        clearInterval(sweep);
-        clearTimeout(timer);
-      }
-      if (config.tls_cert) unwatchFile(config.tls_cert);
+      stopped.abort();
+      await (await starting)?.stop();
     },
   };
 }
 
-function createReloadingTls(certFile: string, keyFile: string): Server {
-  const read = () => ({ cert: readFileSync(certFile), key: readFileSync(keyFile) });
-  const server: TlsServer = createTlsServer({ ...SERVER_OPTIONS, ...read() });
-  watchFile(certFile, { interval: 5000 }, () => {
-    try {
-      server.setSecureContext(read());
-    } catch {
-      // A certificate that is being replaced may be half there; the old one serves until the next look.
-    }
+/** Connections from inside workloads; they wait for nothing, so before the server listens they are refused. */
+function createDoors(log: Logger) {
+  let edge: Edge | null = null;
+  return {
+    open(opened: Edge): void {
+      edge = opened;
+    },
+    accept(door: "platform" | "egress", uid: string, socket: Duplex): void {
+      if (door === "platform" && edge) return edge.accept(socket);
+      log.debug({ door, uid }, "a door that leads nowhere");
+      socket.destroy();
+    },
+  };
+}
+
+async function openMachine(
+  config: Config,
+  settings: Settings,
+  doors: ReturnType<typeof createDoors>,
+  log: Logger,
+): Promise<Driver> {
+  const [{ openLocalDriver }, { cachedSandboxd }] = await Promise.all([
+    import("./runtime/drivers/local/local-driver.ts"),
+    import("../scripts/build-sandboxd.ts"),
+  ]);
+  return openLocalDriver({
+    dataDir: join(config.data, "runtime"),
+    brand: config.brand,
+    sandboxd: await cachedSandboxd(join(config.data, "runtime", "bin")),
+    nodeBinary: process.execPath,
+    node: settings.nodeId,
+    poolSize: config.pool_size,
+    allowUnisolated: config.allow_unisolated,
+    onDoor: (door, uid, socket) => doors.accept(door, uid, socket),
+    onWarning: (message, fields) => log.warn(fields, message),
   });
-  return server as unknown as Server;
 }

@@ -118,6 +118,26 @@ export const SETTINGS = {
     schema: list.default([]),
     about: "CIDRs that this server's traffic comes from.",
   },
+  pool_size: {
+    env: "BERTH_POOL_SIZE",
+    schema: z.coerce.number().int().min(0).max(1000).default(4),
+    about: "Sandboxes kept ready for the next create.",
+  },
+  on_stop: {
+    env: "BERTH_ON_STOP",
+    schema: z.enum(["keep", "freeze", "kill"]).default("keep"),
+    about: "What happens to running workloads when the server stops.",
+  },
+  allow_unisolated: {
+    env: "BERTH_ALLOW_UNISOLATED",
+    schema: flag.default(false),
+    about: "Run workloads as plain processes where the machine cannot isolate them.",
+  },
+  standby_after: {
+    env: "BERTH_STANDBY_AFTER",
+    schema: z.coerce.number().int().min(1).default(15),
+    about: "Seconds without a request after which a sandbox sleeps.",
+  },
   log_level: {
     env: "BERTH_LOG_LEVEL",
     schema: z.enum(LOG_LEVELS).default("info"),

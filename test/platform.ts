@@ -11,6 +11,8 @@ import pino from "pino";
 import { type App, startApp } from "../src/app.ts";
 import { type Config, loadConfig } from "../src/config.ts";
 import type { Clock } from "../src/lib/clock.ts";
+import type { Driver } from "../src/runtime/driver.ts";
+import { FakeMachine, fakeDriver } from "./fake-driver.ts";
 
 export const NEWEST = "2026-04-28";
 
@@ -45,6 +47,8 @@ export interface TestPlatformOptions {
   dataDir?: string;
   config?: Partial<Record<keyof Config, string>>;
   clock?: Clock;
+  /** Where workloads run: a fake by default, "real" for this machine's own driver. */
+  driver?: Driver | "real";
 }
 
 export const TEST_KEY = "test-admin-key-0123456789";
@@ -54,6 +58,7 @@ export async function startTestPlatform({
   dataDir,
   config: overrides,
   clock,
+  driver,
 }: TestPlatformOptions = {}): Promise<TestPlatform> {
   const dir = dataDir ?? mkdtempSync(join(tmpdir(), "berth-test-"));
   const flags = {
@@ -67,14 +72,17 @@ export async function startTestPlatform({
     Object.entries(overrides ?? {}).map(([key, value]) => [key.replaceAll("_", "-"), value ?? ""]),
   );
   const config = loadConfig({ flags: { ...flags, ...kebab }, env: {}, home: dir });
+  const machine = new FakeMachine();
   const app = await startApp({
     config,
     log: pino({ level: config.log_level }),
     version: "0.0.0-test",
     ...(clock ? { clock } : {}),
+    ...(driver === "real" ? {} : { openDriver: async () => driver ?? fakeDriver(machine) }),
   });
   const stop = async (): Promise<void> => {
     await app.stop();
+    await machine.dispose();
     if (!dataDir) rmSync(dir, { recursive: true, force: true });
   };
   return {

@@ -61,7 +61,7 @@ function draftOf(behaviour: Behaviour, scope: ListScope, uid: string, input: Inp
     ],
     revision: kind.revisions ?? false,
     actor: call.caller.displayName,
-    settled: !behaviour.reconciled,
+    settled: behaviour.reconciled !== true,
   };
 }
 

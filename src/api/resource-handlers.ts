@@ -19,6 +19,8 @@ import { create, linksFor } from "./resource-create.ts";
 import { checkImmutable, readInput } from "./resource-input.ts";
 import { find, isOver, locate, lookUp } from "./resource-place.ts";
 
+const DELETE_WAIT_MS = 10_000;
+
 export function resourceHandlers(behaviour: Behaviour): Implementation[] {
   const { kind, explain } = behaviour;
   const handlers: Record<Verb, Implementation["handle"]> = {
@@ -152,7 +154,7 @@ function replacement(behaviour: Behaviour, draft: Input, current: Resource, call
     actor: call.caller.displayName,
     intent,
     ...(status === undefined ? {} : { status }),
-    ...(intent && !behaviour.reconciled ? { observedGeneration: current.generation + 1 } : {}),
+    ...(intent && behaviour.reconciled !== true ? { observedGeneration: current.generation + 1 } : {}),
     revision: (kind.revisions ?? false) && isNewRevision(draft, current, secrets, stored),
     event: { type: "updated", message: `${intent ? "Changed" : "Metadata changed"} by ${call.caller.displayName}.` },
   };
@@ -193,7 +195,18 @@ async function remove(behaviour: Behaviour, call: Call, deps: Deps): Promise<unk
     return marked;
   });
   if (!leaving) throw notFound(`${kind.name} '${resource.name}'`);
+  if (behaviour.awaitDelete) await untilGone(leaving, deps);
   return behaviour.deleted ? behaviour.deleted(leaving) : presentOne(behaviour, leaving, { parents }, deps);
+}
+
+/** The mark is durable; when cleaning up takes longer than this, it goes on without the caller. */
+async function untilGone({ workspace, uid }: Resource, deps: Deps): Promise<void> {
+  const signal = AbortSignal.timeout(DELETE_WAIT_MS);
+  await deps.store.resources
+    .waitFor(workspace, uid, (now) => now === null, { signal })
+    .catch((error: unknown) => {
+      if (!signal.aborted) throw error;
+    });
 }
 
 /** The mark keeps new children out, so what is not there now will not be there later. */

@@ -10,6 +10,7 @@ import type { Kind } from "../contract/kind.ts";
 import type { Operation, Role } from "../contract/operation.ts";
 import type { Link } from "../contract/references.ts";
 import type { Version } from "../contract/versions/index.ts";
+import type { Activity } from "../lib/activity.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Driver } from "../runtime/driver.ts";
 import type { Transaction } from "../store/database.ts";
@@ -31,6 +32,7 @@ export interface Settings {
   /** Domain below which workloads have host names of their own; null = addresses have the path form only. */
   domain: string | null;
   version: string;
+  standbyAfterMs: number;
   egressPool: readonly string[];
   publicIps: readonly string[];
 }
@@ -44,6 +46,9 @@ export interface Log {
 
 export interface Deps {
   store: Store;
+  driver: Driver;
+  /** Which workloads are busy, in this process. */
+  activity: Activity;
   clock: Clock;
   settings: Settings;
   log: Log;
@@ -168,8 +173,13 @@ export interface Behaviour {
   guardDelete?(resource: Resource, deps: Deps): Promise<void>;
   /** What delete answers, when it is not the resource. */
   deleted?(resource: Resource): unknown;
-  /** Something acts on this kind: a create is not settled and a delete is a mark until it has acted. */
-  reconciled?: boolean;
+  /**
+   * Something acts on this kind: a delete is a mark until it has acted, and so is every change; "on-delete" for kinds
+   * that need nobody before they go.
+   */
+  reconciled?: boolean | "on-delete";
+  /** A delete is answered once the resource is gone. */
+  awaitDelete?: boolean;
   /** A create is answered once this holds, or after `waitMs` with what is there. */
   ready?: { until(resource: Resource): boolean; waitMs: number };
   /** What a create does that meets a record of the same name; absent = refuse. */
@@ -181,7 +191,6 @@ export interface Behaviour {
 
 export interface ReconcileContext {
   deps: Deps;
-  driver: Driver;
   signal: AbortSignal;
   /** Writes what was observed or decided about this resource; a retired or removed one is left alone. */
   record(change: (current: Resource) => Modification | null): Promise<Resource | null>;

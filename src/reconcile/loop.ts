@@ -7,7 +7,6 @@ import type { Behaviour, Deps, ReconcileContext, Reconciler } from "../kinds/por
 import { MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
 import { KeyedQueue } from "../lib/keyed-queue.ts";
 import type { Running } from "../lib/lifecycle.ts";
-import type { Driver } from "../runtime/driver.ts";
 import type { Resource } from "../store/resource.ts";
 
 const RESYNC_MS = 30 * SECOND_MS;
@@ -22,13 +21,12 @@ const BUSY_ELSEWHERE_MS = 5 * SECOND_MS;
 
 export interface LoopOptions {
   deps: Deps;
-  driver: Driver;
   behaviours: readonly Behaviour[];
   /** Distinguishes this server from others on the same database. */
   holder: string;
 }
 
-export async function startReconcileLoop({ deps, driver, behaviours, holder }: LoopOptions): Promise<Running> {
+export async function startReconcileLoop({ deps, behaviours, holder }: LoopOptions): Promise<Running> {
   const { store, log } = deps;
   const reconcilers = new Map(
     behaviours.flatMap((behaviour) =>
@@ -56,7 +54,6 @@ export async function startReconcileLoop({ deps, driver, behaviours, holder }: L
 
   const contextOf = ({ workspace, uid }: Resource, signal: AbortSignal): ReconcileContext => ({
     deps,
-    driver,
     signal,
     record: (change) => store.resources.update(workspace, uid, (current) => (current.retired ? null : change(current))),
   });

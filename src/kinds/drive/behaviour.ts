@@ -1,8 +1,12 @@
 import type { Behaviour } from "../port.ts";
 import { drive } from "./kind.ts";
+import { driveReconciler } from "./reconcile.ts";
 
 export const driveBehaviour: Behaviour = {
   kind: drive,
+  reconciled: "on-delete",
+  awaitDelete: true,
+  reconciler: driveReconciler,
   prepare(input, { current, deps }) {
     if (current) return;
     input.spec.region ??= deps.settings.region;

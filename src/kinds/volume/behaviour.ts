@@ -2,9 +2,12 @@ import { toIso } from "../../lib/clock.ts";
 import type { LinkOwner } from "../../store/links.ts";
 import type { Behaviour } from "../port.ts";
 import { VOLUME_SIZE_DEFAULT_MB, volume } from "./kind.ts";
+import { volumeReconciler } from "./reconcile.ts";
 
 export const volumeBehaviour: Behaviour = {
   kind: volume,
+  reconciled: "on-delete",
+  reconciler: volumeReconciler,
   prepare(input, { current, deps }) {
     if (current) return;
     input.spec.region ??= deps.settings.region;

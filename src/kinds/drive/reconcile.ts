@@ -1,0 +1,13 @@
+/** A drive's folder is made when it is first mounted; here it goes. */
+import { defineReconciler } from "../port.ts";
+
+type Step = { do: "destroy" };
+
+export const driveReconciler = defineReconciler<null, Step>({
+  observe: async () => null,
+  plan: (drive) => ({ steps: drive.deletedAt === null ? [] : [{ do: "destroy" }] }),
+  async act(_step, { workspace, uid }, { deps }) {
+    await deps.driver.destroyDrive(uid);
+    await deps.store.resources.delete(workspace, uid);
+  },
+});

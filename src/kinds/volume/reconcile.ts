@@ -1,0 +1,13 @@
+/** A volume's storage is made when it is first attached; here it goes. */
+import { defineReconciler } from "../port.ts";
+
+type Step = { do: "destroy" };
+
+export const volumeReconciler = defineReconciler<null, Step>({
+  observe: async () => null,
+  plan: (volume) => ({ steps: volume.deletedAt === null ? [] : [{ do: "destroy" }] }),
+  async act(_step, { workspace, uid }, { deps }) {
+    await deps.driver.destroyVolume(uid);
+    await deps.store.resources.delete(workspace, uid);
+  },
+});
