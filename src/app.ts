@@ -181,7 +181,10 @@ function createDoors(log: Logger) {
       edge = opened;
     },
     accept(door: "platform" | "egress", uid: string, socket: Duplex): void {
-      if (door === "platform" && edge) return edge.accept(socket);
+      if (door === "platform" && edge) {
+        edge.accept(socket);
+        return;
+      }
       log.debug({ door, uid }, "a door that leads nowhere");
       socket.destroy();
     },
