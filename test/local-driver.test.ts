@@ -3,11 +3,13 @@ import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { globSync, readdirSync, readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { test } from "node:test";
 import { driverConformance, type Harness } from "../src/runtime/conformance.ts";
-import type { Observed, WorkloadSpec } from "../src/runtime/driver.ts";
+import { type Observed, PLATFORM_DOOR_PORT, type WorkloadSpec } from "../src/runtime/driver.ts";
 import { LocalMachine, localDriverMissing, run } from "./local-machine.ts";
 
 if (localDriverMissing) test("local driver", { skip: localDriverMissing }, () => {});
@@ -101,6 +103,42 @@ function ownTests(): void {
     assert.deepEqual(one, two);
     await driver.stop("kill");
     assert.deepEqual(tracesOf(machine.dataDir), []);
+    machine.dispose();
+  });
+
+  test("doors lead to the platform, with the caller's name, and out, but not to private addresses", async () => {
+    const machine = new LocalMachine();
+    const inside: string[] = [];
+    const server = createServer((incoming, response) => response.end(`from outside to ${incoming.headers.host}`));
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    const counted: number[] = [];
+    const driver = await machine.open({
+      onPlatform: (uid, socket) => {
+        inside.push(uid);
+        socket.end("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 3\r\n\r\nhi\n");
+      },
+      egress: {
+        allowed: (host) => host === "allowed.test",
+        resolve: async () => ["127.0.0.1"],
+        onBytes: (_, sent, received) => counted.push(sent, received),
+      },
+    });
+    const made = await driver.create(spec("caller"));
+    const get = (url: string): string => `node -e 'require("http").get("${url}", r => r.pipe(process.stdout))'`;
+    assert.equal((await run(made, get(`http://127.0.0.1:${PLATFORM_DOOR_PORT}/`))).output, "hi\n");
+    assert.deepEqual(inside, ["caller"]);
+    const through = (host: string): string =>
+      `node -e 'const u = new URL(process.env.HTTP_PROXY); require("http").get({ host: u.hostname, port: u.port, path: "http://${host}:${port}/" }, r => r.pipe(process.stdout))'`;
+    assert.equal((await run(made, through("allowed.test"))).output, `from outside to allowed.test:${port}`);
+    assert.match((await run(made, through("127.0.0.1"))).output, /not a public address/);
+    assert.match((await run(made, through("private.test"))).output, /not a public address/);
+    const closed = await driver.create(spec("closed", { network: "closed" }));
+    assert.equal((await run(closed, "env | grep -ci proxy")).output, "0\n");
+    await driver.stop("kill");
+    server.close();
+    assert.ok(counted.length > 0 && counted.every((bytes) => bytes > 0));
     machine.dispose();
   });
 

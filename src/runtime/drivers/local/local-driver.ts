@@ -2,7 +2,8 @@
  * Workloads on this Linux machine. Everything the driver knows is in files below its data folder, so that a server can
  * be killed at any moment: the next one finds the workloads running and goes on with them.
  *
- *   bin/         the stepper and the daemon, seen by every workload
+ *   stepper      the executable that makes system calls
+ *   bin/         the daemon, seen by every workload
  *   images/      layers, manifests, the base image
  *   workloads/   one folder each: record.json, fs/ (what it wrote), run/ (shared with it), host/ (it may only read)
  *   snapshots/, volumes/, drives/
@@ -10,6 +11,7 @@
 import { createHash } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
+import type { Socket } from "node:net";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { PlatformError } from "../../../contract/errors.ts";
@@ -32,6 +34,7 @@ import type {
   WorkloadSpec,
 } from "../../driver.ts";
 import { EGRESS_DOOR_PORT } from "../../driver.ts";
+import { type EgressOptions, type EgressProxy, startEgressProxy } from "../../egress-proxy.ts";
 import { adopt } from "./adopt.ts";
 import { findCgroups, reclaim, removeCgroupHost } from "./cgroup.ts";
 import { Fleet } from "./fleet.ts";
@@ -83,8 +86,10 @@ export interface LocalDriverOptions {
   allowUnisolated?: boolean;
   /** Use this rung of the ladder and no other. */
   grade?: Grade;
-  /** A connection from inside. The default hangs up. */
-  onDoor?: WorkloadContext["onDoor"];
+  /** A connection that a workload made to the platform. The default hangs up. */
+  onPlatform?: (uid: string, socket: Socket) => void;
+  /** Rules and counting of what goes out. */
+  egress?: EgressOptions;
   /** Trouble in the background that no caller hears of. */
   onWarning?: (message: string, fields: Record<string, unknown>) => void;
 }
@@ -126,6 +131,7 @@ export class LocalDriver implements Driver {
   readonly #parts: Parts;
   readonly #context: WorkloadContext;
   readonly #fleet: Fleet;
+  readonly #egress: EgressProxy;
   readonly #creating = new Map<string, Promise<Observed>>();
   readonly #serial = new Serial();
   #stopped = false;
@@ -134,7 +140,15 @@ export class LocalDriver implements Driver {
     const { options, machine } = parts;
     this.#parts = parts;
     this.node = options.node ?? hostname();
-    this.#context = { node: this.node, machine, onDoor: options.onDoor ?? ((_, __, socket) => socket.destroy()) };
+    this.#egress = startEgressProxy(options.egress);
+    this.#context = {
+      node: this.node,
+      machine,
+      onDoor: {
+        platform: options.onPlatform ?? ((_, socket) => socket.destroy()),
+        egress: (uid, socket) => this.#egress.serve(uid, socket),
+      },
+    };
     this.#fleet = new Fleet({
       context: this.#context,
       dir: this.#path("workloads"),
@@ -366,6 +380,7 @@ export class LocalDriver implements Driver {
       else if (workloads === "freeze" && workload.alive) await workload.setFrozen(true);
       workload.closeDoors();
     }
+    await this.#egress.stop();
     removeCgroupHost(this.#parts.machine.cgroups);
   }
 

@@ -52,7 +52,7 @@ export async function openMachine(
   const arch = process.arch as Arch;
   const machine: Machine = {
     arch,
-    stepper: { path: join(dir, "bin/stepper"), tempDir: join(dir, "tmp") },
+    stepper: { path: join(dir, "stepper"), tempDir: join(dir, "tmp") },
     binDir: join(dir, "bin"),
     grade: "none",
     missing: [],

@@ -4,6 +4,8 @@
  *
  * Refilling is background work: one launch at a time, so that a create that missed the pool does not wait behind it.
  */
+import { setTimeout as delay } from "node:timers/promises";
+
 export interface PoolOptions<T> {
   size: number;
   make: (key: string) => Promise<T>;
@@ -14,12 +16,16 @@ export interface PoolOptions<T> {
 
 /** One for the base image in each network class, and two for images in use. */
 const KEYS_MAX = 4;
+/** A refill costs 50 ms of processor: it starts when nothing was taken for this long, or at the latest after the other. */
+const QUIET_MS = 100;
+const QUIET_WAIT_MAX_MS = 1_000;
 
 export class Pool<T> {
   readonly #options: PoolOptions<T>;
   /** In order of use, the latest last. */
   readonly #stock = new Map<string, T[]>();
   #filling: Promise<void> | null = null;
+  #takenAtMs = 0;
   #stopped = false;
 
   constructor(options: PoolOptions<T>) {
@@ -29,6 +35,7 @@ export class Pool<T> {
   /** One entry, or undefined when there is none ready; either way the key is in use and gets stocked. */
   take(key: string): T | undefined {
     const entry = this.#stock.get(key)?.shift();
+    if (entry) this.#takenAtMs = Date.now();
     this.want(key);
     return entry;
   }
@@ -58,7 +65,9 @@ export class Pool<T> {
 
   async #fill(): Promise<void> {
     try {
-      for (let key = this.#short(); key !== undefined && !this.#stopped; key = this.#short()) {
+      for (let key = this.#short(); key !== undefined; key = this.#short()) {
+        await this.#quiet();
+        if (this.#stopped) return;
         const entry = await this.#options.make(key);
         const entries = this.#stock.get(key);
         if (entries) entries.push(entry);
@@ -67,6 +76,16 @@ export class Pool<T> {
       }
     } catch (error) {
       this.#options.onError(error);
+    }
+  }
+
+  /** Whoever took an entry is about to use it, and has the processor first. */
+  async #quiet(): Promise<void> {
+    const latestMs = Date.now() + QUIET_WAIT_MAX_MS;
+    for (;;) {
+      const waitMs = Math.min(this.#takenAtMs + QUIET_MS, latestMs) - Date.now();
+      if (waitMs <= 0 || this.#stopped) return;
+      await delay(waitMs);
     }
   }
 

@@ -27,7 +27,7 @@ export interface StepOptions {
 }
 
 interface Step {
-  name: SyscallName;
+  name: SyscallName | number;
   args: Arg[];
   what: string;
   options: StepOptions;
@@ -57,7 +57,7 @@ export class Program {
     this.step("close_range", [OWN_FD_MIN, 0xffffffff, 0], "close what was inherited");
   }
 
-  step(name: SyscallName, args: Arg[], what: string, options: StepOptions = {}): void {
+  step(name: SyscallName | number, args: Arg[], what: string, options: StepOptions = {}): void {
     this.#steps.push({
       name,
       args: args.map((arg) => (typeof arg === "string" ? this.text(arg) : arg)),
@@ -141,8 +141,8 @@ export class Program {
     const addressOf = (data: Data): bigint => BigInt(dataBase + data.offset);
     const stepAt = (index: number): bigint => BigInt(PROGRAM_BASE + index * STEP_WORDS * 8);
     const words: bigint[] = [];
-    const emit = (name: SyscallName, args: Arg[], result: Data, next: [bigint, bigint, bigint]): void => {
-      words.push(BigInt(syscallNumber(name, this.arch)));
+    const emit = (name: SyscallName | number, args: Arg[], result: Data, next: [bigint, bigint, bigint]): void => {
+      words.push(BigInt(typeof name === "number" ? name : syscallNumber(name, this.arch)));
       for (let index = 0; index < 6; index++) {
         const arg = args[index] ?? 0;
         words.push(typeof arg === "object" ? addressOf(arg) : BigInt(arg as number | bigint));

@@ -6,8 +6,8 @@
 import type { Arch } from "./stepper.ts";
 import { CLONE } from "./syscalls.ts";
 
-/** Refused with EPERM: [x64, arm64]; -1 where an architecture has no such call. */
-const REFUSED: Record<string, readonly [number, number]> = {
+/** Refused with EPERM, by name: [x64, arm64]; -1 where an architecture has no such call. */
+export const REFUSED: Record<string, readonly [number, number]> = {
   syslog: [103, 116],
   ustat: [136, -1],
   sysfs: [139, -1],
@@ -66,7 +66,7 @@ const REFUSED: Record<string, readonly [number, number]> = {
 };
 
 /** Refused with ENOSYS, on which programs fall back to an older way that the filter can judge or that is harmless. */
-const ABSENT: Record<string, readonly [number, number]> = {
+export const ABSENT: Record<string, readonly [number, number]> = {
   clone3: [435, 435], // its flags lie in memory, where a filter cannot look
   io_uring_setup: [425, 425],
   io_uring_enter: [426, 426],

@@ -23,11 +23,13 @@ import { findMount, pathInFileSystem, readMountTable } from "./mount-table.ts";
 import { isAlive, readExit, saveRecord, type WorkloadRecord } from "./record.ts";
 import { freezeBySignal, isStopped } from "./signal-freezer.ts";
 
+export type Door = "platform" | "egress";
+
 export interface WorkloadContext {
   node: string;
   machine: Machine;
   /** A connection that the workload made to the platform, or to the outside. */
-  onDoor: (door: "platform" | "egress", uid: string, socket: Socket) => void;
+  onDoor: Record<Door, (uid: string, socket: Socket) => void>;
 }
 
 /** What is applied to a prepared workload to make it somebody's; a cold create takes the same step. */
@@ -90,11 +92,11 @@ export class Workload {
   /** Opens the doors: before its processes start, or when they are taken over. */
   async open(): Promise<void> {
     setCgroupLimits(this.record.cgroup, this.record.limits);
-    const listen = (door: "platform" | "egress", file: string): Promise<Server> =>
+    const listen = (door: Door, file: string): Promise<Server> =>
       openDoor(join(this.dir, "host", file), (socket) => {
         if (this.record.uid === null)
           socket.destroy(); // nobody's yet: there is no one to speak for
-        else this.#context.onDoor(door, this.record.uid, socket);
+        else this.#context.onDoor[door](this.record.uid, socket);
       });
     this.#doors.push(await listen("platform", SANDBOX_FILES.platform));
     if (this.record.network === "outbound") this.#doors.push(await listen("egress", EGRESS_SOCKET));
