@@ -209,7 +209,7 @@ async function openMachine(
     node: settings.nodeId,
     poolSize: config.pool_size,
     allowUnisolated: config.allow_unisolated,
-    onDoor: (door, uid, socket) => doors.accept(door, uid, socket),
+    onPlatform: (uid, socket) => doors.accept("platform", uid, socket),
     onWarning: (message, fields) => log.warn(fields, message),
   });
 }

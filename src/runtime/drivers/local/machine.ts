@@ -4,8 +4,10 @@
  */
 import { once } from "node:events";
 import {
+  constants,
   copyFileSync,
   existsSync,
+  linkSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -141,8 +143,13 @@ export function makeWorkloadDirs(dir: string, parts: number): void {
 /** Replaced by rename: running workloads keep the old text, the next daemon to start is the new one. */
 function install(from: string, to: string): void {
   const [source, target] = [statSync(from), statSync(to, { throwIfNoEntry: false })];
-  if (target && target.size === source.size && target.mtimeMs >= source.mtimeMs) return;
-  copyFileSync(from, `${to}.new`);
+  if (target?.ino === source.ino || (target?.size === source.size && target.mtimeMs >= source.mtimeMs)) return;
+  rmSync(`${to}.new`, { force: true });
+  try {
+    linkSync(from, `${to}.new`);
+  } catch {
+    copyFileSync(from, `${to}.new`, constants.COPYFILE_FICLONE); // on another file system
+  }
   renameSync(`${to}.new`, to);
 }
 
