@@ -10,11 +10,17 @@ import { createApi } from "./api/server.ts";
 import { createAuthenticator } from "./auth/authenticator.ts";
 import { type Bootstrapped, bootstrap, settleWorkspace } from "./auth/bootstrap.ts";
 import { loadSecretKey } from "./auth/secret-key.ts";
-import type { Config } from "./config.ts";
+import { type Config, isLoopback } from "./config.ts";
 import { createEdge, type Edge } from "./edge.ts";
 import { createDirectory } from "./gateway/directory.ts";
 import { createGateway } from "./gateway/gateway.ts";
+import { brandWords } from "./gateway/header-rules.ts";
 import { DEFAULT_LIMITS } from "./gateway/limits.ts";
+import { createModelGateway } from "./gateway/models/model-gateway.ts";
+import { createModelHandler } from "./gateway/models/model-handler.ts";
+import { createPriceBook } from "./gateway/models/price-book.ts";
+import { createStoredModels } from "./gateway/models/stored-models.ts";
+import { createTokenBudget, MemoryBudgetState } from "./gateway/models/token-budget.ts";
 import { createPrincipals } from "./gateway/principals.ts";
 import { BEHAVIOURS, HANDLERS } from "./kinds/behaviour.ts";
 import { OPERATIONS } from "./kinds/index.ts";
@@ -104,6 +110,22 @@ export async function startApp({ config, log, version, clock = systemClock, open
         ],
       }),
     );
+    const principals = createPrincipals(authenticator);
+    const words = brandWords(config.brand);
+    const models = stack.add(
+      createModelGateway({
+        resolveModel: stack.add(createStoredModels(store)).resolveModel,
+        usage: { record: () => {} },
+        budget: createTokenBudget({ state: new MemoryBudgetState(clock), clock }),
+        priceBook: createPriceBook(),
+        clock,
+        log,
+        privateAddresses: isLoopback(config.host),
+        location: { location: config.region },
+        brandWords: words,
+        docsBase: "/docs/gateway",
+      }),
+    );
     const gateway = createGateway({
       settings: {
         brand: config.brand,
@@ -117,7 +139,10 @@ export async function startApp({ config, log, version, clock = systemClock, open
       registry,
       random: Math.random,
       meter: () => {},
-      ...createPrincipals(authenticator),
+      handlers: {
+        model: createModelHandler({ ...principals, models, clock, brandWords: words, docsBase: "/docs/gateway" }),
+      },
+      ...principals,
       ...stack.add(createDirectory({ store, clock, activity })),
     });
     const edge = stack.add(createEdge(config, gateway));

@@ -238,10 +238,13 @@ const suggest = (key: string): string => {
 
 const LOOPBACK = new Set(["127.0.0.1", "::1", "localhost"]);
 
+/** Whether only this machine can reach the server. */
+export const isLoopback = (host: string): boolean => LOOPBACK.has(host);
+
 function checkTogether(config: Config): void {
   if ((config.tls_cert === undefined) !== (config.tls_key === undefined))
     throw new ConfigError("tls_cert and tls_key go together: set both or neither.");
-  if (!LOOPBACK.has(config.host) && !config.tls_cert && !config.trust_proxy && !config.insecure_http) {
+  if (!isLoopback(config.host) && !config.tls_cert && !config.trust_proxy && !config.insecure_http) {
     throw new ConfigError(
       `host ${config.host} is reachable from other machines, and plain HTTP would show API keys to the network. Set tls_cert and tls_key, or trust_proxy behind a TLS proxy, or insecure_http if the network is private.`,
     );
