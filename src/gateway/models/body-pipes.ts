@@ -21,12 +21,14 @@ export interface BodyPipe {
   chunk(data: Buffer): Buffer | string | null;
   /** What to send at the end. Throws UntranslatableAnswer when a translated answer cannot be read. */
   end(): Buffer | string | null;
+  /** True when the provider itself reported a failure in the middle of its answer. */
+  readonly broke: boolean;
   /** How the caller is told that the answer breaks off here; null when only closing the connection tells it. */
   fail(failure: StreamFailure): Buffer | string | null;
 }
 
 /** Bytes whose meaning is nobody's concern: audio, images, files, errors of a provider of the same tongue. */
-export const opaquePipe: BodyPipe = { chunk: (data) => data, end: () => null, fail: () => null };
+export const opaquePipe: BodyPipe = { chunk: (data) => data, end: () => null, broke: false, fail: () => null };
 
 /** Answers larger than this are passed on but not read; embeddings of a whole batch stay far below. */
 const ANSWER_READ_MAX_BYTES = 64 * 1024 * 1024;
@@ -44,6 +46,7 @@ export function jsonPipe(meter: UsageMeter): BodyPipe {
       if (body) meter.answer(body);
       return null;
     },
+    broke: false,
     fail: () => null,
   };
 }
@@ -61,6 +64,7 @@ export function translatedJsonPipe(translation: ChatTranslation, meter: UsageMet
       meter.answer(body);
       return JSON.stringify(translation.fromProvider(parseJson(body.toString("utf8")), context));
     },
+    broke: false,
     fail: () => null,
   };
 }
@@ -101,6 +105,7 @@ export function eventPipe(dialect: Dialect, meter: UsageMeter, hidesUsage: boole
   const splitter = new SseSplitter();
   let done = false;
   let torn = false;
+  let broke = false;
 
   function keep(block: Buffer): boolean {
     const event = parseSseEvent(block);
@@ -112,6 +117,7 @@ export function eventPipe(dialect: Dialect, meter: UsageMeter, hidesUsage: boole
     const json = tryParse(event.data);
     meter.event(json);
     if (dialect.isEnd(json)) done = true;
+    if (isRecord(at(json, "error")) || at(json, "type") === "error") broke = true;
     return !(hidesUsage && isUsageChunk(json));
   }
 
@@ -135,8 +141,11 @@ export function eventPipe(dialect: Dialect, meter: UsageMeter, hidesUsage: boole
       if (rest.length === 0) return null;
       return keep(rest) ? rest : null;
     },
+    get broke() {
+      return broke;
+    },
     fail(failure) {
-      if (done) return "";
+      if (done || broke) return "";
       const { event, data } = dialect.failure(failure);
       return (torn ? "\n\n" : "") + formatSseEvent(JSON.stringify(data), event);
     },
@@ -205,6 +214,9 @@ export function translatedEventPipe(
       if (!stream.finished) return text + breakOff(errorOf(new UntranslatableAnswer("a stream that ends early")));
       const usage = wantsUsage && last ? formatSseEvent(JSON.stringify(usageChunk(last, meter.reported))) : "";
       return `${text}${usage}${formatSseEvent("[DONE]")}`;
+    },
+    get broke() {
+      return failed;
     },
     fail(failure) {
       if (failed || stream.finished) return "";

@@ -8,7 +8,7 @@ import { NO_USAGE } from "../providers/token-usage.ts";
 import { admitRequest } from "./admission.ts";
 import { openAnswer, streamFailure } from "./answer-writer.ts";
 import { type ClientCall, estimateInputTokens, outputLimit } from "./client-call.ts";
-import { Exchange, type ExchangeResult } from "./exchange.ts";
+import { Exchange, type ExchangeResult, type OpenedBody } from "./exchange.ts";
 import type { ModelGatewayDeps, ModelGatewayLimits } from "./gateway-deps.ts";
 import type { ModelTarget } from "./model-records.ts";
 import type { ModelUsage } from "./model-usage.ts";
@@ -57,6 +57,7 @@ export class Passage {
   readonly #startedAtMs: number;
   #gone = false;
   #current: Exchange | null = null;
+  #body: OpenedBody | null = null;
   #wake: (() => void) | null = null;
   #attempts = 0;
   #status = 0;
@@ -123,7 +124,8 @@ export class Passage {
     this.#current = null;
     switch (result.kind) {
       case "delivered":
-        this.#record(attempt, "completed", this.#status < 400 ? this.#metered(attempt) : NOTHING);
+        if (this.#status >= 400) this.#record(attempt, "failed", NOTHING);
+        else this.#record(attempt, this.#body?.pipe.broke ? "interrupted" : "completed", this.#metered(attempt));
         return null;
       case "aborted":
         this.#record(attempt, "aborted", result.sent ? this.#metered(attempt) : NOTHING);
@@ -160,7 +162,7 @@ export class Passage {
       open: (status: number, headers: IncomingHttpHeaders) => {
         this.#status = status;
         const labels = labelsOf(candidate, this.#attempts);
-        return openAnswer(status, headers, {
+        this.#body = openAnswer(status, headers, {
           request,
           meter,
           res,
@@ -168,6 +170,7 @@ export class Passage {
           model: candidate.model,
           nowMs: deps.clock.now(),
         });
+        return this.#body;
       },
       failed: (pipe: { fail(failure: ReturnType<typeof streamFailure>): Buffer | string | null }, error: unknown) =>
         pipe.fail(streamFailure(providerFailure(error, candidate.provider.title))),

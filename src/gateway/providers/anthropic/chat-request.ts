@@ -34,7 +34,8 @@ export function toMessagesRequest(request: ChatRequest, model: string): Record<s
   if (system.length > 0) body.system = system;
   // Temperatures run to 2 there and to 1 here; above 1 both mean "as varied as it gets".
   if (request.temperature != null) body.temperature = Math.min(request.temperature, 1);
-  if (request.top_p != null) body.top_p = request.top_p;
+  // Newer models refuse the two together.
+  else if (request.top_p != null) body.top_p = request.top_p;
   if (request.stop != null) body.stop_sequences = typeof request.stop === "string" ? [request.stop] : request.stop;
   if (request.stream) body.stream = true;
   if (request.user != null) body.metadata = { user_id: request.user };

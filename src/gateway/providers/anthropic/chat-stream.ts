@@ -13,6 +13,8 @@ export function messageStream(context: AnswerContext): ChatStreamTranslation {
   const head: AnswerHead = { id: "", created: seconds(context.nowMs), model: context.model };
   const callIndexes = new Map<unknown, number>();
   const thinking = new Map<unknown, Record<string, unknown>>();
+  /** Calls whose arguments have not begun: of a tool without parameters they never do. */
+  const silent = new Set<unknown>();
   let finished = false;
 
   const chunk = (delta: ChatDelta): ChatChunk[] => [chatChunk(head, delta)];
@@ -23,6 +25,7 @@ export function messageStream(context: AnswerContext): ChatStreamTranslation {
     if (type === "tool_use") {
       const index = callIndexes.size;
       callIndexes.set(event.index, index);
+      silent.add(event.index);
       const call = { name: String(at(block, "name")), arguments: "" };
       return chunk({ tool_calls: [{ index, id: String(at(block, "id")), type: "function", function: call }] });
     }
@@ -40,6 +43,7 @@ export function messageStream(context: AnswerContext): ChatStreamTranslation {
       case "input_json_delta": {
         const index = callIndexes.get(event.index);
         const text = String(at(delta, "partial_json") ?? "");
+        if (text !== "") silent.delete(event.index);
         return index === undefined || text === ""
           ? []
           : chunk({ tool_calls: [{ index, function: { arguments: text } }] });
@@ -60,6 +64,17 @@ export function messageStream(context: AnswerContext): ChatStreamTranslation {
     }
   }
 
+  function stopBlock(event: Record<string, unknown>): ChatChunk[] {
+    const index = callIndexes.get(event.index);
+    if (index !== undefined && silent.delete(event.index)) {
+      return chunk({ tool_calls: [{ index, function: { arguments: "{}" } }] });
+    }
+    // A signed thought is complete here; it goes out whole, as it must come back whole.
+    const block = thinking.get(event.index);
+    thinking.delete(event.index);
+    return block ? chunk({ extra_content: { anthropic: { thinking_blocks: [block] } } }) : [];
+  }
+
   function push(event: unknown): ChatChunk[] {
     if (!isRecord(event)) throw new UntranslatableAnswer("an event that is not an object");
     switch (event.type) {
@@ -71,12 +86,8 @@ export function messageStream(context: AnswerContext): ChatStreamTranslation {
         return startBlock(event);
       case "content_block_delta":
         return deltaBlock(event);
-      case "content_block_stop": {
-        // A signed thought is complete here; it goes out whole, as it must come back whole.
-        const block = thinking.get(event.index);
-        thinking.delete(event.index);
-        return block ? chunk({ extra_content: { anthropic: { thinking_blocks: [block] } } }) : [];
-      }
+      case "content_block_stop":
+        return stopBlock(event);
       case "message_delta": {
         const stop = at(event.delta, "stop_reason");
         return stop == null ? [] : [chatChunk(head, {}, finishReason(stop))];

@@ -105,8 +105,17 @@ function partOf(part: ChatPart): Part {
   const inline = parseDataUrl(url);
   if (inline) return { inlineData: { mimeType: inline.mediaType, data: inline.data } };
   if (part.type === "file") throw refuse("A file that is not inline (file_data as a data URL)", "Gemini");
-  return { fileData: { fileUri: url } };
+  const mimeType = IMAGE_TYPES[/\.(\w{3,4})(?:$|[?#])/.exec(url)?.[1]?.toLowerCase() ?? ""];
+  return { fileData: mimeType ? { mimeType, fileUri: url } : { fileUri: url } };
 }
+
+const IMAGE_TYPES: Record<string, string> = {
+  gif: "image/gif",
+  jpeg: "image/jpeg",
+  jpg: "image/jpeg",
+  png: "image/png",
+  webp: "image/webp",
+};
 
 function declarationOf(tool: { name: string; description?: string | null | undefined; parameters?: unknown }): Part {
   const out: Part = { name: tool.name };
