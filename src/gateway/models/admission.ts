@@ -65,7 +65,7 @@ const WORDS = {
 
 function refusalError({ policy, limit, retryAfterMs }: Refusal): GatewayError {
   return new GatewayError("TOKEN_LIMIT_EXCEEDED", `Policy ${policy}: the limit of ${WORDS[limit]} is reached.`, {
-    headers: { "retry-after": String(Math.max(1, Math.ceil(retryAfterMs / 1000))), "x-policy": policy },
+    headers: { "retry-after": String(Math.max(1, Math.ceil(retryAfterMs / 1000))) },
     detail: { policy, limit },
   });
 }

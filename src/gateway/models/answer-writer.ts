@@ -1,6 +1,6 @@
 /** How an answer, or the gateway's own refusal, is put on the caller's connection. */
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
-import { asGatewayError, type GatewayError } from "../../contract/gateway-errors.ts";
+import type { GatewayError } from "../../contract/gateway-errors.ts";
 import type { AnswerContext } from "../providers/chat-translation.ts";
 import type { StreamFailure } from "../providers/dialect.ts";
 import {
@@ -78,16 +78,14 @@ export function writeJson(res: ServerResponse, status: number, value: unknown, h
 /** The gateway's own refusal. A caller who already has part of an answer only sees the connection close. */
 export function writeError(
   res: ServerResponse,
-  error: unknown,
+  error: GatewayError,
   { nowMs, docsBase, labels }: { nowMs: number; docsBase: string; labels: HeaderBag },
-): GatewayError {
-  const failure = asGatewayError(error);
+): void {
   if (res.headersSent) {
     res.destroy();
-    return failure;
+    return;
   }
   // What is left of an oversized body is not waited for.
-  const close: HeaderBag = failure.code === "REQUEST_ENTITY_TOO_LARGE" ? { connection: "close" } : {};
-  writeJson(res, failure.status, failure.toWire(nowMs, docsBase), { ...labels, ...failure.headers, ...close });
-  return failure;
+  const close: HeaderBag = error.code === "REQUEST_ENTITY_TOO_LARGE" ? { connection: "close" } : {};
+  writeJson(res, error.status, error.toWire(nowMs, docsBase), { ...labels, ...error.headers, ...close });
 }

@@ -6,7 +6,7 @@
  * The engine keeps nothing but connections; all it has to know comes in through ModelGatewayDeps.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { GatewayError } from "../../contract/gateway-errors.ts";
+import { asGatewayError, GatewayError } from "../../contract/gateway-errors.ts";
 import { writeError, writeJson } from "./answer-writer.ts";
 import { type ClientCall, describeCall } from "./client-call.ts";
 import { LIMIT_DEFAULTS, type ModelGatewayDeps, type ModelGatewayLimits } from "./gateway-deps.ts";
@@ -41,7 +41,10 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
     deps,
     limits,
     random: deps.random ?? Math.random,
-    platformLabels: Object.fromEntries(headerNames.source.map((name) => [name, "platform"])),
+    refusalLabels: (policy) => ({
+      ...Object.fromEntries(headerNames.source.map((name) => [name, "platform"])),
+      ...(policy ? Object.fromEntries(headerNames.policy.map((name) => [name, policy])) : {}),
+    }),
     upstreamOf: (candidate) => upstreamOf(candidate, upstreams, deps),
     labelsOf: (candidate, attempts) => labelsOf(candidate, attempts, headerNames),
   };
@@ -56,7 +59,8 @@ interface Engine {
   deps: ModelGatewayDeps;
   limits: ModelGatewayLimits;
   random: () => number;
-  platformLabels: HeaderBag;
+  /** Headers of an answer that the platform itself gives; a policy that refused is named. */
+  refusalLabels(policy: string | null): HeaderBag;
   upstreamOf(candidate: Candidate): Upstream;
   labelsOf(candidate: Candidate, attempts: number): HeaderBag;
 }
@@ -189,11 +193,9 @@ function parse(body: Buffer): unknown {
 
 function refuse(engine: Engine, res: ServerResponse, target: ModelTarget, error: unknown): void {
   const { deps } = engine;
-  const told = writeError(res, error, {
-    nowMs: deps.clock.now(),
-    docsBase: deps.docsBase,
-    labels: engine.platformLabels,
-  });
+  const told = asGatewayError(error);
+  const policy = typeof told.detail?.policy === "string" ? told.detail.policy : null;
+  writeError(res, told, { nowMs: deps.clock.now(), docsBase: deps.docsBase, labels: engine.refusalLabels(policy) });
   const fields = {
     code: told.code,
     workspace: target.workspace,
@@ -224,11 +226,18 @@ interface HeaderNames {
   attempts: string[];
   mock: string[];
   source: string[];
+  policy: string[];
 }
 
 const namesOf = (words: readonly string[]): HeaderNames => {
   const named = (end: string): string[] => words.map((word) => `x-${word}-${end}`);
-  return { model: named("model"), attempts: named("attempts"), mock: named("mock"), source: named("source") };
+  return {
+    model: named("model"),
+    attempts: named("attempts"),
+    mock: named("mock"),
+    source: named("source"),
+    policy: named("policy"),
+  };
 };
 
 /** Which model answered, after how many attempts if more than one, and whether it is a real one. */

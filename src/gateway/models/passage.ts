@@ -133,7 +133,7 @@ export class Passage {
       case "interrupted": {
         this.#record(attempt, "interrupted", this.#metered(attempt));
         // An answer that nobody has seen is not asked for again: the provider has counted it.
-        if (!result.told) throw providerFailure(result.error, candidate.provider.title);
+        if (!result.told) throw providerFailure(result.error, candidate.provider.title, true);
         return null;
       }
       case "collected":
@@ -173,7 +173,7 @@ export class Passage {
         return this.#body;
       },
       failed: (pipe: { fail(failure: ReturnType<typeof streamFailure>): Buffer | string | null }, error: unknown) =>
-        pipe.fail(streamFailure(providerFailure(error, candidate.provider.title))),
+        pipe.fail(streamFailure(providerFailure(error, candidate.provider.title, true))),
     };
   }
 

@@ -7,6 +7,7 @@ import { isIP, type LookupFunction } from "node:net";
 import { buildConnector, type Dispatcher, Pool } from "undici";
 import { GatewayError } from "../../contract/gateway-errors.ts";
 import { classifyAddress } from "../../lib/address-class.ts";
+import { UntranslatableAnswer } from "../providers/chat-translation.ts";
 
 export interface Upstream {
   origin: string;
@@ -118,8 +119,10 @@ const refused = (host: string): GatewayError =>
   new GatewayError("PROVIDER_ADDRESS_REFUSED", undefined, { detail: { host } });
 
 /** What went wrong between the gateway and a provider, in the gateway's own words. */
-export function providerFailure(error: unknown, title: string): GatewayError {
+export function providerFailure(error: unknown, title: string, begun = false): GatewayError {
   if (error instanceof GatewayError) return error;
+  if (error instanceof UntranslatableAnswer)
+    return new GatewayError("PROVIDER_BAD_RESPONSE", error.message, { cause: error });
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
   const options = { cause: error, detail: { code } };
   switch (code) {
@@ -138,10 +141,7 @@ export function providerFailure(error: unknown, title: string): GatewayError {
       if (code.startsWith("HPE_") || code.startsWith("Z_")) {
         return new GatewayError("PROVIDER_BAD_RESPONSE", `The answer of ${title} is malformed.`, options);
       }
-      return new GatewayError(
-        "PROVIDER_UNAVAILABLE",
-        `${title} could not be reached${code ? ` (${code})` : ""}.`,
-        options,
-      );
   }
+  const what = begun ? "broke off its answer" : "could not be reached";
+  return new GatewayError("PROVIDER_UNAVAILABLE", `${title} ${what}${code ? ` (${code})` : ""}.`, options);
 }
