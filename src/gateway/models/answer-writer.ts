@@ -1,6 +1,6 @@
 /** How an answer, or the gateway's own refusal, is put on the caller's connection. */
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
-import type { GatewayError } from "../../contract/gateway-errors.ts";
+import { asGatewayError, type GatewayError } from "../../contract/gateway-errors.ts";
 import type { AnswerContext } from "../providers/chat-translation.ts";
 import type { StreamFailure } from "../providers/dialect.ts";
 import {
@@ -78,14 +78,15 @@ export function writeJson(res: ServerResponse, status: number, value: unknown, h
 /** The gateway's own refusal. A caller who already has part of an answer only sees the connection close. */
 export function writeError(
   res: ServerResponse,
-  error: GatewayError,
+  error: unknown,
   { nowMs, docsBase, labels }: { nowMs: number; docsBase: string; labels: HeaderBag },
 ): void {
   if (res.headersSent) {
     res.destroy();
     return;
   }
+  const told = asGatewayError(error);
   // What is left of an oversized body is not waited for.
-  const close: HeaderBag = error.code === "REQUEST_ENTITY_TOO_LARGE" ? { connection: "close" } : {};
-  writeJson(res, error.status, error.toWire(nowMs, docsBase), { ...labels, ...error.headers, ...close });
+  const close: HeaderBag = told.code === "REQUEST_ENTITY_TOO_LARGE" ? { connection: "close" } : {};
+  writeJson(res, told.status, told.toWire(nowMs, docsBase), { ...labels, ...told.headers, ...close });
 }
