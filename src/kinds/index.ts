@@ -5,6 +5,7 @@ import { accountOperations } from "./account/operations.ts";
 import { agent } from "./agent/kind.ts";
 import { apiKeyOperations } from "./api-key/operations.ts";
 import { drive } from "./drive/kind.ts";
+import { driveOperations } from "./drive/operations.ts";
 import { egressGateway, egressGatewayOperations } from "./egress-gateway/kind.ts";
 import { egressIp, egressIpOperations } from "./egress-ip/kind.ts";
 import { functionKind } from "./function/kind.ts";
@@ -37,6 +38,7 @@ export const KINDS: readonly Kind[] = [
 const EXTRA_OPERATIONS: readonly Operation[] = [
   ...accountOperations,
   ...apiKeyOperations,
+  ...driveOperations,
   ...egressGatewayOperations,
   ...egressIpOperations,
   ...invitationOperations,

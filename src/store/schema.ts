@@ -21,6 +21,9 @@ export interface Tables {
   api_keys: ApiKeyRow;
   invitations: InvitationRow;
   idempotency: IdempotencyRow;
+  shares: ShareRow;
+  share_offers: ShareOfferRow;
+  signing_keys: SigningKeyRow;
   leases: { name: string; holder: string; token: number; expires_at: number };
 }
 
@@ -156,5 +159,30 @@ export interface IdempotencyRow {
   claimed_until: number;
   status: number | null;
   response: string | null;
+  created_at: number;
+}
+
+export interface ShareRow {
+  /** The resource that is lent. */
+  uid: string;
+  /** The borrowing workspace, or `account:<id>`. */
+  target: string;
+  /** The lending workspace. */
+  workspace: string;
+  created_by: string;
+  created_at: number;
+}
+
+export interface ShareOfferRow extends ShareRow {
+  id: string;
+  expires_at: number;
+}
+
+export interface SigningKeyRow {
+  id: string;
+  purpose: string;
+  /** JSON Web Key. */
+  public_key: string;
+  sealed_key: string;
   created_at: number;
 }

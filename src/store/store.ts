@@ -13,6 +13,8 @@ import { createLinks } from "./links.ts";
 import { migrate } from "./migrations/index.ts";
 import { createPeople } from "./people.ts";
 import { createResources } from "./resources.ts";
+import { createShares } from "./shares.ts";
+import { createSigningKeys } from "./signing-keys.ts";
 import { openSqlite } from "./sqlite.ts";
 import { createWorkspaceContents } from "./workspace-contents.ts";
 import { createWorkspaces, IDENTITY_TOPIC } from "./workspaces.ts";
@@ -61,6 +63,8 @@ function composeStore(database: Database, secretKey: Buffer, clock: Clock) {
     cursors,
     resources,
     claims: createClaims(deps),
+    shares: createShares(deps),
+    signingKeys: createSigningKeys(deps),
     workspaceContents: createWorkspaceContents({ database, resources }),
     links: createLinks(deps),
     workspaces: createWorkspaces(deps),

@@ -4,6 +4,7 @@ import type { Clock } from "../lib/clock.ts";
 import { uuidv7 } from "../lib/ids.ts";
 import type { Database, Queries, Transaction } from "./database.ts";
 import type { WorkspaceRow } from "./schema.ts";
+import { removeSharesOf } from "./shares.ts";
 
 /** created → account_binded → account_configured → workspace_configured → ready; error from any of them. */
 export type WorkspaceStatus =
@@ -188,6 +189,7 @@ export function createWorkspaces({ database, clock }: { database: Database; cloc
 
 async function removeOwned(queries: Queries, name: string): Promise<void> {
   await queries.deleteFrom("api_keys").where("workspace", "=", name).execute();
+  await removeSharesOf(queries, name);
   for (const table of OWNED) await queries.deleteFrom(table).where("workspace", "=", name).execute();
 }
 

@@ -1,6 +1,7 @@
 import type { Behaviour } from "../port.ts";
 import { drive } from "./kind.ts";
 import { driveReconciler } from "./reconcile.ts";
+import { driveTokenHandlers } from "./tokens.ts";
 
 export const driveBehaviour: Behaviour = {
   kind: drive,
@@ -13,4 +14,5 @@ export const driveBehaviour: Behaviour = {
     input.spec.infrastructureId = deps.settings.nodeId;
   },
   deleted: (resource) => ({ message: `Drive '${resource.name}' is deleted.`, name: resource.name }),
+  handlers: driveTokenHandlers,
 };

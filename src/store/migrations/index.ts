@@ -6,6 +6,7 @@ import type { Database, Dialect, Queries } from "../database.ts";
 import { foundation } from "./0001-foundation.ts";
 import { links } from "./0002-links.ts";
 import { executions } from "./0003-executions.ts";
+import { shares } from "./0004-shares.ts";
 
 export interface Migration {
   id: number;
@@ -15,7 +16,7 @@ export interface Migration {
   postgres?: readonly string[];
 }
 
-export const MIGRATIONS: readonly Migration[] = [foundation, links, executions];
+export const MIGRATIONS: readonly Migration[] = [foundation, links, executions, shares];
 
 const TYPES: Record<Dialect, Record<string, string>> = {
   sqlite: { text: "TEXT", rowid: "id INTEGER PRIMARY KEY,", unique_or_primary: "UNIQUE", grams: "" },

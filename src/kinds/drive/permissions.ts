@@ -1,0 +1,42 @@
+/** Who may use a drive, and how. */
+export interface DriveRule {
+  labels?: Record<string, string>;
+  mode?: "read" | "read-write";
+  path?: string;
+}
+
+export interface DriveAccess {
+  mode: "read" | "read-write";
+  /** The part of the drive that is open; everything is below "/". */
+  path: string;
+}
+
+/** The first rule whose labels all match decides. No rules: open to the whole workspace; no match: closed. */
+export function driveAccess(
+  rules: readonly DriveRule[] | undefined,
+  labels: Readonly<Record<string, string>>,
+): DriveAccess | null {
+  if (!rules || rules.length === 0) return { mode: "read-write", path: "/" };
+  const rule = rules.find((one) => Object.entries(one.labels ?? {}).every(([key, value]) => labels[key] === value));
+  return rule ? { mode: rule.mode ?? "read-write", path: rule.path ?? "/" } : null;
+}
+
+/** What a workload is known by in rules: its own labels, and where and what it is. */
+export const workloadLabels = (
+  workload: {
+    workspace: string;
+    kind: string;
+    name: string;
+    metadata: { labels?: Record<string, string> | undefined };
+  },
+  brand: string,
+): Record<string, string> => ({
+  ...workload.metadata.labels,
+  ...Object.fromEntries(
+    [...new Set([brand, "service"])].flatMap((word) => [
+      [`${word}-workspace`, workload.workspace],
+      [`${word}-type`, workload.kind],
+      [`${word}-name`, workload.name],
+    ]),
+  ),
+});
