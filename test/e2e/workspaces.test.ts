@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { settleWorkspace } from "../../src/auth/bootstrap.ts";
-import { removeContents, resumeWorkspaceRemovals } from "../../src/kinds/workspace/removal.ts";
+import { resumeWorkspaceRemovals } from "../../src/kinds/workspace/removal.ts";
 import type { Store } from "../../src/store/store.ts";
 import { testDatabases } from "../databases.ts";
 import { makeAccount, makeServiceAccount, makeUser } from "../identities.ts";
@@ -205,22 +205,6 @@ for (const database of databases.all) {
       await resumeWorkspaceRemovals({ store, reconciledKinds: [] });
       assert.equal(await store.workspaces.isNameTaken("crashed"), false);
       assert.deepEqual(await store.resources.countsIn("crashed"), {});
-    });
-
-    test("what runs is told to stop first; the workspace goes when it has", async () => {
-      await create("running");
-      await addDrive("running", "d1");
-      await call("POST", "/volumes", { body: { metadata: { name: "v1" }, spec: {} }, workspace: "running" });
-      await store.workspaces.markDeleted("running", "test");
-      const deps = { store, reconciledKinds: ["volume"] };
-      assert.equal(await removeContents("running", "test", deps), false);
-      const [left, ...rest] = await store.resources.listNested("running", "volume", 10);
-      assert.deepEqual(rest, []);
-      assert.equal(left?.status, "DELETING");
-      assert.deepEqual(await store.resources.listNested("running", "drive", 10), []);
-      await store.resources.delete("running", left?.uid ?? "");
-      await resumeWorkspaceRemovals(deps);
-      assert.equal(await store.workspaces.isNameTaken("running"), false);
     });
   });
 }

@@ -1,6 +1,7 @@
 import { settleWorkspace } from "../../auth/bootstrap.ts";
 import type { Caller } from "../../contract/caller.ts";
 import { notFound, PlatformError } from "../../contract/errors.ts";
+import { SECOND_MS } from "../../lib/clock.ts";
 import type { Workspace } from "../../store/workspaces.ts";
 import { etagOf, requireMatch } from "../etag.ts";
 import { type Call, type Deps, type Implementation, implement, workspaceOf } from "../port.ts";
@@ -15,11 +16,11 @@ import {
   workspaceList,
   workspaceUpdate,
 } from "./operations.ts";
-import { removeContents } from "./removal.ts";
+import { removeWithin } from "./removal.ts";
 import { workspaceToWire } from "./wire.ts";
 
-/** What a delete does before it answers; a larger workspace is emptied after the answer. */
-const PAGES_BEFORE_ANSWER_MAX = 5;
+/** How long a delete waits for the end; what takes longer goes on after the answer. */
+const REMOVAL_WAIT_MS = 5 * SECOND_MS;
 
 export const workspaceHandlers: readonly Implementation[] = [
   implement(workspaceList, async ({ caller }, { store }) => {
@@ -88,7 +89,7 @@ export const workspaceHandlers: readonly Implementation[] = [
     const marked = await deps.store.workspaces.markDeleted(name, actor, (now) =>
       requireMatch(call.headers, now, `Workspace '${name}'`),
     );
-    const gone = await removeContents(name, actor, deps, PAGES_BEFORE_ANSWER_MAX);
+    const gone = await removeWithin(name, actor, deps, AbortSignal.timeout(REMOVAL_WAIT_MS));
     return {
       ...workspaceToWire(marked),
       resourceCounts,

@@ -3,22 +3,35 @@
  * page by page, and last its members, keys and the record itself. Every step can be repeated, so whoever finds a
  * marked workspace, in this process or after a crash in the next, simply goes on.
  */
+import type { Store } from "../../store/store.ts";
 import type { Deps } from "../port.ts";
 
 type RemovalDeps = Pick<Deps, "store" | "reconciledKinds">;
 
-/** Goes on with the removal of a marked workspace for at most so many pages; true when nothing of it is left. */
+/** Goes on with the removal of a marked workspace; true when nothing of it is left, false while something still runs. */
 export async function removeContents(
   name: string,
   actor: string,
   { store, reconciledKinds }: RemovalDeps,
-  pagesMax = Number.POSITIVE_INFINITY,
+  signal?: AbortSignal,
 ): Promise<boolean> {
-  for (let page = 0; page < pagesMax; page += 1) {
-    if (await store.workspaceContents.removeSome(name, reconciledKinds, actor)) continue;
-    if (!(await store.workspaceContents.isEmpty(name))) return false;
-    await store.workspaces.remove(name);
-    return true;
+  while (await store.workspaceContents.removeSome(name, reconciledKinds, actor)) if (signal?.aborted) return false;
+  if (!(await store.workspaceContents.isEmpty(name))) return false;
+  await store.workspaces.remove(name);
+  return true;
+}
+
+/** The same, and waits for what still runs to stop, for as long as the signal allows. */
+export async function removeWithin(
+  name: string,
+  actor: string,
+  deps: RemovalDeps,
+  signal: AbortSignal,
+): Promise<boolean> {
+  while (!signal.aborted) {
+    const changed = nextChange(deps.store, signal);
+    if (await removeContents(name, actor, deps, signal)) return true;
+    await changed;
   }
   return false;
 }
@@ -27,6 +40,13 @@ export async function removeContents(
 export async function resumeWorkspaceRemovals(deps: RemovalDeps, signal?: AbortSignal): Promise<void> {
   for (const name of await deps.store.workspaces.listLeavingAcrossAccounts()) {
     if (signal?.aborted) return;
-    await removeContents(name, "platform", deps);
+    await removeContents(name, "platform", deps, signal);
   }
+}
+
+function nextChange(store: Store, signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const unsubscribe = store.resources.onChange(() => resolve());
+  signal.addEventListener("abort", () => resolve(), { once: true });
+  return promise.finally(unsubscribe);
 }

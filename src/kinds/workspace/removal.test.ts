@@ -1,0 +1,90 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { type TestDatabase, testDatabases } from "../../../test/databases.ts";
+import { systemClock } from "../../lib/clock.ts";
+import { uuidv7 } from "../../lib/ids.ts";
+import { openStore, type Store } from "../../store/store.ts";
+import { removeContents, removeWithin, resumeWorkspaceRemovals } from "./removal.ts";
+
+const databases = await testDatabases();
+after(() => databases.stop());
+
+for (const database of databases.all)
+  describe(`removing a workspace on ${database.name}`, { skip: database.skip }, () => suite(database));
+
+function suite(database: TestDatabase): void {
+  let store: Store;
+  let place: Awaited<ReturnType<TestDatabase["fresh"]>>;
+  before(async () => {
+    place = await database.fresh();
+    const onError = (error: unknown): void => console.error(error);
+    store = await openStore({ ...place, secretKey: Buffer.alloc(32, 1), clock: systemClock, onError });
+  });
+  after(async () => {
+    await store.close();
+    place.remove();
+  });
+
+  const open = async (name: string): Promise<void> => {
+    const blank = { accountId: "a", displayName: "", region: "", labels: {}, groupMappings: [], runtime: {} };
+    await store.write((tx) => store.workspaces.insert(tx, { name, ...blank }, "test"));
+  };
+  const add = async (workspace: string, kind: string, name: string, parent = ""): Promise<string> => {
+    const uid = uuidv7(Date.now());
+    await store.resources.create({
+      ...{ uid, workspace, kind, name, parent, metadata: {}, spec: {}, secrets: {}, state: {}, status: "DEPLOYED" },
+      ...{ events: [], revision: true, actor: "test", settled: true },
+    });
+    return uid;
+  };
+
+  test("more than a page goes, with what is contained and its revisions", async () => {
+    await open("large");
+    const parent = await add("large", "tree", "root");
+    for (let n = 0; n < 210; n += 1) await add("large", "leaf", `leaf-${n}`, parent);
+    await store.workspaces.markDeleted("large", "test");
+    assert.equal(await removeContents("large", "test", { store, reconciledKinds: [] }), true);
+    assert.deepEqual(await store.resources.countsIn("large"), {});
+    assert.equal(await store.workspaces.isNameTaken("large"), false);
+    const revisions = await store.database.read.selectFrom("revisions").select("uid").execute();
+    assert.deepEqual(revisions, []);
+  });
+
+  test("what runs is told to stop first; the workspace goes when it has", async () => {
+    await open("running");
+    await add("running", "note", "n");
+    const uid = await add("running", "machine", "m");
+    await store.workspaces.markDeleted("running", "test");
+    const deps = { store, reconciledKinds: ["machine"] };
+    assert.equal(await removeContents("running", "test", deps), false);
+    const [left, ...rest] = await store.resources.listNested("running", "machine", 10);
+    assert.deepEqual(rest, []);
+    assert.equal(left?.status, "DELETING");
+    assert.match(left?.events.at(-1)?.message ?? "", /with the workspace/);
+    assert.deepEqual(await store.resources.listNested("running", "note", 10), []);
+
+    const gone = removeWithin("running", "test", deps, AbortSignal.timeout(10_000));
+    await store.resources.delete("running", uid);
+    assert.equal(await gone, true);
+    assert.equal(await store.workspaces.isNameTaken("running"), false);
+  });
+
+  test("a wait that is too short leaves the rest to the next round", async () => {
+    await open("slow");
+    const uid = await add("slow", "machine", "m");
+    await store.workspaces.markDeleted("slow", "test");
+    const deps = { store, reconciledKinds: ["machine"] };
+    assert.equal(await removeWithin("slow", "test", deps, AbortSignal.timeout(50)), false);
+    await store.resources.delete("slow", uid);
+    await resumeWorkspaceRemovals(deps);
+    assert.equal(await store.workspaces.isNameTaken("slow"), false);
+  });
+
+  test("retired records stop nothing", async () => {
+    await open("past");
+    const uid = await add("past", "machine", "m");
+    await store.resources.update("past", uid, () => ({ retire: true, status: "TERMINATED" }));
+    await store.workspaces.markDeleted("past", "test");
+    assert.equal(await removeContents("past", "test", { store, reconciledKinds: ["machine"] }), true);
+  });
+}
