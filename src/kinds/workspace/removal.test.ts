@@ -41,7 +41,7 @@ function suite(database: TestDatabase): void {
   test("more than a page goes, with what is contained and its revisions", async () => {
     await open("large");
     const parent = await add("large", "tree", "root");
-    for (let n = 0; n < 210; n += 1) await add("large", "leaf", `leaf-${n}`, parent);
+    await Promise.all(Array.from({ length: 210 }, (_, n) => add("large", "leaf", `leaf-${n}`, parent)));
     await store.workspaces.markDeleted("large", "test");
     assert.equal(await removeContents("large", "test", { store, reconciledKinds: [] }), true);
     assert.deepEqual(await store.resources.countsIn("large"), {});
