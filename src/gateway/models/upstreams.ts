@@ -16,6 +16,10 @@ export interface Upstream {
   dispatcher: Pick<Dispatcher, "dispatch">;
 }
 
+export interface PooledUpstream extends Upstream {
+  pool: Pool;
+}
+
 export interface UpstreamsOptions {
   privateAddresses: boolean;
   connectTimeoutMs: number;
@@ -28,7 +32,7 @@ const ORIGINS_MAX = 1000;
 
 export class Upstreams {
   readonly #pools = new Map<string, Pool>();
-  readonly #parsed = new Map<string, Upstream>();
+  readonly #parsed = new Map<string, PooledUpstream>();
   readonly #options: UpstreamsOptions;
   readonly #connect: buildConnector.connector;
 
@@ -48,17 +52,14 @@ export class Upstreams {
   }
 
   /** The pool for a base address; throws when the address cannot be one. */
-  at(baseUrl: string): Upstream {
+  at(baseUrl: string): PooledUpstream {
     const known = this.#parsed.get(baseUrl);
     if (known) return known;
     const url = parseBaseUrl(baseUrl);
     const host = url.hostname.replace(/^\[|\]$/g, "");
     if (isIP(host) && !this.#allows(host)) throw refused(host);
-    const upstream = {
-      origin: url.origin,
-      basePath: url.pathname.replace(/\/+$/, ""),
-      dispatcher: this.#pool(url.origin),
-    };
+    const pool = this.#pool(url.origin);
+    const upstream = { origin: url.origin, basePath: url.pathname.replace(/\/+$/, ""), dispatcher: pool, pool };
     this.#parsed.set(baseUrl, upstream);
     return upstream;
   }

@@ -1,0 +1,58 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { fromChat } from "./conversation.ts";
+import { replyTo } from "./reply.ts";
+import { sampleOf } from "./schema-sample.ts";
+
+const tool = (name: string) => ({
+  type: "function",
+  function: { name, parameters: { type: "object", properties: { q: { type: "string" } }, required: ["q"] } },
+});
+const reply = (content: string, more: object = {}) =>
+  replyTo(fromChat({ messages: [{ role: "user", content }], ...more }));
+
+test("it says the last message again, one word a piece", () => {
+  assert.deepEqual(reply("one two  three ").pieces, ["one", " two", "  three", " "]);
+  assert.equal(reply("one two  three ").pieces.join(""), "one two  three ");
+  assert.deepEqual(reply("").pieces.join(""), "(nothing to echo)");
+});
+
+test("it stops where it is told to", () => {
+  const short = reply("one two three", { max_tokens: 2 });
+  assert.deepEqual([short.pieces, short.truncated, short.usage.outputTokens], [["one", " two"], true, 2]);
+});
+
+test("it calls the tool the text names, or the one it must", () => {
+  const tools = [tool("search"), tool("fetch")];
+  assert.deepEqual(reply("please fetch it", { tools }).call, { name: "fetch", args: '{"q":"please fetch it"}' });
+  assert.deepEqual(reply('fetch {"q":1}', { tools }).call, { name: "fetch", args: '{"q":1}' });
+  assert.equal(reply("hello", { tools }).call, null);
+  assert.equal(reply("hello", { tools, tool_choice: "required" }).call?.name, "search");
+  const named = { type: "function", function: { name: "fetch" } };
+  assert.equal(reply("hello", { tools, tool_choice: named }).call?.name, "fetch");
+});
+
+test("it never answers a tool's result with another call", () => {
+  const messages = [{ role: "tool", tool_call_id: "1", content: "fetch done" }];
+  const after = replyTo(fromChat({ messages, tools: [tool("fetch")], tool_choice: "required" }));
+  assert.deepEqual([after.call, after.pieces.join("")], [null, "fetch done"]);
+});
+
+test("a sample follows its schema", () => {
+  const schema = {
+    type: "object",
+    required: ["a", "b", "c", "d", "e", "f"],
+    properties: {
+      a: { type: "string" },
+      b: { type: "integer", minimum: 7 },
+      c: { type: "array", items: { type: "boolean" } },
+      d: { enum: ["x", "y"] },
+      e: { anyOf: [{ type: "null" }, { type: "string" }] },
+      f: { const: 3 },
+    },
+  };
+  assert.deepEqual(sampleOf(schema, "t"), { a: "t", b: 7, c: [true], d: "x", e: null, f: 3 });
+  const endless: Record<string, unknown> = { type: "object", required: ["next"] };
+  endless.properties = { next: endless };
+  assert.ok(JSON.stringify(sampleOf(endless, "t")).length < 200);
+});
