@@ -4,6 +4,7 @@ import type { Kind } from "../contract/kind.ts";
 import { type Link, linksOf } from "../contract/references.ts";
 import { extractSecrets, keepMasked } from "../contract/secret-fields.ts";
 import { etagOf } from "../kinds/etag.ts";
+import { isOver, locate } from "../kinds/place.ts";
 import type { Behaviour, Call, Deps, Input } from "../kinds/port.ts";
 import { presentOne } from "../kinds/present.ts";
 import type { Transaction } from "../store/database.ts";
@@ -11,7 +12,6 @@ import type { Resource } from "../store/resource.ts";
 import type { Created, Draft } from "../store/resources.ts";
 import type { ListScope } from "../store/search-grams.ts";
 import { readInput } from "./resource-input.ts";
-import { isOver, locate } from "./resource-place.ts";
 
 /** A generated name may be taken by another request in the same moment; so many in a row are a bug. */
 const NAME_ATTEMPTS_MAX = 50;

@@ -6,6 +6,7 @@ import type { Link } from "../contract/references.ts";
 import { extractSecrets, keepMasked } from "../contract/secret-fields.ts";
 import { BARE_LIST_MAX } from "../contract/versions/2026-04-28.ts";
 import { etagOf, requireMatch } from "../kinds/etag.ts";
+import { find, isOver, locate, lookUp } from "../kinds/place.ts";
 import { type Behaviour, type Call, type Deps, type Implementation, type Input, workspaceOf } from "../kinds/port.ts";
 import { presentAll, presentOne } from "../kinds/present.ts";
 import { canonicalJson } from "../lib/canonical-json.ts";
@@ -17,7 +18,6 @@ import type { Modification } from "../store/resources.ts";
 import type { ListScope } from "../store/search-grams.ts";
 import { create, linksFor } from "./resource-create.ts";
 import { checkImmutable, readInput } from "./resource-input.ts";
-import { find, isOver, locate, lookUp } from "./resource-place.ts";
 
 const DELETE_WAIT_MS = 10_000;
 

@@ -1,25 +1,35 @@
 /** The server halves, in the same order as the declarations. */
+
 import { accountHandlers } from "./account/handlers.ts";
 import { agentBehaviour } from "./agent/behaviour.ts";
 import { apiKeyHandlers } from "./api-key/handlers.ts";
+import { applicationBehaviour } from "./application/behaviour.ts";
 import { driveBehaviour } from "./drive/behaviour.ts";
 import { egressGatewayBehaviour } from "./egress-gateway/behaviour.ts";
 import { egressIpBehaviour } from "./egress-ip/behaviour.ts";
 import { functionBehaviour } from "./function/behaviour.ts";
+import { integrationHandlers } from "./integration/handlers.ts";
 import { integrationConnectionBehaviour } from "./integration-connection/behaviour.ts";
 import { invitationHandlers } from "./invitation/handlers.ts";
 import { jobBehaviour } from "./job/behaviour.ts";
 import { modelBehaviour } from "./model/behaviour.ts";
 import { policyBehaviour } from "./policy/behaviour.ts";
 import type { Behaviour, Implementation } from "./port.ts";
+import { previewBehaviour } from "./preview/behaviour.ts";
+import { previewTokenBehaviour } from "./preview-token/behaviour.ts";
+import { sandboxBehaviour } from "./sandbox/behaviour.ts";
+import { scheduleBehaviour } from "./schedule/behaviour.ts";
+import { scheduleExecutionBehaviour } from "./schedule-execution/behaviour.ts";
 import { serviceAccountHandlers } from "./service-account/handlers.ts";
 import { userHandlers } from "./user/handlers.ts";
 import { volumeBehaviour } from "./volume/behaviour.ts";
+import { volumeTemplateBehaviour } from "./volume-template/behaviour.ts";
 import { vpcBehaviour } from "./vpc/behaviour.ts";
 import { workspaceHandlers } from "./workspace/handlers.ts";
 
 export const BEHAVIOURS: readonly Behaviour[] = [
   agentBehaviour,
+  applicationBehaviour,
   driveBehaviour,
   egressGatewayBehaviour,
   egressIpBehaviour,
@@ -28,7 +38,13 @@ export const BEHAVIOURS: readonly Behaviour[] = [
   jobBehaviour,
   modelBehaviour,
   policyBehaviour,
+  previewBehaviour,
+  previewTokenBehaviour,
+  sandboxBehaviour,
+  scheduleBehaviour,
+  scheduleExecutionBehaviour,
   volumeBehaviour,
+  volumeTemplateBehaviour,
   vpcBehaviour,
 ];
 
@@ -36,6 +52,7 @@ export const BEHAVIOURS: readonly Behaviour[] = [
 export const HANDLERS: readonly Implementation[] = [
   ...accountHandlers,
   ...apiKeyHandlers,
+  ...integrationHandlers,
   ...invitationHandlers,
   ...serviceAccountHandlers,
   ...userHandlers,

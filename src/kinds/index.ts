@@ -4,25 +4,36 @@ import type { Operation } from "../contract/operation.ts";
 import { accountOperations } from "./account/operations.ts";
 import { agent } from "./agent/kind.ts";
 import { apiKeyOperations } from "./api-key/operations.ts";
+import { application } from "./application/kind.ts";
 import { drive } from "./drive/kind.ts";
 import { driveOperations } from "./drive/operations.ts";
 import { egressGateway, egressGatewayOperations } from "./egress-gateway/kind.ts";
 import { egressIp, egressIpOperations } from "./egress-ip/kind.ts";
 import { functionKind } from "./function/kind.ts";
+import { integrationGet } from "./integration/operations.ts";
 import { integrationConnection } from "./integration-connection/kind.ts";
 import { invitationOperations } from "./invitation/operations.ts";
 import { job } from "./job/kind.ts";
 import { model } from "./model/kind.ts";
 import { policy } from "./policy/kind.ts";
 import { policyUsages } from "./policy/operations.ts";
+import { preview } from "./preview/kind.ts";
+import { previewToken } from "./preview-token/kind.ts";
+import { previewTokenDelete } from "./preview-token/operations.ts";
+import { sandbox } from "./sandbox/kind.ts";
+import { schedule } from "./schedule/kind.ts";
+import { scheduleExecution } from "./schedule-execution/kind.ts";
 import { serviceAccountOperations } from "./service-account/operations.ts";
 import { userOperations } from "./user/operations.ts";
 import { volume } from "./volume/kind.ts";
+import { volumeTemplate } from "./volume-template/kind.ts";
+import { volumeTemplateVersionDelete } from "./volume-template/operations.ts";
 import { vpc } from "./vpc/kind.ts";
 import { workspaceOperations } from "./workspace/operations.ts";
 
 export const KINDS: readonly Kind[] = [
   agent,
+  application,
   drive,
   egressGateway,
   egressIp,
@@ -31,7 +42,13 @@ export const KINDS: readonly Kind[] = [
   job,
   model,
   policy,
+  preview,
+  previewToken,
+  sandbox,
+  schedule,
+  scheduleExecution,
   volume,
+  volumeTemplate,
   vpc,
 ];
 
@@ -41,10 +58,13 @@ const EXTRA_OPERATIONS: readonly Operation[] = [
   ...driveOperations,
   ...egressGatewayOperations,
   ...egressIpOperations,
+  integrationGet,
   ...invitationOperations,
   policyUsages,
+  previewTokenDelete,
   ...serviceAccountOperations,
   ...userOperations,
+  volumeTemplateVersionDelete,
   ...workspaceOperations,
 ];
 

@@ -60,15 +60,15 @@ export function createResourceReads(database: Database) {
     },
 
     /** Inside a transaction that has locked the parent. */
-    async childrenIn({ queries }: Transaction, uid: string, limit: number): Promise<Resource[]> {
-      const rows = await queries
+    async childrenIn({ queries }: Transaction, uid: string, limit: number, kind?: string): Promise<Resource[]> {
+      let rows = queries
         .selectFrom("resources")
         .selectAll()
         .where("parent", "=", uid)
         .where("slot", "not like", "~%")
-        .limit(limit)
-        .execute();
-      return rows.map(fromRow);
+        .limit(limit);
+      if (kind) rows = rows.where("kind", "=", kind);
+      return (await rows.execute()).map(fromRow);
     },
 
     /** Those whose spec, as stored, has one of these texts in it. Looks at every spec: for rare questions only. */

@@ -1,6 +1,7 @@
 import { toIso } from "../../lib/clock.ts";
 import type { LinkOwner } from "../../store/links.ts";
-import type { Behaviour } from "../port.ts";
+import { type Behaviour, workspaceOf } from "../port.ts";
+import { requireTemplate } from "../volume-template/versions.ts";
 import { VOLUME_SIZE_DEFAULT_MB, volume } from "./kind.ts";
 import { volumeReconciler } from "./reconcile.ts";
 
@@ -8,20 +9,20 @@ export const volumeBehaviour: Behaviour = {
   kind: volume,
   reconciled: "on-delete",
   reconciler: volumeReconciler,
-  prepare(input, { current, deps }) {
+  async prepare({ spec }, { call, current, deps }) {
     if (current) return;
-    input.spec.region ??= deps.settings.region;
-    input.spec.size ??= VOLUME_SIZE_DEFAULT_MB;
-    input.spec.infrastructureId = deps.settings.nodeId;
+    spec.region ??= deps.settings.region;
+    if (typeof spec.template === "string") {
+      const { template } = await requireTemplate("spec.template", spec.template, workspaceOf(call).name, deps);
+      spec.size ??= template.spec.defaultSize;
+    }
+    spec.size ??= VOLUME_SIZE_DEFAULT_MB;
+    spec.infrastructureId = deps.settings.nodeId;
   },
   /** Whoever names a volume has it; nothing else has to be kept in step. */
   async gather(resources, { deps }) {
-    const workspace = resources[0]?.workspace ?? "";
-    return deps.store.links.usersOf(
-      workspace,
-      volume.name,
-      resources.map(({ name }) => name),
-    );
+    const names = resources.map(({ name }) => name);
+    return deps.store.links.usersOf(resources[0]?.workspace ?? "", volume.name, names);
   },
   present(wire, resource, { gathered }) {
     const [user] = (gathered as Map<string, LinkOwner[]>).get(resource.name) ?? [];

@@ -1,10 +1,10 @@
 /** Where a request about a resource leads: from the workspace down the path to the collection and the resource. */
 import { notFound } from "../contract/errors.ts";
 import type { Kind } from "../contract/kind.ts";
-import { type Call, type Deps, workspaceOf } from "../kinds/port.ts";
 import { uuidv7 } from "../lib/ids.ts";
 import type { Resource } from "../store/resource.ts";
 import type { ListScope } from "../store/search-grams.ts";
+import { type Call, type Deps, workspaceOf } from "./port.ts";
 
 export interface Place {
   scope: ListScope;

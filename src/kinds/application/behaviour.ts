@@ -1,0 +1,62 @@
+import { toIso } from "../../lib/clock.ts";
+import type { Revision } from "../../store/revision.ts";
+import { hostClaim, requireVerifiedDomain } from "../host.ts";
+import { type Behaviour, workspaceOf } from "../port.ts";
+import { awaitingRuntime, MEMORY_DEFAULT_MB, settleRegion } from "../workload/behaviour.ts";
+import { type Env, preparedEnvs } from "../workload/envs.ts";
+import { application } from "./kind.ts";
+
+const PORT_DEFAULT = 8080;
+/** What one revision differs in from another. */
+const REVISION_MEMBERS = ["image", "memory", "port", "envs", "snapshot"] as const;
+
+type Json = Record<string, unknown>;
+
+interface AppUrl {
+  domain: string;
+  subdomain?: string;
+}
+
+export const applicationBehaviour: Behaviour = {
+  kind: application,
+  async prepare(input, context) {
+    const { spec } = input;
+    liftFirstRevision(spec);
+    spec.enabled ??= true;
+    spec.proxy ??= false;
+    spec.memory ??= MEMORY_DEFAULT_MB;
+    spec.port ??= PORT_DEFAULT;
+    settleRegion(input, context);
+    if (spec.envs)
+      spec.envs = preparedEnvs(spec.envs as Env[], "spec.envs", context.current?.spec.envs as Env[] | undefined);
+    for (const [index, url] of urlsOf(spec).entries()) {
+      const workspace = workspaceOf(context.call).name;
+      await requireVerifiedDomain(`spec.urls[${index}]`, hostOf(url), workspace, context.deps);
+    }
+  },
+  outlook: awaitingRuntime,
+  claims: ({ spec }) => urlsOf(spec).map((url, index) => hostClaim(`spec.urls[${index}]`, hostOf(url))),
+  /** A single read shows the revisions; a list leaves them out. */
+  async gather([resource], { deps, inList }) {
+    return resource && !inList ? deps.store.resources.revisionsOf(resource.workspace, resource.uid) : [];
+  },
+  present(wire, _resource, { gathered, inList }) {
+    if (!inList) wire.spec.revisions = (gathered as Revision[]).map(appRevision);
+  },
+  presentRevision: appRevision,
+};
+
+function appRevision({ id, createdAt, createdBy, spec }: Revision): Json {
+  const members = REVISION_MEMBERS.filter((key) => spec[key] !== undefined).map((key) => [key, spec[key]]);
+  return { id, createdAt: toIso(createdAt), createdBy, ...Object.fromEntries(members) };
+}
+
+/** Some clients write the configuration flat, others as the first revision; the flat members count. */
+function liftFirstRevision(spec: Json): void {
+  const [first] = (spec.revisions as Json[] | undefined) ?? [];
+  delete spec.revisions;
+  for (const key of REVISION_MEMBERS) if (spec[key] === undefined && first?.[key] !== undefined) spec[key] = first[key];
+}
+
+const urlsOf = (spec: Json): AppUrl[] => (spec.urls as AppUrl[] | undefined) ?? [];
+const hostOf = ({ domain, subdomain }: AppUrl): string => (subdomain ? `${subdomain}.${domain}` : domain).toLowerCase();

@@ -1,0 +1,36 @@
+import { z } from "zod";
+import { defineKind } from "../../contract/kind.ts";
+import { preview } from "../preview/kind.ts";
+
+/** Clients make one per session; more than this is a leak. */
+const TOKENS_MAX = 1000;
+
+export const previewToken = defineKind({
+  name: "previewtoken",
+  plural: "previewtokens",
+  summary: "A key to one private preview",
+  within: preview,
+  path: "/tokens",
+  param: "tokenName",
+  verbs: ["list", "create"],
+  // Clients name tokens after the millisecond, so two may have the same name.
+  namesShared: true,
+  nameOptional: true,
+  countMax: TOKENS_MAX,
+  metadata: {
+    previewName: z.string().optional(),
+    resourceName: z.string().optional(),
+    resourceType: z.string().optional(),
+  },
+  spec: z.looseObject({
+    expiresAt: z.string().max(64).optional(),
+    token: z.string().optional().describe("Made by the platform."),
+    expired: z.boolean().optional(),
+  }),
+  specOptional: true,
+  readOnlySpec: ["token", "expired"],
+  secrets: ["spec.token"],
+  secretsShown: "always",
+  scopeWord: "sandboxes",
+  scopes: { list: "sandboxes:get", create: "sandboxes:update" },
+});

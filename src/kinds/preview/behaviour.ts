@@ -1,0 +1,99 @@
+import { previewUrl } from "../../contract/addresses.ts";
+import { invalidField } from "../../contract/errors.ts";
+import type { Link } from "../../contract/references.ts";
+import type { Transaction } from "../../store/database.ts";
+import type { Resource } from "../../store/resource.ts";
+import { hostClaim, requireVerifiedDomain } from "../host.ts";
+import { checkedDurationMs, checkedFutureMs } from "../lifetime.ts";
+import { type Behaviour, type Call, type Deps, workspaceOf } from "../port.ts";
+import { preview } from "./kind.ts";
+
+/** First labels of preview hosts, claimed so that one leads to one preview. */
+export const PREVIEW_PREFIX = "preview-prefix";
+const DNS_LABEL_MAX = 63;
+
+interface PreviewSpec {
+  port: number;
+  public?: boolean;
+  prefixUrl?: string;
+  customDomain?: string;
+  expires?: string;
+  ttl?: string;
+  url?: string;
+  region?: unknown;
+}
+
+export const previewBehaviour: Behaviour = {
+  kind: preview,
+  async prepare(input, { call, current, deps }) {
+    delete input.metadata.resourceName;
+    delete input.metadata.resourceType;
+    const spec = input.spec as unknown as PreviewSpec;
+    for (const key of ["prefixUrl", "customDomain", "expires", "ttl"] as const) if (spec[key] === "") delete spec[key];
+    spec.public ??= false;
+    if (spec.ttl !== undefined) checkedDurationMs("spec.ttl", spec.ttl);
+    if (spec.expires !== undefined)
+      checkedFutureMs("spec.expires", spec.expires, deps.clock.now(), current?.spec.expires);
+    const workspace = workspaceOf(call);
+    if (spec.customDomain !== undefined) {
+      spec.customDomain = spec.customDomain.toLowerCase();
+      await requireVerifiedDomain("spec.customDomain", spec.customDomain, workspace.name, deps);
+    } else if (spec.prefixUrl && labelOf(spec.prefixUrl, workspace.name).length > DNS_LABEL_MAX)
+      throw invalidField(
+        "spec.prefixUrl",
+        `is too long: with the workspace's name it must fit ${DNS_LABEL_MAX} characters`,
+      );
+  },
+  claims(input, call) {
+    const { prefixUrl, customDomain } = input.spec as unknown as PreviewSpec;
+    if (customDomain) return [hostClaim("spec.customDomain", hostOf(customDomain, prefixUrl))];
+    if (!prefixUrl) return [];
+    const name = labelOf(prefixUrl, workspaceOf(call).name);
+    return [{ field: "spec.prefixUrl", kind: PREVIEW_PREFIX, name, exclusive: true, to: "claim" }];
+  },
+  async beforeLinks(tx, links, call, deps) {
+    if (call.query.force === true) await takeOver(tx, links, call, deps);
+  },
+  present(wire, resource, { deps, parents }) {
+    const [container] = parents;
+    Object.assign(wire.metadata, { resourceName: container?.name, resourceType: container?.kind });
+    const spec = wire.spec as unknown as PreviewSpec;
+    spec.region = container?.spec.region;
+    spec.url = urlOf(spec, resource, deps);
+  },
+};
+
+/** The word by which the gateway finds the preview: its own uid, or its prefix. */
+export const previewId = ({ uid, workspace, spec }: Pick<Resource, "uid" | "workspace" | "spec">): string =>
+  typeof spec.prefixUrl === "string" ? labelOf(spec.prefixUrl, workspace) : uid;
+
+const labelOf = (prefix: string, workspace: string): string => `${prefix}-${workspace}`;
+const hostOf = (domain: string, prefix: string | undefined): string => (prefix ? `${prefix}.${domain}` : domain);
+
+function urlOf({ customDomain, prefixUrl }: PreviewSpec, resource: Resource, { settings }: Deps): string {
+  if (customDomain) return `https://${hostOf(customDomain, prefixUrl)}`;
+  return previewUrl(
+    { publicUrl: settings.publicUrl, domain: settings.domain ?? undefined },
+    { workspace: resource.workspace, id: previewId(resource) },
+  );
+}
+
+/** Another preview of the same workspace gives up the host; what it serves is reachable at its own address again. */
+async function takeOver(tx: Transaction, links: readonly Link[], call: Call, { store }: Deps): Promise<void> {
+  const workspace = workspaceOf(call).name;
+  for (const { kind, name } of links) {
+    const holder = await store.links.holderIn(tx, kind, name);
+    if (!holder || holder.kind !== preview.name || holder.workspace !== workspace) continue;
+    await store.resources.modify(
+      tx,
+      workspace,
+      holder.uid,
+      ({ spec: { customDomain: _d, prefixUrl: _p, ...spec } }) => ({
+        spec,
+        actor: call.caller.displayName,
+        event: { type: "host-taken", message: `${name} was taken over by ${call.caller.displayName}.` },
+      }),
+    );
+    await store.links.replace(tx, holder, []);
+  }
+}

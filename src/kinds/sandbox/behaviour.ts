@@ -1,0 +1,71 @@
+import { invalidField } from "../../contract/errors.ts";
+import { toIso } from "../../lib/clock.ts";
+import type { Resource } from "../../store/resource.ts";
+import { type Behaviour, type Call, type Input, type PrepareContext, workspaceOf } from "../port.ts";
+import { awaitingRuntime, prepareWorkload } from "../workload/behaviour.ts";
+import { expiryOf, prepareExpiry } from "./expiry.ts";
+import { explainSandboxFailure } from "./failure.ts";
+import { sandbox } from "./kind.ts";
+
+const MEMORY_DEFAULT_MB = 4096;
+const IMAGE_DEFAULT = "base-image:latest";
+const VPC_DEFAULT = "default";
+
+/** Records in these states have nothing left to lose: a create takes their name. */
+const ENDED = new Set(["FAILED", "TERMINATED"]);
+/** On their way out: neither reusable nor replaceable yet. */
+const LEAVING = new Set(["DELETING", "DEACTIVATING"]);
+
+export const sandboxBehaviour: Behaviour = {
+  kind: sandbox,
+  async prepare(input, context) {
+    await settleVolumes(input, context);
+    prepareWorkload(input, context, MEMORY_DEFAULT_MB);
+    const { current, deps } = context;
+    const { spec } = input;
+    const runtime = spec.runtime as Record<string, unknown>;
+    runtime.image ??= `${deps.settings.brand}/${IMAGE_DEFAULT}`;
+    // Options of the kernel are fixed when it starts; later ones are ignored.
+    const before = (current?.spec.runtime as Record<string, unknown> | undefined)?.extraArgs;
+    if (current && before) runtime.extraArgs = before;
+    else if (current) delete runtime.extraArgs;
+    else spec.vpc ??= VPC_DEFAULT;
+    if (spec.network && Object.keys(spec.network).length === 0) delete spec.network;
+    prepareExpiry(input, context);
+  },
+  outlook: awaitingRuntime,
+  onExists: (existing, call) => (isEnded(existing) ? "replace" : mayReuse(existing, call) ? "reuse" : "refuse"),
+  present(wire, resource, { deps }) {
+    const { state } = resource;
+    if (typeof state.compute === "string") wire.state = state.compute;
+    if (typeof state.lastUsedAt === "number") wire.lastUsedAt = toIso(state.lastUsedAt);
+    if (Array.isArray(state.errors)) wire.errors = state.errors;
+    const expiry = expiryOf(resource);
+    if (expiry) wire.expiresIn = Math.max(0, Math.ceil((expiry.atMs - deps.clock.now()) / 1000));
+  },
+  explain: explainSandboxFailure,
+};
+
+const isEnded = ({ status }: Resource): boolean => ENDED.has(status ?? "");
+
+const mayReuse = ({ deletedAt, status }: Resource, call: Call): boolean =>
+  call.query.createIfNotExist === true && deletedAt === null && !LEAVING.has(status ?? "");
+
+/** A volume is used where it is: a sandbox that does not say goes there, one that says otherwise is refused. */
+async function settleVolumes({ spec }: Input, { call, current, deps }: PrepareContext): Promise<void> {
+  if (current) return;
+  spec.volumes ??= [];
+  const workspace = workspaceOf(call).name;
+  for (const [index, { name, type }] of (spec.volumes as { name: string; type?: string }[]).entries()) {
+    if (type === "ephemeral") continue;
+    const volume = await deps.store.resources.get({ workspace, kind: "volume", parent: "" }, name);
+    // One that does not exist is refused when the sandbox is written.
+    if (!volume) continue;
+    if (spec.region === undefined || spec.region === "auto") spec.region = volume.spec.region;
+    if (spec.region !== volume.spec.region)
+      throw invalidField(
+        `spec.volumes[${index}].name`,
+        `volume '${name}' is in region ${volume.spec.region}, not in ${spec.region}`,
+      );
+  }
+}

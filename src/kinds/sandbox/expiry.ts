@@ -1,0 +1,71 @@
+/** When a sandbox ends by itself, and which of its clocks says so. */
+import { parseDurationMs } from "../../lib/duration.ts";
+import type { Resource } from "../../store/resource.ts";
+import { checkedDurationMs, checkedFutureMs } from "../lifetime.ts";
+import type { Input, PrepareContext } from "../port.ts";
+
+export interface Expiry {
+  atMs: number;
+  /** The member of the specification that sets this end, for the event that tells about it. */
+  clock: string;
+}
+
+interface Policy {
+  type: "ttl-max-age" | "ttl-idle" | "date";
+  value: string;
+  action?: string;
+}
+
+interface Clocks {
+  runtime?: { ttl?: string; expires?: string };
+  lifecycle?: { expirationPolicies?: Policy[]; terminatedRetention?: string };
+}
+
+/** The earliest of its ends; null = it stays until somebody deletes it. */
+export function expiryOf({ spec, createdAt, state }: Pick<Resource, "spec" | "createdAt" | "state">): Expiry | null {
+  const { runtime, lifecycle } = spec as Clocks;
+  // The idle clock starts anew when the sandbox falls asleep or wakes, not with the traffic in between.
+  const idleSince = typeof state.idleSince === "number" ? state.idleSince : createdAt;
+  const ends = [
+    endAfter("spec.runtime.ttl", createdAt, runtime?.ttl),
+    endAt("spec.runtime.expires", runtime?.expires),
+    ...(lifecycle?.expirationPolicies ?? []).map(({ type, value }, index) => {
+      const clock = `spec.lifecycle.expirationPolicies[${index}] (${type} ${value})`;
+      return type === "date"
+        ? endAt(clock, value)
+        : endAfter(clock, type === "ttl-idle" ? idleSince : createdAt, value);
+    }),
+  ];
+  return ends.reduce((first, end) => (end && (!first || end.atMs < first.atMs) ? end : first), null);
+}
+
+const endAfter = (clock: string, startMs: number, duration: string | undefined): Expiry | null => {
+  const ms = duration === undefined ? null : parseDurationMs(duration);
+  return ms === null ? null : { atMs: startMs + ms, clock };
+};
+
+const endAt = (clock: string, date: string | undefined): Expiry | null => {
+  const atMs = date === undefined ? Number.NaN : Date.parse(date);
+  return Number.isNaN(atMs) ? null : { atMs, clock };
+};
+
+/** An empty text means no end, like an absent one. */
+export function prepareExpiry({ spec }: Input, { current, deps }: PrepareContext): void {
+  const { runtime, lifecycle } = spec as Clocks;
+  const stored = (current?.spec ?? {}) as Clocks;
+  const now = deps.clock.now();
+  if (runtime?.ttl === "") delete runtime.ttl;
+  if (runtime?.expires === "") delete runtime.expires;
+  if (runtime?.ttl !== undefined) checkedDurationMs("spec.runtime.ttl", runtime.ttl);
+  if (runtime?.expires !== undefined)
+    checkedFutureMs("spec.runtime.expires", runtime.expires, now, stored.runtime?.expires);
+  if (lifecycle?.terminatedRetention !== undefined)
+    checkedDurationMs("spec.lifecycle.terminatedRetention", lifecycle.terminatedRetention);
+  for (const [index, policy] of (lifecycle?.expirationPolicies ?? []).entries()) {
+    const path = `spec.lifecycle.expirationPolicies[${index}].value`;
+    if (policy.type === "date")
+      checkedFutureMs(path, policy.value, now, stored.lifecycle?.expirationPolicies?.[index]?.value);
+    else checkedDurationMs(path, policy.value);
+    policy.action ??= "delete";
+  }
+}

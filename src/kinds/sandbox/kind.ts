@@ -1,0 +1,98 @@
+import { z } from "zod";
+import * as fields from "../../contract/fields.ts";
+import { defineKind } from "../../contract/kind.ts";
+import * as workload from "../workload/spec.ts";
+
+/** Domain rules and routes of one sandbox; each is matched against every outgoing connection. */
+const NETWORK_RULES_MAX = 512;
+/** Longer patience than this at the end of a sandbox is no patience but a hang. */
+const GRACE_MAX_SECONDS = 3600;
+
+const domains = z.array(z.string().min(1).max(512)).max(NETWORK_RULES_MAX);
+const texts = z.record(z.string().max(256), z.string().max(64 * 1024));
+
+const route = z.looseObject({
+  destinations: domains.optional(),
+  headers: texts.optional(),
+  body: z.record(z.string(), z.unknown()).optional(),
+  secrets: texts.optional().describe("Write-only: masked in every answer."),
+});
+
+const network = z.looseObject({
+  egress: z.looseObject({ mode: z.string().max(64).optional(), gateway: z.string().max(128).optional() }).optional(),
+  firewall: z.looseObject({ rulesets: z.array(z.string().max(64)).max(fields.LIST_MAX).optional() }).optional(),
+  proxy: z
+    .looseObject({
+      routing: z.array(route).max(NETWORK_RULES_MAX).optional(),
+      bypass: domains.optional(),
+      allowedDomains: domains.optional(),
+      forbiddenDomains: domains.optional(),
+    })
+    .optional(),
+  allowedDomains: domains.optional(),
+  forbiddenDomains: domains.optional(),
+  subnet: z.string().max(128).optional(),
+});
+
+const lifecycle = z.looseObject({
+  expirationPolicies: z
+    .array(
+      z.looseObject({
+        type: z.enum(["ttl-max-age", "ttl-idle", "date"]),
+        value: z.string().max(64),
+        action: z.enum(["delete"]).optional(),
+      }),
+    )
+    .max(fields.LIST_MAX)
+    .optional(),
+  terminatedRetention: z.string().max(64).optional().describe("How long a record stays after its end; default 5m."),
+});
+
+export const sandbox = defineKind({
+  name: "sandbox",
+  plural: "sandboxes",
+  summary: "An isolated machine with files, processes and ports",
+  param: "sandboxName",
+  verbs: ["list", "get", "create", "update", "delete"],
+  nameOptional: true,
+  spec: z.looseObject({
+    enabled: workload.common.enabled,
+    region: workload.common.region,
+    policies: workload.common.policies,
+    vpc: z.string().max(128).optional().describe("Default `default`."),
+    runtime: z
+      .looseObject({
+        ...workload.runtime,
+        ports: fields.ports.optional(),
+        ttl: z.string().max(64).optional().describe("Most age, such as 24h."),
+        expires: z.string().max(64).optional().describe("Date and time of the end."),
+        extraArgs: z.record(z.string().max(64), z.enum(["enabled", "disabled"])).optional(),
+        terminationGracePeriodSeconds: z.int().min(0).max(GRACE_MAX_SECONDS).optional(),
+      })
+      .optional(),
+    volumes: fields.volumeAttachments.optional(),
+    lifecycle: lifecycle.optional(),
+    network: network.optional(),
+  }),
+  specOptional: true,
+  extra: {
+    state: z.enum(["RUNNING", "STANDBY"]).optional(),
+    expiresIn: z.int().optional().describe("Seconds to the earliest end."),
+    lastUsedAt: z.string().optional(),
+    errors: z.array(z.looseObject({ code: z.string().optional(), message: z.string().optional() })).optional(),
+  },
+  immutable: ["spec.region", "spec.volumes", "spec.vpc"],
+  secrets: [...workload.secrets, "spec.network.proxy.routing[].secrets.*"],
+  secretsShown: "on_request",
+  secretsWriteOnly: ["spec.network.proxy.routing[].secrets.*"],
+  references: [workload.policies, workload.volumes],
+  initialStatus: "DEPLOYING",
+  paged: true,
+  byExternalId: true,
+  query: {
+    create: {
+      createIfNotExist: z.stringbool().optional().describe("A sandbox of this name is answered instead of refused."),
+    },
+  },
+  meters: ["sandbox_compute_runtime_gbs", "sandbox_image_storage_gbs", "sandbox_snapshot_storage_gbs"],
+});

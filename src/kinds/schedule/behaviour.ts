@@ -1,0 +1,39 @@
+import { toIso } from "../../lib/clock.ts";
+import { checkedDurationMs, checkedFutureMs } from "../lifetime.ts";
+import type { Behaviour } from "../port.ts";
+import { checkCron } from "../workload/cron.ts";
+import { EXECUTIONS_KEPT_DEFAULT, SCHEDULES_MAX, schedule } from "./kind.ts";
+
+const TIMEOUT_DEFAULT_SECONDS = 600;
+const NUMBERED = /^schedule-(\d{1,9})$/;
+
+interface ScheduleSpec {
+  type: "cron" | "at" | "sleep";
+  value: string;
+  input: { keepAlive?: boolean; timeout?: number };
+  maxExecutions?: number;
+}
+
+export const scheduleBehaviour: Behaviour = {
+  kind: schedule,
+  prepare(input, { current, deps }) {
+    const spec = input.spec as unknown as ScheduleSpec;
+    const now = deps.clock.now();
+    if (spec.type === "cron") checkCron("value", spec.value);
+    else if (spec.type === "at") checkedFutureMs("value", spec.value, now, current?.spec.value);
+    else {
+      spec.value = toIso(now + checkedDurationMs("value", spec.value));
+      spec.type = "at";
+    }
+    spec.input.keepAlive ??= true;
+    spec.input.timeout ??= TIMEOUT_DEFAULT_SECONDS;
+    spec.maxExecutions ??= EXECUTIONS_KEPT_DEFAULT;
+  },
+  /** Numbered from 0; a number is not used again while a later one exists. */
+  async generateName(tx, scope, { store }) {
+    const there = await store.resources.childrenIn(tx, scope.parent, SCHEDULES_MAX + 1, schedule.name);
+    const numbers = there.map(({ name }) => Number(NUMBERED.exec(name)?.[1] ?? -1));
+    return `schedule-${Math.max(-1, ...numbers) + 1}`;
+  },
+  narrow: ({ spec }, { type }) => type === undefined || spec.type === type,
+};

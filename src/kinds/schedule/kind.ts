@@ -1,0 +1,52 @@
+import { z } from "zod";
+import { defineKind } from "../../contract/kind.ts";
+import { sandbox } from "../sandbox/kind.ts";
+
+export const SCHEDULES_MAX = 100;
+export const EXECUTIONS_KEPT_DEFAULT = 100;
+/** What one scheduled process may run at most; 0 asks for no limit of its own. */
+const TIMEOUT_MAX_SECONDS = 7 * 24 * 3600;
+
+export const schedule = defineKind({
+  name: "schedule",
+  plural: "schedules",
+  summary: "A process that a sandbox starts at a time or again and again",
+  within: sandbox,
+  param: "scheduleId",
+  verbs: ["list", "get", "create", "update", "delete"],
+  flat: { name: "id" },
+  nameOptional: true,
+  nameRule: z
+    .string()
+    .min(1)
+    .max(64)
+    .regex(/^[A-Za-z0-9][A-Za-z0-9_-]*$/, "must be letters, digits, hyphens and underscores"),
+  countMax: SCHEDULES_MAX,
+  spec: z.object({
+    type: z.enum(["cron", "at", "sleep"]).describe("sleep is kept as at."),
+    value: z.string().min(1).max(256).describe("Five cron fields, a date and time, or a duration."),
+    input: z.object({
+      command: z
+        .string()
+        .min(1)
+        .max(64 * 1024),
+      name: z.string().max(128).optional(),
+      env: z.record(z.string().min(1).max(256), z.string().max(128 * 1024)).optional(),
+      workingDir: z.string().max(4096).optional(),
+      keepAlive: z.boolean().optional().describe("Default true."),
+      timeout: z.int().min(0).max(TIMEOUT_MAX_SECONDS).optional().describe("Seconds; default 600, 0 = none."),
+    }),
+    maxExecutions: z
+      .int()
+      .min(1)
+      .max(EXECUTIONS_KEPT_DEFAULT)
+      .optional()
+      .describe("Records of past runs that are kept; default 100."),
+  }),
+  secrets: ["spec.input.env.*"],
+  paged: true,
+  limits: { limitDefault: 20, limitMax: 100 },
+  scopeWord: "sandboxes",
+  scopes: { list: "sandboxes:get" },
+  query: { list: { type: z.enum(["cron", "at"]).optional() } },
+});

@@ -1,0 +1,30 @@
+/** Versions of a template's content, oldest first, kept in the observed state of its record. */
+import { invalidField } from "../../contract/errors.ts";
+import type { Resource } from "../../store/resource.ts";
+import type { Deps } from "../port.ts";
+
+export interface TemplateVersion {
+  name: string;
+  status: "CREATED" | "READY" | "FAILED";
+  contentSize?: number;
+  uploadedAt?: string;
+}
+
+export const versionsOf = ({ state }: Pick<Resource, "state">): TemplateVersion[] =>
+  (state.versions as TemplateVersion[] | undefined) ?? [];
+
+/** What `name`, `name:latest` and `name:<version>` stand for: a template and one of its versions that is ready. */
+export async function requireTemplate(
+  field: string,
+  reference: string,
+  workspace: string,
+  { store }: Deps,
+): Promise<{ template: Resource; version: TemplateVersion }> {
+  const [name = "", wanted = "latest"] = reference.split(":");
+  const template = await store.resources.get({ workspace, kind: "volumetemplate", parent: "" }, name);
+  if (!template) throw invalidField(field, `volumetemplate '${name}' does not exist in this workspace`);
+  const ready = versionsOf(template).filter(({ status }) => status === "READY");
+  const version = wanted === "latest" ? ready.at(-1) : ready.find((one) => one.name === wanted);
+  if (!version) throw invalidField(field, `volumetemplate '${name}' has no version '${wanted}' that is ready`);
+  return { template, version };
+}
