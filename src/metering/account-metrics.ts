@@ -14,7 +14,7 @@ import type {
   UsageLedger,
   UsageQuestion,
 } from "../store/usage-port.ts";
-import { isDimension, usageOf } from "./dimensions.ts";
+import { DIMENSION_NAMES, isDimension, usageOf } from "./dimensions.ts";
 import { columnsOf, type MetricsQuery } from "./metrics-query.ts";
 import { costToUsd, type PriceBook, rateOf } from "./price-book.ts";
 import { bucketHoursOf, bucketOf, coverWindow, type MetricsWindow, RESOLUTIONS } from "./window.ts";
@@ -86,11 +86,12 @@ export async function accountMetrics(
 
 /** The types that have at least one event in the window, in alphabetical order. */
 export async function resourceTypesOf(
-  ledger: Pick<UsageLedger, "resourceTypes">,
+  { ledger, book }: { ledger: Pick<UsageLedger, "resourceTypes">; book: PriceBook },
   accountId: string,
   { startMs, endMs }: MetricsWindow,
 ): Promise<string[]> {
-  const types = await ledger.resourceTypes(accountId, startMs, endMs, coverWindow(startMs, endMs, "month"));
+  const question = { accountId, startMs, endMs, dimensions: DIMENSION_NAMES, rateOf: rateOf(book) };
+  const types = await ledger.resourceTypes(question, coverWindow(startMs, endMs, "month"));
   return types.sort();
 }
 
@@ -117,6 +118,7 @@ function questionOf(
     limit,
     after: place?.after ?? null,
     rateOf: rateOf(book),
+    dimensions: DIMENSION_NAMES,
   };
 }
 

@@ -24,8 +24,9 @@ const STEP_MIN_MS = 1000;
 const DRIFT_RATIO = 0.001;
 /** A start further back is a broken clock, not a long outage. */
 export const BACKDATE_MAX_MS = 31 * DAY_MS;
-/** Spans in one transaction: a commit of some ten milliseconds. */
+/** In one transaction, so that a commit takes some ten milliseconds; a single span may bring the hours of a month. */
 const SPANS_PER_CHANGE = 500;
+const EVENTS_PER_CHANGE = 1000;
 
 export interface ClockReading {
   wallMs: number;
@@ -231,8 +232,15 @@ function clockStepMs(before: ClockReading, now: ClockReading): number {
 /** Bounded commits; only the last one vouches for the time up to now, when everything before it is safe. */
 function changesOf(memory: MeterMemory, moves: readonly Move[]): UsageChange[] {
   const changes: UsageChange[] = [];
-  for (let index = 0; index < moves.length; index += SPANS_PER_CHANGE) {
-    changes.push(changeOf(memory.node, moves.slice(index, index + SPANS_PER_CHANGE)));
+  for (let chunk: Move[] = [], events = 0, index = 0; index < moves.length; index += 1) {
+    const move = moves[index];
+    if (!move) break;
+    chunk.push(move);
+    events += move.events.length;
+    if (chunk.length < SPANS_PER_CHANGE && events < EVENTS_PER_CHANGE && index < moves.length - 1) continue;
+    changes.push(changeOf(memory.node, chunk));
+    chunk = [];
+    events = 0;
   }
   const covered = { node: memory.node, untilMs: memory.coveredUntilMs, era: memory.era };
   const last = changes.pop();

@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
 import { MemoryLedger } from "../../test/metering/memory-ledger.ts";
-import { COUNTED, DIMENSION, MeterWorld } from "../../test/metering/meter-world.ts";
-import { DAY_MS, HOUR_MS, MINUTE_MS } from "../lib/clock.ts";
-import { isWithinHour } from "../store/usage-rollup.ts";
+import { meteredOnce } from "../../test/metering/meter-property.ts";
+import { DIMENSION, MeterWorld } from "../../test/metering/meter-world.ts";
+import { HOUR_MS, MINUTE_MS } from "../lib/clock.ts";
 
 const START_MS = Date.parse("2026-02-28T23:58:00Z");
 
@@ -77,76 +76,14 @@ test("a resource that another node held goes on from where that node was last he
   assert.equal(ledger.spans.size, 1);
 });
 
-type Action =
-  | { do: "pass"; ms: number }
-  | { do: "change"; index: number; rate: number }
-  | { do: "request" }
-  | { do: "flush" }
-  | { do: "die"; writes: number; lastOneLands: boolean }
-  | { do: "refuse"; lands: boolean }
-  | { do: "setClock"; ms: number };
+const runs = process.env.BERTH_TEST_LONG === "1" ? 20_000 : 500;
+const freshLedger = async () => new MemoryLedger();
 
-const anyStep: fc.Arbitrary<Action>[] = [
-  fc.record({
-    do: fc.constant("pass"),
-    ms: fc.oneof(fc.nat(6000), fc.nat(10 * MINUTE_MS), fc.nat(3 * HOUR_MS), fc.nat(2 * DAY_MS)),
-  }),
-  fc.record({ do: fc.constant("change"), index: fc.nat(2), rate: fc.constantFrom(0, 0, 1, 512, 4096) }),
-  fc.record({ do: fc.constant("request") }),
-  fc.record({ do: fc.constant("flush") }),
-];
-const anyDeath: fc.Arbitrary<Action> = fc.record({
-  do: fc.constant("die"),
-  writes: fc.nat(3),
-  lastOneLands: fc.boolean(),
-});
-const anyRefusal: fc.Arbitrary<Action> = fc.record({ do: fc.constant("refuse"), lands: fc.boolean() });
-const anySetting: fc.Arbitrary<Action> = fc.record({
-  do: fc.constant("setClock"),
-  ms: fc.oneof(fc.integer({ min: -2 * HOUR_MS, max: -2000 }), fc.integer({ min: 2000, max: 2 * DAY_MS })),
-});
-
-test("whenever the server dies, everything is metered exactly once", () => meteredOnce([...anyStep, anyDeath]));
+test("whenever the server dies, everything is metered exactly once", () =>
+  meteredOnce({ freshLedger, trouble: "death", runs }));
 
 test("whatever the clock does, what is metered is the time that really passed", () =>
-  meteredOnce([...anyStep, anySetting]));
+  meteredOnce({ freshLedger, trouble: "clock setting", runs }));
 
 test("a database that fails before or after a write changes nothing in the end", () =>
-  meteredOnce([...anyStep, anyRefusal]));
-
-async function meteredOnce(actions: fc.Arbitrary<Action>[]): Promise<void> {
-  const property = fc.asyncProperty(fc.array(fc.oneof(...actions), { maxLength: 40 }), async (steps) => {
-    const ledger = new MemoryLedger();
-    const world = new MeterWorld(ledger, START_MS);
-    for (const step of steps) await perform(world, step);
-    world.refusals = [];
-    const metered = await world.metered();
-    for (const [uuid, used] of world.used) assert.equal(metered.get(`${uuid} ${DIMENSION}`) ?? 0n, used, uuid);
-    assert.equal(metered.get(`agent ${COUNTED}`) ?? 0n, BigInt(world.counted));
-    assert.ok([...ledger.events.values()].every(isWithinHour));
-  });
-  await fc.assert(property, { numRuns: process.env.BERTH_TEST_LONG === "1" ? 20_000 : 500 });
-}
-
-async function perform(world: MeterWorld, step: Action): Promise<void> {
-  switch (step.do) {
-    case "pass":
-      return world.pass(step.ms);
-    case "change":
-      return world.change(step.index, step.rate);
-    case "request":
-      return world.request();
-    case "flush":
-      return world.flush();
-    case "die":
-      world.fuse = { ...step };
-      return world.flush();
-    case "refuse":
-      world.refusals = [step];
-      return;
-    case "setClock":
-      await world.flush();
-      world.setClock(step.ms);
-      return world.flush();
-  }
-}
+  meteredOnce({ freshLedger, trouble: "refusal", runs }));

@@ -27,6 +27,11 @@ export interface Database {
   /** Reads see the last committed state. */
   read: Queries;
   /**
+   * One long read, from one state, that holds nobody up: on SQLite it runs on a thread of its own. For reports; what a
+   * request needs at once is read with `read`.
+   */
+  report<Row>(query: CompiledQuery<unknown>): Promise<Row[]>;
+  /**
    * Runs `work` in a transaction and returns when its effect is durable. `work` does nothing but queries: several
    * writers may share one commit, and a slow one would hold up the others.
    */

@@ -1,6 +1,6 @@
 /** PostgreSQL: every process connects; committed changes travel by LISTEN/NOTIFY. */
 import { EventEmitter } from "node:events";
-import { Kysely, PostgresDialect, sql } from "kysely";
+import { type CompiledQuery, Kysely, PostgresDialect, sql } from "kysely";
 import pg from "pg";
 import { PlatformError } from "../contract/errors.ts";
 import { backoffMs } from "../lib/backoff.ts";
@@ -32,6 +32,7 @@ export async function openPostgres(url: string, onError: (error: unknown) => voi
   return {
     dialect: "postgres",
     read: queries,
+    report: async <Row>(query: CompiledQuery<unknown>) => (await queries.executeQuery(query)).rows as Row[],
     write: (work) => transact(queries, work),
     exclusively: (name, work) =>
       queries.transaction().execute(async (tx) => {

@@ -2,6 +2,8 @@
  * The tables. JSON is kept as text on both databases and (un)packed by fromRow/toRow, times are milliseconds since
  * the epoch, and booleans are 0 or 1, so that one set of row types serves SQLite and PostgreSQL.
  */
+
+import type { Generated } from "kysely";
 import type { ChunkRow, ExecutionRow, TaskRow } from "./execution.ts";
 
 export interface Tables {
@@ -25,6 +27,14 @@ export interface Tables {
   share_offers: ShareOfferRow;
   signing_keys: SigningKeyRow;
   leases: { name: string; holder: string; token: number; expires_at: number };
+  usage_accounts: { id: Generated<number>; account_id: string };
+  usage_series: UsageSeriesRow;
+  usage_events: { start_ms: number; series_id: number; event_key: string; end_ms: number; quantity: number };
+  /** `level` is a row of ROLLUP_LEVELS, `bucket` the hour number that it starts at. */
+  usage_rollups: { account: number; level: number; bucket: number; series_id: number; quantity: number; cost: number };
+  usage_spans: UsageSpanRow;
+  usage_meters: { node: string; covered_until: number; era: number };
+  usage_retention: { id: number; events_since: number };
 }
 
 export interface ResourceRow {
@@ -185,4 +195,29 @@ export interface SigningKeyRow {
   public_key: string;
   sealed_key: string;
   created_at: number;
+}
+
+export interface UsageSeriesRow {
+  id: Generated<number>;
+  account: number;
+  /** 1 for a resource's own line, 0 for the sum without resource names. */
+  named: number;
+  workspace: string;
+  resource_type: string;
+  resource_name: string;
+  resource_uuid: string;
+  dimension: string;
+  /** The line that this one is summed into. */
+  unnamed_id: number | null;
+  metered_until: number | null;
+}
+
+export interface UsageSpanRow {
+  series_id: number;
+  node: string;
+  start_ms: number;
+  rate: number;
+  span_key: string;
+  price_numerator: number;
+  price_denominator: number;
 }

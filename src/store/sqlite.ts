@@ -10,6 +10,7 @@ import { backup, DatabaseSync, type SQLInputValue, type StatementSync } from "no
 import { Kysely, type SqliteDatabase, SqliteDialect, type SqliteStatement, sql } from "kysely";
 import type { Change, Database, Queries, Transaction } from "./database.ts";
 import type { Tables } from "./schema.ts";
+import { createReportThread } from "./sqlite-report.ts";
 
 /** Prepared statements are few (each query has one text); the bound is against runaway dynamic SQL. */
 const STATEMENTS_MAX = 500;
@@ -31,9 +32,11 @@ export function openSqlite(file: string): Database {
   const read = kysely(reader);
   const news = new EventEmitter().setMaxListeners(0);
   const batcher = new Batcher(write, writer);
+  const reports = createReportThread(file);
   return {
     dialect: "sqlite",
     read,
+    report: (query) => reports.read(query),
     async write(work) {
       const changes: Change[] = [];
       const result = await batcher.add((queries) =>
@@ -54,6 +57,7 @@ export function openSqlite(file: string): Database {
       await sql`SELECT 1`.execute(read);
     },
     async close() {
+      await reports.stop();
       await batcher.idle();
       await read.destroy();
       await write.destroy();

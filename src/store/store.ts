@@ -16,6 +16,7 @@ import { createResources } from "./resources.ts";
 import { createShares } from "./shares.ts";
 import { createSigningKeys } from "./signing-keys.ts";
 import { openSqlite } from "./sqlite.ts";
+import { createUsage } from "./usage.ts";
 import { createWorkspaceContents } from "./workspace-contents.ts";
 import { createWorkspaces, IDENTITY_TOPIC } from "./workspaces.ts";
 
@@ -73,6 +74,7 @@ function composeStore(database: Database, secretKey: Buffer, clock: Clock) {
     idempotency: createIdempotency(deps),
     leases: createLeases(deps),
     executions: createExecutions(deps),
+    usage: createUsage(deps),
     write: database.write,
     /** Anything about who may do what has changed; whoever caches it forgets. */
     onIdentityChange: (listener: () => void): (() => void) =>

@@ -99,6 +99,8 @@ export interface UsageQuestion {
   limit: number;
   after: { cost: bigint; key: readonly string[] } | null;
   rateOf: RateOf;
+  /** Every dimension that has a price. */
+  dimensions: readonly string[];
 }
 
 export interface UsageGroup {
@@ -126,5 +128,9 @@ export interface UsageLedger {
   meterState(node: string): Promise<MeterState | null>;
   seriesState(series: readonly UsageSeries[]): Promise<SeriesState[]>;
   ask(question: UsageQuestion): Promise<UsageAnswer>;
-  resourceTypes(accountId: string, startMs: number, endMs: number, parts: readonly UsagePart[]): Promise<string[]>;
+  /** The types with at least one event in [startMs, endMs), which `parts` cover. */
+  resourceTypes(
+    question: Pick<UsageQuestion, "accountId" | "startMs" | "endMs" | "dimensions" | "rateOf">,
+    parts: readonly UsagePart[],
+  ): Promise<string[]>;
 }

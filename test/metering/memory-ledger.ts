@@ -94,9 +94,11 @@ export class MemoryLedger implements UsageLedger {
     };
   }
 
-  async resourceTypes(accountId: string, startMs: number, endMs: number, parts: readonly UsagePart[]) {
-    const rateOf: RateOf = () => ({ numerator: 0n, denominator: 1n });
-    const rows = this.#rows({ accountId, startMs, endMs, filter: {}, columns: [], rateOf }, parts);
+  async resourceTypes(
+    question: Pick<UsageQuestion, "accountId" | "startMs" | "endMs" | "rateOf">,
+    parts: readonly UsagePart[],
+  ) {
+    const rows = this.#rows({ ...question, filter: {}, columns: [] }, parts);
     return [...new Set(rows.map(({ series }) => series.resourceType))];
   }
 

@@ -34,6 +34,7 @@ export class MeterWorld {
   refusals: { lands: boolean }[] = [];
   #meter: Meter | null = null;
   #death = someDeath();
+  #life = { dead: false };
   readonly #things: Thing[];
   readonly #counts: { key: string; atMs: number }[] = [];
 
@@ -99,8 +100,17 @@ export class MeterWorld {
       limit: 1000,
       after: null,
       rateOf: () => ({ numerator: 0n, denominator: 1n }),
+      dimensions: [],
     });
     return new Map(answer.groups.map(({ key, quantity }) => [`${key.resourceUuid} ${key.dimension}`, quantity]));
+  }
+
+  /** What is left of a dead server stops at its next breath: nothing it does reaches the disk. */
+  async end(): Promise<void> {
+    this.#life.dead = true;
+    this.#life = { dead: false };
+    await this.#meter?.stop().catch(() => undefined);
+    this.#meter = null;
   }
 
   async #serve(act: (meter: Meter) => Promise<void>): Promise<void> {
@@ -114,7 +124,7 @@ export class MeterWorld {
     } catch (error) {
       if (!(error instanceof ServerDied)) throw error;
       this.fuse = null;
-      this.#meter = null;
+      await this.end();
       this.#death = someDeath();
       // The next server observes the world as it stands, and repeats what may or may not have been heard.
       await this.#serve(async (meter) => this.#observeAll(meter));
@@ -163,10 +173,12 @@ export class MeterWorld {
 
   #failing(): Pick<UsageLedger, "record" | "meterState" | "seriesState"> {
     const { ledger } = this;
+    const life = this.#life;
     return {
       meterState: (node) => ledger.meterState(node),
       seriesState: (series) => ledger.seriesState(series),
       record: async (change, rateOf) => {
+        if (life.dead) throw new ServerDied();
         if (this.fuse && this.fuse.writes-- <= 0) {
           if (this.fuse.lastOneLands) await ledger.record(change, rateOf);
           this.#death.reject(new ServerDied());

@@ -6,7 +6,7 @@ import { PlatformError } from "../../src/contract/errors.ts";
 import { type AccountMetrics, accountMetrics, resourceTypesOf } from "../../src/metering/account-metrics.ts";
 import { parseMetricsQuery } from "../../src/metering/metrics-query.ts";
 import { COST_DECIMALS, costToUsd, rateOf } from "../../src/metering/price-book.ts";
-import type { UsageEvent, UsageLedger } from "../../src/store/usage-port.ts";
+import type { RateOf, UsageEvent, UsageLedger } from "../../src/store/usage-port.ts";
 import { splitAtHours } from "../../src/store/usage-rollup.ts";
 import { askModel, type ModelAnswer, type ModelEvent } from "./metrics-model.ts";
 import { type AnyQuery, anyEvent, anyQuery, anyRunning, book, cutWindow } from "./usage-arbitraries.ts";
@@ -19,29 +19,39 @@ const PAGES_MAX = 500;
 export interface ModelPropertyOptions {
   freshLedger(): Promise<UsageLedger>;
   runs: number;
-  seed?: number;
+  /** The prices that are in force while usage is recorded; the model always answers at those of `book`. */
+  recordAt?: RateOf;
+  /** Something that happens to the ledger before it is asked. */
+  afterFilling?(events: readonly ModelEvent[]): Promise<void>;
 }
 
-export async function endpointEqualsModel({ freshLedger, runs, seed }: ModelPropertyOptions): Promise<void> {
+export async function endpointEqualsModel(options: ModelPropertyOptions): Promise<void> {
+  const { freshLedger, runs, recordAt = rateOf(book), afterFilling } = options;
   const property = fc.asyncProperty(
     fc.array(anyEvent, { maxLength: 60 }),
     fc.array(anyRunning, { maxLength: 5 }),
     fc.array(anyQuery, { minLength: 1, maxLength: 8 }),
     async (events, running, queries) => {
       const ledger = await freshLedger();
-      const known = await fill(ledger, events, running);
+      const known = await fill(ledger, events, running, recordAt);
+      await afterFilling?.(known);
       for (const query of queries) await compare(ledger, known, cutWindow(query, known));
     },
   );
-  await fc.assert(property, { numRuns: runs, ...(seed === undefined ? {} : { seed }) });
+  await fc.assert(property, { numRuns: runs });
 }
 
 type AnyRunning = typeof anyRunning extends fc.Arbitrary<infer T> ? T : never;
 
 /** Records everything, part of it twice, and returns what the ledger must know afterwards. */
-async function fill(ledger: UsageLedger, events: UsageEvent[], running: AnyRunning[]): Promise<ModelEvent[]> {
+async function fill(
+  ledger: UsageLedger,
+  events: UsageEvent[],
+  running: AnyRunning[],
+  rate: RateOf,
+): Promise<ModelEvent[]> {
   const whole = new Map<string, ModelEvent>();
-  const rate = rateOf(book);
+
   for (let index = 0; index < events.length; index += 7) {
     const chunk = events.slice(index, index + 7).flatMap(splitAtHours);
     await ledger.record({ events: chunk }, rate);
@@ -94,7 +104,7 @@ async function compare(ledger: UsageLedger, known: ModelEvent[], query: AnyQuery
       ({ fields }) => fields.resourceType,
     ),
   );
-  assert.deepEqual(await resourceTypesOf(ledger, query.accountId, window), [...types].sort());
+  assert.deepEqual(await resourceTypesOf({ ledger, book }, query.accountId, window), [...types].sort());
 }
 
 /** All pages of a query; null when it is rightly refused for its resolution. */

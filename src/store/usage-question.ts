@@ -1,0 +1,94 @@
+/**
+ * A question to the ledger as one statement, so that groups, totals and buckets come from one state on both databases.
+ * What is read is small integers; names come in only where rows have been summed per series.
+ */
+import { type RawBuilder, sql } from "kysely";
+import { int, type PartContext, partsOf, type Sql } from "./usage-parts.ts";
+import type { UsageColumn, UsageQuestion } from "./usage-port.ts";
+
+const COLUMN: Record<UsageColumn, string> = {
+  workspace: "workspace",
+  resourceType: "resource_type",
+  resourceName: "resource_name",
+  resourceUuid: "resource_uuid",
+  dimension: "dimension",
+};
+
+/** What single resources are told apart by. */
+const NAMES = ["resourceName", "resourceUuid"] as const;
+
+/** A row of the answer: `g` is a group of the page, `t` the total of a dimension, `c` a bucket of a group. */
+export interface QuestionRow {
+  what: "g" | "t" | "c";
+  dimension: string;
+  hour: number;
+  cost: string;
+  quantity: string;
+  [key: `key_${number}`]: string;
+}
+
+export function questionStatement(
+  question: UsageQuestion,
+  place: Pick<PartContext, "dialect" | "account" | "eventsSinceHour">,
+): RawBuilder<QuestionRow> {
+  const { columns, after, limit, filter } = question;
+  const selective = NAMES.some((column) => column in filter);
+  const context: PartContext = {
+    ...place,
+    ...question,
+    selective,
+    named: selective || NAMES.some((column) => columns.includes(column)),
+    isWanted: isWanted(question, place.account),
+  };
+  const keys = columns.map((column, index) => ({ source: sql.ref(`s.${COLUMN[column]}`), name: `key_${index}` }));
+  const from = (alias: string): Sql[] => keys.map(({ name }) => sql.ref(`${alias}.${name}`));
+  const same = [sql`true`, ...keys.map(({ source, name }) => sql`${source} = ${sql.ref(`p.${name}`)}`)];
+  return sql<QuestionRow>`WITH amounts AS MATERIALIZED (
+      SELECT series, SUM(cost) AS cost, SUM(quantity) AS quantity
+      FROM (${partsOf(question.totalParts, context, null)}) AS parts GROUP BY series
+    ), sums AS MATERIALIZED (
+      SELECT ${listed(keys.map(({ source, name }) => sql`${source} AS ${sql.ref(name)}`))}
+        SUM(a.cost) AS cost, SUM(a.quantity) AS quantity
+      FROM amounts a JOIN usage_series s ON s.id = a.series WHERE ${context.isWanted}
+      ${keys.length > 0 ? sql`GROUP BY ${sql.join(keys.map(({ source }) => source))}` : sql`HAVING COUNT(*) > 0`}
+    ), page AS MATERIALIZED (
+      SELECT * FROM sums p WHERE ${after ? isAfter(after, from("p")) : sql`true`}
+      ORDER BY ${sql.join([sql`cost DESC`, ...from("p")])} LIMIT ${int(limit)}
+    ), members AS MATERIALIZED (
+      SELECT ${listed(from("p"))} a.series AS series
+      FROM amounts a JOIN usage_series s ON s.id = a.series JOIN page p ON ${sql.join(same, sql` AND `)}
+      WHERE ${context.isWanted}
+    )
+    SELECT 'g' AS what, ${listed(from("p"))} '' AS dimension, 0 AS hour,
+      CAST(p.cost AS TEXT) AS cost, CAST(p.quantity AS TEXT) AS quantity FROM page p
+    UNION ALL
+    SELECT 't', ${listed(keys.map(() => sql`''`))} s.dimension, 0, CAST(SUM(a.cost) AS TEXT), CAST(SUM(a.quantity) AS TEXT)
+      FROM amounts a JOIN usage_series s ON s.id = a.series WHERE ${context.isWanted} GROUP BY s.dimension
+    UNION ALL
+    SELECT 'c', ${listed(from("c"))} '', c.bucket, CAST(SUM(c.cost) AS TEXT), CAST(SUM(c.quantity) AS TEXT)
+      FROM (${cells(question, context, from("m"))}) AS c GROUP BY ${sql.join([...from("c"), sql`c.bucket`])}`;
+}
+
+/** The buckets of the page's members: hours are cut down to the start of their bucket. */
+function cells(question: UsageQuestion, context: PartContext, keys: readonly Sql[]): Sql {
+  const { bucketHours, bucketShiftHours, bucketParts } = question;
+  const [length, shift] = [sql.lit(bucketHours), sql.lit(bucketShiftHours)];
+  if (bucketParts.length === 0)
+    return sql`SELECT ${listed(keys)} 0 AS bucket, 0 AS cost, 0 AS quantity FROM members m WHERE false`;
+  return sql`SELECT ${listed(keys)} (m.hour + ${shift}) / ${length} * ${length} - ${shift} AS bucket, m.cost, m.quantity
+    FROM (${partsOf(bucketParts, context, keys)}) AS m`;
+}
+
+function isWanted({ filter }: Pick<UsageQuestion, "filter">, account: number): Sql {
+  const conditions = Object.entries(filter).map(
+    ([column, value]) => sql`${sql.ref(`s.${COLUMN[column as UsageColumn]}`)} = ${value}`,
+  );
+  return sql.join([sql`s.account = ${int(account)}`, ...conditions], sql` AND `);
+}
+
+function isAfter({ cost, key }: { cost: bigint; key: readonly string[] }, columns: readonly Sql[]): Sql {
+  return sql`p.cost < ${cost} OR (p.cost = ${cost} AND (${sql.join(columns)}) > (${sql.join(key)}))`;
+}
+
+/** Fields before others: nothing, or a list that ends in a comma. */
+const listed = (fields: readonly Sql[]): Sql => (fields.length > 0 ? sql`${sql.join(fields)},` : sql``);

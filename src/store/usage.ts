@@ -1,0 +1,153 @@
+/** The usage ledger on both databases. What it keeps and how is told by its migration; what it answers, by its port. */
+import { sql } from "kysely";
+import type { Database } from "./database.ts";
+import { partsOf } from "./usage-parts.ts";
+import type {
+  MeterState,
+  SeriesState,
+  UsageAnswer,
+  UsageKey,
+  UsageLedger,
+  UsageQuestion,
+  UsageSeries,
+  UsageSpan,
+} from "./usage-port.ts";
+import { type QuestionRow, questionStatement } from "./usage-question.ts";
+import { createUsageRecorder } from "./usage-record.ts";
+import { createUsageSeries, seriesKey } from "./usage-series.ts";
+import { createUsageUpkeep } from "./usage-upkeep.ts";
+
+interface SpanRow {
+  account_id: string;
+  workspace: string;
+  resource_type: string;
+  resource_name: string;
+  resource_uuid: string;
+  dimension: string;
+  series_id: number;
+  node: string;
+  start_ms: number;
+  rate: number;
+  span_key: string;
+  price_numerator: number;
+  price_denominator: number;
+  covered_until: number;
+}
+
+export type Usage = ReturnType<typeof createUsage>;
+
+export function createUsage({ database }: { database: Database }) {
+  const { dialect, read } = database;
+  const allSeries = createUsageSeries(database);
+
+  const accountNumber = async (accountId: string): Promise<number | null> =>
+    (await read.selectFrom("usage_accounts").select("id").where("account_id", "=", accountId).executeTakeFirst())?.id ??
+    null;
+  const eventsSinceHour = async (): Promise<number> =>
+    (await read.selectFrom("usage_retention").select("events_since").executeTakeFirst())?.events_since ?? 0;
+
+  const ledger: UsageLedger = {
+    record: createUsageRecorder(database, allSeries),
+
+    async meterState(node): Promise<MeterState | null> {
+      const meter = await read.selectFrom("usage_meters").selectAll().where("node", "=", node).executeTakeFirst();
+      if (!meter) return null;
+      const { rows } = await sql<SpanRow>`${SPANS} WHERE o.node = ${node}`.execute(read);
+      return { coveredUntilMs: meter.covered_until, era: meter.era, spans: rows.map(spanFromRow) };
+    },
+
+    async seriesState(series): Promise<SeriesState[]> {
+      if (series.length === 0) return [];
+      const ids = await allSeries.find(read, series);
+      const numbers = [...ids.values()].map(({ id }) => id);
+      const rows = await read
+        .selectFrom("usage_series")
+        .select(["id", "metered_until"])
+        .where("id", "in", numbers.length > 0 ? numbers : [0])
+        .execute();
+      const { rows: spans } = await sql<SpanRow>`${SPANS}
+        WHERE o.series_id IN (${sql.join(numbers.length > 0 ? numbers : [0])})`.execute(read);
+      const metered = new Map(rows.map((row) => [row.id, row.metered_until]));
+      const open = new Map(spans.map((row) => [row.series_id, row]));
+      return series.map((one) => stateOf(ids.get(seriesKey(one))?.id, metered, open));
+    },
+
+    async ask(question): Promise<UsageAnswer> {
+      const account = await accountNumber(question.accountId);
+      if (account === null) return { groups: [], totals: [], cells: [] };
+      const place = { dialect, account, eventsSinceHour: await eventsSinceHour() };
+      const rows = await database.report<QuestionRow>(questionStatement(question, place).compile(read));
+      return answerFromRows(rows, question);
+    },
+
+    async resourceTypes(question, parts): Promise<string[]> {
+      const account = await accountNumber(question.accountId);
+      if (account === null) return [];
+      const context = {
+        ...question,
+        dialect,
+        account,
+        eventsSinceHour: await eventsSinceHour(),
+        named: false,
+        selective: false,
+        isWanted: sql`s.account = ${account}`,
+      };
+      const rows = await database.report<{ resource_type: string }>(
+        sql`SELECT DISTINCT s.resource_type FROM (${partsOf(parts, context, null)}) AS parts
+          JOIN usage_series s ON s.id = parts.series`.compile(read),
+      );
+      return rows.map((row) => row.resource_type);
+    },
+  };
+  return { ...ledger, ...createUsageUpkeep(database, accountNumber) };
+}
+
+const SPANS = sql`SELECT a.account_id, s.workspace, s.resource_type, s.resource_name, s.resource_uuid, s.dimension,
+    o.series_id, o.node, o.start_ms, o.rate, o.span_key, o.price_numerator, o.price_denominator, v.covered_until
+  FROM usage_spans o JOIN usage_series s ON s.id = o.series_id JOIN usage_accounts a ON a.id = s.account
+  JOIN usage_meters v ON v.node = o.node`;
+
+function stateOf(
+  id: number | undefined,
+  metered: ReadonlyMap<number, number | null>,
+  open: ReadonlyMap<number, SpanRow>,
+): SeriesState {
+  if (id === undefined) return { meteredUntilMs: null, open: null };
+  const row = open.get(id);
+  return {
+    meteredUntilMs: metered.get(id) ?? null,
+    open: row ? { node: row.node, span: spanFromRow(row), coveredUntilMs: row.covered_until } : null,
+  };
+}
+
+const spanFromRow = (row: SpanRow): UsageSpan => ({
+  series: seriesFromRow(row),
+  startMs: row.start_ms,
+  ratePerMs: row.rate,
+  key: row.span_key,
+  price: { numerator: BigInt(row.price_numerator), denominator: BigInt(row.price_denominator) },
+});
+
+const seriesFromRow = (row: Omit<SpanRow, "series_id">): UsageSeries => ({
+  accountId: row.account_id,
+  workspace: row.workspace,
+  resourceType: row.resource_type,
+  resourceName: row.resource_name,
+  resourceUuid: row.resource_uuid,
+  dimension: row.dimension,
+});
+
+function answerFromRows(rows: readonly QuestionRow[], { columns }: UsageQuestion): UsageAnswer {
+  const answer: UsageAnswer = { groups: [], totals: [], cells: [] };
+  for (const row of rows) {
+    const [cost, quantity] = [BigInt(row.cost), BigInt(row.quantity)];
+    if (row.what === "t") {
+      answer.totals.push({ dimension: row.dimension, cost, quantity });
+      continue;
+    }
+    const key: UsageKey = Object.fromEntries(columns.map((column, index) => [column, row[`key_${index}`] ?? ""]));
+    if (row.what === "g") answer.groups.push({ key, cost, quantity });
+    else answer.cells.push({ key, hour: row.hour, cost, quantity });
+  }
+  return answer;
+}
