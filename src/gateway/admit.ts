@@ -24,7 +24,7 @@ export interface Admitted {
 export interface AdmitContext {
   deps: GatewayDeps;
   names: CredentialNames;
-  previewCookieName: string;
+  cookies: { preview: string; revision: string };
 }
 
 export type WorkloadRoute = Exclude<Route, { to: "management" } | { to: "nothing" }>;
@@ -76,7 +76,7 @@ async function admitToPreview(
 ): Promise<Admitted> {
   const { preview } = workload;
   if (preview === null) throw new GatewayError("ROUTE_NOT_FOUND");
-  const found = preview.public ? null : findPreviewToken(context.names, down, route.path, context.previewCookieName);
+  const found = preview.public ? null : findPreviewToken(context.names, down, route.path, context.cookies.preview);
   if (!preview.public) {
     if (found === null) throw new GatewayError("AUTHENTICATION_REQUIRED", "This preview is private: send its token.");
     if (!(await preview.checkToken(found.token))) {

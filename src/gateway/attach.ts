@@ -69,7 +69,7 @@ function putFastLaneInFront(server: Server, gateway: Gateway): void {
   const handOver = (socket: Socket): void => {
     for (const listener of listeners) listener.call(server, socket);
   };
-  server.on(event, (socket: Socket) => gateway.connection(socket, () => server.listening, handOver));
+  server.on(event, (socket: Socket) => gateway.connection(socket, handOver));
   // Closing the server goes through this method: the lane's idle connections would keep it open.
   const closeIdle = server.closeIdleConnections.bind(server);
   server.closeIdleConnections = () => {

@@ -56,10 +56,20 @@ const LINGER_MS = 5000;
 
 const NO_TRAILERS: string[] = [];
 
+export interface NodeDownstreamOptions {
+  /** The request came by the server's checkContinue event. */
+  continueExpected?: boolean;
+  /** The request came by the server's upgrade event, with these bytes behind its head. */
+  upgradeHead?: Buffer;
+  /** False once the server is closing: connections end with their current response. */
+  accepting?: () => boolean;
+}
+
 export class NodeDownstream implements Downstream {
   readonly #req: IncomingMessage;
   readonly #res: ServerResponse;
   readonly #upgradeHead: Buffer | null;
+  readonly #accepting: () => boolean;
   readonly #http2: boolean;
   readonly rawHeaders: readonly string[];
   readonly expectsContinue: boolean;
@@ -73,16 +83,12 @@ export class NodeDownstream implements Downstream {
   #headSent = false;
   #lingered = 0;
 
-  /** `continueExpected`: the request came by the server's checkContinue event. */
-  constructor(
-    req: IncomingMessage,
-    res: ServerResponse,
-    options: { continueExpected?: boolean; upgradeHead?: Buffer } = {},
-  ) {
+  constructor(req: IncomingMessage, res: ServerResponse, options: NodeDownstreamOptions = {}) {
     this.#req = req;
     this.#res = res;
     this.#http2 = req.httpVersionMajor === 2;
     this.#upgradeHead = options.upgradeHead ?? null;
+    this.#accepting = options.accepting ?? always;
     this.expectsContinue = options.continueExpected ?? false;
     this.rawHeaders = this.#http2 ? joinCookies(req.rawHeaders) : req.rawHeaders;
     res.on("close", this.#onClose);
@@ -170,7 +176,7 @@ export class NodeDownstream implements Downstream {
   head(status: number, reason: string, headers: string[]): void {
     // Whether the client still sends the body after a final response instead of 100 cannot be known: the only
     // unambiguous thing to do is to end the connection.
-    if (this.expectsContinue && !this.#continued) this.#closing = true;
+    this.#closing = (this.expectsContinue && !this.#continued) || !this.#accepting();
     if (this.#http2) this.#res.writeHead(status, toObject(headers));
     else this.#res.writeHead(status, reason, this.#closing ? [...headers, "Connection", "close"] : headers);
   }
@@ -266,6 +272,7 @@ export class NodeDownstream implements Downstream {
 }
 
 const ignore = (): void => {};
+const always = (): boolean => true;
 
 /** HTTP/2 may send one cookie per field; HTTP/1.1 wants them in one. */
 function joinCookies(rawHeaders: readonly string[]): string[] {

@@ -72,8 +72,10 @@ export class LaneConnection implements Sweepable {
     }
   }
 
+  /** What has been written may still leave. */
   close(): void {
-    this.socket.destroy();
+    this.socket.destroySoon();
+    setTimeout(() => this.socket.destroy(), LINGER_MS).unref();
   }
 
   closeIfIdle(): void {

@@ -148,8 +148,8 @@ class Exchange implements ExchangeSink, DownstreamEvents, Sweepable {
     this.#connection = connection;
     connection.begin(this, { method: this.#job.method, upgrade: down.upgrade !== null });
     if (down.bodyFraming === "none") {
-      stream.write(this.#job.head, "latin1");
       connection.requestSent();
+      stream.write(this.#job.head, "latin1");
       return;
     }
     this.#chunked = down.bodyFraming === "chunked";

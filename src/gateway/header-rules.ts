@@ -56,7 +56,7 @@ export function headerRules(options: { brand: string; trustProxy: boolean }): He
   };
 }
 
-const capitalised = (word: string): string => word.charAt(0).toUpperCase() + word.slice(1);
+export const capitalised = (word: string): string => word.charAt(0).toUpperCase() + word.slice(1);
 
 /** Fields set by the owner of a preview: already checked text, ready to be written. */
 export interface FixedHeaders {
@@ -104,7 +104,7 @@ export interface RequestHeadInput {
   upgrade: string | null;
 }
 
-export function requestHead(rules: HeaderRules, input: RequestHeadInput): string {
+export function requestHead(rules: HeaderRules, input: RequestHeadInput, listed: readonly string[] = NONE): string {
   const { rawHeaders, fixed } = input;
   let head = `${input.method} ${input.path} HTTP/1.1\r\n`;
   let host: string | null = null;
@@ -113,27 +113,24 @@ export function requestHead(rules: HeaderRules, input: RequestHeadInput): string
   let forwardedProto = input.secure ? "https" : "http";
   let forwardedHost: string | null = null;
   let trailersWelcome = false;
-  let listed: string[] | null = null;
 
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    if (lowerName(rawHeaders[i] as string) === "connection") {
-      const names = connectionNames(rawHeaders[i + 1] as string);
-      if (names.length > 0) listed = listed === null ? names : [...listed, ...names];
-    }
-  }
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const raw = rawHeaders[i] as string;
     const name = lowerName(raw);
     let value = rawHeaders[i + 1] as string;
     if (rules.requestDrop.has(name)) {
       if (name === "te") trailersWelcome = trailersWelcome || /(?:^|,)\s*trailers\s*(?:[,;]|$)/i.test(value);
-      else if (!rules.trustProxy) continue;
+      else if (name === "connection") {
+        // Rare: fields before this one may be concerned too, so it starts over, knowing them.
+        if (listed === NONE && connectionNames(value).length > 0)
+          return requestHead(rules, input, allListed(rawHeaders));
+      } else if (!rules.trustProxy) continue;
       else if (name === "x-forwarded-for") forwardedFor = `${value}, ${input.remoteAddress}`;
       else if (name === "x-forwarded-proto") forwardedProto = value;
       else if (name === "x-forwarded-host") forwardedHost = value;
       continue;
     }
-    if (listed?.includes(name) || name.charCodeAt(0) === PSEUDO) continue;
+    if (listed.includes(name) || name.charCodeAt(0) === PSEUDO) continue;
     if (name === "host") {
       if (hasHostField) throw new GatewayError("BAD_REQUEST", "A request has exactly one Host.");
       host = value;
@@ -178,20 +175,17 @@ export function responseHeaders(
   head: ResponseHead,
   fixed: FixedHeaders | null,
   cookie: string | null,
+  listed: readonly string[] = NONE,
 ): string[] {
   const given = head.headers;
   const out: string[] = [];
-  let listed: string[] | null = null;
-  for (let i = 0; i < given.length; i += 2) {
-    if (lowerName(given[i] as string) === "connection") {
-      const names = connectionNames(given[i + 1] as string);
-      if (names.length > 0) listed = listed === null ? names : [...listed, ...names];
-    }
-  }
   for (let i = 0; i < given.length; i += 2) {
     const name = lowerName(given[i] as string);
-    if (rules.responseDrop.has(name) || listed?.includes(name) || fixed?.names.has(name)) continue;
     const value = given[i + 1] as string;
+    if (name === "connection" && listed === NONE && connectionNames(value).length > 0) {
+      return responseHeaders(rules, head, fixed, cookie, allListed(given));
+    }
+    if (rules.responseDrop.has(name) || listed.includes(name) || fixed?.names.has(name)) continue;
     if (name === "set-cookie" && value.startsWith(rules.cookiePrefix)) continue;
     // A length only makes sense where there could be a body; elsewhere a reader might wait for one.
     if (name === "content-length" && head.status === 204) continue;
@@ -200,6 +194,16 @@ export function responseHeaders(
   if (fixed) out.push(...fixed.list);
   if (cookie !== null) out.push("Set-Cookie", cookie);
   return out;
+}
+
+const NONE: readonly string[] = [];
+
+function allListed(headers: readonly string[]): string[] {
+  const names: string[] = [];
+  for (let i = 0; i < headers.length; i += 2) {
+    if (lowerName(headers[i] as string) === "connection") names.push(...connectionNames(headers[i + 1] as string));
+  }
+  return names;
 }
 
 /** Fields that would reframe or reroute a message have no business behind its body (RFC 9110, 6.5.1). */

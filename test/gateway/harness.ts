@@ -75,7 +75,7 @@ export function inBothLanes(name: string, body: (start: Start) => Promise<void>)
   test(`${name} (node:http)`, () => body((options) => startTestGateway({ ...options, fastLane: false })));
 }
 
-async function startTestGateway(options: TestGatewayOptions): Promise<TestGateway> {
+export async function startTestGateway(options: TestGatewayOptions): Promise<TestGateway> {
   const workloads = (options.workloads ?? [{}]).map((patch) => workload(patch));
   const registry = new Registry();
   const waiting: ((record: RequestRecord) => void)[] = [];

@@ -26,7 +26,8 @@ export const HOP_BY_HOP: ReadonlySet<string> = new Set([
 ]);
 
 /** Fields named by a Connection header: these, too, end here. Framing and routing fields cannot be named away. */
-export function connectionNames(value: string): string[] {
+export function connectionNames(value: string): readonly string[] {
+  if (value === "keep-alive" || value === "close") return NONE;
   const names: string[] = [];
   for (const part of value.split(",")) {
     const name = part.trim().toLowerCase();
@@ -34,6 +35,8 @@ export function connectionNames(value: string): string[] {
   }
   return names;
 }
+
+const NONE: readonly string[] = [];
 
 /**
  * A client that lists one of these in Connection would make the proxy drop what it or the workload relies on, such as

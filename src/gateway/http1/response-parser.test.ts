@@ -171,6 +171,8 @@ test("whatever is accepted here, Node's parser reads the same way", async () => 
       }
       const mine = read([damaged]);
       if (mine.error !== null || mine.head === null || mine.rest !== "") return;
+      // Node does not recognise the word when a tab stands behind it, though the grammar allows one.
+      if (/chunked *\t/.test(damaged)) return;
       const node = await readWithNode(damaged);
       // Node may be stricter or may close for reasons of its own; where it reads a response, it must be this one.
       if (node === null) return;

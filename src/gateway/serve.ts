@@ -1,0 +1,200 @@
+/** One request on the straight path: find, admit, choose a revision, take an instance, forward, tell the meter. */
+import { randomBytes } from "node:crypto";
+import { asGatewayError, GatewayError } from "../contract/gateway-errors.ts";
+import { type AdmitContext, type Admitted, admit, find, type WorkloadRoute } from "./admit.ts";
+import type { GatewayCounters } from "./counters.ts";
+import { cookieValue } from "./credentials.ts";
+import type { Lease, RequestRecord, Workload } from "./deps.ts";
+import type { Downstream } from "./downstream.ts";
+import { type ForwardContext, type ForwardOutcome, forward } from "./forward.ts";
+import { type FixedHeaders, requestHead } from "./header-rules.ts";
+import { ClientGone, hold } from "./hold.ts";
+import { pickRevision } from "./pick-revision.ts";
+import { type PlatformResponseOptions, respondError } from "./platform-response.ts";
+import { answerPreflight, isPreflight } from "./preflight.ts";
+import { cookieFor, identityLines, limitsFor, refuseBadFraming } from "./request-rules.ts";
+import type { Route } from "./route.ts";
+
+export interface ServeContext extends AdmitContext {
+  counters: GatewayCounters;
+  forwarding: ForwardContext;
+  responding: PlatformResponseOptions;
+  identityWords: string[];
+  stopping: boolean;
+  /** Requests being served, tunnels included. */
+  running: number;
+  drained: (() => void) | null;
+}
+
+export async function serve(context: ServeContext, down: Downstream, route: Route): Promise<void> {
+  const startedAtMs = context.deps.clock.now();
+  const startedMs = performance.now();
+  const requestId = requestIdOf(down);
+  let fixed: FixedHeaders | null = null;
+  let call: Call | null = null;
+  context.running += 1;
+  try {
+    if (context.stopping) throw new GatewayError("SHUTTING_DOWN", undefined, { headers: { "retry-after": "1" } });
+    if (route.to === "nothing" || route.to === "management") throw new GatewayError("ROUTE_NOT_FOUND");
+    refuseBadFraming(down);
+    const workload = await find(context, down, route);
+    fixed = workload.preview?.responseHeaders ?? null;
+    if (fixed !== null && isPreflight(down) && fixed.names.has("access-control-allow-origin")) {
+      answerPreflight(context.forwarding.rules, down, fixed);
+      finished(context);
+      return;
+    }
+    const admitted = await admit(context, down, route, workload);
+    call = { startedAtMs, startedMs, admitted, method: down.method, revision: null, heldMs: null };
+    await pass(context, down, route, call, requestId);
+  } catch (error) {
+    refuse(context, down, call, error, { fixed, requestId });
+  }
+}
+
+/** One admitted request, on its way to becoming a record. */
+interface Call {
+  startedAtMs: number;
+  startedMs: number;
+  admitted: Admitted;
+  method: string;
+  revision: string | null;
+  heldMs: number | null;
+}
+
+async function pass(
+  context: ServeContext,
+  down: Downstream,
+  route: WorkloadRoute,
+  call: Call,
+  requestId: string,
+): Promise<void> {
+  const { deps, forwarding } = context;
+  const { admitted } = call;
+  const { workload } = admitted;
+  const fixed = workload.preview?.responseHeaders ?? null;
+  const limits = limitsFor(deps, down, admitted);
+  const pin = choose(context, down, call);
+  const lease = deps.ready(workload, call.revision) ?? (await held(context, down, call));
+  try {
+    const head = requestHead(forwarding.rules, {
+      method: down.method,
+      path: admitted.path,
+      rawHeaders: down.rawHeaders,
+      host: down.host,
+      framing: down.bodyFraming,
+      contentLength: down.contentLength,
+      dropAuthorization: admitted.dropAuthorization,
+      remoteAddress: down.remoteAddress,
+      secure: down.secure,
+      prefix: route.prefix,
+      requestId,
+      identity: workload.door === "api" ? identityLines(context.identityWords, admitted) : "",
+      fixed: workload.preview?.requestHeaders ?? null,
+      upgrade: down.upgrade,
+    });
+    forward(forwarding, down, {
+      method: down.method,
+      head,
+      key: `${lease.key}:${workload.door}`,
+      dial: () => deps.dial(lease, workload.door),
+      limits,
+      fixed,
+      refuse: (error) => respondError(context.responding, down, error, { fixed, requestId }),
+      cookie: cookieFor(context.cookies, down, route, admitted, pin),
+      done: (outcome) => {
+        lease.release();
+        record(context, call, outcome);
+      },
+    });
+  } catch (error) {
+    lease.release();
+    throw error;
+  }
+}
+
+async function held(context: ServeContext, down: Downstream, call: Call): Promise<Lease> {
+  const sinceMs = performance.now();
+  try {
+    return await hold(context, down, call.admitted.workload, call.revision);
+  } finally {
+    call.heldMs = performance.now() - sinceMs;
+  }
+}
+
+/** Sets the call's revision; returns the pin that the client is to keep, if any. */
+function choose({ deps, cookies }: ServeContext, down: Downstream, call: Call): string | null {
+  const plan = call.admitted.workload.revisions;
+  if (plan === null) return null;
+  const pinned = plan.canary === undefined ? null : cookieValue(down.header("cookie"), cookies.revision);
+  const { revision, pin } = pickRevision(plan, pinned, deps.random(), deps.clock.now());
+  call.revision = revision;
+  return pin;
+}
+
+function record(context: ServeContext, call: Call, outcome: ForwardOutcome): void {
+  const { error, ...rest } = outcome;
+  if (error !== null) logFailure(context, call.admitted.workload, error);
+  tell(context, call, { ...rest, error: error?.code ?? null });
+  finished(context);
+}
+
+function tell(
+  { deps, counters }: ServeContext,
+  call: Call,
+  outcome: Pick<RequestRecord, "status" | "bytesIn" | "bytesOut" | "error" | "clientGone">,
+): void {
+  const { workload, principal } = call.admitted;
+  const { revision, method, heldMs, startedAtMs } = call;
+  const durationMs = performance.now() - call.startedMs;
+  const told: RequestRecord = { workload, revision, principal, method, startedAtMs, durationMs, heldMs, ...outcome };
+  counters.count(told);
+  deps.meter(told);
+}
+
+/** Ends a request that never reached forwarding. */
+export function refuse(
+  context: ServeContext,
+  down: Downstream,
+  call: Call | null,
+  thrown: unknown,
+  extra: { fixed: FixedHeaders | null; requestId: string },
+): void {
+  if (thrown instanceof ClientGone) {
+    if (call !== null) tell(context, call, { status: 0, bytesIn: 0, bytesOut: 0, error: null, clientGone: true });
+  } else {
+    const error = asGatewayError(thrown);
+    if (error.status >= 500) logFailure(context, call?.admitted.workload ?? null, error);
+    respondError(context.responding, down, error, extra);
+    const outcome = { status: error.status, bytesIn: 0, bytesOut: 0, error: error.code, clientGone: false };
+    if (call === null) context.counters.refused(error.code);
+    else tell(context, call, outcome);
+  }
+  finished(context);
+}
+
+function logFailure({ deps }: ServeContext, workload: Workload | null, error: GatewayError): void {
+  const fields = { code: error.code, uid: workload?.uid, detail: error.detail, err: error.cause };
+  if (error.code === "INTERNAL_ERROR") deps.log.error(fields, "the gateway failed");
+  else deps.log.warn(fields, "a request to a workload failed");
+}
+
+export function finished(context: ServeContext): void {
+  context.running -= 1;
+  if (context.running === 0) context.drained?.();
+}
+
+/** A caller's own id is kept when it is harmless, so that it can be followed through. */
+export function requestIdOf(down: Downstream): string {
+  const given = down.header("x-request-id");
+  return given !== undefined && /^[\w.:/+=-]{1,128}$/.test(given) ? given : nextRequestId();
+}
+
+// Unique by the process and counted within it: a random number for each request would cost more than its routing.
+const processId = randomBytes(9).toString("base64url");
+let requestCount = 0;
+
+function nextRequestId(): string {
+  requestCount += 1;
+  return `${processId}-${requestCount.toString(36)}`;
+}
