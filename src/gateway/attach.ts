@@ -3,7 +3,7 @@
  * Works for Node's HTTP/1.1 servers, with or without TLS.
  */
 import type { IncomingMessage, Server, ServerOptions, ServerResponse } from "node:http";
-import type { Socket } from "node:net";
+import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { Server as TlsServer } from "node:tls";
 import { GatewayError } from "../contract/gateway-errors.ts";
@@ -69,7 +69,11 @@ function putFastLaneInFront(server: Server, gateway: Gateway): void {
   const handOver = (socket: Socket): void => {
     for (const listener of listeners) listener.call(server, socket);
   };
-  server.on(event, (socket: Socket) => gateway.connection(socket, handOver));
+  server.on(event, (socket: Socket) => {
+    // Streams of other kinds may be fed to the server, too: tunnels from inside a workload.
+    if (socket instanceof Socket) gateway.connection(socket, handOver);
+    else handOver(socket);
+  });
   // Closing the server goes through this method: the lane's idle connections would keep it open.
   const closeIdle = server.closeIdleConnections.bind(server);
   server.closeIdleConnections = () => {

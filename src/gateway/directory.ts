@@ -6,7 +6,7 @@ import type { WorkloadKind } from "../contract/addresses.ts";
 import { GatewayError } from "../contract/gateway-errors.ts";
 import type { Instance, InstancesState } from "../contract/instance.ts";
 import type { Activity } from "../lib/activity.ts";
-import type { Clock } from "../lib/clock.ts";
+import { type Clock, MINUTE_MS } from "../lib/clock.ts";
 import type { Running } from "../lib/lifecycle.ts";
 import { dial, type Endpoint } from "../runtime/driver.ts";
 import type { Resource } from "../store/resource.ts";
@@ -16,6 +16,8 @@ import type { RevisionPlan } from "./pick-revision.ts";
 
 /** Bounds memory when many workloads are called once; a full cache starts over. */
 const ENTRIES_MAX = 20_000;
+/** Longer than any request is held: whoever asks gives up by itself before. */
+const WAKE_MAX_MS = 5 * MINUTE_MS;
 /** Where a code workload listens inside its instance; it is told by the PORT variable. */
 export const WORKLOAD_PORT = 8080;
 
@@ -43,6 +45,7 @@ export function createDirectory({ store, clock, activity }: DirectoryDeps): Dire
   const entries = new Map<string, Entry>();
   const uids = new Map<string, string>();
   const waking = new Map<string, Promise<void>>();
+  const stopped = new AbortController();
   const unsubscribe = store.database.onChange(({ topic, key }) => {
     if (topic === "resync") entries.clear();
     else if (topic === "resource") entries.delete(key.slice(key.indexOf("/") + 1));
@@ -96,11 +99,15 @@ export function createDirectory({ store, clock, activity }: DirectoryDeps): Dire
     return { key: chosen.uid, endpoint: chosen.endpoint, release: () => ends.forEach((end) => void end()) };
   }
 
-  /** Says what is wanted and waits until the loop has made it so; many callers of one workload ask once. */
-  function ask(workload: Workload, revision: string | null, signal: AbortSignal): Promise<void> {
+  /**
+   * Says what is wanted and waits until the loop has made it so. Many callers of one workload ask once, so the wait is
+   * nobody's own: the first of them may leave and the others still get their instance.
+   */
+  function ask(workload: Workload, revision: string | null): Promise<void> {
     const key = `${workload.uid}/${revision}`;
     let asking = waking.get(key);
     if (!asking) {
+      const signal = AbortSignal.any([stopped.signal, AbortSignal.timeout(WAKE_MAX_MS)]);
       asking = want(workload, revision, signal).finally(() => waking.delete(key));
       waking.set(key, asking);
     }
@@ -134,15 +141,16 @@ export function createDirectory({ store, clock, activity }: DirectoryDeps): Dire
     ready,
     async wake(workload, revision, { signal }) {
       for (;;) {
-        await ask(workload, revision, signal);
+        await ask(workload, revision);
+        signal.throwIfAborted();
         const lease = ready(workload, revision);
         if (lease) return lease;
-        signal.throwIfAborted();
       }
     },
     dial: (lease, door) => dial((lease as InstanceLease).endpoint, door),
     async stop() {
       unsubscribe();
+      stopped.abort();
     },
   };
 }

@@ -7,6 +7,7 @@ import { createServer as createTlsServer, get } from "node:https";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { duplexPair } from "node:stream";
 import { test } from "node:test";
 import { attachGateway, SERVER_OPTIONS } from "../../src/gateway/attach.ts";
 import {
@@ -87,6 +88,20 @@ test("a head that does not come at once is for Node, with nothing lost", async (
   }
   assert.equal(byNode(await client.until((text) => text.endsWith("ok"))), true);
   assert.ok(up.received[0]?.includes(`X: ${"y".repeat(60_000)}\r\n`));
+});
+
+inBothLanes("a stream that is no socket may be fed to the server", async (start) => {
+  await using up = await rawUpstream(answering(OK));
+  await using gw = await start({ upstream: up.port });
+  const [ours, theirs] = duplexPair();
+  gw.server.emit("connection", theirs);
+  ours.write(GET);
+  let text = "";
+  for await (const chunk of ours) {
+    text += chunk;
+    if (text.endsWith("ok")) break;
+  }
+  assert.match(text, /^HTTP\/1\.1 200 OK/);
 });
 
 inBothLanes("a client that stops speaking has stopped listening", async (start) => {

@@ -1,0 +1,101 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { Activity } from "../lib/activity.ts";
+import { systemClock } from "../lib/clock.ts";
+import { uuidv7 } from "../lib/ids.ts";
+import { openStore, type Store } from "../store/store.ts";
+import type { Workload } from "./deps.ts";
+import { createDirectory, type Directory } from "./directory.ts";
+
+let store: Store;
+let directory: Directory;
+const activity = new Activity(systemClock);
+const dataDir = mkdtempSync(join(tmpdir(), "berth-test-"));
+
+before(async () => {
+  store = await openStore({
+    dataDir,
+    databaseUrl: null,
+    secretKey: Buffer.alloc(32, 1),
+    clock: systemClock,
+    onError: (error) => console.error(error),
+  });
+  await store.write((tx) =>
+    store.workspaces.insert(
+      tx,
+      { name: "ws", accountId: "a", displayName: "", region: "", labels: {}, groupMappings: [], runtime: {} },
+      "test",
+    ),
+  );
+  directory = createDirectory({ store, clock: systemClock, activity });
+});
+after(async () => {
+  await directory.stop();
+  await store.close();
+  rmSync(dataDir, { recursive: true, force: true });
+});
+
+const endpoint = { kind: "unix", node: "n", dir: "/nowhere" };
+
+async function sandbox(name: string): Promise<Workload> {
+  await store.resources.create({
+    workspace: "ws",
+    kind: "sandbox",
+    parent: "",
+    uid: uuidv7(Date.now()),
+    name,
+    metadata: {},
+    spec: {},
+    secrets: {},
+    state: {},
+    status: "DEPLOYED",
+    events: [],
+    revision: false,
+    actor: "test",
+    settled: true,
+  });
+  const found = await directory.resolve({ by: "name", kind: "sandbox", workspace: "ws", name });
+  assert.ok(found);
+  return found;
+}
+
+/** What the loop does when it has started one. */
+const observe = (uid: string): Promise<unknown> =>
+  store.resources.update("ws", uid, ({ state }) => ({
+    state: { ...state, instances: [{ uid, revision: null, endpoint, phase: "running" }] },
+  }));
+
+test("whoever asked first may leave; the others still get the instance", async () => {
+  const workload = await sandbox("shared");
+  assert.equal(directory.ready(workload, null), null);
+  const first = new AbortController();
+  const second = new AbortController();
+  const leaving = directory.wake(workload, null, { signal: first.signal });
+  const staying = directory.wake(workload, null, { signal: second.signal });
+  first.abort(new Error("left"));
+  await observe(workload.uid);
+  await assert.rejects(leaving, /left/);
+  const lease = await staying;
+  assert.equal(activity.openOf(workload.uid), 1);
+  lease.release();
+  assert.equal(activity.openOf(workload.uid), 0);
+});
+
+test("a workload that fails to start says why", async () => {
+  const workload = await sandbox("broken");
+  const waking = directory.wake(workload, null, { signal: new AbortController().signal });
+  await store.resources.update("ws", workload.uid, () => ({
+    status: "FAILED",
+    event: { type: "start", message: "Exit code 1." },
+  }));
+  await assert.rejects(waking, { code: "WORKLOAD_START_FAILED", message: "Exit code 1." });
+});
+
+test("a deleted workload is not found, and was not kept", async () => {
+  const workload = await sandbox("gone");
+  await store.resources.update("ws", workload.uid, () => ({ deleted: true, status: "DELETING" }));
+  assert.equal(await directory.resolve({ by: "name", kind: "sandbox", workspace: "ws", name: "gone" }), null);
+});
