@@ -177,6 +177,7 @@ const settingsOf = (config: Config, version: string): Settings => ({
   version,
   standbyAfterMs: config.standby_after * SECOND_MS,
   egressPool: config.egress_pool,
+  dnsServers: config.dns_servers,
   publicIps: config.public_ips,
 });
 

@@ -113,6 +113,11 @@ export const SETTINGS = {
     schema: list.pipe(z.array(z.union([z.ipv4(), z.ipv6()]))).default([]),
     about: "Addresses that egress IPs are taken from.",
   },
+  dns_servers: {
+    env: "BERTH_DNS_SERVERS",
+    schema: list.default([]),
+    about: "DNS servers to check custom domains with; absent = the machine's own.",
+  },
   public_ips: {
     env: "BERTH_PUBLIC_IPS",
     schema: list.default([]),

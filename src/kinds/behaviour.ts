@@ -4,6 +4,8 @@ import { accountHandlers } from "./account/handlers.ts";
 import { agentBehaviour } from "./agent/behaviour.ts";
 import { apiKeyHandlers } from "./api-key/handlers.ts";
 import { applicationBehaviour } from "./application/behaviour.ts";
+import { customDomainBehaviour } from "./custom-domain/behaviour.ts";
+import { customDomainHandlers } from "./custom-domain/handlers.ts";
 import { driveBehaviour } from "./drive/behaviour.ts";
 import { egressGatewayBehaviour } from "./egress-gateway/behaviour.ts";
 import { egressIpBehaviour } from "./egress-ip/behaviour.ts";
@@ -30,6 +32,7 @@ import { workspaceHandlers } from "./workspace/handlers.ts";
 export const BEHAVIOURS: readonly Behaviour[] = [
   agentBehaviour,
   applicationBehaviour,
+  customDomainBehaviour,
   driveBehaviour,
   egressGatewayBehaviour,
   egressIpBehaviour,
@@ -48,10 +51,11 @@ export const BEHAVIOURS: readonly Behaviour[] = [
   vpcBehaviour,
 ];
 
-/** Handlers of operations that belong to no kind. */
+/** Handlers of operations beside the five verbs that are not listed by their kind. */
 export const HANDLERS: readonly Implementation[] = [
   ...accountHandlers,
   ...apiKeyHandlers,
+  ...customDomainHandlers,
   ...integrationHandlers,
   ...invitationHandlers,
   ...serviceAccountHandlers,

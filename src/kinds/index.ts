@@ -5,6 +5,8 @@ import { accountOperations } from "./account/operations.ts";
 import { agent } from "./agent/kind.ts";
 import { apiKeyOperations } from "./api-key/operations.ts";
 import { application } from "./application/kind.ts";
+import { customDomain } from "./custom-domain/kind.ts";
+import { customDomainOperations } from "./custom-domain/operations.ts";
 import { drive } from "./drive/kind.ts";
 import { driveOperations } from "./drive/operations.ts";
 import { egressGateway, egressGatewayOperations } from "./egress-gateway/kind.ts";
@@ -34,6 +36,7 @@ import { workspaceOperations } from "./workspace/operations.ts";
 export const KINDS: readonly Kind[] = [
   agent,
   application,
+  customDomain,
   drive,
   egressGateway,
   egressIp,
@@ -55,6 +58,7 @@ export const KINDS: readonly Kind[] = [
 const EXTRA_OPERATIONS: readonly Operation[] = [
   ...accountOperations,
   ...apiKeyOperations,
+  ...customDomainOperations,
   ...driveOperations,
   ...egressGatewayOperations,
   ...egressIpOperations,

@@ -34,6 +34,8 @@ export interface Settings {
   version: string;
   standbyAfterMs: number;
   egressPool: readonly string[];
+  /** DNS servers to ask, as address or address:port; empty = the machine's own. */
+  dnsServers: readonly string[];
   publicIps: readonly string[];
 }
 

@@ -8,8 +8,8 @@ export interface NameRefusal {
   message: string;
 }
 
-/** Words of the workspace collection's own paths. */
-const OWN_WORDS = new Set(["availability"]);
+/** A path of the workspace collection, and the word that stands for all workspaces of an account. */
+const OWN_WORDS = new Set(["availability", "account"]);
 
 export function refuseName(name: string, brand: string): NameRefusal | null {
   if (/^v\d/.test(name))

@@ -1,0 +1,36 @@
+import { invalidField, PlatformError } from "../../contract/errors.ts";
+import { wholeAccount } from "../../store/shares.ts";
+import type { Behaviour, Deps, Input } from "../port.ts";
+import { customDomain } from "./kind.ts";
+import { edgeHost, recordsFor } from "./verification.ts";
+
+export const customDomainBehaviour: Behaviour = {
+  kind: customDomain,
+  prepare(input, { current, call, deps }) {
+    if (!current) prepareDomain(input, call.workspace?.id ?? "", deps);
+  },
+  async borrowed({ name: workspace, accountId }, name, { store }) {
+    const lent = await store.shares.resourcesFor([workspace, wholeAccount(accountId)], "customdomain", name);
+    return lent.filter((domain) => domain.workspace !== workspace);
+  },
+  async guardDelete(domain, { store }) {
+    const shares = await store.shares.listOf(domain.uid);
+    if (shares.length > 0)
+      throw new PlatformError("conflict", `${domain.name} is shared with other workspaces. Take it back first.`);
+    const text = `"customDomain":${JSON.stringify(domain.name)}`;
+    const [preview] = await store.resources.listWithSpecText([domain.workspace], ["preview"], [text], 1);
+    if (preview)
+      throw new PlatformError("conflict", `${domain.name} is in use by preview '${preview.name}'. Delete that first.`);
+  },
+};
+
+/** Fills what the platform decides about a new domain. */
+export function prepareDomain({ metadata, spec }: Input, workspaceId: string, deps: Pick<Deps, "settings" | "keyFor">) {
+  const { name = "" } = metadata;
+  const own = edgeHost(deps.settings);
+  if (own && (name === own || name.endsWith(`.${own}`)))
+    throw invalidField("metadata.name", `${own} and the names below it belong to the platform`);
+  spec.domainType ??= "previews";
+  spec.region ??= deps.settings.region;
+  Object.assign(spec, recordsFor(name, workspaceId, deps), { status: "pending" });
+}

@@ -1,0 +1,120 @@
+import { notFound, PlatformError } from "../../contract/errors.ts";
+import type { Resource } from "../../store/resource.ts";
+import { wholeAccount } from "../../store/shares.ts";
+import type { Workspace } from "../../store/workspaces.ts";
+import { type Call, type Deps, type Implementation, type Input, implement, workspaceOf } from "../port.ts";
+import { type PresentOptions, toWire } from "../present.ts";
+import { customDomainBehaviour, prepareDomain } from "./behaviour.ts";
+import { createDns } from "./dns.ts";
+import {
+  applicationCustomDomainCreate,
+  customDomainShare,
+  customDomainShares,
+  customDomainUnshare,
+  customDomainVerify,
+} from "./operations.ts";
+import { verify } from "./verification.ts";
+
+/** What a client names to mean every workspace of its account. */
+const WHOLE_ACCOUNT_WORD = "account";
+
+export const customDomainHandlers: readonly Implementation[] = [
+  implement(customDomainVerify, async (call, deps) => {
+    const domain = await find(call, deps);
+    const dns = createDns(deps.settings.dnsServers);
+    return present(await verify(domain, call.caller.displayName, dns, deps), deps);
+  }),
+
+  implement(customDomainShare, async (call, deps) => {
+    const domain = await find(call, deps);
+    const own = workspaceOf(call);
+    if (domain.spec.status !== "verified" || domain.spec.domainType !== "previews")
+      throw new PlatformError("bad_request", `${domain.name}: only a verified domain for previews can be shared.`);
+    const target = await borrower(call.body.targetWorkspace, own, deps);
+    const added = await deps.store.write((tx) => deps.store.shares.add(tx, domain, target, call.caller.displayName));
+    if (!added)
+      throw new PlatformError("conflict", `${domain.name} is shared with '${call.body.targetWorkspace}' already.`);
+    return present(domain, deps);
+  }),
+
+  implement(customDomainUnshare, async (call, deps) => {
+    const domain = await find(call, deps);
+    const named = call.params.targetWorkspace ?? "";
+    const target = named === WHOLE_ACCOUNT_WORD ? wholeAccount(workspaceOf(call).accountId) : named;
+    if (!(await deps.store.shares.remove(domain.uid, target))) throw notFound(`A share with '${named}'`);
+    return present(domain, deps);
+  }),
+
+  implement(customDomainShares, async (call, deps) => {
+    const domain = await find(call, deps);
+    const shares = await deps.store.shares.listOf(domain.uid);
+    return Promise.all(
+      shares.map(async ({ target }) => {
+        if (target.startsWith(`${WHOLE_ACCOUNT_WORD}:`)) return { workspace: WHOLE_ACCOUNT_WORD, status: "active" };
+        const workspace = await deps.store.workspaces.get(target);
+        return {
+          workspace: target,
+          status: "active",
+          ...(workspace ? { workspaceDisplayName: workspace.displayName } : {}),
+        };
+      }),
+    );
+  }),
+
+  implement(applicationCustomDomainCreate, async (call, deps) => {
+    const { name: workspace, id } = workspaceOf(call);
+    const application = call.params.applicationName ?? "";
+    const found = await deps.store.resources.get({ workspace, kind: "application", parent: "" }, application);
+    if (!found || found.retired) throw notFound(`application '${application}'`);
+    const { metadata, spec } = call.body as Input;
+    const input = { metadata, spec: { ...spec, domainType: "applications" } };
+    prepareDomain(input, id, deps);
+    return present(await create(input, application, workspace, call, deps), deps);
+  }),
+];
+
+async function create(
+  { metadata: { name = "", displayName, labels }, spec }: Input,
+  application: string,
+  workspace: string,
+  { caller, uid }: Pick<Call, "caller" | "uid">,
+  { store }: Deps,
+): Promise<Resource> {
+  const made = uid();
+  const { outcome, resource } = await store.resources.create({
+    ...{ workspace, kind: "customdomain", parent: "", uid: made, name },
+    metadata: { ...(displayName === undefined ? {} : { displayName }), ...(labels === undefined ? {} : { labels }) },
+    spec: { ...spec, application },
+    secrets: {},
+    state: {},
+    status: null,
+    events: [{ type: "created", message: `Created for application '${application}' by ${caller.displayName}.` }],
+    revision: false,
+    actor: caller.displayName,
+    settled: true,
+  });
+  if (outcome === "exists" && resource.uid !== made)
+    throw new PlatformError("already_exists", `customdomain '${name}' exists already. Choose another, or delete it.`);
+  return resource;
+}
+
+/** Only its own workspace changes a domain; a borrowed one is as good as absent here. */
+async function find(call: Pick<Call, "workspace" | "operation" | "params">, { store }: Deps): Promise<Resource> {
+  const name = call.params.domainName ?? "";
+  const scope = { workspace: workspaceOf(call).name, kind: "customdomain", parent: "" };
+  const domain = await store.resources.get(scope, name);
+  if (!domain || domain.retired) throw notFound(`customdomain '${name}'`);
+  return domain;
+}
+
+async function borrower(named: string, own: Workspace, { store }: Deps): Promise<string> {
+  if (named === WHOLE_ACCOUNT_WORD) return wholeAccount(own.accountId);
+  if (named === own.name)
+    throw new PlatformError("bad_request", "targetWorkspace: this is the domain's own workspace.");
+  const workspace = await store.workspaces.get(named);
+  if (workspace?.accountId !== own.accountId) throw notFound(`Workspace '${named}' of this account`);
+  return workspace.name;
+}
+
+const present = (domain: Resource, deps: Deps) =>
+  toWire(customDomainBehaviour, domain, { parents: [] } satisfies PresentOptions, deps);
