@@ -1,5 +1,4 @@
 /** The server halves, in the same order as the declarations. */
-
 import { accountHandlers } from "./account/handlers.ts";
 import { agentBehaviour } from "./agent/behaviour.ts";
 import { apiKeyHandlers } from "./api-key/handlers.ts";
