@@ -1,74 +1,21 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { globSync, readdirSync, readFileSync } from "node:fs";
+import { globSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { test } from "node:test";
-import { driverConformance, type Harness } from "../src/runtime/conformance.ts";
+import { driverConformance } from "../src/runtime/conformance.ts";
 import { type Observed, PLATFORM_DOOR_PORT, type WorkloadSpec } from "../src/runtime/driver.ts";
-import { LocalMachine, localDriverMissing, run } from "./local-machine.ts";
+import { LocalMachine, localDriverMissing, localHarness, run, tracesOf } from "./local-machine.ts";
 
 if (localDriverMissing) test("local driver", { skip: localDriverMissing }, () => {});
 else {
-  driverConformance("local", () => harness({}));
-  driverConformance("local (contained)", () => harness({ grade: "contained" }));
+  driverConformance("local", () => localHarness({}));
+  driverConformance("local (contained)", () => localHarness({ grade: "contained" }));
   ownTests();
-}
-
-async function harness(options: Parameters<LocalMachine["open"]>[0]): Promise<Harness> {
-  const machine = new LocalMachine();
-  const made: Harness = {
-    driver: await machine.open({ poolSize: 1, ...options }),
-    image: "berth/base-image:latest",
-    read: async (workload, path) => {
-      const { exitCode, output } = await run(workload, `cat ${path}`);
-      if (exitCode !== 0) throw new Error(output);
-      return output;
-    },
-    write: async (workload, path, text) => {
-      const { exitCode, output } = await run(workload, `printf %s '${text}' > ${path}`);
-      if (exitCode !== 0) throw new Error(output);
-    },
-    restart: async () => {
-      await made.driver.stop("keep");
-      made.driver = await machine.open({ poolSize: 1, ...options });
-      return made.driver;
-    },
-    dispose: async () => {
-      await made.driver.stop("kill");
-      assert.deepEqual(tracesOf(machine.dataDir), []);
-      assert.deepEqual(machine.warnings, []);
-      machine.dispose();
-    },
-  };
-  return made;
-}
-
-/** Whatever a driver may leave behind on the machine: processes, mounts, control groups, folders. */
-function tracesOf(dataDir: string): string[] {
-  const processes = readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name))
-    .filter((pid) => ["mountinfo", "cmdline"].some((file) => readOrEmpty(`/proc/${pid}/${file}`).includes(dataDir)))
-    .map((pid) => `process ${pid} ${readOrEmpty(`/proc/${pid}/cmdline`)}`);
-  const mounts = readOrEmpty("/proc/self/mountinfo")
-    .split("\n")
-    .filter((line) => line.includes(dataDir));
-  const folders = readdirSync(join(dataDir, "workloads"));
-  const group = `berth-${createHash("sha256").update(dataDir).digest("hex").slice(0, 8)}`;
-  const groups = globSync(`/sys/fs/cgroup/**/${group}`);
-  return [...processes, ...mounts, ...folders, ...groups];
-}
-
-function readOrEmpty(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    return "";
-  }
 }
 
 const spec = (uid: string, more: Partial<WorkloadSpec> = {}): WorkloadSpec => ({
@@ -140,6 +87,36 @@ function ownTests(): void {
     server.close();
     assert.ok(counted.length > 0 && counted.every((bytes) => bytes > 0));
     machine.dispose();
+  });
+
+  test("without isolation there is only what the operator has asked for", async () => {
+    const machine = new LocalMachine();
+    await assert.rejects(machine.open({ grade: "none" }), { code: "unavailable" });
+    const driver = await machine.open({ grade: "none", allowUnisolated: true });
+    assert.equal((await driver.probe()).grade, "none");
+    const made = await driver.create(spec("plain", { env: { A: "b" } }));
+    assert.deepEqual(await run(made, "echo $A; setsid sleep 500 & pwd; mkdir sub"), {
+      exitCode: 0,
+      output: `b\n${machine.dataDir}/workloads/${made.endpoint.dir.split("/").at(-2)}/home\n`,
+    });
+    assert.equal((await driver.freeze("plain")).state, "frozen");
+    assert.equal((await driver.thaw("plain")).state, "running");
+    assert.equal((await run(made, "echo on")).output, "on\n");
+    const mounts = [{ source: { drive: "d" }, path: "/d" }];
+    await assert.rejects(driver.create(spec("mounted", { mounts })), { code: "unprocessable" });
+    const command = await driver.create(spec("command", { exec: { argv: ["sh", "-c", "exit 3"] } }));
+    assert.equal((await driver.waitExit(command.uid))?.exitCode, 3);
+    await driver.stop("kill");
+    assert.deepEqual(tracesOf(machine.dataDir), []);
+    machine.dispose();
+  });
+
+  test("a server without root isolates too", async () => {
+    const child = spawn(process.execPath, ["test/local-driver-user.ts"], { uid: 1000, gid: 1000, stdio: "pipe" });
+    let output = "";
+    for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk: Buffer) => (output += chunk));
+    const [code] = await once(child, "close");
+    assert.equal(code, 0, output);
   });
 
   test("a server killed in the middle leaves nothing half-made", async () => {

@@ -1,9 +1,11 @@
 /** A local driver with a data folder of its own, for tests that need real isolation. */
-import { mkdtempSync, realpathSync, rmSync } from "node:fs";
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { globSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { cachedSandboxd, findBun } from "../scripts/build-sandboxd.ts";
-import { call } from "../src/runtime/conformance.ts";
+import { call, type Harness } from "../src/runtime/conformance.ts";
 import type { Observed } from "../src/runtime/driver.ts";
 import {
   type LocalDriver,
@@ -57,4 +59,57 @@ export async function run(workload: Pick<Observed, "endpoint">, command: string)
   if (status !== 200) throw new Error(`${status} ${text}`);
   const { exitCode, logs } = JSON.parse(text) as { exitCode: number; logs: string };
   return { exitCode, output: logs };
+}
+
+/** A local driver for the conformance suite; leaves no trace, or its end fails. */
+export async function localHarness(options: Partial<LocalDriverOptions>): Promise<Harness> {
+  const machine = new LocalMachine();
+  const made: Harness = {
+    driver: await machine.open({ poolSize: 1, ...options }),
+    image: "berth/base-image:latest",
+    read: async (workload, path) => {
+      const { exitCode, output } = await run(workload, `cat ${path}`);
+      if (exitCode !== 0) throw new Error(output);
+      return output;
+    },
+    write: async (workload, path, text) => {
+      const { exitCode, output } = await run(workload, `printf %s '${text}' > ${path}`);
+      if (exitCode !== 0) throw new Error(output);
+    },
+    restart: async () => {
+      await made.driver.stop("keep");
+      made.driver = await machine.open({ poolSize: 1, ...options });
+      return made.driver;
+    },
+    dispose: async () => {
+      await made.driver.stop("kill");
+      assert.deepEqual(tracesOf(machine.dataDir), []);
+      assert.deepEqual(machine.warnings, []);
+      machine.dispose();
+    },
+  };
+  return made;
+}
+
+/** Whatever a driver may leave behind on the machine: processes, mounts, control groups, folders. */
+export function tracesOf(dataDir: string): string[] {
+  const processes = readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .filter((pid) => ["mountinfo", "cmdline"].some((file) => readOrEmpty(`/proc/${pid}/${file}`).includes(dataDir)))
+    .map((pid) => `process ${pid} ${readOrEmpty(`/proc/${pid}/cmdline`)}`);
+  const mounts = readOrEmpty("/proc/self/mountinfo")
+    .split("\n")
+    .filter((line) => line.includes(dataDir));
+  const folders = readdirSync(join(dataDir, "workloads"));
+  const group = `berth-${createHash("sha256").update(dataDir).digest("hex").slice(0, 8)}`;
+  const groups = globSync(`/sys/fs/cgroup/**/${group}`);
+  return [...processes, ...mounts, ...folders, ...groups];
+}
+
+function readOrEmpty(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
 }

@@ -5,7 +5,9 @@
  */
 import { createHash } from "node:crypto";
 import {
+  accessSync,
   chmodSync,
+  constants,
   copyFileSync,
   cpSync,
   existsSync,
@@ -164,10 +166,20 @@ function build(dir: string, { brand, nodeBinary }: BaseImageOptions): void {
   renameSync(temp, dir);
 }
 
+/** What a server without root may not read, its workloads do without. */
 function copyIfThere(from: string, to: string): void {
   if (!existsSync(from)) return;
   mkdirSync(join(to, ".."), { recursive: true });
-  cpSync(from, to, { recursive: true, verbatimSymlinks: true });
+  cpSync(from, to, { recursive: true, verbatimSymlinks: true, filter: isReadable });
+}
+
+function isReadable(path: string): boolean {
+  try {
+    if (!isLink(path)) accessSync(path, constants.R_OK);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** With every folder on the way; modes are set, not left to the server's umask. */

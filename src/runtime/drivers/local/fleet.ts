@@ -11,6 +11,7 @@ import type { Limits, NetworkClass, WorkloadSpec } from "../../driver.ts";
 import { createCgroup } from "./cgroup.ts";
 import type { ResolvedImage } from "./images.ts";
 import { type Launch, launch } from "./launch.ts";
+import { launchPlain, plainHome } from "./launch-plain.ts";
 import { type HostMount, ID_COUNT, type RootPart } from "./launch-program.ts";
 import { ID_BASE_FIRST } from "./machine.ts";
 import { Pool } from "./pool.ts";
@@ -99,7 +100,8 @@ export class Fleet {
         const exec = spec.exec ? { exec: spec.exec } : {};
         await this.#launch(workload, { dir, record, image, mounts, env, workDir, ...exec }, signal);
       }
-      const daemon = spec.exec ? null : { env, workDir };
+      const plain = record.grade === "none" ? { env: { ...env, HOME: plainHome(dir) }, workDir: plainHome(dir) } : {};
+      const daemon = spec.exec ? null : { env, workDir, ...plain };
       await workload.claim({ name: spec.name, limits: spec.limits, hostMounts: pooled ? mounts : [], daemon });
       signal?.throwIfAborted();
     } catch (error) {
@@ -196,7 +198,12 @@ export class Fleet {
   }
 
   #launch(workload: Workload, launching: Launch, signal?: AbortSignal): Promise<void> {
-    return this.#gate.run(() => launch(this.#options.context.machine, launching, () => workload.open(), signal));
+    const { machine } = this.#options.context;
+    return this.#gate.run(() =>
+      machine.grade === "none"
+        ? launchPlain(machine, launching, signal)
+        : launch(machine, launching, () => workload.open(), signal),
+    );
   }
 
   #freeIdBase(): number {

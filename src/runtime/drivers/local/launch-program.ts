@@ -74,8 +74,10 @@ export interface LaunchPlan {
   hostname: string;
   /** `cgroup.procs` files to join. */
   cgroups: string[];
-  /** Per-process limit where no control group holds memory. */
+  /** Limit of each process where no control group holds memory. */
   dataBytesMax?: number;
+  /** Limit of the workload's user, which is its own where ids are mapped, where no control group counts processes. */
+  processesMax?: number;
   capabilities: number[];
   /** Instructions of the filter; null leaves the workload without one. */
   seccomp: Buffer | null;
@@ -93,9 +95,10 @@ export function launchProgram(plan: LaunchPlan): Buffer {
   program.step("mount", [0, "/", 0, MS.REC | MS.PRIVATE, 0], "detach from the host's mounts");
   const userns = stage(program, plan);
   const trees = takeTrees(program, plan, userns);
+  const devices = takeDevices(program, plan);
   if (plan.identity.kind === "mapped") actAsMapped(program, plan.identity);
   enterRoot(program, plan, userns);
-  makeDevices(program, plan);
+  makeDevices(program, plan, devices);
   for (const tree of trees) putTree(program, tree);
   maskProc(program);
   bringUpLoopback(program);
@@ -284,24 +287,38 @@ const LINKS = {
   stderr: "/proc/self/fd/2",
 };
 
-function makeDevices(program: Program, { identity }: LaunchPlan): void {
+/** `nodes`: the host's own device files, where the kernel does not let us make new ones. */
+function makeDevices(program: Program, { identity }: LaunchPlan, nodes: Tree[]): void {
   const owner = identity.kind === "mapped" ? identity.idBase : 0;
   const owned = `uid=${owner},gid=${owner}`;
   program.step("mount", ["tmpfs", "/dev", "tmpfs", MS.NOSUID, `size=64k,mode=755,${owned}`], "mount /dev");
   for (const [name, [major, minor]] of Object.entries(DEVICES)) {
     const path = `/dev/${name}`;
-    program.step("mknodat", [AT_FDCWD, path, 0o020666, (major << 8) | minor], `make ${path}`);
+    const kind = nodes.length > 0 ? 0o100666 : 0o020666; // an empty file to mount on, or the device
+    program.step("mknodat", [AT_FDCWD, path, kind, nodes.length > 0 ? 0 : (major << 8) | minor], `make ${path}`);
   }
+  for (const node of nodes) putTree(program, node);
   for (const [name, target] of Object.entries(LINKS)) {
     program.step("symlinkat", [target, AT_FDCWD, `/dev/${name}`], `make /dev/${name}`);
   }
   for (const name of ["pts", "shm"]) program.step("mkdirat", [AT_FDCWD, `/dev/${name}`, 0o755], `make /dev/${name}`);
   const { NOSUID, NODEV, NOEXEC } = MS;
-  const pts = `newinstance,ptmxmode=0666,mode=620,gid=${owner + 5}`;
+  const tty = identity.kind === "user" ? "" : `,gid=${owner + 5}`; // one user has one group
+  const pts = `newinstance,ptmxmode=0666,mode=620${tty}`;
   program.step("mount", ["devpts", "/dev/pts", "devpts", NOSUID | NOEXEC, pts], "mount /dev/pts");
   // Counted against the workload's memory limit like everything it writes to a tmpfs.
   const shm = `mode=1777,size=1g,${owned}`;
   program.step("mount", ["tmpfs", "/dev/shm", "tmpfs", NOSUID | NODEV | NOEXEC, shm], "mount /dev/shm");
+}
+
+/** Device files of the host, opened before its root is left. */
+function takeDevices(program: Program, { identity }: LaunchPlan): Tree[] {
+  if (identity.kind !== "user") return [];
+  return Object.keys(DEVICES).map((name) => {
+    const path = `/dev/${name}`;
+    const fd = program.open("open_tree", [AT_FDCWD, path, OPEN_TREE_CLONE | O_CLOEXEC], `open ${path}`);
+    return { fd, path, make: false };
+  });
 }
 
 function putTree(program: Program, { fd, path, make }: Tree): void {
@@ -355,12 +372,16 @@ function enterUserNamespace(program: Program, userns: number): void {
   program.step("setresuid", [0, 0, 0], "become the workload's root");
 }
 
-function dropPrivileges(program: Program, { identity, capabilities, seccomp, dataBytesMax }: LaunchPlan): void {
+function dropPrivileges(program: Program, plan: LaunchPlan): void {
+  const { identity, capabilities, seccomp, dataBytesMax, processesMax } = plan;
   if (identity.kind === "contained") program.step("setgroups", [0, 0], "drop groups");
   // A limit of one byte, unlike zero, also keeps the kernel from piping a crash into the host's crash handler.
   program.step("prlimit64", [0, RLIMIT.CORE, program.words([1, 1]), 0], "forbid core dumps");
   if (dataBytesMax !== undefined) {
     program.step("prlimit64", [0, RLIMIT.DATA, program.words([dataBytesMax, dataBytesMax]), 0], "limit memory");
+  }
+  if (processesMax !== undefined && identity.kind !== "contained") {
+    program.step("prlimit64", [0, RLIMIT.NPROC, program.words([processesMax, processesMax]), 0], "limit processes");
   }
   for (let capability = 0; capability <= CAP_LAST; capability++) {
     if (capabilities.includes(capability)) continue;

@@ -10,7 +10,7 @@ import {
   SANDBOX_RUN_DIR,
   type SandboxdConfig,
 } from "../../../contract/sandbox-wire.ts";
-import { EGRESS_DOOR_PORT, type Exec, type Mount, PLATFORM_DOOR_PORT } from "../../driver.ts";
+import { EGRESS_DOOR_PORT, type Exec, type Mount, PIDS_DEFAULT, PLATFORM_DOOR_PORT } from "../../driver.ts";
 import { procsFiles } from "./cgroup.ts";
 import { enterProgram } from "./enter-program.ts";
 import type { ResolvedImage } from "./images.ts";
@@ -64,7 +64,11 @@ export async function launch(
   saveRecord(dir, record);
 }
 
+/** JavaScript engines set aside this much for code without using it, but the kernel counts it. */
+const RESERVED_MB = 2048;
+
 function planOf(machine: Machine, { dir, record, mounts }: Launch): LaunchPlan {
+  const { limits } = machine.cgroups;
   return {
     arch: machine.arch,
     identity: identityFor(machine, record.idBase),
@@ -78,7 +82,8 @@ function planOf(machine: Machine, { dir, record, mounts }: Launch): LaunchPlan {
     mounts,
     hostname: record.name,
     cgroups: procsFiles(record.cgroup),
-    ...(machine.cgroups.limits.includes("memory") ? {} : { dataBytesMax: record.limits.memoryMb * 1024 * 1024 }),
+    ...(limits.includes("memory") ? {} : { dataBytesMax: (record.limits.memoryMb + RESERVED_MB) * 1024 * 1024 }),
+    ...(limits.includes("pids") ? {} : { processesMax: record.limits.pids ?? PIDS_DEFAULT }),
     capabilities: machine.grade === "contained" ? [] : CAPABILITIES_MAPPED,
     seccomp: machine.seccomp,
     argv: [`${BIN_DIR}/sandboxd`, "init", "--config", `${HOST_DIR}/${SANDBOX_FILES.config}`],
@@ -117,28 +122,33 @@ export const EGRESS_SOCKET = "egress.sock";
 
 /** Resolves with the host pid once the daemon has said READY. */
 async function ready(child: ChildProcess, { dir, record }: Launch, signal?: AbortSignal): Promise<number> {
-  const reports: Buffer[] = [];
   const [, , , , reporting, readiness] = child.stdio as (Readable | null)[];
-  reporting?.on("data", (chunk: Buffer) => reports.push(chunk));
   const limit = AbortSignal.timeout(READY_WAIT_MS);
   const either = signal ? AbortSignal.any([signal, limit]) : limit;
+  let reported = Buffer.alloc(0);
+  let said = false;
   try {
-    await new Promise<void>((resolve, reject) => {
-      const fail = (reason: string): void => {
-        const report = parseReport(Buffer.concat(reports));
+    return await new Promise<number>((resolve, reject) => {
+      const look = (ended: boolean): void => {
+        const { pid, failure } = parseReport(reported);
         // A short command may be over before the daemon is ready; how it ended is noted.
-        if (record.command && report.pid !== null && !report.failure) resolve();
-        else reject(failureOf("The workload's start", report, reason));
+        if (pid !== null && (said || (ended && record.command && !failure))) resolve(pid);
+        else if (ended) reject(failureOf("The workload's start", { pid, failure }, tailOf(join(dir, "init.log"))));
       };
-      child.once("error", (error) => fail(error.message));
-      readiness?.on("data", (chunk: Buffer) => chunk.includes("READY") && resolve());
-      // Both ends of the pipe are gone without the word: everything that a failing step reported has arrived.
-      readiness?.once("end", () => setImmediate(() => fail(tailOf(join(dir, "init.log")))));
+      reporting?.on("data", (chunk: Buffer) => {
+        reported = Buffer.concat([reported, chunk]);
+        look(false);
+      });
+      readiness?.on("data", (chunk: Buffer) => {
+        said ||= chunk.includes("READY");
+        look(false);
+      });
+      // When both pipes have ended, whatever was to be said has arrived.
+      let open = 2;
+      for (const stream of [reporting, readiness]) stream?.once("end", () => --open === 0 && look(true));
+      child.once("error", reject);
       either.addEventListener("abort", () => reject(signal?.aborted ? signal.reason : tooSlow()), { once: true });
     });
-    const { pid } = parseReport(Buffer.concat(reports));
-    if (pid === null) throw new PlatformError("internal", "The workload's start reported no process.");
-    return pid;
   } finally {
     child.unref();
     for (const stream of [reporting, readiness]) stream?.destroy();
@@ -158,10 +168,8 @@ export async function enter(
   record: WorkloadRecord,
   change: { hostname?: string; mounts?: HostMount[]; unmount?: string },
 ): Promise<void> {
+  if (record.grade === "none") return; // it is on the machine itself
   const identity = identityFor(machine, record.idBase);
-  if (identity.kind === "user") {
-    throw new PlatformError("unprocessable", "Mounting into a running workload needs a server that runs as root.");
-  }
   const program = enterProgram({ arch: machine.arch, pid: record.pid, identity, ...change });
   await runProgram(machine.stepper, "The change of the running workload", program);
 }

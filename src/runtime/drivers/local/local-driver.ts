@@ -195,6 +195,9 @@ export class LocalDriver implements Driver {
     checkSpec(spec);
     const image = resolveImage(this.#parts.images, spec.image);
     if (!image) throw new PlatformError("bad_request", `There is no image ${spec.image}.`);
+    if (this.#parts.machine.grade === "none" && (spec.mounts?.length || spec.snapshot || image.parts.length < 2)) {
+      throw needsIsolation();
+    }
     const env = { ...image.env, ...(spec.network === "outbound" ? PROXY_ENV : {}), ...spec.env };
     const { hostMounts, release } = await this.#expose(spec.uid, spec.mounts ?? []);
     try {
@@ -251,6 +254,7 @@ export class LocalDriver implements Driver {
     return this.#serial.run(uid, async () => {
       checkMount(mount);
       const workload = this.#known(uid);
+      if (workload.record.grade === "none") throw needsIsolation();
       const there = workload.record.mounts.find(({ path }) => path === mount.path);
       if (there && sameMount(there, mount)) return;
       if (there) throw new PlatformError("conflict", `Something else is mounted at ${mount.path}.`);
@@ -288,6 +292,7 @@ export class LocalDriver implements Driver {
     return this.#serial.run(uid, async () => {
       checkId(id);
       const workload = this.#known(uid);
+      if (workload.record.grade === "none") throw needsIsolation();
       const there = readSnapshot(this.#path("snapshots"), id);
       if (there) return publicSnapshot(there);
       const running = workload.observe().state === "running";
@@ -436,6 +441,9 @@ export class LocalDriver implements Driver {
     return join(this.#parts.options.dataDir, ...names);
   }
 }
+
+const needsIsolation = (): PlatformError =>
+  new PlatformError("unprocessable", "Workloads on this machine are not isolated: they have no images or mounts.");
 
 const PROXY = `http://127.0.0.1:${EGRESS_DOOR_PORT}`;
 const NO_PROXY = "localhost,127.0.0.1,::1";

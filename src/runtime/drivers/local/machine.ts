@@ -21,6 +21,7 @@ import type { Grade } from "../../driver.ts";
 import type { CgroupHost } from "./cgroup.ts";
 import type { ResolvedImage } from "./images.ts";
 import { type Identity, type LaunchPlan, launchProgram } from "./launch-program.ts";
+import { removeTree } from "./remove-tree.ts";
 import { failureOf, parseReport, type Stepper, startProgram } from "./run-program.ts";
 import { seccompFilter } from "./seccomp.ts";
 import { type Arch, stepperExecutable } from "./stepper.ts";
@@ -62,7 +63,7 @@ export async function openMachine(
     cgroups,
     ownCapabilities: readCapabilities(),
   };
-  rmSync(machine.stepper.tempDir, { recursive: true, force: true });
+  await removeTree(machine.stepper.tempDir);
   for (const each of [machine.binDir, machine.stepper.tempDir]) mkdirSync(each, { recursive: true, mode: 0o755 });
   install(sandboxd, join(machine.binDir, "sandboxd"));
   if (process.platform !== "linux" || (arch !== "x64" && arch !== "arm64")) {
@@ -71,7 +72,7 @@ export async function openMachine(
   }
   if (!existsSync(machine.stepper.path)) writeFileSync(machine.stepper.path, stepperExecutable(arch), { mode: 0o755 });
   machine.seccomp = seccompFilter(arch);
-  for (const grade of LADDER.filter((each) => only === undefined || each === only)) {
+  for (const grade of only === "none" ? [] : LADDER.filter((each) => only === undefined || each === only)) {
     const failure = await tryGrade(machine, grade, image);
     if (failure === null) {
       machine.grade = grade;
@@ -127,7 +128,7 @@ async function tryGrade(machine: Machine, grade: Grade, image: ResolvedImage): P
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   } finally {
-    rmSync(dir, { recursive: true, force: true });
+    await removeTree(dir);
   }
 }
 

@@ -4,11 +4,12 @@
  */
 import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
-import { rm, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import type { Snapshot } from "../../driver.ts";
 import type { RootPart } from "./launch-program.ts";
+import { removeTree } from "./remove-tree.ts";
 
 const run = promisify(execFile);
 
@@ -28,7 +29,7 @@ export async function takeSnapshot(
 ): Promise<SnapshotRecord> {
   const temp = join(dir, `.${id}`);
   const target = join(dir, id);
-  rmSync(temp, { recursive: true, force: true });
+  await removeTree(temp);
   mkdirSync(temp, { recursive: true });
   try {
     for (const index of workload.parts.keys()) {
@@ -49,7 +50,7 @@ export async function takeSnapshot(
     renameSync(temp, target);
     return record;
   } catch (error) {
-    await rm(temp, { recursive: true, force: true });
+    await removeTree(temp);
     throw error;
   }
 }
@@ -78,6 +79,6 @@ export async function sweepSnapshots(dir: string, partsInUse: RootPart[]): Promi
   for (const id of readdirSync(dir)) {
     if (id.startsWith(".") || existsSync(join(dir, id, FILE))) continue;
     const layers = readdirSync(join(dir, id)).map((index) => join(dir, id, index));
-    if (!layers.some((layer) => used.has(layer))) await rm(join(dir, id), { recursive: true, force: true });
+    if (!layers.some((layer) => used.has(layer))) await removeTree(join(dir, id));
   }
 }

@@ -5,7 +5,7 @@
  * group says so), running. The record's phase only tells a finished start from an interrupted one.
  */
 import { type FSWatcher, constants as fsConstants, watch } from "node:fs";
-import { open, rm } from "node:fs/promises";
+import { open } from "node:fs/promises";
 import type { Server, Socket } from "node:net";
 import { constants } from "node:os";
 import { join } from "node:path";
@@ -20,8 +20,16 @@ import { EGRESS_SOCKET, enter, OUTPUT_FILES, saveDrives } from "./launch.ts";
 import type { HostMount } from "./launch-program.ts";
 import type { Machine } from "./machine.ts";
 import { findMount, pathInFileSystem, readMountTable } from "./mount-table.ts";
+import {
+  freezeBySignal,
+  isStopped,
+  killBelow,
+  processesNaming,
+  processStats,
+  signal as sendSignal,
+} from "./process-tree.ts";
 import { isAlive, readExit, saveRecord, type WorkloadRecord } from "./record.ts";
-import { freezeBySignal, isStopped } from "./signal-freezer.ts";
+import { removeTree } from "./remove-tree.ts";
 
 export type Door = "platform" | "egress";
 
@@ -91,6 +99,7 @@ export class Workload {
 
   /** Opens the doors: before its processes start, or when they are taken over. */
   async open(): Promise<void> {
+    if (this.record.grade === "none") return;
     setCgroupLimits(this.record.cgroup, this.record.limits);
     const listen = (door: Door, file: string): Promise<Server> =>
       openDoor(join(this.dir, "host", file), (socket) => {
@@ -160,7 +169,8 @@ export class Workload {
 
   stats(): Stats {
     this.#mustLive();
-    return { memoryBytes: 0, cpuMs: 0, pids: 1, ...cgroupStats(this.record.cgroup) };
+    const counted = cgroupStats(this.record.cgroup);
+    return isWhole(counted) ? counted : { ...processStats(this.record.pid), ...counted };
   }
 
   /** The file lies in a folder that the workload can write: no link is followed, no pipe is waited on. */
@@ -210,18 +220,20 @@ export class Workload {
     if (this.alive) {
       if (graceMs > 0) {
         if (this.#frozen()) await this.setFrozen(false);
-        trySignal(this.record.pid, "SIGTERM");
+        sendSignal(this.record.pid, "SIGTERM");
         const limit = AbortSignal.timeout(graceMs);
         while (this.alive && !limit.aborted) await delay(END_POLL_MS);
       }
-      trySignal(this.record.pid, "SIGKILL");
+      if (this.record.grade !== "none") sendSignal(this.record.pid, "SIGKILL");
     }
+    // No namespace ends with its first process here: the daemon is known by the folder in its arguments.
+    if (this.record.grade === "none") for (const pid of processesNaming(`${this.dir}/`)) killBelow(pid);
     // What is frozen does not die, and a start that was interrupted may have left more than the first process.
-    for (const pid of processesIn(this.record.cgroup)) trySignal(pid, "SIGKILL");
-    if (this.#frozen()) await freezeCgroup(this.record.cgroup, false);
+    for (const pid of processesIn(this.record.cgroup)) sendSignal(pid, "SIGKILL");
+    if (isFrozen(this.record.cgroup)) await freezeCgroup(this.record.cgroup, false);
     await this.#gone();
     await removeCgroup(this.record.cgroup);
-    await rm(this.dir, { recursive: true, force: true, maxRetries: 3 });
+    await removeTree(this.dir);
   }
 
   async #gone(): Promise<void> {
@@ -258,10 +270,5 @@ function tryWatch(dir: string, onChange: () => void): FSWatcher | null {
 
 const SIGNAL_NAMES = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name]));
 
-function trySignal(pid: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(pid, signal);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
-  }
-}
+const isWhole = (stats: Partial<Stats>): stats is Stats =>
+  stats.memoryBytes !== undefined && stats.cpuMs !== undefined && stats.pids !== undefined;
