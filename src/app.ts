@@ -145,6 +145,8 @@ export async function startApp({ config, log, version, clock = systemClock, open
       ...principals,
       ...stack.add(createDirectory({ store, clock, activity })),
     });
+    stack.add(startReconciling({ deps, driver, holder }));
+    // Last in, first out: the port closes before anything that a request in flight may need.
     const edge = stack.add(createEdge(config, gateway));
     const api = createApi({
       deps,
@@ -159,7 +161,6 @@ export async function startApp({ config, log, version, clock = systemClock, open
     const url = await edge.listen();
     if (!config.public_url) settings.publicUrl = url;
     doors.open(edge);
-    stack.add(startReconciling({ deps, driver, holder }));
     return { url: settings.publicUrl, bootstrapped, store, stop: () => stack.stop() };
   } catch (error) {
     await stack.stop();
@@ -183,18 +184,21 @@ const settingsOf = (config: Config, version: string): Settings => ({
 
 /** The loop starts once the machine is ready; until then creates wait. */
 function startReconciling({ deps, driver, holder }: { deps: Deps; driver: LazyDriver; holder: string }): Running {
-  const stopped = new AbortController();
-  const starting = driver.opened().then(
-    () => (stopped.signal.aborted ? null : startReconcileLoop({ deps, behaviours: BEHAVIOURS, holder })),
-    (error: unknown) => {
-      deps.log.error({ err: error }, "workloads cannot run on this machine");
-      return startReconcileLoop({ deps, behaviours: BEHAVIOURS, holder });
-    },
-  );
+  let loop: Running | null = null;
+  let stopped = false;
+  const start = async (): Promise<void> => {
+    if (!stopped) loop = await startReconcileLoop({ deps, behaviours: BEHAVIOURS, holder });
+    if (stopped) await loop?.stop();
+  };
+  driver
+    .opened()
+    .catch((error: unknown) => deps.log.error({ err: error }, "workloads cannot run on this machine"))
+    .then(start)
+    .catch((error: unknown) => deps.log.error({ err: error }, "the reconcile loop did not start"));
   return {
     async stop() {
-      stopped.abort();
-      await (await starting)?.stop();
+      stopped = true;
+      await loop?.stop();
     },
   };
 }

@@ -11,8 +11,12 @@ export interface LazyDriver extends Driver {
 
 export function lazyDriver(node: string, open: () => Promise<Driver>): LazyDriver {
   let opening: Promise<Driver> | null = null;
+  let running: Driver | null = null;
   const driver = (): Promise<Driver> => {
-    opening ??= open();
+    opening ??= open().then((opened) => {
+      running = opened;
+      return opened;
+    });
     return opening;
   };
   const own: Record<string | symbol, unknown> = {
@@ -21,17 +25,17 @@ export function lazyDriver(node: string, open: () => Promise<Driver>): LazyDrive
       await driver();
     },
     stop: async (workloads?: OnStop) => {
-      // One that never opened, or could not, has nothing to stop.
-      const running = await opening?.catch(() => null);
-      await running?.stop(workloads);
+      if (running) await running.stop(workloads);
+      // Nobody waits for one that is still opening; it is stopped as soon as it has.
+      else opening?.then((late) => late.stop(workloads)).catch(() => {});
     },
   };
   return new Proxy(own, {
     get(target, property) {
       if (property in target || typeof property === "symbol" || property === "then") return target[property];
       return async (...args: unknown[]) => {
-        const running = (await driver()) as unknown as Record<string, (...args: unknown[]) => unknown>;
-        return running[property]?.(...args);
+        const target = (await driver()) as unknown as Record<string, (...args: unknown[]) => unknown>;
+        return target[property]?.(...args);
       };
     },
   }) as unknown as LazyDriver;
