@@ -12,6 +12,7 @@ import type { Resource } from "../store/resource.ts";
 import type { Created, Draft } from "../store/resources.ts";
 import type { ListScope } from "../store/search-grams.ts";
 import { readInput } from "./resource-input.ts";
+import { dropChoice } from "./revision-choice.ts";
 
 /** A generated name may be taken by another request in the same moment; so many in a row are a bug. */
 const NAME_ATTEMPTS_MAX = 50;
@@ -24,6 +25,7 @@ export async function create(behaviour: Behaviour, call: Call, deps: Deps): Prom
   const reveal = new Set<string>();
   if (!behaviour.generateName) input.metadata.name ??= `${kind.name}-${uid.slice(-8)}`;
   await behaviour.prepare?.(input, { call, deps, current: null, parents, reveal });
+  if (kind.revisions) dropChoice(input);
   keepMasked(input, kind.secrets, {});
   const slot = behaviour.slot?.(input);
   const links = linksFor(behaviour, input, call);

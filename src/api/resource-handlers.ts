@@ -18,6 +18,7 @@ import type { Modification } from "../store/resources.ts";
 import type { ListScope } from "../store/search-grams.ts";
 import { create, linksFor } from "./resource-create.ts";
 import { checkImmutable, readInput } from "./resource-input.ts";
+import { followsLatest, isNewRevision, takeOver } from "./revision-choice.ts";
 
 const DELETE_WAIT_MS = 10_000;
 
@@ -118,6 +119,7 @@ async function update(behaviour: Behaviour, call: Call, deps: Deps): Promise<unk
   const input = readInput(kind, call.body, resource);
   const reveal = new Set<string>();
   await behaviour.prepare?.(input, { call, deps, current: resource, parents, reveal });
+  const follows = kind.revisions === true && (await followsLatest(input, resource, deps));
   const updated = await deps.store.write(async (tx) => {
     let links: Link[] = [];
     const next = await deps.store.resources.modify(tx, resource.workspace, resource.uid, (current) => {
@@ -126,7 +128,7 @@ async function update(behaviour: Behaviour, call: Call, deps: Deps): Promise<unk
       checkImmutable(kind, draft, current);
       draft.metadata.name = current.name;
       links = linksFor(behaviour, draft, call);
-      return replacement(behaviour, draft, current, call, deps);
+      return replacement(behaviour, draft, current, follows, call, deps);
     });
     if (next && (kind.references.length > 0 || behaviour.claims)) {
       await behaviour.beforeLinks?.(tx, links, call, deps);
@@ -139,12 +141,21 @@ async function update(behaviour: Behaviour, call: Call, deps: Deps): Promise<unk
   return presentOne(behaviour, updated, { parents, reveal }, deps);
 }
 
-function replacement(behaviour: Behaviour, draft: Input, current: Resource, call: Call, deps: Deps): Modification {
+function replacement(
+  behaviour: Behaviour,
+  draft: Input,
+  current: Resource,
+  follows: boolean,
+  call: Call,
+  deps: Deps,
+): Modification {
   const { kind } = behaviour;
   const stored = deps.store.resources.secretsOf(current);
   keepMasked(draft, kind.secrets, stored);
   const secrets = extractSecrets(draft, kind.secrets);
   const { name: _name, ...metadata } = draft.metadata;
+  const revision = kind.revisions === true && isNewRevision(draft, current, secrets, stored);
+  if (revision && follows) takeOver(draft);
   const intent = canonicalJson([draft.spec, secrets]) !== canonicalJson([current.spec, stored]);
   const status = intent ? behaviour.outlook?.(draft.spec, current).status : undefined;
   return {
@@ -155,19 +166,9 @@ function replacement(behaviour: Behaviour, draft: Input, current: Resource, call
     intent,
     ...(status === undefined ? {} : { status }),
     ...(intent && behaviour.reconciled !== true ? { observedGeneration: current.generation + 1 } : {}),
-    revision: (kind.revisions ?? false) && isNewRevision(draft, current, secrets, stored),
+    revision,
     event: { type: "updated", message: `${intent ? "Changed" : "Metadata changed"} by ${call.caller.displayName}.` },
   };
-}
-
-/** Which revision takes the traffic is a choice among revisions, not one more of them. */
-function isNewRevision(
-  { spec: { revision: _wanted, ...next } }: Input,
-  { spec: { revision: _had, ...before } }: Resource,
-  secrets: Record<string, string>,
-  stored: Record<string, string>,
-): boolean {
-  return canonicalJson([next, secrets]) !== canonicalJson([before, stored]);
 }
 
 async function remove(behaviour: Behaviour, call: Call, deps: Deps): Promise<unknown> {

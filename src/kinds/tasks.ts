@@ -1,6 +1,7 @@
 /** Periodic work of the kinds; of several servers on one database, one does it. */
-import { SECOND_MS } from "../lib/clock.ts";
+import { MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
 import { assignWaiting } from "./egress-ip/addresses.ts";
+import { removeOver } from "./over.ts";
 import type { Deps } from "./port.ts";
 import { resumeWorkspaceRemovals } from "./workspace/removal.ts";
 
@@ -14,6 +15,8 @@ export interface KindTask {
 const WORKSPACE_REMOVAL_MS = 5 * SECOND_MS;
 /** How soon a free address goes to an egress IP that waits for one. */
 const EGRESS_ADDRESSES_MS = 10 * SECOND_MS;
+/** They are out of sight at once; this is only about room. */
+const REMOVE_OVER_MS = 5 * MINUTE_MS;
 
 export const kindTasks = (deps: Deps): KindTask[] => [
   {
@@ -22,4 +25,5 @@ export const kindTasks = (deps: Deps): KindTask[] => [
     run: (signal) => resumeWorkspaceRemovals(deps, signal),
   },
   { name: "assign-egress-addresses", everyMs: EGRESS_ADDRESSES_MS, run: (signal) => assignWaiting(deps, signal) },
+  { name: "remove-over", everyMs: REMOVE_OVER_MS, run: (signal) => removeOver(deps, signal) },
 ];

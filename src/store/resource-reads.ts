@@ -114,6 +114,7 @@ export function createResourceReads(database: Database) {
         .where("workspace", "=", workspace)
         .where("uid", "=", uid)
         .orderBy("created_at", "desc")
+        .orderBy((eb) => eb.fn("length", ["revision"]), "desc")
         .orderBy("revision", "desc")
         .limit(REVISIONS_MAX)
         .execute();

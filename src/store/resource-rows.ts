@@ -107,6 +107,7 @@ export const count = (
   by: 1 | -1,
 ): Promise<number> => COUNT.run(queries, dialect, [workspace, kind, parent, by]);
 
+/** Keeps the row's spec as a revision. The oldest beyond the maximum go, but none that takes traffic. */
 export async function keepRevision(
   queries: Queries,
   row: Pick<ResourceRow, "uid" | "workspace" | "generation" | "spec" | "secrets">,
@@ -126,11 +127,14 @@ export async function keepRevision(
     })
     .onConflict((conflict) => conflict.doNothing())
     .execute();
+  const { active = "", canary = "" } = (JSON.parse(row.spec).revision ?? {}) as { active?: string; canary?: string };
   const kept = queries
     .selectFrom("revisions")
     .select("revision")
     .where("uid", "=", row.uid)
+    .orderBy((eb) => eb.case().when("revision", "in", [active, canary]).then(0).else(1).end())
     .orderBy("created_at", "desc")
+    .orderBy((eb) => eb.fn("length", ["revision"]), "desc")
     .orderBy("revision", "desc")
     .limit(REVISIONS_MAX);
   await queries.deleteFrom("revisions").where("uid", "=", row.uid).where("revision", "not in", kept).execute();

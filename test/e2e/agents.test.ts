@@ -97,6 +97,30 @@ await onEachDatabase("agents, functions and jobs", ({ call, make, store, url }) 
       );
     });
 
+    test(`${plural}: traffic goes to revisions that are kept, and a new one takes over from the latest only`, async () => {
+      const made = await make(`/${plural}`, "traffic", { revision: { active: "99", stickySessionTtl: 5 } });
+      assert.deepEqual(made.spec.revision, { stickySessionTtl: 5 });
+      const put = async (image: string, revision: object) =>
+        call("PUT", `/${plural}/traffic`, {
+          body: { metadata: { name: "traffic" }, spec: { runtime: { image }, revision } },
+        });
+      const unknown = await put("x:1", { active: "99" });
+      assert.equal(unknown.status, 400);
+      assert.match(unknown.body.message, /^spec\.revision\.active: there is no revision '99'; kept are 1\./);
+      const named = await put("x:1", { active: "1" });
+      assert.equal(named.body.spec.revision.active, undefined, "the first was the latest: the second takes over");
+      const pinned = await put("x:1", { active: "1" });
+      assert.equal(pinned.body.spec.revision.active, "1");
+      for (let n = 2; n <= 8; n += 1) await put(`x:${n}`, { active: "1" });
+      const { body } = await call("GET", `/${plural}/traffic/revisions`);
+      assert.equal(body.length, 5);
+      assert.deepEqual(
+        body.filter((revision: { active: boolean }) => revision.active).map((revision: { id: string }) => revision.id),
+        ["1"],
+      );
+      assert.ok(Number(body[0].id) > 9, "the newest is kept and first");
+    });
+
     test(`${plural}: a callback has a secret that is shown once`, async () => {
       const triggers = [{ type: "http-async", configuration: { callbackUrl: "https://example.test/done", retry: 2 } }];
       const made = await make(`/${plural}`, "calls-back", { triggers });

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
+import { removeOver } from "../../src/kinds/over.ts";
 import { previewTokenSlot } from "../../src/kinds/preview-token/behaviour.ts";
 import { onEachDatabase } from "../each-platform.ts";
 
@@ -120,6 +121,17 @@ await onEachDatabase(
       assert.ok(!names.includes("short"));
       const again = await make(previews, "short", { port: 1 });
       assert.notEqual(again.metadata.uid, made.metadata.uid);
+    });
+
+    test("what is over is removed in time, with what is in it", async () => {
+      const made = await make(previews, "swept", { port: 1, ttl: "1m", prefixUrl: "swept" });
+      const token = await make(`${previews}/swept/tokens`, "t");
+      nowMs += 61_000;
+      await removeOver({ store: store(), clock }, new AbortController().signal);
+      for (const { uid } of [made.metadata, token.metadata])
+        assert.equal(await store().resources.getByUid("main", uid), null);
+      assert.equal(await store().links.holderOfAcrossWorkspaces("preview-prefix", "swept-main"), null);
+      assert.equal((await call("GET", `${previews}/web`)).status, 200);
     });
 
     test("tokens: the value is made by the platform, listed, and sealed at rest", async () => {

@@ -1,0 +1,20 @@
+/** Removes records whose time is over: nobody sees them any more, and they would only take room. */
+import { KINDS } from "./index.ts";
+import type { Deps } from "./port.ts";
+
+const PAGE = 500;
+
+export async function removeOver({ store, clock }: Pick<Deps, "store" | "clock">, signal: AbortSignal): Promise<void> {
+  for (const { name, isOver } of KINDS) {
+    if (!isOver) continue;
+    for (let after = ""; ; ) {
+      const page = await store.resources.listAcrossWorkspaces(name, after, PAGE);
+      for (const resource of page) {
+        signal.throwIfAborted();
+        if (isOver(resource, clock.now())) await store.resources.delete(resource.workspace, resource.uid);
+      }
+      after = page.at(-1)?.uid ?? "";
+      if (page.length < PAGE) break;
+    }
+  }
+}
