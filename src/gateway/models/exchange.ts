@@ -47,6 +47,11 @@ export type ExchangeResult =
 
 /** Errors of providers are short; what is longer is not worth keeping. */
 const COLLECTED_MAX_BYTES = 64 * 1024;
+/**
+ * Up to here an answer is handed over as text, one character a byte: Node puts it behind the head and makes one write
+ * of both, a tenth cheaper than a vectored write.
+ */
+const ONE_WRITE_MAX_BYTES = 16 * 1024;
 /** A caller that reads nothing for this long is gone, whatever its socket says. */
 const CALLER_STALL_MAX_MS = 300_000;
 
@@ -212,7 +217,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
     const held = this.#held.map((part) => (typeof part === "string" ? Buffer.from(part) : part));
     const last = held.length > 1 ? Buffer.concat(held) : held[0];
     this.#writeHead(last?.length ?? 0);
-    res.end(last);
+    if (last && last.length <= ONE_WRITE_MAX_BYTES) res.end(last.toString("latin1"), "latin1");
+    else res.end(last);
   }
 
   #writeHead(bytes: number | null): void {

@@ -32,7 +32,10 @@ export function upstreamPath(input: PathInput): string {
 
 /** True for paths that climb: no provider has any, and the key must not travel outside the base address. */
 export const hasDotSegment = (path: string): boolean =>
-  /(?:^|\/)(?:\.|%2e){1,2}(?:\/|$)/i.test(path.replaceAll("\\", "/"));
+  // Almost no path has a dot at all.
+  (path.includes(".") || path.includes("%")) && CLIMBS.test(path.replaceAll("\\", "/"));
+
+const CLIMBS = /(?:^|\/)(?:\.|%2e){1,2}(?:\/|$)/i;
 
 const VERSION = /\/v\d+(?:alpha|beta)?\d*$/;
 
