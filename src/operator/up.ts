@@ -1,6 +1,4 @@
 /** `berth up`: argv → configuration → app → signal → stop. Loads nothing that a server does not need. */
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import pino from "pino";
 import type { App } from "../app.ts";
@@ -8,6 +6,7 @@ import { type Config, describeConfig, loadConfig } from "../config.ts";
 import { credentialsFile, readCredentials, writeCredentials } from "../lib/credentials.ts";
 import { terminalLog } from "../lib/terminal-log.ts";
 import { parseSettingFlags, settingsHelp } from "./setting-flags.ts";
+import { packageVersion } from "./version.ts";
 
 /** Secrets that a log line could carry by accident. */
 const REDACTED = ["headers.authorization", "*.secret", "*.password", "*.apiKey"];
@@ -30,9 +29,6 @@ export async function up(args: readonly string[]): Promise<void> {
   await app.stop();
   file?.flushSync();
 }
-
-const packageVersion = (): string =>
-  (JSON.parse(readFileSync(join(import.meta.dirname, "../../package.json"), "utf8")) as { version: string }).version;
 
 function greeting({ url, bootstrapped: { newKey, workspace } }: App, config: Config): string {
   writeCredentials(config.data, { url, workspace, ...(newKey ? { apiKey: newKey } : {}) });

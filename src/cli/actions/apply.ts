@@ -1,0 +1,131 @@
+/** Makes the platform hold what manifests say: replace, and create what is not there yet. */
+import { isDeepStrictEqual } from "node:util";
+import { ApiError } from "../../client/api-error.ts";
+import type { Client } from "../../client/client.ts";
+import type { Operation } from "../../contract/operation.ts";
+import { UsageError } from "../../lib/usage-error.ts";
+import { isObject, memberAt } from "../json-path.ts";
+import type { Manifest } from "../manifest.ts";
+import { findNoun, type Noun, operationOf } from "../nouns.ts";
+import type { Change, Outcome } from "./changes.ts";
+
+export interface ApplyDeps {
+  nouns: readonly Noun[];
+  client: Client;
+  dryRun: boolean;
+  /** What exists already is an error. */
+  createOnly: boolean;
+}
+
+export function applyManifest(manifest: Manifest, deps: ApplyDeps): Promise<Change> {
+  return settle(manifest, deps, async (noun, name) => {
+    checkBody(noun, manifest);
+    if (deps.dryRun) return (await exists(noun, name, manifest, deps)) ? "would be configured" : "would be created";
+    if (deps.createOnly) return create(noun, manifest, deps.client);
+    const update = noun.verbs.get("update");
+    // Without a name there is nothing to replace: the platform makes one up.
+    if (name === "") return create(noun, manifest, deps.client);
+    if (!update) return createOrCompare(noun, manifest, deps.client);
+    const input = { params: paramsOf(update, noun, manifest), body: manifest.body };
+    const missed = (await unlessStatus([404, 405], deps.client.call(update, input))) === MISSED;
+    return missed ? create(noun, manifest, deps.client) : "configured";
+  });
+}
+
+export function deleteManifest(manifest: Manifest, deps: ApplyDeps): Promise<Change> {
+  return settle(manifest, deps, async (noun, name) => {
+    if (deps.dryRun) return (await exists(noun, name, manifest, deps)) ? "would be deleted" : "not there";
+    const operation = operationOf(noun, "delete");
+    const input = { params: paramsOf(operation, noun, manifest) };
+    return (await unlessStatus([404], deps.client.call(operation, input))) === MISSED ? "not there" : "deleted";
+  });
+}
+
+/** One resource that fails does not keep the others from being applied. */
+async function settle(
+  manifest: Manifest,
+  { nouns }: ApplyDeps,
+  work: (noun: Noun, name: string) => Promise<Outcome>,
+): Promise<Change> {
+  const noun = findNoun(nouns, manifest.kind);
+  const name = ownName(noun, manifest);
+  try {
+    return { kind: noun.name, name, outcome: await work(noun, name) };
+  } catch (error) {
+    return { kind: noun.name, name, outcome: "failed", error };
+  }
+}
+
+async function create(noun: Noun, manifest: Manifest, client: Client): Promise<Outcome> {
+  const operation = operationOf(noun, "create");
+  await client.call(operation, { params: paramsOf(operation, noun, manifest), body: manifest.body });
+  return "created";
+}
+
+/** A kind that cannot be changed may be applied again, as long as nothing in it was. */
+async function createOrCompare(noun: Noun, manifest: Manifest, client: Client): Promise<Outcome> {
+  try {
+    return await create(noun, manifest, client);
+  } catch (error) {
+    const reading = noun.verbs.get("get");
+    if (!reading || !(error instanceof ApiError) || error.status !== 409) throw error;
+    const current = await client.call(reading, { params: paramsOf(reading, noun, manifest) });
+    if (!contains(memberAt(current, "spec"), memberAt(manifest.body, "spec"))) throw error;
+    return "unchanged";
+  }
+}
+
+const contains = (whole: unknown, part: unknown): boolean =>
+  isObject(part) && isObject(whole)
+    ? Object.entries(part).every(([key, value]) => contains(whole[key], value))
+    : part === undefined || isDeepStrictEqual(whole, part);
+
+async function exists(noun: Noun, name: string, manifest: Manifest, { client }: ApplyDeps): Promise<boolean> {
+  const operation = noun.verbs.get("get");
+  if (!operation || name === "") return false;
+  const input = { params: paramsOf(operation, noun, manifest) };
+  return (await unlessStatus([404], client.call(operation, input))) !== MISSED;
+}
+
+const MISSED = Symbol("missed");
+
+const unlessStatus = <T>(statuses: readonly number[], call: Promise<T>): Promise<T | typeof MISSED> =>
+  call.catch((error: unknown) => {
+    if (error instanceof ApiError && statuses.includes(error.status)) return MISSED;
+    throw error;
+  });
+
+/** Says what is wrong before anything is sent; the server has the last word on what the schema cannot say. */
+function checkBody(noun: Noun, { body, origin }: Manifest): void {
+  const schema = (noun.verbs.get("create") ?? noun.verbs.get("update"))?.body;
+  const result = schema?.safeParse(body);
+  if (!result || result.success) return;
+  const problems = result.error.issues.map((issue) => `${issue.path.join(".") || "it"}: ${issue.message}`);
+  throw new UsageError(`${origin}: ${problems.join("; ")}`);
+}
+
+/** Where a manifest says what it is called: in metadata, or, for flat kinds, at the top. */
+function ownName(noun: Noun, { body }: Manifest): string {
+  const paths = ["metadata.name", ...(noun.kind?.flat ? [noun.kind.flat.name] : []), "name"];
+  const found = paths.map((path) => memberAt(body, path)).find((value) => typeof value === "string");
+  return typeof found === "string" ? found : "";
+}
+
+/**
+ * The containers are named in metadata by their path parameter (`vpcName`), and the outermost also as `resourceName`.
+ */
+function paramsOf(operation: Operation, noun: Noun, manifest: Manifest): Record<string, string> {
+  const item = noun.verbs.get("get") ?? noun.verbs.get("update") ?? noun.verbs.get("delete");
+  const own = item?.params.at(-1);
+  return Object.fromEntries(
+    operation.params.map((param, index) => {
+      if (param === own) return [param, ownName(noun, manifest)];
+      const paths = [`metadata.${param}`, param, ...(index === 0 ? ["metadata.resourceName", "resourceName"] : [])];
+      const value = paths.map((path) => memberAt(manifest.body, path)).find((found) => typeof found === "string");
+      if (typeof value !== "string") {
+        throw new UsageError(`${manifest.origin} does not say what it belongs to.`, `add metadata.${param}`);
+      }
+      return [param, value];
+    }),
+  );
+}

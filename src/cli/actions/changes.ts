@@ -1,0 +1,43 @@
+/** What happened to each of several resources: a line at once, or all of them in the form asked for at the end. */
+import { type Invocation, text } from "../command.ts";
+import { describeFailure, EXIT, exitCodeOf } from "../failure.ts";
+import { type Format, render } from "../output.ts";
+
+export type Outcome =
+  | "created"
+  | "configured"
+  | "unchanged"
+  | "deleted"
+  | "not there"
+  | "failed"
+  | "would be created"
+  | "would be configured"
+  | "would be deleted";
+
+export interface Change {
+  kind: string;
+  name: string;
+  outcome: Outcome;
+  error?: unknown;
+}
+
+export function reportChange(change: Change, { context, options }: Invocation): Change {
+  const line = `${change.kind} '${change.name}' ${change.outcome}`;
+  if (change.outcome === "failed") context.note(`${line}\n${describeFailure(change.error)}`);
+  else if (options.output === undefined) context.print(line);
+  return change;
+}
+
+/** One kind of failure decides the exit code; different ones are just a failure. */
+export async function finishChanges(changes: readonly Change[], call: Invocation): Promise<number | undefined> {
+  const format = text(call.options.output) as Format | undefined;
+  if (format) {
+    const value = changes.map(({ error, ...change }) =>
+      error ? { ...change, error: (error as Error).message } : change,
+    );
+    call.context.print(await render({ value, format }, call.context));
+  }
+  const codes = new Set(changes.filter(({ outcome }) => outcome === "failed").map(({ error }) => exitCodeOf(error)));
+  if (codes.size === 0) return undefined;
+  return codes.size === 1 ? [...codes][0] : EXIT.failure;
+}

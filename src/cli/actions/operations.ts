@@ -1,0 +1,60 @@
+/** Any operation by its id, for what has no command of its own. */
+import type { Operation } from "../../contract/operation.ts";
+import { nearestWord } from "../../lib/nearest-word.ts";
+import { UsageError } from "../../lib/usage-error.ts";
+import { type Invocation, text, texts } from "../command.ts";
+import { parsePairs } from "../json-path.ts";
+import { paramsFrom } from "../nouns.ts";
+import { connect, queryFrom, variablesOf } from "./call-input.ts";
+import { print } from "./show.ts";
+
+export const runOperation = (operation: Operation, path: string, call: Invocation): Promise<undefined> =>
+  send(operation, paramsFrom(operation, path), call);
+
+export function callOperation(operations: readonly Operation[], call: Invocation): Promise<undefined> {
+  const id = text(call.args[0]) ?? "";
+  const operation = operations.find((candidate) => candidate.id === id);
+  if (!operation) {
+    const near = nearestWord(
+      id,
+      operations.map((candidate) => candidate.id),
+    );
+    throw new UsageError(
+      `there is no operation '${id}'.${near ? ` Did you mean ${near}?` : ""}`,
+      "`berth operations` lists them",
+    );
+  }
+  const params = parsePairs(texts(call.options.param));
+  const missing = operation.params.filter((name) => !params[name]);
+  if (missing.length > 0) {
+    throw new UsageError(`${id} needs ${missing.join(", ")}.`, missing.map((name) => `--param ${name}=…`).join(" "));
+  }
+  return send(operation, params, call);
+}
+
+async function send(operation: Operation, params: Record<string, string>, call: Invocation): Promise<undefined> {
+  const body = await bodyOf(call);
+  const answer = await connect(call).call(operation, {
+    params,
+    query: queryFrom(call),
+    ...(body === undefined ? {} : { body }),
+  });
+  if (answer === null) call.context.note("done");
+  else await print(call, null, Array.isArray(answer) ? "table" : "pretty", answer);
+}
+
+async function bodyOf(call: Invocation): Promise<unknown> {
+  const data = text(call.options.data);
+  const [file, ...more] = texts(call.options.file);
+  if (more.length > 0 || (data !== undefined && file !== undefined)) throw new UsageError("only one body can be sent.");
+  if (file !== undefined) {
+    const { readBody } = await import("../manifest.ts");
+    return readBody(file, variablesOf(call), call.context);
+  }
+  if (data === undefined) return undefined;
+  try {
+    return JSON.parse(data) as unknown;
+  } catch (error) {
+    throw new UsageError(`--data is not JSON: ${(error as Error).message}`);
+  }
+}

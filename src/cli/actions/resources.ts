@@ -1,0 +1,120 @@
+/** list, get, create, update and delete, the same for every noun. */
+import { ApiError } from "../../client/api-error.ts";
+import { UsageError } from "../../lib/usage-error.ts";
+import { type Invocation, text, texts } from "../command.ts";
+import { isObject, memberAt, setMember } from "../json-path.ts";
+import { type Noun, operationOf, paramsFrom } from "../nouns.ts";
+import { nameOf } from "../table.ts";
+import { bodyFrom, connect, namePathOf, positiveNumber, queryFrom } from "./call-input.ts";
+import { type Change, finishChanges, reportChange } from "./changes.ts";
+import { print, show } from "./show.ts";
+
+/** The largest page a server gives. */
+const PAGE_MAX = 200;
+
+export function list(noun: Noun, parent: string, call: Invocation): Promise<undefined> {
+  const operation = operationOf(noun, "list");
+  const params = paramsFrom(operation, parent);
+  const limit = positiveNumber(call.options.limit, "--limit");
+  const query = {
+    ...queryFrom(call),
+    sort: text(call.options.sort),
+    q: text(call.options.search),
+    ...(limit !== undefined && operation.paged ? { limit: Math.min(limit, PAGE_MAX) } : {}),
+  };
+  const client = connect(call);
+  return show(call, noun, "table", async () => {
+    const rows: unknown[] = [];
+    for await (const row of client.items(operation, { params, query })) {
+      rows.push(row);
+      if (rows.length === limit) break;
+    }
+    return rows;
+  });
+}
+
+/** A path that names only the container asks for what is in it. */
+export function getOrList(noun: Noun, path: string | undefined, call: Invocation): Promise<undefined> {
+  const listing = noun.verbs.get("list");
+  const depth = path === undefined ? 0 : path.split("/").length;
+  const wanted = (noun.verbs.get("get") ?? noun.verbs.get("delete"))?.params.length ?? 1;
+  return listing && depth < wanted && depth === listing.params.length
+    ? list(noun, path ?? "", call)
+    : get(noun, path ?? "", call);
+}
+
+export function get(noun: Noun, path: string, call: Invocation): Promise<undefined> {
+  const operation = noun.verbs.get("get");
+  if (!operation) return find(noun, path, call);
+  const input = { params: paramsFrom(operation, path), query: queryFrom(call) };
+  const client = connect(call);
+  return show(call, noun, "pretty", () => client.call(operation, input));
+}
+
+/** Kinds that are not read one by one are found in their list. */
+function find(noun: Noun, path: string, call: Invocation): Promise<undefined> {
+  const operation = operationOf(noun, "list");
+  const [parent, name] = splitPath(path, operation.params.length);
+  const input = { params: paramsFrom(operation, parent), query: queryFrom(call) };
+  const client = connect(call);
+  return show(call, noun, "pretty", async () => {
+    for await (const row of client.items(operation, input)) if (isCalled(row, name)) return row;
+    throw new ApiError({ status: 404, code: "not_found", message: `There is no ${noun.name} '${name}'.` });
+  });
+}
+
+/** By any member that names it: `name`, `email`, `id`, `client_id`. */
+const isCalled = (row: unknown, name: string): boolean =>
+  memberAt(row, "metadata.name") === name ||
+  (isObject(row) && Object.entries(row).some(([key, value]) => value === name && /^(name|sub|email|.*id)$/i.test(key)));
+
+export async function create(noun: Noun, path: string, call: Invocation): Promise<undefined> {
+  const operation = operationOf(noun, "create");
+  const [parent, name] = splitPath(path, operation.params.length);
+  const params = paramsFrom(operation, parent);
+  const body = await bodyFrom(noun, call);
+  if (name !== "") setMember(body, namePathOf(noun), name);
+  const made = await connect(call).call(operation, { params, body, query: queryFrom(call) });
+  call.context.note(`${noun.name} '${nameOf(made) || name}' created`);
+  return print(call, noun, "pretty", made);
+}
+
+export async function update(noun: Noun, path: string, call: Invocation): Promise<undefined> {
+  const operation = operationOf(noun, "update");
+  const params = paramsFrom(operation, path);
+  const client = connect(call);
+  const reading = texts(call.options.file).length === 0 ? noun.verbs.get("get") : undefined;
+  const current = reading ? await client.send(reading, { params }) : null;
+  const body = await bodyFrom(noun, call, isObject(current?.body) ? current.body : null);
+  const etag = current?.headers.get("etag");
+  // What somebody else has changed meanwhile is not overwritten unseen.
+  const headers = etag ? { "if-match": etag } : {};
+  const changed = await client.call(operation, { params, body, headers, query: queryFrom(call) });
+  call.context.note(`${noun.name} '${path}' configured`);
+  return print(call, noun, "pretty", changed);
+}
+
+export async function remove(noun: Noun, paths: readonly string[], call: Invocation): Promise<number | undefined> {
+  const operation = operationOf(noun, "delete");
+  if (paths.length === 0) throw new UsageError(`which ${noun.name}?`, `berth delete ${noun.name} NAME, or -f FILE`);
+  const inputs = paths.map((path) => ({ path, params: paramsFrom(operation, path) }));
+  const client = connect(call);
+  const trial = call.options.dryRun === true;
+  const acting = trial ? operationOf(noun, "get") : operation;
+  const changes: Change[] = [];
+  for (const { path, params } of inputs) {
+    const change = { kind: noun.name, name: path };
+    const work = client.call(acting, { params, query: trial ? {} : queryFrom(call) }).then(
+      (): Change => ({ ...change, outcome: trial ? "would be deleted" : "deleted" }),
+      (error: unknown): Change => ({ ...change, outcome: "failed", error }),
+    );
+    changes.push(reportChange(await work, call));
+  }
+  return finishChanges(changes, call);
+}
+
+/** The first segments name what contains, the rest is the name itself. */
+function splitPath(path: string, parents: number): [parent: string, name: string] {
+  const parts = path === "" ? [] : path.split("/");
+  return [parts.slice(0, parents).join("/"), parts.slice(parents).join("/")];
+}

@@ -1,0 +1,101 @@
+/** A command is data: parsing, help, completion and the documentation test all read this one declaration. */
+import type { Client } from "../client/client.ts";
+import type { ConnectionOptions } from "./connection.ts";
+
+export interface ArgumentSpec {
+  name: string;
+  about: string;
+  optional?: boolean;
+  /** Takes all that follow. */
+  many?: boolean;
+  /** What completion offers. */
+  offers?: "kind" | "name" | readonly string[];
+}
+
+export interface OptionSpec {
+  /** As in help: `-o, --output <format>`. */
+  flags: string;
+  about: string;
+  choices?: readonly string[];
+  /** May be given several times. */
+  many?: boolean;
+}
+
+export type OptionValue = string | boolean | readonly string[] | undefined;
+
+export interface Invocation {
+  /** In the order declared; what was left out is undefined, what takes all that follow is a list. */
+  args: readonly (string | undefined | readonly string[])[];
+  options: Readonly<Record<string, OptionValue>>;
+  context: Context;
+}
+
+export interface CommandSpec {
+  name: string;
+  summary: string;
+  group: string;
+  details?: string;
+  args?: readonly ArgumentSpec[];
+  options?: readonly OptionSpec[];
+  examples?: readonly string[];
+  /** Not in the list of commands; still has help and completion. */
+  hidden?: boolean;
+  commands?: readonly CommandSpec[];
+  /** The exit code; nothing is 0. */
+  run?(invocation: Invocation): Promise<number | undefined>;
+}
+
+/** What a command may touch. */
+export interface Context {
+  version: string;
+  env: Readonly<Record<string, string | undefined>>;
+  /** A person looks at what is printed. */
+  isTerminal: boolean;
+  print(text: string): void;
+  /** Beside the result: progress and hints. */
+  note(text: string): void;
+  readStdin(): Promise<string>;
+  /** Asks without showing what is typed; null when nobody can answer. */
+  askSecret(question: string): Promise<string | null>;
+  connect(options: ConnectionOptions): Client;
+  now(): number;
+  /** The whole tree of commands. */
+  commands(): readonly CommandSpec[];
+}
+
+/** In the order of help. */
+export const GROUPS = {
+  resources: "Resources:",
+  session: "Servers and credentials:",
+  operator: "The server on this machine:",
+  more: "More:",
+  verbs: "Commands:",
+} as const;
+
+export const CONNECTION_OPTIONS: readonly OptionSpec[] = [
+  { flags: "-w, --workspace <name>", about: "workspace to work in (BERTH_WORKSPACE)" },
+  { flags: "--url <url>", about: "address of the server (BERTH_URL)" },
+  { flags: "--profile <name>", about: "a server from `berth login` (BERTH_PROFILE)" },
+];
+
+/** The words of an option: `-o, --output <format>` is short `-o`, long `--output`, key `output`, and takes a value. */
+export function wordsOf({ flags }: OptionSpec): {
+  short: string | null;
+  long: string;
+  key: string;
+  takesValue: boolean;
+} {
+  const long = flags.match(/--[\w-]+/)?.[0] ?? "";
+  return {
+    short: flags.match(/^(-\w),/)?.[1] ?? null,
+    long,
+    key: long.slice(2).replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase()),
+    takesValue: /[<[]/.test(flags),
+  };
+}
+
+export const text = (value: Invocation["args"][number] | OptionValue): string | undefined =>
+  typeof value === "string" ? value : undefined;
+
+export const texts = (value: Invocation["args"][number] | OptionValue): readonly string[] =>
+  Array.isArray(value) ? (value as readonly string[]) : typeof value === "string" ? [value] : [];

@@ -1,0 +1,32 @@
+/** About the program itself. */
+
+import { type CommandSpec, GROUPS, text } from "../command.ts";
+import { completionScript, SHELLS, type Shell } from "../completion.ts";
+
+export const moreCommands: readonly CommandSpec[] = [
+  {
+    name: "completion",
+    group: GROUPS.more,
+    summary: "print a completion script for a shell",
+    args: [{ name: "shell", about: SHELLS.join(", "), offers: SHELLS }],
+    examples: [
+      "bash: echo 'source <(berth completion bash)' >> ~/.bashrc",
+      "zsh:  berth completion zsh > ~/.zfunc/_berth   (with fpath+=~/.zfunc before compinit)",
+      "fish: berth completion fish > ~/.config/fish/completions/berth.fish",
+    ],
+    run: async ({ args, context }) => {
+      context.print(completionScript(text(args[0]) as Shell, context.commands()));
+      return undefined;
+    },
+  },
+  {
+    name: "version",
+    group: GROUPS.more,
+    summary: "print the version",
+    examples: ["berth version"],
+    run: async ({ context }) => {
+      context.print(`berth ${context.version} (node ${process.version}, ${process.platform}-${process.arch})`);
+      return undefined;
+    },
+  },
+];

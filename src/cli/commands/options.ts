@@ -1,0 +1,36 @@
+/** Options that several commands share. */
+import { SORTS } from "../../contract/list-query.ts";
+import { CONNECTION_OPTIONS, type OptionSpec } from "../command.ts";
+import { OUTPUT_OPTION } from "../output.ts";
+
+export const WATCH_SECONDS_DEFAULT = 2;
+
+/** What every command has that talks to a server and shows something. */
+export const REMOTE: readonly OptionSpec[] = [...CONNECTION_OPTIONS, OUTPUT_OPTION];
+
+export const WATCH: readonly OptionSpec[] = [
+  { flags: "--watch", about: "show it again whenever it changes, until Ctrl-C" },
+  { flags: "--interval <seconds>", about: `how often --watch looks (default ${WATCH_SECONDS_DEFAULT})` },
+];
+
+export const LISTING: readonly OptionSpec[] = [
+  { flags: "-q, --search <text>", about: "only those with this in name, display name or labels" },
+  { flags: "--sort <order>", about: "order of the list", choices: SORTS },
+  { flags: "--limit <count>", about: "show at most this many" },
+];
+
+export const QUERY: OptionSpec = { flags: "--query <key=value>", about: "another query parameter", many: true };
+
+export const FILES: readonly OptionSpec[] = [
+  { flags: "-f, --file <file>", about: "YAML or JSON; a folder, or - for standard input", many: true },
+  { flags: "-e, --env-file <file>", about: "variables for the files, KEY=VALUE per line", many: true },
+  { flags: "-s, --secret <key=value>", about: "a variable for the files that is written nowhere", many: true },
+];
+
+export const MEMBERS: readonly OptionSpec[] = [
+  { flags: "--set <path=value>", about: "a member of the resource, like spec.size=10", many: true },
+  { flags: "--label <key=value>", about: "a label", many: true },
+  { flags: "--display-name <text>", about: "the display name" },
+];
+
+export const DRY_RUN: OptionSpec = { flags: "--dry-run", about: "check, and say what would happen" };

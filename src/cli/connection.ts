@@ -1,0 +1,86 @@
+/**
+ * Which server, with which key, in which workspace. Flags beat the environment, which beats the chosen profile, which
+ * beats what a server on this machine left. A stored key is sent only to the address it was stored for.
+ */
+import { join } from "node:path";
+import { normalizeUrl } from "../client/client.ts";
+import { type Credentials, credentialsFile, readCredentials } from "../lib/credentials.ts";
+import { UsageError } from "../lib/usage-error.ts";
+import { LOCAL_PROFILE, readProfiles } from "./profiles.ts";
+
+export interface ConnectionOptions {
+  url?: string | undefined;
+  workspace?: string | undefined;
+  profile?: string | undefined;
+}
+
+export interface Connection {
+  url: string;
+  apiKey: string;
+  workspace: string | null;
+  /** Where address and key came from, for people. */
+  source: string;
+}
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+/** The first name is ours; the others are what tools for such platforms have set already. */
+const VARIABLES = {
+  url: ["BERTH_URL", "BL_API_URL"],
+  apiKey: ["BERTH_API_KEY", "BL_API_KEY"],
+  workspace: ["BERTH_WORKSPACE", "BL_WORKSPACE"],
+} as const;
+
+export const dataFolder = (env: Env): string => {
+  const home = env.HOME ?? "";
+  return (env.BERTH_DATA || join(home, ".berth")).replace(/^~(?=$|\/)/, home);
+};
+
+export function resolveConnection(options: ConnectionOptions, env: Env): Connection {
+  const stored = storedConnection(options.profile ?? env.BERTH_PROFILE, env);
+  const url = normalizeUrl(options.url ?? variable(env, "url") ?? stored?.url ?? "");
+  if (url === "") {
+    throw new UsageError(
+      `no server is known: there is no ${credentialsFile(dataFolder(env))} and nobody has logged in.`,
+      "start one with `berth up`, or use `berth login URL`, or set BERTH_URL and BERTH_API_KEY",
+    );
+  }
+  if (!/^https?:\/\//.test(url)) throw new UsageError(`'${url}' is not an address.`, "write it as http://host:port");
+  const isStored = stored !== null && url === normalizeUrl(stored.url);
+  const apiKey = variable(env, "apiKey") ?? (isStored ? stored.apiKey : undefined);
+  if (!apiKey) {
+    throw new UsageError(`there is no API key for ${url}.`, `use \`berth login ${url}\`, or set BERTH_API_KEY`);
+  }
+  const workspace = options.workspace ?? variable(env, "workspace") ?? (isStored ? stored.workspace : undefined);
+  return { url, apiKey, workspace: workspace || null, source: isStored ? stored.source : "environment" };
+}
+
+interface Stored extends Partial<Credentials> {
+  url: string;
+  source: string;
+}
+
+function storedConnection(asked: string | undefined, env: Env): Stored | null {
+  const dataDir = dataFolder(env);
+  const { current, profiles } = readProfiles(dataDir);
+  const name = asked || current;
+  const profile = profiles[name];
+  if (name !== LOCAL_PROFILE) {
+    if (profile?.url) return { ...profile, url: profile.url, source: `profile '${name}'` };
+    const known = Object.keys(profiles).join(", ") || "none";
+    throw new UsageError(
+      `there is no profile '${name}'; known: ${known}.`,
+      `use \`berth login URL --profile ${name}\``,
+    );
+  }
+  const local = readCredentials(dataDir);
+  if (!local) return null;
+  return {
+    ...local,
+    ...(profile?.workspace ? { workspace: profile.workspace } : {}),
+    source: credentialsFile(dataDir),
+  };
+}
+
+const variable = (env: Env, what: keyof typeof VARIABLES): string | undefined =>
+  VARIABLES[what].map((name) => env[name]).find((value) => value !== undefined && value !== "");

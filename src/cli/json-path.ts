@@ -1,0 +1,51 @@
+/** Members of a JSON value by dotted path: `spec.ports.0.target`. */
+import { UsageError } from "../lib/usage-error.ts";
+
+type Json = Record<string, unknown>;
+
+export const isObject = (value: unknown): value is Json =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+export const memberAt = (value: unknown, path: string): unknown =>
+  path.split(".").reduce<unknown>((at, key) => {
+    if (Array.isArray(at)) return at[Number(key)];
+    return isObject(at) && Object.hasOwn(at, key) ? at[key] : undefined;
+  }, value);
+
+/** Sets in place, and makes what is missing on the way; a number after a dot is a place in a list. */
+export function setMember(target: Json, path: string, value: unknown): void {
+  const keys = path.split(".");
+  if (keys.some((key) => key === "" || key === "__proto__")) throw new UsageError(`'${path}' is not a path.`);
+  let at: Json = target;
+  for (const [index, key] of keys.slice(0, -1).entries()) {
+    if (typeof at[key] !== "object" || at[key] === null) at[key] = /^\d+$/.test(keys[index + 1] ?? "") ? [] : {};
+    at = at[key] as Json;
+  }
+  at[keys.at(-1) ?? ""] = value;
+}
+
+/** `spec.size=10` as path and value. Numbers, booleans and null are what they look like; quotes make a text of them. */
+export function parseAssignment(text: string): [path: string, value: unknown] {
+  const [, path, value = ""] = text.match(/^([^=]+)=([\s\S]*)$/) ?? [];
+  if (!path)
+    throw new UsageError(`'${text}' is not an assignment.`, "write it as path=value, for example spec.size=10");
+  return [path, plainScalar(value)];
+}
+
+/** `key=value` where the value is always text. */
+export function parsePairs(given: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    given.map((text) => {
+      const [, key, value = ""] = text.match(/^([^=]+)=([\s\S]*)$/) ?? [];
+      if (!key) throw new UsageError(`'${text}' is not a pair.`, "write it as key=value");
+      return [key, value];
+    }),
+  );
+}
+
+export function plainScalar(text: string): unknown {
+  if (/^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/.test(text)) return Number(text);
+  if (text === "true" || text === "false") return text === "true";
+  if (text === "null") return null;
+  return text.match(/^"([\s\S]*)"$/)?.[1] ?? text;
+}

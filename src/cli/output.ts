@@ -1,0 +1,70 @@
+/** What a command found, in the form that was asked for. */
+import { styleText } from "node:util";
+import type { Kind } from "../contract/kind.ts";
+import { printable } from "../lib/printable.ts";
+import type { Context, OptionSpec } from "./command.ts";
+import { isObject } from "./json-path.ts";
+import { identityOf, renderTable } from "./table.ts";
+
+export const FORMATS = ["table", "pretty", "json", "yaml", "name"] as const;
+export type Format = (typeof FORMATS)[number];
+
+export const OUTPUT_OPTION: OptionSpec = {
+  flags: "-o, --output <format>",
+  about: "how to show the result",
+  choices: FORMATS,
+};
+
+export interface Shown {
+  value: unknown;
+  format: Format;
+  kind?: Kind | null;
+  /** What the things are called in a manifest; absent when they cannot be applied. */
+  manifestKind?: string | null;
+  /** The path parameter that names one of them. */
+  itemParam?: string | null;
+}
+
+export async function render(
+  { value, format, kind = null, manifestKind = null, itemParam = null }: Shown,
+  context: Context,
+): Promise<string> {
+  const rows = Array.isArray(value) ? (value as unknown[]) : null;
+  switch (format) {
+    case "json":
+      return JSON.stringify(value, null, 2);
+    case "yaml":
+      return (await manifests(value, manifestKind)).trimEnd();
+    case "name":
+      return (rows ?? [value]).map((row) => printable(identityOf(row, itemParam))).join("\n");
+    case "pretty":
+      return paintYaml((await manifests(value, null)).trimEnd());
+    case "table":
+      return tableOf(rows ?? [value], kind, context);
+  }
+}
+
+function tableOf(rows: readonly unknown[], kind: Kind | null, context: Context): string {
+  if (rows.every(isObject)) return renderTable(rows, kind, context.now());
+  return rows.map((row) => printable(typeof row === "string" ? row : JSON.stringify(row))).join("\n");
+}
+
+/** YAML that `berth apply` takes back: one document per resource, each with its kind. */
+async function manifests(value: unknown, manifestKind: string | null): Promise<string> {
+  const { stringify } = await import("yaml");
+  const options = { lineWidth: 0 };
+  if (manifestKind === null) return stringify(value, options);
+  const rows = Array.isArray(value) ? (value as unknown[]) : [value];
+  return rows.map((row) => stringify({ kind: manifestKind, ...(row as object) }, options)).join("---\n");
+}
+
+const paintYaml = (text: string): string =>
+  text
+    .split("\n")
+    .map((line) =>
+      printable(line).replace(
+        /^(\s*(?:- )?)([\w.$-]+:)/,
+        (_, before: string, key: string) => before + styleText("cyan", key),
+      ),
+    )
+    .join("\n");

@@ -1,0 +1,175 @@
+/** The command line: turns the declarations into a parser, runs what was asked for, and ends with a fitting code. */
+import { createInterface } from "node:readline";
+import { text as readAll } from "node:stream/consumers";
+import { Command, CommanderError, Option } from "commander";
+import { createClient } from "../client/client.ts";
+import { KINDS, OPERATIONS } from "../kinds/index.ts";
+import { type CommandSpec, type Context, GROUPS, type OptionSpec, type OptionValue } from "./command.ts";
+import { moreCommands } from "./commands/more.ts";
+import { nounCommands } from "./commands/nouns.ts";
+import { operationCommands } from "./commands/operations.ts";
+import { REMOTE } from "./commands/options.ts";
+import { resourceCommands } from "./commands/resources.ts";
+import { sessionCommands } from "./commands/session.ts";
+import { resolveConnection } from "./connection.ts";
+import { EXIT, EXIT_MEANING } from "./failure.ts";
+import { nounsOf } from "./nouns.ts";
+
+export interface ProgramOptions {
+  version: string;
+  /** Commands that are about the server on this machine. */
+  operatorCommands: readonly CommandSpec[];
+}
+
+export function allCommands(operatorCommands: readonly CommandSpec[]): CommandSpec[] {
+  const nouns = nounsOf(KINDS, OPERATIONS);
+  const commands = [
+    ...resourceCommands(nouns),
+    ...operationCommands(nouns, OPERATIONS),
+    ...sessionCommands(OPERATIONS),
+    ...operatorCommands,
+    ...moreCommands,
+    ...nounCommands(nouns),
+  ];
+  const order: readonly string[] = Object.values(GROUPS);
+  return commands.sort((a, b) => order.indexOf(a.group) - order.indexOf(b.group));
+}
+
+export async function runProgram(
+  args: readonly string[],
+  { version, operatorCommands }: ProgramOptions,
+): Promise<number> {
+  const commands = allCommands(operatorCommands);
+  const context = processContext(version, commands);
+  let code: number | undefined;
+  const program = root(version, commands);
+  for (const command of commands)
+    program.addCommand(
+      build(command, context, (given) => (code = given)),
+      { hidden: command.hidden ?? false },
+    );
+  try {
+    await program.parseAsync([...args], { from: "user" });
+    return code ?? EXIT.ok;
+  } catch (error) {
+    // The parser has said by itself what was wrong; asking for help is nothing wrong.
+    if (error instanceof CommanderError)
+      return error.exitCode === 0 || error.code === "commander.help" ? EXIT.ok : EXIT.usage;
+    throw error;
+  }
+}
+
+function root(version: string, commands: readonly CommandSpec[]): Command {
+  const nouns = commands.filter((command) => command.commands).map(({ name }) => name);
+  const program = parser("berth")
+    .description("Agents, MCP servers, model APIs, jobs and sandboxes on your own machine.")
+    .version(version, "-V, --version", "print the version")
+    .addHelpText(
+      "after",
+      () => `
+Kinds (berth KIND --help):
+${wrap(nouns)}
+
+Exit codes:
+${Object.entries(EXIT_MEANING)
+  .map(([code, meaning]) => `  ${code}  ${meaning}`)
+  .join("\n")}
+
+Examples:
+  berth up
+  berth list drives
+  berth apply -f platform.yaml
+  berth get drive my-drive -o yaml`,
+    );
+  // The same options are understood before the command; help shows them with each command that has them.
+  for (const option of REMOTE) program.addOption(toOption(option).hideHelp());
+  return program;
+}
+
+function build(spec: CommandSpec, context: Context, end: (code: number | undefined) => void): Command {
+  const command = parser(spec.name)
+    .description(spec.details ? `${spec.summary}\n\n${spec.details}` : spec.summary)
+    .summary(spec.summary);
+  command.helpGroup(spec.group);
+  for (const { name, about, optional, many } of spec.args ?? []) {
+    const dots = many ? `${name}...` : name;
+    command.argument(optional ? `[${dots}]` : `<${dots}>`, about);
+  }
+  for (const option of spec.options ?? []) command.addOption(toOption(option));
+  for (const child of spec.commands ?? []) command.addCommand(build(child, context, end));
+  if (spec.examples)
+    command.addHelpText("after", `\nExamples:\n${spec.examples.map((line) => `  ${line}`).join("\n")}`);
+  const { run } = spec;
+  if (run) {
+    command.action(async () => {
+      const options = command.optsWithGlobals<Record<string, OptionValue>>();
+      end(await run({ args: command.processedArgs as string[], options, context }));
+    });
+  }
+  return command;
+}
+
+const parser = (name: string): Command =>
+  new Command(name)
+    .exitOverride()
+    .helpCommand(false)
+    .showHelpAfterError(`  next: see \`berth ${name === "berth" ? "" : `${name} `}--help\``)
+    .configureOutput({ outputError: (message, write) => write(message.replace(/^error: /, "berth: ")) })
+    .helpOption("-h, --help", "show help");
+
+function toOption(spec: OptionSpec): Option {
+  const option = new Option(spec.flags, spec.about);
+  if (spec.choices) option.choices([...spec.choices]);
+  if (spec.many) option.argParser((value: string, before: string[] | undefined) => [...(before ?? []), value]);
+  return option;
+}
+
+/** Words side by side, not wider than a terminal. */
+function wrap(words: readonly string[]): string {
+  const lines: string[] = [];
+  for (const word of words) {
+    const last = lines.at(-1);
+    if (last !== undefined && last.length + word.length < 78) lines[lines.length - 1] = `${last}, ${word}`;
+    else lines.push(`  ${word}`);
+  }
+  return lines.join(",\n");
+}
+
+/** More than any manifest; standard input may be anything. */
+const STDIN_CHARS_MAX = 16 * 1024 * 1024;
+
+function processContext(version: string, commands: readonly CommandSpec[]): Context {
+  // Whoever reads our output may stop reading, as `head` does; that is no failure.
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code !== "EPIPE") throw error;
+    process.exit(EXIT.ok);
+  });
+  const { env } = process;
+  return {
+    version,
+    env,
+    isTerminal: process.stdout.isTTY === true,
+    print: (text) => void process.stdout.write(`${text}\n`),
+    note: (text) => void process.stderr.write(`${text}\n`),
+    readStdin: async () => (await readAll(process.stdin)).slice(0, STDIN_CHARS_MAX),
+    askSecret,
+    connect: (options) => createClient(resolveConnection(options, env)),
+    now: () => Date.now(),
+    commands: () => commands,
+  };
+}
+
+async function askSecret(question: string): Promise<string | null> {
+  if (!process.stdin.isTTY) return (await readAll(process.stdin)).slice(0, STDIN_CHARS_MAX);
+  process.stderr.write(question);
+  const reader = createInterface({ input: process.stdin, terminal: true });
+  try {
+    return await new Promise((resolve) => {
+      reader.once("line", resolve);
+      reader.once("close", () => resolve(null));
+    });
+  } finally {
+    reader.close();
+    process.stderr.write("\n");
+  }
+}

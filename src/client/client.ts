@@ -1,0 +1,216 @@
+/**
+ * The typed client: a call is an operation and its input, so there is nothing here per kind. It runs wherever there
+ * is a `fetch`, browsers included.
+ *
+ *   const client = createClient({ url: "http://127.0.0.1:8080", apiKey, workspace: "main" });
+ *   const made = await client.call(workspaceCreate, { body: { name: "dev" } });
+ *   for await (const item of client.items(driveList)) …
+ */
+import type { z } from "zod";
+import type { Operation } from "../contract/operation.ts";
+import { VERSIONS } from "../contract/versions/index.ts";
+import { ApiError, errorFromAnswer } from "./api-error.ts";
+
+/** A create may wait for a sandbox; nothing takes longer than this without something being wrong. */
+const TIMEOUT_MS = 120_000;
+/** More than any record or page; a server that sends more is not ours. */
+const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
+/** The largest page that any list gives; lists with a lower limit clamp it. */
+const PAGE_LIMIT = 200;
+
+const NEWEST_VERSION = VERSIONS[VERSIONS.length - 1] ?? "";
+
+export interface ClientOptions {
+  /** Address of the server, with or without `/v0`. */
+  url: string;
+  apiKey?: string | null;
+  workspace?: string | null;
+  fetch?: typeof globalThis.fetch;
+  timeoutMs?: number;
+}
+
+export type QueryValue = string | number | boolean | undefined;
+
+export interface CallInput {
+  params?: Record<string, string>;
+  query?: Record<string, QueryValue>;
+  body?: unknown;
+  headers?: Record<string, string>;
+  signal?: AbortSignal;
+}
+
+export interface Answer<Body> {
+  status: number;
+  headers: Headers;
+  body: Body;
+}
+
+export interface Client {
+  readonly url: string;
+  /** The answer's body; throws ApiError for anything but success. */
+  call<Query extends z.ZodObject, Body extends z.ZodType, Response extends z.ZodType>(
+    operation: Operation<Query, Body, Response>,
+    input?: CallInput,
+  ): Promise<z.output<Response>>;
+  /** The same with status and headers. */
+  send<Query extends z.ZodObject, Body extends z.ZodType, Response extends z.ZodType>(
+    operation: Operation<Query, Body, Response>,
+    input?: CallInput,
+  ): Promise<Answer<z.output<Response>>>;
+  /** Every item of a list, page after page. */
+  items(operation: Operation, input?: CallInput): AsyncGenerator<unknown, void>;
+}
+
+export function createClient(options: ClientOptions): Client {
+  const url = normalizeUrl(options.url);
+  const send = async (operation: Operation, input: CallInput = {}): Promise<Answer<unknown>> => {
+    const response = await request(url, operation, input, options);
+    const body = await readJson(response, url);
+    if (!response.ok) throw errorFromAnswer(response.status, response.headers, body);
+    return { status: response.status, headers: response.headers, body };
+  };
+  return {
+    url,
+    send: send as Client["send"],
+    call: (async (operation: Operation, input?: CallInput) => (await send(operation, input)).body) as Client["call"],
+    items: (operation, input) => items(send, operation, input),
+  };
+}
+
+/** `http://host/v0/` and `http://host` are the same server. */
+export const normalizeUrl = (url: string): string => url.replace(/\/+$/, "").replace(/\/v0$/, "");
+
+async function* items(
+  send: (operation: Operation, input: CallInput) => Promise<Answer<unknown>>,
+  operation: Operation,
+  input: CallInput = {},
+): AsyncGenerator<unknown, void> {
+  const seen = new Set<string>();
+  let query = operation.paged ? { limit: PAGE_LIMIT, ...input.query } : input.query;
+  for (;;) {
+    const { body } = await send(operation, query ? { ...input, query } : input);
+    // A list is a page or a bare array; an empty one may be null.
+    const page = Array.isArray(body)
+      ? { data: body }
+      : ((body ?? {}) as { data?: unknown[]; meta?: { nextCursor?: string } });
+    yield* page.data ?? [];
+    const cursor = ("meta" in page && page.meta?.nextCursor) || null;
+    if (cursor === null) return;
+    if (seen.has(cursor))
+      throw new ApiError({
+        status: 502,
+        code: "repeated_cursor",
+        message: "The server gave the same page twice; the listing was stopped.",
+      });
+    seen.add(cursor);
+    query = { ...query, cursor };
+  }
+}
+
+async function request(
+  url: string,
+  operation: Operation,
+  input: CallInput,
+  { apiKey, workspace, fetch = globalThis.fetch, timeoutMs = TIMEOUT_MS }: ClientOptions,
+): Promise<Response> {
+  const target = url + pathOf(operation, input);
+  const timeout = AbortSignal.timeout(timeoutMs);
+  try {
+    return await fetch(target, {
+      method: operation.method,
+      headers: {
+        accept: "application/json",
+        "service-version": NEWEST_VERSION,
+        ...(apiKey ? { authorization: `Bearer ${apiKey}` } : {}),
+        ...(workspace ? { "x-service-workspace": workspace } : {}),
+        ...(input.body === undefined ? {} : { "content-type": "application/json" }),
+        ...input.headers,
+      },
+      ...(input.body === undefined ? {} : { body: JSON.stringify(input.body) }),
+      // Credentials go to the address they were given for and nowhere else.
+      redirect: "manual",
+      signal: input.signal ? AbortSignal.any([input.signal, timeout]) : timeout,
+    });
+  } catch (error) {
+    if (input.signal?.aborted) throw error;
+    throw unreachable(url, error, timeout.aborted ? timeoutMs : null);
+  }
+}
+
+function pathOf(operation: Operation, { params = {}, query = {} }: CallInput): string {
+  const path = operation.path.replace(/\{(\w+)\}/g, (_, name: string) => segment(operation, name, params[name] ?? ""));
+  const given = new URLSearchParams();
+  for (const [key, value] of Object.entries(query)) if (value !== undefined) given.set(key, String(value));
+  return `/v0${path}${given.size === 0 ? "" : `?${given}`}`;
+}
+
+/** A dot segment would be resolved away by fetch, however it is written, and the call would reach another path. */
+function segment(operation: Operation, name: string, value: string): string {
+  if (value !== "" && value !== "." && value !== "..") return encodeURIComponent(value);
+  throw new ApiError({
+    status: 400,
+    code: "invalid_parameter",
+    message: `${operation.id} needs the parameter ${name}; '${value}' is not a name.`,
+  });
+}
+
+async function readJson(response: Response, url: string): Promise<unknown> {
+  if (response.status >= 300 && response.status < 400) {
+    const location = response.headers.get("location");
+    throw new ApiError({
+      status: response.status,
+      code: "redirected",
+      message: `${url} redirects${location ? ` to ${location}` : ""}. Use the address of the server itself.`,
+    });
+  }
+  const text = await readText(response, url);
+  if (text === "") return null;
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    throw new ApiError({
+      status: response.status,
+      code: "not_json",
+      message: `${url} answered ${response.status} with ${response.headers.get("content-type") ?? "something"} instead of JSON. Is it a Berth server?`,
+    });
+  }
+}
+
+async function readText(response: Response, url: string): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  try {
+    for await (const chunk of response.body ?? []) {
+      bytes += chunk.byteLength;
+      if (bytes > ANSWER_BYTES_MAX)
+        throw new ApiError({
+          status: response.status,
+          code: "answer_too_large",
+          message: `${url} sent more than ${ANSWER_BYTES_MAX} bytes.`,
+        });
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    throw error instanceof ApiError ? error : unreachable(url, error, null);
+  }
+  return new TextDecoder().decode(concat(chunks, bytes));
+}
+
+function concat(chunks: readonly Uint8Array[], bytes: number): Uint8Array {
+  const whole = new Uint8Array(bytes);
+  let at = 0;
+  for (const chunk of chunks) {
+    whole.set(chunk, at);
+    at += chunk.byteLength;
+  }
+  return whole;
+}
+
+function unreachable(url: string, error: unknown, timedOutMs: number | null): ApiError {
+  const cause = (error as { cause?: { code?: string; message?: string } }).cause;
+  const why =
+    timedOutMs === null
+      ? (cause?.code ?? cause?.message ?? (error as Error).message)
+      : `nothing after ${timedOutMs} ms`;
+  return new ApiError({ status: 0, code: "unreachable", message: `${url} does not answer (${why}).`, cause: error });
+}
