@@ -45,7 +45,7 @@ export async function render(
 }
 
 function tableOf(rows: readonly unknown[], kind: Kind | null, context: Context): string {
-  if (rows.every(isObject)) return renderTable(rows, kind, context.now());
+  if (rows.every(isObject)) return renderTable(rows, { kind, nowMs: context.now(), cut: context.isTerminal });
   return rows.map((row) => printable(typeof row === "string" ? row : JSON.stringify(row))).join("\n");
 }
 

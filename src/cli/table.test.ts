@@ -23,7 +23,7 @@ const kind = defineKind({
   readOnlySpec: ["secretly"],
 });
 const render = (rows: unknown[], of = kind) =>
-  stripVTControlCharacters(renderTable(rows, of, NOW))
+  stripVTControlCharacters(renderTable(rows, { kind: of, nowMs: NOW, cut: true }))
     .split("\n")
     .map((line) => line.trimEnd());
 
@@ -53,6 +53,12 @@ test("a plain record shows its scalars, name first", () => {
 test("what others wrote cannot move the cursor or break the line", () => {
   const [, line] = render([{ name: "a\u001b[2Jb\nc" }]);
   assert.equal(line, "a\uFFFD[2Jb c");
+});
+
+test("a cell is cut for people only", () => {
+  const rows = [{ name: "x".repeat(100) }];
+  assert.equal(renderTable(rows, { kind: null, nowMs: NOW, cut: true }).split("\n")[1], `${"x".repeat(79)}…`);
+  assert.equal(renderTable(rows, { kind: null, nowMs: NOW, cut: false }).split("\n")[1], "x".repeat(100));
 });
 
 const AGES: [ms: number, shown: string][] = [

@@ -14,21 +14,12 @@ interface Column {
 /** Wider tables wrap on ordinary terminals, and then nothing can be read. */
 const SPEC_COLUMNS_MAX = 3;
 const PLAIN_COLUMNS_MAX = 6;
-const CELL_LENGTH_MAX = 60;
+const CELL_LENGTH_MAX = 80;
 
 /** Where rows say what they are called, the first that is there. */
 const NAME_PATHS = ["metadata.name", "name", "id", "client_id", "sub", "email", "key"];
 /** Told by other columns, or of no use in a list. */
-const DULL = new Set([
-  "createdAt",
-  "updatedAt",
-  "createdBy",
-  "updatedBy",
-  "status",
-  "statusReason",
-  "workspace",
-  "uid",
-]);
+const DULL = /^(created_?at|updated_?at|created_?by|updated_?by|status|statusReason|workspace|uid)$/i;
 
 export const nameOf = (row: unknown): string => {
   const value = NAME_PATHS.map((path) => memberAt(row, path)).find(
@@ -46,9 +37,18 @@ export function identityOf(row: unknown, itemParam: string | null): string {
   return [own, id].find((value): value is string => typeof value === "string") ?? nameOf(row);
 }
 
-export function renderTable(rows: readonly unknown[], kind: Kind | null, nowMs: number): string {
+export interface TableOptions {
+  kind: Kind | null;
+  nowMs: number;
+  /** Long cells are cut for people, never for programs. */
+  cut: boolean;
+}
+
+export function renderTable(rows: readonly unknown[], { kind, nowMs, cut }: TableOptions): string {
   const columns = columnsOf(rows, kind);
-  const lines = rows.map((row) => columns.map((column) => cellOf(row, column, nowMs)));
+  const shorten = (text: string): string =>
+    cut && text.length > CELL_LENGTH_MAX ? `${text.slice(0, CELL_LENGTH_MAX - 1)}…` : text;
+  const lines = rows.map((row) => columns.map((column) => shorten(cellOf(row, column, nowMs))));
   const titles = columns.map(({ title }) => title);
   const widths = titles.map((title, index) => Math.max(title.length, ...lines.map((line) => line[index]?.length ?? 0)));
   const pad = (line: readonly string[], paint: (text: string, index: number) => string): string =>
@@ -103,8 +103,7 @@ function cellOf(row: unknown, { path, title }: Column, nowMs: number): string {
   const value = memberAt(row, path);
   if (!isShown(value)) return "-";
   if (title === "AGE") return ageOf(Date.parse(String(value)), nowMs);
-  const text = printable(String(value)).replace(/\s+/g, " ");
-  return text.length > CELL_LENGTH_MAX ? `${text.slice(0, CELL_LENGTH_MAX - 1)}…` : text;
+  return printable(String(value)).replace(/\s+/g, " ");
 }
 
 export function ageOf(thenMs: number, nowMs: number): string {

@@ -144,6 +144,51 @@ describe("apply", () => {
     assert.match((await berth(`delete -f ${path}`, variables)).stdout, /not there/);
   });
 
+  test("finds the containers of nested resources in their metadata", async () => {
+    const path = file(
+      "nested.yaml",
+      `kind: Sandbox
+metadata: {name: box}
+spec: {}
+---
+kind: Preview
+metadata: {name: web, resourceName: box}
+spec: {port: 3000}
+---
+kind: PreviewToken
+metadata: {name: key, resourceName: box, previewName: web}
+---
+kind: Schedule
+metadata: {resourceName: box}
+id: nightly
+type: cron
+value: 0 3 * * *
+input: {command: "true"}
+---
+kind: VPC
+metadata: {name: net}
+spec: {}
+---
+kind: EgressGateway
+metadata: {name: out, vpcName: net}
+spec: {}
+`,
+    );
+    const ended = await berth(`apply -f ${path}`);
+    assert.equal(ended.code, 0, ended.stderr);
+    assert.equal((await berth("list previews box -o name")).stdout, "web\n");
+    assert.equal(JSON.parse((await berth("get preview box/web -o json")).stdout).spec.port, 3000);
+    assert.equal((await platform.call("GET", "/sandboxes/box/previews/web/tokens")).body.length, 1);
+    assert.equal((await platform.call("GET", "/sandboxes/box/schedules/nightly")).status, 200);
+    assert.equal((await berth("get egressgateway net/out")).code, 0);
+    const orphan = await berth("apply -f -", { input: "kind: Preview\nmetadata: {name: lost}\nspec: {port: 1}\n" });
+    assert.match(orphan.stderr, /does not say what it belongs to\.\n {2}next: add metadata\.sandboxName/);
+    const again = await berth(`apply -f ${path}`);
+    assert.match(again.stdout, /vpc 'net' unchanged\negressgateway 'out' unchanged\n$/);
+    const gone = await berth("delete preview box/web");
+    assert.equal(gone.stdout, "preview 'box/web' deleted\n");
+  });
+
   test("takes back what get -o yaml gives", async () => {
     await platform.call("POST", "/drives", {
       body: { metadata: { name: "trip", displayName: "x" }, spec: { size: 3 } },

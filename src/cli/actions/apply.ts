@@ -26,7 +26,7 @@ export function applyManifest(manifest: Manifest, deps: ApplyDeps): Promise<Chan
     // Without a name there is nothing to replace: the platform makes one up.
     if (name === "") return create(noun, manifest, deps.client);
     if (!update) return createOrCompare(noun, manifest, deps.client);
-    const input = { params: paramsOf(update, noun, manifest), body: manifest.body };
+    const input = { params: paramsOf(update, noun, manifest), body: bodyOf(noun, manifest) };
     const missed = (await unlessStatus([404, 405], deps.client.call(update, input))) === MISSED;
     return missed ? create(noun, manifest, deps.client) : "configured";
   });
@@ -58,7 +58,7 @@ async function settle(
 
 async function create(noun: Noun, manifest: Manifest, client: Client): Promise<Outcome> {
   const operation = operationOf(noun, "create");
-  await client.call(operation, { params: paramsOf(operation, noun, manifest), body: manifest.body });
+  await client.call(operation, { params: paramsOf(operation, noun, manifest), body: bodyOf(noun, manifest) });
   return "created";
 }
 
@@ -96,12 +96,19 @@ const unlessStatus = <T>(statuses: readonly number[], call: Promise<T>): Promise
   });
 
 /** Says what is wrong before anything is sent; the server has the last word on what the schema cannot say. */
-function checkBody(noun: Noun, { body, origin }: Manifest): void {
+function checkBody(noun: Noun, manifest: Manifest): void {
   const schema = (noun.verbs.get("create") ?? noun.verbs.get("update"))?.body;
-  const result = schema?.safeParse(body);
+  const result = schema?.safeParse(bodyOf(noun, manifest));
   if (!result || result.success) return;
   const problems = result.error.issues.map((issue) => `${issue.path.join(".") || "it"}: ${issue.message}`);
-  throw new UsageError(`${origin}: ${problems.join("; ")}`);
+  throw new UsageError(`${manifest.origin}: ${problems.join("; ")}`);
+}
+
+/** Flat kinds have no metadata; in a manifest it only says what they belong to. */
+function bodyOf(noun: Noun, { body }: Manifest): Record<string, unknown> {
+  if (!noun.kind?.flat) return body;
+  const { metadata: _metadata, ...members } = body;
+  return members;
 }
 
 /** Where a manifest says what it is called: in metadata, or, for flat kinds, at the top. */
