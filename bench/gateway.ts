@@ -2,7 +2,7 @@
  * The gateway against its floors, in one run, with the same upstream behind all: no proxy at all, a bare proxy on
  * node:http and undici, the gateway without its fast lane, and nginx where it is installed. Throughput for GET and
  * 1 KB POST at 32 and 128 connections, CPU time per request, sequential overhead, lag of streamed events, 1 GB each way
- * with peak memory. Flags: --rounds=N (default 3), --soak=SECONDS (memory over time, default none).
+ * with peak memory. Flags: --rounds=N (default 3), --soak=SECONDS (memory over time instead of all else).
  */
 import { type ChildProcess, fork, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -42,11 +42,14 @@ export async function run(flags: string[]): Promise<void> {
       { ...gateway, name: "gateway" },
       ...(nginx ? [nginx] : []),
     ];
+    if (soakSeconds > 0) {
+      await soak(gateway, soakSeconds);
+      return;
+    }
     await throughput(subjects, rounds);
     await sequential(subjects);
     await eventLag(subjects);
     await gigabytes(subjects);
-    if (soakSeconds > 0) await soak(gateway, soakSeconds);
   } finally {
     for (const child of children) child.kill();
     rmSync(dir, { recursive: true, force: true });
