@@ -1,6 +1,7 @@
 /** Host names that users bring: whose they are, and that one leads to one place. */
 import { invalidField } from "../contract/errors.ts";
 import type { Link } from "../contract/references.ts";
+import { mayServe } from "./custom-domain/usable.ts";
 import type { Deps } from "./port.ts";
 
 /** Host names of the whole platform; the holder of one is what the gateway serves there. */
@@ -16,14 +17,9 @@ export const hostClaim = (field: string, host: string): Link => ({
 
 const HOST_NAME = /^(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]{0,61}[a-z0-9]$/;
 
-/** The host, or a domain above it, is a custom domain of this workspace whose ownership has been shown. */
+/** The host, or a domain above it, is a custom domain whose ownership has been shown, of this workspace or lent to it. */
 export async function requireVerifiedDomain(field: string, host: string, workspace: string, deps: Deps): Promise<void> {
   if (!HOST_NAME.test(host)) throw invalidField(field, "must be a host name");
-  const labels = host.split(".");
-  const above = labels.slice(0, -1).map((_, index) => labels.slice(index).join("."));
-  for (const name of above) {
-    const domain = await deps.store.resources.get({ workspace, kind: "customdomain", parent: "" }, name);
-    if (domain?.spec.status === "verified") return;
-  }
+  if (await mayServe(host, workspace, deps)) return;
   throw invalidField(field, `'${host}' is not below a verified custom domain of this workspace`);
 }

@@ -57,6 +57,28 @@ export function createClaims({ database }: { database: Database }) {
       await queries.deleteFrom("resource_links").where("uid", "=", uid).where("target_kind", "=", pool).execute();
     },
 
+    /** Domain names are held in one pool with the hosts below them. */
+    async heldBelow(pool: string, domain: string): Promise<(LinkOwner & { word: string })[]> {
+      const rows = await database.read
+        .selectFrom("resource_links")
+        .select(["uid", "workspace", "kind", "name", "target as word"])
+        .where("target_workspace", "=", "")
+        .where("target_kind", "=", pool)
+        .where((eb) => eb.or([eb("target", "=", domain), eb("target", "like", `%.${domain}`)]))
+        .execute();
+      return rows;
+    },
+
+    releaseWord: (uid: string, pool: string, word: string): Promise<void> =>
+      database.write(async ({ queries }) => {
+        await queries
+          .deleteFrom("resource_links")
+          .where("uid", "=", uid)
+          .where("target_kind", "=", pool)
+          .where("target", "=", word)
+          .execute();
+      }),
+
     async holderOf(pool: string, word: string): Promise<LinkOwner | null> {
       const row = await database.read
         .selectFrom("resource_links")

@@ -160,6 +160,15 @@ for (const database of databases.all) {
         );
       assert.equal((await call("DELETE", "/customdomains/lent.example.com")).status, 409);
 
+      await call("POST", "/sandboxes", { body: { metadata: { name: "s" }, spec: {} }, workspace: "borrower" });
+      const served = await call("POST", "/sandboxes/s/previews", {
+        body: { metadata: { name: "p" }, spec: { port: 3000, customDomain: "lent.example.com", prefixUrl: "shop" } },
+        workspace: "borrower",
+      });
+      assert.equal(served.status, 200, JSON.stringify(served.body));
+      const holder = await store.claims.holderOf("host", "shop.lent.example.com");
+      assert.equal(holder?.workspace, "borrower");
+
       assert.equal((await share("account")).status, 200);
       assert.deepEqual(await names("bystander"), ["lent.example.com"]);
       assert.deepEqual((await call("GET", "/customdomains", there())).body, []);
@@ -168,8 +177,11 @@ for (const database of databases.all) {
         shares.map((one: { workspace: string }) => one.workspace),
         ["borrower", "account"],
       );
-      for (const target of ["borrower", "account"])
+      for (const target of ["borrower", "account"]) {
+        assert.ok(await store.claims.holderOf("host", "shop.lent.example.com"), "lent in one way or the other");
         assert.equal((await call("DELETE", `/customdomains/lent.example.com/share/${target}`)).status, 200);
+      }
+      assert.equal(await store.claims.holderOf("host", "shop.lent.example.com"), null);
       assert.equal((await call("DELETE", "/customdomains/lent.example.com/share/borrower")).status, 404);
       assert.deepEqual(await names("borrower"), []);
       assert.equal((await call("DELETE", "/customdomains/lent.example.com")).status, 200);

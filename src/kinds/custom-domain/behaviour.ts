@@ -1,5 +1,6 @@
 import { invalidField, PlatformError } from "../../contract/errors.ts";
 import { wholeAccount } from "../../store/shares.ts";
+import { HOST } from "../host.ts";
 import type { Behaviour, Deps, Input } from "../port.ts";
 import { customDomain } from "./kind.ts";
 import { edgeHost, recordsFor } from "./verification.ts";
@@ -17,10 +18,11 @@ export const customDomainBehaviour: Behaviour = {
     const shares = await store.shares.listOf(domain.uid);
     if (shares.length > 0)
       throw new PlatformError("conflict", `${domain.name} is shared with other workspaces. Take it back first.`);
-    const text = `"customDomain":${JSON.stringify(domain.name)}`;
-    const [preview] = await store.resources.listWithSpecText([domain.workspace], ["preview"], [text], 1);
-    if (preview)
-      throw new PlatformError("conflict", `${domain.name} is in use by preview '${preview.name}'. Delete that first.`);
+    const user = (await store.claims.heldBelow(HOST, domain.name)).find(
+      ({ workspace }) => workspace === domain.workspace,
+    );
+    if (user)
+      throw new PlatformError("conflict", `${user.word} is in use by ${user.kind} '${user.name}'. Delete that first.`);
   },
 };
 

@@ -2,6 +2,7 @@ import { notFound, PlatformError } from "../../contract/errors.ts";
 import type { Resource } from "../../store/resource.ts";
 import { wholeAccount } from "../../store/shares.ts";
 import type { Workspace } from "../../store/workspaces.ts";
+import { HOST } from "../host.ts";
 import { type Call, type Deps, type Implementation, type Input, implement, workspaceOf } from "../port.ts";
 import { type PresentOptions, toWire } from "../present.ts";
 import { customDomainBehaviour, prepareDomain } from "./behaviour.ts";
@@ -13,6 +14,7 @@ import {
   customDomainUnshare,
   customDomainVerify,
 } from "./operations.ts";
+import { mayServe } from "./usable.ts";
 import { verify } from "./verification.ts";
 
 /** What a client names to mean every workspace of its account. */
@@ -42,6 +44,7 @@ export const customDomainHandlers: readonly Implementation[] = [
     const named = call.params.targetWorkspace ?? "";
     const target = named === WHOLE_ACCOUNT_WORD ? wholeAccount(workspaceOf(call).accountId) : named;
     if (!(await deps.store.shares.remove(domain.uid, target))) throw notFound(`A share with '${named}'`);
+    await takeBackHosts(domain, deps);
     return present(domain, deps);
   }),
 
@@ -105,6 +108,12 @@ async function find(call: Pick<Call, "workspace" | "operation" | "params">, { st
   const domain = await store.resources.get(scope, name);
   if (!domain || domain.retired) throw notFound(`customdomain '${name}'`);
   return domain;
+}
+
+/** Who may no longer use the domain loses the hosts below it; what was served there keeps its other addresses. */
+async function takeBackHosts(domain: Resource, deps: Deps): Promise<void> {
+  for (const { uid, word, workspace } of await deps.store.claims.heldBelow(HOST, domain.name))
+    if (!(await mayServe(word, workspace, deps))) await deps.store.claims.releaseWord(uid, HOST, word);
 }
 
 async function borrower(named: string, own: Workspace, { store }: Deps): Promise<string> {

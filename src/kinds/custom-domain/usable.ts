@@ -1,0 +1,17 @@
+/** Which hosts a workspace may serve: those at or below a verified domain that is its own, or lent to it. */
+import { wholeAccount } from "../../store/shares.ts";
+import type { Deps } from "../port.ts";
+
+type UsableDeps = Pick<Deps, "store">;
+
+export async function mayServe(host: string, workspace: string, { store }: UsableDeps): Promise<boolean> {
+  const labels = host.split(".");
+  const above = labels.slice(0, -1).map((_, index) => labels.slice(index).join("."));
+  for (const name of above) {
+    const own = await store.resources.get({ workspace, kind: "customdomain", parent: "" }, name);
+    if (own?.spec.status === "verified") return true;
+  }
+  const accountId = (await store.workspaces.get(workspace))?.accountId ?? "";
+  const lent = await store.shares.resourcesFor([workspace, wholeAccount(accountId)], "customdomain", null);
+  return lent.some(({ name, spec }) => spec.status === "verified" && above.includes(name));
+}
