@@ -9,6 +9,8 @@ import { driveBehaviour } from "./drive/behaviour.ts";
 import { egressGatewayBehaviour } from "./egress-gateway/behaviour.ts";
 import { egressIpBehaviour } from "./egress-ip/behaviour.ts";
 import { functionBehaviour } from "./function/behaviour.ts";
+import { imageHandlers } from "./image/handlers.ts";
+import { imageShareHandlers } from "./image/share-handlers.ts";
 import { integrationHandlers } from "./integration/handlers.ts";
 import { integrationConnectionBehaviour } from "./integration-connection/behaviour.ts";
 import { invitationHandlers } from "./invitation/handlers.ts";
@@ -55,6 +57,8 @@ export const HANDLERS: readonly Implementation[] = [
   ...accountHandlers,
   ...apiKeyHandlers,
   ...customDomainHandlers,
+  ...imageHandlers,
+  ...imageShareHandlers,
   ...integrationHandlers,
   ...invitationHandlers,
   ...serviceAccountHandlers,

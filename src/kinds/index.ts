@@ -12,6 +12,8 @@ import { driveOperations } from "./drive/operations.ts";
 import { egressGateway, egressGatewayOperations } from "./egress-gateway/kind.ts";
 import { egressIp, egressIpOperations } from "./egress-ip/kind.ts";
 import { functionKind } from "./function/kind.ts";
+import { imageOperations } from "./image/operations.ts";
+import { imageShareOperations } from "./image/share-operations.ts";
 import { integrationGet } from "./integration/operations.ts";
 import { integrationConnection } from "./integration-connection/kind.ts";
 import { invitationOperations } from "./invitation/operations.ts";
@@ -62,6 +64,8 @@ const EXTRA_OPERATIONS: readonly Operation[] = [
   ...driveOperations,
   ...egressGatewayOperations,
   ...egressIpOperations,
+  ...imageOperations,
+  ...imageShareOperations,
   integrationGet,
   ...invitationOperations,
   policyUsages,

@@ -71,6 +71,21 @@ export function createResourceReads(database: Database) {
       return (await rows.execute()).map(fromRow);
     },
 
+    /** Those of one name, where the name alone does not make a resource unique. */
+    async listNamed(workspace: string, kind: string, name: string): Promise<Resource[]> {
+      const rows = await database.read
+        .selectFrom("resources")
+        .selectAll()
+        .where("workspace", "=", workspace)
+        .where("kind", "=", kind)
+        .where("parent", "=", "")
+        .where("name", "=", name)
+        .where("slot", "not like", "~%")
+        .orderBy("uid")
+        .execute();
+      return rows.map(fromRow);
+    },
+
     /** Those whose spec, as stored, has one of these texts in it. Looks at every spec: for rare questions only. */
     async listWithSpecText(
       workspaces: readonly string[],

@@ -38,22 +38,10 @@ export function createShares({ database, clock }: { database: Database; clock: C
     /** False when it is shared with them already. */
     add,
 
+    removeIn,
+
     /** Also withdraws an offer; false when there was neither. */
-    async remove(uid: string, target: string): Promise<boolean> {
-      return database.write(async ({ queries }) => {
-        const shares = await queries
-          .deleteFrom("shares")
-          .where("uid", "=", uid)
-          .where("target", "=", target)
-          .executeTakeFirst();
-        const offers = await queries
-          .deleteFrom("share_offers")
-          .where("uid", "=", uid)
-          .where("target", "=", target)
-          .executeTakeFirst();
-        return Number(shares.numDeletedRows) + Number(offers.numDeletedRows) > 0;
-      });
-    },
+    remove: (uid: string, target: string): Promise<boolean> => database.write((tx) => removeIn(tx, uid, target)),
 
     listOf: (uid: string): Promise<Share[]> =>
       database.read.selectFrom("shares").selectAll().where("uid", "=", uid).orderBy("created_at").execute(),
@@ -118,6 +106,20 @@ export function createShares({ database, clock }: { database: Database; clock: C
       await tx.queries.deleteFrom("share_offers").where("uid", "=", uid).execute();
     },
   };
+}
+
+async function removeIn({ queries }: Transaction, uid: string, target: string): Promise<boolean> {
+  const shares = await queries
+    .deleteFrom("shares")
+    .where("uid", "=", uid)
+    .where("target", "=", target)
+    .executeTakeFirst();
+  const offers = await queries
+    .deleteFrom("share_offers")
+    .where("uid", "=", uid)
+    .where("target", "=", target)
+    .executeTakeFirst();
+  return Number(shares.numDeletedRows) + Number(offers.numDeletedRows) > 0;
 }
 
 type Lent = Pick<Resource, "uid" | "workspace">;

@@ -1,0 +1,145 @@
+/** Images as records: what there is, where it comes from, who may see it and who uses it. */
+import type { z } from "zod";
+import { notFound, PlatformError } from "../../contract/errors.ts";
+import type { Status } from "../../contract/fields.ts";
+import { toIso } from "../../lib/clock.ts";
+import { uuidv7 } from "../../lib/ids.ts";
+import type { Resource } from "../../store/resource.ts";
+import type { NewEvent } from "../../store/resources.ts";
+import type { Deps } from "../port.ts";
+import type { imageShape } from "./operations.ts";
+
+export const IMAGE = "image";
+/** Stands for any resource type in a path. */
+const ANY_TYPE = "_";
+/** Kinds whose spec names an image. */
+const USERS = ["agent", "application", "function", "job", "sandbox"];
+export const TAGS_MAX = 1000;
+
+export interface ImageTag {
+  name: string;
+  /** The reference it was made from. */
+  image?: string;
+  sizeBytes?: number;
+  createdAt: string;
+  updatedAt: string;
+}
+
+export interface NewTag {
+  workspace: string;
+  resourceType: string;
+  name: string;
+  tag: string;
+  image?: string;
+  sizeBytes?: number;
+  /** Registry credentials. */
+  dockerConfig?: string;
+  status: Status;
+  event: NewEvent;
+  actor: string;
+}
+
+type ImageDeps = Pick<Deps, "store" | "clock">;
+
+export const slotOf = (resourceType: string, name: string): string => `${resourceType}/${name}`;
+export const typeOf = (image: Resource): string => String(image.spec.resourceType);
+export const tagsOf = (image: Resource): ImageTag[] => (image.spec.tags ?? []) as ImageTag[];
+
+/** Adds a tag, or replaces the one of that name; makes the image when it is the first. */
+export async function recordTag(draft: NewTag, { store, clock }: ImageDeps): Promise<Resource> {
+  const { workspace, resourceType, name, actor, status, event } = draft;
+  const now = toIso(clock.now());
+  const tag: ImageTag = {
+    name: draft.tag,
+    ...(draft.image === undefined ? {} : { image: draft.image }),
+    ...(draft.sizeBytes === undefined ? {} : { sizeBytes: draft.sizeBytes }),
+    createdAt: now,
+    updatedAt: now,
+  };
+  const secrets = draft.dockerConfig === undefined ? {} : { dockerConfig: draft.dockerConfig };
+  return store.write(async (tx) => {
+    const made = await store.resources.insert(tx, {
+      ...{ workspace, kind: IMAGE, parent: "", uid: uuidv7(clock.now()), name, slot: slotOf(resourceType, name) },
+      metadata: {},
+      spec: { resourceType, tags: [tag] },
+      secrets,
+      state: {},
+      status,
+      events: [event],
+      revision: false,
+      actor,
+      settled: true,
+    });
+    if (made.outcome === "created") return made.resource;
+    const changed = await store.resources.modify(tx, workspace, made.resource.uid, (current) => {
+      const before = tagsOf(current).find((known) => known.name === tag.name);
+      const others = tagsOf(current).filter((known) => known.name !== tag.name);
+      if (others.length >= TAGS_MAX)
+        throw new PlatformError("usage_limit_exceeded", `image '${name}' has ${TAGS_MAX} tags already. Delete some.`);
+      const tags = [...others, { ...tag, createdAt: before?.createdAt ?? now }];
+      return {
+        spec: { ...current.spec, tags },
+        secrets: { ...store.resources.secretsOf(current), ...secrets },
+        status,
+        event,
+        actor,
+      };
+    });
+    if (!changed) throw notFound(`image '${name}'`);
+    return changed;
+  });
+}
+
+/** The workspace's own image of this name, or else one that it has borrowed. */
+export async function findImage(
+  workspace: string,
+  resourceType: string,
+  name: string,
+  { store }: Pick<Deps, "store">,
+): Promise<Resource | null> {
+  const fits = (image: Resource): boolean => resourceType === ANY_TYPE || typeOf(image) === resourceType;
+  const own = await store.resources.listNamed(workspace, IMAGE, name);
+  const found = own.find(fits);
+  if (found) return found;
+  return (await store.shares.resourcesFor([workspace], IMAGE, name)).find(fits) ?? null;
+}
+
+/** Workloads of the image's workspace, or of the borrower's, that name it; one tag of it, when a tag is given. */
+export async function usersOf(
+  image: Resource,
+  workspace: string,
+  { store }: Pick<Deps, "store">,
+  tag?: string,
+): Promise<Resource[]> {
+  const names = [image.name, slotOf(typeOf(image), image.name)];
+  const endings = tag === undefined ? ['"', ":"] : [`:${tag}"`, ...(tag === "latest" ? ['"'] : [])];
+  const texts = names.flatMap((name) => endings.map((ending) => `"image":"${name}${ending}`));
+  return store.resources.listWithSpecText([workspace], USERS, texts, USERS_SHOWN_MAX);
+}
+
+/** Named in a refusal; more would only make the sentence longer. */
+const USERS_SHOWN_MAX = 3;
+
+export function imageToWire(image: Resource, viewer: string, inList: boolean): z.input<typeof imageShape> {
+  const tags = tagsOf(image);
+  const sizes = tags.flatMap(({ sizeBytes }) => (sizeBytes === undefined ? [] : [sizeBytes]));
+  const { lastDeployedAt } = image.state;
+  return {
+    metadata: {
+      name: image.name,
+      ...(image.metadata.displayName === undefined ? {} : { displayName: image.metadata.displayName }),
+      resourceType: typeOf(image),
+      workspace: viewer,
+      ...(viewer === image.workspace ? {} : { sourceWorkspace: image.workspace }),
+      ...(image.status === null ? {} : { status: image.status as Status }),
+      ...(inList || viewer !== image.workspace ? {} : { events: image.events }),
+      createdAt: toIso(image.createdAt),
+      updatedAt: toIso(image.updatedAt),
+      ...(typeof lastDeployedAt === "string" ? { lastDeployedAt } : {}),
+    },
+    spec: {
+      ...(sizes.length > 0 ? { size: sizes.reduce((sum, size) => sum + size, 0) } : {}),
+      tags: tags.map(({ sizeBytes, ...tag }) => ({ ...tag, ...(sizeBytes === undefined ? {} : { size: sizeBytes }) })),
+    },
+  };
+}

@@ -1,0 +1,125 @@
+import { z } from "zod";
+import * as fields from "../../contract/fields.ts";
+import { defineOperation } from "../../contract/operation.ts";
+
+const DOCKER_CONFIG_MAX = 64 * 1024;
+const REFERENCE_MAX = 512;
+
+export const resourceType = z
+  .string()
+  .regex(/^[a-z][a-z0-9-]{0,31}$/, "must be the type of resource that the image is for, such as sandbox or agent");
+
+/** host[:port]/path[:tag][@digest], as registries have it. */
+const reference = z
+  .string()
+  .max(REFERENCE_MAX)
+  .regex(
+    /^(?:[A-Za-z0-9.-]+(?::\d{1,5})?\/)?[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:\/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*(?::\w[\w.-]{0,127})?(?:@sha256:[a-f0-9]{64})?$/,
+    "must be an image reference, such as ghcr.io/acme/tool:1.2",
+  );
+
+const tag = z.looseObject({
+  name: z.string(),
+  image: z.string().optional().describe("Where it comes from."),
+  size: z.int().optional().describe("Bytes; absent while the image has not been fetched."),
+  createdAt: z.string(),
+  updatedAt: z.string(),
+});
+
+export const imageShape = z.looseObject({
+  metadata: z.looseObject({
+    name: z.string(),
+    displayName: z.string().optional(),
+    resourceType: z.string(),
+    workspace: z.string(),
+    sourceWorkspace: z.string().optional().describe("The workspace that shares it with this one."),
+    status: fields.status.optional(),
+    events: z.array(fields.event).optional(),
+    createdAt: z.string(),
+    updatedAt: z.string(),
+    lastDeployedAt: z.string().optional(),
+  }),
+  spec: z.looseObject({ size: z.int().optional(), tags: z.array(tag) }),
+});
+
+const common = { kind: "image", tenancy: "workspace", role: "member" } as const;
+const one = "/images/{resourceType}/{imageName}";
+
+export const imageList = defineOperation({
+  ...common,
+  id: "imageList",
+  method: "GET",
+  path: "/images",
+  summary: "List images, your own and those shared with you",
+  scope: "images:list",
+  response: z.array(imageShape),
+});
+
+export const imageGet = defineOperation({
+  ...common,
+  id: "imageGet",
+  method: "GET",
+  path: one,
+  summary: "Read one image; `_` stands for any resource type",
+  scope: "images:get",
+  response: imageShape,
+});
+
+export const imageCreate = defineOperation({
+  ...common,
+  id: "imageCreate",
+  method: "POST",
+  path: "/images",
+  summary: "Record an image of a registry under a name of your own",
+  scope: "images:create",
+  query: z.object({
+    upload: z.stringbool().optional(),
+    "skip-build": z.stringbool().optional(),
+  }),
+  body: z.looseObject({
+    name: fields.name,
+    resourceType,
+    image: reference.optional(),
+    generation: fields.generation,
+    dockerConfig: z.string().max(DOCKER_CONFIG_MAX).optional().describe("Registry credentials; sealed, never shown."),
+  }),
+  response: z.object({
+    name: z.string(),
+    resourceType: z.string(),
+    image: z.string(),
+    message: z.string(),
+    build: z.boolean(),
+  }),
+});
+
+export const imageDelete = defineOperation({
+  ...common,
+  id: "imageDelete",
+  method: "DELETE",
+  path: one,
+  summary: "Delete an image that nothing uses; one that was shared with you is given back",
+  scope: "images:delete",
+  response: imageShape,
+});
+
+export const imageTagDelete = defineOperation({
+  ...common,
+  id: "imageTagDelete",
+  method: "DELETE",
+  path: `${one}/tags/{tagName}`,
+  summary: "Delete one tag of an image",
+  scope: "images:delete",
+  response: imageShape,
+});
+
+export const imageCleanup = defineOperation({
+  ...common,
+  id: "imageCleanup",
+  method: "DELETE",
+  path: "/images",
+  summary: "Delete every image that nothing uses and nobody borrows",
+  scope: "images:delete",
+  response: z.object({ deleted: z.int(), message: z.string() }),
+});
+
+export const imageOperations = [imageList, imageGet, imageCreate, imageDelete, imageTagDelete, imageCleanup];

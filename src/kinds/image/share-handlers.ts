@@ -1,0 +1,194 @@
+/**
+ * Sharing images. Within an account a share is at once; another account has to accept it. What is shared is the image
+ * as it is and becomes; it cannot be passed on, and only its own workspace changes it.
+ */
+import type { z } from "zod";
+import { notFound, PlatformError } from "../../contract/errors.ts";
+import { DAY_MS, toIso } from "../../lib/clock.ts";
+import type { Transaction } from "../../store/database.ts";
+import type { Resource } from "../../store/resource.ts";
+import type { ShareOffer } from "../../store/shares.ts";
+import type { Workspace } from "../../store/workspaces.ts";
+import { type Call, type Deps, type Implementation, implement, workspaceOf } from "../port.ts";
+import { findOwn } from "./handlers.ts";
+import { findImage, imageToWire, slotOf, typeOf } from "./images.ts";
+import {
+  imageShare,
+  imageShares,
+  imageUnshare,
+  pendingImageShareAccept,
+  pendingImageShareDecline,
+  pendingImageShareList,
+  type pendingShape,
+} from "./share-operations.ts";
+
+const OFFER_MS = 7 * DAY_MS;
+
+export const imageShareHandlers: readonly Implementation[] = [
+  implement(imageShare, async (call, deps) => {
+    const { store, clock } = deps;
+    const own = workspaceOf(call);
+    const image = await findOwn(call, deps);
+    const target = await targetOf(call.body, own, deps);
+    const already = new PlatformError("conflict", `image '${image.name}' is shared with '${target.name}' already.`);
+    if ((await store.shares.listOf(image.uid)).some((share) => share.target === target.name)) throw already;
+    const by = call.caller.displayName;
+    if (target.accountId === own.accountId) {
+      if (await isTaken(image, target.name, deps)) throw nameTaken(image, target.name);
+      if (!(await store.write((tx) => store.shares.add(tx, image, target.name, by)))) throw already;
+      return imageToWire(image, own.name, false);
+    }
+    const offer = await store.write((tx) => store.shares.offer(tx, image, target.name, by, clock.now() + OFFER_MS));
+    if (!offer) throw new PlatformError("conflict", `image '${image.name}' is offered to '${target.name}' already.`);
+    call.setStatus(202);
+    return offerToWire(offer, image, own, target);
+  }),
+
+  implement(imageShares, async (call, deps) => {
+    const { store, clock } = deps;
+    const image = await findOwn(call, deps);
+    const [shares, offers] = await Promise.all([
+      store.shares.listOf(image.uid),
+      store.shares.listOffers("uid", image.uid),
+    ]);
+    const active = shares.map(({ target }) => ({ target, status: "active" as const, id: null }));
+    const pending = offers
+      .filter((offer) => offer.expires_at > clock.now())
+      .map(({ target, id }) => ({ target, status: "pending" as const, id }));
+    const all = await Promise.all(
+      [...active, ...pending].map(async ({ target, status, id }) => {
+        const workspace = await store.workspaces.get(target);
+        if (!workspace) return [];
+        const shown = status === "active" ? { workspaceDisplayName: workspace.displayName } : {};
+        const waiting = id === null ? {} : { pendingShareId: id };
+        return [{ workspace: target, accountId: workspace.accountId, status, ...shown, ...waiting }];
+      }),
+    );
+    return all.flat();
+  }),
+
+  implement(imageUnshare, async (call, deps) => {
+    const image = await findOwn(call, deps);
+    const target = call.params.targetWorkspace ?? "";
+    if (!(await deps.store.shares.remove(image.uid, target))) throw notFound(`A share with '${target}'`);
+    return imageToWire(image, workspaceOf(call).name, false);
+  }),
+
+  implement(pendingImageShareList, async (call, deps) => {
+    const { name } = workspaceOf(call);
+    const incoming = call.query.direction !== "outgoing";
+    const offers = await deps.store.shares.listOffers(incoming ? "target" : "workspace", name);
+    const open = offers.filter((offer) => offer.expires_at > deps.clock.now());
+    return (await Promise.all(open.map((offer) => render(offer, incoming, deps)))).flat();
+  }),
+
+  implement(pendingImageShareAccept, async (call, deps) => {
+    const { store, clock } = deps;
+    const { name: workspace } = workspaceOf(call);
+    const offer = await findOffer(call, deps);
+    const image = await store.resources.getAcrossWorkspaces(offer.uid);
+    if (!image || offer.expires_at <= clock.now())
+      throw new PlatformError("gone", "This offer has expired, or its image is gone. Ask for a new one.");
+    const other = await findImage(workspace, typeOf(image), image.name, deps);
+    if (other && !call.query.force) throw nameTaken(image, workspace);
+    const accepted = await store.write(async (tx) => {
+      if (other) await giveWay(tx, other, workspace, deps);
+      return store.shares.accept(tx, offer, call.caller.displayName);
+    });
+    if (!accepted) throw new PlatformError("gone", "This offer has been withdrawn.");
+    return imageToWire(image, workspace, false);
+  }),
+
+  implement(pendingImageShareDecline, async (call, deps) => {
+    await deps.store.shares.removeOffer((await findOffer(call, deps)).id);
+    return null;
+  }),
+];
+
+async function targetOf(
+  { targetWorkspace, targetAccountId }: { targetWorkspace: string; targetAccountId?: string | undefined },
+  own: Workspace,
+  { store }: Deps,
+): Promise<Workspace> {
+  if (targetWorkspace === own.name)
+    throw new PlatformError("bad_request", "targetWorkspace: this is the image's own workspace.");
+  const target = await store.workspaces.get(targetWorkspace);
+  if (!target || (targetAccountId !== undefined && target.accountId !== targetAccountId))
+    throw notFound(`Workspace '${targetWorkspace}'`);
+  return target;
+}
+
+/** The target has an image of this name already, of its own or from somebody else. */
+async function isTaken(image: Resource, workspace: string, deps: Deps): Promise<boolean> {
+  const other = await findImage(workspace, typeOf(image), image.name, deps);
+  return other !== null && other.uid !== image.uid;
+}
+
+const nameTaken = (image: Resource, workspace: string): PlatformError =>
+  new PlatformError(
+    "conflict",
+    `Workspace '${workspace}' has an image '${slotOf(typeOf(image), image.name)}' already.`,
+  );
+
+/** An offer to another workspace is as invisible as one that does not exist. */
+async function findOffer(call: Pick<Call, "workspace" | "operation" | "params">, { store }: Deps): Promise<ShareOffer> {
+  const id = call.params.pendingShareId ?? "";
+  const offer = await store.shares.getOffer(id);
+  if (offer?.target !== workspaceOf(call).name) throw notFound(`Pending share '${id}'`);
+  return offer;
+}
+
+/** What had the name before goes: deleted when it is our own, given back when it is borrowed. */
+async function giveWay(tx: Transaction, other: Resource, workspace: string, { store }: Deps): Promise<void> {
+  if (other.workspace !== workspace) {
+    await store.shares.removeIn(tx, other.uid, workspace);
+    return;
+  }
+  if ((await store.shares.listOf(other.uid)).length > 0)
+    throw new PlatformError("conflict", `Your own image '${other.name}' is shared with others. Take it back first.`);
+  await store.shares.removeOffersOf(tx, other.uid);
+  await store.resources.remove(tx, workspace, other.uid);
+}
+
+const offerToWire = (
+  offer: ShareOffer,
+  image: Resource,
+  source: Workspace,
+  target: Workspace,
+): z.input<typeof pendingShape> => ({
+  id: offer.id,
+  imageName: image.name,
+  resourceType: typeOf(image),
+  sourceWorkspace: source.name,
+  sourceAccountId: source.accountId,
+  targetWorkspace: target.name,
+  targetAccountId: target.accountId,
+  sharedBy: offer.created_by,
+  createdAt: toIso(offer.created_at),
+  updatedAt: toIso(offer.created_at),
+  createdBy: offer.created_by,
+  updatedBy: offer.created_by,
+  expiresAt: toIso(offer.expires_at),
+});
+
+/** Each side sees of the other what it needs to decide, and no more. */
+async function render(offer: ShareOffer, incoming: boolean, deps: Deps) {
+  const { store } = deps;
+  const [image, source, target] = await Promise.all([
+    store.resources.getAcrossWorkspaces(offer.uid),
+    store.workspaces.get(offer.workspace),
+    store.workspaces.get(offer.target),
+  ]);
+  if (!image || !source || !target) return [];
+  const theirs = incoming
+    ? { targetWorkspaceDisplayName: target.displayName, hasConflict: await isTaken(image, target.name, deps) }
+    : {};
+  return [
+    {
+      ...offerToWire(offer, image, source, target),
+      sharedByEmail: offer.created_by,
+      sourceWorkspaceDisplayName: source.displayName,
+      ...theirs,
+    },
+  ];
+}
