@@ -149,7 +149,7 @@ function suite(database: TestDatabase): void {
   test("a word of the platform is claimed across workspaces", async () => {
     const claim = link("host", "a.example.test", { exclusive: true, to: "claim" });
     const holder = await make("preview", "w1", [claim]);
-    assert.equal((await store.links.holderOfAcrossWorkspaces("host", "a.example.test"))?.uid, holder.uid);
+    assert.equal((await store.claims.holderOf("host", "a.example.test"))?.uid, holder.uid);
     await assert.rejects(make("preview", "w2", [claim]), /is in use by preview 'w1'/);
     await store.write((tx) => store.links.replace(tx, holder, [claim]));
   });

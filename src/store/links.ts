@@ -64,15 +64,9 @@ export function createLinks({ database }: { database: Database }) {
       return counts;
     },
 
-    /** The same as `holderOfAcrossWorkspaces`, within a transaction. */
+    /** Who has a word of the whole platform, within a transaction; see claims.ts for a look from outside. */
     async holderIn(tx: Transaction, kind: string, word: string): Promise<LinkOwner | null> {
       const row = await exclusiveRow(tx.queries, "", kind, word);
-      return row ? ownerOf(row) : null;
-    },
-
-    /** Who has a word of the whole platform, such as a host name. */
-    async holderOfAcrossWorkspaces(kind: string, word: string): Promise<LinkOwner | null> {
-      const row = await exclusiveRow(database.read, "", kind, word);
       return row ? ownerOf(row) : null;
     },
   };

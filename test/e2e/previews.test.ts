@@ -68,7 +68,7 @@ await onEachDatabase(
     test("a prefix is one preview's on the whole platform", async () => {
       const made = await make(previews, "shop", { port: 1, prefixUrl: "shop" });
       assert.equal(made.spec.url, `${url()}/main/previews/shop-main`);
-      const holder = await store().links.holderOfAcrossWorkspaces("preview-prefix", "shop-main");
+      const holder = await store().claims.holderOf("preview-prefix", "shop-main");
       assert.equal(holder?.uid, made.metadata.uid);
       const body = { metadata: { name: "shop2" }, spec: { port: 1, prefixUrl: "shop" } };
       const taken = await call("POST", "/sandboxes/other/previews", { body });
@@ -105,10 +105,7 @@ await onEachDatabase(
       assert.equal(second.body.spec.url, "https://app.example.test");
       const left = await call("GET", `${previews}/first`);
       assert.equal(left.body.spec.url, `${url()}/main/previews/${first.metadata.uid}`);
-      assert.equal(
-        (await store().links.holderOfAcrossWorkspaces("host", "app.example.test"))?.uid,
-        second.body.metadata.uid,
-      );
+      assert.equal((await store().claims.holderOf("host", "app.example.test"))?.uid, second.body.metadata.uid);
     });
 
     test("an expired preview is gone, with its tokens, and its name is free", async () => {
@@ -130,7 +127,7 @@ await onEachDatabase(
       await removeOver({ store: store(), clock }, new AbortController().signal);
       for (const { uid } of [made.metadata, token.metadata])
         assert.equal(await store().resources.getByUid("main", uid), null);
-      assert.equal(await store().links.holderOfAcrossWorkspaces("preview-prefix", "swept-main"), null);
+      assert.equal(await store().claims.holderOf("preview-prefix", "swept-main"), null);
       assert.equal((await call("GET", `${previews}/web`)).status, 200);
     });
 
@@ -178,7 +175,7 @@ await onEachDatabase(
       await make("/sandboxes/doomed/previews", "p", { port: 1, prefixUrl: "doomed" });
       await make("/sandboxes/doomed/previews/p/tokens", "t");
       await call("DELETE", "/sandboxes/doomed");
-      assert.equal(await store().links.holderOfAcrossWorkspaces("preview-prefix", "doomed-main"), null);
+      assert.equal(await store().claims.holderOf("preview-prefix", "doomed-main"), null);
       await make("/sandboxes", "doomed");
       assert.deepEqual((await call("GET", "/sandboxes/doomed/previews")).body, []);
     });

@@ -16,8 +16,7 @@ export const isExpiredToken = ({ spec }: Pick<Resource, "spec">, nowMs: number):
 
 export const previewTokenBehaviour: Behaviour = {
   kind: previewToken,
-  prepare({ metadata, spec }) {
-    for (const key of Object.keys(previewToken.metadata ?? {})) delete metadata[key];
+  prepare({ spec }) {
     if (spec.expiresAt === "") delete spec.expiresAt;
     if (spec.expiresAt !== undefined) checkedDateMs("spec.expiresAt", spec.expiresAt as string);
     spec.token = randomSecret();

@@ -17,7 +17,7 @@ export const previewToken = defineKind({
   namesShared: true,
   nameOptional: true,
   countMax: TOKENS_MAX,
-  metadata: {
+  readOnlyMetadata: {
     previewName: z.string().optional(),
     resourceName: z.string().optional(),
     resourceType: z.string().optional(),

@@ -26,8 +26,6 @@ interface PreviewSpec {
 export const previewBehaviour: Behaviour = {
   kind: preview,
   async prepare(input, { call, current, deps }) {
-    delete input.metadata.resourceName;
-    delete input.metadata.resourceType;
     const spec = input.spec as unknown as PreviewSpec;
     for (const key of ["prefixUrl", "customDomain", "expires", "ttl"] as const) if (spec[key] === "") delete spec[key];
     spec.public ??= false;

@@ -26,7 +26,7 @@ export const preview = defineKind({
   within: sandbox,
   param: "previewName",
   verbs: ["list", "get", "create", "update", "delete"],
-  metadata: { resourceName: z.string().optional(), resourceType: z.string().optional() },
+  readOnlyMetadata: { resourceName: z.string().optional(), resourceType: z.string().optional() },
   spec: z.looseObject({
     port: z
       .int()
