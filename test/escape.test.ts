@@ -13,8 +13,8 @@ import type { Grade, Observed, WorkloadSpec } from "../src/runtime/driver.ts";
 import { dial } from "../src/runtime/driver.ts";
 import type { LocalDriver } from "../src/runtime/drivers/local/local-driver.ts";
 import { Program } from "../src/runtime/drivers/local/program.ts";
-import { parseReport } from "../src/runtime/drivers/local/run-program.ts";
 import { ABSENT, REFUSED } from "../src/runtime/drivers/local/seccomp.ts";
+import { parseReport } from "../src/runtime/drivers/local/spawner.ts";
 import { type Arch, stepperExecutable } from "../src/runtime/drivers/local/stepper.ts";
 import { CLONE, SIGCHLD } from "../src/runtime/drivers/local/syscalls.ts";
 import { LocalMachine, localDriverMissing, run } from "./local-machine.ts";
@@ -185,7 +185,7 @@ function kernel(scene: Scene, grade: Grade): void {
 function neighbours(scene: Scene): void {
   test("processes of the host and of others cannot be seen or signalled", async () => {
     const { output } = await run(scene.box, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '");
-    assert.doesNotMatch(output, /local-driver|escape\.test|berth-stepper/);
+    assert.doesNotMatch(output, /local-driver|escape\.test|berth-spawner/);
     await run(scene.box, `kill -9 ${process.pid} ${scene.other.pid} ${scene.other.pid}; true`);
     assert.equal((await run(scene.other, "echo alive")).output, "alive\n");
     const namespaces = ["mnt", "pid", "net", "ipc", "uts", "cgroup"];

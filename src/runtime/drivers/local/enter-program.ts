@@ -1,11 +1,9 @@
 /** System calls that change a running workload from outside: its host name and its mounts. */
 import { actAsMapped, type HostMount, type Identity, makePath, openMount } from "./launch-program.ts";
-import { Program } from "./program.ts";
-import type { Arch } from "./stepper.ts";
+import type { Program } from "./program.ts";
 import { AT_FDCWD, CLONE, MNT_DETACH, MOVE_MOUNT_F_EMPTY_PATH, O_CLOEXEC, O_PATH, RESOLVE } from "./syscalls.ts";
 
 export interface EnterPlan {
-  arch: Arch;
   /** Host pid of the workload's first process. */
   pid: number;
   identity: Identity;
@@ -19,8 +17,7 @@ export interface EnterPlan {
  * Sources are opened while the host's files are still seen; then the process moves into the workload's namespaces and
  * root, so that whatever links the workload has on the way to the mount point lead nowhere outside.
  */
-export function enterProgram(plan: EnterPlan): Buffer {
-  const program = new Program(plan.arch);
+export function enterSteps(program: Program, plan: EnterPlan): void {
   program.step("umask", [0], "umask");
   const open = (kind: string): number =>
     program.open("openat", [AT_FDCWD, `/proc/${plan.pid}/ns/${kind}`, O_CLOEXEC, 0], `open the ${kind} namespace`);
@@ -53,6 +50,4 @@ export function enterProgram(plan: EnterPlan): Buffer {
     program.step("fchdir", [at], `enter ${plan.unmount}`);
     program.step("umount2", [".", MNT_DETACH], `unmount ${plan.unmount}`);
   }
-  program.step("exit_group", [0], "end");
-  return program.encode();
 }

@@ -1,14 +1,15 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, lstatSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, lstatSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { gzipSync, zstdCompressSync } from "node:zlib";
 import { loadImage } from "./image-archive.ts";
 import { type ImageStore, openImageStore, removeImage, resolveImage } from "./images.ts";
-import { type Arch, stepperExecutable } from "./stepper.ts";
+import { Spawner } from "./spawner.ts";
+import type { Arch } from "./stepper.ts";
 
 const skip = process.platform === "linux" ? false : "needs Linux";
 
@@ -20,14 +21,16 @@ interface Place {
 function place(t: TestContext): Place {
   const dir = mkdtempSync(join(tmpdir(), "images-"));
   t.after(() => rmSync(dir, { recursive: true }));
-  mkdirSync(join(dir, "tmp"));
-  writeFileSync(join(dir, "stepper"), stepperExecutable(process.arch as Arch), { mode: 0o755 });
+  const spawner = new Spawner(dir, process.arch as Arch);
+  const opening = spawner.open();
+  t.after(() => spawner.stop());
   const store = openImageStore({ dir: join(dir, "images"), brand: "berth", resolvConf: "" });
   return {
     store,
-    load: (archive, name = "team/app:1") => {
+    load: async (archive, name = "team/app:1") => {
+      await opening;
       writeFileSync(join(dir, "archive"), archive);
-      return loadImage(store, { path: join(dir, "stepper"), tempDir: join(dir, "tmp") }, join(dir, "archive"), name);
+      return loadImage(store, spawner, join(dir, "archive"), name);
     },
   };
 }

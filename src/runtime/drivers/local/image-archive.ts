@@ -14,7 +14,7 @@ import { PlatformError } from "../../../contract/errors.ts";
 import type { CallOptions, Image } from "../../driver.ts";
 import { type ImageStore, layerDir, saveManifest } from "./images.ts";
 import { type Budget, unpackLayer } from "./layer.ts";
-import type { Stepper } from "./run-program.ts";
+import type { Spawner } from "./spawner.ts";
 import { readTar } from "./tar-reader.ts";
 
 /** Unpacked; the largest images in common use (with graphics libraries) have 15 GB. */
@@ -28,7 +28,7 @@ const JSON_BYTES_MAX = 8 * 1024 * 1024;
 
 export async function loadImage(
   store: ImageStore,
-  stepper: Stepper,
+  spawner: Spawner,
   tarPath: string,
   name: string,
   options: CallOptions = {},
@@ -43,7 +43,7 @@ export async function loadImage(
     let sizeBytes = 0;
     for (const [index, file] of source.layers.entries()) {
       const dir = join(temp, `layer-${index}`);
-      const unpacked = await unpackLayer(stepper, await decompressed(archive.read(file)), dir, budget, options);
+      const unpacked = await unpackLayer(spawner, await decompressed(archive.read(file)), dir, budget, options);
       const expected = source.config.rootfs?.diff_ids?.[index];
       if (expected !== undefined && expected !== unpacked.digest) throw refused("a layer's content has another digest");
       sizeBytes += unpacked.sizeBytes;

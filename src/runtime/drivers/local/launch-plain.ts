@@ -12,9 +12,9 @@ import type { Readable } from "node:stream";
 import { PlatformError } from "../../../contract/errors.ts";
 import { SANDBOX_FILES, type SandboxdConfig } from "../../../contract/sandbox-wire.ts";
 import { type Launch, OUTPUT_FILES } from "./launch.ts";
-import { READY_FD } from "./launch-program.ts";
 import { type Machine, makeWorkloadDirs } from "./machine.ts";
 import { processStart, saveRecord } from "./record.ts";
+import { READY_FD } from "./spawner.ts";
 
 const READY_WAIT_MS = 30_000;
 

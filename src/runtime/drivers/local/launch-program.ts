@@ -9,8 +9,8 @@
  * inside, whatever capability it holds in its user namespace, can change them.
  */
 import { existsSync } from "node:fs";
-import { OWN_FD_MIN, Program, REPORT_FD, REPORT_TAG } from "./program.ts";
-import type { Arch } from "./stepper.ts";
+import { OWN_FD_MIN, type Program, REPORT_FD, REPORT_TAG } from "./program.ts";
+import { READY_FD, record } from "./spawner.ts";
 import {
   AT_EMPTY_PATH,
   AT_FDCWD,
@@ -35,8 +35,6 @@ import {
 
 /** Ids of one workload: 0..65535 inside are this many from `idBase` outside. */
 export const ID_COUNT = 65_536;
-/** The daemon reports readiness here; see `readyFd` of its configuration. */
-export const READY_FD = 5;
 
 /** Who the workload's root is outside. */
 export interface MappedIdentity {
@@ -63,7 +61,6 @@ export interface HostMount {
 }
 
 export interface LaunchPlan {
-  arch: Arch;
   identity: Identity;
   /** The workload's own folder: fs/, mnt/, run/, host/ exist; pid and exit are written there. */
   dir: string;
@@ -85,8 +82,7 @@ export interface LaunchPlan {
   env: string[];
 }
 
-export function launchProgram(plan: LaunchPlan): Buffer {
-  const program = new Program(plan.arch);
+export function launchSteps(program: Program, plan: LaunchPlan): void {
   program.step("umask", [0], "umask");
   startFirst(program, plan);
   joinControlGroups(program, plan);
@@ -109,14 +105,14 @@ export function launchProgram(plan: LaunchPlan): Buffer {
   program.step("close_range", [READY_FD + 1, 0xffffffff, 4], "hide descriptors");
   const [path = ""] = plan.argv;
   program.step("execve", [path, program.texts(plan.argv), program.texts(plan.env)], "start init");
-  return program.encode();
 }
 
 function startFirst(program: Program, { dir, identity }: LaunchPlan): void {
   const first = program.label();
   const watcher = program.label();
-  const report = program.bytes(Buffer.from(`${REPORT_TAG.pid}${"\0".repeat(8)}`));
-  const pid = { offset: report.offset + 8 };
+  const report = program.bytes(Buffer.concat([record(REPORT_TAG.watcher), record(REPORT_TAG.pid)]));
+  const pid = { offset: report.offset + 24 };
+  program.step("getpid", [], "know ourselves", { store: { offset: report.offset + 8 } });
   const status = program.words([0]);
   if (identity.kind === "user") {
     program.step("unshare", [CLONE.NEWUSER | CLONE.NEWPID], "make a user namespace");
@@ -126,14 +122,14 @@ function startFirst(program: Program, { dir, identity }: LaunchPlan): void {
     program.writeFile("/proc/self/uid_map", uids, uids.length, "map the user");
     program.writeFile("/proc/self/gid_map", gids, gids.length, "map the group");
   } else program.step("unshare", [CLONE.NEWPID], "make a pid namespace");
-  program.step("clone", [SIGCHLD], "fork", { ifValue: watcher, store: pid, otherwise: first });
+  program.step("clone", [SIGCHLD], "fork", { onValue: watcher, onZero: first, store: pid });
 
   program.place(watcher);
   const flags = 0o1101 | O_CLOEXEC; // O_WRONLY | O_CREAT | O_TRUNC
   const pidFile = program.open("openat", [AT_FDCWD, `${dir}/pid`, flags, 0o600], "create the pid file");
   program.step("write", [pidFile, pid, 8], "write the pid file");
   program.close(pidFile);
-  program.step("write", [REPORT_FD, report, 16], "report the pid", { onError: "ignore" });
+  program.step("write", [REPORT_FD, report, 32], "report the processes", { onError: "ignore" });
   // The pipes belong to the first process from here; the reader sees their end when that one is gone.
   program.step("close_range", [0, READY_FD, 0], "let go of descriptors");
   program.step("wait4", [-1, status, 0, 0], "wait", { onError: "ignore" });
@@ -142,6 +138,9 @@ function startFirst(program: Program, { dir, identity }: LaunchPlan): void {
   program.step("write", [0, status, 8], "write the exit file", { onError: "ignore" });
   program.step("exit_group", [0], "end");
   program.place(first);
+  const log = program.open("openat", [AT_FDCWD, `${dir}/init.log`, 0o2101 | O_CLOEXEC, 0o600], "open the log");
+  for (const fd of [1, 2]) program.step("dup3", [log, fd, 0], "write to the log");
+  program.close(log);
   program.step("setsid", [], "start a session", { onError: "ignore" });
 }
 
@@ -169,7 +168,7 @@ function stage(program: Program, plan: LaunchPlan): number | null {
   if (plan.identity.kind !== "mapped") return null;
   const helper = program.label();
   const parent = program.label();
-  program.step("clone", [CLONE.NEWUSER | SIGCHLD], "make a user namespace", { ifValue: parent, otherwise: helper });
+  program.step("clone", [CLONE.NEWUSER | SIGCHLD], "make a user namespace", { onValue: parent, onZero: helper });
   program.place(helper);
   program.step("ppoll", [0, 0, 0, 0, 0], "wait to be killed");
   program.place(parent);

@@ -1,8 +1,6 @@
 /** Starting a workload's processes, and changing a running one from outside. */
-import type { ChildProcess } from "node:child_process";
-import { closeSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Readable } from "node:stream";
 import { PlatformError } from "../../../contract/errors.ts";
 import {
   type DriveMount,
@@ -12,12 +10,13 @@ import {
 } from "../../../contract/sandbox-wire.ts";
 import { EGRESS_DOOR_PORT, type Exec, type Mount, PIDS_DEFAULT, PLATFORM_DOOR_PORT } from "../../driver.ts";
 import { procsFiles } from "./cgroup.ts";
-import { enterProgram } from "./enter-program.ts";
+import { enterSteps } from "./enter-program.ts";
 import type { ResolvedImage } from "./images.ts";
-import { type HostMount, type LaunchPlan, launchProgram, READY_FD } from "./launch-program.ts";
+import { type HostMount, type LaunchPlan, launchSteps } from "./launch-program.ts";
 import { CAPABILITIES_MAPPED, identityFor, type Machine, makeWorkloadDirs } from "./machine.ts";
+import type { Program } from "./program.ts";
 import { processStart, saveRecord, type WorkloadRecord } from "./record.ts";
-import { failureOf, parseReport, runProgram, startProgram } from "./run-program.ts";
+import { failureOf, READY_FD, type Report } from "./spawner.ts";
 
 export interface Launch {
   dir: string;
@@ -48,17 +47,10 @@ export async function launch(
   saveRecord(dir, record);
   await openDoors();
   writeFileSync(join(dir, "host", SANDBOX_FILES.config), JSON.stringify(daemonConfig(launching)));
-  const log = openSync(join(dir, "init.log"), "a", 0o600);
-  let child: ChildProcess;
-  try {
-    child = startProgram(machine.stepper, dir, launchProgram(planOf(machine, launching)), log);
-  } finally {
-    closeSync(log);
-  }
-  const pid = await ready(child, launching, signal);
+  const plan = planOf(machine, launching);
+  const { pid, watcher } = await ready(machine, launching, (program) => launchSteps(program, plan), signal);
   record.pid = pid;
   record.startTime = processStart(pid) ?? "";
-  const watcher = child.pid ?? 0;
   record.watcher = { pid: watcher, startTime: processStart(watcher) ?? "" };
   record.phase = "ready";
   saveRecord(dir, record);
@@ -70,7 +62,6 @@ const RESERVED_MB = 2048;
 function planOf(machine: Machine, { dir, record, mounts }: Launch): LaunchPlan {
   const { limits } = machine.cgroups;
   return {
-    arch: machine.arch,
     identity: identityFor(machine, record.idBase),
     dir,
     parts: record.parts,
@@ -120,46 +111,33 @@ function daemonConfig({ record, image, env, workDir, exec }: Launch): SandboxdCo
 
 export const EGRESS_SOCKET = "egress.sock";
 
-/** Resolves with the host pid once the daemon has said READY. */
-async function ready(child: ChildProcess, { dir, record }: Launch, signal?: AbortSignal): Promise<number> {
-  const [, , , , reporting, readiness] = child.stdio as (Readable | null)[];
+/** Resolves once the daemon has said so. */
+async function ready(
+  { spawner }: Machine,
+  { dir, record }: Launch,
+  fill: (program: Program) => void,
+  signal?: AbortSignal,
+): Promise<{ pid: number; watcher: number }> {
   const limit = AbortSignal.timeout(READY_WAIT_MS);
   const either = signal ? AbortSignal.any([signal, limit]) : limit;
-  let reported = Buffer.alloc(0);
-  let said = false;
-  try {
-    return await new Promise<number>((resolve, reject) => {
-      const look = (ended: boolean): void => {
-        const { pid, failure } = parseReport(reported);
-        // A short command may be over before the daemon is ready; how it ended is noted.
-        if (pid !== null && (said || (ended && record.command && !failure))) resolve(pid);
-        else if (ended) reject(failureOf("The workload's start", { pid, failure }, tailOf(join(dir, "init.log"))));
-      };
-      reporting?.on("data", (chunk: Buffer) => {
-        reported = Buffer.concat([reported, chunk]);
-        look(false);
-      });
-      readiness?.on("data", (chunk: Buffer) => {
-        said ||= chunk.includes("READY");
-        look(false);
-      });
-      // When both pipes have ended, whatever was to be said has arrived.
-      let open = 2;
-      for (const stream of [reporting, readiness]) stream?.once("end", () => --open === 0 && look(true));
-      child.once("error", reject);
-      either.addEventListener("abort", () => reject(signal?.aborted ? signal.reason : tooSlow()), { once: true });
-    });
-  } finally {
-    child.unref();
-    for (const stream of [reporting, readiness]) stream?.destroy();
+  const enough = ({ pid, ready }: Report): boolean => pid !== null && ready;
+  const report = await spawner.start(fill, enough, either).catch((error) => {
+    throw limit.aborted ? tooSlow() : error;
+  });
+  const { pid, watcher, failure } = report;
+  // A short command may be over before the daemon is ready; how it ended is noted.
+  const started = report.ready || (record.command && !failure);
+  if (!started || pid === null || watcher === null) {
+    throw failureOf("The workload's start", report, tailOf(join(dir, "init.log")));
   }
+  return { pid, watcher };
 }
 
 const tooSlow = (): PlatformError =>
   new PlatformError("unavailable", "The workload did not become ready in time. Try again.");
 
 function tailOf(file: string): string {
-  const text = readFileSync(file, "utf8").trim();
+  const text = existsSync(file) ? readFileSync(file, "utf8").trim() : "";
   return text === "" ? "it ended without a word" : text.slice(-500);
 }
 
@@ -170,8 +148,9 @@ export async function enter(
 ): Promise<void> {
   if (record.grade === "none") return; // it is on the machine itself
   const identity = identityFor(machine, record.idBase);
-  const program = enterProgram({ arch: machine.arch, pid: record.pid, identity, ...change });
-  await runProgram(machine.stepper, "The change of the running workload", program);
+  await machine.spawner.run("The change of the running workload", (program) =>
+    enterSteps(program, { pid: record.pid, identity, ...change }),
+  );
 }
 
 /** What GET /drives/mount inside shows. */

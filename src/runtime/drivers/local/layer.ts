@@ -7,9 +7,7 @@ import { chmod, lchown, link, lstat, lutimes, mkdir, open, readlink, rm, symlink
 import { join } from "node:path";
 import { PlatformError } from "../../../contract/errors.ts";
 import type { CallOptions } from "../../driver.ts";
-import { Program } from "./program.ts";
-import { runProgram, type Stepper } from "./run-program.ts";
-import type { Arch } from "./stepper.ts";
+import type { Spawner } from "./spawner.ts";
 import { AT_FDCWD } from "./syscalls.ts";
 import { readTar, type TarEntry } from "./tar-reader.ts";
 
@@ -33,7 +31,7 @@ const WHITEOUT = ".wh.";
 const OPAQUE = ".wh..wh..opq";
 
 export async function unpackLayer(
-  stepper: Stepper,
+  spawner: Spawner,
   archive: AsyncIterable<Buffer>,
   dir: string,
   budget: Budget,
@@ -62,7 +60,7 @@ export async function unpackLayer(
       marks.push({ kind: "removed", path: join(parent, name.slice(WHITEOUT.length)) });
     else await unpackEntry(dir, join(parent, name), entry, root);
   }
-  await writeMarks(stepper, marks, root);
+  await writeMarks(spawner, marks, root);
   return { digest: `sha256:${hash.digest("hex")}`, sizeBytes };
 }
 
@@ -154,20 +152,17 @@ interface Mark {
 const MARKS_PER_PROGRAM = 500;
 
 /** Character device 0/0 and an extended attribute; Node can make neither. */
-async function writeMarks(stepper: Stepper, marks: Mark[], privileged: boolean): Promise<void> {
+async function writeMarks(spawner: Spawner, marks: Mark[], privileged: boolean): Promise<void> {
   for (let at = 0; at < marks.length; at += MARKS_PER_PROGRAM) {
-    const program = new Program(process.arch as Arch);
-    for (const { kind, path } of marks.slice(at, at + MARKS_PER_PROGRAM)) {
-      if (kind === "removed") {
-        await rm(path, { recursive: true, force: true });
-        program.step("mknodat", [AT_FDCWD, path, 0o020000, 0], `mark ${path} as removed`);
-      } else {
+    const some = marks.slice(at, at + MARKS_PER_PROGRAM);
+    for (const { kind, path } of some) if (kind === "removed") await rm(path, { recursive: true, force: true });
+    await spawner.run("The unpacking of a layer", (program) => {
+      for (const { kind, path } of some) {
         const name = privileged ? "trusted.overlay.opaque" : "user.overlay.opaque";
-        program.step("setxattr", [path, name, "y", 1, 0], `mark ${path} as opaque`);
+        if (kind === "opaque") program.step("setxattr", [path, name, "y", 1, 0], `mark ${path} as opaque`);
+        else program.step("mknodat", [AT_FDCWD, path, 0o020000, 0], `mark ${path} as removed`);
       }
-    }
-    program.step("exit_group", [0], "end");
-    await runProgram(stepper, "The unpacking of a layer", program.encode());
+    });
   }
 }
 

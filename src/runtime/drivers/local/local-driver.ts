@@ -348,7 +348,7 @@ export class LocalDriver implements Driver {
   }
 
   loadImage(tarPath: string, name: string, options: CallOptions = {}): Promise<Image> {
-    return loadImage(this.#parts.images, this.#parts.machine.stepper, tarPath, name, options);
+    return loadImage(this.#parts.images, this.#parts.machine.spawner, tarPath, name, options);
   }
 
   async findImage(name: string): Promise<Image | null> {
@@ -386,6 +386,7 @@ export class LocalDriver implements Driver {
       workload.closeDoors();
     }
     await this.#egress.stop();
+    await this.#parts.machine.spawner.stop();
     removeCgroupHost(this.#parts.machine.cgroups);
   }
 

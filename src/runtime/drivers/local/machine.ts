@@ -2,11 +2,9 @@
  * What this machine offers to workloads, found out by doing it: the driver starts a trial workload on each rung of the
  * ladder, strongest first, and keeps the first that works. What the higher ones failed with is what is missing.
  */
-import { once } from "node:events";
 import {
   constants,
   copyFileSync,
-  existsSync,
   linkSync,
   mkdirSync,
   mkdtempSync,
@@ -14,22 +12,22 @@ import {
   renameSync,
   rmSync,
   statSync,
-  writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import type { Grade } from "../../driver.ts";
 import type { CgroupHost } from "./cgroup.ts";
 import type { ResolvedImage } from "./images.ts";
-import { type Identity, type LaunchPlan, launchProgram } from "./launch-program.ts";
+import { type Identity, type LaunchPlan, launchSteps } from "./launch-program.ts";
+import { readExit } from "./record.ts";
 import { removeTree } from "./remove-tree.ts";
-import { failureOf, parseReport, type Stepper, startProgram } from "./run-program.ts";
 import { seccompFilter } from "./seccomp.ts";
-import { type Arch, stepperExecutable } from "./stepper.ts";
+import { failureOf, Spawner } from "./spawner.ts";
+import type { Arch } from "./stepper.ts";
 import { CAP } from "./syscalls.ts";
 
 export interface Machine {
-  arch: Arch;
-  stepper: Stepper;
+  spawner: Spawner;
   /** Folder with the daemon's executable, seen by every workload. */
   binDir: string;
   grade: Grade;
@@ -54,8 +52,7 @@ export async function openMachine(
 ): Promise<Machine> {
   const arch = process.arch as Arch;
   const machine: Machine = {
-    arch,
-    stepper: { path: join(dir, "stepper"), tempDir: join(dir, "tmp") },
+    spawner: new Spawner(dir, arch),
     binDir: join(dir, "bin"),
     grade: "none",
     missing: [],
@@ -63,14 +60,14 @@ export async function openMachine(
     cgroups,
     ownCapabilities: readCapabilities(),
   };
-  await removeTree(machine.stepper.tempDir);
-  for (const each of [machine.binDir, machine.stepper.tempDir]) mkdirSync(each, { recursive: true, mode: 0o755 });
+  await removeTree(machine.spawner.tempDir);
+  mkdirSync(machine.binDir, { recursive: true, mode: 0o755 });
   install(sandboxd, join(machine.binDir, "sandboxd"));
   if (process.platform !== "linux" || (arch !== "x64" && arch !== "arm64")) {
     machine.missing.push("Isolation needs Linux on x86_64 or aarch64.");
     return machine;
   }
-  if (!existsSync(machine.stepper.path)) writeFileSync(machine.stepper.path, stepperExecutable(arch), { mode: 0o755 });
+  await machine.spawner.open();
   machine.seccomp = seccompFilter(arch);
   for (const grade of only === "none" ? [] : LADDER.filter((each) => only === undefined || each === only)) {
     const failure = await tryGrade(machine, grade, image);
@@ -87,6 +84,7 @@ export async function openMachine(
   return machine;
 }
 
+const TRIAL_WAIT_MS = 10_000;
 const LADDER: Grade[] = ["mapped", "contained", "user"];
 
 export function identityFor(machine: Machine, idBase: number | null): Identity {
@@ -100,10 +98,9 @@ async function tryGrade(machine: Machine, grade: Grade, image: ResolvedImage): P
   const root = process.getuid?.() === 0;
   if (grade !== "user" && !root) return "the server does not run as root.";
   if (grade === "user" && root) return "the server runs as root.";
-  const dir = mkdtempSync(join(machine.stepper.tempDir, "trial-"));
+  const dir = mkdtempSync(join(machine.spawner.tempDir, "trial-"));
   makeWorkloadDirs(dir, image.parts.length);
   const plan: LaunchPlan = {
-    arch: machine.arch,
     identity: identityFor({ ...machine, grade }, grade === "mapped" ? ID_BASE_FIRST - 65_536 : null),
     dir,
     parts: image.parts,
@@ -117,14 +114,16 @@ async function tryGrade(machine: Machine, grade: Grade, image: ResolvedImage): P
     env: ["PATH=/usr/bin:/bin"],
   };
   try {
-    const child = startProgram(machine.stepper, "trial", launchProgram(plan));
-    const chunks: Buffer[] = [];
-    child.stdio[4]?.on("data", (chunk: Buffer) => chunks.push(chunk));
-    await once(child, "close");
-    const report = parseReport(Buffer.concat(chunks));
-    if (report.failure) return failureOf("trial", report, "").message;
-    const exit = existsSync(join(dir, "exit")) ? readFileSync(join(dir, "exit")).readUInt32LE(0) : -1;
-    return exit === 0 ? null : `a trial workload ended with status ${exit}.`;
+    const report = await machine.spawner.start(
+      (program) => launchSteps(program, plan),
+      () => false,
+      AbortSignal.timeout(TRIAL_WAIT_MS),
+    );
+    if (report.failure) return failureOf("a trial", report, "").message;
+    // Its end is noted a moment after nobody is left to report.
+    for (let waitedMs = 0; !readExit(dir) && waitedMs < TRIAL_WAIT_MS; waitedMs++) await delay(1);
+    const exit = readExit(dir);
+    return exit?.exitCode === 0 ? null : `a trial workload ended with ${JSON.stringify(exit)}.`;
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   } finally {

@@ -12,23 +12,28 @@ export interface Label {
   step: number | null;
 }
 
-/** Text arguments become NUL-terminated data. */
-export type Arg = number | bigint | string | Data;
+/** A word inside a step: number, six arguments, ... */
+export interface StepWord {
+  label: Label;
+  word: number;
+}
+
+/** Text arguments become NUL-terminated data; data and words of steps become their addresses. */
+export type Arg = number | bigint | string | Data | StepWord;
 
 export interface StepOptions {
   /** "fail" (default) ends the program with a report; "ignore" goes on. */
   onError?: "fail" | "ignore";
-  /** Where to go on when the result is above zero, such as in the parent of a clone. */
-  ifValue?: Label;
-  /** Where to go on in every other case. */
-  otherwise?: Label;
+  /** Where to go on when the result is zero or above, such as in the child and the parent of a fork. */
+  onZero?: Label | number;
+  onValue?: Label | number;
   /** Eight bytes that receive the result. */
   store?: Data;
 }
 
 interface Step {
   name: SyscallName | number;
-  args: Arg[];
+  args: Exclude<Arg, string>[];
   what: string;
   options: StepOptions;
 }
@@ -38,12 +43,19 @@ interface Step {
  * tag, eight bytes of value; a failure's value is its result and its text follows, ended by NUL.
  */
 export const REPORT_FD = 4;
-export const REPORT_TAG = { failure: "FAILURE\0", pid: "PROCESS\0" } as const;
+export const REPORT_TAG = {
+  hello: "PROGRAM\0",
+  pid: "PROCESS\0",
+  watcher: "WATCHER\0",
+  failure: "FAILURE\0",
+  done: "THE END\0",
+} as const;
 /** First descriptor that a program may use for itself; those below are given to it. */
 export const OWN_FD_MIN = 6;
 
 export class Program {
   readonly arch: Arch;
+  readonly #base: number;
   #steps: Step[] = [];
   #data: Buffer[] = [];
   #dataBytes = 0;
@@ -51,10 +63,10 @@ export class Program {
   #pointers: { at: number; to: Data }[] = [];
   #fds = new Set<number>();
 
-  constructor(arch: Arch) {
+  /** `base` is the address at which the program will lie. */
+  constructor(arch: Arch, base = PROGRAM_BASE) {
     this.arch = arch;
-    // Whatever leaked into us is closed, so that the kernel hands out descriptors in the order counted here.
-    this.step("close_range", [OWN_FD_MIN, 0xffffffff, 0], "close what was inherited");
+    this.#base = base;
   }
 
   step(name: SyscallName | number, args: Arg[], what: string, options: StepOptions = {}): void {
@@ -137,30 +149,38 @@ export class Program {
       return { data: this.bytes(content), bytes: content.length };
     });
     const main = this.#steps.length;
-    const dataBase = PROGRAM_BASE + (main + reports.filter((report) => report).length * 2) * STEP_WORDS * 8;
+    const dataBase = this.#base + (main + reports.filter((report) => report).length * 2) * STEP_WORDS * 8;
     const addressOf = (data: Data): bigint => BigInt(dataBase + data.offset);
-    const stepAt = (index: number): bigint => BigInt(PROGRAM_BASE + index * STEP_WORDS * 8);
+    const stepAt = (index: number): bigint => BigInt(this.#base + index * STEP_WORDS * 8);
+    const place = (label: Label): bigint => {
+      if (label.step === null) throw new Error("a label of the program was never placed");
+      return stepAt(label.step);
+    };
+    const resolve = (arg: Data | StepWord): bigint =>
+      "label" in arg ? place(arg.label) + BigInt(arg.word * 8) : addressOf(arg);
+    const target = (to: Label | number | undefined, next: number): bigint =>
+      to === undefined ? stepAt(next) : typeof to === "number" ? BigInt(to) : place(to);
     const words: bigint[] = [];
-    const emit = (name: SyscallName | number, args: Arg[], result: Data, next: [bigint, bigint, bigint]): void => {
+    const emit = (
+      name: SyscallName | number,
+      args: Exclude<Arg, string>[],
+      result: Data,
+      next: [bigint, bigint, bigint],
+    ): void => {
       words.push(BigInt(typeof name === "number" ? name : syscallNumber(name, this.arch)));
       for (let index = 0; index < 6; index++) {
         const arg = args[index] ?? 0;
-        words.push(typeof arg === "object" ? addressOf(arg) : BigInt(arg as number | bigint));
+        words.push(typeof arg === "object" ? resolve(arg) : BigInt(arg));
       }
       words.push(addressOf(result), ...next);
     };
-    const target = (label: Label | undefined, otherwise: number): bigint => {
-      if (label && label.step === null) throw new Error("a label of the program was never placed");
-      return stepAt(label?.step ?? otherwise);
-    };
-
     let reportAt = main;
     this.#steps.forEach(({ name, args, options }, index) => {
       const report = reports[index];
-      const onward = target(options.otherwise, index + 1);
-      const onValue = options.ifValue ? target(options.ifValue, 0) : onward;
+      const onZero = target(options.onZero, index + 1);
+      const onValue = target(options.onValue, index + 1);
       const result = options.store ?? (report ? { offset: report.data.offset + 8 } : scratch);
-      emit(name, args, result, [report ? stepAt(reportAt) : onward, onward, onValue]);
+      emit(name, args, result, [report ? stepAt(reportAt) : stepAt(index + 1), onZero, onValue]);
       if (report) reportAt += 2;
     });
     for (const report of reports) {
