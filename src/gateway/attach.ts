@@ -6,7 +6,6 @@ import type { IncomingMessage, Server, ServerOptions, ServerResponse } from "nod
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { Server as TlsServer } from "node:tls";
-import { GatewayError } from "../contract/gateway-errors.ts";
 import type { Gateway } from "./gateway.ts";
 
 export interface Management {
@@ -58,7 +57,7 @@ export function attachGateway(
     else if (management.upgrade) management.upgrade(req, socket, head);
     else socket.end("HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
   });
-  server.on("clientError", (error: NodeJS.ErrnoException, socket) => answerClientError(error, socket));
+  server.on("clientError", (error, socket) => gateway.clientError(error, socket));
 }
 
 /** Node's own listener for fresh connections is kept for those that the lane hands over. */
@@ -80,30 +79,4 @@ function putFastLaneInFront(server: Server, gateway: Gateway): void {
     closeIdle();
     gateway.closeIdleConnections();
   };
-}
-
-const CLIENT_ERRORS: Record<string, GatewayError> = {
-  HPE_HEADER_OVERFLOW: new GatewayError("REQUEST_HEADERS_TOO_LARGE"),
-  ERR_HTTP_REQUEST_TIMEOUT: new GatewayError("REQUEST_TIMEOUT"),
-};
-const BAD_REQUEST = new GatewayError("BAD_REQUEST", "The request is not valid HTTP.");
-
-/** Not a request that could be routed: answered on the bare connection, which then ends. */
-function answerClientError(error: NodeJS.ErrnoException, socket: Duplex): void {
-  // After a reset, or when a response has begun, there is nobody to tell, or nothing to say without garbling it.
-  if (error.code === "ECONNRESET" || !socket.writable || hasResponse(socket)) {
-    socket.destroy();
-    return;
-  }
-  const known = CLIENT_ERRORS[error.code ?? ""] ?? BAD_REQUEST;
-  const body = JSON.stringify(known.toWire(Date.now(), "/docs/gateway"));
-  socket.end(
-    `HTTP/1.1 ${known.status} ${known.status === 431 ? "Request Header Fields Too Large" : "Bad Request"}\r\n` +
-      `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
-  );
-}
-
-function hasResponse(socket: Duplex): boolean {
-  const current: unknown = "_httpMessage" in socket ? socket._httpMessage : null;
-  return current !== null && current !== undefined;
 }

@@ -4,6 +4,7 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { Sweeper } from "../lib/sweeper.ts";
 import { find } from "./admit.ts";
+import { answerClientError } from "./client-error.ts";
 import { gatewayCounters } from "./counters.ts";
 import { credentialNames } from "./credentials.ts";
 import type { GatewayDeps, Handler } from "./deps.ts";
@@ -23,6 +24,8 @@ export interface Gateway {
   /** Serves plain requests of a fresh connection itself; `handOver` gets it, untouched, when another kind comes. */
   connection(socket: Socket, handOver: (socket: Socket) => void): void;
   closeIdleConnections(): void;
+  /** For what Node's server could not read as a request. */
+  clientError(error: NodeJS.ErrnoException, socket: Duplex): void;
   /** Refuses new requests, lets running ones finish for `graceMs`, then ends them. */
   stop(graceMs?: number): Promise<void>;
 }
@@ -76,6 +79,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     closeIdleConnections() {
       for (const one of sweeper) if (one instanceof LaneConnection) one.closeIfIdle();
     },
+    clientError: (error, socket) => answerClientError(context.responding, error, socket),
     async stop(graceMs = STOP_GRACE_MS) {
       context.stopping = true;
       for (const one of sweeper) if (one instanceof Tunnel) one.close();

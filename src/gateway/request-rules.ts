@@ -4,11 +4,17 @@ import type { Admitted, WorkloadRoute } from "./admit.ts";
 import type { GatewayDeps, Workload } from "./deps.ts";
 import type { Downstream } from "./downstream.ts";
 import type { ExchangeLimits } from "./forward.ts";
+import type { HeaderRules } from "./header-rules.ts";
 import { STICKY_TTL_MAX_SECONDS } from "./pick-revision.ts";
+
+/** Whether the client's own connection is encrypted, as far as we can know. */
+export function isSecure(rules: HeaderRules, down: Downstream): boolean {
+  return down.secure || (rules.trustProxy && down.header("x-forwarded-proto") === "https");
+}
 
 export function cookieFor(
   names: { preview: string; revision: string },
-  down: Downstream,
+  secure: boolean,
   route: WorkloadRoute,
   admitted: Admitted,
   pin: string | null,
@@ -16,12 +22,12 @@ export function cookieFor(
   const path = `Path=${route.prefix === "" ? "/" : route.prefix}; HttpOnly`;
   if (admitted.previewCookie !== null) {
     // Previews are often shown in a frame of another site, where only such a cookie is kept.
-    const site = down.secure ? "SameSite=None; Secure; Partitioned" : "SameSite=Lax";
+    const site = secure ? "SameSite=None; Secure; Partitioned" : "SameSite=Lax";
     return `${names.preview}=${admitted.previewCookie}; ${path}; ${site}`;
   }
   if (pin === null) return null;
   const maxAge = Math.min(STICKY_TTL_MAX_SECONDS, admitted.workload.revisions?.stickyTtlSeconds ?? 0);
-  return `${names.revision}=${pin}; ${path}; Max-Age=${maxAge}; SameSite=Lax${down.secure ? "; Secure" : ""}`;
+  return `${names.revision}=${pin}; ${path}; Max-Age=${maxAge}; SameSite=Lax${secure ? "; Secure" : ""}`;
 }
 
 export function identityLines(words: readonly string[], { principal }: Admitted): string {

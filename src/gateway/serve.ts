@@ -12,7 +12,7 @@ import { ClientGone, hold } from "./hold.ts";
 import { pickRevision } from "./pick-revision.ts";
 import { type PlatformResponseOptions, respondError } from "./platform-response.ts";
 import { answerPreflight, isPreflight } from "./preflight.ts";
-import { cookieFor, identityLines, limitsFor, refuseBadFraming } from "./request-rules.ts";
+import { cookieFor, identityLines, isSecure, limitsFor, refuseBadFraming } from "./request-rules.ts";
 import type { Route } from "./route.ts";
 
 export interface ServeContext extends AdmitContext {
@@ -101,7 +101,7 @@ async function pass(
       limits,
       fixed,
       refuse: (error) => respondError(context.responding, down, error, { fixed, requestId }),
-      cookie: cookieFor(context.cookies, down, route, admitted, pin),
+      cookie: cookieFor(context.cookies, isSecure(forwarding.rules, down), route, admitted, pin),
       done: (outcome) => {
         lease.release();
         record(context, call, outcome);

@@ -200,6 +200,16 @@ inBothLanes("revisions: the canary takes its share and a cookie keeps the choice
   assert.doesNotMatch(up.received.join(""), /berth_revision/);
 });
 
+inBothLanes("cookies are marked for encrypted connections only behind a terminator that says so", async (start) => {
+  await using up = await rawUpstream(answering(OK));
+  const workloads = [{ revisions: { active: "r1", canary: "r2", canaryPercent: 30, stickyTtlSeconds: 60 } }];
+  for (const trustProxy of [true, false]) {
+    await using gw = await start({ upstream: up.port, workloads, trustProxy });
+    const response = await ask(gw.port, "/ws/agents/a", `${AUTH}X-Forwarded-Proto: https\r\n`);
+    assert.equal(/SameSite=Lax; Secure/.test(response), trustProxy);
+  }
+});
+
 inBothLanes("a sandbox hears who asks; one request for a file is bounded, raw bodies are not", async (start) => {
   await using up = await rawUpstream((socket, received) => {
     socket.on("data", () => {

@@ -69,7 +69,7 @@ inBothLanes("one workload cannot take all connections", async (start) => {
 inBothLanes("headers beyond the size are refused with their own code", async (start) => {
   await using gw = await start({ upstream: 1 });
   const response = await exchange(gw.port, `GET /ws/agents/a HTTP/1.1\r\nHost: h\r\nX: ${"a".repeat(70_000)}\r\n\r\n`);
-  assert.match(response, /^HTTP\/1\.1 431 [\s\S]*REQUEST_HEADERS_TOO_LARGE/);
+  assert.match(response, /^HTTP\/1\.1 431 [\s\S]*X-Service-Source: platform\r\n[\s\S]*REQUEST_HEADERS_TOO_LARGE/);
 });
 
 inBothLanes("many headers pass completely", async (start) => {
