@@ -60,7 +60,17 @@ export async function buildSandboxd({ outFile, target = hostTarget() }: BuildOpt
   const unfinished = `${outFile}.${process.pid}.new`;
   mkdirSync(dirname(outFile), { recursive: true });
   const defines = { SANDBOXD_VERSION: version, SANDBOXD_BUILD_TIME: new Date().toISOString() };
-  const args = ["build", ENTRY, "--compile", "--minify", "--bytecode", `--target=${target}`, `--outfile=${unfinished}`];
+  const args = [
+    "build",
+    ENTRY,
+    "--compile",
+    "--minify",
+    "--bytecode",
+    "--splitting",
+    "--format=esm",
+    `--target=${target}`,
+    `--outfile=${unfinished}`,
+  ];
   for (const [name, value] of Object.entries(defines)) args.push("--define", `${name}=${JSON.stringify(value)}`);
   try {
     await promisify(execFile)(bun, args, { cwd: ROOT, timeout: BUILD_TIMEOUT_MS });

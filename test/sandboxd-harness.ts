@@ -11,7 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { cachedSandboxd, findBun } from "../scripts/build-sandboxd.ts";
-import type { SandboxdConfig } from "../src/contract/sandbox-wire.ts";
+import { SANDBOXD_RUNTIME_ENV, type SandboxdConfig } from "../src/contract/sandbox-wire.ts";
 
 /** For `test(name, { skip }, ...)`. */
 export const skip: false | string =
@@ -52,16 +52,16 @@ export interface TestDaemon extends AsyncDisposable {
 
 export interface StartOptions {
   mode?: "init" | "serve";
-  config?: Partial<SandboxdConfig>;
+  config?: Partial<SandboxdConfig> | ((folder: string) => Partial<SandboxdConfig>);
   env?: Record<string, string>;
-  args?: string[];
+  args?: (folder: string) => string[];
 }
 
 export async function startSandboxd({
   mode = "serve",
   config = {},
   env = {},
-  args = [],
+  args = () => [],
 }: StartOptions = {}): Promise<TestDaemon> {
   const executable = await cachedSandboxd(join(tmpdir(), "berth-sandboxd-test"));
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "sandboxd-")));
@@ -75,13 +75,13 @@ export async function startSandboxd({
     logDir: join(folder, "logs"),
     workDir,
     readyFd: 3,
-    ...config,
+    ...(typeof config === "function" ? config(folder) : config),
   };
   const file = join(folder, "config.json");
   writeFileSync(file, JSON.stringify(full));
-  const child = spawn(executable, [mode, "--config", file, ...args], {
+  const child = spawn(executable, [mode, "--config", file, ...args(folder)], {
     cwd: folder,
-    env: { PATH: process.env.PATH ?? "", HOME: folder, ...env },
+    env: { ...SANDBOXD_RUNTIME_ENV, PATH: process.env.PATH ?? "", HOME: folder, ...env },
     stdio: ["ignore", "inherit", "inherit", "pipe"],
   });
   const sockets = { api: full.apiSocket, control: full.controlSocket };
@@ -99,7 +99,7 @@ export async function startSandboxd({
       headers: response.headers,
       bytes,
       text,
-      json: isJson ? JSON.parse(text) : undefined,
+      json: isJson && text !== "" ? JSON.parse(text) : undefined,
     };
   };
   const daemon: TestDaemon = {
@@ -200,10 +200,12 @@ async function throughPortDoor(path: string, port: number): Promise<{ line: stri
   const socket = connect(path);
   await once(socket, "connect");
   socket.write(`PORT ${port}\n`);
-  let received = "";
-  while (!received.includes("\n")) received += String((await once(socket, "data"))[0]);
+  let received = Buffer.alloc(0);
+  while (!received.includes(0x0a)) received = Buffer.concat([received, (await once(socket, "data"))[0] as Buffer]);
   socket.pause();
-  return { line: received, socket };
+  const end = received.indexOf(0x0a) + 1;
+  if (received.byteLength > end) socket.unshift(received.subarray(end));
+  return { line: received.toString("utf8", 0, end), socket };
 }
 
 async function readiness(child: ChildProcess): Promise<void> {

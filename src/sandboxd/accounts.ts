@@ -11,10 +11,13 @@ export interface Account {
 interface Cached<T> {
   stamp: number;
   rows: T;
+  /** Not looked at again before this: a listing asks for thousands of names. */
+  freshUntilMs: number;
 }
 
 /** A hostile /etc/passwd must not cost more than an ordinary one. */
 const FILE_BYTES_MAX = 1024 * 1024;
+const FRESH_MS = 1000;
 
 let users: Cached<Account[]> | null = null;
 let groups: Cached<Map<number, string>> | null = null;
@@ -40,10 +43,13 @@ function allUsers(): Account[] {
 }
 
 function refreshed<T>(file: string, cached: Cached<T> | null, parse: (rows: string[][]) => T): Cached<T> {
+  const nowMs = Date.now();
+  if (cached && nowMs < cached.freshUntilMs) return cached;
+  const freshUntilMs = nowMs + FRESH_MS;
   const stats = statSync(file, { throwIfNoEntry: false });
   const readable = stats?.isFile() === true && stats.size <= FILE_BYTES_MAX;
   const stamp = readable ? stats.mtimeMs : -1;
-  if (cached?.stamp === stamp) return cached;
+  if (cached?.stamp === stamp) return { ...cached, freshUntilMs };
   const rows = readable ? readFileSync(file, "utf8").split("\n") : [];
-  return { stamp, rows: parse(rows.filter((row) => row.includes(":")).map((row) => row.split(":"))) };
+  return { stamp, freshUntilMs, rows: parse(rows.filter((row) => row.includes(":")).map((row) => row.split(":"))) };
 }

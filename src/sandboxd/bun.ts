@@ -42,12 +42,16 @@ interface Bun {
   readonly version: string;
   readonly main: string;
   spawn(argv: string[], options: SpawnOptions): Child;
+  shrink(): void;
 }
 
 const bun = (globalThis as unknown as { Bun: Bun }).Bun;
 
 export const bunVersion = (): string => bun.version;
 export const spawn = (argv: string[], options: SpawnOptions): Child => bun.spawn(argv, options);
+
+/** Collects garbage and gives free memory back to the system. */
+export const shrinkMemory = (): void => bun.shrink();
 
 /** How to start this very program again: the compiled executable, or bun with the entry script in development. */
 export const selfArgv = (): string[] =>

@@ -15,6 +15,7 @@ import { DAEMON_READY_SIGNAL, INIT_PID_VARIABLE } from "./init-protocol.ts";
 import { createPlatformDoor } from "./platform-door.ts";
 import { createPortDoor } from "./port-door.ts";
 import { ProcessTable } from "./process-table.ts";
+import { noteArrival } from "./upgrade.ts";
 
 const DEFAULT_LOG_DIR = "/var/log/sandbox-api";
 
@@ -65,6 +66,7 @@ export async function startDaemon(config: SandboxdConfig, startedAtMs: number): 
     atPath(createControlServer(daemon), config.controlSocket),
     atPath(createApiServer(daemon), config.apiSocket),
   ]);
+  noteArrival(daemon);
   tellReady(config.readyFd);
 }
 
@@ -86,14 +88,16 @@ function listening(server: Server, where: { path?: string; host?: string; port?:
   });
 }
 
+/** First whoever started the sandbox, then init, which may have a command that ends everything at once. */
 function tellReady(fd: number | undefined): void {
+  if (fd !== undefined) {
+    try {
+      writeSync(fd, "READY\n");
+      closeSync(fd);
+    } catch {
+      // A restarted daemon finds it closed: whoever waited for it was told the first time.
+    }
+  }
   const init = Number(process.env[INIT_PID_VARIABLE]);
   if (init > 0) process.kill(init, DAEMON_READY_SIGNAL);
-  if (fd === undefined) return;
-  try {
-    writeSync(fd, "READY\n");
-    closeSync(fd);
-  } catch {
-    // A restarted daemon finds it closed: whoever waited for it was told the first time.
-  }
 }

@@ -24,10 +24,10 @@ import {
 } from "node:fs";
 import { promisify } from "node:util";
 import type { SandboxUser } from "../contract/sandbox-wire.ts";
-import { randomWord } from "../lib/ids.ts";
 import { ApiError, errnoOf } from "./api-error.ts";
 import { type BytePath, folderOf, fromBytes, fromText, joinPath, toBytes, toText } from "./byte-path.ts";
 import type { TextSource } from "./json-stream.ts";
+import { randomWord } from "./random-word.ts";
 
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_TRUNC, O_WRONLY } = constants;
 const readAsync = promisify(read);

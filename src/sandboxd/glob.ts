@@ -35,7 +35,7 @@ function expandBraces(pattern: string): string[] {
   const done: string[] = [];
   const todo = [pattern];
   for (let next = todo.pop(); next !== undefined && done.length < ALTERNATIVES_MAX; next = todo.pop()) {
-    const match = /^([^{}]*)\{([^{}]*)\}(.*)$/s.exec(next);
+    const match = /^(.*?)\{([^{}]*)\}(.*)$/s.exec(next);
     if (!match) done.push(next);
     else
       todo.push(

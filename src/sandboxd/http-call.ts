@@ -26,6 +26,7 @@ export type Handler = (call: Call) => void | Promise<void>;
  * people send as text.
  */
 export const JSON_BODY_BYTES_MAX = 64 * 1024 * 1024;
+const REASON_CHARS_MAX = 200;
 
 export function sendJson(res: ServerResponse, status: number, value: unknown): void {
   const body = Buffer.from(JSON.stringify(value));
@@ -52,7 +53,9 @@ export async function readJson(call: Call): Promise<Record<string, unknown>> {
   try {
     parsed = JSON.parse(text);
   } catch (error) {
-    throw new ApiError(400, `The body is not JSON: ${error instanceof Error ? error.message : String(error)}`);
+    // The parser quotes what it stumbled over, which may be all of it.
+    const reason = (error instanceof Error ? error.message : String(error)).slice(0, REASON_CHARS_MAX);
+    throw new ApiError(400, `The body is not JSON: ${reason}`);
   }
   if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) {
     throw new ApiError(400, "The body must be a JSON object.");

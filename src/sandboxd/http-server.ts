@@ -4,9 +4,10 @@
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
-import { ApiError, toApiError } from "./api-error.ts";
+import { ApiError, errnoOf, toApiError } from "./api-error.ts";
 import type { Daemon } from "./daemon.ts";
 import { type Call, type Handler, sendJson } from "./http-call.ts";
+import { IdleTrim } from "./idle-trim.ts";
 import { ELSEWHERE, ROUTES } from "./routes.ts";
 
 const METHODS = "GET, POST, PUT, DELETE, HEAD, OPTIONS";
@@ -31,7 +32,9 @@ const WELCOME = {
 const IDLE_CONNECTION_MS = 10 * 60 * 1000;
 
 export function createApiServer(daemon: Daemon): Server {
+  const trim = new IdleTrim();
   const server = createServer((req, res) => {
+    res.once("close", trim.begin());
     const started = performance.now();
     for (const [name, value] of Object.entries(COMMON_HEADERS)) res.setHeader(name, value);
     if (daemon.environment.variable("ENABLE_PROCESSING_TIME")) stampTime(res, started);
@@ -89,8 +92,9 @@ export const requestPath = (req: IncomingMessage): string => (req.url ?? "/").re
 export function fail(res: ServerResponse, error: unknown): void {
   const failure = error instanceof URIError ? new ApiError(400, "The path is not valid UTF-8.") : toApiError(error);
   // Once an answer has begun only cutting it short tells the client that something went wrong.
-  if (res.headersSent) return void res.destroy();
-  if (failure.status === 500) console.error(error);
+  if (res.headersSent || res.destroyed) return void res.destroy();
+  // What nobody foresaw belongs into the log; a client that left does not.
+  if (!(error instanceof ApiError) && failure.status === 500 && errnoOf(error) !== "ECONNRESET") console.error(error);
   sendJson(res, failure.status, { error: failure.message });
 }
 

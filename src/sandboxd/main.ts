@@ -5,12 +5,12 @@
  *   sandboxd serve --config FILE [--door-listen 127.0.0.1:PORT --door-socket PATH]    the daemon
  *   sandboxd version
  */
-import { parseArgs } from "node:util";
 import type { SandboxdConfig } from "../contract/sandbox-wire.ts";
 import { readConfig } from "./config.ts";
 import { VERSION } from "./version.ts";
 
 const startedAtMs = Date.now();
+const OPTIONS = new Set(["--config", "--door-listen", "--door-socket"]);
 const USAGE =
   "usage: sandboxd init|serve --config FILE [--door-listen HOST:PORT --door-socket PATH] [--exec -- CMD ARG...]";
 
@@ -24,24 +24,30 @@ async function main(argv: string[]): Promise<void> {
   const [mode, ...rest] = argv;
   if (mode === "version") return console.log(VERSION);
   if (mode === "grep") return (await import("./grep-child.ts")).runGrepChild();
-  const { values, positionals } = parseArgs({
-    args: rest,
-    allowPositionals: true,
-    options: {
-      config: { type: "string" },
-      exec: { type: "boolean" },
-      "door-listen": { type: "string" },
-      "door-socket": { type: "string" },
-    },
-  });
-  if (!values.config || (mode !== "init" && mode !== "serve")) throw new Error(USAGE);
-  const config = withArguments(readConfig(values.config), {
-    command: values.exec ? positionals : [],
-    listen: values["door-listen"],
-    socket: values["door-socket"],
-  });
-  if (mode === "init") (await import("./init.ts")).runInit(config, values.config);
+  const { file, ...args } = parseArguments(rest);
+  if (file === undefined || (mode !== "init" && mode !== "serve")) throw new Error(USAGE);
+  const config = withArguments(readConfig(file), args);
+  if (mode === "init") (await import("./init.ts")).runInit(config, file);
   else await (await import("./daemon.ts")).startDaemon(config, startedAtMs);
+}
+
+/** By hand, because the library's parser would cost every sandbox half a megabyte. */
+function parseArguments(argv: string[]): Arguments & { file: string | undefined } {
+  const values = new Map<string, string>();
+  let command: string[] = [];
+  for (let i = 0; i < argv.length; i += 1) {
+    const name = argv[i] ?? "";
+    if (name === "--exec") {
+      command = argv.slice(argv[i + 1] === "--" ? i + 2 : i + 1);
+      break;
+    }
+    i += 1;
+    const value = argv[i];
+    if (!OPTIONS.has(name) || value === undefined) throw new Error(USAGE);
+    values.set(name, value);
+  }
+  const [file, listen, socket] = [...OPTIONS].map((name) => values.get(name));
+  return { file, command, listen, socket };
 }
 
 interface Arguments {

@@ -1,4 +1,5 @@
 /** /process: exec, list, output, stop. */
+import { LOG_FILE_BYTES_MAX } from "../contract/sandbox-wire.ts";
 import { ApiError, toApiError } from "./api-error.ts";
 import { type Call, readJson, sendJson, writeChunk } from "./http-call.ts";
 import { readText, sendJsonWithTexts, type TextSource } from "./json-stream.ts";
@@ -130,8 +131,9 @@ export function processToWire({ record }: ManagedProcess): Record<string, unknow
 
 /** `logs` is all of stdout, then all of stderr. */
 function outputOf(process: ManagedProcess): Record<string, TextSource[]> {
-  const stdout = tailOf(process.stdout, Number.POSITIVE_INFINITY);
-  const stderr = tailOf(process.stderr, Number.POSITIVE_INFINITY);
+  // The files' own cap, which a flood may have run past for a moment.
+  const stdout = tailOf(process.stdout, LOG_FILE_BYTES_MAX);
+  const stderr = tailOf(process.stderr, LOG_FILE_BYTES_MAX);
   return { logs: [stdout, stderr], stdout: [stdout], stderr: [stderr] };
 }
 

@@ -1,14 +1,13 @@
 /** All processes of the sandbox that clients know, the running and the recently ended. */
-import { createHash } from "node:crypto";
 import { mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { randomWord } from "../lib/ids.ts";
 import { ApiError } from "./api-error.ts";
 import type { Environment } from "./environment.ts";
 import { LogFile } from "./log-file.ts";
 import { type KeptLog, LogKeeper } from "./log-keeper.ts";
 import { ManagedProcess, type ProcessContext } from "./managed-process.ts";
 import { ProcessJournal, type ProcessRecord } from "./process-journal.ts";
+import { randomWord } from "./random-word.ts";
 
 /** Ended processes remembered with their output; beyond it the oldest are forgotten. */
 const ENDED_MAX = 500;
@@ -94,8 +93,8 @@ export class ProcessTable {
     this.#makeRoomFor(name);
     this.#lastId += 1;
     const logs = {
-      stdout: LogFile.create(join(this.#logDir, `${fileNameOf(name)}.stdout.log`)),
-      stderr: LogFile.create(join(this.#logDir, `${fileNameOf(name)}.stderr.log`)),
+      stdout: LogFile.create(join(this.#logDir, `${fileNameOf(name, this.#lastId)}.stdout.log`)),
+      stderr: LogFile.create(join(this.#logDir, `${fileNameOf(name, this.#lastId)}.stderr.log`)),
     };
     const nowMs = Date.now();
     const record: ProcessRecord = {
@@ -194,10 +193,9 @@ function removeLogs(process: ManagedProcess): void {
   }
 }
 
-/** Names are free text; file names are not. Different names give different files. */
-function fileNameOf(name: string): string {
+/** Names are free text; file names are not. Different names give different files; what is too long is told apart by id. */
+function fileNameOf(name: string, id: number): string {
   const safe = name.replace(/[^A-Za-z0-9._-]/g, (char) => `%${char.charCodeAt(0).toString(16)}`).replace(/^\./, "%2e");
   if (safe.length <= FILE_NAME_CHARS_MAX) return safe;
-  const digest = createHash("sha256").update(name).digest("hex").slice(0, 32);
-  return `${safe.slice(0, FILE_NAME_CHARS_MAX - digest.length)}${digest}`;
+  return `${safe.slice(0, FILE_NAME_CHARS_MAX)}~${id}`;
 }

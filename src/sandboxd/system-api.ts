@@ -4,7 +4,7 @@ import type { DriveMount } from "../contract/sandbox-wire.ts";
 import { ApiError, errnoOf } from "./api-error.ts";
 import { bunVersion } from "./bun.ts";
 import { type Call, field, readJson, sendJson } from "./http-call.ts";
-import { upgradesOf, upgradeTo } from "./upgrade.ts";
+import { noteBegin, upgradesOf, upgradeTo } from "./upgrade.ts";
 import { BUILD_TIME, VERSION } from "./version.ts";
 
 export function getHealth({ daemon, res }: Call): void {
@@ -31,6 +31,7 @@ export async function upgrade(call: Call): Promise<void> {
   const body = await readJson(call);
   const version = field(body, "version", "string") || "latest";
   const baseUrl = field(body, "baseUrl", "string");
+  noteBegin(call.daemon, version);
   call.res.once("finish", () => void upgradeTo(call.daemon, version, baseUrl));
   sendJson(call.res, 200, {
     message: "The upgrade has begun; see lastUpgrade in /health.",

@@ -15,6 +15,8 @@ const ABANDONED_MS = 10 * 60 * 1000;
 /** A client this far behind gets no more output until it has caught up; then it is shown the screen anew. */
 const CLIENT_WAITING_BYTES_MAX = 1024 * 1024;
 const SIDE_MAX = 1000;
+const FRAME_BYTES = 32 * 1024;
+const FRAME_WAIT_MS = 3;
 const RESET = "\u001bc";
 const SHELLS = ["/bin/bash", "/usr/bin/bash", "/bin/zsh", "/usr/bin/zsh", "/bin/sh"];
 
@@ -46,6 +48,9 @@ export class TerminalSession {
   readonly #child: Child;
   #replay: Buffer[] = [];
   #replayBytes = 0;
+  #gathered: Buffer[] = [];
+  #gatheredBytes = 0;
+  #flushTimer: NodeJS.Timeout | null = null;
   #decoder = new TextDecoder();
   #abandoned: NodeJS.Timeout | null = null;
 
@@ -69,6 +74,7 @@ export class TerminalSession {
   }
 
   attach(client: WebSocketConnection): void {
+    this.#flush();
     if (this.#abandoned) clearTimeout(this.#abandoned);
     this.#abandoned = null;
     this.#clients.set(client, { behind: false });
@@ -91,7 +97,20 @@ export class TerminalSession {
     this.#child.terminal?.resize(side(cols), side(rows));
   }
 
+  /** The kernel hands over small pieces; a frame for each would be most of the work of a busy terminal. */
   #output(chunk: Buffer): void {
+    this.#gathered.push(chunk);
+    this.#gatheredBytes += chunk.byteLength;
+    if (this.#gatheredBytes >= FRAME_BYTES) this.#flush();
+    else this.#flushTimer ??= setTimeout(() => this.#flush(), FRAME_WAIT_MS);
+  }
+
+  #flush(): void {
+    if (this.#flushTimer) clearTimeout(this.#flushTimer);
+    this.#flushTimer = null;
+    const chunk = Buffer.concat(this.#gathered);
+    this.#gathered = [];
+    this.#gatheredBytes = 0;
     this.#replay.push(chunk);
     this.#replayBytes += chunk.byteLength;
     while (this.#replayBytes - (this.#replay[0]?.byteLength ?? 0) > REPLAY_BYTES_MAX) {
@@ -120,6 +139,7 @@ export class TerminalSession {
 
   #ended(): void {
     sessions.delete(this.#id);
+    this.#flush();
     this.#child.terminal?.close();
     if (this.#abandoned) clearTimeout(this.#abandoned);
     for (const client of this.#clients.keys()) client.close(1000);

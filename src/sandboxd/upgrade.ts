@@ -43,11 +43,16 @@ export function noteArrival(daemon: Daemon): void {
   save(daemon, { count: count + 1, last: { ...last, status: "completed", step: "completed", version: VERSION } });
 }
 
+/** Noted before the answer leaves, so that whoever asks next does not read the end of an earlier upgrade. */
+export function noteBegin(daemon: Daemon, version: string): void {
+  const last: UpgradeStatus = { status: "running", step: "check", version, lastAttempt: new Date().toISOString() };
+  save(daemon, { ...upgradesOf(daemon), last });
+}
+
 /** Runs after the answer has left. Ends the process when all is well. */
 export async function upgradeTo(daemon: Daemon, version: string, baseUrl: string | undefined): Promise<void> {
   const { upgradeFile } = daemon.config;
-  const { count } = upgradesOf(daemon);
-  const last: UpgradeStatus = { status: "running", step: "check", version, lastAttempt: new Date().toISOString() };
+  const { count, last } = upgradesOf(daemon);
   const note = (change: Partial<UpgradeStatus>): void => save(daemon, { count, last: { ...last, ...change } });
   const candidate = upgradeFile !== undefined && existsSync(upgradeFile) ? upgradeFile : undefined;
   try {

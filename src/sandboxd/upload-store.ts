@@ -20,10 +20,10 @@ import {
 } from "node:fs";
 import { open, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { randomWord } from "../lib/ids.ts";
 import { ApiError } from "./api-error.ts";
 import { type BytePath, baseName, folderOf, fromText, joinPath, toBytes, toText } from "./byte-path.ts";
 import { DEFAULT_FOLDER_MODE, makeFolder, notRegular, type WriteOptions } from "./file-io.ts";
+import { randomWord } from "./random-word.ts";
 
 const UPLOADS_MAX = 1000;
 /** An upload nobody has completed or aborted for so long is litter. */
