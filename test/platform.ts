@@ -51,6 +51,9 @@ export interface TestPlatformOptions {
   driver?: Driver | "real";
 }
 
+/** What the fake machine has beside its base image. */
+const IMAGES = ["service/base-image:latest", "service/py-app:latest"];
+
 export const TEST_KEY = "test-admin-key-0123456789";
 
 export async function startTestPlatform({
@@ -72,7 +75,7 @@ export async function startTestPlatform({
     Object.entries(overrides ?? {}).map(([key, value]) => [key.replaceAll("_", "-"), value ?? ""]),
   );
   const config = loadConfig({ flags: { ...flags, ...kebab }, env: {}, home: dir });
-  const machine = new FakeMachine();
+  const machine = new FakeMachine({ images: [...IMAGES, `${config.brand}/base-image:latest`] });
   const app = await startApp({
     config,
     log: pino({ level: config.log_level }),

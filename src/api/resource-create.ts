@@ -146,5 +146,7 @@ async function settled(resource: Resource, ready: NonNullable<Behaviour["ready"]
       );
     });
   if (!reached) throw notFound(`${resource.kind} '${resource.name}'`);
+  const failure = ready.failed?.(reached);
+  if (failure) throw failure;
   return reached;
 }

@@ -204,7 +204,7 @@ async function remove(behaviour: Behaviour, call: Call, deps: Deps): Promise<unk
 async function untilGone({ workspace, uid }: Resource, deps: Deps): Promise<void> {
   const signal = AbortSignal.timeout(DELETE_WAIT_MS);
   await deps.store.resources
-    .waitFor(workspace, uid, (now) => now === null, { signal })
+    .waitFor(workspace, uid, (now) => now === null || now.retired, { signal })
     .catch((error: unknown) => {
       if (!signal.aborted) throw error;
     });

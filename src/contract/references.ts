@@ -24,6 +24,16 @@ export interface Link {
   to: "resource" | "claim";
 }
 
+/** Words of the whole platform that one resource may have; the gateway finds it by them. */
+export const CLAIMS = {
+  /** A host name that a user brought. */
+  host: "host",
+  /** First label of a preview's host name. */
+  previewPrefix: "preview-prefix",
+  /** `{workspace}/{path}` of a trigger. */
+  triggerPath: "trigger-path",
+} as const;
+
 export function linksOf(document: unknown, references: readonly Reference[]): Link[] {
   return references.flatMap(({ path, kind, exclusive = false }) =>
     walk(document, path.split("."), "").map(({ field, name }) => ({ field, kind, name, exclusive, to: "resource" })),

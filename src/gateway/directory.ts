@@ -13,6 +13,7 @@ import type { Resource } from "../store/resource.ts";
 import type { Store } from "../store/store.ts";
 import type { GatewayDeps, Lease, Workload } from "./deps.ts";
 import type { RevisionPlan } from "./pick-revision.ts";
+import { createPreviewLookup } from "./preview-lookup.ts";
 
 /** Bounds memory when many workloads are called once; a full cache starts over. */
 const ENTRIES_MAX = 20_000;
@@ -46,6 +47,7 @@ export function createDirectory({ store, clock, activity }: DirectoryDeps): Dire
   const uids = new Map<string, string>();
   const waking = new Map<string, Promise<void>>();
   const stopped = new AbortController();
+  const previews = createPreviewLookup({ store, clock });
   const unsubscribe = store.database.onChange(({ topic, key }) => {
     if (topic === "resync") entries.clear();
     else if (topic === "resource") entries.delete(key.slice(key.indexOf("/") + 1));
@@ -84,6 +86,17 @@ export function createDirectory({ store, clock, activity }: DirectoryDeps): Dire
       if (workload) return workload;
     }
     return null;
+  }
+
+  async function behindPreview(preview: Resource | null): Promise<Workload | null> {
+    const sandbox =
+      preview && (entries.get(preview.parent)?.workload ?? (await loadByUid(preview.workspace, preview.parent)));
+    return preview && sandbox ? previews.workload(preview, sandbox) : null;
+  }
+
+  async function loadByUid(workspace: string, uid: string): Promise<Workload | null> {
+    const resource = await store.resources.getByUid(workspace, uid);
+    return resource && !resource.retired && resource.deletedAt === null ? keep(resource).workload : null;
   }
 
   function ready(workload: Workload, revision: string | null): InstanceLease | null {
@@ -132,9 +145,11 @@ export function createDirectory({ store, clock, activity }: DirectoryDeps): Dire
   }
 
   return {
-    isCustomDomain: () => false,
+    isCustomDomain: (host) => previews.isClaimed(host),
     resolve(target) {
       if (target.by === "name") return byName(target.workspace, target.kind, target.name);
+      if (target.by === "preview") return previews.byId(target.workspace, target.id).then(behindPreview);
+      if (target.by === "domain") return previews.byHost(target.host).then(behindPreview);
       if (target.by === "label") return firstOf(target.kind, target.candidates);
       return null;
     },

@@ -1,11 +1,11 @@
 /** Host names that users bring: whose they are, and that one leads to one place. */
 import { invalidField } from "../contract/errors.ts";
-import type { Link } from "../contract/references.ts";
+import { CLAIMS, type Link } from "../contract/references.ts";
 import { mayServe } from "./custom-domain/usable.ts";
 import type { Deps } from "./port.ts";
 
 /** Host names of the whole platform; the holder of one is what the gateway serves there. */
-export const HOST = "host";
+export const HOST = CLAIMS.host;
 
 export const hostClaim = (field: string, host: string): Link => ({
   field,

@@ -180,10 +180,15 @@ export interface Behaviour {
    * that need nobody before they go.
    */
   reconciled?: boolean | "on-delete";
-  /** A delete is answered once the resource is gone. */
+  /** A delete is answered once the resource has let go of its name and of all it held. */
   awaitDelete?: boolean;
   /** A create is answered once this holds, or after `waitMs` with what is there. */
-  ready?: { until(resource: Resource): boolean; waitMs: number };
+  ready?: {
+    until(resource: Resource): boolean;
+    waitMs: number;
+    /** What the caller is told when it came to a bad end. */
+    failed?(resource: Resource): PlatformError | null;
+  };
   /** What a create does that meets a record of the same name; absent = refuse. */
   onExists?(existing: Resource, call: Call, nowMs: number): "refuse" | "replace" | "reuse";
   explain?: Implementation["explain"];

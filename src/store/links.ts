@@ -69,6 +69,23 @@ export function createLinks({ database }: { database: Database }) {
       const row = await exclusiveRow(tx.queries, "", kind, word);
       return row ? ownerOf(row) : null;
     },
+
+    /** Every claimed word of one kind; the gateway keeps the host names in memory. */
+    async wordsAcrossWorkspaces(kind: string): Promise<string[]> {
+      const rows = await database.read
+        .selectFrom("resource_links")
+        .select("target")
+        .where("target_workspace", "=", "")
+        .where("target_kind", "=", kind)
+        .execute();
+      return rows.map(({ target }) => target);
+    },
+
+    /** Who has a word of the whole platform, such as a host name. */
+    async holderOfAcrossWorkspaces(kind: string, word: string): Promise<LinkOwner | null> {
+      const row = await exclusiveRow(database.read, "", kind, word);
+      return row ? ownerOf(row) : null;
+    },
   };
 }
 

@@ -41,6 +41,7 @@ export function createResourceReads(database: Database) {
         .where("kind", "=", kind)
         .where("external_id", "=", externalId)
         .where("slot", "not like", "~%")
+        .where("deleted_at", "is", null)
         .orderBy("uid", "desc")
         .limit(1)
         .executeTakeFirst();

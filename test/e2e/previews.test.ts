@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
+import { previewTokenSlot } from "../../src/contract/preview-tokens.ts";
 import { removeOver } from "../../src/kinds/over.ts";
-import { previewTokenSlot } from "../../src/kinds/preview-token/behaviour.ts";
 import { onEachDatabase } from "../each-platform.ts";
 
 let nowMs = Date.parse("2026-11-15T12:00:00Z");

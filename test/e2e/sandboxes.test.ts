@@ -16,15 +16,15 @@ await onEachDatabase("sandboxes", ({ call, make, store, url }) => {
     const made = await make("/sandboxes", null);
     assert.match(made.metadata.name, /^sandbox-[0-9a-f]{8}$/);
     assert.equal(made.metadata.url, `${url()}/main/sandboxes/${made.metadata.name}`);
-    assert.equal(made.status, "DEPLOYING");
-    assert.match(made.events.at(-1).message, /no runtime is attached/);
+    assert.equal(made.status, "DEPLOYED", "it can be used at once");
+    assert.equal(made.events.at(-1).type, "deployed");
     assert.equal(made.spec.runtime.image, "service/base-image:latest");
     assert.equal(made.spec.runtime.memory, 4096);
     assert.equal(made.spec.runtime.generation, "mk3");
     assert.equal(made.spec.region, "local");
     assert.equal(made.spec.vpc, "default");
     assert.equal(made.expiresIn, undefined);
-    assert.equal(made.state, undefined);
+    assert.equal(made.state, "RUNNING");
     const bare = await call("POST", "/sandboxes", { body: {} });
     assert.equal(bare.status, 200);
     assert.notEqual(bare.body.metadata.name, made.metadata.name);
@@ -35,8 +35,8 @@ await onEachDatabase("sandboxes", ({ call, make, store, url }) => {
     const { status, body } = await call("POST", "/sandboxes", { body: { metadata: { name: "twice" }, spec: {} } });
     assert.equal(status, 409);
     assert.deepEqual(
-      [body.code, body.error, body.sandbox_name, body.status_code, body.step, body.workspace, body.reason],
-      ["SANDBOX_ALREADY_EXISTS", "already_exists", "twice", 409, "conflict", "main", "CREATION_IN_PROGRESS"],
+      [body.code, body.error, body.sandbox_name, body.status_code, body.step, body.workspace],
+      ["SANDBOX_ALREADY_EXISTS", "already_exists", "twice", 409, "conflict", "main"],
     );
     assert.ok(Date.parse(body.timestamp) > 0);
   });

@@ -1,18 +1,11 @@
-import { createHash } from "node:crypto";
 import { notFound } from "../../contract/errors.ts";
+import { isExpiredToken, previewTokenSlot } from "../../contract/preview-tokens.ts";
 import { randomSecret } from "../../lib/ids.ts";
-import type { Resource } from "../../store/resource.ts";
 import { checkedDateMs } from "../lifetime.ts";
 import { locate } from "../place.ts";
 import { type Behaviour, implement } from "../port.ts";
 import { previewToken } from "./kind.ts";
 import { previewTokenDelete } from "./operations.ts";
-
-/** Where a token is kept within its preview: found by its value, which itself is sealed. */
-export const previewTokenSlot = (token: string): string => createHash("sha256").update(token).digest("hex");
-
-export const isExpiredToken = ({ spec }: Pick<Resource, "spec">, nowMs: number): boolean =>
-  typeof spec.expiresAt === "string" && Date.parse(spec.expiresAt) <= nowMs;
 
 export const previewTokenBehaviour: Behaviour = {
   kind: previewToken,

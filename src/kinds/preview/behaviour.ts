@@ -1,6 +1,6 @@
 import { previewUrl } from "../../contract/addresses.ts";
 import { invalidField } from "../../contract/errors.ts";
-import type { Link } from "../../contract/references.ts";
+import { CLAIMS, type Link } from "../../contract/references.ts";
 import type { Transaction } from "../../store/database.ts";
 import type { Resource } from "../../store/resource.ts";
 import { hostClaim, requireVerifiedDomain } from "../host.ts";
@@ -9,7 +9,7 @@ import { type Behaviour, type Call, type Deps, workspaceOf } from "../port.ts";
 import { preview } from "./kind.ts";
 
 /** First labels of preview hosts, claimed so that one leads to one preview. */
-export const PREVIEW_PREFIX = "preview-prefix";
+export const PREVIEW_PREFIX = CLAIMS.previewPrefix;
 const DNS_LABEL_MAX = 63;
 
 interface PreviewSpec {

@@ -1,11 +1,20 @@
-import { invalidField } from "../../contract/errors.ts";
+import { invalidField, PlatformError } from "../../contract/errors.ts";
 import { toIso } from "../../lib/clock.ts";
 import type { Resource } from "../../store/resource.ts";
-import { type Behaviour, type Call, type Input, type PrepareContext, workspaceOf } from "../port.ts";
-import { awaitingRuntime, prepareWorkload } from "../workload/behaviour.ts";
+import {
+  type Behaviour,
+  type Call,
+  type Deps,
+  type Input,
+  type Outlook,
+  type PrepareContext,
+  workspaceOf,
+} from "../port.ts";
+import { prepareWorkload } from "../workload/behaviour.ts";
 import { expiryOf, prepareExpiry } from "./expiry.ts";
 import { explainSandboxFailure } from "./failure.ts";
 import { sandbox } from "./kind.ts";
+import { sandboxReconciler } from "./reconcile.ts";
 
 const MEMORY_DEFAULT_MB = 4096;
 const IMAGE_DEFAULT = "base-image:latest";
@@ -16,6 +25,22 @@ const ENDED = new Set(["FAILED", "TERMINATED"]);
 /** On their way out: neither reusable nor replaceable yet. */
 const LEAVING = new Set(["DELETING", "DEACTIVATING"]);
 
+/** A create that takes longer goes on without its caller. */
+const START_WAIT_MS = 60_000;
+
+const startsSoon = (spec: Record<string, unknown>): Outlook =>
+  spec.enabled === false ? { status: "DEACTIVATED" } : { status: "DEPLOYING" };
+
+const isSettled = ({ status }: Resource): boolean => status !== "DEPLOYING";
+
+const startFailure = ({ name, status, events }: Resource): PlatformError | null =>
+  status === "FAILED"
+    ? new PlatformError(
+        "unprocessable",
+        `sandbox '${name}' could not be started: ${events.at(-1)?.message ?? "no reason was recorded"}`,
+      )
+    : null;
+
 export const sandboxBehaviour: Behaviour = {
   kind: sandbox,
   async prepare(input, context) {
@@ -25,6 +50,7 @@ export const sandboxBehaviour: Behaviour = {
     const { spec } = input;
     const runtime = spec.runtime as Record<string, unknown>;
     runtime.image ??= `${deps.settings.brand}/${IMAGE_DEFAULT}`;
+    await requireImage(runtime.image as string, deps);
     // Options of the kernel are fixed when it starts; later ones are ignored.
     const before = (current?.spec.runtime as Record<string, unknown> | undefined)?.extraArgs;
     if (current && before) runtime.extraArgs = before;
@@ -33,7 +59,11 @@ export const sandboxBehaviour: Behaviour = {
     if (spec.network && Object.keys(spec.network).length === 0) delete spec.network;
     prepareExpiry(input, context);
   },
-  outlook: awaitingRuntime,
+  outlook: startsSoon,
+  reconciled: true,
+  awaitDelete: true,
+  reconciler: sandboxReconciler,
+  ready: { until: isSettled, waitMs: START_WAIT_MS, failed: startFailure },
   onExists: (existing, call) => (isEnded(existing) ? "replace" : mayReuse(existing, call) ? "reuse" : "refuse"),
   present(wire, resource, { deps }) {
     const { state } = resource;
@@ -45,6 +75,19 @@ export const sandboxBehaviour: Behaviour = {
   },
   explain: explainSandboxFailure,
 };
+
+/** An unknown image is refused before anything is stored. */
+async function requireImage(image: string, { driver }: Deps): Promise<void> {
+  if (await driver.findImage(image)) return;
+  const supported = (await driver.listImages()).map(({ name }) => name);
+  throw new PlatformError(
+    "invalid_field",
+    `spec.runtime.image: there is no image '${image}' here. Load it with 'berth image load', or use one of ${supported.join(", ")}.`,
+    {
+      body: { code: "INVALID_IMAGE", details: { requested_image: image, supported_images: supported } },
+    },
+  );
+}
 
 const isEnded = ({ status }: Resource): boolean => ENDED.has(status ?? "");
 

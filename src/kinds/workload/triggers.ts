@@ -1,6 +1,6 @@
 /** Triggers of a workload: what else starts it beside a call to its address. */
 import { invalidField } from "../../contract/errors.ts";
-import type { Link } from "../../contract/references.ts";
+import { CLAIMS, type Link } from "../../contract/references.ts";
 import { MASK } from "../../contract/secret-fields.ts";
 import { randomSecret } from "../../lib/ids.ts";
 import type { Input, PrepareContext } from "../port.ts";
@@ -20,7 +20,7 @@ interface Trigger {
 }
 
 /** Paths of triggers within a workspace, claimed so that one address leads to one workload. */
-export const TRIGGER_PATH = "trigger-path";
+export const TRIGGER_PATH = CLAIMS.triggerPath;
 
 export function prepareTriggers(input: Input, { current, deps, reveal }: PrepareContext): void {
   const triggers = input.spec.triggers as Trigger[] | undefined;

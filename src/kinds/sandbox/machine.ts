@@ -1,0 +1,68 @@
+/** From a sandbox's record to what the driver is asked for. */
+import { PlatformError } from "../../contract/errors.ts";
+import { restoreSecrets } from "../../contract/secret-fields.ts";
+import type { Mount, WorkloadSpec } from "../../runtime/driver.ts";
+import type { Resource } from "../../store/resource.ts";
+import type { Deps } from "../port.ts";
+import { platformEnv } from "../workload/platform-env.ts";
+import { sandbox as sandboxKind } from "./kind.ts";
+
+/** A core for this much memory, as the contract has it. */
+const MEMORY_PER_CPU_MB = 2048;
+const CPUS_MIN = 0.25;
+
+interface Runtime {
+  image: string;
+  memory: number;
+  envs?: { name: string; value?: string }[];
+}
+
+export interface Attachment {
+  name: string;
+  mountPath: string;
+  readOnly?: boolean;
+  type?: "persistent" | "ephemeral";
+  sizeMb?: number;
+}
+
+export async function sandboxSpec(sandbox: Resource, deps: Deps): Promise<WorkloadSpec> {
+  const spec = structuredClone(sandbox.spec);
+  restoreSecrets({ spec }, sandboxKind.secrets, deps.store.resources.secretsOf(sandbox));
+  const { image, memory, envs = [] } = spec.runtime as Runtime;
+  return {
+    uid: sandbox.uid,
+    name: sandbox.name,
+    image,
+    env: {
+      ...platformEnv(sandbox, deps.settings),
+      ...Object.fromEntries(envs.map(({ name, value = "" }) => [name, value])),
+    },
+    limits: { memoryMb: memory, cpus: Math.max(memory / MEMORY_PER_CPU_MB, CPUS_MIN) },
+    mounts: await volumeMounts(sandbox, (spec.volumes ?? []) as Attachment[], deps),
+    network: "outbound",
+    ...(typeof sandbox.state.snapshot === "string" ? { snapshot: sandbox.state.snapshot } : {}),
+  };
+}
+
+/** Storage of a volume is made when it is first attached. */
+export async function volumeMounts(owner: Resource, attachments: readonly Attachment[], deps: Deps): Promise<Mount[]> {
+  const mounts: Mount[] = [];
+  for (const [index, { name, mountPath, readOnly = false, type, sizeMb }] of attachments.entries()) {
+    const id = type === "ephemeral" ? scratchId(owner, index) : await persistentVolume(owner.workspace, name, deps);
+    if (type === "ephemeral") await deps.driver.createVolume({ id, sizeMb: sizeMb ?? SCRATCH_DEFAULT_MB });
+    mounts.push({ source: { volume: id }, path: mountPath, readOnly });
+  }
+  return mounts;
+}
+
+const SCRATCH_DEFAULT_MB = 1024;
+
+/** Scratch disks live and die with their owner. */
+export const scratchId = ({ uid }: Resource, index: number): string => `${uid}-scratch-${index}`;
+
+async function persistentVolume(workspace: string, name: string, deps: Deps): Promise<string> {
+  const volume = await deps.store.resources.get({ workspace, kind: "volume", parent: "" }, name);
+  if (!volume || volume.deletedAt !== null) throw new PlatformError("not_found", `Volume '${name}' does not exist.`);
+  await deps.driver.createVolume({ id: volume.uid, sizeMb: volume.spec.size as number });
+  return volume.uid;
+}

@@ -1,0 +1,176 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Observed } from "../../runtime/driver.ts";
+import type { Resource } from "../../store/resource.ts";
+import { fingerprint, planSandbox, type SandboxObserved } from "./plan.ts";
+
+const NOW = 1_800_000_000_000;
+
+const sandbox = (more: Partial<Resource> = {}): Resource => {
+  const record: Resource = {
+    uid: "u",
+    workspace: "main",
+    kind: "sandbox",
+    parent: "",
+    name: "s",
+    metadata: {},
+    spec: { runtime: { image: "i", memory: 512 } },
+    sealedSecrets: null,
+    state: {},
+    status: "DEPLOYED",
+    events: [],
+    generation: 1,
+    observedGeneration: 1,
+    version: 1,
+    createdAt: NOW - 60_000,
+    updatedAt: NOW,
+    deletedAt: null,
+    createdBy: "",
+    updatedBy: "",
+    retired: false,
+    ...more,
+  };
+  const state = {
+    deployed: "same",
+    idleSince: NOW - 60_000,
+    instances: [{ uid: "u", revision: null, endpoint: null, phase: "running" }],
+    ...record.state,
+  };
+  return { ...record, state };
+};
+const workload = (state: Observed["state"], more: Partial<Observed> = {}): Observed => ({
+  uid: "u",
+  node: "n",
+  state,
+  grade: "contained",
+  endpoint: { kind: "unix", node: "n", dir: "/x" },
+  limits: { memoryMb: 512, cpus: 1 },
+  mounts: [],
+  createdAt: "",
+  pooled: false,
+  oom: false,
+  ...more,
+});
+const quiet = {
+  processesRunning: 0,
+  keepAlive: 0,
+  awake: 0,
+  terminalClients: 0,
+  portConnections: 0,
+  doorConnections: 0,
+};
+const observed = (more: Partial<SandboxObserved> = {}): SandboxObserved => ({
+  workload: workload("running"),
+  openRequests: 0,
+  lastRequestMs: NOW - 1000,
+  inside: quiet,
+  standbyAfterMs: 15_000,
+  wanted: "same",
+  ...more,
+});
+
+const frozen = { instances: [{ uid: "u", revision: null, endpoint: null, phase: "frozen" }], idleSince: NOW - 5000 };
+
+const TABLE: [string, Resource, SandboxObserved, string[]][] = [
+  [
+    "a new record is made real",
+    sandbox({ status: "DEPLOYING", observedGeneration: 0 }),
+    observed({ workload: null }),
+    ["create"],
+  ],
+  ["a running one is left alone", sandbox(), observed(), []],
+  ["what vanished is made anew", sandbox(), observed({ workload: null }), ["create"]],
+  ["what ended is made anew", sandbox(), observed({ workload: workload("exited") }), ["destroy", "create"]],
+  ["another image is deployed anew", sandbox({ state: { deployed: "other" } }), observed(), ["destroy", "create"]],
+  ["a failure stands", sandbox({ status: "FAILED" }), observed({ workload: null }), []],
+  [
+    "a failure ends with a new intent",
+    sandbox({ status: "FAILED", generation: 2 }),
+    observed({ workload: null }),
+    ["create"],
+  ],
+  ["an idle one sleeps", sandbox(), observed({ lastRequestMs: NOW - 20_000 }), ["freeze"]],
+  ["a request keeps it awake", sandbox(), observed({ lastRequestMs: NOW - 20_000, openRequests: 1 }), []],
+  [
+    "a process keeps it awake",
+    sandbox(),
+    observed({ lastRequestMs: NOW - 20_000, inside: { ...quiet, keepAlive: 1 } }),
+    [],
+  ],
+  ["an unknown inside keeps it awake", sandbox(), observed({ lastRequestMs: NOW - 20_000, inside: null }), []],
+  ["a sleeping one sleeps on", sandbox({ state: frozen }), observed({ workload: workload("frozen") }), []],
+  [
+    "a wanted one wakes",
+    sandbox({ state: { ...frozen, wantedAt: NOW } }),
+    observed({ workload: workload("frozen") }),
+    ["thaw"],
+  ],
+  [
+    "an old wish wakes nobody",
+    sandbox({ state: { ...frozen, wantedAt: NOW - 6000 } }),
+    observed({ workload: workload("frozen") }),
+    [],
+  ],
+  [
+    "an old one expires",
+    sandbox({ spec: { runtime: { image: "i", memory: 512, ttl: "30s" } } }),
+    observed(),
+    ["expire"],
+  ],
+  [
+    "an unused one expires",
+    sandbox({
+      spec: {
+        runtime: { image: "i", memory: 512 },
+        lifecycle: { expirationPolicies: [{ type: "ttl-idle", value: "45s" }] },
+      },
+    }),
+    observed(),
+    ["expire"],
+  ],
+  [
+    "a date ends it",
+    sandbox({ spec: { runtime: { image: "i", memory: 512, expires: "2020-01-01T00:00:00Z" } } }),
+    observed(),
+    ["expire"],
+  ],
+  ["a deleted one goes", sandbox({ deletedAt: NOW }), observed(), ["destroy", "retire"]],
+  ["a deleted one that is gone is retired", sandbox({ deletedAt: NOW }), observed({ workload: null }), ["retire"]],
+  ["switched off", sandbox({ spec: { enabled: false } }), observed(), ["destroy", "deactivate"]],
+  [
+    "switched off already",
+    sandbox({ spec: { enabled: false }, status: "DEACTIVATED" }),
+    observed({ workload: null }),
+    [],
+  ],
+  ["an adopted one is recorded", sandbox({ state: { instances: [] } }), observed(), ["record"]],
+];
+
+for (const [name, record, seen, steps] of TABLE) {
+  test(name, () =>
+    assert.deepEqual(
+      planSandbox(record, seen, NOW).steps.map((step) => step.do),
+      steps,
+    ),
+  );
+}
+
+test("metadata, lifetimes and network change in place", () => {
+  const before = sandbox();
+  const after = sandbox({
+    metadata: { labels: { a: "b" } },
+    spec: {
+      ...before.spec,
+      network: { allowedDomains: ["x"] },
+      lifecycle: {},
+      runtime: { image: "i", memory: 512, ttl: "1h" },
+    },
+  });
+  assert.equal(fingerprint(before, {}), fingerprint(after, {}));
+});
+
+test("it is looked at again when something is due", () => {
+  assert.equal(planSandbox(sandbox(), observed(), NOW).againMs, 14_000);
+  const ttl = sandbox({ spec: { runtime: { image: "i", memory: 512, ttl: "65s" } } });
+  assert.equal(planSandbox(ttl, observed(), NOW).againMs, 5000);
+});

@@ -1,0 +1,144 @@
+/** What to do with a sandbox, decided from its record and what was observed. Pure: every rule is a row of the test table. */
+import { createHash } from "node:crypto";
+import type { Instance, InstancesState } from "../../contract/instance.ts";
+import type { SandboxActivity } from "../../contract/sandbox-wire.ts";
+import { canonicalJson } from "../../lib/canonical-json.ts";
+import type { Endpoint, Observed } from "../../runtime/driver.ts";
+import type { Resource } from "../../store/resource.ts";
+import type { Plan } from "../port.ts";
+import { expiryOf } from "./expiry.ts";
+
+export interface SandboxState extends InstancesState<Endpoint> {
+  /** Fingerprint of what runs; a record with another one is deployed anew. */
+  deployed?: string;
+  /** When it last fell asleep, woke up or began. */
+  idleSince?: number;
+  compute?: "RUNNING" | "STANDBY";
+  lastUsedAt?: number;
+  isolation?: string;
+}
+
+export interface SandboxObserved {
+  workload: Observed | null;
+  openRequests: number;
+  /** 0 when there was none since this server began. */
+  lastRequestMs: number;
+  /** What goes on inside; asked only when it may fall asleep. */
+  inside: SandboxActivity | null;
+  /** What should run, in short; see fingerprint. */
+  wanted: string;
+  /** How long without a request until it may sleep. */
+  standbyAfterMs: number;
+}
+
+export type SandboxStep =
+  | { do: "create"; why: string }
+  | { do: "destroy" }
+  | { do: "freeze" }
+  | { do: "thaw" }
+  | { do: "expire"; why: string }
+  | { do: "deactivate" }
+  | { do: "retire" }
+  | { do: "record" };
+
+export const stateOf = (sandbox: Resource): SandboxState => sandbox.state as SandboxState;
+
+/** Runtime and volumes make the machine; names, labels, lifetimes and network rules change in place. */
+export function fingerprint({ spec }: Pick<Resource, "spec">, secrets: Record<string, string>): string {
+  const { ttl: _ttl, expires: _expires, ...runtime } = (spec.runtime ?? {}) as Record<string, unknown>;
+  return createHash("sha256")
+    .update(canonicalJson([runtime, spec.volumes ?? [], secrets]))
+    .digest("hex")
+    .slice(0, 16);
+}
+
+export function planSandbox(sandbox: Resource, observed: SandboxObserved, nowMs: number): Plan<SandboxStep> {
+  const { workload } = observed;
+  const state = stateOf(sandbox);
+  if (sandbox.deletedAt !== null)
+    return { steps: workload ? [{ do: "destroy" }, { do: "retire" }] : [{ do: "retire" }] };
+  const expiry = expiryOf(sandbox);
+  if (expiry && expiry.atMs <= nowMs) return { steps: [{ do: "expire", why: `Its time was up: ${expiry.clock}.` }] };
+  const expiresInMs = expiry ? expiry.atMs - nowMs : undefined;
+
+  if (sandbox.spec.enabled === false) {
+    if (sandbox.status === "DEACTIVATED" && !workload) return again(expiresInMs);
+    return {
+      steps: workload ? [{ do: "destroy" }, { do: "deactivate" }] : [{ do: "deactivate" }],
+      ...again(expiresInMs, false),
+    };
+  }
+  // A failure stands until the intent changes.
+  if (sandbox.status === "FAILED" && sandbox.observedGeneration === sandbox.generation) return again(expiresInMs);
+  if (!workload)
+    return {
+      steps: [
+        {
+          do: "create",
+          why:
+            sandbox.status === "DEPLOYED"
+              ? "It was gone and has been made anew; its files are those of the image."
+              : "Started.",
+        },
+      ],
+    };
+  if (workload.state === "exited") {
+    const why = workload.oom
+      ? "It ran out of memory and was started again."
+      : "It ended by itself and was started again.";
+    return { steps: [{ do: "destroy" }, { do: "create", why }] };
+  }
+  if (state.deployed !== observed.wanted)
+    return { steps: [{ do: "destroy" }, { do: "create", why: "Its image, memory, environment or volumes changed." }] };
+  return alive(sandbox, observed, workload, nowMs, expiresInMs);
+}
+
+function alive(
+  sandbox: Resource,
+  observed: SandboxObserved,
+  workload: Observed,
+  nowMs: number,
+  expiresInMs: number | undefined,
+): Plan<SandboxStep> {
+  const state = stateOf(sandbox);
+  if (workload.state === "frozen") {
+    if ((state.wantedAt ?? 0) > (state.idleSince ?? 0)) return { steps: [{ do: "thaw" }] };
+    return { steps: isRecorded(sandbox, workload) ? [] : [{ do: "record" }], ...again(expiresInMs, false) };
+  }
+  const idleSince = Math.max(observed.lastRequestMs, state.idleSince ?? 0, state.wantedAt ?? 0);
+  const sleepsInMs = idleSince + observed.standbyAfterMs - nowMs;
+  if (sleepsInMs <= 0 && mayStandBy(observed)) return { steps: [{ do: "freeze" }] };
+  const lookAgainMs = Math.min(Math.max(sleepsInMs, LOOK_AGAIN_MIN_MS), expiresInMs ?? Number.POSITIVE_INFINITY);
+  return { steps: isRecorded(sandbox, workload) ? [] : [{ do: "record" }], againMs: lookAgainMs };
+}
+
+/** A busy sandbox is asked again this soon whether it may sleep now. */
+const LOOK_AGAIN_MIN_MS = 1000;
+
+function mayStandBy({ openRequests, inside }: SandboxObserved): boolean {
+  if (openRequests > 0 || !inside) return false;
+  return inside.keepAlive === 0 && inside.awake === 0 && inside.terminalClients === 0 && inside.portConnections === 0;
+}
+
+function isRecorded(sandbox: Resource, workload: Observed): boolean {
+  const [instance] = stateOf(sandbox).instances ?? [];
+  return (
+    sandbox.status === "DEPLOYED" &&
+    sandbox.observedGeneration === sandbox.generation &&
+    instance?.phase === workload.state
+  );
+}
+
+/** The one instance of a sandbox, as the gateway reads it. */
+export const instanceOf = (workload: Observed): Instance<Endpoint> => ({
+  uid: workload.uid,
+  revision: null,
+  endpoint: workload.endpoint,
+  phase: workload.state === "frozen" ? "frozen" : "running",
+});
+
+function again(afterMs: number | undefined): Plan<SandboxStep>;
+function again(afterMs: number | undefined, steps: false): Pick<Plan<SandboxStep>, "againMs">;
+function again(afterMs: number | undefined, steps = true): Plan<SandboxStep> | Pick<Plan<SandboxStep>, "againMs"> {
+  return { ...(steps ? { steps: [] } : {}), ...(afterMs === undefined ? {} : { againMs: afterMs }) };
+}

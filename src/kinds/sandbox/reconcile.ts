@@ -1,0 +1,154 @@
+/** Makes sandboxes exist, sleep, wake and go, as plan.ts decides. */
+import type { Observed } from "../../runtime/driver.ts";
+import type { Resource } from "../../store/resource.ts";
+import { type Deps, defineReconciler, type ReconcileContext } from "../port.ts";
+import { sandboxActivity } from "./activity.ts";
+import { type Attachment, sandboxSpec, scratchId } from "./machine.ts";
+import {
+  fingerprint,
+  instanceOf,
+  planSandbox,
+  type SandboxObserved,
+  type SandboxState,
+  type SandboxStep,
+  stateOf,
+} from "./plan.ts";
+
+export const sandboxReconciler = defineReconciler<SandboxObserved, SandboxStep>({
+  async observe(sandbox, { deps }) {
+    const workload = await deps.driver.observe(sandbox.uid);
+    const openRequests = deps.activity.openOf(sandbox.uid);
+    const lastRequestMs = deps.activity.lastOf(sandbox.uid);
+    const { standbyAfterMs } = deps.settings;
+    const quiet =
+      workload?.state === "running" && openRequests === 0 && deps.clock.now() - lastRequestMs >= standbyAfterMs;
+    return {
+      workload,
+      openRequests,
+      lastRequestMs,
+      standbyAfterMs,
+      wanted: wantedOf(sandbox, deps),
+      inside: quiet ? await sandboxActivity(workload.endpoint) : null,
+    };
+  },
+  plan: planSandbox,
+  act: (step, sandbox, context) => ACTS[step.do](sandbox, context, "why" in step ? step.why : ""),
+});
+
+type Act = (sandbox: Resource, context: ReconcileContext, why: string) => Promise<void>;
+
+const ACTS: Record<SandboxStep["do"], Act> = {
+  async create(sandbox, context, why) {
+    const { deps, signal } = context;
+    const workload = await deps.driver.create(await sandboxSpec(sandbox, deps), { signal });
+    await running(sandbox, workload, context, { type: "deployed", message: why });
+  },
+
+  async destroy({ uid, spec }, { deps }) {
+    const graceS =
+      (spec.runtime as { terminationGracePeriodSeconds?: number } | undefined)?.terminationGracePeriodSeconds ?? 0;
+    await deps.driver.destroy(uid, { graceMs: graceS * 1000 });
+  },
+
+  async freeze(sandbox, context) {
+    const { deps, record } = context;
+    const lastUsedAt = deps.activity.lastOf(sandbox.uid);
+    const workload = await deps.driver.freeze(sandbox.uid);
+    await record((current) => ({
+      state: next(current, {
+        ...computeOf(workload),
+        idleSince: deps.clock.now(),
+        ...(lastUsedAt ? { lastUsedAt } : {}),
+      }),
+      event: { type: "standby", message: "Asleep after a time without requests; the next one wakes it." },
+    }));
+    // A request that came before the record was read as running now waits inside; nobody else would wake it.
+    if (deps.activity.openOf(sandbox.uid) > 0) await ACTS.thaw(sandbox, context, "");
+  },
+
+  async thaw(sandbox, context) {
+    const workload = await context.deps.driver.thaw(sandbox.uid);
+    await running(sandbox, workload, context, { type: "resumed", message: "Awake again for a request." });
+  },
+
+  async record(sandbox, { deps, record }) {
+    const workload = await deps.driver.observe(sandbox.uid);
+    if (!workload) return;
+    await record((current) => ({
+      status: "DEPLOYED",
+      observedGeneration: sandbox.generation,
+      state: next(current, { ...computeOf(workload), deployed: wantedOf(sandbox, deps) }),
+    }));
+  },
+
+  async expire(_sandbox, { record }, why) {
+    await record((current) =>
+      current.deletedAt === null
+        ? { deleted: true, intent: true, status: "DELETING", event: { type: "expired", message: why } }
+        : null,
+    );
+  },
+
+  async deactivate(sandbox, { record }) {
+    await record((current) => ({
+      status: "DEACTIVATED",
+      observedGeneration: sandbox.generation,
+      state: { ...stateOf(current), instances: [], compute: undefined },
+      event: { type: "deactivated", message: "Switched off: spec.enabled is false." },
+    }));
+  },
+
+  async retire(sandbox, { deps }) {
+    const { store, driver, activity } = deps;
+    for (const [index, { type }] of ((sandbox.spec.volumes ?? []) as Attachment[]).entries()) {
+      if (type === "ephemeral") await driver.destroyVolume(scratchId(sandbox, index));
+    }
+    activity.forget(sandbox.uid);
+    await store.write(async (tx) => {
+      for (const child of await store.resources.childrenIn(tx, sandbox.uid, CHILDREN_MAX))
+        await store.resources.remove(tx, sandbox.workspace, child.uid);
+      await store.resources.modify(tx, sandbox.workspace, sandbox.uid, (current) => ({
+        retire: true,
+        status: "TERMINATED",
+        observedGeneration: current.generation,
+        state: { ...stateOf(current), instances: [], compute: undefined },
+        event: { type: "terminated", message: "Gone, with its files." },
+      }));
+    });
+  },
+};
+
+const computeOf = (workload: Observed): Pick<SandboxState, "instances" | "compute"> => ({
+  instances: [instanceOf(workload)],
+  compute: workload.state === "frozen" ? "STANDBY" : "RUNNING",
+});
+
+/** Previews, their tokens and schedules of one sandbox are few. */
+const CHILDREN_MAX = 10_000;
+
+async function running(
+  sandbox: Resource,
+  workload: Observed,
+  { deps, record }: ReconcileContext,
+  event: { type: string; message: string },
+): Promise<void> {
+  await record((current) => ({
+    status: "DEPLOYED",
+    observedGeneration: sandbox.generation,
+    state: next(current, {
+      ...computeOf(workload),
+      deployed: wantedOf(sandbox, deps),
+      idleSince: deps.clock.now(),
+      isolation: workload.grade,
+    }),
+    event,
+  }));
+}
+
+const wantedOf = (sandbox: Resource, deps: Deps): string =>
+  fingerprint(sandbox, deps.store.resources.secretsOf(sandbox));
+
+const next = (current: Resource, change: Partial<SandboxState>): Record<string, unknown> => ({
+  ...stateOf(current),
+  ...change,
+});

@@ -1,0 +1,173 @@
+/** Sandboxes on this machine's own driver: real namespaces, processes and files, reached through the gateway. */
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { findBun } from "../../scripts/build-sandboxd.ts";
+import { startTestPlatform, type TestPlatform } from "../platform.ts";
+
+const skip =
+  process.getuid?.() !== 0
+    ? "needs root for namespaces and mounts: run the tests as root"
+    : findBun() === null
+      ? "Bun is not installed for this platform: npm ci --include=optional"
+      : false;
+
+describe("a sandbox on this machine", { skip }, () => {
+  const dataDir = mkdtempSync(join(tmpdir(), "berth-machine-"));
+  let platform: TestPlatform;
+  before(async () => {
+    platform = await startTestPlatform({ driver: "real", dataDir, config: { standby_after: "1", pool_size: "1" } });
+  });
+  after(async () => {
+    for (const { metadata } of (await platform.call("GET", "/sandboxes")).body.data)
+      await platform.call("DELETE", `/sandboxes/${metadata.name}`);
+    await platform.stop();
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+
+  const headers = () => ({
+    "x-service-authorization": `Bearer ${platform.apiKey}`,
+    "content-type": "application/json",
+  });
+  const inside = async (name: string, method: string, path: string, body?: unknown) => {
+    const answer = await fetch(`${platform.url}/main/sandboxes/${name}${path}`, {
+      method,
+      headers: headers(),
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const text = await answer.text();
+    return { status: answer.status, body: text.startsWith("{") || text.startsWith("[") ? JSON.parse(text) : text };
+  };
+  const exec = (name: string, command: string) =>
+    inside(name, "POST", "/process", { command, waitForCompletion: true, timeout: 30 });
+  const create = async (name: string, spec: object = {}) => {
+    const made = await platform.call("POST", "/sandboxes", {
+      body: { metadata: { name }, spec: { runtime: { memory: 512 }, ...spec } },
+    });
+    assert.equal(made.status, 200, JSON.stringify(made.body));
+    return made.body;
+  };
+  const reaches = async (name: string, until: (sandbox: { state: string; status: string }) => boolean) => {
+    const { workspace, uid } =
+      (await platform.app.store.resources.get({ workspace: "main", kind: "sandbox", parent: "" }, name)) ??
+      assert.fail();
+    await platform.app.store.resources.waitFor(
+      workspace,
+      uid,
+      (now) => until({ state: String(now?.state.compute), status: String(now?.status) }),
+      { signal: AbortSignal.timeout(30_000) },
+    );
+  };
+
+  test("runs commands with its environment and keeps files", async () => {
+    const made = await create("work", {
+      runtime: {
+        memory: 512,
+        envs: [
+          { name: "GREETING", value: 'it\'s $5 "ok"' },
+          { name: "TOKEN", value: "hush", secret: true },
+        ],
+      },
+    });
+    assert.equal(made.state, "RUNNING");
+    const said = await exec("work", 'printf %s "$GREETING/$TOKEN/$BL_WORKSPACE/$BL_NAME"');
+    assert.equal(said.body.stdout, 'it\'s $5 "ok"/hush/main/work');
+    assert.equal(said.body.exitCode, 0);
+    await inside("work", "PUT", "/filesystem/%2Ftmp%2Fnote.txt", { content: "hello" });
+    assert.equal((await exec("work", "cat /tmp/note.txt")).body.stdout, "hello");
+    assert.equal((await inside("work", "GET", "/filesystem/%2Ftmp%2Fnote.txt")).body.content, "hello");
+  });
+
+  test("is not to be entered without credentials, or by another tenant's", async () => {
+    assert.equal((await fetch(`${platform.url}/main/sandboxes/work/process`)).status, 401);
+    assert.equal(
+      (await fetch(`${platform.url}/main/sandboxes/work/process`, { headers: { authorization: "Bearer nobody" } }))
+        .status,
+      401,
+    );
+  });
+
+  test("sleeps when idle and wakes for a request, with its processes", async () => {
+    await inside("work", "POST", "/process", { command: "sleep 1000", name: "sleeper" });
+    await reaches("work", ({ state }) => state === "STANDBY");
+    const { body } = await inside("work", "GET", "/process/sleeper");
+    assert.equal(body.status, "running");
+    assert.equal((await platform.call("GET", "/sandboxes/work")).body.state, "RUNNING");
+  });
+
+  test("a volume outlives its sandbox, a full one refuses to grow", async () => {
+    await platform.call("POST", "/volumes", { body: { metadata: { name: "data" }, spec: { size: 16 } } });
+    const volumes = [{ name: "data", mountPath: "/data" }];
+    await create("first", { volumes });
+    await exec("first", "echo kept > /data/file");
+    const full = await exec("first", "dd if=/dev/zero of=/data/big bs=1M count=64 2>&1; rm -f /data/big");
+    assert.match(full.body.stdout + full.body.stderr, /No space left/);
+    await platform.call("DELETE", "/sandboxes/first");
+    await create("second", { volumes });
+    assert.equal((await exec("second", "cat /data/file")).body.stdout, "kept\n");
+    await platform.call("DELETE", "/sandboxes/second");
+  });
+
+  test("previews lead to a port, private ones with a token", async () => {
+    await inside("work", "POST", "/process", {
+      command:
+        'cd /tmp && python3 -m http.server 4000 --bind 127.0.0.1 || node -e \'require("http").createServer((q,s)=>s.end("x")).listen(4000)\'',
+      name: "web",
+      waitForPorts: [],
+    });
+    await inside("work", "POST", "/process", {
+      command: "bash -c 'until (echo > /dev/tcp/127.0.0.1/4000) 2>/dev/null; do sleep 0.05; done'",
+      timeout: 30,
+      waitForCompletion: true,
+    });
+    const { body: open } = await platform.call("POST", "/sandboxes/work/previews", {
+      body: { metadata: { name: "open" }, spec: { port: 4000, public: true, responseHeaders: { "X-Seen": "yes" } } },
+    });
+    const seen = await fetch(`${open.spec.url}/note.txt`);
+    assert.equal(seen.status, 200);
+    assert.equal(seen.headers.get("x-seen"), "yes");
+    const { body: closed } = await platform.call("POST", "/sandboxes/work/previews", {
+      body: { metadata: { name: "closed" }, spec: { port: 4000 } },
+    });
+    assert.equal((await fetch(closed.spec.url)).status, 401);
+    const { body: token } = await platform.call("POST", "/sandboxes/work/previews/closed/tokens", {
+      body: { metadata: { name: "t" }, spec: {} },
+    });
+    assert.equal(
+      (await fetch(closed.spec.url, { headers: { "x-service-preview-token": token.spec.token } })).status,
+      200,
+    );
+  });
+
+  test("an unknown image is refused and nothing is stored", async () => {
+    const refused = await platform.call("POST", "/sandboxes", {
+      body: { metadata: { name: "never" }, spec: { runtime: { image: "no/such" } } },
+    });
+    assert.deepEqual([refused.status, refused.body.code], [400, "INVALID_IMAGE"]);
+    assert.equal((await platform.call("GET", "/sandboxes/never")).status, 404);
+  });
+
+  test("a lifetime ends it to the second and the record says which clock", async () => {
+    await create("mortal", { runtime: { memory: 256, ttl: "2s" } });
+    await reaches("mortal", ({ status }) => status === "TERMINATED");
+    const { body } = await platform.call("GET", "/sandboxes/mortal");
+    assert.ok(body.events.some(({ message }: { message: string }) => message.includes("spec.runtime.ttl")));
+  });
+
+  test("survives a restart of the server, with its processes and files", async () => {
+    await platform.stop();
+    platform = await startTestPlatform({ driver: "real", dataDir, config: { standby_after: "60" } });
+    assert.equal((await inside("work", "GET", "/process/sleeper")).body.status, "running");
+    assert.equal((await exec("work", "cat /tmp/note.txt")).body.stdout, "hello");
+  });
+
+  test("a delete takes everything with it", async () => {
+    const deleted = await platform.call("DELETE", "/sandboxes/work");
+    assert.equal(deleted.body.status, "DELETING");
+    const gone = await inside("work", "GET", "/process");
+    assert.equal(gone.status, 404);
+    assert.equal((await platform.call("GET", "/sandboxes/work")).body.status, "TERMINATED");
+  });
+});
