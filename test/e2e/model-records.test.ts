@@ -1,0 +1,124 @@
+/** Models, the policies that limit them and the connections that hold their keys. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { MASK } from "../../src/contract/secret-fields.ts";
+import { onEachDatabase } from "../each-platform.ts";
+import { makeUser } from "../identities.ts";
+
+await onEachDatabase("models, policies and connections", ({ call, make, store, url }) => {
+  test("a connection never shows its secrets, whoever asks", async () => {
+    const secret = { CLIENT_ID: "id", CLIENT_SECRET: "s3cret", REFRESH_TOKEN: "r3fresh" };
+    const made = await make("/integrations/connections", "drive-tenant", {
+      integration: "google-drive",
+      secret,
+      config: { tokenUrl: "https://example.test/token" },
+    });
+    assert.deepEqual(made.spec.secret, { CLIENT_ID: MASK, CLIENT_SECRET: MASK, REFRESH_TOKEN: MASK });
+    assert.equal(made.status, undefined);
+    const read = await call("GET", "/integrations/connections/drive-tenant?show_secrets=true");
+    assert.deepEqual(read.body.spec, made.spec);
+    const listed = await call("GET", "/integrations/connections");
+    assert.ok(Array.isArray(listed.body), "the list is bare in every version");
+    assert.doesNotMatch(JSON.stringify(listed.body), /s3cret/);
+
+    const changed = { ...made.spec, secret: { CLIENT_ID: "id2", CLIENT_SECRET: MASK } };
+    await call("PUT", "/integrations/connections/drive-tenant", { body: { ...made, spec: changed } });
+    const scope = { workspace: "main", kind: "integrationconnection", parent: "" };
+    const stored = await store().resources.get(scope, "drive-tenant");
+    assert.ok(stored);
+    assert.deepEqual(store().resources.secretsOf(stored), {
+      "/spec/secret/CLIENT_ID": "id2",
+      "/spec/secret/CLIENT_SECRET": "s3cret",
+    });
+  });
+
+  test("members read connections and policies, admins change them", async () => {
+    const accountId = (await store().people.listAccountsAcrossUsers())[0]?.id ?? "";
+    const { key } = await makeUser(store(), accountId, "member", { main: "member" });
+    const connection = { metadata: { name: "mine" }, spec: { integration: "openai" } };
+    assert.equal((await call("POST", "/integrations/connections", { body: connection, key })).status, 403);
+    assert.equal((await call("GET", "/integrations/connections", { key })).status, 200);
+    const policy = { metadata: { name: "mine" }, spec: { type: "maxToken", maxTokens: { total: 1 } } };
+    assert.equal((await call("POST", "/policies", { body: policy, key })).status, 403);
+    assert.equal((await call("GET", "/policies", { key })).status, 200);
+  });
+
+  test("a model is in service at once, and what it names stays while it does", async () => {
+    await make("/integrations/connections", "openai-key", { integration: "openai", secret: { apiKey: "k" } });
+    await make("/policies", "cap", { type: "maxToken", maxTokens: { granularity: "hour", total: 1000 } });
+    const made = await make("/models", "gpt", {
+      runtime: { type: "openai", model: "gpt-4o-mini" },
+      integrationConnections: ["openai-key"],
+      policies: ["cap"],
+    });
+    assert.equal(made.status, "DEPLOYED");
+    assert.equal(made.metadata.url, `${url()}/main/models/gpt`);
+    assert.equal(made.spec.runtime.generation, undefined);
+    assert.equal((await call("GET", "/models/gpt/revisions")).body.length, 1);
+
+    for (const path of ["/integrations/connections/openai-key", "/policies/cap"]) {
+      const refused = await call("DELETE", path);
+      assert.equal(refused.status, 409);
+      assert.match(refused.body.message, /in use by model 'gpt'/);
+    }
+    assert.equal((await call("GET", "/policies/cap")).body.usage.models, 1);
+    assert.equal((await call("GET", "/policies?q=cap")).body.data[0].usage.models, 1);
+    await call("PUT", "/models/gpt", { body: { ...made, spec: { ...made.spec, policies: [] } } });
+    assert.equal((await call("DELETE", "/policies/cap")).status, 200);
+    await call("DELETE", "/models/gpt");
+    assert.equal((await call("DELETE", "/integrations/connections/openai-key")).status, 200);
+  });
+
+  test("fallbacks are models that exist; a model may go though it names itself", async () => {
+    await make("/models", "spare", { runtime: { type: "mock" } });
+    const made = await make("/models", "main-model", { fallbacks: ["spare", "main-model"] });
+    assert.deepEqual(made.spec.fallbacks, ["spare", "main-model"]);
+    assert.equal((await call("DELETE", "/models/spare")).status, 409);
+    assert.equal((await call("DELETE", "/models/main-model")).status, 200);
+    const body = { metadata: { name: "x" }, spec: { fallbacks: ["nobody"] } };
+    assert.match((await call("POST", "/models", { body })).body.message, /^spec\.fallbacks\[0\]: /);
+  });
+
+  test("a model that is switched off is DEACTIVATED", async () => {
+    const made = await make("/models", "off", { enabled: false });
+    assert.equal(made.status, "DEACTIVATED");
+    const on = await call("PUT", "/models/off", { body: { ...made, spec: { ...made.spec, enabled: true } } });
+    assert.equal(on.body.status, "DEPLOYED");
+  });
+
+  test("a policy needs what its type is about", async () => {
+    const cases: [object, RegExp][] = [
+      [{}, /spec\.type/],
+      [{ type: "maxToken" }, /^spec\.maxTokens: /],
+      [{ type: "location", locations: [] }, /^spec\.locations: /],
+      [{ type: "flavor" }, /^spec\.flavors: /],
+      [{ type: "maxToken", maxTokens: { granularity: "week" } }, /spec\.maxTokens\.granularity/],
+      [{ type: "maxToken", maxTokens: { total: -1 } }, /spec\.maxTokens\.total/],
+    ];
+    for (const [spec, message] of cases) {
+      const answer = await call("POST", "/policies", { body: { metadata: { name: "p" }, spec } });
+      assert.equal(answer.status, 400);
+      assert.match(answer.body.message, message);
+    }
+  });
+
+  test("usages say who names a policy", async () => {
+    await make("/policies", "shared", { type: "location", locations: [{ type: "continent", name: "eu" }] });
+    for (const [path, name] of [
+      ["/agents", "a1"],
+      ["/agents", "a2"],
+      ["/functions", "f1"],
+      ["/jobs", "j1"],
+      ["/models", "m1"],
+    ] as const)
+      await make(path, name, { policies: ["shared", "shared"] });
+    const { body } = await call("GET", "/policies/shared/usages");
+    const names = Object.fromEntries(
+      Object.entries(body).map(([word, users]) => [word, (users as { name: string }[]).map((user) => user.name)]),
+    );
+    assert.deepEqual(names, { agents: ["a1", "a2"], functions: ["f1"], jobs: ["j1"], models: ["m1"], sandboxes: [] });
+    const { usage } = (await call("GET", "/policies/shared")).body;
+    assert.deepEqual(usage, { agents: 2, functions: 1, jobs: 1, models: 1, sandboxes: 0 });
+    assert.equal((await call("GET", "/policies/unknown/usages")).status, 404);
+  });
+});
