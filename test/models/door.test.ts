@@ -240,6 +240,8 @@ test("a location policy is enforced where the platform knows its place", async (
   assert.equal((await post(unknown, "m")).status, 200);
   await using inside = await startGateway(models, { location: { continent: "eu", country: "de" } });
   assert.equal((await post(inside, "m")).status, 200);
+  await using vague = await startGateway(models, { location: { location: "local" } });
+  assert.equal((await post(vague, "m")).status, 200, "a place that cannot be judged does not refuse");
   await using outside = await startGateway(models, { location: { continent: "as", country: "jp" } });
   assert.deepEqual(await codeOf(await post(outside, "m")), [403, "POLICY_VIOLATION"]);
 });
@@ -254,4 +256,27 @@ test("the development provider says what it is in every answer", async () => {
   ] as const) {
     assert.equal((await post(gateway, "m", path, body)).headers.get("x-service-mock"), "true", path);
   }
+});
+
+test("bodies held at one time are bounded over all requests, and their room comes back", async () => {
+  const waiting: (() => void)[] = [];
+  await using upstream = await startUpstream(
+    (_request, res) => void waiting.push(() => sendJson(res, answerWith(1, 1))),
+  );
+  await using gateway = await startGateway(
+    { m: { type: "openai", baseUrl: upstream.baseUrl } },
+    { limits: { heldMaxBytes: 5000 } },
+  );
+  const body = { ...CHAT, filler: "x".repeat(3000) };
+  const first = post(gateway, "m", "/v1/chat/completions", body);
+  await upstream.received(1);
+  const second = await post(gateway, "m", "/v1/chat/completions", body);
+  assert.equal(second.headers.get("retry-after"), "1");
+  assert.deepEqual(await codeOf(second), [503, "OVERLOADED"]);
+  waiting.pop()?.();
+  assert.equal((await first).status, 200);
+  const third = post(gateway, "m", "/v1/chat/completions", body);
+  await upstream.received(2);
+  waiting.pop()?.();
+  assert.equal((await third).status, 200);
 });

@@ -1,5 +1,5 @@
 /** The model gateway behind a plain HTTP server, wired to memory instead of a store. */
-import { createServer, type Server } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { ModelGatewayDeps } from "../../src/gateway/models/gateway-deps.ts";
 import { createModelGateway } from "../../src/gateway/models/model-gateway.ts";
@@ -27,6 +27,8 @@ export interface TestGateway extends AsyncDisposable {
   url(model: string): string;
   usage: ModelUsage[];
   logs: { fields: Record<string, unknown>; message: string }[];
+  /** The listener, for servers of another protocol. */
+  serve(req: IncomingMessage, res: ServerResponse): void;
   /** Resolves when that many requests have been recorded. */
   recorded(count: number): Promise<ModelUsage[]>;
 }
@@ -64,16 +66,18 @@ export async function startGateway(
     limits: { retry: FAST_RETRY, ...overrides.limits },
   });
   let count = 0;
-  const server = createServer((req, res) => {
+  const server = createServer((req, res) => serve(req, res));
+  const serve: TestGateway["serve"] = (req, res) => {
     const [, workspace = "", , model = ""] = (req.url ?? "").split(/[/?]/, 4);
     const subPath = (req.url ?? "").slice(`/${workspace}/models/${model}`.length);
     count += 1;
     const subject = { id: "key-1", type: "api_key" };
     void gateway.handleModelRequest(req, res, { workspace, model, subPath, subject, requestId: `req-${count}` });
-  });
+  };
   const port = await listen(server);
   return {
     url: (model) => `http://127.0.0.1:${port}/${WORKSPACE}/models/${model}`,
+    serve,
     usage,
     logs,
     recorded: (wanted) =>

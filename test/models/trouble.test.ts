@@ -1,6 +1,9 @@
 /** What goes wrong between the gateway and a provider, and how each caller hears of it in its own dialect. */
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import type { ServerResponse } from "node:http";
+import { connect as connectHttp2, createServer as createHttp2Server } from "node:http2";
+import { type AddressInfo, createServer as createNetServer } from "node:net";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import OpenAI from "openai";
@@ -326,4 +329,76 @@ test("an answer compressed against the request is read through and counted", asy
   const streamed = await post(gateway, "/v1/chat/completions", { ...CHAT, stream: true });
   assert.equal(await streamed.text(), `${chunk("Hello")}data: [DONE]\n\n`);
   for (const event of await gateway.recorded(2)) assert.deepEqual([event.inputTokens, event.estimated], [5, false]);
+});
+
+/** A server that answers every connection with the same bytes and closes it. */
+async function startRaw(bytes: string): Promise<AsyncDisposable & { baseUrl: string }> {
+  const server = createNetServer((socket) => {
+    // The gateway may be gone before the bytes are.
+    socket.on("error", () => {});
+    socket.once("data", () => socket.end(bytes));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    [Symbol.asyncDispose]: () => new Promise((resolve) => server.close(() => resolve())),
+  };
+}
+
+test("a header that cannot be passed on ends in an answer, not in silence", async () => {
+  const body = '{"choices":[]}';
+  const head = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nx-note: ☃\r\ncontent-length: ${body.length}`;
+  await using upstream = await startRaw(`${head}\r\n\r\n${body}`);
+  await using gateway = await startGateway({ m: { type: "openai", baseUrl: upstream.baseUrl } });
+  const response = await post(gateway, "/v1/chat/completions");
+  assert.equal(await response.text(), body);
+  assert.equal((await gateway.recorded(1)).length, 1);
+});
+
+test("what is not HTTP at all is a bad response", async () => {
+  await using upstream = await startRaw("SSH-2.0-OpenSSH_9.2\r\n");
+  await using gateway = await startGateway({ m: { type: "openai", baseUrl: upstream.baseUrl } });
+  const error = await errorOf(await post(gateway, "/v1/chat/completions"));
+  assert.deepEqual([error.code, error.status], ["PROVIDER_BAD_RESPONSE", 502]);
+});
+
+test("a very long JSON answer is passed on without being kept, and still counted", async () => {
+  const data = Array.from({ length: 300 }, (_, index) => ({ index, embedding: Array(1024).fill(0.123456789) }));
+  const text = JSON.stringify({ data, usage: { prompt_tokens: 77, total_tokens: 77 } });
+  await using upstream = await startUpstream((_request, res) => sendJson(res, text));
+  await using gateway = await startGateway({ m: { type: "openai", baseUrl: upstream.baseUrl } });
+  assert.equal(await (await post(gateway, "/v1/embeddings", { input: "a" })).text(), text);
+  assert.ok(text.length > 2 * 1024 * 1024);
+  const [event] = await gateway.recorded(1);
+  assert.deepEqual([event?.inputTokens, event?.estimated], [77, false]);
+});
+
+test("callers over HTTP/2 are served the same", async () => {
+  await using upstream = await startUpstream((_request, res, number) => {
+    if (number === 1) return sendJson(res, ANSWER);
+    startEvents(res);
+    res.write(chunk("Hel"));
+    res.destroy();
+  });
+  await using gateway = await startGateway(
+    { m: { type: "openai", baseUrl: upstream.baseUrl } },
+    { limits: { bodyMaxBytes: 1000 } },
+  );
+  const server = createHttp2Server((req, res) => gateway.serve(req as never, res as never));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const session = connectHttp2(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  const ask = async (body: unknown): Promise<[number, string]> => {
+    const stream = session.request({ ":method": "POST", ":path": "/acme/models/m/v1/chat/completions" });
+    stream.end(JSON.stringify(body));
+    const [headers] = (await once(stream, "response")) as [{ ":status": number }];
+    let text = "";
+    for await (const part of stream) text += String(part);
+    return [headers[":status"], text];
+  };
+  assert.deepEqual(await ask(CHAT), [200, JSON.stringify(ANSWER)]);
+  const [, broken] = await ask({ ...CHAT, stream: true });
+  assert.match(broken, /PROVIDER_UNAVAILABLE/);
+  assert.equal((await ask({ ...CHAT, x: "y".repeat(2000) }))[0], 413);
+  session.close();
+  server.close();
 });

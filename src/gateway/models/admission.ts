@@ -44,12 +44,15 @@ function capOf(workspace: string, policy: PolicyRecord): CappedPolicy[] {
   return limits ? [{ key: `${workspace}/${policy.name}`, name: policy.name, limits }] : [];
 }
 
-/** Places of several location policies add up; a platform that does not know where it is enforces none. */
+/**
+ * Places of several location policies add up. A place of a sort the platform does not know of itself (its continent,
+ * say) cannot be judged, and so does not refuse.
+ */
 function checkLocation(policies: PolicyRecord[], here: PlatformLocation | null): void {
   const places = policies.filter((policy) => policy.type === "location");
   if (places.length === 0 || !here) return;
   const allowed = places.some((policy) =>
-    policy.locations?.some(({ type, name }) => name !== undefined && name === here[type as keyof PlatformLocation]),
+    policy.locations?.some(({ type, name }) => [undefined, name].includes(here[type as keyof PlatformLocation])),
   );
   if (allowed) return;
   const names = places.map((policy) => policy.name).join(", ");

@@ -86,7 +86,8 @@ export function writeError(
     return;
   }
   const told = asGatewayError(error);
-  // What is left of an oversized body is not waited for.
-  const close: HeaderBag = told.code === "REQUEST_ENTITY_TOO_LARGE" ? { connection: "close" } : {};
+  // What is left of an oversized body is not waited for. HTTP/2 has no such header, and needs none.
+  const unread = told.code === "REQUEST_ENTITY_TOO_LARGE" && res.req.httpVersionMajor === 1;
+  const close: HeaderBag = unread ? { connection: "close" } : {};
   writeJson(res, told.status, told.toWire(nowMs, docsBase), { ...labels, ...told.headers, ...close });
 }

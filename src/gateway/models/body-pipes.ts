@@ -30,20 +30,25 @@ export interface BodyPipe {
 /** Bytes whose meaning is nobody's concern: audio, images, files, errors of a provider of the same tongue. */
 export const opaquePipe: BodyPipe = { chunk: (data) => data, end: () => null, broke: false, fail: () => null };
 
-/** Answers larger than this are passed on but not read; embeddings of a whole batch stay far below. */
-const ANSWER_READ_MAX_BYTES = 64 * 1024 * 1024;
+/** Up to here an answer is kept to be read; the counts of a longer one are looked for in its last bytes. */
+const ANSWER_KEPT_MAX_BYTES = 1024 * 1024;
+const ANSWER_TAIL_BYTES = 16 * 1024;
 
 /** A JSON answer, passed on as it comes and read for its counts when complete. */
 export function jsonPipe(meter: UsageMeter): BodyPipe {
-  const seen = collector();
+  let kept: Buffer[] = [];
+  let bytes = 0;
   return {
     chunk(data) {
-      seen.add(data);
+      bytes += data.length;
+      kept.push(data);
+      if (bytes > ANSWER_KEPT_MAX_BYTES) kept = [Buffer.concat(kept).subarray(-ANSWER_TAIL_BYTES)];
       return data;
     },
     end() {
-      const body = seen.whole();
-      if (body) meter.answer(body);
+      const body = kept.length === 1 && kept[0] ? kept[0] : Buffer.concat(kept);
+      if (bytes > ANSWER_KEPT_MAX_BYTES) meter.tail(body, bytes);
+      else meter.answer(body);
       return null;
     },
     broke: false,
@@ -51,38 +56,26 @@ export function jsonPipe(meter: UsageMeter): BodyPipe {
   };
 }
 
+/** A chat answer is far shorter; without a limit a provider could fill the memory. */
+const TRANSLATED_MAX_BYTES = 16 * 1024 * 1024;
+
 export function translatedJsonPipe(translation: ChatTranslation, meter: UsageMeter, context: AnswerContext): BodyPipe {
-  const seen = collector();
+  const kept: Buffer[] = [];
+  let bytes = 0;
   return {
     chunk(data) {
-      seen.add(data);
+      bytes += data.length;
+      if (bytes <= TRANSLATED_MAX_BYTES) kept.push(data);
       return null;
     },
     end() {
-      const body = seen.whole();
-      if (!body) throw new UntranslatableAnswer("longer than can be translated");
+      if (bytes > TRANSLATED_MAX_BYTES) throw new UntranslatableAnswer("longer than can be translated");
+      const body = Buffer.concat(kept);
       meter.answer(body);
       return JSON.stringify(translation.fromProvider(parseJson(body.toString("utf8")), context));
     },
     broke: false,
     fail: () => null,
-  };
-}
-
-function collector() {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  return {
-    add(data: Buffer): void {
-      bytes += data.length;
-      if (bytes > ANSWER_READ_MAX_BYTES) chunks.length = 0;
-      else chunks.push(data);
-    },
-    /** Null when it was too long to keep. */
-    whole(): Buffer | null {
-      if (bytes > ANSWER_READ_MAX_BYTES) return null;
-      return chunks.length === 1 ? (chunks[0] ?? null) : Buffer.concat(chunks);
-    },
   };
 }
 

@@ -193,12 +193,12 @@ export class Exchange implements Dispatcher.DispatchHandler {
     try {
       const out = this.#body?.pipe.end() ?? null;
       if (out !== null) this.#held.push(out);
+      this.#close();
     } catch (error) {
       this.#break(error);
       return;
     }
     this.#finish({ kind: "delivered" });
-    this.#close();
   }
 
   #break(error: unknown): void {
@@ -223,8 +223,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   #writeHead(bytes: number | null): void {
     if (this.#headWritten) return;
-    this.#headWritten = true;
     this.#body?.writeHead(bytes);
+    this.#headWritten = true;
   }
 
   /** Identity was asked for; who compresses nevertheless is read through, so that the answer can be metered. */

@@ -32,6 +32,8 @@ export interface ModelGatewayDeps {
 
 export interface ModelGatewayLimits {
   bodyMaxBytes: number;
+  /** All bodies held at one time; beyond it callers are told to come back. */
+  heldMaxBytes: number;
   connectTimeoutMs: number;
   /** Until a provider begins to answer: long reasoning without a stream takes minutes. */
   firstByteTimeoutMs: number;
@@ -42,6 +44,7 @@ export interface ModelGatewayLimits {
 
 export const LIMIT_DEFAULTS: ModelGatewayLimits = {
   bodyMaxBytes: 32 * 1024 * 1024,
+  heldMaxBytes: 512 * 1024 * 1024,
   connectTimeoutMs: 10_000,
   firstByteTimeoutMs: 600_000,
   idleTimeoutMs: 300_000,

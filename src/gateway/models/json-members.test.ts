@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { editMembers, memberValue, topLevelMembers } from "./json-members.ts";
+import { editMembers, lastValueNamed, memberValue, topLevelMembers } from "./json-members.ts";
 
 const members = (text: string) => topLevelMembers(Buffer.from(text));
 
@@ -91,4 +91,31 @@ test("any bytes at all end in members or null, never in an exception", () => {
   fc.assert(
     fc.property(fc.string({ unit: fc.constantFrom(...'{}[]",:\\ a1'), maxLength: 60 }), (text) => void members(text)),
   );
+});
+
+test("strings end where they end, whatever their length and escapes", () => {
+  fc.assert(
+    fc.property(
+      fc.string({ unit: fc.constantFrom("a", "\\", '"', "é"), maxLength: 120 }),
+      fc.string(),
+      (text, other) => {
+        const json = Buffer.from(JSON.stringify({ a: text, b: { [text]: [text, other] }, c: other }));
+        const found = topLevelMembers(json) ?? [];
+        assert.deepEqual(
+          found.map((member) => member.key),
+          ["a", "b", "c"],
+        );
+        assert.equal(memberValue(json, found, "a"), text);
+        assert.equal(memberValue(json, found, "c"), other);
+      },
+    ),
+  );
+});
+
+test("the last value of a name is found in the tail of a text", () => {
+  const tail = (text: string) => lastValueNamed(Buffer.from(text), "usage");
+  assert.deepEqual(tail('0.1,0.2]}],"usage": {"total_tokens":3}}'), { total_tokens: 3 });
+  assert.deepEqual(tail('say \\"usage\\":1","usage":{"a":1},"x":[]}'), { a: 1 });
+  for (const text of ['"usage"', '"usage" 1', '"usage":', '"usage":{"a"', "nothing"])
+    assert.equal(tail(text), undefined, text);
 });

@@ -67,6 +67,21 @@ export function memberValue(json: Buffer, members: JsonMember[], key: string): u
 }
 
 /**
+ * The value of the last member of that name anywhere in the text, for the end of an answer too long to keep. Inside a
+ * string the name could only stand with its quotes escaped.
+ */
+export function lastValueNamed(tail: Buffer, key: string): unknown {
+  const name = JSON.stringify(key);
+  const found = tail.lastIndexOf(name);
+  if (found < 0) return undefined;
+  const colon = skipSpace(tail, found + name.length);
+  const start = skipSpace(tail, colon + 1);
+  const end = tail[colon] === COLON ? valueEnd(tail, start) : -1;
+  if (end <= start) return undefined;
+  return memberValue(tail, [{ key, keyStart: found, start, end }], key);
+}
+
+/**
  * The object with some members replaced (a JSON text), removed (null) or added. Duplicates of an edited key all
  * change, so that no parser downstream can pick an unedited one. Returns the same buffer when nothing changes.
  */
@@ -140,16 +155,26 @@ function skipSpace(json: Buffer, from: number): number {
   return at;
 }
 
+/** Keys and words are short: looking byte by byte is cheaper there than a search, which is cheaper on the long ones. */
+const SHORT_STRING_BYTES = 32;
+
 /** Offset after the closing quote of the string that opens at `from`; -1 when it never closes. */
 function stringEnd(json: Buffer, from: number): number {
-  let quote = json.indexOf(QUOTE, from + 1);
-  while (quote >= 0) {
+  let at = from + 1;
+  for (;;) {
+    const near = Math.min(json.length, at + SHORT_STRING_BYTES);
+    for (; at < near; at += 1) {
+      const byte = json[at];
+      if (byte === QUOTE) return at + 1;
+      if (byte === BACKSLASH) at += 1;
+    }
+    const quote = json.indexOf(QUOTE, at);
+    if (quote < 0) return -1;
     let backslashes = 0;
-    while (json[quote - 1 - backslashes] === BACKSLASH) backslashes += 1;
+    while (quote - backslashes > at && json[quote - 1 - backslashes] === BACKSLASH) backslashes += 1;
     if (backslashes % 2 === 0) return quote + 1;
-    quote = json.indexOf(QUOTE, quote + 1);
+    at = quote + 1;
   }
-  return -1;
 }
 
 function valueEnd(json: Buffer, from: number): number {

@@ -41,7 +41,9 @@ class LocalExchange implements Dispatcher.DispatchController {
     this.#handler.onRequestStart?.(this, null);
     setImmediate(() => {
       if (this.aborted) return;
-      this.#handler.onResponseStart?.(this, status, { "content-type": contentType });
+      const [only = ""] = this.#chunks;
+      const length = this.#chunks.length === 1 ? { "content-length": String(Buffer.byteLength(only)) } : {};
+      this.#handler.onResponseStart?.(this, status, { "content-type": contentType, ...length });
       this.#turn();
     });
   }

@@ -14,7 +14,7 @@ import { localDispatcher } from "./local-dispatcher.ts";
 import { answerModelList, isModelList } from "./model-list.ts";
 import type { ModelTarget } from "./model-records.ts";
 import { type Failure, Passage } from "./passage.ts";
-import { readBody } from "./request-body.ts";
+import { HeldBytes, readBody } from "./request-body.ts";
 import { type HeaderBag, responseHeaders } from "./upstream-headers.ts";
 import { baseUrlOf, type Candidate, candidateOf, speaks } from "./upstream-request.ts";
 import { type Upstream, Upstreams } from "./upstreams.ts";
@@ -27,8 +27,8 @@ export interface ModelGateway {
   stop(): Promise<void>;
 }
 
-/** Beyond this many, a chain of fallbacks only makes callers wait. */
-const FALLBACKS_MAX = 5;
+/** As many as a model's record may name. */
+const FALLBACKS_MAX = 8;
 
 export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
   const limits: ModelGatewayLimits = { ...LIMIT_DEFAULTS, ...deps.limits };
@@ -41,12 +41,14 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
     deps,
     limits,
     random: deps.random ?? Math.random,
-    refusalLabels: (policy) => ({
-      ...Object.fromEntries(headerNames.source.map((name) => [name, "platform"])),
-      ...(policy ? Object.fromEntries(headerNames.policy.map((name) => [name, policy])) : {}),
+    held: new HeldBytes(limits.heldMaxBytes),
+    refusalLabels: (requestId, policy) => ({
+      "x-request-id": requestId,
+      ...each(headerNames.source, "platform"),
+      ...(policy ? each(headerNames.policy, policy) : {}),
     }),
     upstreamOf: (candidate) => upstreamOf(candidate, upstreams, deps),
-    labelsOf: (candidate, attempts) => labelsOf(candidate, attempts, headerNames),
+    labelsOf: (candidate, requestId, attempts) => labelsOf(candidate, requestId, attempts, headerNames),
   };
   return {
     upstreams,
@@ -59,10 +61,11 @@ interface Engine {
   deps: ModelGatewayDeps;
   limits: ModelGatewayLimits;
   random: () => number;
+  held: HeldBytes;
   /** Headers of an answer that the platform itself gives; a policy that refused is named. */
-  refusalLabels(policy: string | null): HeaderBag;
+  refusalLabels(requestId: string, policy: string | null): HeaderBag;
   upstreamOf(candidate: Candidate): Upstream;
-  labelsOf(candidate: Candidate, attempts: number): HeaderBag;
+  labelsOf(candidate: Candidate, requestId: string, attempts: number): HeaderBag;
 }
 
 async function handle(engine: Engine, req: IncomingMessage, res: ServerResponse, target: ModelTarget): Promise<void> {
@@ -91,13 +94,29 @@ async function serve(
     throw new GatewayError("WORKLOAD_DISABLED", `Model ${target.model} is switched off.`);
   }
   const first = candidateOf(resolved);
-  const body = await readBody(req, limits.bodyMaxBytes);
-  const call = describeCall(req, target.subPath, body, first.provider);
+  const body = await readBody(req, limits.bodyMaxBytes, engine.held);
+  try {
+    await serveCall(engine, passage, describeCall(req, target.subPath, body, first.provider), first, res, target);
+  } finally {
+    engine.held.release(body.length);
+  }
+}
+
+/** The model itself, then its fallbacks in their order. */
+async function serveCall(
+  engine: Engine,
+  passage: Passage,
+  call: ClientCall,
+  first: Candidate,
+  res: ServerResponse,
+  target: ModelTarget,
+): Promise<void> {
+  const { deps } = engine;
   if (isModelList(call)) {
-    answerModelList(res, call, first, engine.labelsOf(first, 0));
+    answerModelList(res, call, first, engine.labelsOf(first, target.requestId, 0));
     return;
   }
-  const fallbacks = (resolved.model.spec.fallbacks ?? []).slice(0, FALLBACKS_MAX);
+  const fallbacks = (first.resolved.model.spec.fallbacks ?? []).slice(0, FALLBACKS_MAX);
   let left = await tryCandidate(passage, call, first, fallbacks.length > 0);
   for (const [index, name] of fallbacks.entries()) {
     if (!left || passage.gone || (left instanceof GatewayError && FINAL.has(left.code))) break;
@@ -114,7 +133,7 @@ async function serve(
   if (!left) return;
   if (left instanceof GatewayError) throw left;
   passage.recordFailure(left, call);
-  if (!passage.gone) writeFailure(engine, res, left);
+  if (!passage.gone) writeFailure(res, left, engine.labelsOf(left.candidate, target.requestId, 0));
 }
 
 /** Null when the request is over; a failure, or the reason why the model was not even asked, otherwise. */
@@ -156,10 +175,9 @@ async function usableFallback(
 }
 
 /** What the last model left behind, told to the caller. */
-function writeFailure(engine: Engine, res: ServerResponse, failure: Failure): void {
+function writeFailure(res: ServerResponse, failure: Failure, labels: HeaderBag): void {
   const { candidate, request, collected, error } = failure;
   const { title } = candidate.provider;
-  const labels = engine.labelsOf(candidate, 0);
   if (!collected) throw error ?? new GatewayError("PROVIDER_UNAVAILABLE");
   const { status, headers, body, complete } = collected;
   if (status === 401)
@@ -195,7 +213,11 @@ function refuse(engine: Engine, res: ServerResponse, target: ModelTarget, error:
   const { deps } = engine;
   const told = asGatewayError(error);
   const policy = typeof told.detail?.policy === "string" ? told.detail.policy : null;
-  writeError(res, told, { nowMs: deps.clock.now(), docsBase: deps.docsBase, labels: engine.refusalLabels(policy) });
+  writeError(res, told, {
+    nowMs: deps.clock.now(),
+    docsBase: deps.docsBase,
+    labels: engine.refusalLabels(target.requestId, policy),
+  });
   const fields = {
     code: told.code,
     workspace: target.workspace,
@@ -223,27 +245,37 @@ function upstreamOf(candidate: Candidate, upstreams: Upstreams, deps: ModelGatew
 
 interface HeaderNames {
   model: string[];
+  requestId: string[];
   attempts: string[];
   mock: string[];
   source: string[];
   policy: string[];
 }
 
-const namesOf = (words: readonly string[]): HeaderNames => {
+function namesOf(words: readonly string[]): HeaderNames {
   const named = (end: string): string[] => words.map((word) => `x-${word}-${end}`);
   return {
     model: named("model"),
+    requestId: named("request-id"),
     attempts: named("attempts"),
     mock: named("mock"),
     source: named("source"),
     policy: named("policy"),
   };
-};
+}
+
+const each = (names: string[], value: string): HeaderBag => Object.fromEntries(names.map((name) => [name, value]));
 
 /** Which model answered, after how many attempts if more than one, and whether it is a real one. */
-function labelsOf({ resolved, provider }: Candidate, attempts: number, names: HeaderNames): HeaderBag {
+function labelsOf(
+  { resolved, provider }: Candidate,
+  requestId: string,
+  attempts: number,
+  names: HeaderNames,
+): HeaderBag {
   const labels: HeaderBag = {};
   for (const name of names.model) labels[name] = resolved.model.name;
+  for (const name of names.requestId) labels[name] = requestId;
   if (attempts > 1) for (const name of names.attempts) labels[name] = String(attempts);
   if (provider.local) for (const name of names.mock) labels[name] = "true";
   return labels;

@@ -3,7 +3,7 @@
  * entry in the usage ledger at the end.
  */
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
-import type { GatewayError } from "../../contract/gateway-errors.ts";
+import { GATEWAY_ERRORS, type GatewayError } from "../../contract/gateway-errors.ts";
 import { NO_USAGE } from "../providers/token-usage.ts";
 import { admitRequest } from "./admission.ts";
 import { openAnswer, streamFailure } from "./answer-writer.ts";
@@ -25,7 +25,7 @@ export interface PassageOptions {
   limits: ModelGatewayLimits;
   random: () => number;
   upstreamOf(candidate: Candidate): Upstream;
-  labelsOf(candidate: Candidate, attempts: number): HeaderBag;
+  labelsOf(candidate: Candidate, requestId: string, attempts: number): HeaderBag;
   res: ServerResponse;
   target: ModelTarget;
 }
@@ -93,7 +93,7 @@ export class Passage {
         const attempt = { call, candidate, upstream, request, hasNext, number, meter, reservation };
         const failed = await this.#send(attempt);
         if (!failed) return null;
-        const verdict = this.#judge(attempt, failed.collected);
+        const verdict = this.#judge(attempt, failed.collected, isHopeless(failed.error));
         if (verdict.do !== "retry") return failed;
         await this.#pause(verdict.delayMs);
         if (this.#gone) {
@@ -144,7 +144,7 @@ export class Passage {
   }
 
   #exchangeOptions(attempt: Attempt) {
-    const { limits, res, labelsOf, deps } = this.#options;
+    const { limits, res, labelsOf, deps, target } = this.#options;
     const { candidate, request, meter, upstream } = attempt;
     return {
       upstream,
@@ -161,7 +161,7 @@ export class Passage {
       },
       open: (status: number, headers: IncomingHttpHeaders) => {
         this.#status = status;
-        const labels = labelsOf(candidate, this.#attempts);
+        const labels = labelsOf(candidate, target.requestId, this.#attempts);
         this.#body = openAnswer(status, headers, {
           request,
           meter,
@@ -177,15 +177,14 @@ export class Passage {
     };
   }
 
-  #judge(attempt: Attempt, answer: { status: number; headers: IncomingHttpHeaders } | null): Verdict {
+  #judge(
+    { number, hasNext }: Attempt,
+    answer: { status: number; headers: IncomingHttpHeaders } | null,
+    hopeless = false,
+  ): Verdict {
     const { limits, random, deps } = this.#options;
-    const failed = {
-      status: answer?.status ?? null,
-      headers: answer?.headers ?? {},
-      attempts: attempt.number,
-      hasNext: attempt.hasNext,
-    };
-    return judge(failed, limits.retry, deps.clock.now(), random);
+    const { status, headers } = answer ?? { status: null, headers: {} };
+    return judge({ status, hopeless, headers, attempts: number, hasNext }, limits.retry, deps.clock.now(), random);
   }
 
   #pause(delayMs: number): Promise<void> {
@@ -249,5 +248,9 @@ export class Passage {
     });
   }
 }
+
+/** A wait for the first byte takes minutes: who has waited once should be told. */
+const isHopeless = (error: GatewayError | null): boolean =>
+  error !== null && (error.code === "PROVIDER_TIMEOUT" || !GATEWAY_ERRORS[error.code].retryable);
 
 const NOTHING: MeteredUsage = { usage: NO_USAGE, estimated: false };

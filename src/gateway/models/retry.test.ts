@@ -9,7 +9,7 @@ const verdict = (
   attempts: number,
   hasNext: boolean,
   headers: IncomingHttpHeaders = {},
-): Verdict => judge({ status, headers, attempts, hasNext }, RETRY_DEFAULTS, NOW, () => 1);
+): Verdict => judge({ status, hopeless: false, headers, attempts, hasNext }, RETRY_DEFAULTS, NOW, () => 1);
 
 const TABLE: [what: string, actual: Verdict, expected: Verdict][] = [
   ["no answer is tried again", verdict(null, 1, false), { do: "retry", delayMs: 250 }],
@@ -25,6 +25,18 @@ const TABLE: [what: string, actual: Verdict, expected: Verdict][] = [
   ["a bad key is told", verdict(401, 1, false), { do: "deliver" }],
   ["unless another model has another key", verdict(401, 1, true), { do: "next" }],
 ];
+
+test("what was waited for long enough is not waited for again, but another model is asked", () => {
+  const failed = { status: null, hopeless: true, headers: {}, attempts: 1 };
+  assert.deepEqual(
+    judge({ ...failed, hasNext: false }, RETRY_DEFAULTS, NOW, () => 1),
+    { do: "deliver" },
+  );
+  assert.deepEqual(
+    judge({ ...failed, hasNext: true }, RETRY_DEFAULTS, NOW, () => 1),
+    { do: "next" },
+  );
+});
 
 for (const [what, actual, expected] of TABLE) test(what, () => assert.deepEqual(actual, expected));
 

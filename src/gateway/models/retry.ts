@@ -23,6 +23,8 @@ export type Verdict = { do: "deliver" } | { do: "retry"; delayMs: number } | { d
 export interface Failed {
   /** Null when no answer came at all. */
   status: number | null;
+  /** The same request at the same place would fail the same way, or has been waited for long enough. */
+  hopeless: boolean;
   headers: IncomingHttpHeaders;
   /** Attempts at this model that were made, this one included. */
   attempts: number;
@@ -30,12 +32,12 @@ export interface Failed {
 }
 
 export function judge(failed: Failed, rules: RetryRules, nowMs: number, random: () => number): Verdict {
-  const { status, headers, attempts, hasNext } = failed;
+  const { status, hopeless, headers, attempts, hasNext } = failed;
   const passing = status === null || PASSING.has(status);
   if (!passing && !(ACCOUNT.has(status) && hasNext)) return { do: "deliver" };
   const asked = retryAfterMs(headers, nowMs);
   const patient = asked === null || asked <= rules.retryAfterMaxMs;
-  if (passing && attempts <= rules.retriesMax && patient && headers["x-should-retry"] !== "false") {
+  if (passing && !hopeless && attempts <= rules.retriesMax && patient && headers["x-should-retry"] !== "false") {
     const jittered = backoffMs(attempts - 1, rules, random);
     // Sooner than asked would be refused again; the jitter spreads those who were asked the same.
     return { do: "retry", delayMs: asked === null ? jittered : asked + Math.floor(jittered / 4) };

@@ -4,7 +4,7 @@
  */
 import { type LookupAddress, lookup } from "node:dns";
 import { isIP, type LookupFunction } from "node:net";
-import { buildConnector, type Dispatcher, Pool } from "undici";
+import { buildConnector, type Dispatcher, errors, Pool } from "undici";
 import { GatewayError } from "../../contract/gateway-errors.ts";
 import { classifyAddress } from "../../lib/address-class.ts";
 import { UntranslatableAnswer } from "../providers/chat-translation.ts";
@@ -139,7 +139,8 @@ export function providerFailure(error: unknown, title: string, begun = false): G
         options,
       );
     default:
-      if (code.startsWith("HPE_") || code.startsWith("Z_")) {
+      // Malformed HTTP, and malformed compression.
+      if (error instanceof errors.HTTPParserError || code.startsWith("Z_")) {
         return new GatewayError("PROVIDER_BAD_RESPONSE", `The answer of ${title} is malformed.`, options);
       }
   }

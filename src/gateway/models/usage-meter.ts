@@ -1,7 +1,7 @@
 /** What one request used: as the provider reports it, and estimated, marked as such, where it does not. */
 import type { Dialect, StreamReading } from "../providers/dialect.ts";
 import { NO_USAGE, type TokenUsage } from "../providers/token-usage.ts";
-import { memberValue, topLevelMembers } from "./json-members.ts";
+import { lastValueNamed, memberValue, topLevelMembers } from "./json-members.ts";
 
 /** Typical of prose in European languages; only ever used for what nobody reported. */
 const ESTIMATED_BYTES_PER_TOKEN = 4;
@@ -34,6 +34,13 @@ export class UsageMeter {
       this.#list(body);
     }
     if (!this.#reading.usage) this.#reading.outputBytes = body.length;
+  }
+
+  /** The last bytes of a JSON answer that was too long to keep. */
+  tail(end: Buffer, answerBytes: number): void {
+    this.#reading.usage = this.#dialect.readUsage(lastValueNamed(end, this.#dialect.usageMember));
+    this.#reading.covers = this.#reading.usage !== null;
+    if (!this.#reading.usage) this.#reading.outputBytes = answerBytes;
   }
 
   /** The counts for a usage chunk in the caller's dialect. */
