@@ -1,10 +1,14 @@
-/** Writes the files that are derived from the operation list; `--check` only says whether they are fresh. */
+/** Writes the files that are derived from others; `--check` only says whether they are fresh. */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { buildOpenApi } from "../src/contract/openapi.ts";
 import { OPERATIONS } from "../src/kinds/index.ts";
+import { buildChangelog } from "./changelog.ts";
+
+const CHANGELOG = "src/kinds/changelog/entries.json";
 
 const files: Record<string, string> = {
   "openapi.json": `${JSON.stringify(buildOpenApi(OPERATIONS, { version: "0", brand: "service", serverUrl: "http://127.0.0.1:8080" }), null, 1)}\n`,
+  [CHANGELOG]: buildChangelog(CHANGELOG, new Date().toISOString().slice(0, 10)),
 };
 
 const stale = Object.entries(files).filter(([file, text]) => !existsSync(file) || readFileSync(file, "utf8") !== text);

@@ -25,6 +25,7 @@ import { createPrincipals } from "./gateway/principals.ts";
 import { BEHAVIOURS, HANDLERS } from "./kinds/behaviour.ts";
 import { OPERATIONS } from "./kinds/index.ts";
 import type { Deps, Settings } from "./kinds/port.ts";
+import { quotasByKind } from "./kinds/quota/quotas.ts";
 import { kindTasks } from "./kinds/tasks.ts";
 import { Activity } from "./lib/activity.ts";
 import { type Clock, HOUR_MS, SECOND_MS, systemClock, toIso } from "./lib/clock.ts";
@@ -65,6 +66,7 @@ export async function startApp({ config, log, version, clock = systemClock, open
       dataDir: config.data,
       secretKey,
       clock,
+      quotas: quotasByKind(config.quotas),
       onError: (error) => log.error({ err: error }, "the database connection failed"),
     });
     stack.defer(() => store.close());
@@ -180,6 +182,8 @@ const settingsOf = (config: Config, version: string): Settings => ({
   egressPool: config.egress_pool,
   dnsServers: config.dns_servers,
   publicIps: config.public_ips,
+  quotas: quotasByKind(config.quotas),
+  features: config.features,
 });
 
 /** The loop starts once the machine is ready; until then creates wait. */

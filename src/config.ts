@@ -28,6 +28,16 @@ const list = z.union([
       .filter(Boolean),
   ),
 ]);
+/** A table in the file, `name=number` pairs elsewhere. */
+const quotas = z.union([
+  z.record(z.string(), z.int().min(0)),
+  z
+    .string()
+    .regex(/^\s*(\w+\s*=\s*\d+\s*(,\s*|$))*$/, "must be pairs such as sandboxes=10,volumes=20")
+    .transform((text) =>
+      Object.fromEntries([...text.matchAll(/(\w+)\s*=\s*(\d+)/g)].map(([, word, n]) => [word ?? "", Number(n)])),
+    ),
+]);
 const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 
 /** The name of a setting is its key in the file; its flag is the same with hyphens. */
@@ -117,6 +127,16 @@ export const SETTINGS = {
     env: "BERTH_DNS_SERVERS",
     schema: list.default([]),
     about: "DNS servers to check custom domains with; absent = the machine's own.",
+  },
+  quotas: {
+    env: "BERTH_QUOTAS",
+    schema: quotas.default({}),
+    about: "How many resources of a kind a workspace may have, such as sandboxes=10,volumes=20.",
+  },
+  features: {
+    env: "BERTH_FEATURES",
+    schema: list.default([]),
+    about: "Feature flags of your own that /v0/features reports as on.",
   },
   public_ips: {
     env: "BERTH_PUBLIC_IPS",

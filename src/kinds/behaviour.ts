@@ -3,12 +3,16 @@ import { accountHandlers } from "./account/handlers.ts";
 import { agentBehaviour } from "./agent/behaviour.ts";
 import { apiKeyHandlers } from "./api-key/handlers.ts";
 import { applicationBehaviour } from "./application/behaviour.ts";
+import { changelogHandlers } from "./changelog/handlers.ts";
+import { configurationHandlers } from "./configuration/handlers.ts";
 import { customDomainBehaviour } from "./custom-domain/behaviour.ts";
 import { customDomainHandlers } from "./custom-domain/handlers.ts";
 import { driveBehaviour } from "./drive/behaviour.ts";
 import { egressGatewayBehaviour } from "./egress-gateway/behaviour.ts";
 import { egressIpBehaviour } from "./egress-ip/behaviour.ts";
+import { featureHandlers } from "./feature/handlers.ts";
 import { functionBehaviour } from "./function/behaviour.ts";
+import { hubHandlers } from "./hub/handlers.ts";
 import { imageHandlers } from "./image/handlers.ts";
 import { imageShareHandlers } from "./image/share-handlers.ts";
 import { integrationHandlers } from "./integration/handlers.ts";
@@ -20,10 +24,12 @@ import { policyBehaviour } from "./policy/behaviour.ts";
 import type { Behaviour, Implementation } from "./port.ts";
 import { previewBehaviour } from "./preview/behaviour.ts";
 import { previewTokenBehaviour } from "./preview-token/behaviour.ts";
+import { quotaHandlers } from "./quota/handlers.ts";
 import { sandboxBehaviour } from "./sandbox/behaviour.ts";
 import { scheduleBehaviour } from "./schedule/behaviour.ts";
 import { scheduleExecutionBehaviour } from "./schedule-execution/behaviour.ts";
 import { serviceAccountHandlers } from "./service-account/handlers.ts";
+import { templateHandlers } from "./template/handlers.ts";
 import { userHandlers } from "./user/handlers.ts";
 import { volumeBehaviour } from "./volume/behaviour.ts";
 import { volumeTemplateBehaviour } from "./volume-template/behaviour.ts";
@@ -56,12 +62,18 @@ export const BEHAVIOURS: readonly Behaviour[] = [
 export const HANDLERS: readonly Implementation[] = [
   ...accountHandlers,
   ...apiKeyHandlers,
+  ...changelogHandlers,
+  ...configurationHandlers,
   ...customDomainHandlers,
+  ...featureHandlers,
+  ...hubHandlers,
   ...imageHandlers,
   ...imageShareHandlers,
   ...integrationHandlers,
   ...invitationHandlers,
+  ...quotaHandlers,
   ...serviceAccountHandlers,
+  ...templateHandlers,
   ...userHandlers,
   ...workspaceHandlers,
 ];

@@ -5,13 +5,17 @@ import { accountOperations } from "./account/operations.ts";
 import { agent } from "./agent/kind.ts";
 import { apiKeyOperations } from "./api-key/operations.ts";
 import { application } from "./application/kind.ts";
+import { changelogOperations } from "./changelog/operations.ts";
+import { configurationOperations } from "./configuration/operations.ts";
 import { customDomain } from "./custom-domain/kind.ts";
 import { customDomainOperations } from "./custom-domain/operations.ts";
 import { drive } from "./drive/kind.ts";
 import { driveOperations } from "./drive/operations.ts";
 import { egressGateway, egressGatewayOperations } from "./egress-gateway/kind.ts";
 import { egressIp, egressIpOperations } from "./egress-ip/kind.ts";
+import { featureOperations } from "./feature/operations.ts";
 import { functionKind } from "./function/kind.ts";
+import { hubOperations } from "./hub/operations.ts";
 import { imageOperations } from "./image/operations.ts";
 import { imageShareOperations } from "./image/share-operations.ts";
 import { integrationGet } from "./integration/operations.ts";
@@ -24,10 +28,12 @@ import { policyUsages } from "./policy/operations.ts";
 import { preview } from "./preview/kind.ts";
 import { previewToken } from "./preview-token/kind.ts";
 import { previewTokenDelete } from "./preview-token/operations.ts";
+import { quotaOperations } from "./quota/operations.ts";
 import { sandbox } from "./sandbox/kind.ts";
 import { schedule } from "./schedule/kind.ts";
 import { scheduleExecution } from "./schedule-execution/kind.ts";
 import { serviceAccountOperations } from "./service-account/operations.ts";
+import { templateOperations } from "./template/operations.ts";
 import { userOperations } from "./user/operations.ts";
 import { volume } from "./volume/kind.ts";
 import { volumeTemplate } from "./volume-template/kind.ts";
@@ -60,17 +66,23 @@ export const KINDS: readonly Kind[] = [
 const EXTRA_OPERATIONS: readonly Operation[] = [
   ...accountOperations,
   ...apiKeyOperations,
+  ...changelogOperations,
+  ...configurationOperations,
   ...customDomainOperations,
   ...driveOperations,
   ...egressGatewayOperations,
   ...egressIpOperations,
+  ...featureOperations,
+  ...hubOperations,
   ...imageOperations,
   ...imageShareOperations,
   integrationGet,
   ...invitationOperations,
   policyUsages,
   previewTokenDelete,
+  ...quotaOperations,
   ...serviceAccountOperations,
+  ...templateOperations,
   ...userOperations,
   volumeTemplateVersionDelete,
   ...workspaceOperations,

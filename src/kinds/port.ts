@@ -37,6 +37,10 @@ export interface Settings {
   /** DNS servers to ask, as address or address:port; empty = the machine's own. */
   dnsServers: readonly string[];
   publicIps: readonly string[];
+  /** How many of a kind a workspace may have, by kind; one that is not named has no limit. */
+  quotas: Readonly<Record<string, number>>;
+  /** The operator's own flags that are on. */
+  features: readonly string[];
 }
 
 export interface Log {

@@ -12,6 +12,7 @@ import { timeOfUid } from "../lib/ids.ts";
 import type { SealedBox } from "../lib/sealed-box.ts";
 import { type Change, type Database, RESOURCE_TOPIC, type Transaction } from "./database.ts";
 import { removeLinks } from "./links.ts";
+import { requireRoom, takeTurn } from "./quota.ts";
 import { fromRow, type Metadata, type Resource, rowidOf } from "./resource.ts";
 import { countOf, listResources, type Page } from "./resource-list.ts";
 import { createResourceReads } from "./resource-reads.ts";
@@ -73,11 +74,13 @@ export interface ResourcesDeps {
   clock: Clock;
   box: SealedBox;
   cursors: CursorCodec;
+  /** How many of a kind a workspace may have; a kind that is not named has no limit. */
+  quotas: Readonly<Record<string, number>>;
 }
 
 export type Resources = ReturnType<typeof createResources>;
 
-export function createResources({ database, clock, box, cursors }: ResourcesDeps) {
+export function createResources({ database, clock, box, cursors, quotas }: ResourcesDeps) {
   const seal = (uid: string, secrets: Record<string, string>): string | null =>
     Object.keys(secrets).length === 0 ? null : box.seal(JSON.stringify(secrets), uid);
 
@@ -96,6 +99,8 @@ export function createResources({ database, clock, box, cursors }: ResourcesDeps
 
   async function insert(tx: Transaction, draft: Draft): Promise<Created> {
     await requireLiveParents(tx.queries, database.dialect, draft);
+    const quota = quotas[draft.kind];
+    if (quota !== undefined) await takeTurn(tx.queries, database.dialect, draft.workspace, draft.kind);
     const now = timeOfUid(draft.uid);
     const row: ResourceRow = {
       id: database.dialect === "sqlite" ? rowidOf(draft.uid) : null,
@@ -129,6 +134,7 @@ export function createResources({ database, clock, box, cursors }: ResourcesDeps
       return { outcome: "exists", resource: existing };
     }
     await count(tx.queries, database.dialect, draft, 1);
+    if (quota !== undefined) await requireRoom(tx.queries, draft.workspace, draft.kind, quota);
     if (draft.countMax !== undefined && (await countOf(tx.queries, draft)) > draft.countMax)
       throw new PlatformError("bad_request", `There cannot be more than ${draft.countMax} of kind ${draft.kind} here.`);
     if (draft.revision) await keepRevision(tx.queries, row, draft.actor, now);

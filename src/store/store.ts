@@ -25,12 +25,14 @@ export interface StoreOptions {
   dataDir: string;
   secretKey: Buffer;
   clock: Clock;
+  /** See Resources; by kind. */
+  quotas?: Readonly<Record<string, number>>;
   onError(error: unknown): void;
 }
 
 export type Store = Awaited<ReturnType<typeof openStore>>;
 
-export async function openStore({ databaseUrl, dataDir, secretKey, clock, onError }: StoreOptions) {
+export async function openStore({ databaseUrl, dataDir, secretKey, clock, quotas = {}, onError }: StoreOptions) {
   const database = await openDatabase({ databaseUrl, dataDir, onError });
   try {
     await migrate(database, clock.now());
@@ -38,7 +40,7 @@ export async function openStore({ databaseUrl, dataDir, secretKey, clock, onErro
     await database.close();
     throw error;
   }
-  return composeStore(database, secretKey, clock);
+  return composeStore(database, secretKey, clock, quotas);
 }
 
 const SQLITE_FILE = "berth.sqlite";
@@ -54,10 +56,10 @@ export async function openDatabase({
   return openPostgres(databaseUrl, onError);
 }
 
-function composeStore(database: Database, secretKey: Buffer, clock: Clock) {
+function composeStore(database: Database, secretKey: Buffer, clock: Clock, quotas: Readonly<Record<string, number>>) {
   const box = createSealedBox(deriveKey(secretKey, "resources"));
   const cursors = createCursorCodec(deriveKey(secretKey, "cursors"));
-  const deps = { database, clock, box, cursors };
+  const deps = { database, clock, box, cursors, quotas };
   const resources = createResources(deps);
   return {
     database,

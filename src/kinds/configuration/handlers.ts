@@ -1,0 +1,56 @@
+import { isIP } from "node:net";
+import { arch } from "node:os";
+import { type Implementation, implement, type Settings } from "../port.ts";
+import { configurationGet, locationList, publicIpList } from "./operations.ts";
+
+/** Where the machine stands is the operator's knowledge; until it is told, nothing is guessed. */
+const UNKNOWN_PLACE = { continent: "", country: "" };
+/** Words of policies for kinds of processor. */
+const FLAVORS: Record<string, string> = { x64: "x86", arm64: "arm" };
+
+export const configurationHandlers: readonly Implementation[] = [
+  implement(configurationGet, async (_call, { settings }) => ({
+    continents: [],
+    countries: [],
+    regions: [
+      {
+        name: settings.region,
+        location: settings.region,
+        ...UNKNOWN_PLACE,
+        infoGeneration: "mk3",
+        drivesAvailable: true,
+        egressAvailable: settings.egressPool.length > 0,
+        proxyAvailable: false,
+        mk31Available: false,
+      },
+    ],
+    detectedRegion: settings.region,
+    privateLocations: [],
+  })),
+
+  implement(locationList, async (_call, { settings }) => [
+    {
+      location: settings.region,
+      region: settings.region,
+      ...UNKNOWN_PLACE,
+      status: "available",
+      flavors: [{ name: FLAVORS[arch()] ?? arch(), type: "cpu" as const }],
+    },
+  ]),
+
+  implement(publicIpList, async ({ query }, { settings }) =>
+    query.region !== undefined && query.region !== settings.region ? {} : { [settings.region]: addressesOf(settings) },
+  ),
+];
+
+function addressesOf({ publicIps, egressPool }: Settings) {
+  const all = [...new Set([...publicIps, ...egressPool])].map(toCidr);
+  return {
+    description: "Addresses that traffic of workloads may come from.",
+    ipv4Cidrs: all.filter((cidr) => !cidr.includes(":")),
+    ipv6Cidrs: all.filter((cidr) => cidr.includes(":")),
+  };
+}
+
+const toCidr = (address: string): string =>
+  isIP(address) === 4 ? `${address}/32` : isIP(address) === 6 ? `${address}/128` : address;

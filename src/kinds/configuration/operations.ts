@@ -1,0 +1,66 @@
+/** What this installation offers, and where. One server is one region. */
+import { z } from "zod";
+import { defineOperation } from "../../contract/operation.ts";
+
+const named = z.object({ name: z.string(), displayName: z.string() });
+const common = { method: "GET", tenancy: "caller", role: "member" } as const;
+
+export const configurationGet = defineOperation({
+  ...common,
+  id: "configurationGet",
+  path: "/configuration",
+  summary: "Read what the platform offers, region by region",
+  scope: "configurations:list",
+  response: z.object({
+    continents: z.array(named),
+    countries: z.array(named),
+    regions: z.array(
+      z.object({
+        name: z.string(),
+        location: z.string(),
+        continent: z.string(),
+        country: z.string(),
+        infoGeneration: z.string(),
+        drivesAvailable: z.boolean(),
+        egressAvailable: z.boolean(),
+        proxyAvailable: z.boolean(),
+        mk31Available: z.boolean(),
+      }),
+    ),
+    detectedRegion: z.string(),
+    privateLocations: z.array(z.object({ name: z.string() })),
+  }),
+});
+
+export const locationList = defineOperation({
+  ...common,
+  id: "locationList",
+  path: "/locations",
+  summary: "List the places that workloads run in",
+  scope: "locations:list",
+  response: z.array(
+    z.object({
+      location: z.string(),
+      region: z.string(),
+      continent: z.string(),
+      country: z.string(),
+      status: z.string(),
+      flavors: z.array(z.object({ name: z.string(), type: z.enum(["cpu", "gpu"]) })),
+    }),
+  ),
+});
+
+export const publicIpList = defineOperation({
+  ...common,
+  id: "publicIpList",
+  path: "/publicIps",
+  summary: "List the addresses that traffic of workloads may come from, by region",
+  scope: "admin",
+  query: z.object({ region: z.string().max(64).optional() }),
+  response: z.record(
+    z.string(),
+    z.object({ description: z.string(), ipv4Cidrs: z.array(z.string()), ipv6Cidrs: z.array(z.string()) }),
+  ),
+});
+
+export const configurationOperations = [configurationGet, locationList, publicIpList];

@@ -1,0 +1,40 @@
+import { type Implementation, implement } from "../port.ts";
+import { mcpHubList, sandboxHubList } from "./operations.ts";
+
+const MEMORY_DEFAULT_MB = 4096;
+
+/** Only what the machine's driver says it has is listed. */
+const SANDBOX_IMAGES = [
+  {
+    name: "base-image",
+    displayName: "Base image",
+    description: "The programs of the machine that the server runs on, read-only, with a private place to write.",
+  },
+  { name: "node", displayName: "Node.js", description: "The base image by the name that Node.js projects look for." },
+  {
+    name: "ts-app",
+    displayName: "TypeScript",
+    description: "The base image by the name that TypeScript apps look for.",
+  },
+  { name: "py-app", displayName: "Python", description: "The base image by the name that Python apps look for." },
+];
+
+export const hubHandlers: readonly Implementation[] = [
+  implement(sandboxHubList, async (_call, { settings, driver }) => {
+    const known = SANDBOX_IMAGES.map((entry) => ({ ...entry, image: `${settings.brand}/${entry.name}:latest` }));
+    const there = await Promise.all(known.map(async ({ image }) => (await driver.findImage(image)) !== null));
+    return known
+      .filter((_, index) => there[index])
+      .map((entry) => ({
+        ...entry,
+        memory: MEMORY_DEFAULT_MB,
+        ports: [],
+        coming_soon: false,
+        enterprise: false,
+        hidden: false,
+      }));
+  }),
+
+  // No MCP server comes with the platform yet; the list says so.
+  implement(mcpHubList, async () => []),
+];
