@@ -10,7 +10,7 @@ import type { Door, Workload } from "./deps.ts";
 import { fixedHeaders } from "./header-rules.ts";
 
 /** The port by which the sandbox's own API is meant. */
-const API_PORT = 443;
+export const API_PORT = 443;
 
 /** Kinds that may claim a host name. */
 const CLAIMANTS = new Set(["preview", "application"]);

@@ -11,6 +11,7 @@ import { type FixedHeaders, requestHead } from "./header-rules.ts";
 import { ClientGone, hold } from "./hold.ts";
 import { pickRevision } from "./pick-revision.ts";
 import { type PlatformResponseOptions, respondError } from "./platform-response.ts";
+import { throughPort } from "./port-path.ts";
 import { answerPreflight, isPreflight } from "./preflight.ts";
 import { cookieFor, identityLines, isSecure, limitsFor, refuseBadFraming } from "./request-rules.ts";
 import type { Route } from "./route.ts";
@@ -44,8 +45,9 @@ export async function serve(context: ServeContext, down: Downstream, route: Rout
       finished(context);
       return;
     }
-    const admitted = await admit(context, down, route, workload);
-    call = { startedAtMs, startedMs, admitted, method: down.method, revision: null, heldMs: null };
+    const { admitted, taken } = throughPort(await admit(context, down, route, workload));
+    const prefix = route.prefix + taken;
+    call = { startedAtMs, startedMs, admitted, prefix, method: down.method, revision: null, heldMs: null };
     await pass(context, down, route, call, requestId);
   } catch (error) {
     refuse(context, down, call, error, { fixed, requestId });
@@ -57,6 +59,8 @@ interface Call {
   startedAtMs: number;
   startedMs: number;
   admitted: Admitted;
+  /** What stands before the path that the workload sees. */
+  prefix: string;
   method: string;
   revision: string | null;
   heldMs: number | null;
@@ -87,7 +91,7 @@ async function pass(
       dropAuthorization: admitted.dropAuthorization,
       remoteAddress: down.remoteAddress,
       secure: down.secure,
-      prefix: route.prefix,
+      prefix: call.prefix,
       requestId,
       identity: workload.door === "api" ? identityLines(context.identityWords, admitted) : "",
       fixed: workload.preview?.requestHeaders ?? null,

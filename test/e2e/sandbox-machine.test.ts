@@ -128,6 +128,9 @@ describe("a sandbox on this machine", { skip }, () => {
     const seen = await fetch(`${open.spec.url}/note.txt`);
     assert.equal(seen.status, 200);
     assert.equal(seen.headers.get("x-seen"), "yes");
+    assert.equal((await inside("work", "GET", "/port/4000/note.txt")).body, "hello");
+    assert.equal((await fetch(`${platform.url}/main/sandboxes/work/port/4000/note.txt`)).status, 401);
+    assert.equal((await inside("work", "GET", "/port/4001/")).status, 502);
     const { body: closed } = await platform.call("POST", "/sandboxes/work/previews", {
       body: { metadata: { name: "closed" }, spec: { port: 4000 } },
     });

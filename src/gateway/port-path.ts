@@ -1,0 +1,34 @@
+/**
+ * `/port/{n}/rest` behind a sandbox's own address leads to port n inside it. Who may use the sandbox's API may use its
+ * ports, so this is decided after admission; the rest of the path stays as it came, byte for byte.
+ */
+import { GatewayError } from "../contract/gateway-errors.ts";
+import type { Admitted } from "./admit.ts";
+import { API_PORT } from "./preview-lookup.ts";
+
+const PORT_PATH = /^\/port\/(\d{1,9})(?=[/?]|$)/;
+const PORT_MAX = 65_535;
+
+export interface Passage {
+  admitted: Admitted;
+  /** What was taken off the path. */
+  taken: string;
+}
+
+export function throughPort(admitted: Admitted): Passage {
+  const { workload, path } = admitted;
+  const found = workload.kind === "sandbox" && workload.door === "api" ? PORT_PATH.exec(path) : null;
+  if (!found) return { admitted, taken: "" };
+  const taken = found[0];
+  const port = Number(found[1]);
+  if (port === 0 || port > PORT_MAX) throw new GatewayError("BAD_REQUEST", `There is no port ${port}.`);
+  const rest = path.slice(taken.length);
+  return {
+    taken,
+    admitted: {
+      ...admitted,
+      path: rest.startsWith("/") ? rest : `/${rest}`,
+      workload: { ...workload, door: port === API_PORT ? "api" : port },
+    },
+  };
+}
