@@ -1,5 +1,6 @@
 /** The house rules that a reader could otherwise only hope for: who may import whom, and how long a file may be. */
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { globSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { test } from "node:test";
@@ -95,6 +96,41 @@ test(`no file is longer than ${LINES_MAX} lines`, () => {
     .map((file) => ({ file, lines: readFileSync(file, "utf8").split("\n").length }))
     .filter(({ lines }) => lines > LINES_MAX);
   assert.deepEqual(long, []);
+});
+
+/** Two places may say the same in a few lines; a longer run is one thing written twice. */
+const SHARED_LINES_MAX = 14;
+
+test(`no run of more than ${SHARED_LINES_MAX} lines stands in two places`, () => {
+  const seen = new Map<string, string>();
+  const twice: string[] = [];
+  for (const file of sources.filter((name) => !isTest(name))) {
+    const lines = meaningfulLines(readFileSync(file, "utf8"));
+    for (let at = 0; at + SHARED_LINES_MAX < lines.length; at += 1) {
+      const run = lines
+        .slice(at, at + SHARED_LINES_MAX + 1)
+        .map(({ text }) => text)
+        .join("\n");
+      const before = seen.get(run);
+      const place = `${file}:${lines[at]?.number}`;
+      if (before && !twice.some((pair) => pair.includes(file))) twice.push(`${before} and ${place}`);
+      seen.set(run, place);
+    }
+  }
+  assert.deepEqual(twice, []);
+});
+
+/** Comments, imports and lone brackets are nobody's logic. */
+function meaningfulLines(source: string): { text: string; number: number }[] {
+  return source
+    .split("\n")
+    .map((line, index) => ({ text: line.trim(), number: index + 1 }))
+    .filter(({ text }) => /[a-zA-Z]{2}/.test(text) && !/^(\/\/|\/?\*|import |export \{|\} from )/.test(text));
+}
+
+test("generated files are fresh", () => {
+  const check = spawnSync(process.execPath, ["scripts/generate.ts", "--check"], { encoding: "utf8" });
+  assert.equal(check.status, 0, check.stderr);
 });
 
 test("the environment is read in one place", () => {

@@ -9,6 +9,12 @@ import { randomWord } from "../lib/ids.ts";
 import { errorResponse } from "./error-response.ts";
 import { answer, type PipelineDeps } from "./pipeline.ts";
 
+declare module "fastify" {
+  interface FastifyContextConfig {
+    operation?: string;
+  }
+}
+
 /** Enough for any record; operations that take more say so. */
 const BODY_BYTES_MAX = 4 * 1024 * 1024;
 const PARAM_LENGTH_MAX = 1024;
@@ -42,6 +48,15 @@ export function createApi(options: ApiOptions): FastifyInstance {
     registers: [registry],
     buckets: [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30],
   });
+  api.addHook("onResponse", async (request, reply) => {
+    const operation = request.routeOptions.config.operation ?? "none";
+    const { statusCode: status, elapsedTime: ms } = reply;
+    seconds.observe({ operation, status }, ms / 1000);
+    deps.log.info(
+      { requestId: request.id, operation, status, ms: Math.round(ms * 100) / 100, ip: request.ip },
+      "answered",
+    );
+  });
   api.setErrorHandler((error, request, reply) => fail(error, request, reply, deps.log));
   api.setNotFoundHandler((request, reply) =>
     fail(
@@ -60,17 +75,13 @@ export function createApi(options: ApiOptions): FastifyInstance {
       method: operation.method,
       url: toRoute(operation.path),
       ...(operation.bodyBytesMax ? { bodyLimit: operation.bodyBytesMax } : {}),
+      config: { operation: operation.id },
       handler: async (request, reply) => {
-        const started = performance.now();
         reply.header("x-request-id", request.id);
-        try {
-          const result = await answer(implementation, requestOf(request), options);
-          reply.code(result.status).headers(result.headers);
-          if (result.body !== null) reply.header("content-type", "application/json; charset=utf-8").send(result.body);
-          else reply.send();
-        } finally {
-          seconds.observe({ operation: operation.id, status: reply.statusCode }, (performance.now() - started) / 1000);
-        }
+        const result = await answer(implementation, requestOf(request), options);
+        reply.code(result.status).headers(result.headers);
+        if (result.body !== null) reply.header("content-type", "application/json; charset=utf-8").send(result.body);
+        else reply.send();
         return reply;
       },
     });

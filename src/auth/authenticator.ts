@@ -38,10 +38,18 @@ export function createAuthenticator({ store, clock, brand, verifyToken }: Authen
   const memberships = new Map<string, Membership | null>();
   const uses = new Map<string, number>();
   const headerNames = [`x-${brand}-authorization`, "x-service-authorization", "authorization"];
+  // Counts changes: what was read before one must not be kept after it.
+  let era = 0;
   const unsubscribe = store.onIdentityChange(() => {
+    era += 1;
     callers.clear();
     memberships.clear();
   });
+  const keep = <T>(cache: Map<string, T>, key: string, value: T, readIn: number): void => {
+    if (readIn !== era) return;
+    if (cache.size >= CACHE_MAX) cache.clear();
+    cache.set(key, value);
+  };
   const flushUses = (): Promise<void> => {
     const batch = new Map(uses);
     uses.clear();
@@ -57,14 +65,14 @@ export function createAuthenticator({ store, clock, brand, verifyToken }: Authen
       if (known.caller.keyId) uses.set(known.caller.keyId, now);
       return known.caller;
     }
+    const readIn = era;
     const key = await store.keys.findKey(secret);
     if (key) {
       if (key.expires_at !== null && key.expires_at <= now)
         throw unauthenticated("This API key has expired. Create a new one.");
       const caller = await callerOf(key);
       if (!caller) throw unauthenticated("The owner of this API key no longer exists.");
-      if (callers.size >= CACHE_MAX) callers.clear();
-      callers.set(hash, { caller, expiresAt: key.expires_at });
+      keep(callers, hash, { caller, expiresAt: key.expires_at }, readIn);
       uses.set(key.id, now);
       return caller;
     }
@@ -113,11 +121,11 @@ export function createAuthenticator({ store, clock, brand, verifyToken }: Authen
     const key = `${caller.subject}\0${name}`;
     const known = memberships.get(key);
     if (known !== undefined) return known;
+    const readIn = era;
     const workspace = await store.workspaces.get(name);
     const role = workspace && (await roleIn(caller, workspace));
     const membership = workspace && role ? { workspace, role } : null;
-    if (memberships.size >= CACHE_MAX) memberships.clear();
-    memberships.set(key, membership);
+    keep(memberships, key, membership, readIn);
     return membership;
   }
 
@@ -152,8 +160,9 @@ export function createAuthenticator({ store, clock, brand, verifyToken }: Authen
       const key = `${caller.subject}\0`;
       const known = memberships.get(key);
       if (known !== undefined) return known?.workspace.name ?? null;
+      const readIn = era;
       const [only, second] = await store.workspaces.listFor(caller.subject);
-      memberships.set(key, only && !second ? { workspace: only, role: "member" } : null);
+      keep(memberships, key, only && !second ? { workspace: only, role: "member" } : null, readIn);
       return only && !second ? only.name : null;
     },
 

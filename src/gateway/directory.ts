@@ -19,6 +19,8 @@ import { createPreviewLookup } from "./preview-lookup.ts";
 const ENTRIES_MAX = 20_000;
 /** Longer than any request is held: whoever asks gives up by itself before. */
 const WAKE_MAX_MS = 5 * MINUTE_MS;
+/** After so many looks an answer is used once and not kept. */
+const LOOKS_MAX = 3;
 /** Where a code workload listens inside its instance; it is told by the PORT variable. */
 export const WORKLOAD_PORT = 8080;
 
@@ -48,7 +50,10 @@ export function createDirectory({ store, clock, activity }: DirectoryDeps): Dire
   const waking = new Map<string, Promise<void>>();
   const stopped = new AbortController();
   const previews = createPreviewLookup({ store, clock });
+  // Counts changes: what was read before one must not be kept after it.
+  let era = 0;
   const unsubscribe = store.database.onChange(({ topic, key }) => {
+    era += 1;
     if (topic === "resync") entries.clear();
     else if (topic === "resource") entries.delete(key.slice(key.indexOf("/") + 1));
   });
@@ -69,13 +74,19 @@ export function createDirectory({ store, clock, activity }: DirectoryDeps): Dire
     return uid === undefined ? undefined : entries.get(uid);
   }
 
-  async function load(workspace: string, kind: WorkloadKind, name: string): Promise<Workload | null> {
-    const resource = await store.resources.get({ workspace, kind, parent: "" }, name);
-    return resource && !resource.retired && resource.deletedAt === null ? keep(resource).workload : null;
+  /** Keeps what was read when nothing changed meanwhile; on a busy platform that may take another look. */
+  async function load(read: () => Promise<Resource | null>): Promise<Workload | null> {
+    for (let look = 0; ; look += 1) {
+      const readIn = era;
+      const resource = await read();
+      if (!resource || resource.retired || resource.deletedAt !== null) return null;
+      if (readIn === era) return keep(resource).workload;
+      if (look === LOOKS_MAX) return entryOf(resource).workload;
+    }
   }
 
   const byName = (workspace: string, kind: WorkloadKind, name: string): Workload | Promise<Workload | null> =>
-    known(workspace, kind, name)?.workload ?? load(workspace, kind, name);
+    known(workspace, kind, name)?.workload ?? load(() => store.resources.get({ workspace, kind, parent: "" }, name));
 
   async function firstOf(
     kind: WorkloadKind,
@@ -90,13 +101,10 @@ export function createDirectory({ store, clock, activity }: DirectoryDeps): Dire
 
   async function behindPreview(preview: Resource | null): Promise<Workload | null> {
     const sandbox =
-      preview && (entries.get(preview.parent)?.workload ?? (await loadByUid(preview.workspace, preview.parent)));
+      preview &&
+      (entries.get(preview.parent)?.workload ??
+        (await load(() => store.resources.getByUid(preview.workspace, preview.parent))));
     return preview && sandbox ? previews.workload(preview, sandbox) : null;
-  }
-
-  async function loadByUid(workspace: string, uid: string): Promise<Workload | null> {
-    const resource = await store.resources.getByUid(workspace, uid);
-    return resource && !resource.retired && resource.deletedAt === null ? keep(resource).workload : null;
   }
 
   function ready(workload: Workload, revision: string | null): InstanceLease | null {

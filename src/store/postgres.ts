@@ -4,7 +4,7 @@ import { type CompiledQuery, Kysely, PostgresDialect, sql } from "kysely";
 import pg from "pg";
 import { PlatformError } from "../contract/errors.ts";
 import { backoffMs } from "../lib/backoff.ts";
-import type { Change, Database, Queries } from "./database.ts";
+import type { Change, Database, Queries, Transaction } from "./database.ts";
 import type { Tables } from "./schema.ts";
 
 const CHANNEL = "berth_changes";
@@ -33,7 +33,12 @@ export async function openPostgres(url: string, onError: (error: unknown) => voi
     dialect: "postgres",
     read: queries,
     report: async <Row>(query: CompiledQuery<unknown>) => (await queries.executeQuery(query)).rows as Row[],
-    write: (work) => transact(queries, work),
+    write: async (work) => {
+      const { result, changes } = await transact(queries, work);
+      // Others hear of it by NOTIFY a moment later; whoever wrote it must not see what was before.
+      for (const change of changes) news.emit("change", change);
+      return result;
+    },
     exclusively: (name, work) =>
       queries.transaction().execute(async (tx) => {
         await sql`SELECT pg_advisory_xact_lock(hashtextextended(${`berth:${name}`}, 0))`.execute(tx);
@@ -57,10 +62,13 @@ export async function openPostgres(url: string, onError: (error: unknown) => voi
   };
 }
 
-async function transact<T>(queries: Queries, work: Parameters<Database["write"]>[0]): Promise<T> {
+async function transact<T>(
+  queries: Queries,
+  work: (tx: Transaction) => Promise<T>,
+): Promise<{ result: T; changes: Change[] }> {
   for (let attempt = 0; ; attempt += 1) {
     try {
-      return (await queries.transaction().execute(async (tx) => {
+      return await queries.transaction().execute(async (tx) => {
         const changes: Change[] = [];
         const result = await work({ queries: tx, announce: (change) => changes.push(change) });
         // NOTIFY inside the transaction is delivered exactly when it commits.
@@ -68,8 +76,8 @@ async function transact<T>(queries: Queries, work: Parameters<Database["write"]>
           await sql`SELECT pg_notify(${CHANNEL}, x) FROM unnest(${changes.map((change) => `${change.topic} ${change.key}`)}::text[]) AS x`.execute(
             tx,
           );
-        return result;
-      })) as T;
+        return { result, changes };
+      });
     } catch (error) {
       if (attempt >= SERIALIZATION_RETRIES_MAX || !RETRYABLE.has((error as { code?: string }).code ?? "")) throw error;
       await new Promise((resolve) => setTimeout(resolve, backoffMs(attempt, { baseMs: 5, maxMs: 500 })));

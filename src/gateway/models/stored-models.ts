@@ -19,8 +19,12 @@ export interface StoredModels extends Running {
 
 export function createStoredModels(store: Store): StoredModels {
   const known = new Map<string, ResolvedModel>();
+  // Counts changes: what was read before one must not be kept after it.
+  let era = 0;
   const unsubscribe = store.database.onChange(({ topic, key }) => {
-    if (topic === "resync" || (topic === "resource" && WATCHED.has(key.slice(0, key.indexOf("/"))))) known.clear();
+    if (topic !== "resync" && !(topic === "resource" && WATCHED.has(key.slice(0, key.indexOf("/"))))) return;
+    era += 1;
+    known.clear();
   });
   const named = async (workspace: string, kind: string, names: unknown): Promise<Resource[]> => {
     const found = await Promise.all(
@@ -51,9 +55,10 @@ export function createStoredModels(store: Store): StoredModels {
       const key = `${workspace}/${name}`;
       const cached = known.get(key);
       if (cached) return cached;
+      const readIn = era;
       const resolved = await load(workspace, name);
       if (known.size >= ENTRIES_MAX) known.clear();
-      if (resolved) known.set(key, resolved);
+      if (resolved && readIn === era) known.set(key, resolved);
       return resolved;
     },
     async stop() {

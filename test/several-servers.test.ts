@@ -1,0 +1,69 @@
+/** Several servers on one PostgreSQL: what one writes the other reads at once, and what one revokes the other refuses. */
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { testDatabases } from "./databases.ts";
+import { startTestPlatform, type TestPlatform } from "./platform.ts";
+
+const databases = await testDatabases();
+after(() => databases.stop());
+const postgres = databases.all.find(({ name }) => name === "postgres") ?? assert.fail();
+
+describe("two servers on one database", { skip: postgres.skip }, () => {
+  const platforms: TestPlatform[] = [];
+  before(async () => {
+    const { databaseUrl } = await postgres.fresh();
+    const config = { secret_key: "one key for all servers of one database" };
+    platforms.push(
+      ...(await Promise.all([startTestPlatform({ databaseUrl, config }), startTestPlatform({ databaseUrl, config })])),
+    );
+  });
+  after(async () => {
+    for (const platform of platforms) await platform.stop();
+  });
+  const [one, two] = [() => platforms[0] ?? assert.fail(), () => platforms[1] ?? assert.fail()];
+
+  test("a start on an empty database happens once", async () => {
+    assert.equal((await one().call("GET", "/workspaces")).body.length, 1);
+    assert.equal((await two().call("GET", "/accounts")).body.length, 1);
+  });
+
+  test("a name is taken once for both", async () => {
+    const body = { metadata: { name: "shared" }, spec: {} };
+    const answers = await Promise.all(
+      [one(), two(), one(), two()].map((platform) => platform.call("POST", "/drives", { body })),
+    );
+    assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 409, 409, 409]);
+    const uid = answers.find(({ status }) => status === 200)?.body.metadata.uid;
+    for (const platform of platforms)
+      assert.equal((await platform.call("GET", "/drives/shared")).body.metadata.uid, uid);
+  });
+
+  test("an idempotent request sent to both has one effect", async () => {
+    const headers = { "idempotency-key": "both" };
+    const body = { metadata: { name: "once" }, spec: {} };
+    const answers = await Promise.all(
+      [one(), two(), one(), two()].map((platform) => platform.call("POST", "/drives", { body, headers })),
+    );
+    assert.deepEqual(
+      answers.map(({ status }) => status),
+      [200, 200, 200, 200],
+    );
+    assert.equal(new Set(answers.map((answer) => answer.body.metadata.uid)).size, 1);
+  });
+
+  test("a cursor of one is good at the other", async () => {
+    const page = await one().call("GET", "/drives?limit=1&sort=name:asc");
+    const next = await two().call("GET", `/drives?limit=1&sort=name:asc&cursor=${page.body.meta.nextCursor}`);
+    assert.deepEqual([page.body.data[0].metadata.name, next.body.data[0].metadata.name], ["once", "shared"]);
+  });
+
+  test("a revoked key stops at both", async () => {
+    const { body: key } = await one().call("POST", "/api_keys", { body: { name: "short-lived" } });
+    assert.equal((await two().call("GET", "/drives", { key: key.apiKey })).status, 200);
+    assert.equal((await one().call("DELETE", `/api_keys/${key.id}`)).status < 300, true);
+    assert.equal((await one().call("GET", "/drives", { key: key.apiKey })).status, 401);
+    // The news travels by the database; the other server hears of it a moment later.
+    for (const end = Date.now() + 10_000; (await two().call("GET", "/drives", { key: key.apiKey })).status !== 401; )
+      assert.ok(Date.now() < end, "the other server still lets it in");
+  });
+});
