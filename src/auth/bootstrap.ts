@@ -1,4 +1,6 @@
 /** The first start: an account, its admin, a workspace and a key, all or nothing. */
+import { PlatformError } from "../contract/errors.ts";
+import { isReservedWord } from "../contract/reserved-words.ts";
 import { randomSecret } from "../lib/ids.ts";
 import { hashSecret } from "../store/keys.ts";
 import type { Store } from "../store/store.ts";
@@ -49,6 +51,11 @@ async function make(store: Store, { workspace, region, apiKey }: BootstrapOption
       await addKey(store, tx, known.sub, apiKey);
       return true;
     }
+    if (isReservedWord(workspace))
+      throw new PlatformError(
+        "bad_request",
+        `'${workspace}' is an address of the platform and cannot name a workspace.`,
+      );
     const account = await store.people.createAccount(tx, "default");
     const admin = await store.people.createUser(tx, { email: ADMIN_EMAIL, givenName: "Admin" });
     await store.people.setAccountRole(tx, account.id, admin.sub, "admin");

@@ -1,9 +1,12 @@
 /** Empties a workspace that is marked as deleted, page by page, so that a large one holds nobody up. */
-import type { Database } from "./database.ts";
+import type { Database, Transaction } from "./database.ts";
+import { EXECUTION_TOPIC } from "./executions.ts";
 import type { Resources } from "./resources.ts";
 
 /** One transaction's worth: others get their turn in between. */
 const PAGE = 200;
+/** An execution has many tasks. */
+const EXECUTIONS_PAGE = 10;
 
 export type WorkspaceContents = ReturnType<typeof createWorkspaceContents>;
 
@@ -40,9 +43,10 @@ export function createWorkspaceContents({ database, resources }: { database: Dat
               event: { type: "deleted", message: `Deleted with the workspace by ${actor}.` },
             }));
         }
-        return page.length === PAGE;
+        return page.length === PAGE || (await removeExecutions(tx, workspace));
       }),
 
+    /** Whether nothing is left that still has to stop. */
     async isEmpty(workspace: string): Promise<boolean> {
       const row = await database.read
         .selectFrom("resources")
@@ -53,4 +57,21 @@ export function createWorkspaceContents({ database, resources }: { database: Dat
       return row === undefined;
     },
   };
+}
+
+/** Whoever works on one of their tasks is told, and finds it gone. */
+async function removeExecutions({ queries, announce }: Transaction, workspace: string): Promise<boolean> {
+  const rows = await queries
+    .selectFrom("executions")
+    .select("id")
+    .where("workspace", "=", workspace)
+    .limit(EXECUTIONS_PAGE)
+    .execute();
+  const ids = rows.map((row) => row.id);
+  if (ids.length === 0) return false;
+  await queries.deleteFrom("tasks").where("execution_id", "in", ids).execute();
+  await queries.deleteFrom("execution_chunks").where("execution_id", "in", ids).execute();
+  await queries.deleteFrom("executions").where("id", "in", ids).execute();
+  for (const id of ids) announce({ topic: EXECUTION_TOPIC, key: id });
+  return true;
 }

@@ -80,6 +80,20 @@ function suite(database: TestDatabase): void {
     assert.equal(await store.workspaces.isNameTaken("slow"), false);
   });
 
+  test("executions end with the workspace, and their workers find nothing to do", async () => {
+    await open("busy");
+    const { id } = await store.executions.create({
+      ...{ workspace: "busy", jobUid: "j", job: "job", tasks: [{}, {}], parallelism: 1, maxRetries: 0, timeoutS: 60 },
+      ...{ memoryMb: 128, memoryOverride: null, env: {}, revision: "1", slot: null, cause: "api", createdBy: "test" },
+    });
+    assert.ok(await store.executions.claim(id, "worker", 10_000));
+    await store.workspaces.markDeleted("busy", "test");
+    assert.equal(await removeContents("busy", "test", { store, reconciledKinds: [] }), true);
+    assert.equal(await store.executions.getAcrossWorkspaces(id), null);
+    assert.equal(await store.executions.claim(id, "worker", 10_000), null);
+    assert.deepEqual(await store.database.read.selectFrom("tasks").select("execution_id").execute(), []);
+  });
+
   test("retired records stop nothing", async () => {
     await open("past");
     const uid = await add("past", "machine", "m");
