@@ -4,6 +4,8 @@ import { test } from "node:test";
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import { startGateway } from "./gateway-harness.ts";
+import { eventText, goldens } from "./golden.ts";
+import { cut, sendPieces, startEvents, startUpstream } from "./upstream-server.ts";
 
 const openaiAt = (url: string): OpenAI => new OpenAI({ baseURL: url, apiKey: "platform-key", maxRetries: 0 });
 const anthropicAt = (url: string): Anthropic => new Anthropic({ baseURL: url, apiKey: "platform-key", maxRetries: 0 });
@@ -148,3 +150,51 @@ test("anthropic: messages, stream, tools, models", async () => {
     ["echo"],
   );
 });
+
+/** Recorded streams of the other tongues, put together again by the official client. */
+const RECORDED: [type: string, name: string, calls: unknown[], usage: number][] = [
+  [
+    "anthropic",
+    "anthropic/stream-tools",
+    [
+      ["get_weather", { city: "Paris" }],
+      ["now", {}],
+    ],
+    40,
+  ],
+  [
+    "gemini",
+    "gemini/stream-tools",
+    [
+      ["get_weather", { city: "Paris" }],
+      ["get_weather", {}],
+    ],
+    13,
+  ],
+];
+
+for (const [type, name, calls, outputTokens] of RECORDED) {
+  test(`openai: the stream of ${name} is read as the client's own`, async () => {
+    const golden = goldens(type).find((recorded) => recorded.name === name)?.golden;
+    assert.ok(golden?.answer.events);
+    const text = eventText(golden.answer.events);
+    await using upstream = await startUpstream(async (_request, res) => {
+      startEvents(res);
+      await sendPieces(res, cut(text, 50));
+      res.end();
+    });
+    await using gateway = await startGateway({ m: { type, baseUrl: upstream.baseUrl } });
+    const stream = openaiAt(`${gateway.url("m")}/v1`).chat.completions.stream({
+      model: "x",
+      messages: [{ role: "user", content: "Weather?" }],
+      stream_options: { include_usage: true },
+    });
+    const message = await stream.finalMessage();
+    assert.equal(message.content, "Looking.");
+    const made = message.tool_calls?.map((call) =>
+      call.type === "function" ? [call.function.name, JSON.parse(call.function.arguments)] : null,
+    );
+    assert.deepEqual(made, calls);
+    assert.equal((await stream.totalUsage()).completion_tokens, outputTokens);
+  });
+}

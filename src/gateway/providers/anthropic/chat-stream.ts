@@ -9,91 +9,43 @@ import { at, isRecord } from "../token-usage.ts";
 import { finishReason } from "./chat-answer.ts";
 
 /** Content blocks are numbered together there; here tool calls have numbers of their own. */
-export function messageStream(context: AnswerContext): ChatStreamTranslation {
-  const head: AnswerHead = { id: "", created: seconds(context.nowMs), model: context.model };
-  const callIndexes = new Map<unknown, number>();
-  const thinking = new Map<unknown, Record<string, unknown>>();
+export class MessageStream implements ChatStreamTranslation {
+  readonly #context: AnswerContext;
+  readonly #head: AnswerHead;
+  readonly #callIndexes = new Map<unknown, number>();
   /** Calls whose arguments have not begun: of a tool without parameters they never do. */
-  const silent = new Set<unknown>();
-  let finished = false;
+  readonly #silent = new Set<unknown>();
+  readonly #thinking = new Map<unknown, Record<string, unknown>>();
+  #finished = false;
 
-  const chunk = (delta: ChatDelta): ChatChunk[] => [chatChunk(head, delta)];
-
-  function startBlock(event: Record<string, unknown>): ChatChunk[] {
-    const block = event.content_block;
-    const type = at(block, "type");
-    if (type === "tool_use") {
-      const index = callIndexes.size;
-      callIndexes.set(event.index, index);
-      silent.add(event.index);
-      const call = { name: String(at(block, "name")), arguments: "" };
-      return chunk({ tool_calls: [{ index, id: String(at(block, "id")), type: "function", function: call }] });
-    }
-    if (isRecord(block) && (type === "thinking" || type === "redacted_thinking"))
-      thinking.set(event.index, { ...block });
-    const text = at(block, "text");
-    return type === "text" && typeof text === "string" && text !== "" ? chunk({ content: text }) : [];
+  constructor(context: AnswerContext) {
+    this.#context = context;
+    this.#head = { id: "", created: seconds(context.nowMs), model: context.model };
   }
 
-  function deltaBlock(event: Record<string, unknown>): ChatChunk[] {
-    const delta = event.delta;
-    switch (at(delta, "type")) {
-      case "text_delta":
-        return chunk({ content: String(at(delta, "text") ?? "") });
-      case "input_json_delta": {
-        const index = callIndexes.get(event.index);
-        const text = String(at(delta, "partial_json") ?? "");
-        if (text !== "") silent.delete(event.index);
-        return index === undefined || text === ""
-          ? []
-          : chunk({ tool_calls: [{ index, function: { arguments: text } }] });
-      }
-      case "thinking_delta": {
-        const text = String(at(delta, "thinking") ?? "");
-        const block = thinking.get(event.index);
-        if (block) block.thinking = String(block.thinking ?? "") + text;
-        return chunk({ reasoning_content: text });
-      }
-      case "signature_delta": {
-        const block = thinking.get(event.index);
-        if (block) block.signature = String(block.signature ?? "") + String(at(delta, "signature") ?? "");
-        return [];
-      }
-      default:
-        return [];
-    }
+  get finished(): boolean {
+    return this.#finished;
   }
 
-  function stopBlock(event: Record<string, unknown>): ChatChunk[] {
-    const index = callIndexes.get(event.index);
-    if (index !== undefined && silent.delete(event.index)) {
-      return chunk({ tool_calls: [{ index, function: { arguments: "{}" } }] });
-    }
-    // A signed thought is complete here; it goes out whole, as it must come back whole.
-    const block = thinking.get(event.index);
-    thinking.delete(event.index);
-    return block ? chunk({ extra_content: { anthropic: { thinking_blocks: [block] } } }) : [];
-  }
-
-  function push(event: unknown): ChatChunk[] {
+  push(event: unknown): ChatChunk[] {
     if (!isRecord(event)) throw new UntranslatableAnswer("an event that is not an object");
     switch (event.type) {
       case "message_start":
-        head.id = String(at(event.message, "id") ?? "");
-        head.model = String(at(event.message, "model") ?? context.model);
-        return chunk({ role: "assistant", content: "" });
+        this.#head.id = String(at(event.message, "id") ?? "");
+        this.#head.model = String(at(event.message, "model") ?? this.#context.model);
+        return this.#chunk({ role: "assistant", content: "" });
       case "content_block_start":
-        return startBlock(event);
+        return this.#startBlock(event.index, event.content_block);
       case "content_block_delta":
-        return deltaBlock(event);
+        return this.#deltaBlock(event.index, event.delta);
       case "content_block_stop":
-        return stopBlock(event);
+        return this.#stopBlock(event.index);
       case "message_delta": {
         const stop = at(event.delta, "stop_reason");
-        return stop == null ? [] : [chatChunk(head, {}, finishReason(stop))];
+        return stop == null ? [] : [chatChunk(this.#head, {}, finishReason(stop))];
       }
       case "message_stop":
-        finished = true;
+        this.#finished = true;
         return [];
       case "error": {
         const message = String(at(event.error, "message") ?? "The provider reported an error.");
@@ -104,10 +56,58 @@ export function messageStream(context: AnswerContext): ChatStreamTranslation {
     }
   }
 
-  return {
-    push,
-    get finished() {
-      return finished;
-    },
-  };
+  #startBlock(block: unknown, content: unknown): ChatChunk[] {
+    const type = at(content, "type");
+    if (type === "tool_use") {
+      const index = this.#callIndexes.size;
+      this.#callIndexes.set(block, index);
+      this.#silent.add(block);
+      const call = { name: String(at(content, "name")), arguments: "" };
+      return this.#chunk({ tool_calls: [{ index, id: String(at(content, "id")), type: "function", function: call }] });
+    }
+    if (isRecord(content) && (type === "thinking" || type === "redacted_thinking")) {
+      this.#thinking.set(block, { ...content });
+    }
+    const text = at(content, "text");
+    return type === "text" && typeof text === "string" && text !== "" ? this.#chunk({ content: text }) : [];
+  }
+
+  #deltaBlock(block: unknown, delta: unknown): ChatChunk[] {
+    const text = (name: string): string => String(at(delta, name) ?? "");
+    const thought = this.#thinking.get(block);
+    switch (at(delta, "type")) {
+      case "text_delta":
+        return this.#chunk({ content: text("text") });
+      case "input_json_delta": {
+        const index = this.#callIndexes.get(block);
+        const part = text("partial_json");
+        if (index === undefined || part === "") return [];
+        this.#silent.delete(block);
+        return this.#chunk({ tool_calls: [{ index, function: { arguments: part } }] });
+      }
+      case "thinking_delta":
+        if (thought) thought.thinking = String(thought.thinking ?? "") + text("thinking");
+        return this.#chunk({ reasoning_content: text("thinking") });
+      case "signature_delta":
+        if (thought) thought.signature = String(thought.signature ?? "") + text("signature");
+        return [];
+      default:
+        return [];
+    }
+  }
+
+  #stopBlock(block: unknown): ChatChunk[] {
+    const index = this.#callIndexes.get(block);
+    if (index !== undefined && this.#silent.delete(block)) {
+      return this.#chunk({ tool_calls: [{ index, function: { arguments: "{}" } }] });
+    }
+    // A signed thought is complete here; it goes out whole, as it must come back whole.
+    const thought = this.#thinking.get(block);
+    this.#thinking.delete(block);
+    return thought ? this.#chunk({ extra_content: { anthropic: { thinking_blocks: [thought] } } }) : [];
+  }
+
+  #chunk(delta: ChatDelta): ChatChunk[] {
+    return [chatChunk(this.#head, delta)];
+  }
 }

@@ -2,14 +2,14 @@ import type { ChatTranslation } from "../chat-translation.ts";
 import { at } from "../token-usage.ts";
 import { fromMessage } from "./chat-answer.ts";
 import { toMessagesRequest } from "./chat-request.ts";
-import { messageStream } from "./chat-stream.ts";
+import { MessageStream } from "./chat-stream.ts";
 
 export const anthropicChat: ChatTranslation = {
   path: "/v1/messages",
   streamPath: "/v1/messages",
   toProvider: toMessagesRequest,
   fromProvider: fromMessage,
-  stream: messageStream,
+  stream: (context) => new MessageStream(context),
   error(body) {
     const error = at(body, "error");
     const message = at(error, "message");

@@ -10,65 +10,66 @@ import { at, isRecord } from "../token-usage.ts";
 import { blockReason, callOf, finishReason, headOf, refusalText } from "./chat-answer.ts";
 
 /** Every event is a whole answer of its own; calls come complete in one part. */
-export function generateStream(context: AnswerContext): ChatStreamTranslation {
-  let head: AnswerHead | null = null;
-  let finished = false;
-  const calls = new Map<number, number>();
+export class GenerateStream implements ChatStreamTranslation {
+  readonly #context: AnswerContext;
+  #head: AnswerHead | null = null;
+  /** Calls so far of each candidate that has begun. */
+  readonly #calls = new Map<number, number>();
+  #finished = false;
 
-  function candidateChunks(candidate: unknown, start: AnswerHead): ChatChunk[] {
+  constructor(context: AnswerContext) {
+    this.#context = context;
+  }
+
+  get finished(): boolean {
+    return this.#finished;
+  }
+
+  push(event: unknown): ChatChunk[] {
+    if (!isRecord(event)) throw new UntranslatableAnswer("an event that is not an object");
+    if (isRecord(event.error)) {
+      const message = String(event.error.message ?? "The provider reported an error.");
+      throw new ProviderStreamError({ message, type: String(event.error.status ?? "api_error"), code: null });
+    }
+    this.#head ??= headOf(event, this.#context);
+    const head = this.#head;
+    const blocked = blockReason(event);
+    if (blocked) {
+      this.#finished = true;
+      const refusal = { role: "assistant", refusal: refusalText(blocked) } as const;
+      return [chatChunk(head, refusal), chatChunk(head, {}, "content_filter")];
+    }
+    return itemsOf(event.candidates).flatMap((candidate) => this.#candidate(candidate, head));
+  }
+
+  #candidate(candidate: unknown, head: AnswerHead): ChatChunk[] {
     const index = Number(at(candidate, "index") ?? 0);
     const chunks: ChatChunk[] = [];
-    if (!calls.has(index)) {
-      calls.set(index, 0);
-      chunks.push(chatChunk(start, { role: "assistant", content: "" }, null, index));
+    if (!this.#calls.has(index)) {
+      this.#calls.set(index, 0);
+      chunks.push(chatChunk(head, { role: "assistant", content: "" }, null, index));
     }
     for (const part of itemsOf(at(at(candidate, "content"), "parts"))) {
-      const delta = deltaOf(part, index);
-      if (delta) chunks.push(chatChunk(start, delta, null, index));
+      const delta = this.#delta(part, index);
+      if (delta) chunks.push(chatChunk(head, delta, null, index));
     }
     const reason = at(candidate, "finishReason");
     if (reason != null) {
-      finished = true;
-      chunks.push(chatChunk(start, {}, finishReason(reason, (calls.get(index) ?? 0) > 0), index));
+      this.#finished = true;
+      chunks.push(chatChunk(head, {}, finishReason(reason, (this.#calls.get(index) ?? 0) > 0), index));
     }
     return chunks;
   }
 
-  function deltaOf(part: unknown, index: number): ChatDelta | null {
+  #delta(part: unknown, index: number): ChatDelta | null {
     const call = callOf(part);
     if (call) {
-      const number = calls.get(index) ?? 0;
-      calls.set(index, number + 1);
+      const number = this.#calls.get(index) ?? 0;
+      this.#calls.set(index, number + 1);
       return { tool_calls: [{ index: number, ...call }] };
     }
     const text = at(part, "text");
     if (typeof text !== "string" || text === "") return null;
     return at(part, "thought") === true ? { reasoning_content: text } : { content: text };
   }
-
-  function push(event: unknown): ChatChunk[] {
-    if (!isRecord(event)) throw new UntranslatableAnswer("an event that is not an object");
-    if (isRecord(event.error)) {
-      const message = String(event.error.message ?? "The provider reported an error.");
-      throw new ProviderStreamError({ message, type: String(event.error.status ?? "api_error"), code: null });
-    }
-    head ??= headOf(event, context);
-    const start = head;
-    const blocked = blockReason(event);
-    if (blocked) {
-      finished = true;
-      return [
-        chatChunk(start, { role: "assistant", refusal: refusalText(blocked) }),
-        chatChunk(start, {}, "content_filter"),
-      ];
-    }
-    return itemsOf(event.candidates).flatMap((candidate) => candidateChunks(candidate, start));
-  }
-
-  return {
-    push,
-    get finished() {
-      return finished;
-    },
-  };
 }

@@ -2,14 +2,14 @@ import type { ChatTranslation } from "../chat-translation.ts";
 import { at } from "../token-usage.ts";
 import { fromGenerated } from "./chat-answer.ts";
 import { toGenerateRequest } from "./chat-request.ts";
-import { generateStream } from "./chat-stream.ts";
+import { GenerateStream } from "./chat-stream.ts";
 
 export const geminiChat: ChatTranslation = {
   path: "/v1beta/models/{model}:generateContent",
   streamPath: "/v1beta/models/{model}:streamGenerateContent?alt=sse",
   toProvider: toGenerateRequest,
   fromProvider: fromGenerated,
-  stream: generateStream,
+  stream: (context) => new GenerateStream(context),
   error(body) {
     // A failed stream that was not asked for as events comes as a list of one.
     const error = at(Array.isArray(body) ? body[0] : body, "error");
