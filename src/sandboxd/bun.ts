@@ -42,6 +42,7 @@ interface Bun {
   readonly version: string;
   readonly main: string;
   spawn(argv: string[], options: SpawnOptions): Child;
+  gc(wait: boolean): void;
   shrink(): void;
 }
 
@@ -51,7 +52,10 @@ export const bunVersion = (): string => bun.version;
 export const spawn = (argv: string[], options: SpawnOptions): Child => bun.spawn(argv, options);
 
 /** Collects garbage and gives free memory back to the system. */
-export const shrinkMemory = (): void => bun.shrink();
+export function shrinkMemory(): void {
+  bun.gc(true);
+  bun.shrink();
+}
 
 /** How to start this very program again: the compiled executable, or bun with the entry script in development. */
 export const selfArgv = (): string[] =>

@@ -229,13 +229,13 @@ test("a foreground command", { skip }, async (t) => {
 
   await t.test("may end while the daemon stays", async () => {
     await using d = await startSandboxd({ mode: "init", config: { exec: exec(["true"], { onExit: "stay" }) } });
-    await eventually(() => statusIn(statusFile).state === "exited");
+    await eventually(() => existsSync(statusFile) && statusIn(statusFile).state === "exited");
     assert.equal((await d.ask("GET", "/health")).status, 200);
   });
 
   await t.test("may be restarted", async () => {
     await using d = await startSandboxd({ mode: "init", config: { exec: exec(["false"], { onExit: "restart" }) } });
-    await eventually(() => statusIn(statusFile).restarts >= 2);
+    await eventually(() => existsSync(statusFile) && statusIn(statusFile).restarts >= 2);
     assert.equal((await d.ask("GET", "/health")).status, 200);
   });
 
@@ -251,7 +251,7 @@ test("a foreground command", { skip }, async (t) => {
         mode: "init",
         config: { exec: exec(["sh", "-c", script], { graceMs: 300 }) },
       });
-      await eventually(() => existsSync(ready));
+      await eventually(() => existsSync(ready) && existsSync(statusFile));
       const { pid } = statusIn(statusFile);
       d.process.kill("SIGTERM");
       await once(d.process, "exit");

@@ -66,10 +66,6 @@ export class LogFile {
     return Math.max(this.#base + size, this.#dropped);
   }
 
-  get kept(): number {
-    return this.end - this.#dropped;
-  }
-
   /** Reads at a logical position into the buffer; 0 at the end. */
   read(position: number, buffer: Uint8Array): number {
     return readSync(this.fd, buffer, 0, buffer.byteLength, position - this.#base);

@@ -28,9 +28,11 @@ export interface KeptLog {
 export class LogKeeper {
   readonly #logs: () => Iterable<KeptLog>;
   readonly #allFilesBytesMax: number;
-  readonly #sizes = new WeakMap<LogFile, number>();
+  /** As of the last look, for files that are not looked at this time. */
+  readonly #seen = new WeakMap<LogFile, { end: number; kept: number }>();
   #timer: NodeJS.Timeout | null = null;
   #delayMs = Number.POSITIVE_INFINITY;
+  #nextFullLookMs = 0;
 
   constructor(logs: () => Iterable<KeptLog>) {
     this.#logs = logs;
@@ -42,12 +44,6 @@ export class LogKeeper {
     this.#schedule(LOOK_LIVE_MS);
   }
 
-  stop(): void {
-    if (this.#timer) clearTimeout(this.#timer);
-    this.#timer = null;
-    this.#delayMs = Number.POSITIVE_INFINITY;
-  }
-
   #schedule(delayMs: number): void {
     if (this.#timer && this.#delayMs <= delayMs) return;
     if (this.#timer) clearTimeout(this.#timer);
@@ -55,34 +51,43 @@ export class LogKeeper {
     this.#timer = setTimeout(() => {
       this.#timer = null;
       this.#look();
-    }, delayMs);
-    this.#timer.unref();
+    }, delayMs).unref();
   }
 
   #look(): void {
+    const nowMs = Date.now();
+    const full = nowMs >= this.#nextFullLookMs;
+    if (full) this.#nextFullLookMs = nowMs + LOOK_IDLE_MS;
     let total = 0;
-    let next = Number.POSITIVE_INFINITY;
+    let pace = Number.POSITIVE_INFINITY;
     let largest: { log: KeptLog; kept: number } | null = null;
     for (const log of this.#logs()) {
-      const { file, live } = log;
-      let { kept } = file;
-      const grown = file.end - (this.#sizes.get(file) ?? 0);
-      this.#sizes.set(file, file.end);
-      if (kept > LOG_FILE_BYTES_MAX) {
-        trim(log, LOG_FILE_BYTES_MAX * KEEP_RATIO);
-        ({ kept } = file);
-      }
-      next = Math.min(next, grown > FAST_GROWTH_BYTES ? LOOK_FAST_MS : live || grown > 0 ? LOOK_LIVE_MS : LOOK_IDLE_MS);
-      total += kept;
-      if (!largest || kept > largest.kept) largest = { log, kept };
-      if (!live) file.close();
+      const before = this.#seen.get(log.file);
+      // Hundreds of ended processes are remembered; asking for all their sizes at every look would be most of the work.
+      const skip = before && !log.live && !full;
+      const now = skip ? before : this.#measure(log);
+      const grown = now.end - (before?.end ?? 0);
+      pace = Math.min(pace, grown > FAST_GROWTH_BYTES ? LOOK_FAST_MS : log.live ? LOOK_LIVE_MS : LOOK_IDLE_MS);
+      total += now.kept;
+      if (!largest || now.kept > largest.kept) largest = { log, kept: now.kept };
     }
     // One file a look is enough: while the sum is too high the next look comes at once.
     if (total > this.#allFilesBytesMax && largest) {
       trim(largest.log, largest.kept * KEEP_RATIO);
-      next = LOOK_FAST_MS;
+      this.#measure(largest.log);
+      pace = LOOK_FAST_MS;
     }
-    if (Number.isFinite(next)) this.#schedule(next);
+    if (Number.isFinite(pace)) this.#schedule(pace);
+  }
+
+  #measure(log: KeptLog): { end: number; kept: number } {
+    const { file, live } = log;
+    const { end } = file;
+    if (end - file.start > LOG_FILE_BYTES_MAX) trim(log, LOG_FILE_BYTES_MAX * KEEP_RATIO);
+    if (!live) file.close();
+    const measured = { end, kept: end - file.start };
+    this.#seen.set(file, measured);
+    return measured;
   }
 }
 

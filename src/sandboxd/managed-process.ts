@@ -137,7 +137,7 @@ export class ManagedProcess {
 
   #onExit(exit: ExitRecord): void {
     const { record } = this;
-    if (record.run) this.#context.journal.clearMarks(record.run.pid);
+    if (record.run) this.#context.journal.clearRunning(record.run.pid);
     record.run = null;
     const exitCode = exit.exitCode ?? -1;
     const mayRestart = record.maxRestarts < 0 || record.restartCount < record.maxRestarts;
@@ -167,7 +167,7 @@ export class ManagedProcess {
   }
 
   #watchAdopted(pid: number, startTicks: string, looksAfterVanishing: number): void {
-    const noted = this.#context.journal.exitOf(pid);
+    const noted = this.#context.journal.takeExit(pid);
     const gone = !isAlive(pid, startTicks);
     if (noted || (gone && looksAfterVanishing >= ADOPTED_LOOKS_AFTER_VANISHING)) {
       // Without init as parent nobody can tell the exit code: -1, as for a death by signal.

@@ -10,16 +10,19 @@ import { follow, LineCutter, type Stream, tailOf } from "./process-output.ts";
 
 /** What a look at one or all processes shows of each stream; /logs has the rest. */
 const INLINE_BYTES_MAX = 64 * 1024;
+/** And what a list shows of all of them together: hundreds of ended processes are remembered. */
+const LIST_BYTES_MAX = 4 * 1024 * 1024;
 /** The closing event of a stream repeats the output; the reader has had it already. */
 const RESULT_BYTES_MAX = 1024 * 1024;
 const EXEC_KEEPALIVE_MS = 5_000;
 const LOG_KEEPALIVE_MS = 30_000;
 
-export function listProcesses(call: Call): Promise<void> | void {
+export async function listProcesses(call: Call): Promise<void> {
   const all = call.daemon.processes.list();
-  return Promise.all(all.map((process) => withTexts(process, INLINE_BYTES_MAX))).then((list) =>
-    sendJson(call.res, 200, list),
-  );
+  const bytesMax = Math.min(INLINE_BYTES_MAX, Math.floor(LIST_BYTES_MAX / Math.max(all.length, 1)));
+  const list: Record<string, unknown>[] = [];
+  for (const process of all) list.push(await withTexts(process, bytesMax));
+  sendJson(call.res, 200, list);
 }
 
 export async function getProcess(call: Call): Promise<void> {

@@ -6,7 +6,17 @@
  * Beside it: `running/<pid>` marks a live child of the daemon, and init turns the mark of an orphan it reaps into
  * `exits/<pid>`, which is how the exit code of an adopted process is known.
  */
-import { appendFileSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  unlinkSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { join } from "node:path";
 import { errnoOf } from "./api-error.ts";
 import type { LogPosition } from "./log-file.ts";
@@ -55,6 +65,7 @@ export class ProcessJournal {
   readonly #file: string;
   readonly #stateDir: string;
   #bytes = 0;
+  #fd: number | null = null;
 
   constructor(stateDir: string) {
     this.#stateDir = stateDir;
@@ -77,7 +88,14 @@ export class ProcessJournal {
       if (record && "forgotten" in record) records.delete(record.id);
       else if (record) records.set(record.id, record);
     }
+    this.#forgetExits(new Set([...records.values()].map(({ run }) => String(run?.pid))));
     return [...records.values()].sort((a, b) => a.id - b.id);
+  }
+
+  /** Notes about processes that no record waits for would be taken for the end of a later one with the same pid. */
+  #forgetExits(awaited: Set<string>): void {
+    const folder = join(this.#stateDir, "exits");
+    for (const pid of readdirSync(folder)) if (!awaited.has(pid)) remove(join(folder, pid));
   }
 
   put(record: ProcessRecord, all: () => ProcessRecord[]): void {
@@ -87,19 +105,23 @@ export class ProcessJournal {
   /** The record is gone, and with it its claim to the files it names. */
   forget(id: number, all: () => ProcessRecord[]): void {
     this.#append(JSON.stringify({ id, forgotten: true } satisfies Forgotten), all);
-    rmSync(this.commandFile(id), { force: true });
+    remove(this.commandFile(id));
   }
 
   #append(line: string, all: () => ProcessRecord[]): void {
     this.#bytes += line.length;
-    if (this.#bytes <= REWRITE_BYTES) appendFileSync(this.#file, `${line}\n`, { mode: 0o600 });
-    else this.#rewrite(all());
+    if (this.#bytes > REWRITE_BYTES) return void this.#rewrite(all());
+    // Held open: two lines are written for every exec.
+    this.#fd ??= openSync(this.#file, "a", 0o600);
+    writeSync(this.#fd, `${line}\n`);
   }
 
   #rewrite(records: ProcessRecord[]): void {
     const text = records.map((record) => `${JSON.stringify(record)}\n`).join("");
     writeFileSync(`${this.#file}.new`, text, { mode: 0o600 });
     renameSync(`${this.#file}.new`, this.#file);
+    if (this.#fd !== null) closeSync(this.#fd);
+    this.#fd = null;
     // Counted from here: a table that is large by itself must not be rewritten at every change.
     this.#bytes = 0;
   }
@@ -108,22 +130,32 @@ export class ProcessJournal {
     writeFileSync(join(this.#stateDir, "running", String(pid)), "");
   }
 
-  /** Forgets the mark and whatever init has noted about it. */
-  clearMarks(pid: number): void {
-    rmSync(join(this.#stateDir, "running", String(pid)), { force: true });
-    rmSync(join(this.#stateDir, "exits", String(pid)), { force: true });
+  clearRunning(pid: number): void {
+    remove(join(this.#stateDir, "running", String(pid)));
   }
 
-  exitOf(pid: number): ExitRecord | null {
+  /** How an adopted process ended, told once. */
+  takeExit(pid: number): ExitRecord | null {
+    const file = join(this.#stateDir, "exits", String(pid));
     try {
-      return JSON.parse(readFileSync(join(this.#stateDir, "exits", String(pid)), "utf8")) as ExitRecord;
+      const exit = JSON.parse(readFileSync(file, "utf8")) as ExitRecord;
+      remove(file);
+      return exit;
     } catch {
-      return null; // not there yet, or half written: the next look finds it
+      return null; // not there yet
     }
   }
 
   commandFile(id: number): string {
     return join(this.#stateDir, "commands", `${id}.sh`);
+  }
+}
+
+function remove(file: string): void {
+  try {
+    unlinkSync(file);
+  } catch {
+    // Not there, which is what was wanted.
   }
 }
 

@@ -67,6 +67,36 @@ test("every answer", { skip }, async (t) => {
   });
 });
 
+test("clients that leave at any moment do no harm", { skip }, async () => {
+  await using d = await startSandboxd();
+  writeFileSync(join(d.workDir, "big"), Buffer.alloc(5_000_000, 97));
+  await d.ask("POST", "/process", { body: { command: "yes", name: "yes" } });
+  const requests = [
+    "GET /filesystem/big HTTP/1.1\r\nHost: x\r\n\r\n",
+    "GET /filesystem/big?download=true HTTP/1.1\r\nHost: x\r\n\r\n",
+    "GET /process/yes/logs HTTP/1.1\r\nHost: x\r\n\r\n",
+    "GET /process/yes/logs/stream HTTP/1.1\r\nHost: x\r\n\r\n",
+    "GET /watch/filesystem/** HTTP/1.1\r\nHost: x\r\n\r\n",
+    "GET /filesystem-content-search//usr?query=zzzzz HTTP/1.1\r\nHost: x\r\n\r\n",
+    `POST /process HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\nContent-Length: 34\r\n\r\n{"command": "yes|head -c 3000000"}`,
+    "PUT /filesystem/put HTTP/1.1\r\nHost: x\r\nContent-Type: application/octet-stream\r\nContent-Length: 9999\r\n\r\nabc",
+    "PUT /filesystem/put HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    "POST /mcp HTTP/1.1\r\nHost: x\r\nContent-Length: 500\r\n\r\n{",
+  ];
+  for (let round = 0; round < 8; round += 1) {
+    for (const request of requests) {
+      const socket = connect(d.config.apiSocket);
+      socket.on("error", () => {});
+      socket.write(request);
+      // Before the answer, or once some of it has come.
+      if (round % 2 === 1) await Promise.race([once(socket, "data"), once(socket, "close"), d.ask("GET", "/health")]);
+      socket.destroy();
+    }
+  }
+  assert.equal((await d.ask("GET", "/health")).status, 200);
+  assert.equal(d.process.exitCode, null);
+});
+
 test("health", { skip }, async () => {
   await using d = await startSandboxd();
   const { json } = await d.ask("GET", "/health");
