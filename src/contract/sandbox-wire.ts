@@ -16,12 +16,6 @@
  * to /proc/self/fd/N.
  */
 
-/**
- * Put into the environment of init by whoever starts it: options of the daemon's runtime, which must be there before it
- * starts. A small heap: 8.4 MB of private memory for init and daemon together instead of 12. Workloads never see them.
- */
-export const SANDBOXD_RUNTIME_ENV = { BUN_JSC_forceMiniVMMode: "1" } as const;
-
 /** Where the folder shared by the platform and one sandbox is seen inside the sandbox. */
 export const SANDBOX_RUN_DIR = "/run/berth";
 

@@ -8,17 +8,12 @@
 import { closeSync, existsSync, mkdirSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { constants } from "node:os";
 import { join } from "node:path";
-import {
-  type ExecConfig,
-  type ExecStatus,
-  SANDBOXD_RUNTIME_ENV,
-  type SandboxdConfig,
-} from "../contract/sandbox-wire.ts";
+import type { ExecConfig, ExecStatus, SandboxdConfig } from "../contract/sandbox-wire.ts";
 import { backoffMs } from "../lib/backoff.ts";
 import { errnoOf } from "./api-error.ts";
 import { type Child, selfArgv, spawn } from "./bun.ts";
 import { Environment } from "./environment.ts";
-import { DAEMON_READY_SIGNAL, EXIT_FOR_UPGRADE, INIT_PID_VARIABLE, STATE_FILES } from "./init-protocol.ts";
+import { DAEMON_READY_SIGNAL, EXIT_FOR_UPGRADE, INIT_PID_VARIABLE, RUNTIME_ENV, STATE_FILES } from "./init-protocol.ts";
 import { becomeSubreaper, peekZombie, reap } from "./libc.ts";
 
 /** A command is started without the daemon when that takes longer. */
@@ -112,7 +107,7 @@ class Init {
     if (readyFd !== undefined && readyFd > 2) stdio[readyFd] = readyFd;
     this.#daemon = spawn([...this.#executable(), "serve", "--config", this.#configFile], {
       stdio,
-      env: { ...process.env, ...SANDBOXD_RUNTIME_ENV, [INIT_PID_VARIABLE]: String(process.pid) },
+      env: { ...process.env, ...RUNTIME_ENV, [INIT_PID_VARIABLE]: String(process.pid) },
       onExit: (_, exitCode) => {
         this.#daemon = null;
         this.reapOrphans();
