@@ -52,7 +52,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     "src/auth/secret-key.ts",
     "src/cli/",
     "src/contract/",
-    "src/runtime/driver.ts",
+    "src/runtime/",
     "src/store/",
     "src/lib/",
   ],

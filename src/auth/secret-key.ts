@@ -1,24 +1,43 @@
 /** The key that everything secret hangs on: given by the operator, or made once and kept in the data folder. */
 import { createHash, randomBytes } from "node:crypto";
-import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, writeSync } from "node:fs";
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
+import { deriveKey } from "../lib/sealed-box.ts";
 
-const FILE = "secret.key";
+const KEY_BYTES = 32;
+
+export const secretKeyFile = (dataDir: string): string => join(dataDir, "secret.key");
 
 export function loadSecretKey(dataDir: string, given: string | undefined): Buffer {
-  if (given) return createHash("sha256").update(given).digest();
-  const path = join(dataDir, FILE);
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   try {
-    const file = openSync(path, "wx", 0o600);
-    writeSync(file, randomBytes(32).toString("hex"));
-    fsyncSync(file); // losing this file loses every secret, so it is on the disk before it is used
-    closeSync(file);
+    if (!given) keepSecretKey(dataDir, randomBytes(KEY_BYTES));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
   }
-  const key = Buffer.from(readFileSync(path, "utf8").trim(), "hex");
-  if (key.length !== 32)
-    throw new Error(`${path} does not hold a key of 32 bytes in hexadecimal; restore it from a backup.`);
+  const key = readSecretKey(dataDir, given);
+  if (!key) throw new Error(`${secretKeyFile(dataDir)} has gone away while it was read.`);
   return key;
 }
+
+/** null when there is none yet. */
+export function readSecretKey(dataDir: string, given: string | undefined): Buffer | null {
+  if (given) return createHash("sha256").update(given).digest();
+  const path = secretKeyFile(dataDir);
+  if (!existsSync(path)) return null;
+  const key = Buffer.from(readFileSync(path, "utf8").trim(), "hex");
+  if (key.length !== KEY_BYTES)
+    throw new Error(`${path} does not hold a key of ${KEY_BYTES} bytes in hexadecimal; restore it from a backup.`);
+  return key;
+}
+
+/** Fails when there is one: it is never replaced. */
+export function keepSecretKey(dataDir: string, key: Buffer): void {
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  const file = openSync(secretKeyFile(dataDir), "wx", 0o600);
+  writeSync(file, key.toString("hex"));
+  fsyncSync(file); // losing this file loses every secret, so it is on the disk before it is used
+  closeSync(file);
+}
+
+/** Tells keys apart without telling the key. */
+export const fingerprintOf = (key: Buffer): string => deriveKey(key, "fingerprint").toString("hex").slice(0, 16);

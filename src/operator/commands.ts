@@ -1,30 +1,127 @@
 /** The commands about the server on this machine. What they do is loaded when they are asked for. */
-import { type CommandSpec, GROUPS, type OptionSpec, wordsOf } from "../cli/command.ts";
-import { SETTINGS } from "../config.ts";
+import { styleText } from "node:util";
+import { type CommandSpec, GROUPS, type Invocation, type OptionSpec, text, wordsOf } from "../cli/command.ts";
+import { EXIT } from "../cli/failure.ts";
+import { type Config, loadConfig, SETTINGS } from "../config.ts";
+import type { Finding, State } from "./doctor.ts";
 import { flagOf } from "./setting-flags.ts";
 
-const group = GROUPS.operator;
+type Setting = keyof typeof SETTINGS;
 
+const group = GROUPS.operator;
 const CONFIG: OptionSpec = { flags: "--config <file>", about: "configuration file (BERTH_CONFIG)" };
-const SETTING_OPTIONS: readonly OptionSpec[] = Object.entries(SETTINGS).map(([name, { about, env }]) => ({
-  flags: `--${flagOf(name)} <value>`,
-  about: `${about} (${env})`,
-}));
+const FORCE = (about: string): OptionSpec => ({ flags: "--force", about });
+
+const settingOptions = (names: readonly Setting[]): OptionSpec[] => [
+  ...names.map((name) => ({
+    flags: `--${flagOf(name)} <value>`,
+    about: `${SETTINGS[name].about} (${SETTINGS[name].env})`,
+  })),
+  CONFIG,
+];
+const ALL = settingOptions(Object.keys(SETTINGS) as Setting[]);
+const DATABASE = settingOptions(["data", "database_url"]);
 
 export const operatorCommands: readonly CommandSpec[] = [
   {
     name: "up",
     group,
     summary: "start the server (the same as npm start)",
-    options: [...SETTING_OPTIONS, CONFIG, { flags: "--check-config", about: "print what is in force and exit" }],
+    options: [...ALL, { flags: "--check-config", about: "print what is in force and exit" }],
+    examples: ["berth up", "berth up --port 9000 --data /srv/berth"],
     run: async ({ options }) => {
       const { up } = await import("./up.ts");
-      const flags = [...SETTING_OPTIONS, CONFIG].flatMap((option) => {
-        const value = options[wordsOf(option).key];
-        return typeof value === "string" ? [wordsOf(option).long, value] : [];
-      });
+      const flags = Object.entries(flagsFrom(options)).flatMap(([flag, value]) => [`--${flag}`, value]);
       await up(options.checkConfig === true ? [...flags, "--check-config"] : flags);
       return undefined;
     },
   },
+  {
+    name: "down",
+    group,
+    summary: "stop the servers of a data folder",
+    details: "Requests in flight are finished, as with Ctrl-C.",
+    options: settingOptions(["data"]),
+    examples: ["berth down"],
+    run: async (call) => say(call, await (await import("./down.ts")).stopServers(configOf(call).data)),
+  },
+  {
+    name: "doctor",
+    group,
+    summary: "check this machine and say what to do",
+    details: "Nothing is changed. Ends with 1 when there is a problem.",
+    options: settingOptions(["data", "database_url", "host", "port"]),
+    examples: ["berth doctor"],
+    run: doctor,
+  },
+  {
+    name: "backup",
+    group,
+    summary: "write everything the platform knows into one file",
+    details:
+      "The server may be running. Records, people, keys and usage are in it; files of volumes, drives and images are not.\nSecrets stay sealed: the key is needed to restore them, and is in the file only with --with-key.",
+    args: [{ name: "file", about: "where to write it" }],
+    options: [
+      { flags: "--with-key", about: "put the key of the secrets into the file" },
+      FORCE("replace the file if it exists"),
+      ...DATABASE,
+    ],
+    examples: ["berth backup berth-backup.gz", "DATABASE_URL=postgres://… berth backup berth-backup.gz --with-key"],
+    run: async (call) => {
+      const { backupTo } = await import("./backup.ts");
+      const { withKey, force } = call.options;
+      const file = text(call.args[0]) ?? "";
+      return say(
+        call,
+        await backupTo({ config: configOf(call), file, withKey: withKey === true, force: force === true }),
+      );
+    },
+  },
+  {
+    name: "restore",
+    group,
+    summary: "fill an empty platform from a backup",
+    details: "All of it or nothing. A backup of SQLite can be restored into PostgreSQL and the other way round.",
+    args: [{ name: "file", about: "a file from `berth backup`" }],
+    options: [FORCE("replace everything that is there"), ...DATABASE],
+    examples: ["BERTH_DATA=/srv/berth berth restore berth-backup.gz"],
+    run: async (call) => {
+      const { restoreFrom } = await import("./backup.ts");
+      const file = text(call.args[0]) ?? "";
+      return say(call, await restoreFrom({ config: configOf(call), file, force: call.options.force === true }));
+    },
+  },
 ];
+
+/** Settings among the options, by flag. */
+const flagsFrom = (options: Invocation["options"]): Record<string, string> =>
+  Object.fromEntries(
+    ALL.flatMap((option) => {
+      const { key, long } = wordsOf(option);
+      const value = options[key];
+      return typeof value === "string" ? [[long.slice(2), value]] : [];
+    }),
+  );
+
+const configOf = ({ options }: Invocation): Config => loadConfig({ flags: flagsFrom(options) });
+
+function say({ context }: Invocation, lines: readonly string[]): undefined {
+  for (const line of lines) context.print(line);
+}
+
+const MARKS: Record<State, string> = {
+  ok: styleText("green", "ok      "),
+  warning: styleText("yellow", "warning "),
+  problem: styleText("red", "problem "),
+};
+
+async function doctor(call: Invocation): Promise<number | undefined> {
+  const { examine } = await import("./doctor.ts");
+  const { context } = call;
+  const show = ({ check, state, says, next }: Finding): void => {
+    context.print(`${MARKS[state]} ${check.padEnd(12)} ${says}`);
+    if (next) context.print(`${" ".repeat(22)}next: ${next}`);
+  };
+  const findings = await examine(configOf(call), show);
+  return findings.some(({ state }) => state === "problem") ? EXIT.failure : undefined;
+}

@@ -3,7 +3,9 @@ import { setFlagsFromString } from "node:v8";
 import pino from "pino";
 import type { App } from "../app.ts";
 import { type Config, describeConfig, loadConfig } from "../config.ts";
+import { toIso } from "../lib/clock.ts";
 import { credentialsFile, readCredentials, writeCredentials } from "../lib/credentials.ts";
+import { leaveNote } from "../lib/process-note.ts";
 import { terminalLog } from "../lib/terminal-log.ts";
 import { parseSettingFlags, settingsHelp } from "./setting-flags.ts";
 import { packageVersion } from "./version.ts";
@@ -21,12 +23,14 @@ export async function up(args: readonly string[]): Promise<void> {
   const stopAsked = stopSignal();
   const { startApp } = await import("../app.ts"); // only now: a wrong flag is told at once
   const app = await startApp({ config, log, version: packageVersion() });
+  const removeNote = leaveNote(config.data, { url: app.url, startedAt: toIso(Date.now()) });
   console.error(greeting(app, config));
   // The launcher holds the young generation small while the program loads; under load it may grow.
   setFlagsFromString("--semi-space-growth-factor=2");
   await stopAsked;
   log.info({}, "stopping");
   await app.stop();
+  removeNote();
   file?.flushSync();
 }
 

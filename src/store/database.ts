@@ -39,8 +39,6 @@ export interface Database {
   /** Runs `work` while no other process does anything under the same name. */
   exclusively<T>(name: string, work: (queries: Queries) => Promise<T>): Promise<T>;
   onChange(listener: (change: Change) => void): () => void;
-  /** Copies a consistent state into a new file, online. */
-  backup(file: string): Promise<void>;
   ping(): Promise<void>;
   close(): Promise<void>;
 }

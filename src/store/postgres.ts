@@ -48,10 +48,6 @@ export async function openPostgres(url: string, onError: (error: unknown) => voi
       news.on("change", handler);
       return () => news.off("change", handler);
     },
-    backup: () =>
-      Promise.reject(
-        new PlatformError("bad_request", "a PostgreSQL backup is written by the backup command, table by table"),
-      ),
     async ping() {
       await sql`SELECT 1`.execute(queries);
     },

@@ -6,7 +6,7 @@
 import { EventEmitter } from "node:events";
 import { chmodSync, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
-import { backup, DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
+import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 import { Kysely, type SqliteDatabase, SqliteDialect, type SqliteStatement, sql } from "kysely";
 import type { Change, Database, Queries, Transaction } from "./database.ts";
 import type { Tables } from "./schema.ts";
@@ -49,9 +49,6 @@ export function openSqlite(file: string): Database {
     onChange(listener) {
       news.on("change", listener);
       return () => news.off("change", listener);
-    },
-    backup: async (target) => {
-      await backup(reader, target);
     },
     async ping() {
       await sql`SELECT 1`.execute(read);

@@ -43,7 +43,7 @@ export async function openStore({ databaseUrl, dataDir, secretKey, clock, quotas
   return composeStore(database, secretKey, clock, quotas);
 }
 
-const SQLITE_FILE = "berth.sqlite";
+export const SQLITE_FILE = "berth.sqlite";
 
 /** The PostgreSQL half is loaded only by those who use it: it costs start-up time and memory. */
 export async function openDatabase({

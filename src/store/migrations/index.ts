@@ -38,43 +38,59 @@ const TYPES: Record<Dialect, Record<string, string>> = {
   },
 };
 
-export async function migrate(
+export interface AppliedMigration {
+  id: number;
+  name: string;
+  checksum: string;
+}
+
+export const migrate = (
   database: Database,
   nowMs: number,
   migrations: readonly Migration[] = MIGRATIONS,
+): Promise<void> =>
+  database.exclusively("migrations", (queries) => migrateWithin(queries, database.dialect, nowMs, migrations));
+
+/** Inside the transaction of somebody who holds the lock. */
+export async function migrateWithin(
+  queries: Queries,
+  dialect: Dialect,
+  nowMs: number,
+  migrations: readonly Migration[],
 ): Promise<void> {
-  await database.exclusively("migrations", async (queries) => {
-    await sql`CREATE TABLE IF NOT EXISTS migrations (id INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, applied_at BIGINT NOT NULL)`.execute(
-      queries,
-    );
-    const applied = (
-      await sql<{
-        id: number;
-        name: string;
-        checksum: string;
-      }>`SELECT id, name, checksum FROM migrations ORDER BY id`.execute(queries)
-    ).rows;
-    refuseForeign(applied, migrations);
-    for (const migration of migrations.slice(applied.length)) await apply(queries, database.dialect, migration, nowMs);
-  });
+  await sql`CREATE TABLE IF NOT EXISTS migrations (id INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, applied_at BIGINT NOT NULL)`.execute(
+    queries,
+  );
+  const applied = await appliedMigrations(queries);
+  refuseForeign(applied, migrations);
+  for (const migration of migrations.slice(applied.length)) await apply(queries, dialect, migration, nowMs);
 }
 
-function refuseForeign(
-  applied: { id: number; name: string; checksum: string }[],
-  migrations: readonly Migration[],
-): void {
+export async function appliedMigrations(queries: Queries): Promise<AppliedMigration[]> {
+  return (await sql<AppliedMigration>`SELECT id, name, checksum FROM migrations ORDER BY id`.execute(queries)).rows;
+}
+
+/** Every table that the migrations make, and the one they are recorded in. */
+export function ownTables(migrations: readonly Migration[]): Set<string> {
+  const statements = migrations.flatMap(({ both, sqlite = [], postgres = [] }) => [...both, ...sqlite, ...postgres]);
+  const made = statements.flatMap((statement) => statement.match(/^\s*CREATE (?:VIRTUAL )?TABLE (\w+)/)?.[1] ?? []);
+  return new Set(["migrations", ...made]);
+}
+
+/** Refuses what a newer or another Berth has made. */
+export function refuseForeign(applied: readonly AppliedMigration[], migrations: readonly Migration[]): void {
   for (const [index, row] of applied.entries()) {
     const known = migrations[index];
     if (!known) {
       throw new PlatformError(
         "internal",
-        `This database was written by a newer Berth (migration ${row.id} '${row.name}' is unknown here). Start the newer version, or restore a backup made by this one.`,
+        `This was written by a newer Berth (migration ${row.id} '${row.name}' is unknown here). Use the newer version, or a backup made by this one.`,
       );
     }
     if (known.id !== row.id || checksum(known) !== row.checksum) {
       throw new PlatformError(
         "internal",
-        `Migration ${row.id} '${row.name}' of this database differs from the one this Berth knows. Restore a backup or use the matching version.`,
+        `Migration ${row.id} '${row.name}' differs from the one this Berth knows. Use the matching version, or restore a backup.`,
       );
     }
   }

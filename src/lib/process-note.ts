@@ -1,0 +1,66 @@
+/**
+ * Notes that running servers leave in the data folder, so that another command finds and stops them. A number of a
+ * process is used again after its end, so a note also holds when the process began.
+ */
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+export interface ProcessNote {
+  pid: number;
+  identity: string;
+  url: string;
+  startedAt: string;
+}
+
+const folderOf = (dataDir: string): string => join(dataDir, "run");
+const fileOf = (dataDir: string, pid: number): string => join(folderOf(dataDir), `${pid}.json`);
+
+/** The returned function takes the note away. */
+export function leaveNote(dataDir: string, { url, startedAt }: Pick<ProcessNote, "url" | "startedAt">): () => void {
+  mkdirSync(folderOf(dataDir), { recursive: true, mode: 0o700 });
+  const note: ProcessNote = { pid: process.pid, identity: identityOf(process.pid) ?? "", url, startedAt };
+  writeFileSync(fileOf(dataDir, note.pid), JSON.stringify(note), { mode: 0o600 });
+  return () => rmSync(fileOf(dataDir, note.pid), { force: true });
+}
+
+/** Those whose process is still there; notes of others are removed. */
+export function runningNotes(dataDir: string): ProcessNote[] {
+  if (!existsSync(folderOf(dataDir))) return [];
+  const names = readdirSync(folderOf(dataDir)).filter((name) => /^\d+\.json$/.test(name));
+  return names.flatMap((name) => {
+    const path = join(folderOf(dataDir), name);
+    const note = parse(path);
+    if (note && isRunning(note)) return [note];
+    rmSync(path, { force: true });
+    return [];
+  });
+}
+
+export const isRunning = ({ pid, identity }: ProcessNote): boolean => identity !== "" && identityOf(pid) === identity;
+
+function parse(path: string): ProcessNote | null {
+  try {
+    const note = JSON.parse(readFileSync(path, "utf8")) as ProcessNote;
+    return Number.isSafeInteger(note.pid) && note.pid > 1 && typeof note.identity === "string" ? note : null;
+  } catch {
+    return null; // taken away or half written: its server is starting or has just ended
+  }
+}
+
+/** What tells this process from any other that has, had or will have its number; null when there is none. */
+export function identityOf(pid: number): string | null {
+  if (process.platform !== "linux") {
+    const began = spawnSync("ps", ["-o", "lstart=", "-p", String(pid)], { encoding: "utf8" }).stdout?.trim();
+    return began ? `${pid} ${began}` : null;
+  }
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    // After the name, which may contain anything: the state is the first field, the start time the twentieth.
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    if (fields[0] === "Z") return null;
+    return `${readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim()} ${pid} ${fields[19]}`;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,173 @@
+/** `berth doctor`: looks at everything a server needs, and says what to do about what it finds. Changes nothing. */
+import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs";
+import { createServer } from "node:net";
+import { dirname } from "node:path";
+import type { Config } from "../config.ts";
+import { MINUTE_MS, SECOND_MS, toIso } from "../lib/clock.ts";
+import { credentialsFile, readCredentials } from "../lib/credentials.ts";
+import { runningNotes } from "../lib/process-note.ts";
+import { inspectDatabase } from "../store/inspect.ts";
+import { probeIsolation } from "./isolation.ts";
+
+export type State = "ok" | "warning" | "problem";
+
+export interface Finding {
+  check: string;
+  state: State;
+  says: string;
+  /** What to do about it. */
+  next?: string;
+}
+
+type Check = (config: Config) => Promise<Omit<Finding, "check">>;
+
+const NODE_MAJOR_MIN = 24;
+const DISK_PROBLEM_BYTES = 100 * 1024 ** 2;
+const DISK_WARNING_BYTES = 2 * 1024 ** 3;
+/** Cursors, tokens and leases compare times of several machines. */
+const SKEW_MAX_MS = 5 * SECOND_MS;
+/** No clock was ever right before this was written. */
+const CLOCK_FLOOR_MS = Date.UTC(2026, 0, 1);
+const ANSWER_MS = 3000;
+
+export const CHECKS: Readonly<Record<string, Check>> = {
+  node: async () => {
+    const isNew = Number(process.versions.node.split(".")[0]) >= NODE_MAJOR_MIN;
+    return isNew
+      ? ok(`${process.version}, ${process.platform}-${process.arch}`)
+      : problem(`${process.version} is too old`, `install Node ${NODE_MAJOR_MIN} or newer, or run npm ci`);
+  },
+
+  "data folder": async ({ data }) => {
+    const nearest = nearestExisting(data);
+    try {
+      accessSync(nearest, constants.R_OK | constants.W_OK | constants.X_OK);
+    } catch {
+      return problem(
+        `${nearest} cannot be written by this user`,
+        "change its owner, or choose another with BERTH_DATA",
+      );
+    }
+    if (nearest !== data) return ok(`${data} will be made at the first start`);
+    const open = statSync(data).mode & 0o077;
+    return open === 0
+      ? ok(data)
+      : warning(`${data} can be entered by other users of this machine`, `chmod 700 ${data}`);
+  },
+
+  disk: async ({ data }) => {
+    const { bavail, bsize } = statfsSync(nearestExisting(data));
+    const free = bavail * bsize;
+    const says = `${(free / 1024 ** 3).toFixed(1)} GB free`;
+    if (free < DISK_PROBLEM_BYTES) return problem(says, `make room on the disk of ${data}`);
+    return free < DISK_WARNING_BYTES ? warning(says, `make room on the disk of ${data} soon`) : ok(says);
+  },
+
+  database: async ({ data, database_url }) => {
+    const { pending, broken } = await inspectDatabase({ databaseUrl: database_url ?? null, dataDir: data });
+    const name = database_url ? "PostgreSQL" : "SQLite";
+    if (broken) return problem(`${name}: ${broken}`, "restore a backup with `berth restore`");
+    if (pending === null) return ok(`${name}: will be made at the first start`);
+    return ok(
+      pending === 0 ? `${name}: up to date` : `${name}: the next start brings it up to date (${pending} steps)`,
+    );
+  },
+
+  port: async ({ host, port, data }) => {
+    const mine = runningNotes(data).find((note) => Number(new URL(note.url).port) === port);
+    if (mine) return ok(`${port} is used by this Berth (pid ${mine.pid}, since ${mine.startedAt})`);
+    const refusal = await tryListen(host, port);
+    if (refusal === null) return ok(port === 0 ? "any free one" : `${port} on ${host} is free`);
+    if (refusal === "EADDRINUSE")
+      return problem(`${port} on ${host} is in use by another program`, "choose another with PORT or --port");
+    return problem(`${port} on ${host} cannot be used (${refusal})`, "choose another with HOST, PORT or their flags");
+  },
+
+  credentials: async ({ data }) => {
+    const file = credentialsFile(data);
+    if (!existsSync(file)) return ok("will be written at the first start");
+    if ((statSync(file).mode & 0o077) !== 0) return warning(`${file} can be read by other users`, `chmod 600 ${file}`);
+    const { url, apiKey } = readCredentials(data) ?? {};
+    if (!url || !apiKey) return warning(`${file} holds no key`, "start once with BERTH_API_KEY set to add one");
+    if (!runningNotes(data).some((note) => note.url === url)) return ok(`${file} (not tried: no server is running)`);
+    const status = await statusOf(`${url}/v0/workspaces`, apiKey);
+    return status === 200
+      ? ok(`${file}, accepted by ${url}`)
+      : problem(
+          `${url} answers ${status ?? "nothing"} to the key in ${file}`,
+          "start once with BERTH_API_KEY set to add a new key",
+        );
+  },
+
+  clock: async ({ data, database_url }) => {
+    const now = Date.now();
+    if (now < CLOCK_FLOOR_MS) return problem(`it shows ${toIso(now)}`, "set the clock, or start a time service");
+    const skew = database_url ? await skewMs(database_url) : 0;
+    if (skew > SKEW_MAX_MS) {
+      const seconds = Math.round(skew / SECOND_MS);
+      return problem(`it differs from the database's by ${seconds} s`, "start a time service on both machines");
+    }
+    const changed = existsSync(data) ? statSync(data).mtimeMs : 0;
+    return changed > now + MINUTE_MS
+      ? warning(
+          `${data} was changed at ${toIso(changed)}, which is in the future`,
+          "set the clock, or start a time service",
+        )
+      : ok(toIso(now));
+  },
+
+  isolation: async (config) => {
+    const { grade, missing } = await probeIsolation(config);
+    if (grade === "none") return problem("this machine cannot isolate workloads", missing.join(" "));
+    return missing.length === 0 ? ok(`grade '${grade}'`) : warning(`grade '${grade}'`, missing.join(" "));
+  },
+};
+
+export async function examine(config: Config, each: (finding: Finding) => void): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  for (const [check, look] of Object.entries(CHECKS)) {
+    // What a check stumbles over is what it found.
+    const found = await look(config).catch((error: unknown) => problem((error as Error).message, AFTER_FAILURE[check]));
+    findings.push({ check, ...found });
+    each({ check, ...found });
+  }
+  return findings;
+}
+
+const ok = (says: string): Omit<Finding, "check"> => ({ state: "ok", says });
+const warning = (says: string, next: string): Omit<Finding, "check"> => ({ state: "warning", says, next });
+const problem = (says: string, next?: string): Omit<Finding, "check"> => ({
+  state: "problem",
+  says,
+  ...(next ? { next } : {}),
+});
+
+/** What to do when a check could not even look. */
+const AFTER_FAILURE: Readonly<Record<string, string>> = {
+  database: "correct DATABASE_URL, or start the database; `berth restore` brings back a lost one",
+  credentials: "remove the file; the next start writes it again",
+  isolation: "workloads cannot run until this is solved; the API works without",
+};
+
+const nearestExisting = (path: string): string => (existsSync(path) ? path : nearestExisting(dirname(path)));
+
+/** How far the database's clock is from ours; nothing when it does not answer, which another check tells. */
+const skewMs = (databaseUrl: string): Promise<number> =>
+  inspectDatabase({ databaseUrl, dataDir: "" }).then(
+    ({ nowMs }) => Math.abs(Date.now() - (nowMs ?? Date.now())),
+    () => 0,
+  );
+
+/** Why it cannot be listened on, or null. */
+const tryListen = (host: string, port: number): Promise<string | null> =>
+  new Promise((resolve) => {
+    const server = createServer();
+    server.once("error", (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
+    server.listen(port, host, () => server.close(() => resolve(null)));
+  });
+
+const statusOf = (url: string, apiKey: string): Promise<number | null> =>
+  fetch(url, { headers: { authorization: `Bearer ${apiKey}` }, signal: AbortSignal.timeout(ANSWER_MS) }).then(
+    (response) => response.status,
+    () => null,
+  );

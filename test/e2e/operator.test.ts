@@ -1,0 +1,102 @@
+/** The commands about the server on this machine. */
+import assert from "node:assert/strict";
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import type { AddressInfo } from "node:net";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, test } from "node:test";
+import { type Ended, runBerth, startServer } from "../berth-process.ts";
+
+let dataDir: string;
+beforeEach(() => {
+  dataDir = mkdtempSync(join(tmpdir(), "berth-operator-"));
+});
+afterEach(() => rmSync(dataDir, { recursive: true, force: true }));
+
+const berth = (...args: string[]): Promise<Ended> => runBerth(args, { env: { BERTH_DATA: dataDir } });
+
+describe("down", () => {
+  test("stops the server of the data folder and no other", async () => {
+    const server = await startServer({ dataDir });
+    const elsewhere = await runBerth(["down"], { env: { BERTH_DATA: join(dataDir, "other") } });
+    assert.match(elsewhere.stdout, /no server of .*other is running/);
+    const ended = await berth("down");
+    assert.equal(ended.code, 0, ended.stderr);
+    assert.equal(ended.stdout, `stopped ${server.url} (pid ${server.child.pid})\n`);
+    assert.deepEqual([(await server.ended).code, (await server.ended).signal], [0, null]);
+    assert.deepEqual(readdirSync(join(dataDir, "run")), []);
+  });
+
+  test("is not misled by the note of a server that was killed", async () => {
+    const server = await startServer({ dataDir });
+    await server.stop("SIGKILL");
+    assert.equal(readdirSync(join(dataDir, "run")).length, 1);
+    assert.match((await berth("down")).stdout, /no server/);
+  });
+});
+
+describe("doctor", () => {
+  /** State and text of each check. */
+  const checks = ({ stdout }: Ended): Record<string, string> =>
+    Object.fromEntries(
+      [
+        ...stdout.matchAll(
+          /^(ok|warning|problem) +(node|data folder|disk|database|port|credentials|clock|isolation) +(.*)$/gm,
+        ),
+      ].map(([, state, check, says]) => [check, `${state} ${says}`]),
+    );
+
+  test("knows the server that is running and tries its key", async () => {
+    const server = await startServer({ dataDir });
+    const found = checks(await berth("doctor", "--port", new URL(server.url).port));
+    await server.stop();
+    assert.match(found.port ?? "", new RegExp(`^ok .*used by this Berth \\(pid ${server.child.pid},`));
+    assert.match(found.credentials ?? "", /^ok .*accepted by /);
+    assert.match(found.database ?? "", /^ok SQLite: up to date/);
+    assert.match(found["data folder"] ?? "", /^ok /);
+    assert.match(found.node ?? "", /^ok v\d+/);
+    assert.match(found.isolation ?? "", /grade|isolate/);
+    assert.deepEqual(Object.keys(found).length, 8);
+  });
+
+  test("names each problem with what to do", async () => {
+    const other = createServer();
+    await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
+    const { port } = other.address() as AddressInfo;
+    chmodSync(dataDir, 0o755);
+    writeFileSync(
+      join(dataDir, "berth.sqlite"),
+      "this is not a database at all, but long enough to look like one".repeat(20),
+    );
+    writeFileSync(join(dataDir, "credentials.json"), '{"url": "http://127.0.0.1:9", "workspace": "main"}', {
+      mode: 0o600,
+    });
+    const ended = await berth("doctor", "--port", String(port));
+    other.close();
+    const found = checks(ended);
+    assert.equal(ended.code, 1);
+    assert.match(found["data folder"] ?? "", /^warning /);
+    assert.match(found.database ?? "", /^problem .*not a database/);
+    assert.match(found.port ?? "", /^problem .*in use by another program/);
+    assert.match(found.credentials ?? "", /^warning .*holds no key/);
+    assert.equal(ended.stdout.match(/next: /g)?.length, ended.stdout.match(/^(warning|problem)/gm)?.length);
+  });
+
+  test("changes nothing on a machine that has never run a server", async () => {
+    const nowhere = join(dataDir, "not", "yet");
+    const ended = await berth("doctor", "--data", nowhere, "--port", "0");
+    assert.match(checks(ended)["data folder"] ?? "", /^ok .*will be made/);
+    assert.match(checks(ended).database ?? "", /^ok .*will be made/);
+    assert.deepEqual(readdirSync(dataDir), []);
+  });
+
+  test("tells a folder that cannot be written", {
+    skip: process.getuid?.() === 0 && "root may write everywhere; run as a user",
+  }, async () => {
+    const locked = join(dataDir, "locked");
+    mkdirSync(locked, { mode: 0o500 });
+    const ended = await berth("doctor", "--data", join(locked, "data"));
+    assert.match(checks(ended)["data folder"] ?? "", /^problem .*cannot be written/);
+  });
+});
