@@ -26,6 +26,7 @@ import { BEHAVIOURS, HANDLERS } from "./kinds/behaviour.ts";
 import { OPERATIONS } from "./kinds/index.ts";
 import type { Deps, Settings } from "./kinds/port.ts";
 import { quotasByKind } from "./kinds/quota/quotas.ts";
+import { createOwnEndpoints } from "./kinds/sandbox/own-endpoints.ts";
 import { kindTasks } from "./kinds/tasks.ts";
 import { Activity } from "./lib/activity.ts";
 import { type Clock, HOUR_MS, SECOND_MS, systemClock, toIso } from "./lib/clock.ts";
@@ -144,6 +145,7 @@ export async function startApp({ config, log, version, clock = systemClock, open
       handlers: {
         model: createModelHandler({ ...principals, models, clock, brandWords: words, docsBase: "/docs/gateway" }),
       },
+      ownEndpoint: createOwnEndpoints(deps),
       ...principals,
       ...stack.add(createDirectory({ store, clock, activity })),
     });

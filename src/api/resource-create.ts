@@ -36,7 +36,8 @@ export async function create(behaviour: Behaviour, call: Call, deps: Deps): Prom
   return presentOne(behaviour, resource, { parents, reveal: created.uid === uid ? reveal : new Set() }, deps);
 }
 
-export const linksFor = (behaviour: Behaviour, input: Input, call: Call): Link[] => [
+/** What the platform keeps in a resource's state may name others too. */
+export const linksFor = (behaviour: Behaviour, input: Input & { state?: unknown }, call: Call): Link[] => [
   ...linksOf(input, behaviour.kind.references),
   ...(behaviour.claims?.(input, call) ?? []),
 ];

@@ -127,7 +127,7 @@ async function update(behaviour: Behaviour, call: Call, deps: Deps): Promise<unk
       const draft = structuredClone(input);
       checkImmutable(kind, draft, current);
       draft.metadata.name = current.name;
-      links = linksFor(behaviour, draft, call);
+      links = linksFor(behaviour, { ...draft, state: current.state }, call);
       return replacement(behaviour, draft, current, follows, call, deps);
     });
     if (next && (kind.references.length > 0 || behaviour.claims)) {

@@ -36,9 +36,14 @@ export interface GatewayDeps {
   dial(lease: Lease, door: Door): Promise<Duplex>;
   /** Told once per admitted request, after its end. */
   meter(record: RequestRecord): void;
+  /** An endpoint of a sandbox's address that the platform answers itself; null = the sandbox does. */
+  ownEndpoint?(request: { workspace: string; uid: string; method: string; path: string }): OwnEndpoint | null;
   /** Kinds that another room serves itself, after routing alone: models, jobs. */
   handlers?: Partial<Record<WorkloadKind, Handler>>;
 }
+
+/** Gets the request's body. */
+export type OwnEndpoint = (body: Buffer) => Promise<{ status: number; body: unknown }>;
 
 export interface GatewaySettings {
   /** Word in header and cookie names. */

@@ -4,11 +4,12 @@ import { asGatewayError, GatewayError } from "../contract/gateway-errors.ts";
 import { type AdmitContext, type Admitted, admit, find, type WorkloadRoute } from "./admit.ts";
 import type { GatewayCounters } from "./counters.ts";
 import { cookieValue } from "./credentials.ts";
-import type { Lease, RequestRecord, Workload } from "./deps.ts";
+import type { GatewayDeps, Lease, OwnEndpoint, RequestRecord, Workload } from "./deps.ts";
 import type { Downstream } from "./downstream.ts";
 import { type ForwardContext, type ForwardOutcome, forward } from "./forward.ts";
 import { type FixedHeaders, requestHead } from "./header-rules.ts";
 import { ClientGone, hold } from "./hold.ts";
+import { answerOwn } from "./own-answer.ts";
 import { pickRevision } from "./pick-revision.ts";
 import { type PlatformResponseOptions, respondError } from "./platform-response.ts";
 import { throughPort } from "./port-path.ts";
@@ -81,6 +82,13 @@ async function pass(
   const pin = choose(context, down, call);
   const lease = deps.ready(workload, call.revision) ?? (await held(context, down, call));
   try {
+    const own = ownEndpointOf(deps, down, admitted);
+    if (own !== null) {
+      const outcome = await answerOwn(forwarding.rules, down, own);
+      lease.release();
+      record(context, call, { ...outcome, error: null, clientGone: false });
+      return;
+    }
     const head = requestHead(forwarding.rules, {
       method: down.method,
       path: admitted.path,
@@ -115,6 +123,13 @@ async function pass(
     lease.release();
     throw error;
   }
+}
+
+/** Only plain requests to a sandbox's own API: what is below a port belongs to whatever listens there. */
+function ownEndpointOf(deps: GatewayDeps, down: Downstream, { workload, path }: Admitted): OwnEndpoint | null {
+  if (workload.kind !== "sandbox" || workload.door !== "api" || down.upgrade !== null) return null;
+  const { workspace, uid } = workload;
+  return deps.ownEndpoint?.({ workspace, uid, method: down.method, path }) ?? null;
 }
 
 async function held(context: ServeContext, down: Downstream, call: Call): Promise<Lease> {

@@ -1,65 +1,18 @@
 /** Sandboxes on this machine's own driver: real namespaces, processes and files, reached through the gateway. */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { findBun } from "../../scripts/build-sandboxd.ts";
-import { startTestPlatform, type TestPlatform } from "../platform.ts";
+import type { TestPlatform } from "../platform.ts";
+import { machineSkip, sandboxSuite } from "../sandbox-suite.ts";
 
-const skip =
-  process.getuid?.() !== 0
-    ? "needs root for namespaces and mounts: run the tests as root"
-    : findBun() === null
-      ? "Bun is not installed for this platform: npm ci --include=optional"
-      : false;
-
-describe("a sandbox on this machine", { skip }, () => {
-  const dataDir = mkdtempSync(join(tmpdir(), "berth-machine-"));
+describe("a sandbox on this machine", { skip: machineSkip }, () => {
+  const suite = sandboxSuite();
+  const { inside, exec, create, reaches } = suite;
   let platform: TestPlatform;
   before(async () => {
-    platform = await startTestPlatform({ driver: "real", dataDir, config: { standby_after: "1", pool_size: "1" } });
+    await suite.start({ standby_after: "1", pool_size: "1" });
+    platform = suite.platform();
   });
-  after(async () => {
-    for (const { metadata } of (await platform.call("GET", "/sandboxes")).body.data)
-      await platform.call("DELETE", `/sandboxes/${metadata.name}`);
-    await platform.stop();
-    rmSync(dataDir, { recursive: true, force: true });
-  });
-
-  const headers = () => ({
-    "x-service-authorization": `Bearer ${platform.apiKey}`,
-    "content-type": "application/json",
-  });
-  const inside = async (name: string, method: string, path: string, body?: unknown) => {
-    const answer = await fetch(`${platform.url}/main/sandboxes/${name}${path}`, {
-      method,
-      headers: headers(),
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
-    const text = await answer.text();
-    return { status: answer.status, body: text.startsWith("{") || text.startsWith("[") ? JSON.parse(text) : text };
-  };
-  const exec = (name: string, command: string) =>
-    inside(name, "POST", "/process", { command, waitForCompletion: true, timeout: 30 });
-  const create = async (name: string, spec: object = {}) => {
-    const made = await platform.call("POST", "/sandboxes", {
-      body: { metadata: { name }, spec: { runtime: { memory: 512 }, ...spec } },
-    });
-    assert.equal(made.status, 200, JSON.stringify(made.body));
-    return made.body;
-  };
-  const reaches = async (name: string, until: (sandbox: { state: string; status: string }) => boolean) => {
-    const { workspace, uid } =
-      (await platform.app.store.resources.get({ workspace: "main", kind: "sandbox", parent: "" }, name)) ??
-      assert.fail();
-    await platform.app.store.resources.waitFor(
-      workspace,
-      uid,
-      (now) => until({ state: String(now?.state.compute), status: String(now?.status) }),
-      { signal: AbortSignal.timeout(30_000) },
-    );
-  };
+  after(() => suite.stop());
 
   test("runs commands with its environment and keeps files", async () => {
     const made = await create("work", {
@@ -160,8 +113,8 @@ describe("a sandbox on this machine", { skip }, () => {
   });
 
   test("survives a restart of the server, with its processes and files", async () => {
-    await platform.stop();
-    platform = await startTestPlatform({ driver: "real", dataDir, config: { standby_after: "60" } });
+    await suite.restart({ standby_after: "60" });
+    platform = suite.platform();
     assert.equal((await inside("work", "GET", "/process/sleeper")).body.status, "running");
     assert.equal((await exec("work", "cat /tmp/note.txt")).body.stdout, "hello");
   });

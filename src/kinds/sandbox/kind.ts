@@ -85,7 +85,11 @@ export const sandbox = defineKind({
   secrets: [...workload.secrets, "spec.network.proxy.routing[].secrets.*"],
   secretsShown: "on_request",
   secretsWriteOnly: ["spec.network.proxy.routing[].secrets.*"],
-  references: [workload.policies, workload.volumes],
+  references: [
+    workload.policies,
+    workload.volumes,
+    { path: "state.driveMounts[phase!=failed].driveName", kind: "drive" },
+  ],
   initialStatus: "DEPLOYING",
   paged: true,
   byExternalId: true,

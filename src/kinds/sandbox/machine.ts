@@ -5,6 +5,7 @@ import type { Mount, WorkloadSpec } from "../../runtime/driver.ts";
 import type { Resource } from "../../store/resource.ts";
 import type { Deps } from "../port.ts";
 import { platformEnv } from "../workload/platform-env.ts";
+import { provenDriveMounts } from "./drives.ts";
 import { sandbox as sandboxKind } from "./kind.ts";
 
 /** A core for this much memory, as the contract has it. */
@@ -38,7 +39,10 @@ export async function sandboxSpec(sandbox: Resource, deps: Deps): Promise<Worklo
       ...Object.fromEntries(envs.map(({ name, value = "" }) => [name, value])),
     },
     limits: { memoryMb: memory, cpus: Math.max(memory / MEMORY_PER_CPU_MB, CPUS_MIN) },
-    mounts: await volumeMounts(sandbox, (spec.volumes ?? []) as Attachment[], deps),
+    mounts: [
+      ...(await volumeMounts(sandbox, (spec.volumes ?? []) as Attachment[], deps)),
+      ...(await provenDriveMounts(sandbox, deps)),
+    ],
     network: "outbound",
     ...(typeof sandbox.state.snapshot === "string" ? { snapshot: sandbox.state.snapshot } : {}),
   };

@@ -5,6 +5,7 @@ import type { SandboxActivity } from "../../contract/sandbox-wire.ts";
 import { canonicalJson } from "../../lib/canonical-json.ts";
 import type { Endpoint, Observed } from "../../runtime/driver.ts";
 import type { Resource } from "../../store/resource.ts";
+import { type DriveMountIntent, mountsOf } from "../drive/mounts.ts";
 import type { Plan } from "../port.ts";
 import { expiryOf } from "./expiry.ts";
 
@@ -16,6 +17,7 @@ export interface SandboxState extends InstancesState<Endpoint> {
   compute?: "RUNNING" | "STANDBY";
   lastUsedAt?: number;
   isolation?: string;
+  driveMounts?: DriveMountIntent[];
 }
 
 export interface SandboxObserved {
@@ -36,6 +38,7 @@ export type SandboxStep =
   | { do: "destroy" }
   | { do: "freeze" }
   | { do: "thaw" }
+  | { do: "drives" }
   | { do: "expire"; why: string }
   | { do: "deactivate" }
   | { do: "retire" }
@@ -105,11 +108,23 @@ function alive(
     if ((state.wantedAt ?? 0) > (state.idleSince ?? 0)) return { steps: [{ do: "thaw" }] };
     return { steps: isRecorded(sandbox, workload) ? [] : [{ do: "record" }], ...again(expiresInMs, false) };
   }
+  if (!drivesAreAsWanted(mountsOf(sandbox), workload)) return { steps: [{ do: "drives" }] };
   const idleSince = Math.max(observed.lastRequestMs, state.idleSince ?? 0, state.wantedAt ?? 0);
   const sleepsInMs = idleSince + observed.standbyAfterMs - nowMs;
   if (sleepsInMs <= 0 && mayStandBy(observed)) return { steps: [{ do: "freeze" }] };
   const lookAgainMs = Math.min(Math.max(sleepsInMs, LOOK_AGAIN_MIN_MS), expiresInMs ?? Number.POSITIVE_INFINITY);
   return { steps: isRecorded(sandbox, workload) ? [] : [{ do: "record" }], againMs: lookAgainMs };
+}
+
+/** What is mounted is what was asked for, and nothing that was asked for is open. */
+export function drivesAreAsWanted(wanted: readonly DriveMountIntent[], { mounts }: Pick<Observed, "mounts">): boolean {
+  const there = new Set(mounts.flatMap(({ source, path }) => ("drive" in source ? [path] : [])));
+  const settled = wanted.filter(({ phase }) => phase === "mounted");
+  return (
+    wanted.every(({ phase }) => phase === "mounted" || phase === "failed") &&
+    settled.length === there.size &&
+    settled.every(({ mountPath }) => there.has(mountPath))
+  );
 }
 
 /** A busy sandbox is asked again this soon whether it may sleep now. */

@@ -3,6 +3,7 @@ import type { Observed } from "../../runtime/driver.ts";
 import type { Resource } from "../../store/resource.ts";
 import { type Deps, defineReconciler, type ReconcileContext } from "../port.ts";
 import { sandboxActivity } from "./activity.ts";
+import { applyDrives } from "./drives.ts";
 import { type Attachment, sandboxSpec, scratchId } from "./machine.ts";
 import {
   fingerprint,
@@ -80,6 +81,8 @@ const ACTS: Record<SandboxStep["do"], Act> = {
       state: next(current, { ...computeOf(workload), deployed: wantedOf(sandbox, deps) }),
     }));
   },
+
+  drives: applyDrives,
 
   async expire(_sandbox, { record }, why) {
     await record((current) =>

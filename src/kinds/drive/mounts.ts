@@ -1,0 +1,228 @@
+/**
+ * Drives of a running sandbox. Which of them it may see is decided here, on the platform's side: the daemon inside is
+ * hostile ground. A mount is intent in the sandbox's state; its reconciler performs it, and again after each start.
+ */
+import { z } from "zod";
+import { linksOf } from "../../contract/references.ts";
+import { randomWord } from "../../lib/ids.ts";
+import type { Transaction } from "../../store/database.ts";
+import type { Resource } from "../../store/resource.ts";
+import type { Deps } from "../port.ts";
+import { sandbox as sandboxKind } from "../sandbox/kind.ts";
+import { type DriveRule, driveAccess, workloadLabels } from "./permissions.ts";
+
+/** One drive in one sandbox. */
+export interface DriveMountIntent {
+  /** Tells this wish from a later one for the same place. */
+  id: string;
+  drive: string;
+  driveName: string;
+  mountPath: string;
+  drivePath: string;
+  readOnly: boolean;
+  phase: "wanted" | "mounted" | "leaving" | "failed";
+  /** Why the last attempt came to nothing. */
+  error?: string;
+}
+
+export interface Answer {
+  status: number;
+  body: Record<string, unknown>;
+}
+
+/** A mount that takes longer is answered as failed; clients wait no longer either. */
+const MOUNT_WAIT_MS = 30_000;
+/** Each costs a mount in the sandbox's namespace; the driver's own limit covers volumes too. */
+export const DRIVE_MOUNTS_MAX = 16;
+const MOUNT_PATH_MAX = 512;
+
+const mountRequest = z.object({
+  driveName: z
+    .string()
+    .max(128)
+    .regex(/^[a-zA-Z0-9][a-zA-Z0-9_-]*$/, "must be letters, digits, hyphens and underscores"),
+  mountPath: z.string().min(1).max(MOUNT_PATH_MAX).transform(normalized).refine(isPlain, "must not contain .."),
+  drivePath: z
+    .string()
+    .max(MOUNT_PATH_MAX)
+    .startsWith("/", "must start with /")
+    .transform(normalized)
+    .refine(isPlain, "must not contain ..")
+    .default("/"),
+  readOnly: z.boolean().default(false),
+  uidMap: z.literal("", "is not possible here: files keep their owners").optional(),
+  gidMap: z.literal("", "is not possible here: files keep their owners").optional(),
+});
+
+export type SandboxRef = Pick<Resource, "workspace" | "uid">;
+
+/** Answers `/drives/mount…` of a sandbox's address. */
+export function createDriveMounts({ store, settings }: Pick<Deps, "store" | "settings">) {
+  const list = async ({ workspace, uid }: SandboxRef): Promise<Answer> => {
+    const sandbox = await store.resources.getByUid(workspace, uid);
+    const mounts = sandbox ? mountsOf(sandbox) : [];
+    return ok({ mounts: mounts.filter(({ phase }) => phase === "mounted").map(shown) });
+  };
+
+  async function mount(ref: SandboxRef, body: unknown): Promise<Answer> {
+    const parsed = mountRequest.safeParse(body);
+    if (!parsed.success) return failure(400, describe(parsed.error));
+    const wish = parsed.data;
+    const drive = await store.resources.get({ workspace: ref.workspace, kind: "drive", parent: "" }, wish.driveName);
+    if (!drive || drive.deletedAt !== null) return failure(500, `drive '${wish.driveName}' does not exist`);
+    const id = randomWord(12);
+    const decided = await store.write(async (tx): Promise<Answer | DriveMountIntent> => {
+      let verdict: Answer | DriveMountIntent = failure(500, "the sandbox is gone");
+      const next = await store.resources.modify(tx, ref.workspace, ref.uid, (sandbox) => {
+        const access = accessTo(drive, sandbox, wish.drivePath);
+        if (typeof access === "string") {
+          verdict = failure(500, access);
+          return null;
+        }
+        const { driveName, mountPath, drivePath } = wish;
+        const readOnly = wish.readOnly || access.mode === "read";
+        const intent = { id, drive: drive.uid, driveName, mountPath, drivePath, readOnly, phase: "wanted" as const };
+        verdict = place(sandbox, intent);
+        if ("status" in verdict || verdict.id !== id) return null;
+        const others = mountsOf(sandbox).filter((each) => each.mountPath !== mountPath);
+        return { state: { ...sandbox.state, driveMounts: [...others, intent] } };
+      });
+      if (next) await linkDrives(tx, next, { store });
+      return verdict;
+    });
+    if ("status" in decided) return decided;
+    return settled(ref, decided, (now) =>
+      now?.phase === "mounted"
+        ? ok({ success: true, message: "Drive mounted successfully", ...shown(now) })
+        : failure(500, now?.error ?? "the mount was taken back"),
+    );
+  }
+
+  function accessTo(drive: Resource, sandbox: Resource, drivePath: string): { mode: string } | string {
+    const { name } = drive;
+    if (sandbox.deletedAt !== null) return "the sandbox is being deleted";
+    const region = sandbox.spec.region ?? settings.region;
+    if (drive.spec.region !== region) return `drive '${name}' is in region ${drive.spec.region}, not in ${region}`;
+    const labels = workloadLabels(sandbox, settings.brand);
+    const access = driveAccess(drive.spec.permissions as DriveRule[] | undefined, labels);
+    if (!access) return `access denied: no permission of drive '${name}' matches the labels of this sandbox`;
+    return isWithin(drivePath, access.path)
+      ? access
+      : `access denied: this sandbox may use ${access.path} of drive '${name}', not ${drivePath}`;
+  }
+
+  async function unmount(ref: SandboxRef, encodedPath: string): Promise<Answer> {
+    const mountPath = decoded(encodedPath);
+    if (mountPath === null) return failure(400, "mountPath: is not a path");
+    let leaving: DriveMountIntent | null = null;
+    await store.resources.update(ref.workspace, ref.uid, (sandbox) => {
+      const found = mountsOf(sandbox).find((each) => each.mountPath === mountPath && each.phase !== "failed");
+      if (!found) return null;
+      const { error: _before, ...rest } = found;
+      const changed: DriveMountIntent = { ...rest, phase: "leaving" };
+      leaving = changed;
+      return withMounts(sandbox, (all) => all.map((each) => (each.id === changed.id ? changed : each)));
+    });
+    if (!leaving) return failure(404, `nothing is mounted at ${mountPath}`);
+    return settled(ref, leaving, (now) =>
+      now
+        ? failure(500, now.error ?? "the drive is still mounted")
+        : ok({ success: true, message: "Drive unmounted successfully", mountPath }),
+    );
+  }
+
+  /** Waits until the reconciler has said what became of the wish. */
+  async function settled(
+    { workspace, uid }: SandboxRef,
+    { id, phase }: DriveMountIntent,
+    answer: (now: DriveMountIntent | null) => Answer,
+  ): Promise<Answer> {
+    const find = (sandbox: Resource | null): DriveMountIntent | null =>
+      (sandbox && sandbox.deletedAt === null && mountsOf(sandbox).find((each) => each.id === id)) || null;
+    const isSettled = (now: DriveMountIntent | null): boolean => now === null || now.phase !== phase;
+    const signal = AbortSignal.timeout(MOUNT_WAIT_MS);
+    try {
+      if (phase === "mounted") return answer(find(await store.resources.getByUid(workspace, uid)));
+      return answer(find(await store.resources.waitFor(workspace, uid, (now) => isSettled(find(now)), { signal })));
+    } catch (error) {
+      if (!signal.aborted) throw error;
+      return failure(500, `the sandbox did not finish within ${MOUNT_WAIT_MS / 1000} seconds`);
+    }
+  }
+
+  return { list, mount, unmount };
+}
+
+export type DriveMounts = ReturnType<typeof createDriveMounts>;
+
+export const mountsOf = ({ state }: Pick<Resource, "state">): DriveMountIntent[] =>
+  (state.driveMounts as DriveMountIntent[] | undefined) ?? [];
+
+/** A change of a sandbox's state in which only the mounts are others. */
+export const withMounts = (
+  sandbox: Resource,
+  change: (mounts: DriveMountIntent[]) => DriveMountIntent[],
+): { state: Record<string, unknown> } => ({
+  state: { ...sandbox.state, driveMounts: change(mountsOf(sandbox)) },
+});
+
+/** A drive stays as long as a sandbox has it. */
+export const linkDrives = (tx: Transaction, sandbox: Resource, { store }: Pick<Deps, "store">): Promise<void> =>
+  store.links.replace(tx, sandbox, linksOf(sandbox, sandboxKind.references));
+
+/** The wish itself, the same one of before, or why there is no place for it. */
+function place(sandbox: Resource, wish: DriveMountIntent): Answer | DriveMountIntent {
+  const all = mountsOf(sandbox).filter(({ phase }) => phase !== "failed");
+  const there = all.find(({ mountPath }) => mountPath === wish.mountPath);
+  const volumes = (sandbox.spec.volumes ?? []) as { mountPath: string }[];
+  if (volumes.some(({ mountPath }) => normalized(mountPath) === wish.mountPath))
+    return failure(409, `a volume is mounted at ${wish.mountPath}`);
+  if (!there && all.length >= DRIVE_MOUNTS_MAX)
+    return failure(400, `a sandbox cannot have more than ${DRIVE_MOUNTS_MAX} drives mounted`);
+  if (!there) return wish;
+  const same =
+    there.phase !== "leaving" &&
+    there.drive === wish.drive &&
+    there.drivePath === wish.drivePath &&
+    there.readOnly === wish.readOnly;
+  return same ? there : failure(409, `${wish.mountPath} is already in use by drive '${there.driveName}'`);
+}
+
+const ok = (body: Record<string, unknown>): Answer => ({ status: 200, body });
+const failure = (status: number, error: string): Answer => ({ status, body: { error } });
+
+const shown = ({ driveName, mountPath, drivePath, readOnly }: DriveMountIntent): Record<string, unknown> => ({
+  driveName,
+  mountPath,
+  drivePath,
+  readOnly,
+  uidMap: "",
+  gidMap: "",
+});
+
+const describe = ({ issues }: z.ZodError): string =>
+  issues.map(({ path, message }) => `${path.join(".") || "body"}: ${message}`).join("; ");
+
+/** One leading slash, none doubled, none at the end. */
+function normalized(path: string): string {
+  const parts = path.split("/").filter((part) => part !== "" && part !== ".");
+  return `/${parts.join("/")}`;
+}
+
+function isPlain(path: string): boolean {
+  return !path.split("/").includes("..") && !path.includes("\0");
+}
+
+const isWithin = (path: string, root: string): boolean => {
+  const base = normalized(root);
+  return base === "/" || path === base || path.startsWith(`${base}/`);
+};
+
+function decoded(encoded: string): string | null {
+  try {
+    const path = normalized(decodeURIComponent(encoded));
+    return path.length <= MOUNT_PATH_MAX && isPlain(path) ? path : null;
+  } catch {
+    return null;
+  }
+}

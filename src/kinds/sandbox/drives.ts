@@ -1,0 +1,76 @@
+/** Performs what drive/mounts.ts has written down for one sandbox. */
+import type { Mount } from "../../runtime/driver.ts";
+import type { Resource } from "../../store/resource.ts";
+import { type DriveMountIntent, linkDrives, mountsOf, withMounts } from "../drive/mounts.ts";
+import type { Deps, ReconcileContext } from "../port.ts";
+
+/** A driver's reason is kept in the record and told to the caller; more than this is no reason. */
+const REASON_MAX = 500;
+
+/** Drives that were mounted before are there from the start; new wishes are tried on the running sandbox. */
+export async function provenDriveMounts(sandbox: Resource, deps: Deps): Promise<Mount[]> {
+  const proven = mountsOf(sandbox).filter(({ phase }) => phase === "mounted");
+  for (const { drive } of proven) await deps.driver.createDrive(drive);
+  return proven.map(mountOf);
+}
+
+export async function applyDrives(sandbox: Resource, { deps }: ReconcileContext): Promise<void> {
+  const wanted = mountsOf(sandbox);
+  const outcomes = new Map<string, DriveMountIntent | null>();
+  await unmountStrays(sandbox, wanted, deps);
+  for (const intent of wanted) {
+    if (intent.phase !== "failed") outcomes.set(intent.id, await applyOne(sandbox, intent, deps));
+  }
+  await deps.store.write(async (tx) => {
+    const next = await deps.store.resources.modify(tx, sandbox.workspace, sandbox.uid, (current) =>
+      current.retired ? null : withMounts(current, (all) => all.flatMap((each) => outcomeOf(each, wanted, outcomes))),
+    );
+    if (next && !next.retired) await linkDrives(tx, next, deps);
+  });
+}
+
+/** What was changed meanwhile is left for the next round. */
+function outcomeOf(
+  now: DriveMountIntent,
+  before: readonly DriveMountIntent[],
+  outcomes: ReadonlyMap<string, DriveMountIntent | null>,
+): DriveMountIntent[] {
+  const outcome = outcomes.get(now.id);
+  if (outcome === undefined || before.find(({ id }) => id === now.id)?.phase !== now.phase) return [now];
+  return outcome === null ? [] : [outcome];
+}
+
+/** What has become of the wish; null = it is fulfilled by being gone. */
+async function applyOne(
+  { uid }: Resource,
+  intent: DriveMountIntent,
+  { driver, log }: Deps,
+): Promise<DriveMountIntent | null> {
+  const leaving = intent.phase === "leaving";
+  try {
+    if (leaving) {
+      await driver.unmount(uid, intent.mountPath);
+      return null;
+    }
+    await driver.createDrive(intent.drive);
+    await driver.mount(uid, mountOf(intent));
+    return { ...intent, phase: "mounted" };
+  } catch (error) {
+    log.warn({ err: error, uid, drive: intent.drive, path: intent.mountPath }, "a drive could not be moved");
+    const reason = (error instanceof Error ? error.message : String(error)).slice(0, REASON_MAX);
+    return { ...intent, phase: leaving ? "mounted" : "failed", error: reason };
+  }
+}
+
+async function unmountStrays({ uid }: Resource, wanted: readonly DriveMountIntent[], { driver }: Deps): Promise<void> {
+  const known = new Set(wanted.filter(({ phase }) => phase !== "failed").map(({ mountPath }) => mountPath));
+  for (const { source, path } of (await driver.observe(uid))?.mounts ?? [])
+    if ("drive" in source && !known.has(path)) await driver.unmount(uid, path);
+}
+
+const mountOf = ({ drive, driveName, drivePath, mountPath, readOnly }: DriveMountIntent): Mount => ({
+  source: { drive, ...(drivePath === "/" ? {} : { path: drivePath }) },
+  path: mountPath,
+  readOnly,
+  name: driveName,
+});

@@ -1,0 +1,38 @@
+/** Endpoints of a sandbox's address that the platform answers itself, because the daemon inside cannot be believed. */
+import { type Answer, createDriveMounts } from "../drive/mounts.ts";
+import type { Deps } from "../port.ts";
+
+export interface SandboxRequest {
+  workspace: string;
+  uid: string;
+  method: string;
+  /** Raw, behind the sandbox's address. */
+  path: string;
+}
+
+/** Given the request's body; null = the request is the daemon's to answer. */
+export type OwnEndpoint = (body: Buffer) => Promise<Answer>;
+
+const MOUNT_PATH = /^\/drives\/mount(?:\/([^?]*))?(?:\?|$)/;
+
+export function createOwnEndpoints(deps: Pick<Deps, "store" | "settings">) {
+  const drives = createDriveMounts(deps);
+  return ({ workspace, uid, method, path }: SandboxRequest): OwnEndpoint | null => {
+    const found = MOUNT_PATH.exec(path);
+    if (!found) return null;
+    const sandbox = { workspace, uid };
+    const below = found[1] ?? "";
+    if (below !== "") return method === "DELETE" ? () => drives.unmount(sandbox, below) : null;
+    if (method === "GET") return () => drives.list(sandbox);
+    return method === "POST" ? (body) => drives.mount(sandbox, jsonOf(body)) : null;
+  };
+}
+
+/** What is no JSON is no object either, and is refused with the same words. */
+function jsonOf(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString("utf8"));
+  } catch {
+    return null;
+  }
+}
