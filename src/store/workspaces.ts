@@ -92,13 +92,18 @@ export function createWorkspaces({ database, clock }: { database: Database; cloc
 
     async insert(
       tx: Transaction,
-      draft: Pick<Workspace, "name" | "accountId" | "displayName" | "region" | "labels" | "groupMappings" | "runtime">,
+      draft: Pick<
+        Workspace,
+        "name" | "accountId" | "displayName" | "region" | "labels" | "groupMappings" | "runtime"
+      > & {
+        id?: string;
+      },
       actor: string,
     ): Promise<Workspace> {
       const now = clock.now();
       const workspace: Workspace = {
         ...draft,
-        id: uuidv7(now),
+        id: draft.id ?? uuidv7(now),
         status: "created",
         statusReason: null,
         version: 1,

@@ -8,7 +8,8 @@ import { startTestPlatform, type TestPlatform } from "../platform.ts";
 const databases = await testDatabases();
 after(() => databases.stop());
 
-const POOL = ["203.0.113.1", "203.0.113.2", "203.0.113.3", "2001:db8::1"];
+/** The last two are one address in two spellings. */
+const POOL = ["203.0.113.1", "203.0.113.2", "203.0.113.3", "2001:db8::1", "2001:DB8:0::1"];
 const GATEWAYS = "/vpcs/default/egressgateways";
 const IPS = `${GATEWAYS}/gw/ips`;
 

@@ -75,6 +75,12 @@ for (const database of databases.all) {
       const listed = await call("GET", "/workspaces");
       assert.ok(listed.body.some((workspace: { name: string }) => workspace.name === "team-a"));
       assert.equal((await create("team-a")).status, 409);
+      const once = await Promise.all(
+        Array.from({ length: 3 }, () =>
+          call("POST", "/workspaces", { body: { name: "once" }, headers: { "idempotency-key": "w1" } }),
+        ),
+      );
+      assert.deepEqual(new Set(once.map(({ status, body }) => `${status} ${body.id}`)).size, 1);
     });
 
     test("the name, the account and the roles are checked", async () => {

@@ -28,7 +28,7 @@ export const driveTokenHandlers: readonly Implementation[] = [
       { workspace: workspaceOf(call).name, kind: "drive", parent: "" },
       name,
     );
-    if (!drive) throw notFound(`drive '${name}'`);
+    if (!drive || drive.deletedAt !== null) throw notFound(`drive '${name}'`);
     const access = await accessOf(call.caller, drive, deps);
     if (!access) throw new PlatformError("forbidden", `The permissions of drive '${name}' do not let you in.`);
     const token = await sign(drive, access, call.caller, deps);

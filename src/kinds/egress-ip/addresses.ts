@@ -25,7 +25,7 @@ export async function assignAddress(tx: Transaction, resource: Resource, deps: A
   const gateway = await store.resources.getByUid(resource.workspace, resource.parent);
   const family = resource.spec.ipFamily === "IPv6" ? "IPv6" : "IPv4";
   const matches = family === "IPv6" ? isIPv6 : isIPv4;
-  const pool = settings.egressPool.filter(matches);
+  const pool = [...new Set(settings.egressPool.filter(matches).map(canonical))];
   const region = gateway?.spec.region;
   if (region !== settings.region) return waiting(elsewhere(region, settings.region));
   const address = await store.claims.takeFirst(tx, resource, POOL, pool);
@@ -57,6 +57,10 @@ export async function assignWaiting(deps: AddressDeps, signal?: AbortSignal): Pr
     });
   }
 }
+
+/** One address has one spelling, or it could be given away twice. */
+const canonical = (address: string): string =>
+  isIPv6(address) ? new URL(`http://[${address}]`).hostname.slice(1, -1) : address;
 
 /** Unsettled, so that the next round finds it. */
 const waiting = (message: string): Modification => ({

@@ -36,27 +36,31 @@ export const workspaceHandlers: readonly Implementation[] = [
     return call.query.countResources ? { ...wire, resourceCounts: await countResources(workspace.name, deps) } : wire;
   }),
 
-  implement(workspaceCreate, async ({ body, caller, setHeader }, deps) => {
+  implement(workspaceCreate, async ({ body, caller, setHeader, uid }, deps) => {
     const { store, settings } = deps;
     const refusal = refuseName(body.name, settings.brand);
     if (refusal) throw new PlatformError("invalid_field", `name: ${refusal.message} Choose another name.`);
     const accountId = chooseAccount(caller, body.accountId);
-    await store.write(async (tx) => {
-      await store.workspaces.insert(
-        tx,
-        {
-          name: body.name,
-          accountId,
-          displayName: body.displayName ?? body.name,
-          region: body.region ?? settings.region,
-          labels: body.labels ?? {},
-          groupMappings: body.groupMappings ?? [],
-          runtime: body.runtime ?? {},
-        },
-        caller.displayName,
-      );
-      await store.people.setMember(tx, body.name, caller.subject, "admin");
-    });
+    const id = uid();
+    // A retried idempotent request meets its own earlier effect.
+    if ((await store.workspaces.get(body.name))?.id !== id)
+      await store.write(async (tx) => {
+        await store.workspaces.insert(
+          tx,
+          {
+            id,
+            name: body.name,
+            accountId,
+            displayName: body.displayName ?? body.name,
+            region: body.region ?? settings.region,
+            labels: body.labels ?? {},
+            groupMappings: body.groupMappings ?? [],
+            runtime: body.runtime ?? {},
+          },
+          caller.displayName,
+        );
+        await store.people.setMember(tx, body.name, caller.subject, "admin");
+      });
     const workspace = await settleWorkspace(store, body.name);
     if (!workspace) throw notFound(`Workspace '${body.name}'`);
     setHeader("etag", etagOf(workspace));

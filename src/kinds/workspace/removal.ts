@@ -29,8 +29,12 @@ export async function removeWithin(
   signal: AbortSignal,
 ): Promise<boolean> {
   while (!signal.aborted) {
-    const changed = nextChange(deps.store, signal);
-    if (await removeContents(name, actor, deps, signal)) return true;
+    const round = new AbortController();
+    const changed = nextChange(deps.store, AbortSignal.any([signal, round.signal]));
+    if (await removeContents(name, actor, deps, signal)) {
+      round.abort();
+      return true;
+    }
     await changed;
   }
   return false;
@@ -46,7 +50,11 @@ export async function resumeWorkspaceRemovals(deps: RemovalDeps, signal?: AbortS
 
 function nextChange(store: Store, signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
-  const unsubscribe = store.resources.onChange(() => resolve());
-  signal.addEventListener("abort", () => resolve(), { once: true });
-  return promise.finally(unsubscribe);
+  const wake = (): void => resolve();
+  const unsubscribe = store.resources.onChange(wake);
+  signal.addEventListener("abort", wake);
+  return promise.finally(() => {
+    signal.removeEventListener("abort", wake);
+    unsubscribe();
+  });
 }
