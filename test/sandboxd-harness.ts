@@ -88,21 +88,8 @@ export async function startSandboxd({
   const sockets = { api: full.apiSocket, control: full.controlSocket };
   const open = (method: string, path: string, { headers = {}, body, socket = "api" }: Ask = {}) =>
     send(sockets[socket], method, path, headers, body);
-  const ask = async (method: string, path: string, options?: Ask): Promise<Answer> => {
-    const response = await open(method, path, options);
-    const chunks: Buffer[] = [];
-    for await (const chunk of response) chunks.push(chunk as Buffer);
-    const bytes = Buffer.concat(chunks);
-    const text = bytes.toString("utf8");
-    const isJson = response.headers["content-type"]?.startsWith("application/json");
-    return {
-      status: response.statusCode ?? 0,
-      headers: response.headers,
-      bytes,
-      text,
-      json: isJson && text !== "" ? JSON.parse(text) : undefined,
-    };
-  };
+  const ask = async (method: string, path: string, options?: Ask): Promise<Answer> =>
+    answerOf(await open(method, path, options));
   const daemon: TestDaemon = {
     folder,
     workDir,
@@ -122,6 +109,20 @@ export async function startSandboxd({
     throw error;
   }
   return daemon;
+}
+
+/** One request to a daemon that somebody else has started. */
+export const askAt = async (socket: string, method: string, path: string, body?: unknown): Promise<Answer> =>
+  answerOf(await send(socket, method, path, {}, body));
+
+async function answerOf(response: IncomingMessage): Promise<Answer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of response) chunks.push(chunk as Buffer);
+  const bytes = Buffer.concat(chunks);
+  const text = bytes.toString("utf8");
+  const isJson = response.headers["content-type"]?.startsWith("application/json") && text !== "";
+  const json = isJson ? JSON.parse(text) : undefined;
+  return { status: response.statusCode ?? 0, headers: response.headers, bytes, text, json };
 }
 
 /** Waits for a state; throws when it does not come. */

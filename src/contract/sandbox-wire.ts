@@ -57,6 +57,8 @@ export interface SandboxdConfig {
   awakeFifo?: string;
   /** POST /upgrade swaps to this executable when it exists and differs from the running one. */
   upgradeFile?: string;
+  /** From a SIGTERM to init, which is passed on to everything, until whatever is left is killed. Default 60 s: SIGKILL is sooner. */
+  graceMs?: number;
   /** One foreground command beside the daemon: agents, MCP servers, batch tasks. */
   exec?: ExecConfig;
 }
@@ -88,8 +90,6 @@ export interface ExecConfig {
    * serving, "restart" starts it again with growing pauses. Default "exit".
    */
   onExit?: "exit" | "stay" | "restart";
-  /** Between forwarding SIGTERM and SIGKILL. Default 10 s. */
-  graceMs?: number;
 }
 
 export interface ExecStatus {

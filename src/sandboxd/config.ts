@@ -40,6 +40,7 @@ const FIELDS: Record<keyof SandboxdConfig, Field> = {
   metadataFile: { check: isPath },
   awakeFifo: { check: isPath },
   upgradeFile: { check: isPath },
+  graceMs: { check: isCount },
   exec: { check: isExec },
 };
 

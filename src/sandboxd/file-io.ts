@@ -108,8 +108,7 @@ export class IncomingFile {
     makeFolder(folderOf(path), DEFAULT_FOLDER_MODE, user);
     this.#existing = statSync(toBytes(path), { throwIfNoEntry: false });
     if (this.#existing && !this.#existing.isFile()) throw notRegular(path, this.#existing);
-    // Through a symbolic link the file it points at is replaced, not the link.
-    this.#target = this.#existing ? fromBytes(realpathSync(toBytes(path), { encoding: "buffer" })) : path;
+    this.#target = this.#existing ? throughLinks(path) : path;
     this.#aside = joinPath(folderOf(this.#target), fromText(`.upload-${randomWord(12)}`));
     this.#fd = openSync(toBytes(this.#aside), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, DEFAULT_FILE_MODE);
   }
@@ -139,6 +138,10 @@ export class IncomingFile {
     rmSync(toBytes(this.#aside), { force: true });
   }
 }
+
+/** Through a symbolic link the file it points at is replaced, not the link. */
+export const throughLinks = (path: BytePath): BytePath =>
+  fromBytes(realpathSync(toBytes(path), { encoding: "buffer" }));
 
 /** With its parents; new ones belong to the user. An existing folder is left as it is. */
 export function makeFolder(path: BytePath, mode: number, user: SandboxUser | undefined): void {

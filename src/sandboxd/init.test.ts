@@ -6,8 +6,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { cachedSandboxd } from "../../scripts/build-sandboxd.ts";
-import { eventually, skip, startSandboxd, type TestDaemon } from "../../test/sandboxd-harness.ts";
-import type { ExecConfig, ExecStatus } from "../contract/sandbox-wire.ts";
+import { type Answer, askAt, eventually, skip, startSandboxd, type TestDaemon } from "../../test/sandboxd-harness.ts";
+import type { ExecConfig, ExecStatus, SandboxdConfig } from "../contract/sandbox-wire.ts";
 
 /** Children of a process, from /proc. */
 const childrenOf = (pid: number | undefined): number[] =>
@@ -249,7 +249,7 @@ test("a foreground command", { skip }, async (t) => {
       rmSync(statusFile, { force: true });
       await using d = await startSandboxd({
         mode: "init",
-        config: { exec: exec(["sh", "-c", script], { graceMs: 300 }) },
+        config: { graceMs: 300, exec: exec(["sh", "-c", script]) },
       });
       await eventually(() => existsSync(ready) && existsSync(statusFile));
       const { pid } = statusIn(statusFile);
@@ -266,7 +266,7 @@ test("a foreground command", { skip }, async (t) => {
     rmSync(out, { force: true });
     await using d = await startSandboxd({
       mode: "init",
-      config: { exec: exec(["sh", "-c", script], { graceMs: 100 }) },
+      config: { graceMs: 100, exec: exec(["sh", "-c", script]) },
     });
     await eventually(async () => {
       const { stdout } = (await d.exec(`stat -c '%s %b' ${out}`)).json;
@@ -274,6 +274,47 @@ test("a foreground command", { skip }, async (t) => {
       return size === 80_000_000 && blocks * 512 <= 32 * 1024 * 1024;
     }, "a file with its head given back");
   });
+});
+
+const noNamespaces =
+  process.getuid?.() === 0 && existsSync("/usr/bin/unshare")
+    ? false
+    : "needs root and util-linux's unshare, to make a pid namespace";
+
+test("as PID 1 of a namespace", { skip: skip || noNamespaces }, async () => {
+  const folder = mkdtempSync(join(tmpdir(), "sandboxd-pid1-"));
+  const { executable, config } = await bare(folder, { graceMs: 1500 });
+  const unshare = spawn(
+    "/usr/bin/unshare",
+    ["--pid", "--fork", "--mount-proc", executable, "init", "--config", config],
+    {
+      stdio: "ignore",
+      cwd: folder,
+    },
+  );
+  try {
+    const exec = (command: string, more = {}): Promise<Answer> =>
+      askAt(join(folder, "api.sock"), "POST", "/process", { command, waitForCompletion: true, ...more });
+    await eventually(() => existsSync(join(folder, "api.sock")));
+    await eventually(async () => (await exec("true")).status === 200);
+    assert.match((await exec("cat /proc/1/cmdline | tr '\\0' ' '")).json.stdout, / init --config /);
+    // Grandchildren whose parents are gone come to PID 1, and must not stay as zombies.
+    await exec("for i in 1 2 3 4 5; do (sh -c 'sleep 0.05' &) ; done");
+    await eventually(async () => (await exec("ps -eo stat,ppid | grep -c '^Z' || true")).json.stdout === "0\n");
+    const tidy = "trap 'sleep 0.2; echo done > tidied; exit 0' TERM; echo up > ready; while :; do sleep 0.02; done";
+    await exec(tidy, { waitForCompletion: false });
+    await exec("trap '' TERM; sleep 1000", { waitForCompletion: false });
+    await eventually(() => existsSync(join(folder, "ready")));
+    const [init] = childrenOf(unshare.pid);
+    assert.ok(init);
+    // Whoever wants to tidy up gets its time; what ignores SIGTERM ends with the grace period.
+    process.kill(init, "SIGTERM");
+    await once(unshare, "exit");
+    assert.equal(readFileSync(join(folder, "tidied"), "utf8"), "done\n");
+  } finally {
+    for (const init of childrenOf(unshare.pid)) process.kill(init, "SIGKILL");
+    rmSync(folder, { recursive: true, force: true });
+  }
 });
 
 test("a wrong configuration stops the start with its reason", { skip }, async (t) => {
@@ -319,8 +360,9 @@ test("a wrong configuration stops the start with its reason", { skip }, async (t
   assert.equal(code, 0);
 });
 
-async function bare(folder: string) {
-  const settings = {
+async function bare(folder: string, more: Partial<SandboxdConfig> = {}) {
+  const settings: SandboxdConfig = {
+    ...more,
     apiSocket: join(folder, "api.sock"),
     portSocket: join(folder, "ports.sock"),
     controlSocket: join(folder, "control.sock"),

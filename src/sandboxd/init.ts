@@ -5,7 +5,7 @@
  * Orphans of a dead daemon come to init, so init alone learns how they end. For those the daemon had marked as its own
  * (`running/<pid>`), it leaves the exit code in `exits/<pid>` for the next daemon.
  */
-import { closeSync, existsSync, mkdirSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, existsSync, mkdirSync, openSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { constants } from "node:os";
 import { join } from "node:path";
 import type { ExecConfig, ExecStatus, SandboxdConfig } from "../contract/sandbox-wire.ts";
@@ -22,7 +22,9 @@ const DAEMON_READY_MAX_MS = 5_000;
 const RESTART = { baseMs: 20, maxMs: 5_000 };
 /** A daemon that lived this long was well; its next death starts the back-off anew. */
 const HEALTHY_MS = 10_000;
-const GRACE_DEFAULT_MS = 10_000;
+/** Long, because whoever is less patient can send SIGKILL. */
+const GRACE_DEFAULT_MS = 60_000;
+const ALONE_LOOK_MS = 20;
 const NOT_FOUND_CODE = 127;
 
 export function runInit(config: SandboxdConfig, configFile: string): void {
@@ -93,7 +95,7 @@ class Init {
     this.#stopping = true;
     const everything = process.pid === 1 ? [-1] : [this.#daemon?.pid, this.#command && -this.#command.pid];
     for (const target of everything) if (target) trySignal(target, "SIGTERM");
-    const graceMs = this.#config.exec?.graceMs ?? GRACE_DEFAULT_MS;
+    const graceMs = this.#config.graceMs ?? GRACE_DEFAULT_MS;
     setTimeout(() => this.#exit(128 + constants.signals.SIGTERM), graceMs);
     this.#exitWhenAlone();
   }
@@ -180,8 +182,12 @@ class Init {
     setTimeout(() => this.#stopping || this.#startCommand(exec), pauseMs);
   }
 
+  /** The two children, and as PID 1 whatever else runs here: it was asked to end and may need its time. */
   #exitWhenAlone(): void {
-    if (this.#stopping && !this.#daemon && !this.#command) this.#exit(0);
+    if (!this.#stopping || this.#daemon || this.#command) return;
+    const others = process.pid === 1 && readdirSync("/proc").some((entry) => /^\d+$/.test(entry) && entry !== "1");
+    if (!others) this.#exit(0);
+    setTimeout(() => this.#exitWhenAlone(), ALONE_LOOK_MS);
   }
 
   /** As PID 1 the kernel would take everything along; elsewhere nobody else does. */

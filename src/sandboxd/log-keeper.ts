@@ -13,7 +13,7 @@ const ALL_FILES_MEMORY_SHARE = 0.1; // the root of a sandbox may be memory
 const ALL_FILES_BYTES_MIN = 2 * LOG_FILE_BYTES_MAX;
 const LOOK_FAST_MS = 5;
 const LOOK_LIVE_MS = 100;
-const LOOK_IDLE_MS = 2000;
+const LOOK_IDLE_MS = 5000;
 /** Growth between two looks that counts as pouring out. */
 const FAST_GROWTH_BYTES = 256 * 1024;
 

@@ -22,7 +22,7 @@ import { open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { ApiError } from "./api-error.ts";
 import { type BytePath, baseName, folderOf, fromText, joinPath, toBytes, toText } from "./byte-path.ts";
-import { DEFAULT_FOLDER_MODE, makeFolder, notRegular, type WriteOptions } from "./file-io.ts";
+import { DEFAULT_FOLDER_MODE, makeFolder, notRegular, throughLinks, type WriteOptions } from "./file-io.ts";
 import { randomWord } from "./random-word.ts";
 
 const UPLOADS_MAX = 1000;
@@ -62,9 +62,10 @@ export class UploadStore {
     const existing = statSync(toBytes(path), { throwIfNoEntry: false });
     if (existing && !existing.isFile()) throw notRegular(path, existing);
     const uploadId = randomWord(24);
-    const folder = joinPath(folderOf(path), fromText(`.upload-${uploadId}`));
-    const upload: Upload = { uploadId, path, permissions, initiatedAtMs: Date.now(), folder };
-    makeFolder(folderOf(path), DEFAULT_FOLDER_MODE, user);
+    const target = existing ? throughLinks(path) : path;
+    const folder = joinPath(folderOf(target), fromText(`.upload-${uploadId}`));
+    const upload: Upload = { uploadId, path: target, permissions, initiatedAtMs: Date.now(), folder };
+    makeFolder(folderOf(target), DEFAULT_FOLDER_MODE, user);
     mkdirSync(toBytes(folder), { mode: 0o700 });
     writeFileSync(join(this.#folder, uploadId), JSON.stringify(upload));
     return upload;
