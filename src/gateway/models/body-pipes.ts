@@ -3,6 +3,7 @@
  * send; it never waits, so it behaves the same for every chunking.
  */
 import { formatSseEvent, parseSseEvent, SseSplitter } from "../../lib/sse.ts";
+import { at, isRecord } from "../../lib/untrusted-json.ts";
 import {
   type AnswerContext,
   type ChatError,
@@ -13,7 +14,6 @@ import {
 import type { Dialect, StreamFailure } from "../providers/dialect.ts";
 import { type ChatChunk, usageChunk } from "../providers/openai/chat-answer.ts";
 import { openaiChat } from "../providers/openai/dialects.ts";
-import { at, isRecord } from "../providers/token-usage.ts";
 import type { UsageMeter } from "./usage-meter.ts";
 
 export interface BodyPipe {

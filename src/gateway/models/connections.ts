@@ -2,11 +2,11 @@
 
 import { PlatformError } from "../../contract/errors.ts";
 import { GatewayError } from "../../contract/gateway-errors.ts";
+import { at, itemsOf } from "../../lib/untrusted-json.ts";
 import { findProvider } from "../providers/catalogue.ts";
-import { type DialectName, itemsOf } from "../providers/dialect.ts";
+import type { DialectName } from "../providers/dialect.ts";
 import { dialectOf } from "../providers/endpoints.ts";
 import type { ProviderDeclaration } from "../providers/provider.ts";
-import { at } from "../providers/token-usage.ts";
 import type { Connection } from "./model-records.ts";
 import { secretOf } from "./upstream-headers.ts";
 import { upstreamPath } from "./upstream-path.ts";

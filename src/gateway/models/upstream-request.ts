@@ -1,11 +1,11 @@
 /** One attempt's request: the caller's call in the words, and to the address, of one provider. */
 import { GatewayError } from "../../contract/gateway-errors.ts";
+import { at, isRecord } from "../../lib/untrusted-json.ts";
 import { providerOf } from "../providers/catalogue.ts";
 import type { ChatTranslation } from "../providers/chat-translation.ts";
 import type { Dialect } from "../providers/dialect.ts";
 import { dialectOf } from "../providers/endpoints.ts";
 import type { ProviderDeclaration } from "../providers/provider.ts";
-import { at, isRecord } from "../providers/token-usage.ts";
 import type { ClientCall } from "./client-call.ts";
 import { editMembers } from "./json-members.ts";
 import type { Connection, ResolvedModel } from "./model-records.ts";

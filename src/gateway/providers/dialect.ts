@@ -55,5 +55,3 @@ export function textBytes(...values: unknown[]): number {
   for (const value of values) if (typeof value === "string") bytes += Buffer.byteLength(value);
   return bytes;
 }
-
-export const itemsOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);

@@ -27,9 +27,3 @@ export const NO_USAGE: TokenUsage = Object.freeze({
 export function tokenCount(value: unknown): number {
   return typeof value === "number" && Number.isSafeInteger(value) && value > 0 ? value : 0;
 }
-
-export const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-
-/** A member of an untrusted object; undefined when it is not one. */
-export const at = (value: unknown, key: string): unknown => (isRecord(value) ? value[key] : undefined);

@@ -1,3 +1,4 @@
+import { at, isRecord } from "../../../lib/untrusted-json.ts";
 import {
   type AnswerContext,
   type ChatStreamTranslation,
@@ -5,7 +6,6 @@ import {
   UntranslatableAnswer,
 } from "../chat-translation.ts";
 import { type AnswerHead, type ChatChunk, type ChatDelta, chatChunk, seconds } from "../openai/chat-answer.ts";
-import { at, isRecord } from "../token-usage.ts";
 import { finishReason } from "./chat-answer.ts";
 
 /** Content blocks are numbered together there; here tool calls have numbers of their own. */

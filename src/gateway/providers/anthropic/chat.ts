@@ -1,5 +1,5 @@
+import { at } from "../../../lib/untrusted-json.ts";
 import type { ChatTranslation } from "../chat-translation.ts";
-import { at } from "../token-usage.ts";
 import { fromMessage } from "./chat-answer.ts";
 import { toMessagesRequest } from "./chat-request.ts";
 import { MessageStream } from "./chat-stream.ts";

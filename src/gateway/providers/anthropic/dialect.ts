@@ -1,5 +1,6 @@
+import { at, isRecord } from "../../../lib/untrusted-json.ts";
 import { type Dialect, type StreamReading, textBytes } from "../dialect.ts";
-import { at, isRecord, NO_USAGE, type TokenUsage, tokenCount } from "../token-usage.ts";
+import { NO_USAGE, type TokenUsage, tokenCount } from "../token-usage.ts";
 
 /** Cached and written input are counted beside `input_tokens` here, so the whole input is their sum. */
 function readUsage(value: unknown): TokenUsage | null {

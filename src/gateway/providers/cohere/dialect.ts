@@ -1,6 +1,7 @@
+import { at, isRecord } from "../../../lib/untrusted-json.ts";
 import { type Dialect, type StreamReading, textBytes } from "../dialect.ts";
 import { openaiOther } from "../openai/dialects.ts";
-import { at, isRecord, NO_USAGE, type TokenUsage, tokenCount } from "../token-usage.ts";
+import { NO_USAGE, type TokenUsage, tokenCount } from "../token-usage.ts";
 
 /** Billed units are what is paid for; the raw token counts stand in when they are missing. */
 function readUsage(value: unknown): TokenUsage | null {

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
+import { at, isRecord, itemsOf } from "../../../lib/untrusted-json.ts";
 import { type AnswerContext, UntranslatableAnswer } from "../chat-translation.ts";
-import { itemsOf } from "../dialect.ts";
 import {
   type AnswerMessage,
   type AnswerToolCall,
@@ -9,7 +9,7 @@ import {
   type FinishReason,
   seconds,
 } from "../openai/chat-answer.ts";
-import { at, isRecord, NO_USAGE } from "../token-usage.ts";
+import { NO_USAGE } from "../token-usage.ts";
 import { geminiGenerate } from "./dialect.ts";
 
 export function fromGenerated(body: unknown, context: AnswerContext): ChatCompletion {

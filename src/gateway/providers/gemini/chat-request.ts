@@ -1,3 +1,4 @@
+import { at } from "../../../lib/untrusted-json.ts";
 import {
   type ChatContent,
   type ChatMessage,
@@ -9,7 +10,6 @@ import {
   parseDataUrl,
   refuse,
 } from "../openai/chat-request.ts";
-import { at } from "../token-usage.ts";
 
 type Part = Record<string, unknown>;
 

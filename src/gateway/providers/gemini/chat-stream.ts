@@ -1,12 +1,11 @@
+import { at, isRecord, itemsOf } from "../../../lib/untrusted-json.ts";
 import {
   type AnswerContext,
   type ChatStreamTranslation,
   ProviderStreamError,
   UntranslatableAnswer,
 } from "../chat-translation.ts";
-import { itemsOf } from "../dialect.ts";
 import { type AnswerHead, type ChatChunk, type ChatDelta, chatChunk } from "../openai/chat-answer.ts";
-import { at, isRecord } from "../token-usage.ts";
 import { blockReason, callOf, finishReason, headOf, refusalText } from "./chat-answer.ts";
 
 /** Every event is a whole answer of its own; calls come complete in one part. */

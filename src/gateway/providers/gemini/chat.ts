@@ -1,5 +1,5 @@
+import { at } from "../../../lib/untrusted-json.ts";
 import type { ChatTranslation } from "../chat-translation.ts";
-import { at } from "../token-usage.ts";
 import { fromGenerated } from "./chat-answer.ts";
 import { toGenerateRequest } from "./chat-request.ts";
 import { GenerateStream } from "./chat-stream.ts";

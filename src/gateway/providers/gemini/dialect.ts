@@ -1,5 +1,6 @@
-import { type Dialect, itemsOf, type StreamReading, textBytes } from "../dialect.ts";
-import { at, isRecord, type TokenUsage, tokenCount } from "../token-usage.ts";
+import { at, isRecord, itemsOf } from "../../../lib/untrusted-json.ts";
+import { type Dialect, type StreamReading, textBytes } from "../dialect.ts";
+import { type TokenUsage, tokenCount } from "../token-usage.ts";
 
 /** Thinking is counted beside the candidates, and both are paid as output. */
 function readUsage(value: unknown): TokenUsage | null {

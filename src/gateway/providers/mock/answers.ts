@@ -1,6 +1,7 @@
 /** The reply of the development provider in the words of each dialect it speaks. */
 import { createHash } from "node:crypto";
 import { formatSseEvent } from "../../../lib/sse.ts";
+import { at } from "../../../lib/untrusted-json.ts";
 import type { LocalAnswer } from "../local-answer.ts";
 import {
   type AnswerMessage,
@@ -11,7 +12,6 @@ import {
   seconds,
   usageChunk,
 } from "../openai/chat-answer.ts";
-import { at } from "../token-usage.ts";
 import type { Reply } from "./reply.ts";
 
 export interface MockContext {

@@ -1,6 +1,5 @@
 /** The little the development provider understands of a conversation, whatever dialect it came in. */
-import { itemsOf } from "../dialect.ts";
-import { at, isRecord } from "../token-usage.ts";
+import { at, isRecord, itemsOf } from "../../../lib/untrusted-json.ts";
 
 export interface Conversation {
   /** Text of every message, for counting. */

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
+import { isRecord } from "../../../lib/untrusted-json.ts";
 import type { DialectName } from "../dialect.ts";
 import { dialectOf } from "../endpoints.ts";
 import type { LocalAnswer, LocalRequest } from "../local-answer.ts";
 import { OPENAI_LIKE, type ProviderDeclaration } from "../provider.ts";
-import { isRecord } from "../token-usage.ts";
 import { chatAnswer, embeddingsAnswer, json, type MockContext, messagesAnswer, responsesAnswer } from "./answers.ts";
 import { type Conversation, fromChat, fromMessages, fromResponses } from "./conversation.ts";
 import { type Reply, replyTo } from "./reply.ts";

@@ -1,5 +1,4 @@
-import { itemsOf } from "../dialect.ts";
-import { at, isRecord } from "../token-usage.ts";
+import { at, isRecord, itemsOf } from "../../../lib/untrusted-json.ts";
 
 /** Schemas may refer to themselves; nobody needs a deeper sample. */
 const DEPTH_MAX = 8;
