@@ -4,11 +4,13 @@ import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import type { Logger } from "pino";
 import { collectDefaultMetrics, Registry } from "prom-client";
+import { addOauthRoutes, RESOURCE_METADATA } from "./api/oauth-routes.ts";
 import { addPlatformRoutes } from "./api/platform-routes.ts";
 import { resourceHandlers } from "./api/resource-handlers.ts";
 import { createApi } from "./api/server.ts";
 import { createAuthenticator } from "./auth/authenticator.ts";
 import { type Bootstrapped, bootstrap, settleWorkspace } from "./auth/bootstrap.ts";
+import { createTokenVerifier } from "./auth/oauth/access-tokens.ts";
 import { loadSecretKey } from "./auth/secret-key.ts";
 import { type Config, isLoopback } from "./config.ts";
 import { createEdge, type Edge } from "./edge.ts";
@@ -27,6 +29,7 @@ import { OPERATIONS } from "./kinds/index.ts";
 import type { Deps, Settings } from "./kinds/port.ts";
 import { quotasByKind } from "./kinds/quota/quotas.ts";
 import { createOwnEndpoints } from "./kinds/sandbox/own-endpoints.ts";
+import { SCOPES } from "./kinds/scopes.ts";
 import { kindTasks } from "./kinds/tasks.ts";
 import { Activity } from "./lib/activity.ts";
 import { type Clock, HOUR_MS, SECOND_MS, systemClock, toIso } from "./lib/clock.ts";
@@ -81,8 +84,17 @@ export async function startApp({ config, log, version, clock = systemClock, open
 
     const registry = new Registry();
     collectDefaultMetrics({ register: registry });
-    const authenticator = stack.add(createAuthenticator({ store, clock, brand: config.brand }));
     const settings = settingsOf(config, version);
+    const issuer = (): string => settings.publicUrl;
+    const authenticator = stack.add(
+      createAuthenticator({
+        store,
+        clock,
+        brand: config.brand,
+        verifyToken: createTokenVerifier({ store, clock, issuer }),
+        resourceMetadataUrl: () => `${issuer()}${RESOURCE_METADATA}`,
+      }),
+    );
     const activity = new Activity(clock);
     const doors = createDoors(log);
     const driver = lazyDriver(settings.nodeId, openDriver ?? (() => openMachine(config, settings, doors, log)));
@@ -109,6 +121,7 @@ export async function startApp({ config, log, version, clock = systemClock, open
         holder,
         tasks: [
           { name: "forget-idempotency", everyMs: HOUR_MS, run: () => store.idempotency.forgetOld() },
+          { name: "forget-oauth", everyMs: HOUR_MS, run: () => store.oauth.forgetExpired() },
           ...kindTasks(deps),
         ],
       }),
@@ -161,6 +174,7 @@ export async function startApp({ config, log, version, clock = systemClock, open
       trustProxy: config.trust_proxy,
     });
     addPlatformRoutes(api, { deps, operations: OPERATIONS, registry });
+    addOauthRoutes(api, { ...deps, issuer, scopes: SCOPES, trustProxy: config.trust_proxy });
     await api.ready();
     const url = await edge.listen();
     if (!config.public_url) settings.publicUrl = url;

@@ -11,6 +11,7 @@ import type { Running } from "../lib/lifecycle.ts";
 import { type ApiKey, hashSecret } from "../store/keys.ts";
 import type { Store } from "../store/store.ts";
 import type { Workspace } from "../store/workspaces.ts";
+import type { TokenClaims } from "./oauth/access-tokens.ts";
 
 /** Bounds memory when somebody tries many keys; a full cache starts over. */
 const CACHE_MAX = 10_000;
@@ -27,13 +28,15 @@ export interface AuthenticatorDeps {
   store: Store;
   clock: Clock;
   brand: string;
-  /** Checks tokens of our own issuer; null when the text is not one of them. */
-  verifyToken?(token: string): Promise<Caller | null>;
+  /** Checks tokens of our own issuer; null when the text is not one of them, or its time is over. */
+  verifyToken(token: string): Promise<TokenClaims | null>;
+  /** Where a client that was refused learns how to get a token. */
+  resourceMetadataUrl(): string;
 }
 
 export type Authenticator = ReturnType<typeof createAuthenticator>;
 
-export function createAuthenticator({ store, clock, brand, verifyToken }: AuthenticatorDeps) {
+export function createAuthenticator({ store, clock, brand, verifyToken, resourceMetadataUrl }: AuthenticatorDeps) {
   const callers = new Map<string, { caller: Caller; expiresAt: number | null }>();
   const memberships = new Map<string, Membership | null>();
   const uses = new Map<string, number>();
@@ -57,6 +60,11 @@ export function createAuthenticator({ store, clock, brand, verifyToken }: Authen
   };
   const timer = setInterval(() => void flushUses().catch(() => {}), USE_FLUSH_MS).unref(); // last use is a hint; the next flush tells again
 
+  const unauthenticated = (message: string): PlatformError =>
+    new PlatformError("unauthenticated", message, {
+      headers: { "www-authenticate": `Bearer realm="berth", resource_metadata="${resourceMetadataUrl()}"` },
+    });
+
   async function authenticate(secret: string): Promise<Caller> {
     const hash = hashSecret(secret);
     const known = callers.get(hash);
@@ -66,19 +74,32 @@ export function createAuthenticator({ store, clock, brand, verifyToken }: Authen
       return known.caller;
     }
     const readIn = era;
+    const remember = (caller: Caller, expiresAt: number | null): Caller => {
+      keep(callers, hash, { caller, expiresAt }, readIn);
+      return caller;
+    };
     const key = await store.keys.findKey(secret);
     if (key) {
       if (key.expires_at !== null && key.expires_at <= now)
         throw unauthenticated("This API key has expired. Create a new one.");
       const caller = await callerOf(key);
       if (!caller) throw unauthenticated("The owner of this API key no longer exists.");
-      keep(callers, hash, { caller, expiresAt: key.expires_at }, readIn);
       uses.set(key.id, now);
-      return caller;
+      return remember(caller, key.expires_at);
     }
-    const caller = (await verifyToken?.(secret)) ?? null;
-    if (!caller) throw unauthenticated("The credentials are not valid. Check the API key, or sign in again.");
-    return caller;
+    const claims = await verifyToken(secret);
+    if (!claims) throw unauthenticated("The credentials are not valid. Check the API key, or sign in again.");
+    const caller = await bearerOfToken(claims);
+    if (!caller) throw unauthenticated("This token has been revoked, or its owner no longer exists.");
+    return remember(caller, claims.expiresAt);
+  }
+
+  /** A person's token lives as long as the consent it hangs on; a machine's as long as the machine. */
+  async function bearerOfToken({ subjectType, subject, scopes, grantId }: TokenClaims): Promise<Caller | null> {
+    const rest = { authMethod: "jwt", keyId: null, scopes } as const;
+    if (subjectType === "service_account") return serviceAccountCaller(subject, rest);
+    if (grantId === null || !(await store.oauth.find("Grant", grantId))) return null;
+    return userCaller(subject, rest);
   }
 
   async function callerOf(key: ApiKey): Promise<Caller | null> {
@@ -173,6 +194,3 @@ export function createAuthenticator({ store, clock, brand, verifyToken }: Authen
     },
   } satisfies Running & Record<string, unknown>;
 }
-
-const unauthenticated = (message: string): PlatformError =>
-  new PlatformError("unauthenticated", message, { headers: { "www-authenticate": 'Bearer realm="berth"' } });

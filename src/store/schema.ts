@@ -26,6 +26,7 @@ export interface Tables {
   shares: ShareRow;
   share_offers: ShareOfferRow;
   signing_keys: SigningKeyRow;
+  oauth_records: OauthRecordRow;
   leases: { name: string; holder: string; token: number; expires_at: number };
   usage_accounts: { id: Generated<number>; account_id: string };
   usage_series: UsageSeriesRow;
@@ -220,4 +221,19 @@ export interface UsageSpanRow {
   span_key: string;
   price_numerator: number;
   price_denominator: number;
+}
+
+export interface OauthRecordRow {
+  model: string;
+  /** A hash: the id is the token itself. */
+  id: string;
+  sealed_payload: string;
+  grant_id: string | null;
+  uid: string | null;
+  user_code: string | null;
+  /** The person that it is about. */
+  subject: string | null;
+  created_at: number;
+  expires_at: number;
+  consumed_at: number | null;
 }

@@ -11,6 +11,7 @@ import { createKeys } from "./keys.ts";
 import { createLeases } from "./leases.ts";
 import { createLinks } from "./links.ts";
 import { migrate } from "./migrations/index.ts";
+import { createOauthRecords } from "./oauth-records.ts";
 import { createPeople } from "./people.ts";
 import { createResources } from "./resources.ts";
 import { createShares } from "./shares.ts";
@@ -68,6 +69,7 @@ function composeStore(database: Database, secretKey: Buffer, clock: Clock, quota
     claims: createClaims(deps),
     shares: createShares(deps),
     signingKeys: createSigningKeys(deps),
+    oauth: createOauthRecords(deps),
     workspaceContents: createWorkspaceContents({ database, resources }),
     links: createLinks(deps),
     workspaces: createWorkspaces(deps),

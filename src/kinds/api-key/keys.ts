@@ -5,8 +5,8 @@ import { notFound, PlatformError } from "../../contract/errors.ts";
 import { DAY_MS, SECOND_MS, toIso } from "../../lib/clock.ts";
 import { formatDuration, parseDurationMs } from "../../lib/duration.ts";
 import type { ApiKey, OwnerType } from "../../store/keys.ts";
-import { OPERATIONS } from "../index.ts";
 import type { Deps } from "../port.ts";
+import { SCOPES } from "../scopes.ts";
 import type { apiKeyShape, newApiKey } from "./operations.ts";
 
 /** Ten years, leap days included. */
@@ -58,7 +58,7 @@ export async function deleteKey({ type, id }: Owner, keyId: string, { store }: D
 
 /** Nobody hands on more than they have themselves. */
 export function grantScopes(asked: readonly string[] | undefined, caller: Caller): string[] | null {
-  const unknown = asked?.find((scope) => !knownScopes().has(scope));
+  const unknown = asked?.find((scope) => !SCOPES.has(scope));
   if (unknown !== undefined) throw new PlatformError("invalid_field", `scopes: '${unknown}' is not a scope.`);
   if (caller.scopes === null) return asked ? [...asked] : null;
   const own = caller.scopes;
@@ -67,12 +67,6 @@ export function grantScopes(asked: readonly string[] | undefined, caller: Caller
   if (beyond !== undefined)
     throw new PlatformError("forbidden", `scopes: these credentials do not have '${beyond}' themselves.`);
   return [...asked];
-}
-
-let scopes: ReadonlySet<string> | null = null;
-function knownScopes(): ReadonlySet<string> {
-  scopes ??= new Set(["admin", ...OPERATIONS.flatMap(({ scope }) => (scope === null ? [] : [scope]))]);
-  return scopes;
 }
 
 function parseExpiry(text: string): number {

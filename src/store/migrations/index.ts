@@ -8,6 +8,7 @@ import { links } from "./0002-links.ts";
 import { executions } from "./0003-executions.ts";
 import { shares } from "./0004-shares.ts";
 import { usage } from "./0005-usage.ts";
+import { oauth } from "./0006-oauth.ts";
 
 export interface Migration {
   id: number;
@@ -17,7 +18,7 @@ export interface Migration {
   postgres?: readonly string[];
 }
 
-export const MIGRATIONS: readonly Migration[] = [foundation, links, executions, shares, usage];
+export const MIGRATIONS: readonly Migration[] = [foundation, links, executions, shares, usage, oauth];
 
 const TYPES: Record<Dialect, Record<string, string>> = {
   sqlite: {

@@ -1,0 +1,89 @@
+/**
+ * Access tokens: short-lived JWTs of our own issuer. Their signature proves who asked for them; whether that somebody
+ * still exists, and what they may do, is looked up as for an API key.
+ */
+import { generateKeyPairSync } from "node:crypto";
+import { importJWK, type JWK, jwtVerify } from "jose";
+import { type Clock, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../lib/clock.ts";
+import { randomWord } from "../../lib/ids.ts";
+import type { KeyPair } from "../../store/signing-keys.ts";
+import type { Store } from "../../store/store.ts";
+
+/** What clients of such platforms expect; they renew a token at half of it. */
+export const ACCESS_TOKEN_SECONDS = (2 * HOUR_MS) / SECOND_MS;
+export const SIGNING_PURPOSE = "oauth";
+export const SIGNING_ALG = "ES256";
+/** The scope that stands for all: what a token has that was asked for without scopes. */
+export const ALL_SCOPES = "admin";
+/** Retired keys are forgotten this soon after they have left the database. */
+const KEYS_KEPT_MS = 10 * MINUTE_MS;
+
+export interface TokenClaims {
+  subjectType: "user" | "service_account";
+  subject: string;
+  /** null = everything that the role allows. */
+  scopes: ReadonlySet<string> | null;
+  /** The consent that a person's token hangs on; without it the token is worth nothing. */
+  grantId: string | null;
+  expiresAt: number;
+}
+
+export interface VerifierDeps {
+  store: Store;
+  clock: Clock;
+  /** Known only once the server listens. */
+  issuer(): string;
+}
+
+export function createTokenVerifier({ store, clock, issuer }: VerifierDeps) {
+  let keys = new Map<string, Awaited<ReturnType<typeof importJWK>>>();
+  let readAt = Number.NEGATIVE_INFINITY;
+
+  async function keyNamed(kid: string | undefined) {
+    // A stranger's key id costs one read, no more than a stranger's API key.
+    if (clock.now() - readAt > KEYS_KEPT_MS || !keys.has(kid ?? "")) {
+      readAt = clock.now();
+      const known = (await store.signingKeys.publicKeys(SIGNING_PURPOSE)).map((text) => JSON.parse(text) as JWK);
+      keys = new Map(
+        await Promise.all(known.map(async (jwk) => [jwk.kid ?? "", await importJWK(jwk, SIGNING_ALG)] as const)),
+      );
+    }
+    const key = keys.get(kid ?? "");
+    if (!key) throw new Error("the token names a key that is not ours");
+    return key;
+  }
+
+  return async function verifyToken(token: string): Promise<TokenClaims | null> {
+    if (!/^eyJ[\w-]+\.[\w-]+\.[\w-]+$/.test(token)) return null;
+    try {
+      const { payload } = await jwtVerify(token, ({ kid }) => keyNamed(kid), {
+        algorithms: [SIGNING_ALG],
+        typ: "at+jwt",
+        issuer: issuer(),
+        audience: issuer(),
+        requiredClaims: ["sub", "iat", "exp", "jti"],
+        currentDate: new Date(clock.now()),
+      });
+      const asked = new Set(typeof payload.scope === "string" ? payload.scope.split(" ") : []);
+      return {
+        subjectType: payload.sub_type === "user" ? "user" : "service_account",
+        subject: payload.sub ?? "",
+        scopes: asked.has(ALL_SCOPES) ? null : asked,
+        grantId: typeof payload.grant === "string" ? payload.grant : null,
+        expiresAt: (payload.exp ?? 0) * SECOND_MS,
+      };
+    } catch {
+      return null; // whatever is wrong with it, it is not a token of ours
+    }
+  };
+}
+
+export function generateSigningPair(): KeyPair {
+  const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const id = randomWord(16);
+  return {
+    id,
+    publicKey: JSON.stringify({ ...publicKey.export({ format: "jwk" }), kid: id, alg: SIGNING_ALG, use: "sig" }),
+    privateKey: privateKey.export({ type: "pkcs8", format: "pem" }) as string,
+  };
+}

@@ -1,0 +1,34 @@
+/** Connects oidc-provider's models to the store. */
+import type { OauthPayload } from "../../store/oauth-records.ts";
+import type { Store } from "../../store/store.ts";
+import { type ClientRecord, findClient } from "./clients.ts";
+
+/** What is saved without an end is not kept for ever. */
+const KEPT_SECONDS = 30 * 24 * 3600;
+
+export interface Adapter {
+  upsert(id: string, payload: OauthPayload, expiresIn?: number): Promise<void>;
+  find(id: string): Promise<OauthPayload | ClientRecord | undefined>;
+  findByUid(uid: string): Promise<OauthPayload | undefined>;
+  findByUserCode(userCode: string): Promise<OauthPayload | undefined>;
+  consume(id: string): Promise<void>;
+  destroy(id: string): Promise<void>;
+  revokeByGrantId(grantId: string): Promise<void>;
+}
+
+export const createAdapter =
+  (store: Store) =>
+  (model: string): Adapter => ({
+    upsert: (id, payload, expiresIn = KEPT_SECONDS) => store.oauth.put(model, id, payload, expiresIn),
+    find: (id) => (model === "Client" ? findClient(store, id) : store.oauth.find(model, id)),
+    findByUid: (uid) => store.oauth.findByUid(model, uid),
+    findByUserCode: (userCode) => store.oauth.findByUserCode(model, userCode),
+    async consume(id) {
+      if (await store.oauth.consume(model, id)) return;
+      const { errors } = await import("oidc-provider");
+      const { InvalidGrant = Error } = errors;
+      throw new InvalidGrant("it has been used already");
+    },
+    destroy: (id) => store.oauth.remove(model, id),
+    revokeByGrantId: (grantId) => store.oauth.removeGrant(grantId),
+  });

@@ -1,0 +1,30 @@
+/** Every scope that a token or key can carry. */
+import { OPERATIONS } from "./index.ts";
+
+/** Promised to clients by the published list, whether or not an operation asks for them yet. */
+const PUBLISHED: Record<string, string> = {
+  configurations: "list",
+  integrations: "create list",
+  invitations: "list",
+  jobs: "create delete get list update",
+  locations: "list",
+  mcphub: "list",
+  sandboxes: "control create delete get list update",
+  sandboxhub: "list",
+  templates: "get list",
+  volumeTemplates: "create delete get list upsert",
+  workspaces: "accept create decline delete get invite leave list remove update",
+};
+
+/** Stands for every scope and never raises a role. */
+export const ADMIN_SCOPE = "admin";
+
+export const SCOPES: ReadonlySet<string> = new Set([
+  ADMIN_SCOPE,
+  ...[
+    ...OPERATIONS.flatMap(({ scope }) => (scope === null ? [] : [scope])),
+    ...Object.entries(PUBLISHED).flatMap(([resource, actions]) =>
+      actions.split(" ").map((action) => `${resource}:${action}`),
+    ),
+  ].sort(),
+]);
