@@ -1,4 +1,5 @@
 /** The composition root: makes everything, starts it in order, stops it in reverse. */
+import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
@@ -36,6 +37,14 @@ import { type Clock, HOUR_MS, SECOND_MS, systemClock, toIso } from "./lib/clock.
 import { randomWord } from "./lib/ids.ts";
 import { type Running, Stack } from "./lib/lifecycle.ts";
 import { deriveKey } from "./lib/sealed-box.ts";
+import { startMetering } from "./metering/metering.ts";
+import { createTokenMeter } from "./metering/model-tokens.ts";
+import {
+  createPriceBook as createUsagePriceBook,
+  parsePriceFile,
+  type PriceBook as UsagePrices,
+} from "./metering/price-book.ts";
+import { addUsageCounters } from "./metering/usage-counters.ts";
 import { startReconcileLoop } from "./reconcile/loop.ts";
 import { startTasks } from "./reconcile/tasks.ts";
 import type { Driver } from "./runtime/driver.ts";
@@ -99,8 +108,26 @@ export async function startApp({ config, log, version, clock = systemClock, open
     const doors = createDoors(log);
     const driver = lazyDriver(settings.nodeId, openDriver ?? (() => openMachine(config, settings, doors, log)));
     stack.defer(() => driver.stop(config.on_stop));
+    const holder = `${settings.nodeId}/${process.pid}/${randomWord(6)}`;
+    const prices = createUsagePrices(config.price_file);
+    const { meter } = stack.add(
+      await startMetering({
+        store,
+        book: prices,
+        clock,
+        monotonicMs: () => performance.now(),
+        node: settings.nodeId,
+        holder,
+        runningSince: (uid) => runningSince(driver, uid),
+        imageSizeMb: (name) => imageSizeMb(driver, name),
+        onError: (error) => log.warn({ err: error }, "usage could not be recorded yet, trying again"),
+      }),
+    );
+    addUsageCounters(registry, store.usage);
     const deps: Deps = {
       driver,
+      prices,
+      meter,
       activity,
       store,
       clock,
@@ -113,7 +140,6 @@ export async function startApp({ config, log, version, clock = systemClock, open
       ...BEHAVIOURS.flatMap((behaviour) => [...resourceHandlers(behaviour), ...(behaviour.handlers ?? [])]),
       ...HANDLERS,
     ];
-    const holder = `${settings.nodeId}/${process.pid}/${randomWord(6)}`;
     stack.add(
       startTasks({
         store,
@@ -131,7 +157,13 @@ export async function startApp({ config, log, version, clock = systemClock, open
     const models = stack.add(
       createModelGateway({
         resolveModel: stack.add(createStoredModels(store)).resolveModel,
-        usage: { record: () => {} },
+        usage: stack.add(
+          createTokenMeter({
+            store,
+            meter,
+            onError: (error) => log.warn({ err: error }, "the tokens of a request could not be recorded"),
+          }),
+        ),
         budget: createTokenBudget({ state: new MemoryBudgetState(clock), clock }),
         priceBook: createPriceBook(),
         clock,
@@ -200,7 +232,22 @@ const settingsOf = (config: Config, version: string): Settings => ({
   publicIps: config.public_ips,
   quotas: quotasByKind(config.quotas),
   features: config.features,
+  usageEventsDays: config.usage_events_days,
 });
+
+const createUsagePrices = (file: string | undefined): UsagePrices =>
+  file === undefined ? createUsagePriceBook() : createUsagePriceBook(parsePriceFile(readFileSync(file, "utf8")));
+
+/** A machine that cannot run workloads runs none, and has no images either. */
+async function runningSince(driver: Driver, uid: string): Promise<number | null> {
+  const observed = await driver.observe(uid).catch(() => null);
+  return observed && observed.state !== "exited" ? Date.parse(observed.createdAt) : null;
+}
+
+async function imageSizeMb(driver: Driver, name: string): Promise<number | null> {
+  const image = await driver.findImage(name).catch(() => null);
+  return image ? Math.ceil(image.sizeBytes / 2 ** 20) : null;
+}
 
 /** The loop starts once the machine is ready; until then creates wait. */
 function startReconciling({ deps, driver, holder }: { deps: Deps; driver: LazyDriver; holder: string }): Running {

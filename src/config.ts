@@ -163,6 +163,16 @@ export const SETTINGS = {
     schema: z.coerce.number().int().min(1).default(15),
     about: "Seconds without a request after which a sandbox sleeps.",
   },
+  price_file: {
+    env: "BERTH_PRICE_FILE",
+    schema: z.string().optional(),
+    about: "Prices of usage (TOML or JSON), in place of the shipped ones.",
+  },
+  usage_events_days: {
+    env: "BERTH_USAGE_EVENTS_DAYS",
+    schema: z.coerce.number().int().min(32).max(36_500).default(400),
+    about: "How long the single events behind a bill are kept, in days; their sums stay.",
+  },
   log_level: {
     env: "BERTH_LOG_LEVEL",
     schema: z.enum(LOG_LEVELS).default("info"),

@@ -12,6 +12,8 @@ import type { Link } from "../contract/references.ts";
 import type { Version } from "../contract/versions/index.ts";
 import type { Activity } from "../lib/activity.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { Meter } from "../metering/meter.ts";
+import type { PriceBook } from "../metering/price-book.ts";
 import type { Driver } from "../runtime/driver.ts";
 import type { Transaction } from "../store/database.ts";
 import type { Metadata, Resource } from "../store/resource.ts";
@@ -41,6 +43,8 @@ export interface Settings {
   quotas: Readonly<Record<string, number>>;
   /** The operator's own flags that are on. */
   features: readonly string[];
+  /** How long the single events behind a bill are kept. */
+  usageEventsDays: number;
 }
 
 export interface Log {
@@ -58,6 +62,10 @@ export interface Deps {
   clock: Clock;
   settings: Settings;
   log: Log;
+  /** What usage costs. */
+  prices: PriceBook;
+  /** Tells the bill what runs and what happened on this node. */
+  meter: Meter;
   /** Kinds that something acts on; see Behaviour.reconciled. */
   reconciledKinds: readonly string[];
   /** A key for one purpose, made from the platform's secret key. */

@@ -1,5 +1,5 @@
 /** Periodic work of the kinds; of several servers on one database, one does it. */
-import { MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
 import { assignWaiting } from "./egress-ip/addresses.ts";
 import { removeOver } from "./over.ts";
 import type { Deps } from "./port.ts";
@@ -23,6 +23,13 @@ export const kindTasks = (deps: Deps): KindTask[] => [
     name: "remove-workspaces",
     everyMs: WORKSPACE_REMOVAL_MS,
     run: (signal) => resumeWorkspaceRemovals(deps, signal),
+  },
+  {
+    name: "prune-usage-events",
+    everyMs: HOUR_MS,
+    run: async (signal) => {
+      await deps.store.usage.prune(deps.clock.now() - deps.settings.usageEventsDays * DAY_MS, signal);
+    },
   },
   { name: "assign-egress-addresses", everyMs: EGRESS_ADDRESSES_MS, run: (signal) => assignWaiting(deps, signal) },
   { name: "remove-over", everyMs: REMOVE_OVER_MS, run: (signal) => removeOver(deps, signal) },

@@ -27,18 +27,24 @@ export const BACKDATE_MAX_MS = 31 * DAY_MS;
 /** In one transaction, so that a commit takes some ten milliseconds; a single span may bring the hours of a month. */
 const SPANS_PER_CHANGE = 500;
 const EVENTS_PER_CHANGE = 1000;
+/** A node that has not vouched for its spans for so long is gone; another one settles them. */
+const SILENT_MAX_MS = 60_000;
 
 export interface ClockReading {
   wallMs: number;
   monotonicMs: number;
 }
 
-/** From `atMs` on, `series` uses `ratePerMs` base units in every millisecond; 0 ends it. */
+/**
+ * From `atMs` on, `series` uses `ratePerMs` base units in every millisecond; 0 ends it. With `resume`, it goes on from
+ * where the server before this one left it, if that one had it running; otherwise it begins now.
+ */
 export interface RateCommand {
   do: "rate";
   series: UsageSeries;
   ratePerMs: number;
   atMs: number;
+  resume: boolean;
 }
 
 /** `series` used `ratePerMs` in [fromMs, untilMs) and does no more; what of it was metered already is left out. */
@@ -60,6 +66,8 @@ export type MeterCommand = RateCommand | RanCommand | CountCommand;
 export interface MeterMemory {
   readonly node: string;
   readonly spans: Map<string, UsageSpan>;
+  /** What the server before this one had running. */
+  readonly resumable: Set<string>;
   reading: ClockReading;
   coveredUntilMs: number;
   era: number;
@@ -69,7 +77,7 @@ export interface MeterMemory {
 interface Move {
   events: UsageEvent[];
   open?: UsageSpan;
-  close?: { series: UsageSeries; untilMs: number };
+  close?: { node: string; series: UsageSeries; untilMs: number };
 }
 
 /**
@@ -80,6 +88,7 @@ export function planResume(
   node: string,
   state: MeterState | null,
   reading: ClockReading,
+  resumable = new Set<string>(),
 ): { memory: MeterMemory; changes: UsageChange[] } {
   const { wallMs } = reading;
   const spans = state?.spans ?? [];
@@ -88,9 +97,10 @@ export function planResume(
   const era = (state?.era ?? 0) + (coveredUntilMs > wallMs ? 1 : 0);
   const moves = spans.map((span): Move => {
     const untilMs = Math.max(span.startMs, coveredUntilMs);
-    return { events: settle(span, untilMs), close: { series: span.series, untilMs } };
+    resumable.add(seriesKey(span.series));
+    return { events: settle(span, untilMs), close: { node, series: span.series, untilMs } };
   });
-  const memory: MeterMemory = { node, spans: new Map(), reading, coveredUntilMs: wallMs, era };
+  const memory: MeterMemory = { node, spans: new Map(), resumable, reading, coveredUntilMs: wallMs, era };
   return { memory, changes: changesOf(memory, moves) };
 }
 
@@ -132,7 +142,7 @@ export function planFlush(
 
 function planRate(
   memory: MeterMemory,
-  { series, ratePerMs, atMs }: RateCommand,
+  { series, ratePerMs, atMs, resume }: RateCommand,
   states: ReadonlyMap<string, SeriesState>,
   closedUntil: Map<string, number>,
   rateOf: RateOf,
@@ -146,11 +156,12 @@ function planRate(
     const untilMs = Math.min(nowMs, Math.max(atMs, running.startMs));
     memory.spans.delete(key);
     closedUntil.set(key, untilMs);
-    moves.push({ events: settle(running, untilMs), close: { series, untilMs } });
+    moves.push({ events: settle(running, untilMs), close: { node: memory.node, series, untilMs } });
   } else {
-    moves.push(...takeOver(key, states, closedUntil));
+    moves.push(...settleDeadNodes(states.get(key), nowMs));
   }
-  const startMs = Math.min(nowMs, Math.max(atMs, nowMs - BACKDATE_MAX_MS, closedUntil.get(key) ?? 0));
+  const sinceMs = resume && !memory.resumable.has(key) ? nowMs : atMs;
+  const startMs = Math.min(nowMs, Math.max(sinceMs, nowMs - BACKDATE_MAX_MS, closedUntil.get(key) ?? 0));
   if (ratePerMs > 0) moves.push(open(memory, series, ratePerMs, startMs, rateOf));
   return moves;
 }
@@ -166,22 +177,26 @@ function planRan(
   // Something that runs is metered already, and what ran before it was settled when it began.
   if (memory.spans.has(key)) return [];
   const nowMs = memory.coveredUntilMs;
-  const moves = takeOver(key, states, closedUntil);
+  const moves = settleDeadNodes(states.get(key), nowMs);
   const startMs = Math.max(fromMs, nowMs - BACKDATE_MAX_MS, closedUntil.get(key) ?? 0);
   const endMs = Math.min(nowMs, untilMs);
   if (endMs <= startMs) return moves;
   closedUntil.set(key, endMs);
   const events = settle(spanFrom(memory, series, ratePerMs, startMs, rateOf), endMs);
-  return [...moves, { events, close: { series, untilMs: endMs } }];
+  return [...moves, { events, close: { node: memory.node, series, untilMs: endMs } }];
 }
 
-/** Another node held the series and is gone: what it vouched for is settled, and we go on from there. */
-function takeOver(key: string, states: ReadonlyMap<string, SeriesState>, closedUntil: Map<string, number>): Move[] {
-  const held = states.get(key)?.open;
-  if (!held) return [];
-  const untilMs = Math.max(held.span.startMs, held.coveredUntilMs);
-  closedUntil.set(key, Math.max(closedUntil.get(key) ?? 0, untilMs));
-  return [{ events: settle(held.span, untilMs), close: { series: held.span.series, untilMs } }];
+/**
+ * Several nodes may run copies of one resource, each with its own span. What a node that is gone still holds is settled
+ * up to where it was last heard of.
+ */
+function settleDeadNodes(state: SeriesState | undefined, nowMs: number): Move[] {
+  return (state?.elsewhere ?? [])
+    .filter(({ coveredUntilMs }) => coveredUntilMs < nowMs - SILENT_MAX_MS)
+    .map(({ node, span, coveredUntilMs }) => {
+      const untilMs = Math.max(span.startMs, coveredUntilMs);
+      return { events: settle(span, untilMs), close: { node, series: span.series, untilMs } };
+    });
 }
 
 /** A new span; what of it lies in hours that are over is settled at once. */
@@ -252,7 +267,7 @@ function changeOf(node: string, moves: readonly Move[]): UsageChange {
   const last = new Map<string, Move>();
   for (const move of moves) {
     const series = move.open?.series ?? move.close?.series;
-    if (series) last.set(seriesKey(series), move);
+    if (series) last.set(`${move.close?.node ?? node} ${seriesKey(series)}`, move);
   }
   return {
     events: moves.flatMap(({ events }) => events),

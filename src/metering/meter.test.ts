@@ -61,19 +61,31 @@ test("what ran when the server died and is not seen again counts up to the last 
   assert.equal((await next.metered()).get(`uuid-0 ${DIMENSION}`), BigInt(100 * 20_000));
 });
 
-test("a resource that another node held goes on from where that node was last heard of", async () => {
+test("what a node held when it went silent is settled by the next one that runs the resource", async () => {
   const ledger = new MemoryLedger();
-  const world = new MeterWorld(ledger, START_MS);
-  await world.change(0, 100);
-  world.pass(20_000);
-  await world.flush();
-  for (const open of ledger.spans.values()) open.node = "node-2";
-  ledger.covered.set("node-2", { untilMs: START_MS + 20_000, era: 0 });
-  const next = new MeterWorld(ledger, START_MS + 24_000);
+  const gone = new MeterWorld(ledger, START_MS, { node: "node-a" });
+  await gone.change(0, 100);
+  gone.pass(20_000);
+  await gone.flush();
+  const next = new MeterWorld(ledger, START_MS + 5 * MINUTE_MS, { node: "node-b" });
   await next.change(0, 100);
   next.pass(1000);
   assert.equal((await next.metered()).get(`uuid-0 ${DIMENSION}`), BigInt(100 * 21_000));
-  assert.equal(ledger.spans.size, 1);
+  assert.deepEqual(
+    [...ledger.spans.values()].map(({ node }) => node),
+    ["node-b"],
+  );
+});
+
+test("two nodes that run copies of one resource both count", async () => {
+  const ledger = new MemoryLedger();
+  const worlds = ["node-a", "node-b"].map((node) => new MeterWorld(ledger, START_MS, { node }));
+  for (const world of worlds) await world.change(0, 100);
+  for (const world of worlds) {
+    world.pass(10_000);
+    await world.flush();
+  }
+  assert.equal((await worlds[0]?.metered())?.get(`uuid-0 ${DIMENSION}`), BigInt(2 * 100 * 10_000));
 });
 
 const runs = process.env.BERTH_TEST_LONG === "1" ? 20_000 : 500;

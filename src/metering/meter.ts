@@ -72,10 +72,14 @@ export class Meter implements Running {
   #stopped = false;
 
   static async start(deps: MeterDependencies): Promise<Meter> {
-    const state = await deps.ledger.meterState(deps.node);
-    const { memory, changes } = planResume(deps.node, state, readClocks(deps));
-    for (const change of changes) await deps.ledger.record(change, rateOf(deps.book));
-    return new Meter(deps, memory);
+    const resumable = new Set<string>();
+    for (;;) {
+      const state = await deps.ledger.meterState(deps.node);
+      const { memory, changes } = planResume(deps.node, state, readClocks(deps), resumable);
+      for (const change of changes) await deps.ledger.record(change, rateOf(deps.book));
+      // The last words of a server that was killed may reach the database after it: looked at again until it is quiet.
+      if (!state || state.spans.length === 0) return new Meter(deps, memory);
+    }
   }
 
   private constructor(deps: MeterDependencies, memory: MeterMemory) {
@@ -84,15 +88,19 @@ export class Meter implements Running {
     this.#timer = setInterval(() => this.#flushLater(), Math.min(deps.flushMs, FLUSH_MAX_MS)).unref();
   }
 
-  /** From `atMs` (now, if not given) on, the resource uses `rate` base units (MB, or 1 for hours) every millisecond. */
+  /**
+   * From `atMs` (now, if not given) on, the resource uses `rate` base units (MB, or 1 for hours) every millisecond.
+   * `resume` is for the first look after a start: what the server before had running goes on without a gap, but not
+   * from before `atMs`; anything else begins now.
+   */
   async setRate(
     resource: MeteredResource,
     dimension: DimensionName,
     rate: number,
-    { atMs = this.#deps.clock.now() }: { atMs?: number } = {},
+    { atMs = this.#deps.clock.now(), resume = false }: { atMs?: number; resume?: boolean } = {},
   ): Promise<void> {
     assertRate(rate, atMs);
-    return this.#enqueue({ do: "rate", series: seriesOf(resource, dimension), ratePerMs: rate, atMs });
+    return this.#enqueue({ do: "rate", series: seriesOf(resource, dimension), ratePerMs: rate, atMs, resume });
   }
 
   /**
@@ -169,11 +177,13 @@ export class Meter implements Running {
   async #flush(): Promise<void> {
     await this.#emptyOutbox();
     const batch = this.#waiting.slice(0, COMMANDS_PER_FLUSH);
+    // Read together: whatever is told later has a later time, and is not vouched for before it is known.
+    const reading = readClocks(this.#deps);
     const states = await this.#lookUp(batch);
     this.#waiting.splice(0, batch.length);
     this.#inFlight = batch;
     const commands = batch.map(({ command }) => command);
-    this.#outbox = planFlush(this.#memory, commands, states, readClocks(this.#deps), rateOf(this.#deps.book));
+    this.#outbox = planFlush(this.#memory, commands, states, reading, rateOf(this.#deps.book));
     await this.#emptyOutbox();
   }
 
@@ -194,7 +204,7 @@ export class Meter implements Running {
       const key = seriesKey(command.series);
       if (!this.#memory.spans.has(key)) beginning.set(key, command.series);
     }
-    const states = await this.#deps.ledger.seriesState([...beginning.values()]);
+    const states = await this.#deps.ledger.seriesState(this.#deps.node, [...beginning.values()]);
     return new Map([...beginning.keys()].flatMap((key, index) => (states[index] ? [[key, states[index]]] : [])));
   }
 }

@@ -24,6 +24,9 @@ export const GROUP_BY_NAMES = Object.keys(GROUP_BY) as GroupBy[];
 
 export const GROUP_BY_MAX = 3;
 export const LIMIT_MAX = 100;
+const LIMIT_DEFAULT = 100;
+/** An event is a small flat object; an export takes many at a time. */
+const EVENTS_LIMIT_MAX = 1000;
 /** Longer than any name, UUID or type that a resource can have. */
 const FILTER_LENGTH_MAX = 256;
 
@@ -55,8 +58,24 @@ export function parseMetricsQuery(raw: Readonly<Record<string, unknown>>): Metri
     resolution: chooseResolution(window, given.get("resolution")),
     groupBy: parseGroupBy(given.get("groupBy")),
     filter: parseFilter(given),
-    limit: parseLimit(given.get("limit")),
+    limit: parseLimit(given.get("limit"), LIMIT_MAX),
     // An empty cursor is the `nextCursor` of a last page, handed back: it means none.
+    cursor: given.get("cursor") || null,
+  };
+}
+
+export interface EventsQuery {
+  window: MetricsWindow;
+  limit: number;
+  cursor: string | null;
+}
+
+/** The query for single events: a window and a page. */
+export function parseEventsQuery(raw: Readonly<Record<string, unknown>>): EventsQuery {
+  const given = textParameters(raw, ["startTime", "endTime", "limit", "cursor"]);
+  return {
+    window: parseWindow(required(given, "startTime"), required(given, "endTime")),
+    limit: parseLimit(given.get("limit"), EVENTS_LIMIT_MAX),
     cursor: given.get("cursor") || null,
   };
 }
@@ -121,10 +140,10 @@ function parseFilter(given: ReadonlyMap<string, string>): UsageKey {
   return filter;
 }
 
-function parseLimit(text: string | undefined): number {
-  if (text === undefined) return LIMIT_MAX;
+function parseLimit(text: string | undefined, max: number): number {
+  if (text === undefined) return LIMIT_DEFAULT;
   if (!/^\d{1,20}$/.test(text) || Number(text) < 1) throw invalidParameter("limit", "must be a whole number from 1 on");
-  return Math.min(Number(text), LIMIT_MAX);
+  return Math.min(Number(text), max);
 }
 
 /** Names of parameters come from outside; what goes back is short and harmless. */

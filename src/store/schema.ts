@@ -34,6 +34,7 @@ export interface Tables {
   /** `level` is a row of ROLLUP_LEVELS, `bucket` the hour number that it starts at. */
   usage_rollups: { account: number; level: number; bucket: number; series_id: number; quantity: number; cost: number };
   usage_spans: UsageSpanRow;
+  usage_metered: { series_id: number; node: string; until_ms: number };
   usage_meters: { node: string; covered_until: number; era: number };
   usage_retention: { id: number; events_since: number };
 }
@@ -210,7 +211,6 @@ export interface UsageSeriesRow {
   dimension: string;
   /** The line that this one is summed into. */
   unnamed_id: number | null;
-  metered_until: number | null;
 }
 
 export interface UsageSpanRow {

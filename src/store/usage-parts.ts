@@ -94,7 +94,12 @@ function cutHour({ hour, startMs, endMs }: EventsPart, context: PartContext): Sq
 }
 
 /** Open spans, each within its own hour: it is settled at the end of it, and must not count beyond before that. */
-function running({ dialect, startMs, endMs, isWanted }: PartContext): Sql {
+export function running({
+  dialect,
+  startMs,
+  endMs,
+  isWanted,
+}: Pick<PartContext, "dialect" | "startMs" | "endMs" | "isWanted">): Sql {
   const hourEnd = sql`(o.start_ms / ${sql.lit(HOUR_MS)} + 1) * ${sql.lit(HOUR_MS)}`;
   const until = sql`${least(dialect)}(v.covered_until, ${hourEnd}, ${int(endMs)})`;
   const since = sql`${greatest(dialect)}(o.start_ms, ${int(startMs)})`;

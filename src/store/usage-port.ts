@@ -25,6 +25,9 @@ export interface UsageEvent {
   key: string;
 }
 
+/** Where an event lies in the order of time. */
+export type UsageEventPlace = readonly [startMs: number, series: number, key: string];
+
 /** Something that is running: `ratePerMs` base units in every millisecond since `startMs`. */
 export interface UsageSpan {
   series: UsageSeries;
@@ -47,10 +50,10 @@ export type RateOf = (dimension: string, hour: number) => UsageRate;
 /** One commit of a meter: all of it or nothing. Applying it twice is applying it once. */
 export interface UsageChange {
   events?: readonly UsageEvent[];
-  /** A series has one open span at most; this one takes the place of another. */
+  /** A node holds one span of a series at most; this one takes the place of another. */
   open?: readonly { node: string; span: UsageSpan }[];
-  /** Spans that end, and until when their series is metered by now. */
-  close?: readonly { series: UsageSeries; untilMs: number }[];
+  /** Spans that end, and until when their node has metered the series by now. */
+  close?: readonly { node: string; series: UsageSeries; untilMs: number }[];
   /** How far this node has seen its spans running; they count up to here and no further. */
   covered?: { node: string; untilMs: number; era: number };
 }
@@ -62,10 +65,10 @@ export interface MeterState {
   spans: UsageSpan[];
 }
 
-/** The end of what was metered for a series, and the span that some node holds open for it. */
+/** Until when this node has metered a series, and the spans that other nodes hold open for it. */
 export interface SeriesState {
   meteredUntilMs: number | null;
-  open: { node: string; span: UsageSpan; coveredUntilMs: number } | null;
+  elsewhere: { node: string; span: UsageSpan; coveredUntilMs: number }[];
 }
 
 export const USAGE_COLUMNS = ["workspace", "resourceType", "resourceName", "resourceUuid", "dimension"] as const;
@@ -126,7 +129,7 @@ export interface UsageAnswer {
 export interface UsageLedger {
   record(change: UsageChange, rateOf: RateOf): Promise<void>;
   meterState(node: string): Promise<MeterState | null>;
-  seriesState(series: readonly UsageSeries[]): Promise<SeriesState[]>;
+  seriesState(node: string, series: readonly UsageSeries[]): Promise<SeriesState[]>;
   ask(question: UsageQuestion): Promise<UsageAnswer>;
   /** The types with at least one event in [startMs, endMs), which `parts` cover. */
   resourceTypes(

@@ -137,11 +137,13 @@ function upsert(dialect: Dialect, rows: RollupRow[]) {
 async function closeSpans(place: Place, close: NonNullable<UsageChange["close"]>): Promise<void> {
   if (close.length === 0) return;
   const { queries, dialect } = place;
-  const rows = close.map(({ series, untilMs }) => [idOf(place, series).id, untilMs]);
-  const closed = jsonRows(dialect, { id: "bigint", until_ms: "bigint" }, rows);
-  await sql`DELETE FROM usage_spans WHERE series_id IN (SELECT id FROM ${closed} AS given)`.execute(queries);
-  await sql`UPDATE usage_series SET metered_until = given.until_ms FROM ${closed} AS given
-    WHERE usage_series.id = given.id`.execute(queries);
+  const rows = close.map(({ node, series, untilMs }) => [idOf(place, series).id, node, untilMs]);
+  const closed = jsonRows(dialect, { series_id: "bigint", node: "text", until_ms: "bigint" }, rows);
+  await sql`DELETE FROM usage_spans WHERE (series_id, node) IN (SELECT series_id, node FROM ${closed} AS given)`.execute(
+    queries,
+  );
+  await sql`INSERT INTO usage_metered (series_id, node, until_ms) SELECT series_id, node, until_ms FROM ${closed} AS given
+    WHERE true ON CONFLICT (series_id, node) DO UPDATE SET until_ms = excluded.until_ms`.execute(queries);
 }
 
 async function openSpans(place: Place, open: NonNullable<UsageChange["open"]>): Promise<void> {
@@ -152,7 +154,7 @@ async function openSpans(place: Place, open: NonNullable<UsageChange["open"]>): 
   await sql`INSERT INTO usage_spans (series_id, node, start_ms, rate, span_key, price_numerator, price_denominator)
     SELECT series_id, node, start_ms, rate, span_key, price_numerator, price_denominator
     FROM ${jsonRows(place.dialect, SPAN_COLUMNS, rows)} AS given WHERE true
-    ON CONFLICT (series_id) DO UPDATE SET node = excluded.node, start_ms = excluded.start_ms, rate = excluded.rate,
+    ON CONFLICT (series_id, node) DO UPDATE SET start_ms = excluded.start_ms, rate = excluded.rate,
       span_key = excluded.span_key, price_numerator = excluded.price_numerator,
       price_denominator = excluded.price_denominator`.execute(place.queries);
 }

@@ -2,18 +2,15 @@
  * Keeping the ledger: sums made anew from what they were made of, the same sums at other prices, old events removed,
  * all events read out. Every transaction is small (a day, an hour), so metering and questions go on meanwhile.
  */
-import { type RawBuilder, sql } from "kysely";
+import { sql } from "kysely";
 import { HOUR_MS } from "../lib/clock.ts";
 import { DAY_HOURS, dayStart, hourMs, hourOf, monthStart, nextMonthStart } from "../lib/utc-calendar.ts";
 import type { Database, Dialect, Queries } from "./database.ts";
 import { jsonRows } from "./json-rows.ts";
-import { int, priced, type Sql } from "./usage-parts.ts";
-import type { RateOf, UsageEvent } from "./usage-port.ts";
+import { int, priced, running, type Sql } from "./usage-parts.ts";
+import type { RateOf, UsageEvent, UsageEventPlace } from "./usage-port.ts";
 import { lockLedger } from "./usage-record.ts";
 import { HOUR_LEVEL, levelOf, ROLLUP_LEVELS, type RollupLevel } from "./usage-rollup.ts";
-
-/** Events in one page of an export. */
-const EVENTS_PAGE = 1000;
 
 /** Levels whose buckets lie within one day. */
 const BELOW_MONTH = ROLLUP_LEVELS.filter(({ grain }) => grain !== "month").map(({ id }) => id);
@@ -80,6 +77,23 @@ export function createUsageUpkeep(database: Database, accountNumber: (accountId:
       }));
     },
 
+    /** Everything that was ever used on this platform, up to now. */
+    async totalsAcrossAccounts(): Promise<{ dimension: string; quantity: bigint; cost: bigint }[]> {
+      const open = running({ dialect, startMs: 0, endMs: Number.MAX_SAFE_INTEGER, isWanted: sql`true` });
+      const rows = await database.report<{ dimension: string; quantity: string; cost: string }>(
+        sql`SELECT s.dimension, CAST(SUM(u.quantity) AS TEXT) AS quantity, CAST(SUM(u.cost) AS TEXT) AS cost
+          FROM (SELECT r.series_id AS series, r.cost, r.quantity FROM usage_accounts a CROSS JOIN usage_rollups r
+              WHERE r.account = a.id AND r.level = ${sql.lit(levelOf("month", false).id)}
+            UNION ALL SELECT o.series, o.cost, o.quantity FROM (${open}) AS o) AS u
+          JOIN usage_series s ON s.id = u.series GROUP BY s.dimension ORDER BY s.dimension`.compile(read),
+      );
+      return rows.map(({ dimension, quantity, cost }) => ({
+        dimension,
+        quantity: BigInt(quantity),
+        cost: BigInt(cost),
+      }));
+    },
+
     /** Removes the events of days that were over before `beforeMs`; their sums stay. Returns how many went. */
     async prune(beforeMs: number, signal?: AbortSignal): Promise<number> {
       const since = dayStart(hourOf(beforeMs));
@@ -102,25 +116,29 @@ export function createUsageUpkeep(database: Database, accountNumber: (accountId:
       }
     },
 
-    /** Every event that starts in [startMs, endMs), in the order of time. */
-    async *events(accountId: string, startMs: number, endMs: number): AsyncGenerator<UsageEvent> {
+    /** The next events that start in the window, in the order of time. */
+    async events(
+      accountId: string,
+      { startMs, endMs }: { startMs: number; endMs: number },
+      { limit, after }: { limit: number; after: UsageEventPlace | null },
+    ): Promise<{ event: UsageEvent; place: UsageEventPlace }[]> {
       const account = await accountNumber(accountId);
-      if (account === null) return;
-      let place: EventRow | null = null;
-      do {
-        const after: RawBuilder<unknown> = place
-          ? sql`(e.start_ms, e.series_id, e.event_key) > (${int(place.start_ms)}, ${int(place.series_id)}, ${place.event_key})`
-          : sql`true`;
-        const rows: EventRow[] = await database.report<EventRow>(
-          sql`SELECT e.start_ms, e.series_id, e.event_key, e.end_ms, e.quantity,
-              s.workspace, s.resource_type, s.resource_name, s.resource_uuid, s.dimension
-            FROM usage_events e JOIN usage_series s ON s.id = e.series_id
-            WHERE s.account = ${int(account)} AND e.start_ms >= ${int(startMs)} AND e.start_ms < ${int(endMs)} AND ${after}
-            ORDER BY e.start_ms, e.series_id, e.event_key LIMIT ${int(EVENTS_PAGE)}`.compile(read),
-        );
-        for (const row of rows) yield eventFromRow(accountId, row);
-        place = rows.length === EVENTS_PAGE ? (rows.at(-1) ?? null) : null;
-      } while (place);
+      if (account === null) return [];
+      const isNext = after
+        ? sql`(e.start_ms, e.series_id, e.event_key) > (${int(after[0])}, ${int(after[1])}, ${after[2]})`
+        : sql`true`;
+      const rows = await database.report<EventRow>(
+        sql`SELECT e.start_ms, e.series_id, e.event_key, e.end_ms, e.quantity,
+            s.workspace, s.resource_type, s.resource_name, s.resource_uuid, s.dimension
+          FROM usage_events e JOIN usage_series s ON s.id = e.series_id
+          WHERE s.account = ${int(account)} AND e.start_ms >= ${int(after?.[0] ?? startMs)} AND e.start_ms < ${int(endMs)}
+            AND ${isNext}
+          ORDER BY e.start_ms, e.series_id, e.event_key LIMIT ${int(limit)}`.compile(read),
+      );
+      return rows.map((row) => ({
+        event: eventFromRow(accountId, row),
+        place: [row.start_ms, row.series_id, row.event_key],
+      }));
     },
   };
 

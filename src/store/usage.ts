@@ -56,20 +56,27 @@ export function createUsage({ database }: { database: Database }) {
       return { coveredUntilMs: meter.covered_until, era: meter.era, spans: rows.map(spanFromRow) };
     },
 
-    async seriesState(series): Promise<SeriesState[]> {
-      if (series.length === 0) return [];
-      const ids = await allSeries.find(read, series);
+    async seriesState(node, series): Promise<SeriesState[]> {
+      const ids = series.length > 0 ? await allSeries.find(read, series) : new Map();
+      if (ids.size === 0) return series.map(() => ({ meteredUntilMs: null, elsewhere: [] }));
       const numbers = [...ids.values()].map(({ id }) => id);
-      const rows = await read
-        .selectFrom("usage_series")
-        .select(["id", "metered_until"])
-        .where("id", "in", numbers.length > 0 ? numbers : [0])
+      const metered = await read
+        .selectFrom("usage_metered")
+        .select(["series_id", "until_ms"])
+        .where("node", "=", node)
+        .where("series_id", "in", numbers)
         .execute();
       const { rows: spans } = await sql<SpanRow>`${SPANS}
-        WHERE o.series_id IN (${sql.join(numbers.length > 0 ? numbers : [0])})`.execute(read);
-      const metered = new Map(rows.map((row) => [row.id, row.metered_until]));
-      const open = new Map(spans.map((row) => [row.series_id, row]));
-      return series.map((one) => stateOf(ids.get(seriesKey(one))?.id, metered, open));
+        WHERE o.node <> ${node} AND o.series_id IN (${sql.join(numbers)})`.execute(read);
+      return series.map((one) => {
+        const id = ids.get(seriesKey(one))?.id;
+        return {
+          meteredUntilMs: metered.find((row) => row.series_id === id)?.until_ms ?? null,
+          elsewhere: spans
+            .filter((row) => row.series_id === id)
+            .map((row) => ({ node: row.node, span: spanFromRow(row), coveredUntilMs: row.covered_until })),
+        };
+      });
     },
 
     async ask(question): Promise<UsageAnswer> {
@@ -106,19 +113,6 @@ const SPANS = sql`SELECT a.account_id, s.workspace, s.resource_type, s.resource_
     o.series_id, o.node, o.start_ms, o.rate, o.span_key, o.price_numerator, o.price_denominator, v.covered_until
   FROM usage_spans o JOIN usage_series s ON s.id = o.series_id JOIN usage_accounts a ON a.id = s.account
   JOIN usage_meters v ON v.node = o.node`;
-
-function stateOf(
-  id: number | undefined,
-  metered: ReadonlyMap<number, number | null>,
-  open: ReadonlyMap<number, SpanRow>,
-): SeriesState {
-  if (id === undefined) return { meteredUntilMs: null, open: null };
-  const row = open.get(id);
-  return {
-    meteredUntilMs: metered.get(id) ?? null,
-    open: row ? { node: row.node, span: spanFromRow(row), coveredUntilMs: row.covered_until } : null,
-  };
-}
 
 const spanFromRow = (row: SpanRow): UsageSpan => ({
   series: seriesFromRow(row),

@@ -47,11 +47,11 @@ export class MemoryLedger implements UsageLedger {
 
   async record(change: UsageChange, rateOf: RateOf): Promise<void> {
     for (const event of change.events ?? []) this.#append(event, rateOf);
-    for (const { series, untilMs } of change.close ?? []) {
-      this.spans.delete(seriesKey(series));
-      this.#meteredUntil.set(seriesKey(series), untilMs);
+    for (const { node, series, untilMs } of change.close ?? []) {
+      this.spans.delete(`${node} ${seriesKey(series)}`);
+      this.#meteredUntil.set(`${node} ${seriesKey(series)}`, untilMs);
     }
-    for (const open of change.open ?? []) this.spans.set(seriesKey(open.span.series), open);
+    for (const open of change.open ?? []) this.spans.set(`${open.node} ${seriesKey(open.span.series)}`, open);
     if (change.covered) this.covered.set(change.covered.node, change.covered);
   }
 
@@ -61,14 +61,13 @@ export class MemoryLedger implements UsageLedger {
     return covered ? { coveredUntilMs: covered.untilMs, era: covered.era, spans } : null;
   }
 
-  async seriesState(series: readonly UsageSeries[]) {
-    return series.map((one) => {
-      const open = this.spans.get(seriesKey(one));
-      return {
-        meteredUntilMs: this.#meteredUntil.get(seriesKey(one)) ?? null,
-        open: open ? { ...open, coveredUntilMs: this.#coveredUntil(open.node) } : null,
-      };
-    });
+  async seriesState(node: string, series: readonly UsageSeries[]) {
+    return series.map((one) => ({
+      meteredUntilMs: this.#meteredUntil.get(`${node} ${seriesKey(one)}`) ?? null,
+      elsewhere: [...this.spans.values()]
+        .filter((open) => open.node !== node && seriesKey(open.span.series) === seriesKey(one))
+        .map((open) => ({ ...open, coveredUntilMs: this.#coveredUntil(open.node) })),
+    }));
   }
 
   async ask(question: UsageQuestion): Promise<UsageAnswer> {

@@ -35,11 +35,13 @@ export class MeterWorld {
   #meter: Meter | null = null;
   #death = someDeath();
   #life = { dead: false };
+  readonly #node: string;
   readonly #things: Thing[];
   readonly #counts: { key: string; atMs: number }[] = [];
 
-  constructor(ledger: UsageLedger, startMs: number, size = 3) {
+  constructor(ledger: UsageLedger, startMs: number, { node = "node-1", size = 3 } = {}) {
     this.ledger = ledger;
+    this.#node = node;
     this.wallMs = startMs;
     this.#things = Array.from({ length: size }, (_, index) => ({
       resource: { accountId: "acc", workspace: "default", name: `thing-${index}`, uuid: `uuid-${index}` },
@@ -165,7 +167,7 @@ export class MeterWorld {
       book,
       clock: { now: () => this.wallMs },
       monotonicMs: () => this.monotonicMs,
-      node: "node-1",
+      node: this.#node,
       flushMs: 5000,
       onError: () => undefined,
     });
@@ -176,7 +178,7 @@ export class MeterWorld {
     const life = this.#life;
     return {
       meterState: (node) => ledger.meterState(node),
-      seriesState: (series) => ledger.seriesState(series),
+      seriesState: (node, series) => ledger.seriesState(node, series),
       record: async (change, rateOf) => {
         if (life.dead) throw new ServerDied();
         if (this.fuse && this.fuse.writes-- <= 0) {

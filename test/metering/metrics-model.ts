@@ -30,7 +30,7 @@ export interface ModelAnswer {
 }
 
 /** What is still running is priced on its own until it is settled. */
-export type ModelEvent = UsageEvent & { running?: true };
+export type ModelEvent = UsageEvent & { running?: number };
 
 const FILLED: Record<string, string[]> = {
   workspace: ["workspace", "resource_name", "resource_uuid"],

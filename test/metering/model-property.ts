@@ -65,15 +65,14 @@ async function fill(
   for (const [index, { span, coveredMs }] of running.entries()) {
     const node = `node-${index}`;
     await ledger.record({ open: [{ node, span }], covered: { node, untilMs: coveredMs, era: 0 } }, rate);
-    whole.delete(JSON.stringify(["running", span.series]));
     if (coveredMs > span.startMs) {
-      whole.set(JSON.stringify(["running", span.series]), {
+      whole.set(JSON.stringify(["running", index]), {
         series: span.series,
         startMs: span.startMs,
         endMs: coveredMs,
         quantity: span.ratePerMs * (coveredMs - span.startMs),
         key: span.key,
-        running: true,
+        running: index,
       });
     }
   }

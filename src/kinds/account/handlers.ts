@@ -1,5 +1,6 @@
 import { toIso } from "../../lib/clock.ts";
 import { type Implementation, implement } from "../port.ts";
+import { metricsHandlers } from "./metrics-handlers.ts";
 import { accountList } from "./operations.ts";
 
 export const accountHandlers: readonly Implementation[] = [
@@ -11,4 +12,5 @@ export const accountHandlers: readonly Implementation[] = [
       account ? [{ id: account.id, name: account.name, role, createdAt: toIso(account.createdAt) }] : [],
     );
   }),
+  ...metricsHandlers,
 ];

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defineOperation } from "../../contract/operation.ts";
+import { metricsOperations } from "./metrics-operations.ts";
 
 export const accountList = defineOperation({
   id: "accountList",
@@ -16,4 +17,4 @@ export const accountList = defineOperation({
   verb: "list",
 });
 
-export const accountOperations = [accountList];
+export const accountOperations = [accountList, ...metricsOperations];

@@ -1,0 +1,96 @@
+import { isAccountAdmin } from "../../contract/caller.ts";
+import { PlatformError } from "../../contract/errors.ts";
+import { DAY_MS } from "../../lib/clock.ts";
+import { accountMetrics as answerMetrics, resourceTypesOf } from "../../metering/account-metrics.ts";
+import { DIMENSION_NAMES, DIMENSIONS, isDimension, usageOf } from "../../metering/dimensions.ts";
+import { usageEventsPage } from "../../metering/events-page.ts";
+import {
+  GROUP_BY_NAMES,
+  needsAccountAdmin,
+  parseMetricsQuery,
+  parseWindowQuery,
+} from "../../metering/metrics-query.ts";
+import { costToUsd, createPriceBook, rateOf } from "../../metering/price-book.ts";
+import { invalidParameter, parseWindow } from "../../metering/window.ts";
+import { type Call, type Implementation, implement } from "../port.ts";
+import {
+  accountMetrics,
+  accountMetricsGroupBy,
+  accountMetricsRebuild,
+  accountMetricsResourceTypes,
+  accountPrices,
+  accountReprice,
+  accountUsageEvents,
+} from "./metrics-operations.ts";
+
+/** One request rebuilds a month or two; a longer history is rebuilt window by window. */
+const REBUILD_WINDOW_MAX_MS = 31 * DAY_MS;
+/** Every hour of the window is priced anew in one statement. */
+const REPRICE_WINDOW_MAX_MS = 366 * DAY_MS;
+
+export const metricsHandlers: readonly Implementation[] = [
+  implement(accountMetrics, async (call, { store, prices, clock }) => {
+    const query = parseMetricsQuery(call.query);
+    if (needsAccountAdmin(query) && !isAccountAdmin(call.caller, accountOf(call))) {
+      throw new PlatformError("forbidden", "Access denied: metrics by workspace are for account admins.");
+    }
+    return answerMetrics({ ledger: store.usage, book: prices, cursors: store.cursors, clock }, accountOf(call), query);
+  }),
+
+  implement(accountMetricsGroupBy, async () => ({ values: [...GROUP_BY_NAMES] })),
+
+  implement(accountMetricsResourceTypes, async (call, { store, prices }) => ({
+    values: await resourceTypesOf({ ledger: store.usage, book: prices }, accountOf(call), parseWindowQuery(call.query)),
+  })),
+
+  implement(accountPrices, async (_call, { prices }) => ({
+    currency: "USD" as const,
+    price: prices.list().map(({ dimension, usd, from }) => ({
+      dimension,
+      unit: DIMENSIONS[dimension].unit,
+      usd,
+      ...(from ? { from } : {}),
+    })),
+  })),
+
+  implement(accountReprice, async (call, { store }) => {
+    const { startTime, endTime, price } = call.body;
+    const { startMs, endMs } = boundedWindow(startTime, endTime, REPRICE_WINDOW_MAX_MS);
+    const other = { rateOf: rateOf(createPriceBook({ price })), dimensions: DIMENSION_NAMES };
+    const rows = await store.usage.reprice(accountOf(call), startMs, endMs, other);
+    const total = (of: "cost" | "repriced"): number => costToUsd(rows.reduce((sum, row) => sum + row[of], 0n));
+    return {
+      startTime,
+      endTime,
+      summary: { totalCost: total("cost"), repricedCost: total("repriced") },
+      data: rows.map(({ dimension, quantity, cost, repriced }) => ({
+        billingDimension: dimension,
+        usage: isDimension(dimension) ? usageOf(dimension, quantity) : 0,
+        cost: costToUsd(cost),
+        repricedCost: costToUsd(repriced),
+      })),
+    };
+  }),
+
+  implement(accountMetricsRebuild, async (call, { store, prices }) => {
+    const { startTime, endTime } = call.body;
+    const { startMs, endMs } = boundedWindow(startTime, endTime, REBUILD_WINDOW_MAX_MS);
+    const booked = { rateOf: rateOf(prices), dimensions: DIMENSION_NAMES };
+    await store.usage.rebuild(accountOf(call), startMs, endMs, booked);
+    return { startTime, endTime };
+  }),
+
+  implement(accountUsageEvents, async (call, { store, clock }) =>
+    usageEventsPage({ ledger: store.usage, cursors: store.cursors, clock }, accountOf(call), call.query),
+  ),
+];
+
+const accountOf = ({ params }: Pick<Call, "params">): string => params.accountId ?? "";
+
+function boundedWindow(startTime: string, endTime: string, lengthMaxMs: number): { startMs: number; endMs: number } {
+  const { startMs, endMs } = parseWindow(startTime, endTime);
+  if (endMs - startMs > lengthMaxMs) {
+    throw invalidParameter("endTime", `must be at most ${lengthMaxMs / DAY_MS} days after startTime`);
+  }
+  return { startMs, endMs };
+}

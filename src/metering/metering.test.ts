@@ -1,0 +1,200 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { type TestDatabase, testDatabases } from "../../test/databases.ts";
+import { uuidv7 } from "../lib/ids.ts";
+import { openStore, type Store } from "../store/store.ts";
+import { accountMetrics } from "./account-metrics.ts";
+import { type Metering, startMetering } from "./metering.ts";
+import { parseMetricsQuery } from "./metrics-query.ts";
+import { createTokenMeter } from "./model-tokens.ts";
+import { createPriceBook } from "./price-book.ts";
+
+const databases = await testDatabases();
+after(() => databases.stop());
+const book = createPriceBook();
+/** Each database has a day of its own: uids tell the time of creation and never go back. */
+const START_MS = { sqlite: Date.parse("2026-05-04T10:00:00Z"), postgres: Date.parse("2026-05-05T10:00:00Z") };
+
+for (const database of databases.all)
+  describe(`metering on ${database.name}`, { skip: database.skip }, () => suite(database));
+
+function suite(database: TestDatabase): void {
+  let nowMs = START_MS[database.name];
+  let store: Store;
+  let metering: Metering;
+  let place: Awaited<ReturnType<TestDatabase["fresh"]>>;
+  const errors: unknown[] = [];
+  /** What really runs, and since when. */
+  const machine = new Map<string, number>();
+  const clock = { now: () => nowMs };
+  const start = (node = "here") =>
+    startMetering({
+      store,
+      book,
+      clock,
+      monotonicMs: () => nowMs,
+      node,
+      holder: uuidv7(nowMs),
+      runningSince: async (uid) => machine.get(uid) ?? null,
+      imageSizeMb: async (name) => (name === "base" ? 512 : null),
+      onError: (error) => errors.push(error),
+    });
+
+  before(async () => {
+    place = await database.fresh();
+    store = await openStore({
+      ...place,
+      secretKey: Buffer.alloc(32, 1),
+      clock,
+      onError: (error) => errors.push(error),
+    });
+    await store.write((tx) =>
+      store.workspaces.insert(
+        tx,
+        { name: "main", accountId: "acc", displayName: "", region: "", labels: {}, groupMappings: [], runtime: {} },
+        "test",
+      ),
+    );
+    metering = await start();
+  });
+  after(async () => {
+    await metering.stop();
+    await store.close();
+    place.remove();
+    assert.deepEqual(errors, []);
+  });
+
+  const create = async (kind: string, name: string, spec: Record<string, unknown>) => {
+    const uid = uuidv7(nowMs);
+    await store.resources.create({
+      workspace: "main",
+      kind,
+      parent: "",
+      uid,
+      name,
+      metadata: {},
+      spec,
+      secrets: {},
+      state: {},
+      status: "DEPLOYED",
+      events: [],
+      revision: false,
+      actor: "test",
+      settled: true,
+    });
+    return uid;
+  };
+  const setPhase = (uid: string, phase: "running" | "frozen" | null) =>
+    store.resources.update("main", uid, () => ({
+      state: {
+        instances: phase ? [{ uid, revision: null, phase, endpoint: { kind: "unix", node: "here", dir: "/x" } }] : [],
+      },
+    }));
+  /** Usage by dimension of one resource, live. */
+  const usageOf = async (name: string): Promise<Record<string, number>> => {
+    const query = parseMetricsQuery({
+      startTime: "2026-05-01T00:00:00Z",
+      endTime: "2026-06-01T00:00:00Z",
+      groupBy: "billing_dimension",
+      resourceName: name,
+    });
+    const { data } = await accountMetrics({ ledger: store.usage, book, cursors: store.cursors, clock }, "acc", query);
+    return Object.fromEntries(data.map(({ billingDimension = "", summary }) => [billingDimension, summary.usage ?? 0]));
+  };
+  /** Until the meter of `node` holds just these rates of a resource, and has vouched for them up to now. */
+  const untilOpen = async (node: string, name: string, rates: Record<string, number>): Promise<void> => {
+    for (;;) {
+      const { spans = [], coveredUntilMs } = (await store.usage.meterState(node)) ?? {};
+      const open = spans.filter(({ series }) => series.resourceName === name);
+      const same =
+        open.length === Object.keys(rates).length &&
+        open.every(({ series, ratePerMs }) => rates[series.dimension] === ratePerMs);
+      if (same && coveredUntilMs === nowMs) return;
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+  };
+
+  test("a sandbox: compute while it runs, kept memory in standby, its image as long as it exists", async () => {
+    const uid = await create("sandbox", "box", { runtime: { memory: 1024, image: "base" } });
+    await untilOpen("platform", "box", { sandbox_image_storage_gbs: 512 });
+    nowMs += 10_000;
+    await setPhase(uid, "running");
+    await untilOpen("here", "box", { sandbox_compute_runtime_gbs: 1024 });
+    nowMs += 20_000;
+    await setPhase(uid, "frozen");
+    await untilOpen("here", "box", { sandbox_snapshot_storage_gbs: 1024 });
+    nowMs += 30_000;
+    await setPhase(uid, "running");
+    await untilOpen("here", "box", { sandbox_compute_runtime_gbs: 1024 });
+    nowMs += 5000;
+    await store.resources.delete("main", uid);
+    await untilOpen("here", "box", {});
+    await untilOpen("platform", "box", {});
+    assert.deepEqual(await usageOf("box"), {
+      sandbox_compute_runtime_gbs: 25,
+      sandbox_snapshot_storage_gbs: 30,
+      sandbox_image_storage_gbs: 32.5,
+    });
+  });
+
+  test("what goes on over a restart is metered through it, what is gone is not", async () => {
+    const compute = { sandbox_compute_runtime_gbs: 1024 };
+    const volume = { volume_storage_gbs: 1024 };
+    const kept = await create("volume", "kept", { size: 1024 });
+    const boxes = { stays: "", dies: "", restarts: "" };
+    for (const name of ["stays", "dies", "restarts"] as const) {
+      boxes[name] = await create("sandbox", name, { runtime: { memory: 1024 } });
+      await setPhase(boxes[name], "running");
+      await untilOpen("here", name, compute);
+    }
+    await untilOpen("platform", "kept", volume);
+    nowMs += 60_000;
+    await metering.stop();
+    nowMs += 60_000;
+    machine.set(boxes.stays, START_MS[database.name]);
+    machine.set(boxes.restarts, nowMs); // the machine lost it meanwhile, and something started it again
+    metering = await start();
+    for (const name of ["stays", "restarts"]) await untilOpen("here", name, compute);
+    await untilOpen("platform", "kept", volume);
+    nowMs += 60_000;
+    await store.resources.delete("main", kept);
+    await untilOpen("platform", "kept", {});
+    for (const name of ["stays", "restarts"] as const) await setPhase(boxes[name], null);
+    for (const name of ["stays", "restarts"]) await untilOpen("here", name, {});
+    assert.deepEqual(await usageOf("kept"), { volume_storage_gbs: 180 });
+    assert.deepEqual(await usageOf("stays"), { sandbox_compute_runtime_gbs: 180 });
+    assert.deepEqual(await usageOf("restarts"), { sandbox_compute_runtime_gbs: 120 });
+    assert.deepEqual(await usageOf("dies"), { sandbox_compute_runtime_gbs: 60 }, "its record still says running");
+  });
+
+  test("of two servers only one meters what merely exists, and the other one takes over", async () => {
+    if (database.name === "sqlite") return; // a file has one server
+    const second = await start("there");
+    const uid = await create("volume", "once", { size: 1024 });
+    await untilOpen("platform", "once", { volume_storage_gbs: 1024 });
+    nowMs += 50_000;
+    await second.stop();
+    nowMs += 50_000;
+    await store.resources.delete("main", uid);
+    await untilOpen("platform", "once", {});
+    assert.deepEqual(await usageOf("once"), { volume_storage_gbs: 100 });
+  });
+
+  test("the tokens of a request are counted once, however often they are told", async () => {
+    await create("model", "gpt", {});
+    const tokens = createTokenMeter({ store, meter: metering.meter, onError: (error) => errors.push(error) });
+    const request = {
+      requestId: "r-1",
+      workspace: "main",
+      model: "gpt",
+      inputTokens: 100,
+      outputTokens: 20,
+      cachedInputTokens: 0,
+      startedAtMs: nowMs - 1000.5,
+    };
+    for (const requestId of ["r-1", "r-1", "r-2"]) tokens.record({ ...request, requestId });
+    tokens.record({ ...request, workspace: "nowhere" });
+    await tokens.stop();
+    assert.deepEqual(await usageOf("gpt"), { model_input_tokens_count: 200, model_output_tokens_count: 40 });
+  });
+}

@@ -1,0 +1,150 @@
+/**
+ * Metering as a whole, for the composition root: a meter for what runs on this node, and one for what merely exists,
+ * which one server of the platform holds at a time.
+ */
+import type { Clock } from "../lib/clock.ts";
+import { SECOND_MS } from "../lib/clock.ts";
+import { type Running, Stack } from "../lib/lifecycle.ts";
+import type { Lease } from "../store/leases.ts";
+import type { Resource } from "../store/resource.ts";
+import type { Store } from "../store/store.ts";
+import { FLUSH_MAX_MS, Meter } from "./meter.ts";
+import type { PriceBook } from "./price-book.ts";
+import { imageOf, instancesOn, KEPT_KINDS, keptRates, RUNNING_KINDS, runningRates } from "./resource-rates.ts";
+import { type Observation, startUsageObserver } from "./usage-observer.ts";
+
+/** The name under which what merely exists is metered, whichever server does it. */
+const PLATFORM_NODE = "platform";
+/** How long a server that went away keeps others from taking over; nothing is lost meanwhile, it is only late. */
+const KEEPER_LEASE_MS = 30 * SECOND_MS;
+const KEEPER_TRY_MS = 10 * SECOND_MS;
+
+export interface MeteringOptions {
+  store: Store;
+  book: PriceBook;
+  clock: Clock;
+  /** See MeterDependencies. */
+  monotonicMs(): number;
+  node: string;
+  /** Distinguishes this server from others on the same database. */
+  holder: string;
+  /** When a workload that is here began to run; null when it does not. */
+  runningSince(uid: string): Promise<number | null>;
+  /** Size of an image that is here; null when there is none of that name. */
+  imageSizeMb(name: string): Promise<number | null>;
+  onError(error: unknown): void;
+}
+
+export interface Metering extends Running {
+  /** Of this node: for whoever starts, stops and counts things itself. */
+  meter: Meter;
+}
+
+export async function startMetering(options: MeteringOptions): Promise<Metering> {
+  const { store, node, onError } = options;
+  const stack = new Stack();
+  try {
+    const meter = stack.add(await startMeter(options, node));
+    stack.add(
+      await startUsageObserver({
+        store,
+        meter,
+        kinds: RUNNING_KINDS,
+        observe: (resource, isFirst) => observeRunning(options, resource, isFirst),
+        onError,
+      }),
+    );
+    // A file has one server, and needs no vote.
+    stack.add(store.database.dialect === "sqlite" ? await startKeeping(options) : keepWhileLeading(options));
+    return { meter, stop: () => stack.stop() };
+  } catch (error) {
+    await stack.stop();
+    throw error;
+  }
+}
+
+/**
+ * A record that is older than this server may tell of what the machine lost since: it counts only what really runs, and
+ * not from before that began.
+ */
+async function observeRunning(
+  { node, runningSince }: MeteringOptions,
+  resource: Resource,
+  isFirst: boolean,
+): Promise<Observation> {
+  const instances = instancesOn(resource, node);
+  if (!isFirst || instances.length === 0) return { rates: runningRates(resource, instances) };
+  const since = await Promise.all(instances.map(({ uid }) => runningSince(uid)));
+  const alive = instances.filter((_, index) => since[index] !== null);
+  const atMs = Math.min(...since.filter((ms) => ms !== null));
+  return { rates: runningRates(resource, alive), ...(alive.length > 0 ? { atMs, resume: true } : {}) };
+}
+
+/** Tries to become the server that meters what exists, and does so for as long as it is. */
+function keepWhileLeading(options: MeteringOptions): Running {
+  const { store, holder, onError } = options;
+  let lease: Lease | null = null;
+  let keeping: Running | null = null;
+  let turn = Promise.resolve();
+  const attempt = async (): Promise<void> => {
+    lease = await store.leases.acquire("usage-keeper", holder, KEEPER_LEASE_MS);
+    if (lease) {
+      keeping ??= await startKeeping(options);
+      return;
+    }
+    const ended = keeping;
+    keeping = null;
+    await ended?.stop();
+  };
+  const next = (): void => {
+    turn = turn.then(attempt).catch(onError);
+  };
+  const timer = setInterval(next, KEEPER_TRY_MS).unref();
+  next();
+  return {
+    async stop() {
+      clearInterval(timer);
+      await turn;
+      await keeping?.stop();
+      if (lease) await store.leases.release(lease);
+    },
+  };
+}
+
+async function startKeeping(options: MeteringOptions): Promise<Running> {
+  const { store, imageSizeMb, onError } = options;
+  const stack = new Stack();
+  try {
+    const meter = stack.add(await startMeter(options, PLATFORM_NODE));
+    stack.add(
+      await startUsageObserver({
+        store,
+        meter,
+        kinds: KEPT_KINDS,
+        observe: async (resource, isFirst) => {
+          const image = imageOf(resource);
+          const rates = keptRates(resource, image === null ? null : await imageSizeMb(image));
+          if (!isFirst) return { rates };
+          // A size is fixed when its resource is made; whether a domain is verified is not.
+          return resource.kind === "customdomain" ? { rates, resume: true } : { rates, atMs: resource.createdAt };
+        },
+        onError,
+      }),
+    );
+    return stack;
+  } catch (error) {
+    await stack.stop();
+    throw error;
+  }
+}
+
+const startMeter = ({ store, book, clock, monotonicMs, onError }: MeteringOptions, node: string): Promise<Meter> =>
+  Meter.start({
+    ledger: store.usage,
+    book,
+    clock,
+    monotonicMs,
+    node,
+    flushMs: FLUSH_MAX_MS,
+    onError,
+  });

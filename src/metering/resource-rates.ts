@@ -1,0 +1,82 @@
+/**
+ * What a resource uses while it is as its record says, in base units per millisecond. What runs is metered by the node
+ * it runs on; what merely exists, once for the whole platform.
+ */
+import type { Instance, InstancesState } from "../contract/instance.ts";
+import type { Resource } from "../store/resource.ts";
+import type { DimensionName } from "./dimensions.ts";
+
+export type Rates = Partial<Record<DimensionName, number>>;
+export type MeteredRecord = Pick<Resource, "kind" | "spec" | "state" | "status" | "deletedAt" | "retired">;
+
+interface WorkloadMeters {
+  /** Memory limit of what runs. */
+  compute?: DimensionName;
+  /** Memory limit of what is frozen: it is kept, and uses no processor. */
+  standby?: DimensionName;
+  /** Size of the image, as long as the resource exists. */
+  image: DimensionName;
+}
+
+const WORKLOADS: Record<string, WorkloadMeters> = {
+  sandbox: {
+    compute: "sandbox_compute_runtime_gbs",
+    standby: "sandbox_snapshot_storage_gbs",
+    image: "sandbox_image_storage_gbs",
+  },
+  agent: { compute: "agent_compute_runtime_gbs", image: "agent_image_storage_gbs" },
+  function: { compute: "mcp_server_compute_runtime_gbs", image: "mcp_server_image_storage_gbs" },
+  // The memory of a job's tasks is metered by whoever runs them: a task may ask for its own.
+  job: { image: "job_image_storage_gbs" },
+};
+
+export const RUNNING_KINDS = Object.keys(WORKLOADS).filter((kind) => WORKLOADS[kind]?.compute);
+export const KEPT_KINDS = [...Object.keys(WORKLOADS), "volume", "drive", "customdomain"];
+
+/** The running and the frozen copies of a resource on `node`. */
+export function instancesOn(record: MeteredRecord, node: string): Instance[] {
+  const { instances = [] } = record.state as InstancesState<{ node?: string }>;
+  return record.retired ? [] : instances.filter(({ endpoint }) => endpoint?.node === node);
+}
+
+/** What these copies of the resource use. */
+export function runningRates(record: MeteredRecord, instances: readonly Instance[]): Rates {
+  const meters = WORKLOADS[record.kind];
+  if (!meters) return {};
+  const memoryOf = (phase: "running" | "frozen"): number =>
+    instances.filter((instance) => instance.phase === phase).length * memoryMb(record);
+  return {
+    ...(meters.compute ? { [meters.compute]: memoryOf("running") } : {}),
+    ...(meters.standby ? { [meters.standby]: memoryOf("frozen") } : {}),
+  };
+}
+
+/** What the resource takes up by being there. `imageSizeMb` is null when nobody has the image. */
+export function keptRates(record: MeteredRecord, imageSizeMb: number | null): Rates {
+  const gone = record.retired || record.deletedAt !== null;
+  const meters = WORKLOADS[record.kind];
+  if (meters) return { [meters.image]: gone ? 0 : (imageSizeMb ?? 0) };
+  switch (record.kind) {
+    case "volume":
+      return { volume_storage_gbs: gone ? 0 : sizeMb(record) };
+    case "drive":
+      return { drive_storage_gbs: gone ? 0 : sizeMb(record) };
+    case "customdomain":
+      return { custom_domain_active_time_hours: !gone && record.spec.status === "verified" ? 1 : 0 };
+    default:
+      return {};
+  }
+}
+
+/** The image whose size counts, for kinds that have one. */
+export function imageOf({ kind, spec }: MeteredRecord): string | null {
+  const image = WORKLOADS[kind] ? (spec.runtime as { image?: unknown } | undefined)?.image : null;
+  return typeof image === "string" && image !== "" ? image : null;
+}
+
+const memoryMb = ({ spec }: MeteredRecord): number => whole((spec.runtime as { memory?: unknown } | undefined)?.memory);
+
+const sizeMb = ({ spec }: MeteredRecord): number => whole(spec.size);
+
+const whole = (value: unknown): number =>
+  typeof value === "number" && Number.isInteger(value) && value > 0 ? value : 0;

@@ -1,0 +1,105 @@
+/**
+ * Tells a meter what the records say: whenever a resource changes, and once for every resource at the start. It
+ * compares nothing and remembers only what it last said, so news that is lost or repeated does no harm.
+ */
+import { PlatformError } from "../contract/errors.ts";
+import { KeyedQueue } from "../lib/keyed-queue.ts";
+import type { Running } from "../lib/lifecycle.ts";
+import type { Resource } from "../store/resource.ts";
+import type { Store } from "../store/store.ts";
+import type { DimensionName } from "./dimensions.ts";
+import type { Meter, MeteredResource } from "./meter.ts";
+import type { Rates } from "./resource-rates.ts";
+
+/** Records read at a time at the start. */
+const PAGE = 500;
+/** Records looked at together: the meter puts what they say into one commit. */
+const CONCURRENCY = 64;
+
+export interface Observation {
+  rates: Rates;
+  /** Since when; absent = since now. */
+  atMs?: number;
+  /** See Meter.setRate. */
+  resume?: boolean;
+}
+
+export interface UsageObserverOptions {
+  store: Pick<Store, "resources" | "workspaces">;
+  meter: Pick<Meter, "setRate">;
+  kinds: readonly string[];
+  /** What a resource uses by its record; the first time, the record may be older than this server. */
+  observe(resource: Resource, isFirst: boolean): Observation | Promise<Observation>;
+  onError(error: unknown): void;
+}
+
+interface Said {
+  metered: MeteredResource;
+  rates: Rates;
+}
+
+export async function startUsageObserver(options: UsageObserverOptions): Promise<Running> {
+  const { store, meter, kinds, observe, onError } = options;
+  const said = new Map<string, Said>();
+  const accounts = new Map<string, string>();
+
+  /** The account of a workspace never changes. */
+  async function accountOf(workspace: string): Promise<string | null> {
+    const known = accounts.get(workspace) ?? (await store.workspaces.get(workspace))?.accountId;
+    if (known !== undefined) accounts.set(workspace, known);
+    return known ?? null;
+  }
+
+  async function tell(uid: string, metered: MeteredResource, { rates, ...when }: Observation): Promise<void> {
+    const before = said.get(uid)?.rates ?? {};
+    const changed = (Object.keys({ ...before, ...rates }) as DimensionName[]).filter(
+      (dimension) => (before[dimension] ?? 0) !== (rates[dimension] ?? 0),
+    );
+    await Promise.all(changed.map((dimension) => meter.setRate(metered, dimension, rates[dimension] ?? 0, when)));
+    said.set(uid, { metered, rates });
+  }
+
+  async function look(uid: string): Promise<void> {
+    const resource = await store.resources.getAcrossWorkspaces(uid);
+    const before = said.get(uid);
+    if (!resource) {
+      if (before) await tell(uid, before.metered, { rates: {} });
+      said.delete(uid);
+      return;
+    }
+    const accountId = before?.metered.accountId ?? (await accountOf(resource.workspace));
+    // A workspace on its way out has no account to bill any more; what ran in it is told by its own changes.
+    if (accountId === null) return;
+    const { workspace, name } = resource;
+    await tell(uid, { accountId, workspace, name, uuid: uid }, await observe(resource, before === undefined));
+  }
+
+  const queue = new KeyedQueue({
+    concurrency: CONCURRENCY,
+    work: async (uid) => {
+      await look(uid);
+      return undefined;
+    },
+    onError: (_uid, error) => {
+      // A meter that is stopping, or waits for its database, is told again later.
+      if (!(error instanceof PlatformError && error.code === "unavailable")) onError(error);
+    },
+  });
+  const unsubscribe = store.resources.onChange((kind, uid) => {
+    if (kinds.includes(kind)) queue.add(uid);
+  });
+  for (const kind of kinds) {
+    for (let after = ""; ; ) {
+      const page = await store.resources.listAcrossWorkspaces(kind, after, PAGE);
+      for (const { uid } of page) queue.add(uid);
+      after = page.at(-1)?.uid ?? "";
+      if (page.length < PAGE) break;
+    }
+  }
+  return {
+    async stop() {
+      unsubscribe();
+      await queue.stop();
+    },
+  };
+}
