@@ -2,9 +2,9 @@
  * The daemon: three sockets, the doors, and what their handlers share. Started by init, killed by anybody, and always
  * ready to be started again over the same state folder.
  */
-import { chmodSync, closeSync, mkdirSync, rmSync, writeSync } from "node:fs";
+import { accessSync, chmodSync, closeSync, constants, mkdirSync, rmSync, writeSync } from "node:fs";
 import type { Server } from "node:net";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 import type { SandboxActivity, SandboxdConfig } from "../contract/sandbox-wire.ts";
 import { AwakeCounter } from "./awake-counter.ts";
 import { parseListen } from "./config.ts";
@@ -35,7 +35,7 @@ export async function startDaemon(config: SandboxdConfig, startedAtMs: number): 
   const processes = new ProcessTable({
     environment,
     stateDir: config.stateDir,
-    logDir: config.logDir ?? environment.variable("SANDBOX_LOG_DIR") ?? DEFAULT_LOG_DIR,
+    logDir: writableLogDir(config, environment),
     extraLogs: [config.exec?.stdoutFile, config.exec?.stderrFile].filter((file) => file !== undefined),
   });
   const counters = { terminalClients: 0, portConnections: 0, doorConnections: 0 };
@@ -68,6 +68,18 @@ export async function startDaemon(config: SandboxdConfig, startedAtMs: number): 
   ]);
   noteArrival(daemon);
   tellReady(config.readyFd);
+}
+
+/** Where the usual place cannot be written (a read-only image, a daemon that is not root) the state folder can. */
+function writableLogDir(config: SandboxdConfig, environment: Environment): string {
+  const wanted = config.logDir ?? environment.variable("SANDBOX_LOG_DIR") ?? DEFAULT_LOG_DIR;
+  try {
+    mkdirSync(wanted, { recursive: true });
+    accessSync(wanted, constants.W_OK);
+    return wanted;
+  } catch {
+    return join(config.stateDir, "logs");
+  }
 }
 
 /** A stale socket of an earlier daemon is in the way; nobody listens there any more. */

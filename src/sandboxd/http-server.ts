@@ -64,7 +64,7 @@ async function dispatch(daemon: Daemon, req: IncomingMessage, res: ServerRespons
   const method = req.method ?? "GET";
   if (method === "OPTIONS") return void res.writeHead(204).end();
   if (path === "/" || path === "") return sendJson(res, 200, WELCOME);
-  const [load, params] = match(path, method);
+  const [load, params] = match(path, method, res);
   if (method === "HEAD") return void res.writeHead(200).end();
   const leaving = new AbortController();
   res.once("close", () => leaving.abort());
@@ -74,13 +74,15 @@ async function dispatch(daemon: Daemon, req: IncomingMessage, res: ServerRespons
   await handler(call);
 }
 
-function match(path: string, method: string): [() => Promise<Handler>, string[]] {
+function match(path: string, method: string, res: ServerResponse): [() => Promise<Handler>, string[]] {
   for (const { pattern, methods } of ROUTES) {
     const found = pattern.exec(path);
     if (!found) continue;
     const load = methods[method === "HEAD" ? (Object.keys(methods)[0] ?? "GET") : method];
     if (load) return [load, found.slice(1).map((group: string | undefined) => group ?? "")];
-    throw new ApiError(405, `${method} is not possible here; ${Object.keys(methods).join(", ")} is.`);
+    const allowed = Object.keys(methods).join(", ");
+    res.setHeader("Allow", allowed);
+    throw new ApiError(405, `${method} is not possible here; ${allowed} is.`);
   }
   const elsewhere = ELSEWHERE.find(({ pattern }) => pattern.test(path));
   throw new ApiError(404, elsewhere?.sentence ?? `The sandbox API has nothing at ${path}.`);

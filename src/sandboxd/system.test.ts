@@ -44,7 +44,7 @@ test("every answer", { skip }, async (t) => {
     const unknown = await d.ask("GET", "/nowhere");
     assert.deepEqual([unknown.status, Object.keys(unknown.json)], [404, ["error"]]);
     const method = await d.ask("PATCH", "/process");
-    assert.deepEqual([method.status, Object.keys(method.json)], [405, ["error"]]);
+    assert.deepEqual([method.status, Object.keys(method.json), method.headers.allow], [405, ["error"], "GET, POST"]);
     const large = await d.ask("POST", "/process", { body: Buffer.alloc(65 * 1024 * 1024, 32) }).catch(() => null);
     assert.ok(large === null || large.status === 413);
     assert.equal((await d.ask("GET", "/health")).status, 200);
@@ -173,6 +173,11 @@ test("another user", { skip: skip || (process.getuid?.() !== 0 && "needs root to
   await d.ask("PUT", "/filesystem/sub/f", { body: { content: "x" } });
   assert.deepEqual([statSync(join(d.workDir, "sub/f")).uid, statSync(join(d.workDir, "sub")).gid], [65534, 65534]);
   assert.equal((await d.ask("GET", "/filesystem/~")).json.path, "/tmp");
+});
+
+test("output finds a place where the usual one cannot be written", { skip }, async () => {
+  await using d = await startSandboxd({ config: { logDir: "/proc/no-such-place" } });
+  assert.equal((await d.exec("echo kept")).json.stdout, "kept\n");
 });
 
 test("drives are the platform's business", { skip }, async () => {
