@@ -16,9 +16,9 @@ try {
     command: "echo hello from $(uname -s)",
     waitForCompletion: true,
   });
-  console.log(`the command said: ${done.logs ?? done.stdout}`);
-  await call(`${url}/filesystem/tmp/note.txt`, "PUT", { content: "remember me" });
-  const file = await call(`${url}/filesystem/tmp/note.txt`, "GET");
+  console.log(`the command said: ${done.stdout.trim()}`);
+  await call(`${url}/filesystem/%2Ftmp%2Fnote.txt`, "PUT", { content: "remember me" });
+  const file = await call(`${url}/filesystem/%2Ftmp%2Fnote.txt`, "GET");
   console.log(`the file holds: ${file.content}`);
 } finally {
   await call(`${BL_API_URL}/sandboxes/${name}`, "DELETE");
