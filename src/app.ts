@@ -21,7 +21,8 @@ import { brandWords } from "./gateway/header-rules.ts";
 import { DEFAULT_LIMITS } from "./gateway/limits.ts";
 import { createModelGateway } from "./gateway/models/model-gateway.ts";
 import { createModelHandler } from "./gateway/models/model-handler.ts";
-import { createPriceBook } from "./gateway/models/price-book.ts";
+import { createPriceBook, parsePriceTable } from "./gateway/models/price-book.ts";
+import { createProviderPort } from "./gateway/models/provider-port.ts";
 import { createStoredModels } from "./gateway/models/stored-models.ts";
 import { createTokenBudget, MemoryBudgetState } from "./gateway/models/token-budget.ts";
 import { createPrincipals } from "./gateway/principals.ts";
@@ -125,6 +126,7 @@ export async function startApp({ config, log, version, clock = systemClock, open
     );
     addUsageCounters(registry, store.usage);
     const deps: Deps = {
+      providers: createProviderPort(store, () => models),
       driver,
       prices,
       meter,
@@ -165,7 +167,7 @@ export async function startApp({ config, log, version, clock = systemClock, open
           }),
         ),
         budget: createTokenBudget({ state: new MemoryBudgetState(clock), clock }),
-        priceBook: createPriceBook(),
+        priceBook: createPriceBook(readPrices(config.model_prices)),
         clock,
         log,
         privateAddresses: isLoopback(config.host),
@@ -217,6 +219,10 @@ export async function startApp({ config, log, version, clock = systemClock, open
     throw error;
   }
 }
+
+/** The operator's own prices of models; those shipped apply to the rest. */
+const readPrices = (file: string | undefined) =>
+  file === undefined ? {} : parsePriceTable(readFileSync(file, "utf8"));
 
 const settingsOf = (config: Config, version: string): Settings => ({
   brand: config.brand,

@@ -143,6 +143,11 @@ export const SETTINGS = {
     schema: list.default([]),
     about: "CIDRs that this server's traffic comes from.",
   },
+  model_prices: {
+    env: "BERTH_MODEL_PRICES",
+    schema: z.string().optional(),
+    about: "File with prices of models (JSON), before those shipped.",
+  },
   pool_size: {
     env: "BERTH_POOL_SIZE",
     schema: z.coerce.number().int().min(0).max(1000).default(4),

@@ -17,6 +17,7 @@ import { imageHandlers } from "./image/handlers.ts";
 import { imageShareHandlers } from "./image/share-handlers.ts";
 import { integrationHandlers } from "./integration/handlers.ts";
 import { integrationConnectionBehaviour } from "./integration-connection/behaviour.ts";
+import { connectionHandlers } from "./integration-connection/handlers.ts";
 import { invitationHandlers } from "./invitation/handlers.ts";
 import { jobBehaviour } from "./job/behaviour.ts";
 import { modelBehaviour } from "./model/behaviour.ts";
@@ -69,6 +70,7 @@ export const HANDLERS: readonly Implementation[] = [
   ...hubHandlers,
   ...imageHandlers,
   ...imageShareHandlers,
+  ...connectionHandlers,
   ...integrationHandlers,
   ...invitationHandlers,
   ...quotaHandlers,

@@ -20,6 +20,7 @@ import { imageOperations } from "./image/operations.ts";
 import { imageShareOperations } from "./image/share-operations.ts";
 import { integrationGet } from "./integration/operations.ts";
 import { integrationConnection } from "./integration-connection/kind.ts";
+import { connectionOperations } from "./integration-connection/operations.ts";
 import { invitationOperations } from "./invitation/operations.ts";
 import { job } from "./job/kind.ts";
 import { model } from "./model/kind.ts";
@@ -77,6 +78,7 @@ const EXTRA_OPERATIONS: readonly Operation[] = [
   ...imageOperations,
   ...imageShareOperations,
   integrationGet,
+  ...connectionOperations,
   ...invitationOperations,
   policyUsages,
   previewTokenDelete,

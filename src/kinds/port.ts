@@ -54,7 +54,32 @@ export interface Log {
   error(fields: object, message: string): void;
 }
 
+/** What the gateway knows of model providers, for the operations that tell about them. */
+export interface ModelProviders {
+  /** Null when no provider has this name. */
+  describe(integration: string): ProviderDescription | null;
+  /** The models that a connection's key may use, asked of the provider itself. */
+  listModels(connection: Resource): Promise<ProviderModel[]>;
+}
+
+export interface ProviderDescription {
+  name: string;
+  additionalInfos: Record<string, string>;
+  endpoints: Record<string, { method: string; token?: { sent?: string; received?: string; total?: string } }>;
+  headers: Record<string, string>;
+  params: Record<string, string>;
+  secrets: string[];
+  config: string[];
+}
+
+export interface ProviderModel {
+  id: string;
+  displayName?: string;
+  ownedBy?: string;
+}
+
 export interface Deps {
+  providers: ModelProviders;
   store: Store;
   driver: Driver;
   /** Which workloads are busy, in this process. */

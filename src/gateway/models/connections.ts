@@ -31,8 +31,9 @@ export interface IntegrationDescription {
   endpoints: Record<string, EndpointConfiguration>;
   headers: Record<string, string>;
   params: Record<string, string>;
-  organizations: never[];
-  repositories: never[];
+  /** Members of a connection's secret, the usual one first. */
+  secrets: string[];
+  config: string[];
 }
 
 /** Lists of providers are short; a larger answer is not one. */
@@ -89,8 +90,8 @@ export function describeIntegration(name: string): IntegrationDescription {
     endpoints,
     headers: { ...provider.headers },
     params: {},
-    organizations: [],
-    repositories: [],
+    secrets: [...provider.secretNames],
+    config: ["baseUrl"],
   };
 }
 

@@ -4,17 +4,19 @@ import { findIntegration } from "./declarations.ts";
 import { integrationGet } from "./operations.ts";
 
 export const integrationHandlers: readonly Implementation[] = [
-  implement(integrationGet, async ({ params }) => {
+  implement(integrationGet, async ({ params }, { providers }) => {
     const given = params.integrationName ?? "";
+    const provider = providers.describe(given);
+    if (provider) return provider;
     const found = findIntegration(given);
     if (!found) throw notFound(`integration '${given.slice(0, 64)}'`);
-    const { name, title, baseUrl, tokenUrl, endpoints = {}, headers = {}, secrets, config = [] } = found;
+    const { name, title, tokenUrl, headers = {}, secrets, config = [] } = found;
     return {
       name,
-      additionalInfos: { title, ...(baseUrl ? { baseUrl } : {}), ...(tokenUrl ? { tokenUrl } : {}) },
-      endpoints: { ...endpoints },
+      additionalInfos: { title, ...(tokenUrl ? { tokenUrl } : {}) },
+      endpoints: {},
       headers: { ...headers },
-      params: { ...found.params },
+      params: {},
       secrets: [...secrets],
       config: [...config],
     };
