@@ -5,7 +5,11 @@ import module from "node:module";
 try {
   const { tuneStart } = await import("../bin/tune-start.js");
   tuneStart();
-  await Promise.all([import("../src/main.ts"), import("../src/operator/up.ts"), import("../src/app.ts")]);
+  await import("../src/main.ts");
+  await import("../src/operator/up.ts");
+  await import("../src/app.ts");
+  await import("../src/runtime/drivers/local/local-driver.ts");
+  await import("./build-sandboxd.ts");
   module.flushCompileCache();
 } catch {
   console.error("berth: the first start will take a moment longer than later ones.");

@@ -1,5 +1,6 @@
 /** `berth up`: argv → configuration → app → signal → stop. Loads nothing that a server does not need. */
 import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import pino from "pino";
 import type { App } from "../app.ts";
 import { type Config, describeConfig, loadConfig } from "../config.ts";
@@ -25,13 +26,26 @@ export async function up(args: readonly string[]): Promise<void> {
   const app = await startApp({ config, log, version: packageVersion() });
   const removeNote = leaveNote(config.data, { url: app.url, startedAt: toIso(Date.now()) });
   console.error(greeting(app, config));
-  // The launcher holds the young generation small while the program loads; under load it may grow.
-  setFlagsFromString("--semi-space-growth-factor=2");
+  settleMemory();
   await stopAsked;
   log.info({}, "stopping");
   await app.stop();
   removeNote();
   file?.flushSync();
+}
+
+/** By then what is opened in the background is open too. */
+const SETTLE_MS = 1500;
+
+/**
+ * The launcher holds the young generation small while the program loads; from now on it may grow. What loading left
+ * behind is collected once and given back to the system, which V8 by itself would do only under pressure.
+ */
+function settleMemory(): void {
+  setFlagsFromString("--semi-space-growth-factor=2");
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as (options: Record<string, string>) => void;
+  setTimeout(() => collect({ type: "major", execution: "sync", flavor: "last-resort" }), SETTLE_MS).unref();
 }
 
 function greeting({ url, bootstrapped: { newKey, workspace } }: App, config: Config): string {

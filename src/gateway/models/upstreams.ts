@@ -3,8 +3,9 @@
  * resolved, on the very address that is dialled, so a name that changes its mind between check and use gains nothing.
  */
 import { type LookupAddress, lookup } from "node:dns";
+import { createRequire } from "node:module";
 import { isIP, type LookupFunction } from "node:net";
-import { buildConnector, type Dispatcher, errors, Pool } from "undici";
+import type { buildConnector, Dispatcher, Pool } from "undici";
 import { GatewayError } from "../../contract/gateway-errors.ts";
 import { classifyAddress } from "../../lib/address-class.ts";
 import { UntranslatableAnswer } from "../providers/chat-translation.ts";
@@ -30,15 +31,20 @@ const KEEP_ALIVE_MS = 30_000;
 /** Tenants choose addresses; pools of those nobody used lately are given up beyond this many. */
 const ORIGINS_MAX = 1000;
 
+const require = createRequire(import.meta.url);
+/** Loaded with the first connection to a provider, because a server without models need not carry it (7 MB). */
+const undici = (): typeof import("undici") => require("undici") as typeof import("undici");
+
 export class Upstreams {
   readonly #pools = new Map<string, Pool>();
   readonly #parsed = new Map<string, PooledUpstream>();
   readonly #options: UpstreamsOptions;
-  readonly #connect: buildConnector.connector;
+  readonly #lookup: LookupFunction;
+  #connect: buildConnector.connector | null = null;
 
   constructor(options: UpstreamsOptions) {
     this.#options = options;
-    const lookupAllowed: LookupFunction = (hostname, lookupOptions, callback) => {
+    this.#lookup = (hostname, lookupOptions, callback) => {
       lookup(hostname, { ...lookupOptions, all: true }, (error, addresses) => {
         if (error) return callback(error, "", 0);
         const allowed = addresses.filter(({ address }) => this.#allows(address));
@@ -48,7 +54,6 @@ export class Upstreams {
         else callback(null, first.address, first.family);
       });
     };
-    this.#connect = buildConnector({ timeout: options.connectTimeoutMs, lookup: lookupAllowed });
   }
 
   /** The pool for a base address; throws when the address cannot be one. */
@@ -80,6 +85,8 @@ export class Upstreams {
     const known = this.#pools.get(origin);
     if (known) return known;
     if (this.#pools.size >= ORIGINS_MAX) this.#evict();
+    const { buildConnector, Pool } = undici();
+    this.#connect ??= buildConnector({ timeout: this.#options.connectTimeoutMs, lookup: this.#lookup });
     const pool = new Pool(origin, {
       connect: this.#connect,
       // A stream holds its socket for minutes: the number of sockets is the number of requests under way.
@@ -140,7 +147,7 @@ export function providerFailure(error: unknown, title: string, begun = false): G
       );
     default:
       // Malformed HTTP, and malformed compression.
-      if (error instanceof errors.HTTPParserError || code.startsWith("Z_")) {
+      if (error instanceof undici().errors.HTTPParserError || code.startsWith("Z_")) {
         return new GatewayError("PROVIDER_BAD_RESPONSE", `The answer of ${title} is malformed.`, options);
       }
   }

@@ -3,7 +3,6 @@
  * alone.
  */
 import { createPrivateKey, generateKeyPairSync } from "node:crypto";
-import { SignJWT } from "jose";
 import type { Caller } from "../../contract/caller.ts";
 import { notFound, PlatformError } from "../../contract/errors.ts";
 import { HOUR_MS, SECOND_MS } from "../../lib/clock.ts";
@@ -53,6 +52,7 @@ async function accessOf(caller: Caller, drive: Resource, { store, settings }: De
 }
 
 async function sign(drive: Resource, access: DriveAccess, caller: Caller, deps: Deps): Promise<string> {
+  const { SignJWT } = await import("jose"); // with the first token: few servers ever sign one
   const { id, privateKey } = await deps.store.signingKeys.current(PURPOSE, generatePair);
   const now = Math.floor(deps.clock.now() / SECOND_MS);
   return new SignJWT({
