@@ -23,8 +23,9 @@ import { createModelGateway } from "./gateway/models/model-gateway.ts";
 import { createModelHandler } from "./gateway/models/model-handler.ts";
 import { createPriceBook, parsePriceTable } from "./gateway/models/price-book.ts";
 import { createProviderPort } from "./gateway/models/provider-port.ts";
+import { createStoredBudget } from "./gateway/models/stored-budget.ts";
 import { createStoredModels } from "./gateway/models/stored-models.ts";
-import { createTokenBudget, MemoryBudgetState } from "./gateway/models/token-budget.ts";
+import { createTokenBudget } from "./gateway/models/token-budget.ts";
 import { createPrincipals } from "./gateway/principals.ts";
 import { BEHAVIOURS, HANDLERS } from "./kinds/behaviour.ts";
 import { OPERATIONS } from "./kinds/index.ts";
@@ -149,6 +150,7 @@ export async function startApp({ config, log, version, clock = systemClock, open
         holder,
         tasks: [
           { name: "forget-idempotency", everyMs: HOUR_MS, run: () => store.idempotency.forgetOld() },
+          { name: "forget-records", everyMs: HOUR_MS, run: () => store.records.forgetExpired() },
           { name: "forget-oauth", everyMs: HOUR_MS, run: () => store.oauth.forgetExpired() },
           ...kindTasks(deps),
         ],
@@ -166,7 +168,15 @@ export async function startApp({ config, log, version, clock = systemClock, open
             onError: (error) => log.warn({ err: error }, "the tokens of a request could not be recorded"),
           }),
         ),
-        budget: createTokenBudget({ state: new MemoryBudgetState(clock), clock }),
+        budget: createTokenBudget({
+          state: createStoredBudget({
+            records: store.records,
+            clock,
+            holder,
+            alone: store.database.dialect === "sqlite",
+          }),
+          clock,
+        }),
         priceBook: createPriceBook(readPrices(config.model_prices)),
         clock,
         log,

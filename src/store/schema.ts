@@ -5,8 +5,10 @@
 
 import type { Generated } from "kysely";
 import type { ChunkRow, ExecutionRow, TaskRow } from "./execution.ts";
+import type { RecordRow } from "./records.ts";
 
 export interface Tables {
+  records: RecordRow;
   executions: ExecutionRow;
   execution_chunks: ChunkRow;
   tasks: TaskRow;

@@ -13,6 +13,7 @@ import { createLinks } from "./links.ts";
 import { migrate } from "./migrations/index.ts";
 import { createOauthRecords } from "./oauth-records.ts";
 import { createPeople } from "./people.ts";
+import { createRecords } from "./records.ts";
 import { createResources } from "./resources.ts";
 import { createShares } from "./shares.ts";
 import { createSigningKeys } from "./signing-keys.ts";
@@ -77,6 +78,7 @@ function composeStore(database: Database, secretKey: Buffer, clock: Clock, quota
     keys: createKeys(deps),
     idempotency: createIdempotency(deps),
     leases: createLeases(deps),
+    records: createRecords(deps),
     executions: createExecutions(deps),
     usage: createUsage(deps),
     write: database.write,

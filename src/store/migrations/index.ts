@@ -9,6 +9,7 @@ import { executions } from "./0003-executions.ts";
 import { shares } from "./0004-shares.ts";
 import { usage } from "./0005-usage.ts";
 import { oauth } from "./0006-oauth.ts";
+import { records } from "./0007-records.ts";
 
 export interface Migration {
   id: number;
@@ -18,7 +19,7 @@ export interface Migration {
   postgres?: readonly string[];
 }
 
-export const MIGRATIONS: readonly Migration[] = [foundation, links, executions, shares, usage, oauth];
+export const MIGRATIONS: readonly Migration[] = [foundation, links, executions, shares, usage, oauth, records];
 
 const TYPES: Record<Dialect, Record<string, string>> = {
   sqlite: {

@@ -1,0 +1,11 @@
+import type { Migration } from "./index.ts";
+
+/** Small records that expire, each read and replaced as a whole: counters of a window, and the like. */
+export const records: Migration = {
+  id: 7,
+  name: "records",
+  both: [
+    "CREATE TABLE records (key {text} PRIMARY KEY, value {text} NOT NULL, expires_at BIGINT NOT NULL)",
+    "CREATE INDEX records_by_end ON records (expires_at)",
+  ],
+};
