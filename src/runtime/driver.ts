@@ -172,6 +172,9 @@ export interface Stats {
   memoryBytes: number;
   cpuMs: number;
   pids: number;
+  /** Through its own network interface, where it has one; see Probe.outbound. */
+  sentBytes?: number;
+  receivedBytes?: number;
 }
 
 export interface Output {

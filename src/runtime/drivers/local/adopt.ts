@@ -2,10 +2,10 @@
  * Taking over what an earlier server left. Running and ended workloads are kept; starts that were never finished, and
  * prepared workloads that nobody claimed, are removed with everything they had.
  */
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Cgroup, CgroupHost } from "./cgroup.ts";
-import { loadRecords, processStart, readPid, type WorkloadRecord } from "./record.ts";
+import { loadRecords, RECORD_FORMAT, type WorkloadRecord } from "./record.ts";
 import { Workload, type WorkloadContext } from "./workload.ts";
 
 export async function adopt(context: WorkloadContext, dir: string, cgroups: CgroupHost): Promise<Workload[]> {
@@ -19,7 +19,6 @@ export async function adopt(context: WorkloadContext, dir: string, cgroups: Cgro
       kept.push(workload);
       continue;
     }
-    if (!workload.alive) findProcess(workload, folder, id);
     await workload.destroy(0);
   }
   // A group without a folder: the server died between the two.
@@ -29,23 +28,12 @@ export async function adopt(context: WorkloadContext, dir: string, cgroups: Cgro
   return kept;
 }
 
-/** The first process of an interrupted start: the pid may be another's by now, so its control group must be ours. */
-function findProcess({ record }: Workload, folder: string, id: string): void {
-  const pid = readPid(folder);
-  if (pid === null) return;
-  const start = processStart(pid);
-  const file = `/proc/${pid}/cgroup`;
-  if (start === null || !existsSync(file) || !readFileSync(file, "utf8").includes(`/${id}`)) return;
-  record.pid = pid;
-  record.startTime = start;
-}
-
 /** Enough of a record to clean up by. */
 function remains(id: string, { version, parents }: CgroupHost): WorkloadRecord {
   const paths = Object.entries(parents).map(([controller, parent]) => [controller, join(parent, id)]);
   const cgroup: Cgroup = { version, paths: Object.fromEntries(paths) };
   return {
-    format: 1,
+    format: RECORD_FORMAT,
     id,
     uid: null,
     phase: "starting",
@@ -58,6 +46,7 @@ function remains(id: string, { version, parents }: CgroupHost): WorkloadRecord {
     mounts: [],
     command: false,
     grade: "none",
+    slot: -1,
     idBase: null,
     cgroup,
     pid: 0,

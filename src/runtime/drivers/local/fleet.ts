@@ -37,11 +37,11 @@ export interface Order {
   workDir: string;
 }
 
-/** What a pooled workload has until it is claimed. */
-const POOLED_LIMITS: Limits = { memoryMb: 512, cpus: 1 };
+/** What a pooled workload has until it is claimed: what most ask for, so that nothing is left to change. */
+const POOLED_LIMITS: Limits = { memoryMb: 4096, cpus: 2 };
 const POOLED_NAME = "sandbox";
-/** Ranges of user ids; more workloads than this do not fit one machine anyway. */
-const ID_RANGES_MAX = 4096;
+/** Ranges of user ids and network addresses; more workloads than this do not fit one machine anyway. */
+const SLOTS_MAX = 4096;
 
 export class Fleet {
   readonly #options: FleetOptions;
@@ -170,6 +170,7 @@ export class Fleet {
     const id = randomBytes(6).toString("hex");
     const { grade, cgroups } = context.machine;
     const dir = join(this.#options.dir, id);
+    const slot = this.#freeSlot();
     const workload = new Workload(context, dir, {
       format: RECORD_FORMAT,
       id,
@@ -184,7 +185,8 @@ export class Fleet {
       mounts: [],
       command: false,
       grade,
-      idBase: grade === "mapped" ? this.#freeIdBase() : null,
+      slot,
+      idBase: grade === "mapped" ? ID_BASE_FIRST + slot * ID_COUNT : null,
       cgroup: createCgroup(cgroups, id),
       pid: 0,
       startTime: "",
@@ -202,16 +204,20 @@ export class Fleet {
     return this.#gate.run(() =>
       machine.grade === "none"
         ? launchPlain(machine, launching, signal)
-        : launch(machine, launching, () => workload.open(), signal),
+        : this.#launchIsolated(workload, launching, signal),
     );
   }
 
-  #freeIdBase(): number {
-    const taken = new Set([...this.#byId.values()].map(({ record }) => record.idBase));
-    for (let range = 0; range < ID_RANGES_MAX; range++) {
-      const base = ID_BASE_FIRST + range * ID_COUNT;
-      if (!taken.has(base)) return base;
-    }
+  async #launchIsolated(workload: Workload, launching: Launch, signal?: AbortSignal): Promise<void> {
+    const { machine, nat } = this.#options.context;
+    await launch(machine, launching, () => workload.open(), signal);
+    const { network, pid, slot } = workload.record;
+    if (nat && network === "outbound" && workload.alive) await nat.attach(pid, slot);
+  }
+
+  #freeSlot(): number {
+    const taken = new Set([...this.#byId.values()].map(({ record }) => record.slot));
+    for (let slot = 0; slot < SLOTS_MAX; slot++) if (!taken.has(slot)) return slot;
     throw new PlatformError("unavailable", "This machine runs as many workloads as it can.");
   }
 }

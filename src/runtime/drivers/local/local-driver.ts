@@ -49,6 +49,7 @@ import {
 } from "./images.ts";
 import type { HostMount } from "./launch-program.ts";
 import { type Machine, openMachine } from "./machine.ts";
+import { type Nat, openNat } from "./nat.ts";
 import { Serial } from "./serial.ts";
 import {
   forgetSnapshot,
@@ -90,6 +91,8 @@ export interface LocalDriverOptions {
   onPlatform?: (uid: string, socket: Socket) => void;
   /** Rules and counting of what goes out. */
   egress?: EgressOptions;
+  /** "proxy" leaves the machine's network alone even where it could give each workload one of its own. */
+  outbound?: "auto" | "proxy";
   /** Trouble in the background that no caller hears of. */
   onWarning?: (message: string, fields: Record<string, unknown>) => void;
 }
@@ -99,6 +102,7 @@ interface Parts {
   machine: Machine;
   images: ImageStore;
   base: ResolvedImage;
+  nat: Nat | null;
   volumes: VolumeStore;
 }
 
@@ -106,11 +110,14 @@ export async function openLocalDriver(options: LocalDriverOptions): Promise<Loca
   const dir = options.dataDir;
   for (const name of ["workloads", "drives", "snapshots"]) mkdirSync(join(dir, name), { recursive: true, mode: 0o700 });
   const { brand, nodeBinary } = options;
-  const cgroups = findCgroups(`${brand}-${createHash("sha256").update(dir).digest("hex").slice(0, 8)}`);
+  const name = `${brand}-${createHash("sha256").update(dir).digest("hex").slice(0, 8)}`;
+  const cgroups = findCgroups(name);
+  const { nat, missing: noNat } =
+    options.outbound === "proxy" ? { nat: null, missing: "" } : await openNat(`b${name.slice(-5)}`);
   const images = openImageStore({
     dir: join(dir, "images"),
     brand,
-    resolvConf: "",
+    resolvConf: nat?.resolvConf ?? "",
     ...(nodeBinary ? { nodeBinary } : {}),
   });
   const base = resolveImage(images, "base-image");
@@ -120,8 +127,8 @@ export async function openLocalDriver(options: LocalDriverOptions): Promise<Loca
     throw new PlatformError("unavailable", `This machine cannot isolate workloads. ${machine.missing.join(" ")}`);
   }
   const { store: volumes, missing } = await openVolumeStore(join(dir, "volumes"));
-  if (missing) machine.missing.push(missing);
-  const driver = new LocalDriver({ options, machine, images, base, volumes });
+  for (const each of [missing, noNat]) if (each) machine.missing.push(each);
+  const driver = new LocalDriver({ options, machine, images, base, nat, volumes });
   await driver.takeOver();
   return driver;
 }
@@ -144,6 +151,7 @@ export class LocalDriver implements Driver {
     this.#context = {
       node: this.node,
       machine,
+      nat: parts.nat,
       onDoor: {
         platform: options.onPlatform ?? ((_, socket) => socket.destroy()),
         egress: (uid, socket) => this.#egress.serve(uid, socket),
@@ -166,7 +174,7 @@ export class LocalDriver implements Driver {
   }
 
   async probe(): Promise<Probe> {
-    const { machine, volumes } = this.#parts;
+    const { machine, volumes, nat } = this.#parts;
     const { grade, missing, seccomp, cgroups } = machine;
     return {
       grade,
@@ -174,7 +182,7 @@ export class LocalDriver implements Driver {
       seccomp: seccomp !== null,
       limits: cgroups.limits,
       freezer: cgroups.freezer,
-      outbound: "proxy",
+      outbound: nat ? "nat" : "proxy",
       volumes: volumes.sized ? "sized" : "unsized",
     };
   }
@@ -198,7 +206,7 @@ export class LocalDriver implements Driver {
     if (this.#parts.machine.grade === "none" && (spec.mounts?.length || spec.snapshot || image.parts.length < 2)) {
       throw needsIsolation();
     }
-    const env = { ...image.env, ...(spec.network === "outbound" ? PROXY_ENV : {}), ...spec.env };
+    const env = { ...image.env, ...(spec.network === "outbound" && !this.#parts.nat ? PROXY_ENV : {}), ...spec.env };
     const { hostMounts, release } = await this.#expose(spec.uid, spec.mounts ?? []);
     try {
       const parts = this.#snapshotParts(spec) ?? image.parts;
@@ -387,6 +395,7 @@ export class LocalDriver implements Driver {
     }
     await this.#egress.stop();
     await this.#parts.machine.spawner.stop();
+    await this.#parts.nat?.stop(workloads === "kill");
     removeCgroupHost(this.#parts.machine.cgroups);
   }
 

@@ -25,6 +25,9 @@ export interface WorkloadRecord {
   /** Whether a foreground command decides its end. */
   command: boolean;
   grade: Grade;
+  /** Lowest number that was free: its range of user ids and its network address follow from it. */
+  slot: number;
+  /** First user id of its range outside; null when its ids are not mapped. */
   idBase: number | null;
   cgroup: Cgroup;
   /** Its first process. */
@@ -37,7 +40,7 @@ export interface WorkloadRecord {
   createdAt: string;
 }
 
-export const RECORD_FORMAT = 1;
+export const RECORD_FORMAT = 2;
 const FILE = "record.json";
 
 export function saveRecord(dir: string, record: WorkloadRecord): void {
@@ -88,10 +91,17 @@ export function readExit(dir: string): Exit | null {
   return (status & 0x7f) === 0 ? { exitCode: (status >> 8) & 0xff } : { exitSignal: status & 0x7f };
 }
 
-/** The pid that the watcher wrote when it forked. */
-export function readPid(dir: string): number | null {
+/**
+ * The first process of a start that was interrupted before its record knew it, by the note that the watcher wrote. The
+ * pid may be another's by now, so the process must still look like ours.
+ */
+export function findProcess(dir: string): { pid: number; startTime: string } | null {
   const bytes = readBytes(join(dir, "pid"));
-  return bytes && bytes.length >= 8 ? Number(bytes.readBigInt64LE(0)) : null;
+  if (!bytes || bytes.length < 8) return null;
+  const pid = Number(bytes.readBigInt64LE(0));
+  const startTime = processStart(pid);
+  const command = readBytes(`/proc/${pid}/cmdline`)?.toString() ?? "";
+  return startTime !== null && /^berth-spawner\0|sandboxd\0init\0/.test(command) ? { pid, startTime } : null;
 }
 
 function readBytes(path: string): Buffer | null {

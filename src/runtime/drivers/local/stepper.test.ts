@@ -88,7 +88,10 @@ test("many programs at once do not mix, and a dead spawner is replaced", { skip 
 test("an aborted wait leaves nothing that keeps the process", { skip }, async (t) => {
   const { spawner } = await place(t);
   const waiting = spawner.start(
-    (program) => program.step("ppoll", [0, 0, 0, 0, 0], "wait for ever"),
+    (program) => {
+      program.step("ppoll", [0, 0, program.words([1, 0]), 0, 0], "wait a second");
+      program.step("exit_group", [0], "end");
+    },
     () => false,
     AbortSignal.timeout(20),
   );

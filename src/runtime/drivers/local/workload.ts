@@ -10,6 +10,7 @@ import type { Server, Socket } from "node:net";
 import { constants } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { isDeepStrictEqual } from "node:util";
 import { PlatformError } from "../../../contract/errors.ts";
 import { CONTROL, SANDBOX_FILES, type SandboxClaim } from "../../../contract/sandbox-wire.ts";
 import type { CallOptions, Limits, Mount, Observed, Output, Stats } from "../../driver.ts";
@@ -20,6 +21,7 @@ import { EGRESS_SOCKET, enter, OUTPUT_FILES, saveDrives } from "./launch.ts";
 import type { HostMount } from "./launch-program.ts";
 import type { Machine } from "./machine.ts";
 import { findMount, pathInFileSystem, readMountTable } from "./mount-table.ts";
+import type { Nat } from "./nat.ts";
 import {
   freezeBySignal,
   isStopped,
@@ -28,7 +30,7 @@ import {
   processStats,
   signal as sendSignal,
 } from "./process-tree.ts";
-import { isAlive, readExit, saveRecord, type WorkloadRecord } from "./record.ts";
+import { findProcess, isAlive, readExit, saveRecord, type WorkloadRecord } from "./record.ts";
 import { removeTree } from "./remove-tree.ts";
 
 export type Door = "platform" | "egress";
@@ -36,6 +38,7 @@ export type Door = "platform" | "egress";
 export interface WorkloadContext {
   node: string;
   machine: Machine;
+  nat: Nat | null;
   /** A connection that the workload made to the platform, or to the outside. */
   onDoor: Record<Door, (uid: string, socket: Socket) => void>;
 }
@@ -121,9 +124,9 @@ export class Workload {
       ...(record.name === name ? {} : { hostname: name }),
       ...(hostMounts.length > 0 ? { mounts: hostMounts } : {}),
     };
+    if (!isDeepStrictEqual(record.limits, limits)) setCgroupLimits(record.cgroup, limits);
     Object.assign(record, { name, limits });
     saveRecord(this.dir, record);
-    setCgroupLimits(record.cgroup, limits);
     if (record.mounts.length > 0) saveDrives(this.dir, record.mounts);
     await Promise.all([
       daemon ? callControl(this.observe().endpoint, CONTROL.claim, daemon) : undefined,
@@ -170,7 +173,8 @@ export class Workload {
   stats(): Stats {
     this.#mustLive();
     const counted = cgroupStats(this.record.cgroup);
-    return isWhole(counted) ? counted : { ...processStats(this.record.pid), ...counted };
+    const traffic = this.record.network === "outbound" ? this.#context.nat?.traffic(this.record.slot) : undefined;
+    return { ...(isWhole(counted) ? counted : { ...processStats(this.record.pid), ...counted }), ...traffic };
   }
 
   /** The file lies in a folder that the workload can write: no link is followed, no pipe is waited on. */
@@ -217,6 +221,7 @@ export class Workload {
 
   async destroy(graceMs: number): Promise<void> {
     this.closeDoors();
+    if (this.record.pid === 0) Object.assign(this.record, findProcess(this.dir));
     if (this.alive) {
       if (graceMs > 0) {
         if (this.#frozen()) await this.setFrozen(false);

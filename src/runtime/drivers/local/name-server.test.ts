@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer } from "node:net";
+import { test } from "node:test";
+import { startNameServer } from "./name-server.ts";
+
+test("questions go to the machine's name server and answers back to whoever asked", async (t) => {
+  const upstream = createSocket("udp4").bind(0, "127.0.0.1");
+  await once(upstream, "listening");
+  const { port } = upstream.address();
+  upstream.on("message", (question, asker) => upstream.send(`answer to ${question}`, asker.port, asker.address));
+  const long = createServer((socket) => socket.end("a long answer")).listen(port, "127.0.0.1");
+  await once(long, "listening");
+  const names = await startNameServer("127.0.0.1", [{ host: "127.0.0.1", port }], 0);
+  t.after(async () => {
+    await names.stop();
+    upstream.close();
+    long.close();
+  });
+
+  const answers = await Promise.all(
+    ["one", "two"].map(async (question) => {
+      const asker = createSocket("udp4");
+      asker.send(question, names.port, "127.0.0.1");
+      const [answer] = (await once(asker, "message")) as [Buffer];
+      asker.close();
+      return answer.toString();
+    }),
+  );
+  assert.deepEqual(answers, ["answer to one", "answer to two"]);
+  const socket = connect(names.port, "127.0.0.1");
+  let text = "";
+  for await (const chunk of socket) text += chunk;
+  assert.equal(text, "a long answer");
+});
+
+test("a machine without a name server says so", async () => {
+  await assert.rejects(startNameServer("127.0.0.1", [], 0), /names no name server/);
+});
+
+test("the port of both ways is one", async (t) => {
+  const names = await startNameServer("127.0.0.1", [{ host: "127.0.0.1", port: 9 }], 0);
+  t.after(() => names.stop());
+  const taken = createServer().listen(names.port, "127.0.0.1");
+  const [error] = (await once(taken, "error")) as [NodeJS.ErrnoException];
+  assert.equal(error.code, "EADDRINUSE");
+  assert.equal((taken.address() as AddressInfo | null)?.port, undefined);
+});

@@ -1,0 +1,161 @@
+/**
+ * A network of its own for each workload, with address translation to the outside. Needs root, `ip` and `nft`; machines
+ * without them have the egress proxy instead. All workloads hang on one bridge whose ports cannot talk to each other;
+ * packets to private addresses and to the machine itself are dropped, names are resolved by a forwarder on the bridge.
+ *
+ * Nothing here has state in the server: a workload's interface lives and dies with its network namespace.
+ */
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync, writeFileSync } from "node:fs";
+import { promisify } from "node:util";
+import { type NameServer, startNameServer } from "./name-server.ts";
+
+const run = promisify(execFile);
+
+export interface Nat {
+  /** What a workload's /etc/resolv.conf says. */
+  resolvConf: string;
+  /** Gives the network namespace of a process its interface. */
+  attach(pid: number, slot: number): Promise<void>;
+  /** Bytes that the workload sent and received so far. */
+  traffic(slot: number): { sentBytes: number; receivedBytes: number };
+  /** Ends what runs in the server; `forget` also takes the network down. */
+  stop(forget: boolean): Promise<void>;
+}
+
+/** Set aside for tests of network devices, so no real network has it. */
+const NETWORK = "198.18.0.0/16";
+const GATEWAY = "198.18.0.1";
+const PREFIX = 16;
+
+/** Everything that is not the public internet; the same rules as the egress proxy's. */
+const PRIVATE = [
+  "0.0.0.0/8",
+  "10.0.0.0/8",
+  "100.64.0.0/10",
+  "127.0.0.0/8",
+  "169.254.0.0/16",
+  "172.16.0.0/12",
+  "192.0.0.0/24",
+  "192.168.0.0/16",
+  "198.18.0.0/15",
+  "224.0.0.0/4",
+  "240.0.0.0/4",
+];
+
+const TOOL_ENV = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin", LC_ALL: "C" };
+
+/** null and a reason where the machine cannot. `name` has at most six characters; interfaces are named after it. */
+export async function openNat(name: string): Promise<{ nat: Nat | null; missing: string }> {
+  const bridge = `${name}-br`;
+  try {
+    if (process.getuid?.() !== 0) throw new Error("the server does not run as root");
+    await run("nft", ["--version"], { env: TOOL_ENV });
+    await makeBridge(bridge);
+    await feed("nft", ["-f", "-"], rules(name, bridge));
+    const names = await startNameServer(GATEWAY);
+    writeFileSync("/proc/sys/net/ipv4/ip_forward", "1");
+    return { nat: natOn(name, bridge, names), missing: "" };
+  } catch (error) {
+    await takeDown(name, bridge).catch(() => {}); // what was not made cannot be taken down
+    const reason = error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error);
+    return { nat: null, missing: `No address translation (${reason}): outbound goes through the platform's proxy.` };
+  }
+}
+
+function natOn(name: string, bridge: string, names: NameServer): Nat {
+  const link = (slot: number): string => `${name}-v${slot}`;
+  return {
+    resolvConf: `nameserver ${GATEWAY}\noptions timeout:2 attempts:2\n`,
+    async attach(pid, slot) {
+      const outside = [
+        `link add ${link(slot)} type veth peer name eth0 netns ${pid}`,
+        `link set ${link(slot)} master ${bridge}`,
+        `link set ${link(slot)} type bridge_slave isolated on`,
+        `link set ${link(slot)} up`,
+      ];
+      const inside = [
+        `address add ${addressOf(slot)}/${PREFIX} dev eth0`,
+        "link set eth0 up",
+        `route add default via ${GATEWAY}`,
+      ];
+      await feed("ip", ["-batch", "-"], outside.join("\n"));
+      await feed("nsenter", ["-t", String(pid), "-n", "ip", "-batch", "-"], inside.join("\n"));
+    },
+    traffic(slot) {
+      const table = readFileSync("/proc/net/dev", "utf8");
+      const line = table.split("\n").find((each) => each.trimStart().startsWith(`${link(slot)}:`)) ?? "";
+      const [, received = 0, , , , , , , , sent = 0] = line.trim().split(/[\s:]+/);
+      // What the workload sends, its other end receives.
+      return { sentBytes: Number(received), receivedBytes: Number(sent) };
+    },
+    async stop(forget) {
+      await names.stop();
+      if (forget) await takeDown(name, bridge);
+    },
+  };
+}
+
+async function takeDown(name: string, bridge: string): Promise<void> {
+  await run("ip", ["link", "delete", bridge], { env: TOOL_ENV });
+  await run("nft", ["delete", "table", "inet", tableOf(name)], { env: TOOL_ENV });
+}
+
+/** Two addresses are the network's own and the gateway's. */
+const addressOf = (slot: number): string => `198.18.${(slot + 2) >> 8}.${(slot + 2) & 255}`;
+
+const tableOf = (name: string): string => `workloads_${name.replace(/\W/g, "_")}`;
+
+async function makeBridge(bridge: string): Promise<void> {
+  const there = await run("ip", ["link", "show", "dev", bridge], { env: TOOL_ENV }).catch(() => null);
+  if (there) return;
+  const commands = [
+    `link add name ${bridge} type bridge`,
+    `address add ${GATEWAY}/${PREFIX} dev ${bridge}`,
+    `link set ${bridge} up`,
+  ];
+  await feed("ip", ["-batch", "-"], commands.join("\n"));
+}
+
+/** Replaces the whole table at once. IPv6 is not forwarded: workloads have no address of it. */
+function rules(name: string, bridge: string): string {
+  const table = `inet ${tableOf(name)}`;
+  return `
+table ${table}
+delete table ${table}
+table ${table} {
+  chain forward {
+    type filter hook forward priority filter - 10; policy accept;
+    iifname "${bridge}" meta nfproto ipv6 drop
+    iifname "${bridge}" ip daddr { ${PRIVATE.join(", ")} } drop
+    iifname "${bridge}" tcp dport 25 drop
+    iifname "${bridge}" fib daddr type local drop
+    oifname "${bridge}" ct state established,related accept
+    oifname "${bridge}" drop
+  }
+  chain input {
+    type filter hook input priority filter - 10; policy accept;
+    iifname "${bridge}" ip daddr ${GATEWAY} meta l4proto { tcp, udp } th dport 53 accept
+    iifname "${bridge}" drop
+  }
+  chain postrouting {
+    type nat hook postrouting priority srcnat; policy accept;
+    ip saddr ${NETWORK} oifname != "${bridge}" masquerade
+  }
+}
+`;
+}
+
+/** Runs a tool with text on its standard input. */
+async function feed(program: string, args: string[], text: string): Promise<void> {
+  const child: ChildProcess = spawn(program, args, { env: TOOL_ENV, stdio: ["pipe", "ignore", "pipe"] });
+  let complaint = "";
+  child.stderr?.on("data", (chunk: Buffer) => {
+    complaint = (complaint + chunk.toString()).slice(-1000);
+  });
+  child.stdin?.on("error", () => {}); // it ended early; its exit code says why
+  child.stdin?.end(`${text}\n`);
+  const [code] = (await once(child, "close")) as [number | null];
+  if (code !== 0) throw new Error(`${program}: ${complaint.trim() || `exit ${code}`}`);
+}
