@@ -3,6 +3,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
 import { assignWaiting } from "./egress-ip/addresses.ts";
 import { removeOver } from "./over.ts";
 import type { Deps } from "./port.ts";
+import { sandboxTasks } from "./sandbox/upkeep.ts";
 import { resumeWorkspaceRemovals } from "./workspace/removal.ts";
 
 export interface KindTask {
@@ -32,5 +33,6 @@ export const kindTasks = (deps: Deps): KindTask[] => [
     },
   },
   { name: "assign-egress-addresses", everyMs: EGRESS_ADDRESSES_MS, run: (signal) => assignWaiting(deps, signal) },
+  ...sandboxTasks(deps),
   { name: "remove-over", everyMs: REMOVE_OVER_MS, run: (signal) => removeOver(deps, signal) },
 ];

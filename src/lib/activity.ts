@@ -36,6 +36,14 @@ export class Activity {
     return this.#entries.get(key)?.lastMs ?? 0;
   }
 
+  /** The time of the last request of all that had one since then. */
+  usedSince(sinceMs: number): Map<string, number> {
+    const used = new Map<string, number>();
+    for (const [key, { open, lastMs }] of this.#entries)
+      if (open > 0 || lastMs >= sinceMs) used.set(key, open > 0 ? this.#clock.now() : lastMs);
+    return used;
+  }
+
   forget(key: string): void {
     if (this.openOf(key) === 0) this.#entries.delete(key);
   }

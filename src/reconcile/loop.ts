@@ -35,22 +35,25 @@ export async function startReconcileLoop({ deps, behaviours, holder }: LoopOptio
   );
   const shared = store.database.dialect === "postgres";
 
-  const queue = new KeyedQueue({
-    concurrency: CONCURRENCY,
-    work: async (key, signal) => {
-      const resource = await store.resources.getAcrossWorkspaces(key);
-      const reconciler = resource && reconcilers.get(resource.kind);
-      if (!resource || !reconciler || resource.retired) return undefined;
-      const lease = shared ? await store.leases.acquire(`reconcile/${key}`, holder, LEASE_MS) : null;
-      if (shared && !lease) return BUSY_ELSEWHERE_MS;
-      try {
-        return await reconcileOnce(reconciler, resource, contextOf(resource, signal));
-      } finally {
-        if (lease) await store.leases.release(lease);
-      }
-    },
-    onError: (uid, error, attempt) => log.warn({ err: error, uid, attempt }, "reconciling failed, trying again"),
-  });
+  const work = async (key: string, signal: AbortSignal): Promise<number | undefined> => {
+    const resource = await store.resources.getAcrossWorkspaces(key);
+    const reconciler = resource && reconcilers.get(resource.kind);
+    if (!resource || !reconciler || resource.retired) return undefined;
+    const lease = shared ? await store.leases.acquire(`reconcile/${key}`, holder, LEASE_MS) : null;
+    if (shared && !lease) return BUSY_ELSEWHERE_MS;
+    try {
+      return await reconcileOnce(reconciler, resource, contextOf(resource, signal));
+    } finally {
+      if (lease) await store.leases.release(lease);
+    }
+  };
+  const onError = (uid: string, error: unknown, attempt: number): void =>
+    log.warn({ err: error, uid, attempt }, "reconciling failed, trying again");
+  // Each kind has a line of its own: one that waits for another never keeps it from being worked on.
+  const queues = new Map(
+    [...reconcilers.keys()].map((kind) => [kind, new KeyedQueue({ concurrency: CONCURRENCY, work, onError })]),
+  );
+  const add = (kind: string, uid: string): void => queues.get(kind)?.add(uid);
 
   const contextOf = ({ workspace, uid }: Resource, signal: AbortSignal): ReconcileContext => ({
     deps,
@@ -59,33 +62,35 @@ export async function startReconcileLoop({ deps, behaviours, holder }: LoopOptio
   });
 
   const resync = async (): Promise<void> => {
-    for (const { uid } of await store.resources.listUnsettledAcrossWorkspaces([...reconcilers.keys()], RESYNC_PAGE))
-      queue.add(uid);
+    for (const { kind, uid } of await store.resources.listUnsettledAcrossWorkspaces([...queues.keys()], RESYNC_PAGE))
+      add(kind, uid);
   };
-  const unsubscribe = store.resources.onChange((kind, uid) => {
-    if (reconcilers.has(kind)) queue.add(uid);
-  });
+  const unsubscribe = store.resources.onChange(add);
   const timer = setInterval(
     () => void resync().catch((error: unknown) => log.warn({ err: error }, "resync failed")),
     RESYNC_MS,
   ).unref();
-  await lookAtEverything([...reconcilers.keys()], deps, (uid) => queue.add(uid));
+  await lookAtEverything([...queues.keys()], deps, add);
 
   return {
     async stop() {
       clearInterval(timer);
       unsubscribe();
-      await queue.stop();
+      await Promise.all([...queues.values()].map((queue) => queue.stop()));
     },
   };
 }
 
 /** After a start the world may have moved on without us: every resource is observed once. */
-async function lookAtEverything(kinds: string[], { store }: Deps, add: (uid: string) => void): Promise<void> {
+async function lookAtEverything(
+  kinds: string[],
+  { store }: Deps,
+  add: (kind: string, uid: string) => void,
+): Promise<void> {
   for (const kind of kinds) {
     for (let after = ""; ; ) {
       const page = await store.resources.listAcrossWorkspaces(kind, after, RESYNC_PAGE);
-      for (const { uid } of page) add(uid);
+      for (const { uid } of page) add(kind, uid);
       after = page.at(-1)?.uid ?? "";
       if (page.length < RESYNC_PAGE) break;
     }

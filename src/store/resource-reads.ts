@@ -179,6 +179,20 @@ export function createResourceReads(database: Database) {
       return rows.map(fromRow);
     },
 
+    /** Records that are kept only to be looked at, page by page. */
+    async listRetiredAcrossWorkspaces(kind: string, afterUid: string, limit: number): Promise<Resource[]> {
+      const rows = await database.read
+        .selectFrom("resources")
+        .selectAll()
+        .where("kind", "=", kind)
+        .where("slot", "like", "~%")
+        .where("uid", ">", afterUid)
+        .orderBy("uid")
+        .limit(limit)
+        .execute();
+      return rows.map(fromRow);
+    },
+
     onChange(listener: (kind: string, uid: string) => void): () => void {
       return database.onChange(({ topic, key }) => {
         if (topic !== RESOURCE_TOPIC) return;

@@ -68,7 +68,8 @@ export const sandboxBehaviour: Behaviour = {
   present(wire, resource, { deps }) {
     const { state } = resource;
     if (typeof state.compute === "string") wire.state = state.compute;
-    if (typeof state.lastUsedAt === "number") wire.lastUsedAt = toIso(state.lastUsedAt);
+    const lastUsedAt = Math.max(Number(state.lastUsedAt ?? 0), deps.activity.lastOf(resource.uid));
+    if (lastUsedAt > 0) wire.lastUsedAt = toIso(lastUsedAt);
     if (Array.isArray(state.errors)) wire.errors = state.errors;
     const expiry = expiryOf(resource);
     if (expiry) wire.expiresIn = Math.max(0, Math.ceil((expiry.atMs - deps.clock.now()) / 1000));

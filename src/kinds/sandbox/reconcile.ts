@@ -102,7 +102,7 @@ const ACTS: Record<SandboxStep["do"], Act> = {
   },
 
   async retire(sandbox, { deps }) {
-    const { store, driver, activity } = deps;
+    const { store, driver, activity, clock } = deps;
     for (const [index, { type }] of ((sandbox.spec.volumes ?? []) as Attachment[]).entries()) {
       if (type === "ephemeral") await driver.destroyVolume(scratchId(sandbox, index));
     }
@@ -114,7 +114,7 @@ const ACTS: Record<SandboxStep["do"], Act> = {
         retire: true,
         status: "TERMINATED",
         observedGeneration: current.generation,
-        state: { ...stateOf(current), instances: [], compute: undefined },
+        state: { ...stateOf(current), instances: [], compute: undefined, terminatedAt: clock.now() },
         event: { type: "terminated", message: "Gone, with its files." },
       }));
     });

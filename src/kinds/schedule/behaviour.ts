@@ -2,6 +2,7 @@ import { toIso } from "../../lib/clock.ts";
 import { checkedDurationMs, checkedFutureMs } from "../lifetime.ts";
 import type { Behaviour } from "../port.ts";
 import { checkCron } from "../workload/cron.ts";
+import { scheduleReconciler } from "./fire.ts";
 import { EXECUTIONS_KEPT_DEFAULT, SCHEDULES_MAX, schedule } from "./kind.ts";
 
 const TIMEOUT_DEFAULT_SECONDS = 600;
@@ -35,5 +36,6 @@ export const scheduleBehaviour: Behaviour = {
     const numbers = there.map(({ name }) => Number(NUMBERED.exec(name)?.[1] ?? -1));
     return `schedule-${Math.max(-1, ...numbers) + 1}`;
   },
+  reconciler: scheduleReconciler,
   narrow: ({ spec }, { type }) => type === undefined || spec.type === type,
 };

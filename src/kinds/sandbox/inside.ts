@@ -1,0 +1,42 @@
+/** Small requests of the platform's own to the daemon inside a sandbox. The other side is hostile ground: all is bounded. */
+import { request } from "node:http";
+import { type DialTarget, dial, type Endpoint } from "../../runtime/driver.ts";
+
+export interface Question {
+  door: DialTarget & string;
+  method?: string;
+  path: string;
+  body?: unknown;
+  answerMs: number;
+}
+
+export interface Reply {
+  status: number;
+  text: string;
+}
+
+/** A longer answer is none. */
+const ANSWER_BYTES_MAX = 256 * 1024;
+
+export async function askInside(endpoint: Endpoint, question: Question): Promise<Reply> {
+  const { door, method = "GET", path, body, answerMs } = question;
+  const signal = AbortSignal.timeout(answerMs);
+  const socket = await dial(endpoint, door, { signal });
+  const sent = body === undefined ? "" : JSON.stringify(body);
+  const headers =
+    body === undefined ? {} : { "content-type": "application/json", "content-length": String(Buffer.byteLength(sent)) };
+  return new Promise((resolve, reject) => {
+    const asking = request({ method, path, headers, createConnection: () => socket as never, signal }, (response) => {
+      let text = "";
+      response.setEncoding("utf8");
+      response.on("data", (chunk: string) => {
+        text += chunk;
+        if (text.length > ANSWER_BYTES_MAX) response.destroy(new Error("The answer is too long."));
+      });
+      response.on("end", () => resolve({ status: response.statusCode ?? 0, text }));
+      response.on("error", reject);
+    });
+    asking.on("error", reject);
+    asking.end(sent);
+  });
+}

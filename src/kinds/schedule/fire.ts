@@ -1,0 +1,175 @@
+/**
+ * Fires schedules: wakes the sandbox, submits the process, writes down what came of it. A time is claimed in the store
+ * before anything happens, so of several servers one fires it, and a server that dies in between loses one firing
+ * rather than making two.
+ */
+import type { InstancesState } from "../../contract/instance.ts";
+import { restoreSecrets } from "../../contract/secret-fields.ts";
+import { SECOND_MS, toIso } from "../../lib/clock.ts";
+import { uuidv7 } from "../../lib/ids.ts";
+import type { Endpoint } from "../../runtime/driver.ts";
+import type { Resource } from "../../store/resource.ts";
+import { type Deps, defineReconciler, type ReconcileContext } from "../port.ts";
+import { askInside } from "../sandbox/inside.ts";
+import { scheduleExecution } from "../schedule-execution/kind.ts";
+import { EXECUTIONS_KEPT_DEFAULT, schedule as scheduleKind } from "./kind.ts";
+import { LATE_MAX_MS, planSchedule, type ScheduleState, type ScheduleStep } from "./plan.ts";
+
+/** A sandbox that is not awake by then is recorded as unreachable. */
+const WAKE_MS = 30 * SECOND_MS;
+const SUBMIT_MS = 10 * SECOND_MS;
+const REASON_MAX = 500;
+/** One-offs leave their records behind: of one sandbox, this many at most. */
+const EXECUTIONS_MAX = 1000;
+
+interface Outcome {
+  statusCode: number;
+  processName: string;
+  error?: string;
+}
+
+interface Input {
+  command: string;
+  name?: string;
+  env?: Record<string, string>;
+  workingDir?: string;
+  keepAlive?: boolean;
+  timeout?: number;
+}
+
+export const scheduleReconciler = defineReconciler<null, ScheduleStep>({
+  observe: async () => null,
+  plan: (schedule, _observed, nowMs) => planSchedule(schedule, nowMs),
+  async act(step, schedule, context) {
+    if (!(await claim(step.slot, schedule, context))) return;
+    const outcome = step.do === "fire" ? await fire(schedule, context) : MISSED;
+    await writeDown(schedule, step.slot, outcome, context.deps);
+  },
+});
+
+const MISSED: Outcome = {
+  statusCode: 0,
+  processName: "",
+  error: `Missed: the platform did not run at that time, nor within ${LATE_MAX_MS / SECOND_MS} seconds after it.`,
+};
+
+async function claim(slot: number, schedule: Resource, { record }: ReconcileContext): Promise<boolean> {
+  let claimed = false;
+  await record((current) => {
+    const { lastSlot = 0 } = current.state as ScheduleState;
+    claimed = current.deletedAt === null && current.generation === schedule.generation && lastSlot < slot;
+    return claimed ? { state: { ...current.state, lastSlot: slot } } : null;
+  });
+  return claimed;
+}
+
+async function fire(schedule: Resource, { deps, signal }: ReconcileContext): Promise<Outcome> {
+  const { parent: uid, workspace } = schedule;
+  const spec = structuredClone(schedule.spec);
+  restoreSecrets({ spec }, scheduleKind.secrets, deps.store.resources.secretsOf(schedule));
+  const input = spec.input as Input;
+  // Counted as a request, so that the sandbox does not fall asleep between waking and starting the process.
+  const end = deps.activity.begin(uid);
+  try {
+    const endpoint = await awake(workspace, uid, deps, signal);
+    const reply = await askInside(endpoint, {
+      door: "api",
+      method: "POST",
+      path: "/process",
+      body: { ...input, waitForCompletion: false },
+      answerMs: SUBMIT_MS,
+    });
+    return outcomeOf(reply.status, reply.text, input);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return { statusCode: 0, processName: input.name ?? "", error: reason.slice(0, REASON_MAX) };
+  } finally {
+    end();
+  }
+}
+
+function outcomeOf(statusCode: number, text: string, { name = "" }: Input): Outcome {
+  let answer: { name?: unknown; error?: unknown } = {};
+  try {
+    answer = JSON.parse(text) as typeof answer;
+  } catch {
+    // The status alone says what happened.
+  }
+  const processName = typeof answer.name === "string" ? answer.name.slice(0, 128) : name;
+  if (statusCode < 400) return { statusCode, processName };
+  return { statusCode, processName, error: String(answer.error ?? text).slice(0, REASON_MAX) };
+}
+
+/** Says that the sandbox is wanted and waits until it is there. */
+async function awake(workspace: string, uid: string, { store, clock }: Deps, stop: AbortSignal): Promise<Endpoint> {
+  const running = (sandbox: Resource | null): Endpoint | undefined =>
+    (sandbox?.state as InstancesState<Endpoint> | undefined)?.instances?.find(({ phase }) => phase === "running")
+      ?.endpoint;
+  await store.resources.update(workspace, uid, (current) =>
+    running(current) ? null : { state: { ...current.state, wantedAt: clock.now() } },
+  );
+  const signal = AbortSignal.any([stop, AbortSignal.timeout(WAKE_MS)]);
+  const sandbox = await store.resources
+    .waitFor(workspace, uid, (now) => !isComing(now) || running(now) !== undefined, { signal })
+    .catch(() => null);
+  const endpoint = running(sandbox);
+  if (endpoint) return endpoint;
+  throw new Error(
+    sandbox ? `The sandbox is ${sandbox.status}.` : `The sandbox was not awake within ${WAKE_MS / SECOND_MS} seconds.`,
+  );
+}
+
+const isComing = (sandbox: Resource | null): boolean =>
+  sandbox !== null && sandbox.deletedAt === null && !["FAILED", "DEACTIVATED"].includes(sandbox.status ?? "");
+
+async function writeDown(schedule: Resource, slot: number, outcome: Outcome, { store, clock }: Deps): Promise<void> {
+  const { workspace, parent, name, uid, spec } = schedule;
+  const {
+    input,
+    maxExecutions = EXECUTIONS_KEPT_DEFAULT,
+    type,
+  } = spec as {
+    input: Input;
+    maxExecutions?: number;
+    type: string;
+  };
+  const executionUid = uuidv7(clock.now());
+  await store.write(async (tx) => {
+    const sandbox = await store.resources.modify(tx, workspace, parent, () => null);
+    if (!sandbox || sandbox.retired || sandbox.deletedAt !== null) return;
+    await store.resources.insert(tx, {
+      workspace,
+      parent,
+      kind: scheduleExecution.name,
+      uid: executionUid,
+      name: executionUid,
+      metadata: {},
+      spec: { scheduleId: name, executedAt: toIso(slot), timeout: input.timeout ?? 0, ...outcome },
+      secrets: {},
+      state: {},
+      status: null,
+      events: [],
+      revision: false,
+      actor: schedule.updatedBy,
+      settled: true,
+    });
+    if (type === "cron") await keepNewest(uid, maxExecutions);
+    else await store.resources.remove(tx, workspace, uid);
+
+    async function keepNewest(of: string, count: number): Promise<void> {
+      let dropped: string[] = [];
+      await store.resources.modify(tx, workspace, of, (current) => {
+        const all = [...((current.state as ScheduleState).executions ?? []), executionUid];
+        dropped = all.slice(0, -count);
+        return { state: { ...current.state, executions: all.slice(-count) } };
+      });
+      for (const each of dropped) await store.resources.remove(tx, workspace, each);
+    }
+  });
+  if (type !== "cron") await forgetOldest(schedule, { store });
+}
+
+async function forgetOldest({ workspace, parent }: Resource, { store }: Pick<Deps, "store">): Promise<void> {
+  const all = await store.resources.childrenOf(workspace, parent, scheduleExecution.name);
+  for (const { uid } of all.slice(0, -EXECUTIONS_MAX)) await store.resources.delete(workspace, uid);
+}
