@@ -83,7 +83,7 @@ export async function startSandboxd({
   const child = spawn(executable, [mode, "--config", file, ...args(folder)], {
     cwd: folder,
     env: { ...RUNTIME_ENV, PATH: process.env.PATH ?? "", HOME: folder, ...env },
-    stdio: ["ignore", "inherit", "inherit", "pipe"],
+    stdio: [...stdioUntil(full.readyFd ?? 3), "pipe"],
   });
   const sockets = { api: full.apiSocket, control: full.controlSocket };
   const open = (method: string, path: string, { headers = {}, body, socket = "api" }: Ask = {}) =>
@@ -103,7 +103,7 @@ export async function startSandboxd({
     [Symbol.asyncDispose]: () => stop(daemon),
   };
   try {
-    await readiness(child);
+    await readiness(child, full.readyFd ?? 3);
   } catch (error) {
     await stop(daemon);
     throw error;
@@ -210,8 +210,12 @@ async function throughPortDoor(path: string, port: number): Promise<{ line: stri
   return { line: received.toString("utf8", 0, end), socket };
 }
 
-async function readiness(child: ChildProcess): Promise<void> {
-  const stream = child.stdio[3];
+/** Everything before the descriptor that is to be the ready one. */
+const stdioUntil = (fd: number): ("ignore" | "inherit")[] =>
+  Array.from({ length: fd }, (_, i) => (i === 1 || i === 2 ? "inherit" : "ignore"));
+
+async function readiness(child: ChildProcess, fd: number): Promise<void> {
+  const stream = child.stdio[fd as 3];
   if (!stream || !("on" in stream)) throw new Error("the daemon has no ready descriptor");
   await new Promise<void>((resolve, reject) => {
     stream.once("data", () => resolve());
@@ -232,6 +236,6 @@ async function stop(daemon: TestDaemon): Promise<void> {
     await ended;
     clearTimeout(timer);
   }
-  daemon.process.stdio[3]?.destroy();
+  daemon.process.stdio[(daemon.config.readyFd ?? 3) as 3]?.destroy();
   rmSync(daemon.folder, { recursive: true, force: true });
 }

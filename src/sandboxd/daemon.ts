@@ -11,7 +11,7 @@ import { parseListen } from "./config.ts";
 import { createControlServer } from "./control-api.ts";
 import { Environment } from "./environment.ts";
 import { createApiServer } from "./http-server.ts";
-import { DAEMON_READY_SIGNAL, INIT_PID_VARIABLE } from "./init-protocol.ts";
+import { DAEMON_READY_SIGNAL, INIT_PID_VARIABLE, READY_VARIABLE } from "./init-protocol.ts";
 import { createPlatformDoor } from "./platform-door.ts";
 import { createPortDoor } from "./port-door.ts";
 import { ProcessTable } from "./process-table.ts";
@@ -102,14 +102,15 @@ function listening(server: Server, where: { path?: string; host?: string; port?:
 
 /** First whoever started the sandbox, then init, which may have a command that ends everything at once. */
 function tellReady(fd: number | undefined): void {
-  if (fd !== undefined) {
+  const init = Number(process.env[INIT_PID_VARIABLE] ?? 0);
+  const handedDown = init === 0 || process.env[READY_VARIABLE] !== undefined;
+  if (fd !== undefined && handedDown) {
     try {
       writeSync(fd, "READY\n");
-      closeSync(fd);
     } catch {
-      // A restarted daemon finds it closed: whoever waited for it was told the first time.
+      // Nobody waits any more.
     }
+    closeSync(fd);
   }
-  const init = Number(process.env[INIT_PID_VARIABLE]);
   if (init > 0) process.kill(init, DAEMON_READY_SIGNAL);
 }

@@ -114,6 +114,23 @@ test("the daemon dies and nothing is lost", { skip }, async (t) => {
   });
 });
 
+test("the ready descriptor is used once", { skip }, async () => {
+  // In a later daemon its number is a file or a connection of somebody else; which one depends on the number.
+  for (const readyFd of [4, 5, 6, 7, 8, 9, 10]) {
+    await using d = await startSandboxd({ mode: "init", config: { readyFd } });
+    const first = daemonOf(d);
+    // Its end falls between two daemons, so the second one opens its journal before it is ready.
+    await d.exec("sleep 0.2; kill -9 $PPID; exit 3", { name: "last" }).catch(() => null);
+    await eventually(() => daemonOf(d) !== undefined && daemonOf(d) !== first);
+    await d.ready();
+    await eventually(async () => (await d.ask("GET", "/process/last")).json.exitCode === 3);
+    for (const word of ["two", "three"]) assert.equal((await d.exec(`echo ${word}`)).json.stdout, `${word}\n`);
+    const journal = readFileSync(join(d.config.stateDir, "processes.ndjson"), "utf8").trim().split("\n");
+    assert.equal(journal.length, 6, `two lines for each of three commands, with descriptor ${readyFd}`);
+    for (const line of journal) assert.doesNotThrow(() => JSON.parse(line), line);
+  }
+});
+
 test("upgrading", { skip }, async (t) => {
   await using d = await startSandboxd({
     mode: "init",

@@ -13,7 +13,14 @@ import { backoffMs } from "../lib/backoff.ts";
 import { errnoOf } from "./api-error.ts";
 import { type Child, selfArgv, spawn } from "./bun.ts";
 import { Environment } from "./environment.ts";
-import { DAEMON_READY_SIGNAL, EXIT_FOR_UPGRADE, INIT_PID_VARIABLE, RUNTIME_ENV, STATE_FILES } from "./init-protocol.ts";
+import {
+  DAEMON_READY_SIGNAL,
+  EXIT_FOR_UPGRADE,
+  INIT_PID_VARIABLE,
+  READY_VARIABLE,
+  RUNTIME_ENV,
+  STATE_FILES,
+} from "./init-protocol.ts";
 import { becomeSubreaper, peekZombie, reap } from "./libc.ts";
 
 /** A command is started without the daemon when that takes longer. */
@@ -109,7 +116,12 @@ class Init {
     if (readyFd !== undefined && readyFd > 2) stdio[readyFd] = readyFd;
     this.#daemon = spawn([...this.#executable(), "serve", "--config", this.#configFile], {
       stdio,
-      env: { ...process.env, ...RUNTIME_ENV, [INIT_PID_VARIABLE]: String(process.pid) },
+      env: {
+        ...process.env,
+        ...RUNTIME_ENV,
+        [INIT_PID_VARIABLE]: String(process.pid),
+        ...(readyFd === undefined ? {} : { [READY_VARIABLE]: "1" }),
+      },
       onExit: (_, exitCode) => {
         this.#daemon = null;
         this.reapOrphans();
