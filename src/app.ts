@@ -152,6 +152,7 @@ export async function startApp({ config, log, version, clock = systemClock, open
           { name: "forget-idempotency", everyMs: HOUR_MS, run: () => store.idempotency.forgetOld() },
           { name: "forget-records", everyMs: HOUR_MS, run: () => store.records.forgetExpired() },
           { name: "forget-oauth", everyMs: HOUR_MS, run: () => store.oauth.forgetExpired() },
+          { name: "forget-sign-in-tries", everyMs: HOUR_MS, run: () => store.signInTries.forgetOld() },
           ...kindTasks(deps),
         ],
       }),
@@ -218,7 +219,7 @@ export async function startApp({ config, log, version, clock = systemClock, open
       trustProxy: config.trust_proxy,
     });
     addPlatformRoutes(api, { deps, operations: OPERATIONS, registry });
-    addOauthRoutes(api, { ...deps, issuer, scopes: SCOPES, trustProxy: config.trust_proxy });
+    addOauthRoutes(api, { ...deps, authenticator, issuer, scopes: SCOPES, brand: config.brand });
     await api.ready();
     const url = await edge.listen();
     if (!config.public_url) settings.publicUrl = url;

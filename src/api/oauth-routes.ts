@@ -1,8 +1,13 @@
 /** The authorization server's endpoints, below `/oauth` and `/v0/oauth` with one issuer, and what describes them. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type Provider from "oidc-provider";
+import type { Authenticator } from "../auth/authenticator.ts";
 import { SIGNING_PURPOSE } from "../auth/oauth/access-tokens.ts";
-import { createProviders, type OauthDeps, ROUTES } from "../auth/oauth/provider.ts";
-import { formOf, OauthError, rewrite, settleTokenRequest } from "../auth/oauth/request.ts";
+import { cliNames } from "../auth/oauth/clients.ts";
+import { introspect } from "../auth/oauth/introspection.ts";
+import { createProviders, INTROSPECTION, type OauthDeps, ROUTES } from "../auth/oauth/provider.ts";
+import { formOf, OauthError, rewrite, settleClient, settleScopes, settleTokenRequest } from "../auth/oauth/request.ts";
+import { addSignInRoutes } from "./sign-in-routes.ts";
 
 /** Grants are short texts. */
 const BODY_BYTES_MAX = 32 * 1024;
@@ -12,40 +17,70 @@ const PREFIXES = ["", "/v0"] as const;
 const DISCOVERY = ["/.well-known/openid-configuration", "/.well-known/oauth-authorization-server"] as const;
 export const RESOURCE_METADATA = "/.well-known/oauth-protected-resource";
 
-export function addOauthRoutes(api: FastifyInstance, deps: OauthDeps): void {
-  const currentProvider = createProviders(deps);
+export interface OauthRoutesOptions extends OauthDeps {
+  authenticator: Authenticator;
+}
 
-  /** Hands a request over as if it had come to `path`, whatever prefix it came below. */
-  async function pass(request: FastifyRequest, reply: FastifyReply, path: string, form: URLSearchParams | null) {
+/** Hands a request over as if it had come to `url` at the issuer's own address. */
+export type Pass = (
+  request: FastifyRequest,
+  reply: FastifyReply,
+  url: string,
+  form: URLSearchParams | null,
+) => Promise<void>;
+
+export function addOauthRoutes(api: FastifyInstance, options: OauthRoutesOptions): void {
+  const currentProvider = createProviders(options);
+  const pass: Pass = async (request, reply, url, form) => {
     const provider = await currentProvider();
-    const query = request.raw.url?.match(/\?.*$/s)?.[0] ?? "";
     reply.hijack();
     reply.raw.setHeader("x-request-id", request.id);
-    await provider.callback()(rewrite(request.raw, path + query, form), reply.raw);
-  }
-
+    await provider.callback()(rewrite(request.raw, { issuer: options.issuer(), url, form }), reply.raw);
+  };
   api.register(async (routes) => {
     acceptForms(routes);
     routes.setErrorHandler(refuse);
     for (const prefix of PREFIXES) {
-      routes.post(prefix + ROUTES.token, { bodyLimit: BODY_BYTES_MAX }, async (request, reply) => {
-        const form = formOf(request.body);
-        settleTokenRequest(form, deps.scopes);
-        await pass(request, reply, ROUTES.token, form);
-      });
-      routes.get(prefix + ROUTES.jwks, async (_request, reply) => {
-        const keys = await deps.store.signingKeys.publicKeys(SIGNING_PURPOSE);
-        reply.header("cache-control", JWKS_CACHE).header("access-control-allow-origin", "*");
-        return { keys: keys.map((key) => JSON.parse(key) as Record<string, unknown>) };
-      });
-      for (const path of DISCOVERY) routes.get(prefix + path, (request, reply) => pass(request, reply, path, null));
-      for (const path of [RESOURCE_METADATA, `${RESOURCE_METADATA}/*`])
-        routes.get<{ Params: { "*"?: string } }>(prefix + path, async ({ params }, reply) => {
-          reply.header("access-control-allow-origin", "*");
-          return resourceMetadata(deps, params["*"]);
-        });
+      addDescriptions(routes, prefix, options, pass);
+      addEndpoints(routes, prefix, options, pass);
     }
+    addSignInRoutes(routes, options, currentProvider, pass);
   });
+}
+
+export type CurrentProvider = () => Promise<Provider>;
+
+function addEndpoints(routes: FastifyInstance, prefix: string, options: OauthRoutesOptions, pass: Pass): void {
+  const names = cliNames(options.brand);
+  const post = (path: string, settle: (form: URLSearchParams) => void): void => {
+    routes.post(prefix + path, { bodyLimit: BODY_BYTES_MAX }, async (request, reply) => {
+      const form = formOf(request.body);
+      settleClient(form, names, request.headers.authorization !== undefined);
+      settle(form);
+      await pass(request, reply, path, form);
+    });
+  };
+  post(ROUTES.token, (form) => settleTokenRequest(form, options.scopes));
+  post(ROUTES.device_authorization, (form) => settleScopes(form, options.scopes, true));
+  post(ROUTES.revocation, () => {});
+  routes.post(prefix + INTROSPECTION, { bodyLimit: BODY_BYTES_MAX }, async (request, reply) => {
+    reply.header("cache-control", "no-store");
+    return introspect(formOf(request.body), request.headers.authorization, options);
+  });
+}
+
+function addDescriptions(routes: FastifyInstance, prefix: string, options: OauthRoutesOptions, pass: Pass): void {
+  routes.get(prefix + ROUTES.jwks, async (_request, reply) => {
+    const keys = await options.store.signingKeys.publicKeys(SIGNING_PURPOSE);
+    reply.header("cache-control", JWKS_CACHE).header("access-control-allow-origin", "*");
+    return { keys: keys.map((key) => JSON.parse(key) as Record<string, unknown>) };
+  });
+  for (const path of DISCOVERY) routes.get(prefix + path, (request, reply) => pass(request, reply, path, null));
+  for (const path of [RESOURCE_METADATA, `${RESOURCE_METADATA}/*`])
+    routes.get<{ Params: { "*"?: string } }>(prefix + path, async ({ params }, reply) => {
+      reply.header("access-control-allow-origin", "*");
+      return resourceMetadata(options, params["*"]);
+    });
 }
 
 /** What a client that was refused reads to learn where tokens come from. */

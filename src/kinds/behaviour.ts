@@ -32,6 +32,7 @@ import { scheduleExecutionBehaviour } from "./schedule-execution/behaviour.ts";
 import { serviceAccountHandlers } from "./service-account/handlers.ts";
 import { templateHandlers } from "./template/handlers.ts";
 import { userHandlers } from "./user/handlers.ts";
+import { selfHandlers } from "./user/self-handlers.ts";
 import { volumeBehaviour } from "./volume/behaviour.ts";
 import { volumeTemplateBehaviour } from "./volume-template/behaviour.ts";
 import { vpcBehaviour } from "./vpc/behaviour.ts";
@@ -76,6 +77,7 @@ export const HANDLERS: readonly Implementation[] = [
   ...quotaHandlers,
   ...serviceAccountHandlers,
   ...templateHandlers,
+  ...selfHandlers,
   ...userHandlers,
   ...workspaceHandlers,
 ];

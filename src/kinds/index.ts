@@ -36,6 +36,7 @@ import { scheduleExecution } from "./schedule-execution/kind.ts";
 import { serviceAccountOperations } from "./service-account/operations.ts";
 import { templateOperations } from "./template/operations.ts";
 import { userOperations } from "./user/operations.ts";
+import { selfOperations } from "./user/self-operations.ts";
 import { volume } from "./volume/kind.ts";
 import { volumeTemplate } from "./volume-template/kind.ts";
 import { volumeTemplateVersionDelete } from "./volume-template/operations.ts";
@@ -85,6 +86,7 @@ const EXTRA_OPERATIONS: readonly Operation[] = [
   ...quotaOperations,
   ...serviceAccountOperations,
   ...templateOperations,
+  ...selfOperations,
   ...userOperations,
   volumeTemplateVersionDelete,
   ...workspaceOperations,

@@ -12,6 +12,18 @@ import { IDENTITY_TOPIC } from "./workspaces.ts";
 
 export type OauthPayload = Record<string, unknown>;
 
+export interface Session {
+  id: string;
+  /** The program; null for a browser. */
+  client: string | null;
+  createdAt: number;
+  expiresAt: number;
+}
+
+const SESSION_MODELS = ["Session", "Grant"];
+/** The newest are what anybody looks for. */
+const SESSIONS_MAX = 500;
+
 export type OauthRecords = ReturnType<typeof createOauthRecords>;
 
 export function createOauthRecords({ database, clock, box }: { database: Database; clock: Clock; box: SealedBox }) {
@@ -38,7 +50,7 @@ export function createOauthRecords({ database, clock, box }: { database: Databas
         model,
         id: hash(id),
         sealed_payload: box.seal(JSON.stringify(kept), `${model}\0${hash(id)}`),
-        grant_id: textOf(payload.grantId),
+        grant_hash: typeof payload.grantId === "string" ? hash(payload.grantId) : null,
         uid: textOf(payload.uid),
         user_code: textOf(payload.userCode),
         subject: textOf(payload.accountId),
@@ -98,10 +110,52 @@ export function createOauthRecords({ database, clock, box }: { database: Databas
         await tx.queries
           .deleteFrom("oauth_records")
           .where((eb) =>
-            eb.or([eb("grant_id", "=", grantId), eb.and([eb("model", "=", "Grant"), eb("id", "=", hash(grantId))])]),
+            eb.or([
+              eb("grant_hash", "=", hash(grantId)),
+              eb.and([eb("model", "=", "Grant"), eb("id", "=", hash(grantId))]),
+            ]),
           )
           .execute();
         tx.announce({ topic: IDENTITY_TOPIC, key: "grant" });
+      });
+    },
+
+    /** Browsers that are signed in, and programs that were allowed access, of one person. */
+    async listSessions(subject: string): Promise<Session[]> {
+      const rows = await database.read
+        .selectFrom("oauth_records")
+        .selectAll()
+        .where("subject", "=", subject)
+        .where("model", "in", SESSION_MODELS)
+        .where("expires_at", ">", clock.now())
+        .orderBy("created_at", "desc")
+        .limit(SESSIONS_MAX)
+        .execute();
+      return rows.map((row) => ({
+        id: row.id,
+        client: row.model === "Session" ? null : (textOf(open(row, null).clientId) ?? ""),
+        createdAt: row.created_at,
+        expiresAt: row.expires_at,
+      }));
+    },
+
+    /** Ends one session (by its id in the list) or all of them, with every token that hangs on it. */
+    async endSessions(subject: string, id: string | null): Promise<boolean> {
+      return database.write(async (tx) => {
+        let doomed = tx.queries
+          .deleteFrom("oauth_records")
+          .where("subject", "=", subject)
+          .where("model", "in", SESSION_MODELS);
+        if (id !== null) doomed = doomed.where("id", "=", id);
+        const rows = await doomed.returningAll().execute();
+        for (const row of rows)
+          await tx.queries
+            .deleteFrom("oauth_records")
+            .where("subject", "=", subject)
+            .where("grant_hash", "=", row.id)
+            .execute();
+        tx.announce({ topic: IDENTITY_TOPIC, key: subject });
+        return rows.length > 0;
       });
     },
 

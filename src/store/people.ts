@@ -124,6 +124,12 @@ export function createPeople({ database, clock }: { database: Database; clock: C
       return row ?? null;
     },
 
+    async setPassword(sub: string, passwordHash: string): Promise<void> {
+      await database.write(({ queries }) =>
+        queries.updateTable("users").set({ password_hash: passwordHash }).where("sub", "=", sub).execute(),
+      );
+    },
+
     async roleIn(workspace: string, sub: string): Promise<Role | null> {
       const row = await database.read
         .selectFrom("workspace_members")

@@ -29,6 +29,7 @@ export interface Tables {
   share_offers: ShareOfferRow;
   signing_keys: SigningKeyRow;
   oauth_records: OauthRecordRow;
+  sign_in_tries: { key: string; tries: number; since: number };
   leases: { name: string; holder: string; token: number; expires_at: number };
   usage_accounts: { id: Generated<number>; account_id: string };
   usage_series: UsageSeriesRow;
@@ -230,7 +231,8 @@ export interface OauthRecordRow {
   /** A hash: the id is the token itself. */
   id: string;
   sealed_payload: string;
-  grant_id: string | null;
+  /** The id of the consent that it hangs on. */
+  grant_hash: string | null;
   uid: string | null;
   user_code: string | null;
   /** The person that it is about. */

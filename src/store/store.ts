@@ -16,6 +16,7 @@ import { createPeople } from "./people.ts";
 import { createRecords } from "./records.ts";
 import { createResources } from "./resources.ts";
 import { createShares } from "./shares.ts";
+import { createSignInTries } from "./sign-in-tries.ts";
 import { createSigningKeys } from "./signing-keys.ts";
 import { openSqlite } from "./sqlite.ts";
 import { createUsage } from "./usage.ts";
@@ -71,6 +72,7 @@ function composeStore(database: Database, secretKey: Buffer, clock: Clock, quota
     shares: createShares(deps),
     signingKeys: createSigningKeys(deps),
     oauth: createOauthRecords(deps),
+    signInTries: createSignInTries(deps),
     workspaceContents: createWorkspaceContents({ database, resources }),
     links: createLinks(deps),
     workspaces: createWorkspaces(deps),

@@ -17,10 +17,10 @@ export interface Adapter {
 }
 
 export const createAdapter =
-  (store: Store) =>
+  (store: Store, brand: string) =>
   (model: string): Adapter => ({
     upsert: (id, payload, expiresIn = KEPT_SECONDS) => store.oauth.put(model, id, payload, expiresIn),
-    find: (id) => (model === "Client" ? findClient(store, id) : store.oauth.find(model, id)),
+    find: (id) => (model === "Client" ? findClient(store, id, brand) : store.oauth.find(model, id)),
     findByUid: (uid) => store.oauth.findByUid(model, uid),
     findByUserCode: (userCode) => store.oauth.findByUserCode(model, userCode),
     async consume(id) {

@@ -2,10 +2,13 @@
 import { randomSecret } from "../../lib/ids.ts";
 import type { Store } from "../../store/store.ts";
 
+export const DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code";
+
 /** Client records are data of oidc-provider, in the words of the registration standard. */
 export type ClientRecord = Record<string, unknown>;
 
-export async function findClient(store: Store, id: string): Promise<ClientRecord | undefined> {
+export async function findClient(store: Store, id: string, brand: string): Promise<ClientRecord | undefined> {
+  if (id === brand) return cli(id);
   const account = await store.keys.findServiceAccountAcrossWorkspaces(id);
   const workspace = account && (await store.workspaces.get(account.workspace));
   if (!account || !workspace) return undefined;
@@ -23,6 +26,21 @@ export async function findClient(store: Store, id: string): Promise<ClientRecord
     account: workspace.accountId,
   };
 }
+
+/** Every name that tools know the command line by; requests come rewritten to the first. */
+export const cliNames = (brand: string): readonly string[] => [brand, "service", "berth"];
+
+/** Anybody can pretend to be it, so every token of it needs a person's consent and, with a code, a proof key. */
+const cli = (id: string): ClientRecord => ({
+  client_id: id,
+  client_name: "the command line",
+  application_type: "native",
+  token_endpoint_auth_method: "none",
+  grant_types: ["authorization_code", "refresh_token", DEVICE_GRANT],
+  response_types: ["code"],
+  // The port is free to choose: a program listens on whatever it gets.
+  redirect_uris: ["http://127.0.0.1/callback", "http://[::1]/callback", "http://localhost/callback"],
+});
 
 /** Only the hash of a secret is stored, and what is looked up by a hash leaks nothing by its timing. */
 export const compareSecret = async (store: Store, clientId: string, secret: string): Promise<boolean> =>

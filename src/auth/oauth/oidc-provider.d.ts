@@ -12,16 +12,14 @@ declare module "oidc-provider" {
       provider: Provider;
       client?: Client;
       params?: Record<string, unknown>;
-      session?: { accountId?: string; grantIdFor(clientId: string): string | undefined };
-      entities: Record<string, Record<string, unknown> | undefined>;
+      result?: { consent?: { grantId?: string } };
     };
   }
 
   export interface Client {
     clientId: string;
     clientName?: string;
-    applicationType?: string;
-    redirectUris?: string[];
+    grantTypeAllowed(grantType: string): boolean;
     metadata(): Record<string, unknown>;
   }
 
@@ -33,10 +31,33 @@ declare module "oidc-provider" {
     scope?: string;
   }
 
+  export interface InteractionDetails {
+    uid: string;
+    prompt: { name: string; details: { missingResourceScopes?: Record<string, string[]> } };
+    params: Record<string, string | undefined>;
+    session?: { accountId: string };
+  }
+
+  export interface Grant {
+    addOIDCScope(scope: string): void;
+    addResourceScope(resource: string, scope: string): void;
+    save(): Promise<string>;
+  }
+
   export default class Provider {
     constructor(issuer: string, configuration: Record<string, unknown>);
     proxy: boolean;
     Client: { prototype: object; find(id: string): Promise<Client | undefined> };
+    Grant: {
+      new (about: { accountId: string; clientId: string }): Grant;
+      find(id: string): Promise<Grant | undefined>;
+    };
+    interactionDetails(request: IncomingMessage, response: ServerResponse): Promise<InteractionDetails>;
+    interactionFinished(
+      request: IncomingMessage,
+      response: ServerResponse,
+      result: Record<string, unknown>,
+    ): Promise<void>;
     callback(): (request: IncomingMessage, response: ServerResponse) => Promise<void>;
     on(event: string, listener: (...args: unknown[]) => void): this;
   }

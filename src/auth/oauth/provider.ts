@@ -3,18 +3,32 @@
  * request, as most servers on a laptop never see one, and made again when the signing key is replaced.
  */
 import { createPrivateKey } from "node:crypto";
-import type { IncomingMessage, ServerResponse } from "node:http";
 import type Provider from "oidc-provider";
 import type { Client, Context, Token } from "oidc-provider";
-import { type Clock, MINUTE_MS } from "../../lib/clock.ts";
+import { type Clock, DAY_MS, MINUTE_MS, SECOND_MS } from "../../lib/clock.ts";
 import type { KeyPair } from "../../store/signing-keys.ts";
 import type { Store } from "../../store/store.ts";
 import { ACCESS_TOKEN_SECONDS, generateSigningPair, SIGNING_ALG, SIGNING_PURPOSE } from "./access-tokens.ts";
 import { createAdapter } from "./adapter.ts";
 import { compareSecret } from "./clients.ts";
+import { deviceCodePage, deviceConfirmPage, messagePage, pageHeaders } from "./pages.ts";
 
 /** A replaced key is taken up this soon by every instance. */
 const KEY_LOOK_MS = MINUTE_MS;
+
+const DAY_SECONDS = DAY_MS / SECOND_MS;
+const TTL_SECONDS = {
+  ClientCredentials: ACCESS_TOKEN_SECONDS,
+  AccessToken: ACCESS_TOKEN_SECONDS,
+  AuthorizationCode: 60,
+  DeviceCode: 600,
+  Interaction: 600,
+  IdToken: ACCESS_TOKEN_SECONDS,
+  // A program that is used once a month stays signed in; each use gives it a new refresh token.
+  RefreshToken: 30 * DAY_SECONDS,
+  Grant: 365 * DAY_SECONDS,
+  Session: DAY_SECONDS,
+};
 
 export interface OauthDeps {
   store: Store;
@@ -23,18 +37,22 @@ export interface OauthDeps {
   /** Known only once the server listens. */
   issuer(): string;
   scopes: ReadonlySet<string>;
-  trustProxy: boolean;
+  brand: string;
   keyFor(purpose: string): Buffer;
 }
-
-export type Handle = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 
 /** Paths below the issuer; the same ones work below `/v0`. */
 export const ROUTES = {
   token: "/oauth/token",
   jwks: "/oauth/jwks",
   authorization: "/oauth/authorize",
+  revocation: "/oauth/revoke",
+  device_authorization: "/oauth/device/code",
+  code_verification: "/oauth/device",
 } as const;
+export const INTERACTION = "/oauth/interaction";
+/** Ours, as tokens are checked here and not by looking them up. */
+export const INTROSPECTION = "/oauth/introspect";
 
 /** Gives the server that signs with the current key. */
 export function createProviders(deps: OauthDeps): () => Promise<Provider> {
@@ -53,7 +71,8 @@ export function createProviders(deps: OauthDeps): () => Promise<Provider> {
 async function makeProvider(deps: OauthDeps, key: KeyPair): Promise<Provider> {
   const { default: OidcProvider } = await import("oidc-provider");
   const provider = new OidcProvider(deps.issuer(), configuration(deps, key));
-  provider.proxy = deps.trustProxy;
+  // Requests come rewritten, with the issuer as their forwarded host, so that every address we give out is one of it.
+  provider.proxy = true;
   provider.on("server_error", (_context, error) => deps.log.warn({ err: error }, "an OAuth request failed"));
   Object.assign(provider.Client.prototype, {
     compareClientSecret(this: Client, secret: string) {
@@ -72,20 +91,38 @@ function configuration(deps: OauthDeps, key: KeyPair): Record<string, unknown> {
     use: "sig",
   };
   return {
-    adapter: createAdapter(deps.store),
+    adapter: createAdapter(deps.store, deps.brand),
     jwks: { keys: [signingKey] },
+    discovery: { introspection_endpoint: `${issuer}${INTROSPECTION}` },
     routes: ROUTES,
-    scopes: [...deps.scopes],
+    scopes: ["openid", "offline_access", ...deps.scopes],
     clientDefaults: { id_token_signed_response_alg: SIGNING_ALG },
     enabledJWA: { idTokenSigningAlgValues: [SIGNING_ALG] },
     extraClientMetadata: { properties: ["workspace", "account"] },
     clientBasedCORS: () => false,
-    renderError: (context: Context, out: Record<string, string>) => {
-      context.type = "json";
-      context.body = out;
-    },
-    ttl: { ClientCredentials: ACCESS_TOKEN_SECONDS, AccessToken: ACCESS_TOKEN_SECONDS },
+    renderError: (context: Context, out: Record<string, string>) =>
+      write(context, messagePage("That did not work", out.error_description ?? out.error ?? "")),
+    ttl: TTL_SECONDS,
+    responseTypes: ["code"],
+    pkce: { required: () => true },
+    rotateRefreshToken: true,
+    issueRefreshToken: (_context: Context, client: Client) => client.grantTypeAllowed("refresh_token"),
+    expiresWithSession: () => false,
     extraTokenClaims: (context: Context, token: Token) => claimsOf(context, token),
+    findAccount: async (_context: Context, sub: string) => {
+      const user = await deps.store.people.getUser(sub);
+      return user && { accountId: user.sub, claims: () => ({ sub: user.sub, email: user.email }) };
+    },
+    // Never the one of the session: each program that signs in gets a consent, and can lose it, by itself.
+    loadExistingGrant: ({ oidc: { provider, result } }: Context) =>
+      result?.consent?.grantId === undefined ? undefined : provider.Grant.find(result.consent.grantId),
+    interactions: { url: (_context: Context, { uid }: { uid: string }) => `${INTERACTION}/${uid}` },
+    cookies: {
+      keys: [deps.keyFor("oauth-cookies").toString("base64url")],
+      // Workloads may live on the same origin; they are never sent these.
+      long: { path: "/oauth", httpOnly: true, sameSite: "lax" },
+      short: { path: "/oauth", httpOnly: true, sameSite: "lax" },
+    },
     features: {
       devInteractions: { enabled: false },
       dPoP: { enabled: false },
@@ -93,6 +130,16 @@ function configuration(deps: OauthDeps, key: KeyPair): Record<string, unknown> {
       rpInitiatedLogout: { enabled: false },
       userinfo: { enabled: false },
       clientCredentials: { enabled: true },
+      revocation: { enabled: true, allowedPolicy: ownTokens },
+      deviceFlow: {
+        enabled: true,
+        userCodeInputSource: (context: Context, form: string, _out: unknown, error?: { userCode?: string }) =>
+          write(context, deviceCodePage(form, error ? "That code is not known, or has been used already." : null)),
+        userCodeConfirmSource: (context: Context, form: string, client: Client, _info: unknown, code: string) =>
+          write(context, deviceConfirmPage(form, client.clientName ?? client.clientId, code)),
+        successSource: (context: Context) =>
+          write(context, messagePage("You are signed in", "You can close this page and go back to your terminal.")),
+      },
       resourceIndicators: {
         enabled: true,
         defaultResource: () => issuer,
@@ -101,6 +148,14 @@ function configuration(deps: OauthDeps, key: KeyPair): Record<string, unknown> {
       },
     },
   };
+}
+
+/** Nobody ends the tokens of somebody else. */
+const ownTokens = (_context: Context, client: Client, token: Token): boolean => client.clientId === token.clientId;
+
+function write(context: Context, html: string): void {
+  for (const [name, value] of Object.entries(pageHeaders())) context.set(name, value);
+  context.body = html;
 }
 
 /** Every address of the platform is one resource server with one audience: all check tokens in the same place. */

@@ -53,8 +53,35 @@ export function settleTokenRequest(form: URLSearchParams, known: ReadonlySet<str
   settleScopes(form, known, form.get("grant_type") === CLIENT_CREDENTIALS);
 }
 
-/** The same request with another path and a form for a body, for a server that wants to read it itself. */
-export function rewrite(original: IncomingMessage, url: string, form: URLSearchParams | null): IncomingMessage {
+/** The command line goes by several names, and some tools leave its name out when they renew a token. */
+export function settleClient(form: URLSearchParams, names: readonly string[], isAuthenticated: boolean): void {
+  const [own = ""] = names;
+  const given = form.getAll("client_id");
+  const isNameless = given.length === 0 && !isAuthenticated;
+  if (isNameless ? form.get("grant_type") !== CLIENT_CREDENTIALS : names.includes(given[0] ?? "") && given.length === 1)
+    form.set("client_id", own);
+}
+
+/**
+ * Pages of workloads may share our origin. Their scripts must not walk through a sign-in in the person's name, so the
+ * steps of one are open to the browser's own navigation only.
+ */
+export function requireNavigation({ headers }: IncomingMessage, issuer: string): void {
+  const { "sec-fetch-mode": mode, "sec-fetch-dest": dest, "sec-fetch-site": site, origin } = headers;
+  const isScript = (mode ?? "navigate") !== "navigate" || (dest ?? "document") !== "document";
+  if (isScript) throw new OauthError("invalid_request", "This page is for people, not for scripts.", 403);
+  if (origin !== undefined && (origin !== new URL(issuer).origin || (site ?? "same-origin") !== "same-origin"))
+    throw new OauthError("invalid_request", "This form was sent from somewhere else.", 403);
+}
+
+/**
+ * The same request with another path and a form for a body, for a server that wants to read it itself. Wherever it
+ * came in, it goes on as one to the issuer's own address: no link that is made from it leads anywhere else.
+ */
+export function rewrite(
+  original: IncomingMessage,
+  { issuer, url, form }: { issuer: string; url: string; form: URLSearchParams | null },
+): IncomingMessage {
   const request = new IncomingMessage(original.socket);
   const {
     "content-type": _type,
@@ -68,8 +95,12 @@ export function rewrite(original: IncomingMessage, url: string, form: URLSearchP
   request.httpVersion = original.httpVersion;
   request.httpVersionMajor = original.httpVersionMajor;
   request.httpVersionMinor = original.httpVersionMinor;
+  const { host, protocol } = new URL(issuer);
   request.headers = {
     ...headers,
+    host,
+    "x-forwarded-host": host,
+    "x-forwarded-proto": protocol.slice(0, -1),
     ...(body && { "content-type": "application/x-www-form-urlencoded", "content-length": String(body.length) }),
   };
   // Without this the end of the copy would look like a client that went away, and take the connection with it.

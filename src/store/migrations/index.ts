@@ -10,6 +10,7 @@ import { shares } from "./0004-shares.ts";
 import { usage } from "./0005-usage.ts";
 import { oauth } from "./0006-oauth.ts";
 import { records } from "./0007-records.ts";
+import { signIns } from "./0008-sign-ins.ts";
 
 export interface Migration {
   id: number;
@@ -19,7 +20,7 @@ export interface Migration {
   postgres?: readonly string[];
 }
 
-export const MIGRATIONS: readonly Migration[] = [foundation, links, executions, shares, usage, oauth, records];
+export const MIGRATIONS: readonly Migration[] = [foundation, links, executions, shares, usage, oauth, records, signIns];
 
 const TYPES: Record<Dialect, Record<string, string>> = {
   sqlite: {

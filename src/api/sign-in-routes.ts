@@ -1,0 +1,66 @@
+/** The addresses that people's browsers visit while they sign in. */
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { cliNames } from "../auth/oauth/clients.ts";
+import { type Exchange, showStep, takeStep } from "../auth/oauth/interaction.ts";
+import { messagePage, pageHeaders } from "../auth/oauth/pages.ts";
+import { INTERACTION, ROUTES } from "../auth/oauth/provider.ts";
+import { formOf, requireNavigation, rewrite, settleClient, settleScopes } from "../auth/oauth/request.ts";
+import { errorResponse } from "./error-response.ts";
+import type { CurrentProvider, OauthRoutesOptions, Pass } from "./oauth-routes.ts";
+
+const BODY_BYTES_MAX = 16 * 1024;
+
+export function addSignInRoutes(
+  routes: FastifyInstance,
+  options: OauthRoutesOptions,
+  currentProvider: CurrentProvider,
+  pass: Pass,
+): void {
+  const { issuer, brand, scopes } = options;
+  const guard = async (request: FastifyRequest): Promise<void> => requireNavigation(request.raw, issuer());
+  const person = { onRequest: guard, bodyLimit: BODY_BYTES_MAX };
+
+  routes.get(ROUTES.authorization, person, async (request, reply) => {
+    const asked = new URLSearchParams(queryOf(request).slice(1));
+    settleClient(asked, cliNames(brand), true);
+    settleScopes(asked, scopes, true);
+    await pass(request, reply, `${ROUTES.authorization}?${asked}`, null);
+  });
+  // Cookies live below /oauth; whoever comes by the other address is led there.
+  for (const path of [ROUTES.authorization, ROUTES.code_verification])
+    routes.get(`/v0${path}`, person, (request, reply) => reply.redirect(`${issuer()}${path}${queryOf(request)}`, 303));
+
+  for (const path of [`${ROUTES.authorization}/:uid`, ROUTES.code_verification, `${ROUTES.code_verification}/:uid`])
+    routes.get(path, person, (request, reply) => pass(request, reply, request.raw.url ?? path, null));
+  routes.post(ROUTES.code_verification, person, (request, reply) =>
+    pass(request, reply, ROUTES.code_verification, formOf(request.body)),
+  );
+
+  /** From here on the answer is written by hand, and so is that of a failure. */
+  const step = async (
+    request: FastifyRequest,
+    reply: FastifyReply,
+    work: (exchange: Exchange) => Promise<void>,
+  ): Promise<void> => {
+    const provider = await currentProvider();
+    const rewritten = rewrite(request.raw, { issuer: issuer(), url: request.raw.url ?? "", form: null });
+    reply.hijack();
+    reply.raw.setHeader("x-request-id", request.id);
+    try {
+      await work({ provider, request: rewritten, response: reply.raw });
+    } catch (error) {
+      const { status, body, unexpected } = errorResponse(error);
+      if (unexpected) options.log.warn({ err: error, requestId: request.id }, "a sign-in failed");
+      reply.raw.writeHead(status, pageHeaders()).end(messagePage("That did not work", String(body.message)));
+    }
+  };
+  routes.get(`${INTERACTION}/:uid`, person, (request, reply) =>
+    step(request, reply, (exchange) => showStep(exchange, options)),
+  );
+  routes.post(`${INTERACTION}/:uid`, person, (request, reply) => {
+    const form = formOf(request.body);
+    return step(request, reply, (exchange) => takeStep(exchange, form, request.ip, options));
+  });
+}
+
+const queryOf = ({ raw }: FastifyRequest): string => raw.url?.match(/\?.*$/s)?.[0] ?? "";

@@ -1,0 +1,40 @@
+/** Tells a service account whether a token is good, for as far as the token's owner belongs to its workspace. */
+import { decodeJwt } from "jose";
+import { PlatformError } from "../../contract/errors.ts";
+import type { Store } from "../../store/store.ts";
+import type { Authenticator } from "../authenticator.ts";
+import { OauthError } from "./request.ts";
+
+export interface IntrospectionDeps {
+  store: Store;
+  authenticator: Authenticator;
+}
+
+export async function introspect(
+  form: URLSearchParams,
+  authorization: string | undefined,
+  { store, authenticator }: IntrospectionDeps,
+): Promise<Record<string, unknown>> {
+  const [id, secret] = clientOf(form, authorization);
+  const asking = await store.keys.verifyServiceAccount(id, secret);
+  if (!asking) throw new OauthError("invalid_client", "Authenticate as a service account.", 401);
+  const token = form.get("token");
+  if (!token) throw new OauthError("invalid_request", "'token' is missing.");
+  try {
+    const caller = await authenticator.authenticate(token);
+    const belongs = await authenticator.membershipIn(caller, asking.workspace);
+    if (caller.authMethod !== "jwt" || !belongs) return { active: false };
+  } catch (error) {
+    if (error instanceof PlatformError && error.code === "unauthenticated") return { active: false };
+    throw error;
+  }
+  const { iss, aud, sub, iat, exp, jti, scope, client_id } = decodeJwt(token);
+  return { active: true, token_type: "Bearer", iss, aud, sub, iat, exp, jti, scope, client_id };
+}
+
+function clientOf(form: URLSearchParams, authorization: string | undefined): [id: string, secret: string] {
+  const [, encoded] = /^basic +(\S+)$/i.exec(authorization ?? "") ?? [];
+  if (encoded === undefined) return [form.get("client_id") ?? "", form.get("client_secret") ?? ""];
+  const [id = "", secret = ""] = Buffer.from(encoded, "base64").toString("utf8").split(":");
+  return [id, secret];
+}

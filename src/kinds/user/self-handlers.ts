@@ -1,0 +1,47 @@
+import { hashPassword, verifyPassword } from "../../auth/passwords.ts";
+import type { Caller } from "../../contract/caller.ts";
+import { notFound, PlatformError } from "../../contract/errors.ts";
+import { toIso } from "../../lib/clock.ts";
+import { type Implementation, implement } from "../port.ts";
+import { passwordSet, sessionDelete, sessionList } from "./self-operations.ts";
+
+export const selfHandlers: readonly Implementation[] = [
+  implement(passwordSet, async ({ caller, body }, { store }) => {
+    const user = await store.people.getUser(personOf(caller));
+    if (!user) throw notFound("You");
+    // A key with every scope can make itself whatever a password could give it; anything less has to know the old one.
+    const isTrusted = caller.authMethod === "api_key" && caller.scopes === null;
+    const mayChange = isTrusted || (await verifyPassword(body.currentPassword ?? "", user.password_hash));
+    if (!mayChange)
+      throw new PlatformError(
+        "forbidden",
+        user.password_hash === null
+          ? "The first password is set with an API key that has all scopes."
+          : "currentPassword is not the current password.",
+      );
+    await store.people.setPassword(user.sub, await hashPassword(body.newPassword));
+    await store.oauth.endSessions(user.sub, null);
+    return { message: `The password of ${user.email} is set.` };
+  }),
+
+  implement(sessionList, async ({ caller }, { store }) =>
+    (await store.oauth.listSessions(personOf(caller))).map(({ id, client, createdAt, expiresAt }) => ({
+      id,
+      type: client === null ? ("browser" as const) : ("program" as const),
+      ...(client === null ? {} : { client }),
+      createdAt: toIso(createdAt),
+      expiresAt: toIso(expiresAt),
+    })),
+  ),
+
+  implement(sessionDelete, async ({ caller, params }, { store }) => {
+    const id = params.sessionId ?? "";
+    if (!(await store.oauth.endSessions(personOf(caller), id))) throw notFound(`Session '${id.slice(0, 64)}'`);
+    return { message: `Session '${id}' is signed out.` };
+  }),
+];
+
+function personOf(caller: Caller): string {
+  if (caller.subjectType === "user") return caller.subject;
+  throw new PlatformError("forbidden", "Only people sign in; service accounts have keys and secrets.");
+}

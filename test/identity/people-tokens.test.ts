@@ -1,0 +1,281 @@
+/** People sign in: with a code and a proof key, from a device, and what an attacker may try on the way. */
+import assert from "node:assert/strict";
+import { createHash, randomBytes } from "node:crypto";
+import { before, test } from "node:test";
+import { hashPassword } from "../../src/auth/passwords.ts";
+import { onEachDatabase } from "../each-platform.ts";
+import { makeServiceAccount, makeUser } from "../identities.ts";
+import { Browser, type Page } from "./browser.ts";
+
+const PASSWORD = "correct horse battery";
+const CALLBACK = "http://127.0.0.1:43210/callback";
+const DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code";
+
+await onEachDatabase("people's tokens", (suite) => {
+  let sub = "";
+  let email = "";
+
+  before(async () => {
+    const { people } = suite.store();
+    const [account] = await people.listAccountsAcrossUsers();
+    ({ sub } = await makeUser(suite.store(), account?.id ?? "", "member", { main: "member" }));
+    email = (await people.getUser(sub))?.email ?? "";
+    await people.setPassword(sub, await hashPassword(PASSWORD));
+  });
+
+  const post = async (path: string, fields: object, headers: Record<string, string> = {}) => {
+    const response = await fetch(`${suite.url()}${path}`, {
+      method: "POST",
+      headers: { "content-type": "application/json", ...headers },
+      body: JSON.stringify(fields),
+    });
+    const text = await response.text();
+    return { status: response.status, body: (text === "" ? {} : JSON.parse(text)) as Record<string, string> };
+  };
+
+  const proof = () => {
+    const verifier = randomBytes(32).toString("base64url");
+    return { verifier, challenge: createHash("sha256").update(verifier).digest("base64url") };
+  };
+
+  const authorizeUrl = (challenge: string | null, more: Record<string, string> = {}): string =>
+    `/oauth/authorize?${new URLSearchParams({
+      client_id: "service",
+      response_type: "code",
+      redirect_uri: CALLBACK,
+      state: "s1",
+      ...(challenge === null ? {} : { code_challenge: challenge, code_challenge_method: "S256" }),
+      ...more,
+    })}`;
+
+  const signIn = async (browser: Browser, page: Page): Promise<Page> => {
+    assert.match(page.text, /<h1>Sign in<\/h1>/);
+    return browser.submit(page, { email, password: PASSWORD });
+  };
+
+  /** Up to the redirect that carries the code. */
+  const codeFrom = async (challenge: string, more: Record<string, string> = {}): Promise<string> => {
+    const browser = new Browser(suite.url());
+    const consent = await signIn(browser, await browser.visit(authorizeUrl(challenge, more)));
+    assert.match(consent.text, /Allow access/);
+    const back = new URL((await browser.submit(consent, { step: "allow" })).url);
+    assert.equal(back.origin + back.pathname, CALLBACK);
+    assert.equal(back.searchParams.get("state"), "s1");
+    assert.equal(back.searchParams.get("iss"), suite.url());
+    return back.searchParams.get("code") ?? "";
+  };
+
+  const redeem = (code: string, verifier: string, more: object = {}) =>
+    post("/oauth/token", {
+      grant_type: "authorization_code",
+      client_id: "service",
+      code,
+      redirect_uri: CALLBACK,
+      code_verifier: verifier,
+      ...more,
+    });
+
+  const tokens = async (scope?: string) => {
+    const { verifier, challenge } = proof();
+    const answer = await redeem(await codeFrom(challenge, scope ? { scope } : {}), verifier);
+    assert.equal(answer.status, 200, JSON.stringify(answer.body));
+    return { access: answer.body.access_token ?? "", refresh: answer.body.refresh_token ?? "" };
+  };
+
+  const refresh = (token: string) =>
+    post("/oauth/token", { grant_type: "refresh_token", refresh_token: token, device_code: "ignored" });
+
+  const statusWith = async (key: string, path = "/drives"): Promise<number> =>
+    (await suite.call("GET", path, { key, workspace: "main" })).status;
+
+  test("a code with its proof key becomes tokens, once", async () => {
+    const { verifier, challenge } = proof();
+    const code = await codeFrom(challenge);
+    assert.equal((await redeem(code, proof().verifier)).body.error, "invalid_grant");
+    const answer = await redeem(code, verifier);
+    assert.equal(answer.status, 200, JSON.stringify(answer.body));
+    assert.equal(answer.body.expires_in, 7200);
+    const key = answer.body.access_token ?? "";
+    assert.equal(await statusWith(key), 200);
+    const replay = await redeem(code, verifier);
+    assert.equal(replay.body.error, "invalid_grant");
+    assert.equal(await statusWith(key), 401, "a code that is used twice takes its tokens with it");
+  });
+
+  test("scopes that were asked for are all there is", async () => {
+    const { access } = await tokens("openid drives:list");
+    assert.equal(await statusWith(access), 200);
+    assert.equal(await statusWith(access, "/volumes"), 403);
+    const browser = new Browser(suite.url());
+    assert.equal((await browser.visit(authorizeUrl(proof().challenge, { scope: "made:up" }))).status, 400);
+  });
+
+  test("a refresh token works once; used again it ends the whole consent", async () => {
+    const first = await tokens();
+    const second = await refresh(first.refresh);
+    assert.equal(second.status, 200, JSON.stringify(second.body));
+    assert.notEqual(second.body.refresh_token, first.refresh);
+    assert.equal(await statusWith(second.body.access_token ?? ""), 200);
+    assert.equal((await refresh(first.refresh)).body.error, "invalid_grant");
+    assert.equal((await refresh(second.body.refresh_token ?? "")).body.error, "invalid_grant");
+    assert.equal(await statusWith(second.body.access_token ?? ""), 401);
+  });
+
+  test("of many that refresh at once, one succeeds", async () => {
+    const { refresh: token } = await tokens();
+    const answers = await Promise.all(Array.from({ length: 5 }, () => refresh(token)));
+    assert.equal(answers.filter(({ status }) => status === 200).length, 1);
+  });
+
+  test("a revoked refresh token takes the access token with it", async () => {
+    const { access, refresh: token } = await tokens();
+    const answer = await post("/oauth/revoke", { token, client_id: "service" });
+    assert.equal(answer.status, 200, JSON.stringify(answer.body));
+    assert.equal(await statusWith(access), 401);
+  });
+
+  test("a public client without a proof key, or with a foreign address, gets nothing", async () => {
+    const { challenge } = proof();
+    const refused: Record<string, string>[] = [
+      { redirect_uri: "https://evil.example/callback" },
+      { redirect_uri: "http://127.0.0.1:43210/callback/../other" },
+      { redirect_uri: "http://127.0.0.1.evil.example/callback" },
+      { redirect_uri: "http://127.0.0.1:43210@evil.example/callback" },
+      { redirect_uri: "javascript:alert(1)" },
+      { client_id: "nobody" },
+    ];
+    for (const more of refused) {
+      const page = await new Browser(suite.url()).visit(authorizeUrl(challenge, more));
+      assert.equal(page.status, 400, JSON.stringify(more));
+      assert.equal(new URL(page.url).origin, suite.url());
+    }
+    const bare = new URL((await new Browser(suite.url()).visit(authorizeUrl(null))).url);
+    assert.equal(bare.searchParams.get("error"), "invalid_request");
+    const plain = await new Browser(suite.url()).visit(authorizeUrl(challenge, { code_challenge_method: "plain" }));
+    assert.equal(new URL(plain.url).searchParams.get("error"), "invalid_request");
+  });
+
+  test("a device is connected by a person who types its code", async () => {
+    for (const prefix of ["", "/v0"]) {
+      const started = await post(`${prefix}/oauth/device/code`, { client_id: "service", scope: "offline_access" });
+      assert.equal(started.status, 200, JSON.stringify(started.body));
+      const { device_code, user_code = "", verification_uri = "", verification_uri_complete = "" } = started.body;
+      const poll = () => post(`${prefix}/oauth/token`, { grant_type: DEVICE_GRANT, client_id: "service", device_code });
+      const early = await poll();
+      assert.equal(early.status, 400);
+      assert.equal(early.body.error, "authorization_pending");
+      assert.ok(verification_uri_complete.startsWith(verification_uri));
+      const browser = new Browser(suite.url());
+      const wrong = await browser.submit(await browser.visit(verification_uri), { user_code: "AAAA-AAAA" });
+      assert.match(wrong.text, /not known/);
+      const confirm = await browser.submit(wrong, { user_code });
+      assert.match(confirm.text, new RegExp(user_code));
+      const consent = await signIn(browser, await browser.submit(confirm, {}));
+      const done = await browser.submit(consent, { step: "allow" });
+      assert.match(done.text, /You are signed in/);
+      const answer = await poll();
+      assert.equal(answer.status, 200, JSON.stringify(answer.body));
+      assert.equal(await statusWith(answer.body.access_token ?? ""), 200);
+      assert.equal((await refresh(answer.body.refresh_token ?? "")).status, 200);
+      assert.equal((await poll()).body.error, "invalid_grant");
+    }
+  });
+
+  test("a person who says no leaves the program without a token", async () => {
+    const browser = new Browser(suite.url());
+    const consent = await signIn(browser, await browser.visit(authorizeUrl(proof().challenge)));
+    const back = new URL((await browser.submit(consent, { step: "deny" })).url);
+    assert.equal(back.searchParams.get("error"), "access_denied");
+    assert.equal(back.searchParams.get("code"), null);
+  });
+
+  test("steps belong to the browser that began them, and to people", async () => {
+    const browser = new Browser(suite.url());
+    const page = await browser.visit(authorizeUrl(proof().challenge));
+    const fields = { email, password: PASSWORD };
+    const other = new Browser(suite.url());
+    assert.equal((await other.submit(page, fields)).status, 400, "no cookie of that step");
+    assert.equal((await browser.submit(page, fields, { origin: "https://evil.example" })).status, 403);
+    assert.equal((await browser.submit(page, fields, { "sec-fetch-site": "cross-site" })).status, 403);
+    assert.equal((await browser.submit(page, fields, { "sec-fetch-mode": "cors" })).status, 403);
+    assert.equal((await browser.visit(page.url, { headers: { "sec-fetch-dest": "iframe" } })).status, 403);
+    const csp = String(page.headers["content-security-policy"]);
+    assert.match(csp, /default-src 'none'/);
+    assert.match(csp, /frame-ancestors 'none'/);
+    assert.ok(csp.includes("form-action 'self' http://127.0.0.1:43210"));
+    assert.ok(!page.text.includes("<script"));
+    for (const { path } of browser.cookies.values()) assert.ok(path.startsWith("/oauth"), path);
+  });
+
+  test("a session id from before the sign-in is worth nothing after it", async () => {
+    const browser = new Browser(suite.url());
+    await browser.visit("/oauth/device");
+    const planted = browser.cookies.get("_session")?.value;
+    assert.ok(planted);
+    await signIn(browser, await browser.visit(authorizeUrl(proof().challenge)));
+    assert.ok(browser.cookies.get("_session"));
+    assert.notEqual(browser.cookies.get("_session")?.value, planted);
+  });
+
+  test("guessing passwords is stopped, and tells nothing about who exists", async () => {
+    const browser = new Browser(suite.url());
+    const page = await browser.visit(authorizeUrl(proof().challenge));
+    const say = async (who: string, password: string) => {
+      const answer = await browser.submit(page, { email: who, password });
+      return { status: answer.status, text: answer.text.replaceAll(who, "X") };
+    };
+    assert.deepEqual(await say(email, "wrong"), await say("nobody@example.test", "wrong"));
+    const [account] = await suite.store().people.listAccountsAcrossUsers();
+    const victim = await makeUser(suite.store(), account?.id ?? "", "member");
+    const address = (await suite.store().people.getUser(victim.sub))?.email ?? "";
+    await suite.store().people.setPassword(victim.sub, await hashPassword(PASSWORD));
+    const guesses = await Promise.all(Array.from({ length: 12 }, () => say(address, "guess")));
+    assert.equal(guesses.filter(({ status }) => status === 401).length, 10);
+    assert.equal((await say(address, PASSWORD)).status, 429, "not even the right one now");
+  });
+
+  test("a service account may ask whether a token of its workspace is good", async () => {
+    const { access, refresh: token } = await tokens();
+    const { account, secret } = await suite.store().keys.createServiceAccount({
+      workspace: "main",
+      name: "guard",
+      description: "",
+      role: "member",
+      createdBy: "test",
+    });
+    const authorization = `Basic ${Buffer.from(`${account.client_id}:${secret}`).toString("base64")}`;
+    const asked = await post("/oauth/introspect", { token: access }, { authorization });
+    assert.deepEqual([asked.body.active, asked.body.sub], [true, sub]);
+    for (const text of ["garbage", token, (await makeServiceAccount(suite.store(), "main")).key]) {
+      const { status, body } = await post("/oauth/introspect", { token: text }, { authorization });
+      assert.deepEqual([status, body], [200, { active: false }]);
+    }
+    assert.equal((await post("/oauth/introspect", { token: access })).status, 401);
+  });
+
+  test("people see where they are signed in, and sign out from afar", async () => {
+    const { access, refresh: token } = await tokens();
+    const other = await tokens();
+    const list = async () => (await suite.call("GET", "/users/me/sessions", { key: other.access })).body;
+    const [own, older] = (await list()).filter(({ type }: { type: string }) => type === "program");
+    assert.equal(own.client, "service");
+    const ended = await suite.call("DELETE", `/users/me/sessions/${older.id}`, { key: other.access });
+    assert.equal(ended.status, 200);
+    assert.equal(await statusWith(access), 401);
+    assert.equal((await refresh(token)).body.error, "invalid_grant");
+    assert.equal(await statusWith(other.access), 200);
+    assert.equal((await suite.call("DELETE", `/users/me/sessions/${own.id}`)).status, 404, "it is not the admin's");
+  });
+
+  test("a password is changed by who knows it, and that ends every session", async () => {
+    const { access: key } = await tokens();
+    const set = (body: object, by = key) => suite.call("PUT", "/users/me/password", { key: by, body });
+    assert.equal((await set({ newPassword: "short" })).status, 400);
+    assert.equal((await set({ newPassword: "long enough, surely" })).status, 403);
+    assert.equal((await set({ newPassword: "long enough, surely", currentPassword: "wrong" })).status, 403);
+    assert.equal((await set({ newPassword: PASSWORD, currentPassword: PASSWORD })).status, 200);
+    assert.equal(await statusWith(key), 401);
+    const { key: robot } = await makeServiceAccount(suite.store(), "main");
+    assert.equal((await set({ newPassword: "long enough, surely" }, robot)).status, 403);
+  });
+});
