@@ -30,6 +30,8 @@ import { sandboxBehaviour } from "./sandbox/behaviour.ts";
 import { scheduleBehaviour } from "./schedule/behaviour.ts";
 import { scheduleExecutionBehaviour } from "./schedule-execution/behaviour.ts";
 import { serviceAccountHandlers } from "./service-account/handlers.ts";
+import { snapshotBehaviour } from "./snapshot/behaviour.ts";
+import { forkHandlers } from "./snapshot/fork.ts";
 import { templateHandlers } from "./template/handlers.ts";
 import { userHandlers } from "./user/handlers.ts";
 import { selfHandlers } from "./user/self-handlers.ts";
@@ -55,6 +57,7 @@ export const BEHAVIOURS: readonly Behaviour[] = [
   sandboxBehaviour,
   scheduleBehaviour,
   scheduleExecutionBehaviour,
+  snapshotBehaviour,
   volumeBehaviour,
   volumeTemplateBehaviour,
   vpcBehaviour,
@@ -69,6 +72,7 @@ export const HANDLERS: readonly Implementation[] = [
   ...customDomainHandlers,
   ...featureHandlers,
   ...hubHandlers,
+  ...forkHandlers,
   ...imageHandlers,
   ...imageShareHandlers,
   ...connectionHandlers,

@@ -34,6 +34,8 @@ import { sandbox } from "./sandbox/kind.ts";
 import { schedule } from "./schedule/kind.ts";
 import { scheduleExecution } from "./schedule-execution/kind.ts";
 import { serviceAccountOperations } from "./service-account/operations.ts";
+import { snapshot } from "./snapshot/kind.ts";
+import { snapshotOperations } from "./snapshot/operations.ts";
 import { templateOperations } from "./template/operations.ts";
 import { userOperations } from "./user/operations.ts";
 import { selfOperations } from "./user/self-operations.ts";
@@ -60,6 +62,7 @@ export const KINDS: readonly Kind[] = [
   sandbox,
   schedule,
   scheduleExecution,
+  snapshot,
   volume,
   volumeTemplate,
   vpc,
@@ -85,6 +88,7 @@ const EXTRA_OPERATIONS: readonly Operation[] = [
   previewTokenDelete,
   ...quotaOperations,
   ...serviceAccountOperations,
+  ...snapshotOperations,
   ...templateOperations,
   ...selfOperations,
   ...userOperations,

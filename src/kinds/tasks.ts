@@ -4,6 +4,7 @@ import { assignWaiting } from "./egress-ip/addresses.ts";
 import { removeOver } from "./over.ts";
 import type { Deps } from "./port.ts";
 import { sandboxTasks } from "./sandbox/upkeep.ts";
+import { snapshotTasks } from "./snapshot/behaviour.ts";
 import { resumeWorkspaceRemovals } from "./workspace/removal.ts";
 
 export interface KindTask {
@@ -34,5 +35,6 @@ export const kindTasks = (deps: Deps): KindTask[] => [
   },
   { name: "assign-egress-addresses", everyMs: EGRESS_ADDRESSES_MS, run: (signal) => assignWaiting(deps, signal) },
   ...sandboxTasks(deps),
+  ...snapshotTasks(deps),
   { name: "remove-over", everyMs: REMOVE_OVER_MS, run: (signal) => removeOver(deps, signal) },
 ];

@@ -6,6 +6,7 @@ import type { Resource } from "../../store/resource.ts";
 import type { Deps } from "../port.ts";
 import { platformEnv } from "../workload/platform-env.ts";
 import { provenDriveMounts } from "./drives.ts";
+import { originSnapshot } from "./fork-origin.ts";
 import { sandbox as sandboxKind } from "./kind.ts";
 
 /** A core for this much memory, as the contract has it. */
@@ -30,6 +31,7 @@ export async function sandboxSpec(sandbox: Resource, deps: Deps): Promise<Worklo
   const spec = structuredClone(sandbox.spec);
   restoreSecrets({ spec }, sandboxKind.secrets, deps.store.resources.secretsOf(sandbox));
   const { image, memory, envs = [] } = spec.runtime as Runtime;
+  const snapshot = await originSnapshot(sandbox, deps);
   return {
     uid: sandbox.uid,
     name: sandbox.name,
@@ -44,7 +46,7 @@ export async function sandboxSpec(sandbox: Resource, deps: Deps): Promise<Worklo
       ...(await provenDriveMounts(sandbox, deps)),
     ],
     network: "outbound",
-    ...(typeof sandbox.state.snapshot === "string" ? { snapshot: sandbox.state.snapshot } : {}),
+    ...(snapshot === null ? {} : { snapshot }),
   };
 }
 

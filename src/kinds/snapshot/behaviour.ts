@@ -1,0 +1,111 @@
+/** Snapshots of sandboxes: intent, then files that the driver keeps. What nobody names any more is swept. */
+import { notFound, PlatformError } from "../../contract/errors.ts";
+import { MINUTE_MS, SECOND_MS } from "../../lib/clock.ts";
+import { randomWord } from "../../lib/ids.ts";
+import type { Resource } from "../../store/resource.ts";
+import { locate } from "../place.ts";
+import { type Behaviour, type Deps, defineReconciler, implement } from "../port.ts";
+import { forkOf } from "../sandbox/fork-origin.ts";
+import { sandbox as sandboxKind } from "../sandbox/kind.ts";
+import type { KindTask } from "../tasks.ts";
+import { snapshot } from "./kind.ts";
+import { snapshotDelete } from "./operations.ts";
+
+/** Copying is quick where the file system shares blocks; elsewhere it takes as long as the files are large. */
+const TAKE_WAIT_MS = 60 * SECOND_MS;
+const SWEEP_MS = MINUTE_MS;
+/** Files that were made just now may not have been named yet. */
+const UNNAMED_MAX_MS = 10 * MINUTE_MS;
+const REASON_MAX = 500;
+const PAGE = 500;
+
+interface SnapshotState {
+  phase?: "ready" | "failed";
+  error?: string;
+}
+
+export const newSnapshotId = (): string => `snap_${randomWord(20)}`;
+
+export const phaseOf = ({ state }: Resource): "pending" | "ready" | "failed" =>
+  (state as SnapshotState).phase ?? "pending";
+
+export const snapshotBehaviour: Behaviour = {
+  kind: snapshot,
+  prepare(input) {
+    input.metadata.name = newSnapshotId();
+  },
+  ready: { until: (resource) => phaseOf(resource) !== "pending", waitMs: TAKE_WAIT_MS },
+  present(wire, resource, { parents }) {
+    const { error } = resource.state as SnapshotState;
+    Object.assign(wire.spec, {
+      status: phaseOf(resource),
+      ...(error === undefined ? {} : { error }),
+      sandboxName: parents.at(-1)?.name,
+      workspace: resource.workspace,
+      createdBy: resource.createdBy,
+    });
+  },
+  reconciler: defineReconciler<null, "take">({
+    observe: async () => null,
+    plan: (resource) => ({ steps: phaseOf(resource) === "pending" && resource.deletedAt === null ? ["take"] : [] }),
+    async act(_step, { name, parent }, { deps, record }) {
+      const taken = await deps.driver.snapshot(parent, name).then(
+        (): SnapshotState => ({ phase: "ready" }),
+        (error: unknown): SnapshotState => {
+          deps.log.warn({ err: error, sandbox: parent, snapshot: name }, "a snapshot failed");
+          return { phase: "failed", error: reasonOf(error) };
+        },
+      );
+      await record((current) => ({ state: { ...current.state, ...taken } }));
+    },
+  }),
+  handlers: [
+    implement(snapshotDelete, async (call, deps) => {
+      const { scope } = await locate(snapshot, call, deps);
+      const id = call.params.snapshotId ?? "";
+      const found = await deps.store.resources.get(scope, id);
+      if (!found) throw notFound(`snapshot '${id}'`);
+      await deps.store.resources.delete(scope.workspace, found.uid);
+      return null;
+    }),
+  ],
+};
+
+/** The driver's own words are for the log; a caller learns those that were meant for callers. */
+const reasonOf = (error: unknown): string =>
+  error instanceof PlatformError ? error.message.slice(0, REASON_MAX) : "The files could not be copied.";
+
+export const snapshotTasks = (deps: Deps): KindTask[] => [
+  {
+    name: `sweep-snapshots/${deps.settings.nodeId}`,
+    everyMs: SWEEP_MS,
+    run: (signal) => sweepSnapshots(deps, signal),
+  },
+];
+
+/** Files stay as long as a snapshot record or a fork names them. */
+export async function sweepSnapshots(deps: Deps, signal: AbortSignal): Promise<void> {
+  const old = (await deps.driver.listSnapshots()).filter(
+    ({ createdAt }) => Date.parse(createdAt) < deps.clock.now() - UNNAMED_MAX_MS,
+  );
+  if (old.length === 0) return;
+  const named = new Set<string>();
+  await each(snapshot.name, deps, ({ name }) => named.add(name));
+  await each(sandboxKind.name, deps, (sandbox) => {
+    const origin = sandbox.retired ? null : forkOf(sandbox);
+    if (origin) named.add(origin.snapshot);
+  });
+  for (const { id } of old) {
+    signal.throwIfAborted();
+    if (!named.has(id)) await deps.driver.removeSnapshot(id);
+  }
+}
+
+async function each(kind: string, { store }: Deps, visit: (resource: Resource) => void): Promise<void> {
+  for (let after = ""; ; ) {
+    const page = await store.resources.listAcrossWorkspaces(kind, after, PAGE);
+    for (const resource of page) visit(resource);
+    after = page.at(-1)?.uid ?? "";
+    if (page.length < PAGE) return;
+  }
+}

@@ -1,0 +1,113 @@
+/** A fork: a new sandbox with the image, memory, environment, ports and network rules of another, and its files. */
+import { notFound, PlatformError } from "../../contract/errors.ts";
+import { linksOf } from "../../contract/references.ts";
+import { SECOND_MS } from "../../lib/clock.ts";
+import type { Resource } from "../../store/resource.ts";
+import { find } from "../place.ts";
+import { type Call, type Deps, type Implementation, implement } from "../port.ts";
+import type { ForkOrigin } from "../sandbox/fork-origin.ts";
+import { sandbox as sandboxKind } from "../sandbox/kind.ts";
+import { newSnapshotId, phaseOf } from "./behaviour.ts";
+import { snapshot as snapshotKind } from "./kind.ts";
+import { sandboxFork } from "./operations.ts";
+
+const START_WAIT_MS = 60 * SECOND_MS;
+/** Records in these states have nothing left to lose: a fork takes their name. */
+const ENDED = new Set(["FAILED", "TERMINATED"]);
+
+export const forkHandlers: readonly Implementation[] = [
+  implement(sandboxFork, async (call, deps) => {
+    const { resource: source } = await find(sandboxKind, call, deps);
+    const { body } = call;
+    const name = body.targetName ?? body.target_name;
+    if (name === undefined) throw new PlatformError("invalid_field", "targetName: is required.");
+    const type = body.targetType ?? body.type ?? "sandbox";
+    if (type === "application")
+      throw new PlatformError(
+        "unprocessable",
+        "A sandbox can be forked to another sandbox only: this server does not run applications from snapshots.",
+      );
+    if (source.retired || source.deletedAt !== null || source.status !== "DEPLOYED")
+      throw new PlatformError("conflict", `sandbox '${source.name}' is ${source.status} and cannot be forked.`);
+    const origin = await originOf(source, body.snapshotId, deps);
+    const made = await insert(source, name, origin, body.memory, call, deps);
+    await started(made, deps);
+    return { name, type, snapshotId: origin.snapshot };
+  }),
+];
+
+async function originOf(source: Resource, snapshotId: string | undefined, { store }: Deps): Promise<ForkOrigin> {
+  const { image } = source.spec.runtime as { image: string };
+  if (snapshotId === undefined) return { of: source.uid, snapshot: newSnapshotId(), image };
+  const scope = { workspace: source.workspace, kind: snapshotKind.name, parent: source.uid };
+  const found = await store.resources.get(scope, snapshotId);
+  if (!found) throw notFound(`snapshot '${snapshotId}' of sandbox '${source.name}'`);
+  if (phaseOf(found) !== "ready")
+    throw new PlatformError("conflict", `snapshot '${snapshotId}' is ${phaseOf(found)} and cannot be used.`);
+  return { of: source.uid, snapshot: found.name, image };
+}
+
+/** Lifetimes and volumes are the original's own. */
+function specOf(source: Resource, memory: number | undefined): Record<string, unknown> {
+  const { volumes: _volumes, lifecycle: _lifecycle, ...spec } = structuredClone(source.spec);
+  const { ttl: _ttl, expires: _expires, ...runtime } = spec.runtime as Record<string, unknown>;
+  return { ...spec, volumes: [], runtime: { ...runtime, ...(memory === undefined ? {} : { memory }) } };
+}
+
+async function insert(
+  source: Resource,
+  name: string,
+  fork: ForkOrigin,
+  memory: number | undefined,
+  call: Call<Record<string, unknown>, unknown>,
+  { store }: Deps,
+): Promise<Resource> {
+  const actor = call.caller.displayName;
+  const draft = {
+    workspace: source.workspace,
+    kind: sandboxKind.name,
+    parent: "",
+    uid: call.uid(),
+    name,
+    metadata: source.metadata.labels ? { labels: source.metadata.labels } : {},
+    spec: specOf(source, memory),
+    secrets: store.resources.secretsOf(source),
+    state: { fork },
+    status: "DEPLOYING",
+    events: [{ type: "created", message: `Forked from sandbox '${source.name}' by ${actor}.` }],
+    revision: false,
+    actor,
+    settled: false,
+  };
+  return store.write(async (tx) => {
+    let made = await store.resources.insert(tx, draft);
+    if (made.outcome === "exists" && ENDED.has(made.resource.status ?? "")) {
+      const event = { type: "replaced", message: `Replaced by ${actor} with a fork of this name.` };
+      const retired = { retire: true, status: "TERMINATED", event } as const;
+      await store.resources.modify(tx, source.workspace, made.resource.uid, () => retired);
+      made = await store.resources.insert(tx, draft);
+    }
+    if (made.outcome === "exists" && made.resource.uid !== draft.uid)
+      throw new PlatformError("already_exists", `sandbox '${name}' exists already. Choose another name.`);
+    await store.links.replace(tx, made.resource, linksOf(made.resource, sandboxKind.references));
+    return made.resource;
+  });
+}
+
+async function started({ workspace, uid, name }: Resource, { store }: Deps): Promise<void> {
+  const signal = AbortSignal.timeout(START_WAIT_MS);
+  const reached = await store.resources
+    .waitFor(workspace, uid, (now) => now?.status !== "DEPLOYING", { signal })
+    .catch((error: unknown) => {
+      if (!signal.aborted) throw error;
+      throw new PlatformError(
+        "timeout",
+        `sandbox '${name}' is not ready after ${START_WAIT_MS / SECOND_MS} s. It goes on in the background.`,
+      );
+    });
+  if (reached?.status === "FAILED")
+    throw new PlatformError(
+      "unprocessable",
+      `sandbox '${name}' could not be started: ${reached.events.at(-1)?.message ?? "no reason was recorded"}`,
+    );
+}

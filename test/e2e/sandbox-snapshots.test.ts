@@ -1,0 +1,74 @@
+/** Snapshots and forks of sandboxes on this machine's own driver. */
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { machineSkip, sandboxSuite } from "../sandbox-suite.ts";
+
+describe("snapshots and forks on this machine", { skip: machineSkip }, () => {
+  const suite = sandboxSuite();
+  const { exec, create } = suite;
+  const call = (method: string, path: string, body?: object) =>
+    suite.platform().call(method, path, body === undefined ? {} : { body });
+  before(async () => {
+    await suite.start({ standby_after: "60" });
+    await create("base", {
+      runtime: { memory: 512, ttl: "24h", envs: [{ name: "KEY", value: "hush", secret: true }] },
+    });
+    await exec("base", "echo first > /root/note");
+  });
+  after(() => suite.stop());
+  let snapshotId = "";
+
+  test("a snapshot keeps the files of its moment", async () => {
+    const made = await call("POST", "/sandboxes/base/snapshots", { name: "early" });
+    assert.equal(made.status, 200, JSON.stringify(made.body));
+    snapshotId = made.body.id;
+    const { createdAt, createdBy, id, ...rest } = made.body;
+    assert.match(id, /^snap_/);
+    assert.ok(Date.parse(createdAt) > 0 && createdBy.length > 0);
+    assert.deepEqual(rest, { name: "early", status: "ready", sandboxName: "base", workspace: "main" });
+    await exec("base", "echo second > /root/note");
+    const fork = await call("POST", "/sandboxes/base/fork", { targetName: "old", targetType: "sandbox", snapshotId });
+    assert.deepEqual(fork.body, { name: "old", type: "sandbox", snapshotId });
+    assert.equal((await exec("old", "cat /root/note; echo $KEY")).body.stdout, "first\nhush\n");
+    const { body } = await call("GET", "/sandboxes/old");
+    assert.equal(body.spec.runtime.ttl, undefined);
+    assert.deepEqual(
+      (await call("GET", "/sandboxes/base/snapshots")).body.map((each: { id: string }) => each.id),
+      [snapshotId],
+    );
+  });
+
+  test("a fork has the files as they are now, and goes its own way", async () => {
+    const fork = await call("POST", "/sandboxes/base/fork", { target_name: "now", type: "sandbox" });
+    assert.equal(fork.status, 200, JSON.stringify(fork.body));
+    assert.equal((await exec("now", "cat /root/note")).body.stdout, "second\n");
+    await exec("now", "echo third > /root/note");
+    assert.equal((await exec("base", "cat /root/note")).body.stdout, "second\n");
+    assert.equal((await call("POST", "/sandboxes/base/fork", { targetName: "now" })).status, 409);
+  });
+
+  test("what cannot be forked is refused", async () => {
+    const cases: [string, object, number][] = [
+      ["base", {}, 400],
+      ["base", { targetName: "Not A Name" }, 400],
+      ["base", { targetName: "x", snapshotId: "snap_none" }, 404],
+      ["base", { targetName: "x", targetType: "application" }, 422],
+      ["nowhere", { targetName: "x" }, 404],
+    ];
+    for (const [name, body, status] of cases)
+      assert.equal((await call("POST", `/sandboxes/${name}/fork`, body)).status, status, JSON.stringify(body));
+    assert.equal((await call("GET", "/sandboxes/x")).status, 404);
+  });
+
+  test("a fork outlives the snapshot and the sandbox it came from", async () => {
+    const gone = await call("DELETE", `/sandboxes/base/snapshots/${snapshotId}`);
+    assert.deepEqual([gone.status, gone.body], [204, null]);
+    assert.equal((await call("DELETE", `/sandboxes/base/snapshots/${snapshotId}`)).status, 404);
+    await call("DELETE", "/sandboxes/base");
+    const { body } = await call("GET", "/sandboxes/old");
+    body.spec.runtime.envs = [{ name: "NEW", value: "yes" }];
+    assert.equal((await call("PUT", "/sandboxes/old", body)).status, 200);
+    await suite.reaches("old", ({ status }) => status === "DEPLOYED");
+    assert.equal((await exec("old", "cat /root/note; echo $NEW")).body.stdout, "first\nyes\n");
+  });
+});
