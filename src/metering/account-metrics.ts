@@ -14,6 +14,7 @@ import type {
   UsageLedger,
   UsageQuestion,
 } from "../store/usage-port.ts";
+import { asksForNames } from "../store/usage-rollup.ts";
 import { DIMENSION_NAMES, isDimension, usageOf } from "./dimensions.ts";
 import { columnsOf, type MetricsQuery } from "./metrics-query.ts";
 import { costToUsd, type PriceBook, rateOf } from "./price-book.ts";
@@ -102,17 +103,20 @@ function questionOf(
   book: PriceBook,
 ): UsageQuestion {
   const { grain, bucketHours, shiftHours } = RESOLUTIONS[resolution];
+  const columns = columnsOf(groupBy);
+  // Weeks are kept without the names of resources only.
+  const coarsest = grain === "week" && asksForNames({ columns, filter }) ? "day" : grain;
   const { startMs } = window;
   // Later pages of a window that is still running look no further than the first page did, or groups would move.
   const endMs = place ? Math.max(startMs + 1, Math.min(window.endMs, place.asOfMs)) : window.endMs;
   return {
     accountId,
     filter,
-    columns: columnsOf(groupBy),
+    columns,
     startMs,
     endMs,
     totalParts: coverWindow(startMs, endMs, "month"),
-    bucketParts: coverWindow(startMs, endMs, grain),
+    bucketParts: coverWindow(startMs, endMs, coarsest),
     bucketHours,
     bucketShiftHours: shiftHours,
     limit,

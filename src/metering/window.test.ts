@@ -80,7 +80,7 @@ test("any window is covered once, without gap or overlap, in few parts", () => {
     fc.property(
       anyMs,
       fc.integer({ min: 1, max: 900 * DAY_MS }),
-      fc.constantFrom("hour", "day", "month"),
+      fc.constantFrom("hour", "day", "week", "month"),
       (from, length, grain) => {
         for (const alignMs of [1, HOUR_MS, DAY_MS]) {
           const startMs = Math.floor(from / alignMs) * alignMs;

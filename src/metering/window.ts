@@ -57,7 +57,7 @@ export const RESOLUTIONS = {
     capText: "90 days",
   },
   weekly: {
-    grain: "day",
+    grain: "week",
     bucketHours: WEEK_HOURS,
     shiftHours: WEEK_SHIFT_HOURS,
     bucketStart: weekStart,
@@ -135,6 +135,7 @@ export const bucketOf = (hour: number, resolution: Resolution): number => RESOLU
 const GRAIN_RULES: Record<Grain, { start(hour: number): number; ceil(hour: number): number; finer: Grain | null }> = {
   hour: { start: (hour) => hour, ceil: (hour) => hour, finer: null },
   day: { start: dayStart, ceil: (hour) => dayStart(hour + DAY_HOURS - 1), finer: "hour" },
+  week: { start: weekStart, ceil: (hour) => weekStart(hour + WEEK_HOURS - 1), finer: "day" },
   month: {
     start: monthStart,
     ceil: (hour) => (monthStart(hour) === hour ? hour : nextMonthStart(hour)),

@@ -75,7 +75,7 @@ export const USAGE_COLUMNS = ["workspace", "resourceType", "resourceName", "reso
 export type UsageColumn = (typeof USAGE_COLUMNS)[number];
 export type UsageKey = Partial<Record<UsageColumn, string>>;
 
-export type Grain = "hour" | "day" | "month";
+export type Grain = "hour" | "day" | "week" | "month";
 
 /**
  * How a window is read, piece by piece: whole buckets of a grain from the rollups, the broken hours at its ends from

@@ -5,6 +5,7 @@
 import { type RawBuilder, sql } from "kysely";
 import { int, type PartContext, partsOf, type Sql } from "./usage-parts.ts";
 import type { UsageColumn, UsageQuestion } from "./usage-port.ts";
+import { asksForNames, RESOURCE_COLUMNS } from "./usage-rollup.ts";
 
 const COLUMN: Record<UsageColumn, string> = {
   workspace: "workspace",
@@ -13,9 +14,6 @@ const COLUMN: Record<UsageColumn, string> = {
   resourceUuid: "resource_uuid",
   dimension: "dimension",
 };
-
-/** What single resources are told apart by. */
-const NAMES = ["resourceName", "resourceUuid"] as const;
 
 /** A row of the answer: `g` is a group of the page, `t` the total of a dimension, `c` a bucket of a group. */
 export interface QuestionRow {
@@ -32,12 +30,11 @@ export function questionStatement(
   place: Pick<PartContext, "dialect" | "account" | "eventsSinceHour">,
 ): RawBuilder<QuestionRow> {
   const { columns, after, limit, filter } = question;
-  const selective = NAMES.some((column) => column in filter);
   const context: PartContext = {
     ...place,
     ...question,
-    selective,
-    named: selective || NAMES.some((column) => columns.includes(column)),
+    selective: RESOURCE_COLUMNS.some((column) => column in filter),
+    named: asksForNames(question),
     isWanted: isWanted(question, place.account),
   };
   const keys = columns.map((column, index) => ({ source: sql.ref(`s.${COLUMN[column]}`), name: `key_${index}` }));

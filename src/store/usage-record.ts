@@ -93,36 +93,50 @@ async function appendEvents(place: Place, events: readonly UsageEvent[], rateOf:
   if (deltas.size > 0) await rollUp(place, deltas, rateOf);
 }
 
-/** The hours first, for their cost is rounded once from their whole quantity; then the difference, everywhere. */
+/**
+ * The hours first: what the new quantity costs by itself is added, and put right where the hour as a whole rounds
+ * otherwise. What came of it is then added everywhere above.
+ */
 async function rollUp(
   { queries, dialect }: Place,
   deltas: ReadonlyMap<string, HourDelta>,
   rateOf: RateOf,
 ): Promise<void> {
-  const hours = [...deltas.values()].map(
-    (delta): RollupRow => [delta.account, HOUR_LEVEL.id, delta.hour, delta.id, delta.quantity, 0n],
-  );
+  const hours = [...deltas.values()].map((delta): RollupRow => {
+    delta.cost = costOf(delta.quantity, rateOf(delta.dimension, delta.hour));
+    return [delta.account, HOUR_LEVEL.id, delta.hour, delta.id, delta.quantity, delta.cost];
+  });
   const { rows: grown } = await sql<{ series_id: number; bucket: number; quantity: string; cost: string }>`
     ${upsert(dialect, hours)} RETURNING series_id, bucket, CAST(quantity AS TEXT) AS quantity, CAST(cost AS TEXT) AS cost`.execute(
     queries,
   );
+  const corrections: RollupRow[] = [];
   for (const { series_id, bucket, quantity, cost } of grown) {
     const delta = deltas.get(`${series_id} ${bucket}`);
-    if (delta) delta.cost = costOf(BigInt(quantity), rateOf(delta.dimension, bucket)) - BigInt(cost);
+    if (!delta) continue;
+    const correction = costOf(BigInt(quantity), rateOf(delta.dimension, bucket)) - BigInt(cost);
+    if (correction === 0n) continue;
+    delta.cost += correction;
+    corrections.push([delta.account, HOUR_LEVEL.id, bucket, series_id, 0n, correction]);
   }
+  await upsert(dialect, [...corrections, ...sumsAbove(deltas.values())]).execute(queries);
+}
+
+/** The same deltas on every level above the hour. */
+function sumsAbove(deltas: Iterable<HourDelta>): RollupRow[] {
   const sums = new Map<string, RollupRow>();
-  for (const { account, id, unnamedId, hour, quantity, cost } of deltas.values()) {
+  for (const { account, id, unnamedId, hour, quantity, cost } of deltas) {
     for (const level of ROLLUP_LEVELS) {
+      if (level === HOUR_LEVEL) continue;
       const [bucket, series] = [level.bucket(hour), level.named ? id : unnamedId];
       const place = `${level.id} ${bucket} ${series}`;
       const sum: RollupRow = sums.get(place) ?? [account, level.id, bucket, series, 0n, 0n];
-      // The hour's own row has its quantity already.
-      if (level !== HOUR_LEVEL) sum[4] += quantity;
+      sum[4] += quantity;
       sum[5] += cost;
       sums.set(place, sum);
     }
   }
-  await upsert(dialect, [...sums.values()]).execute(queries);
+  return [...sums.values()];
 }
 
 /** In the order of the key: two writers then wait for each other instead of both for ever. */

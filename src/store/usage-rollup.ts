@@ -3,26 +3,44 @@
  * ground that everything else is summed from. The levels are data: each grain once per resource, and once without
  * resource names for the questions that do not ask for them.
  */
-import { dayStart, hourMs, hourOf, monthStart } from "../lib/utc-calendar.ts";
-import type { Grain, UsageEvent, UsageRate } from "./usage-port.ts";
+import {
+  DAY_HOURS,
+  dayStart,
+  hourMs,
+  hourOf,
+  monthStart,
+  nextMonthStart,
+  WEEK_HOURS,
+  weekStart,
+} from "../lib/utc-calendar.ts";
+import type { Grain, UsageEvent, UsageQuestion, UsageRate } from "./usage-port.ts";
 
 export interface RollupLevel {
   id: number;
   grain: Grain;
   /** Whether rows are kept per resource, or only per workspace, type and dimension. */
   named: boolean;
+  /** The bucket that an hour belongs to, and the one after a bucket. */
   bucket(hour: number): number;
+  next(bucket: number): number;
 }
 
-export const HOUR_LEVEL: RollupLevel = { id: 1, grain: "hour", named: true, bucket: (hour) => hour };
+const HOUR = { grain: "hour", bucket: (hour: number) => hour, next: (bucket: number) => bucket + 1 } as const;
+const DAY = { grain: "day", bucket: dayStart, next: (bucket: number) => bucket + DAY_HOURS } as const;
+const WEEK = { grain: "week", bucket: weekStart, next: (bucket: number) => bucket + WEEK_HOURS } as const;
+const MONTH = { grain: "month", bucket: monthStart, next: nextMonthStart } as const;
+
+export const HOUR_LEVEL: RollupLevel = { id: 1, named: true, ...HOUR };
 
 export const ROLLUP_LEVELS: readonly RollupLevel[] = [
   HOUR_LEVEL,
-  { id: 2, grain: "day", named: true, bucket: dayStart },
-  { id: 3, grain: "month", named: true, bucket: monthStart },
-  { id: 4, grain: "hour", named: false, bucket: (hour) => hour },
-  { id: 5, grain: "day", named: false, bucket: dayStart },
-  { id: 6, grain: "month", named: false, bucket: monthStart },
+  { id: 2, named: true, ...DAY },
+  { id: 3, named: true, ...MONTH },
+  { id: 4, named: false, ...HOUR },
+  { id: 5, named: false, ...DAY },
+  { id: 6, named: false, ...MONTH },
+  // Weeks only where they are few rows: a year by week over single resources is read from their days.
+  { id: 7, named: false, ...WEEK },
 ];
 
 export function levelOf(grain: Grain, named: boolean): RollupLevel {
@@ -30,6 +48,13 @@ export function levelOf(grain: Grain, named: boolean): RollupLevel {
   if (!level) throw new Error(`no rollup level for grain ${grain}`);
   return level;
 }
+
+/** Whether single resources matter to a question, or sums without their names will do. */
+export const asksForNames = ({ columns, filter }: Pick<UsageQuestion, "columns" | "filter">): boolean =>
+  RESOURCE_COLUMNS.some((column) => columns.includes(column) || column in filter);
+
+/** What single resources are told apart by. */
+export const RESOURCE_COLUMNS = ["resourceName", "resourceUuid"] as const;
 
 /** [startMs, endMs) cut at full hours. */
 export function hourPieces(startMs: number, endMs: number): { startMs: number; endMs: number }[] {

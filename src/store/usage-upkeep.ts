@@ -13,7 +13,7 @@ import { lockLedger } from "./usage-record.ts";
 import { HOUR_LEVEL, levelOf, ROLLUP_LEVELS, type RollupLevel } from "./usage-rollup.ts";
 
 /** Levels whose buckets lie within one day. */
-const BELOW_MONTH = ROLLUP_LEVELS.filter(({ grain }) => grain !== "month").map(({ id }) => id);
+const WITHIN_DAY = ROLLUP_LEVELS.filter(({ grain }) => grain === "hour" || grain === "day").map(({ id }) => id);
 
 export interface Prices {
   rateOf: RateOf;
@@ -146,7 +146,7 @@ export function createUsageUpkeep(database: Database, accountNumber: (accountId:
     const end = day + DAY_HOURS;
     const { rows } = await sql<{ used: number }>`SELECT 1 AS used WHERE
       EXISTS (SELECT 1 FROM usage_events WHERE start_ms >= ${int(hourMs(day))} AND start_ms < ${int(hourMs(end))})
-      OR EXISTS (SELECT 1 FROM usage_rollups r WHERE r.account = ${int(account)} AND r.level IN (${sql.join(BELOW_MONTH.map((id) => sql.lit(id)))})
+      OR EXISTS (SELECT 1 FROM usage_rollups r WHERE r.account = ${int(account)} AND r.level IN (${sql.join(WITHIN_DAY.map((id) => sql.lit(id)))})
         AND r.bucket >= ${int(day)} AND r.bucket < ${int(end)})`.execute(read);
     return rows.length === 0;
   }
@@ -195,12 +195,14 @@ async function rebuildDay(place: Place, day: number, prices: Prices): Promise<vo
   }
 }
 
+/** Everything above a day that has a part in this month; a week may reach into the next one. */
 async function rebuildMonth(place: Place, month: number): Promise<void> {
-  const range = sql`bucket >= ${int(month)} AND bucket < ${int(nextMonthStart(month))}`;
-  for (const named of [true, false]) {
-    const to = levelOf("month", named);
-    await deleteRange(place, to, range);
-    await sumInto(place, { from: levelOf("day", named), to, unnamed: false, range, bucket: int(month) });
+  for (const to of ROLLUP_LEVELS.filter(({ grain }) => grain === "week" || grain === "month")) {
+    for (let bucket = to.bucket(month); bucket < nextMonthStart(month); bucket = to.next(bucket)) {
+      const range = sql`bucket >= ${int(bucket)} AND bucket < ${int(to.next(bucket))}`;
+      await deleteRange(place, to, range);
+      await sumInto(place, { from: levelOf("day", to.named), to, unnamed: false, range, bucket: int(bucket) });
+    }
   }
 }
 

@@ -19,6 +19,7 @@ import type {
 } from "../../src/store/usage-port.ts";
 import { USAGE_COLUMNS } from "../../src/store/usage-port.ts";
 import {
+  asksForNames,
   costOf,
   HOUR_LEVEL,
   isWithinHour,
@@ -135,10 +136,8 @@ export class MemoryLedger implements UsageLedger {
     question: Pick<UsageQuestion, "accountId" | "filter" | "columns" | "startMs" | "endMs" | "rateOf">,
     parts: readonly UsagePart[],
   ): Row[] {
-    const { accountId, filter, columns } = question;
-    const named = (["resourceName", "resourceUuid"] as const).some(
-      (column) => columns.includes(column) || filter[column] !== undefined,
-    );
+    const { accountId, filter } = question;
+    const named = asksForNames(question);
     const wanted = (series: UsageSeries): boolean =>
       series.accountId === accountId &&
       USAGE_COLUMNS.every((column) => filter[column] === undefined || filter[column] === series[column]);
