@@ -5,6 +5,7 @@ import { Command, CommanderError, Option } from "commander";
 import { createClient } from "../client/client.ts";
 import { KINDS, OPERATIONS } from "../kinds/index.ts";
 import { type CommandSpec, type Context, GROUPS, type OptionSpec, type OptionValue } from "./command.ts";
+import { billingCommands } from "./commands/billing.ts";
 import { moreCommands } from "./commands/more.ts";
 import { nounCommands } from "./commands/nouns.ts";
 import { operationCommands } from "./commands/operations.ts";
@@ -28,6 +29,7 @@ export function allCommands(operatorCommands: readonly CommandSpec[]): CommandSp
     ...operationCommands(nouns, OPERATIONS),
     ...sessionCommands(OPERATIONS),
     ...operatorCommands,
+    ...billingCommands(OPERATIONS),
     ...moreCommands,
     ...nounCommands(nouns),
   ];
