@@ -60,6 +60,8 @@ export async function buildSandboxd({ outFile, target = hostTarget() }: BuildOpt
   const unfinished = `${outFile}.${process.pid}.new`;
   mkdirSync(dirname(outFile), { recursive: true });
   const defines = { SANDBOXD_VERSION: version, SANDBOXD_BUILD_TIME: new Date().toISOString() };
+  // Files that a tenant leaves in the daemon's folder must neither configure it nor leak into its environment.
+  const isolated = ["--no-compile-autoload-dotenv", "--no-compile-autoload-bunfig"];
   const args = [
     "build",
     ENTRY,
@@ -68,6 +70,7 @@ export async function buildSandboxd({ outFile, target = hostTarget() }: BuildOpt
     "--bytecode",
     "--splitting",
     "--format=esm",
+    ...isolated,
     `--target=${target}`,
     `--outfile=${unfinished}`,
   ];

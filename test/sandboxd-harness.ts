@@ -11,8 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { cachedSandboxd, findBun } from "../scripts/build-sandboxd.ts";
-import type { SandboxdConfig } from "../src/contract/sandbox-wire.ts";
-import { RUNTIME_ENV } from "../src/sandboxd/init-protocol.ts";
+import { SANDBOXD_RUNTIME_ENV, type SandboxdConfig } from "../src/contract/sandbox-wire.ts";
 
 /** For `test(name, { skip }, ...)`. */
 export const skip: false | string =
@@ -82,7 +81,7 @@ export async function startSandboxd({
   writeFileSync(file, JSON.stringify(full));
   const child = spawn(executable, [mode, "--config", file, ...args(folder)], {
     cwd: folder,
-    env: { ...RUNTIME_ENV, PATH: process.env.PATH ?? "", HOME: folder, ...env },
+    env: { ...SANDBOXD_RUNTIME_ENV, PATH: process.env.PATH ?? "", HOME: folder, ...env },
     stdio: [...stdioUntil(full.readyFd ?? 3), "pipe"],
   });
   const sockets = { api: full.apiSocket, control: full.controlSocket };

@@ -16,6 +16,13 @@
  * to /proc/self/fd/N.
  */
 
+/**
+ * Options of the daemon's runtime: a small heap, 4.9 MB of private memory at rest instead of 7.8. init passes them on to
+ * the daemon by itself; whoever starts init saves another 0.7 MB by putting them into its environment. Workloads never
+ * see them.
+ */
+export const SANDBOXD_RUNTIME_ENV = { BUN_JSC_forceMiniVMMode: "1" } as const;
+
 /** Where the folder shared by the platform and one sandbox is seen inside the sandbox. */
 export const SANDBOX_RUN_DIR = "/run/berth";
 

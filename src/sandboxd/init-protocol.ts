@@ -17,6 +17,3 @@ export const READY_VARIABLE = "SANDBOXD_READY";
 
 /** Files in the state folder. `upgraded`: the executable of the platform was asked for at least once. */
 export const STATE_FILES = { upgraded: "upgraded", upgrades: "upgrades.json" } as const;
-
-/** Options of the daemon's runtime. A small heap: 5.1 MB of private memory at rest instead of 7.8. */
-export const RUNTIME_ENV = { BUN_JSC_forceMiniVMMode: "1" } as const;

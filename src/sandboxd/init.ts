@@ -8,7 +8,12 @@
 import { closeSync, existsSync, mkdirSync, openSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { constants } from "node:os";
 import { join } from "node:path";
-import type { ExecConfig, ExecStatus, SandboxdConfig } from "../contract/sandbox-wire.ts";
+import {
+  type ExecConfig,
+  type ExecStatus,
+  SANDBOXD_RUNTIME_ENV,
+  type SandboxdConfig,
+} from "../contract/sandbox-wire.ts";
 import { backoffMs } from "../lib/backoff.ts";
 import { errnoOf } from "./api-error.ts";
 import { type Child, selfArgv, spawn } from "./bun.ts";
@@ -18,7 +23,6 @@ import {
   EXIT_FOR_UPGRADE,
   INIT_PID_VARIABLE,
   READY_VARIABLE,
-  RUNTIME_ENV,
   STATE_FILES,
 } from "./init-protocol.ts";
 import { becomeSubreaper, peekZombie, reap } from "./libc.ts";
@@ -118,7 +122,7 @@ class Init {
       stdio,
       env: {
         ...process.env,
-        ...RUNTIME_ENV,
+        ...SANDBOXD_RUNTIME_ENV,
         [INIT_PID_VARIABLE]: String(process.pid),
         ...(readyFd === undefined ? {} : { [READY_VARIABLE]: "1" }),
       },

@@ -165,6 +165,18 @@ test("the environment", { skip }, async (t) => {
   });
 });
 
+test("files in the daemon's folder do not configure it", { skip }, async () => {
+  await using d = await startSandboxd({
+    config: (folder) => {
+      writeFileSync(join(folder, ".env"), "LEAKED=yes\n");
+      writeFileSync(join(folder, "bunfig.toml"), 'preload = ["./planted.ts"]\n');
+      writeFileSync(join(folder, "planted.ts"), "process.exit(1);\n");
+      return {};
+    },
+  });
+  assert.equal((await d.exec("echo leaked=$LEAKED")).json.stdout, "leaked=\n");
+});
+
 test("another user", { skip: skip || (process.getuid?.() !== 0 && "needs root to change the user") }, async () => {
   await using d = await startSandboxd({ config: { user: { uid: 65534, gid: 65534, home: "/tmp" } } });
   await d.exec("true");
