@@ -20,6 +20,7 @@ export class Environment {
   readonly #claimFile: string;
   #claim: SandboxClaim = {};
   #metadata: Record<string, string> = {};
+  #merged: Record<string, string> | null = null;
 
   constructor(config: SandboxdConfig, processEnv: NodeJS.ProcessEnv) {
     this.#config = config;
@@ -34,21 +35,27 @@ export class Environment {
   /** Turns a prepared sandbox into somebody's; written down so that a restarted daemon keeps it. */
   claim(claim: SandboxClaim): void {
     this.#claim = claim;
+    this.#merged = null;
     writeFileSync(this.#claimFile, JSON.stringify(claim), { mode: 0o600 });
   }
 
   variables(extra: Record<string, string> = {}): Record<string, string> {
-    return {
+    return { ...this.#current(), ...extra };
+  }
+
+  variable(name: string): string | undefined {
+    return this.#current()[name];
+  }
+
+  /** Put together once per change: every request asks for some of it. */
+  #current(): Record<string, string> {
+    this.#merged ??= {
       ...this.#own,
       ...(this.user ? { HOME: this.home } : {}),
       ...(this.#claim.env ?? this.#config.env),
       ...this.#metadata,
-      ...extra,
     };
-  }
-
-  variable(name: string): string | undefined {
-    return this.variables()[name];
+    return this.#merged;
   }
 
   get workDir(): string {
@@ -77,8 +84,8 @@ export class Environment {
   }
 
   get shell(): string[] {
-    const variables = this.variables();
-    return [variables.SHELL || "sh", ...(variables.SHELL_ARGS || "-c").split(" ").filter(Boolean)];
+    const { SHELL, SHELL_ARGS } = this.#current();
+    return [SHELL || "sh", ...(SHELL_ARGS || "-c").split(" ").filter(Boolean)];
   }
 
   /** Applies the metadata file to future processes and tells how many variables changed. */
@@ -91,6 +98,7 @@ export class Environment {
     const removed = Object.keys(this.#metadata).filter((name) => !(name in next)).length;
     const applied = Object.entries(next).filter(([name, value]) => this.#metadata[name] !== value).length;
     this.#metadata = next;
+    this.#merged = null;
     return { generation: Number(metadata.generation ?? 0) || 0, applied, removed };
   }
 }
