@@ -6,7 +6,17 @@
  */
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
-import { chmodSync, existsSync, globSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import {
+  chmodSync,
+  constants,
+  copyFileSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+} from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
@@ -85,11 +95,31 @@ export async function buildSandboxd({ outFile, target = hostTarget() }: BuildOpt
   return { version };
 }
 
-/** The executable from the cache, built when it is not there. */
+/**
+ * The executable from the folder, put there when it is missing. It is compiled once per installation and copied from
+ * there, so that a second data folder on the same machine does not compile it again.
+ */
 export async function cachedSandboxd(folder: string, target: SandboxdTarget = hostTarget()): Promise<string> {
-  const outFile = join(folder, `sandboxd-${target.replace(/^bun-/, "")}-${sandboxdVersion()}`);
-  if (!existsSync(outFile)) await buildSandboxd({ outFile, target });
+  const name = `sandboxd-${target.replace(/^bun-/, "")}-${sandboxdVersion()}`;
+  const outFile = join(folder, name);
+  if (existsSync(outFile)) return outFile;
+  const shared = join(ROOT, "node_modules/.cache/berth", name);
+  try {
+    if (!existsSync(shared)) await buildSandboxd({ outFile: shared, target });
+    copyWhole(shared, outFile);
+  } catch (error) {
+    // An installation that cannot be written to, such as one of another user.
+    if (!["EACCES", "EROFS", "EPERM"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
+    await buildSandboxd({ outFile, target });
+  }
   return outFile;
+}
+
+function copyWhole(from: string, to: string): void {
+  mkdirSync(dirname(to), { recursive: true });
+  const unfinished = `${to}.${process.pid}.new`;
+  copyFileSync(from, unfinished, constants.COPYFILE_FICLONE);
+  renameSync(unfinished, to);
 }
 
 const hostTarget = (): SandboxdTarget => (process.arch === "arm64" ? "bun-linux-arm64" : "bun-linux-x64");

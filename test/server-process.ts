@@ -25,6 +25,7 @@ export async function startServer({ dataDir, databaseUrl, env = {} }: ServerOpti
       BERTH_DATA: dataDir,
       BERTH_API_KEY: TEST_KEY,
       BERTH_LOG_LEVEL: "warn",
+      BERTH_POOL_SIZE: "0",
       ...(databaseUrl ? { DATABASE_URL: databaseUrl } : {}),
       ...env,
     },
