@@ -11,6 +11,7 @@ import { nounCommands } from "./commands/nouns.ts";
 import { operationCommands } from "./commands/operations.ts";
 import { REMOTE } from "./commands/options.ts";
 import { resourceCommands } from "./commands/resources.ts";
+import { withSandboxVerbs } from "./commands/sandbox.ts";
 import { sessionCommands } from "./commands/session.ts";
 import { resolveConnection } from "./connection.ts";
 import { EXIT, EXIT_MEANING } from "./failure.ts";
@@ -31,7 +32,7 @@ export function allCommands(operatorCommands: readonly CommandSpec[]): CommandSp
     ...operatorCommands,
     ...billingCommands(OPERATIONS),
     ...moreCommands,
-    ...nounCommands(nouns),
+    ...withSandboxVerbs(nounCommands(nouns)),
   ];
   const order: readonly string[] = Object.values(GROUPS);
   return commands.sort((a, b) => order.indexOf(a.group) - order.indexOf(b.group));

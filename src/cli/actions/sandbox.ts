@@ -1,0 +1,168 @@
+/** Inside a sandbox: run, look, copy; and what is made of one. */
+import { createReadStream, createWriteStream, statSync } from "node:fs";
+import { rename, rm } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { UsageError } from "../../lib/usage-error.ts";
+import { type Invocation, text, texts } from "../command.ts";
+import { EXIT } from "../failure.ts";
+import { memberAt } from "../json-path.ts";
+import { linesOf, openSandbox, operation } from "../sandbox-door.ts";
+import { connect, positiveNumber } from "./call-input.ts";
+import { print } from "./show.ts";
+
+const named = ({ args }: Invocation): string => text(args[0]) ?? "";
+
+export async function exec(call: Invocation): Promise<number | undefined> {
+  const words = texts(call.args[1]);
+  const sandbox = await openSandbox(named(call), call);
+  const workingDir = text(call.options.workdir);
+  const response = await sandbox.fetch("/process", {
+    method: "POST",
+    headers: { "content-type": "application/json", accept: "text/event-stream" },
+    // One word is a line for the shell inside; several are a program and its arguments.
+    body: JSON.stringify({
+      command: words.length === 1 ? words[0] : words.map(quoted).join(" "),
+      waitForCompletion: true,
+      ...(workingDir === undefined ? {} : { workingDir }),
+    }),
+  });
+  for await (const line of linesOf(response)) {
+    const { type, data = "" } = JSON.parse(line) as { type: string; data?: string };
+    if (type === "stdout") process.stdout.write(data);
+    else if (type === "stderr") process.stderr.write(data);
+    else if (type === "error") throw new Error(data);
+    else if (type === "result") return exitCodeIn(data);
+  }
+  call.context.note("the sandbox ended the stream before the command had ended");
+  return EXIT.failure;
+}
+
+function exitCodeIn(result: string): number {
+  const { exitCode } = JSON.parse(result) as { exitCode?: number };
+  return typeof exitCode === "number" && exitCode >= 0 ? exitCode : EXIT.failure;
+}
+
+const quoted = (word: string): string => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
+
+export async function logs(call: Invocation): Promise<undefined> {
+  const sandbox = await openSandbox(named(call), call);
+  const id = text(call.args[1]);
+  if (id === undefined) {
+    const all = (await (await sandbox.fetch("/process")).json()) as Record<string, unknown>[];
+    const rows = all.map(({ name, pid, status, exitCode, command }) => ({ name, pid, status, exitCode, command }));
+    return print(call, null, "table", rows);
+  }
+  const path = `/process/${encodeURIComponent(id)}/logs`;
+  if (call.options.follow !== true) {
+    const { stdout, stderr } = (await (await sandbox.fetch(path)).json()) as { stdout: string; stderr: string };
+    process.stdout.write(stdout);
+    process.stderr.write(stderr);
+    return undefined;
+  }
+  for await (const line of linesOf(await sandbox.fetch(`${path}/stream`))) {
+    if (line.startsWith("stdout:")) process.stdout.write(`${line.slice("stdout:".length)}\n`);
+    else if (line.startsWith("stderr:")) process.stderr.write(`${line.slice("stderr:".length)}\n`);
+  }
+  return undefined;
+}
+
+const INSIDE = /^([a-z0-9][a-z0-9-]*):(.+)$/;
+
+export async function copy(call: Invocation): Promise<undefined> {
+  const [from = "", to = ""] = [text(call.args[0]), text(call.args[1])];
+  const [source, target] = [INSIDE.exec(from), INSIDE.exec(to)];
+  if ((source === null) === (target === null))
+    throw new UsageError("one side is a file here and the other is SANDBOX:PATH.", "berth sandbox cp box:/tmp/a.txt .");
+  const startedMs = call.context.now();
+  const bytes = source
+    ? await download(source[1] ?? "", source[2] ?? "", to, call)
+    : await upload(from, target?.[1] ?? "", target?.[2] ?? "", call);
+  const seconds = ((call.context.now() - startedMs) / 1000).toFixed(1);
+  call.context.note(`copied ${bytes} bytes in ${seconds} s`);
+  return undefined;
+}
+
+async function download(name: string, path: string, to: string, call: Invocation): Promise<number> {
+  const sandbox = await openSandbox(name, call);
+  const response = await sandbox.fetch(filePath(path), { headers: { accept: "application/octet-stream" } });
+  if (!response.headers.has("content-disposition") || response.body === null)
+    throw new UsageError(
+      `${path} is a folder; cp copies single files.`,
+      `pack it first: berth sandbox exec ${name} tar`,
+    );
+  const file = statSync(to, { throwIfNoEntry: false })?.isDirectory() ? join(to, basename(path)) : to;
+  // A copy that breaks off leaves what was there before.
+  const partial = `${file}.part-${process.pid}`;
+  try {
+    await pipeline(Readable.fromWeb(response.body as never), createWriteStream(partial));
+    await rename(partial, file);
+  } finally {
+    await rm(partial, { force: true });
+  }
+  return statSync(file).size;
+}
+
+async function upload(from: string, name: string, path: string, call: Invocation): Promise<number> {
+  const stat = statSync(from);
+  if (!stat.isFile()) throw new UsageError(`${from} is not a file; cp copies single files.`);
+  const sandbox = await openSandbox(name, call);
+  const target = path.endsWith("/") ? path + basename(from) : path;
+  await sandbox.fetch(filePath(target), {
+    method: "PUT",
+    headers: { "content-type": "application/octet-stream" },
+    body: Readable.toWeb(createReadStream(from)) as ReadableStream,
+    duplex: "half",
+  });
+  return stat.size;
+}
+
+/** A path with an encoded slash is absolute, one without is relative to the working directory. */
+const filePath = (path: string): string =>
+  `/filesystem/${path.startsWith("/") ? encodeURIComponent(path) : path.split("/").map(encodeURIComponent).join("/")}`;
+
+export async function preview(call: Invocation): Promise<undefined> {
+  const port = positiveNumber(text(call.args[1]), "PORT");
+  const isPublic = call.options.public === true;
+  const params = { sandboxName: named(call) };
+  const client = connect(call);
+  const made = await client.call(operation("previewCreate"), {
+    params,
+    body: { metadata: { name: text(call.options.name) ?? `port-${port}` }, spec: { port, public: isPublic } },
+  });
+  const url = String(memberAt(made, "spec.url"));
+  if (isPublic) {
+    call.context.print(url);
+    return undefined;
+  }
+  const token = await client.call(operation("previewtokenCreate"), {
+    params: { ...params, previewName: String(memberAt(made, "metadata.name")) },
+    body: { metadata: { name: `cli-${call.context.now()}` }, spec: {} },
+  });
+  call.context.note("private: whoever has this address can open it");
+  call.context.print(`${url}?bl_preview_token=${memberAt(token, "spec.token")}`);
+  return undefined;
+}
+
+export async function snapshot(call: Invocation): Promise<number | undefined> {
+  const name = text(call.options.name);
+  call.context.note(`copying the files of '${named(call)}' …`);
+  const made = await connect(call).call(operation("snapshotCreate"), {
+    params: { sandboxName: named(call) },
+    body: name === undefined ? {} : { name },
+  });
+  await print(call, null, "pretty", made);
+  return memberAt(made, "status") === "failed" ? EXIT.failure : undefined;
+}
+
+export async function fork(call: Invocation): Promise<undefined> {
+  const [name, targetName, snapshotId] = [named(call), text(call.args[1]), text(call.options.snapshot)];
+  call.context.note(`copying the files of '${name}' and starting '${targetName}' …`);
+  const made = await connect(call).call(operation("sandboxFork"), {
+    params: { sandboxName: name },
+    body: { targetName, targetType: "sandbox", ...(snapshotId === undefined ? {} : { snapshotId }) },
+  });
+  call.context.note(`sandbox '${targetName}' runs`);
+  return print(call, null, "pretty", made);
+}

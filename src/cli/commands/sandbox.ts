@@ -1,0 +1,91 @@
+/** What one does with a sandbox beside the five verbs: `berth sandbox exec box -- npm test`. */
+import { copy, exec, fork, logs, preview, snapshot } from "../actions/sandbox.ts";
+import { terminal } from "../actions/sandbox-terminal.ts";
+import { type ArgumentSpec, CONNECTION_OPTIONS, type CommandSpec, GROUPS } from "../command.ts";
+import { REMOTE } from "./options.ts";
+
+const NAME: ArgumentSpec = { name: "name", about: "the sandbox", offers: "name" };
+const group = GROUPS.verbs;
+
+export const sandboxVerbs: readonly CommandSpec[] = [
+  {
+    name: "exec",
+    group,
+    summary: "run a command and show its output as it comes",
+    details: "Ends with the command's own exit code. One argument is a line for the shell inside.",
+    args: [NAME, { name: "command", about: "behind --", many: true }],
+    options: [{ flags: "--workdir <folder>", about: "where to run it" }, ...CONNECTION_OPTIONS],
+    examples: ["berth sandbox exec box -- ls -la /", "berth sandbox exec box 'cd /app && npm test'"],
+    run: exec,
+  },
+  {
+    name: "connect",
+    group,
+    summary: "open a terminal",
+    args: [NAME],
+    options: [{ flags: "--session <id>", about: "share a session, or come back to it" }, ...CONNECTION_OPTIONS],
+    examples: ["berth sandbox connect box"],
+    run: terminal,
+  },
+  {
+    name: "logs",
+    group,
+    summary: "list the processes, or show what one has written",
+    args: [NAME, { name: "process", about: "its name or pid", optional: true }],
+    options: [{ flags: "-f, --follow", about: "go on until it ends" }, ...REMOTE],
+    examples: ["berth sandbox logs box", "berth sandbox logs box web --follow"],
+    run: logs,
+  },
+  {
+    name: "cp",
+    group,
+    summary: "copy a file into a sandbox or out of it",
+    args: [
+      { name: "from", about: "a file, or SANDBOX:PATH" },
+      { name: "to", about: "a file or folder, or SANDBOX:PATH" },
+    ],
+    options: CONNECTION_OPTIONS,
+    examples: ["berth sandbox cp data.csv box:/tmp/data.csv", "berth sandbox cp box:/tmp/result.json ."],
+    run: copy,
+  },
+  {
+    name: "preview",
+    group,
+    summary: "give a port an address",
+    details: "A private preview is printed with a token that opens it.",
+    args: [NAME, { name: "port", about: "the port inside" }],
+    options: [
+      { flags: "--public", about: "anybody may open it" },
+      { flags: "--name <name>", about: "its name (default port-PORT)" },
+      ...CONNECTION_OPTIONS,
+    ],
+    examples: ["berth sandbox preview box 3000 --public"],
+    run: preview,
+  },
+  {
+    name: "snapshot",
+    group,
+    summary: "keep the files as they are now",
+    args: [NAME],
+    options: [{ flags: "--name <text>", about: "what to call it" }, ...REMOTE],
+    examples: ["berth sandbox snapshot box --name before-upgrade"],
+    run: snapshot,
+  },
+  {
+    name: "fork",
+    group,
+    summary: "make a new sandbox with the files of this one",
+    args: [NAME, { name: "target", about: "name of the new sandbox" }],
+    options: [{ flags: "--snapshot <id>", about: "the files of this snapshot (default: as they are now)" }, ...REMOTE],
+    examples: ["berth sandbox fork box copy", "berth sandbox fork box old --snapshot snap_…"],
+    run: fork,
+  },
+];
+
+/** Verbs that a noun has beside those of its operations; one of the same name takes the operation's place. */
+export const withSandboxVerbs = (nouns: readonly CommandSpec[]): CommandSpec[] =>
+  nouns.map((noun) => {
+    if (noun.name !== "sandbox") return noun;
+    const own = new Set(sandboxVerbs.map(({ name }) => name));
+    return { ...noun, commands: [...(noun.commands ?? []).filter(({ name }) => !own.has(name)), ...sandboxVerbs] };
+  });

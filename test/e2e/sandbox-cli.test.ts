@@ -1,0 +1,70 @@
+/** `berth sandbox …` in processes of its own, with sandboxes on this machine's own driver. */
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { type RunOptions, runBerth } from "../berth-process.ts";
+import { machineSkip, sandboxSuite } from "../sandbox-suite.ts";
+
+describe("the sandbox commands", { skip: machineSkip }, () => {
+  const suite = sandboxSuite();
+  const folder = mkdtempSync(join(tmpdir(), "berth-cli-"));
+  before(() => suite.start({ standby_after: "60" }));
+  after(async () => {
+    await suite.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const berth = (args: string[], options: RunOptions = {}) => {
+    const { url, apiKey } = suite.platform();
+    return runBerth(["sandbox", ...args], {
+      ...options,
+      env: { BERTH_URL: url, BERTH_API_KEY: apiKey, BERTH_DATA: folder },
+    });
+  };
+
+  test("create, exec with its output and exit code, logs", async () => {
+    const made = await berth(["create", "box", "--set", "spec.runtime.memory=512"]);
+    assert.equal(made.code, 0, made.stderr);
+    const ran = await berth(["exec", "box", "--", "sh", "-c", "echo 'out of it'; echo err >&2; exit 7"]);
+    assert.deepEqual([ran.code, ran.stdout, ran.stderr], [7, "out of it\n", "err\n"]);
+    assert.equal((await berth(["exec", "box", "echo $BL_NAME"])).stdout, "box\n");
+    await suite.inside("box", "POST", "/process", { command: "echo logged", name: "job", waitForCompletion: true });
+    assert.match((await berth(["logs", "box"])).stdout, /job/);
+    assert.equal((await berth(["logs", "box", "job"])).stdout, "logged\n");
+    assert.equal((await berth(["logs", "box", "job", "--follow"])).stdout, "logged\n");
+    assert.equal((await berth(["exec", "nowhere", "true"])).code, 3);
+    assert.equal((await berth(["logs", "box", "nothing"])).code, 3);
+  });
+
+  test("a file goes in and comes out as it was", async () => {
+    const bytes = Buffer.from(Array.from({ length: 300_000 }, (_, n) => n % 251));
+    writeFileSync(join(folder, "in.bin"), bytes);
+    assert.equal((await berth(["cp", join(folder, "in.bin"), "box:/tmp/copy.bin"])).code, 0);
+    const out = await berth(["cp", "box:/tmp/copy.bin", join(folder, "out.bin")]);
+    assert.equal(out.code, 0, out.stderr);
+    assert.ok(readFileSync(join(folder, "out.bin")).equals(bytes));
+    assert.equal((await berth(["cp", "a", "b"])).code, 2);
+    assert.equal((await berth(["cp", "box:/no/such", join(folder, "x")])).code, 3);
+    assert.equal((await berth(["cp", "box:/tmp", join(folder, "x")])).code, 2);
+  });
+
+  test("a terminal takes what is typed and ends with its shell", async () => {
+    const ended = await berth(["connect", "box"], { input: "echo sum=$((40+2))\nexit\n" });
+    assert.equal(ended.code, 0, ended.stderr);
+    assert.match(ended.stdout, /sum=42/);
+  });
+
+  test("previews, snapshots and forks", async () => {
+    const open = await berth(["preview", "box", "4000", "--public"]);
+    assert.match(open.stdout, /^http:\/\/\S+\n$/);
+    const closed = await berth(["preview", "box", "4000", "--name", "mine"]);
+    assert.match(closed.stdout, /\?bl_preview_token=\S+\n$/);
+    const kept = await berth(["snapshot", "box", "--name", "now", "-o", "json"]);
+    assert.equal(kept.code, 0, kept.stderr);
+    const forked = await berth(["fork", "box", "copy", "--snapshot", JSON.parse(kept.stdout).id]);
+    assert.equal(forked.code, 0, forked.stderr);
+    assert.equal((await berth(["exec", "copy", "--", "wc", "-c", "/tmp/copy.bin"])).stdout, "300000 /tmp/copy.bin\n");
+    assert.equal((await berth(["fork", "box", "copy"])).code, 5);
+  });
+});
