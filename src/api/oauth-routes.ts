@@ -7,6 +7,7 @@ import { cliNames } from "../auth/oauth/clients.ts";
 import { introspect } from "../auth/oauth/introspection.ts";
 import { createProviders, INTROSPECTION, type OauthDeps, ROUTES } from "../auth/oauth/provider.ts";
 import { formOf, OauthError, rewrite, settleClient, settleScopes, settleTokenRequest } from "../auth/oauth/request.ts";
+import type { Origin } from "../auth/oauth/sign-in-audit.ts";
 import { addSignInRoutes } from "./sign-in-routes.ts";
 
 /** Grants are short texts. */
@@ -35,7 +36,8 @@ export function addOauthRoutes(api: FastifyInstance, options: OauthRoutesOptions
     const provider = await currentProvider();
     reply.hijack();
     reply.raw.setHeader("x-request-id", request.id);
-    await provider.callback()(rewrite(request.raw, { issuer: options.issuer(), url, form }), reply.raw);
+    const rewritten = rewrite(request.raw, { issuer: options.issuer(), url, form, origin: originOf(request) });
+    await provider.callback()(rewritten, reply.raw);
   };
   api.register(async (routes) => {
     acceptForms(routes);
@@ -47,6 +49,9 @@ export function addOauthRoutes(api: FastifyInstance, options: OauthRoutesOptions
     addSignInRoutes(routes, options, currentProvider, pass);
   });
 }
+
+/** Where a request comes from, for the audit log. */
+export const originOf = ({ ip, id }: FastifyRequest): Origin => ({ address: ip || "workload", requestId: id });
 
 export type CurrentProvider = () => Promise<Provider>;
 

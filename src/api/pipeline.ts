@@ -1,6 +1,7 @@
 /**
  * The straight path of a management request:
- * version → authenticate → authorize → parse → handler (once, if it has an idempotency key) → lower to the asked version.
+ * version → authenticate → authorize → parse → handler (once, if it has an idempotency key) → lower to the asked version;
+ * what was meant to change something is in the audit log before it is answered.
  */
 import type { IncomingHttpHeaders } from "node:http";
 import type { Authenticator, Membership } from "../auth/authenticator.ts";
@@ -11,6 +12,7 @@ import type { Operation } from "../contract/operation.ts";
 import { liftQuery, lower, resolveVersion, type Version } from "../contract/versions/index.ts";
 import type { Call, Deps, Implementation } from "../kinds/port.ts";
 import { uuidv7 } from "../lib/ids.ts";
+import { auditEntry } from "./audit-call.ts";
 import { answerOnce } from "./idempotent.ts";
 import { checkParams, parseBody, parseQuery, singleValues } from "./validate.ts";
 
@@ -20,6 +22,7 @@ export interface ApiRequest {
   query: unknown;
   body: unknown;
   requestId: string;
+  sourceAddress: string;
 }
 
 export interface ApiAnswer {
@@ -58,16 +61,39 @@ export async function answer(
   );
   const isPublic = operation.tenancy === "public";
   const caller = isPublic ? NOBODY : await authenticator.authenticate(authenticator.bearerOf(headers));
-  checkParams(request.params);
-  const query = singleValues(request.query);
-  const membership = isPublic ? null : await authorize(operation, caller, request, query, authenticator, deps);
+  let membership: Membership | null = null;
+  const settle = async (): Promise<ApiAnswer> => {
+    checkParams(request.params);
+    const query = singleValues(request.query);
+    membership = isPublic ? null : await authorize(operation, caller, request, query, authenticator, deps);
+    return explaining(implementation, request, { caller, membership, version, query }, deps);
+  };
+  if (!operation.mutates || isPublic) return settle();
+  const audited = () => ({ ...request, operation, caller, workspace: membership?.workspace ?? null });
+  let result: ApiAnswer;
+  try {
+    result = await settle();
+  } catch (error) {
+    await deps.store.audit.record(auditEntry(audited(), { error }));
+    throw error;
+  }
+  await deps.store.audit.record(auditEntry(audited(), result));
+  return result;
+}
 
-  const known = { caller, membership, version, query };
+/** A failure says what clients of this operation look for in it. */
+async function explaining(
+  implementation: Implementation,
+  request: ApiRequest,
+  known: Known,
+  deps: Deps,
+): Promise<ApiAnswer> {
   try {
     return await perform(implementation, request, known, deps);
   } catch (error) {
     if (!implementation.explain || !(error instanceof PlatformError)) throw error;
-    const workspace = membership?.workspace.name ?? null;
+    const { operation } = implementation;
+    const workspace = known.membership?.workspace.name ?? null;
     const failed = { operation, params: request.params, body: request.body, workspace, nowMs: deps.clock.now() };
     throw error.with(implementation.explain(error, failed));
   }

@@ -104,6 +104,8 @@ const requestOf = (request: FastifyRequest) => ({
   query: request.query,
   body: request.body,
   requestId: request.id,
+  // A connection from inside a workload has no address.
+  sourceAddress: request.ip || "workload",
 });
 
 function fail(error: unknown, request: FastifyRequest, reply: FastifyReply, log: Log): FastifyReply {

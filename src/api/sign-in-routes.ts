@@ -6,7 +6,7 @@ import { messagePage, pageHeaders } from "../auth/oauth/pages.ts";
 import { INTERACTION, ROUTES } from "../auth/oauth/provider.ts";
 import { formOf, requireNavigation, rewrite, settleClient, settleScopes } from "../auth/oauth/request.ts";
 import { errorResponse } from "./error-response.ts";
-import type { CurrentProvider, OauthRoutesOptions, Pass } from "./oauth-routes.ts";
+import { type CurrentProvider, type OauthRoutesOptions, originOf, type Pass } from "./oauth-routes.ts";
 
 const BODY_BYTES_MAX = 16 * 1024;
 
@@ -43,7 +43,12 @@ export function addSignInRoutes(
     work: (exchange: Exchange) => Promise<void>,
   ): Promise<void> => {
     const provider = await currentProvider();
-    const rewritten = rewrite(request.raw, { issuer: issuer(), url: request.raw.url ?? "", form: null });
+    const rewritten = rewrite(request.raw, {
+      issuer: issuer(),
+      url: request.raw.url ?? "",
+      form: null,
+      origin: originOf(request),
+    });
     reply.hijack();
     reply.raw.setHeader("x-request-id", request.id);
     try {
@@ -59,7 +64,7 @@ export function addSignInRoutes(
   );
   routes.post(`${INTERACTION}/:uid`, person, (request, reply) => {
     const form = formOf(request.body);
-    return step(request, reply, (exchange) => takeStep(exchange, form, request.ip, options));
+    return step(request, reply, (exchange) => takeStep(exchange, form, originOf(request), options));
   });
 }
 

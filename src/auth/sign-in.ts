@@ -12,7 +12,8 @@ export type SignIn =
   | { outcome: "welcome"; sub: string }
   /** Wrong password, no password, no such person: nobody is told which. */
   | { outcome: "refused" }
-  | { outcome: "too_many_tries" };
+  /** `isNews` at the first that is too many; the others are not worth a line each. */
+  | { outcome: "too_many_tries"; isNews: boolean };
 
 export async function signIn(
   store: Store,
@@ -21,12 +22,12 @@ export async function signIn(
   const email = given.email.trim().toLowerCase().slice(0, EMAIL_LENGTH_MAX);
   const both = `both:${email} ${given.address}`;
   const person = `person:${email}`;
-  const allowed = await store.signInTries.count([
+  const verdict = await store.signInTries.count([
     { key: both, max: TRIES_MAX.both },
     { key: person, max: TRIES_MAX.person },
     { key: `address:${given.address}`, max: TRIES_MAX.address },
   ]);
-  if (!allowed) return { outcome: "too_many_tries" };
+  if (verdict !== "allowed") return { outcome: "too_many_tries", isNews: verdict === "just_exceeded" };
   const user = await store.people.getUser(email);
   const fits = given.password.length <= PASSWORD_LENGTH_MAX;
   const right = await verifyPassword(fits ? given.password : "", user?.email === email ? user.password_hash : null);

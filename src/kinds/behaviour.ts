@@ -3,6 +3,7 @@ import { accountHandlers } from "./account/handlers.ts";
 import { agentBehaviour } from "./agent/behaviour.ts";
 import { apiKeyHandlers } from "./api-key/handlers.ts";
 import { applicationBehaviour } from "./application/behaviour.ts";
+import { auditHandlers } from "./audit/handlers.ts";
 import { changelogHandlers } from "./changelog/handlers.ts";
 import { configurationHandlers } from "./configuration/handlers.ts";
 import { customDomainBehaviour } from "./custom-domain/behaviour.ts";
@@ -67,6 +68,7 @@ export const BEHAVIOURS: readonly Behaviour[] = [
 export const HANDLERS: readonly Implementation[] = [
   ...accountHandlers,
   ...apiKeyHandlers,
+  ...auditHandlers,
   ...changelogHandlers,
   ...configurationHandlers,
   ...customDomainHandlers,

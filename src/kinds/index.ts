@@ -5,6 +5,7 @@ import { accountOperations } from "./account/operations.ts";
 import { agent } from "./agent/kind.ts";
 import { apiKeyOperations } from "./api-key/operations.ts";
 import { application } from "./application/kind.ts";
+import { auditOperations } from "./audit/operations.ts";
 import { changelogOperations } from "./changelog/operations.ts";
 import { configurationOperations } from "./configuration/operations.ts";
 import { customDomain } from "./custom-domain/kind.ts";
@@ -71,6 +72,7 @@ export const KINDS: readonly Kind[] = [
 const EXTRA_OPERATIONS: readonly Operation[] = [
   ...accountOperations,
   ...apiKeyOperations,
+  ...auditOperations,
   ...changelogOperations,
   ...configurationOperations,
   ...customDomainOperations,

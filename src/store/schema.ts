@@ -29,6 +29,8 @@ export interface Tables {
   share_offers: ShareOfferRow;
   signing_keys: SigningKeyRow;
   oauth_records: OauthRecordRow;
+  audit_log: AuditRow;
+  audit_head: { id: number; seq: number; hash: string };
   sign_in_tries: { key: string; tries: number; since: number };
   leases: { name: string; holder: string; token: number; expires_at: number };
   usage_accounts: { id: Generated<number>; account_id: string };
@@ -240,4 +242,17 @@ export interface OauthRecordRow {
   created_at: number;
   expires_at: number;
   consumed_at: number | null;
+}
+
+export interface AuditRow {
+  seq: number;
+  at: number;
+  account_id: string | null;
+  workspace: string | null;
+  actor: string;
+  action: string;
+  outcome: string;
+  /** Everything that the line says, as JSON; the columns beside it are for filters. */
+  entry: string;
+  hash: string;
 }

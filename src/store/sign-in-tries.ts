@@ -14,11 +14,11 @@ export type SignInTries = ReturnType<typeof createSignInTries>;
 
 export function createSignInTries({ database, clock }: { database: Database; clock: Clock }) {
   return {
-    /** Counts one try for each key; false when any of them has had too many. */
-    async count(limits: readonly TryLimit[]): Promise<boolean> {
+    /** Counts one try for each key, and tells whether any of them has had too many, and whether that is news. */
+    async count(limits: readonly TryLimit[]): Promise<"allowed" | "just_exceeded" | "exceeded"> {
       return database.write(async ({ queries }) => {
         const now = clock.now();
-        let allowed = true;
+        let verdict: "allowed" | "just_exceeded" | "exceeded" = "allowed";
         for (const { key, max } of [...limits].sort((a, b) => (a.key < b.key ? -1 : 1))) {
           const { tries } = await queries
             .insertInto("sign_in_tries")
@@ -39,9 +39,10 @@ export function createSignInTries({ database, clock }: { database: Database; clo
             )
             .returning("tries")
             .executeTakeFirstOrThrow();
-          if (Number(tries) > max) allowed = false;
+          if (Number(tries) === max + 1) verdict = "just_exceeded";
+          else if (Number(tries) > max && verdict === "allowed") verdict = "exceeded";
         }
-        return allowed;
+        return verdict;
       });
     },
 

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { createCursorCodec } from "../contract/cursor.ts";
 import type { Clock } from "../lib/clock.ts";
 import { createSealedBox, deriveKey } from "../lib/sealed-box.ts";
+import { createAudit } from "./audit.ts";
 import { createClaims } from "./claims.ts";
 import type { Database } from "./database.ts";
 import { createExecutions } from "./executions.ts";
@@ -72,6 +73,7 @@ function composeStore(database: Database, secretKey: Buffer, clock: Clock, quota
     shares: createShares(deps),
     signingKeys: createSigningKeys(deps),
     oauth: createOauthRecords(deps),
+    audit: createAudit({ database, clock, key: deriveKey(secretKey, "audit") }),
     signInTries: createSignInTries(deps),
     workspaceContents: createWorkspaceContents({ database, resources }),
     links: createLinks(deps),

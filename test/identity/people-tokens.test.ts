@@ -232,6 +232,10 @@ await onEachDatabase("people's tokens", (suite) => {
     const guesses = await Promise.all(Array.from({ length: 12 }, () => say(address, "guess")));
     assert.equal(guesses.filter(({ status }) => status === 401).length, 10);
     assert.equal((await say(address, PASSWORD)).status, 429, "not even the right one now");
+    const { body } = await suite.call("GET", `/accounts/${account?.id}/audit?action=signIn&actor=${victim.sub}`);
+    const statuses = body.data.map(({ status }: { status: number }) => status);
+    assert.equal(statuses.filter((status: number) => status === 401).length, 10);
+    assert.equal(statuses.filter((status: number) => status === 429).length, 1, "once, however many follow");
   });
 
   test("a service account may ask whether a token of its workspace is good", async () => {

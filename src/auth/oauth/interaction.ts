@@ -9,6 +9,7 @@ import type { Store } from "../../store/store.ts";
 import { signIn } from "../sign-in.ts";
 import { consentPage, messagePage, pageHeaders, signInPage } from "./pages.ts";
 import { PROTOCOL_SCOPES } from "./request.ts";
+import { type Origin, recordConsent, recordSignIn } from "./sign-in-audit.ts";
 
 export interface Exchange {
   provider: Provider;
@@ -29,7 +30,7 @@ export async function showStep(exchange: Exchange, deps: InteractionDeps): Promi
 export async function takeStep(
   exchange: Exchange,
   form: URLSearchParams,
-  address: string,
+  origin: Origin,
   deps: InteractionDeps,
 ): Promise<void> {
   const details = await detailsOf(exchange);
@@ -39,16 +40,22 @@ export async function takeStep(
   const step = form.get("step");
   if (details.prompt.name === "login" && step === "login") {
     const email = form.get("email") ?? "";
-    const result = await signIn(deps.store, { email, password: form.get("password") ?? "", address });
+    const result = await signIn(deps.store, { email, password: form.get("password") ?? "", address: origin.address });
+    if (result.outcome !== "too_many_tries" || result.isNews)
+      await recordSignIn(deps.store, { email, status: STATUS[result.outcome] }, origin);
     if (result.outcome === "welcome") return finish({ login: { accountId: result.sub } });
     return show(exchange, details, deps, result.outcome, email);
   }
-  if (details.prompt.name === "consent" && step === "allow")
+  if (details.prompt.name === "consent" && (step === "allow" || step === "deny")) {
+    const { client_id: clientId = "" } = details.params;
+    await recordConsent(deps.store, details.session?.accountId ?? "", clientId, step === "allow", origin);
+    if (step === "deny") return finish({ error: "access_denied", error_description: "The person said no." });
     return finish({ consent: { grantId: await grant(provider, details, deps.issuer()) } });
-  if (details.prompt.name === "consent" && step === "deny")
-    return finish({ error: "access_denied", error_description: "The person said no." });
+  }
   await show(exchange, details, deps, null, "");
 }
+
+const STATUS = { welcome: 200, refused: 401, too_many_tries: 429 } as const;
 
 const WRONG = {
   refused: "That is not the right email and password.",
@@ -65,7 +72,7 @@ async function show(
   const { client_id: clientId = "", redirect_uri: redirectUri } = details.params;
   const client = await provider.Client.find(clientId);
   const name = client?.clientName ?? clientId;
-  const status = wrong === null ? 200 : wrong === "refused" ? 401 : 429;
+  const status = STATUS[wrong ?? "welcome"];
   if (details.prompt.name === "login") {
     reply(response, status, signInPage(name, wrong && WRONG[wrong], email), redirectUri);
     return;

@@ -4,6 +4,8 @@ declare module "oidc-provider" {
 
   export interface Context {
     req: IncomingMessage;
+    ip: string;
+    headers: IncomingMessage["headers"];
     type: string;
     body: unknown;
     status: number;

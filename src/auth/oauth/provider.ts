@@ -12,6 +12,7 @@ import { ACCESS_TOKEN_SECONDS, generateSigningPair, SIGNING_ALG, SIGNING_PURPOSE
 import { createAdapter } from "./adapter.ts";
 import { compareSecret } from "./clients.ts";
 import { deviceCodePage, deviceConfirmPage, messagePage, pageHeaders } from "./pages.ts";
+import { recordMachineToken } from "./sign-in-audit.ts";
 
 /** A replaced key is taken up this soon by every instance. */
 const KEY_LOOK_MS = MINUTE_MS;
@@ -74,6 +75,14 @@ async function makeProvider(deps: OauthDeps, key: KeyPair): Promise<Provider> {
   // Requests come rewritten, with the issuer as their forwarded host, so that every address we give out is one of it.
   provider.proxy = true;
   provider.on("server_error", (_context, error) => deps.log.warn({ err: error }, "an OAuth request failed"));
+  provider.on("grant.success", (context) => {
+    const { oidc, ip, headers } = context as Context;
+    if (oidc.client === undefined || oidc.params?.grant_type !== "client_credentials") return;
+    const origin = { address: ip, requestId: String(headers["x-request-id"]) };
+    recordMachineToken(deps.store, oidc.client.clientId, origin).catch((error: unknown) =>
+      deps.log.warn({ err: error, ...origin }, "a token is missing in the audit log"),
+    );
+  });
   Object.assign(provider.Client.prototype, {
     compareClientSecret(this: Client, secret: string) {
       return compareSecret(deps.store, this.clientId, secret);

@@ -4,6 +4,7 @@
  */
 import { IncomingMessage } from "node:http";
 import { ALL_SCOPES } from "./access-tokens.ts";
+import type { Origin } from "./sign-in-audit.ts";
 
 /** Scopes that are about the sign-in itself and give no rights. */
 export const PROTOCOL_SCOPES: ReadonlySet<string> = new Set(["openid", "offline_access"]);
@@ -80,7 +81,7 @@ export function requireNavigation({ headers }: IncomingMessage, issuer: string):
  */
 export function rewrite(
   original: IncomingMessage,
-  { issuer, url, form }: { issuer: string; url: string; form: URLSearchParams | null },
+  { issuer, url, form, origin }: { issuer: string; url: string; form: URLSearchParams | null; origin: Origin },
 ): IncomingMessage {
   const request = new IncomingMessage(original.socket);
   const {
@@ -100,6 +101,8 @@ export function rewrite(
     ...headers,
     host,
     "x-forwarded-host": host,
+    "x-forwarded-for": origin.address,
+    "x-request-id": origin.requestId,
     "x-forwarded-proto": protocol.slice(0, -1),
     ...(body && { "content-type": "application/x-www-form-urlencoded", "content-length": String(body.length) }),
   };

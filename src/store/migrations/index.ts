@@ -11,6 +11,7 @@ import { usage } from "./0005-usage.ts";
 import { oauth } from "./0006-oauth.ts";
 import { records } from "./0007-records.ts";
 import { signIns } from "./0008-sign-ins.ts";
+import { audit } from "./0009-audit.ts";
 
 export interface Migration {
   id: number;
@@ -20,7 +21,17 @@ export interface Migration {
   postgres?: readonly string[];
 }
 
-export const MIGRATIONS: readonly Migration[] = [foundation, links, executions, shares, usage, oauth, records, signIns];
+export const MIGRATIONS: readonly Migration[] = [
+  foundation,
+  links,
+  executions,
+  shares,
+  usage,
+  oauth,
+  records,
+  signIns,
+  audit,
+];
 
 const TYPES: Record<Dialect, Record<string, string>> = {
   sqlite: {

@@ -1,0 +1,58 @@
+/** One line of the audit log for every call that means to change something, whatever came of it. */
+import type { Caller } from "../contract/caller.ts";
+import type { Operation } from "../contract/operation.ts";
+import type { AuditEntry, AuditOutcome } from "../store/audit.ts";
+import type { Workspace } from "../store/workspaces.ts";
+import { errorResponse } from "./error-response.ts";
+
+const TARGET_LENGTH_MAX = 300;
+
+export interface AuditedCall {
+  operation: Operation;
+  caller: Caller;
+  /** Null where the caller had no business, too. */
+  workspace: Workspace | null;
+  params: Record<string, string>;
+  body: unknown;
+  sourceAddress: string;
+  requestId: string;
+}
+
+export function auditEntry(call: AuditedCall, result: { status: number } | { error: unknown }): AuditEntry {
+  const { operation, caller, workspace } = call;
+  const status = "error" in result ? errorResponse(result.error).status : result.status;
+  return {
+    actor: caller.subject,
+    actorType: caller.subjectType,
+    actorName: caller.displayName,
+    authMethod: caller.authMethod,
+    keyId: caller.keyId,
+    action: operation.id,
+    target: targetOf(call),
+    accountId: workspace?.accountId ?? call.params.accountId ?? caller.accounts[0]?.id ?? null,
+    workspace: workspace?.name ?? null,
+    outcome: outcomeOf(status),
+    status,
+    sourceAddress: call.sourceAddress,
+    requestId: call.requestId,
+  };
+}
+
+const outcomeOf = (status: number): AuditOutcome =>
+  status < 400 ? "ok" : status === 401 || status === 403 ? "denied" : "failed";
+
+/** Names alone: of a body, which may hold secrets, nothing but the name that is asked for. */
+function targetOf({ operation, params, body }: AuditedCall): string {
+  const {
+    metadata,
+    name = metadata?.name,
+    email = name,
+  } = (body ?? {}) as {
+    metadata?: { name?: unknown };
+    name?: unknown;
+    email?: unknown;
+  };
+  const words = operation.params.map((param) => params[param] ?? "");
+  if (operation.method === "POST" && typeof email === "string") words.push(email);
+  return words.join("/").slice(0, TARGET_LENGTH_MAX);
+}

@@ -1,0 +1,86 @@
+/** Lines of the audit log about signing in: who tried, who was let in, which program was given a token. */
+import type { AuditEntry } from "../../store/audit.ts";
+import type { Store } from "../../store/store.ts";
+
+export interface Origin {
+  address: string;
+  requestId: string;
+}
+
+/** Whoever tries is a person that we know, or somebody who claims to be one. */
+export async function recordSignIn(
+  store: Store,
+  given: { email: string; status: 200 | 401 | 429 },
+  origin: Origin,
+): Promise<void> {
+  const email = given.email.trim().toLowerCase().slice(0, 254);
+  await record(store, (await store.people.getUser(email))?.sub ?? null, origin, {
+    actorName: email,
+    authMethod: "password",
+    action: "signIn",
+    status: given.status,
+  });
+}
+
+export const recordConsent = (store: Store, sub: string, clientId: string, allowed: boolean, origin: Origin) =>
+  record(store, sub, origin, {
+    authMethod: "session",
+    action: "consent",
+    target: clientId,
+    status: allowed ? 200 : 403,
+  });
+
+/** A service account has exchanged its secret. */
+export async function recordMachineToken(store: Store, clientId: string, origin: Origin): Promise<void> {
+  const account = await store.keys.findServiceAccountAcrossWorkspaces(clientId);
+  const workspace = account && (await store.workspaces.get(account.workspace));
+  await store.audit.record({
+    ...NOBODY,
+    actor: clientId,
+    actorType: "service_account",
+    actorName: account?.name ?? "",
+    authMethod: "client_secret",
+    action: "signIn",
+    accountId: workspace?.accountId ?? null,
+    workspace: workspace?.name ?? null,
+    sourceAddress: origin.address,
+    requestId: origin.requestId,
+  });
+}
+
+const NOBODY: AuditEntry = {
+  actor: "",
+  actorType: "user",
+  actorName: "",
+  authMethod: "",
+  keyId: null,
+  action: "",
+  target: "",
+  accountId: null,
+  workspace: null,
+  outcome: "ok",
+  status: 200,
+  sourceAddress: "",
+  requestId: "",
+};
+
+async function record(
+  store: Store,
+  sub: string | null,
+  { address, requestId }: Origin,
+  said: Partial<AuditEntry> & { status: number },
+): Promise<void> {
+  const user = sub === null ? null : await store.people.getUser(sub);
+  // A try in the name of nobody is shown to whoever runs the platform, which is the first account.
+  const [account] = user ? await store.people.accountsOf(user.sub) : await store.people.listAccountsAcrossUsers();
+  await store.audit.record({
+    ...NOBODY,
+    actor: user?.sub ?? "",
+    actorName: user?.email ?? "",
+    accountId: account?.id ?? null,
+    outcome: said.status < 400 ? "ok" : "denied",
+    sourceAddress: address,
+    requestId,
+    ...said,
+  });
+}

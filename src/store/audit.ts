@@ -1,0 +1,186 @@
+/**
+ * The audit log: append-only, and chained, so that a line that was changed, removed or slipped in shows. Each line's
+ * hash covers the one before it and is keyed, so whoever can only write to the database cannot forge one.
+ */
+import { createHmac } from "node:crypto";
+import { canonicalJson } from "../lib/canonical-json.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Database, Queries } from "./database.ts";
+import type { AuditRow } from "./schema.ts";
+
+export interface AuditEntry {
+  actor: string;
+  actorType: string;
+  /** How people know the actor. */
+  actorName: string;
+  authMethod: string;
+  keyId: string | null;
+  /** An operation's id, or what else happened. */
+  action: string;
+  target: string;
+  accountId: string | null;
+  workspace: string | null;
+  outcome: AuditOutcome;
+  status: number;
+  sourceAddress: string;
+  requestId: string;
+}
+
+export type AuditOutcome = "ok" | "denied" | "failed";
+export type AuditLine = AuditEntry & { seq: number; at: number; hash: string };
+
+export interface AuditFilter {
+  workspace?: string | undefined;
+  accountId?: string | undefined;
+  actor?: string | undefined;
+  action?: string | undefined;
+  outcome?: string | undefined;
+  from?: number | undefined;
+  to?: number | undefined;
+  beforeSeq?: number | undefined;
+  limit: number;
+}
+
+export interface AuditCheck {
+  intact: boolean;
+  lines: number;
+  /** The first line that is wrong. */
+  brokenAt: number | null;
+  lastSeq: number;
+  lastHash: string;
+}
+
+/** Lines that are read at once when the chain is checked. */
+const CHECK_PAGE = 2000;
+/** Lines of one commit; the rest waits for the next. */
+const BATCH_MAX = 500;
+
+export type Audit = ReturnType<typeof createAudit>;
+
+export function createAudit({ database, clock, key }: { database: Database; clock: Clock; key: Buffer }) {
+  const hashOf = (before: string, seq: number, at: number, entry: string): string =>
+    createHmac("sha256", key).update(`${before}\n${seq}\n${at}\n${entry}`).digest("base64url");
+  let waiting: { entry: AuditEntry; done(): void; failed(error: unknown): void }[] = [];
+  let isWriting = false;
+
+  /** Those that come while a commit runs share the next one. */
+  async function writeAll(): Promise<void> {
+    while (waiting.length > 0) {
+      const batch = waiting.slice(0, BATCH_MAX);
+      waiting = waiting.slice(BATCH_MAX);
+      try {
+        await database.write(({ queries }) =>
+          append(
+            queries,
+            batch.map(({ entry }) => entry),
+          ),
+        );
+        for (const { done } of batch) done();
+      } catch (error) {
+        for (const { failed } of batch) failed(error);
+      }
+    }
+    isWriting = false;
+  }
+
+  async function append(queries: Queries, entries: readonly AuditEntry[]): Promise<void> {
+    const head = queries.selectFrom("audit_head").selectAll().where("id", "=", 1);
+    let { seq, hash } = await (database.dialect === "postgres" ? head.forUpdate() : head).executeTakeFirstOrThrow();
+    const at = clock.now();
+    const rows = entries.map((one): AuditRow => {
+      const entry = canonicalJson(one);
+      seq = Number(seq) + 1;
+      hash = hashOf(hash, seq, at, entry);
+      const { accountId: account_id, workspace, actor, action, outcome } = one;
+      return { seq, at, account_id, workspace, actor, action, outcome, entry, hash };
+    });
+    await queries.insertInto("audit_log").values(rows).execute();
+    await queries.updateTable("audit_head").set({ seq, hash }).where("id", "=", 1).execute();
+  }
+
+  return {
+    /** Returns when the line is durable. */
+    record(entry: AuditEntry): Promise<void> {
+      const { promise, resolve, reject } = Promise.withResolvers<void>();
+      waiting.push({ entry, done: resolve, failed: reject });
+      if (!isWriting) {
+        isWriting = true;
+        void writeAll(); // ends by itself and tells each of those who wait
+      }
+      return promise;
+    },
+
+    /** Newest first. */
+    async list(filter: AuditFilter): Promise<AuditLine[]> {
+      let rows = database.read.selectFrom("audit_log").selectAll();
+      if (filter.workspace !== undefined) rows = rows.where("workspace", "=", filter.workspace);
+      if (filter.accountId !== undefined) rows = rows.where("account_id", "=", filter.accountId);
+      if (filter.actor !== undefined) rows = rows.where("actor", "=", filter.actor);
+      if (filter.action !== undefined) rows = rows.where("action", "=", filter.action);
+      if (filter.outcome !== undefined) rows = rows.where("outcome", "=", filter.outcome);
+      if (filter.from !== undefined) rows = rows.where("at", ">=", filter.from);
+      if (filter.to !== undefined) rows = rows.where("at", "<", filter.to);
+      if (filter.beforeSeq !== undefined) rows = rows.where("seq", "<", filter.beforeSeq);
+      return (await rows.orderBy("seq", "desc").limit(filter.limit).execute()).map(fromRow);
+    },
+
+    /** Walks the whole chain. */
+    async check(): Promise<AuditCheck> {
+      const head = await database.read
+        .selectFrom("audit_head")
+        .selectAll()
+        .where("id", "=", 1)
+        .executeTakeFirstOrThrow();
+      let seq = 0;
+      let hash = "";
+      const end = Number(head.seq);
+      const broken = (brokenAt: number): AuditCheck => ({
+        intact: false,
+        lines: seq,
+        brokenAt,
+        lastSeq: seq,
+        lastHash: hash,
+      });
+      while (seq < end) {
+        const rows = await database.read
+          .selectFrom("audit_log")
+          .selectAll()
+          .where("seq", ">", seq)
+          .where("seq", "<=", end)
+          .orderBy("seq")
+          .limit(CHECK_PAGE)
+          .execute();
+        if (rows.length === 0) return broken(seq + 1);
+        for (const row of rows) {
+          const at = Number(row.at);
+          const isNext = Number(row.seq) === seq + 1 && isFaithful(row);
+          if (!isNext || row.hash !== hashOf(hash, seq + 1, at, row.entry)) return broken(seq + 1);
+          seq += 1;
+          hash = row.hash;
+        }
+      }
+      return hash === head.hash
+        ? { intact: true, lines: seq, brokenAt: null, lastSeq: seq, lastHash: hash }
+        : broken(seq);
+    },
+  };
+}
+
+/** The columns that filters look at say the same as the text that the hash covers. */
+function isFaithful({ entry, account_id, workspace, actor, action, outcome }: AuditRow): boolean {
+  const said = JSON.parse(entry) as AuditEntry;
+  return (
+    said.accountId === account_id &&
+    said.workspace === workspace &&
+    said.actor === actor &&
+    said.action === action &&
+    said.outcome === outcome
+  );
+}
+
+const fromRow = ({ seq, at, hash, entry }: AuditRow): AuditLine => ({
+  ...(JSON.parse(entry) as AuditEntry),
+  seq: Number(seq),
+  at: Number(at),
+  hash,
+});
