@@ -1,6 +1,7 @@
 /** The composition root: makes everything, starts it in order, stops it in reverse. */
+import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { hostname } from "node:os";
+import { availableParallelism, hostname, totalmem } from "node:os";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import type { Logger } from "pino";
@@ -18,6 +19,7 @@ import { createEdge, type Edge } from "./edge.ts";
 import { createDirectory } from "./gateway/directory.ts";
 import { createGateway } from "./gateway/gateway.ts";
 import { brandWords } from "./gateway/header-rules.ts";
+import { createJobHandler } from "./gateway/job-handler.ts";
 import { DEFAULT_LIMITS } from "./gateway/limits.ts";
 import { createModelGateway } from "./gateway/models/model-gateway.ts";
 import { createModelHandler } from "./gateway/models/model-handler.ts";
@@ -29,13 +31,14 @@ import { createTokenBudget } from "./gateway/models/token-budget.ts";
 import { createPrincipals } from "./gateway/principals.ts";
 import { BEHAVIOURS, HANDLERS } from "./kinds/behaviour.ts";
 import { OPERATIONS } from "./kinds/index.ts";
+import { createTaskRunner } from "./kinds/job/runner.ts";
 import type { Deps, Settings } from "./kinds/port.ts";
 import { quotasByKind } from "./kinds/quota/quotas.ts";
 import { createOwnEndpoints } from "./kinds/sandbox/own-endpoints.ts";
 import { SCOPES } from "./kinds/scopes.ts";
 import { kindTasks } from "./kinds/tasks.ts";
 import { Activity } from "./lib/activity.ts";
-import { type Clock, HOUR_MS, SECOND_MS, systemClock, toIso } from "./lib/clock.ts";
+import { type Clock, DAY_MS, HOUR_MS, SECOND_MS, systemClock, toIso } from "./lib/clock.ts";
 import { randomWord } from "./lib/ids.ts";
 import { type Running, Stack } from "./lib/lifecycle.ts";
 import { deriveKey } from "./lib/sealed-box.ts";
@@ -47,6 +50,7 @@ import {
   type PriceBook as UsagePrices,
 } from "./metering/price-book.ts";
 import { addUsageCounters } from "./metering/usage-counters.ts";
+import { startJobScheduler } from "./reconcile/job-scheduler.ts";
 import { startReconcileLoop } from "./reconcile/loop.ts";
 import { startTasks } from "./reconcile/tasks.ts";
 import type { Driver } from "./runtime/driver.ts";
@@ -202,12 +206,13 @@ export async function startApp({ config, log, version, clock = systemClock, open
       meter: () => {},
       handlers: {
         model: createModelHandler({ ...principals, models, clock, brandWords: words, docsBase: "/docs/gateway" }),
+        job: createJobHandler({ brand: config.brand, manage: (req, res) => edge.manage(req, res) }),
       },
       ownEndpoint: createOwnEndpoints(deps),
       ...principals,
       ...stack.add(createDirectory({ store, clock, activity })),
     });
-    stack.add(startReconciling({ deps, driver, holder }));
+    stack.add(startReconciling({ deps, driver, holder, place: placeOf(config, settings) }));
     // Last in, first out: the port closes before anything that a request in flight may need.
     const edge = stack.add(createEdge(config, gateway));
     const api = createApi({
@@ -250,7 +255,21 @@ const settingsOf = (config: Config, version: string): Settings => ({
   quotas: quotasByKind(config.quotas),
   features: config.features,
   usageEventsDays: config.usage_events_days,
+  jobSlots: config.job_slots || availableParallelism() * SLOTS_PER_CORE,
+  jobMemoryMb: config.job_memory || Math.floor((machineMemory() / 2 ** 20) * JOB_MEMORY_SHARE),
+  executionsKeptMs: config.job_keep_days * DAY_MS,
 });
+
+/** Tasks wait for others most of the time. */
+const SLOTS_PER_CORE = 4;
+const JOB_MEMORY_SHARE = 0.75;
+
+/** A container's limit is told as 0 or a huge number where there is none. */
+const machineMemory = (): number => Math.min(process.constrainedMemory() || Number.POSITIVE_INFINITY, totalmem());
+
+/** Where workloads of this server are: two servers on one machine have a data folder each. */
+const placeOf = ({ data }: Config, { nodeId }: Settings): string =>
+  `${nodeId}/${createHash("sha256").update(data).digest("hex").slice(0, 8)}`;
 
 const createUsagePrices = (file: string | undefined): UsagePrices =>
   file === undefined ? createUsagePriceBook() : createUsagePriceBook(parsePriceFile(readFileSync(file, "utf8")));
@@ -266,23 +285,38 @@ async function imageSizeMb(driver: Driver, name: string): Promise<number | null>
   return image ? Math.ceil(image.sizeBytes / 2 ** 20) : null;
 }
 
-/** The loop starts once the machine is ready; until then creates wait. */
-function startReconciling({ deps, driver, holder }: { deps: Deps; driver: LazyDriver; holder: string }): Running {
-  let loop: Running | null = null;
+interface Reconciling {
+  deps: Deps;
+  driver: LazyDriver;
+  holder: string;
+  place: string;
+}
+
+/** The loop starts once the machine is ready; until then creates wait. Where nothing can run, tasks stay queued. */
+function startReconciling({ deps, driver, holder, place }: Reconciling): Running {
+  const stack = new Stack();
   let stopped = false;
-  const start = async (): Promise<void> => {
-    if (!stopped) loop = await startReconcileLoop({ deps, behaviours: BEHAVIOURS, holder });
-    if (stopped) await loop?.stop();
+  const add = async (start: () => Promise<Running>): Promise<void> => {
+    if (stopped) return;
+    const running = stack.add(await start());
+    if (stopped) await running.stop();
+  };
+  const startJobs = (): Promise<Running> => {
+    const { store, clock, log, settings } = deps;
+    const capacity = { slots: settings.jobSlots, memoryMb: settings.jobMemoryMb };
+    const runner = createTaskRunner(deps);
+    return startJobScheduler({ store, clock, log, runner, capacity, place, keepMs: settings.executionsKeptMs });
   };
   driver
     .opened()
+    .then(() => add(startJobs))
     .catch((error: unknown) => deps.log.error({ err: error }, "workloads cannot run on this machine"))
-    .then(start)
+    .then(() => add(() => startReconcileLoop({ deps, behaviours: BEHAVIOURS, holder })))
     .catch((error: unknown) => deps.log.error({ err: error }, "the reconcile loop did not start"));
   return {
     async stop() {
       stopped = true;
-      await loop?.stop();
+      await stack.stop();
     },
   };
 }

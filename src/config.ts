@@ -178,6 +178,21 @@ export const SETTINGS = {
     schema: z.coerce.number().int().min(32).max(36_500).default(400),
     about: "How long the single events behind a bill are kept, in days; their sums stay.",
   },
+  job_slots: {
+    env: "BERTH_JOB_SLOTS",
+    schema: z.coerce.number().int().min(0).max(10_000).default(0),
+    about: "Tasks of jobs that this server runs at a time; 0 = four for each core.",
+  },
+  job_memory: {
+    env: "BERTH_JOB_MEMORY",
+    schema: z.coerce.number().int().min(0).default(0),
+    about: "Memory that tasks of jobs may take together on this server, in MB; 0 = three quarters of the machine's.",
+  },
+  job_keep_days: {
+    env: "BERTH_JOB_KEEP_DAYS",
+    schema: z.coerce.number().int().min(1).max(36_500).default(30),
+    about: "How long executions of jobs can be read after their end, in days.",
+  },
   log_level: {
     env: "BERTH_LOG_LEVEL",
     schema: z.enum(LOG_LEVELS).default("info"),

@@ -1,6 +1,6 @@
 /** The one port: the raw address of a request decides between the gateway and the management API. */
 import { readFileSync, unwatchFile, watchFile } from "node:fs";
-import { createServer, type RequestListener, type Server } from "node:http";
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http";
 import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
 import type { Duplex } from "node:stream";
 import type { Config } from "./config.ts";
@@ -18,6 +18,8 @@ const CERTIFICATE_LOOK_MS = 5000;
 export interface Edge extends Running {
   /** Makes the server; its management routes arrive with this handler. */
   serve(management: RequestListener): Server;
+  /** A request that the gateway leaves to the management routes. */
+  manage(req: IncomingMessage, res: ServerResponse): void;
   /** A connection that did not come through the port: from inside a workload. */
   accept(socket: Duplex): void;
   listen(): Promise<string>;
@@ -25,8 +27,10 @@ export interface Edge extends Running {
 
 export function createEdge(config: Config, gateway: Gateway): Edge {
   let server: Server | null = null;
+  let routes: RequestListener | null = null;
   return {
     serve(management) {
+      routes = management;
       server =
         config.tls_cert && config.tls_key
           ? createReloadingTls(config.tls_cert, config.tls_key)
@@ -34,6 +38,7 @@ export function createEdge(config: Config, gateway: Gateway): Edge {
       attachGateway(server, gateway, { request: management });
       return server;
     },
+    manage: (req, res) => routes?.(req, res),
     accept(socket) {
       if (server?.listening) server.emit("connection", socket);
       else socket.destroy();

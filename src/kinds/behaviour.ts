@@ -21,6 +21,7 @@ import { integrationConnectionBehaviour } from "./integration-connection/behavio
 import { connectionHandlers } from "./integration-connection/handlers.ts";
 import { invitationHandlers } from "./invitation/handlers.ts";
 import { jobBehaviour } from "./job/behaviour.ts";
+import { executionHandlers } from "./job/handlers.ts";
 import { modelBehaviour } from "./model/behaviour.ts";
 import { policyBehaviour } from "./policy/behaviour.ts";
 import type { Behaviour, Implementation } from "./port.ts";
@@ -80,6 +81,7 @@ export const HANDLERS: readonly Implementation[] = [
   ...connectionHandlers,
   ...integrationHandlers,
   ...invitationHandlers,
+  ...executionHandlers,
   ...quotaHandlers,
   ...serviceAccountHandlers,
   ...templateHandlers,

@@ -24,6 +24,7 @@ import { integrationConnection } from "./integration-connection/kind.ts";
 import { connectionOperations } from "./integration-connection/operations.ts";
 import { invitationOperations } from "./invitation/operations.ts";
 import { job } from "./job/kind.ts";
+import { executionOperations } from "./job/operations.ts";
 import { model } from "./model/kind.ts";
 import { policy } from "./policy/kind.ts";
 import { policyUsages } from "./policy/operations.ts";
@@ -86,6 +87,7 @@ const EXTRA_OPERATIONS: readonly Operation[] = [
   integrationGet,
   ...connectionOperations,
   ...invitationOperations,
+  ...executionOperations,
   policyUsages,
   previewTokenDelete,
   ...quotaOperations,

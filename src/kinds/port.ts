@@ -45,6 +45,11 @@ export interface Settings {
   features: readonly string[];
   /** How long the single events behind a bill are kept. */
   usageEventsDays: number;
+  /** Tasks of jobs that this server runs at a time, and the memory they may take together. */
+  jobSlots: number;
+  jobMemoryMb: number;
+  /** How long an execution of a job can be read after its end. */
+  executionsKeptMs: number;
 }
 
 export interface Log {

@@ -20,6 +20,9 @@ const EGRESS_ADDRESSES_MS = 10 * SECOND_MS;
 /** They are out of sight at once; this is only about room. */
 const REMOVE_OVER_MS = 5 * MINUTE_MS;
 
+/** One execution may have a hundred thousand rows. */
+const EXECUTIONS_AT_ONCE = 10;
+
 export const kindTasks = (deps: Deps): KindTask[] => [
   {
     name: "remove-workspaces",
@@ -31,6 +34,13 @@ export const kindTasks = (deps: Deps): KindTask[] => [
     everyMs: HOUR_MS,
     run: async (signal) => {
       await deps.store.usage.prune(deps.clock.now() - deps.settings.usageEventsDays * DAY_MS, signal);
+    },
+  },
+  {
+    name: "forget-executions",
+    everyMs: MINUTE_MS,
+    run: async (signal) => {
+      while (!signal.aborted && (await deps.store.executions.forgetExpired(EXECUTIONS_AT_ONCE)) > 0);
     },
   },
   { name: "assign-egress-addresses", everyMs: EGRESS_ADDRESSES_MS, run: (signal) => assignWaiting(deps, signal) },

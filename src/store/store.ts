@@ -6,6 +6,7 @@ import { createSealedBox, deriveKey } from "../lib/sealed-box.ts";
 import { createAudit } from "./audit.ts";
 import { createClaims } from "./claims.ts";
 import type { Database } from "./database.ts";
+import { createExecutionViews } from "./execution-views.ts";
 import { createExecutions } from "./executions.ts";
 import { createIdempotency } from "./idempotency.ts";
 import { createKeys } from "./keys.ts";
@@ -83,7 +84,7 @@ function composeStore(database: Database, secretKey: Buffer, clock: Clock, quota
     idempotency: createIdempotency(deps),
     leases: createLeases(deps),
     records: createRecords(deps),
-    executions: createExecutions(deps),
+    executions: { ...createExecutions(deps), ...createExecutionViews(deps) },
     usage: createUsage(deps),
     write: database.write,
     /** Anything about who may do what has changed; whoever caches it forgets. */

@@ -3,13 +3,25 @@ import type { VersionStep } from "./index.ts";
 /** Older clients read a list whole; beyond this many rows they have to use the paged version. */
 export const BARE_LIST_MAX = 10_000;
 
+/** Its tasks have a listing of their own since; before, they were part of it. */
+const TASKS_INLINE = "jobExecutionGet";
+
 const PAGING = new Set(["cursor", "limit", "sort", "q", "anchor", "status"]);
 
-/** 2026-04-28 made listings pages with sort and search; before, a listing is a bare array and ignores both. */
+/**
+ * 2026-04-28 made listings pages with sort and search; before, a listing is a bare array and ignores both, and an
+ * execution of a job shows its tasks.
+ */
 export const bareLists: VersionStep = {
   since: "2026-04-28",
   liftQuery(operation, query) {
+    if (operation.id === TASKS_INLINE) return { ...query, inlineTasks: "true" };
     if (!operation.paged) return query;
+    // A listing with an offset was paged before, in its own way.
+    if (operation.query && "offset" in operation.query.shape) {
+      const { cursor: _cursor, sort: _sort, ...rest } = query;
+      return rest;
+    }
     const kept = Object.entries(query).filter(([key]) => !PAGING.has(key));
     return { ...Object.fromEntries(kept), limit: String(BARE_LIST_MAX) };
   },

@@ -8,6 +8,9 @@ const RETRIES_MAX = 100;
 /** A task may run this long; what is meant to go on longer is not a task. */
 const TIMEOUT_MAX_SECONDS = 30 * 24 * 3600;
 
+const ARGUMENTS_MAX = 256;
+const ARGUMENT_LENGTH_MAX = 16 * 1024;
+
 const scratchDisk = z.looseObject({
   name: z.string().min(1).max(fields.NAME_MAX),
   mountPath: z
@@ -33,6 +36,11 @@ export const job = defineKind({
     runtime: z
       .looseObject({
         ...workload.runtime,
+        command: z
+          .array(z.string().max(ARGUMENT_LENGTH_MAX))
+          .max(ARGUMENTS_MAX)
+          .optional()
+          .describe("Program and arguments of a task, in place of the image's own entry point."),
         diskPercent: z.int().min(0).max(100).optional(),
         maxRetries: z.int().min(0).max(RETRIES_MAX).optional().describe("Of each task; default 0."),
         maxConcurrentTasks: z.int().min(1).max(10_000).optional(),

@@ -1,0 +1,41 @@
+/**
+ * The address that a task reads its arguments from. It needs no credentials: it is unguessable, made for one task, and
+ * leads somewhere only while that task runs.
+ */
+import { createHmac, timingSafeEqual } from "node:crypto";
+import { notFound } from "../../contract/errors.ts";
+import { type Deps, type Implementation, implement } from "../port.ts";
+import { executionData } from "./operations.ts";
+
+/** In a longer list a task finds only its own arguments: reading all of them by every task would grow with the square. */
+const WHOLE_LIST_MAX = 1000;
+
+export const dataPath = (
+  deps: Pick<Deps, "keyFor">,
+  task: { job: string; executionId: string; index: number },
+): string => `/jobs/${task.job}/executions/${task.executionId}/data/${tokenOf(deps, task)}`;
+
+export const executionDataHandler: Implementation = implement(executionData, async ({ params }, deps) => {
+  const { executionId = "", token = "" } = params;
+  const index = Number(/^(\d{1,9})\./.exec(token)?.[1] ?? Number.NaN);
+  const refused = notFound("What this address led to");
+  if (!Number.isInteger(index) || !isSame(token, tokenOf(deps, { executionId, index }))) throw refused;
+  const { executions } = deps.store;
+  const [execution, [task]] = await Promise.all([
+    executions.getAcrossWorkspaces(executionId),
+    executions.tasksOf(executionId, index, 1),
+  ]);
+  if (!execution || task?.status !== "running") throw refused;
+  if (execution.total <= WHOLE_LIST_MAX)
+    return { tasks: await executions.argumentsOf(executionId, 0, execution.total) };
+  const tasks: unknown[] = new Array(index).fill(null);
+  return { tasks: [...tasks, ...(await executions.argumentsOf(executionId, index, 1))] };
+});
+
+const tokenOf = (deps: Pick<Deps, "keyFor">, { executionId, index }: { executionId: string; index: number }): string =>
+  `${index}.${createHmac("sha256", deps.keyFor("execution-data")).update(`${executionId}/${index}`).digest("base64url")}`;
+
+function isSame(given: string, expected: string): boolean {
+  const [left, right] = [Buffer.from(given), Buffer.from(expected)];
+  return left.length === right.length && timingSafeEqual(left, right);
+}

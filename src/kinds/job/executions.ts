@@ -1,0 +1,83 @@
+/** How an execution comes to be, whoever asks for it: a client, a trigger. */
+import { invalidField, PlatformError } from "../../contract/errors.ts";
+import type { ExecutionRow } from "../../store/execution.ts";
+import type { Resource } from "../../store/resource.ts";
+import type { Deps } from "../port.ts";
+import { preparedEnvs } from "../workload/envs.ts";
+import { taskCommand } from "./task-spec.ts";
+
+/** Tasks of a job that does not say run this many at a time. */
+const PARALLELISM_DEFAULT = 10;
+/** A task of a job that does not say is ended after this long. */
+const TIMEOUT_DEFAULT_SECONDS = 3600;
+
+interface JobRuntime {
+  memory: number;
+  maxRetries?: number;
+  maxConcurrentTasks?: number;
+  timeout?: number;
+}
+
+export interface ExecutionRequest {
+  tasks: readonly Record<string, unknown>[];
+  env?: Record<string, string> | undefined;
+  memory?: number | undefined;
+  allowQueue?: boolean | undefined;
+  slot: string | null;
+  cause: string;
+  createdBy: string;
+}
+
+export async function createExecution(job: Resource, request: ExecutionRequest, deps: Deps): Promise<ExecutionRow> {
+  const runtime = job.spec.runtime as JobRuntime;
+  const { env = {}, memory, slot } = request;
+  if (job.spec.enabled === false)
+    throw new PlatformError("conflict", `Job '${job.name}' is switched off: its spec.enabled is false.`);
+  if (memory !== undefined && memory > runtime.memory)
+    throw invalidField("memory", `must not be above the job's own, which is ${runtime.memory} MB`);
+  preparedEnvs(
+    Object.keys(env).map((name) => ({ name })),
+    "env",
+  );
+  const revision = await revisionOf(job, deps);
+  taskCommand(job, revision);
+  const parallelism = runtime.maxConcurrentTasks ?? PARALLELISM_DEFAULT;
+  const known = slot === null ? null : await deps.store.executions.getBySlot(job.workspace, slot);
+  if (known) return known;
+  if (request.allowQueue === false) await refuseWaiting(job, parallelism, request.tasks.length, deps);
+  return deps.store.executions.create({
+    workspace: job.workspace,
+    jobUid: job.uid,
+    job: job.name,
+    tasks: request.tasks,
+    parallelism,
+    maxRetries: runtime.maxRetries ?? 0,
+    timeoutS: runtime.timeout ?? TIMEOUT_DEFAULT_SECONDS,
+    memoryMb: runtime.memory,
+    memoryOverride: memory ?? null,
+    env,
+    revision,
+    slot,
+    cause: request.cause,
+    createdBy: request.createdBy,
+  });
+}
+
+/** The revision that takes the traffic; a job that was never deployed from sources runs its image. */
+async function revisionOf(job: Resource, deps: Deps): Promise<string> {
+  const { active } = (job.spec.revision ?? {}) as { active?: string };
+  if (active) return active;
+  return (await deps.store.resources.revisionsOf(job.workspace, job.uid))[0]?.id ?? "";
+}
+
+/** At least one task must be able to start at once. */
+async function refuseWaiting(job: Resource, parallelism: number, tasks: number, deps: Deps): Promise<void> {
+  const load = await deps.store.executions.loadOf(job.uid);
+  const free = Math.min(parallelism - load.jobRunning - load.jobWaiting, deps.settings.jobSlots - load.running);
+  if (free > 0) return;
+  throw new PlatformError(
+    "too_many_requests",
+    `The ${tasks} task(s) would have to wait: job '${job.name}' is at its capacity. Try again later, or leave allowQueue out.`,
+    { headers: { "retry-after": "5" } },
+  );
+}

@@ -1,0 +1,123 @@
+import { notFound } from "../../contract/errors.ts";
+import { LIMIT_DEFAULT, LIMIT_MAX } from "../../contract/list-query.ts";
+import type { ExecutionRow } from "../../store/execution.ts";
+import type { Resource } from "../../store/resource.ts";
+import { type Call, type Deps, type Implementation, implement, workspaceOf } from "../port.ts";
+import { executionDataHandler } from "./execution-data.ts";
+import { executionToWire, tasksToWire } from "./execution-wire.ts";
+import { createExecution } from "./executions.ts";
+import {
+  EXECUTIONS_LIMIT,
+  type ExecutionWire,
+  executionCancel,
+  executionCreate,
+  executionGet,
+  executionList,
+  INLINE_TASKS_MAX,
+  taskList,
+} from "./operations.ts";
+
+export const executionHandlers: readonly Implementation[] = [
+  implement(executionCreate, async (call, deps) => {
+    const job = await jobOf(call, deps);
+    const { tasks = [{}], env, memory, executionId, allowQueue } = call.body ?? {};
+    const row = await createExecution(
+      job,
+      {
+        ...{ tasks, env, memory, allowQueue },
+        slot: executionId === undefined ? null : clientSlot(job, executionId),
+        cause: "api",
+        createdBy: call.caller.displayName,
+      },
+      deps,
+    );
+    return {
+      executionId: row.id,
+      id: row.id,
+      jobId: job.name,
+      workspaceId: job.workspace,
+      ...(tasks.length <= INLINE_TASKS_MAX ? { tasks } : {}),
+    };
+  }),
+
+  implement(executionList, async (call, deps) => {
+    const job = await jobOf(call, deps);
+    const { cursor, offset, sort } = call.query;
+    const limit = Math.min(call.query.limit ?? EXECUTIONS_LIMIT.limitDefault, EXECUTIONS_LIMIT.limitMax);
+    const { executions } = deps.store;
+    const total = await executions.countOf(job.workspace, job.uid);
+    if (offset !== undefined && !cursor) {
+      const rows = await executions.listFrom(job.workspace, job.uid, offset, limit);
+      const hasMore = offset + rows.length < total && rows.length > 0;
+      return { data: rows.map((row) => toWire(row, deps)), meta: { hasMore, nextCursor: "", total } };
+    }
+    const page = await executions.list(job.workspace, job.uid, {
+      limit,
+      cursor: cursor || null,
+      ascending: sort === "createdAt:asc",
+    });
+    const { hasMore, nextCursor } = page;
+    return { data: page.items.map((row) => toWire(row, deps)), meta: { hasMore, nextCursor, total } };
+  }),
+
+  implement(executionGet, async (call, deps) => {
+    const row = await executionOf(call, deps);
+    const wire = toWire(row, deps);
+    if (!call.query.inlineTasks) return wire;
+    const count = Math.min(row.total, INLINE_TASKS_MAX);
+    const tasks = tasksToWire(row, await deps.store.executions.tasksOf(row.id, 0, count), 0, count);
+    return { ...wire, spec: { ...wire.spec, tasks }, tasks };
+  }),
+
+  implement(executionCancel, async (call, deps) => {
+    const { id, workspace } = await executionOf(call, deps);
+    const row = await deps.store.executions.cancel(workspace, id, deps.settings.executionsKeptMs);
+    if (!row) throw notFound(`Execution '${id}'`);
+    return toWire(row, deps);
+  }),
+
+  implement(taskList, async (call, deps) => {
+    const row = await executionOf(call, deps);
+    const limit = Math.min(call.query.limit ?? LIMIT_DEFAULT, LIMIT_MAX);
+    const bound = { list: "tasks", execution: row.id };
+    const { cursors, executions } = deps.store;
+    const [after] = call.query.cursor ? cursors.decode(call.query.cursor, bound, deps.clock.now()) : [];
+    const start = typeof after === "number" ? after : 0;
+    const data = tasksToWire(row, await executions.tasksOf(row.id, start, limit), start, limit);
+    const hasMore = start + data.length < row.total;
+    const nextCursor = hasMore ? cursors.encode([start + data.length], bound, deps.clock.now()) : "";
+    return { data, meta: { hasMore, nextCursor, total: row.total } };
+  }),
+
+  executionDataHandler,
+];
+
+/** A client's own name of an execution is unique within its job. */
+const clientSlot = (job: Resource, executionId: string): string => `client/${job.uid}/${executionId}`;
+
+async function jobOf(call: Pick<Call, "workspace" | "operation" | "params">, deps: Deps): Promise<Resource> {
+  const { jobId = "" } = call.params;
+  const scope = { workspace: workspaceOf(call).name, kind: "job", parent: "" };
+  const job = await deps.store.resources.get(scope, jobId);
+  if (!job || job.deletedAt !== null) throw notFound(`Job '${jobId}'`);
+  return job;
+}
+
+/** By the platform's id, or by the name that the client gave it. */
+async function executionOf(call: Pick<Call, "workspace" | "operation" | "params">, deps: Deps): Promise<ExecutionRow> {
+  const job = await jobOf(call, deps);
+  const { executionId = "" } = call.params;
+  const { executions } = deps.store;
+  const row =
+    (await executions.get(job.workspace, executionId)) ??
+    (await executions.getBySlot(job.workspace, clientSlot(job, executionId)));
+  if (row?.job_uid !== job.uid) throw notFound(`Execution '${executionId}'`);
+  return row;
+}
+
+const toWire = (row: ExecutionRow, deps: Deps): ExecutionWire =>
+  executionToWire(row, {
+    envNames: Object.keys(deps.store.executions.envOf(row)),
+    region: deps.settings.region,
+    nowMs: deps.clock.now(),
+  });

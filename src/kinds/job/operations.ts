@@ -1,0 +1,192 @@
+/** Executions of jobs: a list of tasks that is run once. */
+import { z } from "zod";
+import { pageMeta } from "../../contract/list-query.ts";
+import { defineOperation, type Operation } from "../../contract/operation.ts";
+import { job } from "./kind.ts";
+
+/** One execution may have so many tasks; more are several executions. */
+export const TASKS_MAX = 100_000;
+/** Room for so many tasks of some hundred bytes each. */
+const BODY_BYTES_MAX = 64 * 1024 * 1024;
+/** Tasks that are shown within an execution, for clients from before there was a list of them. */
+export const INLINE_TASKS_MAX = 1000;
+export const EXECUTIONS_LIMIT = { limitDefault: 20, limitMax: 100 };
+const OFFSET_MAX = 1_000_000;
+const ENVS_MAX = 1000;
+
+const STATUSES = ["queued", "pending", "running", "cancelling", "cancelled", "failed", "succeeded", "timeout"] as const;
+const TASK_STATUSES = ["unspecified", "pending", "reconciling", "failed", "succeeded", "running", "cancelled"] as const;
+
+const task = z.object({
+  metadata: z.object({
+    name: z.string().describe("The index of the task."),
+    createdAt: z.string(),
+    scheduledAt: z.string().optional(),
+    startedAt: z.string().optional(),
+    completedAt: z.string().optional(),
+    updatedAt: z.string(),
+  }),
+  spec: z.object({ maxRetries: z.int(), timeout: z.string() }),
+  status: z.enum(TASK_STATUSES),
+  conditions: z.array(
+    z.object({
+      type: z.string(),
+      state: z.string(),
+      reason: z.string(),
+      executionReason: z.string(),
+      message: z.string(),
+      severity: z.string(),
+    }),
+  ),
+});
+
+const execution = z.object({
+  metadata: z.object({
+    id: z.string(),
+    job: z.string(),
+    workspace: z.string(),
+    cluster: z.string(),
+    createdAt: z.string(),
+    updatedAt: z.string(),
+    startedAt: z.string().optional(),
+    completedAt: z.string().optional(),
+    expiredAt: z.string().optional(),
+  }),
+  spec: z.object({
+    envOverride: z.string().optional().describe("A JSON map; its values are masked."),
+    memoryOverride: z.int().optional(),
+    parallelism: z.int(),
+    timeout: z.int(),
+    tasks: z.array(task).optional(),
+  }),
+  status: z.enum(STATUSES),
+  stats: z.object({
+    total: z.int(),
+    success: z.int(),
+    failure: z.int(),
+    cancelled: z.int(),
+    retried: z.int(),
+    running: z.int(),
+  }),
+  tasks: z.array(task).optional(),
+});
+
+export type ExecutionWire = z.input<typeof execution>;
+export type TaskWire = z.input<typeof task>;
+
+const shared = { tenancy: "workspace", role: "member", kind: job.name } as const;
+const collection = `${job.itemPath}/executions`;
+const item = `${collection}/{executionId}`;
+const limit = z.coerce.number().int().min(1).optional();
+const cursor = z.string().optional();
+
+export const executionCreate = defineOperation({
+  ...shared,
+  id: "jobExecutionCreate",
+  method: "POST",
+  path: collection,
+  summary: "Run tasks of a job",
+  scope: "jobs:create",
+  body: z.looseObject({
+    tasks: z
+      .array(z.record(z.string(), z.unknown()))
+      .min(1)
+      .max(TASKS_MAX)
+      .optional()
+      .describe("Arguments, one object for each task; absent = one task without any."),
+    env: z
+      .record(z.string().min(1).max(256), z.string().max(128 * 1024))
+      .refine((env) => Object.keys(env).length <= ENVS_MAX, `must not have more than ${ENVS_MAX} variables`)
+      .optional(),
+    memory: z.int().positive().optional().describe("MB of each task; not above the job's."),
+    executionId: z
+      .string()
+      .regex(/^[\w.:-]{1,128}$/, "must be letters, digits, '.', '_', ':' and '-', at most 128")
+      .optional()
+      .describe("A name of your own: the same again answers with the same execution."),
+    allowQueue: z.boolean().optional().describe("Default true; false = 429 when the tasks would have to wait."),
+  }),
+  bodyOptional: true,
+  bodyBytesMax: BODY_BYTES_MAX,
+  response: z.object({
+    executionId: z.string(),
+    id: z.string(),
+    jobId: z.string(),
+    workspaceId: z.string(),
+    tasks: z.array(z.unknown()).optional(),
+  }),
+});
+
+export const executionList = defineOperation({
+  ...shared,
+  id: "jobExecutionList",
+  method: "GET",
+  path: collection,
+  summary: "List the executions of a job",
+  scope: "jobs:get",
+  query: z.object({
+    cursor,
+    limit: limit.describe("1 to 100, default 20; more is clamped."),
+    offset: z.coerce.number().int().min(0).max(OFFSET_MAX).optional().describe("Instead of a cursor."),
+    sort: z.enum(["createdAt:desc", "createdAt:asc"]).optional(),
+  }),
+  response: z.object({ data: z.array(execution), meta: pageMeta }),
+  paged: true,
+});
+
+export const executionGet = defineOperation({
+  ...shared,
+  id: "jobExecutionGet",
+  method: "GET",
+  path: item,
+  summary: "Read one execution of a job",
+  scope: "jobs:get",
+  query: z.object({
+    inlineTasks: z.stringbool().optional().describe(`Shows the first ${INLINE_TASKS_MAX} tasks as well.`),
+  }),
+  response: execution,
+});
+
+export const executionCancel = defineOperation({
+  ...shared,
+  id: "jobExecutionDelete",
+  method: "DELETE",
+  path: item,
+  summary: "Cancel an execution: what has not started never will, what runs may finish",
+  scope: "jobs:delete",
+  response: execution,
+});
+
+export const taskList = defineOperation({
+  ...shared,
+  id: "jobExecutionTaskList",
+  method: "GET",
+  path: `${item}/tasks`,
+  summary: "List the tasks of an execution",
+  scope: "jobs:get",
+  query: z.object({ cursor, limit: limit.describe("1 to 200, default 50; more is clamped.") }),
+  response: z.object({ data: z.array(task), meta: pageMeta }),
+  paged: true,
+});
+
+/** Without credentials: the address is the secret, and it leads somewhere only while its task runs. */
+export const executionData = defineOperation({
+  id: "jobExecutionData",
+  method: "GET",
+  path: `${item}/data/{token}`,
+  summary: "What a running task reads its arguments from",
+  tenancy: "public",
+  scope: null,
+  role: "member",
+  kind: job.name,
+  response: z.object({ tasks: z.array(z.unknown()) }),
+});
+
+export const executionOperations: readonly Operation[] = [
+  executionCreate,
+  executionList,
+  executionGet,
+  executionCancel,
+  taskList,
+  executionData,
+];

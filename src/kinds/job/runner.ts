@@ -1,0 +1,138 @@
+/** Runs one attempt of one task: a workload of its own, from its start to the last trace of it. */
+import { PlatformError } from "../../contract/errors.ts";
+import { SECOND_MS } from "../../lib/clock.ts";
+import type { Observed } from "../../runtime/driver.ts";
+import type { ExecutionRow, TaskClaim, TaskOutcome } from "../../store/execution.ts";
+import type { Resource } from "../../store/resource.ts";
+import type { Deps } from "../port.ts";
+import { scratchDisks, scratchOf, taskSpec } from "./task-spec.ts";
+
+/** Between the request to end and the end by force. */
+const GRACE_MS = 10 * SECOND_MS;
+/** The longest a timer can wait, some 24 days. */
+const TIMER_MAX_MS = 2 ** 31 - 1;
+/** How much of the end of what a task wrote stands in the reason of its failure. */
+const TAIL_BYTES = 1024;
+
+export interface TaskRunner {
+  /** `null`: the attempt is no longer ours, nothing is to be reported. */
+  run(claim: TaskClaim, execution: ExecutionRow, signal: AbortSignal): Promise<TaskOutcome | null>;
+  /** Ends what an attempt has left running on this machine. */
+  discard(jobUid: string, workload: string): Promise<void>;
+}
+
+export function createTaskRunner(deps: Deps): TaskRunner {
+  const { driver, store } = deps;
+  const metered = createMemoryMeter(deps);
+
+  async function discard(jobUid: string, workload: string): Promise<void> {
+    await driver.destroy(workload);
+    const job = await store.resources.getAcrossWorkspaces(jobUid);
+    for (const index of job ? scratchDisks(job).keys() : []) await driver.destroyVolume(scratchOf(workload, index));
+  }
+
+  async function attempt(
+    claim: TaskClaim,
+    execution: ExecutionRow,
+    job: Resource,
+    signal: AbortSignal,
+  ): Promise<TaskOutcome | null> {
+    for (const [index, { sizeMb }] of scratchDisks(job).entries())
+      await driver.createVolume({ id: scratchOf(claim.workload, index), sizeMb });
+    await driver.create(taskSpec(claim, execution, job, deps), { signal });
+    if (!(await store.executions.started(claim))) return null;
+    const timeout =
+      execution.timeout_s === 0 ? null : AbortSignal.timeout(Math.min(execution.timeout_s * SECOND_MS, TIMER_MAX_MS));
+    try {
+      const ended = await driver.waitExit(claim.workload, {
+        signal: timeout ? AbortSignal.any([signal, timeout]) : signal,
+      });
+      return await outcomeOf(ended, deps);
+    } catch (error) {
+      if (!timeout?.aborted || signal.aborted) throw error;
+      const wrote = await tailOf(claim.workload, deps);
+      await driver.destroy(claim.workload, { graceMs: GRACE_MS });
+      const message = `It was ended after ${execution.timeout_s} s, its time limit.${wrote}`;
+      return { result: "failed", exitCode: null, reason: "Timeout", message, timedOut: true };
+    }
+  }
+
+  return {
+    discard,
+    async run(claim, execution, signal) {
+      const job = await store.resources.getAcrossWorkspaces(execution.job_uid);
+      if (!job || job.retired)
+        return { result: "failed", exitCode: null, reason: "JobGone", message: "The job was deleted." };
+      const memoryMb = execution.memory_override ?? execution.memory_mb;
+      if (claim.previousWorkload !== null) await discard(execution.job_uid, claim.previousWorkload);
+      metered.add(job, memoryMb);
+      try {
+        return await attempt(claim, execution, job, signal);
+      } catch (error) {
+        if (signal.aborted) return { result: "lost", message: "The server that ran it was stopped." };
+        return { result: "failed", exitCode: null, reason: "StartFailed", message: sentenceOf(error, deps) };
+      } finally {
+        // What is left is ended again before the next attempt starts.
+        await discard(execution.job_uid, claim.workload).catch((error: unknown) =>
+          deps.log.warn({ err: error, workload: claim.workload }, "a task left something behind"),
+        );
+        metered.add(job, -memoryMb);
+      }
+    },
+  };
+}
+
+async function outcomeOf(ended: Observed | null, deps: Deps): Promise<TaskOutcome> {
+  if (!ended) return { result: "lost", message: "Its workload was removed while it ran." };
+  const { uid, oom, exitSignal } = ended;
+  const exitCode = ended.exitCode ?? null;
+  if (exitCode === 0) return { result: "succeeded" };
+  const wrote = await tailOf(uid, deps);
+  if (oom)
+    return {
+      result: "failed",
+      exitCode,
+      reason: "OutOfMemory",
+      message: `It needed more than its ${ended.limits.memoryMb} MB of memory.${wrote}`,
+    };
+  if (exitCode === null)
+    return { result: "failed", exitCode, reason: "Signal", message: `Ended by ${exitSignal ?? "a signal"}.${wrote}` };
+  return { result: "failed", exitCode, reason: "Error", message: `Ended with exit code ${exitCode}.${wrote}` };
+}
+
+/** The last words on the error stream say best what went wrong. */
+async function tailOf(uid: string, { driver }: Deps): Promise<string> {
+  try {
+    const { size } = await driver.readOutput(uid, "stderr", 0, 1);
+    const { bytes } = await driver.readOutput(uid, "stderr", Math.max(size - TAIL_BYTES, 0), TAIL_BYTES);
+    const text = bytes.toString("utf8").replaceAll("\0", "").trim();
+    return text === "" ? "" : ` Its last words: ${text}`;
+  } catch {
+    return "";
+  }
+}
+
+function sentenceOf(error: unknown, { log }: Deps): string {
+  if (error instanceof PlatformError && error.code !== "internal") return error.message;
+  log.warn({ err: error }, "a task could not be started");
+  return "It could not be started; the server's log says why.";
+}
+
+/** Tells the bill how much memory the tasks of each job have on this node. */
+function createMemoryMeter({ store, meter, log }: Deps) {
+  const totals = new Map<string, number>();
+  return {
+    add({ uid, workspace, name }: Resource, memoryMb: number): void {
+      const total = (totals.get(uid) ?? 0) + memoryMb;
+      if (total === 0) totals.delete(uid);
+      else totals.set(uid, total);
+      const tell = async (): Promise<void> => {
+        const account = await store.workspaces.get(workspace);
+        if (!account) return;
+        const metered = { accountId: account.accountId, workspace, name, uuid: uid };
+        await meter.setRate(metered, "job_compute_runtime_gbs", totals.get(uid) ?? 0);
+      };
+      tell().catch((error: unknown) => log.warn({ err: error }, "the memory of a task could not be metered"));
+    },
+  };
+}

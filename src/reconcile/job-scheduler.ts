@@ -1,0 +1,255 @@
+/**
+ * Starts tasks of jobs on this machine and keeps the queue true to what happens to them. Every server of a platform
+ * has one; they meet in the queue, where a task is claimed under a lease.
+ *
+ * A lease that ran out means that its server died, or cannot reach the database. What it ran is on its machine, so its
+ * own next life ends that first; only when nobody has come back for a while does another machine take the task over.
+ * A server that cannot renew ends its tasks before that.
+ */
+import { setTimeout as delay } from "node:timers/promises";
+import type { Log } from "../kinds/port.ts";
+import { type Clock, SECOND_MS } from "../lib/clock.ts";
+import type { Running } from "../lib/lifecycle.ts";
+import type { ExecutionRow, TaskClaim, TaskOutcome, TaskRow } from "../store/execution.ts";
+import type { Claimable } from "../store/execution-views.ts";
+import type { Store } from "../store/store.ts";
+import { type Candidate, type Capacity, chooseStarts, type RunningTask } from "./fair-choice.ts";
+
+const LEASE_MS = 30 * SECOND_MS;
+const RENEW_MS = 10 * SECOND_MS;
+/** A task of another machine is left to that machine for this long after its lease. */
+const ELSEWHERE_MS = 60 * SECOND_MS;
+/** Retries become due and other servers make room without anybody saying so. */
+const LOOK_MS = SECOND_MS;
+const CANDIDATES_MAX = 1000;
+const REAP_PAGE = 1000;
+const REPORT_AGAIN_MS = SECOND_MS;
+/** Between attempts of one task: doubles with every failure up to a minute. */
+const RETRY_MIN_MS = SECOND_MS;
+const RETRY_MAX_MS = 60 * SECOND_MS;
+
+export interface TaskRunner {
+  run(claim: TaskClaim, execution: ExecutionRow, signal: AbortSignal): Promise<TaskOutcome | null>;
+  discard(jobUid: string, workload: string): Promise<void>;
+}
+
+export interface JobSchedulerOptions {
+  store: Store;
+  runner: TaskRunner;
+  capacity: Capacity;
+  clock: Clock;
+  log: Log;
+  /** This machine's workloads, in every life of its server. */
+  place: string;
+  /** How long an execution is kept after its end. */
+  keepMs: number;
+}
+
+interface Started extends RunningTask {
+  abort: AbortController;
+  work: Promise<void>;
+}
+
+export async function startJobScheduler(options: JobSchedulerOptions): Promise<Running> {
+  const scheduler = new JobScheduler(options);
+  await scheduler.start();
+  return scheduler;
+}
+
+class JobScheduler implements Running {
+  readonly #options: JobSchedulerOptions;
+  readonly #holder: string;
+  readonly #started = new Map<string, Started>();
+  readonly #stopping = new AbortController();
+  readonly #rules: { retryAfterMs(failures: number): number; keepMs: number };
+  #cleanUp: (() => void)[] = [];
+  #renewedAt = performance.now();
+  #looking: Promise<void> | null = null;
+  #lookAgain = false;
+
+  constructor(options: JobSchedulerOptions) {
+    this.#options = options;
+    this.#holder = `${options.place}/${process.pid}/${options.clock.now()}`;
+    this.#rules = { retryAfterMs: retryPause, keepMs: options.keepMs };
+  }
+
+  async start(): Promise<void> {
+    await this.#endEarlierLife();
+    const { executions } = this.#options.store;
+    const look = setInterval(() => this.#look(), LOOK_MS).unref();
+    const renew = setInterval(() => void this.#renew(), RENEW_MS).unref();
+    this.#cleanUp = [() => clearInterval(look), () => clearInterval(renew), executions.onChange(() => this.#look())];
+    this.#look();
+  }
+
+  async stop(): Promise<void> {
+    if (this.#stopping.signal.aborted) return;
+    this.#stopping.abort();
+    for (const undo of this.#cleanUp) undo();
+    await this.#looking;
+    for (const { abort } of this.#started.values()) abort.abort();
+    await Promise.all([...this.#started.values()].map(({ work }) => work));
+  }
+
+  /** One look at a time; whoever asks meanwhile gets another one after it. */
+  #look(): void {
+    this.#lookAgain = true;
+    if (this.#looking || this.#stopping.signal.aborted) return;
+    this.#looking = this.#lookUntilQuiet().finally(() => {
+      this.#looking = null;
+      if (this.#lookAgain) this.#look();
+    });
+  }
+
+  async #lookUntilQuiet(): Promise<void> {
+    while (this.#lookAgain && !this.#stopping.signal.aborted) {
+      this.#lookAgain = false;
+      try {
+        await this.#startWhatFits();
+      } catch (error) {
+        this.#options.log.warn({ err: error }, "the queue of jobs could not be read, trying again");
+        return;
+      }
+    }
+  }
+
+  async #startWhatFits(): Promise<void> {
+    const { store, capacity } = this.#options;
+    if (this.#started.size >= capacity.slots) return;
+    const waiting = await store.executions.listClaimableAcrossWorkspaces(CANDIDATES_MAX);
+    if (waiting.length === 0) return;
+    for (const id of chooseStarts(waiting.map(toCandidate), [...this.#started.values()], capacity)) {
+      if (this.#stopping.signal.aborted) return;
+      const execution = await store.executions.getAcrossWorkspaces(id);
+      if (!execution || (await this.#cancelOrphan(execution))) continue;
+      const claim = await store.executions.claim(id, this.#holder, LEASE_MS);
+      if (claim) this.#launch(claim, execution);
+    }
+  }
+
+  /** Tasks of a job that is gone have nothing to run. */
+  async #cancelOrphan({ id, workspace, job_uid: jobUid }: ExecutionRow): Promise<boolean> {
+    const { store, keepMs } = this.#options;
+    const job = await store.resources.getAcrossWorkspaces(jobUid);
+    if (job && job.deletedAt === null && !job.retired) return false;
+    await store.executions.cancel(workspace, id, keepMs);
+    return true;
+  }
+
+  #launch(claim: TaskClaim, execution: ExecutionRow): void {
+    const abort = new AbortController();
+    const work = this.#perform(claim, execution, abort.signal).finally(() => {
+      this.#started.delete(claim.workload);
+      this.#look();
+    });
+    this.#started.set(claim.workload, {
+      workspace: execution.workspace,
+      jobUid: execution.job_uid,
+      memoryMb: execution.memory_override ?? execution.memory_mb,
+      abort,
+      work,
+    });
+  }
+
+  async #perform(claim: TaskClaim, execution: ExecutionRow, signal: AbortSignal): Promise<void> {
+    const { runner, log } = this.#options;
+    let outcome: TaskOutcome | null;
+    try {
+      outcome = await runner.run(claim, execution, signal);
+    } catch (error) {
+      log.warn(
+        { err: error, execution: claim.executionId, task: claim.index },
+        "a task could not be run, trying again",
+      );
+      await this.#pause(REPORT_AGAIN_MS);
+      outcome = { result: "lost", message: "The machine could not make room for it." };
+    }
+    if (outcome) await this.#report(claim, outcome);
+  }
+
+  /** A report that the database did not take is made again; when the server stops first, the lease will tell. */
+  async #report(task: Pick<TaskClaim, "executionId" | "index" | "attempt">, outcome: TaskOutcome): Promise<void> {
+    for (;;) {
+      try {
+        await this.#options.store.executions.report(task, outcome, this.#rules);
+        return;
+      } catch (error) {
+        this.#options.log.warn({ err: error, execution: task.executionId }, "the end of a task is not recorded yet");
+        if (this.#stopping.signal.aborted) return;
+        await this.#pause(REPORT_AGAIN_MS);
+      }
+    }
+  }
+
+  async #pause(ms: number): Promise<void> {
+    await delay(ms, undefined, { signal: this.#stopping.signal, ref: false }).catch(() => {});
+  }
+
+  async #renew(): Promise<void> {
+    const { store, log } = this.#options;
+    try {
+      await store.executions.renew(this.#holder, LEASE_MS);
+      this.#renewedAt = performance.now();
+      await this.#reap();
+    } catch (error) {
+      log.warn({ err: error }, "the leases of tasks could not be renewed, trying again");
+    }
+    // Others will soon take these tasks for lost: nothing of them may run here by then.
+    if (performance.now() - this.#renewedAt > LEASE_MS) for (const { abort } of this.#started.values()) abort.abort();
+  }
+
+  async #reap(): Promise<void> {
+    const { store, place, clock } = this.#options;
+    for (const task of await store.executions.listExpiredLeases(REAP_PAGE)) {
+      if (this.#started.has(task.workload)) continue;
+      const here = placeOf(task.holder) === place;
+      if (here || clock.now() - task.lease_until > ELSEWHERE_MS)
+        await this.#giveBack(task, here, "Its server was not heard of any more.");
+    }
+  }
+
+  /** A server that starts ends what its earlier life was running. */
+  async #endEarlierLife(): Promise<void> {
+    const { store, place } = this.#options;
+    for (const task of await store.executions.listRunningOfHolders(`${place}/`, this.#holder)) {
+      if (placeOf(task.holder) === place && !isAlive(task.holder))
+        await this.#giveBack(task, true, "The server was started anew while it ran.");
+    }
+  }
+
+  async #giveBack(task: TaskRow, here: boolean, message: string): Promise<void> {
+    const { store, runner } = this.#options;
+    const execution = await store.executions.getAcrossWorkspaces(task.execution_id);
+    if (here && execution) await runner.discard(execution.job_uid, task.workload);
+    await this.#report(
+      { executionId: task.execution_id, index: task.idx, attempt: task.attempt },
+      { result: "lost", message },
+    );
+  }
+}
+
+const toCandidate = (row: Claimable): Candidate => ({
+  executionId: row.id,
+  workspace: row.workspace,
+  jobUid: row.job_uid,
+  memoryMb: row.memory_mb,
+  room: Math.min(row.parallelism - row.running, row.waiting),
+  jobRoom: row.parallelism - row.job_running,
+});
+
+const retryPause = (failures: number): number => Math.min(RETRY_MIN_MS * 2 ** (failures - 1), RETRY_MAX_MS);
+
+/** A holder is `{place}/{pid}/{when}`. */
+const placeOf = (holder: string): string => holder.split("/").slice(0, -2).join("/");
+
+/** Two servers may share a place for a moment, while one takes over from the other. */
+function isAlive(holder: string): boolean {
+  const pid = Number(holder.split("/").at(-2));
+  if (pid === process.pid) return false;
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}

@@ -1,0 +1,222 @@
+import assert from "node:assert/strict";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { onEachDatabase } from "../each-platform.ts";
+import { type Answer, TEST_KEY } from "../platform.ts";
+
+/** Far longer than anything here takes: a test that waits in vain fails. */
+const TRY_MS = 20;
+const TRIES = 1000;
+
+await onEachDatabase(
+  "jobs",
+  ({ call, make, url }) => {
+    const dir = mkdtempSync(join(tmpdir(), "jobs-"));
+    after(() => rmSync(dir, { recursive: true, force: true }));
+    const image = "fake/base-image:latest";
+    const shell = (script: string): string[] => ["sh", "-c", script];
+    const file = (name: string): string => join(dir, name);
+
+    before(async () => {
+      await make("/jobs", "quick", { runtime: { image, memory: 256, command: shell("true") } });
+      await make("/jobs", "held", {
+        runtime: {
+          image,
+          memory: 256,
+          maxConcurrentTasks: 1,
+          command: shell(
+            `echo $TASK_INDEX >> $OUT; env > $OUT.part; mv $OUT.part $OUT.env; while [ ! -e $OUT.go ]; do sleep 0.02; done`,
+          ),
+        },
+      });
+    });
+
+    const run = async (job: string, body: object): Promise<string> => {
+      const answer = await call("POST", `/jobs/${job}/executions`, { body });
+      assert.equal(answer.status, 200, JSON.stringify(answer.body));
+      return answer.body.executionId;
+    };
+    const read = async (job: string, id: string): Promise<Answer["body"]> =>
+      (await call("GET", `/jobs/${job}/executions/${id}`)).body;
+    const until = async <T>(look: () => Promise<T | false> | T | false): Promise<T> => {
+      for (let tries = 0; tries < TRIES; tries += 1) {
+        const found = await look();
+        if (found !== false) return found;
+        await delay(TRY_MS);
+      }
+      throw new Error("it did not happen");
+    };
+    const ended = (job: string, id: string) =>
+      until(async () => {
+        const execution = await read(job, id);
+        return execution.metadata.completedAt ? execution : false;
+      });
+    const exists = (path: string) => until(() => existsSync(path));
+
+    test("tasks run, and the execution says so", async () => {
+      const answer = await call("POST", "/jobs/quick/executions", { body: { tasks: [{ a: 1 }, { a: 2 }, { a: 3 }] } });
+      assert.equal(answer.body.jobId, "quick");
+      assert.deepEqual(answer.body.tasks, [{ a: 1 }, { a: 2 }, { a: 3 }]);
+      const execution = await ended("quick", answer.body.executionId);
+      assert.equal(execution.status, "succeeded");
+      assert.deepEqual(execution.stats, { total: 3, success: 3, failure: 0, cancelled: 0, retried: 0, running: 0 });
+      assert.equal(execution.tasks, undefined);
+      assert.ok(Date.parse(execution.metadata.startedAt) <= Date.parse(execution.metadata.completedAt));
+      const { body } = await call("GET", `/jobs/quick/executions/${answer.body.id}/tasks?limit=2`);
+      assert.deepEqual([body.data.length, body.meta.total, body.meta.hasMore], [2, 3, true]);
+      const rest = await call("GET", `/jobs/quick/executions/${answer.body.id}/tasks?cursor=${body.meta.nextCursor}`);
+      assert.deepEqual(
+        rest.body.data.map((task: Answer["body"]) => [task.metadata.name, task.status]),
+        [["2", "succeeded"]],
+      );
+      const older = await call("GET", `/jobs/quick/executions/${answer.body.id}`, { version: "2026-04-20" });
+      assert.equal(older.body.tasks.length, 3);
+    });
+
+    test("a job is started at its address too", async () => {
+      const response = await fetch(`${url()}/main/jobs/quick/executions`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${TEST_KEY}`, "content-type": "application/json" },
+        body: JSON.stringify({ tasks: [{}] }),
+      });
+      const { executionId } = (await response.json()) as { executionId: string };
+      assert.equal((await ended("quick", executionId)).status, "succeeded");
+      assert.equal((await fetch(`${url()}/main/jobs/quick/executions`, { method: "POST" })).status, 401);
+      assert.equal((await fetch(`${url()}/other/jobs/quick/executions`, { method: "POST" })).status, 401);
+    });
+
+    test("a task knows which one it is, and reads its arguments without a key", async () => {
+      const out = file("contract");
+      const id = await run("held", { tasks: [{ n: 7 }, { n: 8 }], env: { OUT: out }, memory: 128 });
+      await exists(`${out}.env`);
+      const env = Object.fromEntries(
+        readFileSync(`${out}.env`, "utf8")
+          .split("\n")
+          .map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]),
+      );
+      assert.deepEqual(
+        [env.BL_TASK_KEY, env.TASK_INDEX, env.BL_EXECUTION_ID, env.BL_NAME, env.BL_TYPE],
+        ["TASK_INDEX", "0", id, "held", "job"],
+      );
+      const address = new URL(env.BL_EXECUTION_DATA_URL ?? "");
+      const fetchData = (path: string) => fetch(`${url()}${path}`);
+      assert.deepEqual(await (await fetchData(address.pathname)).json(), { tasks: [{ n: 7 }, { n: 8 }] });
+      assert.equal((await fetchData(`${address.pathname}x`)).status, 404);
+      assert.equal((await fetchData(address.pathname.replace("/data/0.", "/data/1."))).status, 404);
+      const execution = await read("held", id);
+      assert.deepEqual(
+        [execution.status, execution.spec.envOverride, execution.spec.memoryOverride, execution.stats.running],
+        ["running", '{"OUT":"***"}', 128, 1],
+      );
+      writeFileSync(`${out}.go`, "");
+      assert.equal((await ended("held", id)).status, "succeeded");
+      assert.equal((await fetchData(address.pathname)).status, 404, "the address dies with its task");
+      assert.equal(readFileSync(out, "utf8"), "0\n1\n");
+    });
+
+    test("at capacity a job queues or refuses, and a cancelled one lets what runs finish", async () => {
+      const out = file("capacity");
+      const id = await run("held", { tasks: [{}, {}, {}], env: { OUT: out } });
+      await exists(out);
+      const refused = await call("POST", "/jobs/held/executions", { body: { tasks: [{}], allowQueue: false } });
+      assert.equal(refused.status, 429);
+      const queued = await run("held", { tasks: [{}], env: { OUT: file("queued") } });
+      assert.equal((await read("held", queued)).status, "queued");
+      const { body } = await call("GET", "/jobs/held/executions");
+      assert.equal(body.data.filter((row: Answer["body"]) => !row.metadata.completedAt).length, 2, "none was recorded");
+      const cancelled = await call("DELETE", `/jobs/held/executions/${id}`);
+      assert.deepEqual([cancelled.body.status, cancelled.body.stats.cancelled], ["cancelling", 2]);
+      writeFileSync(`${out}.go`, "");
+      const execution = await ended("held", id);
+      assert.deepEqual([execution.status, execution.stats.success, execution.stats.cancelled], ["cancelled", 1, 2]);
+      assert.equal((await call("DELETE", `/jobs/held/executions/${id}`)).status, 409);
+      writeFileSync(file("queued.go"), "");
+      assert.equal((await ended("held", queued)).status, "succeeded");
+    });
+
+    test("a failing task is tried again, then its last words are kept", async () => {
+      const out = file("failing");
+      await make("/jobs", "failing", {
+        runtime: { image, maxRetries: 1, command: shell(`echo $$ >> ${out}; echo "no luck" >&2; exit 3`) },
+      });
+      const id = await run("failing", { tasks: [{}] });
+      const execution = await ended("failing", id);
+      assert.deepEqual([execution.status, execution.stats.failure, execution.stats.retried], ["failed", 1, 1]);
+      assert.equal(readFileSync(out, "utf8").trim().split("\n").length, 2);
+      const { body } = await call("GET", `/jobs/failing/executions/${id}/tasks`);
+      assert.equal(body.data[0].status, "failed");
+      assert.match(body.data[0].conditions[0].message, /exit code 3.*no luck/);
+    });
+
+    test("a task that takes too long is ended", async () => {
+      await make("/jobs", "slow", { runtime: { image, timeout: 1, command: ["sleep", "600"] } });
+      const id = await run("slow", { tasks: [{}] });
+      assert.equal((await ended("slow", id)).status, "timeout");
+      const { body } = await call("GET", `/jobs/slow/executions/${id}/tasks`);
+      assert.equal(body.data[0].conditions[0].reason, "Timeout");
+    });
+
+    test("a client's own id makes one execution, and finds it", async () => {
+      const first = await run("quick", { tasks: [{}], executionId: "nightly-1" });
+      assert.equal(await run("quick", { tasks: [{}, {}], executionId: "nightly-1" }), first);
+      assert.equal((await read("quick", "nightly-1")).metadata.id, first);
+      assert.equal((await call("GET", "/jobs/held/executions/nightly-1")).status, 404);
+      assert.equal((await call("GET", `/jobs/held/executions/${first}`)).status, 404);
+    });
+
+    test("what cannot be is refused", async () => {
+      await make("/jobs", "empty", {});
+      await make("/jobs", "off", { enabled: false, runtime: { image } });
+      const cases: [string, object, number][] = [
+        ["quick", { tasks: [] }, 400],
+        ["quick", { tasks: [1] }, 400],
+        ["quick", { tasks: [{}], memory: 257 }, 400],
+        ["quick", { tasks: [{}], env: { BL_NAME: "x" } }, 400],
+        ["empty", { tasks: [{}] }, 409],
+        ["off", { tasks: [{}] }, 409],
+        ["nowhere", { tasks: [{}] }, 404],
+      ];
+      for (const [job, body, status] of cases)
+        assert.equal((await call("POST", `/jobs/${job}/executions`, { body })).status, status, JSON.stringify(body));
+      const id = await run("quick", { tasks: [{}] });
+      assert.equal((await call("GET", `/jobs/quick/executions/${id}x`)).status, 404);
+    });
+
+    test("older clients page executions by an offset", async () => {
+      await make("/jobs", "paged", { runtime: { image, command: shell("true") } });
+      const ids: string[] = [];
+      for (let n = 0; n < 3; n += 1) ids.unshift(await run("paged", { tasks: [{}] }));
+      const page = await call("GET", "/jobs/paged/executions?offset=1&limit=1", { version: "2026-04-16" });
+      assert.deepEqual(
+        page.body.map((row: Answer["body"]) => row.metadata.id),
+        [ids[1]],
+      );
+      const newer = await call("GET", "/jobs/paged/executions?limit=2");
+      assert.deepEqual([newer.body.data.length, newer.body.meta.total, newer.body.meta.hasMore], [2, 3, true]);
+      const rest = await call("GET", `/jobs/paged/executions?limit=2&cursor=${newer.body.meta.nextCursor}`);
+      assert.deepEqual(rest.body.data[0].metadata.id, ids[2]);
+    });
+
+    test("deleting a job ends what waits", async () => {
+      const out = file("deleted");
+      await make("/jobs", "going", {
+        runtime: {
+          image,
+          maxConcurrentTasks: 1,
+          command: shell(`touch ${out}; while [ ! -e ${out}.go ]; do sleep 0.02; done`),
+        },
+      });
+      const job = (await call("GET", "/jobs/going")).body;
+      const id = await run("going", { tasks: [{}, {}] });
+      await exists(out);
+      assert.equal((await call("DELETE", "/jobs/going")).status, 200);
+      writeFileSync(`${out}.go`, "");
+      assert.equal((await call("GET", `/jobs/going/executions/${id}`)).status, 404);
+      assert.ok(job.metadata.uid);
+    });
+  },
+  { config: { job_slots: "16", job_memory: "100000" } },
+);
