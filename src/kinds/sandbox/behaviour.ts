@@ -83,7 +83,7 @@ async function requireImage(image: string, { driver }: Deps): Promise<void> {
   const supported = (await driver.listImages()).map(({ name }) => name);
   throw new PlatformError(
     "invalid_field",
-    `spec.runtime.image: there is no image '${image}' here. Load it with 'berth image load', or use one of ${supported.join(", ")}.`,
+    `spec.runtime.image: there is no image '${image}' here. Use one of ${supported.join(", ")}.`,
     {
       body: { code: "INVALID_IMAGE", details: { requested_image: image, supported_images: supported } },
     },
