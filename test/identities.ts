@@ -1,4 +1,7 @@
 /** Callers of every sort, made straight in the store, for tests about who may do what. */
+import { createPrivateKey } from "node:crypto";
+import { SignJWT } from "jose";
+import { generateSigningPair, SIGNING_ALG, SIGNING_PURPOSE } from "../src/auth/oauth/access-tokens.ts";
 import type { Role } from "../src/contract/operation.ts";
 import type { Store } from "../src/store/store.ts";
 
@@ -79,4 +82,51 @@ export async function makeServiceAccount(store: Store, workspace: string, role: 
     expiresAt: null,
   });
   return { key: secret, sub: account.client_id };
+}
+
+/** The identity that a workload is given: a service account with scopes of its own. */
+export async function makeWorkload(store: Store, workspace: string, scopes: string[]): Promise<Identity> {
+  count += 1;
+  const { account } = await store.keys.createServiceAccount({
+    workspace,
+    name: `workload${count}`,
+    description: "",
+    role: "member",
+    createdBy: "test",
+    workload: `uid-${count}`,
+    scopes,
+  });
+  const { secret } = await store.keys.createKey({
+    name: "test",
+    ownerType: "service_account",
+    owner: account.client_id,
+    workspace,
+    scopes: null,
+    createdBy: "test",
+    expiresAt: null,
+  });
+  return { key: secret, sub: account.client_id };
+}
+
+/** An access token of a service account as our own server signs it, with whatever claims a test wants otherwise. */
+export async function makeToken(
+  store: Store,
+  issuer: string,
+  claims: Record<string, unknown> & { sub: string },
+  signWith?: string,
+): Promise<string> {
+  const { id, privateKey } = await store.signingKeys.current(SIGNING_PURPOSE, generateSigningPair);
+  const now = Math.floor(Date.now() / 1000);
+  return new SignJWT({
+    iss: issuer,
+    aud: issuer,
+    sub_type: "service_account",
+    iat: now,
+    exp: now + 600,
+    jti: `test${now}`,
+    scope: "admin",
+    ...claims,
+  })
+    .setProtectedHeader({ alg: SIGNING_ALG, kid: id, typ: "at+jwt" })
+    .sign(createPrivateKey(signWith ?? privateKey));
 }
