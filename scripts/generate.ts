@@ -2,12 +2,15 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { buildOpenApi } from "../src/contract/openapi.ts";
 import { OPERATIONS } from "../src/kinds/index.ts";
+import { SCOPES } from "../src/kinds/scopes.ts";
 import { buildChangelog } from "./changelog.ts";
+import { buildScopeTable } from "./scope-table.ts";
 
 const CHANGELOG = "src/kinds/changelog/entries.json";
 
 const files: Record<string, string> = {
   "openapi.json": `${JSON.stringify(buildOpenApi(OPERATIONS, { version: "0", brand: "service", serverUrl: "http://127.0.0.1:8080" }), null, 1)}\n`,
+  "docs/scopes.md": buildScopeTable(OPERATIONS, SCOPES),
   [CHANGELOG]: buildChangelog(CHANGELOG, new Date().toISOString().slice(0, 10)),
 };
 

@@ -3,7 +3,7 @@
  * still exists, and what they may do, is looked up as for an API key.
  */
 import { generateKeyPairSync } from "node:crypto";
-import { importJWK, type JWK, jwtVerify } from "jose";
+import type { CryptoKey, JWK, KeyObject } from "jose";
 import { type Clock, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../lib/clock.ts";
 import { randomWord } from "../../lib/ids.ts";
 import type { KeyPair } from "../../store/signing-keys.ts";
@@ -36,12 +36,13 @@ export interface VerifierDeps {
 }
 
 export function createTokenVerifier({ store, clock, issuer }: VerifierDeps) {
-  let keys = new Map<string, Awaited<ReturnType<typeof importJWK>>>();
+  let keys = new Map<string, CryptoKey | KeyObject | Uint8Array>();
   let readAt = Number.NEGATIVE_INFINITY;
 
   async function keyNamed(kid: string | undefined) {
     // A stranger's key id costs one read, no more than a stranger's API key.
     if (clock.now() - readAt > KEYS_KEPT_MS || !keys.has(kid ?? "")) {
+      const { importJWK } = await import("jose");
       readAt = clock.now();
       const known = (await store.signingKeys.publicKeys(SIGNING_PURPOSE)).map((text) => JSON.parse(text) as JWK);
       keys = new Map(
@@ -56,6 +57,7 @@ export function createTokenVerifier({ store, clock, issuer }: VerifierDeps) {
   return async function verifyToken(token: string): Promise<TokenClaims | null> {
     if (!/^eyJ[\w-]+\.[\w-]+\.[\w-]+$/.test(token)) return null;
     try {
+      const { jwtVerify } = await import("jose"); // not before the first token: it takes memory
       const { payload } = await jwtVerify(token, ({ kid }) => keyNamed(kid), {
         algorithms: [SIGNING_ALG],
         typ: "at+jwt",

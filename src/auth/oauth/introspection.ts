@@ -1,5 +1,4 @@
 /** Tells a service account whether a token is good, for as far as the token's owner belongs to its workspace. */
-import { decodeJwt } from "jose";
 import { PlatformError } from "../../contract/errors.ts";
 import type { Store } from "../../store/store.ts";
 import type { Authenticator } from "../authenticator.ts";
@@ -28,6 +27,7 @@ export async function introspect(
     if (error instanceof PlatformError && error.code === "unauthenticated") return { active: false };
     throw error;
   }
+  const { decodeJwt } = await import("jose");
   const { iss, aud, sub, iat, exp, jti, scope, client_id } = decodeJwt(token);
   return { active: true, token_type: "Bearer", iss, aud, sub, iat, exp, jti, scope, client_id };
 }
