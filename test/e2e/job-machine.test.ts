@@ -1,0 +1,70 @@
+/** Jobs on this machine's own driver: isolated tasks that read their arguments through the platform's door. */
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Answer, TestPlatform } from "../platform.ts";
+import { machineSkip, sandboxSuite } from "../sandbox-suite.ts";
+
+const TRIES = 600;
+
+describe("a job on this machine", { skip: machineSkip }, () => {
+  const suite = sandboxSuite();
+  let platform: TestPlatform;
+  before(async () => {
+    await suite.start({ pool_size: "0", job_slots: "4" });
+    platform = suite.platform();
+  });
+  after(() => suite.stop());
+
+  const ended = async (job: string, id: string): Promise<Answer["body"]> => {
+    for (let tries = 0; tries < TRIES; tries += 1) {
+      const { body } = await platform.call("GET", `/jobs/${job}/executions/${id}?inlineTasks=true`);
+      if (body.metadata.completedAt) return body;
+      await delay(50);
+    }
+    throw new Error("the execution did not end");
+  };
+  const runJob = async (name: string, runtime: object, tasks: object[], spec: object = {}): Promise<Answer["body"]> => {
+    const image = "service/base-image:latest";
+    const made = await platform.call("POST", "/jobs", {
+      body: { metadata: { name }, spec: { ...spec, runtime: { image, memory: 256, ...runtime } } },
+    });
+    assert.equal(made.status, 200, JSON.stringify(made.body));
+    const started = await platform.call("POST", `/jobs/${name}/executions`, { body: { tasks } });
+    assert.equal(started.status, 200, JSON.stringify(started.body));
+    return ended(name, started.body.executionId);
+  };
+
+  test("a task reads its own arguments", async () => {
+    const script = `
+      const { tasks } = await (await fetch(process.env.BL_EXECUTION_DATA_URL)).json();
+      const mine = tasks[process.env[process.env.BL_TASK_KEY]];
+      console.error("got " + JSON.stringify(mine));
+      process.exit(mine.code);`;
+    const command = ["node", "--input-type=module", "-e", script];
+    const execution = await runJob("reader", { command }, [{ code: 0 }, { code: 4 }]);
+    assert.deepEqual([execution.status, execution.stats.success, execution.stats.failure], ["failed", 1, 1]);
+    assert.match(execution.tasks[1].conditions[0].message, /exit code 4\. Its last words: got \{"code":4\}/);
+  });
+
+  test("a scratch disk is there and has its size", async () => {
+    const command = [
+      "sh",
+      "-c",
+      "dd if=/dev/zero of=/scratch/big bs=1M count=64 2>/dev/null && exit 9; test -e /scratch/big",
+    ];
+    const volumes = [{ name: "scratch", mountPath: "/scratch", sizeMb: 16, type: "ephemeral" }];
+    const execution = await runJob("scratch", { command }, [{}], { volumes });
+    assert.equal(execution.status, "succeeded", JSON.stringify(execution.tasks));
+  });
+
+  test("a task that takes too long is told to end", async () => {
+    const execution = await runJob("slow", { command: ["sleep", "600"], timeout: 1 }, [{}]);
+    assert.equal(execution.status, "timeout");
+  });
+
+  test("an image that is not there fails the task and says so", async () => {
+    const execution = await runJob("imageless", { image: "no/such:image" }, [{}]);
+    assert.equal(execution.tasks[0].conditions[0].reason, "StartFailed");
+  });
+});
