@@ -140,30 +140,32 @@ function entriesOf(
   columns: readonly UsageColumn[],
 ): MetricsEntry[] {
   const buckets = bucketHoursOf(query.window, query.resolution);
-  const sums = new Map<string, { cost: bigint; quantity: bigint }>();
-  for (const { key, hour, cost, quantity } of cells) {
-    const at = JSON.stringify([bucketOf(hour, query.resolution), ...keyTexts(key, columns)]);
-    const known = sums.get(at);
-    sums.set(at, { cost: cost + (known?.cost ?? 0n), quantity: quantity + (known?.quantity ?? 0n) });
+  const timestamps = buckets.map(hourToRfc3339);
+  const bucketIndex = new Map(buckets.map((hour, index) => [hour, index]));
+  const sums = page.map(() => buckets.map(() => ({ cost: 0n, quantity: 0n })));
+  for (const { group, hour, cost, quantity } of cells) {
+    const sum = sums[group]?.[bucketIndex.get(bucketOf(hour, query.resolution)) ?? -1];
+    if (!sum) continue; // the group after the page, which only tells that there is one
+    sum.cost += cost;
+    sum.quantity += quantity;
   }
   // Without groupBy there is one entry, used or not.
   const groups = page.length === 0 && columns.length === 0 ? [{ key: {}, cost: 0n, quantity: 0n }] : page;
-  return groups.map(({ key, cost, quantity }) => {
+  const withUsage = countsUsage(query);
+  return groups.map(({ key, cost, quantity }, group) => {
     const shown = (sum: { cost: bigint; quantity: bigint }) => ({
       cost: costToUsd(sum.cost),
-      ...(countsUsage(query) ? { usage: usage(key.dimension, sum.quantity) } : {}),
+      ...(withUsage ? { usage: usage(key.dimension, sum.quantity) } : {}),
     });
-    const texts = keyTexts(key, columns);
     return {
       ...fieldsOf(key),
       summary: shown({ cost, quantity }),
-      timeseries: buckets.map((hour) => ({
-        timestamp: hourToRfc3339(hour),
-        ...shown(sums.get(JSON.stringify([hour, ...texts])) ?? { cost: 0n, quantity: 0n }),
-      })),
+      timeseries: timestamps.map((timestamp, index) => ({ timestamp, ...shown(sums[group]?.[index] ?? NOTHING) })),
     };
   });
 }
+
+const NOTHING = { cost: 0n, quantity: 0n };
 
 function fieldsOf({ dimension, ...fields }: UsageKey): Omit<MetricsEntry, "summary" | "timeseries"> {
   return dimension === undefined ? fields : { ...fields, billingDimension: dimension };

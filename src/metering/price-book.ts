@@ -103,7 +103,9 @@ export const rateOf =
     isDimension(dimension) ? book.rate(dimension, hour) : { numerator: 0n, denominator: 1n };
 
 /** A cost as the JSON number of its exact decimal (up to 99,999 USD; beyond, the last digits are those of a double). */
-export const costToUsd = (cost: bigint): number => Number(costToDecimal(cost));
+export const costToUsd = (cost: bigint): number =>
+  // A whole number that a double holds, divided once, is the double nearest to the decimal: as if it had been parsed.
+  cost <= Number.MAX_SAFE_INTEGER ? Number(cost) / 10 ** COST_DECIMALS : Number(costToDecimal(cost));
 
 /** A cost with all its decimals, as text: for exports, where nothing may be lost. */
 export function costToDecimal(cost: bigint): string {

@@ -31,13 +31,13 @@ export interface PartContext {
   rateOf: RateOf;
 }
 
-/** Rows of all parts and of what is running; with `keys`, only those of `members m`, and with its key columns. */
-export function partsOf(parts: readonly UsagePart[], context: PartContext, keys: readonly Sql[] | null): Sql {
+/** Rows of all parts and of what is running; with `ofMembers` only those of `members`, each with its place. */
+export function partsOf(parts: readonly UsagePart[], context: PartContext, ofMembers: boolean): Sql {
   const selects = parts.map((part) => {
-    if (part.from === "events") return restricted(cutHour(part, context), keys);
-    return keys ? memberRollups(part, context, keys) : rollups(part, context);
+    if (part.from === "events") return ofMembers ? placed(cutHour(part, context)) : cutHour(part, context);
+    return ofMembers ? memberRollups(part, context) : rollups(part, context);
   });
-  return sql.join([...selects, restricted(running(context), keys)], sql` UNION ALL `);
+  return sql.join([...selects, ofMembers ? placed(running(context)) : running(context)], sql` UNION ALL `);
 }
 
 type RollupPart = Extract<UsagePart, { from: "rollup" }>;
@@ -50,12 +50,12 @@ function rollups(part: RollupPart, context: PartContext): Sql {
   // SQLite takes the tables of a CROSS JOIN in the order they are written.
   return context.selective
     ? sql`SELECT ${rows} FROM usage_series s CROSS JOIN usage_rollups r
-        WHERE ${context.isWanted} AND s.named = 1 AND r.series_id = s.id AND r.level = ${level} AND ${within(part)}`
+        WHERE ${context.isWanted} AND s.unnamed_id IS NOT NULL AND r.series_id = s.id AND r.level = ${level} AND ${within(part)}`
     : sql`SELECT ${rows} FROM usage_rollups r WHERE r.account = ${int(context.account)} AND r.level = ${level} AND ${within(part)}`;
 }
 
-function memberRollups(part: RollupPart, context: PartContext, keys: readonly Sql[]): Sql {
-  const rows = sql`${fields(keys)} r.bucket AS hour, r.cost AS cost, r.quantity AS quantity`;
+function memberRollups(part: RollupPart, context: PartContext): Sql {
+  const rows = sql`m.place AS place, r.bucket AS hour, r.cost AS cost, r.quantity AS quantity`;
   const level = sql.lit(levelOf(part.grain, context.named).id);
   return context.named
     ? sql`SELECT ${rows} FROM members m CROSS JOIN usage_rollups r
@@ -89,8 +89,8 @@ function cutHour({ hour, startMs, endMs }: EventsPart, context: PartContext): Sq
   return sql`SELECT h.series_id AS series, ${int(hour)} + 0 AS hour,
       ${priced(sql`h.quantity`, sql`h.numerator`, sql`h.denominator`)} AS cost, h.quantity AS quantity
     FROM (SELECT e.series_id, rates.numerator, rates.denominator, CAST(SUM(${share}) AS BIGINT) AS quantity
-      FROM (${source}) AS e JOIN usage_series s ON s.id = e.series_id JOIN ${rates} AS rates ON rates.dimension = s.dimension
-      WHERE ${context.isWanted} GROUP BY e.series_id, rates.numerator, rates.denominator) AS h`;
+      FROM (${source}) AS e CROSS JOIN usage_series s CROSS JOIN ${rates} AS rates
+      WHERE s.id = e.series_id AND rates.dimension = s.dimension AND ${context.isWanted} GROUP BY e.series_id, rates.numerator, rates.denominator) AS h`;
 }
 
 /** Open spans, each within its own hour: it is settled at the end of it, and must not count beyond before that. */
@@ -107,15 +107,13 @@ export function running({
       ${priced(sql`o.quantity`, sql`o.price_numerator`, sql`o.price_denominator`)} AS cost, o.quantity AS quantity
     FROM (SELECT o.series_id, o.start_ms / ${sql.lit(HOUR_MS)} AS hour, o.rate * (${until} - ${since}) AS quantity,
         o.price_numerator, o.price_denominator
-      FROM usage_spans o JOIN usage_meters v ON v.node = o.node JOIN usage_series s ON s.id = o.series_id
-      WHERE ${isWanted}) AS o WHERE o.quantity > 0`;
+      FROM usage_spans o CROSS JOIN usage_meters v CROSS JOIN usage_series s
+      WHERE v.node = o.node AND s.id = o.series_id AND ${isWanted}) AS o WHERE o.quantity > 0`;
 }
 
-const restricted = (rows: Sql, keys: readonly Sql[] | null): Sql =>
-  keys
-    ? sql`SELECT ${fields(keys)} x.hour AS hour, x.cost AS cost, x.quantity AS quantity
-        FROM (${rows}) AS x JOIN members m ON m.series = x.series`
-    : rows;
+const placed = (rows: Sql): Sql =>
+  sql`SELECT m.place AS place, x.hour AS hour, x.cost AS cost, x.quantity AS quantity
+    FROM (${rows}) AS x CROSS JOIN members m WHERE m.series = x.series`;
 
 /** How much of event `e` was used until `ms`: in whole numbers and without leaving 64 bits. */
 function quantityUntil(ms: Sql, dialect: Dialect): Sql {
@@ -128,8 +126,6 @@ function quantityUntil(ms: Sql, dialect: Dialect): Sql {
 export const priced = (quantity: Sql, numerator: Sql, denominator: Sql): Sql =>
   sql`(${quantity} / ${denominator} * ${numerator} + ${quantity} % ${denominator} * (${numerator} / ${denominator})
     + (${quantity} % ${denominator} * (${numerator} % ${denominator}) + ${denominator} / 2) / ${denominator})`;
-
-const fields = (keys: readonly Sql[]): Sql => (keys.length > 0 ? sql`${sql.join(keys)},` : sql``);
 
 const least = (dialect: Dialect): Sql => (dialect === "sqlite" ? sql`MIN` : sql`LEAST`);
 const greatest = (dialect: Dialect): Sql => (dialect === "sqlite" ? sql`MAX` : sql`GREATEST`);

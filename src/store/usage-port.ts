@@ -112,8 +112,12 @@ export interface UsageGroup {
   quantity: bigint;
 }
 
-export interface UsageCell extends UsageGroup {
+export interface UsageCell {
+  /** Which group of the page. */
+  group: number;
   hour: number;
+  cost: bigint;
+  quantity: bigint;
 }
 
 /** One consistent picture: all of it is read from the same snapshot. */

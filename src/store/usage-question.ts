@@ -18,6 +18,8 @@ const COLUMN: Record<UsageColumn, string> = {
 /** A row of the answer: `g` is a group of the page, `t` the total of a dimension, `c` a bucket of a group. */
 export interface QuestionRow {
   what: "g" | "t" | "c";
+  /** The group's place on the page, from 1 on. */
+  place: number;
   dimension: string;
   hour: number;
   cost: string;
@@ -25,6 +27,7 @@ export interface QuestionRow {
   [key: `key_${number}`]: string;
 }
 
+/** Joins are written in the order they are to be made: SQLite takes a CROSS JOIN as such, PostgreSQL finds its own. */
 export function questionStatement(
   question: UsageQuestion,
   place: Pick<PartContext, "dialect" | "account" | "eventsSinceHour">,
@@ -40,40 +43,40 @@ export function questionStatement(
   const keys = columns.map((column, index) => ({ source: sql.ref(`s.${COLUMN[column]}`), name: `key_${index}` }));
   const from = (alias: string): Sql[] => keys.map(({ name }) => sql.ref(`${alias}.${name}`));
   const same = [sql`true`, ...keys.map(({ source, name }) => sql`${source} = ${sql.ref(`p.${name}`)}`)];
+  const nothing = listed(keys.map(() => sql`''`));
   return sql<QuestionRow>`WITH amounts AS MATERIALIZED (
       SELECT series, SUM(cost) AS cost, SUM(quantity) AS quantity
-      FROM (${partsOf(question.totalParts, context, null)}) AS parts GROUP BY series
+      FROM (${partsOf(question.totalParts, context, false)}) AS parts GROUP BY series
     ), sums AS MATERIALIZED (
       SELECT ${listed(keys.map(({ source, name }) => sql`${source} AS ${sql.ref(name)}`))}
         SUM(a.cost) AS cost, SUM(a.quantity) AS quantity
-      FROM amounts a JOIN usage_series s ON s.id = a.series WHERE ${context.isWanted}
+      FROM amounts a CROSS JOIN usage_series s WHERE s.id = a.series AND ${context.isWanted}
       ${keys.length > 0 ? sql`GROUP BY ${sql.join(keys.map(({ source }) => source))}` : sql`HAVING COUNT(*) > 0`}
     ), page AS MATERIALIZED (
-      SELECT * FROM sums p WHERE ${after ? isAfter(after, from("p")) : sql`true`}
-      ORDER BY ${sql.join([sql`cost DESC`, ...from("p")])} LIMIT ${int(limit)}
+      SELECT p.*, ROW_NUMBER() OVER (ORDER BY ${sql.join([sql`p.cost DESC`, ...from("p")])}) AS place
+      FROM sums p WHERE ${after ? isAfter(after, from("p")) : sql`true`} ORDER BY place LIMIT ${int(limit)}
     ), members AS MATERIALIZED (
-      SELECT ${listed(from("p"))} a.series AS series
-      FROM amounts a JOIN usage_series s ON s.id = a.series JOIN page p ON ${sql.join(same, sql` AND `)}
-      WHERE ${context.isWanted}
+      SELECT a.series AS series, p.place AS place
+      FROM amounts a CROSS JOIN usage_series s CROSS JOIN page p
+      WHERE s.id = a.series AND ${sql.join(same, sql` AND `)} AND ${context.isWanted}
     )
-    SELECT 'g' AS what, ${listed(from("p"))} '' AS dimension, 0 AS hour,
+    SELECT 'g' AS what, p.place AS place, ${listed(from("p"))} '' AS dimension, 0 AS hour,
       CAST(p.cost AS TEXT) AS cost, CAST(p.quantity AS TEXT) AS quantity FROM page p
     UNION ALL
-    SELECT 't', ${listed(keys.map(() => sql`''`))} s.dimension, 0, CAST(SUM(a.cost) AS TEXT), CAST(SUM(a.quantity) AS TEXT)
-      FROM amounts a JOIN usage_series s ON s.id = a.series WHERE ${context.isWanted} GROUP BY s.dimension
+    SELECT 't', 0, ${nothing} s.dimension, 0, CAST(SUM(a.cost) AS TEXT), CAST(SUM(a.quantity) AS TEXT)
+      FROM amounts a CROSS JOIN usage_series s WHERE s.id = a.series AND ${context.isWanted} GROUP BY s.dimension
     UNION ALL
-    SELECT 'c', ${listed(from("c"))} '', c.bucket, CAST(SUM(c.cost) AS TEXT), CAST(SUM(c.quantity) AS TEXT)
-      FROM (${cells(question, context, from("m"))}) AS c GROUP BY ${sql.join([...from("c"), sql`c.bucket`])}`;
+    SELECT 'c', c.place, ${nothing} '', c.bucket, CAST(SUM(c.cost) AS TEXT), CAST(SUM(c.quantity) AS TEXT)
+      FROM (${cells(question, context)}) AS c GROUP BY c.place, c.bucket`;
 }
 
 /** The buckets of the page's members: hours are cut down to the start of their bucket. */
-function cells(question: UsageQuestion, context: PartContext, keys: readonly Sql[]): Sql {
-  const { bucketHours, bucketShiftHours, bucketParts } = question;
+function cells({ bucketHours, bucketShiftHours, bucketParts }: UsageQuestion, context: PartContext): Sql {
   const [length, shift] = [sql.lit(bucketHours), sql.lit(bucketShiftHours)];
   if (bucketParts.length === 0)
-    return sql`SELECT ${listed(keys)} 0 AS bucket, 0 AS cost, 0 AS quantity FROM members m WHERE false`;
-  return sql`SELECT ${listed(keys)} (m.hour + ${shift}) / ${length} * ${length} - ${shift} AS bucket, m.cost, m.quantity
-    FROM (${partsOf(bucketParts, context, keys)}) AS m`;
+    return sql`SELECT place, 0 AS bucket, 0 AS cost, 0 AS quantity FROM members WHERE false`;
+  return sql`SELECT m.place, (m.hour + ${shift}) / ${length} * ${length} - ${shift} AS bucket, m.cost, m.quantity
+    FROM (${partsOf(bucketParts, context, true)}) AS m`;
 }
 
 function isWanted({ filter }: Pick<UsageQuestion, "filter">, account: number): Sql {

@@ -100,8 +100,8 @@ export function createUsage({ database }: { database: Database }) {
         isWanted: sql`s.account = ${account}`,
       };
       const rows = await database.report<{ resource_type: string }>(
-        sql`SELECT DISTINCT s.resource_type FROM (${partsOf(parts, context, null)}) AS parts
-          JOIN usage_series s ON s.id = parts.series`.compile(read),
+        sql`SELECT DISTINCT s.resource_type FROM (${partsOf(parts, context, false)}) AS parts
+          CROSS JOIN usage_series s WHERE s.id = parts.series`.compile(read),
       );
       return rows.map((row) => row.resource_type);
     },
@@ -139,9 +139,13 @@ function answerFromRows(rows: readonly QuestionRow[], { columns }: UsageQuestion
       answer.totals.push({ dimension: row.dimension, cost, quantity });
       continue;
     }
+    const group = row.place - 1;
+    if (row.what === "c") {
+      answer.cells.push({ group, hour: row.hour, cost, quantity });
+      continue;
+    }
     const key: UsageKey = Object.fromEntries(columns.map((column, index) => [column, row[`key_${index}`] ?? ""]));
-    if (row.what === "g") answer.groups.push({ key, cost, quantity });
-    else answer.cells.push({ key, hour: row.hour, cost, quantity });
+    answer.groups[group] = { key, cost, quantity };
   }
   return answer;
 }

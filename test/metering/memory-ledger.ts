@@ -78,11 +78,14 @@ export class MemoryLedger implements UsageLedger {
       .filter((group) => isAfter(group, question))
       .slice(0, question.limit);
     const totals = groupRows(this.#rows(question, question.totalParts), ["dimension"]);
-    const onPage = new Set(groups.map(({ key }) => JSON.stringify(columns.map((column) => key[column]))));
+    const places = new Map(
+      groups.map(({ key }, place) => [JSON.stringify(columns.map((column) => key[column])), place]),
+    );
     const cells = this.#rows(question, question.bucketParts)
-      .filter(({ series }) => onPage.has(JSON.stringify(columns.map((column) => series[column]))))
-      .map(({ series, hour, cost, quantity }) => ({
-        key: pick(series, columns),
+      .map((row) => ({ ...row, group: places.get(JSON.stringify(columns.map((column) => row.series[column]))) ?? -1 }))
+      .filter(({ group }) => group >= 0)
+      .map(({ group, hour, cost, quantity }) => ({
+        group,
         hour: Math.floor((hour + bucketShiftHours) / bucketHours) * bucketHours - bucketShiftHours,
         cost,
         quantity,
