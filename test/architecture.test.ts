@@ -22,7 +22,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   "src/store/": ["src/contract/", "src/lib/"],
   "src/blobs/": ["src/contract/", "src/lib/"],
   "src/logs/": ["src/contract/", "src/lib/"],
-  "src/runtime/": ["src/contract/", "src/lib/"],
+  "src/runtime/": ["src/blobs/tar-reader.ts", "src/contract/", "src/lib/"],
   "src/auth/": ["src/contract/", "src/store/", "src/lib/"],
   "src/metering/": ["src/contract/", "src/store/", "src/lib/"],
   "src/api/": ["src/contract/", "src/kinds/", "src/store/", "src/auth/", "src/metering/", "src/lib/"],

@@ -154,8 +154,11 @@ export function fakeDriver(machine: FakeMachine): Driver {
       volumes.delete(id);
       rmSync(join(machine.dir, "volumes", id), { recursive: true, force: true });
     },
-    createDrive: async (id) => {
-      mkdirSync(join(machine.dir, "drives", id), { recursive: true });
+    createDrive: async (id, { from } = {}) => {
+      const dir = join(machine.dir, "drives", id);
+      if (existsSync(dir)) return;
+      mkdirSync(dir, { recursive: true });
+      if (from) cpSync(from, dir, { recursive: true });
     },
     destroyDrive: async (id) => rmSync(join(machine.dir, "drives", id), { recursive: true, force: true }),
     loadImage: async (tarPath, name) => {

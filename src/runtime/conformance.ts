@@ -214,6 +214,25 @@ function storage(get: Get, spec: Make): void {
     await driver.destroyDrive(other);
   });
 
+  test("a drive starts with the files of a folder, once", async () => {
+    const { driver, read, write } = get();
+    const id = uid();
+    const from = mkdtempSync(join(tmpdir(), "seed-"));
+    writeFileSync(join(from, "seed.txt"), "planted");
+    await driver.createDrive(id, { from });
+    writeFileSync(join(from, "seed.txt"), "too late");
+    await driver.createDrive(id, { from });
+    rmSync(from, { recursive: true });
+    const mounts = [{ source: { drive: id }, path: "/code" }];
+    const one = await driver.create(spec({ mounts }));
+    assert.equal(await read(one, "/code/seed.txt"), "planted");
+    await write(one, "/code/more.txt", "grown");
+    const two = await driver.create(spec({ mounts }));
+    assert.equal(await read(two, "/code/more.txt"), "grown");
+    for (const each of [one, two]) await driver.destroy(each.uid);
+    await driver.destroyDrive(id);
+  });
+
   test("a snapshot starts new workloads with its files, and is not changed by them", async () => {
     const { driver, read, write } = get();
     const origin = await driver.create(spec());

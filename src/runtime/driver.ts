@@ -45,8 +45,8 @@ export interface Driver {
   createVolume(spec: VolumeSpec): Promise<Volume>;
   observeVolume(id: string): Promise<Volume | null>;
   destroyVolume(id: string): Promise<void>;
-  /** A directory without a size limit, shared by many workloads at once. */
-  createDrive(id: string): Promise<void>;
+  /** A directory without a size limit, shared by many workloads at once. The same id again changes nothing. */
+  createDrive(id: string, options?: DriveOptions): Promise<void>;
   destroyDrive(id: string): Promise<void>;
 
   /** Takes in a `docker save` or OCI image tar under one more name. */
@@ -62,6 +62,11 @@ export interface Driver {
 
 export interface CallOptions {
   signal?: AbortSignal;
+}
+
+export interface DriveOptions {
+  /** Host directory whose files it starts with; it is there with all of them or not at all. */
+  from?: string;
 }
 
 export interface DestroyOptions {

@@ -10,12 +10,12 @@ import { join, posix } from "node:path";
 import type { Readable } from "node:stream";
 import { createGunzip, createZstdDecompress } from "node:zlib";
 import { z } from "zod";
+import { readTar } from "../../../blobs/tar-reader.ts";
 import { PlatformError } from "../../../contract/errors.ts";
 import type { CallOptions, Image } from "../../driver.ts";
 import { type ImageStore, layerDir, saveManifest } from "./images.ts";
 import { type Budget, unpackLayer } from "./layer.ts";
 import type { Spawner } from "./spawner.ts";
-import { readTar } from "./tar-reader.ts";
 
 /** Unpacked; the largest images in common use (with graphics libraries) have 15 GB. */
 const IMAGE_BYTES_MAX = 32 * 1024 ** 3;

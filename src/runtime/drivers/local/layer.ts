@@ -5,11 +5,11 @@
 import { createHash, type Hash } from "node:crypto";
 import { chmod, lchown, link, lstat, lutimes, mkdir, open, readlink, rm, symlink } from "node:fs/promises";
 import { join } from "node:path";
+import { readTar, type TarEntry } from "../../../blobs/tar-reader.ts";
 import { PlatformError } from "../../../contract/errors.ts";
 import type { CallOptions } from "../../driver.ts";
 import type { Spawner } from "./spawner.ts";
 import { AT_FDCWD } from "./syscalls.ts";
-import { readTar, type TarEntry } from "./tar-reader.ts";
 
 /** What one image may still use; shared by its layers. */
 export interface Budget {

@@ -18,6 +18,7 @@ import { PlatformError } from "../../../contract/errors.ts";
 import type {
   CallOptions,
   DestroyOptions,
+  DriveOptions,
   Driver,
   Grade,
   Image,
@@ -37,6 +38,7 @@ import { EGRESS_DOOR_PORT } from "../../driver.ts";
 import { type EgressOptions, type EgressProxy, startEgressProxy } from "../../egress-proxy.ts";
 import { adopt } from "./adopt.ts";
 import { findCgroups, reclaim, removeCgroupHost } from "./cgroup.ts";
+import { createDrive, sweepDrives } from "./drives.ts";
 import { Fleet } from "./fleet.ts";
 import { loadImage } from "./image-archive.ts";
 import {
@@ -170,6 +172,7 @@ export class LocalDriver implements Driver {
     const { machine, base } = this.#parts;
     for (const each of await adopt(this.#context, this.#path("workloads"), machine.cgroups)) this.#fleet.adopt(each);
     await this.#sweep();
+    await sweepDrives(this.#path("drives"));
     this.#fleet.stock(base, "outbound");
   }
 
@@ -345,9 +348,11 @@ export class LocalDriver implements Driver {
     });
   }
 
-  async createDrive(id: string): Promise<void> {
-    checkId(id);
-    mkdirSync(this.#path("drives", id), { recursive: true, mode: 0o755 });
+  createDrive(id: string, { from }: DriveOptions = {}): Promise<void> {
+    return this.#serial.run(`drive ${id}`, async () => {
+      checkId(id);
+      await createDrive(this.#path("drives"), id, from);
+    });
   }
 
   async destroyDrive(id: string): Promise<void> {

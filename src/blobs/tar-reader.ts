@@ -2,7 +2,7 @@
  * Reads a tar stream entry by entry: ustar with pax and GNU extensions, as image tools write it. Whatever a header
  * claims is bounded before it is believed.
  */
-import { PlatformError } from "../../../contract/errors.ts";
+import { PlatformError } from "../contract/errors.ts";
 
 export interface TarEntry {
   path: string;

@@ -1,0 +1,83 @@
+/**
+ * Large files that clients send: each is kept under the hash of its content, so the same content is kept once. A file
+ * is there whole or not at all; what was cut off is swept away with the next start.
+ */
+import { createHash } from "node:crypto";
+import { createWriteStream, mkdirSync, rmSync } from "node:fs";
+import { mkdtemp, readdir, rename, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { Transform } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { PlatformError } from "../contract/errors.ts";
+import { randomWord } from "../lib/ids.ts";
+
+export interface Blob {
+  /** Hash of the content, in hex. */
+  digest: string;
+  sizeBytes: number;
+}
+
+export interface BlobStore {
+  /** Takes a stream to its end, never holding more than a chunk of it. */
+  put(content: NodeJS.ReadableStream, bytesMax: number): Promise<Blob>;
+  /** Where the file is; null when there is none. */
+  find(digest: string): Promise<string | null>;
+  list(): Promise<{ digest: string; writtenMs: number }[]>;
+  remove(digest: string): Promise<void>;
+  /** A folder for work in progress; whoever takes it removes it. */
+  makeWorkFolder(): Promise<string>;
+}
+
+const DIGEST = /^[0-9a-f]{64}$/;
+
+export function openBlobStore(dir: string): BlobStore {
+  const kept = join(dir, "sha256");
+  const temp = join(dir, "temp");
+  rmSync(temp, { recursive: true, force: true });
+  for (const folder of [kept, temp]) mkdirSync(folder, { recursive: true, mode: 0o700 });
+  return {
+    async put(content, bytesMax) {
+      const file = join(temp, randomWord(16));
+      const hash = createHash("sha256");
+      let sizeBytes = 0;
+      const count = new Transform({
+        transform(chunk: Buffer, _encoding, done) {
+          sizeBytes += chunk.length;
+          if (sizeBytes > bytesMax) return done(tooLarge(bytesMax));
+          hash.update(chunk);
+          done(null, chunk);
+        },
+      });
+      try {
+        await pipeline(content, count, createWriteStream(file, { flags: "wx", mode: 0o600, flush: true }));
+        const digest = hash.digest("hex");
+        await rename(file, join(kept, digest));
+        return { digest, sizeBytes };
+      } catch (error) {
+        await rm(file, { force: true });
+        throw error;
+      }
+    },
+    async find(digest) {
+      if (!DIGEST.test(digest)) return null;
+      const file = join(kept, digest);
+      return stat(file).then(
+        () => file,
+        () => null,
+      );
+    },
+    async list() {
+      const names = (await readdir(kept)).filter((name) => DIGEST.test(name));
+      return Promise.all(
+        names.map(async (digest) => ({ digest, writtenMs: (await stat(join(kept, digest))).mtimeMs })),
+      );
+    },
+    async remove(digest) {
+      if (DIGEST.test(digest)) await rm(join(kept, digest), { force: true });
+    },
+    makeWorkFolder: () => mkdtemp(join(temp, "work-")),
+  };
+}
+
+export const tooLarge = (bytesMax: number): PlatformError =>
+  new PlatformError("payload_too_large", `At most ${Math.floor(bytesMax / 1024 / 1024)} MB can be sent here.`);

@@ -1,0 +1,156 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Readable } from "node:stream";
+import { after, describe, test } from "node:test";
+import { crc32, deflateRawSync, gzipSync } from "node:zlib";
+import { openBlobStore } from "./blob-store.ts";
+import { type ExtractLimits, extractArchive } from "./extract.ts";
+
+const home = mkdtempSync(join(tmpdir(), "archives-"));
+after(() => rmSync(home, { recursive: true }));
+
+interface Member {
+  path: string;
+  content?: string | Buffer;
+  /** As in a Unix inode: kind and permissions. */
+  mode?: number;
+  /** What the directory claims, where it is not the truth. */
+  claims?: { size?: number; sum?: number; flags?: number };
+}
+
+let count = 0;
+const unpack = async (archive: Buffer, limits?: ExtractLimits): Promise<string> => {
+  count += 1;
+  const file = join(home, `${count}.archive`);
+  writeFileSync(file, archive);
+  const folder = mkdtempSync(join(home, "out-"));
+  await extractArchive(file, folder, limits);
+  return folder;
+};
+
+describe("an archive", () => {
+  const members = [
+    { path: "a/run.sh", content: "#!/bin/sh\n", mode: 0o100755 },
+    { path: "b.txt", content: "x".repeat(9999) },
+  ];
+  for (const [name, archive] of [
+    ["zip", zip(members)],
+    ["tar", tar(members)],
+    ["tar.gz", gzipSync(tar(members))],
+  ] as const) {
+    test(`as ${name} is unpacked, with the right to run`, async () => {
+      const folder = await unpack(archive);
+      assert.equal(readFileSync(join(folder, "a/run.sh"), "utf8"), "#!/bin/sh\n");
+      assert.equal(statSync(join(folder, "a/run.sh")).mode & 0o777, 0o755);
+      assert.equal(readFileSync(join(folder, "b.txt"), "utf8").length, 9999);
+      assert.equal(statSync(join(folder, "b.txt")).mode & 0o777, 0o644);
+    });
+  }
+
+  const hostile: [string, Buffer, RegExp][] = [
+    ["leads out", zip([{ path: "../up.txt", content: "x" }]), /leads out/],
+    ["leads out in the middle", tar([{ path: "a/../../up.txt", content: "x" }]), /leads out/],
+    ["is absolute", zip([{ path: "/etc/x", content: "x" }]), /absolute/],
+    ["uses backslashes", zip([{ path: "..\\up.txt", content: "x" }]), /forbidden character/],
+    ["holds a symbolic link", zip([{ path: "link", content: "/etc", mode: 0o120777 }]), /symlink/],
+    ["holds a link in a tar", tar([{ path: "link" }], "2"), /symlink/],
+    ["holds a device", tar([{ path: "disk" }], "4"), /device/],
+    [
+      "holds a name twice",
+      zip([
+        { path: "a", content: "1" },
+        { path: "a", content: "2" },
+      ]),
+      /twice/,
+    ],
+    [
+      "makes a file a folder",
+      zip([
+        { path: "a", content: "1" },
+        { path: "a/b", content: "2" },
+      ]),
+      /both/,
+    ],
+    ["lies about a size", zip([{ path: "a", content: "12345", claims: { size: 2 } }]), /larger/],
+    ["lies about a sum", zip([{ path: "a", content: "12345", claims: { sum: 1 } }]), /damaged/],
+    ["is encrypted", zip([{ path: "a", content: "1", claims: { flags: 1 } }]), /encrypted/],
+    ["is cut off", zip(members).subarray(0, 80), /no end/],
+    ["is broken gzip", Buffer.from([0x1f, 0x8b, 8, 0, 1, 2, 3]), /compression/],
+    ["is something else", Buffer.from("hello, I am not an archive".repeat(40)), /cannot be read/],
+  ];
+  for (const [what, archive, reason] of hostile) {
+    test(`that ${what} is refused`, () => assert.rejects(unpack(archive), { code: "bad_request", message: reason }));
+  }
+
+  test("that inflates without end, or has too many entries, is refused", async () => {
+    const bomb = zip([{ path: "bomb", content: Buffer.alloc(4 * 1024 * 1024) }]);
+    await assert.rejects(unpack(bomb, { entriesMax: 10, bytesMax: 1024 }), { message: /too large/ });
+    await assert.rejects(unpack(zip(members), { entriesMax: 1, bytesMax: 1e9 }), { message: /entries/ });
+  });
+});
+
+test("a blob is kept once, under its hash, and never beyond its limit", async () => {
+  const blobs = openBlobStore(join(home, "blobs"));
+  const one = await blobs.put(Readable.from([Buffer.from("hel"), Buffer.from("lo")]), 5);
+  assert.deepEqual(await blobs.put(Readable.from([Buffer.from("hello")]), 5), one);
+  assert.equal(one.digest, "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824");
+  assert.equal(readFileSync((await blobs.find(one.digest)) ?? "", "utf8"), "hello");
+  await assert.rejects(blobs.put(Readable.from([Buffer.from("hello!")]), 5), { code: "payload_too_large" });
+  assert.equal(await blobs.find("../../etc/passwd"), null);
+  assert.equal((await blobs.list()).length, 1);
+  await blobs.remove(one.digest);
+  assert.equal(await blobs.find(one.digest), null);
+});
+
+function zip(members: readonly Member[]): Buffer {
+  const files: Buffer[] = [];
+  const directory: Buffer[] = [];
+  let offset = 0;
+  for (const { path, content = "", mode = 0o100644, claims = {} } of members) {
+    const data = Buffer.from(content);
+    const packed = deflateRawSync(data);
+    const name = Buffer.from(path);
+    const local = Buffer.alloc(30);
+    local.writeUInt32LE(0x04034b50, 0);
+    local.writeUInt16LE(name.length, 26);
+    files.push(local, name, packed);
+    const entry = Buffer.alloc(46);
+    entry.writeUInt32LE(0x02014b50, 0);
+    entry[5] = 3;
+    entry.writeUInt16LE(claims.flags ?? 0, 8);
+    entry.writeUInt16LE(8, 10);
+    entry.writeUInt32LE(claims.sum ?? crc32(data), 16);
+    entry.writeUInt32LE(packed.length, 20);
+    entry.writeUInt32LE(claims.size ?? data.length, 24);
+    entry.writeUInt16LE(name.length, 28);
+    entry.writeUInt16LE(mode, 40);
+    entry.writeUInt32LE(offset, 42);
+    directory.push(entry, name);
+    offset += local.length + name.length + packed.length;
+  }
+  const end = Buffer.alloc(22);
+  end.writeUInt32LE(0x06054b50, 0);
+  end.writeUInt16LE(members.length, 10);
+  end.writeUInt32LE(Buffer.concat(directory).length, 12);
+  end.writeUInt32LE(offset, 16);
+  return Buffer.concat([...files, ...directory, end]);
+}
+
+function tar(members: readonly Member[], type = "0"): Buffer {
+  const blocks = members.flatMap(({ path, content = "", mode = 0o100644 }) => {
+    const data = Buffer.from(content);
+    const header = Buffer.alloc(512);
+    header.write(path, 0);
+    header.write(`${(mode & 0o777).toString(8).padStart(7, "0")}\0`, 100);
+    header.write(`${data.length.toString(8).padStart(11, "0")}\0`, 124);
+    header.write(`        ${type}`, 148);
+    header.write("/etc", 157);
+    header.write("ustar\0", 257);
+    const sum = header.reduce((total, byte) => total + byte, 0);
+    header.write(`${sum.toString(8).padStart(6, "0")}\0 `, 148);
+    return [header, data, Buffer.alloc((512 - (data.length % 512)) % 512)];
+  });
+  return Buffer.concat([...blocks, Buffer.alloc(1024)]);
+}
