@@ -10,10 +10,12 @@ import { addOauthRoutes, RESOURCE_METADATA } from "./api/oauth-routes.ts";
 import { addPlatformRoutes } from "./api/platform-routes.ts";
 import { resourceHandlers } from "./api/resource-handlers.ts";
 import { createApi } from "./api/server.ts";
+import { addUploadRoute } from "./api/upload-route.ts";
 import { createAuthenticator } from "./auth/authenticator.ts";
 import { type Bootstrapped, bootstrap, settleWorkspace } from "./auth/bootstrap.ts";
 import { createTokenVerifier } from "./auth/oauth/access-tokens.ts";
 import { loadSecretKey } from "./auth/secret-key.ts";
+import { openBlobStore } from "./blobs/blob-store.ts";
 import { type Config, isLoopback } from "./config.ts";
 import { createEdge, type Edge } from "./edge.ts";
 import { createDirectory } from "./gateway/directory.ts";
@@ -135,6 +137,7 @@ export async function startApp({ config, log, version, clock = systemClock, open
       driver,
       prices,
       meter,
+      blobs: openBlobStore(join(config.data, "blobs")),
       activity,
       store,
       clock,
@@ -225,6 +228,7 @@ export async function startApp({ config, log, version, clock = systemClock, open
     });
     addPlatformRoutes(api, { deps, operations: OPERATIONS, registry });
     addOauthRoutes(api, { ...deps, authenticator, issuer, scopes: SCOPES, brand: config.brand });
+    addUploadRoute(api, deps);
     await api.ready();
     const url = await edge.listen();
     if (!config.public_url) settings.publicUrl = url;
@@ -249,6 +253,7 @@ const settingsOf = (config: Config, version: string): Settings => ({
   domain: config.domain ?? null,
   version,
   standbyAfterMs: config.standby_after * SECOND_MS,
+  idleAfterMs: config.idle_after * SECOND_MS,
   egressPool: config.egress_pool,
   dnsServers: config.dns_servers,
   publicIps: config.public_ips,

@@ -193,6 +193,11 @@ export const SETTINGS = {
     schema: z.coerce.number().int().min(1).max(36_500).default(30),
     about: "How long executions of jobs can be read after their end, in days.",
   },
+  idle_after: {
+    env: "BERTH_IDLE_AFTER",
+    schema: z.coerce.number().int().min(1).default(300),
+    about: "Seconds without a request after which a copy of an agent, function or application is let go.",
+  },
   log_level: {
     env: "BERTH_LOG_LEVEL",
     schema: z.enum(LOG_LEVELS).default("info"),

@@ -5,8 +5,9 @@ import { type Link, linksOf } from "../contract/references.ts";
 import { extractSecrets, keepMasked } from "../contract/secret-fields.ts";
 import { etagOf } from "../kinds/etag.ts";
 import { isOver, locate } from "../kinds/place.ts";
-import type { Behaviour, Call, Deps, Input } from "../kinds/port.ts";
+import type { Behaviour, Call, Deps, Input, Outlook } from "../kinds/port.ts";
 import { presentOne } from "../kinds/present.ts";
+import { announceUpload, openUpload } from "../kinds/workload/uploads.ts";
 import type { Transaction } from "../store/database.ts";
 import type { Resource } from "../store/resource.ts";
 import type { Created, Draft } from "../store/resources.ts";
@@ -16,6 +17,8 @@ import { dropChoice } from "./revision-choice.ts";
 
 /** A generated name may be taken by another request in the same moment; so many in a row are a bug. */
 const NAME_ATTEMPTS_MAX = 50;
+
+const FIRST_REVISION = "1";
 
 export async function create(behaviour: Behaviour, call: Call, deps: Deps): Promise<unknown> {
   const { kind } = behaviour;
@@ -29,10 +32,11 @@ export async function create(behaviour: Behaviour, call: Call, deps: Deps): Prom
   keepMasked(input, kind.secrets, {});
   const slot = behaviour.slot?.(input);
   const links = linksFor(behaviour, input, call);
-  const draft = draftOf(behaviour, scope, uid, input, call);
+  const draft = draftOf(behaviour, scope, uid, input, call, deps);
   const created = await insert(behaviour, slot === undefined ? draft : { ...draft, slot }, links, call, deps);
   const resource = behaviour.ready ? await settled(created, behaviour.ready, deps) : created;
   call.setHeader("etag", etagOf(resource));
+  if (brings(behaviour, call)) announceUpload(call, resource, deps);
   return presentOne(behaviour, resource, { parents, reveal: created.uid === uid ? reveal : new Set() }, deps);
 }
 
@@ -42,11 +46,21 @@ export const linksFor = (behaviour: Behaviour, input: Input & { state?: unknown 
   ...(behaviour.claims?.(input, call) ?? []),
 ];
 
-function draftOf(behaviour: Behaviour, scope: ListScope, uid: string, input: Input, call: Call): Draft {
+/** The caller is about to send the code as an archive. */
+export const brings = (behaviour: Behaviour, call: Call): boolean =>
+  behaviour.uploads === true && call.query.upload === true;
+
+export const AWAITING_ARCHIVE: Outlook = {
+  status: "UPLOADING",
+  event: { type: "uploading", message: "Waits for the archive with its code." },
+};
+
+function draftOf(behaviour: Behaviour, scope: ListScope, uid: string, input: Input, call: Call, deps: Deps): Draft {
   const { kind } = behaviour;
   const secrets = extractSecrets(input, kind.secrets);
   const { name, ...metadata } = input.metadata;
-  const outlook = behaviour.outlook?.(input.spec, null);
+  const upload = brings(behaviour, call);
+  const outlook = upload ? AWAITING_ARCHIVE : behaviour.outlook?.(input.spec, null);
   return {
     ...scope,
     uid,
@@ -56,7 +70,7 @@ function draftOf(behaviour: Behaviour, scope: ListScope, uid: string, input: Inp
     metadata,
     spec: input.spec,
     secrets,
-    state: {},
+    state: upload ? { upload: openUpload(FIRST_REVISION, deps) } : {},
     status: outlook?.status ?? kind.initialStatus ?? null,
     events: [
       { type: "created", message: `Created by ${call.caller.displayName}.` },

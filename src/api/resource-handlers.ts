@@ -9,6 +9,7 @@ import { etagOf, requireMatch } from "../kinds/etag.ts";
 import { find, isOver, locate, lookUp } from "../kinds/place.ts";
 import { type Behaviour, type Call, type Deps, type Implementation, type Input, workspaceOf } from "../kinds/port.ts";
 import { presentAll, presentOne } from "../kinds/present.ts";
+import { announceUpload, openUpload } from "../kinds/workload/uploads.ts";
 import { canonicalJson } from "../lib/canonical-json.ts";
 import { toIso } from "../lib/clock.ts";
 import type { Transaction } from "../store/database.ts";
@@ -16,7 +17,7 @@ import type { Resource } from "../store/resource.ts";
 import type { Page } from "../store/resource-list.ts";
 import type { Modification } from "../store/resources.ts";
 import type { ListScope } from "../store/search-grams.ts";
-import { create, linksFor } from "./resource-create.ts";
+import { AWAITING_ARCHIVE, brings, create, linksFor } from "./resource-create.ts";
 import { checkImmutable, readInput } from "./resource-input.ts";
 import { followsLatest, isNewRevision, takeOver } from "./revision-choice.ts";
 
@@ -138,6 +139,7 @@ async function update(behaviour: Behaviour, call: Call, deps: Deps): Promise<unk
   });
   if (!updated) throw notFound(`${kind.name} '${resource.name}'`);
   call.setHeader("etag", etagOf(updated));
+  if (brings(behaviour, call)) announceUpload(call, updated, deps);
   return presentOne(behaviour, updated, { parents, reveal }, deps);
 }
 
@@ -154,14 +156,18 @@ function replacement(
   keepMasked(draft, kind.secrets, stored);
   const secrets = extractSecrets(draft, kind.secrets);
   const { name: _name, ...metadata } = draft.metadata;
-  const revision = kind.revisions === true && isNewRevision(draft, current, secrets, stored);
+  // New code is a new revision, even where nothing else changes.
+  const upload = brings(behaviour, call);
+  const revision = kind.revisions === true && (upload || isNewRevision(draft, current, secrets, stored));
   if (revision && follows) takeOver(draft);
-  const intent = canonicalJson([draft.spec, secrets]) !== canonicalJson([current.spec, stored]);
-  const status = intent ? behaviour.outlook?.(draft.spec, current).status : undefined;
+  const intent = upload || canonicalJson([draft.spec, secrets]) !== canonicalJson([current.spec, stored]);
+  const outlook = upload ? AWAITING_ARCHIVE : behaviour.outlook?.(draft.spec, current);
+  const status = intent ? outlook?.status : undefined;
   return {
     metadata: { ...current.metadata, ...metadata },
     spec: draft.spec,
     secrets,
+    ...(upload ? { state: { ...current.state, upload: openUpload(String(current.generation + 1), deps) } } : {}),
     actor: call.caller.displayName,
     intent,
     ...(status === undefined ? {} : { status }),

@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { createWriteStream, mkdirSync, rmSync } from "node:fs";
-import { mkdtemp, readdir, rename, rm, stat } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
@@ -24,6 +24,11 @@ export interface BlobStore {
   find(digest: string): Promise<string | null>;
   list(): Promise<{ digest: string; writtenMs: number }[]>;
   remove(digest: string): Promise<void>;
+  /** A few words about something, kept under a key. */
+  writeNote(key: string, value: unknown): Promise<void>;
+  readNote(key: string): Promise<unknown>;
+  listNotes(): Promise<{ key: string; writtenMs: number }[]>;
+  removeNote(key: string): Promise<void>;
   /** A folder for work in progress; whoever takes it removes it. */
   makeWorkFolder(): Promise<string>;
 }
@@ -32,9 +37,10 @@ const DIGEST = /^[0-9a-f]{64}$/;
 
 export function openBlobStore(dir: string): BlobStore {
   const kept = join(dir, "sha256");
+  const notes = join(dir, "notes");
   const temp = join(dir, "temp");
   rmSync(temp, { recursive: true, force: true });
-  for (const folder of [kept, temp]) mkdirSync(folder, { recursive: true, mode: 0o700 });
+  for (const folder of [kept, notes, temp]) mkdirSync(folder, { recursive: true, mode: 0o700 });
   return {
     async put(content, bytesMax) {
       const file = join(temp, randomWord(16));
@@ -66,18 +72,38 @@ export function openBlobStore(dir: string): BlobStore {
         () => null,
       );
     },
-    async list() {
-      const names = (await readdir(kept)).filter((name) => DIGEST.test(name));
-      return Promise.all(
-        names.map(async (digest) => ({ digest, writtenMs: (await stat(join(kept, digest))).mtimeMs })),
-      );
-    },
+    list: async () => (await listFolder(kept)).map(({ key: digest, writtenMs }) => ({ digest, writtenMs })),
     async remove(digest) {
       if (DIGEST.test(digest)) await rm(join(kept, digest), { force: true });
     },
+    async writeNote(key, value) {
+      const file = join(temp, randomWord(16));
+      await writeFile(file, JSON.stringify(value), { mode: 0o600, flush: true });
+      await rename(file, join(notes, noteName(key)));
+    },
+    async readNote(key) {
+      const text = await readFile(join(notes, noteName(key)), "utf8").catch((error: NodeJS.ErrnoException) => {
+        if (error.code === "ENOENT") return "null";
+        throw error;
+      });
+      return JSON.parse(text) as unknown;
+    },
+    listNotes: () => listFolder(notes),
+    removeNote: (key) => rm(join(notes, noteName(key)), { force: true }),
     makeWorkFolder: () => mkdtemp(join(temp, "work-")),
   };
 }
 
-export const tooLarge = (bytesMax: number): PlatformError =>
+async function listFolder(folder: string): Promise<{ key: string; writtenMs: number }[]> {
+  const names = (await readdir(folder)).filter((name) => DIGEST.test(name));
+  return Promise.all(names.map(async (key) => ({ key, writtenMs: (await stat(join(folder, key))).mtimeMs })));
+}
+
+/** Keys are hashes too, so none of them can be a path. */
+function noteName(key: string): string {
+  if (!DIGEST.test(key)) throw new Error("a note's key is a hash");
+  return key;
+}
+
+const tooLarge = (bytesMax: number): PlatformError =>
   new PlatformError("payload_too_large", `At most ${Math.floor(bytesMax / 1024 / 1024)} MB can be sent here.`);

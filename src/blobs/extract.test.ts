@@ -100,6 +100,16 @@ test("a blob is kept once, under its hash, and never beyond its limit", async ()
   await assert.rejects(blobs.put(Readable.from([Buffer.from("hello!")]), 5), { code: "payload_too_large" });
   assert.equal(await blobs.find("../../etc/passwd"), null);
   assert.equal((await blobs.list()).length, 1);
+  assert.equal(await blobs.readNote(one.digest), null);
+  await blobs.writeNote(one.digest, { said: "hi" });
+  assert.deepEqual(await blobs.readNote(one.digest), { said: "hi" });
+  assert.deepEqual(
+    (await blobs.listNotes()).map(({ key }) => key),
+    [one.digest],
+  );
+  await blobs.removeNote(one.digest);
+  assert.deepEqual(await blobs.listNotes(), []);
+  await assert.rejects(blobs.writeNote("../up", 1));
   await blobs.remove(one.digest);
   assert.equal(await blobs.find(one.digest), null);
 });

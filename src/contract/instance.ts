@@ -11,10 +11,15 @@ export interface Instance<Endpoint = unknown> {
   phase: "running" | "frozen";
 }
 
+/** Where a code workload listens inside its instance; it is told by the PORT variable. */
+export const WORKLOAD_PORT = 8080;
+
 export interface InstancesState<Endpoint = unknown> {
   instances?: Instance<Endpoint>[];
   /** When the gateway last asked for an instance that was not there, in milliseconds. */
   wantedAt?: number;
   /** The revision it asked for. */
   wantedRevision?: string | null;
+  /** Why the last attempt to start an instance of a revision came to nothing. */
+  startFailure?: { revision: string; at: number; message: string };
 }

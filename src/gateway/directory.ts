@@ -4,7 +4,7 @@
  */
 import type { WorkloadKind } from "../contract/addresses.ts";
 import { GatewayError } from "../contract/gateway-errors.ts";
-import type { Instance, InstancesState } from "../contract/instance.ts";
+import { type Instance, type InstancesState, WORKLOAD_PORT } from "../contract/instance.ts";
 import type { Activity } from "../lib/activity.ts";
 import { type Clock, MINUTE_MS } from "../lib/clock.ts";
 import type { Running } from "../lib/lifecycle.ts";
@@ -21,8 +21,6 @@ const ENTRIES_MAX = 20_000;
 const WAKE_MAX_MS = 5 * MINUTE_MS;
 /** After so many looks an answer is used once and not kept. */
 const LOOKS_MAX = 3;
-/** Where a code workload listens inside its instance; it is told by the PORT variable. */
-export const WORKLOAD_PORT = 8080;
 
 export interface DirectoryDeps {
   store: Store;
@@ -143,12 +141,16 @@ export function createDirectory({ store, clock, activity }: DirectoryDeps): Dire
     const reached = await store.resources.waitFor(
       workspace,
       uid,
-      (now) => now === null || now.deletedAt !== null || now.status === "FAILED" || hasInstance(now, revision),
+      (now) =>
+        now === null ||
+        now.deletedAt !== null ||
+        hasInstance(now, revision) ||
+        failureOf(now, revision, wantedAt) !== null,
       { signal },
     );
     if (!reached || reached.deletedAt !== null) throw new GatewayError("WORKLOAD_NOT_FOUND");
     if (!hasInstance(reached, revision))
-      throw new GatewayError("WORKLOAD_START_FAILED", reached.events.at(-1)?.message);
+      throw new GatewayError("WORKLOAD_START_FAILED", failureOf(reached, revision, wantedAt) ?? undefined);
     keep(reached);
   }
 
@@ -184,6 +186,14 @@ const instancesOf = (resource: Resource): Instance<Endpoint>[] =>
 const hasInstance = (resource: Resource, revision: string | null): boolean =>
   instancesOf(resource).some((instance) => instance.phase === "running" && instance.revision === revision);
 
+/** Why it is no use to wait for an instance. A new revision that failed says nothing about the one that answers. */
+function failureOf(resource: Resource, revision: string | null, wantedAt: number): string | null {
+  const { startFailure, activeRevision } = resource.state as InstancesState & { activeRevision?: string };
+  if (startFailure && startFailure.revision === revision && startFailure.at >= wantedAt) return startFailure.message;
+  const failed = resource.status === "FAILED" && (revision === null || activeRevision === undefined);
+  return failed ? (resource.events.at(-1)?.message ?? "") : null;
+}
+
 function entryOf(resource: Resource): Entry {
   const kind = resource.kind as WorkloadKind;
   return {
@@ -196,10 +206,15 @@ function entryOf(resource: Resource): Entry {
       public: kind === "application" || resource.spec.public === true,
       enabled: resource.spec.enabled !== false,
       revisions: kind === "sandbox" ? null : revisionPlanOf(resource),
-      door: kind === "sandbox" ? "api" : WORKLOAD_PORT,
+      door: doorOf(resource),
       preview: null,
     },
   };
+}
+
+function doorOf({ kind, spec }: Resource): "api" | number {
+  if (kind === "sandbox") return "api";
+  return kind === "application" && typeof spec.port === "number" ? spec.port : WORKLOAD_PORT;
 }
 
 /** The gateway follows the live revision that the loop recorded, never the status of a newer one on its way. */

@@ -4,6 +4,7 @@
  */
 import type { IncomingHttpHeaders } from "node:http";
 import type { z } from "zod";
+import type { BlobStore } from "../blobs/blob-store.ts";
 import type { Caller } from "../contract/caller.ts";
 import type { PlatformError } from "../contract/errors.ts";
 import type { Kind } from "../contract/kind.ts";
@@ -35,6 +36,8 @@ export interface Settings {
   domain: string | null;
   version: string;
   standbyAfterMs: number;
+  /** How long without a request until a copy of an agent, function or application is let go. */
+  idleAfterMs: number;
   egressPool: readonly string[];
   /** DNS servers to ask, as address or address:port; empty = the machine's own. */
   dnsServers: readonly string[];
@@ -87,6 +90,8 @@ export interface Deps {
   providers: ModelProviders;
   store: Store;
   driver: Driver;
+  /** Archives that clients sent. */
+  blobs: BlobStore;
   /** Which workloads are busy, in this process. */
   activity: Activity;
   clock: Clock;
@@ -222,6 +227,8 @@ export interface Behaviour {
    * that need nobody before they go.
    */
   reconciled?: boolean | "on-delete";
+  /** Its code can be sent as an archive. */
+  uploads?: true;
   /** A delete is answered once the resource has let go of its name and of all it held. */
   awaitDelete?: boolean;
   /** A create is answered once this holds, or after `waitMs` with what is there. */

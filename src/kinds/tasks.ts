@@ -5,6 +5,7 @@ import { removeOver } from "./over.ts";
 import type { Deps } from "./port.ts";
 import { sandboxTasks } from "./sandbox/upkeep.ts";
 import { snapshotTasks } from "./snapshot/behaviour.ts";
+import { sweepBundles } from "./workload/bundle.ts";
 import { resumeWorkspaceRemovals } from "./workspace/removal.ts";
 
 export interface KindTask {
@@ -22,6 +23,8 @@ const REMOVE_OVER_MS = 5 * MINUTE_MS;
 
 /** One execution may have a hundred thousand rows. */
 const EXECUTIONS_AT_ONCE = 10;
+/** Code that no revision runs any more only takes room. */
+const SWEEP_BUNDLES_MS = 10 * MINUTE_MS;
 
 export const kindTasks = (deps: Deps): KindTask[] => [
   {
@@ -46,5 +49,10 @@ export const kindTasks = (deps: Deps): KindTask[] => [
   { name: "assign-egress-addresses", everyMs: EGRESS_ADDRESSES_MS, run: (signal) => assignWaiting(deps, signal) },
   ...sandboxTasks(deps),
   ...snapshotTasks(deps),
+  {
+    name: "sweep-bundles",
+    everyMs: SWEEP_BUNDLES_MS,
+    run: (signal) => sweepBundles(["agent", "application", "function"], deps, signal),
+  },
   { name: "remove-over", everyMs: REMOVE_OVER_MS, run: (signal) => removeOver(deps, signal) },
 ];

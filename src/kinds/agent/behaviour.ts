@@ -1,5 +1,5 @@
 import { type Behaviour, workspaceOf } from "../port.ts";
-import { awaitingRuntime, prepareWorkload } from "../workload/behaviour.ts";
+import { deployed, prepareWorkload } from "../workload/behaviour.ts";
 import { triggerClaims } from "../workload/triggers.ts";
 import { agent } from "./kind.ts";
 
@@ -9,6 +9,6 @@ export const agentBehaviour: Behaviour = {
     prepareWorkload(input, context);
     input.spec.public ??= false;
   },
-  outlook: awaitingRuntime,
+  ...deployed,
   claims: (input, call) => triggerClaims(input, workspaceOf(call).name),
 };

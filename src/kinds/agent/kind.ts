@@ -20,6 +20,7 @@ export const agent = defineKind({
   secretsShown: "on_request",
   references: [workload.policies, workload.volumes],
   revisions: true,
+  query: workload.upload,
   initialStatus: "DEPLOYING",
   paged: true,
   meters: ["agent_compute_runtime_gbs", "agent_image_storage_gbs", "agent_async_requests_count"],

@@ -2,8 +2,9 @@ import { toIso } from "../../lib/clock.ts";
 import type { Revision } from "../../store/revision.ts";
 import { hostClaim, requireVerifiedDomain } from "../host.ts";
 import { type Behaviour, workspaceOf } from "../port.ts";
-import { awaitingRuntime, MEMORY_DEFAULT_MB, settleRegion } from "../workload/behaviour.ts";
+import { deployed, settleRegion } from "../workload/behaviour.ts";
 import { type Env, preparedEnvs } from "../workload/envs.ts";
+import { MEMORY_DEFAULT_MB } from "../workload/spec.ts";
 import { application } from "./kind.ts";
 
 const PORT_DEFAULT = 8080;
@@ -34,7 +35,7 @@ export const applicationBehaviour: Behaviour = {
       await requireVerifiedDomain(`spec.urls[${index}]`, hostOf(url), workspace, context.deps);
     }
   },
-  outlook: awaitingRuntime,
+  ...deployed,
   claims: ({ spec }) => urlsOf(spec).map((url, index) => hostClaim(`spec.urls[${index}]`, hostOf(url))),
   /** A single read shows the revisions; a list leaves them out. */
   async gather([resource], { deps, inList }) {

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import * as fields from "../../contract/fields.ts";
 import { defineKind } from "../../contract/kind.ts";
+import { upload } from "../workload/spec.ts";
 
 const revision = z.looseObject({
   id: z.string().optional(),
@@ -41,6 +42,7 @@ export const application = defineKind({
   }),
   secrets: ["spec.envs[name?secret].value", "spec.dockerConfig"],
   revisions: true,
+  query: upload,
   revision,
   initialStatus: "DEPLOYING",
   paged: true,

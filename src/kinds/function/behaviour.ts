@@ -1,5 +1,5 @@
 import { type Behaviour, workspaceOf } from "../port.ts";
-import { awaitingRuntime, prepareWorkload } from "../workload/behaviour.ts";
+import { deployed, prepareWorkload } from "../workload/behaviour.ts";
 import { triggerClaims } from "../workload/triggers.ts";
 import { functionKind } from "./kind.ts";
 
@@ -12,6 +12,6 @@ export const functionBehaviour: Behaviour = {
     input.spec.public ??= false;
     (input.spec.runtime as Record<string, unknown>).transport ??= TRANSPORT_DEFAULT;
   },
-  outlook: awaitingRuntime,
+  ...deployed,
   claims: (input, call) => triggerClaims(input, workspaceOf(call).name),
 };

@@ -28,6 +28,7 @@ export const functionKind = defineKind({
   secretsShown: "on_request",
   references: [workload.policies, workload.connections],
   revisions: true,
+  query: workload.upload,
   initialStatus: "DEPLOYING",
   paged: true,
   meters: ["mcp_server_compute_runtime_gbs", "mcp_server_image_storage_gbs"],

@@ -1,12 +1,12 @@
 /** What every workload kind does with its record, written once. */
 import { invalidField } from "../../contract/errors.ts";
 import type { Status } from "../../contract/fields.ts";
-import type { Input, Outlook, PrepareContext } from "../port.ts";
+import type { Behaviour, Input, Outlook, PrepareContext } from "../port.ts";
+import { deployReconciler } from "./deploy-reconcile.ts";
 import { type Env, preparedEnvs } from "./envs.ts";
+import { MEMORY_DEFAULT_MB } from "./spec.ts";
 import { prepareTriggers } from "./triggers.ts";
 
-/** What a workload gets that does not say. */
-export const MEMORY_DEFAULT_MB = 2048;
 const GENERATION_DEFAULT = "mk3";
 
 type Json = Record<string, unknown>;
@@ -42,6 +42,18 @@ export const awaitingRuntime = (spec: Json): Outlook =>
     status: "DEPLOYING",
     event: { type: "waiting", message: "Nothing runs yet: no runtime is attached to this server." },
   });
+
+/** The loop takes it up at once. */
+export const deploying = (spec: Json): Outlook => enabledOr(spec, { status: "DEPLOYING" });
+
+/** What agents, functions and applications have in common: code that runs and is reached through the gateway. */
+export const deployed = {
+  outlook: deploying,
+  reconciled: true,
+  uploads: true,
+  awaitDelete: true,
+  reconciler: deployReconciler,
+} satisfies Partial<Behaviour>;
 
 /** For what the platform serves itself: nothing has to be started. */
 export const servedAtOnce = (spec: Json): Outlook => enabledOr(spec, { status: "DEPLOYED" });

@@ -3,6 +3,9 @@ import { z } from "zod";
 import * as fields from "../../contract/fields.ts";
 import type { Reference } from "../../contract/references.ts";
 
+/** What a workload gets that does not say. */
+export const MEMORY_DEFAULT_MB = 2048;
+
 /** More copies of one workload than one platform would run; a typing error is told early. */
 const SCALE_MAX = 1000;
 
@@ -26,6 +29,14 @@ export const common = {
   revision: fields.revisionConfiguration.optional(),
   triggers: fields.triggers.optional(),
 };
+
+const archiveComes = {
+  upload: z
+    .stringbool()
+    .optional()
+    .describe("Its code comes as an archive; the answer's upload-url header says where to PUT it."),
+};
+export const upload = { create: archiveComes, update: archiveComes };
 
 export const secrets = [
   "spec.runtime.envs[name?secret].value",

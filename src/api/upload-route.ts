@@ -1,0 +1,16 @@
+/** Where archives arrive: a stream of any type, without credentials, for the address itself is the permission. */
+import type { FastifyInstance } from "fastify";
+import type { Deps } from "../kinds/port.ts";
+import { receiveUpload } from "../kinds/workload/uploads.ts";
+
+export function addUploadRoute(api: FastifyInstance, deps: Deps): void {
+  api.register(async (scope) => {
+    // The body is left in the request, to be streamed to a file.
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser("*", (_request, _payload, done) => done(null));
+    scope.put<{ Params: { token: string } }>("/uploads/:token", async (request, reply) => {
+      await receiveUpload(request.params.token, request.raw, deps);
+      return reply.code(200).send({ status: "uploaded" });
+    });
+  });
+}

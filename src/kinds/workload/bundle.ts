@@ -1,0 +1,116 @@
+/**
+ * From an archive to code that can run: unpacked, built in a workload of its own, kept on a drive. A note under the hash
+ * of what went in leads to the drive, so the same source of one workspace is built once.
+ */
+import { createHash } from "node:crypto";
+import { rm } from "node:fs/promises";
+import { extractArchive } from "../../blobs/extract.ts";
+import { PlatformError } from "../../contract/errors.ts";
+import { HOUR_MS } from "../../lib/clock.ts";
+import { randomWord } from "../../lib/ids.ts";
+import type { Resource } from "../../store/resource.ts";
+import type { Deps, ReconcileContext } from "../port.ts";
+import { type Bundle, stateOf } from "./deploy-state.ts";
+import { CODE_PATH, PYTHON_PACKAGES, recipeFor } from "./start-command.ts";
+
+/** Compilers and package managers are hungry, whatever the workload itself is given. */
+const BUILD_LIMITS = { memoryMb: 2048, cpus: 2 };
+/** Raised when bundles are made in another way, so that old ones are not taken for new ones. */
+const LAYOUT = 1;
+/** What nobody uses is kept a little, for whoever is about to. */
+const UNUSED_MS = HOUR_MS;
+const PAGE = 500;
+
+export const builderUid = ({ uid }: Resource, revision: string): string => `${uid}-build-${revision}`;
+
+export const baseImage = ({ settings }: Pick<Deps, "settings">): string => `${settings.brand}/base-image:latest`;
+
+/** Programs and packages that came with the code are found before the image's own. */
+export const codeEnv: Record<string, string> = {
+  PATH: `${CODE_PATH}/node_modules/.bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin`,
+  PYTHONPATH: `${CODE_PATH}/${PYTHON_PACKAGES}`,
+};
+
+const noteKey = ({ workspace }: Resource, source: string): string =>
+  createHash("sha256").update(`${LAYOUT}/${workspace}/${source}`).digest("hex");
+
+const shell = (line: string): string[] => ["/bin/sh", "-c", line];
+
+export type Begun = { bundle: Bundle } | { building: Bundle };
+
+/** Answers with the bundle when there is nothing to build, or it has been built before. */
+export async function beginBuild(
+  resource: Resource,
+  revision: string,
+  source: string,
+  { deps, signal }: ReconcileContext,
+): Promise<Begun> {
+  const { blobs, driver, settings } = deps;
+  const known = (await blobs.readNote(noteKey(resource, source))) as Bundle | null;
+  if (known) return { bundle: known };
+  const archive = await blobs.find(source);
+  if (!archive) throw new PlatformError("bad_request", "The archive is no longer there. Send it again.");
+  const folder = await blobs.makeWorkFolder();
+  try {
+    await extractArchive(archive, folder);
+    const { build, start } = await recipeFor(folder, settings.brand);
+    const bundle = { drive: `bundle-${randomWord(20)}`, argv: shell(start) };
+    await driver.createDrive(bundle.drive, { from: folder });
+    if (build === null) return { bundle: await keepBundle(resource, source, bundle, deps) };
+    await driver.create(
+      {
+        uid: builderUid(resource, revision),
+        name: "build",
+        image: baseImage(deps),
+        env: {
+          ...codeEnv,
+          HOME: "/tmp",
+          CI: "true",
+          npm_config_cache: "/tmp/npm",
+          npm_config_update_notifier: "false",
+        },
+        workDir: CODE_PATH,
+        limits: BUILD_LIMITS,
+        mounts: [{ source: { drive: bundle.drive }, path: CODE_PATH }],
+        network: "outbound",
+        exec: { argv: shell(build) },
+      },
+      { signal },
+    );
+    return { building: bundle };
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+export async function keepBundle(resource: Resource, source: string, bundle: Bundle, { blobs }: Deps): Promise<Bundle> {
+  await blobs.writeNote(noteKey(resource, source), bundle);
+  return bundle;
+}
+
+/** Removes bundles and archives that no revision needs any more. */
+export async function sweepBundles(kinds: readonly string[], deps: Deps, signal: AbortSignal): Promise<void> {
+  const { store, blobs, driver, clock } = deps;
+  const used = new Set<string>();
+  for (const kind of kinds) {
+    for (let after = ""; ; ) {
+      const page = await store.resources.listAcrossWorkspaces(kind, after, PAGE);
+      for (const code of page.flatMap((resource) => Object.values(stateOf(resource).revisions ?? {}))) {
+        for (const bundle of [code.bundle, code.building]) if (bundle) used.add(bundle.drive);
+        // A finished bundle no longer needs its archive.
+        if (code.source && !code.bundle && code.failed === undefined) used.add(code.source);
+      }
+      after = page.at(-1)?.uid ?? "";
+      if (page.length < PAGE) break;
+    }
+  }
+  const isOld = ({ writtenMs }: { writtenMs: number }): boolean => writtenMs + UNUSED_MS < clock.now();
+  for (const { key } of (await blobs.listNotes()).filter(isOld)) {
+    signal.throwIfAborted();
+    const bundle = (await blobs.readNote(key)) as Bundle | null;
+    if (!bundle || used.has(bundle.drive)) continue;
+    await blobs.removeNote(key);
+    await driver.destroyDrive(bundle.drive);
+  }
+  for (const { digest } of (await blobs.list()).filter(isOld)) if (!used.has(digest)) await blobs.remove(digest);
+}

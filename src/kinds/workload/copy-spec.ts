@@ -1,0 +1,48 @@
+/** From a revision of a workload to what the driver is asked for. */
+import { WORKLOAD_PORT } from "../../contract/instance.ts";
+import { restoreSecrets } from "../../contract/secret-fields.ts";
+import type { WorkloadSpec } from "../../runtime/driver.ts";
+import type { Resource } from "../../store/resource.ts";
+import type { Revision } from "../../store/revision.ts";
+import type { Deps } from "../port.ts";
+import { type Attachment, volumeMounts } from "../sandbox/machine.ts";
+import { baseImage, codeEnv } from "./bundle.ts";
+import { codeOf, runtimeOf, stateOf } from "./deploy-state.ts";
+import { platformEnv } from "./platform-env.ts";
+import { MEMORY_DEFAULT_MB, secrets } from "./spec.ts";
+import { CODE_PATH } from "./start-command.ts";
+
+/** A core for this much memory, as the contract has it. */
+const MEMORY_PER_CPU_MB = 2048;
+const CPUS_MIN = 0.25;
+const SECRET_PATHS = [...secrets, "spec.envs[name?secret].value"];
+
+/** Where a workload listens: an application may choose, all others are told. */
+export const portOf = ({ kind, spec }: Pick<Resource, "kind" | "spec">): number =>
+  kind === "application" ? (runtimeOf(kind, spec).port ?? WORKLOAD_PORT) : WORKLOAD_PORT;
+
+export async function copySpec(resource: Resource, revision: Revision, uid: string, deps: Deps): Promise<WorkloadSpec> {
+  const spec = structuredClone(revision.spec);
+  restoreSecrets({ spec }, SECRET_PATHS, deps.store.resources.secretsOf(revision));
+  const { image, memory = MEMORY_DEFAULT_MB, envs = [] } = runtimeOf(resource.kind, spec);
+  const bundle = image ? undefined : codeOf(stateOf(resource), revision.id)?.bundle;
+  return {
+    uid,
+    name: resource.name,
+    image: image ?? baseImage(deps),
+    env: {
+      ...(bundle ? codeEnv : {}),
+      ...platformEnv(resource, deps.settings),
+      PORT: String(portOf(resource)),
+      ...Object.fromEntries(envs.map(({ name, value = "" }) => [name, value])),
+    },
+    ...(bundle ? { workDir: CODE_PATH } : {}),
+    limits: { memoryMb: memory, cpus: Math.max(memory / MEMORY_PER_CPU_MB, CPUS_MIN) },
+    mounts: [
+      ...(bundle ? [{ source: { drive: bundle.drive }, path: CODE_PATH, readOnly: true }] : []),
+      ...(await volumeMounts(resource, (spec.volumes ?? []) as Attachment[], deps)),
+    ],
+    network: "outbound",
+    exec: { argv: bundle?.argv ?? [] },
+  };
+}

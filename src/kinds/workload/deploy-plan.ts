@@ -1,0 +1,238 @@
+/**
+ * How a deployed workload gets to the revision that is wanted, and how many copies of it run. Pure: every rule is a row
+ * of the test table.
+ *
+ * A rollout starts one copy of the new revision beside the old ones and switches once it listens. Whatever happens to
+ * it, the revision that answers goes on answering.
+ */
+import { backoffMs } from "../../lib/backoff.ts";
+import { MINUTE_MS, SECOND_MS } from "../../lib/clock.ts";
+import type { Observed } from "../../runtime/driver.ts";
+import type { Resource } from "../../store/resource.ts";
+import type { Plan } from "../port.ts";
+import { type Copy, codeOf, type DeployState, stateOf } from "./deploy-state.ts";
+
+export interface CopyObserved {
+  workload: Observed | null;
+  listening: boolean;
+  openRequests: number;
+  /** 0 when there was none since this server began. */
+  lastRequestMs: number;
+}
+
+export interface DeployObserved {
+  /** Ids of the revisions that are kept, newest first. */
+  kept: string[];
+  /** Those of them that run an image. */
+  images: string[];
+  copies: Record<string, CopyObserved>;
+  /** The build of the wanted revision. */
+  builder: Observed | null;
+  minScale: number;
+  maxScale: number;
+  /** It mounts something that only one copy can have. */
+  exclusive: boolean;
+  /** Some clients look so seldom that a quick build would pass them by. */
+  slowWatcher: boolean;
+  /** How long without a request until a copy may go. */
+  idleAfterMs: number;
+}
+
+export type DeployStep =
+  | { do: "build"; revision: string }
+  | { do: "finishBuild"; revision: string }
+  | { do: "fail"; revision: string; why: string; of?: string }
+  | { do: "start"; revision: string }
+  | { do: "ready"; uid: string }
+  | { do: "activate"; revision: string; uid: string }
+  | { do: "drain"; uids: string[] }
+  | { do: "destroy"; uids: string[] }
+  | { do: "crashed"; uid: string; why: string }
+  | { do: "settle"; status: "DEPLOYED" | "FAILED" }
+  | { do: "wait" }
+  | { do: "deactivate" }
+  | { do: "retire" };
+
+/** A workload that does not listen after this long never will. */
+export const READY_WITHIN_MS = MINUTE_MS;
+export const BUILD_MAX_MS = 15 * MINUTE_MS;
+/** A client that looks every three seconds and insists on seeing the build. */
+const BUILD_VISIBLE_MS = 4500;
+/** As long as any request may take. */
+const DRAIN_MAX_MS = 15 * MINUTE_MS;
+/** Requests that one copy answers at once before another one is started. */
+const CONCURRENCY = 50;
+const SOON_MS = 50;
+const BUILD_LOOK_MS = 300;
+const LOOK_MS = SECOND_MS;
+const CRASH_BACKOFF = { baseMs: SECOND_MS, maxMs: MINUTE_MS };
+
+export function planDeploy(resource: Resource, observed: DeployObserved, nowMs: number): Plan<DeployStep> {
+  const state = stateOf(resource);
+  if (resource.deletedAt !== null) return { steps: [{ do: "retire" }] };
+  if (resource.spec.enabled === false) {
+    const off = resource.status === "DEACTIVATED" && (state.copies ?? []).length === 0;
+    return { steps: off && isSettled(resource) ? [] : [{ do: "deactivate" }] };
+  }
+  const target = targetOf(resource, observed);
+  const rollout = planRollout(resource, target, observed, nowMs);
+  const serving = planServing(resource, target, observed, nowMs);
+  const againMs = Math.min(rollout.againMs ?? Number.POSITIVE_INFINITY, serving.againMs ?? Number.POSITIVE_INFINITY);
+  return {
+    steps: [...rollout.steps, ...serving.steps],
+    ...(Number.isFinite(againMs) ? { againMs } : {}),
+  };
+}
+
+const isSettled = ({ generation, observedGeneration }: Resource): boolean => generation === observedGeneration;
+
+/** The one that was chosen, else the newest. */
+export function targetOf({ spec, generation }: Resource, { kept }: Pick<DeployObserved, "kept">): string {
+  const { active } = (spec.revision ?? {}) as { active?: string };
+  return active && kept.includes(active) ? active : (kept[0] ?? String(generation));
+}
+
+function planRollout(resource: Resource, target: string, observed: DeployObserved, nowMs: number): Plan<DeployStep> {
+  const state = stateOf(resource);
+  if (target === state.activeRevision) return settled(resource, "DEPLOYED");
+  if (state.revisions?.[target]?.failed !== undefined) return settled(resource, "FAILED");
+  if (state.upload?.revision === target) {
+    const { expiresAt } = state.upload;
+    if (expiresAt > nowMs) return { steps: [], againMs: expiresAt - nowMs };
+    return fail(target, "No archive came before the upload address expired.");
+  }
+  if (!observed.images.includes(target)) {
+    const code = codeOf(state, target);
+    if (!code) return { steps: isSettled(resource) ? [] : [{ do: "wait" }] };
+    if (!code.bundle) return planBuild(target, observed, nowMs);
+    const visibleMs = (code.uploadedAt ?? 0) + BUILD_VISIBLE_MS - nowMs;
+    if (observed.slowWatcher && visibleMs > 0) return { steps: [], againMs: visibleMs };
+  }
+  return planSwitch(state, target, observed, nowMs);
+}
+
+function planBuild(revision: string, { builder }: DeployObserved, nowMs: number): Plan<DeployStep> {
+  if (!builder) return { steps: [{ do: "build", revision }] };
+  if (builder.state === "exited") return { steps: [{ do: "finishBuild", revision }] };
+  if (Date.parse(builder.createdAt) + BUILD_MAX_MS > nowMs) return { steps: [], againMs: BUILD_LOOK_MS };
+  return fail(revision, `The build took longer than ${BUILD_MAX_MS / MINUTE_MS} minutes.`);
+}
+
+function planSwitch(
+  { copies = [] }: DeployState,
+  revision: string,
+  observed: DeployObserved,
+  nowMs: number,
+): Plan<DeployStep> {
+  const copy = copies.find((each) => each.revision === revision && each.phase !== "draining");
+  if (!copy) {
+    const others = copies.filter((each) => each.phase !== "draining").map(({ uid }) => uid);
+    if (!observed.exclusive || copies.length === 0) return { steps: [{ do: "start", revision }] };
+    // What only one copy can have must be let go first: the switch then has a gap.
+    return others.length > 0 ? { steps: [{ do: "drain", uids: others }] } : { steps: [], againMs: SOON_MS };
+  }
+  const seen = observed.copies[copy.uid];
+  if (!seen?.workload) return { steps: [{ do: "destroy", uids: [copy.uid] }] };
+  if (seen.workload.state === "exited")
+    return fail(revision, `It ended before it listened (${endOf(seen.workload)}).`, copy.uid);
+  if (copy.phase === "ready" || seen.listening) return { steps: [{ do: "activate", revision, uid: copy.uid }] };
+  if (copy.since + READY_WITHIN_MS > nowMs) return { steps: [], againMs: SOON_MS };
+  return fail(revision, neverListened, copy.uid);
+}
+
+const neverListened = `It did not listen on the port in PORT within ${READY_WITHIN_MS / SECOND_MS} s.`;
+
+function planServing(resource: Resource, target: string, observed: DeployObserved, nowMs: number): Plan<DeployStep> {
+  const state = stateOf(resource);
+  const live = liveRevisions(resource, observed);
+  const rolling = target === state.activeRevision ? null : target;
+  const steps: DeployStep[] = [];
+  let againMs = Number.POSITIVE_INFINITY;
+  for (const copy of state.copies ?? []) {
+    if (copy.revision === rolling && copy.phase !== "draining" && !live.includes(copy.revision)) continue;
+    const plan = planCopy(copy, observed.copies[copy.uid], live, nowMs);
+    steps.push(...plan.steps);
+    againMs = Math.min(againMs, plan.againMs ?? againMs);
+  }
+  for (const revision of live) {
+    // While only one copy is possible, the one that is rolled out has its turn.
+    if (observed.exclusive && rolling !== null && state.revisions?.[rolling]?.failed === undefined) continue;
+    const plan = planScale(revision, revision === state.activeRevision, state, observed, nowMs);
+    steps.push(...plan.steps);
+    againMs = Math.min(againMs, plan.againMs ?? againMs);
+  }
+  return { steps, ...(Number.isFinite(againMs) ? { againMs } : {}) };
+}
+
+/** The active one, and a canary that has a share. */
+function liveRevisions({ spec, state }: Resource, { kept, images }: DeployObserved): string[] {
+  const { activeRevision, ...rest } = state as DeployState;
+  if (activeRevision === undefined) return [];
+  const { canary, canaryPercent = 0 } = (spec.revision ?? {}) as { canary?: string; canaryPercent?: number };
+  const runs = canary && canaryPercent > 0 && canary !== activeRevision && kept.includes(canary);
+  if (!runs || !(images.includes(canary) || codeOf(rest, canary)?.bundle)) return [activeRevision];
+  return [activeRevision, canary];
+}
+
+function planCopy(copy: Copy, seen: CopyObserved | undefined, live: string[], nowMs: number): Plan<DeployStep> {
+  const { uid, phase, since } = copy;
+  if (!seen?.workload) return { steps: [{ do: "destroy", uids: [uid] }] };
+  if (phase === "draining") {
+    const over = seen.openRequests === 0 || since + DRAIN_MAX_MS <= nowMs || seen.workload.state === "exited";
+    return over ? { steps: [{ do: "destroy", uids: [uid] }] } : { steps: [], againMs: LOOK_MS };
+  }
+  if (!live.includes(copy.revision)) return { steps: [{ do: "drain", uids: [uid] }] };
+  if (seen.workload.state === "exited")
+    return { steps: [{ do: "crashed", uid, why: `A copy ended (${endOf(seen.workload)}).` }] };
+  if (phase === "ready") return { steps: [], againMs: LOOK_MS };
+  if (seen.listening) return { steps: [{ do: "ready", uid }] };
+  if (since + READY_WITHIN_MS > nowMs) return { steps: [], againMs: SOON_MS };
+  return { steps: [{ do: "crashed", uid, why: neverListened }] };
+}
+
+function planScale(
+  revision: string,
+  isActive: boolean,
+  state: DeployState,
+  observed: DeployObserved,
+  nowMs: number,
+): Plan<DeployStep> {
+  const all = (state.copies ?? []).filter((copy) => copy.revision === revision);
+  const copies = all.filter(({ phase }) => phase !== "draining");
+  const open = copies.reduce((sum, { uid }) => sum + (observed.copies[uid]?.openRequests ?? 0), 0);
+  const lastUseMs = Math.max(
+    state.wantedRevision === revision ? (state.wantedAt ?? 0) : 0,
+    ...copies.map(({ uid, since }) => Math.max(since, observed.copies[uid]?.lastRequestMs ?? 0)),
+  );
+  const inUse = open > 0 || lastUseMs + observed.idleAfterMs > nowMs;
+  const max = observed.exclusive ? 1 : observed.maxScale;
+  const min = isActive ? observed.minScale : 0;
+  const desired = Math.min(max, Math.max(min, Math.ceil(open / CONCURRENCY), inUse ? 1 : 0));
+  if (copies.length < desired) {
+    const crash = state.crashes?.[revision];
+    const restartMs = crash ? crash.lastAt + backoffMs(crash.count - 1, CRASH_BACKOFF, () => 1) - nowMs : 0;
+    if (restartMs > 0) return { steps: [], againMs: restartMs };
+    // One at a time: the next look comes with the record of this one.
+    return observed.exclusive && all.length > 0
+      ? { steps: [], againMs: LOOK_MS }
+      : { steps: [{ do: "start", revision }] };
+  }
+  const idle = copies.filter(({ uid, phase, since }) => {
+    const seen = observed.copies[uid];
+    const usedMs = Math.max(since, seen?.lastRequestMs ?? 0);
+    return phase === "ready" && seen?.openRequests === 0 && usedMs + observed.idleAfterMs <= nowMs;
+  });
+  const surplus = idle.slice(0, copies.length - desired).map(({ uid }) => uid);
+  return { steps: surplus.length > 0 ? [{ do: "drain", uids: surplus }] : [] };
+}
+
+const endOf = ({ oom, exitCode, exitSignal }: Observed): string =>
+  oom ? "out of memory" : exitSignal ? `signal ${exitSignal}` : `exit code ${exitCode ?? "unknown"}`;
+
+const fail = (revision: string, why: string, of?: string): Plan<DeployStep> => ({
+  steps: [{ do: "fail", revision, why, ...(of === undefined ? {} : { of }) }],
+});
+
+const settled = (resource: Resource, status: "DEPLOYED" | "FAILED"): Plan<DeployStep> => ({
+  steps: resource.status === status && isSettled(resource) ? [] : [{ do: "settle", status }],
+});

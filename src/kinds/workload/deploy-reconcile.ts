@@ -1,0 +1,322 @@
+/** Builds, starts, switches, scales and ends the copies of a workload, as deploy-plan.ts decides. */
+
+import { PlatformError } from "../../contract/errors.ts";
+import type { Instance } from "../../contract/instance.ts";
+import { MINUTE_MS } from "../../lib/clock.ts";
+import { uuidv7 } from "../../lib/ids.ts";
+import { dial, type Endpoint, type Observed } from "../../runtime/driver.ts";
+import type { Resource } from "../../store/resource.ts";
+import type { Modification } from "../../store/resources.ts";
+import type { Revision } from "../../store/revision.ts";
+import { type Deps, defineReconciler, type ReconcileContext } from "../port.ts";
+import { beginBuild, builderUid, keepBundle } from "./bundle.ts";
+import { copySpec, portOf } from "./copy-spec.ts";
+import { type CopyObserved, type DeployObserved, type DeployStep, planDeploy, targetOf } from "./deploy-plan.ts";
+import { type Copy, codeOf, type DeployState, runtimeOf, stateOf } from "./deploy-state.ts";
+
+const SCALE_MAX_DEFAULT = 10;
+/** A copy that lasted this long was healthy: its end is not counted with those before. */
+const HEALTHY_MS = MINUTE_MS;
+const GRACE_MS = 5000;
+/** The end of a log, as much as fits into an event that people read. */
+const TAIL_BYTES = 1500;
+const AUTO_GENERATED = /^x-[a-z0-9]+-auto-generated$/;
+
+export const deployReconciler = defineReconciler<DeployObserved, DeployStep>({
+  async observe(resource, { deps }) {
+    const revisions = await deps.store.resources.revisionsOf(resource.workspace, resource.uid);
+    const kept = revisions.map(({ id }) => id);
+    const target = targetOf(resource, { kept });
+    const state = stateOf(resource);
+    const active = revisions.find(({ id }) => id === (state.activeRevision ?? target));
+    const { minScale = 0, maxScale = SCALE_MAX_DEFAULT } = runtimeOf(resource.kind, active?.spec ?? resource.spec);
+    const copies = await Promise.all(
+      (state.copies ?? []).map(async (copy) => [copy.uid, await observeCopy(copy, resource, deps)] as const),
+    );
+    return {
+      kept,
+      images: revisions.filter(({ spec }) => runtimeOf(resource.kind, spec).image).map(({ id }) => id),
+      copies: Object.fromEntries(copies),
+      builder: await deps.driver.observe(builderUid(resource, target)),
+      minScale,
+      maxScale,
+      exclusive: ((resource.spec.volumes ?? []) as unknown[]).length > 0,
+      slowWatcher: Object.entries(resource.metadata.labels ?? {}).some(
+        ([key, value]) => AUTO_GENERATED.test(key) && value === "true",
+      ),
+      idleAfterMs: deps.settings.idleAfterMs,
+    };
+  },
+  plan: planDeploy,
+  act: (step, resource, context) => ACTS[step.do](step as never, resource, context),
+});
+
+async function observeCopy(copy: Copy, resource: Resource, { driver, activity }: Deps): Promise<CopyObserved> {
+  const workload = await driver.observe(copy.uid);
+  const asks = copy.phase === "starting" && workload?.state === "running";
+  return {
+    workload,
+    listening: asks && (await listens(workload.endpoint, portOf(resource))),
+    openRequests: activity.openOf(copy.uid),
+    lastRequestMs: activity.lastOf(copy.uid),
+  };
+}
+
+const listens = (endpoint: Endpoint, port: number): Promise<boolean> =>
+  dial(endpoint, port, { signal: AbortSignal.timeout(1000) }).then(
+    (socket) => {
+      socket.destroy();
+      return true;
+    },
+    () => false,
+  );
+
+type StepOf<Word extends DeployStep["do"]> = Extract<DeployStep, { do: Word }>;
+type Acts = {
+  [Word in DeployStep["do"]]: (step: StepOf<Word>, resource: Resource, context: ReconcileContext) => Promise<void>;
+};
+
+const ACTS: Acts = {
+  async build({ revision }, resource, context) {
+    const code = codeOf(stateOf(resource), revision);
+    if (!code) return;
+    const begun = await beginBuild(resource, revision, code.source, context).catch((error: unknown) => error);
+    if (begun instanceof PlatformError && begun.status < 500) return failed(revision, begun.message, context);
+    if (begun instanceof Error) throw begun;
+    await context.record((current) => ({
+      status: "bundle" in (begun as object) ? "BUILT" : "BUILDING",
+      state: withCode(current, code.owner, begun as object),
+      event: "bundle" in (begun as object) ? built(revision) : { type: "building", message: "Building.", revision },
+    }));
+  },
+
+  async finishBuild({ revision }, resource, context) {
+    const { deps, record } = context;
+    const uid = builderUid(resource, revision);
+    const code = codeOf(stateOf(resource), revision);
+    const builder = await deps.driver.observe(uid);
+    if (!code || !builder) return;
+    if (builder.exitCode === 0 && code.building) {
+      const bundle = await keepBundle(resource, code.source, code.building, deps);
+      await record((current) => ({
+        status: "BUILT",
+        state: withCode(current, code.owner, { bundle, building: undefined }),
+        event: built(revision),
+      }));
+    } else {
+      const why = builder.oom ? "it ran out of memory" : `exit code ${builder.exitCode ?? builder.exitSignal}`;
+      const tail = await tailOf(uid, deps);
+      if (code.building) await deps.driver.destroy(uid);
+      if (code.building) await deps.driver.destroyDrive(code.building.drive);
+      await failed(revision, `The build failed: ${why}.${tail}`, context);
+    }
+    await deps.driver.destroy(uid);
+  },
+
+  async fail({ revision, why, of }, resource, context) {
+    const { driver } = context.deps;
+    const tail = of === undefined ? "" : await tailOf(of, context.deps);
+    await driver.destroy(builderUid(resource, revision));
+    if (of !== undefined) await driver.destroy(of);
+    await failed(revision, `${why}${tail}`, context, of);
+  },
+
+  async start({ revision }, resource, context) {
+    const { deps, record, signal } = context;
+    const copy: Copy = { uid: uuidv7(deps.clock.now()), revision, phase: "starting", since: deps.clock.now() };
+    const rolling = stateOf(resource).activeRevision !== revision;
+    // Written first: a copy that nobody remembers would run for ever.
+    await record((current) => ({
+      state: next(current, { copies: [...(stateOf(current).copies ?? []), copy] }),
+      ...(rolling ? { status: "DEPLOYING" } : {}),
+    }));
+    try {
+      const kept = await revisionOf(resource, revision, deps);
+      await deps.driver.create(await copySpec(resource, kept, copy.uid, deps), { signal });
+    } catch (error) {
+      await deps.driver.destroy(copy.uid);
+      const final = error instanceof PlatformError && error.status < 500 ? error.message : null;
+      if (final !== null && rolling) return failed(revision, final, context, copy.uid);
+      await crashed(copy.uid, final ?? "A copy could not be started.", context);
+      if (final === null) throw error;
+    }
+  },
+
+  async ready({ uid }, _resource, context) {
+    const workload = await context.deps.driver.observe(uid);
+    if (!workload) return;
+    await context.record((current) => ({ state: becomesReady(current, uid, workload, context.deps.clock.now()) }));
+  },
+
+  async activate({ revision, uid }, resource, { deps, record }) {
+    const workload = await deps.driver.observe(uid);
+    if (!workload) return;
+    const kept = (await deps.store.resources.revisionsOf(resource.workspace, resource.uid)).map(({ id }) => id);
+    await record((current) => ({
+      status: "DEPLOYED",
+      observedGeneration: resource.generation,
+      state: {
+        ...becomesReady(current, uid, workload, deps.clock.now()),
+        activeRevision: revision,
+        revisions: stillNeeded(stateOf(current), kept),
+      },
+      event: { type: "deployed", message: `Revision ${revision} answers.`, revision },
+    }));
+    await deps.driver.destroy(builderUid(resource, revision));
+  },
+
+  async drain({ uids }, _resource, { deps, record }) {
+    const since = deps.clock.now();
+    await record((current) => ({
+      state: withCopies(current, (copies) =>
+        copies.map((copy) => (uids.includes(copy.uid) ? { ...copy, phase: "draining", since } : copy)),
+      ),
+    }));
+  },
+
+  async destroy({ uids }, _resource, { deps, record }) {
+    for (const uid of uids) {
+      await deps.driver.destroy(uid, { graceMs: GRACE_MS });
+      deps.activity.forget(uid);
+    }
+    await record((current) => ({ state: withoutCopies(current, uids) }));
+  },
+
+  async crashed({ uid, why }, _resource, context) {
+    const tail = await tailOf(uid, context.deps);
+    await context.deps.driver.destroy(uid);
+    await crashed(uid, `${why}${tail}`, context);
+  },
+
+  async settle({ status }, resource, { record }) {
+    await record(() => ({ status, observedGeneration: resource.generation }));
+  },
+
+  async wait(_step, resource, { record }) {
+    await record(() => ({
+      status: "DEPLOYING",
+      observedGeneration: resource.generation,
+      event: { type: "waiting", message: "Nothing to run yet: send its code with ?upload=true, or name an image." },
+    }));
+  },
+
+  async deactivate(_step, resource, { deps, record }) {
+    await destroyAll(resource, deps);
+    await record((current) => ({
+      status: "DEACTIVATED",
+      observedGeneration: resource.generation,
+      // Switched on again, it is rolled out anew.
+      state: { ...stateOf(current), copies: [], instances: [], activeRevision: undefined },
+      event: { type: "deactivated", message: "Switched off: spec.enabled is false." },
+    }));
+  },
+
+  async retire(_step, resource, { deps }) {
+    await destroyAll(resource, deps);
+    await deps.store.resources.delete(resource.workspace, resource.uid);
+  },
+};
+
+async function destroyAll(resource: Resource, { driver, activity }: Deps): Promise<void> {
+  const { copies = [], revisions = {} } = stateOf(resource);
+  for (const id of Object.keys(revisions)) await driver.destroy(builderUid(resource, id));
+  await Promise.all(
+    copies.map(async ({ uid }) => {
+      await driver.destroy(uid, { graceMs: GRACE_MS });
+      activity.forget(uid);
+    }),
+  );
+}
+
+async function revisionOf({ workspace, uid }: Resource, id: string, { store }: Deps): Promise<Revision> {
+  const found = (await store.resources.revisionsOf(workspace, uid)).find((revision) => revision.id === id);
+  if (!found) throw new PlatformError("not_found", `Revision ${id} is no longer kept.`);
+  return found;
+}
+
+const built = (revision: string): Modification["event"] & object => ({ type: "built", message: "Built.", revision });
+
+async function failed(revision: string, why: string, { record }: ReconcileContext, uid?: string): Promise<void> {
+  await record((current) => ({
+    status: "FAILED",
+    observedGeneration: current.generation,
+    state: {
+      ...withoutCopies(current, uid === undefined ? [] : [uid]),
+      revisions: withCode(current, revision, { failed: why, building: undefined }).revisions,
+      ...(stateOf(current).upload?.revision === revision ? { upload: undefined } : {}),
+    },
+    event: { type: "failed", status: "FAILED", message: why, revision },
+  }));
+}
+
+async function crashed(uid: string, why: string, { deps, record }: ReconcileContext): Promise<void> {
+  const now = deps.clock.now();
+  deps.activity.forget(uid);
+  await record((current) => {
+    const { copies = [], crashes = {} } = stateOf(current);
+    const copy = copies.find((each) => each.uid === uid);
+    if (!copy) return null;
+    const healthy = copy.phase === "ready" && now - copy.since >= HEALTHY_MS;
+    const count = healthy ? 1 : (crashes[copy.revision]?.count ?? 0) + 1;
+    return {
+      state: {
+        ...withoutCopies(current, [uid]),
+        crashes: { ...crashes, [copy.revision]: { count, lastAt: now } },
+        startFailure: { revision: copy.revision, at: now, message: why },
+      },
+      event: { type: "crashed", message: why, revision: copy.revision },
+    };
+  });
+}
+
+/** The last words of a copy or a build, for the message that tells of its end. */
+async function tailOf(uid: string, { driver }: Deps): Promise<string> {
+  const read = async (stream: "stdout" | "stderr"): Promise<string> => {
+    try {
+      const { size } = await driver.readOutput(uid, stream, 0, 0);
+      const { bytes } = await driver.readOutput(uid, stream, Math.max(0, size - TAIL_BYTES), TAIL_BYTES);
+      return bytes.toString("utf8").trim();
+    } catch {
+      return ""; // what cannot be read has nothing to add to the reason
+    }
+  };
+  const text = (await read("stderr")) || (await read("stdout"));
+  return text === "" ? "" : ` It said: ${text}`;
+}
+
+type State = Record<string, unknown> & DeployState;
+
+const next = (current: Resource, change: Partial<DeployState>): State => ({ ...stateOf(current), ...change });
+
+const withCode = (current: Resource, revision: string, change: object): State => {
+  const { revisions = {} } = stateOf(current);
+  return next(current, { revisions: { ...revisions, [revision]: { ...revisions[revision], ...change } } });
+};
+
+/** Instances are those copies that get requests; they never say otherwise. */
+function withCopies(current: Resource, change: (copies: Copy[]) => Copy[]): State {
+  const { copies = [], instances = [] } = stateOf(current);
+  const changed = change(copies);
+  const ready = new Set(changed.filter(({ phase }) => phase === "ready").map(({ uid }) => uid));
+  return next(current, { copies: changed, instances: instances.filter(({ uid }) => ready.has(uid)) });
+}
+
+const withoutCopies = (current: Resource, uids: readonly string[]): State =>
+  withCopies(current, (copies) => copies.filter(({ uid }) => !uids.includes(uid)));
+
+function becomesReady(current: Resource, uid: string, { endpoint }: Observed, since: number): State {
+  const { copies = [], instances = [] } = stateOf(current);
+  const copy = copies.find((each) => each.uid === uid);
+  if (!copy) return next(current, {});
+  const instance: Instance<Endpoint> = { uid, revision: copy.revision, endpoint, phase: "running" };
+  return next(current, {
+    copies: copies.map((each) => (each.uid === uid ? { ...each, phase: "ready", since } : each)),
+    instances: [...instances.filter((each) => each.uid !== uid), instance],
+  });
+}
+
+/** What is known of revisions that are no longer kept goes, unless a kept one runs their code. */
+function stillNeeded(state: DeployState, kept: readonly string[]): DeployState["revisions"] {
+  const needed = new Set([...kept, ...kept.map((id) => codeOf(state, id)?.owner)]);
+  return Object.fromEntries(Object.entries(state.revisions ?? {}).filter(([id]) => needed.has(id)));
+}

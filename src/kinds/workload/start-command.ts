@@ -1,0 +1,135 @@
+/** How a folder of code is built and started, found out by looking at it. */
+import { readdir, readFile, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { parse as parseToml } from "smol-toml";
+import { PlatformError } from "../../contract/errors.ts";
+
+export interface BuildRecipe {
+  /** Shell line that fetches dependencies and builds; null when nothing has to be done. */
+  build: string | null;
+  /** Shell line. */
+  start: string;
+}
+
+/** Where code is inside a workload; dependencies of Python live in a folder below it. */
+export const CODE_PATH = "/app";
+export const PYTHON_PACKAGES = ".packages";
+
+/** A file that describes a project is small; a larger one is not read into memory. */
+const DESCRIPTION_BYTES_MAX = 1024 * 1024;
+const NODE_ENTRIES = ["index.js", "index.mjs", "index.ts", "src/index.js", "src/index.ts"];
+const PYTHON_ENTRIES = ["main.py", "app.py", "src/main.py"];
+const EXECUTABLES = ["main", "server", "app", "start"];
+
+interface PackageJson {
+  main?: unknown;
+  scripts?: Record<string, unknown>;
+  dependencies?: object;
+  devDependencies?: object;
+}
+
+export async function recipeFor(folder: string, brand: string): Promise<BuildRecipe> {
+  const names = new Set(await readdir(folder));
+  const entrypoint = await entrypointOf(folder, names, brand);
+  if (names.has("package.json")) return nodeRecipe(folder, names, entrypoint);
+  if (names.has("requirements.txt") || names.has("pyproject.toml")) return pythonRecipe(folder, names, entrypoint);
+  const start =
+    entrypoint ?? (await nodeStart(folder)) ?? (await pythonStart(folder)) ?? (await executable(folder, names));
+  if (start) return { build: null, start };
+  throw new PlatformError(
+    "bad_request",
+    names.has("go.mod") || names.has("Cargo.toml")
+      ? "Go and Rust are not built here: send the finished executable, and its start command as prod below [entrypoint]."
+      : `There is nothing to start: name a command as prod below [entrypoint] in ${brand}.toml, or add a package.json, main.py or index.js.`,
+  );
+}
+
+async function nodeRecipe(folder: string, names: Set<string>, entrypoint: string | null): Promise<BuildRecipe> {
+  const { main, scripts = {}, ...manifest } = await readPackageJson(folder);
+  const start =
+    entrypoint ??
+    textOr(scripts.start) ??
+    (typeof main === "string" && (await isFile(join(folder, main))) ? `node ${quoted(main)}` : null) ??
+    (await nodeStart(folder));
+  if (!start)
+    throw new PlatformError("bad_request", "package.json has no start script, no main, and there is no index.js.");
+  const builds = textOr(scripts.build) !== null;
+  const needs = [manifest.dependencies, ...(builds ? [manifest.devDependencies] : [])];
+  const lines = [
+    ...(needs.some((each) => Object.keys(each ?? {}).length > 0) ? [installLine(names, builds)] : []),
+    ...(builds ? ["npm run build"] : []),
+  ];
+  return { build: lines.length > 0 ? lines.join(" && ") : null, start };
+}
+
+/** A lock file is followed to the letter; without one the newest that fits is taken. */
+function installLine(names: Set<string>, withTools: boolean): string {
+  if (names.has("pnpm-lock.yaml")) return `npx --yes pnpm@10 install --frozen-lockfile${withTools ? "" : " --prod"}`;
+  if (names.has("yarn.lock")) return `npx --yes yarn@1 install --frozen-lockfile${withTools ? "" : " --production"}`;
+  const verb = names.has("package-lock.json") || names.has("npm-shrinkwrap.json") ? "ci" : "install";
+  return `npm ${verb} --no-audit --no-fund${withTools ? "" : " --omit=dev"}`;
+}
+
+async function pythonRecipe(folder: string, names: Set<string>, entrypoint: string | null): Promise<BuildRecipe> {
+  const start = entrypoint ?? (await pythonStart(folder));
+  if (!start) throw new PlatformError("bad_request", "There is no main.py or app.py, and no start command is named.");
+  const what = names.has("requirements.txt") ? "-r requirements.txt" : ".";
+  const empty = names.has("requirements.txt") && (await isBlank(join(folder, "requirements.txt")));
+  return { build: empty ? null : `python3 -m pip install --no-cache-dir --target ${PYTHON_PACKAGES} ${what}`, start };
+}
+
+async function entrypointOf(folder: string, names: Set<string>, brand: string): Promise<string | null> {
+  const file = [`${brand}.toml`, "berth.toml", "service.toml"].find((name) => names.has(name));
+  if (!file) return null;
+  try {
+    const { entrypoint } = parseToml(await readText(join(folder, file))) as { entrypoint?: { prod?: unknown } };
+    return textOr(entrypoint?.prod);
+  } catch (error) {
+    if (error instanceof PlatformError) throw error;
+    throw new PlatformError("bad_request", `${file} cannot be read as TOML.`, { cause: error });
+  }
+}
+
+async function readPackageJson(folder: string): Promise<PackageJson> {
+  const text = await readText(join(folder, "package.json"));
+  try {
+    return (JSON.parse(text) ?? {}) as PackageJson;
+  } catch (error) {
+    throw new PlatformError("bad_request", "package.json cannot be read as JSON.", { cause: error });
+  }
+}
+
+async function readText(file: string): Promise<string> {
+  const { size } = await stat(file);
+  if (size > DESCRIPTION_BYTES_MAX)
+    throw new PlatformError("bad_request", "A file that describes the project is too large.");
+  return readFile(file, "utf8");
+}
+
+const nodeStart = async (folder: string): Promise<string | null> =>
+  prefixed("node", await firstFile(folder, NODE_ENTRIES));
+const pythonStart = async (folder: string): Promise<string | null> =>
+  prefixed("python3", await firstFile(folder, PYTHON_ENTRIES));
+
+async function executable(folder: string, names: Set<string>): Promise<string | null> {
+  for (const name of EXECUTABLES.filter((each) => names.has(each))) {
+    const found = await stat(join(folder, name));
+    if (found.isFile() && (found.mode & 0o111) !== 0) return `./${name}`;
+  }
+  return null;
+}
+
+async function firstFile(folder: string, candidates: readonly string[]): Promise<string | null> {
+  for (const name of candidates) if (await isFile(join(folder, name))) return name;
+  return null;
+}
+
+const prefixed = (program: string, file: string | null): string | null => (file === null ? null : `${program} ${file}`);
+const isFile = (path: string): Promise<boolean> =>
+  stat(path).then(
+    (found) => found.isFile(),
+    () => false,
+  );
+const isBlank = async (file: string): Promise<boolean> => /^(\s*(#.*)?\n?)*$/.test(await readText(file));
+const textOr = (value: unknown): string | null => (typeof value === "string" && value.trim() !== "" ? value : null);
+const quoted = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`;
