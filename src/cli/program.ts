@@ -6,6 +6,7 @@ import { createClient } from "../client/client.ts";
 import { KINDS, OPERATIONS } from "../kinds/index.ts";
 import { type CommandSpec, type Context, GROUPS, type OptionSpec, type OptionValue } from "./command.ts";
 import { billingCommands } from "./commands/billing.ts";
+import { deployCommands } from "./commands/deploy.ts";
 import { moreCommands } from "./commands/more.ts";
 import { nounCommands } from "./commands/nouns.ts";
 import { operationCommands } from "./commands/operations.ts";
@@ -27,6 +28,7 @@ export function allCommands(operatorCommands: readonly CommandSpec[]): CommandSp
   const nouns = nounsOf(KINDS, OPERATIONS);
   const commands = [
     ...resourceCommands(nouns),
+    ...deployCommands(nouns),
     ...operationCommands(nouns, OPERATIONS),
     ...sessionCommands(OPERATIONS),
     ...operatorCommands,

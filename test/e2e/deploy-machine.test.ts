@@ -1,14 +1,17 @@
 /** Code becomes running agents on this machine's own driver, reached through the gateway. */
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
+import { promisify } from "node:util";
 import { type Answer, startTestPlatform, type TestPlatform } from "../platform.ts";
 import { projectArchive } from "../project-archive.ts";
 import { machineSkip } from "../sandbox-suite.ts";
 
+const run = promisify(execFile);
 const LOOK_MS = 50;
 const PATIENCE_MS = 60_000;
 const echo = { "index.js": readFileSync("examples/agent-echo/index.js", "utf8"), "package.json": '{"type":"module"}' };
@@ -158,6 +161,29 @@ describe("deployed code on this machine", { skip: machineSkip }, () => {
     assert.match(events.at(-1).message, /nothing to start/);
     const answer = await ask("empty");
     assert.ok(answer.status >= 500);
+  });
+
+  test("a build script runs in a workload of its own, and its failure is told with its words", async () => {
+    const make = `require("node:fs").writeFileSync("index.js", ${JSON.stringify(says("made")["index.js"])})`;
+    const project = (script: string) => ({
+      "package.json": JSON.stringify({ scripts: { build: "node make.js", start: "node index.js" } }),
+      "make.js": script,
+    });
+    await create("made", project(make));
+    await reaches("made", deployed);
+    assert.equal(await wordOf("made"), "made");
+    await create("unmade", project('console.error("no compiler"); process.exit(2)'));
+    const { events } = await reaches("unmade", ({ status }) => status === "FAILED");
+    assert.match(events.at(-1).message, /build failed: exit code 2.*no compiler/s);
+  });
+
+  test("berth deploy brings a folder to an address", async () => {
+    const env = { ...process.env, BERTH_URL: platform.url, BERTH_API_KEY: platform.apiKey, BERTH_WORKSPACE: "main" };
+    const args = ["src/main.ts", "deploy", "examples/agent-echo", "--name", "from-cli"];
+    const { stdout, stderr } = await run(process.execPath, args, { env });
+    assert.equal(stdout.trim(), `${platform.url}/main/agents/from-cli`);
+    assert.match(stderr, /deployed: Revision 1 answers/);
+    assert.equal((await ask("from-cli")).status, 200);
   });
 
   test("switched off it runs nothing, deleted it leaves nothing", async () => {
