@@ -7,6 +7,7 @@
  * survive a stop of the service that started them.
  */
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Limits, Probe, Stats } from "../../driver.ts";
 import { PIDS_DEFAULT } from "../../driver.ts";
@@ -141,10 +142,11 @@ export const processesIn = ({ paths }: Cgroup): number[] => {
   return file ? readWords(`${file}/cgroup.procs`).map(Number) : [];
 };
 
-/** Gives unused memory back to the machine where that is possible; needs swap to have much effect. */
-export function reclaim({ version, paths }: Cgroup): void {
-  if (version === 2) tryWrite(`${paths.unified}/memory.reclaim`, "1G");
-  else if (paths.memory) tryWrite(`${paths.memory}/memory.force_empty`, "0");
+/** Gives unused memory back to the machine; without swap there is nowhere to put it. */
+export async function reclaim({ version, paths }: Cgroup): Promise<void> {
+  if (readText("/proc/swaps").trim().split("\n").length < 2) return;
+  const file = version === 2 ? `${paths.unified}/memory.reclaim` : `${paths.memory}/memory.force_empty`;
+  await writeFile(file, version === 2 ? "1G" : "0").catch(() => {}); // as much as it could; the rest stays
 }
 
 /** Removes the groups; the last exiting process may hold them for a moment. */

@@ -9,7 +9,7 @@
  *   snapshots/, volumes/, drives/
  */
 import { createHash } from "node:crypto";
-import { mkdirSync } from "node:fs";
+import { chmodSync, mkdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import type { Socket } from "node:net";
 import { hostname } from "node:os";
@@ -110,7 +110,9 @@ interface Parts {
 
 export async function openLocalDriver(options: LocalDriverOptions): Promise<LocalDriver> {
   const dir = options.dataDir;
-  for (const name of ["workloads", "drives", "snapshots"]) mkdirSync(join(dir, name), { recursive: true, mode: 0o700 });
+  for (const name of ["workloads", "drives", "snapshots"]) mkdirSync(join(dir, name), { recursive: true });
+  // Root inside owns files as root on disk, and may mark them set-user-id: no other user may ever come near them.
+  chmodSync(dir, 0o700);
   const { brand, nodeBinary } = options;
   const name = `${brand}-${createHash("sha256").update(dir).digest("hex").slice(0, 8)}`;
   const cgroups = findCgroups(name);
@@ -143,6 +145,7 @@ export class LocalDriver implements Driver {
   readonly #egress: EgressProxy;
   readonly #creating = new Map<string, Promise<Observed>>();
   readonly #serial = new Serial();
+  readonly #background = new Set<Promise<void>>();
   #stopped = false;
 
   constructor(parts: Parts) {
@@ -245,7 +248,9 @@ export class LocalDriver implements Driver {
     return this.#serial.run(uid, async () => {
       const workload = this.#known(uid);
       const observed = await workload.setFrozen(true);
-      reclaim(workload.record.cgroup);
+      // Not waited for: whoever wants it thawed must not wait for pages to be written out.
+      const reclaiming = reclaim(workload.record.cgroup).finally(() => this.#background.delete(reclaiming));
+      this.#background.add(reclaiming);
       return observed;
     });
   }
@@ -393,6 +398,7 @@ export class LocalDriver implements Driver {
     this.#stopped = true;
     await Promise.allSettled(this.#creating.values());
     await this.#fleet.drain();
+    await Promise.all(this.#background);
     for (const workload of this.#fleet.claimed()) {
       if (workloads === "kill") await this.#fleet.remove(workload, 0);
       else if (workloads === "freeze" && workload.alive) await workload.setFrozen(true);

@@ -80,6 +80,8 @@ function natOn(name: string, bridge: string, names: NameServer): Nat {
         "link set eth0 up",
         `route add default via ${GATEWAY}`,
       ];
+      // The kernel takes its time with the interface of a workload that had this number before.
+      await run("ip", ["link", "delete", link(slot)], { env: TOOL_ENV }).catch(() => {});
       await feed("ip", ["-batch", "-"], outside.join("\n"));
       await feed("nsenter", ["-t", String(pid), "-n", "ip", "-batch", "-"], inside.join("\n"));
     },

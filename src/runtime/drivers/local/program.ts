@@ -45,6 +45,7 @@ interface Step {
 export const REPORT_FD = 4;
 export const REPORT_TAG = {
   hello: "PROGRAM\0",
+  waiting: "WAITING\0",
   pid: "PROCESS\0",
   watcher: "WATCHER\0",
   failure: "FAILURE\0",

@@ -19,19 +19,18 @@ import { OWN_FD_MIN, Program, REPORT_FD, REPORT_TAG } from "./program.ts";
 import { type Arch, PROGRAM_BASE, PROGRAM_BYTES_MAX, stepperExecutable } from "./stepper.ts";
 import { AT_FDCWD, O_CLOEXEC, SIGCHLD } from "./syscalls.ts";
 
-/** What a program has said so far. */
+/** What a program has said so far; `ready` comes from inside a workload, over a connection of its own. */
 export interface Report {
   /** The workload's first process and the one that watches it. */
   pid: number | null;
   watcher: number | null;
-  /** The daemon's own word, on the same connection. */
   ready: boolean;
   /** The program came to its end. */
   done: boolean;
   failure: { what: string; errno: number } | null;
 }
 
-/** The descriptor on which the daemon reports readiness: the same connection. */
+/** The descriptor on which the daemon reports readiness. Nothing else is believed there: it may not be our daemon. */
 export const READY_FD = 5;
 /** Where a program lies in the memory of its process; the spawner's own is below. */
 const SPAWNED_BASE = PROGRAM_BASE + PROGRAM_BYTES_MAX;
@@ -45,7 +44,8 @@ export class Spawner {
   readonly tempDir: string;
   readonly arch: Arch;
   readonly #executable: string;
-  readonly #waiting = new Map<number, (socket: Socket, rest: Buffer) => void>();
+  /** Who waits for a connection, by its tag and number. */
+  readonly #waiting = new Map<string, (socket: Socket, rest: Buffer) => void>();
   #server: Server | null = null;
   #process: ChildProcess | null = null;
   #sequence = 0;
@@ -58,7 +58,7 @@ export class Spawner {
   }
 
   async open(): Promise<void> {
-    mkdirSync(this.tempDir, { recursive: true, mode: 0o755 });
+    mkdirSync(this.tempDir, { recursive: true, mode: 0o700 });
     if (!existsSync(this.#executable)) writeFileSync(this.#executable, stepperExecutable(this.arch), { mode: 0o755 });
     this.#server = await openDoor(join(this.tempDir, SOCKET), (socket) => this.#greet(socket));
   }
@@ -88,10 +88,16 @@ export class Spawner {
     const program = new Program(this.arch, SPAWNED_BASE);
     this.#preamble(program, number);
     fill(program);
-    const greeted = this.#expect(number, signal);
+    const greeted = [REPORT_TAG.hello, REPORT_TAG.waiting].map((tag) => this.#expect(`${tag}${number}`, signal));
     this.#send(program.encode());
-    const { socket, rest } = await greeted;
-    return listen(socket, rest, enough, signal);
+    try {
+      const [report, readiness] = await Promise.all(greeted);
+      if (!report || !readiness) throw new Error("a program greets twice");
+      return await listen(report, readiness, enough, signal);
+    } catch (error) {
+      for (const each of greeted) each.then(({ socket }) => socket.destroy()).catch(() => {}); // told by the other
+      throw error;
+    }
   }
 
   /** Of the spawner itself; 0 before the first program. */
@@ -114,28 +120,29 @@ export class Spawner {
   }
 
   #preamble(program: Program, number: number): void {
-    const hello = record(REPORT_TAG.hello, number);
     const address = Buffer.from(`\x01\0${SOCKET}\0`, "latin1"); // AF_UNIX, relative to the folder entered before
+    const connect = (fd: number, flags: number, tag: string): void => {
+      const hello = record(tag, number);
+      program.step("socket", [1, 1, 0], "make a socket"); // OWN_FD_MIN, the lowest that is free
+      program.step("connect", [OWN_FD_MIN, program.bytes(address), address.length], "connect to the server");
+      program.step("write", [OWN_FD_MIN, program.bytes(hello), hello.length], "say who reports");
+      program.step("dup3", [OWN_FD_MIN, fd, flags], "report there");
+      program.step("close", [OWN_FD_MIN], "close");
+    };
     program.step("rt_sigaction", [SIGCHLD, program.words(SIGNAL_DEFAULT), 0, 8], "hear of children again");
     program.step("close_range", [3, 0xffffffff, 0], "close what was inherited");
     program.step("openat", [AT_FDCWD, "/dev/null", O_CLOEXEC, 0], "open nothing"); // 3
-    program.step("dup3", [3, 0, 0], "let go of the pipe");
-    program.step("dup3", [3, REPORT_FD, O_CLOEXEC], "keep the number");
-    program.step("dup3", [3, READY_FD, 0], "keep the number");
+    for (const fd of [0, REPORT_FD, READY_FD]) program.step("dup3", [3, fd, 0], "occupy a number");
     program.step("chdir", [this.tempDir], "enter the folder of the socket");
-    program.step("socket", [1, 1, 0], "make a socket"); // 6, the lowest that is free
-    program.step("connect", [OWN_FD_MIN, program.bytes(address), address.length], "connect to the server");
-    program.step("dup3", [OWN_FD_MIN, REPORT_FD, O_CLOEXEC], "report there");
-    program.step("dup3", [OWN_FD_MIN, READY_FD, 0], "let the daemon report there");
-    program.step("close", [OWN_FD_MIN], "close");
-    program.step("write", [REPORT_FD, program.bytes(hello), hello.length], "say who reports");
+    connect(REPORT_FD, O_CLOEXEC, REPORT_TAG.hello);
+    connect(READY_FD, 0, REPORT_TAG.waiting);
   }
 
-  #expect(number: number, signal?: AbortSignal): Promise<{ socket: Socket; rest: Buffer }> {
+  #expect(key: string, signal?: AbortSignal): Promise<Connection> {
     return new Promise((resolve, reject) => {
       const settle = (): void => {
         clearTimeout(timer);
-        this.#waiting.delete(number);
+        this.#waiting.delete(key);
         signal?.removeEventListener("abort", onAbort);
       };
       const onAbort = (): void => {
@@ -147,7 +154,7 @@ export class Spawner {
         reject(new PlatformError("unavailable", "The machine did not start a process in time. Try again."));
       }, HELLO_WAIT_MS);
       signal?.addEventListener("abort", onAbort, { once: true });
-      this.#waiting.set(number, (socket, rest) => {
+      this.#waiting.set(key, (socket, rest) => {
         settle();
         resolve({ socket, rest });
       });
@@ -162,8 +169,7 @@ export class Spawner {
       bytes = Buffer.concat([bytes, chunk]);
       if (bytes.length < 16) return;
       socket.off("data", onData);
-      const number = Number(bytes.readBigInt64LE(8));
-      const waiting = bytes.toString("latin1", 0, 8) === REPORT_TAG.hello ? this.#waiting.get(number) : undefined;
+      const waiting = this.#waiting.get(`${bytes.toString("latin1", 0, 8)}${bytes.readBigInt64LE(8)}`);
       if (waiting) waiting(socket, bytes.subarray(16));
       else socket.destroy(); // whoever waited has given up
     };
@@ -222,50 +228,57 @@ function spawnerProgram(arch: Arch): Buffer {
   return program.encode();
 }
 
+interface Connection {
+  socket: Socket;
+  rest: Buffer;
+}
+
 function listen(
-  socket: Socket,
-  rest: Buffer,
+  report: Connection,
+  readiness: Connection,
   enough: (report: Report) => boolean,
   signal?: AbortSignal,
 ): Promise<Report> {
   return new Promise((resolve, reject) => {
-    let bytes = rest;
+    let open = 2;
     const settle = (): void => {
       signal?.removeEventListener("abort", onAbort);
-      socket.destroy();
+      for (const { socket } of [report, readiness]) socket.destroy();
     };
     const onAbort = (): void => {
       settle();
       reject(signal?.reason);
     };
-    const look = (ended: boolean): void => {
-      const report = parseReport(bytes);
-      if (!ended && !report.failure && !enough(report)) return;
+    const look = (): void => {
+      const said = { ...parseReport(report.rest), ready: readiness.rest.includes(READY_WORD) };
+      if (open > 0 && !said.failure && !enough(said)) return;
       settle();
-      resolve(report);
+      resolve(said);
     };
     signal?.addEventListener("abort", onAbort, { once: true });
     if (signal?.aborted) return onAbort();
-    socket.on("data", (chunk: Buffer) => {
-      bytes = Buffer.concat([bytes, chunk]);
-      look(false);
-    });
-    socket.once("close", () => look(true));
-    look(false);
+    for (const connection of [report, readiness]) {
+      connection.socket.on("data", (chunk: Buffer) => {
+        connection.rest = Buffer.concat([connection.rest, chunk]).subarray(0, REPORT_BYTES_MAX);
+        look();
+      });
+      connection.socket.once("close", () => {
+        open -= 1;
+        look();
+      });
+    }
+    look();
   });
 }
 
 const READY_WORD = "READY\n";
+/** A failure's text is the longest report. */
+const REPORT_BYTES_MAX = 64 * 1024;
 
-export function parseReport(bytes: Buffer): Report {
-  const report: Report = { pid: null, watcher: null, ready: false, done: false, failure: null };
-  for (let at = 0; at < bytes.length; ) {
-    if (bytes.toString("latin1", at, at + READY_WORD.length) === READY_WORD) {
-      report.ready = true;
-      at += READY_WORD.length;
-      continue;
-    }
-    if (at + 16 > bytes.length) break;
+/** What the program itself has said, on a connection that no workload ever has. */
+export function parseReport(bytes: Buffer): Omit<Report, "ready"> {
+  const report: Omit<Report, "ready"> = { pid: null, watcher: null, done: false, failure: null };
+  for (let at = 0; at + 16 <= bytes.length; ) {
     const tag = bytes.toString("latin1", at, at + 8);
     const value = Number(bytes.readBigInt64LE(at + 8));
     at += 16;
