@@ -168,7 +168,7 @@ export class Spawner {
     const onData = (chunk: Buffer): void => {
       bytes = Buffer.concat([bytes, chunk]);
       if (bytes.length < 16) return;
-      socket.off("data", onData);
+      socket.off("data", onData).pause(); // what follows waits until somebody listens
       const waiting = this.#waiting.get(`${bytes.toString("latin1", 0, 8)}${bytes.readBigInt64LE(8)}`);
       if (waiting) waiting(socket, bytes.subarray(16));
       else socket.destroy(); // whoever waited has given up
@@ -258,6 +258,7 @@ function listen(
     signal?.addEventListener("abort", onAbort, { once: true });
     if (signal?.aborted) return onAbort();
     for (const connection of [report, readiness]) {
+      if (connection.socket.destroyed) open -= 1;
       connection.socket.on("data", (chunk: Buffer) => {
         connection.rest = Buffer.concat([connection.rest, chunk]).subarray(0, REPORT_BYTES_MAX);
         look();
@@ -266,6 +267,7 @@ function listen(
         open -= 1;
         look();
       });
+      connection.socket.resume();
     }
     look();
   });
