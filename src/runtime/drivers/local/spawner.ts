@@ -45,7 +45,7 @@ export class Spawner {
   readonly arch: Arch;
   readonly #executable: string;
   /** Who waits for a connection, by its tag and number. */
-  readonly #waiting = new Map<string, (socket: Socket, rest: Buffer) => void>();
+  readonly #waiting = new Map<string, (connection: Connection) => void>();
   #server: Server | null = null;
   #process: ChildProcess | null = null;
   #sequence = 0;
@@ -154,9 +154,9 @@ export class Spawner {
         reject(new PlatformError("unavailable", "The machine did not start a process in time. Try again."));
       }, HELLO_WAIT_MS);
       signal?.addEventListener("abort", onAbort, { once: true });
-      this.#waiting.set(key, (socket, rest) => {
+      this.#waiting.set(key, (connection) => {
         settle();
-        resolve({ socket, rest });
+        resolve(connection);
       });
     });
   }
@@ -165,12 +165,13 @@ export class Spawner {
   #greet(socket: Socket): void {
     let bytes = Buffer.alloc(0);
     socket.once("end", () => socket.destroy());
+    const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
     const onData = (chunk: Buffer): void => {
       bytes = Buffer.concat([bytes, chunk]);
       if (bytes.length < 16) return;
       socket.off("data", onData).pause(); // what follows waits until somebody listens
       const waiting = this.#waiting.get(`${bytes.toString("latin1", 0, 8)}${bytes.readBigInt64LE(8)}`);
-      if (waiting) waiting(socket, bytes.subarray(16));
+      if (waiting) waiting({ socket, rest: bytes.subarray(16), closed });
       else socket.destroy(); // whoever waited has given up
     };
     socket.on("data", onData);
@@ -231,6 +232,7 @@ function spawnerProgram(arch: Arch): Buffer {
 interface Connection {
   socket: Socket;
   rest: Buffer;
+  closed: Promise<void>;
 }
 
 function listen(
@@ -258,12 +260,11 @@ function listen(
     signal?.addEventListener("abort", onAbort, { once: true });
     if (signal?.aborted) return onAbort();
     for (const connection of [report, readiness]) {
-      if (connection.socket.destroyed) open -= 1;
       connection.socket.on("data", (chunk: Buffer) => {
         connection.rest = Buffer.concat([connection.rest, chunk]).subarray(0, REPORT_BYTES_MAX);
         look();
       });
-      connection.socket.once("close", () => {
+      void connection.closed.then(() => {
         open -= 1;
         look();
       });
