@@ -5,12 +5,14 @@ import { OPERATIONS } from "../src/kinds/index.ts";
 import { SCOPES } from "../src/kinds/scopes.ts";
 import { buildChangelog } from "./changelog.ts";
 import { buildScopeTable } from "./scope-table.ts";
+import { docSections } from "./doc-sections.ts";
 
 const CHANGELOG = "src/kinds/changelog/entries.json";
 
 const files: Record<string, string> = {
   "openapi.json": `${JSON.stringify(buildOpenApi(OPERATIONS, { version: "0", brand: "service", serverUrl: "http://127.0.0.1:8080" }), null, 1)}\n`,
   "docs/scopes.md": buildScopeTable(OPERATIONS, SCOPES),
+  ...docSections(),
   [CHANGELOG]: buildChangelog(CHANGELOG, new Date().toISOString().slice(0, 10)),
 };
 

@@ -55,12 +55,14 @@ import { addUsageCounters } from "./metering/usage-counters.ts";
 import { startJobScheduler } from "./reconcile/job-scheduler.ts";
 import { startReconcileLoop } from "./reconcile/loop.ts";
 import { startTasks } from "./reconcile/tasks.ts";
-import type { Driver } from "./runtime/driver.ts";
+import type { Driver, OnStop } from "./runtime/driver.ts";
 import { type LazyDriver, lazyDriver } from "./runtime/lazy-driver.ts";
 import { lockDataFolder } from "./store/data-lock.ts";
 import { openStore, type Store } from "./store/store.ts";
 
 export interface App extends Running {
+  /** What becomes of running workloads; default: as configured. */
+  stop(workloads?: OnStop): Promise<void>;
   /** Address of the management API without the prefix. */
   url: string;
   bootstrapped: Bootstrapped;
@@ -115,7 +117,8 @@ export async function startApp({ config, log, version, clock = systemClock, open
     const activity = new Activity(clock);
     const doors = createDoors(log);
     const driver = lazyDriver(settings.nodeId, openDriver ?? (() => openMachine(config, settings, doors, log)));
-    stack.defer(() => driver.stop(config.on_stop));
+    let onStop: OnStop = config.on_stop;
+    stack.defer(() => driver.stop(onStop));
     const holder = `${settings.nodeId}/${process.pid}/${randomWord(6)}`;
     const prices = createUsagePrices(config.price_file);
     const { meter } = stack.add(
@@ -233,7 +236,15 @@ export async function startApp({ config, log, version, clock = systemClock, open
     const url = await edge.listen();
     if (!config.public_url) settings.publicUrl = url;
     doors.open(edge);
-    return { url: settings.publicUrl, bootstrapped, store, stop: () => stack.stop() };
+    return {
+      url: settings.publicUrl,
+      bootstrapped,
+      store,
+      stop: (workloads) => {
+        onStop = workloads ?? onStop;
+        return stack.stop();
+      },
+    };
   } catch (error) {
     await stack.stop();
     throw error;

@@ -20,8 +20,25 @@ const fileOf = (dataDir: string, pid: number): string => join(folderOf(dataDir),
 export function leaveNote(dataDir: string, { url, startedAt }: Pick<ProcessNote, "url" | "startedAt">): () => void {
   mkdirSync(folderOf(dataDir), { recursive: true, mode: 0o700 });
   const note: ProcessNote = { pid: process.pid, identity: identityOf(process.pid) ?? "", url, startedAt };
+  rmSync(wishOf(dataDir, note.pid), { force: true }); // of an earlier process with this number
   writeFileSync(fileOf(dataDir, note.pid), JSON.stringify(note), { mode: 0o600 });
   return () => rmSync(fileOf(dataDir, note.pid), { force: true });
+}
+
+const wishOf = (dataDir: string, pid: number): string => join(folderOf(dataDir), `${pid}.wish`);
+
+/** Leaves a word for a running process, to be read when it ends. */
+export function leaveWish(dataDir: string, pid: number, word: string): void {
+  writeFileSync(wishOf(dataDir, pid), word, { mode: 0o600 });
+}
+
+/** The word that was left for this process, once. */
+export function takeWish(dataDir: string): string | null {
+  const path = wishOf(dataDir, process.pid);
+  if (!existsSync(path)) return null;
+  const word = readFileSync(path, "utf8");
+  rmSync(path);
+  return word;
 }
 
 /** Those whose process is still there; notes of others are removed. */

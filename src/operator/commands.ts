@@ -39,11 +39,15 @@ export const operatorCommands: readonly CommandSpec[] = [
   {
     name: "down",
     group,
-    summary: "stop the servers of a data folder",
-    details: "Requests in flight are finished, as with Ctrl-C.",
-    options: settingOptions(["data"]),
-    examples: ["berth down"],
-    run: async (call) => say(call, await (await import("./down.ts")).stopServers(configOf(call).data)),
+    summary: "stop the servers of a data folder, and their workloads",
+    details:
+      "Requests in flight are finished, as with Ctrl-C. Sandboxes and other workloads end with them, and with that what\nthey keep outside of volumes and drives; with --keep they are left as the setting on_stop says.",
+    options: [{ flags: "--keep", about: "leave workloads as they are" }, ...settingOptions(["data"])],
+    examples: ["berth down", "berth down --keep"],
+    run: async (call) => {
+      const { stopServers } = await import("./down.ts");
+      return say(call, await stopServers({ config: configOf(call), keepWorkloads: call.options.keep === true }));
+    },
   },
   {
     name: "doctor",

@@ -7,7 +7,7 @@ import { MINUTE_MS, SECOND_MS, toIso } from "../lib/clock.ts";
 import { credentialsFile, readCredentials } from "../lib/credentials.ts";
 import { runningNotes } from "../lib/process-note.ts";
 import { inspectDatabase } from "../store/inspect.ts";
-import { probeIsolation } from "./isolation.ts";
+import { probeIsolation } from "./runtime.ts";
 
 export type State = "ok" | "warning" | "problem";
 

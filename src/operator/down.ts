@@ -1,29 +1,66 @@
-/** `berth down`: stops the servers of a data folder, as Ctrl-C would. */
+/** `berth down`: stops the servers of a data folder, as Ctrl-C would, and the workloads that they would leave running. */
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import type { Config } from "../config.ts";
 import { PlatformError } from "../contract/errors.ts";
-import { isRunning, type ProcessNote, runningNotes } from "../lib/process-note.ts";
+import { isRunning, leaveWish, type ProcessNote, runningNotes } from "../lib/process-note.ts";
+import { lockDataFolder } from "../store/data-lock.ts";
 
-/** What is in flight gets ten seconds; a server that takes longer than this hangs. */
-const STOP_MS = 30_000;
+/** What is in flight gets ten seconds, and workloads theirs; a server that takes longer than this hangs. */
+const STOP_MS = 60_000;
 const LOOK_MS = 50;
 
+/** The word that tells a server to end its workloads as well. */
+export const END_WORKLOADS = "end-workloads";
+
+export interface DownCommand {
+  config: Config;
+  /** Leave workloads as the setting on_stop says. */
+  keepWorkloads: boolean;
+}
+
 /** What to tell the operator. */
-export async function stopServers(dataDir: string): Promise<string[]> {
-  const notes = runningNotes(dataDir);
-  if (notes.length === 0) return [`no server of ${dataDir} is running`];
-  for (const { pid } of notes) process.kill(pid, "SIGTERM");
+export async function stopServers({ config, keepWorkloads }: DownCommand): Promise<string[]> {
+  const notes = runningNotes(config.data);
+  for (const { pid } of notes) {
+    if (!keepWorkloads) leaveWish(config.data, pid, END_WORKLOADS);
+    process.kill(pid, "SIGTERM");
+  }
   await Promise.all(notes.map(ended));
-  return notes.map(({ pid, url }) => `stopped ${url} (pid ${pid})`);
+  const lines = notes.map(({ pid, url }) => `stopped ${url} (pid ${pid})`);
+  if (notes.length === 0) lines.push(`no server of ${config.data} is running`);
+  if (!keepWorkloads && hasWorkloads(config)) lines.push(await endWorkloads(config));
+  return lines;
 }
 
 async function ended(note: ProcessNote): Promise<void> {
   const until = performance.now() + STOP_MS;
   while (isRunning(note)) {
-    if (performance.now() > until)
+    if (performance.now() > until) {
       throw new PlatformError(
         "timeout",
         `The server with pid ${note.pid} does not end. Look at its log, or end it with kill -9 ${note.pid}.`,
       );
+    }
     await delay(LOOK_MS);
+  }
+}
+
+const workloadsDir = (config: Config): string => join(config.data, "runtime", "workloads");
+const hasWorkloads = (config: Config): boolean =>
+  existsSync(workloadsDir(config)) && readdirSync(workloadsDir(config)).length > 0;
+
+/** Those that a server left running when it was stopped or killed before. */
+async function endWorkloads(config: Config): Promise<string> {
+  const { openRuntime } = await import("./runtime.ts");
+  const owner = config.database_url ? null : lockDataFolder(config.data, `pid ${process.pid}, ending workloads`);
+  try {
+    const driver = await openRuntime(config, join(config.data, "runtime"));
+    const count = (await driver.list()).length;
+    await driver.stop("kill");
+    return `ended ${count} workload${count === 1 ? "" : "s"} that had been left running`;
+  } finally {
+    await owner?.stop();
   }
 }

@@ -41,16 +41,19 @@ const ENV_WIDTH = 20;
 
 export const settingsHelp = (): string =>
   [
-    ...Object.entries(SETTINGS).map(([name, { env, about }]) => line(flagOf(name), env, about + defaultOf(name))),
+    ...Object.entries(SETTINGS).map(([name, { env, about }]) => {
+      const byDefault = defaultOf(name);
+      return line(flagOf(name), env, byDefault === null ? about : `${about} Default: ${byDefault}.`);
+    }),
     line("config", "BERTH_CONFIG", "Configuration file (TOML). Default: berth.toml in the data folder."),
   ].join("\n");
 
 const line = (flag: string, env: string, about: string): string =>
   `  --${flag.padEnd(FLAG_WIDTH)} ${env.padEnd(ENV_WIDTH)} ${about}`;
 
-function defaultOf(name: string): string {
-  const { schema } = SETTINGS[name as keyof typeof SETTINGS];
-  const parsed = schema.safeParse(undefined);
-  const empty = !parsed.success || parsed.data === undefined || parsed.data === false || String(parsed.data) === "";
-  return empty ? "" : ` Default: ${String(parsed.data)}.`;
+/** null when there is nothing worth telling. */
+export function defaultOf(name: string): string | null {
+  const parsed = SETTINGS[name as keyof typeof SETTINGS].schema.safeParse(undefined);
+  const value = parsed.success ? parsed.data : undefined;
+  return typeof value === "string" || typeof value === "number" || value === true ? String(value) : null;
 }

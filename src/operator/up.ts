@@ -6,8 +6,9 @@ import type { App } from "../app.ts";
 import { type Config, describeConfig, loadConfig } from "../config.ts";
 import { toIso } from "../lib/clock.ts";
 import { credentialsFile, readCredentials, writeCredentials } from "../lib/credentials.ts";
-import { leaveNote } from "../lib/process-note.ts";
+import { leaveNote, takeWish } from "../lib/process-note.ts";
 import { terminalLog } from "../lib/terminal-log.ts";
+import { END_WORKLOADS } from "./down.ts";
 import { parseSettingFlags, settingsHelp } from "./setting-flags.ts";
 import { packageVersion } from "./version.ts";
 
@@ -29,7 +30,8 @@ export async function up(args: readonly string[]): Promise<void> {
   settleMemory();
   await stopAsked;
   log.info({}, "stopping");
-  await app.stop();
+  // `berth down` ends the workloads too, whatever a plain stop does to them.
+  await app.stop(takeWish(config.data) === END_WORKLOADS ? "kill" : undefined);
   removeNote();
   file?.flushSync();
 }

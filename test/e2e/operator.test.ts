@@ -1,11 +1,13 @@
 /** The commands about the server on this machine. */
 import assert from "node:assert/strict";
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, test } from "node:test";
+import { loadConfig } from "../../src/config.ts";
+import { probeIsolation } from "../../src/operator/runtime.ts";
 import { type Ended, runBerth, startServer } from "../berth-process.ts";
 
 let dataDir: string;
@@ -33,6 +35,44 @@ describe("down", () => {
     await server.stop("SIGKILL");
     assert.equal(readdirSync(join(dataDir, "run")).length, 1);
     assert.match((await berth("down")).stdout, /no server/);
+  });
+});
+
+const { grade } = await probeIsolation(loadConfig({ flags: {}, env: {} }));
+const skip = grade === "none" && "this machine cannot isolate workloads; see `berth doctor`";
+
+describe("down with workloads", { skip }, () => {
+  const workloads = (): string[] => readdirSync(join(dataDir, "runtime", "workloads"));
+  const sandboxes = async (url: string): Promise<{ metadata: { name: string } }[]> => {
+    const { apiKey } = JSON.parse(readFileSync(join(dataDir, "credentials.json"), "utf8")) as { apiKey: string };
+    const answer = await fetch(`${url}/v0/sandboxes`, { headers: { authorization: `Bearer ${apiKey}` } });
+    return (await answer.json()) as { metadata: { name: string } }[];
+  };
+
+  test("ends them, also those that a plain stop has left", async () => {
+    const first = await startServer({ dataDir, env: { BERTH_POOL_SIZE: "0" } });
+    const made = await berth("create", "sandbox", "box");
+    assert.equal(made.code, 0, made.stderr);
+    await first.stop();
+    assert.equal(workloads().length, 1);
+    assert.match((await berth("down")).stdout, /no server.*\nended 1 workload that had been left running\n$/);
+    assert.deepEqual(workloads(), []);
+
+    const second = await startServer({ dataDir, env: { BERTH_POOL_SIZE: "0" } });
+    assert.equal((await sandboxes(second.url)).length, 1);
+    assert.equal((await berth("create", "sandbox", "other")).code, 0);
+    assert.equal((await berth("down")).code, 0);
+    assert.equal((await second.ended).code, 0);
+    assert.deepEqual(workloads(), []);
+  });
+
+  test("leaves them with --keep", async () => {
+    const server = await startServer({ dataDir, env: { BERTH_POOL_SIZE: "0" } });
+    await berth("create", "sandbox", "box");
+    assert.equal((await berth("down", "--keep")).code, 0);
+    assert.equal((await server.ended).code, 0);
+    assert.equal(workloads().length, 1);
+    await berth("down");
   });
 });
 

@@ -1,5 +1,6 @@
 /** What a stranger sees when the server starts, refuses to start, and stops. */
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
@@ -106,6 +107,27 @@ describe("stopping", () => {
     assert.match(answer.toString(), /^HTTP\/1.1 200/);
     const ended = await server.ended;
     assert.deepEqual([ended.code, ended.signal], [0, null]);
+  });
+
+  test("npm start passes SIGTERM on to the server", async () => {
+    const npm = spawn("npm", ["start"], {
+      cwd: join(import.meta.dirname, "../.."),
+      env: { PATH: process.env.PATH, HOME: dataDir, PORT: "0", BERTH_DATA: dataDir },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    let printed = "";
+    const url = await new Promise<string>((resolve, reject) => {
+      npm.once("exit", (code) => reject(new Error(`npm ended with ${code}: ${printed}`)));
+      npm.stderr.on("data", (chunk) => {
+        printed += chunk;
+        const match = printed.match(/API {8}(\S+)\/v0[\s\S]*Ctrl-C/);
+        if (match?.[1]) resolve(match[1]);
+      });
+    });
+    npm.kill("SIGTERM");
+    const [code] = (await once(npm, "exit")) as [number | null];
+    assert.equal(code, 0);
+    await assert.rejects(fetch(`${url}/healthz`));
   });
 
   test("the same signal twice at once, as npm passes it on, is one wish to stop", async () => {

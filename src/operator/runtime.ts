@@ -1,0 +1,30 @@
+/** The machine's own driver, for commands that work beside or without a server. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Config } from "../config.ts";
+import type { Driver, Probe } from "../runtime/driver.ts";
+
+export async function openRuntime(config: Config, dataDir: string): Promise<Driver> {
+  const [{ openLocalDriver }, { cachedSandboxd }] = await Promise.all([
+    import("../runtime/drivers/local/local-driver.ts"),
+    import("../../scripts/build-sandboxd.ts"),
+  ]);
+  const sandboxd = await cachedSandboxd(join(dataDir, "bin"));
+  return openLocalDriver({ dataDir, brand: config.brand, sandboxd, allowUnisolated: true });
+}
+
+/** What isolation this machine can give, tried out in a folder of its own beside any server that is running. */
+export async function probeIsolation(config: Config): Promise<Probe> {
+  const dir = mkdtempSync(join(tmpdir(), "berth-probe-"));
+  try {
+    const driver = await openRuntime(config, dir);
+    try {
+      return await driver.probe();
+    } finally {
+      await driver.stop("kill");
+    }
+  } finally {
+    rmSync(dir, { recursive: true, force: true });
+  }
+}
