@@ -4,8 +4,8 @@ import { buildOpenApi } from "../src/contract/openapi.ts";
 import { OPERATIONS } from "../src/kinds/index.ts";
 import { SCOPES } from "../src/kinds/scopes.ts";
 import { buildChangelog } from "./changelog.ts";
-import { buildScopeTable } from "./scope-table.ts";
 import { docSections } from "./doc-sections.ts";
+import { buildScopeTable } from "./scope-table.ts";
 
 const CHANGELOG = "src/kinds/changelog/entries.json";
 

@@ -36,6 +36,7 @@ const nouns = nounsOf(
     op("bookShelfPaint", "/bookShelves/{shelfName}/paint"),
     op("apiKeyList", "/api_keys", { kind: "apikey", verb: "list" }),
     op("apiKeyRevoke", "/api_keys/{id}", { kind: "apikey", verb: "delete" }),
+    op("lampSwitch", "/lamp/switch"),
     op("bookGet", "/bookShelves/{shelfName}/books/{bookName}"),
   ],
 );
@@ -49,6 +50,7 @@ describe("nouns", () => {
         ["book-shelf-revision", "book-shelf-revisions", "list"],
         ["api-key", "api-keys", "list", "delete"],
         ["book", "books", "get"],
+        ["lamp", "lamps", "switch"],
       ],
     );
   });

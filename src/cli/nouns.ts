@@ -1,7 +1,7 @@
 /**
  * Nouns and verbs, read from the operation list. The five common verbs are found by what an operation declares or by
- * the end of its id; every other operation is a verb of its own of the noun its id begins with: `invitationAccept` is
- * `invitation accept`.
+ * the end of its id; every other operation is a verb of its own of the noun its id begins with, known or not:
+ * `invitationAccept` is `invitation accept`, `passwordSet` is `password set`.
  */
 import type { Kind } from "../contract/kind.ts";
 import type { Operation, Verb } from "../contract/operation.ts";
@@ -38,10 +38,13 @@ export function nounsOf(kinds: readonly Kind[], operations: readonly Operation[]
     nouns.set(key, noun);
   }
   for (const operation of others) {
-    const key = [...nouns.keys()]
+    const known = [...nouns.keys()]
       .filter((candidate) => operation.id.toLowerCase().startsWith(candidate))
       .sort((a, b) => b.length - a.length)[0];
-    if (key !== undefined) nouns.get(key)?.verbs.set(hyphenate(operation.id.slice(key.length)), operation);
+    const key = known ?? operation.id.replace(/[A-Z].*/, "");
+    const noun = nouns.get(key) ?? { name: key, verbs: new Map<string, Operation>() };
+    noun.verbs.set(hyphenate(operation.id.slice(key.length)) || "call", operation);
+    nouns.set(key, noun);
   }
   return [...nouns].map(([key, { name, verbs }]) => {
     const kind = kinds.find((candidate) => fold(candidate.name) === key) ?? null;

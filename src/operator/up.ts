@@ -50,7 +50,9 @@ function settleMemory(): void {
   setTimeout(() => collect({ type: "major", execution: "sync", flavor: "last-resort" }), SETTLE_MS).unref();
 }
 
-function greeting({ url, bootstrapped: { newKey, workspace } }: App, config: Config): string {
+function greeting({ url, bootstrapped: { newKey, workspace: first } }: App, config: Config): string {
+  // The first workspace is named at the first start only; later the setting may name one that does not exist.
+  const workspace = (newKey ? null : readCredentials(config.data)?.workspace) ?? first;
   writeCredentials(config.data, { url, workspace, ...(newKey ? { apiKey: newKey } : {}) });
   return [
     "",

@@ -1,9 +1,11 @@
 /** The real command line in its own process, against the real platform. */
 import assert from "node:assert/strict";
+import { execFile, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { promisify, stripVTControlCharacters } from "node:util";
 import { parse, parseAllDocuments } from "yaml";
 import { type Ended, type RunOptions, runBerth, spawnBerth } from "../berth-process.ts";
 import { startTestPlatform, TEST_KEY, type TestPlatform } from "../platform.ts";
@@ -274,6 +276,24 @@ describe("exit codes and what to do next", () => {
       assert.match(ended.stdout, /Usage: berth/);
     }
   });
+});
+
+const noScript =
+  spawnSync("script", ["--version"]).status !== 0 && "no `script` here to make a terminal; install util-linux";
+
+test("colours are for terminals, and NO_COLOR is honoured", { skip: noScript }, async () => {
+  await platform.call("POST", "/drives", { body: { metadata: { name: "painted" }, spec: {} } });
+  const command = `${process.execPath} bin/berth.js list drives`;
+  const onTerminal = async (extra: Record<string, string>): Promise<string> => {
+    const all = { PATH: process.env.PATH, TERM: "xterm", ...env, ...extra };
+    return (await promisify(execFile)("script", ["-qec", command, "/dev/null"], { env: all })).stdout;
+  };
+  const isPainted = (text: string): boolean => text !== stripVTControlCharacters(text);
+  const painted = await onTerminal({});
+  const plain = [await onTerminal({ NO_COLOR: "1" }), (await berth("list drives")).stdout];
+  for (const text of [painted, ...plain]) assert.match(stripVTControlCharacters(text), /painted +local +DEPLOYED/);
+  assert.deepEqual([painted, ...plain].map(isPainted), [true, false, false]);
+  await platform.call("DELETE", "/drives/painted");
 });
 
 describe("servers and credentials", () => {

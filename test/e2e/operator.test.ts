@@ -5,10 +5,15 @@ import type { AddressInfo } from "node:net";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, test } from "node:test";
+import { after, afterEach, beforeEach, describe, test } from "node:test";
 import { loadConfig } from "../../src/config.ts";
 import { probeIsolation } from "../../src/operator/runtime.ts";
 import { type Ended, runBerth, startServer } from "../berth-process.ts";
+import { testDatabases } from "../databases.ts";
+
+const databases = await testDatabases();
+const postgres = databases.all.find(({ name }) => name === "postgres");
+after(() => databases.stop());
 
 let dataDir: string;
 beforeEach(() => {
@@ -98,6 +103,20 @@ describe("doctor", () => {
     assert.match(found.node ?? "", /^ok v\d+/);
     assert.match(found.isolation ?? "", /grade|isolate/);
     assert.deepEqual(Object.keys(found).length, 8);
+  });
+
+  test("looks at PostgreSQL and its clock", { skip: postgres?.skip }, async () => {
+    const place = (await postgres?.fresh()) ?? assert.fail();
+    const env = { BERTH_DATA: place.dataDir, DATABASE_URL: place.databaseUrl ?? "" };
+    const before = checks(await runBerth(["doctor"], { env }));
+    assert.match(before.database ?? "", /^ok PostgreSQL: the next start brings it up to date \(\d+ steps\)/);
+    const server = await startServer({ dataDir: place.dataDir, databaseUrl: place.databaseUrl });
+    const during = checks(await runBerth(["doctor"], { env }));
+    assert.match(during.database ?? "", /^ok PostgreSQL: up to date/);
+    assert.match(during.clock ?? "", /^ok /);
+    assert.match((await runBerth(["down"], { env })).stdout, /^stopped /);
+    assert.equal((await server.ended).code, 0);
+    place.remove();
   });
 
   test("names each problem with what to do", async () => {

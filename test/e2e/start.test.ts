@@ -38,8 +38,10 @@ describe("starting", () => {
     assert.equal(answer.status, 200);
     await first.stop();
 
-    const second = await start();
+    // The variable is for the first start; the command line uses it too, so it may well be set now.
+    const second = await start({ env: { BERTH_WORKSPACE: "elsewhere", BERTH_URL: "http://127.0.0.1:9" } });
     assert.ok(second.stderr().includes(`API key    in ${file}`));
+    assert.equal(JSON.parse(readFileSync(file, "utf8")).workspace, "main");
     assert.ok(!second.stderr().includes(key));
     const again = await fetch(`${second.url}/v0/drives`, { headers: { authorization: `Bearer ${key}` } });
     assert.equal(again.status, 200);
