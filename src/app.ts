@@ -51,6 +51,7 @@ import {
   parsePriceFile,
   type PriceBook as UsagePrices,
 } from "./metering/price-book.ts";
+import type { Stored } from "./metering/resource-rates.ts";
 import { addUsageCounters } from "./metering/usage-counters.ts";
 import { startJobScheduler } from "./reconcile/job-scheduler.ts";
 import { startReconcileLoop } from "./reconcile/loop.ts";
@@ -127,10 +128,10 @@ export async function startApp({ config, log, version, clock = systemClock, open
         book: prices,
         clock,
         monotonicMs: () => performance.now(),
-        node: settings.nodeId,
+        node: placeOf(config, settings),
         holder,
         runningSince: (uid) => runningSince(driver, uid),
-        imageSizeMb: (name) => imageSizeMb(driver, name),
+        storedMb: (stored) => storedMb(driver, stored),
         onError: (error) => log.warn({ err: error }, "usage could not be recorded yet, trying again"),
       }),
     );
@@ -296,9 +297,12 @@ async function runningSince(driver: Driver, uid: string): Promise<number | null>
   return observed && observed.state !== "exited" ? Date.parse(observed.createdAt) : null;
 }
 
-async function imageSizeMb(driver: Driver, name: string): Promise<number | null> {
-  const image = await driver.findImage(name).catch(() => null);
-  return image ? Math.ceil(image.sizeBytes / 2 ** 20) : null;
+async function storedMb(driver: Driver, stored: Stored): Promise<number | null> {
+  const found =
+    "image" in stored
+      ? await driver.findImage(stored.image).catch(() => null)
+      : (await driver.listSnapshots().catch(() => [])).find(({ id }) => id === stored.snapshot);
+  return found ? Math.ceil(found.sizeBytes / 2 ** 20) : null;
 }
 
 interface Reconciling {

@@ -27,7 +27,7 @@ function suite(database: TestDatabase): void {
   /** What really runs, and since when. */
   const machine = new Map<string, number>();
   const clock = { now: () => nowMs };
-  const start = (node = "here") =>
+  const start = (node = "here", runs = machine) =>
     startMetering({
       store,
       book,
@@ -35,8 +35,8 @@ function suite(database: TestDatabase): void {
       monotonicMs: () => nowMs,
       node,
       holder: uuidv7(nowMs),
-      runningSince: async (uid) => machine.get(uid) ?? null,
-      imageSizeMb: async (name) => (name === "base" ? 512 : null),
+      runningSince: async (uid) => runs.get(uid) ?? null,
+      storedMb: async (stored) => ("snapshot" in stored ? 256 : stored.image === "base" ? 512 : null),
       onError: (error) => errors.push(error),
     });
 
@@ -64,12 +64,12 @@ function suite(database: TestDatabase): void {
     assert.deepEqual(errors, []);
   });
 
-  const create = async (kind: string, name: string, spec: Record<string, unknown>) => {
+  const create = async (kind: string, name: string, spec: Record<string, unknown>, parent = "") => {
     const uid = uuidv7(nowMs);
     await store.resources.create({
       workspace: "main",
       kind,
-      parent: "",
+      parent,
       uid,
       name,
       metadata: {},
@@ -84,12 +84,13 @@ function suite(database: TestDatabase): void {
     });
     return uid;
   };
-  const setPhase = (uid: string, phase: "running" | "frozen" | null) =>
-    store.resources.update("main", uid, () => ({
-      state: {
-        instances: phase ? [{ uid, revision: null, phase, endpoint: { kind: "unix", node: "here", dir: "/x" } }] : [],
-      },
+  const setPhase = (uid: string, phase: "running" | "frozen" | null) => {
+    if (phase && !machine.has(uid)) machine.set(uid, nowMs);
+    if (!phase) machine.delete(uid);
+    return store.resources.update("main", uid, () => ({
+      state: { instances: phase ? [{ uid, revision: null, phase, endpoint: null }] : [] },
     }));
+  };
   /** Usage by dimension of one resource, live. */
   const usageOf = async (name: string): Promise<Record<string, number>> => {
     const query = parseMetricsQuery({
@@ -114,7 +115,7 @@ function suite(database: TestDatabase): void {
     }
   };
 
-  test("a sandbox: compute while it runs, kept memory in standby, its image as long as it exists", async () => {
+  test("a sandbox: compute while it runs, its image and its snapshots as long as they exist", async () => {
     const uid = await create("sandbox", "box", { runtime: { memory: 1024, image: "base" } });
     await untilOpen("platform", "box", { sandbox_image_storage_gbs: 512 });
     nowMs += 10_000;
@@ -122,7 +123,10 @@ function suite(database: TestDatabase): void {
     await untilOpen("here", "box", { sandbox_compute_runtime_gbs: 1024 });
     nowMs += 20_000;
     await setPhase(uid, "frozen");
-    await untilOpen("here", "box", { sandbox_snapshot_storage_gbs: 1024 });
+    await untilOpen("here", "box", {});
+    const snapshot = await create("snapshot", "snap_1", {}, uid);
+    await store.resources.update("main", snapshot, () => ({ state: { phase: "ready" } }));
+    await untilOpen("platform", "box", { sandbox_image_storage_gbs: 512, sandbox_snapshot_storage_gbs: 256 });
     nowMs += 30_000;
     await setPhase(uid, "running");
     await untilOpen("here", "box", { sandbox_compute_runtime_gbs: 1024 });
@@ -132,7 +136,7 @@ function suite(database: TestDatabase): void {
     await untilOpen("platform", "box", {});
     assert.deepEqual(await usageOf("box"), {
       sandbox_compute_runtime_gbs: 25,
-      sandbox_snapshot_storage_gbs: 30,
+      sandbox_snapshot_storage_gbs: 8.75,
       sandbox_image_storage_gbs: 32.5,
     });
   });
@@ -151,7 +155,7 @@ function suite(database: TestDatabase): void {
     nowMs += 60_000;
     await metering.stop();
     nowMs += 60_000;
-    machine.set(boxes.stays, START_MS[database.name]);
+    machine.delete(boxes.dies);
     machine.set(boxes.restarts, nowMs); // the machine lost it meanwhile, and something started it again
     metering = await start();
     for (const name of ["stays", "restarts"]) await untilOpen("here", name, compute);
@@ -169,12 +173,18 @@ function suite(database: TestDatabase): void {
 
   test("of two servers only one meters what merely exists, and the other one takes over", async () => {
     if (database.name === "sqlite") return; // a file has one server
-    const second = await start("there");
+    const second = await start("there", new Map());
     const uid = await create("volume", "once", { size: 1024 });
     await untilOpen("platform", "once", { volume_storage_gbs: 1024 });
+    const box = await create("sandbox", "one-machine", { runtime: { memory: 1024 } });
+    await setPhase(box, "running");
+    await untilOpen("here", "one-machine", { sandbox_compute_runtime_gbs: 1024 });
     nowMs += 50_000;
     await second.stop();
     nowMs += 50_000;
+    await setPhase(box, null);
+    await untilOpen("here", "one-machine", {});
+    assert.deepEqual(await usageOf("one-machine"), { sandbox_compute_runtime_gbs: 100 });
     await store.resources.delete("main", uid);
     await untilOpen("platform", "once", {});
     assert.deepEqual(await usageOf("once"), { volume_storage_gbs: 100 });

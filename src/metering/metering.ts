@@ -10,7 +10,15 @@ import type { Resource } from "../store/resource.ts";
 import type { Store } from "../store/store.ts";
 import { FLUSH_MAX_MS, Meter } from "./meter.ts";
 import type { PriceBook } from "./price-book.ts";
-import { imageOf, instancesOn, KEPT_KINDS, keptRates, RUNNING_KINDS, runningRates } from "./resource-rates.ts";
+import {
+  instancesOf,
+  KEPT_KINDS,
+  keptRates,
+  RUNNING_KINDS,
+  runningRates,
+  type Stored,
+  storedOf,
+} from "./resource-rates.ts";
 import { type Observation, startUsageObserver } from "./usage-observer.ts";
 
 /** The name under which what merely exists is metered, whichever server does it. */
@@ -25,13 +33,14 @@ export interface MeteringOptions {
   clock: Clock;
   /** See MeterDependencies. */
   monotonicMs(): number;
+  /** This server's name, the same after a restart and no other server's. */
   node: string;
   /** Distinguishes this server from others on the same database. */
   holder: string;
-  /** When a workload that is here began to run; null when it does not. */
+  /** When a workload on this machine began to run; null when it does not, or is not here. */
   runningSince(uid: string): Promise<number | null>;
-  /** Size of an image that is here; null when there is none of that name. */
-  imageSizeMb(name: string): Promise<number | null>;
+  /** Size of an image or a snapshot that is here; null when there is none of that name. */
+  storedMb(stored: Stored): Promise<number | null>;
   onError(error: unknown): void;
 }
 
@@ -64,20 +73,20 @@ export async function startMetering(options: MeteringOptions): Promise<Metering>
 }
 
 /**
- * A record that is older than this server may tell of what the machine lost since: it counts only what really runs, and
- * not from before that began.
+ * Counts what this machine knows of, and not from before it began: other servers have copies of their own, and a record
+ * that is older than this server may tell of what the machine has lost since.
  */
 async function observeRunning(
-  { node, runningSince }: MeteringOptions,
+  { runningSince }: MeteringOptions,
   resource: Resource,
   isFirst: boolean,
 ): Promise<Observation> {
-  const instances = instancesOn(resource, node);
-  if (!isFirst || instances.length === 0) return { rates: runningRates(resource, instances) };
+  const instances = instancesOf(resource);
   const since = await Promise.all(instances.map(({ uid }) => runningSince(uid)));
-  const alive = instances.filter((_, index) => since[index] !== null);
-  const atMs = Math.min(...since.filter((ms) => ms !== null));
-  return { rates: runningRates(resource, alive), ...(alive.length > 0 ? { atMs, resume: true } : {}) };
+  const here = instances.filter((_, index) => since[index] !== null);
+  const rates = runningRates(resource, here);
+  if (!isFirst || here.length === 0) return { rates };
+  return { rates, atMs: Math.min(...since.filter((ms) => ms !== null)), resume: true };
 }
 
 /** Tries to become the server that meters what exists, and does so for as long as it is. */
@@ -112,7 +121,7 @@ function keepWhileLeading(options: MeteringOptions): Running {
 }
 
 async function startKeeping(options: MeteringOptions): Promise<Running> {
-  const { store, imageSizeMb, onError } = options;
+  const { store, storedMb, onError } = options;
   const stack = new Stack();
   try {
     const meter = stack.add(await startMeter(options, PLATFORM_NODE));
@@ -122,8 +131,8 @@ async function startKeeping(options: MeteringOptions): Promise<Running> {
         meter,
         kinds: KEPT_KINDS,
         observe: async (resource, isFirst) => {
-          const image = imageOf(resource);
-          const rates = keptRates(resource, image === null ? null : await imageSizeMb(image));
+          const stored = storedOf(resource);
+          const rates = keptRates(resource, stored === null ? null : await storedMb(stored));
           if (!isFirst) return { rates };
           // A size is fixed when its resource is made; whether a domain is verified is not.
           return resource.kind === "customdomain" ? { rates, resume: true } : { rates, atMs: resource.createdAt };

@@ -1,48 +1,33 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { imageOf, instancesOn, keptRates, type MeteredRecord, runningRates } from "./resource-rates.ts";
+import { instancesOf, keptRates, type MeteredRecord, runningRates, storedOf } from "./resource-rates.ts";
 
 const record = (kind: string, more: Partial<MeteredRecord> = {}): MeteredRecord => ({
   kind,
+  name: "n",
   spec: { runtime: { memory: 2048, image: "base:latest" } },
   state: {},
-  status: "DEPLOYED",
   deletedAt: null,
   retired: false,
   ...more,
 });
 
 const instances = (...phases: string[]) => ({
-  instances: phases.map((text, n) => {
-    const [phase, node] = text.split("@");
-    return { uid: `i${n}`, revision: null, phase, endpoint: { kind: "unix", node, dir: "/x" } };
-  }),
+  instances: phases.map((phase, n) => ({ uid: `i${n}`, revision: null, phase, endpoint: null })),
 });
 
-test("what runs here uses its memory limit, what stands by keeps it", () => {
+test("what runs uses its memory limit, what stands by uses nothing", () => {
   const rows: [MeteredRecord, object][] = [
-    [record("sandbox"), { sandbox_compute_runtime_gbs: 0, sandbox_snapshot_storage_gbs: 0 }],
-    [
-      record("sandbox", { state: instances("running@here") }),
-      { sandbox_compute_runtime_gbs: 2048, sandbox_snapshot_storage_gbs: 0 },
-    ],
-    [
-      record("sandbox", { state: instances("frozen@here") }),
-      { sandbox_compute_runtime_gbs: 0, sandbox_snapshot_storage_gbs: 2048 },
-    ],
-    [
-      record("agent", { state: instances("running@here", "running@here", "running@there", "frozen@here") }),
-      { agent_compute_runtime_gbs: 4096 },
-    ],
-    [record("function", { state: instances("running@here") }), { mcp_server_compute_runtime_gbs: 2048 }],
-    [record("agent", { spec: {}, state: instances("running@here") }), { agent_compute_runtime_gbs: 0 }],
-    [record("volume", { state: instances("running@here") }), {}],
-    [
-      record("sandbox", { retired: true, state: instances("running@here") }),
-      { sandbox_compute_runtime_gbs: 0, sandbox_snapshot_storage_gbs: 0 },
-    ],
+    [record("sandbox"), { sandbox_compute_runtime_gbs: 0 }],
+    [record("sandbox", { state: instances("running") }), { sandbox_compute_runtime_gbs: 2048 }],
+    [record("sandbox", { state: instances("frozen") }), { sandbox_compute_runtime_gbs: 0 }],
+    [record("agent", { state: instances("running", "running", "frozen") }), { agent_compute_runtime_gbs: 4096 }],
+    [record("function", { state: instances("running") }), { mcp_server_compute_runtime_gbs: 2048 }],
+    [record("agent", { spec: {}, state: instances("running") }), { agent_compute_runtime_gbs: 0 }],
+    [record("volume", { state: instances("running") }), {}],
+    [record("sandbox", { retired: true, state: instances("running") }), { sandbox_compute_runtime_gbs: 0 }],
   ];
-  for (const [given, rates] of rows) assert.deepEqual(runningRates(given, instancesOn(given, "here")), rates);
+  for (const [given, rates] of rows) assert.deepEqual(runningRates(given, instancesOf(given)), rates);
 });
 
 test("what exists takes up room until it is on its way out", () => {
@@ -55,16 +40,20 @@ test("what exists takes up room until it is on its way out", () => {
     [record("customdomain", { spec: { status: "verified" } }), null, { custom_domain_active_time_hours: 1 }],
     [record("customdomain", { spec: { status: "pending" } }), null, { custom_domain_active_time_hours: 0 }],
     [record("sandbox"), 300, { sandbox_image_storage_gbs: 300 }],
+    [record("snapshot"), 70, { sandbox_snapshot_storage_gbs: 70 }],
+    [record("snapshot", { deletedAt: 5 }), 70, { sandbox_snapshot_storage_gbs: 0 }],
     [record("job"), 300, { job_image_storage_gbs: 300 }],
     [record("function"), null, { mcp_server_image_storage_gbs: 0 }],
     [record("agent", { retired: true }), 300, { agent_image_storage_gbs: 0 }],
     [record("policy"), null, {}],
   ];
-  for (const [given, imageSizeMb, rates] of rows) assert.deepEqual(keptRates(given, imageSizeMb), rates);
+  for (const [given, storedMb, rates] of rows) assert.deepEqual(keptRates(given, storedMb), rates);
 });
 
-test("only workloads have an image", () => {
-  assert.equal(imageOf(record("sandbox")), "base:latest");
-  assert.equal(imageOf(record("sandbox", { spec: { runtime: { image: 5 } } })), null);
-  assert.equal(imageOf(record("volume")), null);
+test("workloads have an image, snapshots have files once they are taken", () => {
+  assert.deepEqual(storedOf(record("sandbox")), { image: "base:latest" });
+  assert.equal(storedOf(record("sandbox", { spec: { runtime: { image: 5 } } })), null);
+  assert.equal(storedOf(record("volume")), null);
+  assert.equal(storedOf(record("snapshot")), null);
+  assert.deepEqual(storedOf(record("snapshot", { state: { phase: "ready" } })), { snapshot: "n" });
 });

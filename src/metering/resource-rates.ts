@@ -7,23 +7,20 @@ import type { Resource } from "../store/resource.ts";
 import type { DimensionName } from "./dimensions.ts";
 
 export type Rates = Partial<Record<DimensionName, number>>;
-export type MeteredRecord = Pick<Resource, "kind" | "spec" | "state" | "status" | "deletedAt" | "retired">;
+export type MeteredRecord = Pick<Resource, "kind" | "name" | "spec" | "state" | "deletedAt" | "retired">;
+
+/** Something of a resource whose size only the machine knows. */
+export type Stored = { image: string } | { snapshot: string };
 
 interface WorkloadMeters {
-  /** Memory limit of what runs. */
+  /** Memory limit of what runs; what is frozen uses nothing. */
   compute?: DimensionName;
-  /** Memory limit of what is frozen: it is kept, and uses no processor. */
-  standby?: DimensionName;
   /** Size of the image, as long as the resource exists. */
   image: DimensionName;
 }
 
 const WORKLOADS: Record<string, WorkloadMeters> = {
-  sandbox: {
-    compute: "sandbox_compute_runtime_gbs",
-    standby: "sandbox_snapshot_storage_gbs",
-    image: "sandbox_image_storage_gbs",
-  },
+  sandbox: { compute: "sandbox_compute_runtime_gbs", image: "sandbox_image_storage_gbs" },
   agent: { compute: "agent_compute_runtime_gbs", image: "agent_image_storage_gbs" },
   function: { compute: "mcp_server_compute_runtime_gbs", image: "mcp_server_image_storage_gbs" },
   // The memory of a job's tasks is metered by whoever runs them: a task may ask for its own.
@@ -31,32 +28,27 @@ const WORKLOADS: Record<string, WorkloadMeters> = {
 };
 
 export const RUNNING_KINDS = Object.keys(WORKLOADS).filter((kind) => WORKLOADS[kind]?.compute);
-export const KEPT_KINDS = [...Object.keys(WORKLOADS), "volume", "drive", "customdomain"];
+export const KEPT_KINDS = [...Object.keys(WORKLOADS), "snapshot", "volume", "drive", "customdomain"];
 
-/** The running and the frozen copies of a resource on `node`. */
-export function instancesOn(record: MeteredRecord, node: string): Instance[] {
-  const { instances = [] } = record.state as InstancesState<{ node?: string }>;
-  return record.retired ? [] : instances.filter(({ endpoint }) => endpoint?.node === node);
-}
+/** The running and the frozen copies of a resource, wherever they are. */
+export const instancesOf = ({ retired, state }: MeteredRecord): Instance[] =>
+  retired ? [] : ((state as InstancesState).instances ?? []);
 
 /** What these copies of the resource use. */
 export function runningRates(record: MeteredRecord, instances: readonly Instance[]): Rates {
-  const meters = WORKLOADS[record.kind];
-  if (!meters) return {};
-  const memoryOf = (phase: "running" | "frozen"): number =>
-    instances.filter((instance) => instance.phase === phase).length * memoryMb(record);
-  return {
-    ...(meters.compute ? { [meters.compute]: memoryOf("running") } : {}),
-    ...(meters.standby ? { [meters.standby]: memoryOf("frozen") } : {}),
-  };
+  const compute = WORKLOADS[record.kind]?.compute;
+  if (!compute) return {};
+  return { [compute]: instances.filter(({ phase }) => phase === "running").length * memoryMb(record) };
 }
 
-/** What the resource takes up by being there. `imageSizeMb` is null when nobody has the image. */
-export function keptRates(record: MeteredRecord, imageSizeMb: number | null): Rates {
+/** What the resource takes up by being there. `storedMb` is the size of what `storedOf` names, null when it is not here. */
+export function keptRates(record: MeteredRecord, storedMb: number | null): Rates {
   const gone = record.retired || record.deletedAt !== null;
   const meters = WORKLOADS[record.kind];
-  if (meters) return { [meters.image]: gone ? 0 : (imageSizeMb ?? 0) };
+  if (meters) return { [meters.image]: gone ? 0 : (storedMb ?? 0) };
   switch (record.kind) {
+    case "snapshot":
+      return { sandbox_snapshot_storage_gbs: gone ? 0 : (storedMb ?? 0) };
     case "volume":
       return { volume_storage_gbs: gone ? 0 : sizeMb(record) };
     case "drive":
@@ -68,10 +60,11 @@ export function keptRates(record: MeteredRecord, imageSizeMb: number | null): Ra
   }
 }
 
-/** The image whose size counts, for kinds that have one. */
-export function imageOf({ kind, spec }: MeteredRecord): string | null {
+/** The image or the snapshot whose size counts, for kinds that have one. */
+export function storedOf({ kind, name, spec, state }: MeteredRecord): Stored | null {
+  if (kind === "snapshot") return state.phase === "ready" ? { snapshot: name } : null;
   const image = WORKLOADS[kind] ? (spec.runtime as { image?: unknown } | undefined)?.image : null;
-  return typeof image === "string" && image !== "" ? image : null;
+  return typeof image === "string" && image !== "" ? { image } : null;
 }
 
 const memoryMb = ({ spec }: MeteredRecord): number => whole((spec.runtime as { memory?: unknown } | undefined)?.memory);

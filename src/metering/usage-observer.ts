@@ -50,6 +50,10 @@ export async function startUsageObserver(options: UsageObserverOptions): Promise
     return known ?? null;
   }
 
+  /** What is part of another resource stands on the bill under that one's name. */
+  const billedName = async ({ parent, name }: Resource): Promise<string> =>
+    (parent === "" ? null : await store.resources.getAcrossWorkspaces(parent))?.name ?? name;
+
   async function tell(uid: string, metered: MeteredResource, { rates, ...when }: Observation): Promise<void> {
     const before = said.get(uid)?.rates ?? {};
     const changed = (Object.keys({ ...before, ...rates }) as DimensionName[]).filter(
@@ -70,7 +74,8 @@ export async function startUsageObserver(options: UsageObserverOptions): Promise
     const accountId = before?.metered.accountId ?? (await accountOf(resource.workspace));
     // A workspace on its way out has no account to bill any more; what ran in it is told by its own changes.
     if (accountId === null) return;
-    const { workspace, name } = resource;
+    const { workspace } = resource;
+    const name = before?.metered.name ?? (await billedName(resource));
     await tell(uid, { accountId, workspace, name, uuid: uid }, await observe(resource, before === undefined));
   }
 

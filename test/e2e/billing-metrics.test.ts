@@ -288,10 +288,30 @@ describe("metering of what the records say", () => {
   });
 });
 
-async function until<T>(look: () => Promise<T | null>): Promise<T> {
+describe("metering of what runs", () => {
+  test("a sandbox is metered while it runs", async () => {
+    const name = "metered-box";
+    const created = await platform.call("POST", "/sandboxes", {
+      body: { metadata: { name }, spec: { runtime: { memory: 512 } } },
+    });
+    assert.equal(created.status, 200, created.body?.message);
+    const found = await until(async () => {
+      const window = `startTime=${new Date(Date.now() - HOUR_MS).toISOString()}&endTime=${new Date(Date.now() + HOUR_MS).toISOString()}`;
+      const { body } = await metrics(`?${window}&groupBy=billing_dimension&resourceName=${name}`);
+      return body.data.find(
+        ({ billingDimension, summary }: { billingDimension: string; summary: { usage: number } }) =>
+          billingDimension === "sandbox_compute_runtime_gbs" && summary.usage > 0,
+      );
+    });
+    assert.ok(found.summary.cost > 0);
+    assert.equal((await platform.call("DELETE", `/sandboxes/${name}`)).status, 200);
+  });
+});
+
+async function until<T>(look: () => Promise<T | null | undefined>): Promise<T> {
   for (;;) {
     const found = await look();
-    if (found !== null) return found;
+    if (found !== null && found !== undefined) return found;
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }
