@@ -80,6 +80,8 @@ async function load(database: Database, queries: Queries, backup: BackupReader):
   const columnsByTable = new Map(
     backup.manifest.tables.map(({ name, columns }) => [name, checkColumns(name, columns, there)]),
   );
+  // Migrations write first rows of their own; those of the backup take their place.
+  for (const name of columnsByTable.keys()) await sql`DELETE FROM ${sql.table(name)}`.execute(queries);
   let table = "";
   let batch: Record<string, BackupValue>[] = [];
   const flush = async (): Promise<void> => {
