@@ -216,7 +216,8 @@ function assertRate(rate: number, ...timesMs: number[]): void {
 
 const readClocks = ({ clock, monotonicMs }: Pick<MeterDependencies, "clock" | "monotonicMs">): ClockReading => ({
   wallMs: clock.now(),
-  monotonicMs: monotonicMs(),
+  // The ledger counts whole milliseconds; a clock that nobody sets may tell parts of them.
+  monotonicMs: Math.floor(monotonicMs()),
 });
 
 function seriesOf({ accountId, workspace, name, uuid }: MeteredResource, dimension: DimensionName): UsageSeries {
