@@ -29,7 +29,7 @@ export function auditEntry(call: AuditedCall, result: { status: number } | { err
     keyId: caller.keyId,
     action: operation.id,
     target: targetOf(call),
-    accountId: workspace?.accountId ?? call.params.accountId ?? caller.accounts[0]?.id ?? null,
+    accountId: workspace?.accountId ?? ownAccount(call),
     workspace: workspace?.name ?? null,
     outcome: outcomeOf(status),
     status,
@@ -37,6 +37,10 @@ export function auditEntry(call: AuditedCall, result: { status: number } | { err
     requestId: call.requestId,
   };
 }
+
+/** The one that the path names when it is the caller's; what else stands there is no account of theirs. */
+const ownAccount = ({ caller: { accounts }, params }: AuditedCall): string | null =>
+  (accounts.find(({ id }) => id === params.accountId) ?? accounts[0])?.id ?? null;
 
 const outcomeOf = (status: number): AuditOutcome =>
   status < 400 ? "ok" : status === 401 || status === 403 ? "denied" : "failed";
