@@ -41,7 +41,7 @@ export interface Order {
 const POOLED_LIMITS: Limits = { memoryMb: 4096, cpus: 2 };
 const POOLED_NAME = "sandbox";
 /** Ranges of user ids and network addresses; more workloads than this do not fit one machine anyway. */
-const SLOTS_MAX = 4096;
+const SLOTS_MAX = 4000;
 
 export class Fleet {
   readonly #options: FleetOptions;
@@ -157,7 +157,11 @@ export class Fleet {
     const { record, dir } = workload;
     record.pooled = true;
     try {
-      await this.#launch(workload, { dir, record, image, mounts: [], env: image.env, workDir: image.workDir });
+      const { env, workDir } = image;
+      await this.#launch(workload, { dir, record, image, mounts: [], env, workDir });
+      const daemon = record.grade === "none" ? null : { env, workDir };
+      // Once for nothing: the daemon's next claim is twice as fast.
+      await workload.claim({ name: POOLED_NAME, limits: POOLED_LIMITS, hostMounts: [], daemon });
     } catch (error) {
       await this.remove(workload, 0);
       throw error;

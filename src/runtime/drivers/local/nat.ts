@@ -8,6 +8,7 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
+import { networkInterfaces } from "node:os";
 import { promisify } from "node:util";
 import { type NameServer, startNameServer } from "./name-server.ts";
 
@@ -24,10 +25,14 @@ export interface Nat {
   stop(forget: boolean): Promise<void>;
 }
 
-/** Set aside for tests of network devices, so no real network has it. */
-const NETWORK = "198.18.0.0/16";
-const GATEWAY = "198.18.0.1";
-const PREFIX = 16;
+/**
+ * 198.18.0.0/15 is set aside for tests of network devices, so no real network has it. A platform takes a free piece of
+ * 4,096 addresses: several may run on one machine.
+ */
+const PREFIX = 20;
+const PIECES = 32;
+const PIECE_ADDRESSES = 4096;
+const FIRST = (198 << 24) | (18 << 16);
 
 /** Everything that is not the public internet; the same rules as the egress proxy's. */
 const PRIVATE = [
@@ -52,11 +57,12 @@ export async function openNat(name: string): Promise<{ nat: Nat | null; missing:
   try {
     if (process.getuid?.() !== 0) throw new Error("the server does not run as root");
     await run("nft", ["--version"], { env: TOOL_ENV });
-    await makeBridge(bridge);
-    await feed("nft", ["-f", "-"], rules(name, bridge));
-    const names = await startNameServer(GATEWAY);
+    const piece = choosePiece(bridge);
+    await makeBridge(bridge, piece);
+    await feed("nft", ["-f", "-"], rules(name, bridge, piece));
+    const names = await startNameServer(addressOf(piece, 1));
     writeFileSync("/proc/sys/net/ipv4/ip_forward", "1");
-    return { nat: natOn(name, bridge, names), missing: "" };
+    return { nat: natOn(name, bridge, piece, names), missing: "" };
   } catch (error) {
     await takeDown(name, bridge).catch(() => {}); // what was not made cannot be taken down
     const reason = error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error);
@@ -64,10 +70,11 @@ export async function openNat(name: string): Promise<{ nat: Nat | null; missing:
   }
 }
 
-function natOn(name: string, bridge: string, names: NameServer): Nat {
+function natOn(name: string, bridge: string, piece: number, names: NameServer): Nat {
+  const gateway = addressOf(piece, 1);
   const link = (slot: number): string => `${name}-v${slot}`;
   return {
-    resolvConf: `nameserver ${GATEWAY}\noptions timeout:2 attempts:2\n`,
+    resolvConf: `nameserver ${gateway}\noptions timeout:2 attempts:2\n`,
     async attach(pid, slot) {
       const outside = [
         `link add ${link(slot)} type veth peer name eth0 netns ${pid}`,
@@ -76,9 +83,9 @@ function natOn(name: string, bridge: string, names: NameServer): Nat {
         `link set ${link(slot)} up`,
       ];
       const inside = [
-        `address add ${addressOf(slot)}/${PREFIX} dev eth0`,
+        `address add ${addressOf(piece, slot + 2)}/${PREFIX} dev eth0`,
         "link set eth0 up",
-        `route add default via ${GATEWAY}`,
+        `route add default via ${gateway}`,
       ];
       // The kernel takes its time with the interface of a workload that had this number before.
       await run("ip", ["link", "delete", link(slot)], { env: TOOL_ENV }).catch(() => {});
@@ -104,24 +111,41 @@ async function takeDown(name: string, bridge: string): Promise<void> {
   await run("nft", ["delete", "table", "inet", tableOf(name)], { env: TOOL_ENV });
 }
 
-/** Two addresses are the network's own and the gateway's. */
-const addressOf = (slot: number): string => `198.18.${(slot + 2) >> 8}.${(slot + 2) & 255}`;
+/** Of a piece, 0 is the network itself, 1 the gateway; workloads follow. */
+function addressOf(piece: number, host: number): string {
+  const address = FIRST + piece * PIECE_ADDRESSES + host;
+  return [24, 16, 8, 0].map((shift) => (address >>> shift) & 255).join(".");
+}
+
+/** The one that the bridge has from an earlier server, or the first that no interface has. */
+function choosePiece(bridge: string): number {
+  const interfaces = networkInterfaces();
+  const pieceOf = (address: string): number =>
+    Array.from({ length: PIECES }, (_, piece) => piece).find((piece) => addressOf(piece, 1) === address) ?? -1;
+  const own = interfaces[bridge]?.map(({ address }) => pieceOf(address)).find((piece) => piece >= 0);
+  if (own !== undefined) return own;
+  const taken = new Set(
+    Object.values(interfaces).flatMap((each) => each?.map(({ address }) => pieceOf(address)) ?? []),
+  );
+  for (let piece = 0; piece < PIECES; piece++) if (!taken.has(piece)) return piece;
+  throw new Error("all of 198.18.0.0/15 is in use");
+}
 
 const tableOf = (name: string): string => `workloads_${name.replace(/\W/g, "_")}`;
 
-async function makeBridge(bridge: string): Promise<void> {
+async function makeBridge(bridge: string, piece: number): Promise<void> {
   const there = await run("ip", ["link", "show", "dev", bridge], { env: TOOL_ENV }).catch(() => null);
   if (there) return;
   const commands = [
     `link add name ${bridge} type bridge`,
-    `address add ${GATEWAY}/${PREFIX} dev ${bridge}`,
+    `address add ${addressOf(piece, 1)}/${PREFIX} dev ${bridge}`,
     `link set ${bridge} up`,
   ];
   await feed("ip", ["-batch", "-"], commands.join("\n"));
 }
 
 /** Replaces the whole table at once. IPv6 is not forwarded: workloads have no address of it. */
-function rules(name: string, bridge: string): string {
+function rules(name: string, bridge: string, piece: number): string {
   const table = `inet ${tableOf(name)}`;
   return `
 table ${table}
@@ -138,12 +162,12 @@ table ${table} {
   }
   chain input {
     type filter hook input priority filter - 10; policy accept;
-    iifname "${bridge}" ip daddr ${GATEWAY} meta l4proto { tcp, udp } th dport 53 accept
+    iifname "${bridge}" ip daddr ${addressOf(piece, 1)} meta l4proto { tcp, udp } th dport 53 accept
     iifname "${bridge}" drop
   }
   chain postrouting {
     type nat hook postrouting priority srcnat; policy accept;
-    ip saddr ${NETWORK} oifname != "${bridge}" masquerade
+    ip saddr ${addressOf(piece, 0)}/${PREFIX} oifname != "${bridge}" masquerade
   }
 }
 `;
