@@ -119,8 +119,12 @@ function ownTests(): void {
     assert.equal(code, 0, output);
   });
 
-  test("a server killed in the middle leaves nothing half-made", async () => {
+  test("a server killed in the middle leaves nothing half-made", async (t) => {
     const machine = new LocalMachine();
+    t.after(async () => {
+      await (await machine.open()).stop("kill"); // whatever went wrong above
+      machine.dispose();
+    });
     const child = spawn(process.execPath, ["test/local-driver-child.ts", machine.dataDir], {
       stdio: ["ignore", "pipe", "inherit"],
     });
@@ -141,7 +145,6 @@ function ownTests(): void {
     assert.equal(globSync(join(machine.dataDir, "workloads/*")).length, adopted.length, "debris is gone");
     await driver.stop("kill");
     assert.deepEqual(tracesOf(machine.dataDir), []);
-    machine.dispose();
   });
 
   test("stop leaves workloads running, frozen or ended as told", async () => {
