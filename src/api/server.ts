@@ -147,20 +147,12 @@ function refuseOtherMethods(api: FastifyInstance, implementations: readonly Impl
   }
   for (const [url, known] of methodsByPath) {
     const allow = [...known].join(", ");
-    for (const method of METHODS.filter((word) => !known.has(word))) {
-      api.route({
-        method,
-        url,
-        handler: async (request, reply) =>
-          fail(
-            new PlatformError("method_not_allowed", `${method} is not possible here; ${allow} is.`, {
-              headers: { allow },
-            }),
-            request,
-            reply,
-            log,
-          ),
-      });
-    }
+    const method = METHODS.filter((word) => !known.has(word));
+    if (method.length === 0) continue;
+    const handler = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+      const message = `${request.method} is not possible here; ${allow} is.`;
+      return fail(new PlatformError("method_not_allowed", message, { headers: { allow } }), request, reply, log);
+    };
+    api.route({ method, url, handler });
   }
 }
