@@ -40,7 +40,8 @@ export function createEdge(config: Config, gateway: Gateway): Edge {
     },
     manage: (req, res) => routes?.(req, res),
     accept(socket) {
-      if (server?.listening) server.emit("connection", socket);
+      // It comes from this machine without encryption, so a TLS server meets it where its handshakes end.
+      if (server?.listening) server.emit(config.tls_cert ? "secureConnection" : "connection", socket);
       else socket.destroy();
     },
     async listen() {

@@ -1,9 +1,10 @@
 /** What is not an operation: health, metrics, the contract itself and a page to read it. */
-import type { FastifyInstance } from "fastify";
+import type { FastifyInstance, FastifyReply } from "fastify";
 import type { Registry } from "prom-client";
 import { buildOpenApi } from "../contract/openapi.ts";
 import type { Operation } from "../contract/operation.ts";
 import type { Deps } from "../kinds/port.ts";
+import { createGuidePages } from "./guide-pages.ts";
 import { referencePage } from "./reference-page.ts";
 
 export interface PlatformRoutesOptions {
@@ -38,10 +39,14 @@ export function addPlatformRoutes(api: FastifyInstance, { deps, operations, regi
     );
     return reply.header("content-type", "application/json; charset=utf-8").send(openapi);
   });
-  api.get("/docs", async (_request, reply) =>
+  const guides = createGuidePages();
+  const page = (reply: FastifyReply, html: string): FastifyReply =>
     reply
       .header("content-type", "text/html; charset=utf-8")
       .header("content-security-policy", "default-src 'self' 'unsafe-inline'")
-      .send(referencePage),
+      .send(html);
+  api.get("/docs", async (_request, reply) => page(reply, referencePage));
+  api.get<{ Params: { "*": string } }>("/docs/*", async ({ params }, reply) =>
+    page(reply, await guides.render(params["*"])),
   );
 }
