@@ -39,6 +39,7 @@ import { quotasByKind } from "./kinds/quota/quotas.ts";
 import { createOwnEndpoints } from "./kinds/sandbox/own-endpoints.ts";
 import { SCOPES } from "./kinds/scopes.ts";
 import { kindTasks } from "./kinds/tasks.ts";
+import { createCopyCheck } from "./kinds/workload/identity.ts";
 import { Activity } from "./lib/activity.ts";
 import { type Clock, DAY_MS, HOUR_MS, SECOND_MS, systemClock, toIso } from "./lib/clock.ts";
 import { randomWord } from "./lib/ids.ts";
@@ -231,7 +232,14 @@ export async function startApp({ config, log, version, clock = systemClock, open
       trustProxy: config.trust_proxy,
     });
     addPlatformRoutes(api, { deps, operations: OPERATIONS, registry });
-    addOauthRoutes(api, { ...deps, authenticator, issuer, scopes: SCOPES, brand: config.brand });
+    addOauthRoutes(api, {
+      ...deps,
+      authenticator,
+      issuer,
+      scopes: SCOPES,
+      brand: config.brand,
+      isRunning: createCopyCheck(deps),
+    });
     addUploadRoute(api, deps);
     await api.ready();
     const url = await edge.listen();

@@ -87,25 +87,22 @@ export async function makeServiceAccount(store: Store, workspace: string, role: 
 /** The identity that a workload is given: a service account with scopes of its own. */
 export async function makeWorkload(store: Store, workspace: string, scopes: string[]): Promise<Identity> {
   count += 1;
-  const { account } = await store.keys.createServiceAccount({
+  const sub = await store.workloadAccounts.ensure({
     workspace,
-    name: `workload${count}`,
-    description: "",
-    role: "member",
-    createdBy: "test",
     workload: `uid-${count}`,
+    name: `workload${count}`,
     scopes,
   });
   const { secret } = await store.keys.createKey({
     name: "test",
     ownerType: "service_account",
-    owner: account.client_id,
+    owner: sub,
     workspace,
     scopes: null,
     createdBy: "test",
     expiresAt: null,
   });
-  return { key: secret, sub: account.client_id };
+  return { key: secret, sub };
 }
 
 /** An access token of a service account as our own server signs it, with whatever claims a test wants otherwise. */

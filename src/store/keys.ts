@@ -107,7 +107,6 @@ export function createKeys({ database, clock }: { database: Database; clock: Clo
       description: string;
       role: Role;
       createdBy: string;
-      workload?: string;
       scopes?: string[];
     }): Promise<{ account: ServiceAccount; secret: string }> {
       const secret = randomSecret();
@@ -119,7 +118,7 @@ export function createKeys({ database, clock }: { database: Database; clock: Clo
         description: draft.description,
         role: draft.role,
         secret_hash: hashSecret(secret),
-        workload: draft.workload ?? null,
+        workload: null,
         scopes: draft.scopes ? JSON.stringify(draft.scopes) : null,
         created_at: now,
         updated_at: now,

@@ -19,6 +19,7 @@ import { createResourceReads } from "./resource-reads.ts";
 import { bySlot, count, indexGrams, insertRow, keepRevision, lockRow, requireLiveParents } from "./resource-rows.ts";
 import type { ResourceRow } from "./schema.ts";
 import { gramsOf, type ListScope, searchText } from "./search-grams.ts";
+import { removeWorkloadAccount } from "./workload-accounts.ts";
 
 /** Old events make room for new ones; the latest tell why a resource is as it is. */
 export const EVENTS_MAX = 50;
@@ -182,6 +183,7 @@ export function createResources({ database, clock, box, cursors, quotas }: Resou
     if (change.retire && !current.retired) {
       await count(tx.queries, database.dialect, current, -1);
       await removeLinks(tx.queries, uid);
+      await removeWorkloadAccount(tx, uid);
     }
     if (change.revision) await keepRevision(tx.queries, next, change.actor ?? row.updated_by, now);
     tx.announce(changeOf(current));
@@ -196,6 +198,7 @@ export function createResources({ database, clock, box, cursors, quotas }: Resou
     await tx.queries.deleteFrom("resources").where("uid", "=", uid).execute();
     await tx.queries.deleteFrom("revisions").where("uid", "=", uid).execute();
     await removeLinks(tx.queries, uid);
+    await removeWorkloadAccount(tx, uid);
     if (database.dialect === "sqlite")
       await sql`DELETE FROM resource_grams WHERE rowid = ${rowidOf(uid)}`.execute(tx.queries);
     if (!row.slot.startsWith("~")) await count(tx.queries, database.dialect, row, -1);

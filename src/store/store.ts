@@ -22,6 +22,7 @@ import { createSignInTries } from "./sign-in-tries.ts";
 import { createSigningKeys } from "./signing-keys.ts";
 import { openSqlite } from "./sqlite.ts";
 import { createUsage } from "./usage.ts";
+import { createWorkloadAccounts } from "./workload-accounts.ts";
 import { createWorkspaceContents } from "./workspace-contents.ts";
 import { createWorkspaces, IDENTITY_TOPIC } from "./workspaces.ts";
 
@@ -81,6 +82,7 @@ function composeStore(database: Database, secretKey: Buffer, clock: Clock, quota
     workspaces: createWorkspaces(deps),
     people: createPeople(deps),
     keys: createKeys(deps),
+    workloadAccounts: createWorkloadAccounts(deps),
     idempotency: createIdempotency(deps),
     leases: createLeases(deps),
     records: createRecords(deps),

@@ -94,6 +94,36 @@ describe("deployed code on this machine", { skip: machineSkip }, () => {
     assert.deepEqual(await answer.json(), { output: "You said: hello" });
   });
 
+  test("code calls the platform as itself, with no more than it needs, until it ends", async () => {
+    await create("caller", {
+      "index.js": `
+        const http = require("node:http");
+        const { BL_API_URL, BL_CLIENT_CREDENTIALS, BL_WORKSPACE } = process.env;
+        const credentials = { authorization: "Basic " + BL_CLIENT_CREDENTIALS, "content-type": "application/json" };
+        http.createServer(async (request, response) => {
+          const body = JSON.stringify({ grant_type: "client_credentials" });
+          const token = await (await fetch(BL_API_URL + "/oauth/token", { method: "POST", headers: credentials, body })).json();
+          const headers = { "x-service-authorization": "Bearer " + token.access_token, "x-service-workspace": BL_WORKSPACE };
+          const statusOf = async (path) => (await fetch(BL_API_URL + path, { headers })).status;
+          const seen = { agents: await statusOf("/agents"), policies: await statusOf("/policies"), audit: await statusOf("/audit") };
+          response.end(JSON.stringify({ ...seen, credentials, token: token.access_token }));
+        }).listen(process.env.PORT, process.env.HOST);`,
+    });
+    await reaches("caller", deployed);
+    const { credentials, token, ...seen } = (await (await ask("caller")).json()) as Record<string, unknown> & {
+      credentials: Record<string, string>;
+      token: string;
+    };
+    assert.deepEqual(seen, { agents: 200, policies: 403, audit: 403 });
+    const [{ actor }] = (await platform.call("GET", "/audit?action=signIn")).body.data;
+    assert.deepEqual([actor.type, actor.name], ["workload", "agent caller"]);
+    await platform.call("DELETE", "/agents/caller");
+    assert.equal((await platform.call("GET", "/agents", { key: token, workspace: "main" })).status, 401);
+    const body = JSON.stringify({ grant_type: "client_credentials" });
+    const late = await fetch(`${platform.url}/oauth/token`, { method: "POST", headers: credentials, body });
+    assert.equal(late.status, 401);
+  });
+
   test("an upload address works once, and only as it was made", async () => {
     const body = { metadata: { name: "once" }, spec: { runtime: { memory: 512 } } };
     const made = await platform.call("POST", "/agents?upload=true", { body });

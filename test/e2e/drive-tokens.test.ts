@@ -74,18 +74,16 @@ for (const database of databases.all) {
       await addDrive("guarded", [{ labels: { "service-name": "worker" }, mode: "read", path: "/in" }]);
       await addDrive("closed", [{ labels: { team: "other" } }]);
       const worker = (await call("POST", "/volumes", { body: { metadata: { name: "worker" }, spec: {} } })).body;
-      const { account } = await store.keys.createServiceAccount({
+      const owner = await store.workloadAccounts.ensure({
         workspace: "main",
-        name: "worker",
-        description: "",
-        role: "member",
-        createdBy: "test",
         workload: worker.metadata.uid,
+        name: "worker",
+        scopes: ["drives:get"],
       });
       const { secret } = await store.keys.createKey({
         name: "",
         ownerType: "service_account",
-        owner: account.client_id,
+        owner,
         workspace: "main",
         scopes: null,
         createdBy: "test",

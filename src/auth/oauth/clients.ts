@@ -15,7 +15,7 @@ export async function findClient(store: Store, id: string, brand: string): Promi
   return {
     client_id: id,
     client_name: account.name,
-    // Never compared (see compareSecret), but a client of this sort must have one.
+    // Never compared (see verifyMachine), but a client of this sort must have one.
     client_secret: randomSecret(),
     token_endpoint_auth_method: "client_secret_basic",
     grant_types: ["client_credentials"],
@@ -41,7 +41,3 @@ const cli = (id: string): ClientRecord => ({
   // The port is free to choose: a program listens on whatever it gets.
   redirect_uris: ["http://127.0.0.1/callback", "http://[::1]/callback", "http://localhost/callback"],
 });
-
-/** Only the hash of a secret is stored, and what is looked up by a hash leaks nothing by its timing. */
-export const compareSecret = async (store: Store, clientId: string, secret: string): Promise<boolean> =>
-  (await store.keys.verifyServiceAccount(clientId, secret)) !== null;

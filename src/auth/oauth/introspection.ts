@@ -1,21 +1,20 @@
 /** Tells a service account whether a token is good, for as far as the token's owner belongs to its workspace. */
 import { PlatformError } from "../../contract/errors.ts";
-import type { Store } from "../../store/store.ts";
 import type { Authenticator } from "../authenticator.ts";
+import { type MachineDeps, verifyMachine } from "../machine-secrets.ts";
 import { OauthError } from "./request.ts";
 
-export interface IntrospectionDeps {
-  store: Store;
+export interface IntrospectionDeps extends MachineDeps {
   authenticator: Authenticator;
 }
 
 export async function introspect(
   form: URLSearchParams,
   authorization: string | undefined,
-  { store, authenticator }: IntrospectionDeps,
+  { authenticator, ...machines }: IntrospectionDeps,
 ): Promise<Record<string, unknown>> {
   const [id, secret] = clientOf(form, authorization);
-  const asking = await store.keys.verifyServiceAccount(id, secret);
+  const asking = await verifyMachine(machines, id, secret);
   if (!asking) throw new OauthError("invalid_client", "Authenticate as a service account.", 401);
   const token = form.get("token");
   if (!token) throw new OauthError("invalid_request", "'token' is missing.");

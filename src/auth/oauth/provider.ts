@@ -7,10 +7,9 @@ import type Provider from "oidc-provider";
 import type { Client, Context, Token } from "oidc-provider";
 import { type Clock, DAY_MS, MINUTE_MS, SECOND_MS } from "../../lib/clock.ts";
 import type { KeyPair } from "../../store/signing-keys.ts";
-import type { Store } from "../../store/store.ts";
+import { type MachineDeps, verifyMachine } from "../machine-secrets.ts";
 import { ACCESS_TOKEN_SECONDS, generateSigningPair, SIGNING_ALG, SIGNING_PURPOSE } from "./access-tokens.ts";
 import { createAdapter } from "./adapter.ts";
-import { compareSecret } from "./clients.ts";
 import { deviceCodePage, deviceConfirmPage, messagePage, pageHeaders } from "./pages.ts";
 import { recordMachineToken } from "./sign-in-audit.ts";
 
@@ -31,15 +30,13 @@ const TTL_SECONDS = {
   Session: DAY_SECONDS,
 };
 
-export interface OauthDeps {
-  store: Store;
+export interface OauthDeps extends MachineDeps {
   clock: Clock;
   log: { warn(fields: object, message: string): void };
   /** Known only once the server listens. */
   issuer(): string;
   scopes: ReadonlySet<string>;
   brand: string;
-  keyFor(purpose: string): Buffer;
 }
 
 /** Paths below the issuer; the same ones work below `/v0`. */
@@ -85,7 +82,7 @@ async function makeProvider(deps: OauthDeps, key: KeyPair): Promise<Provider> {
   });
   Object.assign(provider.Client.prototype, {
     compareClientSecret(this: Client, secret: string) {
-      return compareSecret(deps.store, this.clientId, secret);
+      return verifyMachine(deps, this.clientId, secret).then((account) => account !== null);
     },
   });
   return provider;

@@ -37,7 +37,7 @@ export async function recordMachineToken(store: Store, clientId: string, origin:
   await store.audit.record({
     ...NOBODY,
     actor: clientId,
-    actorType: "service_account",
+    actorType: account?.workload ? "workload" : "service_account",
     actorName: account?.name ?? "",
     authMethod: "client_secret",
     action: "signIn",

@@ -39,7 +39,7 @@ export function createTaskRunner(deps: Deps): TaskRunner {
   ): Promise<TaskOutcome | null> {
     for (const [index, { sizeMb }] of scratchDisks(job).entries())
       await driver.createVolume({ id: scratchOf(claim.workload, index), sizeMb });
-    await driver.create(taskSpec(claim, execution, job, deps), { signal });
+    await driver.create(await taskSpec(claim, execution, job, deps), { signal });
     if (!(await store.executions.started(claim))) return null;
     const timeout =
       execution.timeout_s === 0 ? null : AbortSignal.timeout(Math.min(execution.timeout_s * SECOND_MS, TIMER_MAX_MS));

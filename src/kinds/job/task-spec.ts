@@ -5,6 +5,7 @@ import type { Exec, WorkloadSpec } from "../../runtime/driver.ts";
 import type { ExecutionRow, TaskClaim } from "../../store/execution.ts";
 import type { Resource } from "../../store/resource.ts";
 import type { Deps } from "../port.ts";
+import { identityEnv, taskCopy } from "../workload/identity.ts";
 import { platformEnv } from "../workload/platform-env.ts";
 import { dataPath } from "./execution-data.ts";
 import { job as jobKind } from "./kind.ts";
@@ -44,7 +45,12 @@ export function taskCommand(job: Resource, _revision: string): TaskCommand {
   return { image, exec: { argv: command, onExit: "exit" } };
 }
 
-export function taskSpec(claim: TaskClaim, execution: ExecutionRow, job: Resource, deps: Deps): WorkloadSpec {
+export async function taskSpec(
+  claim: TaskClaim,
+  execution: ExecutionRow,
+  job: Resource,
+  deps: Deps,
+): Promise<WorkloadSpec> {
   const spec = structuredClone(job.spec);
   restoreSecrets({ spec }, jobKind.secrets, deps.store.resources.secretsOf(job));
   const { envs = [] } = (spec.runtime ?? {}) as JobRuntime;
@@ -58,6 +64,7 @@ export function taskSpec(claim: TaskClaim, execution: ExecutionRow, job: Resourc
       ...Object.fromEntries(envs.map(({ name, value = "" }) => [name, value])),
       ...deps.store.executions.envOf(execution),
       ...platform,
+      ...(await identityEnv(job, taskCopy(execution.id, claim.index, claim.workload), deps)),
       BL_EXECUTION_DATA_URL: `${platform.BL_API_URL}${dataPath(deps, { ...claim, job: job.name })}`,
       BL_TASK_KEY: INDEX_VARIABLE,
       [INDEX_VARIABLE]: String(claim.index),

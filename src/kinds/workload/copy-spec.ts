@@ -8,6 +8,7 @@ import type { Deps } from "../port.ts";
 import { type Attachment, volumeMounts } from "../sandbox/machine.ts";
 import { baseImage, codeEnv } from "./bundle.ts";
 import { codeOf, runtimeOf, stateOf } from "./deploy-state.ts";
+import { identityEnv } from "./identity.ts";
 import { platformEnv } from "./platform-env.ts";
 import { MEMORY_DEFAULT_MB, secrets } from "./spec.ts";
 import { CODE_PATH } from "./start-command.ts";
@@ -33,6 +34,7 @@ export async function copySpec(resource: Resource, revision: Revision, uid: stri
     env: {
       ...(bundle ? codeEnv : {}),
       ...platformEnv(resource, deps.settings),
+      ...(await identityEnv(resource, uid, deps)),
       PORT: String(portOf(resource)),
       ...Object.fromEntries(envs.map(({ name, value = "" }) => [name, value])),
     },

@@ -12,6 +12,7 @@ import { oauth } from "./0006-oauth.ts";
 import { records } from "./0007-records.ts";
 import { signIns } from "./0008-sign-ins.ts";
 import { audit } from "./0009-audit.ts";
+import { workloadAccounts } from "./0010-workload-accounts.ts";
 
 export interface Migration {
   id: number;
@@ -31,6 +32,7 @@ export const MIGRATIONS: readonly Migration[] = [
   records,
   signIns,
   audit,
+  workloadAccounts,
 ];
 
 const TYPES: Record<Dialect, Record<string, string>> = {

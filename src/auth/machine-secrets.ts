@@ -1,0 +1,40 @@
+/**
+ * Whether a secret belongs to a service account. That of a person's making is stored as a hash. A running workload has
+ * one that is not stored at all: it names the copy it was given to, with a seal that only the platform can make, and
+ * works for as long as that copy runs. Every start thus rotates it, and an end revokes it.
+ */
+import { createHmac, timingSafeEqual } from "node:crypto";
+import type { ServiceAccount } from "../store/keys.ts";
+import type { Store } from "../store/store.ts";
+
+export interface MachineDeps {
+  store: Store;
+  keyFor(purpose: string): Buffer;
+  /** Whether the workload with this uid has this copy now. */
+  isRunning(workload: string, copy: string): Promise<boolean>;
+}
+
+export async function verifyMachine(
+  { store, keyFor, isRunning }: MachineDeps,
+  clientId: string,
+  secret: string,
+): Promise<ServiceAccount | null> {
+  const account = await store.keys.findServiceAccountAcrossWorkspaces(clientId);
+  if (!account) return null;
+  if (account.workload === null) return store.keys.verifyServiceAccount(clientId, secret);
+  const copy = copyOf(keyFor, clientId, secret);
+  return copy !== null && (await isRunning(account.workload, copy)) ? account : null;
+}
+
+export function copySecret(keyFor: MachineDeps["keyFor"], clientId: string, copy: string): string {
+  const seal = createHmac("sha256", keyFor("workload-secrets")).update(`${clientId}\0${copy}`).digest("base64url");
+  return `${Buffer.from(copy).toString("base64url")}.${seal}`;
+}
+
+/** The copy that a secret names, or null when the platform has not made it. */
+function copyOf(keyFor: MachineDeps["keyFor"], clientId: string, secret: string): string | null {
+  const copy = Buffer.from(secret.split(".")[0] ?? "", "base64url").toString("utf8");
+  const expected = Buffer.from(copySecret(keyFor, clientId, copy));
+  const given = Buffer.from(secret);
+  return given.length === expected.length && timingSafeEqual(given, expected) ? copy : null;
+}

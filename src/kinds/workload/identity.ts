@@ -1,0 +1,47 @@
+/** Who a workload is when it calls the platform: a service account of its own, made when its first copy starts. */
+import { copySecret } from "../../auth/machine-secrets.ts";
+import type { Resource } from "../../store/resource.ts";
+import type { Deps } from "../port.ts";
+import { stateOf } from "./deploy-state.ts";
+
+/**
+ * What code that runs here does with the platform: call its neighbours, start jobs, use sandboxes. It neither deploys,
+ * nor reads the keys of connections, nor manages people; whoever needs more hands a key of their own to it.
+ */
+const SCOPES = [
+  ...["agents", "applications", "drives", "functions", "jobs", "models", "sandboxes"].flatMap((noun) => [
+    `${noun}:get`,
+    `${noun}:list`,
+  ]),
+  "jobs:create",
+  "sandboxes:control",
+  "sandboxes:create",
+  "sandboxes:delete",
+  "sandboxes:update",
+];
+
+/** `copy` is the word by which `isRunning` finds it again. */
+export async function identityEnv(resource: Resource, copy: string, deps: Deps): Promise<Record<string, string>> {
+  const { workspace, uid, kind, name } = resource;
+  const id = await deps.store.workloadAccounts.ensure({
+    workspace,
+    workload: uid,
+    name: `${kind} ${name}`,
+    scopes: SCOPES,
+  });
+  return { BL_CLIENT_CREDENTIALS: Buffer.from(`${id}:${copySecret(deps.keyFor, id, copy)}`).toString("base64") };
+}
+
+/** A task is known by its place in its execution, a copy of anything else by its uid. */
+export const taskCopy = (executionId: string, index: number, uid: string): string => `${executionId}/${index}/${uid}`;
+
+export const createCopyCheck =
+  ({ store }: Pick<Deps, "store">) =>
+  async (workload: string, copy: string): Promise<boolean> => {
+    const resource = await store.resources.getAcrossWorkspaces(workload);
+    if (!resource || resource.retired) return false;
+    if (resource.kind !== "job") return (stateOf(resource).copies ?? []).some(({ uid }) => uid === copy);
+    const [executionId = "", index, uid] = copy.split("/");
+    const [task] = await store.executions.tasksOf(executionId, Number(index), 1);
+    return task?.status === "running" && task.workload === uid;
+  };

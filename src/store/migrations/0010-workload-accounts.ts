@@ -1,0 +1,8 @@
+import type { Migration } from "./index.ts";
+
+/** A workload has one identity, whichever server starts its first copy. */
+export const workloadAccounts: Migration = {
+  id: 10,
+  name: "workload-accounts",
+  both: ["CREATE UNIQUE INDEX service_accounts_by_workload ON service_accounts (workload) WHERE workload IS NOT NULL"],
+};
