@@ -217,6 +217,7 @@ export async function startApp({ config, log, version, clock = systemClock, open
         job: createJobHandler({ brand: config.brand, manage: (req, res) => edge.manage(req, res) }),
       },
       ownEndpoint: createOwnEndpoints(deps),
+      resourceMetadataUrl: (path) => `${issuer()}${RESOURCE_METADATA}${path}`,
       ...principals,
       ...stack.add(createDirectory({ store, clock, activity })),
     });

@@ -36,8 +36,10 @@ const gateway = createGateway({
   isCustomDomain: () => false,
   authenticate: (token) => keys.get(digest(token)) ?? null,
   authorize: (_, { workspace }) => workspace === "bench",
+  resourceMetadataUrl: (path) => path,
   resolve: (target) => (target.by === "name" && target.name === "agent" ? agent : null),
   ready: () => ({ key: "agent-1/1", release() {} }),
+  rejoin: () => null,
   wake: () => Promise.reject(new Error("always ready")),
   dial: () =>
     new Promise<Socket>((resolve, reject) => {

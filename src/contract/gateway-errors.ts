@@ -57,6 +57,13 @@ export const GATEWAY_ERRORS = {
     action: "Set spec.enabled to true and wait until it is DEPLOYED.",
     doNot: RESEND,
   },
+  SESSION_NOT_FOUND: {
+    status: 404,
+    retryable: false,
+    message: "The copy of the MCP server that held this session is gone.",
+    action: "Start a new session: send initialize without Mcp-Session-Id.",
+    doNot: RESEND,
+  },
   // Rights
   AUTHENTICATION_REQUIRED: {
     status: 401,

@@ -7,8 +7,11 @@ export interface Instance<Endpoint = unknown> {
   /** Null for kinds without revisions. */
   revision: string | null;
   endpoint: Endpoint;
-  /** A frozen one keeps its memory and answers once it is thawed. */
-  phase: "running" | "frozen";
+  /**
+   * A frozen one keeps its memory and answers once it is thawed; a draining one answers only whoever has a session
+   * there.
+   */
+  phase: "running" | "frozen" | "draining";
 }
 
 /** Where a code workload listens inside its instance; it is told by the PORT variable. */

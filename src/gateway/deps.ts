@@ -26,10 +26,14 @@ export interface GatewayDeps {
   authenticate(token: string): Maybe<Principal | null>;
   /** Whether this principal may call workloads of this kind in this workspace. */
   authorize(principal: Principal, access: { workspace: string; kind: WorkloadKind }): Maybe<boolean>;
+  /** Address of the document that tells who gives out credentials for this path. */
+  resourceMetadataUrl(path: string): string;
   /** The workload behind an address; null when there is none. May throw WORKSPACE_NOT_FOUND. */
   resolve(target: Target): Maybe<Workload | null>;
   /** A running instance that can answer now; null when one has to be started or thawed first. */
   ready(workload: Workload, revision: string | null): Lease | null;
+  /** The instance that a lease of this key was on, while it answers; null when it no longer does. */
+  rejoin(workload: Workload, key: string): (Lease & { revision: string | null }) | null;
   /** Starts or thaws an instance. Rejects with a GatewayError or PlatformError that says why it could not. */
   wake(workload: Workload, revision: string | null, options: { signal: AbortSignal }): Promise<Lease>;
   /** Connects to an instance: its API, or one port inside. */

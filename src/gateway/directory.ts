@@ -30,7 +30,7 @@ export interface DirectoryDeps {
 
 export interface Directory
   extends Running,
-    Pick<GatewayDeps, "resolve" | "ready" | "wake" | "dial" | "isCustomDomain"> {}
+    Pick<GatewayDeps, "resolve" | "ready" | "rejoin" | "wake" | "dial" | "isCustomDomain"> {}
 
 interface Entry {
   workload: Workload;
@@ -113,9 +113,12 @@ export function createDirectory({ store, clock, activity }: DirectoryDeps): Dire
     let chosen = running[0];
     for (const instance of running)
       if (chosen && activity.openOf(instance.uid) < activity.openOf(chosen.uid)) chosen = instance;
-    if (!chosen) return null;
-    const ends = [activity.begin(chosen.uid), ...(chosen.uid === workload.uid ? [] : [activity.begin(workload.uid)])];
-    return { key: chosen.uid, endpoint: chosen.endpoint, release: () => ends.forEach((end) => void end()) };
+    return chosen ? leaseOn(chosen, workload) : null;
+  }
+
+  function leaseOn({ uid, endpoint }: Instance<Endpoint>, workload: Workload): InstanceLease {
+    const ends = [activity.begin(uid), ...(uid === workload.uid ? [] : [activity.begin(workload.uid)])];
+    return { key: uid, endpoint, release: () => ends.forEach((end) => void end()) };
   }
 
   /**
@@ -164,6 +167,10 @@ export function createDirectory({ store, clock, activity }: DirectoryDeps): Dire
       return null;
     },
     ready,
+    rejoin(workload, key) {
+      const instance = entries.get(workload.uid)?.instances.find(({ uid }) => uid === key);
+      return instance ? { ...leaseOn(instance, workload), revision: instance.revision } : null;
+    },
     async wake(workload, revision, { signal }) {
       for (;;) {
         await ask(workload, revision);

@@ -46,6 +46,8 @@ export interface ForwardJob {
   fixed: FixedHeaders | null;
   /** A Set-Cookie value of the gateway's own. */
   cookie: string | null;
+  /** Last word on the response's fields; null where there is none. */
+  edit: ((headers: string[]) => string[]) | null;
   /** Writes an error of the platform's own to a client that has got nothing yet. */
   refuse(error: GatewayError): void;
   done(outcome: ForwardOutcome): void;
@@ -222,8 +224,9 @@ class Exchange implements ExchangeSink, DownstreamEvents, Sweepable {
       return;
     }
     this.#responding = true;
-    const { rules } = this.#context;
-    this.#down.head(head.status, head.reason, responseHeaders(rules, head, this.#job.fixed, this.#job.cookie));
+    const { fixed, cookie, edit } = this.#job;
+    const headers = responseHeaders(this.#context.rules, head, fixed, cookie);
+    this.#down.head(head.status, head.reason, edit === null ? headers : edit(headers));
   }
 
   onBody(chunk: Buffer): void {

@@ -9,6 +9,7 @@ import type { Downstream } from "./downstream.ts";
 import { type ForwardContext, type ForwardOutcome, forward } from "./forward.ts";
 import { type FixedHeaders, requestHead } from "./header-rules.ts";
 import { ClientGone, hold } from "./hold.ts";
+import { sessionGone, sessionMarker, sessionOf, withOwnId } from "./mcp-session.ts";
 import { answerOwn } from "./own-answer.ts";
 import { pickRevision } from "./pick-revision.ts";
 import { type PlatformResponseOptions, respondError } from "./platform-response.ts";
@@ -79,8 +80,12 @@ async function pass(
   const { workload } = admitted;
   const fixed = workload.preview?.responseHeaders ?? null;
   const limits = limitsFor(deps, down, admitted);
-  const pin = choose(context, down, call);
-  const lease = deps.ready(workload, call.revision) ?? (await held(context, down, call));
+  const session = sessionOf(down, workload);
+  const pin = session === null ? choose(context, down, call) : null;
+  const lease =
+    session === null
+      ? (deps.ready(workload, call.revision) ?? (await held(context, down, call)))
+      : rejoin(context, call, session.copy);
   try {
     const own = ownEndpointOf(deps, down, admitted);
     if (own !== null) {
@@ -92,7 +97,7 @@ async function pass(
     const head = requestHead(forwarding.rules, {
       method: down.method,
       path: admitted.path,
-      rawHeaders: down.rawHeaders,
+      rawHeaders: session === null ? down.rawHeaders : withOwnId(down.rawHeaders, session),
       host: down.host,
       framing: down.bodyFraming,
       contentLength: down.contentLength,
@@ -113,6 +118,7 @@ async function pass(
       limits,
       fixed,
       refuse: (error) => respondError(context.responding, down, error, { fixed, requestId }),
+      edit: workload.kind === "function" ? sessionMarker(lease) : null,
       cookie: cookieFor(context.cookies, isSecure(forwarding.rules, down), route, admitted, pin),
       done: (outcome) => {
         lease.release();
@@ -139,6 +145,13 @@ async function held(context: ServeContext, down: Downstream, call: Call): Promis
   } finally {
     call.heldMs = performance.now() - sinceMs;
   }
+}
+
+function rejoin({ deps }: ServeContext, call: Call, copy: string): Lease {
+  const lease = deps.rejoin(call.admitted.workload, copy);
+  if (lease === null) throw sessionGone();
+  call.revision = lease.revision;
+  return lease;
 }
 
 /** Sets the call's revision; returns the pin that the client is to keep, if any. */

@@ -297,8 +297,15 @@ const withCode = (current: Resource, revision: string, change: object): State =>
 function withCopies(current: Resource, change: (copies: Copy[]) => Copy[]): State {
   const { copies = [], instances = [] } = stateOf(current);
   const changed = change(copies);
-  const ready = new Set(changed.filter(({ phase }) => phase === "ready").map(({ uid }) => uid));
-  return next(current, { copies: changed, instances: instances.filter(({ uid }) => ready.has(uid)) });
+  const phases = new Map(changed.map(({ uid, phase }) => [uid, phase]));
+  return next(current, {
+    copies: changed,
+    instances: instances.flatMap((instance) => {
+      const phase = phases.get(instance.uid);
+      if (phase === undefined) return [];
+      return [phase === "draining" ? { ...instance, phase } : instance];
+    }),
+  });
 }
 
 const withoutCopies = (current: Resource, uids: readonly string[]): State =>

@@ -1,0 +1,90 @@
+/** MCP servers deployed as code on this machine, several copies of them, spoken to by the official client. */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { after, before, describe, test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
+import { ClientCredentialsProvider } from "@modelcontextprotocol/sdk/client/auth-extensions.js";
+import { mcpSuite } from "../mcp-suite.ts";
+import { machineSkip } from "../sandbox-suite.ts";
+
+const SMALL = { runtime: { memory: 256, type: "mcp" } };
+const hello = {
+  "index.js": readFileSync("examples/mcp-hello/index.js", "utf8"),
+  "package.json": '{"type":"module"}',
+};
+/** Sessions in the memory of one process: only the copy that opened one can continue it. */
+const sessionful = {
+  "index.js": `
+    const http = require("node:http");
+    const sessions = new Map();
+    http.createServer(async (request, response) => {
+      if (request.method !== "POST") return response.writeHead(405, { allow: "POST" }).end();
+      let text = "";
+      for await (const chunk of request) text += chunk;
+      const { id, method, params } = JSON.parse(text);
+      const session = request.headers["mcp-session-id"] ?? String(Math.random()).slice(2);
+      if (method === "initialize") sessions.set(session, 0);
+      if (!sessions.has(session)) return response.writeHead(404).end();
+      if (id === undefined) return response.writeHead(202).end();
+      const count = sessions.get(session) + 1;
+      if (method === "tools/call") sessions.set(session, count);
+      const result = {
+        initialize: { protocolVersion: params?.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "s", version: "1" } },
+        "tools/call": { content: [{ type: "text", text: process.pid + "@" + require("node:os").hostname() + " " + started + " " + count }] },
+      }[method] ?? {};
+      response.writeHead(200, { "content-type": "application/json", "mcp-session-id": session });
+      response.end(JSON.stringify({ jsonrpc: "2.0", id, result }));
+    }).listen(process.env.PORT, process.env.HOST);
+    const started = process.hrtime.bigint();`,
+};
+
+describe("MCP servers on this machine", { skip: machineSkip }, () => {
+  const suite = mcpSuite();
+  before(() => suite.start());
+  after(() => suite.stop());
+
+  test("code that serves /mcp is an MCP server at its address", async () => {
+    const { metadata } = await suite.deploy("hello", SMALL, hello);
+    assert.equal(`${metadata.url}/mcp`, suite.address("hello").href);
+    await using server = await suite.connect("hello");
+    const { tools } = await server.client.listTools();
+    assert.deepEqual(
+      tools.map(({ name }) => name),
+      ["greet", "add"],
+    );
+    assert.equal(await server.say("greet", { name: "Ada" }), "Hello, Ada!");
+  });
+
+  test("a client finds the way to a token by itself", async () => {
+    const { body: machine } = await suite
+      .platform()
+      .call("POST", "/service_accounts", { workspace: "main", body: { name: "robot" } });
+    const authProvider = new ClientCredentialsProvider({
+      clientId: machine.client_id,
+      clientSecret: machine.client_secret,
+      expectedIssuer: suite.platform().url,
+    });
+    await using server = await suite.connect("hello", { authProvider });
+    assert.equal(await server.say("add", { a: 2, b: 3 }), "5");
+  });
+
+  test("with two copies each session stays where it began", async () => {
+    await suite.deploy("counter", { runtime: { ...SMALL.runtime, minScale: 2 } }, sessionful);
+    const copies = async (): Promise<number> => {
+      const { resources } = suite.platform().app.store;
+      const found = await resources.get({ workspace: "main", kind: "function", parent: "" }, "counter");
+      return ((found?.state.instances ?? []) as unknown[]).length;
+    };
+    while ((await copies()) < 2) await pause(50);
+    const seen = new Set<string>();
+    const opened = await Promise.all(Array.from({ length: 12 }, () => suite.connect("counter")));
+    for (let call = 1; call <= 3; call += 1)
+      for (const server of opened) {
+        const [copy = "", started, count] = (await server.say("count")).split(" ");
+        seen.add(`${copy} ${started}`);
+        assert.equal(count, String(call));
+      }
+    assert.equal(seen.size, 2, "both copies have sessions");
+    for (const server of opened) await server[Symbol.asyncDispose]();
+  });
+});
