@@ -20,10 +20,16 @@ for (const database of databases.all) {
         const server = await startServer(place);
         const call = caller(server.url);
         await verify(call, acknowledged);
+        const first = Promise.withResolvers<void>();
         const writers = Array.from({ length: WRITERS }, (_, writer) =>
-          writeUntilDeath(call, `r${round}w${writer}`, acknowledged),
+          writeUntilDeath(call, `r${round}w${writer}`, (name, uid) => {
+            acknowledged.set(name, uid);
+            first.resolve();
+          }),
         );
-        await delay(50 + Math.random() * 300);
+        // Whatever the speed of the machine, the kill falls into the writing.
+        await first.promise;
+        await delay(Math.random() * 300);
         await server.kill("SIGKILL");
         await Promise.all(writers);
       }
@@ -40,7 +46,7 @@ for (const database of databases.all) {
 async function writeUntilDeath(
   call: ReturnType<typeof caller>,
   prefix: string,
-  acknowledged: Map<string, string>,
+  onAcknowledged: (name: string, uid: string) => void,
 ): Promise<void> {
   for (let n = 0; ; n += 1) {
     const name = `${prefix}n${n}`;
@@ -49,7 +55,7 @@ async function writeUntilDeath(
     }).catch(() => null);
     if (!created) return;
     assert.equal(created.status, 200);
-    acknowledged.set(name, created.body.metadata.uid);
+    onAcknowledged(name, created.body.metadata.uid);
   }
 }
 

@@ -1,6 +1,7 @@
 /** A real server process, for tests that kill it. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
+import { after } from "node:test";
 import { TEST_KEY } from "./platform.ts";
 
 export interface ServerProcess {
@@ -14,6 +15,12 @@ export interface ServerOptions {
   databaseUrl?: string | null;
   env?: Record<string, string>;
 }
+
+/** A test that fails leaves its server behind, and the file would wait for it. */
+const running = new Set<ChildProcess>();
+after(() => {
+  for (const child of running) child.kill("SIGKILL");
+});
 
 export async function startServer({ dataDir, databaseUrl, env = {} }: ServerOptions): Promise<ServerProcess> {
   const child = spawn(process.execPath, [join(import.meta.dirname, "../src/main.ts"), "up"], {
@@ -30,7 +37,13 @@ export async function startServer({ dataDir, databaseUrl, env = {} }: ServerOpti
       ...env,
     },
   });
-  const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+  running.add(child);
+  const exited = new Promise<void>((resolve) =>
+    child.once("exit", () => {
+      running.delete(child);
+      resolve();
+    }),
+  );
   const url = await addressOf(child);
   return {
     child,
