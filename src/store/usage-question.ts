@@ -15,15 +15,16 @@ const COLUMN: Record<UsageColumn, string> = {
   dimension: "dimension",
 };
 
-/** A row of the answer: `g` is a group of the page, `t` the total of a dimension, `c` a bucket of a group. */
+/** A row of the answer: `g` is a group of the page, `t` the total of a dimension, `c` the buckets of a group. */
 export interface QuestionRow {
   what: "g" | "t" | "c";
   /** The group's place on the page, from 1 on. */
   place: number;
   dimension: string;
-  hour: number;
   cost: string;
   quantity: string;
+  /** `hour cost quantity`, separated by commas: one text is handed over far more quickly than thousands of rows. */
+  buckets: string;
   [key: `key_${number}`]: string;
 }
 
@@ -60,14 +61,16 @@ export function questionStatement(
       FROM amounts a CROSS JOIN usage_series s CROSS JOIN page p
       WHERE s.id = a.series AND ${sql.join(same, sql` AND `)} AND ${context.isWanted}
     )
-    SELECT 'g' AS what, p.place AS place, ${listed(from("p"))} '' AS dimension, 0 AS hour,
-      CAST(p.cost AS TEXT) AS cost, CAST(p.quantity AS TEXT) AS quantity FROM page p
+    SELECT 'g' AS what, p.place AS place, ${listed(from("p"))} '' AS dimension,
+      CAST(p.cost AS TEXT) AS cost, CAST(p.quantity AS TEXT) AS quantity, '' AS buckets FROM page p
     UNION ALL
-    SELECT 't', 0, ${nothing} s.dimension, 0, CAST(SUM(a.cost) AS TEXT), CAST(SUM(a.quantity) AS TEXT)
+    SELECT 't', 0, ${nothing} s.dimension, CAST(SUM(a.cost) AS TEXT), CAST(SUM(a.quantity) AS TEXT), ''
       FROM amounts a CROSS JOIN usage_series s WHERE s.id = a.series AND ${context.isWanted} GROUP BY s.dimension
     UNION ALL
-    SELECT 'c', c.place, ${nothing} '', c.bucket, CAST(SUM(c.cost) AS TEXT), CAST(SUM(c.quantity) AS TEXT)
-      FROM (${cells(question, context)}) AS c GROUP BY c.place, c.bucket`;
+    SELECT 'c', b.place, ${nothing} '', '', '',
+        string_agg(CAST(b.bucket AS TEXT) || ' ' || CAST(b.cost AS TEXT) || ' ' || CAST(b.quantity AS TEXT), ',')
+      FROM (SELECT c.place, c.bucket, SUM(c.cost) AS cost, SUM(c.quantity) AS quantity
+        FROM (${cells(question, context)}) AS c GROUP BY c.place, c.bucket) AS b GROUP BY b.place`;
 }
 
 /** The buckets of the page's members: hours are cut down to the start of their bucket. */

@@ -134,14 +134,17 @@ const seriesFromRow = (row: Omit<SpanRow, "series_id">): UsageSeries => ({
 function answerFromRows(rows: readonly QuestionRow[], { columns }: UsageQuestion): UsageAnswer {
   const answer: UsageAnswer = { groups: [], totals: [], cells: [] };
   for (const row of rows) {
+    const group = row.place - 1;
+    if (row.what === "c") {
+      for (const bucket of row.buckets.split(",")) {
+        const [hour, cost = "", quantity = ""] = bucket.split(" ");
+        answer.cells.push({ group, hour: Number(hour), cost: BigInt(cost), quantity: BigInt(quantity) });
+      }
+      continue;
+    }
     const [cost, quantity] = [BigInt(row.cost), BigInt(row.quantity)];
     if (row.what === "t") {
       answer.totals.push({ dimension: row.dimension, cost, quantity });
-      continue;
-    }
-    const group = row.place - 1;
-    if (row.what === "c") {
-      answer.cells.push({ group, hour: row.hour, cost, quantity });
       continue;
     }
     const key: UsageKey = Object.fromEntries(columns.map((column, index) => [column, row[`key_${index}`] ?? ""]));
