@@ -78,6 +78,8 @@ export interface Principal {
   type: string;
   /** How it proved itself: "api_key", "oauth". */
   method: string;
+  /** The key it came with, if that was it. */
+  keyId?: string | null;
 }
 
 export interface Workload {

@@ -25,7 +25,7 @@ export function createPrincipals(authenticator: Authenticator): Pick<GatewayDeps
     async authenticate(token): Promise<CallerPrincipal | null> {
       try {
         const caller = await authenticator.authenticate(token);
-        return { id: caller.subject, type: caller.subjectType, method: caller.authMethod, caller };
+        return { id: caller.subject, type: caller.subjectType, method: caller.authMethod, keyId: caller.keyId, caller };
       } catch (error) {
         if (error instanceof PlatformError && error.code === "unauthenticated") return null;
         throw error;

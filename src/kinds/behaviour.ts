@@ -23,6 +23,7 @@ import { invitationHandlers } from "./invitation/handlers.ts";
 import { jobBehaviour } from "./job/behaviour.ts";
 import { executionHandlers } from "./job/handlers.ts";
 import { modelBehaviour } from "./model/behaviour.ts";
+import { modelHandlers } from "./model/handlers.ts";
 import { policyBehaviour } from "./policy/behaviour.ts";
 import type { Behaviour, Implementation } from "./port.ts";
 import { previewBehaviour } from "./preview/behaviour.ts";
@@ -82,6 +83,7 @@ export const HANDLERS: readonly Implementation[] = [
   ...integrationHandlers,
   ...invitationHandlers,
   ...executionHandlers,
+  ...modelHandlers,
   ...quotaHandlers,
   ...serviceAccountHandlers,
   ...templateHandlers,

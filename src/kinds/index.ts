@@ -26,6 +26,7 @@ import { invitationOperations } from "./invitation/operations.ts";
 import { job } from "./job/kind.ts";
 import { executionOperations } from "./job/operations.ts";
 import { model } from "./model/kind.ts";
+import { modelUsage } from "./model/operations.ts";
 import { policy } from "./policy/kind.ts";
 import { policyUsages } from "./policy/operations.ts";
 import { preview } from "./preview/kind.ts";
@@ -88,6 +89,7 @@ const EXTRA_OPERATIONS: readonly Operation[] = [
   ...connectionOperations,
   ...invitationOperations,
   ...executionOperations,
+  modelUsage,
   policyUsages,
   previewTokenDelete,
   ...quotaOperations,

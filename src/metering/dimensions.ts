@@ -6,8 +6,15 @@
  *   hours   active hours, kept in milliseconds
  *   count   single events
  *   gb      gigabytes moved, kept in KB (1 GB = 1024 x 1024 KB)
+ *   usd     money that others charge, kept in nano-USD
  */
-export const UNIT_BASE = { gbs: 1_024_000n, hours: 3_600_000n, count: 1n, gb: 1_048_576n } as const;
+export const UNIT_BASE = {
+  gbs: 1_024_000n,
+  hours: 3_600_000n,
+  count: 1n,
+  gb: 1_048_576n,
+  usd: 1_000_000_000n,
+} as const;
 
 export type Unit = keyof typeof UNIT_BASE;
 
@@ -40,6 +47,9 @@ export const EXTRA_DIMENSIONS = {
   model_input_tokens_count: { resourceType: "model", unit: "count" },
   model_output_tokens_count: { resourceType: "model", unit: "count" },
   model_cached_tokens_count: { resourceType: "model", unit: "count" },
+  model_requests_count: { resourceType: "model", unit: "count" },
+  model_unpriced_requests_count: { resourceType: "model", unit: "count" },
+  model_provider_cost_usd: { resourceType: "model", unit: "usd" },
   drive_storage_gbs: { resourceType: "drive", unit: "gbs" },
   sandbox_egress_gb: { resourceType: "sandbox", unit: "gb" },
   agent_egress_gb: { resourceType: "agent", unit: "gb" },

@@ -45,6 +45,7 @@ function toWire({ series, startMs, endMs, quantity, key }: UsageEvent) {
     resourceName: series.resourceName,
     resourceUuid: series.resourceUuid,
     billingDimension: dimension,
+    ...(series.subject === undefined ? {} : { usedBy: series.subject }),
     startTime: toIso(startMs),
     endTime: toIso(endMs),
     usage: isDimension(dimension) ? usageOf(dimension, BigInt(quantity)) : 0,

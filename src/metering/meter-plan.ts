@@ -18,6 +18,7 @@ import type {
   UsageSpan,
 } from "../store/usage-port.ts";
 import { hourPieces, splitAtHours } from "../store/usage-rollup.ts";
+import { seriesKey } from "../store/usage-series.ts";
 
 /** Clocks drift and timers are late; a difference beyond this is a step. */
 const STEP_MIN_MS = 1000;
@@ -275,16 +276,6 @@ function changeOf(node: string, moves: readonly Move[]): UsageChange {
     close: [...last.values()].flatMap((move) => (move.close ? [move.close] : [])),
   };
 }
-
-export const seriesKey = (series: UsageSeries): string =>
-  JSON.stringify([
-    series.accountId,
-    series.workspace,
-    series.resourceType,
-    series.resourceName,
-    series.resourceUuid,
-    series.dimension,
-  ]);
 
 /** An hour of the largest rate stays a safe integer. */
 export const RATE_MAX = Math.floor(Number.MAX_SAFE_INTEGER / (2 * HOUR_MS));

@@ -12,6 +12,7 @@ import { PlatformError } from "../contract/errors.ts";
 import { type Clock, SECOND_MS } from "../lib/clock.ts";
 import type { Running } from "../lib/lifecycle.ts";
 import type { SeriesState, UsageChange, UsageLedger, UsageSeries } from "../store/usage-port.ts";
+import { seriesKey } from "../store/usage-series.ts";
 import { DIMENSIONS, type DimensionName } from "./dimensions.ts";
 import {
   BACKDATE_MAX_MS,
@@ -21,7 +22,6 @@ import {
   planFlush,
   planResume,
   RATE_MAX,
-  seriesKey,
 } from "./meter-plan.ts";
 import { type PriceBook, rateOf } from "./price-book.ts";
 
@@ -39,6 +39,8 @@ export interface MeteredResource {
   workspace: string;
   name: string;
   uuid: string;
+  /** Who used it, where that is told apart. */
+  subject?: string;
 }
 
 export interface MeterDependencies {
@@ -220,11 +222,15 @@ const readClocks = ({ clock, monotonicMs }: Pick<MeterDependencies, "clock" | "m
   monotonicMs: Math.floor(monotonicMs()),
 });
 
-function seriesOf({ accountId, workspace, name, uuid }: MeteredResource, dimension: DimensionName): UsageSeries {
-  const texts = [accountId, workspace, name, uuid];
+function seriesOf(
+  { accountId, workspace, name, uuid, subject = "" }: MeteredResource,
+  dimension: DimensionName,
+): UsageSeries {
+  const texts = [accountId, workspace, name, uuid, subject];
   if (texts.some((text) => text.length > NAME_LENGTH_MAX || text.includes("\0"))) {
     throw new RangeError("not a resource that can be metered");
   }
   const { resourceType } = DIMENSIONS[dimension];
-  return { accountId, workspace, resourceType, resourceName: name, resourceUuid: uuid, dimension };
+  const series = { accountId, workspace, resourceType, resourceName: name, resourceUuid: uuid, dimension };
+  return subject === "" ? series : { ...series, subject };
 }

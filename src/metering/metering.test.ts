@@ -197,6 +197,9 @@ function suite(database: TestDatabase): void {
       requestId: "r-1",
       workspace: "main",
       model: "gpt",
+      subject: { type: "api_key", id: "k-1" },
+      costNanoUsd: 1_500_000,
+      priced: true,
       inputTokens: 100,
       outputTokens: 20,
       cachedInputTokens: 0,
@@ -205,6 +208,11 @@ function suite(database: TestDatabase): void {
     for (const requestId of ["r-1", "r-1", "r-2"]) tokens.record({ ...request, requestId });
     tokens.record({ ...request, workspace: "nowhere" });
     await tokens.stop();
-    assert.deepEqual(await usageOf("gpt"), { model_input_tokens_count: 200, model_output_tokens_count: 40 });
+    assert.deepEqual(await usageOf("gpt"), {
+      model_requests_count: 2,
+      model_input_tokens_count: 200,
+      model_output_tokens_count: 40,
+      model_provider_cost_usd: 0.003,
+    });
   });
 }

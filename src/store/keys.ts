@@ -79,6 +79,13 @@ export function createKeys({ database, clock }: { database: Database; clock: Clo
       return rows.map(keyFromRow);
     },
 
+    /** The names of those keys that are still there, by their id. */
+    async keyNames(ids: readonly string[]): Promise<Map<string, string>> {
+      if (ids.length === 0) return new Map();
+      const rows = await database.read.selectFrom("api_keys").select(["id", "name"]).where("id", "in", ids).execute();
+      return new Map(rows.map(({ id, name }) => [id, name]));
+    },
+
     async removeKey(ownerType: OwnerType, owner: string, id: string): Promise<boolean> {
       return database.write(async (tx) => {
         const result = await tx.queries

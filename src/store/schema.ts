@@ -214,6 +214,8 @@ export interface UsageSeriesRow {
   resource_name: string;
   resource_uuid: string;
   dimension: string;
+  /** Who used it, where that is told apart; empty otherwise. */
+  subject: string;
   /** The line that this one is summed into. */
   unnamed_id: number | null;
 }

@@ -23,6 +23,8 @@ export interface PartContext {
   named: boolean;
   /** Whether the filter leaves so few series that each is followed on its own. */
   selective: boolean;
+  /** Which rows of usage_series, `s`, have names of resources; said so that the index of the filter is used. */
+  isNamed: Sql;
   /** A condition on `s`, a row of usage_series. */
   isWanted: Sql;
   startMs: number;
@@ -50,7 +52,7 @@ function rollups(part: RollupPart, context: PartContext): Sql {
   // SQLite takes the tables of a CROSS JOIN in the order they are written.
   return context.selective
     ? sql`SELECT ${rows} FROM usage_series s CROSS JOIN usage_rollups r
-        WHERE ${context.isWanted} AND s.unnamed_id IS NOT NULL AND r.series_id = s.id AND r.level = ${level} AND ${within(part)}`
+        WHERE ${context.isWanted} AND ${context.isNamed} AND r.series_id = s.id AND r.level = ${level} AND ${within(part)}`
     : sql`SELECT ${rows} FROM usage_rollups r WHERE r.account = ${int(context.account)} AND r.level = ${level} AND ${within(part)}`;
 }
 

@@ -11,6 +11,8 @@ export interface UsageSeries {
   resourceName: string;
   resourceUuid: string;
   dimension: string;
+  /** Who used it, where that is told apart: a key, a person. Absent = it is not. */
+  subject?: string;
 }
 
 /**
@@ -71,7 +73,14 @@ export interface SeriesState {
   elsewhere: { node: string; span: UsageSpan; coveredUntilMs: number }[];
 }
 
-export const USAGE_COLUMNS = ["workspace", "resourceType", "resourceName", "resourceUuid", "dimension"] as const;
+export const USAGE_COLUMNS = [
+  "workspace",
+  "resourceType",
+  "resourceName",
+  "resourceUuid",
+  "dimension",
+  "subject",
+] as const;
 export type UsageColumn = (typeof USAGE_COLUMNS)[number];
 export type UsageKey = Partial<Record<UsageColumn, string>>;
 
@@ -88,6 +97,8 @@ export type UsagePart =
 export interface UsageQuestion {
   accountId: string;
   filter: UsageKey;
+  /** Whether the filter leaves few resources, so that each is followed on its own; absent = when it names one. */
+  selective?: boolean;
   /** The columns that make a group; none means one group of everything. */
   columns: readonly UsageColumn[];
   startMs: number;

@@ -5,7 +5,7 @@
 import { type RawBuilder, sql } from "kysely";
 import { int, type PartContext, partsOf, type Sql } from "./usage-parts.ts";
 import type { UsageColumn, UsageQuestion } from "./usage-port.ts";
-import { asksForNames, RESOURCE_COLUMNS } from "./usage-rollup.ts";
+import { asksForNames, namesResource } from "./usage-rollup.ts";
 
 const COLUMN: Record<UsageColumn, string> = {
   workspace: "workspace",
@@ -13,6 +13,7 @@ const COLUMN: Record<UsageColumn, string> = {
   resourceName: "resource_name",
   resourceUuid: "resource_uuid",
   dimension: "dimension",
+  subject: "subject",
 };
 
 /** A row of the answer: `g` is a group of the page, `t` the total of a dimension, `c` the buckets of a group. */
@@ -37,7 +38,8 @@ export function questionStatement(
   const context: PartContext = {
     ...place,
     ...question,
-    selective: RESOURCE_COLUMNS.some((column) => column in filter),
+    selective: question.selective ?? namesResource(filter),
+    isNamed: namesResource(filter) ? sql`s.unnamed_id IS NOT NULL` : sql`s.named = 1`,
     named: asksForNames(question),
     isWanted: isWanted(question, place.account),
   };

@@ -51,10 +51,14 @@ export function levelOf(grain: Grain, named: boolean): RollupLevel {
 
 /** Whether single resources matter to a question, or sums without their names will do. */
 export const asksForNames = ({ columns, filter }: Pick<UsageQuestion, "columns" | "filter">): boolean =>
-  RESOURCE_COLUMNS.some((column) => columns.includes(column) || column in filter);
+  [...RESOURCE_COLUMNS, "subject" as const].some((column) => columns.includes(column) || column in filter);
+
+/** Whether a filter is for one resource, or few of the same name. */
+export const namesResource = (filter: UsageQuestion["filter"]): boolean =>
+  RESOURCE_COLUMNS.some((column) => column in filter);
 
 /** What single resources are told apart by. */
-export const RESOURCE_COLUMNS = ["resourceName", "resourceUuid"] as const;
+const RESOURCE_COLUMNS = ["resourceName", "resourceUuid"] as const;
 
 /** [startMs, endMs) cut at full hours. */
 export function hourPieces(startMs: number, endMs: number): { startMs: number; endMs: number }[] {

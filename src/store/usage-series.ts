@@ -22,6 +22,7 @@ const TEXTS = {
   resource_name: "text",
   resource_uuid: "text",
   dimension: "text",
+  subject: "text",
 } as const;
 
 export const seriesKey = ({
@@ -31,7 +32,9 @@ export const seriesKey = ({
   resourceName,
   resourceUuid,
   dimension,
-}: UsageSeries): string => JSON.stringify([accountId, workspace, resourceType, resourceName, resourceUuid, dimension]);
+  subject = "",
+}: UsageSeries): string =>
+  JSON.stringify([accountId, workspace, resourceType, resourceName, resourceUuid, dimension, subject]);
 
 export function createUsageSeries(database: Database) {
   const { dialect } = database;
@@ -94,22 +97,23 @@ export function createUsageSeries(database: Database) {
         series.resourceName,
         series.resourceUuid,
         series.dimension,
+        series.subject ?? "",
       ]),
     );
 
   const insertUnnamed = (queries: Queries, rows: readonly Located[]) =>
-    sql`INSERT INTO usage_series (account, named, workspace, resource_type, resource_name, resource_uuid, dimension)
-      SELECT DISTINCT account, 0, workspace, resource_type, '', '', dimension FROM ${givenRows(rows)} AS given WHERE true
+    sql`INSERT INTO usage_series (account, named, workspace, resource_type, resource_name, resource_uuid, dimension, subject)
+      SELECT DISTINCT account, 0, workspace, resource_type, '', '', dimension, '' FROM ${givenRows(rows)} AS given WHERE true
       ORDER BY 1, 3, 4, 7
       ON CONFLICT DO NOTHING`.execute(queries);
 
   const insertNamed = (queries: Queries, rows: readonly Located[]) =>
-    sql`INSERT INTO usage_series (account, named, workspace, resource_type, resource_name, resource_uuid, dimension, unnamed_id)
-      SELECT given.account, 1, given.workspace, given.resource_type, given.resource_name, given.resource_uuid, given.dimension, s.id
+    sql`INSERT INTO usage_series (account, named, workspace, resource_type, resource_name, resource_uuid, dimension, subject, unnamed_id)
+      SELECT given.account, 1, given.workspace, given.resource_type, given.resource_name, given.resource_uuid, given.dimension, given.subject, s.id
       FROM ${givenRows(rows)} AS given JOIN usage_series s ON s.account = given.account AND s.named = 0
         AND s.workspace = given.workspace AND s.resource_type = given.resource_type AND s.resource_name = ''
-        AND s.resource_uuid = '' AND s.dimension = given.dimension
-      WHERE true ORDER BY 1, 3, 4, 5, 6, 7
+        AND s.resource_uuid = '' AND s.dimension = given.dimension AND s.subject = ''
+      WHERE true ORDER BY 1, 3, 4, 5, 6, 7, 8
       ON CONFLICT DO NOTHING`.execute(queries);
 
   async function select(queries: Queries, rows: readonly Located[]): Promise<{ series: UsageSeries; id: SeriesId }[]> {
@@ -124,12 +128,15 @@ export function createUsageSeries(database: Database) {
         series.resourceName,
         series.resourceUuid,
         series.dimension,
+        series.subject ?? "",
       ]),
     );
     const { rows: found } = await sql<{ n: number; id: number; unnamed_id: number }>`SELECT given.n, s.id, s.unnamed_id
       FROM ${numbered} AS given JOIN usage_series s ON s.account = given.account AND s.named = 1
         AND s.workspace = given.workspace AND s.resource_type = given.resource_type AND s.resource_name = given.resource_name
-        AND s.resource_uuid = given.resource_uuid AND s.dimension = given.dimension`.execute(queries);
+        AND s.resource_uuid = given.resource_uuid AND s.dimension = given.dimension AND s.subject = given.subject`.execute(
+      queries,
+    );
     return found.flatMap(({ n, id, unnamed_id }) => {
       const row = rows[n];
       return row ? [{ series: row.series, id: { account: row.account, id, unnamedId: unnamed_id } }] : [];

@@ -129,7 +129,7 @@ export function createUsageUpkeep(database: Database, accountNumber: (accountId:
         : sql`true`;
       const rows = await database.report<EventRow>(
         sql`SELECT e.start_ms, e.series_id, e.event_key, e.end_ms, e.quantity,
-            s.workspace, s.resource_type, s.resource_name, s.resource_uuid, s.dimension
+            s.workspace, s.resource_type, s.resource_name, s.resource_uuid, s.dimension, s.subject
           FROM usage_events e JOIN usage_series s ON s.id = e.series_id
           WHERE s.account = ${int(account)} AND e.start_ms >= ${int(after?.[0] ?? startMs)} AND e.start_ms < ${int(endMs)}
             AND ${isNext}
@@ -268,6 +268,7 @@ interface EventRow {
   resource_name: string;
   resource_uuid: string;
   dimension: string;
+  subject: string;
 }
 
 const eventFromRow = (accountId: string, row: EventRow): UsageEvent => ({
@@ -278,6 +279,7 @@ const eventFromRow = (accountId: string, row: EventRow): UsageEvent => ({
     resourceName: row.resource_name,
     resourceUuid: row.resource_uuid,
     dimension: row.dimension,
+    ...(row.subject === "" ? {} : { subject: row.subject }),
   },
   startMs: row.start_ms,
   endMs: row.end_ms,

@@ -123,7 +123,7 @@ function suite(database: TestDatabase): void {
     const ledger = await freshLedger();
     const events = fc.sample(anyEvent, { numRuns: 2500, seed: 7 }).flatMap(splitAtHours);
     const idOf = ({ series: s, startMs, key }: UsageEvent) =>
-      JSON.stringify([s.workspace, s.resourceName, s.resourceUuid, s.dimension, startMs, key]);
+      JSON.stringify([s.workspace, s.resourceName, s.resourceUuid, s.dimension, s.subject, startMs, key]);
     const endMs = Date.parse("2025-01-01T00:00:00Z");
     const wanted = new Map<string, UsageEvent>();
     for (const event of events.toReversed())

@@ -24,6 +24,7 @@ interface SpanRow {
   resource_name: string;
   resource_uuid: string;
   dimension: string;
+  subject: string;
   series_id: number;
   node: string;
   start_ms: number;
@@ -97,6 +98,7 @@ export function createUsage({ database }: { database: Database }) {
         eventsSinceHour: await eventsSinceHour(),
         named: false,
         selective: false,
+        isNamed: sql`s.named = 1`,
         isWanted: sql`s.account = ${account}`,
       };
       const rows = await database.report<{ resource_type: string }>(
@@ -109,7 +111,7 @@ export function createUsage({ database }: { database: Database }) {
   return { ...ledger, ...createUsageUpkeep(database, accountNumber) };
 }
 
-const SPANS = sql`SELECT a.account_id, s.workspace, s.resource_type, s.resource_name, s.resource_uuid, s.dimension,
+const SPANS = sql`SELECT a.account_id, s.workspace, s.resource_type, s.resource_name, s.resource_uuid, s.dimension, s.subject,
     o.series_id, o.node, o.start_ms, o.rate, o.span_key, o.price_numerator, o.price_denominator, v.covered_until
   FROM usage_spans o JOIN usage_series s ON s.id = o.series_id JOIN usage_accounts a ON a.id = s.account
   JOIN usage_meters v ON v.node = o.node`;
@@ -129,6 +131,7 @@ const seriesFromRow = (row: Omit<SpanRow, "series_id">): UsageSeries => ({
   resourceName: row.resource_name,
   resourceUuid: row.resource_uuid,
   dimension: row.dimension,
+  ...(row.subject === "" ? {} : { subject: row.subject }),
 });
 
 function answerFromRows(rows: readonly QuestionRow[], { columns }: UsageQuestion): UsageAnswer {

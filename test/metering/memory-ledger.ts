@@ -3,7 +3,6 @@
  * metering room are tried out thousands of times a second. It speaks the whole port.
  */
 import { hourMs, hourOf } from "../../src/lib/utc-calendar.ts";
-import { seriesKey } from "../../src/metering/meter-plan.ts";
 import type {
   RateOf,
   UsageAnswer,
@@ -28,6 +27,7 @@ import {
   quantityWithin,
   ROLLUP_LEVELS,
 } from "../../src/store/usage-rollup.ts";
+import { seriesKey } from "../../src/store/usage-series.ts";
 
 interface Amount {
   cost: bigint;

@@ -36,8 +36,13 @@ export const anySeries: fc.Arbitrary<UsageSeries> = fc
     resourceName: fc.constantFrom("a", "b", "B", "web-1", "ü"),
     resourceUuid: fc.constantFrom("", "u-1", "u-2"),
     dimension: fc.constantFrom(...DIMENSION_NAMES.slice(0, 5), ...DIMENSION_NAMES),
+    subject: fc.constantFrom("api_key/1", "user/ü", ""),
   })
-  .map((series) => ({ ...series, resourceType: DIMENSIONS[series.dimension].resourceType }));
+  .map(({ subject, ...series }) => ({
+    ...series,
+    resourceType: DIMENSIONS[series.dimension].resourceType,
+    ...(subject === "" ? {} : { subject }),
+  }));
 
 const anyInstant = fc
   .tuple(

@@ -23,12 +23,12 @@ export function createModelHandler(
   const labels = Object.fromEntries(deps.brandWords.map((word) => [`x-${word}-source`, "platform"]));
   return (req, res, route) => {
     admit(deps, req, route).then(
-      ({ id, type }) =>
+      ({ id, type, keyId }) =>
         deps.models.handleModelRequest(req, res, {
           workspace: route.workspace,
           model: route.name,
           subPath: route.path === "/" ? "" : route.path,
-          subject: { id, type },
+          subject: keyId ? { id: keyId, type: "api_key" } : { id, type },
           requestId: randomUUID(),
         }),
       (error: unknown) => {

@@ -44,7 +44,7 @@ export interface ResolvedModel {
   prices?: ModelPrices | undefined;
 }
 
-/** Who calls: written into the usage ledger as given. */
+/** Who calls, a key if it came with one: written into the usage ledger as given. */
 export interface Subject {
   id: string;
   type: string;

@@ -151,6 +151,7 @@ export const accountUsageEvents = defineOperation({
         resourceName: z.string(),
         resourceUuid: z.string(),
         billingDimension: z.string(),
+        usedBy: z.string().optional().describe("Type and id of the key or the caller, where that is told apart."),
         startTime: z.string(),
         endTime: z.string().describe("Equals startTime for what happened at one moment."),
         usage: z.number(),

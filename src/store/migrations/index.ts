@@ -13,6 +13,7 @@ import { records } from "./0007-records.ts";
 import { signIns } from "./0008-sign-ins.ts";
 import { audit } from "./0009-audit.ts";
 import { workloadAccounts } from "./0010-workload-accounts.ts";
+import { usageSubjects } from "./0011-usage-subjects.ts";
 
 export interface Migration {
   id: number;
@@ -33,6 +34,7 @@ export const MIGRATIONS: readonly Migration[] = [
   signIns,
   audit,
   workloadAccounts,
+  usageSubjects,
 ];
 
 const TYPES: Record<Dialect, Record<string, string>> = {

@@ -1,0 +1,133 @@
+/** What the models of a workspace were used for, by model and by key, from requests that really went through. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { makeServiceAccount, makeUser } from "../identities.ts";
+import { startTestPlatform, type TestPlatform } from "../platform.ts";
+import { eventually } from "../sandboxd-harness.ts";
+
+let platform: TestPlatform;
+let otherKey: { id: string; apiKey: string };
+
+const usage = (query = "", options: { key?: string; workspace?: string } = {}) =>
+  platform.call("GET", `/usage/models${query}`, { workspace: "main", ...options });
+
+async function ask(model: string, text: string, key = platform.apiKey, workspace = "main"): Promise<void> {
+  const answer = await fetch(`${platform.url}/${workspace}/models/${model}/v1/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: JSON.stringify({ messages: [{ role: "user", content: text }] }),
+  });
+  assert.equal(answer.status, 200);
+  const { usage: told } = (await answer.json()) as { usage: { prompt_tokens: number; completion_tokens: number } };
+  upstream.input += told.prompt_tokens;
+  upstream.output += told.completion_tokens;
+}
+
+/** What the answers themselves said. */
+const upstream = { input: 0, output: 0 };
+
+before(async () => {
+  platform = await startTestPlatform();
+  const make = (name: string, spec: object, workspace = "main") =>
+    platform.call("POST", "/models", { body: { metadata: { name }, spec }, workspace });
+  const prices = { input: "1000", output: "2000" };
+  await make("priced", { runtime: { type: "mock", model: "echo" }, prices });
+  await make("unknown", { runtime: { type: "mock", model: "of-no-known-price" } });
+  const { body } = await platform.call("POST", "/api_keys", { body: { name: "second" } });
+  otherKey = body;
+  await ask("priced", "one two three");
+  await ask("priced", "one two three four", otherKey.apiKey);
+  await ask("unknown", "one");
+  await eventually(async () => (await usage()).body.summary.requests === 3, "three requests in the ledger");
+});
+after(() => platform.stop());
+
+test("by model, the costliest first, and in all what the providers said", async () => {
+  const { status, body } = await usage();
+  assert.equal(status, 200);
+  assert.deepEqual(
+    body.data.map((entry: { model: string; requests: number; unpricedRequests: number }) => [
+      entry.model,
+      entry.requests,
+      entry.unpricedRequests,
+    ]),
+    [
+      ["priced", 2, 0],
+      ["unknown", 1, 1],
+    ],
+  );
+  assert.equal(body.summary.inputTokens, upstream.input);
+  assert.equal(body.summary.outputTokens, upstream.output);
+  const [{ inputTokens, outputTokens, cost }, unknown] = body.data;
+  assert.equal(cost, (inputTokens * 1000 + outputTokens * 2000) / 1e6);
+  assert.equal(body.summary.cost, cost);
+  assert.deepEqual([unknown.cost, unknown.inputTokens > 0], [0, true]);
+  assert.deepEqual(body.meta, { hasMore: false, nextCursor: "" });
+});
+
+test("by key, with its name as long as there is one", async () => {
+  const { body } = await usage("?groupBy=key");
+  const second = body.data.find(({ key }: { key: { id: string } }) => key.id === otherKey.id);
+  assert.deepEqual(second.key, { type: "api_key", id: otherKey.id, name: "second" });
+  assert.equal(second.requests, 1);
+  assert.equal(body.data.length, 2);
+  await platform.call("DELETE", `/api_keys/${otherKey.id}`);
+  const later = (await usage("?groupBy=key")).body.data.find(
+    ({ key }: { key: { id: string } }) => key.id === otherKey.id,
+  );
+  assert.deepEqual(later.key, { type: "api_key", id: otherKey.id });
+});
+
+test("by several, page by page, with a summary of all", async () => {
+  const whole = (await usage("?groupBy=key,workspace,model")).body;
+  assert.equal(whole.data.length, 3);
+  assert.ok(whole.data.every(({ workspace }: { workspace: string }) => workspace === "main"));
+  const first = (await usage("?groupBy=model,key,workspace&limit=2")).body;
+  assert.deepEqual(first.data, whole.data.slice(0, 2));
+  assert.deepEqual(first.summary, whole.summary);
+  const rest = (await usage(`?groupBy=workspace,key,model&limit=2&cursor=${first.meta.nextCursor}`)).body;
+  assert.deepEqual(rest.data, whole.data.slice(2));
+  assert.equal(rest.meta.hasMore, false);
+  assert.equal((await usage(`?groupBy=model&cursor=${first.meta.nextCursor}`)).status, 400);
+});
+
+test("of one model, and of a window", async () => {
+  assert.equal((await usage("?model=unknown")).body.summary.requests, 1);
+  assert.equal((await usage("?model=nobody")).body.summary.requests, 0);
+  const before = "startTime=2020-01-01T00:00:00Z&endTime=2021-01-01T00:00:00Z";
+  const { body } = await usage(`?${before}`);
+  assert.deepEqual([body.startTime, body.endTime, body.data], ["2020-01-01T00:00:00Z", "2021-01-01T00:00:00Z", []]);
+});
+
+test("other workspaces are not in it, and who has no part in this one is refused", async () => {
+  await platform.call("POST", "/workspaces", { body: { name: "elsewhere" } });
+  assert.deepEqual((await usage("", { workspace: "elsewhere" })).body.summary.requests, 0);
+  const { store } = platform.app;
+  const [{ id }] = (await platform.call("GET", "/accounts")).body;
+  const stranger = await makeUser(store, id, "member");
+  assert.ok([403, 404].includes((await usage("", { key: stranger.key, workspace: "main" })).status));
+  const machine = await makeServiceAccount(store, "elsewhere", "admin");
+  assert.ok([403, 404].includes((await usage("", { key: machine.key, workspace: "main" })).status));
+});
+
+for (const query of ["groupBy=price", "groupBy=model,model", "groupBy=", "limit=0", "startTime=yesterday", "cursor=x"])
+  test(`${query} is refused`, async () => assert.equal((await usage(`?${query}`)).status, 400));
+
+test("the bill is not disturbed: tokens stand beside the twelve, and cost nothing unless the operator says so", async () => {
+  const [{ id }] = (await platform.call("GET", "/accounts")).body;
+  const day = Date.now() - 3_600_000 * 24;
+  const window = `startTime=${new Date(day).toISOString()}&endTime=${new Date(day + 2 * 86_400_000).toISOString()}`;
+  const { body } = await platform.call(
+    "GET",
+    `/accounts/${id}/metrics?${window}&resourceType=model&groupBy=billing_dimension`,
+  );
+  const costs = Object.fromEntries(
+    body.data.map((entry: { billingDimension: string; summary: { usage: number; cost: number } }) => [
+      entry.billingDimension,
+      entry.summary,
+    ]),
+  );
+  assert.equal(costs.model_input_tokens_count.usage, upstream.input);
+  assert.equal(costs.model_provider_cost_usd.usage, (await usage()).body.summary.cost);
+  assert.equal(body.summary.totalCost, 0);
+});
