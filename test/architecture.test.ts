@@ -57,6 +57,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   "src/operator/": [
     "src/app.ts",
     "src/config.ts",
+    "src/auth/passwords.ts",
     "src/auth/secret-key.ts",
     "src/cli/",
     "src/contract/",

@@ -20,11 +20,12 @@ export async function makeUser(
   workspaces: Record<string, Role> = {},
   scopes: string[] | null = null,
   expiresAt: number | null = null,
+  emailVerified = false,
 ): Promise<Identity> {
   count += 1;
   const email = `user${count}@example.test`;
   return store.write(async (tx) => {
-    const user = await store.people.createUser(tx, { email });
+    const user = await store.people.createUser(tx, { email, emailVerified });
     await store.people.setAccountRole(tx, accountId, user.sub, accountRole);
     for (const [workspace, role] of Object.entries(workspaces))
       await store.people.setMember(tx, workspace, user.sub, role);

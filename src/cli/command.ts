@@ -55,6 +55,8 @@ export interface Context {
   /** Beside the result: progress and hints. */
   note(text: string): void;
   readStdin(): Promise<string>;
+  /** Somebody sits before the terminal and can be asked. */
+  canAsk: boolean;
   /** Asks without showing what is typed; null when nobody can answer. */
   askSecret(question: string): Promise<string | null>;
   connect(options: ConnectionOptions): Client;

@@ -4,9 +4,10 @@
  */
 import { join } from "node:path";
 import { normalizeUrl } from "../client/client.ts";
-import { type Credentials, credentialsFile, readCredentials } from "../lib/credentials.ts";
+import { credentialsFile, readCredentials } from "../lib/credentials.ts";
 import { UsageError } from "../lib/usage-error.ts";
-import { LOCAL_PROFILE, readProfiles } from "./profiles.ts";
+import { LOCAL_PROFILE, type Profile, readProfiles } from "./profiles.ts";
+import { accessTokenOf } from "./tokens.ts";
 
 export interface ConnectionOptions {
   url?: string | undefined;
@@ -16,7 +17,8 @@ export interface ConnectionOptions {
 
 export interface Connection {
   url: string;
-  apiKey: string;
+  /** The API key, or a token that is still good. */
+  bearer(): Promise<string>;
   workspace: string | null;
   /** Where address and key came from, for people. */
   source: string;
@@ -47,17 +49,20 @@ export function resolveConnection(options: ConnectionOptions, env: Env): Connect
   }
   if (!/^https?:\/\//.test(url)) throw new UsageError(`'${url}' is not an address.`, "write it as http://host:port");
   const isStored = stored !== null && url === normalizeUrl(stored.url);
-  const apiKey = variable(env, "apiKey") ?? (isStored ? stored.apiKey : undefined);
-  if (!apiKey) {
-    throw new UsageError(`there is no API key for ${url}.`, `use \`berth login ${url}\`, or set BERTH_API_KEY`);
+  const key = variable(env, "apiKey");
+  const bearer = key === undefined ? (isStored ? stored.bearer : null) : async () => key;
+  if (!bearer) {
+    throw new UsageError(`there are no credentials for ${url}.`, `use \`berth login ${url}\`, or set BERTH_API_KEY`);
   }
   const workspace = options.workspace ?? variable(env, "workspace") ?? (isStored ? stored.workspace : undefined);
-  return { url, apiKey, workspace: workspace || null, source: isStored ? stored.source : "environment" };
+  return { url, bearer, workspace: workspace || null, source: isStored ? stored.source : "environment" };
 }
 
-interface Stored extends Partial<Credentials> {
+interface Stored {
   url: string;
+  workspace?: string;
   source: string;
+  bearer: Connection["bearer"] | null;
 }
 
 function storedConnection(asked: string | undefined, env: Env): Stored | null {
@@ -66,7 +71,11 @@ function storedConnection(asked: string | undefined, env: Env): Stored | null {
   const name = asked || current;
   const profile = profiles[name];
   if (name !== LOCAL_PROFILE) {
-    if (profile?.url) return { ...profile, url: profile.url, source: `profile '${name}'` };
+    if (profile?.url) {
+      const { url, workspace } = profile;
+      const bearer = bearerOf(dataDir, name, url, profile);
+      return { url, ...(workspace ? { workspace } : {}), bearer, source: `profile '${name}'` };
+    }
     const known = Object.keys(profiles).join(", ") || "none";
     throw new UsageError(
       `there is no profile '${name}'; known: ${known}.`,
@@ -75,11 +84,13 @@ function storedConnection(asked: string | undefined, env: Env): Stored | null {
   }
   const local = readCredentials(dataDir);
   if (!local) return null;
-  return {
-    ...local,
-    ...(profile?.workspace ? { workspace: profile.workspace } : {}),
-    source: credentialsFile(dataDir),
-  };
+  const { url, workspace } = { ...local, ...(profile?.workspace ? { workspace: profile.workspace } : {}) };
+  return { url, workspace, bearer: bearerOf(dataDir, name, url, local), source: credentialsFile(dataDir) };
+}
+
+function bearerOf(dataDir: string, name: string, url: string, { apiKey, tokens }: Profile): Stored["bearer"] {
+  if (tokens) return () => accessTokenOf(dataDir, name, url, tokens);
+  return apiKey === undefined ? null : async () => apiKey;
 }
 
 const variable = (env: Env, what: keyof typeof VARIABLES): string | undefined =>

@@ -1,14 +1,28 @@
 /** Servers that somebody has logged in to, in a file beside the credentials of the server on this machine. */
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { UsageError } from "../lib/usage-error.ts";
 
 /** The server on this machine: its address and key are what the server wrote; only the workspace is chosen here. */
 export const LOCAL_PROFILE = "local";
 
+/** A lock that is older was left by a command that was killed; none holds it for longer than a request takes. */
+const LOCK_AGE_MAX_MS = 60_000;
+const LOCK_LOOK_MS = 50;
+
+/** What a person's sign-in gives. */
+export interface Tokens {
+  accessToken: string;
+  /** Works once. */
+  refreshToken: string;
+  expiresAt: number;
+}
+
 export interface Profile {
   url?: string;
   apiKey?: string;
+  tokens?: Tokens;
   workspace?: string;
 }
 
@@ -30,11 +44,41 @@ export function readProfiles(dataDir: string): Profiles {
   }
 }
 
-/** Written beside and renamed, so a reader never sees half of it. */
-export function writeProfiles(dataDir: string, profiles: Profiles): void {
+/** Reads and replaces the file while no other command does. */
+export async function changeProfiles<T>(
+  dataDir: string,
+  change: (known: Profiles) => Promise<{ profiles?: Profiles; result: T }>,
+): Promise<T> {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  const lock = `${profilesFile(dataDir)}.lock`;
+  await take(lock);
+  try {
+    const { profiles, result } = await change(readProfiles(dataDir));
+    if (profiles) write(dataDir, profiles);
+    return result;
+  } finally {
+    rmSync(lock, { force: true });
+  }
+}
+
+/** Written beside and renamed, so a reader never sees half of it. */
+function write(dataDir: string, profiles: Profiles): void {
   const file = profilesFile(dataDir);
   const next = `${file}.${process.pid}`;
   writeFileSync(next, `${JSON.stringify(profiles, null, 2)}\n`, { mode: 0o600 });
   renameSync(next, file);
+}
+
+async function take(lock: string): Promise<void> {
+  for (;;) {
+    try {
+      writeFileSync(lock, String(process.pid), { flag: "wx", mode: 0o600 });
+      return;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+      const age = Date.now() - (statSync(lock, { throwIfNoEntry: false })?.mtimeMs ?? Date.now());
+      if (age > LOCK_AGE_MAX_MS) rmSync(lock, { force: true });
+      else await pause(LOCK_LOOK_MS);
+    }
+  }
 }

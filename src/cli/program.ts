@@ -157,8 +157,12 @@ function processContext(version: string, commands: readonly CommandSpec[]): Cont
     print: (text) => void process.stdout.write(`${text}\n`),
     note: (text) => void process.stderr.write(`${text}\n`),
     readStdin: async () => (await readAll(process.stdin)).slice(0, STDIN_CHARS_MAX),
+    canAsk: process.stdin.isTTY === true,
     askSecret,
-    connect: (options) => createClient(resolveConnection(options, env)),
+    connect: (options) => {
+      const { url, bearer, workspace } = resolveConnection(options, env);
+      return createClient({ url, apiKey: bearer, workspace });
+    },
     now: () => Date.now(),
     commands: () => commands,
   };

@@ -13,14 +13,14 @@ import { isObject, memberAt } from "./json-path.ts";
 export interface SandboxDoor {
   /** Where the sandbox is reached, without a trailing slash. */
   url: string;
-  apiKey: string;
+  bearer(): Promise<string>;
   /** Throws for anything but success. */
   fetch(path: string, init?: RequestInit & { duplex?: "half" }): Promise<Response>;
 }
 
 export async function openSandbox(name: string, call: Invocation): Promise<SandboxDoor> {
   const { options, context } = call;
-  const { url, apiKey } = resolveConnection(
+  const { url, bearer } = resolveConnection(
     { url: text(options.url), workspace: text(options.workspace), profile: text(options.profile) },
     context.env,
   );
@@ -29,9 +29,10 @@ export async function openSandbox(name: string, call: Invocation): Promise<Sandb
   const base = `${url}/${encodeURIComponent(workspace)}/sandboxes/${encodeURIComponent(name)}`;
   return {
     url: base,
-    apiKey,
+    bearer,
     async fetch(path, init = {}) {
-      const headers = { ...(init.headers as Record<string, string>), "x-service-authorization": `Bearer ${apiKey}` };
+      const own = { "x-service-authorization": `Bearer ${await bearer()}` };
+      const headers = { ...(init.headers as Record<string, string>), ...own };
       const response = await fetch(base + path, { ...init, headers, redirect: "manual" }).catch((error: unknown) => {
         throw new ApiError({ status: 0, code: "unreachable", message: `${url} does not answer.`, cause: error });
       });

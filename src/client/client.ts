@@ -23,7 +23,8 @@ const NEWEST_VERSION = VERSIONS[VERSIONS.length - 1] ?? "";
 export interface ClientOptions {
   /** Address of the server, with or without `/v0`. */
   url: string;
-  apiKey?: string | null;
+  /** A key or token; a function is asked before every request, for what renews itself. */
+  apiKey?: string | (() => Promise<string>) | null;
   workspace?: string | null;
   fetch?: typeof globalThis.fetch;
   timeoutMs?: number;
@@ -114,6 +115,7 @@ async function request(
   { apiKey, workspace, fetch = globalThis.fetch, timeoutMs = TIMEOUT_MS }: ClientOptions,
 ): Promise<Response> {
   const target = url + pathOf(operation, input);
+  const bearer = typeof apiKey === "function" ? await apiKey() : apiKey;
   const timeout = AbortSignal.timeout(timeoutMs);
   try {
     return await fetch(target, {
@@ -121,7 +123,7 @@ async function request(
       headers: {
         accept: "application/json",
         "service-version": NEWEST_VERSION,
-        ...(apiKey ? { authorization: `Bearer ${apiKey}` } : {}),
+        ...(bearer ? { authorization: `Bearer ${bearer}` } : {}),
         ...(workspace ? { "x-service-workspace": workspace } : {}),
         ...(input.body === undefined ? {} : { "content-type": "application/json" }),
         ...input.headers,

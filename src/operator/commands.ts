@@ -59,6 +59,20 @@ export const operatorCommands: readonly CommandSpec[] = [
     run: doctor,
   },
   {
+    name: "reset-password",
+    group,
+    summary: "set somebody's password straight in the database, when nobody can sign in any more",
+    details: "With SQLite the server must be stopped. The new password is asked for, or read from standard input.",
+    args: [{ name: "email", about: "whose" }],
+    options: DATABASE,
+    examples: ["berth reset-password admin@berth.local"],
+    run: async (call) => {
+      const { resetPassword } = await import("./reset-password.ts");
+      const password = ((await call.context.askSecret("New password: ")) ?? "").replace(/\r?\n[\s\S]*$/, "");
+      return say(call, await resetPassword({ config: configOf(call), email: text(call.args[0]) ?? "", password }));
+    },
+  },
+  {
     name: "backup",
     group,
     summary: "write everything the platform knows into one file",

@@ -100,15 +100,15 @@ export function createPeople({ database, clock }: { database: Database; clock: C
 
     async createUser(
       tx: Transaction,
-      user: { email: string; givenName?: string; familyName?: string; passwordHash?: string },
+      user: { email: string; givenName?: string; familyName?: string; emailVerified?: boolean },
     ): Promise<User> {
       const row: UserRow = {
         sub: uuidv7(clock.now()),
         email: user.email.toLowerCase(),
         given_name: user.givenName ?? "",
         family_name: user.familyName ?? "",
-        password_hash: user.passwordHash ?? null,
-        email_verified: 0,
+        password_hash: null,
+        email_verified: user.emailVerified ? 1 : 0,
         created_at: clock.now(),
       };
       await tx.queries.insertInto("users").values(row).execute();

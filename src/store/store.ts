@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { createCursorCodec } from "../contract/cursor.ts";
 import type { Clock } from "../lib/clock.ts";
 import { createSealedBox, deriveKey } from "../lib/sealed-box.ts";
+import { createAccountMembers } from "./account-members.ts";
 import { createAudit } from "./audit.ts";
 import { createClaims } from "./claims.ts";
 import type { Database } from "./database.ts";
@@ -81,6 +82,7 @@ function composeStore(database: Database, secretKey: Buffer, clock: Clock, quota
     links: createLinks(deps),
     workspaces: createWorkspaces(deps),
     people: createPeople(deps),
+    accountMembers: createAccountMembers(deps),
     keys: createKeys(deps),
     workloadAccounts: createWorkloadAccounts(deps),
     idempotency: createIdempotency(deps),

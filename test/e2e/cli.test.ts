@@ -255,7 +255,7 @@ describe("exit codes and what to do next", () => {
     ["list", {}, 2, /missing required argument 'kind'/],
     ["create drive bad --set spec.size=-1", {}, 1, /spec\.size/],
     ["list drives", { BERTH_URL: "", BERTH_API_KEY: "" }, 2, /next: start one with `berth up`/],
-    ["list drives", { BERTH_API_KEY: "" }, 2, /no API key for/],
+    ["list drives", { BERTH_API_KEY: "" }, 2, /no credentials for/],
     ["apply", {}, 2, /no file is given/],
     ["apply -f nowhere.yaml", {}, 2, /nowhere\.yaml does not exist/],
   ];
@@ -321,7 +321,7 @@ describe("servers and credentials", () => {
     await runBerth(["login", platform.url], { env: own, input: TEST_KEY });
     const ended = await runBerth(["list", "drives", "--url", "http://127.0.0.1:9"], { env: own });
     assert.equal(ended.code, 2);
-    assert.match(ended.stderr, /no API key for http:\/\/127\.0\.0\.1:9/);
+    assert.match(ended.stderr, /no credentials for http:\/\/127\.0\.0\.1:9/);
   });
 
   test("the server on this machine needs no login; a workspace is chosen and kept", async () => {

@@ -23,9 +23,10 @@ for (const database of databases.all) {
     let accountId: string;
     let aheadMs = 0;
     const call: TestPlatform["call"] = (...args) => platform.call(...args);
-    const person = async () => {
+    /** Somebody of another account, who has shown that the address is theirs. */
+    const person = async (isVerified = true) => {
       const account = await store.write((tx) => store.people.createAccount(tx, "own"));
-      const identity = await makeUser(store, account.id, "member");
+      const identity = await makeUser(store, account.id, "member", {}, null, null, isVerified);
       return { ...identity, email: (await store.people.getUser(identity.sub))?.email ?? "" };
     };
     const invite = (email: string, rest: object = {}) =>
@@ -78,6 +79,74 @@ for (const database of databases.all) {
       const declined = await call("POST", `/invitations/${body.invitationId}/decline`, { key: bert.key });
       assert.equal(declined.status, 204);
       assert.deepEqual((await call("GET", "/invitations", { key: bert.key })).body, []);
+    });
+
+    test("an address that somebody else's admin wrote down opens nothing", async () => {
+      const mallory = await person(false);
+      const { body } = await invite(mallory.email);
+      assert.deepEqual((await call("GET", "/invitations", { key: mallory.key })).body, []);
+      for (const verb of ["accept", "decline"])
+        assert.equal(
+          (await call("POST", `/invitations/${body.invitationId}/${verb}`, { key: mallory.key })).status,
+          404,
+        );
+      const ours = await makeUser(store, accountId, "member");
+      const own = await invite((await store.people.getUser(ours.sub))?.email ?? "");
+      const accepted = await call("POST", `/invitations/${own.body.invitationId}/accept`, { key: ours.key });
+      assert.equal(accepted.status, 200, "our own account vouches for its people");
+    });
+
+    test("an account has people: added, promoted, helped and removed by its admins, of whom one stays", async () => {
+      const path = `/accounts/${accountId}/users`;
+      const added = await call("POST", path, {
+        body: { email: "Zoe@Example.test", sub: "chosen", email_verified: true },
+      });
+      assert.equal(added.status, 200, JSON.stringify(added.body));
+      const { sub, ...zoe } = added.body;
+      assert.notEqual(sub, "chosen");
+      assert.deepEqual([zoe.email, zoe.role, zoe.email_verified], ["zoe@example.test", "member", false]);
+      assert.equal((await call("POST", path, { body: { email: "zoe@example.test" } })).status, 409);
+      assert.ok((await call("GET", path)).body.some((one: { sub: string }) => one.sub === sub));
+      assert.equal((await call("PUT", `${path}/${sub}/password`, { body: { newPassword: "short" } })).status, 400);
+      const reset = await call("PUT", `${path}/zoe@example.test/password`, { body: { newPassword: "long enough!!" } });
+      assert.equal(reset.status, 200, JSON.stringify(reset.body));
+      assert.equal((await call("PUT", `${path}/${sub}`, { body: { role: "admin" } })).body.role, "admin");
+      const { key } = await store.keys
+        .createKey({
+          name: "",
+          ownerType: "user",
+          owner: sub,
+          workspace: null,
+          scopes: null,
+          createdBy: "",
+          expiresAt: null,
+        })
+        .then(({ secret }) => ({ key: secret }));
+      assert.equal((await call("GET", "/users", { key, workspace: "main" })).status, 200);
+      assert.equal((await call("DELETE", `${path}/${sub}`)).status, 200);
+      assert.equal((await call("GET", "/users", { key, workspace: "main" })).status, 401, "the key is gone with her");
+      assert.equal((await call("DELETE", `${path}/${sub}`)).status, 404);
+    });
+
+    test("an account keeps an admin, also when two go at once", async () => {
+      const { id } = await makeAccount(store, "duo");
+      const [one, two] = [await makeUser(store, id, "admin"), await makeUser(store, id, "admin")];
+      const path = `/accounts/${id}/users`;
+      const answers = await Promise.all([
+        call("DELETE", `${path}/${one.sub}`, { key: one.key }),
+        call("PUT", `${path}/${two.sub}`, { key: two.key, body: { role: "member" } }),
+      ]);
+      assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 409]);
+    });
+
+    test("a password is not set for somebody who belongs to others as well", async () => {
+      await makeAccount(store, "abroad");
+      const shared = await makeUser(store, accountId, "member", { abroad: "member" });
+      const path = `/accounts/${accountId}/users/${shared.sub}/password`;
+      assert.equal((await call("PUT", path, { body: { newPassword: "long enough!!" } })).status, 403);
+      const stranger = await person();
+      const other = `/accounts/${accountId}/users/${stranger.sub}/password`;
+      assert.equal((await call("PUT", other, { body: { newPassword: "long enough!!" } })).status, 404);
     });
 
     test("an expired invitation is gone, and can be renewed", async () => {

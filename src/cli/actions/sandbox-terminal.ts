@@ -15,7 +15,7 @@ export async function terminal(call: Invocation): Promise<undefined> {
     rows: String(process.stdout.rows ?? ROWS_DEFAULT),
     sessionId: text(call.options.session) ?? `cli-${process.pid}-${call.context.now()}`,
     // WebSocket clients cannot set headers; the gateway takes the token off before the sandbox sees the request.
-    token: sandbox.apiKey,
+    token: await sandbox.bearer(),
   });
   const socket = new WebSocket(`${sandbox.url.replace(/^http/, "ws")}/terminal/ws?${query}`);
   await opened(socket, sandbox.url);

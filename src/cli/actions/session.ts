@@ -2,66 +2,103 @@
 import { ApiError } from "../../client/api-error.ts";
 import { createClient, normalizeUrl } from "../../client/client.ts";
 import type { Operation } from "../../contract/operation.ts";
+import { type Credentials, credentialsFile, readCredentials } from "../../lib/credentials.ts";
 import { UsageError } from "../../lib/usage-error.ts";
 import { type Invocation, text } from "../command.ts";
 import { dataFolder, resolveConnection } from "../connection.ts";
 import { memberAt } from "../json-path.ts";
-import { LOCAL_PROFILE, profilesFile, readProfiles, writeProfiles } from "../profiles.ts";
+import { changeProfiles, LOCAL_PROFILE, profilesFile, type Tokens } from "../profiles.ts";
 import { nameOf } from "../table.ts";
+import { deviceSignIn, revoke } from "../tokens.ts";
 import { connect } from "./call-input.ts";
 import { print } from "./show.ts";
 
 export async function login(workspaceList: Operation, call: Invocation): Promise<undefined> {
   const { context, options } = call;
-  const url = normalizeUrl(
+  const dataDir = dataFolder(context.env);
+  const local = readCredentials(dataDir);
+  const given = normalizeUrl(
     text(call.args[0]) ?? text(options.url) ?? context.env.BERTH_URL ?? context.env.BL_API_URL ?? "",
   );
-  if (!/^https?:\/\//.test(url)) throw new UsageError("which server?", "berth login http://host:port");
+  if (local && (given === "" || given === normalizeUrl(local.url))) return useLocal(dataDir, local, call);
+  if (!/^https?:\/\//.test(given)) throw new UsageError("which server?", "berth login http://host:port");
+  const url = given;
   const name = text(options.profile) ?? new URL(url).host;
   if (name === LOCAL_PROFILE)
     throw new UsageError(`'${LOCAL_PROFILE}' is the server on this machine; choose another name.`);
-  const apiKey = await keyFor(url, call);
+  const credentials = await credentialsFor(url, call);
+  const apiKey = "tokens" in credentials ? credentials.tokens.accessToken : credentials.apiKey;
   const workspaces = await namesOf(createClient({ url, apiKey }).items(workspaceList));
   const workspace = text(options.workspace) ?? (workspaces.length === 1 ? workspaces[0] : undefined);
   if (workspace !== undefined && !workspaces.includes(workspace)) throw noWorkspace(workspace, workspaces);
-  const dataDir = dataFolder(context.env);
-  const known = readProfiles(dataDir);
-  writeProfiles(dataDir, {
-    current: name,
-    profiles: { ...known.profiles, [name]: { url, apiKey, ...(workspace ? { workspace } : {}) } },
-  });
+  await changeProfiles(dataDir, async ({ profiles }) => ({
+    profiles: {
+      current: name,
+      profiles: { ...profiles, [name]: { url, ...credentials, ...(workspace ? { workspace } : {}) } },
+    },
+    result: undefined,
+  }));
   context.note(
     `logged in to ${url}${workspace ? `, workspace ${workspace}` : ""} (profile '${name}' in ${profilesFile(dataDir)})`,
   );
   if (!workspace) context.note(`  next: choose a workspace with \`berth workspaces NAME\`: ${workspaces.join(", ")}`);
 }
 
-/** Never from the command line: it would stay in the shell's history and be seen in the list of processes. */
-async function keyFor(url: string, { context }: Invocation): Promise<string> {
-  const key = context.env.BERTH_API_KEY || context.env.BL_API_KEY || (await context.askSecret(`API key for ${url}: `));
-  const trimmed = key?.trim() ?? "";
-  if (/^\S+$/.test(trimmed)) return trimmed;
-  throw new UsageError("no API key was given.", "type it when asked, pipe it in, or set BERTH_API_KEY");
+/** Whoever may read the file that the server left here needs no more. */
+async function useLocal(dataDir: string, { url }: Credentials, { context }: Invocation): Promise<undefined> {
+  await changeProfiles(dataDir, async (known) => ({
+    profiles: { ...known, current: LOCAL_PROFILE },
+    result: undefined,
+  }));
+  context.note(`using the server on this machine, ${url}, with the key in ${credentialsFile(dataDir)}`);
+}
+
+/** A person at a terminal signs in in a browser; a script brings a key. */
+async function credentialsFor(
+  url: string,
+  { context, options }: Invocation,
+): Promise<{ apiKey: string } | { tokens: Tokens }> {
+  // Never from the command line: it would stay in the shell's history and be seen in the list of processes.
+  const given = context.env.BERTH_API_KEY || context.env.BL_API_KEY;
+  const isBrowser = options.browser === true || (context.canAsk && options.key !== true);
+  if (!given && isBrowser) {
+    const tokens = await deviceSignIn(url, ({ verification_uri, verification_uri_complete, user_code }) => {
+      context.note(`open ${verification_uri_complete ?? verification_uri} in a browser`);
+      context.note(`and check that it shows the code ${user_code}; waiting…`);
+    });
+    return { tokens };
+  }
+  const key = (given || (await context.askSecret(`API key for ${url}: `)))?.trim() ?? "";
+  if (/^\S+$/.test(key)) return { apiKey: key };
+  throw new UsageError("no API key was given.", "type it when asked, pipe it in, set BERTH_API_KEY, or use --browser");
 }
 
 export async function logout({ context, options }: Invocation): Promise<undefined> {
   const dataDir = dataFolder(context.env);
-  const { current, profiles } = readProfiles(dataDir);
-  const name = text(options.profile) ?? context.env.BERTH_PROFILE ?? current;
-  if (!Object.hasOwn(profiles, name) || name === LOCAL_PROFILE) {
+  const gone = await changeProfiles(dataDir, async ({ current, profiles }) => {
+    const name = text(options.profile) ?? context.env.BERTH_PROFILE ?? current;
+    const { [name]: removed, ...rest } = profiles;
+    if (!removed || name === LOCAL_PROFILE) return { result: null };
+    return {
+      profiles: { current: current === name ? LOCAL_PROFILE : current, profiles: rest },
+      result: { ...removed, name },
+    };
+  });
+  if (!gone) {
     context.note("not logged in anywhere; the key of the server on this machine stays with the server");
     return;
   }
-  const { [name]: _removed, ...rest } = profiles;
-  writeProfiles(dataDir, { current: current === name ? LOCAL_PROFILE : current, profiles: rest });
-  context.note(
-    `logged out: profile '${name}' is gone. The key itself is still valid; delete it on the server if it should not be.`,
-  );
+  const { name, url, tokens } = gone;
+  const isOver = tokens !== undefined && url !== undefined && (await revoke(url, tokens));
+  const remains = tokens
+    ? "The server could not be told; end the session there with `berth session delete`."
+    : "The key itself is still valid; delete it on the server if it should not be.";
+  context.note(`logged out: profile '${name}' is gone. ${isOver ? "Its session on the server is, too." : remains}`);
 }
 
 export async function token({ context, options }: Invocation): Promise<undefined> {
   const connection = { url: text(options.url), workspace: undefined, profile: text(options.profile) };
-  context.print(resolveConnection(connection, context.env).apiKey);
+  context.print(await resolveConnection(connection, context.env).bearer());
 }
 
 export async function workspaces(workspaceList: Operation, call: Invocation): Promise<undefined> {
@@ -85,9 +122,13 @@ export async function workspaces(workspaceList: Operation, call: Invocation): Pr
   const names = rows.map(nameOf);
   if (!names.includes(chosen)) throw noWorkspace(chosen, names);
   const dataDir = dataFolder(context.env);
-  const { current, profiles } = readProfiles(dataDir);
-  const name = text(options.profile) ?? context.env.BERTH_PROFILE ?? current;
-  writeProfiles(dataDir, { current, profiles: { ...profiles, [name]: { ...profiles[name], workspace: chosen } } });
+  await changeProfiles(dataDir, async ({ current, profiles }) => {
+    const name = text(options.profile) ?? context.env.BERTH_PROFILE ?? current;
+    return {
+      profiles: { current, profiles: { ...profiles, [name]: { ...profiles[name], workspace: chosen } } },
+      result: undefined,
+    };
+  });
   context.note(`now working in ${chosen}`);
 }
 

@@ -1,5 +1,6 @@
 /** Servers, credentials, workspaces. */
 import type { Operation } from "../../contract/operation.ts";
+import { setPassword } from "../actions/password.ts";
 import { login, logout, token, workspaces } from "../actions/session.ts";
 import { CONNECTION_OPTIONS, type CommandSpec, GROUPS } from "../command.ts";
 import { REMOTE } from "./options.ts";
@@ -12,18 +13,22 @@ export function sessionCommands(operations: readonly Operation[]): CommandSpec[]
     {
       name: "login",
       group,
-      summary: "remember a server and its API key",
+      summary: "sign in to a server and remember it",
       details:
-        "The key is asked for, read from standard input, or taken from BERTH_API_KEY. It is checked before it is kept.",
+        "At a terminal you sign in in a browser, on any device. Otherwise, or with --key, an API key is asked for, read from\nstandard input, or taken from BERTH_API_KEY. It is checked before it is kept. The server on this machine needs neither.",
       args: [{ name: "url", about: "address of the server", optional: true }],
-      options: CONNECTION_OPTIONS,
+      options: [
+        { flags: "--browser", about: "sign in in a browser even though this is no terminal" },
+        { flags: "--key", about: "use an API key instead of a browser" },
+        ...CONNECTION_OPTIONS,
+      ],
       examples: ["berth login https://berth.example.com", "berth login http://10.0.0.5:8080 --profile lab < key.txt"],
       run: (call) => login(workspaceList, call),
     },
     {
       name: "logout",
       group,
-      summary: "forget a server",
+      summary: "sign out of a server and forget it",
       options: CONNECTION_OPTIONS,
       examples: ["berth logout", "berth logout --profile lab"],
       run: logout,
@@ -40,10 +45,21 @@ export function sessionCommands(operations: readonly Operation[]): CommandSpec[]
     {
       name: "token",
       group,
-      summary: "print the API key in use",
+      summary: "print the API key or token in use",
       options: CONNECTION_OPTIONS,
       examples: ['curl -H "Authorization: Bearer $(berth token)" http://127.0.0.1:8080/v0/drives'],
       run: token,
+    },
+    {
+      name: "passwd",
+      group,
+      summary: "set your password, or that of somebody in your account who lost theirs",
+      details:
+        "It is asked for, or read from standard input: the new one on the first line, the current one on the second where it\nis needed. Every session of that person ends.",
+      args: [{ name: "email", about: "somebody else, for account admins", optional: true }],
+      options: CONNECTION_OPTIONS,
+      examples: ["berth passwd", "berth passwd bo@example.com"],
+      run: (call) => setPassword(operations, call),
     },
   ];
 }

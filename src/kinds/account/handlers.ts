@@ -2,6 +2,7 @@ import { toIso } from "../../lib/clock.ts";
 import { type Implementation, implement } from "../port.ts";
 import { metricsHandlers } from "./metrics-handlers.ts";
 import { accountList } from "./operations.ts";
+import { accountUserHandlers } from "./user-handlers.ts";
 
 export const accountHandlers: readonly Implementation[] = [
   implement(accountList, async ({ caller }, { store }) => {
@@ -12,5 +13,6 @@ export const accountHandlers: readonly Implementation[] = [
       account ? [{ id: account.id, name: account.name, role, createdAt: toIso(account.createdAt) }] : [],
     );
   }),
+  ...accountUserHandlers,
   ...metricsHandlers,
 ];

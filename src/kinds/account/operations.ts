@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { defineOperation } from "../../contract/operation.ts";
 import { metricsOperations } from "./metrics-operations.ts";
+import { accountUserOperations } from "./user-operations.ts";
 
 export const accountList = defineOperation({
   id: "accountList",
@@ -17,4 +18,4 @@ export const accountList = defineOperation({
   verb: "list",
 });
 
-export const accountOperations = [accountList, ...metricsOperations];
+export const accountOperations = [accountList, ...accountUserOperations, ...metricsOperations];

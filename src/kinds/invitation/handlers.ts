@@ -4,17 +4,18 @@ import { notFound, PlatformError } from "../../contract/errors.ts";
 import type { Role } from "../../contract/operation.ts";
 import { toIso } from "../../lib/clock.ts";
 import type { Invitation, User } from "../../store/people.ts";
+import type { Store } from "../../store/store.ts";
 import { type Deps, type Implementation, implement } from "../port.ts";
 import { workspaceToWire } from "../workspace/wire.ts";
 import { invitationAccept, invitationDecline, invitationList, type invitationShape } from "./operations.ts";
 
 export const invitationHandlers: readonly Implementation[] = [
   implement(invitationList, async ({ caller }, deps) => {
-    const { email } = await personOf(caller, deps);
-    const open = (await deps.store.people.listInvitations({ email })).filter(
+    const person = await personOf(caller, deps);
+    const open = (await deps.store.people.listInvitations({ email: person.email })).filter(
       (invitation) => invitation.expires_at > deps.clock.now(),
     );
-    return (await Promise.all(open.map((invitation) => toWire(invitation, deps)))).flat();
+    return (await Promise.all(open.map((invitation) => toWire(invitation, person, deps)))).flat();
   }),
 
   implement(invitationAccept, async ({ caller, params }, deps) => {
@@ -43,16 +44,26 @@ async function personOf(caller: Caller, { store }: Deps): Promise<User> {
 }
 
 /** Somebody else's invitation is as invisible as one that does not exist. */
-async function find(id: string, { email }: User, { store }: Deps): Promise<Invitation> {
+async function find(id: string, person: User, { store }: Deps): Promise<Invitation> {
   const invitation = await store.people.getInvitation(id);
-  if (invitation?.email !== email) throw notFound(`Invitation '${id}'`);
+  const workspace = invitation && (await store.workspaces.get(invitation.workspace));
+  if (invitation?.email !== person.email || !workspace || !(await owns(person, workspace.accountId, store)))
+    throw notFound(`Invitation '${id}'`);
   return invitation;
 }
 
+/** An address that a stranger's admin wrote down proves nothing: it was verified, or our own account vouches for it. */
+const owns = async ({ sub, email_verified }: User, accountId: string, store: Store): Promise<boolean> =>
+  email_verified === 1 || (await store.people.accountsOf(sub)).some(({ id }) => id === accountId);
+
 /** Empty when its workspace is going away. */
-async function toWire(invitation: Invitation, { store }: Deps): Promise<z.input<typeof invitationShape>[]> {
+async function toWire(
+  invitation: Invitation,
+  person: User,
+  { store }: Deps,
+): Promise<z.input<typeof invitationShape>[]> {
   const workspace = await store.workspaces.get(invitation.workspace);
-  if (!workspace) return [];
+  if (!workspace || !(await owns(person, workspace.accountId, store))) return [];
   const [account, inviter, members] = await Promise.all([
     store.people.getAccount(workspace.accountId),
     store.people.getUser(invitation.invited_by),

@@ -25,7 +25,7 @@ export const userHandlers: readonly Implementation[] = [
 
   implement(userInvite, async (call, { store, clock }) => {
     const { name: workspace } = workspaceOf(call);
-    const email = call.body.email.toLowerCase();
+    const { email } = call.body;
     const user = await store.people.getUser(email);
     if (user && (await store.people.roleIn(workspace, user.sub)))
       throw new PlatformError("conflict", `${email} is a member of '${workspace}' already.`);

@@ -5,6 +5,9 @@ import { defineOperation } from "../../contract/operation.ts";
 /** The longest address that mail systems must accept. */
 const EMAIL_MAX = 254;
 
+/** People are told apart by it, whatever its case. */
+export const email = z.email().max(EMAIL_MAX).toLowerCase();
+
 const role = z.enum(["admin", "member"]);
 
 export const userShape = z.looseObject({
@@ -53,7 +56,7 @@ export const userInvite = defineOperation({
   path: "/users",
   summary: "Invite somebody to the workspace; inviting again renews the invitation",
   scope: "workspaces:invite",
-  body: z.looseObject({ email: z.email().max(EMAIL_MAX), role: role.optional().describe("`member` when left out.") }),
+  body: z.looseObject({ email, role: role.optional().describe("`member` when left out.") }),
   response: pendingInvitation,
 });
 

@@ -6,8 +6,10 @@ import { defineOperation } from "../../contract/operation.ts";
 const PASSWORD_LENGTH_MIN = 10;
 const PASSWORD_LENGTH_MAX = 256;
 
+export const newPassword = z.string().min(PASSWORD_LENGTH_MIN).max(PASSWORD_LENGTH_MAX);
+
 const common = { kind: "session", tenancy: "caller", role: "member" } as const;
-const done = z.object({ message: z.string() });
+export const done = z.object({ message: z.string() });
 
 export const sessionShape = z.object({
   id: z.string(),
@@ -26,7 +28,7 @@ export const passwordSet = defineOperation({
   summary: "Set your password; every session of yours ends",
   scope: "apiKey:write",
   body: z.looseObject({
-    newPassword: z.string().min(PASSWORD_LENGTH_MIN).max(PASSWORD_LENGTH_MAX),
+    newPassword,
     currentPassword: z
       .string()
       .max(PASSWORD_LENGTH_MAX)

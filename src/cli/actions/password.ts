@@ -1,0 +1,58 @@
+/** `berth passwd`: one's own password, or that of somebody in the account. */
+import { ApiError } from "../../client/api-error.ts";
+import type { Client } from "../../client/client.ts";
+import type { Operation } from "../../contract/operation.ts";
+import { UsageError } from "../../lib/usage-error.ts";
+import { type Invocation, text } from "../command.ts";
+import { memberAt } from "../json-path.ts";
+import { connect } from "./call-input.ts";
+
+export async function setPassword(operations: readonly Operation[], call: Invocation): Promise<undefined> {
+  const { context } = call;
+  const operation = (id: string): Operation => {
+    const found = operations.find((one) => one.id === id);
+    if (!found) throw new Error(`the operation list has no ${id}`);
+    return found;
+  };
+  const client = connect(call);
+  const email = text(call.args[0]);
+  const [newPassword, currentPassword] = await askNew(call);
+  if (email !== undefined) {
+    const accountId = await ownAccount(client, operation("accountList"));
+    const params = { accountId, subOrEmail: email };
+    return said(call, await client.call(operation("accountUserPassword"), { params, body: { newPassword } }));
+  }
+  const set = (more: object) => client.call(operation("passwordSet"), { body: { newPassword, ...more } });
+  try {
+    return said(call, await set(currentPassword === undefined ? {} : { currentPassword }));
+  } catch (error) {
+    // Whether the current one is needed depends on the credentials, and only the server knows.
+    if (!(error instanceof ApiError && error.status === 403 && context.canAsk)) throw error;
+    return said(call, await set({ currentPassword: (await context.askSecret("Current password: ")) ?? "" }));
+  }
+}
+
+async function askNew({ context }: Invocation): Promise<[next: string, current: string | undefined]> {
+  const typed = (await context.askSecret("New password: ")) ?? "";
+  const [next = "", current] = typed.split(/\r?\n/);
+  if (next === "") throw new UsageError("no password was given.", "type it when asked, or pipe it in");
+  if (context.canAsk && (await context.askSecret("The same again: ")) !== next)
+    throw new UsageError("that was not the same twice; nothing was changed.");
+  return [next, current || undefined];
+}
+
+async function ownAccount(client: Client, accountList: Operation): Promise<string> {
+  const own: string[] = [];
+  for await (const account of client.items(accountList))
+    if (memberAt(account, "role") === "admin") own.push(String(memberAt(account, "id")));
+  const [only, second] = own;
+  if (only !== undefined && second === undefined) return only;
+  throw new UsageError(
+    only === undefined ? "you administer no account." : "you administer several accounts.",
+    "`berth call accountUserPassword --param accountId=… --param subOrEmail=…` names one",
+  );
+}
+
+function said({ context }: Invocation, answer: unknown): undefined {
+  context.note(String(memberAt(answer, "message")));
+}

@@ -1,0 +1,89 @@
+import type { z } from "zod";
+import { hashPassword } from "../../auth/passwords.ts";
+import { notFound, PlatformError } from "../../contract/errors.ts";
+import { toIso } from "../../lib/clock.ts";
+import type { AccountMember } from "../../store/account-members.ts";
+import { type Call, type Deps, type Implementation, implement } from "../port.ts";
+import {
+  accountUserCreate,
+  accountUserDelete,
+  accountUserList,
+  accountUserPassword,
+  type accountUserShape,
+  accountUserUpdate,
+} from "./user-operations.ts";
+
+/** More than one platform serves; a client that adds people in a loop is stopped. */
+const PEOPLE_MAX = 10_000;
+
+export const accountUserHandlers: readonly Implementation[] = [
+  implement(accountUserList, async (call, { store }) => (await store.accountMembers.list(accountOf(call))).map(toWire)),
+
+  implement(accountUserCreate, async (call, { store }) => {
+    const accountId = accountOf(call);
+    const { email, role = "member", given_name: givenName = "", family_name: familyName = "" } = call.body;
+    // Somebody who belongs to another account is invited to a workspace, and decides themselves.
+    if (await store.people.getUser(email)) throw new PlatformError("conflict", `${email} is known already.`);
+    if ((await store.accountMembers.list(accountId)).length >= PEOPLE_MAX)
+      throw new PlatformError("usage_limit_exceeded", `There are ${PEOPLE_MAX} people already. Remove some first.`);
+    const user = await store.write(async (tx) => {
+      const made = await store.people.createUser(tx, { email, givenName, familyName });
+      await store.people.setAccountRole(tx, accountId, made.sub, role);
+      return made;
+    });
+    return toWire({ ...user, role });
+  }),
+
+  implement(accountUserUpdate, async (call, deps) => {
+    const person = await find(call, deps);
+    const { role } = call.body;
+    if (!(await deps.store.accountMembers.setRole(accountOf(call), person.sub, role))) throw lastAdmin(person);
+    return toWire({ ...person, role });
+  }),
+
+  implement(accountUserDelete, async (call, deps) => {
+    const person = await find(call, deps);
+    if (!(await deps.store.accountMembers.remove(accountOf(call), person))) throw lastAdmin(person);
+    return { message: `${person.email} no longer belongs to the account.` };
+  }),
+
+  implement(accountUserPassword, async (call, deps) => {
+    const { store } = deps;
+    const { sub, email } = await find(call, deps);
+    // Whoever sets a password can sign in as its owner, so the owner must be theirs alone.
+    const belongsElsewhere = (await store.people.accountsOf(sub)).length > 1;
+    if (belongsElsewhere || !(await onlyWithin(accountOf(call), sub, deps)))
+      throw new PlatformError("forbidden", `${email} belongs to other accounts too, and sets the password themselves.`);
+    await store.people.setPassword(sub, await hashPassword(call.body.newPassword));
+    await store.oauth.endSessions(sub, null);
+    return { message: `The password of ${email} is set.` };
+  }),
+];
+
+const accountOf = ({ params }: Pick<Call, "params">): string => params.accountId ?? "";
+
+async function find(call: Pick<Call, "params">, { store }: Deps): Promise<AccountMember> {
+  const wanted = call.params.subOrEmail ?? "";
+  const person = await store.accountMembers.find(accountOf(call), wanted);
+  if (!person) throw notFound(`User '${wanted.slice(0, 254)}'`);
+  return person;
+}
+
+const onlyWithin = async (accountId: string, sub: string, { store }: Deps): Promise<boolean> =>
+  (await store.workspaces.listFor(sub)).every((workspace) => workspace.accountId === accountId);
+
+const lastAdmin = ({ email }: AccountMember): PlatformError =>
+  new PlatformError(
+    "conflict",
+    `${email} is the only admin of this account. Make somebody else admin first, so that it keeps one.`,
+  );
+
+const toWire = (person: AccountMember): z.input<typeof accountUserShape> => ({
+  sub: person.sub,
+  email: person.email,
+  given_name: person.given_name,
+  family_name: person.family_name,
+  email_verified: person.email_verified === 1,
+  role: person.role,
+  createdAt: toIso(person.created_at),
+});

@@ -1,0 +1,60 @@
+/** `berth reset-password`: the way back in for whoever runs the machine. */
+import { hashPassword } from "../auth/passwords.ts";
+import { readSecretKey } from "../auth/secret-key.ts";
+import type { Config } from "../config.ts";
+import { notFound, PlatformError } from "../contract/errors.ts";
+import { systemClock } from "../lib/clock.ts";
+import { UsageError } from "../lib/usage-error.ts";
+import { lockDataFolder } from "../store/data-lock.ts";
+import { openStore } from "../store/store.ts";
+
+/** As long as the API wants them. */
+const LENGTH_MIN = 10;
+
+export interface ResetCommand {
+  config: Config;
+  email: string;
+  password: string;
+}
+
+export async function resetPassword({ config, email, password }: ResetCommand): Promise<string[]> {
+  if (password.length < LENGTH_MIN) throw new UsageError(`a password has at least ${LENGTH_MIN} characters.`);
+  const secretKey = readSecretKey(config.data, config.secret_key);
+  if (!secretKey) throw new PlatformError("not_found", `There is no platform in ${config.data}: it has no secret.key.`);
+  const owner = config.database_url ? null : lockDataFolder(config.data, `pid ${process.pid}, resetting a password`);
+  try {
+    const store = await openStore({
+      databaseUrl: config.database_url ?? null,
+      dataDir: config.data,
+      secretKey,
+      clock: systemClock,
+      onError: () => {}, // a lost connection fails the change itself
+    });
+    try {
+      const user = await store.people.getUser(email);
+      if (!user) throw notFound(`User '${email}'`);
+      await store.people.setPassword(user.sub, await hashPassword(password));
+      await store.oauth.endSessions(user.sub, null);
+      await store.audit.record({
+        actor: "",
+        actorType: "operator",
+        actorName: "operator",
+        authMethod: "machine",
+        keyId: null,
+        action: "passwordReset",
+        target: user.email,
+        accountId: (await store.people.accountsOf(user.sub))[0]?.id ?? null,
+        workspace: null,
+        outcome: "ok",
+        status: 200,
+        sourceAddress: "machine",
+        requestId: "",
+      });
+      return [`The password of ${user.email} is set. Sessions of before have ended; API keys stay.`];
+    } finally {
+      await store.close();
+    }
+  } finally {
+    await owner?.stop();
+  }
+}
