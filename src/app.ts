@@ -14,7 +14,7 @@ import { addUploadRoute } from "./api/upload-route.ts";
 import { createAuthenticator } from "./auth/authenticator.ts";
 import { type Bootstrapped, bootstrap, settleWorkspace } from "./auth/bootstrap.ts";
 import { createTokenVerifier } from "./auth/oauth/access-tokens.ts";
-import { loadSecretKey } from "./auth/secret-key.ts";
+import { loadSecretKey, refuseAnotherKey, secretKeyPlace } from "./auth/secret-key.ts";
 import { openBlobStore } from "./blobs/blob-store.ts";
 import { type Config, isLoopback } from "./config.ts";
 import { createEdge, type Edge } from "./edge.ts";
@@ -95,6 +95,7 @@ export async function startApp({ config, log, version, clock = systemClock, open
       onError: (error) => log.error({ err: error }, "the database connection failed"),
     });
     stack.defer(() => store.close());
+    await refuseAnotherKey(store.records, secretKey, secretKeyPlace(config.data, config.secret_key));
     const bootstrapped = await bootstrap(store, {
       workspace: config.workspace,
       region: config.region,
@@ -283,6 +284,7 @@ const settingsOf = (config: Config, version: string): Settings => ({
   usageEventsDays: config.usage_events_days,
   jobSlots: config.job_slots || availableParallelism() * SLOTS_PER_CORE,
   jobMemoryMb: config.job_memory || Math.floor((machineMemory() / 2 ** 20) * JOB_MEMORY_SHARE),
+  jobLeaseMs: config.job_lease * SECOND_MS,
   executionsKeptMs: config.job_keep_days * DAY_MS,
 });
 
@@ -334,7 +336,8 @@ function startReconciling({ deps, driver, holder, place }: Reconciling): Running
     const { store, clock, log, settings } = deps;
     const capacity = { slots: settings.jobSlots, memoryMb: settings.jobMemoryMb };
     const runner = createTaskRunner(deps);
-    return startJobScheduler({ store, clock, log, runner, capacity, place, keepMs: settings.executionsKeptMs });
+    const { jobLeaseMs: leaseMs, executionsKeptMs: keepMs } = settings;
+    return startJobScheduler({ store, clock, log, runner, capacity, place, leaseMs, keepMs });
   };
   driver
     .opened()

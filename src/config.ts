@@ -188,6 +188,12 @@ export const SETTINGS = {
     schema: z.coerce.number().int().min(0).default(0),
     about: "Memory that tasks of jobs may take together on this server, in MB; 0 = three quarters of the machine's.",
   },
+  job_lease: {
+    env: "BERTH_JOB_LEASE",
+    schema: z.coerce.number().int().min(2).max(3600).default(30),
+    about:
+      "Seconds after which the tasks of a server that is not heard of end; after three times as long another server runs them.",
+  },
   job_keep_days: {
     env: "BERTH_JOB_KEEP_DAYS",
     schema: z.coerce.number().int().min(1).max(36_500).default(30),

@@ -15,6 +15,7 @@ import { SANDBOX_FILES } from "../src/contract/sandbox-wire.ts";
 import type {
   CallOptions,
   Driver,
+  Exec,
   Image,
   Mount,
   Observed,
@@ -40,6 +41,8 @@ interface FakeWorkload {
   observed: Observed;
   root: string;
   child?: ChildProcess;
+  /** When its command ends by itself. */
+  end?: NodeJS.Timeout;
   output: { stdout: Buffer; stderr: Buffer };
   servers: Server[];
   ended: Promise<void>;
@@ -111,6 +114,10 @@ export function fakeDriver(machine: FakeMachine): Driver {
     },
     list: async () => [...workloads.values()].map(({ observed }) => ({ ...observed })),
     waitExit: (uid, options) => waitExit(machine, uid, options),
+    prolong: async (uid, endsAtMs) => {
+      const found = workloads.get(uid);
+      if (found?.observed.state === "running") endAt(found, endsAtMs);
+    },
     stats: async (uid) => {
       workload(uid);
       return { memoryBytes: 1024 * 1024, cpuMs: 1, pids: 1 };
@@ -130,7 +137,9 @@ export function fakeDriver(machine: FakeMachine): Driver {
       const found = workloads.get(uid);
       if (!found) return;
       workloads.delete(uid);
-      found.child?.kill("SIGKILL");
+      killAll(found);
+      // What it started may have left its group, and still hold its output.
+      for (const stream of [found.child?.stdout, found.child?.stderr]) stream?.destroy();
       await found.ended;
       for (const server of found.servers) server.close();
       rmSync(dirname(found.root), { recursive: true, force: true });
@@ -210,7 +219,7 @@ async function startWorkload(machine: FakeMachine, node: string, spec: WorkloadS
   for (const mount of spec.mounts ?? []) attach(machine, found, mount);
   machine.workloads.set(spec.uid, found);
   await openSockets(machine, found, run);
-  if (spec.exec) runCommand(found, spec.exec.argv);
+  if (spec.exec) runCommand(found, spec.exec);
   return { ...found.observed };
 }
 
@@ -246,9 +255,14 @@ async function openSockets(machine: FakeMachine, found: FakeWorkload, run: strin
   for (const server of found.servers) server.unref();
 }
 
-function runCommand(found: FakeWorkload, argv: string[]): void {
+function runCommand(found: FakeWorkload, { argv, endsAtMs }: Exec): void {
+  if (endsAtMs !== undefined && endsAtMs <= Date.now()) {
+    found.observed = { ...found.observed, state: "exited", exitSignal: "SIGKILL" };
+    return;
+  }
   const [program = "true", ...args] = argv;
-  const child = spawn(program, args, { cwd: found.root, env: { ...process.env, ...found.spec.env }, stdio: "pipe" });
+  const env = { ...process.env, ...found.spec.env };
+  const child = spawn(program, args, { cwd: found.root, env, stdio: "pipe", detached: true });
   for (const stream of ["stdout", "stderr"] as const) {
     child[stream].on("data", (chunk: Buffer) => {
       found.output[stream] = Buffer.concat([found.output[stream], chunk]);
@@ -256,17 +270,36 @@ function runCommand(found: FakeWorkload, argv: string[]): void {
   }
   found.child = child;
   if (child.pid !== undefined) found.observed.pid = child.pid;
+  if (endsAtMs !== undefined) endAt(found, endsAtMs);
+  // Nothing of a real workload outlives its command.
+  child.once("exit", () => killAll(found));
   found.ended = new Promise((resolve) => {
     child.once("error", () => {
       found.observed = { ...found.observed, state: "exited", exitCode: 127 };
       resolve();
     });
     child.once("close", (code, signal) => {
+      clearTimeout(found.end);
       const { pid: _, ...rest } = found.observed;
       found.observed = { ...rest, state: "exited", ...(signal ? { exitSignal: signal } : { exitCode: code ?? 0 }) };
       resolve();
     });
   });
+}
+
+function endAt(found: FakeWorkload, endsAtMs: number): void {
+  clearTimeout(found.end);
+  found.end = setTimeout(() => killAll(found), Math.max(endsAtMs - Date.now(), 0)).unref();
+}
+
+/** The command's group: its children too. */
+function killAll({ child }: FakeWorkload): void {
+  if (child?.pid === undefined) return;
+  try {
+    process.kill(-child.pid, "SIGKILL");
+  } catch {
+    // all of it has ended
+  }
 }
 
 async function waitExit(machine: FakeMachine, uid: string, { signal }: CallOptions = {}): Promise<Observed | null> {
@@ -275,7 +308,10 @@ async function waitExit(machine: FakeMachine, uid: string, { signal }: CallOptio
   const aborted = new Promise<never>((_, reject) => {
     signal?.addEventListener("abort", () => reject(signal.reason), { once: true });
   });
-  await Promise.race([found.child ? found.ended : new Promise<void>(() => {}), aborted]);
+  await Promise.race([
+    found.child || found.observed.state === "exited" ? found.ended : new Promise<void>(() => {}),
+    aborted,
+  ]);
   return machine.workloads.has(uid) ? { ...found.observed } : null;
 }
 

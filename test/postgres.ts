@@ -2,7 +2,7 @@
  * A real PostgreSQL for tests: the one named by BERTH_TEST_POSTGRES, or a private server started from the machine's
  * own binaries in a temporary folder. A fresh Debian has none; as root it is installed from the distribution.
  */
-import { spawn, spawnSync } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { createConnection } from "node:net";
 import { tmpdir } from "node:os";
@@ -13,6 +13,12 @@ import pg from "pg";
 export interface TestPostgres {
   url: string;
   stop(): Promise<void>;
+}
+
+/** One that belongs to a test alone, which may bring it down. */
+export interface PrivatePostgres extends TestPostgres {
+  /** Ends it without warning and starts it again; resolves when it answers. */
+  crash(): Promise<void>;
 }
 
 export type PostgresOrReason = TestPostgres | { reason: string };
@@ -28,6 +34,11 @@ export async function startPostgres(): Promise<PostgresOrReason> {
         "no PostgreSQL server found; install the Debian package postgresql, or set BERTH_TEST_POSTGRES=postgres://…",
     };
   return launch(bin);
+}
+
+export async function startPrivatePostgres(): Promise<PrivatePostgres | { reason: string }> {
+  const bin = findBinaries();
+  return bin ? launch(bin) : { reason: "no PostgreSQL server binaries found; install the Debian package postgresql" };
 }
 
 /** A new empty database on the server; its url. */
@@ -70,7 +81,7 @@ function installBinaries(): string | null {
   return findBinaries();
 }
 
-async function launch(bin: string): Promise<TestPostgres> {
+async function launch(bin: string): Promise<PrivatePostgres> {
   const dir = mkdtempSync(join(tmpdir(), "berth-pg-"));
   // The server refuses to run as root, so root lends it another user.
   const user = process.getuid?.() === 0 ? postgresUser() : {};
@@ -82,37 +93,36 @@ async function launch(bin: string): Promise<TestPostgres> {
   );
   if (initdb.status !== 0) throw new Error(`initdb failed: ${initdb.stderr}`);
   const port = 20000 + (process.pid % 20000);
-  const server = spawn(
-    join(bin, "postgres"),
-    [
-      "-D",
-      join(dir, "data"),
-      "-p",
-      String(port),
-      "-c",
-      "listen_addresses=127.0.0.1",
-      "-c",
-      `unix_socket_directories=${dir}`,
-      "-c",
-      "max_connections=300",
-    ],
-    { ...user, cwd: dir, stdio: "ignore" },
-  );
-  const stop = async (): Promise<void> => {
+  const url = `postgres://berth@127.0.0.1:${port}/postgres`;
+  const settings = ["listen_addresses=127.0.0.1", `unix_socket_directories=${dir}`, "max_connections=300"];
+  const args = ["-D", join(dir, "data"), "-p", String(port), ...settings.flatMap((setting) => ["-c", setting])];
+  const start = (): ChildProcess => spawn(join(bin, "postgres"), args, { ...user, cwd: dir, stdio: "ignore" });
+  let server = start();
+  const end = async (signal: NodeJS.Signals): Promise<void> => {
     const ended = new Promise((resolve) => server.once("exit", resolve));
-    server.kill("SIGINT");
-    if (server.exitCode === null) await ended;
+    server.kill(signal);
+    if (server.exitCode === null && server.signalCode === null) await ended;
+  };
+  const stop = async (): Promise<void> => {
+    await end("SIGINT");
     rmSync(dir, { recursive: true, force: true });
   };
-  const url = `postgres://berth@127.0.0.1:${port}/postgres`;
-  for (let tries = 0; !(await answers(url)); tries += 1) {
-    if (tries > 200 || server.exitCode !== null) {
-      await stop();
-      throw new Error("the PostgreSQL test server did not start");
+  const answering = async (): Promise<void> => {
+    for (let tries = 0; !(await answers(url)); tries += 1) {
+      if (tries > 200 || server.exitCode !== null) {
+        await stop();
+        throw new Error("the PostgreSQL test server did not start");
+      }
+      await delay(50);
     }
-    await delay(50);
-  }
-  return { url, stop };
+  };
+  await answering();
+  const crash = async (): Promise<void> => {
+    await end("SIGQUIT");
+    server = start();
+    await answering();
+  };
+  return { url, stop, crash };
 }
 
 function postgresUser(): { uid?: number; gid?: number } {

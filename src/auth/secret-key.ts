@@ -2,9 +2,15 @@
 import { createHash, randomBytes } from "node:crypto";
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
+import { PlatformError } from "../contract/errors.ts";
 import { deriveKey } from "../lib/sealed-box.ts";
+import type { Records } from "../store/records.ts";
 
 const KEY_BYTES = 32;
+
+/** Where the operator looks for it. */
+export const secretKeyPlace = (dataDir: string, given: string | undefined): string =>
+  given ? "BERTH_SECRET_KEY" : secretKeyFile(dataDir);
 
 export const secretKeyFile = (dataDir: string): string => join(dataDir, "secret.key");
 
@@ -41,3 +47,22 @@ export function keepSecretKey(dataDir: string, key: Buffer): void {
 
 /** Tells keys apart without telling the key. */
 export const fingerprintOf = (key: Buffer): string => deriveKey(key, "fingerprint").toString("hex").slice(0, 16);
+
+const FINGERPRINT_RECORD = "secret-key-fingerprint";
+
+/**
+ * A database belongs to the key of its first start. With another one nothing secret in it could be read, and two
+ * servers with a key each would hand out cursors and addresses that the other refuses.
+ */
+export async function refuseAnotherKey(records: Records, key: Buffer, place: string): Promise<void> {
+  const own = fingerprintOf(key);
+  const first = await records.update(FINGERPRINT_RECORD, Number.MAX_SAFE_INTEGER, (known) => ({
+    value: known ?? own,
+    result: known ?? own,
+  }));
+  if (first === own) return;
+  throw new PlatformError(
+    "conflict",
+    `The secrets in this database are sealed with the key ${first}, but ${place} is ${own}. Every server of one database needs the same key: copy secret.key from the data folder of the first one, or set BERTH_SECRET_KEY as it is there.`,
+  );
+}

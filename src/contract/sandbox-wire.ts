@@ -35,6 +35,7 @@ export const SANDBOX_FILES = {
   platform: "platform.sock",
   exit: "exit.json",
   drives: "drives.json",
+  endsAt: "ends-at",
 } as const;
 
 export interface SandboxdConfig {
@@ -97,6 +98,8 @@ export interface ExecConfig {
    * serving, "restart" starts it again with growing pauses. Default "exit".
    */
   onExit?: "exit" | "stay" | "restart";
+  /** The time of change of this file is when init kills everything and ends; the platform moves it on. */
+  endsAtFile?: string;
 }
 
 export interface ExecStatus {

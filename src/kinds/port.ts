@@ -51,6 +51,8 @@ export interface Settings {
   /** Tasks of jobs that this server runs at a time, and the memory they may take together. */
   jobSlots: number;
   jobMemoryMb: number;
+  /** How long a task is held without being heard of. */
+  jobLeaseMs: number;
   /** How long an execution of a job can be read after its end. */
   executionsKeptMs: number;
 }

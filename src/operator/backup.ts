@@ -1,7 +1,7 @@
 /** `berth backup` and `berth restore`: one file with everything the platform knows. */
 import { existsSync, rmSync, statSync } from "node:fs";
 import { resolve } from "node:path";
-import { fingerprintOf, keepSecretKey, readSecretKey, secretKeyFile } from "../auth/secret-key.ts";
+import { fingerprintOf, keepSecretKey, readSecretKey, secretKeyFile, secretKeyPlace } from "../auth/secret-key.ts";
 import type { Config } from "../config.ts";
 import { PlatformError } from "../contract/errors.ts";
 import { toIso } from "../lib/clock.ts";
@@ -45,7 +45,7 @@ export async function backupTo({ config, file, withKey, force }: BackupCommand):
   ];
 }
 
-const keyPlace = (config: Config): string => (config.secret_key ? "BERTH_SECRET_KEY" : secretKeyFile(config.data));
+const keyPlace = (config: Config): string => secretKeyPlace(config.data, config.secret_key);
 
 export interface RestoreCommand {
   config: Config;

@@ -4,7 +4,7 @@
  *
  * A lease that ran out means that its server died, or cannot reach the database. What it ran is on its machine, so its
  * own next life ends that first; only when nobody has come back for a while does another machine take the task over.
- * A server that cannot renew ends its tasks before that.
+ * By then nothing of it runs: a task carries the end of its lease, and ends by itself unless that is moved on.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Log } from "../kinds/port.ts";
@@ -15,10 +15,10 @@ import type { Claimable } from "../store/execution-views.ts";
 import type { Store } from "../store/store.ts";
 import { type Candidate, type Capacity, chooseStarts, type RunningTask } from "./fair-choice.ts";
 
-const LEASE_MS = 30 * SECOND_MS;
-const RENEW_MS = 10 * SECOND_MS;
-/** A task of another machine is left to that machine for this long after its lease. */
-const ELSEWHERE_MS = 60 * SECOND_MS;
+/** Of the length of a lease: two renewals may fail. */
+const RENEW_SHARE = 1 / 3;
+/** A task of another machine is left to that machine for this many leases more; clocks differ by less than that. */
+const ELSEWHERE_LEASES = 2;
 /** Retries become due and other servers make room without anybody saying so. */
 const LOOK_MS = SECOND_MS;
 const CANDIDATES_MAX = 1000;
@@ -30,6 +30,7 @@ const RETRY_MAX_MS = 60 * SECOND_MS;
 
 export interface TaskRunner {
   run(claim: TaskClaim, execution: ExecutionRow, signal: AbortSignal): Promise<TaskOutcome | null>;
+  prolong(workload: string, leaseUntil: number): Promise<void>;
   discard(jobUid: string, workload: string): Promise<void>;
 }
 
@@ -41,11 +42,14 @@ export interface JobSchedulerOptions {
   log: Log;
   /** This machine's workloads, in every life of its server. */
   place: string;
+  /** How long a task is held without being heard of. */
+  leaseMs: number;
   /** How long an execution is kept after its end. */
   keepMs: number;
 }
 
 interface Started extends RunningTask {
+  claim: TaskClaim;
   abort: AbortController;
   work: Promise<void>;
 }
@@ -63,7 +67,6 @@ class JobScheduler implements Running {
   readonly #stopping = new AbortController();
   readonly #rules: { retryAfterMs(failures: number): number; keepMs: number };
   #cleanUp: (() => void)[] = [];
-  #renewedAt = performance.now();
   #looking: Promise<void> | null = null;
   #lookAgain = false;
 
@@ -77,7 +80,7 @@ class JobScheduler implements Running {
     await this.#endEarlierLife();
     const { executions } = this.#options.store;
     const look = setInterval(() => this.#look(), LOOK_MS).unref();
-    const renew = setInterval(() => void this.#renew(), RENEW_MS).unref();
+    const renew = setInterval(() => void this.#renew(), this.#options.leaseMs * RENEW_SHARE).unref();
     this.#cleanUp = [() => clearInterval(look), () => clearInterval(renew), executions.onChange(() => this.#look())];
     this.#look();
   }
@@ -114,7 +117,7 @@ class JobScheduler implements Running {
   }
 
   async #startWhatFits(): Promise<void> {
-    const { store, capacity } = this.#options;
+    const { store, capacity, leaseMs } = this.#options;
     if (this.#started.size >= capacity.slots) return;
     const waiting = await store.executions.listClaimableAcrossWorkspaces(CANDIDATES_MAX);
     if (waiting.length === 0) return;
@@ -122,7 +125,7 @@ class JobScheduler implements Running {
       if (this.#stopping.signal.aborted) return;
       const execution = await store.executions.getAcrossWorkspaces(id);
       if (!execution || (await this.#cancelOrphan(execution))) continue;
-      const claim = await store.executions.claim(id, this.#holder, LEASE_MS);
+      const claim = await store.executions.claim(id, this.#holder, leaseMs);
       if (claim) this.#launch(claim, execution);
     }
   }
@@ -143,6 +146,7 @@ class JobScheduler implements Running {
       this.#look();
     });
     this.#started.set(claim.workload, {
+      claim,
       workspace: execution.workspace,
       jobUid: execution.job_uid,
       memoryMb: execution.memory_override ?? execution.memory_mb,
@@ -152,7 +156,7 @@ class JobScheduler implements Running {
   }
 
   async #perform(claim: TaskClaim, execution: ExecutionRow, signal: AbortSignal): Promise<void> {
-    const { runner, log } = this.#options;
+    const { runner, log, clock } = this.#options;
     let outcome: TaskOutcome | null;
     try {
       outcome = await runner.run(claim, execution, signal);
@@ -164,6 +168,9 @@ class JobScheduler implements Running {
       await this.#pause(REPORT_AGAIN_MS);
       outcome = { result: "lost", message: "The machine could not make room for it." };
     }
+    // Held up past its lease it was ended for that, whatever it looks like.
+    if (outcome?.result === "failed" && clock.now() > claim.leaseUntil)
+      outcome = { result: "lost", message: "Its lease was not renewed in time." };
     if (outcome) await this.#report(claim, outcome);
   }
 
@@ -186,24 +193,27 @@ class JobScheduler implements Running {
   }
 
   async #renew(): Promise<void> {
-    const { store, log } = this.#options;
+    const { store, runner, leaseMs, log, clock } = this.#options;
+    for (const { claim, abort } of this.#started.values()) if (clock.now() > claim.leaseUntil) abort.abort();
     try {
-      await store.executions.renew(this.#holder, LEASE_MS);
-      this.#renewedAt = performance.now();
+      const leaseUntil = await store.executions.renew(this.#holder, leaseMs);
+      for (const { claim, abort } of this.#started.values()) {
+        if (abort.signal.aborted) continue;
+        claim.leaseUntil = Math.max(claim.leaseUntil, leaseUntil);
+        await runner.prolong(claim.workload, claim.leaseUntil);
+      }
       await this.#reap();
     } catch (error) {
       log.warn({ err: error }, "the leases of tasks could not be renewed, trying again");
     }
-    // Others will soon take these tasks for lost: nothing of them may run here by then.
-    if (performance.now() - this.#renewedAt > LEASE_MS) for (const { abort } of this.#started.values()) abort.abort();
   }
 
   async #reap(): Promise<void> {
-    const { store, place, clock } = this.#options;
+    const { store, place, clock, leaseMs } = this.#options;
     for (const task of await store.executions.listExpiredLeases(REAP_PAGE)) {
       if (this.#started.has(task.workload)) continue;
       const here = placeOf(task.holder) === place;
-      if (here || clock.now() - task.lease_until > ELSEWHERE_MS)
+      if (here || clock.now() - task.lease_until > ELSEWHERE_LEASES * leaseMs)
         await this.#giveBack(task, here, "Its server was not heard of any more.");
     }
   }

@@ -157,6 +157,23 @@ function exits(get: Get, spec: Make): void {
     assert.equal((await driver.waitExit(wanted.uid))?.exitCode, 127);
   });
 
+  test("a command ends by itself at its time", async () => {
+    const { driver } = get();
+    const script = ["sh", "-c", "echo started; sleep 600"];
+    const late = spec({ exec: { argv: script, endsAtMs: Date.now() - 1 } });
+    await driver.create(late);
+    assert.notEqual((await driver.waitExit(late.uid))?.exitCode, 0);
+    assert.equal((await driver.readOutput(late.uid, "stdout", 0, 100)).size, 0, "it never ran");
+    const running = spec({ exec: { argv: script, endsAtMs: Date.now() + 600_000 } });
+    assert.equal((await driver.create(running)).state, "running");
+    await driver.prolong(running.uid, Date.now() - 1);
+    const ended = await driver.waitExit(running.uid);
+    assert.equal(ended?.state, "exited");
+    assert.notEqual(ended?.exitCode, 0);
+    await driver.prolong(running.uid, Date.now() + 600_000);
+    await driver.prolong("nobody-knows-this", Date.now());
+  });
+
   test("waiting for an exit ends with the signal or with destroy", async () => {
     const { driver } = get();
     const made = await driver.create(spec());

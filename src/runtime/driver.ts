@@ -22,6 +22,8 @@ export interface Driver {
   list(): Promise<Observed[]>;
   /** Resolves when it ends (or is destroyed); rejects only when the signal aborts. */
   waitExit(uid: string, options?: CallOptions): Promise<Observed | null>;
+  /** Moves the time at which a workload with `exec.endsAtMs` ends by itself. Unknown or ended: nothing to do. */
+  prolong(uid: string, endsAtMs: number): Promise<void>;
   stats(uid: string): Promise<Stats>;
   /** What the foreground command wrote, from a byte offset on; the head of a very long output is dropped. */
   readOutput(uid: string, stream: "stdout" | "stderr", offset: number, bytesMax: number): Promise<Output>;
@@ -123,6 +125,11 @@ export interface Exec {
   argv: string[];
   /** After it ends: end the workload with its code, keep it reachable, or start it again. Default "exit". */
   onExit?: "exit" | "stay" | "restart";
+  /**
+   * By the clock of its machine: from then on nothing of it runs, unless it was prolonged, also when nobody is left to
+   * end it. For work that another machine takes over when this one is not heard of.
+   */
+  endsAtMs?: number;
 }
 
 export interface Limits {

@@ -5,7 +5,17 @@
  * Orphans of a dead daemon come to init, so init alone learns how they end. For those the daemon had marked as its own
  * (`running/<pid>`), it leaves the exit code in `exits/<pid>` for the next daemon.
  */
-import { closeSync, existsSync, mkdirSync, openSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { constants } from "node:os";
 import { join } from "node:path";
 import {
@@ -37,6 +47,8 @@ const HEALTHY_MS = 10_000;
 const GRACE_DEFAULT_MS = 60_000;
 const ALONE_LOOK_MS = 20;
 const NOT_FOUND_CODE = 127;
+/** The clock may be set while we wait, so a far end is looked at again before. */
+const END_LOOK_MAX_MS = 5_000;
 
 export function runInit(config: SandboxdConfig, configFile: string): void {
   const init = new Init(config, configFile);
@@ -68,8 +80,18 @@ class Init {
   start(): void {
     for (const folder of ["running", "exits"]) mkdirSync(join(this.#config.stateDir, folder), { recursive: true });
     becomeSubreaper();
+    this.#endInTime();
     this.#startDaemon();
     if (this.#config.exec) setTimeout(() => this.#startCommandOnce(), DAEMON_READY_MAX_MS).unref();
+  }
+
+  /** Whoever asked for the command may be gone, and somebody else may be about to do the same work. */
+  #endInTime(): void {
+    const { endsAtFile } = this.#config.exec ?? {};
+    if (endsAtFile === undefined) return;
+    const leftMs = statSync(endsAtFile).mtimeMs - Date.now();
+    if (leftMs <= 0) this.#exit(128 + constants.signals.SIGKILL);
+    setTimeout(() => this.#endInTime(), Math.min(leftMs, END_LOOK_MAX_MS));
   }
 
   daemonReady(): void {

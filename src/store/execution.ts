@@ -86,6 +86,8 @@ export interface TaskClaim {
   attempt: number;
   /** uid of the workload that runs this attempt. */
   workload: string;
+  /** Until then nobody else may run it; moves on as the lease is renewed. */
+  leaseUntil: number;
   /** uid of the workload of the attempt before, which must be gone before this one starts. */
   previousWorkload: string | null;
 }

@@ -101,7 +101,8 @@ export function createExecutions({ database, clock, box, cursors }: ExecutionsDe
       .where("idx", "=", task.idx)
       .execute();
     row.retrying -= 1;
-    return { executionId: row.id, index: task.idx, attempt: change.attempt, workload, previousWorkload: task.workload };
+    const { attempt } = change;
+    return { executionId: row.id, index: task.idx, attempt, workload, leaseUntil, previousWorkload: task.workload };
   }
 
   async function claimFresh(
@@ -133,7 +134,7 @@ export function createExecutions({ database, clock, box, cursors }: ExecutionsDe
     };
     await tx.queries.insertInto("tasks").values(task).execute();
     row.next_index += 1;
-    return { executionId: row.id, index: task.idx, attempt: 1, workload, previousWorkload: null };
+    return { executionId: row.id, index: task.idx, attempt: 1, workload, leaseUntil, previousWorkload: null };
   }
 
   async function report(
@@ -369,16 +370,18 @@ export function createExecutions({ database, clock, box, cursors }: ExecutionsDe
       });
     },
 
-    /** Keeps the leases of everything this holder still runs. */
-    async renew(holder: string, leaseMs: number): Promise<void> {
+    /** Keeps the leases of everything this holder still runs; answers until when. */
+    async renew(holder: string, leaseMs: number): Promise<number> {
+      const leaseUntil = clock.now() + leaseMs;
       await database.write(({ queries }) =>
         queries
           .updateTable("tasks")
-          .set({ lease_until: clock.now() + leaseMs })
+          .set({ lease_until: leaseUntil })
           .where("status", "=", "running")
           .where("holder", "=", holder)
           .execute(),
       );
+      return leaseUntil;
     },
 
     report: (

@@ -24,6 +24,8 @@ export async function openPostgres(url: string, onError: (error: unknown) => voi
   };
   const pool = new pg.Pool({ connectionString: url, max: CONNECTIONS_MAX, types, application_name: "berth" });
   pool.on("error", onError);
+  // A connection that breaks while it is lent out says so itself, to nobody: whoever has it sees its query fail.
+  pool.on("connect", (client) => client.on("error", onError));
   const queries: Queries = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
   await ready(queries);
   const news = new EventEmitter().setMaxListeners(0);

@@ -55,6 +55,15 @@ describe("starting", () => {
     assert.equal(answer.status, 200);
   });
 
+  test("another secret key than the first one is refused", async () => {
+    await (await start({ env: { BERTH_SECRET_KEY: "the first key, which is long enough" } })).stop();
+    const refused = await runBerth(["up"], {
+      env: { HOME: dataDir, PORT: "0", BERTH_DATA: dataDir, BERTH_SECRET_KEY: "another key, which is long enough too" },
+    });
+    assert.notEqual(refused.code, 0);
+    assert.match(refused.stderr, /sealed with the key [0-9a-f]{16}, but BERTH_SECRET_KEY is [0-9a-f]{16}/);
+  });
+
   test("logs are JSON lines when nobody watches", async () => {
     const server = await start();
     const ended = await server.stop();

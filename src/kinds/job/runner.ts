@@ -17,6 +17,8 @@ const TAIL_BYTES = 1024;
 export interface TaskRunner {
   /** `null`: the attempt is no longer ours, nothing is to be reported. */
   run(claim: TaskClaim, execution: ExecutionRow, signal: AbortSignal): Promise<TaskOutcome | null>;
+  /** The lease of an attempt was renewed. */
+  prolong(workload: string, leaseUntil: number): Promise<void>;
   /** Ends what an attempt has left running on this machine. */
   discard(jobUid: string, workload: string): Promise<void>;
 }
@@ -40,6 +42,8 @@ export function createTaskRunner(deps: Deps): TaskRunner {
     for (const [index, { sizeMb }] of scratchDisks(job).entries())
       await driver.createVolume({ id: scratchOf(claim.workload, index), sizeMb });
     await driver.create(await taskSpec(claim, execution, job, deps), { signal });
+    // The lease may have been renewed while it was starting.
+    await driver.prolong(claim.workload, claim.leaseUntil);
     if (!(await store.executions.started(claim))) return null;
     const timeout =
       execution.timeout_s === 0 ? null : AbortSignal.timeout(Math.min(execution.timeout_s * SECOND_MS, TIMER_MAX_MS));
@@ -59,6 +63,7 @@ export function createTaskRunner(deps: Deps): TaskRunner {
 
   return {
     discard,
+    prolong: (workload, leaseUntil) => driver.prolong(workload, leaseUntil),
     async run(claim, execution, signal) {
       const job = await store.resources.getAcrossWorkspaces(execution.job_uid);
       if (!job || job.retired)

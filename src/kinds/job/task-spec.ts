@@ -56,10 +56,13 @@ export async function taskSpec(
   const { envs = [] } = (spec.runtime ?? {}) as JobRuntime;
   const memoryMb = execution.memory_override ?? execution.memory_mb;
   const platform = platformEnv(job, deps.settings);
+  const { image, exec } = taskCommand(job, execution.revision);
   return {
     uid: claim.workload,
     name: job.name,
-    ...taskCommand(job, execution.revision),
+    image,
+    // Once its lease is over another machine may run it, so by then it has ended here whatever became of this server.
+    exec: { ...exec, endsAtMs: claim.leaseUntil },
     env: {
       ...Object.fromEntries(envs.map(({ name, value = "" }) => [name, value])),
       ...deps.store.executions.envOf(execution),

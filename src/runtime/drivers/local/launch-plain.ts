@@ -11,7 +11,7 @@ import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { PlatformError } from "../../../contract/errors.ts";
 import { SANDBOX_FILES, type SandboxdConfig } from "../../../contract/sandbox-wire.ts";
-import { type Launch, OUTPUT_FILES } from "./launch.ts";
+import { type Launch, noteEnd, OUTPUT_FILES } from "./launch.ts";
 import { type Machine, makeWorkloadDirs } from "./machine.ts";
 import { processStart, saveRecord } from "./record.ts";
 import { READY_FD } from "./spawner.ts";
@@ -28,6 +28,7 @@ export async function launchPlain(machine: Machine, launching: Launch, signal?: 
   saveRecord(dir, record);
   const configFile = join(dir, "host", SANDBOX_FILES.config);
   writeFileSync(configFile, JSON.stringify(configOf(launching)));
+  noteEnd(dir, launching.exec);
   const log = openSync(join(dir, "init.log"), "a", 0o600);
   const child = spawn(join(machine.binDir, "sandboxd"), ["init", "--config", configFile], {
     cwd: plainHome(dir),
@@ -75,6 +76,7 @@ function configOf({ dir, env, exec }: Launch): SandboxdConfig {
             stdoutFile: run(OUTPUT_FILES.stdout),
             stderrFile: run(OUTPUT_FILES.stderr),
             onExit: exec.onExit ?? "exit",
+            ...(exec.endsAtMs === undefined ? {} : { endsAtFile: join(dir, "host", SANDBOX_FILES.endsAt) }),
           },
         }
       : {}),

@@ -1,5 +1,5 @@
 /** Starting a workload's processes, and changing a running one from outside. */
-import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, renameSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { PlatformError } from "../../../contract/errors.ts";
 import {
@@ -47,6 +47,7 @@ export async function launch(
   saveRecord(dir, record);
   await openDoors();
   writeFileSync(join(dir, "host", SANDBOX_FILES.config), JSON.stringify(daemonConfig(launching)));
+  noteEnd(dir, launching.exec);
   const plan = planOf(machine, launching);
   const { pid, watcher } = await ready(machine, launching, (program) => launchSteps(program, plan), signal);
   record.pid = pid;
@@ -55,6 +56,16 @@ export async function launch(
   record.phase = "ready";
   saveRecord(dir, record);
 }
+
+/** Before anything of it starts: it never runs without knowing its end. */
+export function noteEnd(dir: string, exec: Exec | undefined): void {
+  if (exec?.endsAtMs === undefined) return;
+  writeFileSync(join(dir, "host", SANDBOX_FILES.endsAt), "");
+  setEnd(dir, exec.endsAtMs);
+}
+
+export const setEnd = (dir: string, endsAtMs: number): void =>
+  utimesSync(join(dir, "host", SANDBOX_FILES.endsAt), endsAtMs / 1000, endsAtMs / 1000);
 
 /** JavaScript engines set aside this much for code without using it, but the kernel counts it. */
 const RESERVED_MB = 2048;
@@ -93,6 +104,7 @@ function daemonConfig({ record, image, env, workDir, exec }: Launch): SandboxdCo
     stdoutFile: `${SANDBOX_RUN_DIR}/${OUTPUT_FILES.stdout}`,
     stderrFile: `${SANDBOX_RUN_DIR}/${OUTPUT_FILES.stderr}`,
     onExit: exec.onExit ?? "exit",
+    ...(exec.endsAtMs === undefined ? {} : { endsAtFile: `${HOST_DIR}/${SANDBOX_FILES.endsAt}` }),
   };
   return {
     apiSocket: `${SANDBOX_RUN_DIR}/${SANDBOX_FILES.api}`,

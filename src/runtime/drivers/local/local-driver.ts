@@ -49,6 +49,7 @@ import {
   removeImage,
   resolveImage,
 } from "./images.ts";
+import { setEnd } from "./launch.ts";
 import type { HostMount } from "./launch-program.ts";
 import { type Machine, openMachine } from "./machine.ts";
 import { type Nat, openNat } from "./nat.ts";
@@ -234,6 +235,11 @@ export class LocalDriver implements Driver {
   async waitExit(uid: string, options?: CallOptions): Promise<Observed | null> {
     await this.#fleet.find(uid)?.waitExit(options);
     return this.observe(uid);
+  }
+
+  async prolong(uid: string, endsAtMs: number): Promise<void> {
+    const workload = this.#fleet.find(uid);
+    if (workload?.alive) setEnd(workload.dir, endsAtMs);
   }
 
   async stats(uid: string): Promise<Stats> {
