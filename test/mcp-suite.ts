@@ -10,7 +10,7 @@ import {
   type StreamableHTTPClientTransportOptions,
 } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
-import { type CallToolResult, CallToolResultSchema } from "@modelcontextprotocol/sdk/types.js";
+import { type CallToolResult, CallToolResultSchema, type ClientCapabilities } from "@modelcontextprotocol/sdk/types.js";
 import { type Answer, startTestPlatform, type TestPlatform } from "./platform.ts";
 import { projectArchive } from "./project-archive.ts";
 
@@ -83,9 +83,13 @@ export function mcpSuite(): McpSuite {
   };
 }
 
-export async function connectMcp(url: URL, options: StreamableHTTPClientTransportOptions): Promise<Connected> {
+export async function connectMcp(
+  url: URL,
+  options: StreamableHTTPClientTransportOptions,
+  capabilities: ClientCapabilities = {},
+): Promise<Connected> {
   const transport = new StreamableHTTPClientTransport(url, options);
-  const client = new Client({ name: "test", version: "1.0.0" });
+  const client = new Client({ name: "test", version: "1.0.0" }, { capabilities });
   await client.connect(transport as Transport);
   return {
     client,

@@ -86,6 +86,8 @@ export interface DoorConfig {
 export interface ExecConfig {
   /** Program and arguments; the program is looked up in PATH. Not a shell line. */
   argv: string[];
+  /** One of the daemon's own programs, which gets `argv` as its arguments. */
+  builtin?: string;
   cwd?: string;
   env?: Record<string, string>;
   /** Appended to; kept below LOG_FILE_BYTES_MAX by dropping the head. Default: init's own stdout and stderr. */

@@ -123,6 +123,8 @@ export type NetworkClass = "outbound" | "closed";
 export interface Exec {
   /** Program and arguments, looked up in PATH; not a shell line. Empty: the image's own entry point. */
   argv: string[];
+  /** A program that the driver brings along, which gets `argv` as its arguments. */
+  builtin?: Builtin;
   /** After it ends: end the workload with its code, keep it reachable, or start it again. Default "exit". */
   onExit?: "exit" | "stay" | "restart";
   /**
@@ -131,6 +133,9 @@ export interface Exec {
    */
   endsAtMs?: number;
 }
+
+/** `mcp-stdio` serves the MCP server that `argv` starts, and that speaks on standard input and output, over HTTP. */
+export type Builtin = "mcp-stdio";
 
 export interface Limits {
   memoryMb: number;

@@ -181,7 +181,8 @@ class Init {
     try {
       const environment = new Environment(this.#config, process.env);
       const { user } = environment;
-      const child = spawn(exec.argv, {
+      const argv = exec.builtin === undefined ? exec.argv : [...selfArgv(), exec.builtin, ...exec.argv];
+      const child = spawn(argv, {
         cwd: exec.cwd ?? environment.workDir,
         env: environment.variables(exec.env),
         stdio: ["ignore", outputTo(exec.stdoutFile, 1), outputTo(exec.stderrFile, 2)],

@@ -3,9 +3,11 @@
  *
  *   sandboxd init  --config FILE [--exec -- CMD ARG...]    PID 1
  *   sandboxd serve --config FILE [--door-listen 127.0.0.1:PORT --door-socket PATH]    the daemon
+ *   sandboxd mcp-stdio CMD ARG...    the platform's own workloads; see builtins.ts
  *   sandboxd version
  */
 import type { SandboxdConfig } from "../contract/sandbox-wire.ts";
+import { BUILTINS } from "./builtins.ts";
 import { readConfig } from "./config.ts";
 import { VERSION } from "./version.ts";
 
@@ -23,6 +25,8 @@ main(process.argv.slice(2)).catch((error: unknown) => {
 async function main(argv: string[]): Promise<void> {
   const [mode, ...rest] = argv;
   if (mode === "version") return console.log(VERSION);
+  const builtin = BUILTINS[mode ?? ""];
+  if (builtin) return builtin(rest);
   if (mode === "grep") return (await import("./grep-child.ts")).runGrepChild();
   const { file, ...args } = parseArguments(rest);
   if (file === undefined || (mode !== "init" && mode !== "serve")) throw new Error(USAGE);

@@ -1,4 +1,6 @@
 /** Tools that coding agents expect: searching, reading ranges, and edits merged by a model. */
+
+import { flag, integer, list, number, text } from "../lib/mcp-tool.ts";
 import { ApiError } from "./api-error.ts";
 import { type BytePath, fromText, toText } from "./byte-path.ts";
 import { requireProvider } from "./codegen.ts";
@@ -9,7 +11,7 @@ import { EXCLUDED_FOLDERS, walk } from "./file-walk.ts";
 import { fuzzyScore } from "./fuzzy-score.ts";
 import { grep } from "./grep.ts";
 import { keywordSearch } from "./keyword-search.ts";
-import { flag, integer, list, number, type Tool, text } from "./mcp-tool.ts";
+import type { SandboxTool } from "./mcp-tool.ts";
 import { pathOf, readWhole } from "./mcp-tools-files.ts";
 
 const FILE_MATCHES_MAX = 10;
@@ -20,7 +22,7 @@ const EDITS_REMEMBERED_MAX = 100;
 /** The last edit of each file, for doing it again. */
 const lastEdits = new Map<BytePath, { update: string; instruction: string; original: string }>();
 
-export const CODEGEN_TOOLS: Tool[] = [
+export const CODEGEN_TOOLS: SandboxTool[] = [
   {
     name: "codegenFileSearch",
     description: "Find files whose path looks like the query; at most 10.",

@@ -1,5 +1,6 @@
 /** Tools for files. */
 import { closeSync } from "node:fs";
+import { flag, text } from "../lib/mcp-tool.ts";
 import { ApiError } from "./api-error.ts";
 import { type BytePath, pathFromBody, toText } from "./byte-path.ts";
 import type { Daemon } from "./daemon.ts";
@@ -7,14 +8,14 @@ import { fileEntry, listFolder, parsePermissions } from "./file-entry.ts";
 import { DEFAULT_FOLDER_MODE, makeFolder, openRegular, textSource, writeWhole } from "./file-io.ts";
 import { remove, withSubject } from "./files-api.ts";
 import { readText } from "./json-stream.ts";
-import { flag, type Tool, text } from "./mcp-tool.ts";
+import type { SandboxTool } from "./mcp-tool.ts";
 
 /** A model cannot use more, and the answer is held in memory. */
 const READ_BYTES_MAX = 4 * 1024 * 1024;
 
 const path = { path: text("Absolute, or relative to the working directory") };
 
-export const FILE_TOOLS: Tool[] = [
+export const FILE_TOOLS: SandboxTool[] = [
   {
     name: "fsListDirectory",
     description: "List the files and folders in a directory.",

@@ -1,6 +1,8 @@
 /** Tools for processes. */
+
+import { flag, integer, list, map, text } from "../lib/mcp-tool.ts";
 import { pathFromBody, toText } from "./byte-path.ts";
-import { flag, integer, list, map, type Tool, text } from "./mcp-tool.ts";
+import type { SandboxTool } from "./mcp-tool.ts";
 import { processToWire, withTexts } from "./process-api.ts";
 import { awaitProcess, startProcess } from "./process-exec.ts";
 
@@ -11,7 +13,7 @@ const LOG_BYTES_MAX = 64 * 1024;
 
 const identifier = { identifier: text("Name or pid of the process") };
 
-export const PROCESS_TOOLS: Tool[] = [
+export const PROCESS_TOOLS: SandboxTool[] = [
   {
     name: "processesList",
     description: "List the processes started in this sandbox, running and ended.",

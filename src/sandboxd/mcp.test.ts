@@ -88,10 +88,22 @@ test("the protocol", { skip }, async (t) => {
       assert.equal(json.result.protocolVersion, given);
     }
     const meta = { _meta: { "io.modelcontextprotocol/protocolVersion": "2026-07-28" } };
-    const { json } = await rpc(d, "server/discover", meta);
+    const modern = (method: string, more: Record<string, string> = {}) =>
+      rpc(d, method, meta, { "mcp-protocol-version": "2026-07-28", "mcp-method": method, ...more });
+    const { json } = await modern("server/discover");
     assert.ok(json.result.supportedVersions.includes("2026-07-28"));
     assert.deepEqual([json.result.resultType, json.result.cacheScope], ["complete", "private"]);
-    assert.equal((await rpc(d, "tools/list", meta)).json.result.resultType, "complete");
+    assert.equal((await modern("tools/list")).json.result.resultType, "complete");
+    for (const more of [{ "mcp-method": "ping" }, { "mcp-protocol-version": "2025-11-25" }] as Record<
+      string,
+      string
+    >[]) {
+      const refused = await modern("tools/list", more);
+      assert.deepEqual([refused.status, refused.json.error.code], [400, -32020]);
+    }
+    assert.equal((await rpc(d, "tools/list", meta)).json.error.code, -32020);
+    const bare = await rpc(d, "tools/list", {}, { "mcp-protocol-version": "2026-07-28", "mcp-method": "tools/list" });
+    assert.equal(bare.json.error.code, -32602);
     assert.equal((await rpc(d, "tools/list")).json.result.resultType, undefined);
     const wrong = await rpc(d, "tools/list", {}, { "mcp-protocol-version": "1999-01-01" });
     assert.deepEqual([wrong.status, wrong.json.error.code], [400, -32022]);

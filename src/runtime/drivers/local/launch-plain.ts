@@ -72,6 +72,7 @@ function configOf({ dir, env, exec }: Launch): SandboxdConfig {
       ? {
           exec: {
             argv: exec.argv,
+            ...(exec.builtin ? { builtin: exec.builtin } : {}),
             statusFile: run(SANDBOX_FILES.exit),
             stdoutFile: run(OUTPUT_FILES.stdout),
             stderrFile: run(OUTPUT_FILES.stderr),

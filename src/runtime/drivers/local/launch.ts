@@ -100,6 +100,7 @@ function daemonConfig({ record, image, env, workDir, exec }: Launch): SandboxdCo
   }
   const command = exec && {
     argv: exec.argv.length > 0 ? exec.argv : image.argv,
+    ...(exec.builtin ? { builtin: exec.builtin } : {}),
     statusFile: `${SANDBOX_RUN_DIR}/${SANDBOX_FILES.exit}`,
     stdoutFile: `${SANDBOX_RUN_DIR}/${OUTPUT_FILES.stdout}`,
     stderrFile: `${SANDBOX_RUN_DIR}/${OUTPUT_FILES.stderr}`,

@@ -1,0 +1,113 @@
+/**
+ * The words of the Model Context Protocol that both eras share: 2025-11-25 and earlier begin with `initialize` and may
+ * have sessions; from 2026-07-28 on every request stands for itself and says which version it speaks.
+ */
+
+export const STATELESS = "2026-07-28";
+export const HANDSHAKE_VERSIONS = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"] as const;
+export const VERSIONS: readonly string[] = [STATELESS, ...HANDSHAKE_VERSIONS];
+
+export const META = {
+  version: "io.modelcontextprotocol/protocolVersion",
+  server: "io.modelcontextprotocol/serverInfo",
+} as const;
+
+export const RPC = {
+  parseError: -32700,
+  invalidRequest: -32600,
+  methodNotFound: -32601,
+  invalidParams: -32602,
+  internalError: -32603,
+  headerMismatch: -32020,
+  unsupportedVersion: -32022,
+} as const;
+
+export type RpcId = string | number | null;
+
+export interface RpcRequest {
+  jsonrpc?: "2.0";
+  id?: RpcId;
+  method: string;
+  params?: Record<string, unknown>;
+}
+
+export interface RpcFailure {
+  jsonrpc: "2.0";
+  id: RpcId;
+  error: { code: number; message: string; data?: unknown };
+}
+
+export type RpcAnswer = { jsonrpc: "2.0"; id: RpcId; result: unknown } | RpcFailure;
+
+export class RpcError extends Error {
+  readonly code: number;
+  readonly data: unknown;
+
+  constructor(code: number, message: string, data?: unknown) {
+    super(message);
+    this.code = code;
+    this.data = data;
+  }
+}
+
+export const failure = (id: RpcId, { code, message, data }: RpcError): RpcFailure => ({
+  jsonrpc: "2.0",
+  id,
+  error: { code, message, ...(data === undefined ? {} : { data }) },
+});
+
+/** The status of an answer that is one failure; failures of a method itself are answers like any other. */
+export function httpStatusOf({ error: { code } }: RpcFailure): number {
+  if (code === RPC.methodNotFound) return 404;
+  const refused: number[] = [RPC.unsupportedVersion, RPC.headerMismatch, RPC.invalidRequest, RPC.parseError];
+  return refused.includes(code) ? 400 : 200;
+}
+
+export type HeaderOf = (name: string) => string | undefined;
+
+/** The version that a request declares, checked; undefined means one of the older ones. */
+export function declaredVersion(header: HeaderOf, { method, params }: RpcRequest): string | undefined {
+  const inBody = metaOf(params)?.[META.version];
+  const inHeader = header("mcp-protocol-version");
+  const declared = inBody ?? inHeader;
+  if (typeof declared !== "string") return undefined;
+  if (!VERSIONS.includes(declared)) throw unsupported(declared);
+  if (declared !== STATELESS && inHeader !== STATELESS) return declared;
+  if (inBody === undefined) throw new RpcError(RPC.invalidParams, `Every request needs ${META.version} in its _meta.`);
+  mustMatch("MCP-Protocol-Version", inHeader, inBody);
+  mustMatch("Mcp-Method", header("mcp-method"), method);
+  const member = NAMED_BY[method];
+  if (member !== undefined) mustMatch("Mcp-Name", header("mcp-name"), params?.[member]);
+  return declared;
+}
+
+/** Methods about one thing, and the parameter that names it. */
+const NAMED_BY: Record<string, string> = { "tools/call": "name", "prompts/get": "name", "resources/read": "uri" };
+
+/** Gateways route by these fields: one that says something else than the body is refused. */
+function mustMatch(field: string, given: string | undefined, value: unknown): void {
+  if (given !== undefined && decoded(given) === value) return;
+  const said = given === undefined ? "is missing" : `'${given.slice(0, 100)}' does not match the body`;
+  throw new RpcError(RPC.headerMismatch, `Header mismatch: ${field} ${said}.`);
+}
+
+/** Values that a header cannot carry come as `=?base64?…?=`. */
+function decoded(value: string): string {
+  const coded = /^=\?base64\?(.*)\?=$/.exec(value)?.[1];
+  return coded === undefined ? value : Buffer.from(coded, "base64").toString("utf8");
+}
+
+export const unsupported = (requested: string): RpcError =>
+  new RpcError(RPC.unsupportedVersion, `Protocol version ${requested.slice(0, 32)} is not supported.`, {
+    supported: VERSIONS,
+    requested,
+  });
+
+export const metaOf = (params: Record<string, unknown> | undefined): Record<string, unknown> | undefined => {
+  const meta = params?._meta;
+  return typeof meta === "object" && meta !== null ? (meta as Record<string, unknown>) : undefined;
+};
+
+/** The latest of the older versions, for a client that asks for one we do not know. */
+export const handshakeVersion = (asked: unknown): string =>
+  HANDSHAKE_VERSIONS.find((version) => version === asked) ?? HANDSHAKE_VERSIONS[0];
