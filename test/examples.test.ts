@@ -8,6 +8,7 @@ import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { machineSkip, sandboxSuite } from "./sandbox-suite.ts";
 
@@ -130,6 +131,21 @@ test("mcp-hello speaks to the official client", async () => {
   const wrong = await client.callTool({ name: "add", arguments: { a: "1", b: 2 } });
   assert.equal(wrong.isError, true);
   await assert.rejects(client.callTool({ name: "nothing", arguments: {} }), /no tool/);
+  await client.close();
+});
+
+test("mcp-stdio speaks to the official client", async () => {
+  const client = new Client({ name: "test", version: "1" });
+  const cwd = join("examples", "mcp-stdio");
+  await client.connect(
+    new StdioClientTransport({ command: process.execPath, args: ["index.js"], cwd, stderr: "ignore" }),
+  );
+  const say = async (name: string, args: Record<string, unknown>) =>
+    (await client.callTool({ name, arguments: args })) as { content: { text: string }[]; isError?: boolean };
+  assert.equal((await say("remember", { note: "milk" })).content[0]?.text, "1 kept.");
+  assert.equal((await say("recall", {})).content[0]?.text, "milk");
+  assert.equal((await say("remember", {})).isError, true);
+  await assert.rejects(say("nothing", {}), /no tool/);
   await client.close();
 });
 

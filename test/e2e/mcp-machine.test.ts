@@ -5,6 +5,7 @@ import { after, before, describe, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { ClientCredentialsProvider } from "@modelcontextprotocol/sdk/client/auth-extensions.js";
 import { mcpSuite } from "../mcp-suite.ts";
+import { projectArchive } from "../project-archive.ts";
 import { machineSkip } from "../sandbox-suite.ts";
 
 const SMALL = { runtime: { memory: 256, type: "mcp" } };
@@ -12,6 +13,7 @@ const hello = {
   "index.js": readFileSync("examples/mcp-hello/index.js", "utf8"),
   "package.json": '{"type":"module"}',
 };
+const stdio = { "index.js": readFileSync("examples/mcp-stdio/index.js", "utf8"), "package.json": '{"type":"module"}' };
 /** Sessions in the memory of one process: only the copy that opened one can continue it. */
 const sessionful = {
   "index.js": `
@@ -86,5 +88,46 @@ describe("MCP servers on this machine", { skip: machineSkip }, () => {
       }
     assert.equal(seen.size, 2, "both copies have sessions");
     for (const server of opened) await server[Symbol.asyncDispose]();
+  });
+
+  test("a server on standard input and output is bridged, a process for every session", async () => {
+    await suite.deploy("notes", { runtime: { ...SMALL.runtime, transport: "stdio" } }, stdio);
+    await using first = await suite.connect("notes");
+    await using second = await suite.connect("notes");
+    assert.equal(await first.say("remember", { note: "milk" }), "1 kept.");
+    assert.equal(await first.say("recall"), "milk");
+    assert.equal(await second.say("recall"), "");
+    const { resources } = suite.platform().app.store;
+    const found = await resources.get({ workspace: "main", kind: "function", parent: "" }, "notes");
+    assert.equal(((found?.state.copies ?? []) as unknown[]).length, 1, "the bridge answers all of them in one copy");
+    const modern = await fetch(suite.address("notes"), {
+      method: "POST",
+      headers: {
+        authorization: `Bearer ${suite.platform().apiKey}`,
+        "content-type": "application/json",
+        accept: "application/json, text/event-stream",
+        "mcp-protocol-version": "2026-07-28",
+        "mcp-method": "server/discover",
+      },
+      body: JSON.stringify({
+        jsonrpc: "2.0",
+        id: 1,
+        method: "server/discover",
+        params: { _meta: { "io.modelcontextprotocol/protocolVersion": "2026-07-28" } },
+      }),
+    });
+    const { result } = (await modern.json()) as { result: { serverInfo: { name: string } } };
+    assert.equal(result.serverInfo.name, "mcp-stdio");
+  });
+
+  test("a command that is no MCP server fails with its last words", async () => {
+    const body = { metadata: { name: "broken" }, spec: { runtime: { ...SMALL.runtime, transport: "stdio" } } };
+    const made = await suite.platform().call("POST", "/functions?upload=true", { body });
+    await fetch(made.headers.get("x-service-upload-url") ?? "", {
+      method: "PUT",
+      body: projectArchive({ "index.js": 'console.error("no key"); process.exit(4)' }),
+    });
+    const { events } = await suite.reaches("broken", ({ status }) => status === "FAILED");
+    assert.match(events.at(-1).message, /no key.*exit code 4/s);
   });
 });

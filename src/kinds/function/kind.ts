@@ -14,19 +14,24 @@ export const functionKind = defineKind({
     ...workload.common,
     public: z.boolean().optional().describe("Callable without credentials; default false."),
     integrationConnections: fields.names.optional(),
+    volumes: fields.volumeAttachments.optional(),
     runtime: z
       .looseObject({
         ...workload.runtime,
         ...workload.scale,
         ports: fields.ports.optional(),
-        transport: z.string().max(32).optional().describe("http-stream (default) or websocket."),
+        transport: z
+          .string()
+          .max(32)
+          .optional()
+          .describe("http-stream, websocket, or stdio, which is bridged; absent = found out by looking at the code."),
         type: z.string().max(32).optional(),
       })
       .optional(),
   }),
   secrets: workload.secrets,
   secretsShown: "on_request",
-  references: [workload.policies, workload.connections],
+  references: [workload.policies, workload.connections, workload.volumes],
   revisions: true,
   query: workload.upload,
   initialStatus: "DEPLOYING",

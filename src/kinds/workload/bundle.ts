@@ -16,7 +16,7 @@ import { CODE_PATH, PYTHON_PACKAGES, recipeFor } from "./start-command.ts";
 /** Compilers and package managers are hungry, whatever the workload itself is given. */
 const BUILD_LIMITS = { memoryMb: 2048, cpus: 2 };
 /** Raised when bundles are made in another way, so that old ones are not taken for new ones. */
-const LAYOUT = 1;
+const LAYOUT = 2;
 /** What nobody uses is kept a little, for whoever is about to. */
 const UNUSED_MS = HOUR_MS;
 const PAGE = 500;
@@ -53,8 +53,8 @@ export async function beginBuild(
   const folder = await blobs.makeWorkFolder();
   try {
     await extractArchive(archive, folder);
-    const { build, start } = await recipeFor(folder, settings.brand);
-    const bundle = { drive: `bundle-${randomWord(20)}`, argv: shell(start) };
+    const { build, start, stdio } = await recipeFor(folder, settings.brand);
+    const bundle: Bundle = { drive: `bundle-${randomWord(20)}`, argv: shell(start), ...(stdio ? { stdio } : {}) };
     await driver.createDrive(bundle.drive, { from: folder });
     if (build === null) return { bundle: await keepBundle(resource, source, bundle, deps) };
     await driver.create(

@@ -7,7 +7,7 @@ import type { Revision } from "../../store/revision.ts";
 import type { Deps } from "../port.ts";
 import { type Attachment, volumeMounts } from "../sandbox/machine.ts";
 import { baseImage, codeEnv } from "./bundle.ts";
-import { codeOf, runtimeOf, stateOf } from "./deploy-state.ts";
+import { type Bundle, codeOf, runtimeOf, stateOf } from "./deploy-state.ts";
 import { identityEnv } from "./identity.ts";
 import { platformEnv } from "./platform-env.ts";
 import { MEMORY_DEFAULT_MB, secrets } from "./spec.ts";
@@ -25,7 +25,7 @@ export const portOf = ({ kind, spec }: Pick<Resource, "kind" | "spec">): number 
 export async function copySpec(resource: Resource, revision: Revision, uid: string, deps: Deps): Promise<WorkloadSpec> {
   const spec = structuredClone(revision.spec);
   restoreSecrets({ spec }, SECRET_PATHS, deps.store.resources.secretsOf(revision));
-  const { image, memory = MEMORY_DEFAULT_MB, envs = [] } = runtimeOf(resource.kind, spec);
+  const { image, memory = MEMORY_DEFAULT_MB, envs = [], transport } = runtimeOf(resource.kind, spec);
   const bundle = image ? undefined : codeOf(stateOf(resource), revision.id)?.bundle;
   return {
     uid,
@@ -45,6 +45,13 @@ export async function copySpec(resource: Resource, revision: Revision, uid: stri
       ...(await volumeMounts(resource, (spec.volumes ?? []) as Attachment[], deps)),
     ],
     network: "outbound",
-    exec: { argv: bundle?.argv ?? [] },
+    exec: {
+      argv: bundle?.argv ?? [],
+      ...(speaksStdio(resource.kind, transport, bundle) ? { builtin: "mcp-stdio" } : {}),
+    },
   };
 }
+
+/** What its owner says counts; code that was not said to be anything is what it looks like. */
+const speaksStdio = (kind: string, transport: string | undefined, bundle: Bundle | undefined): boolean =>
+  kind === "function" && (transport === "stdio" || (transport === undefined && bundle?.stdio === true));

@@ -36,6 +36,8 @@ export interface RevisionCode {
 export interface Bundle {
   drive: string;
   argv: string[];
+  /** It looks like an MCP server on standard input and output. */
+  stdio?: boolean;
 }
 
 export interface Copy {
@@ -74,6 +76,7 @@ export interface RuntimeSpec {
   envs?: { name: string; value?: string }[];
   minScale?: number;
   maxScale?: number;
+  transport?: string;
   port?: number;
 }
 

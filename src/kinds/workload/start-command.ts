@@ -9,6 +9,8 @@ export interface BuildRecipe {
   build: string | null;
   /** Shell line. */
   start: string;
+  /** It looks like an MCP server on standard input and output. */
+  stdio?: boolean;
 }
 
 /** Where code is inside a workload; dependencies of Python live in a folder below it. */
@@ -29,6 +31,25 @@ interface PackageJson {
 }
 
 export async function recipeFor(folder: string, brand: string): Promise<BuildRecipe> {
+  const recipe = await findRecipe(folder, brand);
+  return { ...recipe, stdio: await speaksStdio(folder, recipe.start) };
+}
+
+/** Starters of published packages, which are MCP servers for a desktop unless they are told otherwise. */
+const PACKAGE_RUNNER = /^(npx|bunx|uvx|pipx run)\s/;
+const STDIO_WORDS = /\bStdioServerTransport\b|\bstdio_server\b|transport\s*=\s*["']stdio["']/;
+const HTTP_WORDS = /streamable[-_]?http|\.listen\(|createServer\(/i;
+
+/** A guess for those who do not say it: `transport` of the function decides where it is wrong. */
+async function speaksStdio(folder: string, start: string): Promise<boolean> {
+  if (PACKAGE_RUNNER.test(start)) return true;
+  const entry = /(?:^|\s)'?([\w./-]+\.(?:[cm]?[jt]s|py))'?(?:\s|$)/.exec(start)?.[1];
+  if (entry === undefined || entry.split("/").includes("..") || !(await isFile(join(folder, entry)))) return false;
+  const text = await readText(join(folder, entry)).catch(() => ""); // too large to be a program of this sort
+  return STDIO_WORDS.test(text) && !HTTP_WORDS.test(text);
+}
+
+async function findRecipe(folder: string, brand: string): Promise<BuildRecipe> {
   const names = new Set(await readdir(folder));
   const entrypoint = await entrypointOf(folder, names, brand);
   if (names.has("package.json")) return nodeRecipe(folder, names, entrypoint);
