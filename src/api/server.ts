@@ -1,13 +1,14 @@
 /** The management edge: one Fastify route per operation, nothing else. */
 import type { RequestListener, Server } from "node:http";
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
-import { Histogram, type Registry } from "prom-client";
+import type { Registry } from "prom-client";
 import { PlatformError } from "../contract/errors.ts";
 import type { Method } from "../contract/operation.ts";
 import type { Implementation, Log } from "../kinds/port.ts";
 import { randomWord } from "../lib/ids.ts";
 import { errorResponse } from "./error-response.ts";
 import { answer, type PipelineDeps } from "./pipeline.ts";
+import { createRequestTimes } from "./request-times.ts";
 
 declare module "fastify" {
   interface FastifyContextConfig {
@@ -43,17 +44,11 @@ export function createApi(options: ApiOptions): FastifyInstance {
     schemaController: { compilersFactory: { buildValidator: noCompiler, buildSerializer: noCompiler } },
   });
   acceptJson(api);
-  const seconds = new Histogram({
-    name: "berth_api_request_seconds",
-    help: "Time to answer a management request.",
-    labelNames: ["operation", "status"],
-    registers: [registry],
-    buckets: [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30],
-  });
+  const times = createRequestTimes(registry);
   api.addHook("onResponse", async (request, reply) => {
     const operation = request.routeOptions.config.operation ?? "none";
     const { statusCode: status, elapsedTime: ms } = reply;
-    seconds.observe({ operation, status }, ms / 1000);
+    times.observe(operation, status, ms / 1000);
     deps.log.info(
       { requestId: request.id, operation, status, ms: Math.round(ms * 100) / 100, ip: request.ip },
       "answered",
@@ -123,9 +118,17 @@ function fail(error: unknown, request: FastifyRequest, reply: FastifyReply, log:
     .send(JSON.stringify(response.body));
 }
 
-/** A caller may bring an id to follow a request through several systems; anything odd is replaced. */
+const processWord = randomWord(12);
+let requests = 0;
+
+/**
+ * A caller may bring an id to follow a request through several systems; anything odd is replaced by one that names the
+ * process and counts: unique like a random word, and cheaper.
+ */
 function requestIdOf(given: string | string[] | undefined): string {
-  return typeof given === "string" && /^[\w.:-]{1,128}$/.test(given) ? given : `req-${randomWord(16)}`;
+  if (typeof given === "string" && /^[\w.:-]{1,128}$/.test(given)) return given;
+  requests += 1;
+  return `req-${processWord}-${requests.toString(36)}`;
 }
 
 /** An empty body is absent, whatever its type says; JSON that would change an object's prototype is refused. */
