@@ -32,6 +32,7 @@ import { createStoredModels } from "./gateway/models/stored-models.ts";
 import { createTokenBudget } from "./gateway/models/token-budget.ts";
 import { createPrincipals } from "./gateway/principals.ts";
 import { BEHAVIOURS, HANDLERS } from "./kinds/behaviour.ts";
+import { findDriverImage } from "./kinds/image/resolve.ts";
 import { OPERATIONS } from "./kinds/index.ts";
 import { createTaskRunner } from "./kinds/job/runner.ts";
 import type { Deps, Settings } from "./kinds/port.ts";
@@ -60,6 +61,7 @@ import { startTasks } from "./reconcile/tasks.ts";
 import type { Driver, OnStop } from "./runtime/driver.ts";
 import { type LazyDriver, lazyDriver } from "./runtime/lazy-driver.ts";
 import { lockDataFolder } from "./store/data-lock.ts";
+import type { Resource } from "./store/resource.ts";
 import { openStore, type Store } from "./store/store.ts";
 
 export interface App extends Running {
@@ -133,7 +135,7 @@ export async function startApp({ config, log, version, clock = systemClock, open
         node: placeOf(config, settings),
         holder,
         runningSince: (uid) => runningSince(driver, uid),
-        storedMb: (stored) => storedMb(driver, stored),
+        storedMb: (stored, owner) => storedMb({ store, driver }, stored, owner),
         onError: (error) => log.warn({ err: error }, "usage could not be recorded yet, trying again"),
       }),
     );
@@ -285,6 +287,7 @@ const settingsOf = (config: Config, version: string): Settings => ({
   jobSlots: config.job_slots || availableParallelism() * SLOTS_PER_CORE,
   jobMemoryMb: config.job_memory || Math.floor((machineMemory() / 2 ** 20) * JOB_MEMORY_SHARE),
   jobLeaseMs: config.job_lease * SECOND_MS,
+  imageBytesMax: config.image_max * 2 ** 20,
   executionsKeptMs: config.job_keep_days * DAY_MS,
 });
 
@@ -308,11 +311,17 @@ async function runningSince(driver: Driver, uid: string): Promise<number | null>
   return observed && observed.state !== "exited" ? Date.parse(observed.createdAt) : null;
 }
 
-async function storedMb(driver: Driver, stored: Stored): Promise<number | null> {
-  const found =
-    "image" in stored
-      ? await driver.findImage(stored.image).catch(() => null)
-      : (await driver.listSnapshots().catch(() => [])).find(({ id }) => id === stored.snapshot);
+async function storedMb(
+  { store, driver }: Pick<Deps, "store" | "driver">,
+  stored: Stored,
+  owner: Resource,
+): Promise<number | null> {
+  const find = async () => {
+    if ("snapshot" in stored) return (await driver.listSnapshots()).find(({ id }) => id === stored.snapshot);
+    const image = await findDriverImage(stored.image, owner, { store, driver });
+    return image === null ? null : driver.findImage(image);
+  };
+  const found = await find().catch(() => null);
   return found ? Math.ceil(found.sizeBytes / 2 ** 20) : null;
 }
 

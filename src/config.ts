@@ -153,6 +153,11 @@ export const SETTINGS = {
     schema: z.coerce.number().int().min(0).max(1000).default(4),
     about: "Sandboxes kept ready for the next create.",
   },
+  image_max: {
+    env: "BERTH_IMAGE_MAX",
+    schema: z.coerce.number().int().min(1).default(16_384),
+    about: "Largest archive that `berth image load` may send, in MB.",
+  },
   on_stop: {
     env: "BERTH_ON_STOP",
     schema: z.enum(["keep", "freeze", "kill"]).default("keep"),

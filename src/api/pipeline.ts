@@ -4,6 +4,7 @@
  * what was meant to change something is in the audit log before it is answered.
  */
 import type { IncomingHttpHeaders } from "node:http";
+import type { Readable } from "node:stream";
 import type { Authenticator, Membership } from "../auth/authenticator.ts";
 import { authorizeAccount, authorizeRole, authorizeScope } from "../auth/authorize.ts";
 import type { Caller } from "../contract/caller.ts";
@@ -21,6 +22,8 @@ export interface ApiRequest {
   params: Record<string, string>;
   query: unknown;
   body: unknown;
+  /** The body's bytes, where nothing has read them. */
+  stream: Readable | null;
   requestId: string;
   sourceAddress: string;
 }
@@ -124,6 +127,7 @@ async function perform(
       operation.body && !(operation.bodyOptional && request.body === undefined)
         ? parseBody(operation.body, request.body)
         : undefined,
+    stream: request.stream,
     caller,
     workspace: membership?.workspace ?? null,
     role: membership?.role ?? null,

@@ -66,25 +66,36 @@ export function createApi(options: ApiOptions): FastifyInstance {
       deps.log,
     ),
   );
-  for (const implementation of implementations) {
-    const { operation } = implementation;
-    api.route({
-      method: operation.method,
-      url: toRoute(operation.path),
-      ...(operation.bodyBytesMax ? { bodyLimit: operation.bodyBytesMax } : {}),
-      config: { operation: operation.id },
-      handler: async (request, reply) => {
-        reply.header("x-request-id", request.id);
-        const result = await answer(implementation, requestOf(request), options);
-        reply.code(result.status).headers(result.headers);
-        if (result.body !== null) reply.header("content-type", "application/json; charset=utf-8").send(result.body);
-        else reply.send();
-        return reply;
-      },
-    });
-  }
+  for (const implementation of implementations)
+    if (!implementation.operation.stream) addRoute(api, implementation, options);
+  api.register(async (scope) => {
+    // Bodies are left in the request: their handlers read them.
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser("*", (_request, _payload, done) => done(null));
+    for (const implementation of implementations)
+      if (implementation.operation.stream) addRoute(scope, implementation, options);
+  });
   refuseOtherMethods(api, implementations, deps.log);
   return api;
+}
+
+function addRoute(api: FastifyInstance, implementation: Implementation, options: ApiOptions): void {
+  const { operation } = implementation;
+  api.route({
+    method: operation.method,
+    url: toRoute(operation.path),
+    ...(operation.bodyBytesMax ? { bodyLimit: operation.bodyBytesMax } : {}),
+    config: { operation: operation.id },
+    handler: async (request, reply) => {
+      reply.header("x-request-id", request.id);
+      const stream = operation.stream ? request.raw : null;
+      const result = await answer(implementation, { ...requestOf(request), stream }, options);
+      reply.code(result.status).headers(result.headers);
+      if (result.body !== null) reply.header("content-type", "application/json; charset=utf-8").send(result.body);
+      else reply.send();
+      return reply;
+    },
+  });
 }
 
 const noCompiler = (): never => {
@@ -112,6 +123,8 @@ function fail(error: unknown, request: FastifyRequest, reply: FastifyReply, log:
       "request failed",
     );
   }
+  // A body that nobody will read would otherwise be waited for.
+  if (!request.raw.complete) reply.header("connection", "close");
   return reply
     .code(response.status)
     .headers({ ...response.headers, "x-request-id": request.id, "content-type": "application/json; charset=utf-8" })

@@ -2,9 +2,9 @@
  * Large files that clients send: each is kept under the hash of its content, so the same content is kept once. A file
  * is there whole or not at all; what was cut off is swept away with the next start.
  */
-import { createHash } from "node:crypto";
+import { createHash, type Hash } from "node:crypto";
 import { createWriteStream, mkdirSync, rmSync } from "node:fs";
-import { mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rename, rm, stat, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
@@ -20,6 +20,8 @@ export interface Blob {
 export interface BlobStore {
   /** Takes a stream to its end, never holding more than a chunk of it. */
   put(content: NodeJS.ReadableStream, bytesMax: number): Promise<Blob>;
+  /** A file with all of the stream, for whoever reads it soon and removes it then. */
+  receive(content: NodeJS.ReadableStream, bytesMax: number): Promise<{ path: string; sizeBytes: number }>;
   /** Where the file is; null when there is none. */
   find(digest: string): Promise<string | null>;
   list(): Promise<{ digest: string; writtenMs: number }[]>;
@@ -33,6 +35,9 @@ export interface BlobStore {
   makeWorkFolder(): Promise<string>;
 }
 
+/** The database beside these files needs room, too. */
+const DISK_RESERVE_BYTES = 256 * 1024 * 1024;
+
 const DIGEST = /^[0-9a-f]{64}$/;
 
 export function openBlobStore(dir: string): BlobStore {
@@ -43,27 +48,13 @@ export function openBlobStore(dir: string): BlobStore {
   for (const folder of [kept, notes, temp]) mkdirSync(folder, { recursive: true, mode: 0o700 });
   return {
     async put(content, bytesMax) {
-      const file = join(temp, randomWord(16));
       const hash = createHash("sha256");
-      let sizeBytes = 0;
-      const count = new Transform({
-        transform(chunk: Buffer, _encoding, done) {
-          sizeBytes += chunk.length;
-          if (sizeBytes > bytesMax) return done(tooLarge(bytesMax));
-          hash.update(chunk);
-          done(null, chunk);
-        },
-      });
-      try {
-        await pipeline(content, count, createWriteStream(file, { flags: "wx", mode: 0o600, flush: true }));
-        const digest = hash.digest("hex");
-        await rename(file, join(kept, digest));
-        return { digest, sizeBytes };
-      } catch (error) {
-        await rm(file, { force: true });
-        throw error;
-      }
+      const { path, sizeBytes } = await receive(temp, content, bytesMax, hash);
+      const digest = hash.digest("hex");
+      await rename(path, join(kept, digest));
+      return { digest, sizeBytes };
     },
+    receive: (content, bytesMax) => receive(temp, content, bytesMax),
     async find(digest) {
       if (!DIGEST.test(digest)) return null;
       const file = join(kept, digest);
@@ -92,6 +83,33 @@ export function openBlobStore(dir: string): BlobStore {
     removeNote: (key) => rm(join(notes, noteName(key)), { force: true }),
     makeWorkFolder: () => mkdtemp(join(temp, "work-")),
   };
+}
+
+async function receive(
+  folder: string,
+  content: NodeJS.ReadableStream,
+  bytesMax: number,
+  hash?: Hash,
+): Promise<{ path: string; sizeBytes: number }> {
+  const path = join(folder, randomWord(16));
+  const { bavail, bsize } = await statfs(folder);
+  const limit = Math.min(bytesMax, Math.max(0, bavail * bsize - DISK_RESERVE_BYTES));
+  let sizeBytes = 0;
+  const count = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      sizeBytes += chunk.length;
+      if (sizeBytes > limit) return done(tooLarge(limit));
+      hash?.update(chunk);
+      done(null, chunk);
+    },
+  });
+  try {
+    await pipeline(content, count, createWriteStream(path, { flags: "wx", mode: 0o600, flush: true }));
+    return { path, sizeBytes };
+  } catch (error) {
+    await rm(path, { force: true });
+    throw error;
+  }
 }
 
 async function listFolder(folder: string): Promise<{ key: string; writtenMs: number }[]> {

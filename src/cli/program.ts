@@ -7,12 +7,13 @@ import { KINDS, OPERATIONS } from "../kinds/index.ts";
 import { type CommandSpec, type Context, GROUPS, type OptionSpec, type OptionValue } from "./command.ts";
 import { billingCommands } from "./commands/billing.ts";
 import { deployCommands } from "./commands/deploy.ts";
+import { imageVerbs } from "./commands/image.ts";
 import { moreCommands } from "./commands/more.ts";
 import { nounCommands } from "./commands/nouns.ts";
 import { operationCommands } from "./commands/operations.ts";
 import { REMOTE } from "./commands/options.ts";
 import { resourceCommands } from "./commands/resources.ts";
-import { withSandboxVerbs } from "./commands/sandbox.ts";
+import { sandboxVerbs } from "./commands/sandbox.ts";
 import { sessionCommands } from "./commands/session.ts";
 import { resolveConnection } from "./connection.ts";
 import { EXIT, EXIT_MEANING } from "./failure.ts";
@@ -34,10 +35,19 @@ export function allCommands(operatorCommands: readonly CommandSpec[]): CommandSp
     ...operatorCommands,
     ...billingCommands(OPERATIONS),
     ...moreCommands,
-    ...withSandboxVerbs(nounCommands(nouns)),
+    ...nounCommands(nouns).map(withOwnVerbs),
   ];
   const order: readonly string[] = Object.values(GROUPS);
   return commands.sort((a, b) => order.indexOf(a.group) - order.indexOf(b.group));
+}
+
+const OWN_VERBS: Record<string, readonly CommandSpec[]> = { image: imageVerbs, sandbox: sandboxVerbs };
+
+/** Verbs that a noun has beside those of its operations; one of the same name takes the operation's place. */
+function withOwnVerbs(noun: CommandSpec): CommandSpec {
+  const own = OWN_VERBS[noun.name] ?? [];
+  const names = new Set(own.map(({ name }) => name));
+  return { ...noun, commands: [...(noun.commands ?? []).filter(({ name }) => !names.has(name)), ...own] };
 }
 
 export async function runProgram(

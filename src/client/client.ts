@@ -35,9 +35,12 @@ export type QueryValue = string | number | boolean | undefined;
 export interface CallInput {
   params?: Record<string, string>;
   query?: Record<string, QueryValue>;
+  /** JSON; for an operation that takes a stream, the bytes. */
   body?: unknown;
   headers?: Record<string, string>;
   signal?: AbortSignal;
+  /** For a call that may take longer than others. */
+  timeoutMs?: number;
 }
 
 export interface Answer<Body> {
@@ -112,8 +115,9 @@ async function request(
   url: string,
   operation: Operation,
   input: CallInput,
-  { apiKey, workspace, fetch = globalThis.fetch, timeoutMs = TIMEOUT_MS }: ClientOptions,
+  { apiKey, workspace, fetch = globalThis.fetch, timeoutMs: patienceMs = TIMEOUT_MS }: ClientOptions,
 ): Promise<Response> {
+  const { timeoutMs = patienceMs } = input;
   const target = url + pathOf(operation, input);
   const bearer = typeof apiKey === "function" ? await apiKey() : apiKey;
   const timeout = AbortSignal.timeout(timeoutMs);
@@ -125,10 +129,10 @@ async function request(
         "service-version": NEWEST_VERSION,
         ...(bearer ? { authorization: `Bearer ${bearer}` } : {}),
         ...(workspace ? { "x-service-workspace": workspace } : {}),
-        ...(input.body === undefined ? {} : { "content-type": "application/json" }),
+        ...(input.body === undefined ? {} : { "content-type": operation.stream ?? "application/json" }),
         ...input.headers,
       },
-      ...(input.body === undefined ? {} : { body: JSON.stringify(input.body) }),
+      ...bodyOf(operation, input),
       // Credentials go to the address they were given for and nowhere else.
       redirect: "manual",
       signal: input.signal ? AbortSignal.any([input.signal, timeout]) : timeout,
@@ -137,6 +141,11 @@ async function request(
     if (input.signal?.aborted) throw error;
     throw unreachable(url, error, timeout.aborted ? timeoutMs : null);
   }
+}
+
+function bodyOf({ stream }: Operation, { body }: CallInput): RequestInit {
+  if (body === undefined) return {};
+  return stream ? ({ body, duplex: "half" } as RequestInit) : { body: JSON.stringify(body) };
 }
 
 function pathOf(operation: Operation, { params = {}, query = {} }: CallInput): string {

@@ -58,6 +58,9 @@ function describeOperation(operation: Operation): Json {
     summary: operation.summary,
     tags: [operation.kind ?? operation.path.split("/")[1]],
     parameters: [...operation.params.map(pathParameter), ...queryParameters(operation), ...HEADERS],
+    ...(operation.stream
+      ? { requestBody: { required: true, content: { [operation.stream]: { schema: BYTES } } } }
+      : {}),
     ...(operation.body
       ? { requestBody: { required: !operation.bodyOptional, content: json(schemaOf(operation.body, "input")) } }
       : {}),
@@ -71,6 +74,8 @@ function describeOperation(operation: Operation): Json {
     "x-tenancy": operation.tenancy,
   };
 }
+
+const BYTES: Json = { type: "string", format: "binary" };
 
 const pathParameter = (name: string): Json => ({ name, in: "path", required: true, schema: { type: "string" } });
 

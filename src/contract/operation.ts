@@ -40,6 +40,8 @@ export interface OperationSpec<
   /** A body may be absent on operations that take one. */
   bodyOptional?: boolean;
   bodyBytesMax?: number;
+  /** The body is bytes of this type, which the handler reads as they come; nothing is parsed. */
+  stream?: string;
   response: Response;
   status?: 200 | 202 | 204;
   /** Returns `{data, meta}` from 2026-04-28 on and a bare array before. */

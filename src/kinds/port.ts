@@ -3,6 +3,7 @@
  * itself from these.
  */
 import type { IncomingHttpHeaders } from "node:http";
+import type { Readable } from "node:stream";
 import type { z } from "zod";
 import type { BlobStore } from "../blobs/blob-store.ts";
 import type { Caller } from "../contract/caller.ts";
@@ -53,6 +54,8 @@ export interface Settings {
   jobMemoryMb: number;
   /** How long a task is held without being heard of. */
   jobLeaseMs: number;
+  /** The largest archive that an image may arrive in. */
+  imageBytesMax: number;
   /** How long an execution of a job can be read after its end. */
   executionsKeptMs: number;
 }
@@ -114,6 +117,8 @@ export interface Call<Query = Record<string, unknown>, Body = unknown> {
   params: Record<string, string>;
   query: Query;
   body: Body;
+  /** The body's bytes, unread, of an operation that is declared to take a stream; null for all others. */
+  stream: Readable | null;
   caller: Caller;
   /** The workspace the call is about and the caller's role there; absent for operations that are not about one. */
   workspace: Workspace | null;

@@ -1,6 +1,7 @@
 /** Periodic work of the kinds; of several servers on one database, one does it. */
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
 import { assignWaiting } from "./egress-ip/addresses.ts";
+import { imageTasks } from "./image/load.ts";
 import { removeOver } from "./over.ts";
 import type { Deps } from "./port.ts";
 import { sandboxTasks } from "./sandbox/upkeep.ts";
@@ -49,6 +50,7 @@ export const kindTasks = (deps: Deps): KindTask[] => [
   { name: "assign-egress-addresses", everyMs: EGRESS_ADDRESSES_MS, run: (signal) => assignWaiting(deps, signal) },
   ...sandboxTasks(deps),
   ...snapshotTasks(deps),
+  ...imageTasks(deps),
   {
     name: "sweep-bundles",
     everyMs: SWEEP_BUNDLES_MS,

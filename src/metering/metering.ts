@@ -40,7 +40,7 @@ export interface MeteringOptions {
   /** When a workload on this machine began to run; null when it does not, or is not here. */
   runningSince(uid: string): Promise<number | null>;
   /** Size of an image or a snapshot that is here; null when there is none of that name. */
-  storedMb(stored: Stored): Promise<number | null>;
+  storedMb(stored: Stored, owner: Resource): Promise<number | null>;
   onError(error: unknown): void;
 }
 
@@ -132,7 +132,7 @@ async function startKeeping(options: MeteringOptions): Promise<Running> {
         kinds: KEPT_KINDS,
         observe: async (resource, isFirst) => {
           const stored = storedOf(resource);
-          const rates = keptRates(resource, stored === null ? null : await storedMb(stored));
+          const rates = keptRates(resource, stored === null ? null : await storedMb(stored, resource));
           if (!isFirst) return { rates };
           // A size is fixed when its resource is made; whether a domain is verified is not.
           return resource.kind === "customdomain" ? { rates, resume: true } : { rates, atMs: resource.createdAt };

@@ -81,11 +81,3 @@ export const sandboxVerbs: readonly CommandSpec[] = [
     run: fork,
   },
 ];
-
-/** Verbs that a noun has beside those of its operations; one of the same name takes the operation's place. */
-export const withSandboxVerbs = (nouns: readonly CommandSpec[]): CommandSpec[] =>
-  nouns.map((noun) => {
-    if (noun.name !== "sandbox") return noun;
-    const own = new Set(sandboxVerbs.map(({ name }) => name));
-    return { ...noun, commands: [...(noun.commands ?? []).filter(({ name }) => !own.has(name)), ...sandboxVerbs] };
-  });

@@ -4,7 +4,16 @@ import { BARE_LIST_MAX } from "../../contract/versions/2026-04-28.ts";
 import type { Resource } from "../../store/resource.ts";
 import { type Call, type Deps, type Implementation, implement, workspaceOf } from "../port.ts";
 import { findImage, IMAGE, imageToWire, recordTag, slotOf, tagsOf, typeOf, usersOf } from "./images.ts";
-import { imageCleanup, imageCreate, imageDelete, imageGet, imageList, imageTagDelete } from "./operations.ts";
+import { imageFromArchive } from "./load.ts";
+import {
+  imageCleanup,
+  imageCreate,
+  imageDelete,
+  imageGet,
+  imageList,
+  imageLoad,
+  imageTagDelete,
+} from "./operations.ts";
 
 export const imageHandlers: readonly Implementation[] = [
   implement(imageList, async (call, deps) => {
@@ -41,6 +50,10 @@ export const imageHandlers: readonly Implementation[] = [
     );
     return { name, resourceType, image, message, build: false };
   }),
+
+  implement(imageLoad, async (call, deps) =>
+    imageToWire(await imageFromArchive(call, deps), workspaceOf(call).name, false),
+  ),
 
   implement(imageDelete, async (call, deps) => {
     const { name: workspace } = workspaceOf(call);

@@ -21,6 +21,8 @@ export interface ImageTag {
   /** The reference it was made from. */
   image?: string;
   sizeBytes?: number;
+  /** What the driver calls it; absent while it has not been fetched. */
+  loaded?: string;
   createdAt: string;
   updatedAt: string;
 }
@@ -32,6 +34,7 @@ export interface NewTag {
   tag: string;
   image?: string;
   sizeBytes?: number;
+  loaded?: string;
   /** Registry credentials. */
   dockerConfig?: string;
   status: Status;
@@ -53,6 +56,7 @@ export async function recordTag(draft: NewTag, { store, clock }: ImageDeps): Pro
     name: draft.tag,
     ...(draft.image === undefined ? {} : { image: draft.image }),
     ...(draft.sizeBytes === undefined ? {} : { sizeBytes: draft.sizeBytes }),
+    ...(draft.loaded === undefined ? {} : { loaded: draft.loaded }),
     createdAt: now,
     updatedAt: now,
   };
@@ -139,7 +143,10 @@ export function imageToWire(image: Resource, viewer: string, inList: boolean): z
     },
     spec: {
       ...(sizes.length > 0 ? { size: sizes.reduce((sum, size) => sum + size, 0) } : {}),
-      tags: tags.map(({ sizeBytes, ...tag }) => ({ ...tag, ...(sizeBytes === undefined ? {} : { size: sizeBytes }) })),
+      tags: tags.map(({ sizeBytes, loaded: _, ...tag }) => ({
+        ...tag,
+        ...(sizeBytes === undefined ? {} : { size: sizeBytes }),
+      })),
     },
   };
 }

@@ -9,6 +9,10 @@ export const resourceType = z
   .string()
   .regex(/^[a-z][a-z0-9-]{0,31}$/, "must be the type of resource that the image is for, such as sandbox or agent");
 
+export const tagName = z
+  .string()
+  .regex(/^\w[\w.-]{0,127}$/, "must be letters, digits, dots, hyphens and underscores, at most 128");
+
 /** host[:port]/path[:tag][@digest], as registries have it. */
 const reference = z
   .string()
@@ -92,6 +96,17 @@ export const imageCreate = defineOperation({
   }),
 });
 
+export const imageLoad = defineOperation({
+  ...common,
+  id: "imageLoad",
+  method: "PUT",
+  path: `${one}/tags/{tagName}`,
+  summary: "Take in an image as a file: what `docker save` writes, or an OCI image layout in a tar",
+  scope: "images:create",
+  stream: "application/x-tar",
+  response: imageShape,
+});
+
 export const imageDelete = defineOperation({
   ...common,
   id: "imageDelete",
@@ -122,4 +137,4 @@ export const imageCleanup = defineOperation({
   response: z.object({ deleted: z.int(), message: z.string() }),
 });
 
-export const imageOperations = [imageList, imageGet, imageCreate, imageDelete, imageTagDelete, imageCleanup];
+export const imageOperations = [imageList, imageGet, imageCreate, imageLoad, imageDelete, imageTagDelete, imageCleanup];

@@ -4,6 +4,7 @@ import { restoreSecrets } from "../../contract/secret-fields.ts";
 import type { Exec, WorkloadSpec } from "../../runtime/driver.ts";
 import type { ExecutionRow, TaskClaim } from "../../store/execution.ts";
 import type { Resource } from "../../store/resource.ts";
+import { driverImage } from "../image/resolve.ts";
 import type { Deps } from "../port.ts";
 import { identityEnv, taskCopy } from "../workload/identity.ts";
 import { platformEnv } from "../workload/platform-env.ts";
@@ -60,7 +61,7 @@ export async function taskSpec(
   return {
     uid: claim.workload,
     name: job.name,
-    image,
+    image: await driverImage(image, job, deps),
     // Once its lease is over another machine may run it, so by then it has ended here whatever became of this server.
     exec: { ...exec, endsAtMs: claim.leaseUntil },
     env: {

@@ -1,15 +1,8 @@
 import { invalidField, PlatformError } from "../../contract/errors.ts";
 import { toIso } from "../../lib/clock.ts";
 import type { Resource } from "../../store/resource.ts";
-import {
-  type Behaviour,
-  type Call,
-  type Deps,
-  type Input,
-  type Outlook,
-  type PrepareContext,
-  workspaceOf,
-} from "../port.ts";
+import { findDriverImage, supportedImages } from "../image/resolve.ts";
+import { type Behaviour, type Call, type Input, type Outlook, type PrepareContext, workspaceOf } from "../port.ts";
 import { prepareWorkload } from "../workload/behaviour.ts";
 import { expiryOf, prepareExpiry } from "./expiry.ts";
 import { explainSandboxFailure } from "./failure.ts";
@@ -50,7 +43,7 @@ export const sandboxBehaviour: Behaviour = {
     const { spec } = input;
     const runtime = spec.runtime as Record<string, unknown>;
     runtime.image ??= `${deps.settings.brand}/${IMAGE_DEFAULT}`;
-    await requireImage(runtime.image as string, deps);
+    await requireImage(runtime.image as string, context);
     // Options of the kernel are fixed when it starts; later ones are ignored.
     const before = (current?.spec.runtime as Record<string, unknown> | undefined)?.extraArgs;
     if (current && before) runtime.extraArgs = before;
@@ -78,9 +71,10 @@ export const sandboxBehaviour: Behaviour = {
 };
 
 /** An unknown image is refused before anything is stored. */
-async function requireImage(image: string, { driver }: Deps): Promise<void> {
-  if (await driver.findImage(image)) return;
-  const supported = (await driver.listImages()).map(({ name }) => name);
+async function requireImage(image: string, { call, deps }: PrepareContext): Promise<void> {
+  const workspace = workspaceOf(call).name;
+  if (await findDriverImage(image, { workspace, kind: sandbox.name }, deps)) return;
+  const supported = await supportedImages(workspace, deps);
   throw new PlatformError(
     "invalid_field",
     `spec.runtime.image: there is no image '${image}' here. Use one of ${supported.join(", ")}.`,

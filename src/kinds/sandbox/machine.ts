@@ -3,6 +3,7 @@ import { PlatformError } from "../../contract/errors.ts";
 import { restoreSecrets } from "../../contract/secret-fields.ts";
 import type { Mount, WorkloadSpec } from "../../runtime/driver.ts";
 import type { Resource } from "../../store/resource.ts";
+import { driverImage } from "../image/resolve.ts";
 import type { Deps } from "../port.ts";
 import { platformEnv } from "../workload/platform-env.ts";
 import { provenDriveMounts } from "./drives.ts";
@@ -35,7 +36,7 @@ export async function sandboxSpec(sandbox: Resource, deps: Deps): Promise<Worklo
   return {
     uid: sandbox.uid,
     name: sandbox.name,
-    image,
+    image: await driverImage(image, sandbox, deps),
     env: {
       ...platformEnv(sandbox, deps.settings),
       ...Object.fromEntries(envs.map(({ name, value = "" }) => [name, value])),

@@ -4,6 +4,7 @@ import { restoreSecrets } from "../../contract/secret-fields.ts";
 import type { WorkloadSpec } from "../../runtime/driver.ts";
 import type { Resource } from "../../store/resource.ts";
 import type { Revision } from "../../store/revision.ts";
+import { driverImage } from "../image/resolve.ts";
 import type { Deps } from "../port.ts";
 import { type Attachment, volumeMounts } from "../sandbox/machine.ts";
 import { baseImage, codeEnv } from "./bundle.ts";
@@ -30,7 +31,7 @@ export async function copySpec(resource: Resource, revision: Revision, uid: stri
   return {
     uid,
     name: resource.name,
-    image: image ?? baseImage(deps),
+    image: image ? await driverImage(image, resource, deps) : baseImage(deps),
     env: {
       ...(bundle ? codeEnv : {}),
       ...platformEnv(resource, deps.settings),

@@ -183,7 +183,7 @@ function isReadable(path: string): boolean {
 }
 
 /** With every folder on the way; modes are set, not left to the server's umask. */
-function makeFolder(root: string, name: string, mode = 0o755): void {
+export function makeFolder(root: string, name: string, mode = 0o755): void {
   const parts = name.split("/");
   parts.forEach((_, index) => {
     const path = join(root, ...parts.slice(0, index + 1));

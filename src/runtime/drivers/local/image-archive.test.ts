@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { createHash } from "node:crypto";
 import { existsSync, lstatSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { gzipSync, zstdCompressSync } from "node:zlib";
+import { dockerSave, type Entry, ociArchive, tar } from "../../../../test/image-archive.ts";
 import { loadImage } from "./image-archive.ts";
 import { type ImageStore, openImageStore, removeImage, resolveImage } from "./images.ts";
 import { Spawner } from "./spawner.ts";
@@ -33,51 +33,6 @@ function place(t: TestContext): Place {
       return loadImage(store, spawner, join(dir, "archive"), name);
     },
   };
-}
-
-interface Entry {
-  path: string;
-  type?: string;
-  link?: string;
-  content?: string | Buffer;
-  mode?: number;
-}
-
-/** Writes what no tar tool would agree to write. */
-function tar(entries: Entry[]): Buffer {
-  const blocks = entries.flatMap(({ path, type = "0", link = "", content = "", mode = 0o644 }) => {
-    const body = Buffer.from(content);
-    const header = Buffer.alloc(512);
-    header.write(path, 0);
-    header.write(mode.toString(8).padStart(7, "0"), 100);
-    header.write("0000000\x000000000\0", 108);
-    header.write(body.length.toString(8).padStart(11, "0"), 124);
-    header.write("00000000000", 136);
-    header.write(" ".repeat(8), 148);
-    header.write(type, 156);
-    header.write(link, 157);
-    header.write("ustar\x0000", 257);
-    const sum = header.reduce((total, byte) => total + byte, 0);
-    header.write(`${sum.toString(8).padStart(6, "0")}\0 `, 148);
-    return [header, body, Buffer.alloc((512 - (body.length % 512)) % 512)];
-  });
-  return Buffer.concat([...blocks, Buffer.alloc(1024)]);
-}
-
-const sha256 = (bytes: Buffer): string => createHash("sha256").update(bytes).digest("hex");
-
-/** What `docker save` writes. */
-function dockerSave(layers: Buffer[], config: object = {}): Buffer {
-  const description = JSON.stringify({
-    config,
-    rootfs: { diff_ids: layers.map((layer) => `sha256:${sha256(layer)}`) },
-  });
-  const manifest = [{ Config: "config.json", Layers: layers.map((_, index) => `${index}/layer.tar`) }];
-  return tar([
-    { path: "config.json", content: description },
-    { path: "manifest.json", content: JSON.stringify(manifest) },
-    ...layers.map((content, index) => ({ path: `${index}/layer.tar`, content })),
-  ]);
 }
 
 const lowersOf = (store: ImageStore, name: string): string[] =>
@@ -127,19 +82,7 @@ test("an opaque folder carries the mark that an overlay reads", { skip }, async 
 test("an OCI archive with compressed layers, itself compressed", { skip }, async (t) => {
   const { store, load } = place(t);
   const [one, two] = [tar([{ path: "one", content: "1" }]), tar([{ path: "two", content: "2" }])];
-  const blobs = new Map<string, Buffer>();
-  const blob = (content: Buffer): { digest: string } => {
-    blobs.set(`blobs/sha256/${sha256(content)}`, content);
-    return { digest: `sha256:${sha256(content)}` };
-  };
-  const config = blob(Buffer.from(JSON.stringify({ config: { Cmd: ["serve"] }, rootfs: {} })));
-  const layers = [blob(gzipSync(one)), blob(zstdCompressSync(two))];
-  const architecture = process.arch === "x64" ? "amd64" : process.arch;
-  const foreign = { ...blob(Buffer.from("{}")), platform: { architecture: "s390x" } };
-  const manifest = { ...blob(Buffer.from(JSON.stringify({ config, layers }))), platform: { architecture } };
-  const nested = blob(Buffer.from(JSON.stringify({ manifests: [foreign, manifest] })));
-  const index = { path: "index.json", content: JSON.stringify({ manifests: [nested] }) };
-  const archive = tar([index, ...[...blobs].map(([path, content]) => ({ path, content }))]);
+  const archive = ociArchive([gzipSync(one), zstdCompressSync(two)], { Cmd: ["serve"] });
   assert.deepEqual((await load(gzipSync(archive), "oci/app")).argv, ["serve"]);
   const [upper = "", lower = ""] = lowersOf(store, "oci/app:latest");
   assert.deepEqual([readFileSync(join(upper, "two"), "utf8"), readFileSync(join(lower, "one"), "utf8")], ["2", "1"]);
@@ -212,4 +155,12 @@ test("a layer that is not what its description says is refused", { skip }, async
   const at = good.lastIndexOf("good");
   good.write("evil", at);
   await assert.rejects(place(t).load(good), { code: "bad_request", message: /digest/ });
+});
+
+test("an archive that would fill the disk is refused before it does", { skip }, async (t) => {
+  const zeros = Buffer.alloc(72 * 1024 * 1024);
+  const inLayer = ociArchive([gzipSync(tar([{ path: "zeros", content: zeros }]))]);
+  await assert.rejects(place(t).load(inLayer), { code: "bad_request", message: /larger than an image may be/ });
+  const whole = gzipSync(dockerSave([tar([{ path: "zeros", content: zeros }])]));
+  await assert.rejects(place(t).load(whole), { code: "bad_request", message: /larger than an image may be/ });
 });

@@ -5,7 +5,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createReadStream } from "node:fs";
-import { mkdir, open, rename, rm, stat } from "node:fs/promises";
+import { mkdir, open, rename, rm, stat, statfs } from "node:fs/promises";
 import { join, posix } from "node:path";
 import type { Readable } from "node:stream";
 import { createGunzip, createZstdDecompress } from "node:zlib";
@@ -19,10 +19,17 @@ import type { Spawner } from "./spawner.ts";
 
 /** Unpacked; the largest images in common use (with graphics libraries) have 15 GB. */
 const IMAGE_BYTES_MAX = 32 * 1024 ** 3;
+/** Programs compress to a third, text to a tenth; what grows beyond this is made to fill the disk. */
+const EXPANSION_MAX = 50;
+const EXPANSION_FREE_BYTES = 64 * 1024 ** 2;
 const IMAGE_ENTRIES_MAX = 2_000_000;
+/** What an archive says about one file, with its padding. */
+const HEADERS_BYTES = 2048;
 /** Beside each layer an archive has a few small files. */
 const FILES_MAX = 10_000;
 const LAYERS_MAX = 128; // as many as image tools make; an overlay takes 500
+/** As images call it. */
+const ARCHITECTURE = process.arch === "x64" ? "amd64" : process.arch;
 /** Manifests and configurations are a few kilobytes. */
 const JSON_BYTES_MAX = 8 * 1024 * 1024;
 
@@ -36,9 +43,17 @@ export async function loadImage(
   const temp = join(store.dir, `.load-${randomBytes(6).toString("hex")}`);
   await mkdir(temp, { recursive: true });
   try {
-    const archive = await openArchive(tarPath, temp);
+    const bytesMax = await unpackedMax(tarPath, temp);
+    const archive = await openArchive(tarPath, temp, bytesMax);
     const source = await describe(archive);
-    const budget: Budget = { bytes: IMAGE_BYTES_MAX, entries: IMAGE_ENTRIES_MAX };
+    const { architecture } = source.config;
+    if (architecture && architecture !== ARCHITECTURE)
+      throw refused(`it is for ${architecture.slice(0, 50)}, this machine is ${ARCHITECTURE}`);
+    const budget: Budget = {
+      bytes: bytesMax,
+      entries: IMAGE_ENTRIES_MAX,
+      readBytes: bytesMax + IMAGE_ENTRIES_MAX * HEADERS_BYTES,
+    };
     const layers: string[] = [];
     let sizeBytes = 0;
     for (const [index, file] of source.layers.entries()) {
@@ -68,6 +83,14 @@ export async function loadImage(
   }
 }
 
+async function unpackedMax(tarPath: string, folder: string): Promise<number> {
+  const [{ size }, { bavail, bsize }] = [await stat(tarPath), await statfs(folder)];
+  return Math.min(IMAGE_BYTES_MAX, size * EXPANSION_MAX + EXPANSION_FREE_BYTES, bavail * bsize - DISK_RESERVE_BYTES);
+}
+
+/** What runs on this disk needs some of it. */
+const DISK_RESERVE_BYTES = 512 * 1024 ** 2;
+
 const configSchema = z.object({
   config: z
     .object({
@@ -77,6 +100,7 @@ const configSchema = z.object({
       Cmd: z.array(z.string()).nullish(),
     })
     .nullish(),
+  architecture: z.string().nullish(),
   rootfs: z.object({ diff_ids: z.array(z.string()).nullish() }).nullish(),
 });
 const dockerSchema = z.array(z.object({ Config: z.string(), Layers: z.array(z.string()).max(LAYERS_MAX) })).min(1);
@@ -113,8 +137,7 @@ async function describe(archive: Archive): Promise<Description> {
       return { ...(await readConfig(archive, blobName(manifest.config.digest))), layers };
     }
     const { manifests } = index.data;
-    const wanted = process.arch === "x64" ? "amd64" : process.arch;
-    const chosen = manifests.find(({ platform }) => platform?.architecture === wanted) ?? manifests[0];
+    const chosen = manifests.find(({ platform }) => platform?.architecture === ARCHITECTURE) ?? manifests[0];
     if (!chosen) throw refused("its index is empty");
     at = blobName(chosen.digest);
   }
@@ -152,8 +175,8 @@ interface Archive {
 }
 
 /** Finds every entry once; contents are then read where they lie. */
-async function openArchive(tarPath: string, temp: string): Promise<Archive> {
-  const path = await plainArchive(tarPath, temp);
+async function openArchive(tarPath: string, temp: string, bytesMax: number): Promise<Archive> {
+  const path = await plainArchive(tarPath, temp, bytesMax);
   const places = new Map<string, { start: number; size: number }>();
   const links = new Map<string, string>();
   for await (const entry of readTar(createReadStream(path))) {
@@ -192,7 +215,7 @@ async function openArchive(tarPath: string, temp: string): Promise<Archive> {
 const archiveName = (path: string): string => posix.normalize(path).replace(/^\.?\/+/, "");
 
 /** Whole archives come compressed too; those are unpacked once, to be read in any order. */
-async function plainArchive(tarPath: string, temp: string): Promise<string> {
+async function plainArchive(tarPath: string, temp: string, bytesMax: number): Promise<string> {
   const source = createReadStream(tarPath);
   const plain = await decompressed(source);
   if (plain === source) {
@@ -200,7 +223,7 @@ async function plainArchive(tarPath: string, temp: string): Promise<string> {
     return tarPath;
   }
   const path = join(temp, "archive.tar");
-  let left = IMAGE_BYTES_MAX;
+  let left = bytesMax;
   const file = await open(path, "wx", 0o600);
   try {
     for await (const chunk of plain) {

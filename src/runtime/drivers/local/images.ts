@@ -7,12 +7,14 @@ import { join } from "node:path";
 import type { Image } from "../../driver.ts";
 import { type BaseImage, openBaseImage, openSkeleton } from "./base-image.ts";
 import type { RootPart } from "./launch-program.ts";
+import { openLoaderLayer } from "./loader-layer.ts";
 
 export interface ImageStore {
   dir: string;
   brand: string;
   base: BaseImage;
   skeleton: string;
+  loader: string | null;
   createdAt: string;
 }
 
@@ -41,14 +43,16 @@ export function openImageStore({ dir, brand, nodeBinary, resolvConf }: ImageStor
   for (const name of ["base", "layers", "names"]) mkdirSync(join(dir, name), { recursive: true });
   const base = openBaseImage({ dir: join(dir, "base"), brand, ...(nodeBinary ? { nodeBinary } : {}) });
   const skeleton = openSkeleton(join(dir, "skeleton"), resolvConf);
-  return { dir, brand, base, skeleton, createdAt: new Date().toISOString() };
+  const loader = openLoaderLayer(join(dir, "loader"));
+  return { dir, brand, base, skeleton, loader, createdAt: new Date().toISOString() };
 }
 
 export function resolveImage(store: ImageStore, name: string): ResolvedImage | null {
   const wanted = normalise(name);
   const loaded = readManifest(store, wanted);
   if (loaded) {
-    const lowers = loaded.layers.map((digest) => layerDir(store, digest));
+    const layers = loaded.layers.map((digest) => layerDir(store, digest));
+    const lowers = store.loader ? [...layers, store.loader] : layers;
     return { ...imageOf(loaded), parts: withSkeleton(store, [{ at: "/", lowers }]) };
   }
   if (!isBase(store, wanted)) return null;

@@ -6,6 +6,7 @@ import {
   type DriveMount,
   SANDBOX_FILES,
   SANDBOX_RUN_DIR,
+  SANDBOXD_RUNTIME_ENV,
   type SandboxdConfig,
 } from "../../../contract/sandbox-wire.ts";
 import { EGRESS_DOOR_PORT, type Exec, type Mount, PIDS_DEFAULT, PLATFORM_DOOR_PORT } from "../../driver.ts";
@@ -32,6 +33,8 @@ export interface Launch {
 const READY_WAIT_MS = 30_000;
 /** Inside, the folder that only the platform writes. */
 const HOST_DIR = `${SANDBOX_RUN_DIR}/host`;
+/** Of PID 1; what it starts for the workload has the workload's own. */
+const INIT_ENV = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", ...SANDBOXD_RUNTIME_ENV };
 const BIN_DIR = `${SANDBOX_RUN_DIR}/bin`;
 export const OUTPUT_FILES = { stdout: "stdout.log", stderr: "stderr.log" } as const;
 
@@ -89,7 +92,7 @@ function planOf(machine: Machine, { dir, record, mounts }: Launch): LaunchPlan {
     capabilities: machine.grade === "contained" ? [] : CAPABILITIES_MAPPED,
     seccomp: machine.seccomp,
     argv: [`${BIN_DIR}/sandboxd`, "init", "--config", `${HOST_DIR}/${SANDBOX_FILES.config}`],
-    env: ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],
+    env: Object.entries(INIT_ENV).map(([name, value]) => `${name}=${value}`),
   };
 }
 

@@ -15,6 +15,8 @@ import { AT_FDCWD } from "./syscalls.ts";
 export interface Budget {
   bytes: number;
   entries: number;
+  /** Of archives, read whether or not they hold anything. */
+  readBytes: number;
 }
 
 export interface UnpackedLayer {
@@ -43,7 +45,7 @@ export async function unpackLayer(
   let sizeBytes = 0;
   await mkdir(dir, { recursive: true });
   await chmod(dir, 0o755);
-  for await (const entry of readTar(hashed(archive, hash))) {
+  for await (const entry of readTar(hashed(archive, hash, budget))) {
     signal?.throwIfAborted();
     budget.entries -= 1;
     budget.bytes -= entry.size;
@@ -64,8 +66,10 @@ export async function unpackLayer(
   return { digest: `sha256:${hash.digest("hex")}`, sizeBytes };
 }
 
-async function* hashed(source: AsyncIterable<Buffer>, hash: Hash): AsyncGenerator<Buffer> {
+async function* hashed(source: AsyncIterable<Buffer>, hash: Hash, budget: Budget): AsyncGenerator<Buffer> {
   for await (const chunk of source) {
+    budget.readBytes -= chunk.length;
+    if (budget.readBytes < 0) throw refused("it is larger than an image may be");
     hash.update(chunk);
     yield chunk;
   }
