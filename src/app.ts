@@ -13,6 +13,7 @@ import { createApi } from "./api/server.ts";
 import { addUploadRoute } from "./api/upload-route.ts";
 import { createAuthenticator } from "./auth/authenticator.ts";
 import { type Bootstrapped, bootstrap, settleWorkspace } from "./auth/bootstrap.ts";
+import { createIdentityProvider } from "./auth/external/identity-provider.ts";
 import { createTokenVerifier } from "./auth/oauth/access-tokens.ts";
 import { loadSecretKey, refuseAnotherKey, secretKeyPlace } from "./auth/secret-key.ts";
 import { openBlobStore } from "./blobs/blob-store.ts";
@@ -243,6 +244,7 @@ export async function startApp({ config, log, version, clock = systemClock, open
       scopes: SCOPES,
       brand: config.brand,
       isRunning: createCopyCheck(deps),
+      identityProviders: config.identity_providers.map((one) => createIdentityProvider(one, clock)),
     });
     addUploadRoute(api, deps);
     await api.ready();

@@ -38,6 +38,22 @@ const quotas = z.union([
       Object.fromEntries([...text.matchAll(/(\w+)\s*=\s*(\d+)/g)].map(([, word, n]) => [word ?? "", Number(n)])),
     ),
 ]);
+/** A list of tables in the file, JSON elsewhere. */
+const identityProvider = z.strictObject({
+  id: z.string().regex(/^[a-z0-9-]{1,32}$/, "must be lower-case letters, digits and hyphens"),
+  name: z.string().min(1).max(64),
+  issuer: z.url().regex(/^https:\/\/|^http:\/\/(127\.0\.0\.1|\[::1\]|localhost)[:/]/, "must start with https://"),
+  client_id: z.string().min(1),
+  client_secret: z.string().min(1).optional(),
+  scopes: z.string().default("openid email profile"),
+  groups_claim: z.string().default("groups"),
+  domains: z.array(z.string().toLowerCase()).default([]),
+  create_users: z.boolean().default(true),
+});
+const identityProviders = z.preprocess(
+  (value) => (typeof value === "string" ? parseJson(value) : value),
+  z.array(identityProvider).max(20),
+);
 const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 
 /** The name of a setting is its key in the file; its flag is the same with hyphens. */
@@ -110,6 +126,12 @@ export const SETTINGS = {
     env: "BERTH_INSECURE_HTTP",
     schema: flag.default(false),
     about: "Allow plain HTTP on an address that is not loopback.",
+  },
+  identity_providers: {
+    env: "BERTH_IDENTITY_PROVIDERS",
+    schema: identityProviders.default([]),
+    about: "OpenID Connect providers that people may sign in with (a list; JSON outside of the file).",
+    secret: true,
   },
   secret_key: {
     env: "BERTH_SECRET_KEY",
@@ -305,6 +327,15 @@ const originOf = (name: Name): string => `${name} (${SETTINGS[name].env}, --${na
 const suggest = (key: string): string => {
   const near = nearestWord(key, Object.keys(SETTINGS));
   return near ? `Did you mean ${originOf(near as Name)}?` : `Known are: ${Object.keys(SETTINGS).join(", ")}.`;
+};
+
+/** What is not JSON is no list either, and the schema says so. */
+const parseJson = (text: string): unknown => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
 };
 
 const LOOPBACK = new Set(["127.0.0.1", "::1", "localhost"]);

@@ -1,10 +1,11 @@
 /** The addresses that people's browsers visit while they sign in. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { CALLBACK, interactionOf } from "../auth/external/sign-in.ts";
 import { cliNames } from "../auth/oauth/clients.ts";
-import { type Exchange, showStep, takeStep } from "../auth/oauth/interaction.ts";
+import { type Exchange, leaveForProvider, returnFromProvider, showStep, takeStep } from "../auth/oauth/interaction.ts";
 import { messagePage, pageHeaders } from "../auth/oauth/pages.ts";
-import { INTERACTION, ROUTES } from "../auth/oauth/provider.ts";
-import { formOf, requireNavigation, rewrite, settleClient, settleScopes } from "../auth/oauth/request.ts";
+import { ROUTES } from "../auth/oauth/provider.ts";
+import { formOf, INTERACTION, requireNavigation, rewrite, settleClient, settleScopes } from "../auth/oauth/request.ts";
 import { errorResponse } from "./error-response.ts";
 import { type CurrentProvider, type OauthRoutesOptions, originOf, type Pass } from "./oauth-routes.ts";
 
@@ -65,6 +66,21 @@ export function addSignInRoutes(
   routes.post(`${INTERACTION}/:uid`, person, (request, reply) => {
     const form = formOf(request.body);
     return step(request, reply, (exchange) => takeStep(exchange, form, originOf(request), options));
+  });
+
+  routes.get<{ Params: { id: string } }>(`${INTERACTION}/:uid/with/:id`, person, (request, reply) =>
+    step(request, reply, (exchange) => leaveForProvider(exchange, request.params.id, options)),
+  );
+  // The cookie of the step is sent below its own address only, so that is where the answer is taken.
+  routes.get<{ Params: { id: string } }>(`${CALLBACK}/:id`, person, async (request, reply) => {
+    const answer = new URLSearchParams(queryOf(request).slice(1));
+    const uid = await interactionOf(options, request.params.id, answer.get("state") ?? "");
+    if (uid !== null) return reply.redirect(`${issuer()}${INTERACTION}/${uid}/back?${answer}`, 303);
+    return reply.code(400).headers(pageHeaders()).send(messagePage("Start again", "This sign-in has ended."));
+  });
+  routes.get(`${INTERACTION}/:uid/back`, person, (request, reply) => {
+    const answer = new URLSearchParams(queryOf(request).slice(1));
+    return step(request, reply, (exchange) => returnFromProvider(exchange, answer, originOf(request), options));
   });
 }
 

@@ -96,5 +96,6 @@ async function belongsNowhere({ queries }: Transaction, sub: string): Promise<bo
 async function forget({ queries }: Transaction, sub: string): Promise<void> {
   await queries.deleteFrom("api_keys").where("owner_type", "=", "user").where("owner", "=", sub).execute();
   await queries.deleteFrom("oauth_records").where("subject", "=", sub).execute();
+  await queries.deleteFrom("external_identities").where("sub", "=", sub).execute();
   await queries.deleteFrom("users").where("sub", "=", sub).execute();
 }

@@ -47,8 +47,18 @@ export function createPeople({ database, clock }: { database: Database; clock: C
     touched(tx, sub);
   }
 
+  async function removeMember(tx: Transaction, workspace: string, sub: string): Promise<void> {
+    await tx.queries
+      .deleteFrom("workspace_members")
+      .where("workspace", "=", workspace)
+      .where("sub", "=", sub)
+      .execute();
+    touched(tx, sub);
+  }
+
   return {
     setMember,
+    removeMember,
 
     async createAccount(tx: Transaction, name: string): Promise<Account> {
       const account = { id: uuidv7(clock.now()), name, created_at: clock.now() };
@@ -130,6 +140,17 @@ export function createPeople({ database, clock }: { database: Database; clock: C
       );
     },
 
+    /** Whether whoever signs in as this person has shown that the address is theirs. */
+    async setEmailVerified(sub: string, isVerified: boolean): Promise<void> {
+      await database.write(({ queries }) =>
+        queries
+          .updateTable("users")
+          .set({ email_verified: isVerified ? 1 : 0 })
+          .where("sub", "=", sub)
+          .execute(),
+      );
+    },
+
     async roleIn(workspace: string, sub: string): Promise<Role | null> {
       const row = await database.read
         .selectFrom("workspace_members")
@@ -174,13 +195,7 @@ export function createPeople({ database, clock }: { database: Database; clock: C
           if (others.length === 0) return false;
         }
         if (role) await setMember(tx, workspace, sub, role);
-        else
-          await tx.queries
-            .deleteFrom("workspace_members")
-            .where("workspace", "=", workspace)
-            .where("sub", "=", sub)
-            .execute();
-        touched(tx, sub);
+        else await removeMember(tx, workspace, sub);
         return true;
       });
     },

@@ -22,6 +22,7 @@ export interface Tables {
   workspaces: WorkspaceRow;
   workspace_members: { workspace: string; sub: string; role: string; source: string; created_at: number };
   service_accounts: ServiceAccountRow;
+  external_identities: { issuer: string; subject: string; sub: string; created_at: number };
   api_keys: ApiKeyRow;
   invitations: InvitationRow;
   idempotency: IdempotencyRow;

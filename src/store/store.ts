@@ -9,6 +9,7 @@ import { createClaims } from "./claims.ts";
 import type { Database } from "./database.ts";
 import { createExecutionViews } from "./execution-views.ts";
 import { createExecutions } from "./executions.ts";
+import { createExternalIdentities } from "./external-identities.ts";
 import { createIdempotency } from "./idempotency.ts";
 import { createKeys } from "./keys.ts";
 import { createLeases } from "./leases.ts";
@@ -68,6 +69,7 @@ function composeStore(database: Database, secretKey: Buffer, clock: Clock, quota
   const cursors = createCursorCodec(deriveKey(secretKey, "cursors"));
   const deps = { database, clock, box, cursors, quotas };
   const resources = createResources(deps);
+  const people = createPeople(deps);
   return {
     database,
     cursors,
@@ -81,7 +83,8 @@ function composeStore(database: Database, secretKey: Buffer, clock: Clock, quota
     workspaceContents: createWorkspaceContents({ database, resources }),
     links: createLinks(deps),
     workspaces: createWorkspaces(deps),
-    people: createPeople(deps),
+    people,
+    externalIdentities: createExternalIdentities({ ...deps, people }),
     accountMembers: createAccountMembers(deps),
     keys: createKeys(deps),
     workloadAccounts: createWorkloadAccounts(deps),

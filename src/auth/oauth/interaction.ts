@@ -5,11 +5,12 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type Provider from "oidc-provider";
 import type { InteractionDetails } from "oidc-provider";
-import type { Store } from "../../store/store.ts";
+import { ExternalError } from "../external/identity-provider.ts";
+import { beginExternal, type ExternalDeps, endExternal } from "../external/sign-in.ts";
 import { signIn } from "../sign-in.ts";
 import { consentPage, messagePage, pageHeaders, signInPage } from "./pages.ts";
-import { PROTOCOL_SCOPES } from "./request.ts";
-import { type Origin, recordConsent, recordSignIn } from "./sign-in-audit.ts";
+import { INTERACTION, PROTOCOL_SCOPES } from "./request.ts";
+import { type Origin, recordConsent, recordExternalSignIn, recordSignIn } from "./sign-in-audit.ts";
 
 export interface Exchange {
   provider: Provider;
@@ -17,9 +18,8 @@ export interface Exchange {
   response: ServerResponse;
 }
 
-export interface InteractionDeps {
-  store: Store;
-  issuer(): string;
+export interface InteractionDeps extends ExternalDeps {
+  log: { warn(fields: object, message: string): void };
 }
 
 export async function showStep(exchange: Exchange, deps: InteractionDeps): Promise<void> {
@@ -55,6 +55,40 @@ export async function takeStep(
   await show(exchange, details, deps, null, "");
 }
 
+/** Leads to another identity provider. */
+export async function leaveForProvider(exchange: Exchange, id: string, deps: InteractionDeps): Promise<void> {
+  const details = await detailsOf(exchange);
+  if (!details) return;
+  const address = details.prompt.name === "login" ? await beginExternal(deps, id, details.uid) : null;
+  if (address === null) return show(exchange, details, deps, null, "");
+  exchange.response.writeHead(303, { ...pageHeaders(), location: address }).end();
+}
+
+/** Back from there. */
+export async function returnFromProvider(
+  exchange: Exchange,
+  answer: URLSearchParams,
+  origin: Origin,
+  deps: InteractionDeps,
+): Promise<void> {
+  const details = await detailsOf(exchange);
+  if (!details) return;
+  const result = await endExternal(deps, details.uid, answer).catch((error: unknown) => {
+    if (!(error instanceof ExternalError)) throw error;
+    deps.log.warn({ err: error, requestId: origin.requestId }, "an identity provider's answer was refused");
+    return null;
+  });
+  if (!result) return reply(exchange.response, 400, messagePage("That did not work", "Go back and try again."));
+  const { provider } = result;
+  const sub = result.outcome === "welcome" ? result.sub : null;
+  await recordExternalSignIn(deps.store, sub, provider, origin);
+  if (result.outcome === "refused")
+    return reply(exchange.response, 403, messagePage("You were not let in", result.reason));
+  await exchange.provider.interactionFinished(exchange.request, exchange.response, {
+    login: { accountId: result.sub },
+  });
+}
+
 const STATUS = { welcome: 200, refused: 401, too_many_tries: 429 } as const;
 
 const WRONG = {
@@ -65,7 +99,7 @@ const WRONG = {
 async function show(
   { provider, response }: Exchange,
   details: InteractionDetails,
-  { store }: InteractionDeps,
+  { store, identityProviders }: InteractionDeps,
   wrong: keyof typeof WRONG | null,
   email: string,
 ): Promise<void> {
@@ -74,7 +108,11 @@ async function show(
   const name = client?.clientName ?? clientId;
   const status = STATUS[wrong ?? "welcome"];
   if (details.prompt.name === "login") {
-    reply(response, status, signInPage(name, wrong && WRONG[wrong], email), redirectUri);
+    const others = identityProviders.map(({ settings }) => ({
+      ...settings,
+      href: `${INTERACTION}/${details.uid}/with/${settings.id}`,
+    }));
+    reply(response, status, signInPage(name, wrong && WRONG[wrong], email, others), redirectUri);
     return;
   }
   const user = await store.people.getUser(details.session?.accountId ?? "");

@@ -7,6 +7,7 @@ h1{font-size:1.25rem;margin:0 0 1rem}label{display:block;margin:.75rem 0 .25rem}
 input:not([type=hidden]){font:inherit;width:100%;box-sizing:border-box;padding:.5rem;border:1px solid #8b949e;border-radius:6px}
 button{font:inherit;margin-top:1.25rem;padding:.5rem 1rem;border-radius:6px;border:1px solid #1f6feb;background:#1f6feb;color:#fff;cursor:pointer}
 button.plain{background:transparent;color:inherit;border-color:#8b949e;margin-left:.5rem}
+a{display:block;margin-top:1rem;padding:.5rem 1rem;border:1px solid #8b949e;border-radius:6px;text-align:center;color:inherit;text-decoration:none}
 .wrong{color:#b42318}code{font-size:1.1em;letter-spacing:.1em}
 @media(prefers-color-scheme:dark){body{background:#0d1117;color:#e6edf3}main{background:#161b22;border-color:#30363d}input:not([type=hidden]){background:#0d1117;color:inherit}.wrong{color:#ff7b72}}`;
 
@@ -32,14 +33,24 @@ export const page = (title: string, content: string): string => `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1"><title>${escapeHtml(title)}</title><style>${STYLE}</style></head>
 <body><main><h1>${escapeHtml(title)}</h1>${content}</main></body></html>`;
 
-export const signInPage = (clientName: string, wrong: string | null, email: string): string =>
+export interface OtherWay {
+  name: string;
+  href: string;
+}
+
+export const signInPage = (
+  clientName: string,
+  wrong: string | null,
+  email: string,
+  others: readonly OtherWay[],
+): string =>
   page(
     "Sign in",
     `<p>to continue to ${escapeHtml(clientName)}</p>${wrong === null ? "" : `<p class="wrong" role="alert">${escapeHtml(wrong)}</p>`}
 <form method="post"><input type="hidden" name="step" value="login">
 <label for="email">Email</label><input id="email" name="email" type="email" autocomplete="username" required maxlength="254" value="${escapeHtml(email)}">
 <label for="password">Password</label><input id="password" name="password" type="password" autocomplete="current-password" required maxlength="256">
-<button>Sign in</button></form>`,
+<button>Sign in</button></form>${others.map(({ name, href }) => `<a href="${escapeHtml(href)}">Sign in with ${escapeHtml(name)}</a>`).join("")}`,
   );
 
 export const consentPage = (clientName: string, who: string, scopes: readonly string[]): string =>

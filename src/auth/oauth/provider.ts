@@ -7,10 +7,12 @@ import type Provider from "oidc-provider";
 import type { Client, Context, Token } from "oidc-provider";
 import { type Clock, DAY_MS, MINUTE_MS, SECOND_MS } from "../../lib/clock.ts";
 import type { KeyPair } from "../../store/signing-keys.ts";
+import type { ExternalDeps } from "../external/sign-in.ts";
 import { type MachineDeps, verifyMachine } from "../machine-secrets.ts";
 import { ACCESS_TOKEN_SECONDS, generateSigningPair, SIGNING_ALG, SIGNING_PURPOSE } from "./access-tokens.ts";
 import { createAdapter } from "./adapter.ts";
 import { deviceCodePage, deviceConfirmPage, messagePage, pageHeaders } from "./pages.ts";
+import { INTERACTION } from "./request.ts";
 import { recordMachineToken } from "./sign-in-audit.ts";
 
 /** A replaced key is taken up this soon by every instance. */
@@ -30,11 +32,9 @@ const TTL_SECONDS = {
   Session: DAY_SECONDS,
 };
 
-export interface OauthDeps extends MachineDeps {
+export interface OauthDeps extends MachineDeps, ExternalDeps {
   clock: Clock;
   log: { warn(fields: object, message: string): void };
-  /** Known only once the server listens. */
-  issuer(): string;
   scopes: ReadonlySet<string>;
   brand: string;
 }
@@ -48,7 +48,6 @@ export const ROUTES = {
   device_authorization: "/oauth/device/code",
   code_verification: "/oauth/device",
 } as const;
-export const INTERACTION = "/oauth/interaction";
 /** Ours, as tokens are checked here and not by looking them up. */
 export const INTROSPECTION = "/oauth/introspect";
 

@@ -8,6 +8,8 @@ import type { Origin } from "./sign-in-audit.ts";
 
 /** Scopes that are about the sign-in itself and give no rights. */
 export const PROTOCOL_SCOPES: ReadonlySet<string> = new Set(["openid", "offline_access"]);
+/** Where a person takes the steps of a sign-in. */
+export const INTERACTION = "/oauth/interaction";
 const CLIENT_CREDENTIALS = "client_credentials";
 /** More than the platform has scopes. */
 const SCOPES_LENGTH_MAX = 8192;

@@ -22,6 +22,10 @@ export async function recordSignIn(
   });
 }
 
+/** Somebody has signed in at another provider; null when they were not let in here. */
+export const recordExternalSignIn = (store: Store, sub: string | null, provider: string, origin: Origin) =>
+  record(store, sub, origin, { authMethod: `oidc:${provider}`, action: "signIn", status: sub === null ? 403 : 200 });
+
 export const recordConsent = (store: Store, sub: string, clientId: string, allowed: boolean, origin: Origin) =>
   record(store, sub, origin, {
     authMethod: "session",

@@ -55,6 +55,8 @@ export const accountUserHandlers: readonly Implementation[] = [
     if (belongsElsewhere || !(await onlyWithin(accountOf(call), sub, deps)))
       throw new PlatformError("forbidden", `${email} belongs to other accounts too, and sets the password themselves.`);
     await store.people.setPassword(sub, await hashPassword(call.body.newPassword));
+    // From now on it may be the admin who signs in, and they have shown nothing about the address.
+    await store.people.setEmailVerified(sub, false);
     await store.oauth.endSessions(sub, null);
     return { message: `The password of ${email} is set.` };
   }),

@@ -14,6 +14,7 @@ import { signIns } from "./0008-sign-ins.ts";
 import { audit } from "./0009-audit.ts";
 import { workloadAccounts } from "./0010-workload-accounts.ts";
 import { usageSubjects } from "./0011-usage-subjects.ts";
+import { externalIdentities } from "./0012-external-identities.ts";
 
 export interface Migration {
   id: number;
@@ -35,6 +36,7 @@ export const MIGRATIONS: readonly Migration[] = [
   audit,
   workloadAccounts,
   usageSubjects,
+  externalIdentities,
 ];
 
 const TYPES: Record<Dialect, Record<string, string>> = {

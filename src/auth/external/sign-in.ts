@@ -1,0 +1,73 @@
+/**
+ * The way to another identity provider and back, within a step of our own sign-in. What is needed on the way back is
+ * kept under `state`, used once, and belongs to the browser that began: its cookie opens the step.
+ */
+import { createHash } from "node:crypto";
+import { randomSecret } from "../../lib/ids.ts";
+import type { Store } from "../../store/store.ts";
+import { type Admission, admit } from "./admission.ts";
+import type { IdentityProvider } from "./identity-provider.ts";
+
+const MODEL = "ExternalSignIn";
+/** Long enough to find one's password manager. */
+const KEPT_SECONDS = 600;
+
+export interface ExternalDeps {
+  store: Store;
+  /** Our own address, known only once the server listens. */
+  issuer(): string;
+  identityProviders: readonly IdentityProvider[];
+}
+
+/** Where a provider sends people back to; each has its own, so that none can pass for another. */
+export const CALLBACK = "/oauth/external";
+const callbackOf = (issuer: string, provider: IdentityProvider): string =>
+  `${issuer}${CALLBACK}/${provider.settings.id}`;
+
+/** The address to send the browser to; null when there is no such provider. */
+export async function beginExternal(
+  { store, issuer, identityProviders }: ExternalDeps,
+  id: string,
+  interaction: string,
+): Promise<string | null> {
+  const provider = identityProviders.find(({ settings }) => settings.id === id);
+  if (!provider) return null;
+  const [state, nonce, codeVerifier] = [randomSecret(), randomSecret(), randomSecret()];
+  await store.oauth.put(MODEL, state, { interaction, provider: id, nonce, codeVerifier }, KEPT_SECONDS);
+  return provider.authorizationUrl({
+    state,
+    nonce,
+    codeChallenge: createHash("sha256").update(codeVerifier).digest("base64url"),
+    redirectUri: callbackOf(issuer(), provider),
+  });
+}
+
+/** The step that an answer belongs to; null when it is none that was asked for. */
+export async function interactionOf({ store }: ExternalDeps, id: string, state: string): Promise<string | null> {
+  const known = await store.oauth.find(MODEL, state);
+  return known?.provider === id && typeof known.interaction === "string" ? known.interaction : null;
+}
+
+export async function endExternal(
+  { store, issuer, identityProviders }: ExternalDeps,
+  interaction: string,
+  answer: URLSearchParams,
+): Promise<(Admission & { provider: string }) | null> {
+  const state = answer.get("state") ?? "";
+  const known = await store.oauth.find(MODEL, state);
+  const provider = identityProviders.find(({ settings }) => settings.id === known?.provider);
+  if (!known || !provider || known.interaction !== interaction) return null;
+  if (!(await store.oauth.consume(MODEL, state))) return null;
+  const { id, name, issuer: theirs } = provider.settings;
+  const code = answer.get("code");
+  // A provider that names itself must be the one that was asked.
+  if (code === null || (answer.get("iss") ?? theirs) !== theirs)
+    return { outcome: "refused", reason: `${name} did not let you in.`, provider: id };
+  const person = await provider.redeem({
+    code,
+    codeVerifier: String(known.codeVerifier),
+    nonce: String(known.nonce),
+    redirectUri: callbackOf(issuer(), provider),
+  });
+  return { ...(await admit(store, person, provider.settings)), provider: id };
+}
