@@ -47,6 +47,7 @@ import { type Clock, DAY_MS, HOUR_MS, SECOND_MS, systemClock, toIso } from "./li
 import { randomWord } from "./lib/ids.ts";
 import { type Running, Stack } from "./lib/lifecycle.ts";
 import { deriveKey } from "./lib/sealed-box.ts";
+import { openLogRoom } from "./logs/log-room.ts";
 import { startMetering } from "./metering/metering.ts";
 import { createTokenMeter } from "./metering/model-tokens.ts";
 import {
@@ -122,7 +123,17 @@ export async function startApp({ config, log, version, clock = systemClock, open
     );
     const activity = new Activity(clock);
     const doors = createDoors(log);
-    const driver = lazyDriver(settings.nodeId, openDriver ?? (() => openMachine(config, settings, doors, log)));
+    const logs = stack.add(
+      openLogRoom({
+        dir: join(config.data, "logs"),
+        clock,
+        bounds: logBounds(config),
+        lastUsedMs: (uid) => activity.lastOf(uid),
+        onError: (error) => log.warn({ err: error }, "the output of workloads could not be kept"),
+      }),
+    );
+    const machine = openDriver ?? (() => openMachine(config, settings, doors, log));
+    const driver = lazyDriver(settings.nodeId, async () => logs.listenTo(await machine()));
     let onStop: OnStop = config.on_stop;
     stack.defer(() => driver.stop(onStop));
     const holder = `${settings.nodeId}/${process.pid}/${randomWord(6)}`;
@@ -147,6 +158,7 @@ export async function startApp({ config, log, version, clock = systemClock, open
       prices,
       meter,
       blobs: openBlobStore(join(config.data, "blobs")),
+      logs,
       activity,
       store,
       clock,
@@ -291,6 +303,12 @@ const settingsOf = (config: Config, version: string): Settings => ({
   jobLeaseMs: config.job_lease * SECOND_MS,
   imageBytesMax: config.image_max * 2 ** 20,
   executionsKeptMs: config.job_keep_days * DAY_MS,
+});
+
+const logBounds = ({ log_days: days, log_workload_mb: workloadMb, log_total_mb: totalMb }: Config) => ({
+  ageMs: days * DAY_MS,
+  workloadBytes: workloadMb * 2 ** 20,
+  totalBytes: totalMb * 2 ** 20,
 });
 
 /** Tasks wait for others most of the time. */

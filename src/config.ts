@@ -226,6 +226,21 @@ export const SETTINGS = {
     schema: z.coerce.number().int().min(1).max(36_500).default(30),
     about: "How long executions of jobs can be read after their end, in days.",
   },
+  log_days: {
+    env: "BERTH_LOG_DAYS",
+    schema: z.coerce.number().int().min(1).max(3650).default(7),
+    about: "How long what workloads write is kept, in days.",
+  },
+  log_workload_mb: {
+    env: "BERTH_LOG_WORKLOAD_MB",
+    schema: z.coerce.number().int().min(8).default(64),
+    about: "How much of what one workload writes is kept, in MB.",
+  },
+  log_total_mb: {
+    env: "BERTH_LOG_TOTAL_MB",
+    schema: z.coerce.number().int().min(8).default(4096),
+    about: "How much of what all workloads of this server write is kept, in MB.",
+  },
   idle_after: {
     env: "BERTH_IDLE_AFTER",
     schema: z.coerce.number().int().min(1).default(300),

@@ -133,14 +133,15 @@ export function fakeDriver(machine: FakeMachine): Driver {
     },
     mount: async (uid, mount) => attach(machine, workload(uid), mount),
     unmount: async (uid, path) => detach(workload(uid), path),
-    destroy: async (uid) => {
+    destroy: async (uid, { ended } = {}) => {
       const found = workloads.get(uid);
       if (!found) return;
-      workloads.delete(uid);
       killAll(found);
       // What it started may have left its group, and still hold its output.
       for (const stream of [found.child?.stdout, found.child?.stderr]) stream?.destroy();
       await found.ended;
+      await ended?.();
+      workloads.delete(uid);
       for (const server of found.servers) server.close();
       rmSync(dirname(found.root), { recursive: true, force: true });
     },

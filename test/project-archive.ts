@@ -1,9 +1,9 @@
 /** Archives of small projects, as a client would send them. */
 import { gzipSync } from "node:zlib";
 
-export function projectArchive(files: Record<string, string>): Buffer {
-  const blocks = Object.entries(files).flatMap(([path, text]) => {
-    const data = Buffer.from(text);
+export function projectArchive(files: Record<string, string | Buffer>): Buffer {
+  const blocks = Object.entries(files).flatMap(([path, content]) => {
+    const data = Buffer.from(content);
     const header = Buffer.alloc(512);
     header.write(path, 0);
     header.write("0000644\0", 100);

@@ -8,6 +8,7 @@ import { type CommandSpec, type Context, GROUPS, type OptionSpec, type OptionVal
 import { billingCommands } from "./commands/billing.ts";
 import { deployCommands } from "./commands/deploy.ts";
 import { imageVerbs } from "./commands/image.ts";
+import { logsCommands } from "./commands/logs.ts";
 import { moreCommands } from "./commands/more.ts";
 import { nounCommands } from "./commands/nouns.ts";
 import { operationCommands } from "./commands/operations.ts";
@@ -30,6 +31,7 @@ export function allCommands(operatorCommands: readonly CommandSpec[]): CommandSp
   const commands = [
     ...resourceCommands(nouns),
     ...deployCommands(nouns),
+    ...logsCommands(nouns),
     ...operationCommands(nouns, OPERATIONS),
     ...sessionCommands(OPERATIONS),
     ...operatorCommands,

@@ -22,6 +22,7 @@ import { connectionHandlers } from "./integration-connection/handlers.ts";
 import { invitationHandlers } from "./invitation/handlers.ts";
 import { jobBehaviour } from "./job/behaviour.ts";
 import { executionHandlers } from "./job/handlers.ts";
+import { logHandlers } from "./log/handlers.ts";
 import { modelBehaviour } from "./model/behaviour.ts";
 import { modelHandlers } from "./model/handlers.ts";
 import { policyBehaviour } from "./policy/behaviour.ts";
@@ -84,6 +85,7 @@ export const HANDLERS: readonly Implementation[] = [
   ...invitationHandlers,
   ...executionHandlers,
   ...modelHandlers,
+  ...logHandlers,
   ...quotaHandlers,
   ...serviceAccountHandlers,
   ...templateHandlers,

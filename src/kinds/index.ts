@@ -25,6 +25,7 @@ import { connectionOperations } from "./integration-connection/operations.ts";
 import { invitationOperations } from "./invitation/operations.ts";
 import { job } from "./job/kind.ts";
 import { executionOperations } from "./job/operations.ts";
+import { logOperations } from "./log/operations.ts";
 import { model } from "./model/kind.ts";
 import { modelUsage } from "./model/operations.ts";
 import { policy } from "./policy/kind.ts";
@@ -90,6 +91,7 @@ const EXTRA_OPERATIONS: readonly Operation[] = [
   ...invitationOperations,
   ...executionOperations,
   modelUsage,
+  ...logOperations,
   policyUsages,
   previewTokenDelete,
   ...quotaOperations,

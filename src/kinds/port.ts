@@ -14,6 +14,7 @@ import type { Link } from "../contract/references.ts";
 import type { Version } from "../contract/versions/index.ts";
 import type { Activity } from "../lib/activity.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { Logs } from "../logs/log-room.ts";
 import type { Meter } from "../metering/meter.ts";
 import type { PriceBook } from "../metering/price-book.ts";
 import type { Driver } from "../runtime/driver.ts";
@@ -97,6 +98,8 @@ export interface Deps {
   driver: Driver;
   /** Archives that clients sent. */
   blobs: BlobStore;
+  /** What workloads write; whatever the driver is given with a tag is taken in by itself. */
+  logs: Logs;
   /** Which workloads are busy, in this process. */
   activity: Activity;
   clock: Clock;

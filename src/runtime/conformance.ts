@@ -150,6 +150,22 @@ function exits(get: Get, spec: Make): void {
     assert.equal((await driver.readOutput(wanted.uid, "stderr", 0, 2)).bytes.toString(), "er");
   });
 
+  test("a destroy leaves a last look at the output, once nothing runs any more", async () => {
+    const { driver } = get();
+    const wanted = spec({ exec: { argv: ["sh", "-c", "echo begun; exec sleep 600"] } });
+    await driver.create(wanted);
+    let seen: Observed | null = null;
+    let said = "";
+    const ended = async (): Promise<void> => {
+      seen = await driver.observe(wanted.uid);
+      said = (await driver.readOutput(wanted.uid, "stdout", 0, 100)).bytes.toString();
+    };
+    await driver.destroy(wanted.uid, { ended });
+    assert.equal((seen as Observed | null)?.state, "exited");
+    assert.match(said, /^(begun\n)?$/);
+    assert.equal(await driver.observe(wanted.uid), null);
+  });
+
   test("a command that does not exist ends with 127", async () => {
     const { driver } = get();
     const wanted = spec({ exec: { argv: ["no-such-program-here"] } });

@@ -6,6 +6,7 @@
  * What a driver observes is plain data. `dial` is a pure function of that data: any process of the node can reach a
  * workload from its stored record, without asking the driver that made it.
  */
+import type { LogTag } from "../contract/log-line.ts";
 import { dialUnix } from "./dial.ts";
 
 export interface Driver {
@@ -73,6 +74,8 @@ export interface DriveOptions {
 
 export interface DestroyOptions {
   graceMs?: number;
+  /** Called when nothing of it runs any more and its output can be read for the last time. */
+  ended?(): Promise<void>;
 }
 
 export type OnStop = "keep" | "freeze" | "kill";
@@ -113,6 +116,8 @@ export interface WorkloadSpec {
   limits: Limits;
   mounts?: Mount[];
   network: NetworkClass;
+  /** Whose log its output goes to; absent = to none. */
+  log?: LogTag;
   /** One foreground command; without it the workload is a sandbox, alive until destroyed. */
   exec?: Exec;
 }

@@ -208,7 +208,7 @@ for (const database of databases.all) {
         /does not exist/,
       );
       assert.equal((await create("crashed")).status, 409);
-      await resumeWorkspaceRemovals({ store, reconciledKinds: [] });
+      await resumeWorkspaceRemovals({ store, logs: { forgetWorkspace: async () => {} }, reconciledKinds: [] });
       assert.equal(await store.workspaces.isNameTaken("crashed"), false);
       assert.deepEqual(await store.resources.countsIn("crashed"), {});
     });

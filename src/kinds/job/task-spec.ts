@@ -7,6 +7,7 @@ import type { Resource } from "../../store/resource.ts";
 import { driverImage } from "../image/resolve.ts";
 import type { Deps } from "../port.ts";
 import { identityEnv, taskCopy } from "../workload/identity.ts";
+import { logTag } from "../workload/log-tag.ts";
 import { platformEnv } from "../workload/platform-env.ts";
 import { dataPath } from "./execution-data.ts";
 import { job as jobKind } from "./kind.ts";
@@ -82,6 +83,11 @@ export async function taskSpec(
       readOnly,
     })),
     network: "outbound",
+    log: logTag(job, "run", {
+      revision: execution.revision,
+      executionId: execution.id,
+      taskId: String(claim.index),
+    }),
   };
 }
 

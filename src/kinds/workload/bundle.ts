@@ -11,6 +11,7 @@ import { randomWord } from "../../lib/ids.ts";
 import type { Resource } from "../../store/resource.ts";
 import type { Deps, ReconcileContext } from "../port.ts";
 import { type Bundle, stateOf } from "./deploy-state.ts";
+import { logTag } from "./log-tag.ts";
 import { CODE_PATH, PYTHON_PACKAGES, recipeFor } from "./start-command.ts";
 
 /** Compilers and package managers are hungry, whatever the workload itself is given. */
@@ -73,6 +74,7 @@ export async function beginBuild(
         limits: BUILD_LIMITS,
         mounts: [{ source: { drive: bundle.drive }, path: CODE_PATH }],
         network: "outbound",
+        log: logTag(resource, "build", { revision }),
         exec: { argv: shell(build) },
       },
       { signal },

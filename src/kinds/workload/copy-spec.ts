@@ -10,6 +10,7 @@ import { type Attachment, volumeMounts } from "../sandbox/machine.ts";
 import { baseImage, codeEnv } from "./bundle.ts";
 import { type Bundle, codeOf, runtimeOf, stateOf } from "./deploy-state.ts";
 import { identityEnv } from "./identity.ts";
+import { logTag } from "./log-tag.ts";
 import { platformEnv } from "./platform-env.ts";
 import { MEMORY_DEFAULT_MB, secrets } from "./spec.ts";
 import { CODE_PATH } from "./start-command.ts";
@@ -46,6 +47,7 @@ export async function copySpec(resource: Resource, revision: Revision, uid: stri
       ...(await volumeMounts(resource, (spec.volumes ?? []) as Attachment[], deps)),
     ],
     network: "outbound",
+    log: logTag(resource, "run", { revision: revision.id }),
     exec: {
       argv: bundle?.argv ?? [],
       ...(speaksStdio(resource.kind, transport, bundle) ? { builtin: "mcp-stdio" } : {}),

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { type TestDatabase, testDatabases } from "../../../test/databases.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { uuidv7 } from "../../lib/ids.ts";
+import { type LogStore, openLogStore } from "../../logs/log-store.ts";
 import { openStore, type Store } from "../../store/store.ts";
 import { removeContents, removeWithin, resumeWorkspaceRemovals } from "./removal.ts";
 
@@ -14,10 +16,12 @@ for (const database of databases.all)
 
 function suite(database: TestDatabase): void {
   let store: Store;
+  let logs: LogStore;
   let place: Awaited<ReturnType<TestDatabase["fresh"]>>;
   before(async () => {
     place = await database.fresh();
     const onError = (error: unknown): void => console.error(error);
+    logs = openLogStore({ dir: join(place.dataDir, "logs"), clock: systemClock, onError });
     store = await openStore({ ...place, secretKey: Buffer.alloc(32, 1), clock: systemClock, onError });
   });
   after(async () => {
@@ -42,9 +46,12 @@ function suite(database: TestDatabase): void {
     await open("large");
     const parent = await add("large", "tree", "root");
     await Promise.all(Array.from({ length: 210 }, (_, n) => add("large", "leaf", `leaf-${n}`, parent)));
+    const tag = { workspace: "large", plural: "leaves", name: "leaf-1", uid: parent, source: "run" } as const;
+    logs.append(tag, [{ message: "rustles", severity: 9 }]);
     await store.workspaces.markDeleted("large", "test");
-    assert.equal(await removeContents("large", "test", { store, reconciledKinds: [] }), true);
+    assert.equal(await removeContents("large", "test", { store, logs, reconciledKinds: [] }), true);
     assert.deepEqual(await store.resources.countsIn("large"), {});
+    assert.deepEqual(await logs.names("large", "leaves"), []);
     assert.equal(await store.workspaces.isNameTaken("large"), false);
     const revisions = await store.database.read.selectFrom("revisions").select("uid").execute();
     assert.deepEqual(revisions, []);
@@ -55,7 +62,7 @@ function suite(database: TestDatabase): void {
     await add("running", "note", "n");
     const uid = await add("running", "machine", "m");
     await store.workspaces.markDeleted("running", "test");
-    const deps = { store, reconciledKinds: ["machine"] };
+    const deps = { store, logs, reconciledKinds: ["machine"] };
     assert.equal(await removeContents("running", "test", deps), false);
     const [left, ...rest] = await store.resources.listNested("running", "machine", 10);
     assert.deepEqual(rest, []);
@@ -73,7 +80,7 @@ function suite(database: TestDatabase): void {
     await open("slow");
     const uid = await add("slow", "machine", "m");
     await store.workspaces.markDeleted("slow", "test");
-    const deps = { store, reconciledKinds: ["machine"] };
+    const deps = { store, logs, reconciledKinds: ["machine"] };
     assert.equal(await removeWithin("slow", "test", deps, AbortSignal.timeout(50)), false);
     await store.resources.delete("slow", uid);
     await resumeWorkspaceRemovals(deps);
@@ -88,7 +95,7 @@ function suite(database: TestDatabase): void {
     });
     assert.ok(await store.executions.claim(id, "worker", 10_000));
     await store.workspaces.markDeleted("busy", "test");
-    assert.equal(await removeContents("busy", "test", { store, reconciledKinds: [] }), true);
+    assert.equal(await removeContents("busy", "test", { store, logs, reconciledKinds: [] }), true);
     assert.equal(await store.executions.getAcrossWorkspaces(id), null);
     assert.equal(await store.executions.claim(id, "worker", 10_000), null);
     assert.deepEqual(await store.database.read.selectFrom("tasks").select("execution_id").execute(), []);
@@ -99,6 +106,6 @@ function suite(database: TestDatabase): void {
     const uid = await add("past", "machine", "m");
     await store.resources.update("past", uid, () => ({ retire: true, status: "TERMINATED" }));
     await store.workspaces.markDeleted("past", "test");
-    assert.equal(await removeContents("past", "test", { store, reconciledKinds: ["machine"] }), true);
+    assert.equal(await removeContents("past", "test", { store, logs, reconciledKinds: ["machine"] }), true);
   });
 }

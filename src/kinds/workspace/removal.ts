@@ -6,17 +6,18 @@
 import type { Store } from "../../store/store.ts";
 import type { Deps } from "../port.ts";
 
-type RemovalDeps = Pick<Deps, "store" | "reconciledKinds">;
+type RemovalDeps = Pick<Deps, "store" | "reconciledKinds"> & { logs: Pick<Deps["logs"], "forgetWorkspace"> };
 
 /** Goes on with the removal of a marked workspace; true when nothing of it is left, false while something still runs. */
 export async function removeContents(
   name: string,
   actor: string,
-  { store, reconciledKinds }: RemovalDeps,
+  { store, logs, reconciledKinds }: RemovalDeps,
   signal?: AbortSignal,
 ): Promise<boolean> {
   while (await store.workspaceContents.removeSome(name, reconciledKinds, actor)) if (signal?.aborted) return false;
   if (!(await store.workspaceContents.isEmpty(name))) return false;
+  await logs.forgetWorkspace(name);
   await store.workspaces.remove(name);
   return true;
 }

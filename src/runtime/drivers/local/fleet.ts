@@ -7,7 +7,7 @@ import { mkdirSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { PlatformError } from "../../../contract/errors.ts";
-import type { Limits, NetworkClass, WorkloadSpec } from "../../driver.ts";
+import type { DestroyOptions, Limits, NetworkClass, WorkloadSpec } from "../../driver.ts";
 import { createCgroup } from "./cgroup.ts";
 import type { ResolvedImage } from "./images.ts";
 import { type Launch, launch } from "./launch.ts";
@@ -112,8 +112,8 @@ export class Fleet {
     return workload;
   }
 
-  async remove(workload: Workload, graceMs: number): Promise<void> {
-    await workload.destroy(graceMs);
+  async remove(workload: Workload, graceMs: number, ended?: DestroyOptions["ended"]): Promise<void> {
+    await workload.destroy(graceMs, ended);
     const { id, uid } = workload.record;
     this.#byId.delete(id);
     if (uid !== null && this.#byUid.get(uid) === workload) this.#byUid.delete(uid);

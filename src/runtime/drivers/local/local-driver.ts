@@ -300,12 +300,12 @@ export class LocalDriver implements Driver {
     });
   }
 
-  async destroy(uid: string, { graceMs = 0 }: DestroyOptions = {}): Promise<void> {
+  async destroy(uid: string, { graceMs = 0, ended }: DestroyOptions = {}): Promise<void> {
     await this.#creating.get(uid)?.catch(() => {}); // whoever asked for it hears of the failure
     await this.#serial.run(uid, async () => {
       const workload = this.#fleet.find(uid);
       if (!workload) return;
-      await this.#fleet.remove(workload, graceMs);
+      await this.#fleet.remove(workload, graceMs, ended);
       await this.#sweep();
     });
   }

@@ -13,7 +13,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import { PlatformError } from "../../../contract/errors.ts";
 import { CONTROL, SANDBOX_FILES, type SandboxClaim } from "../../../contract/sandbox-wire.ts";
-import type { CallOptions, Limits, Mount, Observed, Output, Stats } from "../../driver.ts";
+import type { CallOptions, DestroyOptions, Limits, Mount, Observed, Output, Stats } from "../../driver.ts";
 import { cgroupStats, freezeCgroup, isFrozen, oomKills, processesIn, removeCgroup, setCgroupLimits } from "./cgroup.ts";
 import { callControl } from "./control.ts";
 import { openDoor } from "./doors.ts";
@@ -219,7 +219,7 @@ export class Workload {
     });
   }
 
-  async destroy(graceMs: number): Promise<void> {
+  async destroy(graceMs: number, ended?: DestroyOptions["ended"]): Promise<void> {
     this.closeDoors();
     if (this.record.pid === 0) Object.assign(this.record, findProcess(this.dir));
     if (this.alive) {
@@ -237,6 +237,7 @@ export class Workload {
     for (const pid of processesIn(this.record.cgroup)) sendSignal(pid, "SIGKILL");
     if (isFrozen(this.record.cgroup)) await freezeCgroup(this.record.cgroup, false);
     await this.#gone();
+    await ended?.();
     await removeCgroup(this.record.cgroup);
     await removeTree(this.dir);
   }

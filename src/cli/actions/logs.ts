@@ -1,0 +1,101 @@
+/** What a workload has written, and what it writes from now on. */
+import { setTimeout as pause } from "node:timers/promises";
+import type { Client } from "../../client/client.ts";
+import { severityName } from "../../contract/log-line.ts";
+import type { Operation } from "../../contract/operation.ts";
+import { parseDurationMs } from "../../lib/duration.ts";
+import { printable } from "../../lib/printable.ts";
+import { UsageError } from "../../lib/usage-error.ts";
+import { type Invocation, text } from "../command.ts";
+import { findNoun, type Noun, operationOf } from "../nouns.ts";
+import { connect, positiveNumber } from "./call-input.ts";
+
+export interface Line {
+  timestamp: string;
+  message: string;
+  severity: number;
+  trace_id: string;
+  task_id?: string;
+}
+
+interface Page {
+  logs: Line[];
+  totalCount: number;
+}
+
+const SINCE_DEFAULT = "1h";
+const PAGE = 1000;
+/** Lines of one moment may come in a little late: what was asked for is asked again, and told once. */
+const OVERLAP_MS = 30_000;
+const LOOK_MS = 1000;
+
+export async function logs(nouns: readonly Noun[], call: Invocation): Promise<undefined> {
+  const { noun, name } = subjectOf(nouns, call);
+  const { options, context } = call;
+  const operation = operationOf(findNoun(nouns, "log"), "query");
+  const client = connect(call);
+  const query = {
+    resourceType: noun.kind?.plural ?? noun.plural,
+    workloadIds: name,
+    executionId: text(options.execution),
+    taskId: text(options.task),
+    severity: text(options.severity),
+    search: text(options.search),
+    type: options.build === true ? "build" : undefined,
+  };
+  const sinceMs = parseDurationMs(text(options.since) ?? SINCE_DEFAULT);
+  if (sinceMs === null) throw new UsageError("--since is not a duration.", "write it as 30s, 15m, 2h or 3d");
+  const limit = positiveNumber(options.limit, "--limit") ?? Number.POSITIVE_INFINITY;
+  const show = (line: Line): void => context.print(shown(line, call));
+  const reader = createReader(client, operation, query);
+  for (const line of await reader.read(context.now() - sinceMs, limit)) show(line);
+  while (options.follow === true) {
+    await pause(LOOK_MS);
+    for (const line of await reader.read(context.now() - OVERLAP_MS, Number.POSITIVE_INFINITY)) show(line);
+  }
+  return undefined;
+}
+
+/** Reads from a time on, oldest first, and never tells a line twice. */
+export function createReader(client: Client, operation: Operation, query: Record<string, string | undefined>) {
+  let told = new Set<string>();
+  return {
+    async read(fromMs: number, limit: number): Promise<Line[]> {
+      const start = new Date(fromMs).toISOString();
+      // Lines that come meanwhile move the pages: a line on two of them is one line.
+      const newest = new Map<string, Line>();
+      for (let offset = 0, total = 1; offset < Math.min(total, limit); ) {
+        const page = { limit: Math.min(PAGE, limit - offset), offset, start };
+        const answer = (await client.call(operation, { query: { ...query, ...page } })) as Record<string, Page>;
+        const [{ logs: lines, totalCount } = { logs: [], totalCount: 0 }] = Object.values(answer);
+        for (const line of lines) newest.set(line.timestamp, line);
+        offset += lines.length;
+        total = lines.length === 0 ? 0 : totalCount;
+      }
+      const seen = told;
+      told = new Set(newest.keys());
+      return [...newest.values()].filter(({ timestamp }) => !seen.has(timestamp)).reverse();
+    },
+  };
+}
+
+/** `agent/echo` and `agent echo` are the same. */
+export function subjectOf(nouns: readonly Noun[], { args }: Invocation): { noun: Noun; name: string } {
+  const [first = "", second] = [text(args[0]), text(args[1])];
+  const slash = first.indexOf("/");
+  const [kind, name] = second === undefined ? [first.slice(0, slash), first.slice(slash + 1)] : [first, second];
+  if (kind === "" || name === "" || (second === undefined && slash < 1))
+    throw new UsageError(`'${first}' does not name a workload.`, "write KIND/NAME, like agent/echo");
+  return { noun: findNoun(nouns, kind), name };
+}
+
+const LEVEL_WIDTH = 7;
+
+function shown(line: Line, { options }: Invocation): string {
+  if (options.output === "json") return JSON.stringify(line);
+  const message = printable(line.message);
+  if (options.plain === true) return message;
+  const task = line.task_id === undefined ? "" : ` [${line.task_id}]`;
+  const time = line.timestamp.slice(0, "2026-01-31T12:00:00.000".length);
+  return `${time} ${severityName(line.severity).padEnd(LEVEL_WIDTH)}${task} ${message}`;
+}

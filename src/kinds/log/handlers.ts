@@ -1,0 +1,126 @@
+import type { z } from "zod";
+import { PlatformError } from "../../contract/errors.ts";
+import { SEVERITY_NAMES, type SeverityName } from "../../contract/log-line.ts";
+import { DAY_MS, HOUR_MS, toIso } from "../../lib/clock.ts";
+import type { StoredLine } from "../../logs/log-line.ts";
+import type { LogQuery } from "../../logs/log-store.ts";
+import { KINDS } from "../index.ts";
+import { type Deps, type Implementation, implement, workspaceOf } from "../port.ts";
+import { LIMIT_DEFAULT, LIMIT_MAX, logQuery } from "./operations.ts";
+
+const RANGE_DEFAULT_MS = HOUR_MS;
+const RANGE_MAX_MS = 3 * DAY_MS;
+/** More logs than these are not read for one question. */
+const WORKLOADS_MAX = 50;
+
+type Query = z.output<NonNullable<typeof logQuery.query>>;
+type Answer = z.input<typeof logQuery.response>;
+
+export const logHandlers: readonly Implementation[] = [
+  implement(logQuery, async (call, deps) => {
+    const { name: workspace, createdAt } = workspaceOf(call);
+    const { query } = call;
+    const kind = KINDS.find(({ plural }) => plural === query.resourceType);
+    if (!kind) throw new PlatformError("bad_request", `resourceType: there is no kind '${query.resourceType}'.`);
+    const range = rangeOf(query, deps.clock.now());
+    const asked: Omit<LogQuery, "name" | "uid"> = {
+      ...members(query),
+      workspace,
+      plural: kind.plural,
+      // A name may have been another's workspace before.
+      fromMs: Math.max(range.fromMs, createdAt),
+      toMs: range.toMs,
+      limit: Math.min(query.limit ?? LIMIT_DEFAULT, LIMIT_MAX),
+    };
+    const answer: Answer = {};
+    for (const workload of await workloadsOf(query.workloadIds, kind.name, asked, deps)) {
+      const { lines, total } = await deps.logs.query({ ...asked, ...workload });
+      answer[workload.name] = { logs: lines.map(toWire), totalCount: total };
+    }
+    return answer;
+  }),
+];
+
+function members({ type, severity, offset, search, traceId, executionId, taskId, revision }: Query) {
+  return {
+    ...(type === undefined || type === "all" ? {} : { source: type }),
+    ...(severity === undefined ? {} : { severities: severitiesOf(severity) }),
+    ...(offset === undefined ? {} : { offset }),
+    ...(search === undefined ? {} : { search }),
+    ...(traceId === undefined ? {} : { traceId }),
+    ...(executionId === undefined ? {} : { executionId }),
+    ...(taskId === undefined ? {} : { taskId }),
+    ...(revision === undefined ? {} : { revision }),
+  };
+}
+
+/** Names as they are; an id stands for what has it now, and only its own lines are shown. */
+async function workloadsOf(
+  ids: string | undefined,
+  kind: string,
+  { workspace, plural }: Pick<LogQuery, "workspace" | "plural">,
+  { store, logs }: Deps,
+): Promise<{ name: string; uid?: string }[]> {
+  const words = ids
+    ?.split(",")
+    .map((word) => word.trim())
+    .filter((word) => word !== "");
+  if (words === undefined)
+    return (await logs.names(workspace, plural)).slice(0, WORKLOADS_MAX).map((name) => ({ name }));
+  if (words.length > WORKLOADS_MAX)
+    throw new PlatformError("bad_request", `workloadIds: at most ${WORKLOADS_MAX} at a time.`);
+  return Promise.all(
+    words.map(async (word) => {
+      const found = UUID.test(word) ? await store.resources.getByUid(workspace, word) : null;
+      return found?.kind === kind ? { name: found.name, uid: found.uid } : { name: word };
+    }),
+  );
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+function rangeOf({ start, end }: Query, nowMs: number): { fromMs: number; toMs: number } {
+  const toMs = end === undefined ? nowMs : timeOf("end", end);
+  const fromMs = start === undefined ? toMs - RANGE_DEFAULT_MS : timeOf("start", start);
+  if (fromMs > toMs) throw new PlatformError("bad_request", "start: must not be after end.");
+  if (toMs - fromMs > RANGE_MAX_MS)
+    throw new PlatformError(
+      "bad_request",
+      `start: at most ${RANGE_MAX_MS / DAY_MS} days before end; ask for one part after the other.`,
+    );
+  return { fromMs, toMs };
+}
+
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)?$/;
+
+/** Times without a zone are UTC. */
+function timeOf(field: string, text: string): number {
+  const match = TIME.exec(text);
+  const time = match ? Date.parse(match[3] ? text : `${text}Z`) : Number.NaN;
+  if (Number.isNaN(time))
+    throw new PlatformError("bad_request", `${field}: must be a time such as 2026-01-31T12:00:00.`);
+  return time;
+}
+
+function severitiesOf(text: string): SeverityName[] {
+  return text.split(",").map((each) => {
+    const name = SEVERITY_NAMES.find((candidate) => candidate === each.trim().toUpperCase());
+    if (!name) throw new PlatformError("bad_request", `severity: must be among ${SEVERITY_NAMES.join(", ")}.`);
+    return name;
+  });
+}
+
+const toWire = (line: StoredLine): Answer[string]["logs"][number] => ({
+  timestamp: timestampOf(line.timeUs),
+  message: line.message,
+  severity: line.severity,
+  trace_id: line.traceId ?? "",
+  type: line.source,
+  ...(line.revision === undefined ? {} : { revision: line.revision }),
+  ...(line.executionId === undefined ? {} : { execution_id: line.executionId }),
+  ...(line.taskId === undefined ? {} : { task_id: line.taskId }),
+  ...(line.attributes === undefined ? {} : { attributes: line.attributes }),
+});
+
+const timestampOf = (us: number): string =>
+  `${toIso(Math.floor(us / 1000)).slice(0, -1)}${String(us % 1000).padStart(3, "0")}000Z`;

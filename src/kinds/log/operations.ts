@@ -1,0 +1,81 @@
+/** What workloads have written. */
+import { z } from "zod";
+import { LOG_SOURCES, SEVERITY_NAMES } from "../../contract/log-line.ts";
+import { defineOperation } from "../../contract/operation.ts";
+
+export const LIMIT_DEFAULT = 1000;
+export const LIMIT_MAX = 1000;
+/** Further back one asks for a page of its own. */
+const OFFSET_MAX = 1_000_000;
+const WORD_MAX = 256;
+
+const word = z.string().min(1).max(WORD_MAX).optional();
+const time = z.string().max(40).optional();
+
+export const logQuery = defineOperation({
+  id: "logQuery",
+  method: "GET",
+  path: "/observability/logs",
+  summary: "List what workloads have written, newest first",
+  tenancy: "workspace",
+  scope: "logs:list",
+  role: "member",
+  kind: "log",
+  query: z.object({
+    resourceType: z
+      .string()
+      .min(1)
+      .max(WORD_MAX)
+      .describe("A kind in the plural: agents, functions, applications, jobs or sandboxes."),
+    workloadIds: z
+      .string()
+      .max(8192)
+      .optional()
+      .describe("Names or ids of workloads, separated by commas; all of the kind when absent."),
+    start: time.describe("UTC, as 2026-01-31T12:00:00; an hour before the end when absent."),
+    end: time.describe("UTC; now when absent. At most three days after the start."),
+    type: z
+      .enum(["all", ...LOG_SOURCES])
+      .optional()
+      .describe("Only what builds (`build`) or running code (`run`) wrote; `all` when absent."),
+    severity: z
+      .string()
+      .max(WORD_MAX)
+      .optional()
+      .describe(`Names separated by commas: ${SEVERITY_NAMES.join(", ")}.`),
+    search: word.describe("Text that lines contain, in letters of either case."),
+    traceId: word,
+    executionId: word,
+    taskId: word,
+    revision: word,
+    limit: z.coerce
+      .number()
+      .int()
+      .min(1)
+      .optional()
+      .describe(`Lines of each workload; ${LIMIT_DEFAULT} when absent and at most.`),
+    offset: z.coerce.number().int().min(0).max(OFFSET_MAX).optional().describe("Newest lines to leave out."),
+    interval: z.coerce.number().int().optional().describe("Accepted and without effect."),
+  }),
+  response: z.record(
+    z.string(),
+    z.object({
+      logs: z.array(
+        z.object({
+          timestamp: z.string().describe("RFC 3339 with nanoseconds; no two lines of a workload have the same."),
+          message: z.string(),
+          severity: z.int().describe("1 trace, 5 debug, 9 info, 13 warning, 17 error, 21 fatal, 0 unknown."),
+          trace_id: z.string(),
+          type: z.enum(LOG_SOURCES),
+          revision: z.string().optional(),
+          execution_id: z.string().optional(),
+          task_id: z.string().optional(),
+          attributes: z.record(z.string(), z.unknown()).optional().describe("What a structured line says beside that."),
+        }),
+      ),
+      totalCount: z.int().describe("All lines that match, also beyond this page."),
+    }),
+  ),
+});
+
+export const logOperations = [logQuery];

@@ -1,0 +1,60 @@
+/**
+ * A driver whose workloads have a log: whatever is created with a tag is followed until it is destroyed, and its last
+ * words are taken before its files go. A note on disk per workload lets the next life of the server follow on.
+ */
+import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { LogTag } from "../contract/log-line.ts";
+import type { DestroyOptions, Driver, WorkloadSpec } from "../runtime/driver.ts";
+import type { LogStore } from "./log-store.ts";
+import type { OutputFollower } from "./output-follower.ts";
+
+export interface LoggedDriverOptions {
+  driver: Driver;
+  store: LogStore;
+  follower: OutputFollower;
+  /** Where the notes are. */
+  dir: string;
+}
+
+export async function loggedDriver({ driver, store, follower, dir }: LoggedDriverOptions): Promise<Driver> {
+  await mkdir(dir, { recursive: true, mode: 0o700 });
+  const note = (uid: string): string => join(dir, encodeURIComponent(uid));
+
+  for (const name of await readdir(dir)) {
+    const uid = decodeURIComponent(name);
+    const tag = await readNote(note(uid));
+    if (tag && (await driver.observe(uid))) follower.follow(uid, tag, driver, await store.positions(tag, uid));
+    else await rm(note(uid), { force: true });
+  }
+
+  const own: Partial<Driver> = {
+    async create(spec: WorkloadSpec, options) {
+      if (!spec.log) return driver.create(spec, options);
+      await writeFile(note(spec.uid), JSON.stringify(spec.log), { mode: 0o600 });
+      const observed = await driver.create(spec, options);
+      follower.follow(spec.uid, spec.log, driver);
+      return observed;
+    },
+    async destroy(uid: string, options: DestroyOptions = {}) {
+      await driver.destroy(uid, { ...options, ended: () => follower.finish(uid) });
+      follower.drop(uid);
+      await rm(note(uid), { force: true });
+    },
+  };
+  return new Proxy(driver, {
+    get(target, property) {
+      const value: unknown = Reflect.get(own, property) ?? Reflect.get(target, property);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+}
+
+/** null: it was torn by a crash; that workload's log ends there. */
+async function readNote(file: string): Promise<LogTag | null> {
+  try {
+    return JSON.parse(await readFile(file, "utf8")) as LogTag;
+  } catch {
+    return null;
+  }
+}
