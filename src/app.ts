@@ -19,6 +19,7 @@ import { loadSecretKey, refuseAnotherKey, secretKeyPlace } from "./auth/secret-k
 import { openBlobStore } from "./blobs/blob-store.ts";
 import { type Config, isLoopback } from "./config.ts";
 import { createEdge, type Edge } from "./edge.ts";
+import type { StoredRequest } from "./gateway/deps.ts";
 import { createDirectory } from "./gateway/directory.ts";
 import { createGateway } from "./gateway/gateway.ts";
 import { brandWords } from "./gateway/header-rules.ts";
@@ -46,6 +47,7 @@ import { Activity } from "./lib/activity.ts";
 import { type Clock, DAY_MS, HOUR_MS, SECOND_MS, systemClock, toIso } from "./lib/clock.ts";
 import { randomWord } from "./lib/ids.ts";
 import { type Running, Stack } from "./lib/lifecycle.ts";
+import { createOutboundPost } from "./lib/outbound-post.ts";
 import { deriveKey } from "./lib/sealed-box.ts";
 import { openLogRoom } from "./logs/log-room.ts";
 import { startMetering } from "./metering/metering.ts";
@@ -57,6 +59,9 @@ import {
 } from "./metering/price-book.ts";
 import type { Stored } from "./metering/resource-rates.ts";
 import { addUsageCounters } from "./metering/usage-counters.ts";
+import { ASYNC_WITHIN_MS, type AsyncPayload, asyncRequestLine } from "./reconcile/async-requests.ts";
+import { callbackLine } from "./reconcile/callbacks.ts";
+import { startDeliveries } from "./reconcile/deliveries.ts";
 import { startJobScheduler } from "./reconcile/job-scheduler.ts";
 import { startReconcileLoop } from "./reconcile/loop.ts";
 import { startTasks } from "./reconcile/tasks.ts";
@@ -228,6 +233,12 @@ export async function startApp({ config, log, version, clock = systemClock, open
       registry,
       random: Math.random,
       meter: () => {},
+      keepRequest: ({ workload: { workspace, kind, uid, name }, triggerId, request }) =>
+        store.deliveries.add({
+          ...{ workspace, kind, uid, triggerId: triggerId ?? "", cause: "async", phase: "request" },
+          payload: { name, request } satisfies AsyncPayload<StoredRequest>,
+          withinMs: ASYNC_WITHIN_MS,
+        }),
       handlers: {
         model: createModelHandler({ ...principals, models, clock, brandWords: words, docsBase: "/docs/gateway" }),
         job: createJobHandler({ brand: config.brand, manage: (req, res) => edge.manage(req, res) }),
@@ -238,6 +249,18 @@ export async function startApp({ config, log, version, clock = systemClock, open
       ...stack.add(createDirectory({ store, clock, activity })),
     });
     stack.add(startReconciling({ deps, driver, holder, place: placeOf(config, settings) }));
+    const post = createOutboundPost({ privateAddresses: config.private_callbacks });
+    stack.add(
+      await startDeliveries({
+        store,
+        log,
+        place: placeOf(config, settings),
+        lines: [
+          asyncRequestLine<StoredRequest>({ store, clock, meter, replay: gateway.replay }),
+          callbackLine({ store, clock, post, brandWords: words, version }),
+        ],
+      }),
+    );
     // Last in, first out: the port closes before anything that a request in flight may need.
     const edge = stack.add(createEdge(config, gateway));
     const api = createApi({
@@ -296,6 +319,7 @@ const settingsOf = (config: Config, version: string): Settings => ({
   dnsServers: config.dns_servers,
   publicIps: config.public_ips,
   quotas: quotasByKind(config.quotas),
+  privateCallbacks: config.private_callbacks,
   features: config.features,
   usageEventsDays: config.usage_events_days,
   jobSlots: config.job_slots || availableParallelism() * SLOTS_PER_CORE,

@@ -246,6 +246,11 @@ export const SETTINGS = {
     schema: z.coerce.number().int().min(1).default(300),
     about: "Seconds without a request after which a copy of an agent, function or application is let go.",
   },
+  private_callbacks: {
+    env: "BERTH_PRIVATE_CALLBACKS",
+    schema: flag.default(false),
+    about: "Allow callbacks to private and loopback addresses.",
+  },
   log_level: {
     env: "BERTH_LOG_LEVEL",
     schema: z.enum(LOG_LEVELS).default("info"),

@@ -34,6 +34,8 @@ export interface FakeOptions {
   failCreate?: (spec: WorkloadSpec) => string | undefined;
   /** Answers on the API socket; without it every request is answered with `{ uid, method, url }`. */
   api?: (uid: string) => RequestListener;
+  /** Where a port inside a workload is on the test machine; without it, the same number. */
+  portOf?: (uid: string, port: number) => number;
 }
 
 interface FakeWorkload {
@@ -188,7 +190,8 @@ export function fakeDriver(machine: FakeMachine): Driver {
 async function startWorkload(machine: FakeMachine, node: string, spec: WorkloadSpec): Promise<Observed> {
   const failure = machine.options.failCreate?.(spec);
   if (failure) throw new PlatformError("unavailable", failure);
-  if (!machine.images.has(spec.image)) throw new PlatformError("bad_request", `There is no image ${spec.image}.`);
+  const image = machine.images.get(spec.image);
+  if (!image) throw new PlatformError("bad_request", `There is no image ${spec.image}.`);
   if (spec.snapshot && !machine.snapshots.has(spec.snapshot)) {
     throw new PlatformError("bad_request", `There is no snapshot ${spec.snapshot}.`);
   }
@@ -220,7 +223,8 @@ async function startWorkload(machine: FakeMachine, node: string, spec: WorkloadS
   for (const mount of spec.mounts ?? []) attach(machine, found, mount);
   machine.workloads.set(spec.uid, found);
   await openSockets(machine, found, run);
-  if (spec.exec) runCommand(found, spec.exec);
+  // Like a real image's: its own program where none is named.
+  if (spec.exec) runCommand(found, { ...spec.exec, argv: spec.exec.argv.length > 0 ? spec.exec.argv : image.argv });
   return { ...found.observed };
 }
 
@@ -240,7 +244,8 @@ async function openSockets(machine: FakeMachine, found: FakeWorkload, run: strin
   const ports = createServer((socket) => {
     socket.on("error", () => socket.destroy());
     socket.once("data", (line) => {
-      const port = Number(/^PORT (\d+)\n/.exec(line.toString("latin1"))?.[1]);
+      const asked = Number(/^PORT (\d+)\n/.exec(line.toString("latin1"))?.[1]);
+      const port = machine.options.portOf?.(uid, asked) ?? asked;
       const rest = line.subarray(line.indexOf(0x0a) + 1);
       const inner = connect({ host: "127.0.0.1", port });
       inner.once("error", (error) => socket.end(`ERR ${error.message}\n`));

@@ -20,6 +20,7 @@ const agent: Workload = {
   enabled: true,
   revisions: { active: "1" },
   door: 8080,
+  triggers: [],
   preview: null,
 };
 

@@ -127,10 +127,11 @@ const PRIVATE: Omit<Workload, "workspace" | "kind"> = {
   enabled: false,
   revisions: null,
   door: "api",
+  triggers: [],
   preview: null,
 };
 
-function targetOf(route: WorkloadRoute): Target {
+export function targetOf(route: WorkloadRoute): Target {
   switch (route.to) {
     case "workload":
       return { by: "name", kind: route.kind, workspace: route.workspace, name: route.name };

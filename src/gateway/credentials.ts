@@ -76,7 +76,7 @@ export function withoutTokens(path: string, alsoQueryToken: boolean): string {
   return alsoQueryToken ? withoutQuery(stripped, QUERY_TOKEN) : stripped;
 }
 
-function queryValue(path: string, name: string): string | null {
+export function queryValue(path: string, name: string): string | null {
   const start = path.indexOf("?");
   if (start < 0 || !path.includes(name, start)) return null;
   return new URLSearchParams(path.slice(start + 1)).get(name);

@@ -6,6 +6,7 @@ import type { WorkloadKind } from "../contract/addresses.ts";
 import type { GatewayErrorCode } from "../contract/gateway-errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { FixedHeaders } from "./header-rules.ts";
+import type { HttpTrigger } from "./http-trigger.ts";
 import type { GatewayLimits } from "./limits.ts";
 import type { RevisionPlan } from "./pick-revision.ts";
 import type { Candidate } from "./route.ts";
@@ -38,6 +39,8 @@ export interface GatewayDeps {
   wake(workload: Workload, revision: string | null, options: { signal: AbortSignal }): Promise<Lease>;
   /** Connects to an instance: its API, or one port inside. */
   dial(lease: Lease, door: Door): Promise<Duplex>;
+  /** Keeps a request that is answered at once and delivered later; false when too many wait. Durable once it is true. */
+  keepRequest?(kept: KeptRequest): Promise<boolean>;
   /** Told once per admitted request, after its end. */
   meter(record: RequestRecord): void;
   /** An endpoint of a sandbox's address that the platform answers itself; null = the sandbox does. */
@@ -48,6 +51,23 @@ export interface GatewayDeps {
 
 /** Gets the request's body. */
 export type OwnEndpoint = (body: Buffer) => Promise<{ status: number; body: unknown }>;
+
+/** An asynchronous request as the workload is to get it, later. */
+export interface StoredRequest {
+  method: string;
+  /** Complete, without credentials of the platform. */
+  head: string;
+  hasBody: boolean;
+  /** base64 */
+  body: string;
+  requestId: string;
+}
+
+export interface KeptRequest {
+  workload: Workload;
+  triggerId: string | null;
+  request: StoredRequest;
+}
 
 export interface GatewaySettings {
   /** Word in header and cookie names. */
@@ -70,7 +90,8 @@ export type Target =
   | { by: "label"; kind: WorkloadKind; candidates: Candidate[] }
   | { by: "preview"; workspace: string | null; id: string }
   | { by: "domain"; host: string }
-  | { by: "trigger"; workspace: string; path: string };
+  | { by: "trigger"; workspace: string; path: string }
+  | { by: "uid"; workspace: string; uid: string };
 
 export interface Principal {
   /** User or service account. */
@@ -93,6 +114,8 @@ export interface Workload {
   revisions: RevisionPlan | null;
   /** Where requests go inside the instance. */
   door: Door;
+  /** Addresses beside its own. */
+  triggers: readonly HttpTrigger[];
   /** Set when the address is a preview's. */
   preview: PreviewRules | null;
 }
@@ -140,6 +163,8 @@ export interface HandledRoute {
   /** Raw, behind the workload's address, with the query. */
   path: string;
   prefix: string;
+  /** The id of the trigger that the request came by. */
+  trigger: string | null;
 }
 
 export type Handler = (req: IncomingMessage, res: ServerResponse, route: HandledRoute) => void;

@@ -12,8 +12,10 @@ import { dial, type Endpoint } from "../runtime/driver.ts";
 import type { Resource } from "../store/resource.ts";
 import type { Store } from "../store/store.ts";
 import type { GatewayDeps, Lease, Workload } from "./deps.ts";
+import { httpTriggersOf } from "./http-trigger.ts";
 import type { RevisionPlan } from "./pick-revision.ts";
 import { createPreviewLookup } from "./preview-lookup.ts";
+import { createTriggerLookup } from "./trigger-lookup.ts";
 
 /** Bounds memory when many workloads are called once; a full cache starts over. */
 const ENTRIES_MAX = 20_000;
@@ -48,6 +50,7 @@ export function createDirectory({ store, clock, activity }: DirectoryDeps): Dire
   const waking = new Map<string, Promise<void>>();
   const stopped = new AbortController();
   const previews = createPreviewLookup({ store, clock });
+  const triggers = createTriggerLookup({ store });
   // Counts changes: what was read before one must not be kept after it.
   let era = 0;
   const unsubscribe = store.database.onChange(({ topic, key }) => {
@@ -97,11 +100,16 @@ export function createDirectory({ store, clock, activity }: DirectoryDeps): Dire
     return null;
   }
 
+  const byUid = (workspace: string, uid: string): Workload | Promise<Workload | null> =>
+    entries.get(uid)?.workload ?? load(() => store.resources.getByUid(workspace, uid));
+
+  async function behindTrigger(workspace: string, path: string): Promise<Workload | null> {
+    const uid = await triggers.holderOf(workspace, path);
+    return uid === null ? null : byUid(workspace, uid);
+  }
+
   async function behindPreview(preview: Resource | null): Promise<Workload | null> {
-    const sandbox =
-      preview &&
-      (entries.get(preview.parent)?.workload ??
-        (await load(() => store.resources.getByUid(preview.workspace, preview.parent))));
+    const sandbox = preview && (await byUid(preview.workspace, preview.parent));
     return preview && sandbox ? previews.workload(preview, sandbox) : null;
   }
 
@@ -164,7 +172,8 @@ export function createDirectory({ store, clock, activity }: DirectoryDeps): Dire
       if (target.by === "preview") return previews.byId(target.workspace, target.id).then(behindPreview);
       if (target.by === "domain") return previews.byHost(target.host).then(behindPreview);
       if (target.by === "label") return firstOf(target.kind, target.candidates);
-      return null;
+      if (target.by === "uid") return byUid(target.workspace, target.uid);
+      return behindTrigger(target.workspace, target.path);
     },
     ready,
     rejoin(workload, key) {
@@ -214,6 +223,7 @@ function entryOf(resource: Resource): Entry {
       enabled: resource.spec.enabled !== false,
       revisions: kind === "sandbox" ? null : revisionPlanOf(resource),
       door: doorOf(resource),
+      triggers: httpTriggersOf(resource),
       preview: null,
     },
   };

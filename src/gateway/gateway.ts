@@ -2,16 +2,19 @@
 import { type IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { hasTriggers } from "../contract/triggers.ts";
 import { Sweeper } from "../lib/sweeper.ts";
-import { find } from "./admit.ts";
+import { targetOf, type WorkloadRoute } from "./admit.ts";
 import { answerClientError } from "./client-error.ts";
 import { gatewayCounters } from "./counters.ts";
 import { credentialNames } from "./credentials.ts";
-import type { GatewayDeps, Handler } from "./deps.ts";
+import type { GatewayDeps, Workload } from "./deps.ts";
 import { type Downstream, NodeDownstream } from "./downstream.ts";
 import { LaneConnection, type LaneOptions } from "./fast-lane.ts";
 import { brandWords, capitalised, headerRules } from "./header-rules.ts";
+import { enter } from "./http-trigger.ts";
 import { UpstreamPool } from "./http1/upstream-pool.ts";
+import { type Replay, type Replayed, replay } from "./replay.ts";
 import { classify, type Route } from "./route.ts";
 import { finished, refuse, requestIdOf, type ServeContext, serve } from "./serve.ts";
 import { Tunnel } from "./tunnel.ts";
@@ -26,6 +29,8 @@ export interface Gateway {
   closeIdleConnections(): void;
   /** For what Node's server could not read as a request. */
   clientError(error: NodeJS.ErrnoException, socket: Duplex): void;
+  /** Delivers a request that was kept earlier. */
+  replay(asked: Replay): Promise<Replayed>;
   /** Refuses new requests, lets running ones finish for `graceMs`, then ends them. */
   stop(graceMs?: number): Promise<void>;
 }
@@ -65,10 +70,16 @@ export function createGateway(deps: GatewayDeps): Gateway {
   return {
     route: (req) => classify(req.url ?? "/", hostOf(req), routing),
     request(req, res, route, options = {}) {
-      const handler = "kind" in route ? deps.handlers?.[route.kind] : undefined;
-      if (handler === undefined || !("kind" in route)) {
-        void serve(context, new NodeDownstream(req, res, { ...options, accepting }), route);
-      } else void handOver(context, req, res, route, handler, options);
+      const handler = route.to === "workload" && !hasTriggers(route.kind) ? deps.handlers?.[route.kind] : undefined;
+      if (handler !== undefined && route.to === "workload") {
+        // The address says it all: nothing has to be looked up.
+        if (options.continueExpected) res.writeContinue();
+        handler(req, res, { ...route, trigger: null });
+        return;
+      }
+      const down = new NodeDownstream(req, res, { ...options, accepting });
+      if (mayBeHandled(deps, route)) void handOver(context, down, req, res, route);
+      else void serve(context, down, route);
     },
     upgrade(req, socket, head, route) {
       void serve(context, upgradeDownstream(req, socket, head), route);
@@ -79,6 +90,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     closeIdleConnections() {
       for (const one of sweeper) if (one instanceof LaneConnection) one.closeIfIdle();
     },
+    replay: (asked) => replay(context, asked),
     clientError: (error, socket) => answerClientError(context.responding, error, socket),
     async stop(graceMs = STOP_GRACE_MS) {
       context.stopping = true;
@@ -105,30 +117,43 @@ function takesLane(deps: GatewayDeps, route: Route): boolean {
   return route.to === "preview" || route.to === "domain";
 }
 
+type HandledRoute = Extract<WorkloadRoute, { to: "workload" | "label" | "trigger" }>;
+
+function mayBeHandled(deps: GatewayDeps, route: Route): route is HandledRoute {
+  return route.to === "trigger" || ("kind" in route && deps.handlers?.[route.kind] !== undefined);
+}
+
+/** To the room that serves this kind itself, if one does: by what the address says, or by what it leads to. */
 async function handOver(
   context: ServeContext,
+  down: NodeDownstream,
   req: IncomingMessage,
   res: ServerResponse,
-  route: Extract<Route, { kind: unknown }>,
-  handler: Handler,
-  options: { continueExpected?: boolean },
+  route: HandledRoute,
 ): Promise<void> {
-  if (options.continueExpected) res.writeContinue();
-  const { kind, prefix, path } = route;
-  if (route.to === "workload") {
-    handler(req, res, { kind, prefix, path, workspace: route.workspace, name: route.name });
-    return;
-  }
+  const { deps } = context;
+  let workload: Workload | null;
   context.running += 1;
-  const down = new NodeDownstream(req, res);
   try {
-    const workload = await find(context, down, route);
-    handler(req, res, { kind, prefix, path, workspace: workload.workspace, name: workload.name });
-    finished(context);
+    workload = await deps.resolve(targetOf(route));
   } catch (error) {
     refuse(context, down, null, error, { fixed: null, requestId: requestIdOf(down) });
+    return;
   }
+  finished(context);
+  const { workspace, name, kind } = workload ?? (route.to === "workload" ? route : NOWHERE);
+  const handler = kind === null ? undefined : deps.handlers?.[kind];
+  if (handler === undefined || kind === null) {
+    await serve(context, down, route);
+    return;
+  }
+  const entered = workload === null ? { route, trigger: null } : enter(route, workload);
+  const { prefix, path } = entered.route;
+  down.sendContinue();
+  handler(req, res, { kind, workspace, name, prefix, path, trigger: entered.trigger?.id ?? null });
 }
+
+const NOWHERE = { workspace: "", name: "", kind: null };
 
 /** A response object for a connection that Node has let go of: errors and refusals go out through it. */
 function upgradeDownstream(req: IncomingMessage, socket: Duplex, head: Buffer): Downstream {

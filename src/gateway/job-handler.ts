@@ -12,9 +12,14 @@ export interface JobHandlerDeps {
 
 export const createJobHandler =
   ({ brand, manage }: JobHandlerDeps) =>
-  (req: IncomingMessage, res: ServerResponse, { workspace, name, path }: HandledRoute): void => {
-    // The bare address of a job, with or without a query, starts it too.
-    req.url = `/v0/jobs/${name}${/^\/(\?|$)/.test(path) ? `/executions${path.slice(1)}` : path}`;
+  (req: IncomingMessage, res: ServerResponse, { workspace, name, path, trigger }: HandledRoute): void => {
+    req.url = `/v0/jobs/${name}${/^\/(\?|$)/.test(path) ? startingPath(path.slice(1), trigger) : path}`;
     req.headers[`x-${brand}-workspace`] = workspace;
     manage(req, res);
   };
+
+/** The bare address of a job, with or without a query, starts it; by a trigger, as the trigger says. */
+function startingPath(query: string, trigger: string | null): string {
+  const by = trigger === null ? "" : `${query === "" ? "?" : "&"}trigger=${encodeURIComponent(trigger)}`;
+  return `/executions${query}${by}`;
+}

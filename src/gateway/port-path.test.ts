@@ -14,6 +14,7 @@ const admitted = (path: string, patch: Partial<Admitted["workload"]> = {}): Admi
     enabled: true,
     revisions: null,
     door: "api",
+    triggers: [],
     preview: null,
     ...patch,
   },

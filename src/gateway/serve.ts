@@ -1,21 +1,24 @@
 /** One request on the straight path: find, admit, choose a revision, take an instance, forward, tell the meter. */
 import { randomBytes } from "node:crypto";
 import { asGatewayError, GatewayError } from "../contract/gateway-errors.ts";
+import { acceptAsync } from "./accept-async.ts";
 import { type AdmitContext, type Admitted, admit, find, type WorkloadRoute } from "./admit.ts";
 import type { GatewayCounters } from "./counters.ts";
 import { cookieValue } from "./credentials.ts";
 import type { GatewayDeps, Lease, OwnEndpoint, RequestRecord, Workload } from "./deps.ts";
 import type { Downstream } from "./downstream.ts";
-import { type ForwardContext, type ForwardOutcome, forward } from "./forward.ts";
-import { type FixedHeaders, requestHead } from "./header-rules.ts";
+import { type ExchangeLimits, type ForwardContext, type ForwardOutcome, forward } from "./forward.ts";
+import { headOf } from "./forwarded-head.ts";
+import type { FixedHeaders } from "./header-rules.ts";
 import { ClientGone, hold } from "./hold.ts";
+import { asyncTriggerOf, enter } from "./http-trigger.ts";
 import { sessionGone, sessionMarker, sessionOf, withOwnId } from "./mcp-session.ts";
 import { answerOwn } from "./own-answer.ts";
 import { pickRevision } from "./pick-revision.ts";
 import { type PlatformResponseOptions, respondError } from "./platform-response.ts";
 import { throughPort } from "./port-path.ts";
 import { answerPreflight, isPreflight } from "./preflight.ts";
-import { cookieFor, identityLines, isSecure, limitsFor, refuseBadFraming } from "./request-rules.ts";
+import { cookieFor, isSecure, limitsFor, refuseBadFraming } from "./request-rules.ts";
 import type { Route } from "./route.ts";
 
 export interface ServeContext extends AdmitContext {
@@ -40,24 +43,26 @@ export async function serve(context: ServeContext, down: Downstream, route: Rout
     if (context.stopping) throw new GatewayError("SHUTTING_DOWN", undefined, { headers: { "retry-after": "1" } });
     if (route.to === "nothing" || route.to === "management") throw new GatewayError("ROUTE_NOT_FOUND");
     refuseBadFraming(down);
-    const workload = await find(context, down, route);
+    const { route: entered, workload, trigger } = enter(route, await find(context, down, route));
     fixed = workload.preview?.responseHeaders ?? null;
     if (fixed !== null && isPreflight(down) && fixed.names.has("access-control-allow-origin")) {
       answerPreflight(context.forwarding.rules, down, fixed);
       finished(context);
       return;
     }
-    const { admitted, taken } = throughPort(await admit(context, down, route, workload));
-    const prefix = route.prefix + taken;
+    const { admitted, taken } = throughPort(await admit(context, down, entered, workload));
+    const prefix = entered.prefix + taken;
     call = { startedAtMs, startedMs, admitted, prefix, method: down.method, revision: null, heldMs: null };
-    await pass(context, down, route, call, requestId);
+    const by = down.upgrade === null && asyncTriggerOf(workload, trigger, admitted.path);
+    if (by === false) await pass(context, down, entered, call, requestId);
+    else record(context, call, await acceptAsync(context, down, call, by, requestId));
   } catch (error) {
     refuse(context, down, call, error, { fixed, requestId });
   }
 }
 
 /** One admitted request, on its way to becoming a record. */
-interface Call {
+export interface Call {
   startedAtMs: number;
   startedMs: number;
   admitted: Admitted;
@@ -77,15 +82,10 @@ async function pass(
 ): Promise<void> {
   const { deps, forwarding } = context;
   const { admitted } = call;
-  const { workload } = admitted;
-  const fixed = workload.preview?.responseHeaders ?? null;
   const limits = limitsFor(deps, down, admitted);
-  const session = sessionOf(down, workload);
+  const session = sessionOf(down, admitted.workload);
   const pin = session === null ? choose(context, down, call) : null;
-  const lease =
-    session === null
-      ? (deps.ready(workload, call.revision) ?? (await held(context, down, call)))
-      : rejoin(context, call, session.copy);
+  const lease = session === null ? await instanceFor(context, down, call) : rejoin(context, call, session.copy);
   try {
     const own = ownEndpointOf(deps, down, admitted);
     if (own !== null) {
@@ -94,41 +94,45 @@ async function pass(
       record(context, call, { ...outcome, error: null, clientGone: false });
       return;
     }
-    const head = requestHead(forwarding.rules, {
-      method: down.method,
-      path: admitted.path,
-      rawHeaders: session === null ? down.rawHeaders : withOwnId(down.rawHeaders, session),
-      host: down.host,
-      framing: down.bodyFraming,
-      contentLength: down.contentLength,
-      dropAuthorization: admitted.dropAuthorization,
-      remoteAddress: down.remoteAddress,
-      secure: down.secure,
-      prefix: call.prefix,
-      requestId,
-      identity: workload.door === "api" ? identityLines(context.identityWords, admitted) : "",
-      fixed: workload.preview?.requestHeaders ?? null,
-      upgrade: down.upgrade,
-    });
-    forward(forwarding, down, {
-      method: down.method,
-      head,
-      key: `${lease.key}:${workload.door}`,
-      dial: () => deps.dial(lease, workload.door),
-      limits,
-      fixed,
-      refuse: (error) => respondError(context.responding, down, error, { fixed, requestId }),
-      edit: workload.kind === "function" ? sessionMarker(lease) : null,
-      cookie: cookieFor(context.cookies, isSecure(forwarding.rules, down), route, admitted, pin),
-      done: (outcome) => {
-        lease.release();
-        record(context, call, outcome);
-      },
-    });
+    const rawHeaders = session === null ? down.rawHeaders : withOwnId(down.rawHeaders, session);
+    const head = headOf(context, down, call, { requestId, rawHeaders });
+    const cookie = cookieFor(context.cookies, isSecure(forwarding.rules, down), route, admitted, pin);
+    send(context, down, call, lease, { head, limits, cookie, requestId });
   } catch (error) {
     lease.release();
     throw error;
   }
+}
+
+/** Forwards to an instance that is held by `lease`, and gives it back at the end. */
+export function send(
+  context: ServeContext,
+  down: Downstream,
+  call: Call,
+  lease: Lease,
+  sent: { head: string; limits: ExchangeLimits; cookie: string | null; requestId: string },
+  ended: (outcome: ForwardOutcome) => void = () => {},
+): void {
+  const { deps, forwarding, responding } = context;
+  const { workload } = call.admitted;
+  const { head, limits, cookie, requestId } = sent;
+  const fixed = workload.preview?.responseHeaders ?? null;
+  forward(forwarding, down, {
+    method: down.method,
+    head,
+    key: `${lease.key}:${workload.door}`,
+    dial: () => deps.dial(lease, workload.door),
+    limits,
+    fixed,
+    refuse: (error) => respondError(responding, down, error, { fixed, requestId }),
+    edit: workload.kind === "function" ? sessionMarker(lease) : null,
+    cookie,
+    done: (outcome) => {
+      lease.release();
+      ended(outcome);
+      record(context, call, outcome);
+    },
+  });
 }
 
 /** Only plain requests to a sandbox's own API: what is below a port belongs to whatever listens there. */
@@ -138,7 +142,10 @@ function ownEndpointOf(deps: GatewayDeps, down: Downstream, { workload, path }: 
   return deps.ownEndpoint?.({ workspace, uid, method: down.method, path }) ?? null;
 }
 
-async function held(context: ServeContext, down: Downstream, call: Call): Promise<Lease> {
+/** One that is ready, or the next that will be. */
+export async function instanceFor(context: ServeContext, down: Downstream, call: Call): Promise<Lease> {
+  const ready = context.deps.ready(call.admitted.workload, call.revision);
+  if (ready !== null) return ready;
   const sinceMs = performance.now();
   try {
     return await hold(context, down, call.admitted.workload, call.revision);
@@ -155,7 +162,7 @@ function rejoin({ deps }: ServeContext, call: Call, copy: string): Lease {
 }
 
 /** Sets the call's revision; returns the pin that the client is to keep, if any. */
-function choose({ deps, cookies }: ServeContext, down: Downstream, call: Call): string | null {
+export function choose({ deps, cookies }: ServeContext, down: Downstream, call: Call): string | null {
   const plan = call.admitted.workload.revisions;
   if (plan === null) return null;
   const pinned = plan.canary === undefined ? null : cookieValue(down.header("cookie"), cookies.revision);

@@ -46,6 +46,8 @@ export interface Settings {
   publicIps: readonly string[];
   /** How many of a kind a workspace may have, by kind; one that is not named has no limit. */
   quotas: Readonly<Record<string, number>>;
+  /** Callback addresses may be private ones. */
+  privateCallbacks: boolean;
   /** The operator's own flags that are on. */
   features: readonly string[];
   /** How long the single events behind a bill are kept. */

@@ -79,6 +79,20 @@ export function createClaims({ database }: { database: Database }) {
           .execute();
       }),
 
+    /** uids of those who hold any of these words, by word. */
+    async holdersOf(pool: string, words: readonly string[]): Promise<Map<string, string>> {
+      if (words.length === 0) return new Map();
+      const rows = await database.read
+        .selectFrom("resource_links")
+        .select(["uid", "target"])
+        .where("target_workspace", "=", "")
+        .where("target_kind", "=", pool)
+        .where("target", "in", words)
+        .where("exclusive", "=", 1)
+        .execute();
+      return new Map(rows.map(({ target, uid }) => [target, uid]));
+    },
+
     async holderOf(pool: string, word: string): Promise<LinkOwner | null> {
       const row = await database.read
         .selectFrom("resource_links")

@@ -4,6 +4,7 @@
  */
 
 import type { Generated } from "kysely";
+import type { DeliveryCountRow, DeliveryRow } from "./delivery.ts";
 import type { ChunkRow, ExecutionRow, TaskRow } from "./execution.ts";
 import type { RecordRow } from "./records.ts";
 
@@ -12,6 +13,8 @@ export interface Tables {
   executions: ExecutionRow;
   execution_chunks: ChunkRow;
   tasks: TaskRow;
+  deliveries: DeliveryRow;
+  delivery_counts: DeliveryCountRow;
   resources: ResourceRow;
   resource_counts: { workspace: string; kind: string; parent: string; n: number };
   resource_links: LinkRow;

@@ -7,6 +7,7 @@ import { createAccountMembers } from "./account-members.ts";
 import { createAudit } from "./audit.ts";
 import { createClaims } from "./claims.ts";
 import type { Database } from "./database.ts";
+import { createDeliveries } from "./deliveries.ts";
 import { createExecutionViews } from "./execution-views.ts";
 import { createExecutions } from "./executions.ts";
 import { createExternalIdentities } from "./external-identities.ts";
@@ -92,6 +93,7 @@ function composeStore(database: Database, secretKey: Buffer, clock: Clock, quota
     leases: createLeases(deps),
     records: createRecords(deps),
     executions: { ...createExecutions(deps), ...createExecutionViews(deps) },
+    deliveries: createDeliveries(deps),
     usage: createUsage(deps),
     write: database.write,
     /** Anything about who may do what has changed; whoever caches it forgets. */

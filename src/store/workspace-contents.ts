@@ -43,7 +43,8 @@ export function createWorkspaceContents({ database, resources }: { database: Dat
               event: { type: "deleted", message: `Deleted with the workspace by ${actor}.` },
             }));
         }
-        return page.length === PAGE || (await removeExecutions(tx, workspace));
+        if (page.length === PAGE) return true;
+        return (await removeExecutions(tx, workspace)) || (await removeDeliveries(tx, workspace));
       }),
 
     /** Whether nothing is left that still has to stop. */
@@ -74,4 +75,11 @@ async function removeExecutions({ queries, announce }: Transaction, workspace: s
   await queries.deleteFrom("executions").where("id", "in", ids).execute();
   for (const id of ids) announce({ topic: EXECUTION_TOPIC, key: id });
   return true;
+}
+
+async function removeDeliveries({ queries }: Transaction, workspace: string): Promise<boolean> {
+  const some = queries.selectFrom("deliveries").select("id").where("workspace", "=", workspace).limit(PAGE);
+  const removed = await queries.deleteFrom("deliveries").where("id", "in", some).executeTakeFirst();
+  await queries.deleteFrom("delivery_counts").where("workspace", "=", workspace).execute();
+  return Number(removed.numDeletedRows) > 0;
 }

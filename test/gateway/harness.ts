@@ -51,6 +51,7 @@ export function workload(patch: Partial<Workload> = {}): Workload {
     enabled: true,
     revisions: null,
     door: 80,
+    triggers: [],
     preview: null,
     ...patch,
   };
@@ -165,6 +166,8 @@ function find(workloads: Workload[], target: Target): Workload | null {
       return workloads.find((one) => one.preview?.id === target.id) ?? null;
     case "domain":
       return target.host === "shop.example" ? (workloads[0] ?? null) : null;
+    case "uid":
+      return workloads.find((one) => one.uid === target.uid) ?? null;
     case "trigger":
       return target.path.startsWith("/hook") ? (workloads[0] ?? null) : null;
   }

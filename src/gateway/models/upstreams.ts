@@ -1,13 +1,8 @@
-/**
- * Connections to providers: one pool of kept-alive sockets per origin. The address is judged after the name was
- * resolved, on the very address that is dialled, so a name that changes its mind between check and use gains nothing.
- */
-import { type LookupAddress, lookup } from "node:dns";
+/** Connections to providers: one pool of kept-alive sockets per origin, to addresses that may be dialled only. */
 import { createRequire } from "node:module";
-import { isIP, type LookupFunction } from "node:net";
 import type { buildConnector, Dispatcher, Pool } from "undici";
 import { GatewayError } from "../../contract/gateway-errors.ts";
-import { classifyAddress } from "../../lib/address-class.ts";
+import { type AddressGuard, addressGuard } from "../../lib/guarded-lookup.ts";
 import { UntranslatableAnswer } from "../providers/chat-translation.ts";
 
 export interface Upstream {
@@ -39,21 +34,12 @@ export class Upstreams {
   readonly #pools = new Map<string, Pool>();
   readonly #parsed = new Map<string, PooledUpstream>();
   readonly #options: UpstreamsOptions;
-  readonly #lookup: LookupFunction;
+  readonly #guard: AddressGuard;
   #connect: buildConnector.connector | null = null;
 
   constructor(options: UpstreamsOptions) {
     this.#options = options;
-    this.#lookup = (hostname, lookupOptions, callback) => {
-      lookup(hostname, { ...lookupOptions, all: true }, (error, addresses) => {
-        if (error) return callback(error, "", 0);
-        const allowed = addresses.filter(({ address }) => this.#allows(address));
-        const [first] = allowed;
-        if (!first) return callback(refused(hostname), "", 0);
-        if (lookupOptions.all) (callback as (error: null, addresses: LookupAddress[]) => void)(null, allowed);
-        else callback(null, first.address, first.family);
-      });
-    };
+    this.#guard = addressGuard({ privateAddresses: options.privateAddresses, refused });
   }
 
   /** The pool for a base address; throws when the address cannot be one. */
@@ -61,8 +47,7 @@ export class Upstreams {
     const known = this.#parsed.get(baseUrl);
     if (known) return known;
     const url = parseBaseUrl(baseUrl);
-    const host = url.hostname.replace(/^\[|\]$/g, "");
-    if (isIP(host) && !this.#allows(host)) throw refused(host);
+    this.#guard.check(url.hostname);
     const pool = this.#pool(url.origin);
     const upstream = { origin: url.origin, basePath: url.pathname.replace(/\/+$/, ""), dispatcher: pool, pool };
     this.#parsed.set(baseUrl, upstream);
@@ -76,17 +61,12 @@ export class Upstreams {
     await Promise.all(pools.map((pool) => pool.destroy()));
   }
 
-  #allows(address: string): boolean {
-    const kind = classifyAddress(address);
-    return kind === "public" || (kind === "private" && this.#options.privateAddresses);
-  }
-
   #pool(origin: string): Pool {
     const known = this.#pools.get(origin);
     if (known) return known;
     if (this.#pools.size >= ORIGINS_MAX) this.#evict();
     const { buildConnector, Pool } = undici();
-    this.#connect ??= buildConnector({ timeout: this.#options.connectTimeoutMs, lookup: this.#lookup });
+    this.#connect ??= buildConnector({ timeout: this.#options.connectTimeoutMs, lookup: this.#guard.lookup });
     const pool = new Pool(origin, {
       connect: this.#connect,
       // A stream holds its socket for minutes: the number of sockets is the number of requests under way.

@@ -6,7 +6,7 @@ import { agent } from "./kind.ts";
 export const agentBehaviour: Behaviour = {
   kind: agent,
   prepare(input, context) {
-    prepareWorkload(input, context);
+    prepareWorkload(input, agent.name, context);
     input.spec.public ??= false;
   },
   ...deployed,

@@ -6,7 +6,7 @@ import { functionKind } from "./kind.ts";
 export const functionBehaviour: Behaviour = {
   kind: functionKind,
   prepare(input, context) {
-    prepareWorkload(input, context);
+    prepareWorkload(input, functionKind.name, context);
     input.spec.public ??= false;
   },
   ...deployed,

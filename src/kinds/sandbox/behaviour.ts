@@ -38,7 +38,7 @@ export const sandboxBehaviour: Behaviour = {
   kind: sandbox,
   async prepare(input, context) {
     await settleVolumes(input, context);
-    prepareWorkload(input, context, MEMORY_DEFAULT_MB);
+    prepareWorkload(input, sandbox.name, context, MEMORY_DEFAULT_MB);
     const { current, deps } = context;
     const { spec } = input;
     const runtime = spec.runtime as Record<string, unknown>;

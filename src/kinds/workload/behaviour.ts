@@ -12,7 +12,12 @@ const GENERATION_DEFAULT = "mk3";
 type Json = Record<string, unknown>;
 
 /** Defaults and rules of `enabled`, `region`, `runtime` and `triggers`. */
-export function prepareWorkload(input: Input, context: PrepareContext, memoryMb = MEMORY_DEFAULT_MB): void {
+export function prepareWorkload(
+  input: Input,
+  kind: string,
+  context: PrepareContext,
+  memoryMb = MEMORY_DEFAULT_MB,
+): void {
   const { spec } = input;
   spec.enabled ??= true;
   settleRegion(input, context);
@@ -27,7 +32,7 @@ export function prepareWorkload(input: Input, context: PrepareContext, memoryMb 
   if (minScale !== undefined && maxScale !== undefined && minScale > maxScale)
     throw invalidField("spec.runtime.minScale", `must not be above maxScale, which is ${maxScale}`);
   spec.runtime = runtime;
-  prepareTriggers(input, context);
+  prepareTriggers(input, kind, context);
 }
 
 /** `auto` and nothing mean this server's own region, and later the one it was given. */

@@ -1,29 +1,35 @@
 /** Triggers of a workload: what else starts it beside a call to its address. */
+import { isIP } from "node:net";
+import { PREVIEWS_SEGMENT, WORKLOADS } from "../../contract/addresses.ts";
 import { invalidField } from "../../contract/errors.ts";
 import { CLAIMS, type Link } from "../../contract/references.ts";
 import { MASK } from "../../contract/secret-fields.ts";
+import {
+  behind,
+  callbackSecretKey,
+  ownPath,
+  TRIGGER_SEGMENTS_MAX,
+  type Trigger,
+  triggerPath,
+} from "../../contract/triggers.ts";
+import { classifyAddress } from "../../lib/address-class.ts";
 import { randomSecret } from "../../lib/ids.ts";
 import type { Input, PrepareContext } from "../port.ts";
 import { checkCron } from "./cron.ts";
 
-interface Trigger {
-  id?: string;
-  type?: "http" | "http-async" | "cron";
-  configuration?: {
-    schedule?: string;
-    callbackUrl?: string;
-    callbackSecret?: string;
-    path?: string;
-    [more: string]: unknown;
-  };
-  [more: string]: unknown;
-}
+/** First segments that are addresses of workloads and previews themselves. */
+const TAKEN_SEGMENTS: ReadonlySet<string> = new Set([
+  ...Object.values(WORKLOADS).map(({ plural }) => plural),
+  PREVIEWS_SEGMENT,
+]);
+/** One segment as it stands in a request, byte for byte. */
+const SEGMENT = /^[A-Za-z0-9._~!$&'()*+,;=:@%-]+$/;
 
-/** Paths of triggers within a workspace, claimed so that one address leads to one workload. */
-export const TRIGGER_PATH = CLAIMS.triggerPath;
+/** A trigger as it was sent: id and type are settled here. */
+type SentTrigger = Omit<Trigger, "id" | "type"> & Partial<Pick<Trigger, "id" | "type">>;
 
-export function prepareTriggers(input: Input, { current, deps, reveal }: PrepareContext): void {
-  const triggers = input.spec.triggers as Trigger[] | undefined;
+export function prepareTriggers(input: Input, kind: string, { current, deps, reveal }: PrepareContext): void {
+  const triggers = input.spec.triggers as SentTrigger[] | undefined;
   if (!triggers) return;
   nameTriggers(triggers);
   const stored = current ? deps.store.resources.secretsOf(current) : {};
@@ -32,27 +38,34 @@ export function prepareTriggers(input: Input, { current, deps, reveal }: Prepare
     const { configuration = {} } = trigger;
     trigger.type ??= configuration.schedule === undefined ? "http" : "cron";
     if (trigger.type === "cron") checkCron(`${path}.schedule`, configuration.schedule);
+    else checkPath(`${path}.path`, triggerPath(trigger), ownPath(kind, current?.name ?? input.metadata.name ?? ""));
+    if (kind === "job" && configuration.authenticationType === "public")
+      throw invalidField(`${path}.authenticationType`, "a job is started with credentials only");
     // The secret is the platform's to make: shown in clear once, then kept as long as there is a callback.
     delete configuration.callbackSecret;
     if (!configuration.callbackUrl) continue;
-    checkUrl(`${path}.callbackUrl`, configuration.callbackUrl);
-    const key = `/spec/triggers/${trigger.id}/configuration/callbackSecret`;
+    checkUrl(`${path}.callbackUrl`, configuration.callbackUrl, deps.settings.privateCallbacks);
+    const key = callbackSecretKey(trigger.id ?? "");
     if (!Object.hasOwn(stored, key)) reveal.add(key);
     configuration.callbackSecret = Object.hasOwn(stored, key) ? MASK : randomSecret();
   }
 }
 
+/** Paths of triggers within a workspace are claimed, so that one address leads to one workload. */
 export function triggerClaims(input: Input, workspace: string): Link[] {
-  return ((input.spec.triggers as Trigger[] | undefined) ?? []).flatMap(({ type, configuration }, index) => {
-    const path = configuration?.path?.replace(/^\/+|\/+$/g, "") ?? "";
-    if (path === "" || type === "cron") return [];
+  return ((input.spec.triggers as Trigger[] | undefined) ?? []).flatMap((trigger, index) => {
+    const path = triggerPath(trigger);
+    // What lies below the workload's own address is nobody else's anyway.
+    if (path === "" || trigger.type === "cron" || TAKEN_SEGMENTS.has(firstSegment(path))) return [];
     const field = `spec.triggers[${index}].configuration.path`;
-    return [{ field, kind: TRIGGER_PATH, name: `${workspace}/${path}`, exclusive: true, to: "claim" as const }];
+    return [{ field, kind: CLAIMS.triggerPath, name: `${workspace}/${path}`, exclusive: true, to: "claim" as const }];
   });
 }
 
+const firstSegment = (path: string): string => path.split("/", 1)[0] ?? "";
+
 /** Every trigger has an id of its own; those without one are numbered. */
-function nameTriggers(triggers: Trigger[]): void {
+function nameTriggers(triggers: SentTrigger[]): void {
   const taken = new Set<string>();
   for (const [index, { id }] of triggers.entries()) {
     if (id === undefined) continue;
@@ -68,8 +81,24 @@ function nameTriggers(triggers: Trigger[]): void {
   }
 }
 
-function checkUrl(path: string, text: string): void {
+function checkPath(field: string, path: string, own: string): void {
+  if (path === "") return;
+  const segments = path.split("/");
+  if (segments.length > TRIGGER_SEGMENTS_MAX)
+    throw invalidField(field, `must not have more than ${TRIGGER_SEGMENTS_MAX} segments`);
+  if (!segments.every((segment) => SEGMENT.test(segment)))
+    throw invalidField(field, "must be segments of letters, digits and -._~ between slashes, or percent-encoded");
+  if (TAKEN_SEGMENTS.has(segments[0] ?? "") && behind(path, own) === null)
+    throw invalidField(field, `begins like the address of another workload; only what is below '${own}' is its own`);
+}
+
+function checkUrl(field: string, text: string, privateAllowed: boolean): void {
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url?.protocol !== "https:" && url?.protocol !== "http:")
-    throw invalidField(path, "must be an http or https address");
+    throw invalidField(field, "must be an http or https address");
+  // A name is judged when it is dialled, on the address that it then has.
+  const host = url.hostname.replace(/^\[|\]$/g, "");
+  const kind = isIP(host) ? classifyAddress(host) : "public";
+  if (kind === "forbidden" || (kind === "private" && !privateAllowed))
+    throw invalidField(field, "must be a public address; the operator may allow private ones (private_callbacks)");
 }

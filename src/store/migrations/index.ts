@@ -15,6 +15,7 @@ import { audit } from "./0009-audit.ts";
 import { workloadAccounts } from "./0010-workload-accounts.ts";
 import { usageSubjects } from "./0011-usage-subjects.ts";
 import { externalIdentities } from "./0012-external-identities.ts";
+import { deliveries } from "./0013-deliveries.ts";
 
 export interface Migration {
   id: number;
@@ -37,6 +38,7 @@ export const MIGRATIONS: readonly Migration[] = [
   workloadAccounts,
   usageSubjects,
   externalIdentities,
+  deliveries,
 ];
 
 const TYPES: Record<Dialect, Record<string, string>> = {

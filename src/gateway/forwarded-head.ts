@@ -1,0 +1,37 @@
+import type { Downstream } from "./downstream.ts";
+import { requestHead } from "./header-rules.ts";
+import { identityLines } from "./request-rules.ts";
+import type { Call, ServeContext } from "./serve.ts";
+
+export interface HeadExtras {
+  requestId: string;
+  rawHeaders: readonly string[];
+  /** Of a body that was read whole before; absent = it is passed on as it comes. */
+  bodyLength?: number;
+}
+
+/** The request's head as the workload gets it. */
+export function headOf(
+  { forwarding, identityWords }: ServeContext,
+  down: Downstream,
+  { admitted, prefix }: Call,
+  { requestId, rawHeaders, bodyLength }: HeadExtras,
+): string {
+  const { workload } = admitted;
+  return requestHead(forwarding.rules, {
+    method: down.method,
+    path: admitted.path,
+    rawHeaders,
+    host: down.host,
+    framing: bodyLength === undefined || down.bodyFraming === "none" ? down.bodyFraming : "length",
+    contentLength: bodyLength ?? down.contentLength,
+    dropAuthorization: admitted.dropAuthorization,
+    remoteAddress: down.remoteAddress,
+    secure: down.secure,
+    prefix,
+    requestId,
+    identity: workload.door === "api" ? identityLines(identityWords, admitted) : "",
+    fixed: workload.preview?.requestHeaders ?? null,
+    upgrade: down.upgrade,
+  });
+}

@@ -1,0 +1,84 @@
+/** Addresses that a workload has beside its own, and what they change about a request that comes by one of them. */
+import { behind, isOn, ownPath, triggerPath, triggersOf } from "../contract/triggers.ts";
+import type { WorkloadRoute } from "./admit.ts";
+import { queryValue } from "./credentials.ts";
+import type { Workload } from "./deps.ts";
+
+export interface HttpTrigger {
+  id: string;
+  /** Answered at once, delivered later. */
+  async: boolean;
+  /** Below the workspace, with a leading slash. */
+  path: string;
+  /** Below the workload's own address, "" for that address itself; null when it lies elsewhere. */
+  own: string | null;
+  on: boolean;
+  /** Null: as the workload itself. */
+  public: boolean | null;
+}
+
+export function httpTriggersOf(resource: { kind: string; name: string; spec: Record<string, unknown> }): HttpTrigger[] {
+  return triggersOf(resource)
+    .filter(({ type }) => type !== "cron")
+    .map((trigger) => {
+      const own = ownPath(resource.kind, resource.name);
+      const path = triggerPath(trigger) || own;
+      const { authenticationType } = trigger.configuration ?? {};
+      return {
+        id: trigger.id,
+        async: trigger.type === "http-async",
+        path: `/${path}`,
+        own: behind(path, own),
+        on: isOn(trigger),
+        public: authenticationType === undefined ? null : authenticationType === "public",
+      };
+    });
+}
+
+export interface Entered<R extends WorkloadRoute> {
+  route: R;
+  workload: Workload;
+  trigger: HttpTrigger | null;
+}
+
+/** Splits the address where the trigger's part of it ends: the workload sees what comes behind. */
+export function enter<R extends WorkloadRoute>(route: R, workload: Workload): Entered<R> {
+  if (workload.triggers.length === 0) return { route, workload, trigger: null };
+  const byPath = route.to === "trigger";
+  let trigger: HttpTrigger | null = null;
+  let rest = "";
+  for (const each of workload.triggers) {
+    // The workload's own address answers at once with or without triggers: those that are off or asynchronous leave it.
+    if (!byPath && (!each.on || (each.async && each.own === ""))) continue;
+    const start = byPath ? each.path : each.own;
+    const left = start === null ? null : behind(route.path, start);
+    if (left === null || (trigger !== null && left.length >= rest.length)) continue;
+    trigger = each;
+    rest = left;
+  }
+  if (trigger === null) return { route, workload, trigger };
+  return {
+    trigger,
+    workload: {
+      ...workload,
+      public: trigger.public ?? workload.public,
+      enabled: workload.enabled && trigger.on,
+    },
+    route: {
+      ...route,
+      prefix: route.prefix + route.path.slice(0, route.path.length - rest.length),
+      path: rest.startsWith("/") ? rest : `/${rest}`,
+    },
+  };
+}
+
+/**
+ * The trigger by which a request is asynchronous: the one it came by, or for `?async=true` the one that describes such
+ * requests to the agent's own address. False when it is not asynchronous, null when no trigger says anything about it.
+ */
+export function asyncTriggerOf(workload: Workload, by: HttpTrigger | null, path: string): HttpTrigger | null | false {
+  if (by?.async) return by;
+  if (workload.kind !== "agent" || queryValue(path, "async") !== "true") return false;
+  const all = workload.triggers.filter((trigger) => trigger.async && trigger.on);
+  return all.find((trigger) => trigger.own === "") ?? all[0] ?? null;
+}

@@ -1,0 +1,166 @@
+/**
+ * Delivers a request that was kept earlier, on the straight path of every other request: choose a revision, take an
+ * instance (starting one if need be), forward, tell the meter. Only the client is another: nobody waits, and what the
+ * workload answers is kept up to a bound.
+ */
+import { asGatewayError, GatewayError } from "../contract/gateway-errors.ts";
+import type { StoredRequest } from "./deps.ts";
+import type { Downstream, DownstreamEvents } from "./downstream.ts";
+import type { ExchangeLimits } from "./forward.ts";
+import { ClientGone } from "./hold.ts";
+import { type Call, choose, instanceFor, refuse, type ServeContext, send } from "./serve.ts";
+
+/** More than this of an answer is counted, and thrown away. */
+const ANSWER_BYTES_MAX = 1024 * 1024;
+
+export interface Replay {
+  workspace: string;
+  uid: string;
+  request: StoredRequest;
+  /** Of the whole exchange. */
+  totalMs: number;
+  signal: AbortSignal;
+}
+
+export interface Replayed {
+  status: number;
+  /** The start of the answer's body. */
+  body: Buffer;
+  /** Bytes of the whole body. */
+  length: number;
+  /** Why the platform ended it; null when the workload answered completely. */
+  error: GatewayError | null;
+}
+
+/** Rejects with the signal's reason when it is given up before its end. */
+export async function replay(context: ServeContext, asked: Replay): Promise<Replayed> {
+  const { deps } = context;
+  const { request, signal } = asked;
+  const { requestId } = request;
+  const down = new ReplayDownstream(request, signal);
+  const startedMs = performance.now();
+  let call: Call | null = null;
+  context.running += 1;
+  try {
+    signal.throwIfAborted();
+    if (context.stopping) throw new GatewayError("SHUTTING_DOWN");
+    const workload = await deps.resolve({ by: "uid", workspace: asked.workspace, uid: asked.uid });
+    if (workload === null) throw new GatewayError("WORKLOAD_NOT_FOUND");
+    if (!workload.enabled) throw new GatewayError("WORKLOAD_DISABLED");
+    const admitted = { workload, principal: null, path: "", dropAuthorization: false, previewCookie: null };
+    const { method } = request;
+    call = { startedAtMs: deps.clock.now(), startedMs, admitted, prefix: "", method, revision: null, heldMs: null };
+    choose(context, down, call);
+    const lease = await instanceFor(context, down, call);
+    const limits = limitsOf(asked.totalMs);
+    send(context, down, call, lease, { head: request.head, limits, cookie: null, requestId }, ({ error }) =>
+      down.settle(error),
+    );
+  } catch (error) {
+    if (!(error instanceof ClientGone)) down.failure = asGatewayError(error);
+    refuse(context, down, call, error, { fixed: null, requestId });
+    down.settle(down.failure);
+  }
+  return down.answer;
+}
+
+/** Nobody waits for a byte, so silence is no reason to give up. */
+const limitsOf = (totalMs: number): ExchangeLimits => ({
+  idleMs: null,
+  totalMs,
+  tunnelIdleMs: null,
+  tunnelTotalMs: null,
+  bodyMax: null,
+});
+
+class ReplayDownstream implements Downstream {
+  readonly method: string;
+  readonly url = "/";
+  readonly host = undefined;
+  readonly rawHeaders: readonly string[] = [];
+  readonly bodyFraming: "none" | "length";
+  readonly contentLength: number;
+  readonly expectsContinue = false;
+  readonly remoteAddress = "127.0.0.1";
+  readonly secure = false;
+  readonly upgrade = null;
+  readonly answer: Promise<Replayed>;
+  /** Set when the platform itself refused. */
+  failure: GatewayError | null = null;
+  readonly #body: Buffer;
+  readonly #signal: AbortSignal;
+  readonly #settled = Promise.withResolvers<Replayed>();
+  #events: DownstreamEvents | null = null;
+  #status = 0;
+  #kept: Buffer[] = [];
+  #keptBytes = 0;
+  #length = 0;
+
+  constructor(request: StoredRequest, signal: AbortSignal) {
+    this.method = request.method;
+    this.#body = Buffer.from(request.body, "base64");
+    this.bodyFraming = request.hasBody ? "length" : "none";
+    this.contentLength = this.#body.length;
+    this.#signal = signal;
+    this.answer = this.#settled.promise;
+    signal.addEventListener("abort", this.#onAbort, { once: true });
+  }
+
+  header(): undefined {}
+
+  attach(events: DownstreamEvents): void {
+    this.#events = events;
+    if (this.#signal.aborted) process.nextTick(this.#onAbort);
+  }
+
+  readBody(): void {
+    if (this.#body.length > 0) this.#events?.onRequestBody(this.#body);
+    this.#events?.onRequestEnd([]);
+  }
+
+  // The body is small and whole in memory, and so is what is kept of the answer: nobody has to wait for anybody.
+  pauseBody(): void {}
+  resumeBody(): void {}
+  sendContinue(): void {}
+  sendInformational(): void {}
+
+  head(status: number): void {
+    this.#status = status;
+  }
+
+  write(chunk: Buffer): boolean {
+    this.#length += chunk.length;
+    const part = chunk.subarray(0, ANSWER_BYTES_MAX - this.#keptBytes);
+    if (part.length > 0) this.#kept.push(Buffer.from(part));
+    this.#keptBytes += part.length;
+    return true;
+  }
+
+  flush(): boolean {
+    return true;
+  }
+
+  end(): void {}
+  destroy(): void {}
+
+  takeOver(): never {
+    throw new Error("a kept request switches no protocols");
+  }
+
+  /** The exchange is over. */
+  settle(error: GatewayError | null): void {
+    this.#signal.removeEventListener("abort", this.#onAbort);
+    if (this.#signal.aborted) this.#settled.reject(this.#signal.reason);
+    else
+      this.#settled.resolve({
+        status: error?.status ?? this.#status,
+        body: Buffer.concat(this.#kept),
+        length: this.#length,
+        error,
+      });
+  }
+
+  #onAbort = (): void => {
+    this.#events?.onClientGone();
+  };
+}

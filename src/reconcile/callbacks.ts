@@ -1,0 +1,100 @@
+/** Tells callback addresses what came of a request or an execution: signed, and again until they say that they have it. */
+import { callbackSecretKey, triggerNamed } from "../contract/triggers.ts";
+import { backoffMs } from "../lib/backoff.ts";
+import { type Clock, HOUR_MS, SECOND_MS } from "../lib/clock.ts";
+import { AddressRefused, type PostOutbound } from "../lib/outbound-post.ts";
+import { signWebhook } from "../lib/webhook-signature.ts";
+import type { Delivery } from "../store/delivery.ts";
+import type { Store } from "../store/store.ts";
+import type { DeliveryLine, DeliveryOutcome } from "./deliveries.ts";
+import { noteTrouble } from "./note-trouble.ts";
+
+export interface CallbackPayload {
+  status_code: number;
+  response_body: string;
+  response_length: number;
+  /** Seconds since the epoch. */
+  timestamp: number;
+  request_id: string;
+}
+
+export interface CallbacksDeps {
+  store: Store;
+  clock: Clock;
+  post: PostOutbound;
+  /** In the names of the headers. */
+  brandWords: readonly string[];
+  version: string;
+}
+
+const AT_ONCE_MAX = 64;
+/** Receivers are strangers: one that is slow or down must not keep the others waiting. */
+const OF_ONE_MAX = 8;
+const AGAIN = { baseMs: 2 * SECOND_MS, maxMs: HOUR_MS };
+
+export const callbackLine = (deps: CallbacksDeps): DeliveryLine => ({
+  phase: "callback",
+  atOnceMax: AT_ONCE_MAX,
+  ofOneMax: OF_ONE_MAX,
+  async deliver(delivery, signal) {
+    const resource = await deps.store.resources.getByUid(delivery.workspace, delivery.uid);
+    const url = resource && triggerNamed(resource, delivery.trigger_id)?.configuration?.callbackUrl;
+    const secret = resource && deps.store.resources.secretsOf(resource)[callbackSecretKey(delivery.trigger_id)];
+    // The trigger has no callback, or none any more: there is nobody to tell.
+    if (!url || !secret) return { do: "finish" };
+    const problem = await send(delivery, url, secret, signal, deps);
+    if (problem === null) return { do: "finish" };
+    const outcome = afterProblem(delivery, problem, deps.clock.now());
+    if (outcome.do === "finish")
+      await noteTrouble(
+        deps.store,
+        resource,
+        "callback-failed",
+        `The callback of trigger '${delivery.trigger_id}' was given up: ${problem.message}`,
+      );
+    return outcome;
+  },
+});
+
+interface Problem {
+  message: string;
+  /** No later try can help. */
+  final: boolean;
+}
+
+async function send(
+  delivery: Delivery,
+  url: string,
+  secret: string,
+  signal: AbortSignal,
+  { clock, post, brandWords, version }: CallbacksDeps,
+): Promise<Problem | null> {
+  const body = JSON.stringify(delivery.payload);
+  const { signature, timestamp } = signWebhook(secret, body, clock.now());
+  const signed = brandWords.flatMap((word) => [
+    [`x-${word}-signature`, signature],
+    [`x-${word}-timestamp`, timestamp],
+  ]);
+  const headers = {
+    "content-type": "application/json",
+    "user-agent": `berth/${version}`,
+    ...(Object.fromEntries(signed) as Record<string, string>),
+  };
+  try {
+    const status = await post({ url, headers, body, signal });
+    if (status >= 200 && status < 300) return null;
+    return { message: `the address answered ${status}.`, final: status === GONE };
+  } catch (error) {
+    signal.throwIfAborted();
+    const message = error instanceof Error ? error.message : String(error);
+    return { message, final: error instanceof AddressRefused };
+  }
+}
+
+/** How a receiver says that it wants no more of this. */
+const GONE = 410;
+
+function afterProblem({ failures, deadline_at }: Delivery, { final }: Problem, nowMs: number): DeliveryOutcome {
+  const afterMs = backoffMs(failures, AGAIN);
+  return final || nowMs + afterMs > deadline_at ? { do: "finish" } : { do: "retry", afterMs, failed: true };
+}
