@@ -71,6 +71,8 @@ export interface MeterMemory {
   readonly resumable: Set<string>;
   reading: ClockReading;
   coveredUntilMs: number;
+  /** No span starts before this hour. */
+  hourMs: number;
   era: number;
 }
 
@@ -101,7 +103,15 @@ export function planResume(
     resumable.add(seriesKey(span.series));
     return { events: settle(span, untilMs), close: { node, series: span.series, untilMs } };
   });
-  const memory: MeterMemory = { node, spans: new Map(), resumable, reading, coveredUntilMs: wallMs, era };
+  const memory: MeterMemory = {
+    node,
+    spans: new Map(),
+    resumable,
+    reading,
+    coveredUntilMs: wallMs,
+    hourMs: hourMs(hourOf(wallMs)),
+    era,
+  };
   return { memory, changes: changesOf(memory, moves) };
 }
 
@@ -127,8 +137,12 @@ export function planFlush(
   }
   memory.reading = reading;
   const thisHourMs = hourMs(hourOf(memory.coveredUntilMs));
-  for (const span of memory.spans.values()) {
-    if (span.startMs < thisHourMs) moves.push(reopen(memory, span, thisHourMs, thisHourMs, rateOf));
+  // All that runs is looked at once an hour only: a flush costs what happened since the last one.
+  if (thisHourMs !== memory.hourMs) {
+    memory.hourMs = thisHourMs;
+    for (const span of memory.spans.values()) {
+      if (span.startMs < thisHourMs) moves.push(reopen(memory, span, thisHourMs, thisHourMs, rateOf));
+    }
   }
   const closedUntil = new Map([...states].map(([key, { meteredUntilMs }]) => [key, meteredUntilMs ?? 0]));
   for (const command of commands) {
