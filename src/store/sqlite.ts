@@ -14,6 +14,11 @@ import { createReportThread } from "./sqlite-report.ts";
 
 /** Prepared statements are few (each query has one text); the bound is against runaway dynamic SQL. */
 const STATEMENTS_MAX = 500;
+/**
+ * Pages in the log before they are moved to the main file: 32 MB. By default it is 4 MB, which a few batches fill; each
+ * move writes and syncs pages that the next batches change again.
+ */
+const LOG_PAGES = 8000;
 /** A batch is bounded so that the first writer in it does not wait for an endless stream of others. */
 const BATCH_MAX = 256;
 
@@ -25,7 +30,10 @@ interface Pending {
 
 export function openSqlite(file: string): Database {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-  const writer = open(file, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;");
+  const writer = open(
+    file,
+    `PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = ${LOG_PAGES};`,
+  );
   chmodSync(file, 0o600);
   const reader = open(file, "PRAGMA query_only = ON;");
   const write = kysely(writer);
