@@ -104,8 +104,10 @@ function report(samples: Map<Contender, Sample[]>): void {
     reference && of(reference, pick) > 0 ? of(contender, pick) / of(reference, pick) : "";
   const added = (contender: Contender, pick: (sample: Sample) => number): number =>
     of(contender, pick) - of(direct, pick);
+  const addedOf = (contender: Contender, pick: (sample: Sample) => number): number | string =>
+    reference ? added(contender, pick) / added(reference, pick) : "";
   table(
-    `Chat answers (${BUSY} connections; latency with one)`,
+    `Chat answers (${BUSY} connections; latency with one, "busy" with ${BUSY})`,
     all.map((contender) => ({
       what: contender.name,
       "per second": of(contender, (sample) => sample.busy.perSecond),
@@ -113,9 +115,9 @@ function report(samples: Map<Contender, Sample[]>): void {
       "CPU us each": of(contender, (sample) => sample.cpuUs),
       "added p50 ms": added(contender, (sample) => sample.alone.p50Ms),
       "added p99 ms": added(contender, (sample) => sample.alone.p99Ms),
-      "added p50, of Portkey": reference
-        ? added(contender, (sample) => sample.alone.p50Ms) / added(reference, (sample) => sample.alone.p50Ms)
-        : "",
+      "of Portkey's": addedOf(contender, (sample) => sample.alone.p50Ms),
+      "added p50 busy": added(contender, (sample) => sample.busy.p50Ms),
+      "of Portkey's busy": addedOf(contender, (sample) => sample.busy.p50Ms),
       "memory MB": residentMb(contender.pid),
       failed: total(contender, (sample) => sample.busy.failed + sample.alone.failed),
     })),

@@ -198,6 +198,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
       this.#break(error);
       return;
     }
+    this.#body?.pipe.after?.();
     this.#finish({ kind: "delivered" });
   }
 

@@ -69,7 +69,7 @@ interface Engine {
 }
 
 async function handle(engine: Engine, req: IncomingMessage, res: ServerResponse, target: ModelTarget): Promise<void> {
-  const passage = new Passage({ ...engine, res, target });
+  const passage = new Passage(engine, res, target);
   res.on("close", () => {
     if (!res.writableFinished) passage.leave();
   });

@@ -20,14 +20,13 @@ import { type Candidate, type UpstreamRequest, upstreamRequest } from "./upstrea
 import { providerFailure, type Upstream } from "./upstreams.ts";
 import { type MeteredUsage, UsageMeter } from "./usage-meter.ts";
 
-export interface PassageOptions {
+/** What all requests have in common. */
+export interface PassageEngine {
   deps: ModelGatewayDeps;
   limits: ModelGatewayLimits;
   random: () => number;
   upstreamOf(candidate: Candidate): Upstream;
   labelsOf(candidate: Candidate, requestId: string, attempts: number): HeaderBag;
-  res: ServerResponse;
-  target: ModelTarget;
 }
 
 type Collected = Extract<ExchangeResult, { kind: "collected" }>;
@@ -53,7 +52,9 @@ interface Attempt {
 }
 
 export class Passage {
-  readonly #options: PassageOptions;
+  readonly #engine: PassageEngine;
+  readonly #res: ServerResponse;
+  readonly #target: ModelTarget;
   readonly #startedAtMs: number;
   #gone = false;
   #current: Exchange | null = null;
@@ -63,9 +64,11 @@ export class Passage {
   #status = 0;
   #firstByteMs: number | null = null;
 
-  constructor(options: PassageOptions) {
-    this.#options = options;
-    this.#startedAtMs = options.deps.clock.now();
+  constructor(engine: PassageEngine, res: ServerResponse, target: ModelTarget) {
+    this.#engine = engine;
+    this.#res = res;
+    this.#target = target;
+    this.#startedAtMs = engine.deps.clock.now();
   }
 
   /** True when the caller went away. */
@@ -82,11 +85,14 @@ export class Passage {
 
   /** Null when the request is over; otherwise why this model did not serve it. */
   async tryModel(call: ClientCall, candidate: Candidate, hasNext: boolean): Promise<Failure | null> {
-    const { deps, target, upstreamOf } = this.#options;
+    const { deps, upstreamOf } = this.#engine;
     const upstream = upstreamOf(candidate);
     const request = upstreamRequest(call, candidate, upstream.basePath);
     const tokens = () => ({ input: estimateInputTokens(call), output: outputLimit(call) });
-    const reservation = await admitRequest({ workspace: target.workspace, resolved: candidate.resolved, tokens }, deps);
+    const reservation = await admitRequest(
+      { workspace: this.#target.workspace, resolved: candidate.resolved, tokens },
+      deps,
+    );
     try {
       for (let number = 1; ; number += 1) {
         const meter = new UsageMeter(request.dialect);
@@ -144,7 +150,8 @@ export class Passage {
   }
 
   #exchangeOptions(attempt: Attempt) {
-    const { limits, res, labelsOf, deps, target } = this.#options;
+    const { limits, labelsOf, deps } = this.#engine;
+    const [res, target] = [this.#res, this.#target];
     const { candidate, request, meter, upstream } = attempt;
     return {
       upstream,
@@ -182,7 +189,7 @@ export class Passage {
     answer: { status: number; headers: IncomingHttpHeaders } | null,
     hopeless = false,
   ): Verdict {
-    const { limits, random, deps } = this.#options;
+    const { limits, random, deps } = this.#engine;
     const { status, headers } = answer ?? { status: null, headers: {} };
     return judge({ status, hopeless, headers, attempts: number, hasNext }, limits.retry, deps.clock.now(), random);
   }
@@ -209,7 +216,8 @@ export class Passage {
     outcome: ModelUsage["outcome"],
     { usage, estimated }: MeteredUsage,
   ): void {
-    const { deps, target } = this.#options;
+    const { deps } = this.#engine;
+    const target = this.#target;
     const { provider, model, resolved } = candidate;
     const prices = resolved.prices ?? deps.priceBook.pricesOf(provider.name, model);
     if (usage !== NO_USAGE) this.#settle(reservation, usage.inputTokens, usage.outputTokens);
@@ -243,8 +251,7 @@ export class Passage {
 
   #settle(reservation: Reservation | null, input: number, output: number): void {
     reservation?.settle({ input, output }).catch((error: unknown) => {
-      const { deps, target } = this.#options;
-      deps.log.error({ error, requestId: target.requestId }, "a token reservation was not settled");
+      this.#engine.deps.log.error({ error, requestId: this.#target.requestId }, "a token reservation was not settled");
     });
   }
 }

@@ -18,6 +18,8 @@ export interface Candidate {
   provider: ProviderDeclaration;
   /** The provider's name for the model. */
   model: string;
+  /** Where sub-paths without a query lead, once known. */
+  paths: Map<string, string>;
 }
 
 export interface UpstreamRequest {
@@ -34,10 +36,29 @@ export interface UpstreamRequest {
   hidesUsage: boolean;
 }
 
+/** A model is resolved once and asked many times. */
+const candidates = new WeakMap<ResolvedModel, Candidate>();
+
 export function candidateOf(resolved: ResolvedModel): Candidate {
+  const known = candidates.get(resolved);
+  if (known) return known;
   const { spec, name } = resolved.model;
   const provider = providerOf(spec.runtime?.type, resolved.connection?.integration);
-  return { resolved, provider, model: spec.runtime?.model || name };
+  const candidate = { resolved, provider, model: spec.runtime?.model || name, paths: new Map() };
+  candidates.set(resolved, candidate);
+  return candidate;
+}
+
+/** Callers use a few endpoints of a model; who tries out more is served without the memory. */
+const PATHS_MAX = 32;
+
+function pathOf(call: ClientCall, { provider, model, resolved, paths }: Candidate, basePath: string): string {
+  const { path, query } = call;
+  const known = query === "" ? paths.get(path) : undefined;
+  if (known !== undefined) return known;
+  const found = upstreamPath({ provider, basePath, path, query, model, config: resolved.connection?.config ?? {} });
+  if (query === "" && paths.size < PATHS_MAX) paths.set(path, found);
+  return found;
 }
 
 /** A fallback is of use only if the caller can be answered in its own dialect. */
@@ -67,7 +88,7 @@ export function upstreamRequest(call: ClientCall, candidate: Candidate, basePath
   const hidesUsage = mustAskForUsage(call, provider, resolved.connection);
   return {
     method: call.method,
-    path: upstreamPath({ provider, basePath, path: call.path, query: call.query, model, config }),
+    path: pathOf(call, candidate, basePath),
     headers,
     body: call.body.length === 0 ? null : editedBody(call, candidate, hidesUsage),
     dialect: call.dialect,
