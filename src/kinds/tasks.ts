@@ -54,7 +54,7 @@ export const kindTasks = (deps: Deps): KindTask[] => [
   {
     name: "sweep-bundles",
     everyMs: SWEEP_BUNDLES_MS,
-    run: (signal) => sweepBundles(["agent", "application", "function"], deps, signal),
+    run: (signal) => sweepBundles(["agent", "application", "function", "job"], deps, signal),
   },
   { name: "remove-over", everyMs: REMOVE_OVER_MS, run: (signal) => removeOver(deps, signal) },
 ];

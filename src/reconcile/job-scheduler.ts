@@ -31,7 +31,7 @@ const RETRY_MAX_MS = 60 * SECOND_MS;
 export interface TaskRunner {
   run(claim: TaskClaim, execution: ExecutionRow, signal: AbortSignal): Promise<TaskOutcome | null>;
   prolong(workload: string, leaseUntil: number): Promise<void>;
-  discard(jobUid: string, workload: string): Promise<void>;
+  discard(workload: string): Promise<void>;
 }
 
 export interface JobSchedulerOptions {
@@ -133,8 +133,7 @@ class JobScheduler implements Running {
   /** Tasks of a job that is gone have nothing to run. */
   async #cancelOrphan({ id, workspace, job_uid: jobUid }: ExecutionRow): Promise<boolean> {
     const { store, keepMs } = this.#options;
-    const job = await store.resources.getAcrossWorkspaces(jobUid);
-    if (job && job.deletedAt === null && !job.retired) return false;
+    if (await this.#isLive(jobUid)) return false;
     await store.executions.cancel(workspace, id, keepMs);
     return true;
   }
@@ -202,10 +201,24 @@ class JobScheduler implements Running {
         claim.leaseUntil = Math.max(claim.leaseUntil, leaseUntil);
         await runner.prolong(claim.workload, claim.leaseUntil);
       }
+      await this.#endOrphans();
       await this.#reap();
     } catch (error) {
       log.warn({ err: error }, "the leases of tasks could not be renewed, trying again");
     }
+  }
+
+  /** Tasks of a job that was deleted meanwhile. */
+  async #endOrphans(): Promise<void> {
+    const running = [...this.#started.values()];
+    for (const jobUid of new Set(running.map((task) => task.jobUid)))
+      if (!(await this.#isLive(jobUid)))
+        for (const { abort } of running.filter((task) => task.jobUid === jobUid)) abort.abort();
+  }
+
+  async #isLive(jobUid: string): Promise<boolean> {
+    const job = await this.#options.store.resources.getAcrossWorkspaces(jobUid);
+    return job !== null && job.deletedAt === null && !job.retired;
   }
 
   async #reap(): Promise<void> {
@@ -228,9 +241,7 @@ class JobScheduler implements Running {
   }
 
   async #giveBack(task: TaskRow, here: boolean, message: string): Promise<void> {
-    const { store, runner } = this.#options;
-    const execution = await store.executions.getAcrossWorkspaces(task.execution_id);
-    if (here && execution) await runner.discard(execution.job_uid, task.workload);
+    if (here) await this.#options.runner.discard(task.workload);
     await this.#report(
       { executionId: task.execution_id, index: task.idx, attempt: task.attempt },
       { result: "lost", message },

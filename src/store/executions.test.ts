@@ -22,6 +22,8 @@ function suite(database: TestDatabase): void {
       clock: { now: () => nowMs },
       onError: assert.ifError,
     });
+    const blank = { accountId: "a", displayName: "", region: "", labels: {}, groupMappings: [], runtime: {} };
+    await store.write((tx) => store.workspaces.insert(tx, { name: "main", ...blank }, "test"));
   });
   after(async () => {
     await store.close();
@@ -115,6 +117,22 @@ function suite(database: TestDatabase): void {
     assert.equal(await store.executions.cancel("elsewhere", id, 1000), null);
     await store.executions.report(running, { result: "succeeded" }, rules);
     assert.deepEqual([(await sums(id)).status, (await sums(id)).success], ["cancelled", 1]);
+  });
+
+  test("a job that goes takes all its executions along", async () => {
+    const [busy, idle, other] = await Promise.all(
+      ["going", "going", "staying"].map((jobUid) => store.executions.create(draft(3, { jobUid }))),
+    );
+    const [running, failed] = [await claimed(busy?.id ?? ""), await claimed(busy?.id ?? "")];
+    await store.executions.report(failed, { result: "failed", exitCode: 1, reason: "Error", message: "" }, rules);
+    await store.executions.cancelAllOf("going", 1000);
+    const left = await sums(busy?.id ?? "");
+    assert.deepEqual([left.status, left.cancelled, left.running, left.retrying], ["cancelling", 2, 1, 0]);
+    await store.executions.report(running, { result: "lost", message: "" }, rules);
+    assert.equal((await sums(busy?.id ?? "")).status, "cancelled");
+    const ended = await sums(idle?.id ?? "");
+    assert.deepEqual([ended.status, ended.cancelled, ended.expires_at], ["cancelled", 3, nowMs + 1000]);
+    assert.equal((await sums(other?.id ?? "")).status, "queued");
   });
 
   test("one slot makes one execution", async () => {

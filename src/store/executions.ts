@@ -3,6 +3,7 @@
  * that was paused past its lease finds its report refused. Counters on the execution change in the same transaction
  * as the task, so they always add up and reading them costs one row.
  */
+import { type ExpressionBuilder, sql } from "kysely";
 import type { CursorCodec } from "../contract/cursor.ts";
 import { PlatformError } from "../contract/errors.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -18,6 +19,8 @@ import {
   type TaskOutcome,
   type TaskRow,
 } from "./execution.ts";
+import { requireLiveWorkspace } from "./resource-rows.ts";
+import type { Tables } from "./schema.ts";
 
 export const EXECUTION_TOPIC = "execution";
 
@@ -230,6 +233,7 @@ export function createExecutions({ database, clock, box, cursors }: ExecutionsDe
       };
       if (Object.keys(draft.env).length > 0) row.env_override = box.seal(JSON.stringify(draft.env), row.id);
       return database.write(async (tx) => {
+        await requireLiveWorkspace(tx.queries, database.dialect, draft.workspace);
         const inserted = await tx.queries
           .insertInto("executions")
           .values(row)
@@ -432,6 +436,35 @@ export function createExecutions({ database, clock, box, cursors }: ExecutionsDe
           .execute();
         await settle(tx, row, keepMs);
         return tx.queries.selectFrom("executions").selectAll().where("id", "=", id).executeTakeFirstOrThrow();
+      });
+    },
+
+    /** The same for everything of a job that is going away. */
+    async cancelAllOf(jobUid: string, keepMs: number): Promise<void> {
+      const now = clock.now();
+      const active = (eb: ExpressionBuilder<Tables, "executions">) =>
+        eb.and([eb("job_uid", "=", jobUid), eb("completed_at", "is", null)]);
+      await database.write(async ({ queries, announce }) => {
+        await queries
+          .updateTable("executions")
+          .set({
+            cancelled: sql`cancelled + total - next_index + retrying`,
+            next_index: sql`total`,
+            retrying: 0,
+            status: sql`CASE WHEN running = 0 THEN 'cancelled' ELSE 'cancelling' END`,
+            completed_at: sql`CASE WHEN running = 0 THEN CAST(${now} AS BIGINT) ELSE NULL END`,
+            expires_at: sql`CASE WHEN running = 0 THEN CAST(${now + keepMs} AS BIGINT) ELSE NULL END`,
+            updated_at: now,
+          })
+          .where(active)
+          .execute();
+        await queries
+          .updateTable("tasks")
+          .set({ status: "cancelled", completed_at: now, updated_at: now })
+          .where("status", "=", "retrying")
+          .where("execution_id", "in", (eb) => eb.selectFrom("executions").select("id").where("job_uid", "=", jobUid))
+          .execute();
+        announce({ topic: EXECUTION_TOPIC, key: jobUid });
       });
     },
 

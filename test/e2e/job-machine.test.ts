@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Answer, TestPlatform } from "../platform.ts";
+import { projectArchive } from "../project-archive.ts";
 import { machineSkip, sandboxSuite } from "../sandbox-suite.ts";
 
 const TRIES = 600;
@@ -45,6 +46,35 @@ describe("a job on this machine", { skip: machineSkip }, () => {
     const execution = await runJob("reader", { command }, [{ code: 0 }, { code: 4 }]);
     assert.deepEqual([execution.status, execution.stats.success, execution.stats.failure], ["failed", 1, 1]);
     assert.match(execution.tasks[1].conditions[0].message, /exit code 4\. Its last words: got \{"code":4\}/);
+  });
+
+  test("code that was sent is built and run, with its arguments behind it", async () => {
+    const made = await platform.call("POST", "/jobs?upload=true", {
+      body: { metadata: { name: "sent" }, spec: { runtime: { memory: 256 } } },
+    });
+    assert.equal(made.body.status, "UPLOADING", JSON.stringify(made.body));
+    const early = await platform.call("POST", "/jobs/sent/executions", { body: { tasks: [{}] } });
+    assert.equal(early.status, 409);
+    const files = {
+      "package.json": JSON.stringify({ scripts: { build: "cp source.mjs built.mjs", start: "node built.mjs" } }),
+      "source.mjs": `
+        const { tasks } = await (await fetch(process.env.BL_EXECUTION_DATA_URL)).json();
+        console.error(JSON.stringify([process.argv.slice(2), tasks[process.env.TASK_INDEX], process.cwd()]));
+        process.exit(5);`,
+    };
+    const url = made.headers.get("x-service-upload-url") ?? "";
+    assert.equal((await fetch(url, { method: "PUT", body: projectArchive(files) })).status, 200);
+    for (let status = ""; status !== "DEPLOYED"; await delay(50)) {
+      const { body } = await platform.call("GET", "/jobs/sent");
+      assert.notEqual(body.status, "FAILED", JSON.stringify(body.events));
+      status = body.status;
+    }
+    const tasks = [{ page: 7, name: "it's", deep: { a: 1 }, flag: true }];
+    const started = await platform.call("POST", "/jobs/sent/executions", { body: { tasks } });
+    const execution = await ended("sent", started.body.executionId);
+    const said = execution.tasks[0].conditions[0].message.split("Its last words: ")[1];
+    const argv = ["--page", "7", "--name", "it's", "--deep", '{"a":1}', "--flag", "true"];
+    assert.deepEqual(JSON.parse(said), [argv, tasks[0], "/app"]);
   });
 
   test("a scratch disk is there and has its size", async () => {

@@ -13,7 +13,7 @@ const TRIES = 1000;
 
 await onEachDatabase(
   "jobs",
-  ({ call, make, url }) => {
+  ({ call, make, url, store }) => {
     const dir = mkdtempSync(join(tmpdir(), "jobs-"));
     after(() => rmSync(dir, { recursive: true, force: true }));
     const image = "fake/base-image:latest";
@@ -209,14 +209,35 @@ await onEachDatabase(
           command: shell(`touch ${out}; while [ ! -e ${out}.go ]; do sleep 0.02; done`),
         },
       });
-      const job = (await call("GET", "/jobs/going")).body;
       const id = await run("going", { tasks: [{}, {}] });
+      const waiting = await run("going", { tasks: [{}, {}, {}] });
       await exists(out);
       assert.equal((await call("DELETE", "/jobs/going")).status, 200);
-      writeFileSync(`${out}.go`, "");
       assert.equal((await call("GET", `/jobs/going/executions/${id}`)).status, 404);
-      assert.ok(job.metadata.uid);
+      assert.equal((await call("POST", "/jobs/going/executions", { body: {} })).status, 404);
+      const { executions } = store();
+      const rest = await executions.getAcrossWorkspaces(waiting);
+      assert.deepEqual([rest?.status, rest?.cancelled], ["cancelled", 3]);
+      // Nobody lets the one that runs go on: it is ended with its job.
+      const ended = await until(async () => {
+        const row = await executions.getAcrossWorkspaces(id);
+        return row !== null && row.completed_at !== null && row;
+      });
+      assert.deepEqual([ended.status, ended.cancelled, ended.running], ["cancelled", 2, 0]);
+    });
+
+    test("nothing starts in a workspace that is going away", async () => {
+      const { executions, workspaces } = store();
+      const draft = {
+        ...{ workspace: "leaving", jobUid: "j", job: "j", tasks: [{}], parallelism: 1, maxRetries: 0, timeoutS: 60 },
+        ...{ memoryMb: 128, memoryOverride: null, env: {}, revision: "1", slot: null, cause: "api", createdBy: "test" },
+      };
+      await call("POST", "/workspaces", { body: { name: "leaving" } });
+      const { id } = await executions.create(draft);
+      await workspaces.markDeleted("leaving", "test");
+      await assert.rejects(executions.create(draft), { code: "not_found" });
+      assert.ok(id);
     });
   },
-  { config: { job_slots: "16", job_memory: "100000" } },
+  { config: { job_slots: "16", job_memory: "100000", job_lease: "3" } },
 );

@@ -10,7 +10,7 @@ import { findNoun, type Noun, operationOf } from "../nouns.ts";
 import { archiveOf, type Project, readProject } from "../project.ts";
 import { connect, variablesOf } from "./call-input.ts";
 
-const DEPLOYED_KINDS = ["agent", "function", "application"];
+const DEPLOYED_KINDS = ["agent", "function", "application", "job"];
 const LOOK_MS = 500;
 /** A build may take fifteen minutes, and starting another one. */
 const PATIENCE_MS = 20 * 60_000;

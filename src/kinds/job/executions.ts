@@ -4,19 +4,12 @@ import type { ExecutionRow } from "../../store/execution.ts";
 import type { Resource } from "../../store/resource.ts";
 import type { Deps } from "../port.ts";
 import { preparedEnvs } from "../workload/envs.ts";
-import { taskCommand } from "./task-spec.ts";
+import { runnableOf } from "./runnable.ts";
 
 /** Tasks of a job that does not say run this many at a time. */
 const PARALLELISM_DEFAULT = 10;
 /** A task of a job that does not say is ended after this long. */
 const TIMEOUT_DEFAULT_SECONDS = 3600;
-
-interface JobRuntime {
-  memory: number;
-  maxRetries?: number;
-  maxConcurrentTasks?: number;
-  timeout?: number;
-}
 
 export interface ExecutionRequest {
   tasks: readonly Record<string, unknown>[];
@@ -29,18 +22,16 @@ export interface ExecutionRequest {
 }
 
 export async function createExecution(job: Resource, request: ExecutionRequest, deps: Deps): Promise<ExecutionRow> {
-  const runtime = job.spec.runtime as JobRuntime;
   const { env = {}, memory, slot } = request;
   if (job.spec.enabled === false)
     throw new PlatformError("conflict", `Job '${job.name}' is switched off: its spec.enabled is false.`);
+  const { revision, runtime } = await runnableOf(job, deps);
   if (memory !== undefined && memory > runtime.memory)
     throw invalidField("memory", `must not be above the job's own, which is ${runtime.memory} MB`);
   preparedEnvs(
     Object.keys(env).map((name) => ({ name })),
     "env",
   );
-  const revision = await revisionOf(job, deps);
-  taskCommand(job, revision);
   const parallelism = runtime.maxConcurrentTasks ?? PARALLELISM_DEFAULT;
   const known = slot === null ? null : await deps.store.executions.getBySlot(job.workspace, slot);
   if (known) return known;
@@ -56,18 +47,11 @@ export async function createExecution(job: Resource, request: ExecutionRequest, 
     memoryMb: runtime.memory,
     memoryOverride: memory ?? null,
     env,
-    revision,
+    revision: revision.id,
     slot,
     cause: request.cause,
     createdBy: request.createdBy,
   });
-}
-
-/** The revision that takes the traffic; a job that was never deployed from sources runs its image. */
-async function revisionOf(job: Resource, deps: Deps): Promise<string> {
-  const { active } = (job.spec.revision ?? {}) as { active?: string };
-  if (active) return active;
-  return (await deps.store.resources.revisionsOf(job.workspace, job.uid))[0]?.id ?? "";
 }
 
 /** At least one task must be able to start at once. */

@@ -54,6 +54,7 @@ export const job = defineKind({
   secretsShown: "on_request",
   references: [workload.policies],
   revisions: true,
+  query: workload.upload,
   initialStatus: "DEPLOYING",
   paged: true,
   meters: ["job_compute_runtime_gbs", "job_image_storage_gbs"],

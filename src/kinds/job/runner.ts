@@ -5,6 +5,7 @@ import type { Observed } from "../../runtime/driver.ts";
 import type { ExecutionRow, TaskClaim, TaskOutcome } from "../../store/execution.ts";
 import type { Resource } from "../../store/resource.ts";
 import type { Deps } from "../port.ts";
+import { runnableOf } from "./runnable.ts";
 import { scratchDisks, scratchOf, taskSpec } from "./task-spec.ts";
 
 /** Between the request to end and the end by force. */
@@ -20,17 +21,19 @@ export interface TaskRunner {
   /** The lease of an attempt was renewed. */
   prolong(workload: string, leaseUntil: number): Promise<void>;
   /** Ends what an attempt has left running on this machine. */
-  discard(jobUid: string, workload: string): Promise<void>;
+  discard(workload: string): Promise<void>;
 }
 
 export function createTaskRunner(deps: Deps): TaskRunner {
   const { driver, store } = deps;
   const metered = createMemoryMeter(deps);
 
-  async function discard(jobUid: string, workload: string): Promise<void> {
+  async function discard(workload: string): Promise<void> {
     await driver.destroy(workload);
-    const job = await store.resources.getAcrossWorkspaces(jobUid);
-    for (const index of job ? scratchDisks(job).keys() : []) await driver.destroyVolume(scratchOf(workload, index));
+    let disks = 0;
+    while (await driver.observeVolume(scratchOf(workload, disks))) disks += 1;
+    // The first one last: as long as it is there the others are found.
+    while (disks > 0) await driver.destroyVolume(scratchOf(workload, --disks));
   }
 
   async function attempt(
@@ -39,7 +42,8 @@ export function createTaskRunner(deps: Deps): TaskRunner {
     job: Resource,
     signal: AbortSignal,
   ): Promise<TaskOutcome | null> {
-    for (const [index, { sizeMb }] of scratchDisks(job).entries())
+    const { revision } = await runnableOf(job, deps, execution.revision);
+    for (const [index, { sizeMb }] of scratchDisks(revision).entries())
       await driver.createVolume({ id: scratchOf(claim.workload, index), sizeMb });
     await driver.create(await taskSpec(claim, execution, job, deps), { signal });
     // The lease may have been renewed while it was starting.
@@ -69,7 +73,7 @@ export function createTaskRunner(deps: Deps): TaskRunner {
       if (!job || job.retired)
         return { result: "failed", exitCode: null, reason: "JobGone", message: "The job was deleted." };
       const memoryMb = execution.memory_override ?? execution.memory_mb;
-      if (claim.previousWorkload !== null) await discard(execution.job_uid, claim.previousWorkload);
+      if (claim.previousWorkload !== null) await discard(claim.previousWorkload);
       metered.add(job, memoryMb);
       try {
         return await attempt(claim, execution, job, signal);
@@ -78,7 +82,7 @@ export function createTaskRunner(deps: Deps): TaskRunner {
         return { result: "failed", exitCode: null, reason: "StartFailed", message: sentenceOf(error, deps) };
       } finally {
         // What is left is ended again before the next attempt starts.
-        await discard(execution.job_uid, claim.workload).catch((error: unknown) =>
+        await discard(claim.workload).catch((error: unknown) =>
           deps.log.warn({ err: error, workload: claim.workload }, "a task left something behind"),
         );
         metered.add(job, -memoryMb);

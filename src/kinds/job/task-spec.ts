@@ -1,16 +1,19 @@
 /** From a task to what the driver is asked for: the contract between the platform and the program of a job. */
-import { PlatformError } from "../../contract/errors.ts";
 import { restoreSecrets } from "../../contract/secret-fields.ts";
-import type { Exec, WorkloadSpec } from "../../runtime/driver.ts";
+import type { WorkloadSpec } from "../../runtime/driver.ts";
 import type { ExecutionRow, TaskClaim } from "../../store/execution.ts";
 import type { Resource } from "../../store/resource.ts";
+import type { Revision } from "../../store/revision.ts";
 import { driverImage } from "../image/resolve.ts";
 import type { Deps } from "../port.ts";
+import { baseImage, codeEnv, withArguments } from "../workload/bundle.ts";
 import { identityEnv, taskCopy } from "../workload/identity.ts";
 import { logTag } from "../workload/log-tag.ts";
 import { platformEnv } from "../workload/platform-env.ts";
+import { CODE_PATH } from "../workload/start-command.ts";
 import { dataPath } from "./execution-data.ts";
 import { job as jobKind } from "./kind.ts";
+import { type JobRuntime, runnableOf } from "./runnable.ts";
 
 /** A core for this much memory. */
 const MEMORY_PER_CPU_MB = 2048;
@@ -19,33 +22,14 @@ const CPUS_MIN = 0.25;
 const INDEX_VARIABLE = "TASK_INDEX";
 const EXECUTION_VARIABLE = "BL_EXECUTION_ID";
 
-interface JobRuntime {
-  image?: string;
-  command?: string[];
-  envs?: { name: string; value?: string }[];
-}
-
-interface TaskCommand {
-  image: string;
-  exec: Exec;
-}
-
 interface ScratchDisk {
   mountPath: string;
   sizeMb: number;
   readOnly?: boolean;
 }
 
-/** What runs for a task of this revision. */
-export function taskCommand(job: Resource, _revision: string): TaskCommand {
-  const { image, command = [] } = (job.spec.runtime ?? {}) as JobRuntime;
-  if (!image)
-    throw new PlatformError(
-      "conflict",
-      `Job '${job.name}' has nothing to run yet: set spec.runtime.image, and spec.runtime.command unless the image has an entry point.`,
-    );
-  return { image, exec: { argv: command, onExit: "exit" } };
-}
+/** Arguments that do not fit a command line are read from the address only. */
+const ARGUMENTS_BYTES_MAX = 64 * 1024;
 
 export async function taskSpec(
   claim: TaskClaim,
@@ -53,19 +37,21 @@ export async function taskSpec(
   job: Resource,
   deps: Deps,
 ): Promise<WorkloadSpec> {
-  const spec = structuredClone(job.spec);
-  restoreSecrets({ spec }, jobKind.secrets, deps.store.resources.secretsOf(job));
-  const { envs = [] } = (spec.runtime ?? {}) as JobRuntime;
+  const { revision, runtime, bundle } = await runnableOf(job, deps, execution.revision);
+  const spec = structuredClone(revision.spec);
+  restoreSecrets({ spec }, jobKind.secrets, deps.store.resources.secretsOf(revision));
+  const { envs = [] } = (spec.runtime ?? {}) as Partial<JobRuntime>;
   const memoryMb = execution.memory_override ?? execution.memory_mb;
   const platform = platformEnv(job, deps.settings);
-  const { image, exec } = taskCommand(job, execution.revision);
+  const argv = bundle ? withArguments(bundle, await argumentsOf(claim, deps)) : (runtime.command ?? []);
   return {
     uid: claim.workload,
     name: job.name,
-    image: await driverImage(image, job, deps),
+    image: runtime.image ? await driverImage(runtime.image, job, deps) : baseImage(deps),
     // Once its lease is over another machine may run it, so by then it has ended here whatever became of this server.
-    exec: { ...exec, endsAtMs: claim.leaseUntil },
+    exec: { argv, onExit: "exit", endsAtMs: claim.leaseUntil },
     env: {
+      ...(bundle ? codeEnv : {}),
       ...Object.fromEntries(envs.map(({ name, value = "" }) => [name, value])),
       ...deps.store.executions.envOf(execution),
       ...platform,
@@ -76,12 +62,16 @@ export async function taskSpec(
       BL_EXECUTION_KEY: EXECUTION_VARIABLE,
       [EXECUTION_VARIABLE]: execution.id,
     },
+    ...(bundle ? { workDir: CODE_PATH } : {}),
     limits: { memoryMb, cpus: Math.max(memoryMb / MEMORY_PER_CPU_MB, CPUS_MIN) },
-    mounts: scratchDisks(job).map(({ mountPath, readOnly = false }, index) => ({
-      source: { volume: scratchOf(claim.workload, index) },
-      path: mountPath,
-      readOnly,
-    })),
+    mounts: [
+      ...(bundle ? [{ source: { drive: bundle.drive }, path: CODE_PATH, readOnly: true }] : []),
+      ...scratchDisks(revision).map(({ mountPath, readOnly = false }, index) => ({
+        source: { volume: scratchOf(claim.workload, index) },
+        path: mountPath,
+        readOnly,
+      })),
+    ],
     network: "outbound",
     log: logTag(job, "run", {
       revision: execution.revision,
@@ -91,7 +81,17 @@ export async function taskSpec(
   };
 }
 
-export const scratchDisks = (job: Resource): ScratchDisk[] => (job.spec.volumes ?? []) as ScratchDisk[];
+/** `--key value` for each argument of a task, for programs that know nothing of the platform. */
+async function argumentsOf({ executionId, index }: TaskClaim, { store }: Deps): Promise<string[]> {
+  const [task = {}] = await store.executions.argumentsOf(executionId, index, 1);
+  const words = Object.entries(task)
+    .filter(([key]) => /^[\w.-]+$/.test(key))
+    .flatMap(([key, value]) => [`--${key}`, typeof value === "string" ? value : JSON.stringify(value)]);
+  const fits = words.reduce((sum, word) => sum + Buffer.byteLength(word), 0) <= ARGUMENTS_BYTES_MAX;
+  return fits && !words.some((word) => word.includes("\0")) ? words : [];
+}
+
+export const scratchDisks = ({ spec }: Pick<Revision, "spec">): ScratchDisk[] => (spec.volumes ?? []) as ScratchDisk[];
 
 /** A scratch disk lives as long as one attempt. */
 export const scratchOf = (workload: string, index: number): string => `${workload}-scratch-${index}`;

@@ -37,6 +37,10 @@ const noteKey = ({ workspace }: Resource, source: string): string =>
 
 const shell = (line: string): string[] => ["/bin/sh", "-c", line];
 
+/** The same program with arguments of its own behind it. */
+export const withArguments = ({ argv }: Bundle, args: readonly string[]): string[] =>
+  args.length === 0 ? argv : [...shell(`${argv.at(-1)} "$@"`), "task", ...args];
+
 export type Begun = { bundle: Bundle } | { building: Bundle };
 
 /** Answers with the bundle when there is nothing to build, or it has been built before. */

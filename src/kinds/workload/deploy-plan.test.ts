@@ -83,6 +83,13 @@ const CASES: Record<string, Case> = {
   },
   "built code is started": { state: { revisions: built }, steps: ["start"] },
   "an image needs no code": { state: {}, observed: { images: ["1"] }, steps: ["start"] },
+  "what runs on demand has no copies": { state: { revisions: built }, observed: { onDemand: true }, steps: ["adopt"] },
+  "an image that runs on demand": { state: {}, observed: { images: ["1"], onDemand: true }, steps: ["adopt"] },
+  "on demand and ready: nothing": {
+    state: { activeRevision: "1", revisions: built },
+    observed: { onDemand: true, minScale: 1 },
+    steps: [],
+  },
   "a slow watcher sees the build": {
     state: { revisions: { "1": { source: "s", bundle, uploadedAt: NOW - 1000 } } },
     observed: { slowWatcher: true },

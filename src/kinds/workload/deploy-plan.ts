@@ -30,6 +30,8 @@ export interface DeployObserved {
   builder: Observed | null;
   minScale: number;
   maxScale: number;
+  /** Nothing of it runs until somebody asks for it: there are no copies. */
+  onDemand?: boolean;
   /** It mounts something that only one copy can have. */
   exclusive: boolean;
   /** Some clients look so seldom that a quick build would pass them by. */
@@ -45,6 +47,7 @@ export type DeployStep =
   | { do: "start"; revision: string }
   | { do: "ready"; uid: string }
   | { do: "activate"; revision: string; uid: string }
+  | { do: "adopt"; revision: string }
   | { do: "drain"; uids: string[] }
   | { do: "destroy"; uids: string[] }
   | { do: "crashed"; uid: string; why: string }
@@ -76,7 +79,7 @@ export function planDeploy(resource: Resource, observed: DeployObserved, nowMs: 
   }
   const target = targetOf(resource, observed);
   const rollout = planRollout(resource, target, observed, nowMs);
-  const serving = planServing(resource, target, observed, nowMs);
+  const serving: Plan<DeployStep> = observed.onDemand ? { steps: [] } : planServing(resource, target, observed, nowMs);
   const againMs = Math.min(rollout.againMs ?? Number.POSITIVE_INFINITY, serving.againMs ?? Number.POSITIVE_INFINITY);
   return {
     steps: [...rollout.steps, ...serving.steps],
@@ -108,7 +111,9 @@ function planRollout(resource: Resource, target: string, observed: DeployObserve
     const visibleMs = (code.uploadedAt ?? 0) + BUILD_VISIBLE_MS - nowMs;
     if (observed.slowWatcher && visibleMs > 0) return { steps: [], againMs: visibleMs };
   }
-  return planSwitch(state, target, observed, nowMs);
+  return observed.onDemand
+    ? { steps: [{ do: "adopt", revision: target }] }
+    : planSwitch(state, target, observed, nowMs);
 }
 
 function planBuild(revision: string, { builder }: DeployObserved, nowMs: number): Plan<DeployStep> {

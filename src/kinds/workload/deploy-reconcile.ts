@@ -148,21 +148,16 @@ const ACTS: Acts = {
     await context.record((current) => ({ state: becomesReady(current, uid, workload, context.deps.clock.now()) }));
   },
 
-  async activate({ revision, uid }, resource, { deps, record }) {
+  async activate({ revision, uid }, resource, context) {
+    const { deps } = context;
     const workload = await deps.driver.observe(uid);
     if (!workload) return;
-    const kept = (await deps.store.resources.revisionsOf(resource.workspace, resource.uid)).map(({ id }) => id);
-    await record((current) => ({
-      status: "DEPLOYED",
-      observedGeneration: resource.generation,
-      state: {
-        ...becomesReady(current, uid, workload, deps.clock.now()),
-        activeRevision: revision,
-        revisions: stillNeeded(stateOf(current), kept),
-      },
-      event: { type: "deployed", message: `Revision ${revision} answers.`, revision },
-    }));
-    await deps.driver.destroy(builderUid(resource, revision));
+    const becomes = (current: Resource): State => becomesReady(current, uid, workload, deps.clock.now());
+    await activated(revision, "answers", becomes, resource, context);
+  },
+
+  async adopt({ revision }, resource, context) {
+    await activated(revision, "is what runs from now on", (current) => next(current, {}), resource, context);
   },
 
   async drain({ uids }, _resource, { deps, record }) {
@@ -226,6 +221,23 @@ async function destroyAll(resource: Resource, { driver, activity }: Deps): Promi
       activity.forget(uid);
     }),
   );
+}
+
+async function activated(
+  revision: string,
+  what: string,
+  becomes: (current: Resource) => State,
+  resource: Resource,
+  { deps, record }: ReconcileContext,
+): Promise<void> {
+  const kept = (await deps.store.resources.revisionsOf(resource.workspace, resource.uid)).map(({ id }) => id);
+  await record((current) => ({
+    status: "DEPLOYED",
+    observedGeneration: resource.generation,
+    state: { ...becomes(current), activeRevision: revision, revisions: stillNeeded(stateOf(current), kept) },
+    event: { type: "deployed", message: `Revision ${revision} ${what}.`, revision },
+  }));
+  await deps.driver.destroy(builderUid(resource, revision));
 }
 
 async function revisionOf({ workspace, uid }: Resource, id: string, { store }: Deps): Promise<Revision> {
