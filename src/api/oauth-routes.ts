@@ -2,12 +2,14 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type Provider from "oidc-provider";
 import type { Authenticator } from "../auth/authenticator.ts";
-import { SIGNING_PURPOSE } from "../auth/oauth/access-tokens.ts";
+import { ALL_SCOPES, SIGNING_PURPOSE } from "../auth/oauth/access-tokens.ts";
 import { cliNames } from "../auth/oauth/clients.ts";
 import { introspect } from "../auth/oauth/introspection.ts";
-import { createProviders, INTROSPECTION, type OauthDeps, ROUTES } from "../auth/oauth/provider.ts";
+import { createProviders, INTROSPECTION, type OauthDeps, REGISTRATION, ROUTES } from "../auth/oauth/provider.ts";
+import { register } from "../auth/oauth/registration.ts";
 import { formOf, OauthError, rewrite, settleClient, settleScopes, settleTokenRequest } from "../auth/oauth/request.ts";
 import type { Origin } from "../auth/oauth/sign-in-audit.ts";
+import { WORKLOADS } from "../contract/addresses.ts";
 import { addSignInRoutes } from "./sign-in-routes.ts";
 
 /** Grants are short texts. */
@@ -66,8 +68,12 @@ function addEndpoints(routes: FastifyInstance, prefix: string, options: OauthRou
     });
   };
   post(ROUTES.token, (form) => settleTokenRequest(form, options.scopes));
-  post(ROUTES.device_authorization, (form) => settleScopes(form, options.scopes, true));
+  post(ROUTES.device_authorization, (form) => settleScopes(form, options.scopes, [ALL_SCOPES]));
   post(ROUTES.revocation, () => {});
+  routes.post(prefix + REGISTRATION, { bodyLimit: BODY_BYTES_MAX }, async (request, reply) => {
+    reply.header("cache-control", "no-store").code(201);
+    return register(request.body, originOf(request).address, options);
+  });
   routes.post(prefix + INTROSPECTION, { bodyLimit: BODY_BYTES_MAX }, async (request, reply) => {
     reply.header("cache-control", "no-store");
     return introspect(formOf(request.body), request.headers.authorization, options);
@@ -92,9 +98,16 @@ function addDescriptions(routes: FastifyInstance, prefix: string, options: Oauth
 const resourceMetadata = ({ issuer, scopes }: OauthDeps, path: string | undefined) => ({
   resource: path ? `${issuer()}/${path}` : issuer(),
   authorization_servers: [issuer()],
-  scopes_supported: [...scopes],
+  scopes_supported: scopesFor(path, scopes),
   bearer_methods_supported: ["header"],
 });
+
+/** Clients ask for all that is named here, so a workload names what calling it takes and nothing else. */
+function scopesFor(path = "", scopes: ReadonlySet<string>): string[] {
+  const [, plural] = path.split("/");
+  const workload = Object.values(WORKLOADS).find((one) => one.plural === plural);
+  return workload ? [workload.scope] : [...scopes].filter((scope) => scope !== ALL_SCOPES);
+}
 
 function acceptForms(routes: FastifyInstance): void {
   const parseJson = routes.getDefaultJsonParser("error", "error");

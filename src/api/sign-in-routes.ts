@@ -1,10 +1,12 @@
 /** The addresses that people's browsers visit while they sign in. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { CALLBACK, interactionOf } from "../auth/external/sign-in.ts";
+import { ALL_SCOPES } from "../auth/oauth/access-tokens.ts";
 import { cliNames } from "../auth/oauth/clients.ts";
 import { type Exchange, leaveForProvider, returnFromProvider, showStep, takeStep } from "../auth/oauth/interaction.ts";
 import { messagePage, pageHeaders } from "../auth/oauth/pages.ts";
 import { ROUTES } from "../auth/oauth/provider.ts";
+import { CALLING_SCOPES, isRegistered } from "../auth/oauth/registration.ts";
 import { formOf, INTERACTION, requireNavigation, rewrite, settleClient, settleScopes } from "../auth/oauth/request.ts";
 import { errorResponse } from "./error-response.ts";
 import { type CurrentProvider, type OauthRoutesOptions, originOf, type Pass } from "./oauth-routes.ts";
@@ -24,7 +26,7 @@ export function addSignInRoutes(
   routes.get(ROUTES.authorization, person, async (request, reply) => {
     const asked = new URLSearchParams(queryOf(request).slice(1));
     settleClient(asked, cliNames(brand), true);
-    settleScopes(asked, scopes, true);
+    settleScopes(asked, scopes, isRegistered(asked.get("client_id") ?? "") ? CALLING_SCOPES : [ALL_SCOPES]);
     await pass(request, reply, `${ROUTES.authorization}?${asked}`, null);
   });
   // Cookies live below /oauth; whoever comes by the other address is led there.

@@ -4,15 +4,15 @@
  * configured domain.
  */
 
-/** `plural` is the path segment, `label` starts the host name. */
+/** `plural` is the path segment, `label` starts the host name, `scope` is what calling one needs. */
 export const WORKLOADS = {
-  agent: { plural: "agents", label: "agt" },
-  function: { plural: "functions", label: "mcp" },
-  model: { plural: "models", label: "mdl" },
-  sandbox: { plural: "sandboxes", label: "sbx" },
-  job: { plural: "jobs", label: "job" },
-  application: { plural: "applications", label: "app" },
-} as const satisfies Record<string, { plural: string; label: string }>;
+  agent: { plural: "agents", label: "agt", scope: "agents:get" },
+  function: { plural: "functions", label: "mcp", scope: "functions:get" },
+  model: { plural: "models", label: "mdl", scope: "models:get" },
+  sandbox: { plural: "sandboxes", label: "sbx", scope: "sandboxes:control" },
+  job: { plural: "jobs", label: "job", scope: "jobs:create" },
+  application: { plural: "applications", label: "app", scope: "applications:get" },
+} as const satisfies Record<string, { plural: string; label: string; scope: string }>;
 
 export type WorkloadKind = keyof typeof WORKLOADS;
 

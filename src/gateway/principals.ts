@@ -1,20 +1,10 @@
 /** Credentials at the inference edge: the same callers, workspaces and scopes as at the management edge. */
 import type { Authenticator } from "../auth/authenticator.ts";
 import { authorizeScope } from "../auth/authorize.ts";
-import type { WorkloadKind } from "../contract/addresses.ts";
+import { WORKLOADS } from "../contract/addresses.ts";
 import type { Caller } from "../contract/caller.ts";
 import { PlatformError } from "../contract/errors.ts";
 import type { GatewayDeps, Principal } from "./deps.ts";
-
-/** What calling a workload needs; a token without scopes has them all. */
-const CALL_SCOPES: Record<WorkloadKind, string> = {
-  agent: "agents:get",
-  function: "functions:get",
-  model: "models:get",
-  sandbox: "sandboxes:control",
-  job: "jobs:create",
-  application: "applications:get",
-};
 
 interface CallerPrincipal extends Principal {
   caller: Caller;
@@ -35,7 +25,7 @@ export function createPrincipals(authenticator: Authenticator): Pick<GatewayDeps
       const { caller } = principal as CallerPrincipal;
       if (!(await authenticator.membershipIn(caller, workspace))) return false;
       try {
-        authorizeScope({ id: `calling ${kind}`, scope: CALL_SCOPES[kind] }, caller);
+        authorizeScope({ id: `calling ${kind}`, scope: WORKLOADS[kind].scope }, caller);
         return true;
       } catch {
         return false; // the gateway says FORBIDDEN in its own shape

@@ -73,6 +73,15 @@ export function createOauthRecords({ database, clock, box }: { database: Databas
       return row && open(row, id);
     },
 
+    async count(model: string): Promise<number> {
+      const row = await database.read
+        .selectFrom("oauth_records")
+        .select(({ fn }) => fn.countAll<number>().as("n"))
+        .where("model", "=", model)
+        .executeTakeFirst();
+      return Number(row?.n ?? 0);
+    },
+
     async findByUid(model: string, uid: string): Promise<OauthPayload | undefined> {
       const row = await live(model).where("uid", "=", uid).executeTakeFirst();
       return row && open(row, null);

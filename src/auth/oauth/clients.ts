@@ -1,6 +1,7 @@
-/** Who may ask for tokens: every service account, and the platform's own command line. */
+/** Who may ask for tokens: every service account, the platform's own command line, programs that registered. */
 import { randomSecret } from "../../lib/ids.ts";
 import type { Store } from "../../store/store.ts";
+import { isRegistered } from "./registration.ts";
 
 export const DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code";
 
@@ -9,6 +10,7 @@ export type ClientRecord = Record<string, unknown>;
 
 export async function findClient(store: Store, id: string, brand: string): Promise<ClientRecord | undefined> {
   if (id === brand) return cli(id);
+  if (isRegistered(id)) return store.oauth.find("Client", id);
   const account = await store.keys.findServiceAccountAcrossWorkspaces(id);
   const workspace = account && (await store.workspaces.get(account.workspace));
   if (!account || !workspace) return undefined;

@@ -9,6 +9,7 @@ import { ExternalError } from "../external/identity-provider.ts";
 import { beginExternal, type ExternalDeps, endExternal } from "../external/sign-in.ts";
 import { signIn } from "../sign-in.ts";
 import { consentPage, messagePage, pageHeaders, signInPage } from "./pages.ts";
+import { isRegistered, keepRegistered } from "./registration.ts";
 import { INTERACTION, PROTOCOL_SCOPES } from "./request.ts";
 import { type Origin, recordConsent, recordExternalSignIn, recordSignIn } from "./sign-in-audit.ts";
 
@@ -50,6 +51,7 @@ export async function takeStep(
     const { client_id: clientId = "" } = details.params;
     await recordConsent(deps.store, details.session?.accountId ?? "", clientId, step === "allow", origin);
     if (step === "deny") return finish({ error: "access_denied", error_description: "The person said no." });
+    await keepRegistered(deps.store, clientId);
     return finish({ consent: { grantId: await grant(provider, details, deps.issuer()) } });
   }
   await show(exchange, details, deps, null, "");
@@ -116,7 +118,8 @@ async function show(
     return;
   }
   const user = await store.people.getUser(details.session?.accountId ?? "");
-  reply(response, 200, consentPage(name, user?.email ?? "you", scopesOf(details)), redirectUri);
+  const stranger = isRegistered(clientId) ? (redirectUri ?? "") : null;
+  reply(response, 200, consentPage(name, user?.email ?? "you", scopesOf(details), stranger), redirectUri);
 }
 
 /** Null when the step is not this browser's, or its time is over; the person has been told. */
@@ -146,6 +149,8 @@ const scopesOf = ({ params }: InteractionDetails): string[] =>
   (params.scope ?? "").split(" ").filter((scope) => scope !== "" && !PROTOCOL_SCOPES.has(scope));
 
 function reply(response: ServerResponse, status: number, html: string, redirectUri?: string): void {
-  const targets = redirectUri && URL.canParse(redirectUri) ? [new URL(redirectUri).origin] : [];
+  const { origin = "", protocol = "" } = redirectUri && URL.canParse(redirectUri) ? new URL(redirectUri) : {};
+  // An app's own scheme has no origin.
+  const targets = redirectUri ? [origin === "null" ? protocol : origin] : [];
   response.writeHead(status, pageHeaders(targets)).end(html);
 }

@@ -53,14 +53,24 @@ export const signInPage = (
 <button>Sign in</button></form>${others.map(({ name, href }) => `<a href="${escapeHtml(href)}">Sign in with ${escapeHtml(name)}</a>`).join("")}`,
   );
 
-export const consentPage = (clientName: string, who: string, scopes: readonly string[]): string =>
+/** `stranger`: where a program that registered itself wants to be answered; its name is whatever it says. */
+export const consentPage = (
+  clientName: string,
+  who: string,
+  scopes: readonly string[],
+  stranger: string | null,
+): string =>
   page(
     "Allow access?",
     `<p><strong>${escapeHtml(clientName)}</strong> wants to act for ${escapeHtml(who)}, with ${
       scopes.includes("admin") || scopes.length === 0
         ? "everything that you may do."
         : `these rights:</p><p>${scopes.map((scope) => `<code>${escapeHtml(scope)}</code>`).join("<br>")}`
-    }</p>
+    }</p>${
+      stranger === null
+        ? ""
+        : `<p>Nobody here has checked this program. It will be answered at <code>${escapeHtml(stranger)}</code>. Allow it only if you have just started it yourself.</p>`
+    }
 <form method="post"><button name="step" value="allow">Allow</button><button class="plain" name="step" value="deny">Deny</button></form>`,
   );
 

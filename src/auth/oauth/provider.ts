@@ -50,6 +50,8 @@ export const ROUTES = {
 } as const;
 /** Ours, as tokens are checked here and not by looking them up. */
 export const INTROSPECTION = "/oauth/introspect";
+/** Ours, as anybody may come. */
+export const REGISTRATION = "/oauth/register";
 
 /** Gives the server that signs with the current key. */
 export function createProviders(deps: OauthDeps): () => Promise<Provider> {
@@ -98,7 +100,10 @@ function configuration(deps: OauthDeps, key: KeyPair): Record<string, unknown> {
   return {
     adapter: createAdapter(deps.store, deps.brand),
     jwks: { keys: [signingKey] },
-    discovery: { introspection_endpoint: `${issuer}${INTROSPECTION}` },
+    discovery: {
+      introspection_endpoint: `${issuer}${INTROSPECTION}`,
+      registration_endpoint: `${issuer}${REGISTRATION}`,
+    },
     routes: ROUTES,
     scopes: ["openid", "offline_access", ...deps.scopes],
     clientDefaults: { id_token_signed_response_alg: SIGNING_ALG },

@@ -42,18 +42,23 @@ export function formOf(body: unknown): URLSearchParams {
 }
 
 /** Unknown scopes are refused rather than dropped: a token must never mean something else than was asked for. */
-export function settleScopes(form: URLSearchParams, known: ReadonlySet<string>, fill: boolean): void {
+export function settleScopes(
+  form: URLSearchParams,
+  known: ReadonlySet<string>,
+  /** What is asked for when no right is. */
+  fill: readonly string[] | null,
+): void {
   const text = form.get("scope") ?? "";
   if (text.length > SCOPES_LENGTH_MAX) throw new OauthError("invalid_scope", "The list of scopes is too long.");
   const asked = text.split(" ").filter((word) => word !== "");
   const unknown = asked.find((scope) => !known.has(scope) && !PROTOCOL_SCOPES.has(scope));
   if (unknown !== undefined)
     throw new OauthError("invalid_scope", `'${unknown.slice(0, 64)}' is not a scope. See scopes_supported.`);
-  if (fill && asked.every((scope) => PROTOCOL_SCOPES.has(scope))) form.set("scope", [...asked, ALL_SCOPES].join(" "));
+  if (fill && asked.every((scope) => PROTOCOL_SCOPES.has(scope))) form.set("scope", [...asked, ...fill].join(" "));
 }
 
 export function settleTokenRequest(form: URLSearchParams, known: ReadonlySet<string>): void {
-  settleScopes(form, known, form.get("grant_type") === CLIENT_CREDENTIALS);
+  settleScopes(form, known, form.get("grant_type") === CLIENT_CREDENTIALS ? [ALL_SCOPES] : null);
 }
 
 /** The command line goes by several names, and some tools leave its name out when they renew a token. */

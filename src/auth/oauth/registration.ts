@@ -1,0 +1,90 @@
+/**
+ * Programs that register themselves (RFC 7591), as MCP clients do with a server they have never met. Anybody may, so
+ * it is worth little: a public client that needs a person's consent and a proof key, and never has every right.
+ */
+import { z } from "zod";
+import { WORKLOADS } from "../../contract/addresses.ts";
+import { type Clock, DAY_MS, SECOND_MS } from "../../lib/clock.ts";
+import { randomWord } from "../../lib/ids.ts";
+import type { Store } from "../../store/store.ts";
+import { ALL_SCOPES } from "./access-tokens.ts";
+import type { ClientRecord } from "./clients.ts";
+import { OauthError, PROTOCOL_SCOPES } from "./request.ts";
+
+/** Within a quarter of an hour. A person sets up a few programs; an office shares an address. */
+const TRIES_MAX = { address: 30, all: 1000 };
+/** More programs than people here use; those that nobody allows anything make room after a day. */
+const CLIENTS_MAX = 10_000;
+const UNUSED_SECONDS = DAY_MS / SECOND_MS;
+const USED_SECONDS = (180 * DAY_MS) / SECOND_MS;
+const ID_PREFIX = "reg-";
+const REDIRECTS_MAX = 10;
+const LOOPBACK = new Set(["127.0.0.1", "[::1]", "localhost"]);
+/** They run in the browser itself, or read its files. */
+const DANGEROUS = /^(about|blob|data|file|ftp|javascript|view-source|vbscript|wss?):$/;
+
+const metadata = z.looseObject({
+  redirect_uris: z.array(z.string().max(1024)).min(1).max(REDIRECTS_MAX),
+  client_name: z.string().max(128).optional(),
+});
+
+/** What such a program gets when it does not say: to call workloads. */
+export const CALLING_SCOPES: readonly string[] = [...new Set(Object.values(WORKLOADS).map(({ scope }) => scope))];
+
+export const isRegistered = (clientId: string): boolean => clientId.startsWith(ID_PREFIX);
+
+export interface RegistrationDeps {
+  store: Store;
+  clock: Clock;
+  scopes: ReadonlySet<string>;
+}
+
+export async function register(
+  body: unknown,
+  address: string,
+  { store, clock, scopes }: RegistrationDeps,
+): Promise<ClientRecord> {
+  const verdict = await store.signInTries.count([
+    { key: `register:${address}`, max: TRIES_MAX.address },
+    { key: "register", max: TRIES_MAX.all },
+  ]);
+  if (verdict !== "allowed" || (await store.oauth.count("Client")) >= CLIENTS_MAX)
+    throw new OauthError("temporarily_unavailable", "Too many programs register. Try again later.", 429);
+  const { success, data, error } = metadata.safeParse(body);
+  if (!success) throw new OauthError("invalid_client_metadata", z.prettifyError(error).slice(0, 500));
+  const wrong = data.redirect_uris.find((uri) => !isRedirect(uri));
+  if (wrong !== undefined)
+    throw new OauthError("invalid_redirect_uri", "Redirect addresses are https, loopback, or an app's own scheme.");
+  const id = `${ID_PREFIX}${randomWord(24)}`;
+  const allowed = [...scopes].filter((scope) => scope !== ALL_SCOPES);
+  const record: ClientRecord = {
+    client_id: id,
+    client_name: shown(data.client_name ?? "") || "a program without a name",
+    application_type: "native",
+    token_endpoint_auth_method: "none",
+    grant_types: ["authorization_code", "refresh_token"],
+    response_types: ["code"],
+    redirect_uris: data.redirect_uris,
+    scope: [...PROTOCOL_SCOPES, ...allowed].join(" "),
+  };
+  await store.oauth.put("Client", id, record, UNUSED_SECONDS);
+  return { ...record, client_id_issued_at: Math.floor(clock.now() / SECOND_MS) };
+}
+
+/** Somebody has allowed it something: it is no longer one of many that were never used. */
+export async function keepRegistered(store: Store, clientId: string): Promise<void> {
+  const record = isRegistered(clientId) ? await store.oauth.find("Client", clientId) : undefined;
+  if (record) await store.oauth.put("Client", clientId, record, USED_SECONDS);
+}
+
+function isRedirect(text: string): boolean {
+  if (!URL.canParse(text) || /[\s\\#*]/.test(text)) return false;
+  const { protocol, hostname, username, password } = new URL(text);
+  if (username !== "" || password !== "") return false;
+  if (protocol === "https:") return !LOOPBACK.has(hostname);
+  if (protocol === "http:") return LOOPBACK.has(hostname);
+  return !DANGEROUS.test(protocol);
+}
+
+/** A name is what people decide by, so it has nothing in it that they cannot see. */
+const shown = (name: string): string => name.replace(/[\p{C}\p{Z}]+/gu, " ").trim();
