@@ -19,7 +19,7 @@ import { loadSecretKey, refuseAnotherKey, secretKeyPlace } from "./auth/secret-k
 import { openBlobStore } from "./blobs/blob-store.ts";
 import { type Config, isLoopback } from "./config.ts";
 import { createEdge, type Edge } from "./edge.ts";
-import type { StoredRequest } from "./gateway/deps.ts";
+import type { GatewayDeps, StoredRequest } from "./gateway/deps.ts";
 import { createDirectory } from "./gateway/directory.ts";
 import { createGateway } from "./gateway/gateway.ts";
 import { brandWords } from "./gateway/header-rules.ts";
@@ -34,6 +34,8 @@ import { createStoredModels } from "./gateway/models/stored-models.ts";
 import { createTokenBudget } from "./gateway/models/token-budget.ts";
 import { createPrincipals } from "./gateway/principals.ts";
 import { BEHAVIOURS, HANDLERS } from "./kinds/behaviour.ts";
+import { createServedFunctions } from "./kinds/function/served.ts";
+import { isServed } from "./kinds/hub/servers.ts";
 import { findDriverImage } from "./kinds/image/resolve.ts";
 import { OPERATIONS } from "./kinds/index.ts";
 import { createTaskRunner } from "./kinds/job/runner.ts";
@@ -47,6 +49,7 @@ import { Activity } from "./lib/activity.ts";
 import { type Clock, DAY_MS, HOUR_MS, SECOND_MS, systemClock, toIso } from "./lib/clock.ts";
 import { randomWord } from "./lib/ids.ts";
 import { type Running, Stack } from "./lib/lifecycle.ts";
+import { createOutbound } from "./lib/outbound-http.ts";
 import { createOutboundPost } from "./lib/outbound-post.ts";
 import { deriveKey } from "./lib/sealed-box.ts";
 import { openLogRoom } from "./logs/log-room.ts";
@@ -126,6 +129,7 @@ export async function startApp({ config, log, version, clock = systemClock, open
         resourceMetadataUrl: () => `${issuer()}${RESOURCE_METADATA}`,
       }),
     );
+    const privateAddresses = config.private_connections ?? isLoopback(config.host);
     const activity = new Activity(clock);
     const doors = createDoors(log);
     const logs = stack.add(
@@ -162,6 +166,7 @@ export async function startApp({ config, log, version, clock = systemClock, open
       driver,
       prices,
       meter,
+      outbound: stack.add(createOutbound({ privateAddresses })),
       blobs: openBlobStore(join(config.data, "blobs")),
       logs,
       activity,
@@ -214,7 +219,7 @@ export async function startApp({ config, log, version, clock = systemClock, open
         priceBook: createPriceBook(readPrices(config.model_prices)),
         clock,
         log,
-        privateAddresses: isLoopback(config.host),
+        privateAddresses,
         location: { location: config.region },
         brandWords: words,
         docsBase: "/docs/gateway",
@@ -243,10 +248,10 @@ export async function startApp({ config, log, version, clock = systemClock, open
         model: createModelHandler({ ...principals, models, clock, brandWords: words, docsBase: "/docs/gateway" }),
         job: createJobHandler({ brand: config.brand, manage: (req, res) => edge.manage(req, res) }),
       },
-      ownEndpoint: createOwnEndpoints(deps),
+      ownEndpoint: ownEndpoints(deps),
       resourceMetadataUrl: (path) => `${issuer()}${RESOURCE_METADATA}${path}`,
       ...principals,
-      ...stack.add(createDirectory({ store, clock, activity })),
+      ...stack.add(createDirectory({ store, clock, activity, isServed: (found) => isServed(found, settings) })),
     });
     stack.add(startReconciling({ deps, driver, holder, place: placeOf(config, settings) }));
     const post = createOutboundPost({ privateAddresses: config.private_callbacks });
@@ -299,6 +304,13 @@ export async function startApp({ config, log, version, clock = systemClock, open
     await stack.stop();
     throw error;
   }
+}
+
+/** Requests that are answered here instead of by a workload. */
+function ownEndpoints(deps: Deps): NonNullable<GatewayDeps["ownEndpoint"]> {
+  const inSandbox = createOwnEndpoints(deps);
+  const served = createServedFunctions(deps);
+  return (request) => (request.kind === "function" ? served(request) : inSandbox(request));
 }
 
 /** The operator's own prices of models; those shipped apply to the rest. */

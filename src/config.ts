@@ -185,6 +185,11 @@ export const SETTINGS = {
     schema: z.enum(["keep", "freeze", "kill"]).default("keep"),
     about: "What happens to running workloads when the server stops.",
   },
+  private_connections: {
+    env: "BERTH_PRIVATE_CONNECTIONS",
+    schema: flag.optional(),
+    about: "Let integration connections lead to private addresses; absent = only while the server listens on loopback.",
+  },
   allow_unisolated: {
     env: "BERTH_ALLOW_UNISOLATED",
     schema: flag.default(false),

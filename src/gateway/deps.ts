@@ -43,14 +43,31 @@ export interface GatewayDeps {
   keepRequest?(kept: KeptRequest): Promise<boolean>;
   /** Told once per admitted request, after its end. */
   meter(record: RequestRecord): void;
-  /** An endpoint of a sandbox's address that the platform answers itself; null = the sandbox does. */
-  ownEndpoint?(request: { workspace: string; uid: string; method: string; path: string }): OwnEndpoint | null;
+  /** A request that the platform answers itself; null = the workload does, if there is one. */
+  ownEndpoint?(request: OwnRequest): OwnEndpoint | null;
   /** Kinds that another room serves itself, after routing alone: models, jobs. */
   handlers?: Partial<Record<WorkloadKind, Handler>>;
 }
 
-/** Gets the request's body. */
-export type OwnEndpoint = (body: Buffer) => Promise<{ status: number; body: unknown }>;
+export interface OwnRequest {
+  kind: WorkloadKind;
+  workspace: string;
+  uid: string;
+  method: string;
+  /** Raw, behind the workload's address. */
+  path: string;
+  header(name: string): string | undefined;
+}
+
+/** Gets the request's body; the signal aborts when the client leaves. */
+export type OwnEndpoint = (body: Buffer, signal: AbortSignal) => Promise<OwnAnswer>;
+
+export interface OwnAnswer {
+  status: number;
+  /** JSON; null for none. */
+  body: unknown;
+  headers?: Record<string, string>;
+}
 
 /** An asynchronous request as the workload is to get it, later. */
 export interface StoredRequest {
@@ -112,8 +129,8 @@ export interface Workload {
   enabled: boolean;
   /** Null for kinds without revisions. */
   revisions: RevisionPlan | null;
-  /** Where requests go inside the instance. */
-  door: Door;
+  /** Where requests go inside the instance; "platform": there is none, the platform answers itself. */
+  door: Door | "platform";
   /** Addresses beside its own. */
   triggers: readonly HttpTrigger[];
   /** Set when the address is a preview's. */

@@ -30,7 +30,7 @@ before(async () => {
       "test",
     ),
   );
-  directory = createDirectory({ store, clock: systemClock, activity });
+  directory = createDirectory({ store, clock: systemClock, activity, isServed: () => false });
 });
 after(async () => {
   await directory.stop();

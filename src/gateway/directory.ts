@@ -28,6 +28,8 @@ export interface DirectoryDeps {
   store: Store;
   clock: Clock;
   activity: Activity;
+  /** Whether the platform itself answers for it, so that nothing has to run. */
+  isServed(resource: Resource): boolean;
 }
 
 export interface Directory
@@ -44,7 +46,7 @@ interface InstanceLease extends Lease {
   endpoint: Endpoint;
 }
 
-export function createDirectory({ store, clock, activity }: DirectoryDeps): Directory {
+export function createDirectory({ store, clock, activity, isServed }: DirectoryDeps): Directory {
   const entries = new Map<string, Entry>();
   const uids = new Map<string, string>();
   const waking = new Map<string, Promise<void>>();
@@ -60,7 +62,7 @@ export function createDirectory({ store, clock, activity }: DirectoryDeps): Dire
   });
 
   function keep(resource: Resource): Entry {
-    const entry = entryOf(resource);
+    const entry = entryOf(resource, isServed(resource));
     if (entries.size >= ENTRIES_MAX) {
       entries.clear();
       uids.clear();
@@ -82,7 +84,7 @@ export function createDirectory({ store, clock, activity }: DirectoryDeps): Dire
       const resource = await read();
       if (!resource || resource.retired || resource.deletedAt !== null) return null;
       if (readIn === era) return keep(resource).workload;
-      if (look === LOOKS_MAX) return entryOf(resource).workload;
+      if (look === LOOKS_MAX) return entryOf(resource, isServed(resource)).workload;
     }
   }
 
@@ -210,7 +212,7 @@ function failureOf(resource: Resource, revision: string | null, wantedAt: number
   return failed ? (resource.events.at(-1)?.message ?? "") : null;
 }
 
-function entryOf(resource: Resource): Entry {
+function entryOf(resource: Resource, served: boolean): Entry {
   const kind = resource.kind as WorkloadKind;
   return {
     instances: instancesOf(resource),
@@ -222,7 +224,7 @@ function entryOf(resource: Resource): Entry {
       public: kind === "application" || resource.spec.public === true,
       enabled: resource.spec.enabled !== false,
       revisions: kind === "sandbox" ? null : revisionPlanOf(resource),
-      door: doorOf(resource),
+      door: served ? "platform" : doorOf(resource),
       triggers: httpTriggersOf(resource),
       preview: null,
     },

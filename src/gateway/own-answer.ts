@@ -6,7 +6,7 @@ import { ClientGone } from "./hold.ts";
 import { respond } from "./platform-response.ts";
 import { readBody } from "./request-body.ts";
 
-/** These are small JSON objects. */
+/** Most are small JSON objects. */
 const BODY_BYTES_MAX = 64 * 1024;
 
 /** As the daemon inside says it, so that clients cannot tell the difference. */
@@ -22,12 +22,22 @@ export interface OwnOutcome {
   bytesOut: number;
 }
 
-export async function answerOwn(rules: HeaderRules, down: Downstream, endpoint: OwnEndpoint): Promise<OwnOutcome> {
+export async function answerOwn(
+  rules: HeaderRules,
+  down: Downstream,
+  endpoint: OwnEndpoint,
+  bytesMax = BODY_BYTES_MAX,
+): Promise<OwnOutcome> {
   const gone = Promise.withResolvers<never>();
   gone.promise.catch(() => {}); // a client that leaves while nobody waits for it is nobody's failure
-  const sent = await readBody(down, BODY_BYTES_MAX, () => gone.reject(new ClientGone()));
-  const { status, body } = await Promise.race([endpoint(sent), gone.promise]);
-  const text = JSON.stringify(body);
-  respond(rules, down, status, "application/json", text, HEADERS, null);
+  const left = new AbortController();
+  const sent = await readBody(down, bytesMax, () => {
+    left.abort();
+    gone.reject(new ClientGone());
+  });
+  const { status, body, headers = {} } = await Promise.race([endpoint(sent, left.signal), gone.promise]);
+  const text = body === null ? "" : JSON.stringify(body);
+  const all = [...HEADERS, ...Object.entries(headers).flat()];
+  respond(rules, down, status, body === null ? null : "application/json", text, all, null);
   return { status, bytesIn: sent.length, bytesOut: Buffer.byteLength(text) };
 }

@@ -82,6 +82,7 @@ async function pass(
 ): Promise<void> {
   const { deps, forwarding } = context;
   const { admitted } = call;
+  if (admitted.workload.door === "platform") return answerHere(context, down, call);
   const limits = limitsFor(deps, down, admitted);
   const session = sessionOf(down, admitted.workload);
   const pin = session === null ? choose(context, down, call) : null;
@@ -116,12 +117,14 @@ export function send(
   const { deps, forwarding, responding } = context;
   const { workload } = call.admitted;
   const { head, limits, cookie, requestId } = sent;
+  const { door } = workload;
+  if (door === "platform") throw new GatewayError("BAD_REQUEST", "Nothing runs behind this address: call it directly.");
   const fixed = workload.preview?.responseHeaders ?? null;
   forward(forwarding, down, {
     method: down.method,
     head,
-    key: `${lease.key}:${workload.door}`,
-    dial: () => deps.dial(lease, workload.door),
+    key: `${lease.key}:${door}`,
+    dial: () => deps.dial(lease, door),
     limits,
     fixed,
     refuse: (error) => respondError(responding, down, error, { fixed, requestId }),
@@ -135,11 +138,28 @@ export function send(
   });
 }
 
+/** Nothing has to run for it. */
+async function answerHere(context: ServeContext, down: Downstream, call: Call): Promise<void> {
+  const own = askOwn(context.deps, down, call.admitted);
+  if (own === null) throw new GatewayError("ROUTE_NOT_FOUND");
+  const outcome = await answerOwn(context.forwarding.rules, down, own, SERVED_BODY_BYTES_MAX);
+  record(context, call, { ...outcome, error: null, clientGone: false });
+}
+
+/** Calls of tools, with the texts that they carry. */
+const SERVED_BODY_BYTES_MAX = 4 * 1024 * 1024;
+
 /** Only plain requests to a sandbox's own API: what is below a port belongs to whatever listens there. */
-function ownEndpointOf(deps: GatewayDeps, down: Downstream, { workload, path }: Admitted): OwnEndpoint | null {
-  if (workload.kind !== "sandbox" || workload.door !== "api" || down.upgrade !== null) return null;
-  const { workspace, uid } = workload;
-  return deps.ownEndpoint?.({ workspace, uid, method: down.method, path }) ?? null;
+function ownEndpointOf(deps: GatewayDeps, down: Downstream, admitted: Admitted): OwnEndpoint | null {
+  const { kind, door } = admitted.workload;
+  return kind === "sandbox" && door === "api" ? askOwn(deps, down, admitted) : null;
+}
+
+function askOwn(deps: GatewayDeps, down: Downstream, { workload, path }: Admitted): OwnEndpoint | null {
+  if (down.upgrade !== null) return null;
+  const { kind, workspace, uid } = workload;
+  const header = (name: string): string | undefined => down.header(name);
+  return deps.ownEndpoint?.({ kind, workspace, uid, method: down.method, path, header }) ?? null;
 }
 
 /** One that is ready, or the next that will be. */

@@ -14,6 +14,7 @@ import type { Link } from "../contract/references.ts";
 import type { Version } from "../contract/versions/index.ts";
 import type { Activity } from "../lib/activity.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { Outbound } from "../lib/outbound-http.ts";
 import type { Logs } from "../logs/log-room.ts";
 import type { Meter } from "../metering/meter.ts";
 import type { PriceBook } from "../metering/price-book.ts";
@@ -102,6 +103,8 @@ export interface Deps {
   blobs: BlobStore;
   /** What workloads write; whatever the driver is given with a tag is taken in by itself. */
   logs: Logs;
+  /** HTTP to addresses that tenants name. */
+  outbound: Outbound;
   /** Which workloads are busy, in this process. */
   activity: Activity;
   clock: Clock;

@@ -1,5 +1,6 @@
 import { type Implementation, implement } from "../port.ts";
 import { mcpHubList, sandboxHubList } from "./operations.ts";
+import { HUB_SERVERS, hubImage } from "./servers.ts";
 
 const MEMORY_DEFAULT_MB = 4096;
 
@@ -35,6 +36,14 @@ export const hubHandlers: readonly Implementation[] = [
       }));
   }),
 
-  // No MCP server comes with the platform yet; the list says so.
-  implement(mcpHubList, async () => []),
+  implement(mcpHubList, async (_call, { settings }) =>
+    HUB_SERVERS.map((server) => ({
+      ...server,
+      image: hubImage(server, settings),
+      transport: "http-stream",
+      coming_soon: false,
+      enterprise: false,
+      hidden: false,
+    })),
+  ),
 ];

@@ -1,7 +1,9 @@
 /**
  * Third-party services that a connection can be made to, beside the model providers (which the gateway knows): what
- * they need and how they are spoken to.
+ * they need, how they are spoken to, and what their MCP server can do.
  */
+import type { RestTool } from "./rest-tool.ts";
+import * as tools from "./rest-tools.ts";
 
 export interface IntegrationDeclaration {
   name: string;
@@ -14,42 +16,95 @@ export interface IntegrationDeclaration {
   headers?: Readonly<Record<string, string>>;
   /** Where a refresh token is exchanged; a connection's config may name another. */
   tokenUrl?: string;
+  /** Address of the API; a connection's config may name another, and has to where every customer has one. */
+  baseUrl?: string;
+  /** Tools of its MCP server, which the platform itself runs. */
+  tools?: readonly RestTool[];
 }
 
+type Api = Pick<IntegrationDeclaration, "name" | "title" | "tools" | "baseUrl">;
+
 /** The customer's own backend runs the consent; the platform keeps the refresh token and exchanges it. */
-const oauth = (name: string, title: string, tokenUrl: string): IntegrationDeclaration => ({
-  name,
-  title,
+const oauth = (tokenUrl: string, api: Api): IntegrationDeclaration => ({
+  ...api,
   tokenUrl,
   secrets: ["CLIENT_ID", "CLIENT_SECRET", "REFRESH_TOKEN"],
-  config: ["tokenUrl"],
+  config: ["tokenUrl", "baseUrl"],
   headers: { authorization: "Bearer {{access_token}}" },
 });
 
-const token = (name: string, title: string, secret: string): IntegrationDeclaration => ({
-  name,
-  title,
+const token = (secret: string, api: Api, headers: Record<string, string> = {}): IntegrationDeclaration => ({
+  ...api,
   secrets: [secret],
-  headers: { authorization: `Bearer {{${secret}}}` },
+  config: ["baseUrl"],
+  headers: { authorization: `Bearer {{${secret}}}`, ...headers },
 });
 
 const GOOGLE_TOKEN_URL = "https://oauth2.googleapis.com/token";
 const MICROSOFT_TOKEN_URL = "https://login.microsoftonline.com/common/oauth2/v2.0/token";
+const GRAPH_URL = "https://graph.microsoft.com/v1.0";
 
 export const INTEGRATIONS: readonly IntegrationDeclaration[] = [
-  oauth("google-drive", "Google Drive", GOOGLE_TOKEN_URL),
-  oauth("google-calendar", "Google Calendar", GOOGLE_TOKEN_URL),
-  oauth("google-sheets", "Google Sheets", GOOGLE_TOKEN_URL),
-  oauth("gmail", "Gmail", GOOGLE_TOKEN_URL),
-  oauth("outlook", "Microsoft Outlook", MICROSOFT_TOKEN_URL),
-  oauth("onedrive", "Microsoft OneDrive", MICROSOFT_TOKEN_URL),
-  oauth("dropbox", "Dropbox", "https://api.dropboxapi.com/oauth2/token"),
-  oauth("hubspot", "HubSpot", "https://api.hubapi.com/oauth/v1/token"),
-  oauth("salesforce", "Salesforce", "https://login.salesforce.com/services/oauth2/token"),
-  token("github", "GitHub", "GITHUB_TOKEN"),
-  token("slack", "Slack", "SLACK_BOT_TOKEN"),
-  token("notion", "Notion", "NOTION_TOKEN"),
-  token("linear", "Linear", "LINEAR_API_KEY"),
+  oauth(GOOGLE_TOKEN_URL, {
+    name: "google-drive",
+    title: "Google Drive",
+    baseUrl: "https://www.googleapis.com/drive/v3",
+    tools: tools.GOOGLE_DRIVE,
+  }),
+  oauth(GOOGLE_TOKEN_URL, {
+    name: "google-calendar",
+    title: "Google Calendar",
+    baseUrl: "https://www.googleapis.com/calendar/v3",
+    tools: tools.GOOGLE_CALENDAR,
+  }),
+  oauth(GOOGLE_TOKEN_URL, {
+    name: "google-sheets",
+    title: "Google Sheets",
+    baseUrl: "https://sheets.googleapis.com/v4",
+    tools: tools.GOOGLE_SHEETS,
+  }),
+  oauth(GOOGLE_TOKEN_URL, {
+    name: "gmail",
+    title: "Gmail",
+    baseUrl: "https://gmail.googleapis.com/gmail/v1",
+    tools: tools.GMAIL,
+  }),
+  oauth(MICROSOFT_TOKEN_URL, { name: "outlook", title: "Microsoft Outlook", baseUrl: GRAPH_URL, tools: tools.OUTLOOK }),
+  oauth(MICROSOFT_TOKEN_URL, {
+    name: "onedrive",
+    title: "Microsoft OneDrive",
+    baseUrl: GRAPH_URL,
+    tools: tools.ONEDRIVE,
+  }),
+  oauth("https://api.dropboxapi.com/oauth2/token", {
+    name: "dropbox",
+    title: "Dropbox",
+    baseUrl: "https://api.dropboxapi.com/2",
+    tools: tools.DROPBOX,
+  }),
+  oauth("https://api.hubapi.com/oauth/v1/token", {
+    name: "hubspot",
+    title: "HubSpot",
+    baseUrl: "https://api.hubapi.com",
+    tools: tools.HUBSPOT,
+  }),
+  oauth("https://login.salesforce.com/services/oauth2/token", {
+    name: "salesforce",
+    title: "Salesforce",
+    tools: tools.SALESFORCE,
+  }),
+  token("GITHUB_TOKEN", { name: "github", title: "GitHub", baseUrl: "https://api.github.com", tools: tools.GITHUB }),
+  token("SLACK_BOT_TOKEN", { name: "slack", title: "Slack", baseUrl: "https://slack.com/api", tools: tools.SLACK }),
+  token(
+    "NOTION_TOKEN",
+    { name: "notion", title: "Notion", baseUrl: "https://api.notion.com/v1", tools: tools.NOTION },
+    { "notion-version": "2022-06-28" },
+  ),
+  token(
+    "LINEAR_API_KEY",
+    { name: "linear", title: "Linear", baseUrl: "https://api.linear.app", tools: tools.LINEAR },
+    { authorization: "{{LINEAR_API_KEY}}" },
+  ),
 ];
 
 const BY_NAME = new Map(INTEGRATIONS.map((declaration) => [declaration.name, declaration]));

@@ -53,6 +53,13 @@ const CASES: Record<string, Case> = {
   "deployed and idle for a moment: nothing": { steps: [] },
   "deleted: everything goes": { resource: { deletedAt: 1 }, steps: ["retire"] },
   "switched off: everything stops": { resource: { spec: { enabled: false } }, steps: ["deactivate"] },
+  "answered by the platform itself: what ran goes": { observed: { served: true }, steps: ["destroy"] },
+  "answered by the platform itself, and changed: settled at once": {
+    state: {},
+    resource: { generation: 2 },
+    observed: { served: true },
+    steps: ["settle"],
+  },
   "switched off and stopped: nothing": {
     resource: { spec: { enabled: false }, status: "DEACTIVATED" },
     state: {},
@@ -264,6 +271,7 @@ const base: Resource = {
 function seenAll({ copies = [] }: DeployState): DeployObserved {
   return {
     kept: ["1"],
+    served: false,
     images: [],
     copies: Object.fromEntries(copies.map(({ uid }) => [uid, seen()])),
     builder: null,

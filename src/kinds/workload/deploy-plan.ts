@@ -23,6 +23,8 @@ export interface CopyObserved {
 export interface DeployObserved {
   /** Ids of the revisions that are kept, newest first. */
   kept: string[];
+  /** The platform itself answers: nothing is to run. */
+  served: boolean;
   /** Those of them that run an image. */
   images: string[];
   copies: Record<string, CopyObserved>;
@@ -77,6 +79,7 @@ export function planDeploy(resource: Resource, observed: DeployObserved, nowMs: 
     const off = resource.status === "DEACTIVATED" && (state.copies ?? []).length === 0;
     return { steps: off && isSettled(resource) ? [] : [{ do: "deactivate" }] };
   }
+  if (observed.served) return planServed(resource);
   const target = targetOf(resource, observed);
   const rollout = planRollout(resource, target, observed, nowMs);
   const serving: Plan<DeployStep> = observed.onDemand ? { steps: [] } : planServing(resource, target, observed, nowMs);
@@ -85,6 +88,13 @@ export function planDeploy(resource: Resource, observed: DeployObserved, nowMs: 
     steps: [...rollout.steps, ...serving.steps],
     ...(Number.isFinite(againMs) ? { againMs } : {}),
   };
+}
+
+/** Copies of what it was before are let go of. */
+function planServed(resource: Resource): Plan<DeployStep> {
+  const uids = (stateOf(resource).copies ?? []).map(({ uid }) => uid);
+  const { steps } = settled(resource, "DEPLOYED");
+  return { steps: [...steps, ...(uids.length > 0 ? [{ do: "destroy" as const, uids }] : [])] };
 }
 
 const isSettled = ({ generation, observedGeneration }: Resource): boolean => generation === observedGeneration;

@@ -8,6 +8,7 @@ import { dial, type Endpoint, type Observed } from "../../runtime/driver.ts";
 import type { Resource } from "../../store/resource.ts";
 import type { Modification } from "../../store/resources.ts";
 import type { Revision } from "../../store/revision.ts";
+import { isServed } from "../hub/servers.ts";
 import { type Deps, defineReconciler, type ReconcileContext } from "../port.ts";
 import { beginBuild, builderUid, keepBundle } from "./bundle.ts";
 import { copySpec, portOf } from "./copy-spec.ts";
@@ -35,6 +36,7 @@ export const deployReconciler = defineReconciler<DeployObserved, DeployStep>({
     );
     return {
       kept,
+      served: isServed(resource, deps.settings),
       images: revisions.filter(({ spec }) => runtimeOf(resource.kind, spec).image).map(({ id }) => id),
       copies: Object.fromEntries(copies),
       builder: await deps.driver.observe(builderUid(resource, target)),

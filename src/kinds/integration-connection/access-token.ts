@@ -1,0 +1,183 @@
+/**
+ * Access tokens of connections that hold a refresh token. The exchange is made once for all servers: whoever has the
+ * lease asks, the others find what it got. A refresh token that the other side replaces is stored, sealed, before the
+ * access token is used, because the old one is worth nothing any more.
+ */
+import { createHash } from "node:crypto";
+import { setTimeout as pause } from "node:timers/promises";
+import { PlatformError } from "../../contract/errors.ts";
+import { SECOND_MS } from "../../lib/clock.ts";
+import { randomWord } from "../../lib/ids.ts";
+import { OutboundError } from "../../lib/outbound-http.ts";
+import { createSealedBox, type SealedBox } from "../../lib/sealed-box.ts";
+import { isRecord } from "../../lib/untrusted-json.ts";
+import type { Resource } from "../../store/resource.ts";
+import type { Deps } from "../port.ts";
+
+export interface Secrets {
+  CLIENT_ID?: string;
+  CLIENT_SECRET?: string;
+  REFRESH_TOKEN?: string;
+  [more: string]: string | undefined;
+}
+
+interface Token {
+  accessToken: string;
+  expiresAt: number;
+}
+
+/** Used up a little before its time, so that it does not end under way. */
+const SPARE_MS = 60 * SECOND_MS;
+/** For those that do not say how long their tokens live. */
+const LIFETIME_DEFAULT_MS = 300 * SECOND_MS;
+const EXCHANGE_MS = 20 * SECOND_MS;
+/** Longer than an exchange, so that nobody takes over while it is made. */
+const LEASE_MS = EXCHANGE_MS + 10 * SECOND_MS;
+const LOOK_MS = 100;
+const ANSWER_BYTES_MAX = 256 * 1024;
+const REFRESH_TOKEN = "/spec/secret/REFRESH_TOKEN";
+
+export type AccessTokens = ReturnType<typeof createAccessTokens>;
+
+export function createAccessTokens(deps: Deps) {
+  const { store, clock } = deps;
+  const holder = randomWord(12);
+  const under = new Map<string, Promise<string>>();
+
+  /** `stale`: a token that the service has refused although it should still be good. */
+  async function get(connection: Resource, tokenUrl: string, stale?: string): Promise<string> {
+    const kept = await read(connection);
+    if (kept !== null && kept !== stale) return kept;
+    const going = under.get(connection.uid);
+    if (going) return going;
+    const started = exchangeOnce(connection, tokenUrl, stale).finally(() => under.delete(connection.uid));
+    under.set(connection.uid, started);
+    return started;
+  }
+
+  async function exchangeOnce(connection: Resource, tokenUrl: string, stale?: string): Promise<string> {
+    const giveUp = clock.now() + LEASE_MS;
+    for (;;) {
+      const lease = await store.leases.acquire(`connection-token/${connection.uid}`, holder, LEASE_MS);
+      try {
+        // Read again: another server may have made the exchange, and replaced the refresh token.
+        const current = await store.resources.getByUid(connection.workspace, connection.uid);
+        if (!current || current.deletedAt !== null) throw new PlatformError("not_found", "The connection is gone.");
+        const kept = await read(current);
+        if (kept !== null && kept !== stale) return kept;
+        if (lease) return await exchange(current, tokenUrl);
+      } finally {
+        if (lease) await store.leases.release(lease);
+      }
+      if (clock.now() > giveUp)
+        throw new PlatformError("timeout", "Another server is still refreshing the access token.");
+      await pause(LOOK_MS);
+    }
+  }
+
+  async function exchange(current: Resource, tokenUrl: string): Promise<string> {
+    const { workspace, uid } = current;
+    const secrets = secretsOf(current, deps);
+    const { refreshToken, ...token } = await ask(tokenUrl, secrets, deps).catch(async (error: unknown) => {
+      if (error instanceof PlatformError && error.code === "unprocessable") await tell(current, error.message);
+      throw error;
+    });
+    const isSame = (now: Resource): boolean => secretsOf(now, deps).REFRESH_TOKEN === secrets.REFRESH_TOKEN;
+    const stored = await store.resources.update(workspace, uid, (now) =>
+      // Its owner may have put in another one meanwhile, which then counts.
+      refreshToken !== null && isSame(now)
+        ? { secrets: { ...store.resources.secretsOf(now), [REFRESH_TOKEN]: refreshToken } }
+        : null,
+    );
+    await store.records.update(recordKey(uid), token.expiresAt, () => ({
+      value: boxOf(deps).seal(JSON.stringify(token), contextOf(stored ?? current, deps)),
+      result: undefined,
+    }));
+    return token.accessToken;
+  }
+
+  /** One that is still good for a call. */
+  async function read(connection: Resource): Promise<string | null> {
+    const sealed = await store.records.read(recordKey(connection.uid));
+    if (sealed === null) return null;
+    try {
+      const token = JSON.parse(boxOf(deps).open(sealed, contextOf(connection, deps))) as Token;
+      return token.expiresAt - SPARE_MS > clock.now() ? token.accessToken : null;
+    } catch {
+      return null; // of a refresh token that has been replaced since
+    }
+  }
+
+  /** Once per reason, so that a busy agent does not fill the events. */
+  async function tell({ workspace, uid }: Resource, message: string): Promise<void> {
+    await store.resources.update(workspace, uid, (now) =>
+      now.events.at(-1)?.message === message ? null : { event: { type: "refresh_failed", message } },
+    );
+  }
+
+  return { get };
+}
+
+export function secretsOf(connection: Resource, { store }: Pick<Deps, "store">): Secrets {
+  const prefix = "/spec/secret/";
+  return Object.fromEntries(
+    Object.entries(store.resources.secretsOf(connection)).map(([key, value]) => [key.slice(prefix.length), value]),
+  );
+}
+
+interface Exchanged extends Token {
+  refreshToken: string | null;
+}
+
+async function ask(tokenUrl: string, secrets: Secrets, { outbound, clock }: Deps): Promise<Exchanged> {
+  const { CLIENT_ID, CLIENT_SECRET, REFRESH_TOKEN: refresh } = secrets;
+  if (!refresh || !CLIENT_ID) throw refused("the connection holds no REFRESH_TOKEN or no CLIENT_ID");
+  const form = new URLSearchParams({ grant_type: "refresh_token", refresh_token: refresh, client_id: CLIENT_ID });
+  if (CLIENT_SECRET) form.set("client_secret", CLIENT_SECRET);
+  const answer = await outbound
+    .request(tokenUrl, {
+      method: "POST",
+      headers: { "content-type": "application/x-www-form-urlencoded", accept: "application/json" },
+      body: form.toString(),
+      signal: AbortSignal.timeout(EXCHANGE_MS),
+      bytesMax: ANSWER_BYTES_MAX,
+    })
+    .catch((error: unknown) => {
+      const why = error instanceof OutboundError ? error.message : "it failed";
+      throw new PlatformError("bad_gateway", `The access token could not be refreshed: ${why}`, { cause: error });
+    });
+  const body = jsonOf(answer.text);
+  if (answer.status >= 500)
+    throw new PlatformError("bad_gateway", `The access token could not be refreshed: status ${answer.status}.`);
+  if (answer.status !== 200 || typeof body.access_token !== "string")
+    throw refused(typeof body.error === "string" ? body.error.slice(0, 100) : `status ${answer.status}`);
+  const seconds = Number(body.expires_in);
+  const lifetimeMs = Number.isFinite(seconds) && seconds > 0 ? seconds * SECOND_MS : LIFETIME_DEFAULT_MS;
+  const replaced = typeof body.refresh_token === "string" && body.refresh_token !== refresh;
+  return {
+    accessToken: body.access_token,
+    // One that lives shorter than the spare time would be asked for with every call.
+    expiresAt: clock.now() + Math.max(lifetimeMs, SPARE_MS + SECOND_MS),
+    refreshToken: replaced ? (body.refresh_token as string) : null,
+  };
+}
+
+const refused = (why: string): PlatformError =>
+  new PlatformError("unprocessable", `The refresh token is refused (${why}): connect the account again.`);
+
+function jsonOf(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isRecord(value) ? value : {};
+  } catch {
+    return {};
+  }
+}
+
+const recordKey = (uid: string): string => `connection-token/${uid}`;
+/** An access token is kept with the refresh token that goes on from it. */
+const contextOf = (connection: Resource, deps: Deps): string =>
+  `${connection.uid}/${createHash("sha256")
+    .update(secretsOf(connection, deps).REFRESH_TOKEN ?? "")
+    .digest("hex")}`;
+const boxOf = (deps: Deps): SealedBox => createSealedBox(deps.keyFor("connection-tokens"));
