@@ -1,7 +1,12 @@
 /**
- * Prices shipped as defaults, in USD per million tokens, collected from the providers' public price pages in autumn
- * 2026. Providers change prices without notice: whoever bills by them overrides the table with a file of the same
- * shape, or a model's own prices. Discounts, batch rates, regional surcharges and tool fees are not modelled.
+ * Prices shipped as defaults, in USD per million tokens, checked on 2026-11-15. Each stands in a public document of
+ * 2026: the provider's own pages (Anthropic), GitHub's table of what models cost (OpenAI since GPT-5 mini, Gemini 3,
+ * Grok), or price lists that agree with each other and name the provider's page (the rest). What could not be confirmed
+ * is not here: prices by the time of day, promotions with an end, names that move on to the next model. Such a model is
+ * counted without a cost, and its requests as not priced.
+ *
+ * Providers change prices without notice: whoever bills by them overrides the table with a file of the same shape, or a
+ * model's own prices. Discounts, batch rates, regional surcharges and tool fees are not modelled.
  */
 import type { ModelPrices, PriceTable } from "./price-book.ts";
 
@@ -21,7 +26,6 @@ const beyond = (prices: ModelPrices, overInputTokens: number, long: ModelPrices)
 const K = 1000;
 
 const openai: Record<string, ModelPrices> = {
-  "gpt-5.6-sol": beyond(cached(flat("5", "30", "0.5"), "6.25"), 272 * K, cached(flat("10", "45", "1"), "12.5")),
   "gpt-5.6-terra": beyond(cached(flat("2", "12", "0.2"), "2.5"), 272 * K, cached(flat("4", "18", "0.4"), "5")),
   "gpt-5.6-luna": beyond(
     cached(flat("0.2", "1.2", "0.02"), "0.25"),
@@ -43,7 +47,6 @@ const openai: Record<string, ModelPrices> = {
   "gpt-4o": flat("2.5", "10", "1.25"),
   "gpt-4o-mini": flat("0.15", "0.6", "0.075"),
   o3: flat("2", "8", "0.5"),
-  "o3-mini": flat("1.1", "4.4", "0.55"),
   "o4-mini": flat("1.1", "4.4", "0.275"),
   "text-embedding-3-small": flat("0.02", "0"),
   "text-embedding-3-large": flat("0.13", "0"),
@@ -80,8 +83,6 @@ const anthropic: Record<string, ModelPrices> = {
 };
 
 const gemini: Record<string, ModelPrices> = {
-  "gemini-3.7-flash": flat("0.75", "3.75", "0.075"),
-  "gemini-3.6-flash": flat("0.75", "3.75", "0.075"),
   "gemini-3.5-flash": flat("1.5", "9", "0.15"),
   "gemini-3.1-pro-preview": beyond(flat("2", "12", "0.2"), 200 * K, flat("4", "18", "0.4")),
   "gemini-2.5-pro": beyond(flat("1.25", "10", "0.125"), 200 * K, flat("2.5", "15", "0.25")),
@@ -97,24 +98,19 @@ export const DEFAULT_PRICES: PriceTable = {
   "azure-openai-service": openai,
   anthropic,
   gemini,
-  mistral: {
-    "mistral-large": flat("0.5", "1.5"),
-    "mistral-small": flat("0.1", "0.3"),
-    codestral: flat("0.3", "0.9"),
-    "mistral-embed": flat("0.1", "0"),
-  },
+  mistral: { "mistral-embed": flat("0.1", "0") },
   groq: {
     "openai/gpt-oss-120b": flat("0.15", "0.6"),
     "llama-3.3-70b-versatile": flat("0.59", "0.79"),
     "llama-3.1-8b-instant": flat("0.05", "0.08"),
-    "meta-llama/llama-4-scout-17b-16e-instruct": flat("0.11", "0.34"),
   },
-  xai: { "grok-4.7": grok, "grok-4.6": grok, "grok-4.5": grok, "grok-4.3": flat("1.25", "2.5") },
-  deepseek: {
-    "deepseek-chat": flat("0.28", "0.42", "0.028"),
-    "deepseek-reasoner": flat("0.28", "0.42", "0.028"),
+  xai: {
+    "grok-4.7": grok,
+    "grok-4.6": grok,
+    "grok-4.5": grok,
+    "grok-4.3": beyond(flat("1.25", "2.5", "0.2"), 200 * K, flat("2.5", "5", "0.4")),
   },
-  cerebras: { "gpt-oss-120b": flat("0.35", "0.75"), "llama3.1-8b": flat("0.1", "0.1") },
+  cerebras: { "gpt-oss-120b": flat("0.35", "0.75") },
   cohere: {
     "command-a": flat("2.5", "10"),
     "command-r-plus": flat("2.5", "10"),

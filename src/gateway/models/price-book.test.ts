@@ -38,7 +38,7 @@ test("a dated name has its family's price, an unknown one has none", () => {
     book.pricesOf("anthropic", "claude-sonnet-4-5-20250929"),
     DEFAULT_PRICES.anthropic?.["claude-sonnet-4-5"],
   );
-  assert.deepEqual(book.pricesOf("mistral", "mistral-small-latest"), DEFAULT_PRICES.mistral?.["mistral-small"]);
+  assert.deepEqual(book.pricesOf("cohere", "command-r-08-2024"), DEFAULT_PRICES.cohere?.["command-r"]);
   assert.equal(book.pricesOf("openai", "gpt-4o-mini-tts"), null);
   assert.equal(book.pricesOf("nobody", "gpt-4o"), null);
 });
