@@ -9,10 +9,10 @@ import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { cachedSandboxd } from "../scripts/build-sandboxd.ts";
 import { call } from "../src/runtime/conformance.ts";
 import type { Observed, WorkloadSpec } from "../src/runtime/driver.ts";
 import { type LocalDriver, openLocalDriver } from "../src/runtime/drivers/local/local-driver.ts";
+import { cachedSandboxd } from "../src/runtime/sandboxd-build.ts";
 import { percentiles, table } from "./measure.ts";
 
 const POOL_SIZE = 10;

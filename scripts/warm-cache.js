@@ -9,7 +9,7 @@ try {
   await import("../src/operator/up.ts");
   await import("../src/app.ts");
   await import("../src/runtime/drivers/local/local-driver.ts");
-  await import("./build-sandboxd.ts");
+  await import("../src/runtime/sandboxd-build.ts");
   module.flushCompileCache();
 } catch {
   console.error("berth: the first start will take a moment longer than later ones.");

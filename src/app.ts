@@ -444,7 +444,7 @@ async function openMachine(
 ): Promise<Driver> {
   const [{ openLocalDriver }, { cachedSandboxd }] = await Promise.all([
     import("./runtime/drivers/local/local-driver.ts"),
-    import("../scripts/build-sandboxd.ts"),
+    import("./runtime/sandboxd-build.ts"),
   ]);
   return openLocalDriver({
     dataDir: join(config.data, "runtime"),

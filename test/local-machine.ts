@@ -4,7 +4,6 @@ import { createHash } from "node:crypto";
 import { globSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { cachedSandboxd, findBun } from "../scripts/build-sandboxd.ts";
 import { call, type Harness } from "../src/runtime/conformance.ts";
 import type { Observed } from "../src/runtime/driver.ts";
 import {
@@ -12,6 +11,7 @@ import {
   type LocalDriverOptions,
   openLocalDriver,
 } from "../src/runtime/drivers/local/local-driver.ts";
+import { cachedSandboxd, findBun } from "../src/runtime/sandboxd-build.ts";
 
 /** Why the machine cannot run these tests; null when it can. */
 export const localDriverMissing: string | null =

@@ -10,8 +10,8 @@ import { connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { cachedSandboxd, findBun } from "../scripts/build-sandboxd.ts";
 import { SANDBOXD_RUNTIME_ENV, type SandboxdConfig } from "../src/contract/sandbox-wire.ts";
+import { cachedSandboxd, findBun } from "../src/runtime/sandboxd-build.ts";
 
 /** For `test(name, { skip }, ...)`. */
 export const skip: false | string =

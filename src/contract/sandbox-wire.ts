@@ -133,7 +133,17 @@ export const CONTROL = {
   claim: "/claim",
   /** GET -> `SandboxActivity`. */
   activity: "/activity",
+  /** GET /serving/PORT -> `ServingProcess`; 404 when nothing listens there. */
+  serving: "/serving/",
 } as const;
+
+/** What answers on a port, told so that it can be started again from a copy of the files. */
+export interface ServingProcess {
+  argv: string[];
+  workDir: string;
+  /** What it has beside, or other than, the sandbox's own variables. */
+  env: Record<string, string>;
+}
 
 export interface SandboxClaim {
   /** Replaces `env` of the configuration as a whole. */

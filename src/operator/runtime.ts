@@ -8,7 +8,7 @@ import type { Driver, Probe } from "../runtime/driver.ts";
 export async function openRuntime(config: Config, dataDir: string): Promise<Driver> {
   const [{ openLocalDriver }, { cachedSandboxd }] = await Promise.all([
     import("../runtime/drivers/local/local-driver.ts"),
-    import("../../scripts/build-sandboxd.ts"),
+    import("../runtime/sandboxd-build.ts"),
   ]);
   const sandboxd = await cachedSandboxd(join(dataDir, "bin"));
   return openLocalDriver({ dataDir, brand: config.brand, sandboxd, allowUnisolated: true });

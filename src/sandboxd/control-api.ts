@@ -1,4 +1,4 @@
-/** The driver's own socket: claiming a prepared sandbox, and asking whether it may sleep. No tenant reaches it. */
+/** The driver's own socket: claiming a prepared sandbox, asking whether it may sleep and what it serves. No tenant reaches it. */
 import { createServer, type Server } from "node:http";
 import { CONTROL, type SandboxClaim } from "../contract/sandbox-wire.ts";
 import { ApiError } from "./api-error.ts";
@@ -6,6 +6,7 @@ import { mistakeInClaim } from "./config.ts";
 import type { Daemon } from "./daemon.ts";
 import { type Call, readJson, sendJson } from "./http-call.ts";
 import { fail, requestPath } from "./http-server.ts";
+import { servingProcess } from "./serving.ts";
 
 export function createControlServer(daemon: Daemon): Server {
   return createServer((req, res) => {
@@ -20,6 +21,11 @@ const NEVER = new AbortController().signal;
 async function answer(call: Call): Promise<void> {
   const { daemon, path, req, res } = call;
   if (path === CONTROL.activity && req.method === "GET") return sendJson(res, 200, daemon.activity());
+  if (path.startsWith(CONTROL.serving) && req.method === "GET") {
+    const found = servingProcess(Number(path.slice(CONTROL.serving.length)), daemon.environment);
+    if (!found) throw new ApiError(404, "Nothing listens on that port.");
+    return sendJson(res, 200, found);
+  }
   if (path === CONTROL.claim && req.method === "POST") {
     const claim = await readJson(call);
     const wrong = mistakeInClaim(claim);

@@ -5,9 +5,9 @@ import { copyFileSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { cachedSandboxd } from "../../scripts/build-sandboxd.ts";
 import { type Answer, askAt, eventually, skip, startSandboxd, type TestDaemon } from "../../test/sandboxd-harness.ts";
 import type { ExecConfig, ExecStatus, SandboxdConfig } from "../contract/sandbox-wire.ts";
+import { cachedSandboxd } from "../runtime/sandboxd-build.ts";
 
 /** Children of a process, from /proc. */
 const childrenOf = (pid: number | undefined): number[] =>

@@ -37,6 +37,18 @@ export function listeningPorts(): Set<number> {
   return new Set(listening.map((socket) => socket.localPort));
 }
 
+/** Processes that hold a TCP listener on this port; those that share one all count. */
+export function listenersOn(port: number): number[] {
+  const inodes = new Set(
+    [...socketsOf("tcp"), ...socketsOf("tcp6")]
+      .filter(({ state, localPort }) => state === "LISTEN" && localPort === port)
+      .map(({ inode }) => inode),
+  );
+  if (inodes.size === 0) return [];
+  const pids = readdirSync("/proc").filter((entry) => /^\d+$/.test(entry));
+  return pids.map(Number).filter((pid) => socketInodesOf(pid).some((inode) => inodes.has(inode)));
+}
+
 /** Sockets held by a process or by anything it has started. */
 export function socketsOfFamily(pid: number): OwnedSocket[] {
   const owners = new Map<string, { pid: number; processName: string }>();

@@ -1,6 +1,6 @@
 /** `berth sandbox …` in processes of its own, with sandboxes on this machine's own driver. */
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -46,7 +46,29 @@ describe("the sandbox commands", { skip: machineSkip }, () => {
     assert.ok(readFileSync(join(folder, "out.bin")).equals(bytes));
     assert.equal((await berth(["cp", "a", "b"])).code, 2);
     assert.equal((await berth(["cp", "box:/no/such", join(folder, "x")])).code, 3);
-    assert.equal((await berth(["cp", "box:/tmp", join(folder, "x")])).code, 2);
+  });
+
+  test("a folder goes in and comes out with all that is in it", async () => {
+    const [here, back] = [join(folder, "tree"), join(folder, "back")];
+    mkdirSync(join(here, "deep/er"), { recursive: true });
+    mkdirSync(join(here, "empty"));
+    writeFileSync(join(here, "run.sh"), "#!/bin/sh\necho ran\n", { mode: 0o755 });
+    writeFileSync(join(here, "deep/er/näme with space"), "text");
+    const sent = await berth(["cp", here, "box:/tmp/"]);
+    assert.equal(sent.code, 0, sent.stderr);
+    assert.match(sent.stderr, /copied 2 files, 23 bytes/);
+    assert.equal(
+      (await berth(["exec", "box", "/tmp/tree/run.sh && ls -d /tmp/tree/empty"])).stdout,
+      "ran\n/tmp/tree/empty\n",
+    );
+    assert.equal((await berth(["cp", "box:/tmp/tree", back])).code, 0);
+    assert.equal(readFileSync(join(back, "deep/er/näme with space"), "utf8"), "text");
+    assert.equal(statSync(join(back, "run.sh")).mode & 0o777, 0o755);
+    assert.ok(statSync(join(back, "empty")).isDirectory());
+    const looped = await berth(["exec", "box", "ln -s /tmp/tree /tmp/tree/deep/loop"]);
+    assert.equal(looped.code, 0);
+    assert.match((await berth(["cp", "box:/tmp/tree", join(folder, "endless")])).stderr, /nested deeper/);
+    assert.match((await berth(["cp", join(folder, "nothing"), "box:/tmp/"])).stderr, /neither a file nor a folder/);
   });
 
   test("a terminal takes what is typed and ends with its shell", async () => {

@@ -53,11 +53,52 @@ describe("snapshots and forks on this machine", { skip: machineSkip }, () => {
       ["base", { targetName: "Not A Name" }, 400],
       ["base", { targetName: "x", snapshotId: "snap_none" }, 404],
       ["base", { targetName: "x", targetType: "application" }, 422],
+      ["base", { targetName: "x", targetType: "application", prefix: "www" }, 400],
       ["nowhere", { targetName: "x" }, 404],
     ];
     for (const [name, body, status] of cases)
       assert.equal((await call("POST", `/sandboxes/${name}/fork`, body)).status, status, JSON.stringify(body));
     assert.equal((await call("GET", "/sandboxes/x")).status, 404);
+  });
+
+  test("a sandbox becomes an application: its files, and the program that listens", async () => {
+    await create("web", { runtime: { memory: 256, ports: [{ target: 3000 }], envs: [{ name: "WHO", value: "all" }] } });
+    const page =
+      "require('http').createServer((q, s) => s.end(require('fs').readFileSync('page') + process.env.WHO + process.env.MORE)).listen(3000)";
+    await suite.inside("web", "PUT", "/filesystem/%2Fsrv%2Fserver.js", { content: page });
+    await exec("web", "echo one > /srv/page");
+    const server = { command: "exec node server.js", workingDir: "/srv", env: { MORE: "!" }, waitForPorts: [3000] };
+    await suite.inside("web", "POST", "/process", { ...server, name: "server", timeout: 20 });
+    const read = async () => (await fetch(`${suite.platform().url}/main/applications/site/`)).text();
+    const fork = (more: object = {}) =>
+      call("POST", "/sandboxes/web/fork", { targetName: "site", targetType: "application", ...more });
+
+    const made = await fork();
+    assert.equal(made.status, 200, JSON.stringify(made.body));
+    assert.deepEqual([made.body.name, made.body.type], ["site", "application"]);
+    assert.equal(await read(), "one\nall!");
+    const { spec } = (await call("GET", "/applications/site")).body;
+    assert.deepEqual(
+      [spec.port, spec.memory, spec.command, spec.workingDir],
+      [3000, 256, ["node", "server.js"], "/srv"],
+    );
+
+    await exec("web", "echo two > /srv/page");
+    assert.equal(await read(), "one\nall!");
+    assert.equal((await fork({ traffic: 30 })).status, 200);
+    assert.deepEqual((await call("GET", "/applications/site")).body.spec.revision, {
+      active: "1",
+      canary: "2",
+      canaryPercent: 30,
+    });
+    assert.equal((await fork()).status, 200);
+    assert.equal(await read(), "two\nall!");
+
+    const stolen = { image: "base-image", snapshot: "snap_ofsomebodyelse" };
+    assert.equal((await call("POST", "/applications", { metadata: { name: "thief" }, spec: stolen })).status, 400);
+    await call("DELETE", "/sandboxes/web");
+    assert.equal(await read(), "two\nall!");
+    assert.equal((await call("DELETE", "/applications/site")).status, 200);
   });
 
   test("a fork outlives the snapshot and the sandbox it came from", async () => {

@@ -1,10 +1,4 @@
-/** Inside a sandbox: run, look, copy; and what is made of one. */
-import { createReadStream, createWriteStream, statSync } from "node:fs";
-import { rename, rm } from "node:fs/promises";
-import { basename, join } from "node:path";
-import { Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
-import { UsageError } from "../../lib/usage-error.ts";
+/** Inside a sandbox: run and look; and what is made of one. */
 import { type Invocation, text, texts } from "../command.ts";
 import { EXIT } from "../failure.ts";
 import { memberAt } from "../json-path.ts";
@@ -68,60 +62,6 @@ export async function logs(call: Invocation): Promise<undefined> {
   return undefined;
 }
 
-const INSIDE = /^([a-z0-9][a-z0-9-]*):(.+)$/;
-
-export async function copy(call: Invocation): Promise<undefined> {
-  const [from = "", to = ""] = [text(call.args[0]), text(call.args[1])];
-  const [source, target] = [INSIDE.exec(from), INSIDE.exec(to)];
-  if ((source === null) === (target === null))
-    throw new UsageError("one side is a file here and the other is SANDBOX:PATH.", "berth sandbox cp box:/tmp/a.txt .");
-  const startedMs = call.context.now();
-  const bytes = source
-    ? await download(source[1] ?? "", source[2] ?? "", to, call)
-    : await upload(from, target?.[1] ?? "", target?.[2] ?? "", call);
-  const seconds = ((call.context.now() - startedMs) / 1000).toFixed(1);
-  call.context.note(`copied ${bytes} bytes in ${seconds} s`);
-  return undefined;
-}
-
-async function download(name: string, path: string, to: string, call: Invocation): Promise<number> {
-  const sandbox = await openSandbox(name, call);
-  const response = await sandbox.fetch(filePath(path), { headers: { accept: "application/octet-stream" } });
-  if (!response.headers.has("content-disposition") || response.body === null)
-    throw new UsageError(
-      `${path} is a folder; cp copies single files.`,
-      `pack it first: berth sandbox exec ${name} tar`,
-    );
-  const file = statSync(to, { throwIfNoEntry: false })?.isDirectory() ? join(to, basename(path)) : to;
-  // A copy that breaks off leaves what was there before.
-  const partial = `${file}.part-${process.pid}`;
-  try {
-    await pipeline(Readable.fromWeb(response.body as never), createWriteStream(partial));
-    await rename(partial, file);
-  } finally {
-    await rm(partial, { force: true });
-  }
-  return statSync(file).size;
-}
-
-async function upload(from: string, name: string, path: string, call: Invocation): Promise<number> {
-  const stat = statSync(from);
-  if (!stat.isFile()) throw new UsageError(`${from} is not a file; cp copies single files.`);
-  const sandbox = await openSandbox(name, call);
-  const target = path.endsWith("/") ? path + basename(from) : path;
-  await sandbox.fetch(filePath(target), {
-    method: "PUT",
-    headers: { "content-type": "application/octet-stream" },
-    body: Readable.toWeb(createReadStream(from)) as ReadableStream,
-    duplex: "half",
-  });
-  return stat.size;
-}
-
-/** A path with an encoded slash is absolute, one without is relative to the working directory. */
-const filePath = (path: string): string =>
-  `/filesystem/${path.startsWith("/") ? encodeURIComponent(path) : path.split("/").map(encodeURIComponent).join("/")}`;
-
 export async function preview(call: Invocation): Promise<undefined> {
   const port = positiveNumber(text(call.args[1]), "PORT");
   const isPublic = call.options.public === true;
@@ -158,11 +98,16 @@ export async function snapshot(call: Invocation): Promise<number | undefined> {
 
 export async function fork(call: Invocation): Promise<undefined> {
   const [name, targetName, snapshotId] = [named(call), text(call.args[1]), text(call.options.snapshot)];
+  const targetType = call.options.application === true ? "application" : "sandbox";
+  const [port, traffic] = [number(call, "port"), number(call, "traffic")];
   call.context.note(`copying the files of '${name}' and starting '${targetName}' …`);
   const made = await connect(call).call(operation("sandboxFork"), {
     params: { sandboxName: name },
-    body: { targetName, targetType: "sandbox", ...(snapshotId === undefined ? {} : { snapshotId }) },
+    body: { targetName, targetType, snapshotId, port, traffic },
   });
-  call.context.note(`sandbox '${targetName}' runs`);
+  call.context.note(`${targetType} '${targetName}' runs`);
   return print(call, null, "pretty", made);
 }
+
+const number = ({ options }: Invocation, name: string): number | undefined =>
+  options[name] === undefined ? undefined : Number(options[name]);

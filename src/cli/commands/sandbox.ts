@@ -1,5 +1,6 @@
 /** What one does with a sandbox beside the five verbs: `berth sandbox exec box -- npm test`. */
-import { copy, exec, fork, logs, preview, snapshot } from "../actions/sandbox.ts";
+import { exec, fork, logs, preview, snapshot } from "../actions/sandbox.ts";
+import { copy } from "../actions/sandbox-copy.ts";
 import { terminal } from "../actions/sandbox-terminal.ts";
 import { type ArgumentSpec, CONNECTION_OPTIONS, type CommandSpec, GROUPS } from "../command.ts";
 import { REMOTE } from "./options.ts";
@@ -39,13 +40,18 @@ export const sandboxVerbs: readonly CommandSpec[] = [
   {
     name: "cp",
     group,
-    summary: "copy a file into a sandbox or out of it",
+    summary: "copy a file or a folder into a sandbox or out of it",
+    details: "Into a folder that is here already, or a path inside that ends with a slash, it goes under its own name.",
     args: [
-      { name: "from", about: "a file, or SANDBOX:PATH" },
+      { name: "from", about: "a file or folder, or SANDBOX:PATH" },
       { name: "to", about: "a file or folder, or SANDBOX:PATH" },
     ],
     options: CONNECTION_OPTIONS,
-    examples: ["berth sandbox cp data.csv box:/tmp/data.csv", "berth sandbox cp box:/tmp/result.json ."],
+    examples: [
+      "berth sandbox cp data.csv box:/tmp/data.csv",
+      "berth sandbox cp box:/tmp/result.json .",
+      "berth sandbox cp ./src box:/app/",
+    ],
     run: copy,
   },
   {
@@ -74,10 +80,17 @@ export const sandboxVerbs: readonly CommandSpec[] = [
   {
     name: "fork",
     group,
-    summary: "make a new sandbox with the files of this one",
-    args: [NAME, { name: "target", about: "name of the new sandbox" }],
-    options: [{ flags: "--snapshot <id>", about: "the files of this snapshot (default: as they are now)" }, ...REMOTE],
-    examples: ["berth sandbox fork box copy", "berth sandbox fork box old --snapshot snap_…"],
+    summary: "make a new sandbox, or an application, with the files of this one",
+    details: "An application runs the program that listens on the port; one of this name gets a new revision.",
+    args: [NAME, { name: "target", about: "name of what is made" }],
+    options: [
+      { flags: "--snapshot <id>", about: "the files of this snapshot (default: as they are now)" },
+      { flags: "--application", about: "make an application" },
+      { flags: "--port <port>", about: "where it listens (default: the sandbox's first port, or 8080)" },
+      { flags: "--traffic <percent>", about: "share of the requests for a new revision (default: all)" },
+      ...REMOTE,
+    ],
+    examples: ["berth sandbox fork box copy", "berth sandbox fork box site --application --port 3000"],
     run: fork,
   },
 ];

@@ -1,7 +1,9 @@
+import { invalidField } from "../../contract/errors.ts";
 import { toIso } from "../../lib/clock.ts";
 import type { Revision } from "../../store/revision.ts";
 import { hostClaim, requireVerifiedDomain } from "../host.ts";
-import { type Behaviour, workspaceOf } from "../port.ts";
+import { type Behaviour, type PrepareContext, workspaceOf } from "../port.ts";
+import { snapshot as snapshotKind } from "../snapshot/kind.ts";
 import { deployed, settleRegion } from "../workload/behaviour.ts";
 import { type Env, preparedEnvs } from "../workload/envs.ts";
 import { MEMORY_DEFAULT_MB } from "../workload/spec.ts";
@@ -9,7 +11,7 @@ import { application } from "./kind.ts";
 
 const PORT_DEFAULT = 8080;
 /** What one revision differs in from another. */
-const REVISION_MEMBERS = ["image", "memory", "port", "envs", "snapshot"] as const;
+const REVISION_MEMBERS = ["image", "memory", "port", "envs", "snapshot", "command", "workingDir"] as const;
 
 type Json = Record<string, unknown>;
 
@@ -28,6 +30,7 @@ export const applicationBehaviour: Behaviour = {
     spec.memory ??= MEMORY_DEFAULT_MB;
     spec.port ??= PORT_DEFAULT;
     settleRegion(input, context);
+    await requireSnapshot(spec.snapshot as string | undefined, context);
     if (spec.envs)
       spec.envs = preparedEnvs(spec.envs as Env[], "spec.envs", context.current?.spec.envs as Env[] | undefined);
     for (const [index, url] of urlsOf(spec).entries()) {
@@ -46,6 +49,18 @@ export const applicationBehaviour: Behaviour = {
   },
   presentRevision: appRevision,
 };
+
+/** Files of this workspace's own sandboxes: a snapshot that is kept, or one that a revision runs from already. */
+async function requireSnapshot(id: string | undefined, { call, current, deps }: PrepareContext): Promise<void> {
+  if (id === undefined || id === current?.spec.snapshot) return;
+  const workspace = workspaceOf(call).name;
+  const { resources } = deps.store;
+  const [kept] = await resources.listNamed(workspace, snapshotKind.name, id);
+  if (kept && kept.state.phase === "ready") return;
+  const revisions = current ? await resources.revisionsOf(workspace, current.uid) : [];
+  if (revisions.some(({ spec }) => spec.snapshot === id)) return;
+  throw invalidField("spec.snapshot", `there is no snapshot '${id}' of a sandbox in this workspace`);
+}
 
 function appRevision({ id, createdAt, createdBy, spec }: Revision): Json {
   const members = REVISION_MEMBERS.filter((key) => spec[key] !== undefined).map((key) => [key, spec[key]]);

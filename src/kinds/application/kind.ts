@@ -3,13 +3,27 @@ import * as fields from "../../contract/fields.ts";
 import { defineKind } from "../../contract/kind.ts";
 import { upload } from "../workload/spec.ts";
 
+/** As much as the kernel takes in one argument, and more arguments than a person types. */
+const COMMAND_WORD_MAX = 128 * 1024;
+const COMMAND_WORDS_MAX = 1024;
+
+export const command = z.array(z.string().max(COMMAND_WORD_MAX)).max(COMMAND_WORDS_MAX);
+export const workingDir = z.string().max(4096).startsWith("/");
+
+/** Where the files of a revision come from, and what is started in them. */
+const files = {
+  snapshot: z.string().max(256).optional().describe("Files of a sandbox instead of the image's own."),
+  command: command.optional().describe("Program and arguments; default: the image's entry point."),
+  workingDir: workingDir.optional(),
+};
+
 const revision = z.looseObject({
   id: z.string().optional(),
   image: z.string().max(1024).optional(),
   memory: fields.memoryMb.optional(),
   port: z.int().min(1).max(65535).optional(),
   envs: fields.envs.optional(),
-  snapshot: z.string().max(256).optional(),
+  ...files,
   createdAt: z.string().optional(),
   createdBy: z.string().optional(),
 });
@@ -26,6 +40,7 @@ export const application = defineKind({
     memory: fields.memoryMb.optional().describe("MB, default 2048."),
     port: z.int().min(1).max(65535).optional().describe("Default 8080."),
     envs: fields.envs.optional(),
+    ...files,
     region: fields.region.optional(),
     revision: fields.revisionConfiguration.optional(),
     revisions: z

@@ -3,20 +3,17 @@
  * before anything happens, so of several servers one fires it, and a server that dies in between loses one firing
  * rather than making two.
  */
-import type { InstancesState } from "../../contract/instance.ts";
 import { restoreSecrets } from "../../contract/secret-fields.ts";
 import { SECOND_MS, toIso } from "../../lib/clock.ts";
 import { uuidv7 } from "../../lib/ids.ts";
-import type { Endpoint } from "../../runtime/driver.ts";
 import type { Resource } from "../../store/resource.ts";
 import { type Deps, defineReconciler, type ReconcileContext } from "../port.ts";
+import { awake } from "../sandbox/awake.ts";
 import { askInside } from "../sandbox/inside.ts";
 import { scheduleExecution } from "../schedule-execution/kind.ts";
 import { EXECUTIONS_KEPT_DEFAULT, schedule as scheduleKind } from "./kind.ts";
 import { LATE_MAX_MS, planSchedule, type ScheduleState, type ScheduleStep } from "./plan.ts";
 
-/** A sandbox that is not awake by then is recorded as unreachable. */
-const WAKE_MS = 30 * SECOND_MS;
 const SUBMIT_MS = 10 * SECOND_MS;
 const REASON_MAX = 500;
 /** One-offs leave their records behind: of one sandbox, this many at most. */
@@ -99,28 +96,6 @@ function outcomeOf(statusCode: number, text: string, { name = "" }: Input): Outc
   if (statusCode < 400) return { statusCode, processName };
   return { statusCode, processName, error: String(answer.error ?? text).slice(0, REASON_MAX) };
 }
-
-/** Says that the sandbox is wanted and waits until it is there. */
-async function awake(workspace: string, uid: string, { store, clock }: Deps, stop: AbortSignal): Promise<Endpoint> {
-  const running = (sandbox: Resource | null): Endpoint | undefined =>
-    (sandbox?.state as InstancesState<Endpoint> | undefined)?.instances?.find(({ phase }) => phase === "running")
-      ?.endpoint;
-  await store.resources.update(workspace, uid, (current) =>
-    running(current) ? null : { state: { ...current.state, wantedAt: clock.now() } },
-  );
-  const signal = AbortSignal.any([stop, AbortSignal.timeout(WAKE_MS)]);
-  const sandbox = await store.resources
-    .waitFor(workspace, uid, (now) => !isComing(now) || running(now) !== undefined, { signal })
-    .catch(() => null);
-  const endpoint = running(sandbox);
-  if (endpoint) return endpoint;
-  throw new Error(
-    sandbox ? `The sandbox is ${sandbox.status}.` : `The sandbox was not awake within ${WAKE_MS / SECOND_MS} seconds.`,
-  );
-}
-
-const isComing = (sandbox: Resource | null): boolean =>
-  sandbox !== null && sandbox.deletedAt === null && !["FAILED", "DEACTIVATED"].includes(sandbox.status ?? "");
 
 async function writeDown(schedule: Resource, slot: number, outcome: Outcome, { store, clock }: Deps): Promise<void> {
   const { workspace, parent, name, uid, spec } = schedule;

@@ -3,6 +3,7 @@ import { notFound, PlatformError } from "../../contract/errors.ts";
 import { MINUTE_MS, SECOND_MS } from "../../lib/clock.ts";
 import { randomWord } from "../../lib/ids.ts";
 import type { Resource } from "../../store/resource.ts";
+import { application as applicationKind } from "../application/kind.ts";
 import { locate } from "../place.ts";
 import { type Behaviour, type Deps, defineReconciler, implement } from "../port.ts";
 import { forkOf } from "../sandbox/fork-origin.ts";
@@ -95,6 +96,10 @@ export async function sweepSnapshots(deps: Deps, signal: AbortSignal): Promise<v
     const origin = sandbox.retired ? null : forkOf(sandbox);
     if (origin) named.add(origin.snapshot);
   });
+  const applications: Resource[] = [];
+  await each(applicationKind.name, deps, (application) => applications.push(application));
+  for (const { workspace, uid } of applications)
+    for (const { spec } of await deps.store.resources.revisionsOf(workspace, uid)) named.add(String(spec.snapshot));
   for (const { id } of old) {
     signal.throwIfAborted();
     if (!named.has(id)) await deps.driver.removeSnapshot(id);

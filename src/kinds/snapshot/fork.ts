@@ -1,17 +1,17 @@
-/** A fork: a new sandbox with the image, memory, environment, ports and network rules of another, and its files. */
+/** A fork: a new sandbox, or an application, with the image, memory, environment and files of a sandbox. */
 import { notFound, PlatformError } from "../../contract/errors.ts";
 import { linksOf } from "../../contract/references.ts";
-import { SECOND_MS } from "../../lib/clock.ts";
 import type { Resource } from "../../store/resource.ts";
 import { find } from "../place.ts";
 import { type Call, type Deps, type Implementation, implement } from "../port.ts";
 import type { ForkOrigin } from "../sandbox/fork-origin.ts";
 import { sandbox as sandboxKind } from "../sandbox/kind.ts";
+import { forkToApplication } from "./application-fork.ts";
 import { newSnapshotId, phaseOf } from "./behaviour.ts";
 import { snapshot as snapshotKind } from "./kind.ts";
 import { sandboxFork } from "./operations.ts";
+import { settled } from "./settled.ts";
 
-const START_WAIT_MS = 60 * SECOND_MS;
 /** Records in these states have nothing left to lose: a fork takes their name. */
 const ENDED = new Set(["FAILED", "TERMINATED"]);
 
@@ -22,16 +22,15 @@ export const forkHandlers: readonly Implementation[] = [
     const name = body.targetName ?? body.target_name;
     if (name === undefined) throw new PlatformError("invalid_field", "targetName: is required.");
     const type = body.targetType ?? body.type ?? "sandbox";
-    if (type === "application")
-      throw new PlatformError(
-        "unprocessable",
-        "A sandbox can be forked to another sandbox only: this server does not run applications from snapshots.",
-      );
     if (source.retired || source.deletedAt !== null || source.status !== "DEPLOYED")
       throw new PlatformError("conflict", `sandbox '${source.name}' is ${source.status} and cannot be forked.`);
     const origin = await originOf(source, body.snapshotId, deps);
+    if (type === "application") {
+      await forkToApplication({ source, name, snapshot: origin.snapshot }, call, deps);
+      return { name, type, snapshotId: origin.snapshot };
+    }
     const made = await insert(source, name, origin, body.memory, call, deps);
-    await started(made, deps);
+    await settled(made, (now) => now?.status !== "DEPLOYING", deps);
     return { name, type, snapshotId: origin.snapshot };
   }),
 ];
@@ -92,22 +91,4 @@ async function insert(
     await store.links.replace(tx, made.resource, linksOf(made.resource, sandboxKind.references));
     return made.resource;
   });
-}
-
-async function started({ workspace, uid, name }: Resource, { store }: Deps): Promise<void> {
-  const signal = AbortSignal.timeout(START_WAIT_MS);
-  const reached = await store.resources
-    .waitFor(workspace, uid, (now) => now?.status !== "DEPLOYING", { signal })
-    .catch((error: unknown) => {
-      if (!signal.aborted) throw error;
-      throw new PlatformError(
-        "timeout",
-        `sandbox '${name}' is not ready after ${START_WAIT_MS / SECOND_MS} s. It goes on in the background.`,
-      );
-    });
-  if (reached?.status === "FAILED")
-    throw new PlatformError(
-      "unprocessable",
-      `sandbox '${name}' could not be started: ${reached.events.at(-1)?.message ?? "no reason was recorded"}`,
-    );
 }

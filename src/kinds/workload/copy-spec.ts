@@ -8,7 +8,7 @@ import { driverImage } from "../image/resolve.ts";
 import type { Deps } from "../port.ts";
 import { type Attachment, volumeMounts } from "../sandbox/machine.ts";
 import { baseImage, codeEnv } from "./bundle.ts";
-import { type Bundle, codeOf, runtimeOf, stateOf } from "./deploy-state.ts";
+import { type Bundle, codeOf, type RuntimeSpec, runtimeOf, stateOf } from "./deploy-state.ts";
 import { identityEnv } from "./identity.ts";
 import { logTag } from "./log-tag.ts";
 import { platformEnv } from "./platform-env.ts";
@@ -28,6 +28,7 @@ export async function copySpec(resource: Resource, revision: Revision, uid: stri
   const spec = structuredClone(revision.spec);
   restoreSecrets({ spec }, SECRET_PATHS, deps.store.resources.secretsOf(revision));
   const { image, memory = MEMORY_DEFAULT_MB, envs = [], transport } = runtimeOf(resource.kind, spec);
+  const { snapshot, command, workingDir } = ownFiles(resource.kind, spec);
   const bundle = image ? undefined : codeOf(stateOf(resource), revision.id)?.bundle;
   return {
     uid,
@@ -40,7 +41,8 @@ export async function copySpec(resource: Resource, revision: Revision, uid: stri
       PORT: String(portOf(resource)),
       ...Object.fromEntries(envs.map(({ name, value = "" }) => [name, value])),
     },
-    ...(bundle ? { workDir: CODE_PATH } : {}),
+    ...(snapshot === undefined ? {} : { snapshot }),
+    ...(bundle ? { workDir: CODE_PATH } : workingDir === undefined ? {} : { workDir: workingDir }),
     limits: { memoryMb: memory, cpus: Math.max(memory / MEMORY_PER_CPU_MB, CPUS_MIN) },
     mounts: [
       ...(bundle ? [{ source: { drive: bundle.drive }, path: CODE_PATH, readOnly: true }] : []),
@@ -49,11 +51,15 @@ export async function copySpec(resource: Resource, revision: Revision, uid: stri
     network: "outbound",
     log: logTag(resource, "run", { revision: revision.id }),
     exec: {
-      argv: bundle?.argv ?? [],
+      argv: command ?? bundle?.argv ?? [],
       ...(speaksStdio(resource.kind, transport, bundle) ? { builtin: "mcp-stdio" } : {}),
     },
   };
 }
+
+/** An application may run from the files of a sandbox; that they are its workspace's was checked when it was written. */
+const ownFiles = (kind: string, spec: Record<string, unknown>): RuntimeSpec =>
+  kind === "application" ? runtimeOf(kind, spec) : {};
 
 /** What its owner says counts; code that was not said to be anything is what it looks like. */
 const speaksStdio = (kind: string, transport: string | undefined, bundle: Bundle | undefined): boolean =>

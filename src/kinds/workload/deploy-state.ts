@@ -78,6 +78,10 @@ export interface RuntimeSpec {
   maxScale?: number;
   transport?: string;
   port?: number;
+  /** Of applications: the files to run from, and what to start in them. */
+  snapshot?: string;
+  command?: string[];
+  workingDir?: string;
 }
 
 export const runtimeOf = (kind: string, spec: Record<string, unknown>): RuntimeSpec =>

@@ -120,11 +120,14 @@ function daemonConfig({ record, image, env, workDir, exec }: Launch): SandboxdCo
     doors,
     readyFd: READY_FD,
     drivesFile: `${HOST_DIR}/${SANDBOX_FILES.drives}`,
+    awakeFifo: AWAKE_FIFO,
     upgradeFile: `${BIN_DIR}/sandboxd`,
     ...(command ? { exec: command } : {}),
   };
 }
 
+/** Where programs made for such sandboxes look for it. */
+const AWAKE_FIFO = "/uk/libukp/scale_to_zero_disable";
 export const EGRESS_SOCKET = "egress.sock";
 
 /** Resolves once the daemon has said so. */

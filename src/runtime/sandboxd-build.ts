@@ -2,7 +2,7 @@
  * Compiles the daemon of the sandboxes into one executable with Bun. Run by hand it builds for this machine; the local
  * driver calls `buildSandboxd` at first use and keeps the result by the digest of its sources.
  *
- *   node scripts/build-sandboxd.ts [OUTFILE]
+ *   node src/runtime/sandboxd-build.ts [OUTFILE]
  */
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -21,9 +21,9 @@ import { createRequire } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 
-const ROOT = resolve(import.meta.dirname, "..");
+const ROOT = resolve(import.meta.dirname, "../..");
 const ENTRY = "src/sandboxd/main.ts";
-const SOURCES = ["src/sandboxd/*.ts", "src/contract/sandbox-wire.ts", "src/lib/*.ts", "scripts/build-sandboxd.ts"];
+const SOURCES = ["src/sandboxd/*.ts", "src/contract/sandbox-wire.ts", "src/lib/*.ts", "src/runtime/sandboxd-build.ts"];
 const BUILD_TIMEOUT_MS = 120_000;
 
 export type SandboxdTarget = `bun-linux-${"x64" | "arm64"}${"" | "-musl"}`;

@@ -1,0 +1,37 @@
+/** Wakes a sandbox for a request of the platform's own. */
+import type { InstancesState } from "../../contract/instance.ts";
+import { SECOND_MS } from "../../lib/clock.ts";
+import type { Endpoint } from "../../runtime/driver.ts";
+import type { Resource } from "../../store/resource.ts";
+import type { Deps } from "../port.ts";
+
+/** One that is not awake by then is unreachable. */
+const WAKE_MS = 30 * SECOND_MS;
+
+/** Says that the sandbox is wanted and waits until it is there. */
+export async function awake(
+  workspace: string,
+  uid: string,
+  { store, clock }: Pick<Deps, "store" | "clock">,
+  stop?: AbortSignal,
+): Promise<Endpoint> {
+  const running = (sandbox: Resource | null): Endpoint | undefined =>
+    (sandbox?.state as InstancesState<Endpoint> | undefined)?.instances?.find(({ phase }) => phase === "running")
+      ?.endpoint;
+  await store.resources.update(workspace, uid, (current) =>
+    running(current) ? null : { state: { ...current.state, wantedAt: clock.now() } },
+  );
+  const limit = AbortSignal.timeout(WAKE_MS);
+  const signal = stop ? AbortSignal.any([stop, limit]) : limit;
+  const sandbox = await store.resources
+    .waitFor(workspace, uid, (now) => !isComing(now) || running(now) !== undefined, { signal })
+    .catch(() => null);
+  const endpoint = running(sandbox);
+  if (endpoint) return endpoint;
+  throw new Error(
+    sandbox ? `The sandbox is ${sandbox.status}.` : `The sandbox was not awake within ${WAKE_MS / SECOND_MS} seconds.`,
+  );
+}
+
+const isComing = (sandbox: Resource | null): boolean =>
+  sandbox !== null && sandbox.deletedAt === null && !["FAILED", "DEACTIVATED"].includes(sandbox.status ?? "");

@@ -1,0 +1,167 @@
+/**
+ * A sandbox becomes an application: its files as they are now or in a snapshot, and the program that listens on the port,
+ * started again from them. An application that is there gets a new revision, with a share of the traffic or all of it.
+ */
+import { z } from "zod";
+import { authorizeScope } from "../../auth/authorize.ts";
+import { invalidField, PlatformError } from "../../contract/errors.ts";
+import * as fields from "../../contract/fields.ts";
+import { linksOf } from "../../contract/references.ts";
+import { CONTROL, type ServingProcess } from "../../contract/sandbox-wire.ts";
+import { extractSecrets, restoreSecrets } from "../../contract/secret-fields.ts";
+import type { Resource } from "../../store/resource.ts";
+import { applicationBehaviour } from "../application/behaviour.ts";
+import { application, command, workingDir } from "../application/kind.ts";
+import { findDriverImage } from "../image/resolve.ts";
+import type { Call, Deps, Input } from "../port.ts";
+import { awake } from "../sandbox/awake.ts";
+import { askInside } from "../sandbox/inside.ts";
+import { sandbox as sandboxKind } from "../sandbox/kind.ts";
+import type { DeployState } from "../workload/deploy-state.ts";
+import type { Env } from "../workload/envs.ts";
+import type { sandboxFork } from "./operations.ts";
+import { settled } from "./settled.ts";
+
+type ForkCall = Call<Record<string, unknown>, z.output<NonNullable<typeof sandboxFork.body>>>;
+
+interface Origin {
+  source: Resource;
+  /** Name of the application. */
+  name: string;
+  /** An id: of files that are kept, or those of now, which are taken under it. */
+  snapshot: string;
+}
+
+const PORT_DEFAULT = 8080;
+const ANSWER_MS = 10_000;
+const ENV_VALUE_MAX = 128 * 1024;
+/** Every request goes to the new revision. */
+const ALL = 100;
+
+export async function forkToApplication(origin: Origin, call: ForkCall, deps: Deps): Promise<void> {
+  const { store, driver } = deps;
+  const { source, name, snapshot } = origin;
+  const scope = { workspace: source.workspace, kind: application.name, parent: "" };
+  const current = await store.resources.get(scope, name);
+  const needed = current ? "applications:update" : "applications:create";
+  authorizeScope({ id: call.operation.id, scope: needed }, call.caller);
+  const input = await inputOf(origin, current, call, deps);
+  const context = { call: call as Call, deps, current, parents: [], reveal: new Set<string>() };
+  await applicationBehaviour.prepare?.(input, context);
+  if (call.body.snapshotId === undefined) await driver.snapshot(source.uid, snapshot);
+  input.spec.snapshot = snapshot;
+  const secrets = extractSecrets(input, application.secrets);
+  const made = await write(origin, input, secrets, current, call, deps);
+  await settled(made, (now) => now === null || now.observedGeneration >= made.generation, deps);
+}
+
+async function write(
+  { source, name }: Origin,
+  input: Input,
+  secrets: Record<string, string>,
+  current: Resource | null,
+  call: ForkCall,
+  { store }: Deps,
+): Promise<Resource> {
+  const actor = call.caller.displayName;
+  const message = `Forked from sandbox '${source.name}' by ${actor}.`;
+  const claims = applicationBehaviour.claims?.(input, call as Call) ?? [];
+  return store.write(async (tx) => {
+    const made = current
+      ? await store.resources.modify(tx, current.workspace, current.uid, (now) => ({
+          spec: withTraffic(input.spec, now, call.body.traffic),
+          ...{ secrets, actor, intent: true, revision: true, status: "DEPLOYING" },
+          event: { type: "forked", message, revision: String(now.generation + 1) },
+        }))
+      : await insert();
+    if (!made) throw new PlatformError("conflict", `application '${name}' is being deleted.`);
+    await store.links.replace(tx, made, [...linksOf(input, application.references), ...claims]);
+    return made;
+
+    async function insert(): Promise<Resource> {
+      const { resource } = await store.resources.insert(tx, {
+        ...{ workspace: source.workspace, kind: application.name, parent: "", uid: call.uid(), name },
+        ...{ metadata: {}, spec: input.spec, secrets, state: {}, status: "DEPLOYING" },
+        ...{ events: [{ type: "created", message }], revision: true, actor, settled: false },
+      });
+      if (resource.uid === call.uid()) return resource;
+      throw new PlatformError("already_exists", `application '${name}' was made in this moment. Try again.`);
+    }
+  });
+}
+
+/** What a sandbox and an application have in common; what else the application has stays. */
+async function inputOf(origin: Origin, current: Resource | null, call: ForkCall, deps: Deps): Promise<Input> {
+  const { source, name } = origin;
+  const { body } = call;
+  const spec = structuredClone(source.spec);
+  restoreSecrets({ spec }, sandboxKind.secrets, deps.store.resources.secretsOf(source));
+  const runtime = spec.runtime as { image: string; memory: number; envs?: Env[]; ports?: { target: number }[] };
+  const port = body.port ?? runtime.ports?.[0]?.target ?? PORT_DEFAULT;
+  if (body.prefix !== undefined && body.customDomain === undefined)
+    throw invalidField("prefix", "is the part before a customDomain, which is missing");
+  const { prefix: subdomain, customDomain: domain } = body;
+  const serving = await servingIn(source, port, runtime.image, deps);
+  const own = Object.entries(serving.env).map(([key, value]) => ({ name: key, value, secret: true }));
+  const replaced = new Set(own.map((env) => env.name));
+  return {
+    metadata: { ...current?.metadata, name },
+    spec: {
+      ...current?.spec,
+      ...{ enabled: true, image: runtime.image, memory: body.memory ?? runtime.memory, port, region: spec.region },
+      envs: [...(runtime.envs ?? []).filter((env) => !replaced.has(env.name)), ...own],
+      ...(serving.argv.length > 0 ? { command: serving.argv, workingDir: serving.workDir } : {}),
+      ...(domain === undefined ? {} : { urls: [{ domain, ...(subdomain === undefined ? {} : { subdomain }) }] }),
+    },
+  };
+}
+
+/** What a sandbox says of itself is as hostile as anything else that it sends. */
+const servingShape = z.object({
+  argv: command.min(1),
+  workDir: workingDir,
+  env: z.record(fields.env.shape.name, z.string().max(ENV_VALUE_MAX)).refine((env) => Object.keys(env).length < 256),
+});
+
+function readServing(text: string): ServingProcess {
+  try {
+    return servingShape.parse(JSON.parse(text));
+  } catch (error) {
+    throw new PlatformError("unprocessable", "The sandbox does not tell what listens there.", { cause: error });
+  }
+}
+
+/** The program behind the port; without one, the image's own entry point. */
+async function servingIn(source: Resource, port: number, image: string, deps: Deps): Promise<ServingProcess> {
+  const end = deps.activity.begin(source.uid);
+  try {
+    const endpoint = await awake(source.workspace, source.uid, deps);
+    const path = `${CONTROL.serving}${port}`;
+    const { status, text } = await askInside(endpoint, { door: "control", path, answerMs: ANSWER_MS });
+    if (status === 200) return readServing(text);
+  } finally {
+    end();
+  }
+  const found = await findDriverImage(image, source, deps);
+  const { argv = [] } = (found === null ? null : await deps.driver.findImage(found)) ?? {};
+  if (argv.length > 0) return { argv: [], workDir: "", env: {} };
+  throw new PlatformError(
+    "unprocessable",
+    `Nothing listens on port ${port} in sandbox '${source.name}'. Start the server there, or name its port: the application runs the same program from the same files.`,
+  );
+}
+
+/** A share makes the new revision a canary beside the one that answers now. */
+function withTraffic(spec: Record<string, unknown>, now: Resource, traffic: number = ALL): Record<string, unknown> {
+  const { active: _active, canary: _canary, canaryPercent: _percent, ...rest } = (spec.revision ?? {}) as DeployChoice;
+  const { activeRevision } = now.state as DeployState;
+  if (traffic >= ALL || activeRevision === undefined) return { ...spec, revision: rest };
+  const canary = String(now.generation + 1);
+  return { ...spec, revision: { ...rest, active: activeRevision, canary, canaryPercent: traffic } };
+}
+
+interface DeployChoice {
+  active?: string;
+  canary?: string;
+  canaryPercent?: number;
+}

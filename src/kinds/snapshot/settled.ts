@@ -1,0 +1,27 @@
+/** Waits for what a fork has made, and tells its caller what became of it. */
+import { PlatformError } from "../../contract/errors.ts";
+import { SECOND_MS } from "../../lib/clock.ts";
+import type { Resource } from "../../store/resource.ts";
+import type { Deps } from "../port.ts";
+
+const START_WAIT_MS = 60 * SECOND_MS;
+
+export async function settled(
+  { workspace, uid, name, kind }: Resource,
+  until: (now: Resource | null) => boolean,
+  { store }: Pick<Deps, "store">,
+): Promise<void> {
+  const signal = AbortSignal.timeout(START_WAIT_MS);
+  const reached = await store.resources.waitFor(workspace, uid, until, { signal }).catch((error: unknown) => {
+    if (!signal.aborted) throw error;
+    throw new PlatformError(
+      "timeout",
+      `${kind} '${name}' is not ready after ${START_WAIT_MS / SECOND_MS} s. It goes on in the background.`,
+    );
+  });
+  if (reached?.status === "FAILED")
+    throw new PlatformError(
+      "unprocessable",
+      `${kind} '${name}' could not be started: ${reached.events.at(-1)?.message ?? "no reason was recorded"}`,
+    );
+}
