@@ -19,7 +19,7 @@ import { loadSecretKey, refuseAnotherKey, secretKeyPlace } from "./auth/secret-k
 import { openBlobStore } from "./blobs/blob-store.ts";
 import { type Config, isLoopback } from "./config.ts";
 import { createEdge, type Edge } from "./edge.ts";
-import type { GatewayDeps, StoredRequest } from "./gateway/deps.ts";
+import type { GatewayDeps } from "./gateway/deps.ts";
 import { createDirectory } from "./gateway/directory.ts";
 import { createGateway } from "./gateway/gateway.ts";
 import { brandWords } from "./gateway/header-rules.ts";
@@ -39,6 +39,7 @@ import { isServed } from "./kinds/hub/servers.ts";
 import { findDriverImage } from "./kinds/image/resolve.ts";
 import { OPERATIONS } from "./kinds/index.ts";
 import { createTaskRunner } from "./kinds/job/runner.ts";
+import { executionLine } from "./kinds/job/triggered.ts";
 import type { Deps, Settings } from "./kinds/port.ts";
 import { quotasByKind } from "./kinds/quota/quotas.ts";
 import { createOwnEndpoints } from "./kinds/sandbox/own-endpoints.ts";
@@ -62,12 +63,11 @@ import {
 } from "./metering/price-book.ts";
 import type { Stored } from "./metering/resource-rates.ts";
 import { addUsageCounters } from "./metering/usage-counters.ts";
-import { ASYNC_WITHIN_MS, type AsyncPayload, asyncRequestLine } from "./reconcile/async-requests.ts";
-import { callbackLine } from "./reconcile/callbacks.ts";
-import { startDeliveries } from "./reconcile/deliveries.ts";
+import { createRequestKeeper } from "./reconcile/async-requests.ts";
 import { startJobScheduler } from "./reconcile/job-scheduler.ts";
 import { startReconcileLoop } from "./reconcile/loop.ts";
 import { startTasks } from "./reconcile/tasks.ts";
+import { startTriggers } from "./reconcile/triggers.ts";
 import type { Driver, OnStop } from "./runtime/driver.ts";
 import { type LazyDriver, lazyDriver } from "./runtime/lazy-driver.ts";
 import { lockDataFolder } from "./store/data-lock.ts";
@@ -238,12 +238,7 @@ export async function startApp({ config, log, version, clock = systemClock, open
       registry,
       random: Math.random,
       meter: () => {},
-      keepRequest: ({ workload: { workspace, kind, uid, name }, triggerId, request }) =>
-        store.deliveries.add({
-          ...{ workspace, kind, uid, triggerId: triggerId ?? "", cause: "async", phase: "request" },
-          payload: { name, request } satisfies AsyncPayload<StoredRequest>,
-          withinMs: ASYNC_WITHIN_MS,
-        }),
+      keepRequest: createRequestKeeper(store),
       handlers: {
         model: createModelHandler({ ...principals, models, clock, brandWords: words, docsBase: "/docs/gateway" }),
         job: createJobHandler({ brand: config.brand, manage: (req, res) => edge.manage(req, res) }),
@@ -254,16 +249,13 @@ export async function startApp({ config, log, version, clock = systemClock, open
       ...stack.add(createDirectory({ store, clock, activity, isServed: (found) => isServed(found, settings) })),
     });
     stack.add(startReconciling({ deps, driver, holder, place: placeOf(config, settings) }));
-    const post = createOutboundPost({ privateAddresses: config.private_callbacks });
     stack.add(
-      await startDeliveries({
-        store,
-        log,
-        place: placeOf(config, settings),
-        lines: [
-          asyncRequestLine<StoredRequest>({ store, clock, meter, replay: gateway.replay }),
-          callbackLine({ store, clock, post, brandWords: words, version }),
-        ],
+      await startTriggers({
+        ...{ store, clock, log, meter, version, brandWords: words, place: placeOf(config, settings) },
+        replay: gateway.replay,
+        compose: gateway.compose,
+        post: createOutboundPost({ privateAddresses: config.private_callbacks }),
+        executions: executionLine(deps),
       }),
     );
     // Last in, first out: the port closes before anything that a request in flight may need.

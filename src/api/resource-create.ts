@@ -109,6 +109,7 @@ async function insert(
 }
 
 async function finished(behaviour: Behaviour, made: Resource, deps: Deps, tx: Transaction): Promise<Resource> {
+  await behaviour.onWrite?.(tx, made, deps);
   const change = await behaviour.onCreate?.(tx, made, deps);
   if (!change) return made;
   return (await deps.store.resources.modify(tx, made.workspace, made.uid, () => change)) ?? made;

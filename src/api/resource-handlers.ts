@@ -135,6 +135,7 @@ async function update(behaviour: Behaviour, call: Call, deps: Deps): Promise<unk
       await behaviour.beforeLinks?.(tx, links, call, deps);
       await deps.store.links.replace(tx, next, links);
     }
+    if (next) await behaviour.onWrite?.(tx, next, deps);
     return next;
   });
   if (!updated) throw notFound(`${kind.name} '${resource.name}'`);

@@ -99,7 +99,8 @@ export const trigger = z.looseObject({
       callbackUrl: z.string().max(2048).optional(),
       path: z.string().max(2048).optional(),
       retry: z.int().min(0).max(100).optional(),
-      schedule: z.string().max(256).optional(),
+      schedule: z.string().max(256).optional().describe("Of a cron trigger: five fields."),
+      timezone: z.string().max(64).optional().describe("That the schedule is read in; default UTC."),
       tasks: z.array(z.record(z.string(), z.unknown())).optional(),
       timeout: z.int().min(0).optional(),
     })

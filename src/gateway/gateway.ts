@@ -8,13 +8,13 @@ import { targetOf, type WorkloadRoute } from "./admit.ts";
 import { answerClientError } from "./client-error.ts";
 import { gatewayCounters } from "./counters.ts";
 import { credentialNames } from "./credentials.ts";
-import type { GatewayDeps, Workload } from "./deps.ts";
+import type { GatewayDeps, StoredRequest, Workload } from "./deps.ts";
 import { type Downstream, NodeDownstream } from "./downstream.ts";
 import { LaneConnection, type LaneOptions } from "./fast-lane.ts";
 import { brandWords, capitalised, headerRules } from "./header-rules.ts";
 import { enter } from "./http-trigger.ts";
 import { UpstreamPool } from "./http1/upstream-pool.ts";
-import { type Replay, type Replayed, replay } from "./replay.ts";
+import { compose, type OwnRequest, type Replay, type Replayed, replay } from "./replay.ts";
 import { classify, type Route } from "./route.ts";
 import { finished, refuse, requestIdOf, type ServeContext, serve } from "./serve.ts";
 import { Tunnel } from "./tunnel.ts";
@@ -29,6 +29,8 @@ export interface Gateway {
   closeIdleConnections(): void;
   /** For what Node's server could not read as a request. */
   clientError(error: NodeJS.ErrnoException, socket: Duplex): void;
+  /** A request of the platform's own to a workload, in the form that it is kept in. */
+  compose(request: OwnRequest): StoredRequest;
   /** Delivers a request that was kept earlier. */
   replay(asked: Replay): Promise<Replayed>;
   /** Refuses new requests, lets running ones finish for `graceMs`, then ends them. */
@@ -90,6 +92,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     closeIdleConnections() {
       for (const one of sweeper) if (one instanceof LaneConnection) one.closeIfIdle();
     },
+    compose: (request) => compose(rules, request),
     replay: (asked) => replay(context, asked),
     clientError: (error, socket) => answerClientError(context.responding, error, socket),
     async stop(graceMs = STOP_GRACE_MS) {

@@ -7,6 +7,7 @@ import { asGatewayError, GatewayError } from "../contract/gateway-errors.ts";
 import type { StoredRequest } from "./deps.ts";
 import type { Downstream, DownstreamEvents } from "./downstream.ts";
 import type { ExchangeLimits } from "./forward.ts";
+import { type HeaderRules, requestHead } from "./header-rules.ts";
 import { ClientGone } from "./hold.ts";
 import { type Call, choose, instanceFor, refuse, type ServeContext, send } from "./serve.ts";
 
@@ -62,6 +63,35 @@ export async function replay(context: ServeContext, asked: Replay): Promise<Repl
     down.settle(down.failure);
   }
   return down.answer;
+}
+
+export interface OwnRequest {
+  path: string;
+  headers: Record<string, string>;
+  body: string;
+  requestId: string;
+}
+
+/** A POST of the platform's own, as a client's would have been kept. */
+export function compose(rules: HeaderRules, { path, headers, body, requestId }: OwnRequest): StoredRequest {
+  const bytes = Buffer.from(body);
+  const head = requestHead(rules, {
+    method: "POST",
+    path,
+    rawHeaders: Object.entries(headers).flat(),
+    host: undefined,
+    framing: "length",
+    contentLength: bytes.length,
+    dropAuthorization: false,
+    remoteAddress: "127.0.0.1",
+    secure: false,
+    prefix: "",
+    requestId,
+    identity: "",
+    fixed: null,
+    upgrade: null,
+  });
+  return { method: "POST", head, hasBody: true, body: bytes.toString("base64"), requestId };
 }
 
 /** Nobody waits for a byte, so silence is no reason to give up. */

@@ -6,19 +6,21 @@
 import { GATEWAY_ERRORS, type GatewayError } from "../contract/gateway-errors.ts";
 import { type Trigger, triggerNamed } from "../contract/triggers.ts";
 import { backoffMs } from "../lib/backoff.ts";
-import { type Clock, HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
+import { type Clock, MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
 import type { Meter } from "../metering/meter.ts";
-import type { Delivery } from "../store/delivery.ts";
+import {
+  CALLBACK_WITHIN_MS,
+  type CallbackPayload,
+  type Delivery,
+  type DeliveryLine,
+  type DeliveryOutcome,
+} from "../store/delivery.ts";
+import { noteEvent } from "../store/note-event.ts";
 import type { Resource } from "../store/resource.ts";
 import type { Store } from "../store/store.ts";
-import type { CallbackPayload } from "./callbacks.ts";
-import type { DeliveryLine, DeliveryOutcome } from "./deliveries.ts";
-import { noteTrouble } from "./note-trouble.ts";
 
 /** How long a request is tried, and how long one try may take. */
 export const ASYNC_WITHIN_MS = 15 * MINUTE_MS;
-/** A receiver that is down for the night hears of it in the morning. */
-export const CALLBACK_WITHIN_MS = 24 * HOUR_MS;
 const AGAIN = { baseMs: SECOND_MS, maxMs: MINUTE_MS };
 const AT_ONCE_MAX = 256;
 const OF_ONE_MAX = 64;
@@ -49,6 +51,22 @@ export interface AsyncRequestsDeps<Request> {
     totalMs: number;
     signal: AbortSignal;
   }): Promise<Answered>;
+}
+
+/** Keeps a request of a client that does not wait; false when too much waits already. */
+export const createRequestKeeper =
+  ({ deliveries }: Pick<Store, "deliveries">) =>
+  <Request>({ workload, triggerId, request }: Kept<Request>): Promise<boolean> => {
+    const { workspace, kind, uid, name } = workload;
+    const payload: AsyncPayload<Request> = { name, request };
+    const what = { triggerId: triggerId ?? "", cause: "async", phase: "request" } as const;
+    return deliveries.add({ workspace, kind, uid, ...what, payload, withinMs: ASYNC_WITHIN_MS });
+  };
+
+interface Kept<Request> {
+  workload: { workspace: string; kind: string; uid: string; name: string };
+  triggerId: string | null;
+  request: Request;
 }
 
 export function asyncRequestLine<Request extends { requestId: string }>(
@@ -134,5 +152,5 @@ async function noteFailure(
 ): Promise<void> {
   if (!resource) return;
   const what = cause === "cron" ? `The request of trigger '${trigger_id}'` : "An asynchronous request";
-  await noteTrouble(store, resource, "request-failed", `${what} was given up: ${error.message}`);
+  await noteEvent(store, resource, { type: "request-failed", message: `${what} was given up: ${error.message}` });
 }

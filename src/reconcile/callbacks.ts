@@ -4,19 +4,9 @@ import { backoffMs } from "../lib/backoff.ts";
 import { type Clock, HOUR_MS, SECOND_MS } from "../lib/clock.ts";
 import { AddressRefused, type PostOutbound } from "../lib/outbound-post.ts";
 import { signWebhook } from "../lib/webhook-signature.ts";
-import type { Delivery } from "../store/delivery.ts";
+import type { Delivery, DeliveryLine, DeliveryOutcome } from "../store/delivery.ts";
+import { noteEvent } from "../store/note-event.ts";
 import type { Store } from "../store/store.ts";
-import type { DeliveryLine, DeliveryOutcome } from "./deliveries.ts";
-import { noteTrouble } from "./note-trouble.ts";
-
-export interface CallbackPayload {
-  status_code: number;
-  response_body: string;
-  response_length: number;
-  /** Seconds since the epoch. */
-  timestamp: number;
-  request_id: string;
-}
 
 export interface CallbacksDeps {
   store: Store;
@@ -46,12 +36,10 @@ export const callbackLine = (deps: CallbacksDeps): DeliveryLine => ({
     if (problem === null) return { do: "finish" };
     const outcome = afterProblem(delivery, problem, deps.clock.now());
     if (outcome.do === "finish")
-      await noteTrouble(
-        deps.store,
-        resource,
-        "callback-failed",
-        `The callback of trigger '${delivery.trigger_id}' was given up: ${problem.message}`,
-      );
+      await noteEvent(deps.store, resource, {
+        type: "callback-failed",
+        message: `The callback of trigger '${delivery.trigger_id}' was given up: ${problem.message}`,
+      });
     return outcome;
   },
 });

@@ -7,24 +7,8 @@ import { backoffMs } from "../lib/backoff.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import { randomWord } from "../lib/ids.ts";
 import type { Running } from "../lib/lifecycle.ts";
-import type { Delivery, DeliveryPhase } from "../store/delivery.ts";
+import type { Delivery, DeliveryLine, DeliveryOutcome } from "../store/delivery.ts";
 import type { Store } from "../store/store.ts";
-
-export type DeliveryOutcome =
-  | { do: "finish" }
-  | { do: "retry"; afterMs: number; failed: boolean }
-  /** The next phase follows, within so long. */
-  | { do: "follow"; phase: DeliveryPhase; payload: unknown; withinMs: number };
-
-export interface DeliveryLine {
-  phase: DeliveryPhase;
-  /** At a time, in this process. */
-  atOnceMax: number;
-  /** Of one workload, so that a slow one leaves room for the others. */
-  ofOneMax: number;
-  /** Rejects when the signal is aborted, or when something is wrong that a later try may find right. */
-  deliver(delivery: Delivery, signal: AbortSignal): Promise<DeliveryOutcome>;
-}
 
 export interface DeliveriesOptions {
   store: Pick<Store, "deliveries">;

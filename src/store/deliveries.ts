@@ -41,7 +41,9 @@ export function createDeliveries({ database, clock, box }: { database: Database;
     };
   };
 
-  async function insert(tx: Transaction, row: DeliveryRow): Promise<boolean> {
+  async function insert(tx: Transaction, row: DeliveryRow, { unbounded }: DeliveryDraft): Promise<boolean> {
+    const max = unbounded ? Number.MAX_SAFE_INTEGER : WAITING_MAX;
+    const bytesMax = unbounded ? Number.MAX_SAFE_INTEGER : WAITING_BYTES_MAX;
     const count = await tx.queries
       .insertInto("delivery_counts")
       .values({ workspace: row.workspace, waiting: 1, bytes: row.bytes })
@@ -52,8 +54,8 @@ export function createDeliveries({ database, clock, box }: { database: Database;
             waiting: eb("delivery_counts.waiting", "+", 1),
             bytes: eb("delivery_counts.bytes", "+", row.bytes),
           }))
-          .where("delivery_counts.waiting", "<", WAITING_MAX)
-          .where("delivery_counts.bytes", "<", WAITING_BYTES_MAX),
+          .where("delivery_counts.waiting", "<", max)
+          .where("delivery_counts.bytes", "<", bytesMax),
       )
       .returning("waiting")
       .executeTakeFirst();
@@ -89,10 +91,10 @@ export function createDeliveries({ database, clock, box }: { database: Database;
     /** False when too much waits in the workspace already. */
     add: (draft: DeliveryDraft): Promise<boolean> => {
       const row = rowOf(draft);
-      return database.write((tx) => insert(tx, row));
+      return database.write((tx) => insert(tx, row, draft));
     },
 
-    addIn: (tx: Transaction, draft: DeliveryDraft): Promise<boolean> => insert(tx, rowOf(draft)),
+    addIn: (tx: Transaction, draft: DeliveryDraft): Promise<boolean> => insert(tx, rowOf(draft), draft),
 
     /** Takes what is due, oldest first. */
     async claim(phase: DeliveryPhase, options: ClaimOptions): Promise<Delivery[]> {

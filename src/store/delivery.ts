@@ -1,4 +1,5 @@
 /** Deliveries as the core knows them. */
+import { HOUR_MS } from "../lib/clock.ts";
 
 /**
  * What is to be done next: hand a request to a workload, start an execution of a job, or tell a callback address what
@@ -44,10 +45,42 @@ export interface DeliveryDraft {
   payload: unknown;
   /** How long it is tried. */
   withinMs: number;
+  /** However much waits already. */
+  unbounded?: true;
 }
 
 export interface Delivery extends Omit<DeliveryRow, "sealed" | "due_at" | "holder"> {
   payload: unknown;
+}
+
+/** A receiver that is down for the night hears of it in the morning. */
+export const CALLBACK_WITHIN_MS = 24 * HOUR_MS;
+
+/** The body of a callback, as its receivers know it. */
+export interface CallbackPayload {
+  status_code: number;
+  response_body: string;
+  response_length: number;
+  /** Seconds since the epoch. */
+  timestamp: number;
+  request_id: string;
+}
+
+export type DeliveryOutcome =
+  | { do: "finish" }
+  | { do: "retry"; afterMs: number; failed: boolean }
+  /** The next phase follows, within so long. */
+  | { do: "follow"; phase: DeliveryPhase; payload: unknown; withinMs: number };
+
+/** Who makes deliveries of one phase. */
+export interface DeliveryLine {
+  phase: DeliveryPhase;
+  /** At a time, in this process. */
+  atOnceMax: number;
+  /** Of one workload, so that a slow one leaves room for the others. */
+  ofOneMax: number;
+  /** Rejects when the signal is aborted, or when something is wrong that a later try may find right. */
+  deliver(delivery: Delivery, signal: AbortSignal): Promise<DeliveryOutcome>;
 }
 
 export interface DeliveryCountRow {

@@ -46,11 +46,13 @@ export interface ExecutionsDeps {
   clock: Clock;
   box: SealedBox;
   cursors: CursorCodec;
+  /** Told once, in the transaction that ends it. */
+  ended(tx: Transaction, row: ExecutionRow): Promise<void>;
 }
 
 export type Executions = ReturnType<typeof createExecutions>;
 
-export function createExecutions({ database, clock, box, cursors }: ExecutionsDeps) {
+export function createExecutions({ database, clock, box, cursors, ended }: ExecutionsDeps) {
   const lock = (queries: Queries, id: string) => {
     const row = queries.selectFrom("executions").selectAll().where("id", "=", id);
     return (database.dialect === "postgres" ? row.forUpdate() : row).executeTakeFirst();
@@ -68,6 +70,7 @@ export function createExecutions({ database, clock, box, cursors }: ExecutionsDe
     const { id: _id, ...set } = next;
     await tx.queries.updateTable("executions").set(set).where("id", "=", row.id).execute();
     tx.announce({ topic: EXECUTION_TOPIC, key: row.id });
+    if (done && row.completed_at === null) await ended(tx, next);
   }
 
   async function claimRetry(

@@ -10,6 +10,7 @@ import type { ListQuery } from "../contract/list-query.ts";
 import { type Clock, toIso } from "../lib/clock.ts";
 import { timeOfUid } from "../lib/ids.ts";
 import type { SealedBox } from "../lib/sealed-box.ts";
+import { removeCronTriggers } from "./cron-triggers.ts";
 import { type Change, type Database, RESOURCE_TOPIC, type Transaction } from "./database.ts";
 import { removeLinks } from "./links.ts";
 import { requireRoom, takeTurn } from "./quota.ts";
@@ -184,6 +185,7 @@ export function createResources({ database, clock, box, cursors, quotas }: Resou
       await count(tx.queries, database.dialect, current, -1);
       await removeLinks(tx.queries, uid);
       await removeWorkloadAccount(tx, uid);
+      await removeCronTriggers(tx.queries, uid);
     }
     if (change.revision) await keepRevision(tx.queries, next, change.actor ?? row.updated_by, now);
     tx.announce(changeOf(current));
@@ -199,6 +201,7 @@ export function createResources({ database, clock, box, cursors, quotas }: Resou
     await tx.queries.deleteFrom("revisions").where("uid", "=", uid).execute();
     await removeLinks(tx.queries, uid);
     await removeWorkloadAccount(tx, uid);
+    await removeCronTriggers(tx.queries, uid);
     if (database.dialect === "sqlite")
       await sql`DELETE FROM resource_grams WHERE rowid = ${rowidOf(uid)}`.execute(tx.queries);
     if (!row.slot.startsWith("~")) await count(tx.queries, database.dialect, row, -1);

@@ -4,6 +4,7 @@
  */
 
 import type { Generated } from "kysely";
+import type { CronTriggerRow } from "./cron-triggers.ts";
 import type { DeliveryCountRow, DeliveryRow } from "./delivery.ts";
 import type { ChunkRow, ExecutionRow, TaskRow } from "./execution.ts";
 import type { RecordRow } from "./records.ts";
@@ -14,6 +15,7 @@ export interface Tables {
   execution_chunks: ChunkRow;
   tasks: TaskRow;
   deliveries: DeliveryRow;
+  cron_triggers: CronTriggerRow;
   delivery_counts: DeliveryCountRow;
   resources: ResourceRow;
   resource_counts: { workspace: string; kind: string; parent: string; n: number };

@@ -6,8 +6,10 @@ import { createSealedBox, deriveKey } from "../lib/sealed-box.ts";
 import { createAccountMembers } from "./account-members.ts";
 import { createAudit } from "./audit.ts";
 import { createClaims } from "./claims.ts";
+import { createCronTriggers } from "./cron-triggers.ts";
 import type { Database } from "./database.ts";
 import { createDeliveries } from "./deliveries.ts";
+import { executionCallback } from "./execution-callback.ts";
 import { createExecutionViews } from "./execution-views.ts";
 import { createExecutions } from "./executions.ts";
 import { createExternalIdentities } from "./external-identities.ts";
@@ -70,6 +72,7 @@ function composeStore(database: Database, secretKey: Buffer, clock: Clock, quota
   const cursors = createCursorCodec(deriveKey(secretKey, "cursors"));
   const deps = { database, clock, box, cursors, quotas };
   const resources = createResources(deps);
+  const deliveries = createDeliveries(deps);
   const people = createPeople(deps);
   return {
     database,
@@ -92,8 +95,12 @@ function composeStore(database: Database, secretKey: Buffer, clock: Clock, quota
     idempotency: createIdempotency(deps),
     leases: createLeases(deps),
     records: createRecords(deps),
-    executions: { ...createExecutions(deps), ...createExecutionViews(deps) },
-    deliveries: createDeliveries(deps),
+    executions: {
+      ...createExecutions({ ...deps, ended: executionCallback(deliveries) }),
+      ...createExecutionViews(deps),
+    },
+    deliveries,
+    cronTriggers: createCronTriggers(deps),
     usage: createUsage(deps),
     write: database.write,
     /** Anything about who may do what has changed; whoever caches it forgets. */

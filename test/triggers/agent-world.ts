@@ -102,15 +102,29 @@ async function read(request: IncomingMessage): Promise<Got> {
   return { method, url, headers, body: Buffer.concat(chunks).toString() };
 }
 
+type Nothing = false | 0 | "" | null | undefined;
+
 const LOOK_MS = 20;
 const PATIENCE_MS = 20_000;
 
 /** Waits for a state that no event announces. */
-export async function until<T>(what: string, look: () => T | Promise<T>): Promise<NonNullable<T>> {
+export async function until<T>(what: string, look: () => T | Promise<T>): Promise<Exclude<T, Nothing>> {
   for (const giveUp = Date.now() + PATIENCE_MS; ; ) {
     const found = await look();
-    if (found) return found;
+    if (found) return found as Exclude<T, Nothing>;
     if (Date.now() > giveUp) throw new Error(`never happened: ${what}`);
     await pause(LOOK_MS);
   }
 }
+
+/** The minute that has begun, with time left in it to act on: its start, and a pattern that comes then every day. */
+export async function thisMinute(): Promise<{ atMs: number; pattern: string }> {
+  const now = await until("a minute with time left", () => {
+    const date = new Date();
+    return date.getUTCSeconds() < SECONDS_LEFT_FROM && date;
+  });
+  const atMs = Math.floor(now.getTime() / 60_000) * 60_000;
+  return { atMs, pattern: `${now.getUTCMinutes()} ${now.getUTCHours()} * * *` };
+}
+
+const SECONDS_LEFT_FROM = 45;

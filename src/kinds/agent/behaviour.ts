@@ -1,5 +1,6 @@
 import { type Behaviour, workspaceOf } from "../port.ts";
 import { deployed, prepareWorkload } from "../workload/behaviour.ts";
+import { keepCronTriggers } from "../workload/cron-triggers.ts";
 import { triggerClaims } from "../workload/triggers.ts";
 import { agent } from "./kind.ts";
 
@@ -11,4 +12,5 @@ export const agentBehaviour: Behaviour = {
   },
   ...deployed,
   claims: (input, call) => triggerClaims(input, workspaceOf(call).name),
+  onWrite: keepCronTriggers,
 };

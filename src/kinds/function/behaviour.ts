@@ -2,6 +2,7 @@ import { hubImage, hubServerFor, hubServerOf } from "../hub/servers.ts";
 import { integrationConnection } from "../integration-connection/kind.ts";
 import { type Behaviour, type Input, type PrepareContext, workspaceOf } from "../port.ts";
 import { deployed, prepareWorkload } from "../workload/behaviour.ts";
+import { keepCronTriggers } from "../workload/cron-triggers.ts";
 import { codeOf, stateOf } from "../workload/deploy-state.ts";
 import { triggerClaims } from "../workload/triggers.ts";
 import { functionKind } from "./kind.ts";
@@ -15,6 +16,7 @@ export const functionBehaviour: Behaviour = {
   },
   ...deployed,
   claims: (input, call) => triggerClaims(input, workspaceOf(call).name),
+  onWrite: keepCronTriggers,
 };
 
 /** A function that brings neither code nor image is the server of the service that it is connected to. */

@@ -1,5 +1,6 @@
 import { type Behaviour, workspaceOf } from "../port.ts";
 import { deployed, prepareWorkload } from "../workload/behaviour.ts";
+import { keepCronTriggers } from "../workload/cron-triggers.ts";
 import { triggerClaims } from "../workload/triggers.ts";
 import { job } from "./kind.ts";
 import { jobReconciler } from "./reconcile.ts";
@@ -10,4 +11,5 @@ export const jobBehaviour: Behaviour = {
   ...deployed,
   reconciler: jobReconciler,
   claims: (input, call) => triggerClaims(input, workspaceOf(call).name),
+  onWrite: keepCronTriggers,
 };

@@ -16,6 +16,9 @@ export interface ExecutionRequest {
   env?: Record<string, string> | undefined;
   memory?: number | undefined;
   allowQueue?: boolean | undefined;
+  /** In place of the job's own. */
+  maxRetries?: number | undefined;
+  timeoutS?: number | undefined;
   slot: string | null;
   cause: string;
   createdBy: string;
@@ -42,8 +45,8 @@ export async function createExecution(job: Resource, request: ExecutionRequest, 
     job: job.name,
     tasks: request.tasks,
     parallelism,
-    maxRetries: runtime.maxRetries ?? 0,
-    timeoutS: runtime.timeout ?? TIMEOUT_DEFAULT_SECONDS,
+    maxRetries: request.maxRetries ?? runtime.maxRetries ?? 0,
+    timeoutS: request.timeoutS ?? runtime.timeout ?? TIMEOUT_DEFAULT_SECONDS,
     memoryMb: runtime.memory,
     memoryOverride: memory ?? null,
     env,

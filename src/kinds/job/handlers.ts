@@ -1,5 +1,6 @@
 import { notFound } from "../../contract/errors.ts";
 import { LIMIT_DEFAULT, LIMIT_MAX } from "../../contract/list-query.ts";
+import { isOn, triggerNamed } from "../../contract/triggers.ts";
 import type { ExecutionRow } from "../../store/execution.ts";
 import type { Resource } from "../../store/resource.ts";
 import { type Call, type Deps, type Implementation, implement, workspaceOf } from "../port.ts";
@@ -16,17 +17,20 @@ import {
   INLINE_TASKS_MAX,
   taskList,
 } from "./operations.ts";
+import { asTriggered } from "./triggered.ts";
 
 export const executionHandlers: readonly Implementation[] = [
   implement(executionCreate, async (call, deps) => {
     const job = await jobOf(call, deps);
-    const { tasks = [{}], env, memory, executionId, allowQueue } = call.body ?? {};
+    const trigger = call.query.trigger === undefined ? null : httpTriggerOf(job, call.query.trigger);
+    const { tasks = trigger?.tasks ?? [{}], env, memory, executionId, allowQueue } = call.body ?? {};
     const row = await createExecution(
       job,
       {
+        cause: "api",
+        ...trigger,
         ...{ tasks, env, memory, allowQueue },
         slot: executionId === undefined ? null : clientSlot(job, executionId),
-        cause: "api",
         createdBy: call.caller.displayName,
       },
       deps,
@@ -94,6 +98,12 @@ export const executionHandlers: readonly Implementation[] = [
 
 /** A client's own name of an execution is unique within its job. */
 const clientSlot = (job: Resource, executionId: string): string => `client/${job.uid}/${executionId}`;
+
+function httpTriggerOf(job: Resource, id: string): ReturnType<typeof asTriggered> {
+  const trigger = triggerNamed(job, id);
+  if (!trigger || trigger.type === "cron" || !isOn(trigger)) throw notFound(`Trigger '${id}' of job '${job.name}'`);
+  return asTriggered(trigger);
+}
 
 async function jobOf(call: Pick<Call, "workspace" | "operation" | "params">, deps: Deps): Promise<Resource> {
   const { jobId = "" } = call.params;

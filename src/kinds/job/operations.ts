@@ -87,6 +87,13 @@ export const executionCreate = defineOperation({
   path: collection,
   summary: "Run tasks of a job",
   scope: "jobs:create",
+  query: z.object({
+    trigger: z
+      .string()
+      .max(128)
+      .optional()
+      .describe("Id of a trigger of the job: its tasks unless others are given, its retry, timeout and callback."),
+  }),
   body: z.looseObject({
     tasks: z
       .array(z.record(z.string(), z.unknown()))

@@ -20,7 +20,7 @@ export const scheduleBehaviour: Behaviour = {
   prepare(input, { current, deps }) {
     const spec = input.spec as unknown as ScheduleSpec;
     const now = deps.clock.now();
-    if (spec.type === "cron") checkCron("value", spec.value);
+    if (spec.type === "cron") checkCron("value", { schedule: spec.value });
     else if (spec.type === "at") checkedFutureMs("value", spec.value, now, current?.spec.value);
     else {
       spec.value = toIso(now + checkedDurationMs("value", spec.value));

@@ -5,6 +5,7 @@
  */
 import { restoreSecrets } from "../../contract/secret-fields.ts";
 import { SECOND_MS, toIso } from "../../lib/clock.ts";
+import { LATE_MAX_MS } from "../../lib/cron.ts";
 import { uuidv7 } from "../../lib/ids.ts";
 import type { Resource } from "../../store/resource.ts";
 import { type Deps, defineReconciler, type ReconcileContext } from "../port.ts";
@@ -12,7 +13,7 @@ import { awake } from "../sandbox/awake.ts";
 import { askInside } from "../sandbox/inside.ts";
 import { scheduleExecution } from "../schedule-execution/kind.ts";
 import { EXECUTIONS_KEPT_DEFAULT, schedule as scheduleKind } from "./kind.ts";
-import { LATE_MAX_MS, planSchedule, type ScheduleState, type ScheduleStep } from "./plan.ts";
+import { planSchedule, type ScheduleState, type ScheduleStep } from "./plan.ts";
 
 const SUBMIT_MS = 10 * SECOND_MS;
 const REASON_MAX = 500;

@@ -1,11 +1,9 @@
 /** When a schedule is due. Pure: every rule is a row of the test table. */
-import { Cron } from "croner";
 import { MINUTE_MS } from "../../lib/clock.ts";
+import { cronTimes, dueTimes } from "../../lib/cron.ts";
 import type { Resource } from "../../store/resource.ts";
 import type { Plan } from "../port.ts";
 
-/** A firing that comes later than this, because no server ran, is not made good: it is recorded as missed. */
-export const LATE_MAX_MS = MINUTE_MS;
 /** A timer never waits longer: clocks are set, and timers have a limit. */
 const LOOK_AGAIN_MAX_MS = 12 * 60 * MINUTE_MS;
 
@@ -23,18 +21,15 @@ export function planSchedule(schedule: Resource, nowMs: number): Plan<ScheduleSt
   const { type, value } = schedule.spec as { type: string; value: string };
   const { lastSlot = 0 } = schedule.state as ScheduleState;
   const next = (afterMs: number): number | null =>
-    type === "cron" ? cronAfter(value, afterMs) : atAfter(value, afterMs);
+    type === "cron" ? cronTimes(value, "UTC")(afterMs) : atAfter(value, afterMs);
   // What is changed starts anew: times before the change are not due.
   const since = type === "cron" ? Math.max(lastSlot, schedule.createdAt, schedule.updatedAt) : lastSlot;
-  const first = next(since);
-  if (first === null) return { steps: [] };
+  const due = dueTimes(next, since, nowMs);
+  if (due === null) return { steps: [] };
+  const { first, fire } = due;
   if (first > nowMs) return { steps: [], againMs: Math.min(first - nowMs, LOOK_AGAIN_MAX_MS) };
-  const due = next(Math.max(since, nowMs - LATE_MAX_MS - 1));
-  return { steps: [due !== null && due <= nowMs ? { do: "fire", slot: due } : { do: "miss", slot: first }] };
+  return { steps: [fire === null ? { do: "miss", slot: first } : { do: "fire", slot: fire }] };
 }
-
-const cronAfter = (pattern: string, afterMs: number): number | null =>
-  new Cron(pattern, { mode: "5-part", timezone: "UTC", paused: true }).nextRun(new Date(afterMs))?.getTime() ?? null;
 
 const atAfter = (date: string, afterMs: number): number | null => {
   const atMs = Date.parse(date);

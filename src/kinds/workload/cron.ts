@@ -1,16 +1,36 @@
-import { Cron } from "croner";
 import { invalidField } from "../../contract/errors.ts";
+import { cronTimes } from "../../lib/cron.ts";
 
-/** Five fields, one-minute grain, in UTC; a pattern that never comes is refused too. */
-export function checkCron(path: string, pattern: string | undefined): void {
-  if (!pattern) throw invalidField(path, "a cron trigger needs a schedule of five fields, such as '*/15 * * * *'");
-  if (nextRun(path, pattern) === null) throw invalidField(path, `'${pattern}' never comes`);
+/** What a pattern is read in that names no time zone. */
+export const TIMEZONE_DEFAULT = "UTC";
+
+export interface CronFields {
+  schedule: string | undefined;
+  timezone?: string | undefined;
 }
 
-function nextRun(path: string, pattern: string): Date | null {
+/** Five fields, one-minute grain; a pattern that never comes is refused too. */
+export function checkCron(path: string, { schedule, timezone }: CronFields, timezonePath = ""): void {
+  if (!schedule) throw invalidField(path, "a cron trigger needs a schedule of five fields, such as '*/15 * * * *'");
+  if (timezone !== undefined && !isTimezone(timezone))
+    throw invalidField(timezonePath, `'${timezone}' is not a time zone such as 'Europe/Berlin'`);
+  if (nextRun(path, schedule, timezone ?? TIMEZONE_DEFAULT) === null)
+    throw invalidField(path, `'${schedule}' never comes`);
+}
+
+function nextRun(path: string, pattern: string, timezone: string): number | null {
   try {
-    return new Cron(pattern, { mode: "5-part", timezone: "UTC", paused: true }).nextRun();
+    return cronTimes(pattern, timezone)(Date.now());
   } catch {
     throw invalidField(path, `'${pattern}' is not a cron pattern of five fields (minute hour day month weekday)`);
+  }
+}
+
+function isTimezone(name: string): boolean {
+  try {
+    new Intl.DateTimeFormat("en", { timeZone: name });
+    return true;
+  } catch {
+    return false;
   }
 }

@@ -10,6 +10,7 @@ import {
   ownPath,
   TRIGGER_SEGMENTS_MAX,
   type Trigger,
+  type TriggerConfiguration,
   triggerPath,
 } from "../../contract/triggers.ts";
 import { classifyAddress } from "../../lib/address-class.ts";
@@ -17,6 +18,8 @@ import { randomSecret } from "../../lib/ids.ts";
 import type { Input, PrepareContext } from "../port.ts";
 import { checkCron } from "./cron.ts";
 
+/** What one firing sends to a workload at most; more is a batch, and a job's. */
+const REQUESTS_MAX = 100;
 /** First segments that are addresses of workloads and previews themselves. */
 const TAKEN_SEGMENTS: ReadonlySet<string> = new Set([
   ...Object.values(WORKLOADS).map(({ plural }) => plural),
@@ -37,7 +40,7 @@ export function prepareTriggers(input: Input, kind: string, { current, deps, rev
     const path = `spec.triggers[${index}].configuration`;
     const { configuration = {} } = trigger;
     trigger.type ??= configuration.schedule === undefined ? "http" : "cron";
-    if (trigger.type === "cron") checkCron(`${path}.schedule`, configuration.schedule);
+    if (trigger.type === "cron") checkCronTrigger(path, kind, configuration);
     else checkPath(`${path}.path`, triggerPath(trigger), ownPath(kind, current?.name ?? input.metadata.name ?? ""));
     if (kind === "job" && configuration.authenticationType === "public")
       throw invalidField(`${path}.authenticationType`, "a job is started with credentials only");
@@ -90,6 +93,13 @@ function checkPath(field: string, path: string, own: string): void {
     throw invalidField(field, "must be segments of letters, digits and -._~ between slashes, or percent-encoded");
   if (TAKEN_SEGMENTS.has(segments[0] ?? "") && behind(path, own) === null)
     throw invalidField(field, `begins like the address of another workload; only what is below '${own}' is its own`);
+}
+
+function checkCronTrigger(path: string, kind: string, configuration: TriggerConfiguration): void {
+  const { schedule, timezone, tasks = [] } = configuration;
+  checkCron(`${path}.schedule`, { schedule, timezone }, `${path}.timezone`);
+  if (kind !== "job" && tasks.length > REQUESTS_MAX)
+    throw invalidField(`${path}.tasks`, `must not have more than ${REQUESTS_MAX} entries: each is a request`);
 }
 
 function checkUrl(field: string, text: string, privateAllowed: boolean): void {

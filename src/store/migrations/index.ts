@@ -16,6 +16,7 @@ import { workloadAccounts } from "./0010-workload-accounts.ts";
 import { usageSubjects } from "./0011-usage-subjects.ts";
 import { externalIdentities } from "./0012-external-identities.ts";
 import { deliveries } from "./0013-deliveries.ts";
+import { cronTriggers } from "./0014-cron-triggers.ts";
 
 export interface Migration {
   id: number;
@@ -39,6 +40,7 @@ export const MIGRATIONS: readonly Migration[] = [
   usageSubjects,
   externalIdentities,
   deliveries,
+  cronTriggers,
 ];
 
 const TYPES: Record<Dialect, Record<string, string>> = {

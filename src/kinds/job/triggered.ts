@@ -1,0 +1,42 @@
+/** Executions that a cron trigger starts. */
+import { PlatformError } from "../../contract/errors.ts";
+import { type Trigger, triggerNamed } from "../../contract/triggers.ts";
+import type { DeliveryLine } from "../../store/delivery.ts";
+import { TRIGGER_CAUSE } from "../../store/execution-callback.ts";
+import { noteEvent } from "../../store/note-event.ts";
+import type { Deps } from "../port.ts";
+import { createExecution, type ExecutionRequest } from "./executions.ts";
+
+const AT_ONCE_MAX = 16;
+const OF_ONE_MAX = 1;
+
+export const executionLine = (deps: Deps): DeliveryLine => ({
+  phase: "execution",
+  atOnceMax: AT_ONCE_MAX,
+  ofOneMax: OF_ONE_MAX,
+  async deliver({ id, workspace, uid, trigger_id }) {
+    const job = await deps.store.resources.getByUid(workspace, uid);
+    const trigger = job && triggerNamed(job, trigger_id);
+    if (!job || !trigger || job.deletedAt !== null) return { do: "finish" };
+    try {
+      // The slot makes it one execution, however often this is tried.
+      await createExecution(job, { ...asTriggered(trigger), slot: `${TRIGGER_CAUSE}${id}` }, deps);
+    } catch (error) {
+      if (!(error instanceof PlatformError) || error.status >= 500) throw error;
+      const message = `Trigger '${trigger_id}' was skipped: ${error.message}`;
+      await noteEvent(deps.store, job, { type: "skipped", message });
+    }
+    return { do: "finish" };
+  },
+});
+
+type Triggered = Omit<ExecutionRequest, "slot" | "tasks"> & { tasks: Record<string, unknown>[] };
+
+/** What a trigger says about the executions that it starts. */
+export const asTriggered = ({ id, configuration = {} }: Trigger): Triggered => ({
+  tasks: configuration.tasks?.length ? configuration.tasks : [{}],
+  maxRetries: configuration.retry,
+  timeoutS: configuration.timeout,
+  cause: `${TRIGGER_CAUSE}${id}`,
+  createdBy: `trigger ${id}`,
+});

@@ -1,0 +1,18 @@
+import { isOn, triggersOf } from "../../contract/triggers.ts";
+import { cronTimes } from "../../lib/cron.ts";
+import type { Transaction } from "../../store/database.ts";
+import type { Resource } from "../../store/resource.ts";
+import type { Deps } from "../port.ts";
+import { TIMEZONE_DEFAULT } from "./cron.ts";
+
+/** In the transaction that writes a workload: what is off has no times, and begins anew when it is on again. */
+export async function keepCronTriggers(tx: Transaction, resource: Resource, { store, clock }: Deps): Promise<void> {
+  const { uid, workspace, spec } = resource;
+  const triggers =
+    spec.enabled === false ? [] : triggersOf(resource).filter((each) => each.type === "cron" && isOn(each));
+  const rows = triggers.flatMap(({ id, configuration: { schedule = "", timezone = TIMEZONE_DEFAULT } = {} }) => {
+    const next_at = cronTimes(schedule, timezone)(clock.now());
+    return next_at === null ? [] : [{ uid, trigger_id: id, workspace, schedule, timezone, next_at }];
+  });
+  await store.cronTriggers.replace(tx, uid, rows);
+}

@@ -1,0 +1,12 @@
+import type { Migration } from "./index.ts";
+
+/** When each cron trigger fires next, so that a look at what is due costs no more than what is due. */
+export const cronTriggers: Migration = {
+  id: 14,
+  name: "cron-triggers",
+  both: [
+    `CREATE TABLE cron_triggers (uid {text} NOT NULL, trigger_id {text} NOT NULL, workspace {text} NOT NULL, schedule {text} NOT NULL,
+      timezone {text} NOT NULL, next_at BIGINT NOT NULL, PRIMARY KEY (uid, trigger_id))`,
+    "CREATE INDEX cron_triggers_due ON cron_triggers (next_at)",
+  ],
+};
