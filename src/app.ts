@@ -330,6 +330,7 @@ const settingsOf = (config: Config, version: string): Settings => ({
   jobMemoryMb: config.job_memory || Math.floor((machineMemory() / 2 ** 20) * JOB_MEMORY_SHARE),
   jobLeaseMs: config.job_lease * SECOND_MS,
   imageBytesMax: config.image_max * 2 ** 20,
+  otlpUrl: config.otlp_url ?? null,
   executionsKeptMs: config.job_keep_days * DAY_MS,
 });
 

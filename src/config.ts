@@ -231,6 +231,11 @@ export const SETTINGS = {
     schema: z.coerce.number().int().min(1).max(36_500).default(30),
     about: "How long executions of jobs can be read after their end, in days.",
   },
+  otlp_url: {
+    env: "BERTH_OTLP_URL",
+    schema: z.url({ protocol: /^https?$/ }).optional(),
+    about: "Collector (OTLP over HTTP) that agents, functions, applications and jobs are told to send telemetry to.",
+  },
   log_days: {
     env: "BERTH_LOG_DAYS",
     schema: z.coerce.number().int().min(1).max(3650).default(7),

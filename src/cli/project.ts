@@ -1,128 +1,145 @@
-/** A folder with code, as `berth deploy` sees it: its deploy file, and the archive that is sent. */
-import { readdirSync, readFileSync, statSync } from "node:fs";
+/** A folder with code, as `berth deploy` sees it: what its deploy file describes, one resource or several. */
+import { existsSync, readFileSync, statSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
-import { gzipSync } from "node:zlib";
+import { parseEnv } from "node:util";
 import { parse as parseToml } from "smol-toml";
+import { parseDurationMs } from "../lib/duration.ts";
 import { UsageError } from "../lib/usage-error.ts";
 import { interpolate, type Variables } from "./interpolate.ts";
 import { isObject } from "./json-path.ts";
 
-export const DEPLOY_FILES = ["berth.toml", "service.toml"];
-const IGNORE_FILES = [".berthignore", ".serviceignore"];
-const IGNORED = [
-  ".berth",
-  ".service",
-  ".env",
-  ".env.build",
-  ".docker",
-  ".git",
-  "dist",
-  ".venv",
-  "venv",
-  "node_modules",
-  ".next",
-  "__pycache__",
-];
-/** The archive is made in memory; what is larger belongs into a volume or an image. */
-const PROJECT_BYTES_MAX = 256 * 1024 * 1024;
-const BLOCK = 512;
-
 export interface Project {
   name: string;
   kind: string;
+  /** The folder whose code it is. */
+  dir: string;
+  workspace: string | null;
+  /** Runs this image instead of code. */
+  image: string | null;
   spec: Record<string, unknown>;
+}
+
+export interface ProjectOptions {
+  /** For [env], and what is sent as variables of the workload itself. */
+  variables: Variables;
+  /** Variables that were given for this deployment. */
+  envs: readonly Env[];
+  /** The platform's own name, if it has another. */
+  brand: string | undefined;
+}
+
+export interface Env {
+  name: string;
+  value: string;
+  secret?: true;
 }
 
 type Table = Record<string, unknown>;
 
-export function readProject(dir: string, variables: Variables): Project {
+/** Other names of a kind. */
+const KINDS: Record<string, string> = { volumetemplate: "volume-template", vt: "volume-template" };
+const NESTED = ["agent", "function", "job"] as const;
+/** Copied to the specification as they stand. */
+const COPIED = [
+  "triggers",
+  "volumes",
+  "drives",
+  "policies",
+  "region",
+  "public",
+  "githubRunner",
+  "integrationConnections",
+];
+/** Only tell other tools something, or are read elsewhere. */
+const UNDERSTOOD = [
+  ...COPIED,
+  ...NESTED,
+  ...["name", "workspace", "type", "protocol", "functions", "models", "agents", "entrypoint", "env", "skipRoot"],
+  ...["runtime", "defaultSize", "directory", "image", "memory", "port", "build"],
+];
+/** Credentials of whoever deploys are not for what is deployed. */
+const NEVER_SENT = new Set(["BL_API_KEY", "BERTH_API_KEY"]);
+
+export const deployFiles = (brand: string | undefined): string[] => [
+  ...new Set([...(brand ? [`${brand}.toml`] : []), "berth.toml", "service.toml"]),
+];
+
+/** The nested ones first, the folder's own last, unless it says that it is none. */
+export function readProjects(dir: string, options: ProjectOptions): Project[] {
   if (!statSync(dir, { throwIfNoEntry: false })?.isDirectory()) throw new UsageError(`${dir} is not a folder.`);
-  const file = DEPLOY_FILES.map((name) => join(dir, name)).find((path) => statSync(path, { throwIfNoEntry: false }));
-  const table = file ? readToml(file) : {};
-  const kind = typeof table.type === "string" ? table.type : "agent";
-  const envs = Object.entries(isObject(table.env) ? table.env : {}).map(([name, value]) => ({
-    name,
-    value: interpolate(String(value), variables),
-  }));
-  const runtime: Table = { ...(isObject(table.runtime) ? table.runtime : {}), ...(envs.length > 0 ? { envs } : {}) };
-  const members = ["triggers", "volumes", "policies", "region", "public"].filter((key) => table[key] !== undefined);
-  const common = Object.fromEntries(members.map((key) => [key, table[key]]));
-  const flat = Object.fromEntries(
-    ["memory", "port"].flatMap((key) => (table[key] === undefined ? [] : [[key, table[key]]])),
+  const { file, table } = readDeployFile(dir, options.brand);
+  const unknown = Object.keys(table).find((key) => !UNDERSTOOD.includes(key));
+  if (unknown !== undefined)
+    throw new UsageError(`${file}: there is no key '${unknown}'.`, `known: ${[...UNDERSTOOD].sort().join(", ")}`);
+  const nested = NESTED.flatMap((kind) =>
+    Object.entries(isObject(table[kind]) ? table[kind] : {}).map(([name, value]) => {
+      const { path, port, type } = (isObject(value) ? value : {}) as Table;
+      if (typeof path !== "string") throw new UsageError(`${file}: [${kind}.${name}] has no path.`);
+      const below = join(dir, path);
+      if (!statSync(below, { throwIfNoEntry: false })?.isDirectory())
+        throw new UsageError(`${file}: [${kind}.${name}] names ${path}, which is not a folder.`);
+      const own = readDeployFile(below, options.brand).table;
+      const runtime = { ...(isObject(own.runtime) ? own.runtime : {}), ...(port === undefined ? {} : { port }) };
+      return projectFrom({ type: type ?? kind, ...own, name, runtime }, below, options);
+    }),
   );
-  return {
-    name: typeof table.name === "string" ? table.name : basename(resolve(dir)),
-    kind,
-    spec: kind === "application" ? { ...common, ...runtime, ...flat } : { ...common, runtime },
-  };
+  return table.skipRoot === true ? nested : [...nested, projectFrom(table, dir, options)];
 }
 
-function readToml(file: string): Table {
+function readDeployFile(dir: string, brand: string | undefined): { file: string; table: Table } {
+  const file = deployFiles(brand)
+    .map((name) => join(dir, name))
+    .find((path) => existsSync(path));
+  if (file === undefined) return { file: dir, table: {} };
   try {
-    return parseToml(readFileSync(file, "utf8"));
+    return { file, table: parseToml(readFileSync(file, "utf8")) };
   } catch (error) {
     throw new UsageError(`${file}: ${error instanceof Error ? error.message : String(error)}`);
   }
 }
 
-/** A gzipped tar of everything but what is ignored; links are left out. */
-export function archiveOf(dir: string): Buffer {
-  const ignored = new Set(ignoredIn(dir));
-  const blocks: Buffer[] = [];
-  let bytes = 0;
-  const walk = (below: string): void => {
-    for (const entry of readdirSync(join(dir, below), { withFileTypes: true })) {
-      const path = below === "" ? entry.name : `${below}/${entry.name}`;
-      if (ignored.has(entry.name) || ignored.has(path)) continue;
-      if (entry.isDirectory()) walk(path);
-      else if (entry.isFile()) {
-        const content = readFileSync(join(dir, path));
-        bytes += content.length;
-        if (bytes > PROJECT_BYTES_MAX)
-          throw new UsageError(
-            `${dir} holds more than ${PROJECT_BYTES_MAX / 1024 / 1024} MB.`,
-            "leave out what is not needed with .berthignore, one path per line",
-          );
-        const executable = (statSync(join(dir, path)).mode & 0o111) !== 0;
-        blocks.push(...tarEntry(path, content, executable ? 0o755 : 0o644));
-      }
-    }
+function projectFrom(table: Table, dir: string, options: ProjectOptions): Project {
+  const type = typeof table.type === "string" ? table.type : "agent";
+  const kind = KINDS[type] ?? type;
+  const image = typeof table.image === "string" ? table.image : null;
+  const envs = envsOf(table, dir, options);
+  const { timeout, ...free } = (isObject(table.runtime) ? table.runtime : {}) as Table;
+  const seconds = timeout === undefined ? null : parseDurationMs(timeout as string | number);
+  if (timeout !== undefined && seconds === null)
+    throw new UsageError(`runtime.timeout is not a duration: ${timeout}.`, "write it in seconds, or as 30s, 15m, 2h");
+  const runtime: Table = {
+    ...free,
+    ...(seconds === null ? {} : { timeout: seconds / 1000 }),
+    ...(envs.length > 0 ? { envs } : {}),
+    ...(image === null ? {} : { image }),
   };
-  walk("");
-  return gzipSync(Buffer.concat([...blocks, Buffer.alloc(2 * BLOCK)]));
+  const copied = Object.fromEntries(COPIED.flatMap((key) => (table[key] === undefined ? [] : [[key, table[key]]])));
+  const flat = Object.fromEntries(
+    ["memory", "port"].flatMap((key) => (table[key] === undefined ? [] : [[key, table[key]]])),
+  );
+  const isFlat = kind === "application";
+  const { memory } = flat;
+  return {
+    name: typeof table.name === "string" ? table.name : basename(resolve(dir)),
+    kind,
+    dir,
+    workspace: typeof table.workspace === "string" ? table.workspace : null,
+    image,
+    spec: isFlat
+      ? { ...copied, ...runtime, ...flat }
+      : { ...copied, runtime: { ...(memory === undefined ? {} : { memory }), ...runtime } },
+  };
 }
 
-/** A file of one's own replaces the usual list. */
-function ignoredIn(dir: string): string[] {
-  const file = IGNORE_FILES.map((name) => join(dir, name)).find((path) => statSync(path, { throwIfNoEntry: false }));
-  if (!file) return IGNORED;
-  const lines = readFileSync(file, "utf8").split("\n");
-  return lines
-    .map((line) => line.trim().replace(/^\.?\/|\/$/g, ""))
-    .filter((line) => line !== "" && !line.startsWith("#"));
+/** The folder's .env, then what was given for this deployment, then [env]; the later wins. */
+function envsOf(table: Table, dir: string, { variables, envs }: ProjectOptions): Env[] {
+  const file = join(dir, ".env");
+  const own = existsSync(file) ? Object.entries(parseEnv(readFileSync(file, "utf8"))) : [];
+  const declared = Object.entries(isObject(table.env) ? table.env : {});
+  const all: Env[] = [
+    ...own.map(([name, value]) => ({ name, value: value ?? "" })),
+    ...envs,
+    ...declared.map(([name, value]) => ({ name, value: interpolate(String(value), variables) })),
+  ];
+  return [...new Map(all.map((env) => [env.name, env])).values()].filter(({ name }) => !NEVER_SENT.has(name));
 }
-
-function tarEntry(path: string, content: Buffer, mode: number): Buffer[] {
-  const name = Buffer.from(path);
-  // A long path stands in a record of its own before the file.
-  const long =
-    name.length >= 100
-      ? [header("././@LongLink", name.length + 1, 0o644, "L"), padded(Buffer.concat([name, Buffer.alloc(1)]))]
-      : [];
-  return [...long, header(name.subarray(0, 99).toString("latin1"), content.length, mode, "0"), padded(content)];
-}
-
-function header(path: string, size: number, mode: number, type: string): Buffer {
-  const block = Buffer.alloc(BLOCK);
-  block.write(path, 0, "latin1");
-  block.write(`${mode.toString(8).padStart(7, "0")}\0`, 100);
-  block.write(`${size.toString(8).padStart(11, "0")}\0`, 124);
-  block.write(`        ${type}`, 148);
-  block.write("ustar\0", 257);
-  const sum = block.reduce((total, byte) => total + byte, 0);
-  block.write(`${sum.toString(8).padStart(6, "0")}\0 `, 148);
-  return block;
-}
-
-const padded = (content: Buffer): Buffer =>
-  Buffer.concat([content, Buffer.alloc((BLOCK - (content.length % BLOCK)) % BLOCK)]);

@@ -56,6 +56,8 @@ export type Event = z.infer<typeof event>;
 
 /** Items of one list in a spec: more is a mistake, and every one of them is carried by each answer. */
 export const LIST_MAX = 64;
+/** Each costs a mount in the workload's own namespace. */
+const DRIVES_MAX = 16;
 export const ENVS_MAX = 1024;
 
 export const env = z.looseObject({
@@ -118,7 +120,24 @@ export const volumeAttachment = z.looseObject({
   type: z.enum(["persistent", "ephemeral"]).optional(),
 });
 
+/** A path below the root of a drive, or that root. */
+const drivePath = z
+  .string()
+  .max(512)
+  .regex(/^(?!.*(^|\/)\.{1,2}(\/|$))\/[^\0]*$/, "must start with / and have no . or .. in it");
+
+export const driveAttachment = z.looseObject({
+  name: z.string().min(1).max(NAME_MAX),
+  mountPath: z
+    .string()
+    .regex(/^\/[^\0]+$/, "must be an absolute path")
+    .max(512),
+  drivePath: drivePath.optional().describe("The part of the drive to mount; default all of it."),
+  readOnly: z.boolean().optional(),
+});
+
 export const triggers = z.array(trigger).max(LIST_MAX);
+export const driveAttachments = z.array(driveAttachment).max(DRIVES_MAX);
 export const volumeAttachments = z.array(volumeAttachment).max(LIST_MAX);
 /** Names of other resources; whether they exist is checked when the resource is written. */
 export const names = z.array(z.string().min(1).max(NAME_MAX)).max(LIST_MAX);

@@ -60,6 +60,8 @@ export interface Settings {
   jobLeaseMs: number;
   /** The largest archive that an image may arrive in. */
   imageBytesMax: number;
+  /** Collector that code sends its traces and metrics to (OTLP over HTTP). */
+  otlpUrl: string | null;
   /** How long an execution of a job can be read after its end. */
   executionsKeptMs: number;
 }

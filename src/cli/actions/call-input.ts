@@ -15,13 +15,17 @@ export const connect = ({ context, options }: Invocation): Client =>
 export const queryFrom = ({ options }: Invocation): Record<string, QueryValue> => parsePairs(texts(options.query));
 
 /** The environment, then the files, then what is given by hand; the later wins. */
-export function variablesOf({ options, context }: Invocation): Variables {
-  const files = texts(options.envFile).map((file) => {
+export const variablesOf = ({ options, context }: Invocation): Variables => ({
+  env: Object.assign({}, context.env, ...envFiles(options)),
+  secrets: parsePairs(texts(options.secret)),
+});
+
+/** The variables of each file that was given. */
+export const envFiles = (options: Invocation["options"]): Record<string, string>[] =>
+  texts(options.envFile).map((file) => {
     if (!existsSync(file)) throw new UsageError(`${file} does not exist.`);
     return parseEnv(readFileSync(file, "utf8")) as Record<string, string>;
   });
-  return { env: Object.assign({}, context.env, ...files), secrets: parsePairs(texts(options.secret)) };
-}
 
 /** The body of a create or update: a file, what is there, or nothing, with single members set on top. */
 export async function bodyFrom(

@@ -1,63 +1,155 @@
 /** From a folder to an address that answers. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { ApiError } from "../../client/api-error.ts";
 import type { Client } from "../../client/client.ts";
 import { UsageError } from "../../lib/usage-error.ts";
-import { type Invocation, text } from "../command.ts";
+import { archiveOf } from "../archive.ts";
+import { type Invocation, text, texts } from "../command.ts";
 import { EXIT } from "../failure.ts";
-import { memberAt } from "../json-path.ts";
+import { memberAt, parsePairs } from "../json-path.ts";
 import { findNoun, type Noun, operationOf } from "../nouns.ts";
-import { archiveOf, type Project, readProject } from "../project.ts";
-import { connect, variablesOf } from "./call-input.ts";
+import { type Env, type Project, readProjects } from "../project.ts";
+import { connect, envFiles, variablesOf } from "./call-input.ts";
+import { createReader, type LogReader } from "./logs.ts";
+import { applyFiles } from "./manifests.ts";
 
-const DEPLOYED_KINDS = ["agent", "function", "application", "job"];
 const LOOK_MS = 500;
 /** A build may take fifteen minutes, and starting another one. */
 const PATIENCE_MS = 20 * 60_000;
+/** Resources beside the code, applied before it. */
+const RESOURCE_FOLDERS = [".berth", ".service"];
+/** Clocks of two machines differ; what an earlier build said is told apart by its revision. */
+const LOGS_BEFORE_MS = 60_000;
 
 export async function deploy(nouns: readonly Noun[], call: Invocation): Promise<number | undefined> {
   const { context, options } = call;
   const dir = text(call.args[0]) ?? ".";
-  const read = readProject(dir, variablesOf(call));
-  const project = { ...read, name: text(options.name) ?? read.name };
-  if (!DEPLOYED_KINDS.includes(project.kind))
-    throw new UsageError(`type = "${project.kind}" cannot be deployed.`, `it can be ${DEPLOYED_KINDS.join(", ")}`);
-  const noun = findNoun(nouns, project.kind);
-  const client = connect(call);
+  const projects = readProjects(dir, {
+    variables: variablesOf(call),
+    envs: givenEnvs(call),
+    brand: context.env.BERTH_BRAND,
+  });
+  const name = text(options.name);
+  if (name !== undefined && projects.length > 1)
+    throw new UsageError("--name is for one resource, and this folder has several.");
+  for (const project of projects) if (name !== undefined) project.name = name;
+  for (const { kind } of projects) deployable(nouns, kind);
+  const applied = await applyBeside(nouns, dir, call);
+  if (applied !== undefined && applied !== EXIT.ok) return applied;
+  for (const project of projects) {
+    const url = await deployOne(deployable(nouns, project.kind), project, nouns, call);
+    if (url === null) return EXIT.failure;
+    context.print(url);
+  }
+  return EXIT.ok;
+}
+
+/** Variables that were given by hand are secrets; those of files are not. */
+function givenEnvs({ options }: Invocation): Env[] {
+  const files = Object.entries(Object.assign({}, ...envFiles(options)) as Record<string, string>);
+  const secrets = Object.entries(parsePairs(texts(options.secret)));
+  return [
+    ...files.map(([name, value]) => ({ name, value })),
+    ...secrets.map(([name, value]) => ({ name, value, secret: true as const })),
+  ];
+}
+
+async function applyBeside(nouns: readonly Noun[], dir: string, call: Invocation): Promise<number | undefined> {
+  const file = RESOURCE_FOLDERS.map((folder) => join(dir, folder)).filter((folder) => existsSync(folder));
+  return file.length === 0 ? undefined : applyFiles(nouns, { ...call, options: { ...call.options, file } });
+}
+
+function deployable(nouns: readonly Noun[], kind: string): Noun {
+  const noun = findNoun(nouns, kind);
+  if (takesCode(noun) || noun.name === "sandbox") return noun;
+  const possible = nouns.filter(takesCode).map((each) => each.name);
+  throw new UsageError(`type = "${kind}" cannot be deployed.`, `it can be ${possible.join(", ")}`);
+}
+
+const takesCode = (noun: Noun): boolean => noun.verbs.get("create")?.query?.shape.upload !== undefined;
+
+/** Its address, or null when it failed. */
+async function deployOne(
+  noun: Noun,
+  project: Project,
+  nouns: readonly Noun[],
+  call: Invocation,
+): Promise<string | null> {
+  const { context, options } = call;
+  const client = connect({
+    ...call,
+    options: { ...options, workspace: options.workspace ?? project.workspace ?? undefined },
+  });
+  const sendsCode = project.image === null && options.skipBuild !== true;
+  if (sendsCode && !takesCode(noun))
+    throw new UsageError(`a ${noun.name} runs an image: ${project.name} names none.`, "set image in the deploy file");
+  context.note(`${noun.name} ${project.name}`);
+  const answer = await put(noun, project, client, sendsCode);
+  if (sendsCode) await send(project.dir, answer.headers.get("x-service-upload-url"), call);
+  const logs = createReader(client, operationOf(findNoun(nouns, "log"), "query"), {
+    resourceType: noun.kind?.plural ?? noun.plural,
+    workloadIds: project.name,
+    type: "build",
+  });
+  const end = await follow(noun, project.name, { call, client, logs: sendsCode ? logs : null });
+  return memberAt(end, "status") === "DEPLOYED" ? String(memberAt(end, "metadata.url")) : null;
+}
+
+async function send(dir: string, url: string | null, { context }: Invocation): Promise<void> {
+  if (!url) throw new ApiError({ status: 502, code: "upload", message: "The server gave no upload address." });
   const archive = archiveOf(dir);
-  const url = await askForUpload(noun, project, client);
   context.note(`sending ${Math.ceil(archive.length / 1024)} KB`);
   const sent = await fetch(url, { method: "PUT", body: archive, headers: { "content-type": "application/gzip" } });
   if (!sent.ok) throw new ApiError({ status: sent.status, code: "upload", message: await sent.text() });
-  const end = await follow(noun, project.name, call, client);
-  if (memberAt(end, "status") !== "DEPLOYED") return EXIT.failure;
-  context.print(String(memberAt(end, "metadata.url")));
 }
 
-/** Replaces what is there, or creates it; either way the answer says where the archive goes. */
-async function askForUpload(noun: Noun, { name, spec }: Project, client: Client): Promise<string> {
-  const input = { query: { upload: true }, body: { metadata: { name }, spec } };
+/** Replaces what is there, or creates it; the answer says where an archive goes. */
+async function put(
+  noun: Noun,
+  { name, spec }: Project,
+  client: Client,
+  upload: boolean,
+): Promise<{ headers: Headers }> {
+  const input = { ...(upload ? { query: { upload } } : {}), body: { metadata: { name }, spec } };
   const update = operationOf(noun, "update");
   const params = { [update.params.at(-1) ?? ""]: name };
-  const answer = await client.send(update, { ...input, params }).catch((error: unknown) => {
+  return client.send(update, { ...input, params }).catch((error: unknown) => {
     if (!(error instanceof ApiError) || error.status !== 404) throw error;
     return client.send(operationOf(noun, "create"), input);
   });
-  const url = answer.headers.get("x-service-upload-url");
-  if (!url) throw new ApiError({ status: 502, code: "upload", message: "The server gave no upload address." });
-  return url;
 }
 
-/** Tells each step as it happens, until it is deployed or has failed. */
-async function follow(noun: Noun, name: string, { context }: Invocation, client: Client): Promise<unknown> {
+interface Following {
+  call: Invocation;
+  client: Client;
+  /** What the build writes; null when there is none. */
+  logs: LogReader | null;
+}
+
+/** Tells each step and each line of the build as they come, until it is deployed or has failed. */
+async function follow(noun: Noun, name: string, { call, client, logs }: Following): Promise<unknown> {
+  const { context } = call;
   const get = operationOf(noun, "get");
   const params = { [get.params.at(-1) ?? ""]: name };
-  const giveUp = context.now() + PATIENCE_MS;
+  const begunMs = context.now();
   let told = "";
-  while (context.now() < giveUp) {
+  while (context.now() < begunMs + PATIENCE_MS) {
     const resource = await client.call(get, { params });
-    const events = (memberAt(resource, "events") ?? []) as { time: string; type: string; message?: string }[];
-    const begun = events.findLastIndex(({ type }) => type === "uploaded");
+    const events = (memberAt(resource, "events") ?? []) as {
+      time: string;
+      type: string;
+      message?: string;
+      revision?: string;
+    }[];
+    const begun = Math.max(
+      0,
+      events.findLastIndex(({ type }) => ["uploaded", "created", "updated"].includes(type)),
+    );
+    const revision = events[begun]?.revision;
+    for (const line of (await logs?.read(begunMs - LOGS_BEFORE_MS, Number.POSITIVE_INFINITY)) ?? [])
+      if (revision === undefined || line.revision === revision) context.note(`  ${line.message}`);
     for (const { time, type, message } of events.slice(begun)) {
       if (time <= told) continue;
       told = time;

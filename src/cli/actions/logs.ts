@@ -16,6 +16,7 @@ export interface Line {
   severity: number;
   trace_id: string;
   task_id?: string;
+  revision?: string;
 }
 
 interface Page {
@@ -57,10 +58,18 @@ export async function logs(nouns: readonly Noun[], call: Invocation): Promise<un
 }
 
 /** Reads from a time on, oldest first, and never tells a line twice. */
-export function createReader(client: Client, operation: Operation, query: Record<string, string | undefined>) {
+export interface LogReader {
+  read(fromMs: number, limit: number): Promise<Line[]>;
+}
+
+export function createReader(
+  client: Client,
+  operation: Operation,
+  query: Record<string, string | undefined>,
+): LogReader {
   let told = new Set<string>();
   return {
-    async read(fromMs: number, limit: number): Promise<Line[]> {
+    async read(fromMs, limit) {
       const start = new Date(fromMs).toISOString();
       // Lines that come meanwhile move the pages: a line on two of them is one line.
       const newest = new Map<string, Line>();

@@ -1,13 +1,28 @@
-/** From code to something that runs. */
+/** From code to something that runs, and a request to it. */
 import { deploy } from "../actions/deploy.ts";
-import { type CommandSpec, GROUPS } from "../command.ts";
-import type { Noun } from "../nouns.ts";
+import { createFolder } from "../actions/new.ts";
+import { runJob, runWorkload } from "../actions/run.ts";
+import { CONNECTION_OPTIONS, type CommandSpec, GROUPS, type OptionSpec, text } from "../command.ts";
+import { findNoun, type Noun } from "../nouns.ts";
 import { REMOTE } from "./options.ts";
 
-const DETAILS = `Reads berth.toml (name, type, [entrypoint] prod, [env], [runtime], [[triggers]], [[volumes]], policies, public),
-sends the folder without what .berthignore names, and waits until it answers or has failed.`;
+const DETAILS = `Reads berth.toml (see docs/deploy.md), sends the folder without what .berthignore names, shows the
+build and waits until it answers or has failed. A folder may hold several: [agent.NAME], [function.NAME] and
+[job.NAME] with a path each. Files in .berth/ are applied first.`;
 
 export const deployCommands = (nouns: readonly Noun[]): CommandSpec[] => [
+  {
+    name: "new",
+    group: GROUPS.resources,
+    summary: "start a folder from a template, or list the templates",
+    args: [
+      { name: "template", about: "its name; the list when left out", optional: true },
+      { name: "folder", about: "where to; a folder called like the template when left out", optional: true },
+    ],
+    options: REMOTE,
+    examples: ["berth new", "berth new agent-echo my-agent && berth deploy my-agent"],
+    run: async (call) => createFolder(nouns, call),
+  },
   {
     name: "deploy",
     group: GROUPS.resources,
@@ -16,11 +31,64 @@ export const deployCommands = (nouns: readonly Noun[]): CommandSpec[] => [
     args: [{ name: "folder", about: "where the code is; this folder when left out", optional: true, offers: [] }],
     options: [
       { flags: "-n, --name <name>", about: "instead of the name in the file or of the folder" },
-      { flags: "-e, --env-file <file>", about: "variables for [env], KEY=VALUE per line", many: true },
-      { flags: "-s, --secret <key=value>", about: "a variable for [env] that is written nowhere", many: true },
+      { flags: "--skip-build", about: "keep the code or image that runs, change only the settings" },
+      {
+        flags: "-e, --env-file <file>",
+        about: "variables of the workload and for [env], KEY=VALUE per line",
+        many: true,
+      },
+      { flags: "-s, --secret <key=value>", about: "a secret variable of the workload and for [env]", many: true },
       ...REMOTE,
     ],
     examples: ["berth deploy", "berth deploy examples/agent-echo", "berth deploy . --name staging -s TOKEN=abc"],
     run: async (call) => deploy(nouns, call),
   },
+  {
+    name: "run",
+    group: GROUPS.resources,
+    summary: "send a request to something that runs",
+    commands: ["agent", "function", "model", "sandbox"]
+      .map((kind) => runCommand(findNoun(nouns, kind)))
+      .concat({
+        name: "job",
+        group: GROUPS.verbs,
+        summary: "start the tasks of a job, and print the id of the execution",
+        args: [{ name: "name", about: "the job", offers: "name" }],
+        options: [...BODY, ...CONNECTION_OPTIONS],
+        examples: [`berth run job batch --data '{"tasks":[{"text":"a"},{"text":"b"}]}'`],
+        run: async (call) => runJob(nouns, text(call.args[0]) ?? "", call),
+      }),
+  },
 ];
+
+const BODY: readonly OptionSpec[] = [
+  { flags: "-d, --data <text>", about: "the body" },
+  { flags: "-f, --file <file>", about: "a file with the body, or - for standard input" },
+];
+
+const EXAMPLES: Record<string, string> = {
+  agent: `berth run agent echo --data '{"inputs":"hello"}'`,
+  function: `berth run function tools --data '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'`,
+  model: `berth run model gpt --path /v1/chat/completions --file request.json`,
+  sandbox: "berth run sandbox box --path /process",
+};
+
+const runCommand = (noun: Noun): CommandSpec => ({
+  name: noun.name,
+  group: GROUPS.verbs,
+  summary: `send a request to a ${noun.name} and show the answer as it comes`,
+  args: [{ name: "name", about: "its name", offers: "name" }],
+  options: [
+    ...BODY,
+    {
+      flags: "-p, --path <path>",
+      about: `below its address, with the query${noun.name === "function" ? " (default /mcp)" : ""}`,
+    },
+    { flags: "-X, --method <method>", about: "default POST with a body, GET without" },
+    { flags: "-H, --header <line>", about: "another header, as NAME: VALUE", many: true },
+    { flags: "-i, --include", about: "also show the status and the headers" },
+    ...CONNECTION_OPTIONS,
+  ],
+  examples: [EXAMPLES[noun.name] ?? ""],
+  run: async (call) => runWorkload(noun, text(call.args[0]) ?? "", call),
+});

@@ -7,9 +7,9 @@ import { linksOf } from "../../contract/references.ts";
 import { randomWord } from "../../lib/ids.ts";
 import type { Transaction } from "../../store/database.ts";
 import type { Resource } from "../../store/resource.ts";
-import type { Deps } from "../port.ts";
+import type { Deps, Settings } from "../port.ts";
 import { sandbox as sandboxKind } from "../sandbox/kind.ts";
-import { type DriveRule, driveAccess, workloadLabels } from "./permissions.ts";
+import { type DriveAccess, type DriveRule, driveAccess, workloadLabels } from "./permissions.ts";
 
 /** One drive in one sandbox. */
 export interface DriveMountIntent {
@@ -74,7 +74,7 @@ export function createDriveMounts({ store, settings }: Pick<Deps, "store" | "set
     const decided = await store.write(async (tx): Promise<Answer | DriveMountIntent> => {
       let verdict: Answer | DriveMountIntent = failure(500, "the sandbox is gone");
       const next = await store.resources.modify(tx, ref.workspace, ref.uid, (sandbox) => {
-        const access = accessTo(drive, sandbox, wish.drivePath);
+        const access = drivePermission(drive, sandbox, wish.drivePath, settings);
         if (typeof access === "string") {
           verdict = failure(500, access);
           return null;
@@ -96,19 +96,6 @@ export function createDriveMounts({ store, settings }: Pick<Deps, "store" | "set
         ? ok({ success: true, message: "Drive mounted successfully", ...shown(now) })
         : failure(500, now?.error ?? "the mount was taken back"),
     );
-  }
-
-  function accessTo(drive: Resource, sandbox: Resource, drivePath: string): { mode: string } | string {
-    const { name } = drive;
-    if (sandbox.deletedAt !== null) return "the sandbox is being deleted";
-    const region = sandbox.spec.region ?? settings.region;
-    if (drive.spec.region !== region) return `drive '${name}' is in region ${drive.spec.region}, not in ${region}`;
-    const labels = workloadLabels(sandbox, settings.brand);
-    const access = driveAccess(drive.spec.permissions as DriveRule[] | undefined, labels);
-    if (!access) return `access denied: no permission of drive '${name}' matches the labels of this sandbox`;
-    return isWithin(drivePath, access.path)
-      ? access
-      : `access denied: this sandbox may use ${access.path} of drive '${name}', not ${drivePath}`;
   }
 
   async function unmount(ref: SandboxRef, encodedPath: string): Promise<Answer> {
@@ -151,6 +138,26 @@ export function createDriveMounts({ store, settings }: Pick<Deps, "store" | "set
   }
 
   return { list, mount, unmount };
+}
+
+/** How a workload may use a part of a drive; a text says why not at all. */
+export function drivePermission(
+  drive: Resource,
+  workload: Resource,
+  drivePath: string,
+  settings: Pick<Settings, "region" | "brand">,
+): DriveAccess | string {
+  const { name } = drive;
+  const { kind } = workload;
+  if (workload.deletedAt !== null) return `the ${kind} is being deleted`;
+  const region = workload.spec.region ?? settings.region;
+  if (drive.spec.region !== region) return `drive '${name}' is in region ${drive.spec.region}, not in ${region}`;
+  const labels = workloadLabels(workload, settings.brand);
+  const access = driveAccess(drive.spec.permissions as DriveRule[] | undefined, labels);
+  if (!access) return `access denied: no permission of drive '${name}' matches the labels of this ${kind}`;
+  return isWithin(drivePath, access.path)
+    ? access
+    : `access denied: this ${kind} may use ${access.path} of drive '${name}', not ${drivePath}`;
 }
 
 export type DriveMounts = ReturnType<typeof createDriveMounts>;

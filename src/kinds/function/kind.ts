@@ -15,6 +15,7 @@ export const functionKind = defineKind({
     public: z.boolean().optional().describe("Callable without credentials; default false."),
     integrationConnections: fields.names.optional(),
     volumes: fields.volumeAttachments.optional(),
+    drives: fields.driveAttachments.optional(),
     runtime: z
       .looseObject({
         ...workload.runtime,
@@ -31,7 +32,7 @@ export const functionKind = defineKind({
   }),
   secrets: workload.secrets,
   secretsShown: "on_request",
-  references: [workload.policies, workload.connections, workload.volumes],
+  references: [workload.policies, workload.connections, workload.volumes, workload.drives],
   revisions: true,
   query: workload.upload,
   initialStatus: "DEPLOYING",

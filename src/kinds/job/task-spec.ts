@@ -9,7 +9,7 @@ import type { Deps } from "../port.ts";
 import { baseImage, codeEnv, withArguments } from "../workload/bundle.ts";
 import { identityEnv, taskCopy } from "../workload/identity.ts";
 import { logTag } from "../workload/log-tag.ts";
-import { platformEnv } from "../workload/platform-env.ts";
+import { platformEnv, usualEnv } from "../workload/platform-env.ts";
 import { CODE_PATH } from "../workload/start-command.ts";
 import { dataPath } from "./execution-data.ts";
 import { job as jobKind } from "./kind.ts";
@@ -52,6 +52,7 @@ export async function taskSpec(
     exec: { argv, onExit: "exit", endsAtMs: claim.leaseUntil },
     env: {
       ...(bundle ? codeEnv : {}),
+      ...usualEnv(job, deps.settings),
       ...Object.fromEntries(envs.map(({ name, value = "" }) => [name, value])),
       ...deps.store.executions.envOf(execution),
       ...platform,

@@ -9,9 +9,10 @@ import type { Deps } from "../port.ts";
 import { type Attachment, volumeMounts } from "../sandbox/machine.ts";
 import { baseImage, codeEnv } from "./bundle.ts";
 import { type Bundle, codeOf, type RuntimeSpec, runtimeOf, stateOf } from "./deploy-state.ts";
+import { driveMounts } from "./drive-mounts.ts";
 import { identityEnv } from "./identity.ts";
 import { logTag } from "./log-tag.ts";
-import { platformEnv } from "./platform-env.ts";
+import { platformEnv, usualEnv } from "./platform-env.ts";
 import { MEMORY_DEFAULT_MB, secrets } from "./spec.ts";
 import { CODE_PATH } from "./start-command.ts";
 
@@ -30,22 +31,27 @@ export async function copySpec(resource: Resource, revision: Revision, uid: stri
   const { image, memory = MEMORY_DEFAULT_MB, envs = [], transport } = runtimeOf(resource.kind, spec);
   const { snapshot, command, workingDir } = ownFiles(resource.kind, spec);
   const bundle = image ? undefined : codeOf(stateOf(resource), revision.id)?.bundle;
+  const port = String(portOf(resource));
   return {
     uid,
     name: resource.name,
     image: image ? await driverImage(image, resource, deps) : baseImage(deps),
     env: {
       ...(bundle ? codeEnv : {}),
+      ...usualEnv(resource, deps.settings),
+      ...Object.fromEntries(envs.map(({ name, value = "" }) => [name, value])),
       ...platformEnv(resource, deps.settings),
       ...(await identityEnv(resource, uid, deps)),
-      PORT: String(portOf(resource)),
-      ...Object.fromEntries(envs.map(({ name, value = "" }) => [name, value])),
+      PORT: port,
+      BL_SERVER_HOST: "0.0.0.0",
+      BL_SERVER_PORT: port,
     },
     ...(snapshot === undefined ? {} : { snapshot }),
     ...(bundle ? { workDir: CODE_PATH } : workingDir === undefined ? {} : { workDir: workingDir }),
     limits: { memoryMb: memory, cpus: Math.max(memory / MEMORY_PER_CPU_MB, CPUS_MIN) },
     mounts: [
       ...(bundle ? [{ source: { drive: bundle.drive }, path: CODE_PATH, readOnly: true }] : []),
+      ...(await driveMounts(resource, spec, deps)),
       ...(await volumeMounts(resource, (spec.volumes ?? []) as Attachment[], deps)),
     ],
     network: "outbound",

@@ -67,6 +67,23 @@ const CASES: Record<string, Case> = {
   },
   "no code and no image: says so": { state: {}, resource: { observedGeneration: 0 }, steps: ["wait"] },
   "no code and said so: nothing": { state: {}, steps: [] },
+  "whoever waits for code that was never sent is told at once": {
+    state: { wantedAt: NOW, wantedRevision: "1" },
+    steps: ["refuse"],
+  },
+  "and for an archive that may still come": {
+    state: { wantedAt: NOW, wantedRevision: "1", upload: { revision: "1", nonce: "n", expiresAt: NOW + 1 } },
+    steps: ["refuse"],
+  },
+  "told once": {
+    state: { wantedAt: NOW, wantedRevision: "1", startFailure: { revision: "1", at: NOW, message: "" } },
+    steps: [],
+  },
+  "who waits for a first build is not sent away": {
+    state: { wantedAt: NOW, wantedRevision: "1", revisions: { "1": { source: "s" } } },
+    observed: { builder: workload() },
+    steps: [],
+  },
   "an archive that may still come is waited for": {
     state: { upload: { revision: "1", nonce: "n", expiresAt: NOW + 1 } },
     steps: [],

@@ -53,6 +53,7 @@ export type DeployStep =
   | { do: "drain"; uids: string[] }
   | { do: "destroy"; uids: string[] }
   | { do: "crashed"; uid: string; why: string }
+  | { do: "refuse"; revision: string; why: string }
   | { do: "settle"; status: "DEPLOYED" | "FAILED" }
   | { do: "wait" }
   | { do: "deactivate" }
@@ -70,6 +71,8 @@ const CONCURRENCY = 50;
 const SOON_MS = 50;
 const BUILD_LOOK_MS = 300;
 const LOOK_MS = SECOND_MS;
+/** A request waits for a copy that starts again within this time; longer pauses are told at once. */
+const HOLD_MAX_MS = 5 * SECOND_MS;
 const CRASH_BACKOFF = { baseMs: SECOND_MS, maxMs: MINUTE_MS };
 
 export function planDeploy(resource: Resource, observed: DeployObserved, nowMs: number): Plan<DeployStep> {
@@ -83,9 +86,10 @@ export function planDeploy(resource: Resource, observed: DeployObserved, nowMs: 
   const target = targetOf(resource, observed);
   const rollout = planRollout(resource, target, observed, nowMs);
   const serving: Plan<DeployStep> = observed.onDemand ? { steps: [] } : planServing(resource, target, observed, nowMs);
+  const refusal = planRefusal(state, target, observed, nowMs);
   const againMs = Math.min(rollout.againMs ?? Number.POSITIVE_INFINITY, serving.againMs ?? Number.POSITIVE_INFINITY);
   return {
-    steps: [...rollout.steps, ...serving.steps],
+    steps: [...rollout.steps, ...serving.steps, ...refusal],
     ...(Number.isFinite(againMs) ? { againMs } : {}),
   };
 }
@@ -179,6 +183,42 @@ function planServing(resource: Resource, target: string, observed: DeployObserve
   return { steps, ...(Number.isFinite(againMs) ? { againMs } : {}) };
 }
 
+/** Whoever waits for a copy that will not come soon is told so at once. */
+function planRefusal(state: DeployState, target: string, { images }: DeployObserved, nowMs: number): DeployStep[] {
+  const { wantedAt = 0, wantedRevision: revision, startFailure } = state;
+  if (typeof revision !== "string" || wantedAt <= (startFailure?.at ?? 0)) return [];
+  const why = reasonNotToWait(state, target, revision, images, nowMs);
+  return why === null ? [] : [{ do: "refuse", revision, why }];
+}
+
+function reasonNotToWait(
+  state: DeployState,
+  target: string,
+  revision: string,
+  images: string[],
+  nowMs: number,
+): string | null {
+  if (state.activeRevision === undefined) {
+    if (state.upload?.revision === target) return "Its code has not been sent yet.";
+    if (!images.includes(target) && !codeOf(state, target)) return nothingToRun;
+  }
+  const pauseMs = restartPause(state, revision, nowMs);
+  return pauseMs > HOLD_MAX_MS
+    ? `It ends again and again; the next start is in ${Math.ceil(pauseMs / SECOND_MS)} s. ${state.startFailure?.message ?? ""}`
+    : null;
+}
+
+export const nothingToRun = "Nothing to run yet: send its code with ?upload=true, or name an image.";
+
+/** How long until a revision that keeps ending is started again. */
+function restartPause({ crashes }: DeployState, revision: string, nowMs: number): number {
+  const crash = crashes?.[revision];
+  return crash ? crash.lastAt + crashPauseMs(crash.count) - nowMs : 0;
+}
+
+/** After so many ends in a row without a healthy time between them. */
+export const crashPauseMs = (count: number): number => backoffMs(count - 1, CRASH_BACKOFF, () => 1);
+
 /** The active one, and a canary that has a share. */
 function liveRevisions({ spec, state }: Resource, { kept, images }: DeployObserved): string[] {
   const { activeRevision, ...rest } = state as DeployState;
@@ -224,8 +264,7 @@ function planScale(
   const min = isActive ? observed.minScale : 0;
   const desired = Math.min(max, Math.max(min, Math.ceil(open / CONCURRENCY), inUse ? 1 : 0));
   if (copies.length < desired) {
-    const crash = state.crashes?.[revision];
-    const restartMs = crash ? crash.lastAt + backoffMs(crash.count - 1, CRASH_BACKOFF, () => 1) - nowMs : 0;
+    const restartMs = restartPause(state, revision, nowMs);
     if (restartMs > 0) return { steps: [], againMs: restartMs };
     // One at a time: the next look comes with the record of this one.
     return observed.exclusive && all.length > 0

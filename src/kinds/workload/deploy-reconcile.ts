@@ -2,7 +2,7 @@
 
 import { PlatformError } from "../../contract/errors.ts";
 import type { Instance } from "../../contract/instance.ts";
-import { MINUTE_MS } from "../../lib/clock.ts";
+import { MINUTE_MS, SECOND_MS } from "../../lib/clock.ts";
 import { uuidv7 } from "../../lib/ids.ts";
 import { dial, type Endpoint, type Observed } from "../../runtime/driver.ts";
 import type { Resource } from "../../store/resource.ts";
@@ -12,7 +12,15 @@ import { isServed } from "../hub/servers.ts";
 import { type Deps, defineReconciler, type ReconcileContext } from "../port.ts";
 import { beginBuild, builderUid, keepBundle } from "./bundle.ts";
 import { copySpec, portOf } from "./copy-spec.ts";
-import { type CopyObserved, type DeployObserved, type DeployStep, planDeploy, targetOf } from "./deploy-plan.ts";
+import {
+  type CopyObserved,
+  crashPauseMs,
+  type DeployObserved,
+  type DeployStep,
+  nothingToRun,
+  planDeploy,
+  targetOf,
+} from "./deploy-plan.ts";
 import { type Copy, codeOf, type DeployState, runtimeOf, stateOf } from "./deploy-state.ts";
 
 const SCALE_MAX_DEFAULT = 10;
@@ -185,6 +193,11 @@ const ACTS: Acts = {
     await crashed(uid, `${why}${tail}`, context);
   },
 
+  async refuse({ revision, why }, _resource, { deps, record }) {
+    const startFailure = { revision, at: deps.clock.now(), message: why };
+    await record((current) => ({ state: next(current, { startFailure }) }));
+  },
+
   async settle({ status }, resource, { record }) {
     await record(() => ({ status, observedGeneration: resource.generation }));
   },
@@ -193,7 +206,7 @@ const ACTS: Acts = {
     await record(() => ({
       status: "DEPLOYING",
       observedGeneration: resource.generation,
-      event: { type: "waiting", message: "Nothing to run yet: send its code with ?upload=true, or name an image." },
+      event: { type: "waiting", message: nothingToRun },
     }));
   },
 
@@ -278,10 +291,13 @@ async function crashed(uid: string, why: string, { deps, record }: ReconcileCont
         crashes: { ...crashes, [copy.revision]: { count, lastAt: now } },
         startFailure: { revision: copy.revision, at: now, message: why },
       },
-      event: { type: "crashed", message: why, revision: copy.revision },
+      event: { type: "crashed", message: count === 1 ? why : `${why} ${pauseAfter(count)}`, revision: copy.revision },
     };
   });
 }
+
+const pauseAfter = (count: number): string =>
+  `It has ended ${count} times in a row; the next start is ${crashPauseMs(count) / SECOND_MS} s later, when it is needed.`;
 
 /** The last words of a copy or a build, for the message that tells of its end. */
 async function tailOf(uid: string, { driver }: Deps): Promise<string> {

@@ -46,4 +46,5 @@ export const secrets = [
 
 export const policies: Reference = { path: "spec.policies[]", kind: "policy" };
 export const connections: Reference = { path: "spec.integrationConnections[]", kind: "integrationconnection" };
+export const drives: Reference = { path: "spec.drives[].name", kind: "drive" };
 export const volumes: Reference = { path: "spec.volumes[type!=ephemeral].name", kind: "volume", exclusive: true };

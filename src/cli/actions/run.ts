@@ -1,0 +1,119 @@
+/** Sends one request to something that runs and shows the answer as it comes. */
+import { createReadStream, existsSync } from "node:fs";
+import { Readable } from "node:stream";
+import { ApiError } from "../../client/api-error.ts";
+import { UsageError } from "../../lib/usage-error.ts";
+import { type Invocation, text, texts } from "../command.ts";
+import { resolveConnection } from "../connection.ts";
+import { EXIT } from "../failure.ts";
+import { memberAt } from "../json-path.ts";
+import { findNoun, type Noun, operationOf } from "../nouns.ts";
+import { connect } from "./call-input.ts";
+
+/** Where a request goes that names no path. */
+const PATH_DEFAULT: Record<string, string> = { function: "/mcp" };
+
+export async function runWorkload(noun: Noun, name: string, call: Invocation): Promise<number> {
+  const { options, context } = call;
+  const target = await addressOf(noun, name, call);
+  const path = text(options.path) ?? PATH_DEFAULT[noun.name] ?? "";
+  const body = await bodyOf(call);
+  const method = (text(options.method) ?? (body === null ? "GET" : "POST")).toUpperCase();
+  const separator = path === "" || path.startsWith("/") || path.startsWith("?") ? "" : "/";
+  const response = await fetch(`${target.url}${separator}${path}`, {
+    method,
+    redirect: "manual",
+    headers: {
+      ...(body === null ? {} : { "content-type": body.type }),
+      accept: "application/json, text/event-stream, */*",
+      ...headersOf(texts(options.header)),
+      "x-service-authorization": `Bearer ${await target.bearer()}`,
+      "x-service-workspace": target.workspace,
+    },
+    ...(body === null ? {} : { body: body.content, duplex: "half" }),
+  } as RequestInit).catch((error: unknown) => {
+    throw new ApiError({ status: 0, code: "unreachable", message: `${target.url} does not answer.`, cause: error });
+  });
+  if (options.include === true) {
+    context.note(`HTTP ${response.status}`);
+    for (const [key, value] of response.headers) context.note(`${key}: ${value}`);
+  }
+  const out = response.ok ? process.stdout : process.stderr;
+  for await (const chunk of response.body ?? [])
+    if (!out.write(chunk)) await new Promise((done) => out.once("drain", done));
+  if (response.ok) return EXIT.ok;
+  context.note(`${options.include === true ? "" : "\n"}it answered ${response.status}`);
+  return EXIT.failure;
+}
+
+/** Starts the tasks of a job; the id of the execution is what is printed. */
+export async function runJob(nouns: readonly Noun[], name: string, call: Invocation): Promise<number> {
+  const body = await bodyOf(call);
+  const given =
+    body === null ? {} : parsed(await new Response(body.content, { duplex: "half" } as ResponseInit).text());
+  const create = operationOf(findNoun(nouns, "job-execution"), "create");
+  const params = { [create.params[0] ?? ""]: name };
+  const tasks = Array.isArray(given) ? { tasks: given } : { tasks: [{}], ...given };
+  const started = await connect(call).call(create, { params, body: tasks });
+  call.context.print(String(memberAt(started, "executionId")));
+  return EXIT.ok;
+}
+
+async function addressOf(noun: Noun, name: string, call: Invocation) {
+  const { options, context } = call;
+  const { url, bearer } = resolveConnection(
+    { url: text(options.url), workspace: text(options.workspace), profile: text(options.profile) },
+    context.env,
+  );
+  const get = operationOf(noun, "get");
+  const resource = await connect(call).call(get, { params: { [get.params.at(-1) ?? ""]: name } });
+  const workspace = String(memberAt(resource, "metadata.workspace"));
+  const plural = noun.kind?.plural ?? noun.plural;
+  return { url: `${url}/${encodeURIComponent(workspace)}/${plural}/${encodeURIComponent(name)}`, bearer, workspace };
+}
+
+interface Body {
+  content: string | ReadableStream;
+  type: string;
+}
+
+/** A file goes out as it is read, however large. */
+async function bodyOf({ options, context }: Invocation): Promise<Body | null> {
+  const [data, file] = [text(options.data), text(options.file)];
+  if (data !== undefined && file !== undefined) throw new UsageError("--data and --file say the same thing twice.");
+  if (data !== undefined) return { content: data, type: typeOf(data) };
+  if (file === undefined) return null;
+  if (file === "-") {
+    const content = await context.readStdin();
+    return { content, type: typeOf(content) };
+  }
+  if (!existsSync(file)) throw new UsageError(`${file} does not exist.`);
+  const type = file.endsWith(".json") ? "application/json" : "application/octet-stream";
+  return { content: Readable.toWeb(createReadStream(file)) as ReadableStream, type };
+}
+
+const typeOf = (content: string): string => (isJson(content) ? "application/json" : "text/plain; charset=utf-8");
+
+function isJson(content: string): boolean {
+  try {
+    JSON.parse(content);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function parsed(content: string): unknown[] | Record<string, unknown> {
+  if (!isJson(content)) throw new UsageError("the tasks are not JSON.", `write '{"tasks":[{"name":"a"}]}'`);
+  return JSON.parse(content) as unknown[] | Record<string, unknown>;
+}
+
+function headersOf(lines: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    lines.map((line) => {
+      const colon = line.indexOf(":");
+      if (colon < 1) throw new UsageError(`'${line}' is not a header.`, "write it as NAME: VALUE");
+      return [line.slice(0, colon).trim().toLowerCase(), line.slice(colon + 1).trim()];
+    }),
+  );
+}

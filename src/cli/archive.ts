@@ -1,0 +1,86 @@
+/** The archive that is sent of a folder with code. */
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+import { UsageError } from "../lib/usage-error.ts";
+
+const IGNORE_FILES = [".berthignore", ".serviceignore"];
+const IGNORED = [
+  ".berth",
+  ".service",
+  ".env",
+  ".env.build",
+  ".docker",
+  ".git",
+  "dist",
+  ".venv",
+  "venv",
+  "node_modules",
+  ".next",
+  "__pycache__",
+];
+/** The archive is made in memory; what is larger belongs into a volume or an image. */
+const PROJECT_BYTES_MAX = 256 * 1024 * 1024;
+const BLOCK = 512;
+
+/** A gzipped tar of everything but what is ignored; links are left out. */
+export function archiveOf(dir: string): Buffer {
+  const ignored = new Set(ignoredIn(dir));
+  const blocks: Buffer[] = [];
+  let bytes = 0;
+  const walk = (below: string): void => {
+    for (const entry of readdirSync(join(dir, below), { withFileTypes: true })) {
+      const path = below === "" ? entry.name : `${below}/${entry.name}`;
+      if (ignored.has(entry.name) || ignored.has(path)) continue;
+      if (entry.isDirectory()) walk(path);
+      else if (entry.isFile()) {
+        const content = readFileSync(join(dir, path));
+        bytes += content.length;
+        if (bytes > PROJECT_BYTES_MAX)
+          throw new UsageError(
+            `${dir} holds more than ${PROJECT_BYTES_MAX / 1024 / 1024} MB.`,
+            "leave out what is not needed with .berthignore, one path per line",
+          );
+        const executable = (statSync(join(dir, path)).mode & 0o111) !== 0;
+        blocks.push(...tarEntry(path, content, executable ? 0o755 : 0o644));
+      }
+    }
+  };
+  walk("");
+  return gzipSync(Buffer.concat([...blocks, Buffer.alloc(2 * BLOCK)]));
+}
+
+/** A file of one's own replaces the usual list. */
+function ignoredIn(dir: string): string[] {
+  const file = IGNORE_FILES.map((name) => join(dir, name)).find((path) => statSync(path, { throwIfNoEntry: false }));
+  if (!file) return IGNORED;
+  const lines = readFileSync(file, "utf8").split("\n");
+  return lines
+    .map((line) => line.trim().replace(/^\.?\/|\/$/g, ""))
+    .filter((line) => line !== "" && !line.startsWith("#"));
+}
+
+function tarEntry(path: string, content: Buffer, mode: number): Buffer[] {
+  const name = Buffer.from(path);
+  // A long path stands in a record of its own before the file.
+  const long =
+    name.length >= 100
+      ? [header("././@LongLink", name.length + 1, 0o644, "L"), padded(Buffer.concat([name, Buffer.alloc(1)]))]
+      : [];
+  return [...long, header(name.subarray(0, 99).toString("latin1"), content.length, mode, "0"), padded(content)];
+}
+
+function header(path: string, size: number, mode: number, type: string): Buffer {
+  const block = Buffer.alloc(BLOCK);
+  block.write(path, 0, "latin1");
+  block.write(`${mode.toString(8).padStart(7, "0")}\0`, 100);
+  block.write(`${size.toString(8).padStart(11, "0")}\0`, 124);
+  block.write(`        ${type}`, 148);
+  block.write("ustar\0", 257);
+  const sum = block.reduce((total, byte) => total + byte, 0);
+  block.write(`${sum.toString(8).padStart(6, "0")}\0 `, 148);
+  return block;
+}
+
+const padded = (content: Buffer): Buffer =>
+  Buffer.concat([content, Buffer.alloc((BLOCK - (content.length % BLOCK)) % BLOCK)]);

@@ -1,0 +1,33 @@
+/** Drives that a workload names in its specification, mounted when a copy of it starts. */
+import { PlatformError } from "../../contract/errors.ts";
+import type { Mount } from "../../runtime/driver.ts";
+import type { Resource } from "../../store/resource.ts";
+import { drivePermission } from "../drive/mounts.ts";
+import type { Deps } from "../port.ts";
+
+interface DriveAttachment {
+  name: string;
+  mountPath: string;
+  drivePath?: string;
+  readOnly?: boolean;
+}
+
+/** Storage of a drive is made when it is first mounted. What the drive's own rules do not allow refuses the start. */
+export async function driveMounts(owner: Resource, spec: Record<string, unknown>, deps: Deps): Promise<Mount[]> {
+  const attachments = (spec.drives ?? []) as DriveAttachment[];
+  const mounts: Mount[] = [];
+  for (const { name, mountPath, drivePath = "/", readOnly = false } of attachments) {
+    const drive = await deps.store.resources.get({ workspace: owner.workspace, kind: "drive", parent: "" }, name);
+    if (!drive || drive.deletedAt !== null) throw new PlatformError("not_found", `Drive '${name}' does not exist.`);
+    const access = drivePermission(drive, owner, drivePath, deps.settings);
+    if (typeof access === "string") throw new PlatformError("forbidden", `It cannot start: ${access}.`);
+    await deps.driver.createDrive(drive.uid);
+    mounts.push({
+      source: { drive: drive.uid, ...(drivePath === "/" ? {} : { path: drivePath }) },
+      path: mountPath,
+      readOnly: readOnly || access.mode === "read",
+      name,
+    });
+  }
+  return mounts;
+}
