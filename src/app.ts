@@ -11,6 +11,7 @@ import { addPlatformRoutes } from "./api/platform-routes.ts";
 import { resourceHandlers } from "./api/resource-handlers.ts";
 import { createApi } from "./api/server.ts";
 import { addUploadRoute } from "./api/upload-route.ts";
+import { pruneAudit } from "./auth/audit-retention.ts";
 import { createAuthenticator } from "./auth/authenticator.ts";
 import { type Bootstrapped, bootstrap, settleWorkspace } from "./auth/bootstrap.ts";
 import { createIdentityProvider } from "./auth/external/identity-provider.ts";
@@ -191,6 +192,9 @@ export async function startApp({ config, log, version, clock = systemClock, open
           { name: "forget-records", everyMs: HOUR_MS, run: () => store.records.forgetExpired() },
           { name: "forget-oauth", everyMs: HOUR_MS, run: () => store.oauth.forgetExpired() },
           { name: "forget-sign-in-tries", everyMs: HOUR_MS, run: () => store.signInTries.forgetOld() },
+          ...(config.audit_days === 0
+            ? []
+            : [{ name: "prune-audit", everyMs: HOUR_MS, run: pruneAudit(store, clock, config.audit_days) }]),
           ...kindTasks(deps),
         ],
       }),

@@ -251,6 +251,11 @@ export const SETTINGS = {
     schema: z.coerce.number().int().min(8).default(4096),
     about: "How much of what all workloads of this server write is kept, in MB.",
   },
+  audit_days: {
+    env: "BERTH_AUDIT_DAYS",
+    schema: z.coerce.number().int().min(0).max(36_500).default(0),
+    about: "How long lines of the audit log are kept, in days; 0 = for ever.",
+  },
   idle_after: {
     env: "BERTH_IDLE_AFTER",
     schema: z.coerce.number().int().min(1).default(300),

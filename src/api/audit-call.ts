@@ -1,4 +1,4 @@
-/** One line of the audit log for every call that means to change something, whatever came of it. */
+/** One line of the audit log for every call that means to change something or to see a secret, whatever came of it. */
 import type { Caller } from "../contract/caller.ts";
 import type { Operation } from "../contract/operation.ts";
 import type { AuditEntry, AuditOutcome } from "../store/audit.ts";
@@ -9,6 +9,8 @@ const TARGET_LENGTH_MAX = 300;
 
 export interface AuditedCall {
   operation: Operation;
+  /** Secrets were asked for in clear. */
+  isSecret: boolean;
   caller: Caller;
   /** Null where the caller had no business, too. */
   workspace: Workspace | null;
@@ -27,7 +29,7 @@ export function auditEntry(call: AuditedCall, result: { status: number } | { err
     actorName: caller.displayName,
     authMethod: caller.authMethod,
     keyId: caller.keyId,
-    action: operation.id,
+    action: call.isSecret ? `${operation.id}Secrets` : operation.id,
     target: targetOf(call),
     accountId: workspace?.accountId ?? ownAccount(call),
     workspace: workspace?.name ?? null,

@@ -1,10 +1,11 @@
 /**
  * The straight path of a management request:
  * version → authenticate → authorize → parse → handler (once, if it has an idempotency key) → lower to the asked version;
- * what was meant to change something is in the audit log before it is answered.
+ * what was meant to change something, or to show a secret, is in the audit log before it is answered.
  */
 import type { IncomingHttpHeaders } from "node:http";
 import type { Readable } from "node:stream";
+import { z } from "zod";
 import type { Authenticator, Membership } from "../auth/authenticator.ts";
 import { authorizeAccount, authorizeRole, authorizeScope } from "../auth/authorize.ts";
 import type { Caller } from "../contract/caller.ts";
@@ -71,8 +72,9 @@ export async function answer(
     membership = isPublic ? null : await authorize(operation, caller, request, query, authenticator, deps);
     return explaining(implementation, request, { caller, membership, version, query }, deps);
   };
-  if (!operation.mutates || isPublic) return settle();
-  const audited = () => ({ ...request, operation, caller, workspace: membership?.workspace ?? null });
+  const isSecret = asksForSecrets(request.query);
+  if (!(operation.mutates || isSecret) || isPublic) return settle();
+  const audited = () => ({ ...request, operation, isSecret, caller, workspace: membership?.workspace ?? null });
   let result: ApiAnswer;
   try {
     result = await settle();
@@ -83,6 +85,12 @@ export async function answer(
   await deps.store.audit.record(auditEntry(audited(), result));
   return result;
 }
+
+/** Reading is not in the audit log, reading a secret is. */
+const asksForSecrets = (query: unknown): boolean => {
+  const asked = (query as { show_secrets?: unknown } | null)?.show_secrets;
+  return asked !== undefined && z.stringbool().safeParse(asked).data !== false;
+};
 
 /** A failure says what clients of this operation look for in it. */
 async function explaining(

@@ -5,6 +5,7 @@ import { Command, CommanderError, Option } from "commander";
 import { createClient } from "../client/client.ts";
 import { KINDS, OPERATIONS } from "../kinds/index.ts";
 import { type CommandSpec, type Context, GROUPS, type OptionSpec, type OptionValue } from "./command.ts";
+import { auditVerbs } from "./commands/audit.ts";
 import { billingCommands } from "./commands/billing.ts";
 import { deployCommands } from "./commands/deploy.ts";
 import { imageVerbs } from "./commands/image.ts";
@@ -43,7 +44,11 @@ export function allCommands(operatorCommands: readonly CommandSpec[]): CommandSp
   return commands.sort((a, b) => order.indexOf(a.group) - order.indexOf(b.group));
 }
 
-const OWN_VERBS: Record<string, readonly CommandSpec[]> = { image: imageVerbs, sandbox: sandboxVerbs };
+const OWN_VERBS: Record<string, readonly CommandSpec[]> = {
+  audit: auditVerbs,
+  image: imageVerbs,
+  sandbox: sandboxVerbs,
+};
 
 /** Verbs that a noun has beside those of its operations; one of the same name takes the operation's place. */
 function withOwnVerbs(noun: CommandSpec): CommandSpec {

@@ -1,6 +1,7 @@
 /**
  * The audit log: append-only, and chained, so that a line that was changed, removed or slipped in shows. Each line's
- * hash covers the one before it and is keyed, so whoever can only write to the database cannot forge one.
+ * hash covers the one before it and is keyed, so whoever can only write to the database cannot forge one. Old lines may
+ * be let go from the front: the place and hash of the last one that went is kept, sealed with the same key.
  */
 import { createHmac } from "node:crypto";
 import { canonicalJson } from "../lib/canonical-json.ts";
@@ -43,6 +44,8 @@ export interface AuditFilter {
 
 export interface AuditCheck {
   intact: boolean;
+  /** The first that is kept. */
+  firstSeq: number;
   lines: number;
   /** The first line that is wrong. */
   brokenAt: number | null;
@@ -54,12 +57,16 @@ export interface AuditCheck {
 const CHECK_PAGE = 2000;
 /** Lines of one commit; the rest waits for the next. */
 const BATCH_MAX = 500;
+/** Old lines that go in one commit, so that others get their turn in between. */
+const PRUNE_MAX = 5000;
 
 export type Audit = ReturnType<typeof createAudit>;
 
 export function createAudit({ database, clock, key }: { database: Database; clock: Clock; key: Buffer }) {
   const hashOf = (before: string, seq: number, at: number, entry: string): string =>
     createHmac("sha256", key).update(`${before}\n${seq}\n${at}\n${entry}`).digest("base64url");
+  const sealOf = (seq: number, hash: string): string =>
+    createHmac("sha256", key).update(`base\n${seq}\n${hash}`).digest("base64url");
   let waiting: { entry: AuditEntry; done(): void; failed(error: unknown): void }[] = [];
   let isWriting = false;
 
@@ -124,23 +131,42 @@ export function createAudit({ database, clock, key }: { database: Database; cloc
       return (await rows.orderBy("seq", "desc").limit(filter.limit).execute()).map(fromRow);
     },
 
+    /** Lets the lines go that are older, some at a time; returns how many went. */
+    async prune(olderThan: number): Promise<number> {
+      return database.write(async ({ queries }) => {
+        const [base, head] = await ends(queries);
+        const next = await queries
+          .selectFrom("audit_log")
+          .select("seq")
+          .where("at", ">=", olderThan)
+          .orderBy("seq")
+          .limit(1)
+          .executeTakeFirst();
+        // The clock may have been set back: what stands before a younger line goes, nothing behind it.
+        const last = Math.min(Number(next?.seq ?? Number(head.seq) + 1) - 1, base.seq + PRUNE_MAX);
+        const line = await queries.selectFrom("audit_log").select("hash").where("seq", "=", last).executeTakeFirst();
+        if (last <= base.seq || !line) return 0;
+        const seal = sealOf(last, line.hash);
+        await queries.updateTable("audit_base").set({ seq: last, hash: line.hash, seal }).where("id", "=", 1).execute();
+        await queries.deleteFrom("audit_log").where("seq", "<=", last).execute();
+        return last - base.seq;
+      });
+    },
+
     /** Walks the whole chain. */
     async check(): Promise<AuditCheck> {
-      const head = await database.read
-        .selectFrom("audit_head")
-        .selectAll()
-        .where("id", "=", 1)
-        .executeTakeFirstOrThrow();
-      let seq = 0;
-      let hash = "";
+      const [base, head] = await ends(database.read);
+      let { seq, hash } = base;
       const end = Number(head.seq);
-      const broken = (brokenAt: number): AuditCheck => ({
-        intact: false,
-        lines: seq,
+      const found = (brokenAt: number | null): AuditCheck => ({
+        intact: brokenAt === null,
+        firstSeq: base.seq + 1,
+        lines: seq - base.seq,
         brokenAt,
         lastSeq: seq,
         lastHash: hash,
       });
+      if (seq > 0 && base.seal !== sealOf(seq, hash)) return found(seq);
       while (seq < end) {
         const rows = await database.read
           .selectFrom("audit_log")
@@ -150,20 +176,25 @@ export function createAudit({ database, clock, key }: { database: Database; cloc
           .orderBy("seq")
           .limit(CHECK_PAGE)
           .execute();
-        if (rows.length === 0) return broken(seq + 1);
+        if (rows.length === 0) return found(seq + 1);
         for (const row of rows) {
           const at = Number(row.at);
           const isNext = Number(row.seq) === seq + 1 && isFaithful(row);
-          if (!isNext || row.hash !== hashOf(hash, seq + 1, at, row.entry)) return broken(seq + 1);
+          if (!isNext || row.hash !== hashOf(hash, seq + 1, at, row.entry)) return found(seq + 1);
           seq += 1;
           hash = row.hash;
         }
       }
-      return hash === head.hash
-        ? { intact: true, lines: seq, brokenAt: null, lastSeq: seq, lastHash: hash }
-        : broken(seq);
+      return found(hash === head.hash ? null : seq);
     },
   };
+}
+
+/** What stands before the first line, and what the last one is. */
+async function ends(queries: Queries) {
+  const base = await queries.selectFrom("audit_base").selectAll().where("id", "=", 1).executeTakeFirstOrThrow();
+  const head = await queries.selectFrom("audit_head").selectAll().where("id", "=", 1).executeTakeFirstOrThrow();
+  return [{ ...base, seq: Number(base.seq) }, head] as const;
 }
 
 /** The columns that filters look at say the same as the text that the hash covers. */

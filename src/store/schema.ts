@@ -37,6 +37,7 @@ export interface Tables {
   oauth_records: OauthRecordRow;
   audit_log: AuditRow;
   audit_head: { id: number; seq: number; hash: string };
+  audit_base: { id: number; seq: number; hash: string; seal: string };
   sign_in_tries: { key: string; tries: number; since: number };
   leases: { name: string; holder: string; token: number; expires_at: number };
   usage_accounts: { id: Generated<number>; account_id: string };

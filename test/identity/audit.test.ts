@@ -2,10 +2,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sql } from "kysely";
+import { pruneAudit } from "../../src/auth/audit-retention.ts";
+import { type Clock, DAY_MS } from "../../src/lib/clock.ts";
+import { runBerth } from "../berth-process.ts";
 import { onEachDatabase, type Suite } from "../each-platform.ts";
 import { makeAccount, makeUser } from "../identities.ts";
+import { TEST_KEY } from "../platform.ts";
 
-await onEachDatabase("the audit log", (suite: Suite) => {
+let aheadMs = 0;
+const clock: Clock = { now: () => Date.now() + aheadMs };
+
+function auditSuite(suite: Suite): void {
   const { call } = suite;
   const lines = async (query = "") => (await call("GET", `/audit?${query}`)).body.data;
 
@@ -84,19 +91,77 @@ await onEachDatabase("the audit log", (suite: Suite) => {
     assert.ok(body.lines >= 30 && body.lastId === body.lines);
   });
 
+  test("has a line for every look at a secret", async () => {
+    await suite.make("/agents", "peeked", { runtime: { envs: [{ name: "A", value: "x", secret: true }] } });
+    const [account] = await suite.store().people.listAccountsAcrossUsers();
+    const member = await makeUser(suite.store(), account?.id ?? "", "member", { main: "member" });
+    assert.equal((await call("GET", "/agents/peeked?show_secrets=true")).status, 200);
+    assert.equal((await call("GET", "/agents/peeked?show_secrets=false")).status, 200);
+    assert.equal((await call("GET", "/agents/peeked?show_secrets=yes", { key: member.key })).status, 403);
+    const seen = await lines("action=agentGetSecrets");
+    assert.deepEqual(
+      seen.map(({ target, outcome }: { target: string; outcome: string }) => [target, outcome]),
+      [
+        ["peeked", "denied"],
+        ["peeked", "ok"],
+      ],
+    );
+  });
+
+  test("is exported and checked from the command line", async () => {
+    const env = { BERTH_URL: suite.url(), BERTH_API_KEY: TEST_KEY, BERTH_WORKSPACE: "main" };
+    const exported = await runBerth(["audit", "export", "--query", "action=driveCreate"], { env });
+    assert.equal(exported.code, 0, exported.stderr);
+    const rows = exported.stdout.trim().split("\n");
+    assert.ok(rows.length >= 33 && rows.every((row) => JSON.parse(row).action === "driveCreate"));
+    const verified = await runBerth(["audit", "verify"], { env });
+    assert.equal(verified.code, 0, verified.stderr);
+    const [, last = ""] = /last: (\d+) /.exec(verified.stdout) ?? [];
+    assert.equal(Number(last), (await call("GET", "/audit/verify")).body.lastId);
+  });
+
+  test("lets old lines go, says so, and is still whole", async () => {
+    const { audit } = suite.store();
+    const prune = pruneAudit(suite.store(), clock, 30);
+    const before = await audit.check();
+    await prune(AbortSignal.timeout(60_000));
+    assert.equal((await audit.check()).firstSeq, 1, "nothing is old yet");
+    aheadMs += 31 * DAY_MS;
+    await suite.make("/drives", "young");
+    await prune(AbortSignal.timeout(60_000));
+    const after = await audit.check();
+    assert.equal(after.intact, true, JSON.stringify(after));
+    assert.equal(after.firstSeq, before.lastSeq + 1);
+    const [account] = await suite.store().people.listAccountsAcrossUsers();
+    const { body } = await call("GET", `/accounts/${account?.id}/audit`);
+    assert.deepEqual(
+      body.data.map(({ action }: { action: string }) => action),
+      ["auditPrune", "driveCreate"],
+    );
+  });
+
   test("cannot be changed, and shows it when somebody did so behind its back", async () => {
     const { database } = suite.store();
     const run = (text: string) => database.write(async ({ queries }) => void (await sql.raw(text).execute(queries)));
-    await assert.rejects(run("UPDATE audit_log SET actor = 'x' WHERE seq = 2"), /append-only/);
-    await assert.rejects(run("DELETE FROM audit_log WHERE seq = 2"), /append-only/);
+    for (const name of ["t1", "t2", "t3", "t4"]) await suite.make("/drives", name);
+    const { firstSeq: first, lastHash } = await suite.store().audit.check();
+    await assert.rejects(run(`UPDATE audit_log SET actor = 'x' WHERE seq = ${first + 2}`), /append-only/);
+    await assert.rejects(run(`DELETE FROM audit_log WHERE seq = ${first + 2}`), /append-only/);
     for (const trigger of database.dialect === "postgres"
       ? ["ALTER TABLE audit_log DISABLE TRIGGER ALL"]
       : ["DROP TRIGGER audit_log_update", "DROP TRIGGER audit_log_delete"])
       await run(trigger);
     const check = async () => (await call("GET", "/audit/verify")).body;
-    await run("UPDATE audit_log SET actor = 'x' WHERE seq = 3");
-    assert.deepEqual([(await check()).intact, (await check()).brokenAt], [false, 3]);
-    await run("DELETE FROM audit_log WHERE seq = 2");
-    assert.equal((await check()).brokenAt, 2);
+    await run(`UPDATE audit_log SET actor = 'x' WHERE seq = ${first + 2}`);
+    assert.deepEqual([(await check()).intact, (await check()).brokenAt], [false, first + 2]);
+    await run(`DELETE FROM audit_log WHERE seq = ${first + 1}`);
+    assert.equal((await check()).brokenAt, first + 1);
+    // Whoever moves the beginning over what they removed cannot seal it.
+    await run(`UPDATE audit_base SET seq = ${first + 5}, hash = '${lastHash}'`);
+    assert.equal((await check()).intact, false);
+    const env = { BERTH_URL: suite.url(), BERTH_API_KEY: TEST_KEY, BERTH_WORKSPACE: "main" };
+    assert.equal((await runBerth(["audit", "verify"], { env })).code, 1);
   });
-});
+}
+
+await onEachDatabase("the audit log", auditSuite, { clock });

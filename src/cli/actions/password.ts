@@ -5,15 +5,11 @@ import type { Operation } from "../../contract/operation.ts";
 import { UsageError } from "../../lib/usage-error.ts";
 import { type Invocation, text } from "../command.ts";
 import { memberAt } from "../json-path.ts";
+import { operation } from "../sandbox-door.ts";
 import { connect } from "./call-input.ts";
 
-export async function setPassword(operations: readonly Operation[], call: Invocation): Promise<undefined> {
+export async function setPassword(call: Invocation): Promise<undefined> {
   const { context } = call;
-  const operation = (id: string): Operation => {
-    const found = operations.find((one) => one.id === id);
-    if (!found) throw new Error(`the operation list has no ${id}`);
-    return found;
-  };
   const client = connect(call);
   const email = text(call.args[0]);
   const [newPassword, currentPassword] = await askNew(call);

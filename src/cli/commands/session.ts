@@ -59,7 +59,7 @@ export function sessionCommands(operations: readonly Operation[]): CommandSpec[]
       args: [{ name: "email", about: "somebody else, for account admins", optional: true }],
       options: CONNECTION_OPTIONS,
       examples: ["berth passwd", "berth passwd bo@example.com"],
-      run: (call) => setPassword(operations, call),
+      run: setPassword,
     },
   ];
 }

@@ -14,8 +14,8 @@ export const auditHandlers: readonly Implementation[] = [
     list(store, query, { accountId: params.accountId ?? "", workspace: query.workspace }),
   ),
   implement(auditVerify, async (_call, { store }) => {
-    const { lastSeq, ...check } = await store.audit.check();
-    return { ...check, lastId: lastSeq };
+    const { firstSeq, lastSeq, ...check } = await store.audit.check();
+    return { ...check, firstId: firstSeq, lastId: lastSeq };
   }),
 ];
 

@@ -30,7 +30,7 @@ const line = z.object({
 const word = z.string().min(1).max(WORD_MAX).optional();
 const query = z.object({
   actor: word.describe("Id of a person or service account."),
-  action: word.describe("Id of an operation, `signIn` or `consent`."),
+  action: word.describe("Id of an operation (with `Secrets` behind it where they were shown), `signIn` or `consent`."),
   outcome: z.enum(["ok", "denied", "failed"]).optional(),
   startTime: z.iso.datetime({ offset: true }).optional(),
   endTime: z.iso.datetime({ offset: true }).optional(),
@@ -76,6 +76,7 @@ export const auditVerify = defineOperation({
   tenancy: "workspace",
   response: z.object({
     intact: z.boolean(),
+    firstId: z.int().describe("The first line that is kept."),
     lines: z.int().describe("Lines that were found right."),
     brokenAt: z.int().nullable().describe("The first line that is wrong."),
     lastId: z.int(),

@@ -17,6 +17,7 @@ import { usageSubjects } from "./0011-usage-subjects.ts";
 import { externalIdentities } from "./0012-external-identities.ts";
 import { deliveries } from "./0013-deliveries.ts";
 import { cronTriggers } from "./0014-cron-triggers.ts";
+import { auditBase } from "./0015-audit-base.ts";
 
 export interface Migration {
   id: number;
@@ -41,6 +42,7 @@ export const MIGRATIONS: readonly Migration[] = [
   externalIdentities,
   deliveries,
   cronTriggers,
+  auditBase,
 ];
 
 const TYPES: Record<Dialect, Record<string, string>> = {
