@@ -139,8 +139,11 @@ export interface Exec {
   endsAtMs?: number;
 }
 
-/** `mcp-stdio` serves the MCP server that `argv` starts, and that speaks on standard input and output, over HTTP. */
-export type Builtin = "mcp-stdio";
+/**
+ * MCP servers over HTTP: `mcp-stdio` for the one that `argv` starts, and that speaks on standard input and output;
+ * `mcp-files` for a folder; `mcp-sql` for a SQLite file, or for the PostgreSQL that POSTGRES_URL names.
+ */
+export type Builtin = "mcp-stdio" | "mcp-files" | "mcp-sql";
 
 export interface Limits {
   memoryMb: number;

@@ -1,4 +1,5 @@
 /** Programs of the platform's own that run as a workload's foreground command; see `ExecConfig.builtin`. */
+import { realpathSync } from "node:fs";
 
 type Builtin = (argv: string[]) => Promise<void>;
 
@@ -10,6 +11,24 @@ export const BUILTINS: Readonly<Record<string, Builtin>> = {
       bridge.stop();
       process.exit(0);
     });
+  },
+  /** argv: the folder. */
+  async "mcp-files"([folder = "/data"]) {
+    const [{ runMcpProgram }, { FILES_SERVER }] = await Promise.all([
+      import("./mcp-program.ts"),
+      import("./hub-files.ts"),
+    ]);
+    await runMcpProgram(FILES_SERVER, { root: realpathSync(folder) }, listenAddress());
+  },
+  /** argv: the SQLite file, unless the environment names a PostgreSQL. */
+  async "mcp-sql"([file = ""]) {
+    const [{ runMcpProgram }, { SQL_SERVER }] = await Promise.all([import("./mcp-program.ts"), import("./hub-sql.ts")]);
+    const { POSTGRES_URL: url } = process.env;
+    if (!url && file === "") throw new Error("there is neither a file nor POSTGRES_URL");
+    await runMcpProgram(SQL_SERVER, url ? { url } : { file }, listenAddress());
+  },
+  async sql() {
+    await (await import("./sql-child.ts")).runSqlChild();
   },
 };
 

@@ -38,10 +38,17 @@ export interface Child {
   unref(): void;
 }
 
+/** One connection to PostgreSQL. */
+export interface Sql {
+  unsafe(text: string, params?: unknown[]): Promise<unknown[] & { count?: number }>;
+  close(): Promise<void>;
+}
+
 interface Bun {
   readonly version: string;
   readonly main: string;
   spawn(argv: string[], options: SpawnOptions): Child;
+  SQL: new (url: string, options: { max: number; connectionTimeout: number }) => Sql;
   gc(wait: boolean): void;
   shrink(): void;
 }
@@ -50,6 +57,10 @@ const bun = (globalThis as unknown as { Bun: Bun }).Bun;
 
 export const bunVersion = (): string => bun.version;
 export const spawn = (argv: string[], options: SpawnOptions): Child => bun.spawn(argv, options);
+
+const SQL_CONNECT_SECONDS = 10;
+
+export const openSql = (url: string): Sql => new bun.SQL(url, { max: 1, connectionTimeout: SQL_CONNECT_SECONDS });
 
 /** Collects garbage and gives free memory back to the system. */
 export function shrinkMemory(): void {

@@ -241,6 +241,31 @@ describe("the integration flow", () => {
     assert.equal(party.seen.at(-1), "Bearer ghp_test");
   });
 
+  test("a memory remembers by thread, for its own function alone", async () => {
+    for (const name of ["drive-mine", "drive-yours"]) {
+      const spec = { runtime: { image: "service/mcp-memory:latest" } };
+      assert.equal((await platform.call("POST", "/functions", { body: { metadata: { name }, spec } })).status, 200);
+    }
+    await using mine = await open(platform, "mine");
+    await using yours = await open(platform, "yours");
+    await mine.say("remember", { thread: "t1", text: "I like tea" });
+    await mine.say("remember", { thread: "t1", text: "Noted", role: "assistant" });
+    const recalled = async (server: Connected, thread: string): Promise<string[]> =>
+      JSON.parse(await server.say("recall", { thread })).entries.map(
+        ({ role, text }: { role: string; text: string }) => `${role}: ${text}`,
+      );
+    await using later = await open(platform, "mine");
+    assert.deepEqual(await recalled(later, "t1"), ["user: I like tea", "assistant: Noted"]);
+    assert.deepEqual(await recalled(later, "t2"), []);
+    assert.deepEqual(await recalled(yours, "t1"), []);
+    for (let round = 0; round < 20; round += 1)
+      await mine.say("remember", { thread: "t1", text: "x".repeat(32 * 1024) });
+    assert.equal((await recalled(mine, "t1")).length, 16, "the oldest have gone");
+    assert.match(await mine.say("remember", { thread: "t1", text: "x".repeat(32 * 1024 + 1) }), /at most/);
+    await mine.say("forget", { thread: "t1" });
+    assert.deepEqual(await recalled(mine, "t1"), []);
+  });
+
   test("an administrator decides whether private addresses may be called", async () => {
     await using strict = await startTestPlatform({ config: { private_connections: "false" } });
     assert.ok(await storeConnection(strict, "eve", "whatever"));

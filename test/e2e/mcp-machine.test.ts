@@ -120,6 +120,52 @@ describe("MCP servers on this machine", { skip: machineSkip }, () => {
     assert.equal(result.serverInfo.name, "mcp-stdio");
   });
 
+  test("servers of the hub work on a volume, which outlives them", async () => {
+    const { platform } = suite;
+    for (const name of ["papers", "tables"]) {
+      const made = await platform().call("POST", "/volumes", { body: { metadata: { name }, spec: { size: 64 } } });
+      assert.equal(made.status, 200, JSON.stringify(made.body));
+    }
+    const on = (image: string, volume: string, mountPath: string) => ({
+      runtime: { memory: 256, image: `service/mcp-${image}:latest` },
+      volumes: [{ name: volume, mountPath }],
+    });
+    await suite.deploy("files", on("filesystem", "papers", "/papers"));
+    await using files = await suite.connect("files");
+    await files.say("writeFile", { path: "a.txt", content: "kept" });
+    assert.match(await files.say("readFile", { path: "../etc/passwd" }), /outside of the folder/);
+    await suite.deploy("database", on("sqlite", "tables", "/tables"));
+    await using database = await suite.connect("database");
+    await database.say("execute", { sql: "CREATE TABLE t AS SELECT 42 AS answer" });
+    assert.match(await database.say("query", { sql: "SELECT answer FROM t" }), /42/);
+    await files[Symbol.asyncDispose]();
+    assert.equal((await platform().call("DELETE", "/functions/files")).status, 200);
+    await suite.deploy("files-again", on("filesystem", "papers", "/data"));
+    await using again = await suite.connect("files-again");
+    assert.match(await again.say("readFile", { path: "a.txt" }), /kept/);
+    const { body } = await platform().call("POST", "/functions", {
+      body: { metadata: { name: "nowhere" }, spec: { runtime: { image: "service/mcp-filesystem:latest" } } },
+    });
+    assert.match(JSON.stringify(body), /works on a volume/);
+  });
+
+  test("code gets the secrets of its connections", async () => {
+    const connection = {
+      metadata: { name: "keys" },
+      spec: { integration: "github", secret: { GITHUB_TOKEN: "ghp_x" } },
+    };
+    await suite.platform().call("POST", "/integrations/connections", { body: connection });
+    await suite.deploy(
+      "keyed",
+      { ...SMALL, integrationConnections: ["keys"] },
+      {
+        "index.js": `require("node:http").createServer((_, response) => response.end(process.env.GITHUB_TOKEN)).listen(process.env.PORT)`,
+      },
+    );
+    const headers = { authorization: `Bearer ${suite.platform().apiKey}` };
+    assert.equal(await (await fetch(suite.address("keyed"), { headers })).text(), "ghp_x");
+  });
+
   test("a command that is no MCP server fails with its last words", async () => {
     const body = { metadata: { name: "broken" }, spec: { runtime: { ...SMALL.runtime, transport: "stdio" } } };
     const made = await suite.platform().call("POST", "/functions?upload=true", { body });

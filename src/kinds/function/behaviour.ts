@@ -1,4 +1,5 @@
-import { hubImage, hubServerFor, hubServerOf } from "../hub/servers.ts";
+import { invalidField } from "../../contract/errors.ts";
+import { hubImage, hubServerFor, hubServerOf, serverOf } from "../hub/servers.ts";
 import { integrationConnection } from "../integration-connection/kind.ts";
 import { type Behaviour, type Input, type PrepareContext, workspaceOf } from "../port.ts";
 import { deployed, prepareWorkload } from "../workload/behaviour.ts";
@@ -13,11 +14,20 @@ export const functionBehaviour: Behaviour = {
     prepareWorkload(input, functionKind.name, context);
     input.spec.public ??= false;
     await chooseServer(input, context);
+    checkServer(input, context);
   },
   ...deployed,
   claims: (input, call) => triggerClaims(input, workspaceOf(call).name),
   onWrite: keepCronTriggers,
 };
+
+/** A server that works on a volume needs one; without it what it wrote would be gone with the copy. */
+function checkServer({ spec }: Input, { deps }: PrepareContext): void {
+  const server = serverOf({ kind: functionKind.name, spec }, deps.settings);
+  if (!server || server.runs === "platform" || server.runs.inVolume === undefined) return;
+  if (((spec.volumes ?? []) as unknown[]).length === 0)
+    throw invalidField("spec.volumes", `the ${server.displayName} server works on a volume: name one`);
+}
 
 /** A function that brings neither code nor image is the server of the service that it is connected to. */
 async function chooseServer({ spec }: Input, { call, current, deps }: PrepareContext): Promise<void> {

@@ -1,10 +1,11 @@
 /** Functions that the platform answers itself: MCP servers of third-party services, with the credentials of a connection. */
-import { answerMcp, type McpServer } from "../../lib/mcp-server.ts";
+import { answerMcp, type McpReply, type McpServer } from "../../lib/mcp-server.ts";
 import type { HeaderOf } from "../../lib/mcp-wire.ts";
 import type { Resource } from "../../store/resource.ts";
-import { serverOf } from "../hub/servers.ts";
-import { type RestContext, restServer } from "../integration/rest-server.ts";
-import { createAccessTokens } from "../integration-connection/access-token.ts";
+import { memoryServer } from "../hub/memory-server.ts";
+import { MEMORY_SERVER, serverOf } from "../hub/servers.ts";
+import { restServer } from "../integration/rest-server.ts";
+import { type AccessTokens, createAccessTokens } from "../integration-connection/access-token.ts";
 import { integrationConnection } from "../integration-connection/kind.ts";
 import type { Deps } from "../port.ts";
 
@@ -33,28 +34,34 @@ export function createServedFunctions(deps: Deps) {
       // No session and no stream: there is nothing to listen to and nothing to end.
       if (method !== "POST") return { status: 405, headers: { allow: "POST" }, body: { error: "POST messages here." } };
       const found = await deps.store.resources.getByUid(workspace, uid);
-      const serving = found && (await servingOf(found, deps));
-      if (!serving) return notServed();
-      const { server, connection } = serving;
-      return answerMcp(server, { header, body: body.toString("utf8") }, { deps, tokens, connection }, signal);
+      const answer = found && (await answererFor(found, deps, tokens));
+      return answer ? answer({ header, body: body.toString("utf8") }, signal) : notServed();
     };
   };
 }
 
-interface Serving {
-  server: McpServer<RestContext>;
-  connection: Resource;
+type Answerer = (asked: { header: HeaderOf; body: string }, signal: AbortSignal) => Promise<McpReply>;
+
+async function answererFor(resource: Resource, deps: Deps, tokens: AccessTokens): Promise<Answerer | null> {
+  const { name, integration } = serverOf(resource, deps.settings) ?? {};
+  const { version } = deps.settings;
+  if (name === MEMORY_SERVER) return bound(memoryServer(version), { deps, owner: resource.uid });
+  const server = integration === undefined ? null : restServer(integration, version);
+  const connection = server && (await connectionTo(String(integration), resource, deps));
+  return server && connection && bound(server, { deps, tokens, connection });
 }
 
-async function servingOf(resource: Resource, deps: Deps): Promise<Serving | null> {
-  const { integration } = serverOf(resource, deps.settings) ?? {};
-  const names = (resource.spec.integrationConnections ?? []) as string[];
-  for (const name of names) {
-    const place = { workspace: resource.workspace, kind: integrationConnection.name, parent: "" };
+const bound =
+  <Context>(server: McpServer<Context>, context: Context): Answerer =>
+  (asked, signal) =>
+    answerMcp(server, asked, context, signal);
+
+/** The first of the function's connections that is to this service. */
+async function connectionTo(integration: string, { workspace, spec }: Resource, deps: Deps): Promise<Resource | null> {
+  for (const name of (spec.integrationConnections ?? []) as string[]) {
+    const place = { workspace, kind: integrationConnection.name, parent: "" };
     const connection = await deps.store.resources.get(place, name);
-    if (!connection || connection.deletedAt !== null || connection.spec.integration !== integration) continue;
-    const server = restServer(String(integration), deps.settings.version);
-    return server && { server, connection };
+    if (connection && connection.deletedAt === null && connection.spec.integration === integration) return connection;
   }
   return null;
 }

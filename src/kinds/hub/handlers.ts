@@ -37,7 +37,7 @@ export const hubHandlers: readonly Implementation[] = [
   }),
 
   implement(mcpHubList, async (_call, { settings }) =>
-    HUB_SERVERS.map((server) => ({
+    HUB_SERVERS.map(({ runs: _runs, ...server }) => ({
       ...server,
       image: hubImage(server, settings),
       transport: "http-stream",

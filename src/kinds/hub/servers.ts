@@ -3,6 +3,7 @@
  * image behind the name. Some run as a workload, with a program that the driver brings along; others are answered by the
  * platform itself and run nowhere.
  */
+import type { Builtin } from "../../runtime/driver.ts";
 import type { Resource } from "../../store/resource.ts";
 import { INTEGRATIONS } from "../integration/declarations.ts";
 import type { Settings } from "../port.ts";
@@ -13,19 +14,64 @@ export interface HubServer {
   description: string;
   /** The service that its connection has to be to. */
   integration?: string;
+  runs: "platform" | HubProgram;
 }
+
+export interface HubProgram {
+  builtin: Builtin;
+  /** What it works on is in the first volume of the function, at this place. */
+  inVolume?: string;
+}
+
+export const MEMORY_SERVER = "memory";
+
+const OFFLINE: HubServer[] = [
+  {
+    name: "filesystem",
+    displayName: "Filesystem",
+    description: "Reads, writes and searches the files of a volume.",
+    runs: { builtin: "mcp-files", inVolume: "" },
+  },
+  {
+    name: "sqlite",
+    displayName: "SQLite",
+    description: "A SQL database of your own in a volume.",
+    runs: { builtin: "mcp-sql", inVolume: "/data.sqlite" },
+  },
+  {
+    name: "postgres",
+    displayName: "PostgreSQL",
+    description: "SQL on the PostgreSQL database that a connection names.",
+    integration: "postgres",
+    runs: { builtin: "mcp-sql" },
+  },
+  {
+    name: MEMORY_SERVER,
+    displayName: "Thread memory",
+    description: "Remembers what was said in a thread, for thirty days after the last word.",
+    runs: "platform",
+  },
+];
 
 const OF_INTEGRATIONS: HubServer[] = INTEGRATIONS.flatMap(({ name, title, tools }) =>
   tools
-    ? [{ name, displayName: title, description: `${title} with the account of a connection.`, integration: name }]
+    ? [
+        {
+          name,
+          displayName: title,
+          description: `${title} with the account of a connection.`,
+          integration: name,
+          runs: "platform",
+        },
+      ]
     : [],
 );
 
-export const HUB_SERVERS: readonly HubServer[] = OF_INTEGRATIONS;
+export const HUB_SERVERS: readonly HubServer[] = [...OFFLINE, ...OF_INTEGRATIONS];
 
 type Names = Pick<Settings, "brand">;
 
-export const hubImage = ({ name }: HubServer, { brand }: Names): string => `${brand}/mcp-${name}:latest`;
+export const hubImage = ({ name }: Pick<HubServer, "name">, { brand }: Names): string => `${brand}/mcp-${name}:latest`;
 
 /** The server that an image's name stands for; both brand words are understood. */
 export function hubServerOf(image: unknown, { brand }: Names): HubServer | null {
@@ -43,4 +89,4 @@ export const serverOf = ({ kind, spec }: Pick<Resource, "kind" | "spec">, names:
 
 /** Whether the platform itself answers for it, so that nothing has to run. */
 export const isServed = (resource: Pick<Resource, "kind" | "spec">, names: Names): boolean =>
-  serverOf(resource, names) !== null;
+  serverOf(resource, names)?.runs === "platform";

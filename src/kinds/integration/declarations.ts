@@ -93,6 +93,8 @@ export const INTEGRATIONS: readonly IntegrationDeclaration[] = [
     title: "Salesforce",
     tools: tools.SALESFORCE,
   }),
+  // Its server runs as a workload, which is given the address; see the hub.
+  { name: "postgres", title: "PostgreSQL", secrets: ["POSTGRES_URL"] },
   token("GITHUB_TOKEN", { name: "github", title: "GitHub", baseUrl: "https://api.github.com", tools: tools.GITHUB }),
   token("SLACK_BOT_TOKEN", { name: "slack", title: "Slack", baseUrl: "https://slack.com/api", tools: tools.SLACK }),
   token(

@@ -4,11 +4,12 @@ import { restoreSecrets } from "../../contract/secret-fields.ts";
 import type { WorkloadSpec } from "../../runtime/driver.ts";
 import type { Resource } from "../../store/resource.ts";
 import type { Revision } from "../../store/revision.ts";
-import { driverImage } from "../image/resolve.ts";
 import type { Deps } from "../port.ts";
 import { type Attachment, volumeMounts } from "../sandbox/machine.ts";
-import { baseImage, codeEnv } from "./bundle.ts";
-import { type Bundle, codeOf, type RuntimeSpec, runtimeOf, stateOf } from "./deploy-state.ts";
+import { codeEnv } from "./bundle.ts";
+import { commandOf } from "./command.ts";
+import { connectionEnv } from "./connection-env.ts";
+import { codeOf, type RuntimeSpec, runtimeOf, stateOf } from "./deploy-state.ts";
 import { driveMounts } from "./drive-mounts.ts";
 import { identityEnv } from "./identity.ts";
 import { logTag } from "./log-tag.ts";
@@ -28,17 +29,19 @@ export const portOf = ({ kind, spec }: Pick<Resource, "kind" | "spec">): number 
 export async function copySpec(resource: Resource, revision: Revision, uid: string, deps: Deps): Promise<WorkloadSpec> {
   const spec = structuredClone(revision.spec);
   restoreSecrets({ spec }, SECRET_PATHS, deps.store.resources.secretsOf(revision));
-  const { image, memory = MEMORY_DEFAULT_MB, envs = [], transport } = runtimeOf(resource.kind, spec);
-  const { snapshot, command, workingDir } = ownFiles(resource.kind, spec);
+  const { image, memory = MEMORY_DEFAULT_MB, envs = [] } = runtimeOf(resource.kind, spec);
+  const { snapshot, workingDir } = ownFiles(resource.kind, spec);
   const bundle = image ? undefined : codeOf(stateOf(resource), revision.id)?.bundle;
+  const command = await commandOf(resource, spec, bundle, deps);
   const port = String(portOf(resource));
   return {
     uid,
     name: resource.name,
-    image: image ? await driverImage(image, resource, deps) : baseImage(deps),
+    image: command.image,
     env: {
       ...(bundle ? codeEnv : {}),
       ...usualEnv(resource, deps.settings),
+      ...(await connectionEnv(resource, spec, deps)),
       ...Object.fromEntries(envs.map(({ name, value = "" }) => [name, value])),
       ...platformEnv(resource, deps.settings),
       ...(await identityEnv(resource, uid, deps)),
@@ -56,17 +59,10 @@ export async function copySpec(resource: Resource, revision: Revision, uid: stri
     ],
     network: "outbound",
     log: logTag(resource, "run", { revision: revision.id }),
-    exec: {
-      argv: command ?? bundle?.argv ?? [],
-      ...(speaksStdio(resource.kind, transport, bundle) ? { builtin: "mcp-stdio" } : {}),
-    },
+    exec: command.exec,
   };
 }
 
 /** An application may run from the files of a sandbox; that they are its workspace's was checked when it was written. */
 const ownFiles = (kind: string, spec: Record<string, unknown>): RuntimeSpec =>
   kind === "application" ? runtimeOf(kind, spec) : {};
-
-/** What its owner says counts; code that was not said to be anything is what it looks like. */
-const speaksStdio = (kind: string, transport: string | undefined, bundle: Bundle | undefined): boolean =>
-  kind === "function" && (transport === "stdio" || (transport === undefined && bundle?.stdio === true));
