@@ -6,7 +6,8 @@ export function projectArchive(files: Record<string, string | Buffer>): Buffer {
     const data = Buffer.from(content);
     const header = Buffer.alloc(512);
     header.write(path, 0);
-    header.write("0000644\0", 100);
+    // What begins like a script or a program is meant to be run.
+    header.write(data.subarray(0, 2).toString() === "#!" ? "0000755\0" : "0000644\0", 100);
     header.write(`${data.length.toString(8).padStart(11, "0")}\0`, 124);
     header.write("        0", 148);
     header.write("ustar\0", 257);

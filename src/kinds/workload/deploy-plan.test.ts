@@ -215,6 +215,17 @@ const CASES: Record<string, Case> = {
     steps: ["ready"],
   },
   "a crash is told": { observed: { copies: { a: gone({ exitCode: 1 }) } }, steps: ["crashed"] },
+  "who would wait long for the next start after many crashes is told at once": {
+    state: {
+      ...running,
+      copies: [],
+      wantedAt: NOW,
+      wantedRevision: "1",
+      crashes: { "1": { count: 5, lastAt: NOW - 1000 } },
+      startFailure: { revision: "1", at: NOW - 1000, message: "exit code 1" },
+    },
+    steps: ["refuse"],
+  },
   "after a crash the next start waits": {
     state: {
       ...running,

@@ -118,7 +118,11 @@ const ACTS: Acts = {
       const tail = await tailOf(uid, deps);
       if (code.building) await deps.driver.destroy(uid);
       if (code.building) await deps.driver.destroyDrive(code.building.drive);
-      await failed(revision, `The build failed: ${why}.${tail}`, context);
+      await failed(
+        revision,
+        `The build failed: ${why}.${tail} The whole log: berth logs ${resource.kind}/${resource.name} --build`,
+        context,
+      );
     }
     await deps.driver.destroy(uid);
   },

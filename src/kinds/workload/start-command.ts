@@ -57,12 +57,26 @@ async function findRecipe(folder: string, brand: string): Promise<BuildRecipe> {
   const start =
     entrypoint ?? (await nodeStart(folder)) ?? (await pythonStart(folder)) ?? (await executable(folder, names));
   if (start) return { build: null, start };
-  throw new PlatformError(
-    "bad_request",
-    names.has("go.mod") || names.has("Cargo.toml")
-      ? "Go and Rust are not built here: send the finished executable, and its start command as prod below [entrypoint]."
-      : `There is nothing to start: name a command as prod below [entrypoint] in ${brand}.toml, or add a package.json, main.py or index.js.`,
-  );
+  throw new PlatformError("bad_request", whyNot(names, brand));
+}
+
+/** What projects in other languages have at their root. */
+const NOT_BUILT: Record<string, string> = {
+  "go.mod": "Go",
+  "Cargo.toml": "Rust",
+  "pom.xml": "Java",
+  "build.gradle": "Java",
+  Gemfile: "Ruby",
+  "composer.json": "PHP",
+};
+
+function whyNot(names: Set<string>, brand: string): string {
+  const found = Object.keys(NOT_BUILT).find((name) => names.has(name));
+  if (found !== undefined)
+    return `${NOT_BUILT[found]} is not built here: send the finished program, and its start command as prod below [entrypoint].`;
+  if (names.has("Dockerfile"))
+    return "A Dockerfile is not built here: build the image elsewhere, load it, and name it as image.";
+  return `There is nothing to start: name a command as prod below [entrypoint] in ${brand}.toml, or add a package.json, main.py or index.js.`;
 }
 
 async function nodeRecipe(folder: string, names: Set<string>, entrypoint: string | null): Promise<BuildRecipe> {
@@ -85,19 +99,30 @@ async function nodeRecipe(folder: string, names: Set<string>, entrypoint: string
 
 /** A lock file is followed to the letter; without one the newest that fits is taken. */
 function installLine(names: Set<string>, withTools: boolean): string {
-  if (names.has("pnpm-lock.yaml")) return `npx --yes pnpm@10 install --frozen-lockfile${withTools ? "" : " --prod"}`;
-  if (names.has("yarn.lock")) return `npx --yes yarn@1 install --frozen-lockfile${withTools ? "" : " --production"}`;
+  if (names.has("pnpm-lock.yaml"))
+    return fetched("pnpm", "10", `install --frozen-lockfile${withTools ? "" : " --prod"}`);
+  if (names.has("yarn.lock"))
+    return fetched("yarn", "1", `install --frozen-lockfile${withTools ? "" : " --production"}`);
   const verb = names.has("package-lock.json") || names.has("npm-shrinkwrap.json") ? "ci" : "install";
   return `npm ${verb} --no-audit --no-fund${withTools ? "" : " --omit=dev"}`;
 }
+
+/** The image's own one, else the registry's. */
+const fetched = (tool: string, version: string, line: string): string =>
+  `if command -v ${tool} >/dev/null; then ${tool} ${line}; else npx --yes ${tool}@${version} ${line}; fi`;
 
 async function pythonRecipe(folder: string, names: Set<string>, entrypoint: string | null): Promise<BuildRecipe> {
   const start = entrypoint ?? (await pythonStart(folder));
   if (!start) throw new PlatformError("bad_request", "There is no main.py or app.py, and no start command is named.");
   const what = names.has("requirements.txt") ? "-r requirements.txt" : ".";
   const empty = names.has("requirements.txt") && (await isBlank(join(folder, "requirements.txt")));
-  return { build: empty ? null : `python3 -m pip install --no-cache-dir --target ${PYTHON_PACKAGES} ${what}`, start };
+  return { build: empty ? null : pythonInstall(`--target ${PYTHON_PACKAGES} ${what}`), start };
 }
+
+const pythonInstall = (line: string): string =>
+  `if command -v uv >/dev/null; then uv pip install ${line}; ` +
+  `elif python3 -m pip --version >/dev/null 2>&1; then python3 -m pip install --no-cache-dir ${line}; ` +
+  `else echo "There is neither uv nor pip to install what Python code needs." >&2; exit 1; fi`;
 
 async function entrypointOf(folder: string, names: Set<string>, brand: string): Promise<string | null> {
   const file = [`${brand}.toml`, "berth.toml", "service.toml"].find((name) => names.has(name));
