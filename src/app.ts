@@ -335,6 +335,7 @@ const settingsOf = (config: Config, version: string): Settings => ({
   jobLeaseMs: config.job_lease * SECOND_MS,
   imageBytesMax: config.image_max * 2 ** 20,
   otlpUrl: config.otlp_url ?? null,
+  threadsKeptMs: config.thread_keep_days * DAY_MS,
   executionsKeptMs: config.job_keep_days * DAY_MS,
 });
 

@@ -261,6 +261,11 @@ export const SETTINGS = {
     schema: z.coerce.number().int().min(1).default(300),
     about: "Seconds without a request after which a copy of an agent, function or application is let go.",
   },
+  thread_keep_days: {
+    env: "BERTH_THREAD_KEEP_DAYS",
+    schema: z.coerce.number().int().min(1).max(3650).default(30),
+    about: "How long agents remember a thread after its last message, in days.",
+  },
   private_callbacks: {
     env: "BERTH_PRIVATE_CALLBACKS",
     schema: flag.default(false),

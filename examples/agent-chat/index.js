@@ -1,6 +1,7 @@
 // An agent that talks: sends the conversation to a model of the workspace and streams the answer back.
 // Requests with the same thread id share a conversation; without one there is no memory.
 import { createServer } from "node:http";
+import { credentials, recall, remember } from "./platform.js";
 
 const {
   HOST = "127.0.0.1",
@@ -9,13 +10,8 @@ const {
   SYSTEM_PROMPT = "You are a helpful assistant. Answer briefly.",
   BL_RUN_URL = "http://127.0.0.1:8080",
   BL_WORKSPACE = "main",
-  BL_API_KEY,
 } = process.env;
 const BODY_BYTES_MAX = 1024 * 1024;
-/** Memory is bounded: the oldest threads, and the oldest messages of each, are forgotten. */
-const THREADS_MAX = 1000;
-const MESSAGES_MAX = 40;
-const threads = new Map();
 
 const server = createServer(async (request, response) => {
   if (request.method !== "POST") return fail(response, 405, 'POST {"inputs": "…"}');
@@ -26,29 +22,25 @@ const server = createServer(async (request, response) => {
   } catch (error) {
     return fail(response, 400, error.message);
   }
-  const history = remember(request.headers["x-service-thread-id"]);
-  history.push({ role: "user", content: inputs });
+  const thread = request.headers["x-service-thread-id"];
+  const question = { role: "user", content: inputs };
   try {
-    const answer = await ask(history, response);
-    history.push({ role: "assistant", content: answer });
-    history.splice(0, Math.max(0, history.length - MESSAGES_MAX));
+    const answer = await ask([...(await recall(thread)), question], response);
+    await remember(thread, [question, { role: "assistant", content: answer }]);
+    response.end();
   } catch (error) {
-    history.pop();
     if (response.headersSent) response.destroy(error);
     else fail(response, 502, error.message);
   }
 });
 
-/** Streams the model's answer to the client as text, and returns the whole of it. */
+/** Streams the model's answer to the client as text, and returns the whole of it; the end is left to the caller. */
 async function ask(history, response) {
   const gone = new AbortController();
   response.once("close", () => gone.abort());
   const answer = await fetch(`${BL_RUN_URL}/${BL_WORKSPACE}/models/${MODEL}/chat/completions`, {
     method: "POST",
-    headers: {
-      "content-type": "application/json",
-      ...(BL_API_KEY ? { "x-service-authorization": `Bearer ${BL_API_KEY}` } : {}),
-    },
+    headers: { "content-type": "application/json", ...(await credentials()) },
     body: JSON.stringify({ messages: [{ role: "system", content: SYSTEM_PROMPT }, ...history], stream: true }),
     signal: gone.signal,
   });
@@ -59,7 +51,6 @@ async function ask(history, response) {
     whole += part;
     response.write(part);
   }
-  response.end();
   return whole;
 }
 
@@ -75,15 +66,6 @@ async function* contents(stream) {
       if (content) yield content;
     }
   }
-}
-
-function remember(thread) {
-  if (!thread) return [];
-  const known = threads.get(thread) ?? [];
-  threads.delete(thread);
-  threads.set(thread, known);
-  if (threads.size > THREADS_MAX) threads.delete(threads.keys().next().value);
-  return known;
 }
 
 async function read(request) {

@@ -7,6 +7,8 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
+from memory import recall, remember
+
 HOST = os.environ.get("HOST", "127.0.0.1")
 PORT = int(os.environ.get("PORT", "8000"))
 BODY_BYTES_MAX = 1024 * 1024
@@ -26,7 +28,12 @@ class Agent(BaseHTTPRequestHandler):
             inputs = json.loads(self.rfile.read(size)).get("inputs", "")
         except (ValueError, AttributeError):
             return self.answer(400, {"error": 'the body must be JSON with an "inputs" member'})
+        thread = self.headers.get("x-service-thread-id")
+        turn = len(recall(thread)) // 2 + 1
         output = f"You wrote {len(str(inputs).split())} words: {inputs}"
+        if turn > 1:
+            output += f" (turn {turn} of this conversation)"
+        remember(thread, [{"role": "user", "content": inputs}, {"role": "assistant", "content": output}])
         if parse_qs(urlsplit(self.path).query).get("stream") == ["true"]:
             return self.stream(output.split(" "))
         self.answer(200, {"output": output})

@@ -37,6 +37,7 @@ import { serviceAccountHandlers } from "./service-account/handlers.ts";
 import { snapshotBehaviour } from "./snapshot/behaviour.ts";
 import { forkHandlers } from "./snapshot/fork.ts";
 import { templateHandlers } from "./template/handlers.ts";
+import { threadHandlers } from "./thread/handlers.ts";
 import { userHandlers } from "./user/handlers.ts";
 import { selfHandlers } from "./user/self-handlers.ts";
 import { volumeBehaviour } from "./volume/behaviour.ts";
@@ -89,6 +90,7 @@ export const HANDLERS: readonly Implementation[] = [
   ...quotaHandlers,
   ...serviceAccountHandlers,
   ...templateHandlers,
+  ...threadHandlers,
   ...selfHandlers,
   ...userHandlers,
   ...workspaceHandlers,

@@ -41,6 +41,7 @@ import { serviceAccountOperations } from "./service-account/operations.ts";
 import { snapshot } from "./snapshot/kind.ts";
 import { snapshotOperations } from "./snapshot/operations.ts";
 import { templateOperations } from "./template/operations.ts";
+import { threadOperations } from "./thread/operations.ts";
 import { userOperations } from "./user/operations.ts";
 import { selfOperations } from "./user/self-operations.ts";
 import { volume } from "./volume/kind.ts";
@@ -98,6 +99,7 @@ const EXTRA_OPERATIONS: readonly Operation[] = [
   ...serviceAccountOperations,
   ...snapshotOperations,
   ...templateOperations,
+  ...threadOperations,
   ...selfOperations,
   ...userOperations,
   volumeTemplateVersionDelete,

@@ -62,6 +62,8 @@ export interface Settings {
   imageBytesMax: number;
   /** Collector that code sends its traces and metrics to (OTLP over HTTP). */
   otlpUrl: string | null;
+  /** How long an agent remembers a thread after its last message. */
+  threadsKeptMs: number;
   /** How long an execution of a job can be read after its end. */
   executionsKeptMs: number;
 }

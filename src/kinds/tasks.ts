@@ -24,6 +24,8 @@ const REMOVE_OVER_MS = 5 * MINUTE_MS;
 
 /** One execution may have a hundred thousand rows. */
 const EXECUTIONS_AT_ONCE = 10;
+/** A thread may have a thousand messages. */
+const THREADS_AT_ONCE = 50;
 /** Code that no revision runs any more only takes room. */
 const SWEEP_BUNDLES_MS = 10 * MINUTE_MS;
 
@@ -45,6 +47,13 @@ export const kindTasks = (deps: Deps): KindTask[] => [
     everyMs: MINUTE_MS,
     run: async (signal) => {
       while (!signal.aborted && (await deps.store.executions.forgetExpired(EXECUTIONS_AT_ONCE)) > 0);
+    },
+  },
+  {
+    name: "forget-threads",
+    everyMs: HOUR_MS,
+    run: async (signal) => {
+      while (!signal.aborted && (await deps.store.threads.forgetExpired(THREADS_AT_ONCE)) > 0);
     },
   },
   { name: "assign-egress-addresses", everyMs: EGRESS_ADDRESSES_MS, run: (signal) => assignWaiting(deps, signal) },

@@ -20,6 +20,7 @@ import { createResourceReads } from "./resource-reads.ts";
 import { bySlot, count, indexGrams, insertRow, keepRevision, lockRow, requireLiveParents } from "./resource-rows.ts";
 import type { ResourceRow } from "./schema.ts";
 import { gramsOf, type ListScope, searchText } from "./search-grams.ts";
+import { removeThreads } from "./threads.ts";
 import { removeWorkloadAccount } from "./workload-accounts.ts";
 
 /** Old events make room for new ones; the latest tell why a resource is as it is. */
@@ -202,6 +203,7 @@ export function createResources({ database, clock, box, cursors, quotas }: Resou
     await removeLinks(tx.queries, uid);
     await removeWorkloadAccount(tx, uid);
     await removeCronTriggers(tx.queries, uid);
+    await removeThreads(tx.queries, uid);
     if (database.dialect === "sqlite")
       await sql`DELETE FROM resource_grams WHERE rowid = ${rowidOf(uid)}`.execute(tx.queries);
     if (!row.slot.startsWith("~")) await count(tx.queries, database.dialect, row, -1);

@@ -8,6 +8,7 @@ import type { CronTriggerRow } from "./cron-triggers.ts";
 import type { DeliveryCountRow, DeliveryRow } from "./delivery.ts";
 import type { ChunkRow, ExecutionRow, TaskRow } from "./execution.ts";
 import type { RecordRow } from "./records.ts";
+import type { ThreadMessageRow, ThreadRow } from "./threads.ts";
 
 export interface Tables {
   records: RecordRow;
@@ -16,6 +17,8 @@ export interface Tables {
   tasks: TaskRow;
   deliveries: DeliveryRow;
   cron_triggers: CronTriggerRow;
+  threads: ThreadRow;
+  thread_messages: ThreadMessageRow;
   delivery_counts: DeliveryCountRow;
   resources: ResourceRow;
   resource_counts: { workspace: string; kind: string; parent: string; n: number };

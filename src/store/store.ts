@@ -26,6 +26,7 @@ import { createShares } from "./shares.ts";
 import { createSignInTries } from "./sign-in-tries.ts";
 import { createSigningKeys } from "./signing-keys.ts";
 import { openSqlite } from "./sqlite.ts";
+import { createThreads } from "./threads.ts";
 import { createUsage } from "./usage.ts";
 import { createWorkloadAccounts } from "./workload-accounts.ts";
 import { createWorkspaceContents } from "./workspace-contents.ts";
@@ -101,6 +102,7 @@ function composeStore(database: Database, secretKey: Buffer, clock: Clock, quota
     },
     deliveries,
     cronTriggers: createCronTriggers(deps),
+    threads: createThreads(deps),
     usage: createUsage(deps),
     write: database.write,
     /** Anything about who may do what has changed; whoever caches it forgets. */

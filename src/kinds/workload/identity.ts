@@ -18,6 +18,9 @@ const SCOPES = [
   "sandboxes:create",
   "sandboxes:delete",
   "sandboxes:update",
+  "threads:get",
+  "threads:list",
+  "threads:update",
 ];
 
 /** `copy` is the word by which `isRunning` finds it again. */

@@ -18,6 +18,7 @@ import { externalIdentities } from "./0012-external-identities.ts";
 import { deliveries } from "./0013-deliveries.ts";
 import { cronTriggers } from "./0014-cron-triggers.ts";
 import { auditBase } from "./0015-audit-base.ts";
+import { threads } from "./0016-threads.ts";
 
 export interface Migration {
   id: number;
@@ -43,6 +44,7 @@ export const MIGRATIONS: readonly Migration[] = [
   deliveries,
   cronTriggers,
   auditBase,
+  threads,
 ];
 
 const TYPES: Record<Dialect, Record<string, string>> = {
