@@ -3,10 +3,10 @@
  * from the rollups against the same questions on the raw events (and on DuckDB), and how that grows with history at a
  * fixed window.
  *
- * Flags: --events=N (default 1000000; 10000000 is the full size, some minutes and 4 GB of disk), --resources=N (default
- * events / 200), --rollups-only (sums without events: 100000000 that way), --postgres=URL (an empty database, instead
- * of SQLite), --dir=DIR (keeps the ledger there and asks it again next time), --duckdb=DIR (a folder with
- * @duckdb/node-api in its node_modules).
+ * Flags: --events=N (default 1000000; 10000000 is the full size, some minutes and 1 GB of disk), --resources=N (default
+ * events / 200), --rollups-only (sums without events) and --per-hour=N (events of a line in an hour; default 1), which
+ * together stand for 100000000 events, --postgres=URL (an empty database, instead of SQLite), --dir=DIR (keeps the
+ * ledger there and asks it again next time), --duckdb=DIR (a folder with @duckdb/node-api in its node_modules).
  */
 import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -40,7 +40,9 @@ export async function run(flags: string[]): Promise<void> {
     flags.find((text) => text.startsWith(`--${name}=`))?.slice(name.length + 3);
   const events = Number(flag("events") ?? 1_000_000);
   const resources = Number(flag("resources") ?? events / EVENTS_PER_RESOURCE);
-  const size = { events, resources, withEvents: !flags.includes("--rollups-only") };
+  const withEvents = !flags.includes("--rollups-only");
+  const perHour = withEvents ? 1 : Number(flag("per-hour") ?? 1);
+  const size = { events, resources, perHour, withEvents };
   const kept = flag("dir");
   if (kept) mkdirSync(kept, { recursive: true });
   const dir = kept ?? mkdtempSync(join(tmpdir(), "berth-bench-"));

@@ -71,6 +71,7 @@ import { startTasks } from "./reconcile/tasks.ts";
 import { startTriggers } from "./reconcile/triggers.ts";
 import type { Driver, OnStop } from "./runtime/driver.ts";
 import { type LazyDriver, lazyDriver } from "./runtime/lazy-driver.ts";
+import { createTraffic } from "./runtime/traffic.ts";
 import { lockDataFolder } from "./store/data-lock.ts";
 import type { Resource } from "./store/resource.ts";
 import { openStore, type Store } from "./store/store.ts";
@@ -142,13 +143,14 @@ export async function startApp({ config, log, version, clock = systemClock, open
         onError: (error) => log.warn({ err: error }, "the output of workloads could not be kept"),
       }),
     );
-    const machine = openDriver ?? (() => openMachine(config, settings, doors, log));
+    const traffic = createTraffic(() => driver);
+    const machine = openDriver ?? (() => openMachine({ config, settings, doors, traffic, log }));
     const driver = lazyDriver(settings.nodeId, async () => logs.listenTo(await machine()));
     let onStop: OnStop = config.on_stop;
     stack.defer(() => driver.stop(onStop));
     const holder = `${settings.nodeId}/${process.pid}/${randomWord(6)}`;
     const prices = createUsagePrices(config.price_file);
-    const { meter } = stack.add(
+    const { meter, egress } = stack.add(
       await startMetering({
         store,
         book: prices,
@@ -158,6 +160,7 @@ export async function startApp({ config, log, version, clock = systemClock, open
         holder,
         runningSince: (uid) => runningSince(driver, uid),
         storedMb: (stored, owner) => storedMb({ store, driver }, stored, owner),
+        traffic,
         onError: (error) => log.warn({ err: error }, "usage could not be recorded yet, trying again"),
       }),
     );
@@ -167,6 +170,7 @@ export async function startApp({ config, log, version, clock = systemClock, open
       driver,
       prices,
       meter,
+      egress,
       outbound: stack.add(createOutbound({ privateAddresses })),
       blobs: openBlobStore(join(config.data, "blobs")),
       logs,
@@ -371,6 +375,7 @@ async function storedMb(
   owner: Resource,
 ): Promise<number | null> {
   const find = async () => {
+    if ("drive" in stored) return { sizeBytes: (await driver.driveBytes(stored.drive)) ?? 0 };
     if ("snapshot" in stored) return (await driver.listSnapshots()).find(({ id }) => id === stored.snapshot);
     const image = await findDriverImage(stored.image, owner, { store, driver });
     return image === null ? null : driver.findImage(image);
@@ -434,12 +439,15 @@ function createDoors(log: Logger) {
   };
 }
 
-async function openMachine(
-  config: Config,
-  settings: Settings,
-  doors: ReturnType<typeof createDoors>,
-  log: Logger,
-): Promise<Driver> {
+interface MachineParts {
+  config: Config;
+  settings: Settings;
+  doors: ReturnType<typeof createDoors>;
+  traffic: ReturnType<typeof createTraffic>;
+  log: Logger;
+}
+
+async function openMachine({ config, settings, doors, traffic, log }: MachineParts): Promise<Driver> {
   const [{ openLocalDriver }, { cachedSandboxd }] = await Promise.all([
     import("./runtime/drivers/local/local-driver.ts"),
     import("./runtime/sandboxd-build.ts"),
@@ -453,6 +461,7 @@ async function openMachine(
     poolSize: config.pool_size,
     allowUnisolated: config.allow_unisolated,
     onPlatform: (uid, socket) => doors.accept("platform", uid, socket),
+    egress: { onBytes: (uid, sentBytes) => traffic.onBytes(uid, sentBytes) },
     onWarning: (message, fields) => log.warn(fields, message),
   });
 }

@@ -5,7 +5,17 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, unlinkSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  unlinkSync,
+} from "node:fs";
 import { createServer as createHttpServer, type RequestListener } from "node:http";
 import { connect, createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
@@ -171,6 +181,12 @@ export function fakeDriver(machine: FakeMachine): Driver {
       if (existsSync(dir)) return;
       mkdirSync(dir, { recursive: true });
       if (from) cpSync(from, dir, { recursive: true });
+    },
+    driveBytes: async (id) => {
+      const dir = join(machine.dir, "drives", id);
+      if (!existsSync(dir)) return null;
+      const files = readdirSync(dir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+      return files.reduce((sum, file) => sum + statSync(join(file.parentPath, file.name)).size, 0);
     },
     destroyDrive: async (id) => rmSync(join(machine.dir, "drives", id), { recursive: true, force: true }),
     loadImage: async (tarPath, name) => {

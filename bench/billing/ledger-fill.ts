@@ -27,6 +27,8 @@ export const historyStart = (share: number): number => dayStart(END_HOUR - Math.
 export interface Size {
   events: number;
   resources: number;
+  /** Events of a line in an hour; they are one row in the sums. */
+  perHour: number;
   /** Without them only the sums are there, as after the events have been removed. */
   withEvents: boolean;
 }
@@ -37,7 +39,7 @@ export async function fillLedger(store: Store, size: Size, from: number, to: num
   const endHour = historyStart(from);
   const first = Math.round(size.resources * from);
   const last = Math.round(size.resources * to);
-  const lifeHours = Math.round(size.events / size.resources / 2);
+  const lifeHours = Math.round(size.events / size.resources / size.perHour / 2);
   await createLines(store, { first, last, startHour, endHour, lifeHours });
   for (let hour = startHour; hour < endHour; hour += DAYS_PER_WRITE * DAY_HOURS) {
     const until = Math.min(endHour, hour + DAYS_PER_WRITE * DAY_HOURS);

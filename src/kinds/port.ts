@@ -16,6 +16,7 @@ import type { Activity } from "../lib/activity.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Outbound } from "../lib/outbound-http.ts";
 import type { Logs } from "../logs/log-room.ts";
+import type { EgressMeter } from "../metering/egress-meter.ts";
 import type { Meter } from "../metering/meter.ts";
 import type { PriceBook } from "../metering/price-book.ts";
 import type { Driver } from "../runtime/driver.ts";
@@ -118,6 +119,8 @@ export interface Deps {
   prices: PriceBook;
   /** Tells the bill what runs and what happened on this node. */
   meter: Meter;
+  /** Tells it whose what a workload of this node sends out is. */
+  egress: Pick<EgressMeter, "watch">;
   /** Kinds that something acts on; see Behaviour.reconciled. */
   reconciledKinds: readonly string[];
   /** A key for one purpose, made from the platform's secret key. */

@@ -4,6 +4,7 @@ import { type TestDatabase, testDatabases } from "../../test/databases.ts";
 import { uuidv7 } from "../lib/ids.ts";
 import { openStore, type Store } from "../store/store.ts";
 import { accountMetrics } from "./account-metrics.ts";
+import { startEgressMeter } from "./egress-meter.ts";
 import { type Metering, startMetering } from "./metering.ts";
 import { parseMetricsQuery } from "./metrics-query.ts";
 import { createTokenMeter } from "./model-tokens.ts";
@@ -26,6 +27,18 @@ function suite(database: TestDatabase): void {
   const errors: unknown[] = [];
   /** What really runs, and since when. */
   const machine = new Map<string, number>();
+  const driveMb = new Map<string, number>();
+  /** Counters of the workloads' own networks, and what the proxy has passed on since it was asked. */
+  const sent = new Map<string, number>();
+  let forwarded = new Map<string, number>();
+  const traffic = {
+    sentBytes: async (uid: string) => sent.get(uid) ?? null,
+    takeForwarded: () => {
+      const taken = forwarded;
+      forwarded = new Map();
+      return taken;
+    },
+  };
   const clock = { now: () => nowMs };
   const start = (node = "here", runs = machine) =>
     startMetering({
@@ -36,7 +49,11 @@ function suite(database: TestDatabase): void {
       node,
       holder: uuidv7(nowMs),
       runningSince: async (uid) => runs.get(uid) ?? null,
-      storedMb: async (stored) => ("snapshot" in stored ? 256 : stored.image === "base" ? 512 : null),
+      storedMb: async (stored) => {
+        if ("drive" in stored) return driveMb.get(stored.drive) ?? null;
+        return "snapshot" in stored ? 256 : stored.image === "base" ? 512 : null;
+      },
+      traffic,
       onError: (error) => errors.push(error),
     });
 
@@ -188,6 +205,63 @@ function suite(database: TestDatabase): void {
     await store.resources.delete("main", uid);
     await untilOpen("platform", "once", {});
     assert.deepEqual(await usageOf("once"), { volume_storage_gbs: 100 });
+  });
+
+  test("a drive takes up what its files do, whatever its record says", async () => {
+    const uid = await create("drive", "shared", { size: 5000 });
+    await untilOpen("platform", "shared", {});
+    for (const size of [100, 300]) {
+      driveMb.set(uid, size);
+      await store.resources.update("main", uid, () => ({ spec: { note: size } }));
+      await untilOpen("platform", "shared", { drive_storage_gbs: size });
+      nowMs += 1_024_000;
+    }
+    await store.resources.delete("main", uid);
+    await untilOpen("platform", "shared", {});
+    assert.deepEqual(await usageOf("shared"), { drive_storage_gbs: 400 });
+  });
+
+  test("what goes out is counted once: by both ways, through a restart, and when a counter starts anew", async () => {
+    const MB = 2 ** 20;
+    const uid = await create("sandbox", "talker", { runtime: { memory: 1 } });
+    const gone = async () => ((await usageOf("talker")).sandbox_egress_gb ?? 0) * 1024;
+    await setPhase(uid, "running");
+    await untilOpen("here", "talker", { sandbox_compute_runtime_gbs: 1 });
+    sent.set(uid, 3 * MB + 100);
+    forwarded.set(uid, MB);
+    await metering.egress.look();
+    assert.equal(await gone(), 4);
+    await metering.egress.look();
+    assert.equal(await gone(), 4);
+    await metering.stop();
+    sent.set(uid, 5 * MB);
+    metering = await start();
+    await untilOpen("here", "talker", { sandbox_compute_runtime_gbs: 1 });
+    await metering.egress.look();
+    assert.equal(Math.round((await gone()) * 1024), 6 * 1024 - 1, "the part of a KB that was not counted yet is lost");
+    sent.set(uid, MB);
+    await metering.egress.look();
+    assert.equal(Math.round((await gone()) * 1024), 7 * 1024 - 1);
+    await setPhase(uid, null);
+  });
+
+  test("what was written down but not counted is counted after a restart, once", async () => {
+    const uid = uuidv7(nowMs);
+    const box = { kind: "function", workspace: "main", name: "cut-off", uid };
+    const options = { store, clock, node: "cut", traffic, onError: (error: unknown) => errors.push(error) };
+    const broken = { count: () => Promise.reject(new Error("no database")) };
+    const first = await startEgressMeter({ ...options, meter: broken });
+    first.watch(uid, box);
+    sent.set(uid, 2048);
+    await assert.rejects(first.look(), /no database/);
+    await first.stop();
+    assert.match(String(errors.pop()), /no database/);
+    for (let start = 0; start < 2; start += 1) {
+      const next = await startEgressMeter({ ...options, meter: metering.meter });
+      next.watch(uid, box);
+      await next.stop();
+    }
+    assert.deepEqual(await usageOf("cut-off"), { mcp_server_egress_gb: 2 / 2 ** 20 });
   });
 
   test("the tokens of a request are counted once, however often they are told", async () => {

@@ -3,11 +3,12 @@
  * which one server of the platform holds at a time.
  */
 import type { Clock } from "../lib/clock.ts";
-import { SECOND_MS } from "../lib/clock.ts";
+import { MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
 import { type Running, Stack } from "../lib/lifecycle.ts";
 import type { Lease } from "../store/leases.ts";
 import type { Resource } from "../store/resource.ts";
 import type { Store } from "../store/store.ts";
+import { type EgressMeter, startEgressMeter, type Traffic } from "./egress-meter.ts";
 import { FLUSH_MAX_MS, Meter } from "./meter.ts";
 import type { PriceBook } from "./price-book.ts";
 import {
@@ -26,6 +27,9 @@ const PLATFORM_NODE = "platform";
 /** How long a server that went away keeps others from taking over; nothing is lost meanwhile, it is only late. */
 const KEEPER_LEASE_MS = 30 * SECOND_MS;
 const KEEPER_TRY_MS = 10 * SECOND_MS;
+/** All files of a drive are looked at for its size. */
+const DRIVE_LOOK_MS = 5 * MINUTE_MS;
+const CHANGING_KINDS = ["customdomain", "drive"];
 
 export interface MeteringOptions {
   store: Store;
@@ -39,14 +43,17 @@ export interface MeteringOptions {
   holder: string;
   /** When a workload on this machine began to run; null when it does not, or is not here. */
   runningSince(uid: string): Promise<number | null>;
-  /** Size of an image or a snapshot that is here; null when there is none of that name. */
+  /** Size of an image, a snapshot or a drive that is here; null when there is none of that name. */
   storedMb(stored: Stored, owner: Resource): Promise<number | null>;
+  /** What the workloads of this machine send out. */
+  traffic: Traffic;
   onError(error: unknown): void;
 }
 
 export interface Metering extends Running {
   /** Of this node: for whoever starts, stops and counts things itself. */
   meter: Meter;
+  egress: EgressMeter;
 }
 
 export async function startMetering(options: MeteringOptions): Promise<Metering> {
@@ -54,18 +61,19 @@ export async function startMetering(options: MeteringOptions): Promise<Metering>
   const stack = new Stack();
   try {
     const meter = stack.add(await startMeter(options, node));
+    const egress = stack.add(await startEgressMeter({ ...options, meter }));
     stack.add(
       await startUsageObserver({
         store,
         meter,
         kinds: RUNNING_KINDS,
-        observe: (resource, isFirst) => observeRunning(options, resource, isFirst),
+        observe: (resource, isFirst) => observeRunning({ ...options, egress }, resource, isFirst),
         onError,
       }),
     );
     // A file has one server, and needs no vote.
     stack.add(store.database.dialect === "sqlite" ? await startKeeping(options) : keepWhileLeading(options));
-    return { meter, stop: () => stack.stop() };
+    return { meter, egress, stop: () => stack.stop() };
   } catch (error) {
     await stack.stop();
     throw error;
@@ -77,13 +85,14 @@ export async function startMetering(options: MeteringOptions): Promise<Metering>
  * that is older than this server may tell of what the machine has lost since.
  */
 async function observeRunning(
-  { runningSince }: MeteringOptions,
+  { runningSince, egress }: MeteringOptions & Pick<Metering, "egress">,
   resource: Resource,
   isFirst: boolean,
 ): Promise<Observation> {
   const instances = instancesOf(resource);
   const since = await Promise.all(instances.map(({ uid }) => runningSince(uid)));
   const here = instances.filter((_, index) => since[index] !== null);
+  for (const { uid } of here) egress.watch(uid, resource);
   const rates = runningRates(resource, here);
   if (!isFirst || here.length === 0) return { rates };
   return { rates, atMs: Math.min(...since.filter((ms) => ms !== null)), resume: true };
@@ -130,12 +139,13 @@ async function startKeeping(options: MeteringOptions): Promise<Running> {
         store,
         meter,
         kinds: KEPT_KINDS,
+        grows: { kind: "drive", lookEveryMs: DRIVE_LOOK_MS },
         observe: async (resource, isFirst) => {
           const stored = storedOf(resource);
           const rates = keptRates(resource, stored === null ? null : await storedMb(stored, resource));
           if (!isFirst) return { rates };
-          // A size is fixed when its resource is made; whether a domain is verified is not.
-          return resource.kind === "customdomain" ? { rates, resume: true } : { rates, atMs: resource.createdAt };
+          // A size is fixed when its resource is made; that of a drive, and whether a domain is verified, are not.
+          return CHANGING_KINDS.includes(resource.kind) ? { rates, resume: true } : { rates, atMs: resource.createdAt };
         },
         onError,
       }),

@@ -5,6 +5,7 @@ import { instancesOf, keptRates, type MeteredRecord, runningRates, storedOf } fr
 const record = (kind: string, more: Partial<MeteredRecord> = {}): MeteredRecord => ({
   kind,
   name: "n",
+  uid: "u",
   spec: { runtime: { memory: 2048, image: "base:latest" } },
   state: {},
   deletedAt: null,
@@ -35,8 +36,9 @@ test("what exists takes up room until it is on its way out", () => {
     [record("volume", { spec: { size: 1024 } }), null, { volume_storage_gbs: 1024 }],
     [record("volume", { spec: { size: 1024 }, deletedAt: 5 }), null, { volume_storage_gbs: 0 }],
     [record("volume", { spec: { size: -3 } }), null, { volume_storage_gbs: 0 }],
-    [record("drive", { spec: { size: 10 } }), null, { drive_storage_gbs: 10 }],
-    [record("drive", { spec: {} }), null, { drive_storage_gbs: 0 }],
+    [record("drive", { spec: { size: 10 } }), 7, { drive_storage_gbs: 7 }],
+    [record("drive"), null, { drive_storage_gbs: 0 }],
+    [record("drive", { deletedAt: 5 }), 7, { drive_storage_gbs: 0 }],
     [record("customdomain", { spec: { status: "verified" } }), null, { custom_domain_active_time_hours: 1 }],
     [record("customdomain", { spec: { status: "pending" } }), null, { custom_domain_active_time_hours: 0 }],
     [record("sandbox"), 300, { sandbox_image_storage_gbs: 300 }],
@@ -50,7 +52,8 @@ test("what exists takes up room until it is on its way out", () => {
   for (const [given, storedMb, rates] of rows) assert.deepEqual(keptRates(given, storedMb), rates);
 });
 
-test("workloads have an image, snapshots have files once they are taken", () => {
+test("workloads have an image, drives have files, snapshots have them once they are taken", () => {
+  assert.deepEqual(storedOf(record("drive")), { drive: "u" });
   assert.deepEqual(storedOf(record("sandbox")), { image: "base:latest" });
   assert.equal(storedOf(record("sandbox", { spec: { runtime: { image: 5 } } })), null);
   assert.equal(storedOf(record("volume")), null);

@@ -7,10 +7,10 @@ import type { Resource } from "../store/resource.ts";
 import type { DimensionName } from "./dimensions.ts";
 
 export type Rates = Partial<Record<DimensionName, number>>;
-export type MeteredRecord = Pick<Resource, "kind" | "name" | "spec" | "state" | "deletedAt" | "retired">;
+export type MeteredRecord = Pick<Resource, "kind" | "name" | "uid" | "spec" | "state" | "deletedAt" | "retired">;
 
 /** Something of a resource whose size only the machine knows. */
-export type Stored = { image: string } | { snapshot: string };
+export type Stored = { image: string } | { snapshot: string } | { drive: string };
 
 interface WorkloadMeters {
   /** Memory limit of what runs; what is frozen uses nothing. */
@@ -52,7 +52,7 @@ export function keptRates(record: MeteredRecord, storedMb: number | null): Rates
     case "volume":
       return { volume_storage_gbs: gone ? 0 : sizeMb(record) };
     case "drive":
-      return { drive_storage_gbs: gone ? 0 : sizeMb(record) };
+      return { drive_storage_gbs: gone ? 0 : (storedMb ?? 0) };
     case "customdomain":
       return { custom_domain_active_time_hours: !gone && record.spec.status === "verified" ? 1 : 0 };
     default:
@@ -60,8 +60,9 @@ export function keptRates(record: MeteredRecord, storedMb: number | null): Rates
   }
 }
 
-/** The image or the snapshot whose size counts, for kinds that have one. */
-export function storedOf({ kind, name, spec, state }: MeteredRecord): Stored | null {
+/** The image, the snapshot or the files whose size counts, for kinds that have one. */
+export function storedOf({ kind, name, uid, spec, state }: MeteredRecord): Stored | null {
+  if (kind === "drive") return { drive: uid };
   if (kind === "snapshot") return state.phase === "ready" ? { snapshot: name } : null;
   const image = WORKLOADS[kind] ? (spec.runtime as { image?: unknown } | undefined)?.image : null;
   return typeof image === "string" && image !== "" ? { image } : null;

@@ -28,6 +28,8 @@ export interface UsageObserverOptions {
   store: Pick<Store, "resources" | "workspaces">;
   meter: Pick<Meter, "setRate">;
   kinds: readonly string[];
+  /** A kind whose size changes without its record, and how often it is looked at. */
+  grows?: { kind: string; lookEveryMs: number };
   /** What a resource uses by its record; the first time, the record may be older than this server. */
   observe(resource: Resource, isFirst: boolean): Observation | Promise<Observation>;
   onError(error: unknown): void;
@@ -39,7 +41,7 @@ interface Said {
 }
 
 export async function startUsageObserver(options: UsageObserverOptions): Promise<Running> {
-  const { store, meter, kinds, observe, onError } = options;
+  const { store, meter, kinds, grows, observe, onError } = options;
   const said = new Map<string, Said>();
   const accounts = new Map<string, string>();
 
@@ -93,16 +95,19 @@ export async function startUsageObserver(options: UsageObserverOptions): Promise
   const unsubscribe = store.resources.onChange((kind, uid) => {
     if (kinds.includes(kind)) queue.add(uid);
   });
-  for (const kind of kinds) {
+  const lookAtAll = async (kind: string): Promise<void> => {
     for (let after = ""; ; ) {
       const page = await store.resources.listAcrossWorkspaces(kind, after, PAGE);
       for (const { uid } of page) queue.add(uid);
       after = page.at(-1)?.uid ?? "";
       if (page.length < PAGE) break;
     }
-  }
+  };
+  for (const kind of kinds) await lookAtAll(kind);
+  const timer = grows && setInterval(() => lookAtAll(grows.kind).catch(onError), grows.lookEveryMs).unref();
   return {
     async stop() {
+      clearInterval(timer);
       unsubscribe();
       await queue.stop();
     },

@@ -232,6 +232,10 @@ function storage(get: Get, spec: Make): void {
     const [one, two] = [await driver.create(spec()), await driver.create(spec())];
     const mount = { source: { drive: id }, path: "/mnt/shared/deep" };
     for (const { uid: each } of [one, two, one]) await driver.mount(each, mount);
+    assert.equal(await driver.driveBytes(uid()), null);
+    const empty = (await driver.driveBytes(id)) ?? 0;
+    await write(one, "/mnt/shared/deep/note", "hello".repeat(100_000));
+    assert.ok(((await driver.driveBytes(id)) ?? 0) >= empty + 500_000, "what it holds can be told");
     await write(one, "/mnt/shared/deep/note", "hello");
     assert.equal(await read(two, "/mnt/shared/deep/note"), "hello");
     assert.deepEqual((await driver.observe(one.uid))?.mounts, [mount]);

@@ -50,6 +50,8 @@ export interface Driver {
   destroyVolume(id: string): Promise<void>;
   /** A directory without a size limit, shared by many workloads at once. The same id again changes nothing. */
   createDrive(id: string, options?: DriveOptions): Promise<void>;
+  /** Bytes that its files take up; null when there is none of that id. */
+  driveBytes(id: string): Promise<number | null>;
   destroyDrive(id: string): Promise<void>;
 
   /** Takes in a `docker save` or OCI image tar under one more name. */

@@ -45,6 +45,7 @@ export function createTaskRunner(deps: Deps): TaskRunner {
     const { revision } = await runnableOf(job, deps, execution.revision);
     for (const [index, { sizeMb }] of scratchDisks(revision).entries())
       await driver.createVolume({ id: scratchOf(claim.workload, index), sizeMb });
+    deps.egress.watch(claim.workload, job);
     await driver.create(await taskSpec(claim, execution, job, deps), { signal });
     // The lease may have been renewed while it was starting.
     await driver.prolong(claim.workload, claim.leaseUntil);

@@ -2,6 +2,8 @@
 import { existsSync, readdirSync } from "node:fs";
 import { chmod, cp, mkdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { checkId } from "./spec-check.ts";
+import { folderBytes } from "./volumes.ts";
 
 /** A name that no drive can have, for one whose files are still being copied. */
 const unfinished = (dir: string, id: string): string => join(dir, `.${id}`);
@@ -19,4 +21,10 @@ export async function createDrive(dir: string, id: string, from?: string): Promi
 /** What a server left behind that ended while it copied. */
 export async function sweepDrives(dir: string): Promise<void> {
   for (const name of readdirSync(dir)) if (name.startsWith(".")) await rm(join(dir, name), { recursive: true });
+}
+
+/** Null when there is none of that id. */
+export async function driveBytes(dir: string, id: string): Promise<number | null> {
+  checkId(id);
+  return existsSync(join(dir, id)) ? folderBytes(join(dir, id)) : null;
 }

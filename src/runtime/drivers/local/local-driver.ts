@@ -38,7 +38,7 @@ import { EGRESS_DOOR_PORT } from "../../driver.ts";
 import { type EgressOptions, type EgressProxy, startEgressProxy } from "../../egress-proxy.ts";
 import { adopt } from "./adopt.ts";
 import { findCgroups, reclaim, removeCgroupHost } from "./cgroup.ts";
-import { createDrive, sweepDrives } from "./drives.ts";
+import { createDrive, driveBytes, sweepDrives } from "./drives.ts";
 import { Fleet } from "./fleet.ts";
 import { loadImage } from "./image-archive.ts";
 import {
@@ -364,6 +364,10 @@ export class LocalDriver implements Driver {
       checkId(id);
       await createDrive(this.#path("drives"), id, from);
     });
+  }
+
+  async driveBytes(id: string): Promise<number | null> {
+    return driveBytes(this.#path("drives"), id);
   }
 
   async destroyDrive(id: string): Promise<void> {

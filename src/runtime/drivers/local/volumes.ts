@@ -146,7 +146,11 @@ async function unmountLeftovers(dir: string): Promise<void> {
 
 /** A sized volume's use is what its file occupies, tables of the file system included. */
 async function usedBytes(dir: string, sized: boolean): Promise<number> {
-  if (sized) return statSync(join(dir, "image")).blocks * 512;
-  const { stdout } = await run("du", ["-sk", join(dir, "data")], { env: TOOL_ENV, timeout: TOOL_TIMEOUT_MS });
+  return sized ? statSync(join(dir, "image")).blocks * 512 : folderBytes(join(dir, "data"));
+}
+
+/** What the files below a folder take up on the disk. */
+export async function folderBytes(dir: string): Promise<number> {
+  const { stdout } = await run("du", ["-sk", dir], { env: TOOL_ENV, timeout: TOOL_TIMEOUT_MS });
   return Number.parseInt(stdout, 10) * 1024;
 }
