@@ -1,0 +1,103 @@
+/** A server of its own for one measurement, used as any client uses it: over HTTP. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { Pool } from "undici";
+import { cgroupStats } from "../../src/runtime/drivers/local/cgroup.ts";
+import { loadRecords } from "../../src/runtime/drivers/local/record.ts";
+
+const KEY = "bench-admin-key-0123456789";
+const MEMORY_MB = 4096;
+
+export interface BenchPlatform {
+  dataDir: string;
+  /** Until so many sandboxes stand ready. */
+  stocked(count: number): Promise<void>;
+  create(): Promise<string>;
+  exec(sandbox: string, command: string): Promise<void>;
+  remove(sandbox: string): Promise<void>;
+  /** A request to the daemon inside; answers with the length of the body. */
+  inside(sandbox: string, method: "GET" | "PUT", path: string, body?: Buffer): Promise<number>;
+  /** RUNNING or STANDBY; asking does not wake it. */
+  state(sandbox: string): Promise<string>;
+  /** Bytes charged to each claimed sandbox. */
+  memory(): number[];
+  stop(): Promise<void>;
+}
+
+export async function startBenchPlatform(env: Record<string, string>): Promise<BenchPlatform> {
+  const dataDir = mkdtempSync(join(tmpdir(), "berth-bench-"));
+  const child = spawn(process.execPath, [join(import.meta.dirname, "../../src/main.ts"), "up"], {
+    stdio: ["ignore", "ignore", "pipe"],
+    env: {
+      ...{ PATH: process.env.PATH, HOME: dataDir, PORT: "0", BERTH_DATA: dataDir, BERTH_API_KEY: KEY },
+      ...{ BERTH_LOG_LEVEL: "error", BERTH_ON_STOP: "kill", BERTH_STANDBY_AFTER: "600" },
+      ...env,
+    },
+  });
+  const url = await new Promise<string>((resolve, reject) => {
+    child.stderr.on("data", (chunk: Buffer) => {
+      const match = /API\s+(http\S+)\/v0/.exec(chunk.toString());
+      if (match?.[1]) resolve(match[1]);
+    });
+    child.once("exit", (code) => reject(new Error(`the server ended with ${code}`)));
+  });
+  const pool = new Pool(url, { connections: 512, pipelining: 1 });
+  const headers = { authorization: `Bearer ${KEY}`, "service-version": "2026-04-28" };
+  const ask = async (method: "GET" | "POST" | "PUT" | "DELETE", path: string, type: string, body?: string | Buffer) => {
+    const answer = await pool.request({
+      method,
+      path,
+      headers: { ...headers, accept: type, ...(body === undefined ? {} : { "content-type": type }) },
+      ...(body === undefined ? {} : { body }),
+    });
+    if (answer.statusCode !== 200)
+      throw new Error(`${method} ${path}: ${answer.statusCode} ${await answer.body.text()}`);
+    return answer.body;
+  };
+  const json = async (method: "GET" | "POST" | "DELETE", path: string, body?: object) =>
+    (await ask(method, path, "application/json", body && JSON.stringify(body))).json();
+  const records = () => loadRecords(join(dataDir, "runtime/workloads")).flatMap(({ record }) => record ?? []);
+  return {
+    dataDir,
+    async stocked(count) {
+      const ready = () => records().filter(({ uid, phase }) => uid === null && phase === "ready").length;
+      while (ready() < count) await pause(100);
+      await pause(300); // the last of them is being warmed
+    },
+    async create() {
+      const body = { metadata: {}, spec: { runtime: { memory: MEMORY_MB } } };
+      const made = (await json("POST", "/v0/sandboxes", body)) as { metadata: { name: string } };
+      return made.metadata.name;
+    },
+    async exec(sandbox, command) {
+      const body = { command, waitForCompletion: true };
+      const done = (await json("POST", `/main/sandboxes/${sandbox}/process`, body)) as { exitCode: number };
+      if (done.exitCode !== 0) throw new Error(`${command} ended with ${done.exitCode}`);
+    },
+    async remove(sandbox) {
+      await json("DELETE", `/v0/sandboxes/${sandbox}`);
+    },
+    async inside(sandbox, method, path, body) {
+      const answer = await ask(method, `/main/sandboxes/${sandbox}${path}`, "application/octet-stream", body);
+      let length = 0;
+      for await (const chunk of answer) length += (chunk as Buffer).length;
+      return length;
+    },
+    state: async (sandbox) => String(((await json("GET", `/v0/sandboxes/${sandbox}`)) as { state?: string }).state),
+    memory: () =>
+      records()
+        .filter(({ uid }) => uid !== null)
+        .map(({ cgroup }) => cgroupStats(cgroup).memoryBytes ?? Number.NaN),
+    async stop() {
+      await pool.destroy();
+      child.removeAllListeners("exit");
+      child.kill("SIGTERM");
+      await once(child, "exit");
+      rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}
