@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { testDatabases } from "./databases.ts";
+import { FakeMachine, fakeDriver } from "./fake-driver.ts";
 import { startTestPlatform, type TestPlatform } from "./platform.ts";
 
 const databases = await testDatabases();
@@ -65,5 +66,58 @@ describe("two servers on one database", { skip: postgres.skip }, () => {
     // The news travels by the database; the other server hears of it a moment later.
     for (const end = Date.now() + 10_000; (await two().call("GET", "/drives", { key: key.apiKey })).status !== 401; )
       assert.ok(Date.now() < end, "the other server still lets it in");
+  });
+});
+
+/** One machine that both servers see, as two processes of one node would. */
+describe("schedules on two servers", { skip: postgres.skip }, () => {
+  const SCHEDULES = 12;
+  const platforms: TestPlatform[] = [];
+  const submitted: string[] = [];
+  const machine = new FakeMachine({
+    images: ["service/base-image:latest"],
+    api: () => (request, response) => {
+      let text = "";
+      request.on("data", (chunk: Buffer) => (text += chunk.toString()));
+      request.on("end", () => {
+        const { name } = JSON.parse(text) as { name: string };
+        submitted.push(name);
+        response.setHeader("content-type", "application/json").end(JSON.stringify({ name }));
+      });
+    },
+  });
+  before(async () => {
+    const { databaseUrl } = await postgres.fresh();
+    const config = { secret_key: "one key for all servers of one database" };
+    const start = () => startTestPlatform({ databaseUrl, config, driver: fakeDriver(machine) });
+    platforms.push(...(await Promise.all([start(), start()])));
+  });
+  after(async () => {
+    for (const platform of platforms) await platform.stop();
+    await machine.dispose();
+  });
+
+  test("every time is fired once, whoever takes it", async () => {
+    const [one = assert.fail(), two = assert.fail()] = platforms;
+    await one.call("POST", "/sandboxes", { body: { metadata: { name: "box" }, spec: {} } });
+    const names = Array.from({ length: SCHEDULES }, (_, n) => `job-${n}`);
+    const made = await Promise.all(
+      names.map((name, n) => {
+        const body = { type: "sleep", value: "2s", input: { command: "true", name } };
+        return (n % 2 ? one : two).call("POST", "/sandboxes/box/schedules", { body });
+      }),
+    );
+    assert.deepEqual(new Set(made.map(({ status }) => status)), new Set([200]));
+    const executions = async (platform: TestPlatform) =>
+      (await platform.call("GET", "/sandboxes/box/schedule-executions?limit=100")).body.data as {
+        processName: string;
+        statusCode: number;
+      }[];
+    for (const end = Date.now() + 60_000; (await executions(two)).length < SCHEDULES; )
+      assert.ok(Date.now() < end, `only ${submitted.length} were fired`);
+    assert.deepEqual(submitted.toSorted(), names.toSorted());
+    const recorded = await executions(one);
+    assert.deepEqual(recorded.map(({ processName }) => processName).sort(), names.toSorted());
+    assert.deepEqual(new Set(recorded.map(({ statusCode }) => statusCode)), new Set([200]));
   });
 });

@@ -31,10 +31,10 @@ export interface BenchPlatform {
 export async function startBenchPlatform(env: Record<string, string>): Promise<BenchPlatform> {
   const dataDir = mkdtempSync(join(tmpdir(), "berth-bench-"));
   const child = spawn(process.execPath, [join(import.meta.dirname, "../../src/main.ts"), "up"], {
-    stdio: ["ignore", "ignore", "pipe"],
+    stdio: ["ignore", "inherit", "pipe"], // trouble of the server belongs into the picture
     env: {
       ...{ PATH: process.env.PATH, HOME: dataDir, PORT: "0", BERTH_DATA: dataDir, BERTH_API_KEY: KEY },
-      ...{ BERTH_LOG_LEVEL: "error", BERTH_ON_STOP: "kill", BERTH_STANDBY_AFTER: "600" },
+      ...{ BERTH_LOG_LEVEL: "warn", BERTH_ON_STOP: "kill", BERTH_STANDBY_AFTER: "600" },
       ...env,
     },
   });

@@ -24,7 +24,7 @@ await onEachDatabase("sandboxes", ({ call, make, store, url }) => {
     assert.equal(made.spec.region, "local");
     assert.equal(made.spec.vpc, "default");
     assert.equal(made.expiresIn, undefined);
-    assert.equal(made.state, "RUNNING");
+    assert.deepEqual([made.state, made.isolation], ["RUNNING", "none"]);
     const bare = await call("POST", "/sandboxes", { body: {} });
     assert.equal(bare.status, 200);
     assert.notEqual(bare.body.metadata.name, made.metadata.name);
@@ -140,6 +140,7 @@ await onEachDatabase("sandboxes", ({ call, make, store, url }) => {
     };
     const made = await make("/sandboxes", "networked", { network: { proxy, allowedDomains: ["example.test"] } });
     assert.equal(made.spec.network.proxy.routing[0].secrets.k, MASK);
+    assert.equal(made.errors[0].code, "NETWORK_RULES_NOT_ENFORCED");
     const shown = await call("GET", "/sandboxes/networked?show_secrets=true");
     assert.equal(shown.body.spec.network.proxy.routing[0].secrets.k, MASK);
     await call("PUT", "/sandboxes/networked", { body: made });
@@ -149,7 +150,7 @@ await onEachDatabase("sandboxes", ({ call, make, store, url }) => {
     const cleared = await call("PUT", "/sandboxes/networked", {
       body: { ...made, spec: { ...made.spec, network: {} } },
     });
-    assert.equal(cleared.body.spec.network, undefined);
+    assert.deepEqual([cleared.body.spec.network, cleared.body.errors], [undefined, undefined]);
     const after = await store().resources.get(scope, "networked");
     assert.equal(after?.sealedSecrets, null);
   });

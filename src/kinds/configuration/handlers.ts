@@ -1,5 +1,7 @@
 import { isIP } from "node:net";
 import { arch } from "node:os";
+import { PlatformError } from "../../contract/errors.ts";
+import type { Driver } from "../../runtime/driver.ts";
 import { type Implementation, implement, type Settings } from "../port.ts";
 import { configurationGet, locationList, publicIpList } from "./operations.ts";
 
@@ -9,7 +11,7 @@ const UNKNOWN_PLACE = { continent: "", country: "" };
 const FLAVORS: Record<string, string> = { x64: "x86", arm64: "arm" };
 
 export const configurationHandlers: readonly Implementation[] = [
-  implement(configurationGet, async (_call, { settings }) => ({
+  implement(configurationGet, async (_call, { settings, driver }) => ({
     continents: [],
     countries: [],
     regions: [
@@ -22,6 +24,7 @@ export const configurationHandlers: readonly Implementation[] = [
         egressAvailable: settings.egressPool.length > 0,
         proxyAvailable: false,
         mk31Available: false,
+        isolation: await isolationOf(driver),
       },
     ],
     detectedRegion: settings.region,
@@ -42,6 +45,18 @@ export const configurationHandlers: readonly Implementation[] = [
     query.region !== undefined && query.region !== settings.region ? {} : { [settings.region]: addressesOf(settings) },
   ),
 ];
+
+async function isolationOf(driver: Driver) {
+  try {
+    const { freezer: _, ...isolation } = await driver.probe();
+    return isolation;
+  } catch (error) {
+    return {
+      grade: "unavailable" as const,
+      missing: [error instanceof PlatformError ? error.message : "See the log."],
+    };
+  }
+}
 
 function addressesOf({ publicIps, egressPool }: Settings) {
   const all = [...new Set([...publicIps, ...egressPool])].map(toCidr);

@@ -3,6 +3,16 @@ import { z } from "zod";
 import { defineOperation } from "../../contract/operation.ts";
 
 const named = z.object({ name: z.string(), displayName: z.string() });
+/** How far workloads are kept from the machine, tried out when the server started. */
+const isolation = z.object({
+  grade: z.enum(["mapped", "contained", "user", "none", "unavailable"]),
+  missing: z.array(z.string()).describe("What the machine lacks for more, one sentence each."),
+  seccomp: z.boolean().optional(),
+  limits: z.array(z.string()).optional().describe("Which limits hold for a workload as a whole."),
+  outbound: z.string().optional(),
+  volumes: z.string().optional(),
+});
+
 const common = { method: "GET", tenancy: "caller", role: "member" } as const;
 
 export const configurationGet = defineOperation({
@@ -25,6 +35,7 @@ export const configurationGet = defineOperation({
         egressAvailable: z.boolean(),
         proxyAvailable: z.boolean(),
         mk31Available: z.boolean(),
+        isolation,
       }),
     ),
     detectedRegion: z.string(),

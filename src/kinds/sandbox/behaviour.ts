@@ -21,8 +21,17 @@ const LEAVING = new Set(["DELETING", "DEACTIVATING"]);
 /** A create that takes longer goes on without its caller. */
 const START_WAIT_MS = 60_000;
 
-const startsSoon = (spec: Record<string, unknown>): Outlook =>
-  spec.enabled === false ? { status: "DEACTIVATED" } : { status: "DEPLOYING" };
+/** Said with every answer, because whoever writes rules relies on them. */
+const NETWORK_STORED = {
+  code: "NETWORK_RULES_NOT_ENFORCED",
+  message:
+    "spec.network is stored and nothing more: this server does not enforce its rules yet. The sandbox reaches the internet and no private address.",
+};
+
+const startsSoon = (spec: Record<string, unknown>): Outlook => ({
+  status: spec.enabled === false ? "DEACTIVATED" : "DEPLOYING",
+  ...(spec.network ? { event: { type: "network", message: NETWORK_STORED.message } } : {}),
+});
 
 const isSettled = ({ status }: Resource): boolean => status !== "DEPLOYING";
 
@@ -61,9 +70,14 @@ export const sandboxBehaviour: Behaviour = {
   present(wire, resource, { deps }) {
     const { state } = resource;
     if (typeof state.compute === "string") wire.state = state.compute;
+    if (typeof state.isolation === "string") wire.isolation = state.isolation;
     const lastUsedAt = Math.max(Number(state.lastUsedAt ?? 0), deps.activity.lastOf(resource.uid));
     if (lastUsedAt > 0) wire.lastUsedAt = toIso(lastUsedAt);
-    if (Array.isArray(state.errors)) wire.errors = state.errors;
+    const errors = [
+      ...(Array.isArray(state.errors) ? state.errors : []),
+      ...(resource.spec.network ? [NETWORK_STORED] : []),
+    ];
+    if (errors.length > 0) wire.errors = errors;
     const expiry = expiryOf(resource);
     if (expiry) wire.expiresIn = Math.max(0, Math.ceil((expiry.atMs - deps.clock.now()) / 1000));
   },

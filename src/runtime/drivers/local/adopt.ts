@@ -60,9 +60,17 @@ function remains(id: string, { version, parents }: CgroupHost): WorkloadRecord {
 function strayGroups({ parents }: CgroupHost, known: Set<string>): Set<string> {
   const stray = new Set<string>();
   for (const parent of Object.values(parents)) {
-    for (const entry of readdirSync(parent, { withFileTypes: true })) {
-      if (entry.isDirectory() && !known.has(entry.name)) stray.add(entry.name);
-    }
+    for (const id of groupsBelow(parent)) if (!known.has(id)) stray.add(id);
   }
   return stray;
+}
+
+/** The group itself may be gone: whoever ran last removes it when it is empty. */
+function groupsBelow(parent: string): string[] {
+  try {
+    return readdirSync(parent, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    throw error;
+  }
 }

@@ -10,7 +10,7 @@ export interface PoolOptions<T> {
   size: number;
   make: (key: string) => Promise<T>;
   discard: (entry: T) => Promise<void>;
-  /** A failing refill is reported here once; the next taking of the key tries again. */
+  /** Hears of every refill that failed; it is tried again after a while, or when the key is next taken. */
   onError: (error: unknown) => void;
 }
 
@@ -19,12 +19,15 @@ const KEYS_MAX = 4;
 /** A refill costs 50 ms of processor: it starts when nothing was taken for this long, or at the latest after the other. */
 const QUIET_MS = 100;
 const QUIET_WAIT_MAX_MS = 1_000;
+/** What kept a refill from working, such as a busy machine, passes. */
+const RETRY_MS = 5_000;
 
 export class Pool<T> {
   readonly #options: PoolOptions<T>;
   /** In order of use, the latest last. */
   readonly #stock = new Map<string, T[]>();
   #filling: Promise<void> | null = null;
+  #retry: NodeJS.Timeout | undefined;
   #takenAtMs = 0;
   #stopped = false;
 
@@ -45,6 +48,10 @@ export class Pool<T> {
     const entries = this.#stock.get(key) ?? [];
     this.#stock.delete(key);
     this.#stock.set(key, entries);
+    this.#refill();
+  }
+
+  #refill(): void {
     this.#filling ??= this.#fill().finally(() => {
       this.#filling = null;
     });
@@ -57,6 +64,7 @@ export class Pool<T> {
 
   async drain(): Promise<void> {
     this.#stopped = true;
+    clearTimeout(this.#retry);
     await this.#filling;
     const entries = [...this.#stock.values()].flat();
     this.#stock.clear();
@@ -76,6 +84,8 @@ export class Pool<T> {
       }
     } catch (error) {
       this.#options.onError(error);
+      clearTimeout(this.#retry);
+      if (!this.#stopped) this.#retry = setTimeout(() => this.#refill(), RETRY_MS).unref();
     }
   }
 

@@ -36,6 +36,8 @@ export const READY_FD = 5;
 const SPAWNED_BASE = PROGRAM_BASE + PROGRAM_BYTES_MAX;
 /** A program has reported at least its first words by then, or never will. */
 const HELLO_WAIT_MS = 30_000;
+/** It ends with its pipe; one that a debugger or the machine holds back is not waited for. */
+const STOP_WAIT_MS = 5_000;
 const SOCKET = "report.sock";
 const SIGNAL_DEFAULT = [0, 0, 0, 0];
 const SIGNAL_IGNORE = [1, 0, 0, 0];
@@ -116,7 +118,9 @@ export class Spawner {
   async stop(): Promise<void> {
     this.#server?.close();
     this.#process?.stdin?.end();
+    const timer = setTimeout(() => this.#process?.kill("SIGKILL"), STOP_WAIT_MS);
     await this.ended();
+    clearTimeout(timer);
   }
 
   #preamble(program: Program, number: number): void {
