@@ -5,8 +5,13 @@
  */
 import { createHash } from "node:crypto";
 
-/** A long query is already narrow with this many triples. */
-const QUERY_GRAMS_MAX = 12;
+/**
+ * A query is narrow with this many triples, if they are its rare ones; each further list of rows that the index has to
+ * walk along costs more than it leaves out.
+ */
+const QUERY_GRAMS_MAX = 3;
+/** From the most frequent letter to the rarest; what is not a letter is rarer still in names. */
+const LETTERS = "etaoinshrdlucmfwygpbvkxqjz";
 
 export interface ListScope {
   workspace: string;
@@ -40,12 +45,17 @@ export function gramsOf(text: string, scope: ListScope): string[] {
 export function gramsOfQuery(q: string, scope: ListScope): string[] {
   const prefix = scopeToken(scope);
   if (q.length === 2) return [prefix + hex(q, 0, 2)];
-  const last = q.length - 3;
-  const count = Math.min(last + 1, QUERY_GRAMS_MAX);
+  const triples = Array.from({ length: q.length - 2 }, (_, at) => ({ at, rarity: rarityOf(q.slice(at, at + 3)) }));
+  triples.sort((a, b) => b.rarity - a.rarity);
   const grams = new Set<string>();
-  for (let n = 0; n < count; n += 1)
-    grams.add(prefix + hex(q, count === 1 ? 0 : Math.round((n * last) / (count - 1)), 3));
+  for (const { at } of triples) if (grams.size < QUERY_GRAMS_MAX) grams.add(prefix + hex(q, at, 3));
   return [...grams];
+}
+
+function rarityOf(gram: string): number {
+  let rarity = 0;
+  for (const letter of gram) rarity += LETTERS.includes(letter) ? LETTERS.indexOf(letter) : LETTERS.length;
+  return rarity;
 }
 
 const scopeTokens = new Map<string, string>();

@@ -8,7 +8,7 @@ import { chmodSync, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 import { Kysely, type SqliteDatabase, SqliteDialect, type SqliteStatement, sql } from "kysely";
-import type { Change, Database, Queries, Transaction } from "./database.ts";
+import { type Change, type Database, type Queries, setShortcut, type Transaction } from "./database.ts";
 import type { Tables } from "./schema.ts";
 import { createReportThread } from "./sqlite-report.ts";
 
@@ -151,7 +151,14 @@ function kysely(database: DatabaseSync): Queries {
     },
     close: () => database.close(),
   };
-  return new Kysely<Tables>({ dialect: new SqliteDialect({ database: adapter }) });
+  const queries = new Kysely<Tables>({ dialect: new SqliteDialect({ database: adapter }) });
+  setShortcut(queries, (text, values) => {
+    const statement = adapter.prepare(text);
+    return statement.reader
+      ? { rows: statement.all(values), changes: 0 }
+      : { rows: [], changes: Number(statement.run(values).changes) };
+  });
+  return queries;
 }
 
 /**
