@@ -82,7 +82,8 @@ function goodText(schema: JsonSchema): fc.Arbitrary<string> {
   if (schema.pattern)
     return fc
       .stringMatching(new RegExp(schema.pattern, "u"), { size: "xsmall" })
-      .map((text) => text.slice(0, schema.maxLength ?? 60));
+      .map((text) => text.slice(0, schema.maxLength ?? 60))
+      .filter((text) => text.length >= (schema.minLength ?? 0));
   if (schema.format === "uri") return WORD.map((word) => `https://${word}.example.test/`);
   if (schema.format === "email") return WORD.map((word) => `${word}@example.test`);
   if (schema.format === "date-time") return fc.constant("2026-11-15T00:00:00.000Z");

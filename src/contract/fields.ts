@@ -124,7 +124,8 @@ export const volumeAttachment = z.looseObject({
 const drivePath = z
   .string()
   .max(512)
-  .regex(/^(?!.*(^|\/)\.{1,2}(\/|$))\/[^\0]*$/, "must start with / and have no . or .. in it");
+  .regex(/^\/[^\0]*$/, "must start with /")
+  .refine((path) => !/(^|\/)\.{1,2}(\/|$)/.test(path), "must have no . or .. in it");
 
 export const driveAttachment = z.looseObject({
   name: z.string().min(1).max(NAME_MAX),
