@@ -17,8 +17,8 @@ const LONG = Boolean(process.env.BERTH_TEST_LONG);
 const KILLS = LONG ? 120 : 3;
 const SEED = Number(process.env.BERTH_TEST_SEED ?? 20_261_115);
 /** So often a new execution is started, so that there is always something to hit. */
-const KILLS_PER_EXECUTION = 2;
-const TASKS = LONG ? 60 : 12;
+const KILLS_PER_EXECUTION = LONG ? 2 : 1;
+const TASKS = LONG ? 30 : 12;
 /** Longer than a lease and the two leases that a task is left to its own machine. */
 const ABSENT_MS = 14_000;
 const TRIES = 3000;
@@ -101,8 +101,8 @@ async function chaos({ folders, databaseUrl, events, crashDatabase }: Chaos): Pr
       if (n % KILLS_PER_EXECUTION === 0) started.push(await startExecution(call, join(dir, "out"), started.length));
       await busy(running);
       await delay(random() * 500);
-      const cancelled = started.at(-2);
-      if (cancelled?.fate === "cancelled") await call("DELETE", `/jobs/cancelled/executions/${cancelled.id}`);
+      const latest = started.at(-1);
+      if (latest?.fate === "cancelled") await call("DELETE", `/jobs/cancelled/executions/${latest.id}`);
       await kill[chosen(events, random())]?.();
     }
     for (const { id, fate } of started) verify(fate, await ended(call, fate, id));
@@ -129,7 +129,13 @@ const patientCaller =
 
 async function makeJobs(call: Call): Promise<void> {
   for (const [name, { maxRetries }] of Object.entries(FATES)) {
-    const runtime = { image: "any", command: ["sh", "-c", TASK], maxConcurrentTasks: 6, memory: 128, maxRetries };
+    const runtime = {
+      image: "fake/base-image:latest",
+      command: ["sh", "-c", TASK],
+      maxConcurrentTasks: 6,
+      memory: 128,
+      maxRetries,
+    };
     await call("POST", "/jobs", { body: { metadata: { name }, spec: { runtime } } });
   }
 }

@@ -10,7 +10,14 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Log } from "../kinds/port.ts";
 import { type Clock, SECOND_MS } from "../lib/clock.ts";
 import type { Running } from "../lib/lifecycle.ts";
-import type { ExecutionRow, TaskClaim, TaskOutcome, TaskRow } from "../store/execution.ts";
+import {
+  type ExecutionRow,
+  JOB_SLOTS_RECORDS,
+  type TaskClaim,
+  type TaskOutcome,
+  type TaskRow,
+} from "../store/execution.ts";
+import type { ReportRules, TaskReport } from "../store/execution-queue.ts";
 import type { Claimable } from "../store/execution-views.ts";
 import type { Store } from "../store/store.ts";
 import { type Candidate, type Capacity, chooseStarts, type RunningTask } from "./fair-choice.ts";
@@ -65,7 +72,10 @@ class JobScheduler implements Running {
   readonly #holder: string;
   readonly #started = new Map<string, Started>();
   readonly #stopping = new AbortController();
-  readonly #rules: { retryAfterMs(failures: number): number; keepMs: number };
+  readonly #rules: ReportRules;
+  /** By execution: reports that wait for those that are being written. */
+  readonly #reports = new Map<string, { reports: TaskReport[]; written: Promise<void> }>();
+  readonly #reporting = new Map<string, Promise<void>>();
   #cleanUp: (() => void)[] = [];
   #looking: Promise<void> | null = null;
   #lookAgain = false;
@@ -78,6 +88,7 @@ class JobScheduler implements Running {
 
   async start(): Promise<void> {
     await this.#endEarlierLife();
+    await this.#offer(this.#options.capacity.slots);
     const { executions } = this.#options.store;
     const look = setInterval(() => this.#look(), LOOK_MS).unref();
     const renew = setInterval(() => void this.#renew(), this.#options.leaseMs * RENEW_SHARE).unref();
@@ -92,6 +103,18 @@ class JobScheduler implements Running {
     await this.#looking;
     for (const { abort } of this.#started.values()) abort.abort();
     await Promise.all([...this.#started.values()].map(({ work }) => work));
+    await this.#offer(0).catch((error: unknown) =>
+      this.#options.log.warn({ err: error }, "others will count on this server a little longer"),
+    );
+  }
+
+  /** Lets all servers know how much runs here, for as long as this one lives. */
+  async #offer(slots: number): Promise<void> {
+    const { store, clock, place, leaseMs } = this.#options;
+    await store.records.update(`${JOB_SLOTS_RECORDS}${place}`, clock.now() + leaseMs, () => ({
+      value: String(slots),
+      result: undefined,
+    }));
   }
 
   /** One look at a time; whoever asks meanwhile gets another one after it. */
@@ -121,12 +144,13 @@ class JobScheduler implements Running {
     if (this.#started.size >= capacity.slots) return;
     const waiting = await store.executions.listClaimableAcrossWorkspaces(CANDIDATES_MAX);
     if (waiting.length === 0) return;
-    for (const id of chooseStarts(waiting.map(toCandidate), [...this.#started.values()], capacity)) {
+    const chosen = chooseStarts(waiting.map(toCandidate), [...this.#started.values()], capacity);
+    for (const [id, starts] of Map.groupBy(chosen, (each) => each)) {
       if (this.#stopping.signal.aborted) return;
       const execution = await store.executions.getAcrossWorkspaces(id);
       if (!execution || (await this.#cancelOrphan(execution))) continue;
-      const claim = await store.executions.claim(id, this.#holder, leaseMs);
-      if (claim) this.#launch(claim, execution);
+      const claims = await store.executions.claim(id, this.#holder, leaseMs, starts.length);
+      for (const claim of claims) this.#launch(claim, execution);
     }
   }
 
@@ -170,17 +194,38 @@ class JobScheduler implements Running {
     // Held up past its lease it was ended for that, whatever it looks like.
     if (outcome?.result === "failed" && clock.now() > claim.leaseUntil)
       outcome = { result: "lost", message: "Its lease was not renewed in time." };
-    if (outcome) await this.#report(claim, outcome);
+    if (outcome) await this.#report(claim.executionId, { index: claim.index, attempt: claim.attempt, outcome });
   }
 
-  /** A report that the database did not take is made again; when the server stops first, the lease will tell. */
-  async #report(task: Pick<TaskClaim, "executionId" | "index" | "attempt">, outcome: TaskOutcome): Promise<void> {
+  /** While one report of an execution is written the next ones gather, and are written together. */
+  #report(executionId: string, report: TaskReport): Promise<void> {
+    const gathering = this.#reports.get(executionId);
+    if (gathering) {
+      gathering.reports.push(report);
+      return gathering.written;
+    }
+    const reports = [report];
+    const before = this.#reporting.get(executionId) ?? Promise.resolve();
+    const written = before.then(() => {
+      this.#reports.delete(executionId);
+      return this.#write(executionId, reports);
+    });
+    this.#reports.set(executionId, { reports, written });
+    this.#reporting.set(executionId, written);
+    void written.then(() => {
+      if (this.#reporting.get(executionId) === written) this.#reporting.delete(executionId);
+    });
+    return written;
+  }
+
+  /** What the database did not take is written again; when the server stops first, the lease will tell. */
+  async #write(executionId: string, reports: readonly TaskReport[]): Promise<void> {
     for (;;) {
       try {
-        await this.#options.store.executions.report(task, outcome, this.#rules);
+        await this.#options.store.executions.report(executionId, reports, this.#rules);
         return;
       } catch (error) {
-        this.#options.log.warn({ err: error, execution: task.executionId }, "the end of a task is not recorded yet");
+        this.#options.log.warn({ err: error, execution: executionId }, "the end of a task is not recorded yet");
         if (this.#stopping.signal.aborted) return;
         await this.#pause(REPORT_AGAIN_MS);
       }
@@ -201,6 +246,7 @@ class JobScheduler implements Running {
         claim.leaseUntil = Math.max(claim.leaseUntil, leaseUntil);
         await runner.prolong(claim.workload, claim.leaseUntil);
       }
+      await this.#offer(this.#options.capacity.slots);
       await this.#endOrphans();
       await this.#reap();
     } catch (error) {
@@ -242,10 +288,8 @@ class JobScheduler implements Running {
 
   async #giveBack(task: TaskRow, here: boolean, message: string): Promise<void> {
     if (here) await this.#options.runner.discard(task.workload);
-    await this.#report(
-      { executionId: task.execution_id, index: task.idx, attempt: task.attempt },
-      { result: "lost", message },
-    );
+    const { execution_id: executionId, idx: index, attempt } = task;
+    await this.#report(executionId, { index, attempt, outcome: { result: "lost", message } });
   }
 }
 

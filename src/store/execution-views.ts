@@ -1,5 +1,5 @@
 /** Questions about the queue of jobs that change nothing: what may start now, how busy a job is, pages of tasks. */
-import { sql } from "kysely";
+import { type RawBuilder, sql } from "kysely";
 import type { Clock } from "../lib/clock.ts";
 import type { Database } from "./database.ts";
 import type { ExecutionRow } from "./execution.ts";
@@ -27,33 +27,51 @@ export interface QueueLoad {
 
 /** So many executions of one job are looked at; a thousand that wait must not hide another job. */
 const EXECUTIONS_PER_JOB = 16;
+/** Enough of those that wait to know that there is no room for another. */
+const WAITING_LOOKED_AT = 1000;
 
 export function createExecutionViews({ database, clock }: { database: Database; clock: Clock }) {
   return {
-    /** The oldest executions of every job that have a task to start, oldest first. */
+    /**
+     * The oldest executions of every job that have a task to start, oldest first. What is read grows with the jobs that
+     * have something to do and the tasks that run, not with the executions that wait.
+     */
     async listClaimableAcrossWorkspaces(limit: number): Promise<Claimable[]> {
-      const now = clock.now();
+      const due = dueRetries(clock.now());
       const { rows } = await sql<Claimable>`
-        SELECT id, workspace, job_uid, memory_mb, parallelism, running, waiting, job_running FROM (
-          SELECT looked.*, ROW_NUMBER() OVER (PARTITION BY job_uid ORDER BY id) AS nth FROM (
-            SELECT id, workspace, job_uid, COALESCE(memory_override, memory_mb) AS memory_mb, parallelism, running, status,
-              total - next_index + (CASE WHEN retrying = 0 THEN 0 ELSE
-                (SELECT COUNT(*) FROM tasks WHERE tasks.execution_id = executions.id AND tasks.status = 'retrying'
-                  AND tasks.next_at <= ${now}) END) AS waiting,
-              SUM(running) OVER (PARTITION BY job_uid) AS job_running
-            FROM executions WHERE completed_at IS NULL) looked
-          WHERE status <> 'cancelling' AND waiting > 0 AND running < parallelism AND job_running < parallelism) numbered
-        WHERE nth <= ${EXECUTIONS_PER_JOB} ORDER BY id LIMIT ${limit}`.execute(database.read);
+        WITH RECURSIVE jobs (job_uid) AS (
+          SELECT MIN(job_uid) FROM executions WHERE completed_at IS NULL
+          UNION ALL
+          SELECT (SELECT MIN(job_uid) FROM executions WHERE completed_at IS NULL AND executions.job_uid > jobs.job_uid)
+          FROM jobs WHERE jobs.job_uid IS NOT NULL
+        ), busy AS (
+          SELECT executions.job_uid, COUNT(*) AS job_running FROM tasks JOIN executions ON executions.id = tasks.execution_id
+          WHERE tasks.status = 'running' GROUP BY executions.job_uid
+        )
+        SELECT executions.id, workspace, executions.job_uid, COALESCE(memory_override, memory_mb) AS memory_mb, parallelism,
+          running, total - next_index + (CASE WHEN retrying = 0 THEN 0 ELSE (SELECT COUNT(*) ${due}) END) AS waiting,
+          COALESCE(busy.job_running, 0) AS job_running
+        FROM jobs JOIN executions ON executions.id IN (
+          SELECT oldest.id FROM (SELECT executions.id FROM executions
+            WHERE executions.job_uid = jobs.job_uid AND completed_at IS NULL AND status <> 'cancelling'
+              AND running < parallelism AND (next_index < total OR (retrying > 0 AND EXISTS (SELECT 1 ${due})))
+            ORDER BY executions.id LIMIT ${EXECUTIONS_PER_JOB}) oldest)
+        LEFT JOIN busy ON busy.job_uid = executions.job_uid
+        WHERE COALESCE(busy.job_running, 0) < parallelism
+        ORDER BY executions.id LIMIT ${limit}`.execute(database.read);
       return rows;
     },
 
     async loadOf(jobUid: string): Promise<QueueLoad> {
       const { rows } = await sql<QueueLoad>`
-        SELECT COALESCE(SUM(running), 0) AS "running",
-          COALESCE(SUM(CASE WHEN job_uid = ${jobUid} THEN running ELSE 0 END), 0) AS "jobRunning",
-          COALESCE(SUM(CASE WHEN job_uid = ${jobUid} THEN total - next_index + retrying ELSE 0 END), 0) AS "jobWaiting"
-        FROM executions WHERE completed_at IS NULL`.execute(database.read);
-      return rows[0] ?? { running: 0, jobRunning: 0, jobWaiting: 0 };
+        SELECT (SELECT COUNT(*) FROM tasks WHERE status = 'running') AS "running",
+          (SELECT COUNT(*) FROM tasks JOIN executions ON executions.id = tasks.execution_id
+            WHERE tasks.status = 'running' AND executions.job_uid = ${jobUid}) AS "jobRunning",
+          (SELECT COALESCE(SUM(waiting), 0) FROM (SELECT total - next_index + retrying AS waiting FROM executions
+            WHERE job_uid = ${jobUid} AND completed_at IS NULL ORDER BY id LIMIT ${WAITING_LOOKED_AT}) looked) AS "jobWaiting"
+        `.execute(database.read);
+      const [load = { running: 0, jobRunning: 0, jobWaiting: 0 }] = rows;
+      return { ...load, jobWaiting: Number(load.jobWaiting) };
     },
 
     async getBySlot(workspace: string, slot: string): Promise<ExecutionRow | null> {
@@ -80,3 +98,6 @@ export function createExecutionViews({ database, clock }: { database: Database; 
     },
   };
 }
+
+const dueRetries = (nowMs: number): RawBuilder<unknown> =>
+  sql`FROM tasks WHERE tasks.execution_id = executions.id AND tasks.status = 'retrying' AND tasks.next_at <= ${nowMs}`;

@@ -1,4 +1,8 @@
 /** Executions and tasks as the core knows them. */
+
+/** News that there may be something to start, or that an execution has ended; not of every step in between. */
+export const EXECUTION_TOPIC = "execution";
+
 export type ExecutionStatus =
   | "queued"
   | "pending"
@@ -69,6 +73,9 @@ export interface ChunkRow {
   chunk: number;
   tasks: string;
 }
+
+/** Records below this key say how many tasks each server runs at a time. */
+export const JOB_SLOTS_RECORDS = "job-slots/";
 
 /** Arguments are kept this many to a row: a page of tasks reads one or two. */
 export const CHUNK_TASKS = 500;

@@ -42,6 +42,18 @@ export function createRecords({ database, clock }: { database: Database; clock: 
       return row?.value || null;
     },
 
+    /** Values of all whose key begins so and that have not expired. */
+    async list(prefix: string): Promise<string[]> {
+      const rows = await database.read
+        .selectFrom("records")
+        .select("value")
+        .where("key", ">=", prefix)
+        .where("key", "<", `${prefix}\u{10ffff}`)
+        .where("expires_at", ">=", clock.now())
+        .execute();
+      return rows.map(({ value }) => value);
+    },
+
     async forgetExpired(): Promise<void> {
       await database.write(({ queries }) =>
         queries.deleteFrom("records").where("expires_at", "<", clock.now()).execute(),

@@ -10,6 +10,7 @@ import { createCronTriggers } from "./cron-triggers.ts";
 import type { Database } from "./database.ts";
 import { createDeliveries } from "./deliveries.ts";
 import { executionCallback } from "./execution-callback.ts";
+import { createExecutionQueue } from "./execution-queue.ts";
 import { createExecutionViews } from "./execution-views.ts";
 import { createExecutions } from "./executions.ts";
 import { createExternalIdentities } from "./external-identities.ts";
@@ -97,7 +98,8 @@ function composeStore(database: Database, secretKey: Buffer, clock: Clock, quota
     leases: createLeases(deps),
     records: createRecords(deps),
     executions: {
-      ...createExecutions({ ...deps, ended: executionCallback(deliveries) }),
+      ...createExecutions(deps),
+      ...createExecutionQueue({ ...deps, ended: executionCallback(deliveries) }),
       ...createExecutionViews(deps),
     },
     deliveries,

@@ -1,6 +1,6 @@
 /** Empties a workspace that is marked as deleted, page by page, so that a large one holds nobody up. */
 import type { Database, Transaction } from "./database.ts";
-import { EXECUTION_TOPIC } from "./executions.ts";
+import { EXECUTION_TOPIC } from "./execution.ts";
 import type { Resources } from "./resources.ts";
 
 /** One transaction's worth: others get their turn in between. */

@@ -1,6 +1,6 @@
 /** How an execution comes to be, whoever asks for it: a client, a trigger. */
 import { invalidField, PlatformError } from "../../contract/errors.ts";
-import type { ExecutionRow } from "../../store/execution.ts";
+import { type ExecutionRow, JOB_SLOTS_RECORDS } from "../../store/execution.ts";
 import type { Resource } from "../../store/resource.ts";
 import type { Deps } from "../port.ts";
 import { preparedEnvs } from "../workload/envs.ts";
@@ -59,8 +59,10 @@ export async function createExecution(job: Resource, request: ExecutionRequest, 
 
 /** At least one task must be able to start at once. */
 async function refuseWaiting(job: Resource, parallelism: number, tasks: number, deps: Deps): Promise<void> {
-  const load = await deps.store.executions.loadOf(job.uid);
-  const free = Math.min(parallelism - load.jobRunning - load.jobWaiting, deps.settings.jobSlots - load.running);
+  const { executions, records } = deps.store;
+  const [load, servers] = await Promise.all([executions.loadOf(job.uid), records.list(JOB_SLOTS_RECORDS)]);
+  const slots = servers.reduce((sum, each) => sum + Number(each), 0);
+  const free = Math.min(parallelism - load.jobRunning - load.jobWaiting, slots - load.running);
   if (free > 0) return;
   throw new PlatformError(
     "too_many_requests",

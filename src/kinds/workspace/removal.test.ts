@@ -93,11 +93,11 @@ function suite(database: TestDatabase): void {
       ...{ workspace: "busy", jobUid: "j", job: "job", tasks: [{}, {}], parallelism: 1, maxRetries: 0, timeoutS: 60 },
       ...{ memoryMb: 128, memoryOverride: null, env: {}, revision: "1", slot: null, cause: "api", createdBy: "test" },
     });
-    assert.ok(await store.executions.claim(id, "worker", 10_000));
+    assert.equal((await store.executions.claim(id, "worker", 10_000, 1)).length, 1);
     await store.workspaces.markDeleted("busy", "test");
     assert.equal(await removeContents("busy", "test", { store, logs, reconciledKinds: [] }), true);
     assert.equal(await store.executions.getAcrossWorkspaces(id), null);
-    assert.equal(await store.executions.claim(id, "worker", 10_000), null);
+    assert.deepEqual(await store.executions.claim(id, "worker", 10_000, 1), []);
     assert.deepEqual(await store.database.read.selectFrom("tasks").select("execution_id").execute(), []);
   });
 

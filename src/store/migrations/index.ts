@@ -19,6 +19,7 @@ import { deliveries } from "./0013-deliveries.ts";
 import { cronTriggers } from "./0014-cron-triggers.ts";
 import { auditBase } from "./0015-audit-base.ts";
 import { threads } from "./0016-threads.ts";
+import { executionQueue } from "./0017-execution-queue.ts";
 
 export interface Migration {
   id: number;
@@ -45,6 +46,7 @@ export const MIGRATIONS: readonly Migration[] = [
   cronTriggers,
   auditBase,
   threads,
+  executionQueue,
 ];
 
 const TYPES: Record<Dialect, Record<string, string>> = {
