@@ -2,7 +2,8 @@
  * The gateway against its floors, in one run, with the same upstream behind all: no proxy at all, a bare proxy on
  * node:http and undici, the gateway without its fast lane, and nginx where it is installed. Throughput for GET and
  * 1 KB POST at 32 and 128 connections, CPU time per request, sequential overhead, lag of streamed events, 1 GB each way
- * with peak memory. Flags: --rounds=N (default 3), --soak=SECONDS (memory over time instead of all else).
+ * with peak memory, and the cold start of an agent. Flags: --rounds=N (default 3), --soak=SECONDS (memory over time
+ * instead of all else), --cold=ROUNDS (cold starts instead of all else).
  */
 import { type ChildProcess, fork, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -10,6 +11,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { coldStart } from "./gateway-parts/cold-start.ts";
 import { shoot } from "./gateway-parts/load.ts";
 import { type Load, percentiles, table } from "./measure.ts";
 
@@ -21,12 +23,15 @@ interface Subject {
 }
 
 const ROUND_MS = 2000;
+const COLD_ROUNDS = 10;
 const GIGABYTE = 1024 ** 3;
 const PREFIX = "/bench/agents/agent";
 
 export async function run(flags: string[]): Promise<void> {
   const rounds = Number(flags.find((flag) => flag.startsWith("--rounds="))?.slice(9) ?? 3);
   const soakSeconds = Number(flags.find((flag) => flag.startsWith("--soak="))?.slice(7) ?? 0);
+  const coldRounds = Number(flags.find((flag) => flag.startsWith("--cold="))?.slice(7) ?? 0);
+  if (coldRounds > 0) return coldStart(coldRounds);
   const children: ChildProcess[] = [];
   const dir = mkdtempSync(join(tmpdir(), "berth-bench-"));
   try {
@@ -50,6 +55,7 @@ export async function run(flags: string[]): Promise<void> {
     await sequential(subjects);
     await eventLag(subjects);
     await gigabytes(subjects);
+    await coldStart(COLD_ROUNDS);
   } finally {
     for (const child of children) child.kill();
     rmSync(dir, { recursive: true, force: true });

@@ -69,6 +69,8 @@ const DRAIN_MAX_MS = 15 * MINUTE_MS;
 /** Requests that one copy answers at once before another one is started. */
 const CONCURRENCY = 50;
 const SOON_MS = 50;
+const START_LOOK_MIN_MS = 5;
+const START_LOOK_MAX_MS = 500;
 const BUILD_LOOK_MS = 300;
 const LOOK_MS = SECOND_MS;
 /** A request waits for a copy that starts again within this time; longer pauses are told at once. */
@@ -155,9 +157,13 @@ function planSwitch(
   if (seen.workload.state === "exited")
     return fail(revision, `It ended before it listened (${endOf(seen.workload)}).`, copy.uid);
   if (copy.phase === "ready" || seen.listening) return { steps: [{ do: "activate", revision, uid: copy.uid }] };
-  if (copy.since + READY_WITHIN_MS > nowMs) return { steps: [], againMs: SOON_MS };
+  if (copy.since + READY_WITHIN_MS > nowMs) return { steps: [], againMs: startLookMs(copy.since, nowMs) };
   return fail(revision, neverListened, copy.uid);
 }
+
+/** A quick start is seen quickly, and a slow one costs few looks: never more than a tenth late. */
+const startLookMs = (since: number, nowMs: number): number =>
+  Math.min(Math.max((nowMs - since) / 10, START_LOOK_MIN_MS), START_LOOK_MAX_MS);
 
 const neverListened = `It did not listen on the port in PORT within ${READY_WITHIN_MS / SECOND_MS} s.`;
 
@@ -241,7 +247,7 @@ function planCopy(copy: Copy, seen: CopyObserved | undefined, live: string[], no
     return { steps: [{ do: "crashed", uid, why: `A copy ended (${endOf(seen.workload)}).` }] };
   if (phase === "ready") return { steps: [], againMs: LOOK_MS };
   if (seen.listening) return { steps: [{ do: "ready", uid }] };
-  if (since + READY_WITHIN_MS > nowMs) return { steps: [], againMs: SOON_MS };
+  if (since + READY_WITHIN_MS > nowMs) return { steps: [], againMs: startLookMs(since, nowMs) };
   return { steps: [{ do: "crashed", uid, why: neverListened }] };
 }
 
