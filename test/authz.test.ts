@@ -1,59 +1,121 @@
-/** The walk: every operation with no, wrong, expired, foreign and weak credentials. A new operation cannot escape it. */
+/**
+ * The walk: every operation, called by everybody. What each may do is worked out here from what the operation declares,
+ * and compared with what the platform does; a new operation cannot escape it.
+ */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { generateSigningPair } from "../src/auth/oauth/access-tokens.ts";
-import type { Operation } from "../src/contract/operation.ts";
+import type { Operation, Role } from "../src/contract/operation.ts";
 import { OPERATIONS } from "../src/kinds/index.ts";
+import { WORKLOAD_SCOPES } from "../src/kinds/workload/identity.ts";
 import { type Identity, makeAccount, makeServiceAccount, makeToken, makeUser, makeWorkload } from "./identities.ts";
 import { startTestPlatform, type TestPlatform } from "./platform.ts";
 
+interface Principal {
+  /** Keys and tokens that all stand for the same somebody. */
+  credentials: string[];
+  /** In the workspace `main`, and in its account. */
+  inWorkspace: Role | null;
+  inAccount: Role | null;
+  /** null = all. */
+  scopes: readonly string[] | null;
+  isPerson: boolean;
+}
+
 let platform: TestPlatform;
 let accountId: string;
-let foreign: { id: string; workspace: string };
-const who = {} as Record<
-  "stranger" | "expired" | "member" | "scopeless" | "robot" | "adminRobot" | "foreignRobot" | "workload",
-  Identity
->;
-/** Access tokens, by what is wrong or weak about them. */
-const tokens = {} as Record<"robot" | "adminRobot" | "foreignRobot" | "scopeless" | "workload", string>;
+let principals: Record<string, Principal>;
 let worthless: Record<string, string | null>;
 
 before(async () => {
   platform = await startTestPlatform();
   const { store } = platform.app;
   accountId = (await store.people.listAccountsAcrossUsers())[0]?.id ?? "";
-  foreign = await makeAccount(store, "theirs");
-  who.stranger = await makeUser(store, foreign.id, "admin", { theirs: "admin" });
-  who.expired = await makeUser(store, accountId, "admin", { main: "admin" }, null, Date.now() - 1000);
-  who.member = await makeUser(store, accountId, "member", { main: "member" });
-  who.scopeless = await makeUser(store, accountId, "admin", { main: "admin" }, ["nothing:here"]);
-  who.robot = await makeServiceAccount(store, "main");
-  who.adminRobot = await makeServiceAccount(store, "main", "admin");
-  who.foreignRobot = await makeServiceAccount(store, "theirs", "admin");
-  who.workload = await makeWorkload(store, "main", ["nothing:here"]);
+  const theirs = await makeAccount(store, "theirs");
+  await platform.call("POST", "/workspaces", { body: { name: "second" } });
   const token = (sub: string, more: object = {}, signWith?: string) =>
     makeToken(store, platform.url, { sub, ...more }, signWith);
-  tokens.robot = await token(who.robot.sub);
-  tokens.adminRobot = await token(who.adminRobot.sub);
-  tokens.foreignRobot = await token(who.foreignRobot.sub);
-  tokens.scopeless = await token(who.adminRobot.sub, { scope: "nothing:here" });
-  tokens.workload = await token(who.workload.sub);
-  const { sub } = who.adminRobot;
-  const unsigned = `${Buffer.from('{"alg":"none","typ":"at+jwt"}').toString("base64url")}.${tokens.adminRobot.split(".")[1]}.`;
-  worthless = {
+
+  const person = async (
+    inAccount: Role | null,
+    workspaces: Record<string, Role>,
+    scopes: string[] | null = null,
+    account = accountId,
+  ): Promise<Principal> => {
+    const { key } = await makeUser(store, account, inAccount ?? "admin", workspaces, scopes);
+    // Who administers an account administers all of its workspaces.
+    const inWorkspace = inAccount === "admin" ? "admin" : (workspaces.main ?? null);
+    return { credentials: [key], inWorkspace, inAccount, scopes, isPerson: true };
+  };
+  const machine = async (
+    { key, sub }: Identity,
+    inWorkspace: Role | null,
+    scopes: readonly string[] | null = null,
+  ) => ({
+    credentials: [key, await token(sub)],
+    inWorkspace,
+    inAccount: inWorkspace && ("member" as const),
+    scopes,
+    isPerson: false,
+  });
+
+  const adminRobot = await makeServiceAccount(store, "main", "admin");
+  principals = {
+    "an account admin": await person("admin", {}),
+    "a workspace admin": await person("member", { main: "admin" }),
+    "a member": await person("member", { main: "member" }),
+    "a member with the scope admin": await person("member", { main: "member" }, ["admin"]),
+    "a member without the scope": await person("member", { main: "member" }, ["nothing:here"]),
+    "an admin without the scope": await person("admin", { main: "admin" }, ["nothing:here"]),
+    "an admin of another workspace": await person("member", { second: "admin" }),
+    "an admin of another account": await person(null, { theirs: "admin" }, null, theirs.id),
+    "a service account": await machine(await makeServiceAccount(store, "main"), "member"),
+    "an admin's service account": await machine(adminRobot, "admin"),
+    "a service account of another workspace": await machine(await makeServiceAccount(store, "theirs", "admin"), null),
+    "a workload": await machine(await makeWorkload(store, "main", [...WORKLOAD_SCOPES]), "member", WORKLOAD_SCOPES),
+    "a token without the scope": {
+      credentials: [await token(adminRobot.sub, { scope: "nothing:here" })],
+      inWorkspace: "admin",
+      inAccount: "member",
+      scopes: [],
+      isPerson: false,
+    },
+  };
+  worthless = await worthlessCredentials(adminRobot.sub, token);
+});
+after(() => platform.stop());
+
+async function worthlessCredentials(
+  sub: string,
+  token: (sub: string, more?: object, signWith?: string) => Promise<string>,
+): Promise<Record<string, string | null>> {
+  const { store } = platform.app;
+  const expired = await makeUser(store, accountId, "admin", { main: "admin" }, null, Date.now() - 1000);
+  const [, claims] = (await token(sub)).split(".");
+  return {
     "no credentials": null,
     garbage: "garbage",
-    "an expired key": who.expired.key,
+    "an expired key": expired.key,
     "an expired token": await token(sub, { exp: Math.floor(Date.now() / 1000) - 1 }),
-    "a token without a signature": unsigned,
+    "a token without a signature": `${Buffer.from('{"alg":"none","typ":"at+jwt"}').toString("base64url")}.${claims}.`,
     "a token of another key": await token(sub, {}, generateSigningPair().privateKey),
     "a token of another issuer": await token(sub, { iss: "https://example.com" }),
     "a token for another audience": await token(sub, { aud: "https://example.com" }),
     "a token of nobody": await token("nobody"),
     "a token that has no consent": await token(sub, { sub_type: "user" }),
   };
-});
-after(() => platform.stop());
+}
+
+/** What the declaration says: refused, not even told that it exists, or let in. */
+function expected({ tenancy, scope, role, path, workspaceParam }: Operation, who: Principal): 403 | 404 | "in" {
+  const { scopes } = who;
+  if (scope !== null && scopes && !scopes.includes(scope) && !scopes.includes("admin")) return 403;
+  if (tenancy === "account" && path.includes("{accountId}"))
+    return who.inAccount && (role === "member" || who.inAccount === "admin") ? "in" : 403;
+  if (tenancy !== "workspace") return "in";
+  if (!who.inWorkspace) return workspaceParam ? 404 : 403;
+  return role === "member" || who.inWorkspace === "admin" ? "in" : 403;
+}
 
 /** A path that names nothing that exists, in our own workspace and account. */
 const pathOf = (operation: Operation): string =>
@@ -61,71 +123,38 @@ const pathOf = (operation: Operation): string =>
     name === operation.workspaceParam ? "main" : name === "accountId" ? accountId : "no-such-thing",
   );
 
-const send = (operation: Operation, key: string | null, headers: Record<string, string> = {}) =>
-  platform.call(operation.method, pathOf(operation), {
-    key,
-    headers: { "x-service-workspace": "main", ...headers },
-    ...(operation.body ? { body: {} } : {}),
-  });
+/** No body is a list, so whoever is let in changes nothing. */
+const send = async (operation: Operation, key: string | null): Promise<number> =>
+  (
+    await platform.call(operation.method, pathOf(operation), {
+      key,
+      workspace: "main",
+      ...(operation.body ? { body: [] } : {}),
+    })
+  ).status;
 
-const guarded = OPERATIONS.filter((operation) => operation.tenancy !== "public");
+/** What has no body to be wrong would really happen. */
+const isHarmless = ({ method, body }: Operation): boolean => method === "GET" || body !== undefined;
+/** Some things are for people alone; their own tests say so. */
+const isForAll = ({ tenancy }: Operation, { isPerson }: Principal): boolean => isPerson || tenancy === "workspace";
 
 describe("every operation", () => {
-  for (const operation of guarded) {
-    test(`${operation.id} refuses the unknown`, async () => {
-      for (const [what, key] of Object.entries(worthless)) {
-        const { status, body } = await send(operation, key);
-        assert.equal(status, 401, `${operation.id} with ${what}`);
-        assert.equal(body.code, 401);
-      }
-    });
-  }
-
-  for (const operation of guarded.filter(({ tenancy }) => tenancy === "workspace")) {
-    test(`${operation.id} refuses other tenants`, async () => {
-      // A workspace that is named as the thing itself is as invisible as any other thing of theirs.
-      const expected = operation.workspaceParam ? 404 : 403;
-      for (const key of [who.stranger.key, who.foreignRobot.key, tokens.foreignRobot])
-        assert.equal((await send(operation, key)).status, expected);
-    });
-  }
-
-  for (const operation of guarded.filter(
-    ({ tenancy, path }) => tenancy === "account" && path.includes("{accountId}"),
-  )) {
-    test(`${operation.id} refuses other accounts`, async () => {
-      for (const key of [who.stranger.key, tokens.foreignRobot]) assert.equal((await send(operation, key)).status, 403);
-    });
-  }
-
-  for (const operation of guarded.filter(({ tenancy, role }) => tenancy === "account" && role === "admin")) {
-    test(`${operation.id} needs an account admin`, async () => {
-      for (const key of [who.member.key, who.adminRobot.key, tokens.adminRobot])
-        assert.equal((await send(operation, key)).status, 403);
-    });
-  }
-
-  for (const operation of guarded.filter(({ scope }) => scope !== null)) {
-    test(`${operation.id} needs its scope`, async () => {
-      for (const key of [who.scopeless.key, who.workload.key, tokens.scopeless, tokens.workload])
-        assert.equal((await send(operation, key)).status, 403);
-    });
-  }
-
-  for (const operation of guarded.filter(({ tenancy, role }) => tenancy === "workspace" && role === "admin")) {
-    test(`${operation.id} needs an admin`, async () => {
-      for (const key of [who.member.key, who.robot.key, tokens.robot])
-        assert.equal((await send(operation, key)).status, 403);
-    });
-  }
-
-  // Reading what is not there harms nothing, so here the walk shows that the right credentials do get in.
-  for (const operation of guarded.filter(({ tenancy, method }) => tenancy === "workspace" && method === "GET")) {
-    test(`${operation.id} lets its own admins in`, async () => {
-      for (const key of [platform.apiKey, who.adminRobot.key, tokens.adminRobot]) {
-        const { status } = await send(operation, key);
-        assert.ok(status !== 401 && status !== 403, `${operation.id}: ${status}`);
-      }
+  for (const operation of OPERATIONS.filter(({ tenancy }) => tenancy !== "public")) {
+    test(`${operation.id} lets in who may, and nobody else`, async () => {
+      const unknown = Object.entries(worthless).map(async ([what, key]) =>
+        assert.equal(await send(operation, key), 401, `${operation.id} with ${what}`),
+      );
+      const known = Object.entries(principals).flatMap(([what, who]) => {
+        const outcome = expected(operation, who);
+        if (outcome === "in" && !(isHarmless(operation) && isForAll(operation, who))) return [];
+        return who.credentials.map(async (key) => {
+          const status = await send(operation, key);
+          if (outcome === "in")
+            assert.ok(status !== 401 && status !== 403, `${operation.id} refuses ${what}: ${status}`);
+          else assert.equal(status, outcome, `${operation.id} called by ${what}`);
+        });
+      });
+      await Promise.all([...unknown, ...known]);
     });
   }
 });

@@ -8,7 +8,7 @@ import { stateOf } from "./deploy-state.ts";
  * What code that runs here does with the platform: call its neighbours, start jobs, use sandboxes. It neither deploys,
  * nor reads the keys of connections, nor manages people; whoever needs more hands a key of their own to it.
  */
-const SCOPES = [
+export const WORKLOAD_SCOPES: readonly string[] = [
   ...["agents", "applications", "drives", "functions", "jobs", "models", "sandboxes"].flatMap((noun) => [
     `${noun}:get`,
     `${noun}:list`,
@@ -30,7 +30,7 @@ export async function identityEnv(resource: Resource, copy: string, deps: Deps):
     workspace,
     workload: uid,
     name: `${kind} ${name}`,
-    scopes: SCOPES,
+    scopes: WORKLOAD_SCOPES,
   });
   return { BL_CLIENT_CREDENTIALS: Buffer.from(`${id}:${copySecret(deps.keyFor, id, copy)}`).toString("base64") };
 }
