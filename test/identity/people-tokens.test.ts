@@ -134,6 +134,28 @@ await onEachDatabase("people's tokens", (suite) => {
     assert.equal(await statusWith(access), 401);
   });
 
+  test("what was given for one purpose is worth nothing for another", async () => {
+    const { verifier, challenge } = proof();
+    const code = await codeFrom(challenge, { scope: "openid drives:list drives:get" });
+    assert.equal(await statusWith(code), 401, "a code");
+    const { body } = await redeem(code, verifier);
+    assert.equal(await statusWith(body.access_token ?? ""), 200, "the control");
+    assert.ok(body.id_token);
+    assert.equal(await statusWith(body.id_token), 401, "a token about somebody");
+    assert.equal(await statusWith(body.refresh_token ?? ""), 401, "a refresh token");
+    assert.equal((await refresh(body.access_token ?? "")).body.error, "invalid_grant");
+    const drive = `for-tokens-${Date.now()}`;
+    await suite.make("/drives", drive);
+    const opened = await suite.call("POST", `/drives/${drive}/access-token`, { key: body.access_token ?? "" });
+    assert.ok(opened.body.access_token, JSON.stringify(opened.body));
+    assert.equal(await statusWith(opened.body.access_token), 401, "a token for a drive");
+    const { body: machine } = await suite.call("POST", "/service_accounts", { body: { name: "robot" } });
+    assert.equal(await statusWith(machine.client_secret), 401, "a client secret");
+    const stolen = { grant_type: "refresh_token", refresh_token: body.refresh_token };
+    const credentials = { client_id: machine.client_id, client_secret: machine.client_secret };
+    assert.notEqual((await post("/oauth/token", { ...stolen, ...credentials })).status, 200, "of another client");
+  });
+
   test("a public client without a proof key, or with a foreign address, gets nothing", async () => {
     const { challenge } = proof();
     const refused: Record<string, string>[] = [
@@ -281,5 +303,13 @@ await onEachDatabase("people's tokens", (suite) => {
     assert.equal(await statusWith(key), 401);
     const { key: robot } = await makeServiceAccount(suite.store(), "main");
     assert.equal((await set({ newPassword: "long enough, surely" }, robot)).status, 403);
+    const { access: found } = await tokens();
+    const guess = () => set({ newPassword: "long enough, surely", currentPassword: "guess" }, found);
+    const guesses = await Promise.all(Array.from({ length: 12 }, guess));
+    assert.equal(
+      guesses.filter(({ status }) => status === 429).length,
+      2,
+      "whoever found a token cannot go on guessing",
+    );
   });
 });

@@ -2,8 +2,12 @@ import { hashPassword, verifyPassword } from "../../auth/passwords.ts";
 import type { Caller } from "../../contract/caller.ts";
 import { notFound, PlatformError } from "../../contract/errors.ts";
 import { toIso } from "../../lib/clock.ts";
+import type { Store } from "../../store/store.ts";
 import { type Implementation, implement } from "../port.ts";
 import { passwordSet, sessionDelete, sessionList } from "./self-operations.ts";
+
+/** Within a quarter of an hour. */
+const TRIES_MAX = 10;
 
 export const selfHandlers: readonly Implementation[] = [
   implement(passwordSet, async ({ caller, body }, { store }) => {
@@ -11,6 +15,7 @@ export const selfHandlers: readonly Implementation[] = [
     if (!user) throw notFound("You");
     // A key with every scope can make itself whatever a password could give it; anything less has to know the old one.
     const isTrusted = caller.authMethod === "api_key" && caller.scopes === null;
+    if (!isTrusted) await countTry(user.sub, store);
     const mayChange = isTrusted || (await verifyPassword(body.currentPassword ?? "", user.password_hash));
     if (!mayChange)
       throw new PlatformError(
@@ -20,6 +25,7 @@ export const selfHandlers: readonly Implementation[] = [
           : "currentPassword is not the current password.",
       );
     await store.people.setPassword(user.sub, await hashPassword(body.newPassword));
+    await store.signInTries.clear([triesKey(user.sub)]);
     await store.oauth.endSessions(user.sub, null);
     return { message: `The password of ${user.email} is set.` };
   }),
@@ -40,6 +46,14 @@ export const selfHandlers: readonly Implementation[] = [
     return { message: `Session '${id}' is signed out.` };
   }),
 ];
+
+const triesKey = (sub: string): string => `change:${sub}`;
+
+/** Whoever found a token must not find out the password with it. */
+async function countTry(sub: string, store: Store): Promise<void> {
+  if ((await store.signInTries.count([{ key: triesKey(sub), max: TRIES_MAX }])) !== "allowed")
+    throw new PlatformError("too_many_requests", "Too many tries. Wait a quarter of an hour, then try again.");
+}
 
 function personOf(caller: Caller): string {
   if (caller.subjectType === "user") return caller.subject;
