@@ -126,6 +126,13 @@ test("mcp-hello speaks to the official client", async () => {
   assert.equal(wrong.isError, true);
   await assert.rejects(client.callTool({ name: "nothing", arguments: {} }), /no tool/);
   await client.close();
+  const discovered = await fetch(`${server.url}/mcp`, {
+    method: "POST",
+    headers: { "mcp-protocol-version": "2026-07-28", "mcp-method": "server/discover" },
+    body: '{"jsonrpc":"2.0","id":1,"method":"server/discover"}',
+  });
+  const { result } = (await discovered.json()) as { result: { supportedVersions: string[]; resultType: string } };
+  assert.deepEqual([result.supportedVersions[0], result.resultType], ["2026-07-28", "complete"]);
 });
 
 test("mcp-stdio speaks to the official client", async () => {

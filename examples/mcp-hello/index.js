@@ -1,9 +1,11 @@
 // An MCP server with two tools, over streamable HTTP without sessions: every request stands alone, so any number of
-// copies can serve the same client.
+// copies can serve the same client. Clients begin with `initialize`, or with `server/discover` from 2026-07-28 on.
 import { createServer } from "node:http";
 
 const { HOST = "127.0.0.1", PORT = "8000" } = process.env;
-const VERSIONS = ["2025-06-18", "2025-03-26", "2024-11-05"];
+const STATELESS = "2026-07-28";
+const VERSIONS = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+const ABOUT = { capabilities: { tools: {} }, serverInfo: { name: "mcp-hello", version: "1.0.0" } };
 const BODY_BYTES_MAX = 1024 * 1024;
 
 const TOOLS = {
@@ -26,9 +28,9 @@ const TOOLS = {
 const METHODS = {
   initialize: ({ protocolVersion }) => ({
     protocolVersion: VERSIONS.includes(protocolVersion) ? protocolVersion : VERSIONS[0],
-    capabilities: { tools: {} },
-    serverInfo: { name: "mcp-hello", version: "1.0.0" },
+    ...ABOUT,
   }),
+  "server/discover": () => ({ supportedVersions: [STATELESS, ...VERSIONS], ...ABOUT, ttlMs: 0, cacheScope: "private" }),
   ping: () => ({}),
   "tools/list": () => ({
     tools: Object.entries(TOOLS).map(([name, { run: _run, ...tool }]) => ({ name, ...tool })),
@@ -63,7 +65,10 @@ const server = createServer(async (request, response) => {
   }
   // Notifications and answers are taken note of, and need no reply.
   if (message.id === undefined || message.method === undefined) return response.writeHead(202).end();
-  send(response, 200, { jsonrpc: "2.0", id: message.id, ...answer(message) });
+  const stateless = request.headers["mcp-protocol-version"] === STATELESS;
+  const { error, result } = answer(message);
+  const outcome = error ? { error } : { result: stateless ? { resultType: "complete", ...result } : result };
+  send(response, error?.code === -32601 ? 404 : 200, { jsonrpc: "2.0", id: message.id, ...outcome });
 });
 
 function answer({ method, params = {} }) {

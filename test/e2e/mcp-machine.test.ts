@@ -1,8 +1,10 @@
 /** MCP servers deployed as code on this machine, several copies of them, spoken to by the official client. */
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
+import { promisify } from "node:util";
 import { ClientCredentialsProvider } from "@modelcontextprotocol/sdk/client/auth-extensions.js";
 import { mcpSuite } from "../mcp-suite.ts";
 import { projectArchive } from "../project-archive.ts";
@@ -46,9 +48,9 @@ describe("MCP servers on this machine", { skip: machineSkip }, () => {
   after(() => suite.stop());
 
   test("code that serves /mcp is an MCP server at its address", async () => {
-    const { metadata } = await suite.deploy("hello", SMALL, hello);
-    assert.equal(`${metadata.url}/mcp`, suite.address("hello").href);
-    await using server = await suite.connect("hello");
+    const { metadata } = await suite.deploy("mcp-hello", SMALL, hello);
+    assert.equal(`${metadata.url}/mcp`, suite.address("mcp-hello").href);
+    await using server = await suite.connect("mcp-hello");
     const { tools } = await server.client.listTools();
     assert.deepEqual(
       tools.map(({ name }) => name),
@@ -66,7 +68,7 @@ describe("MCP servers on this machine", { skip: machineSkip }, () => {
       clientSecret: machine.client_secret,
       expectedIssuer: suite.platform().url,
     });
-    await using server = await suite.connect("hello", { authProvider });
+    await using server = await suite.connect("mcp-hello", { authProvider });
     assert.equal(await server.say("add", { a: 2, b: 3 }), "5");
   });
 
@@ -91,16 +93,16 @@ describe("MCP servers on this machine", { skip: machineSkip }, () => {
   });
 
   test("a server on standard input and output is bridged, a process for every session", async () => {
-    await suite.deploy("notes", { runtime: { ...SMALL.runtime, transport: "stdio" } }, stdio);
-    await using first = await suite.connect("notes");
-    await using second = await suite.connect("notes");
+    await suite.deploy("mcp-stdio", { runtime: { ...SMALL.runtime, transport: "stdio" } }, stdio);
+    await using first = await suite.connect("mcp-stdio");
+    await using second = await suite.connect("mcp-stdio");
     assert.equal(await first.say("remember", { note: "milk" }), "1 kept.");
     assert.equal(await first.say("recall"), "milk");
     assert.equal(await second.say("recall"), "");
     const { resources } = suite.platform().app.store;
-    const found = await resources.get({ workspace: "main", kind: "function", parent: "" }, "notes");
+    const found = await resources.get({ workspace: "main", kind: "function", parent: "" }, "mcp-stdio");
     assert.equal(((found?.state.copies ?? []) as unknown[]).length, 1, "the bridge answers all of them in one copy");
-    const modern = await fetch(suite.address("notes"), {
+    const modern = await fetch(suite.address("mcp-stdio"), {
       method: "POST",
       headers: {
         authorization: `Bearer ${suite.platform().apiKey}`,
@@ -122,7 +124,7 @@ describe("MCP servers on this machine", { skip: machineSkip }, () => {
 
   test("servers of the hub work on a volume, which outlives them", async () => {
     const { platform } = suite;
-    for (const name of ["papers", "tables"]) {
+    for (const name of ["shelf", "tables"]) {
       const made = await platform().call("POST", "/volumes", { body: { metadata: { name }, spec: { size: 64 } } });
       assert.equal(made.status, 200, JSON.stringify(made.body));
     }
@@ -130,7 +132,7 @@ describe("MCP servers on this machine", { skip: machineSkip }, () => {
       runtime: { memory: 256, image: `service/mcp-${image}:latest` },
       volumes: [{ name: volume, mountPath }],
     });
-    await suite.deploy("files", on("filesystem", "papers", "/papers"));
+    await suite.deploy("files", on("filesystem", "shelf", "/papers"));
     await using files = await suite.connect("files");
     await files.say("writeFile", { path: "a.txt", content: "kept" });
     assert.match(await files.say("readFile", { path: "../etc/passwd" }), /outside of the folder/);
@@ -140,7 +142,7 @@ describe("MCP servers on this machine", { skip: machineSkip }, () => {
     assert.match(await database.say("query", { sql: "SELECT answer FROM t" }), /42/);
     await files[Symbol.asyncDispose]();
     assert.equal((await platform().call("DELETE", "/functions/files")).status, 200);
-    await suite.deploy("files-again", on("filesystem", "papers", "/data"));
+    await suite.deploy("files-again", on("filesystem", "shelf", "/data"));
     await using again = await suite.connect("files-again");
     assert.match(await again.say("readFile", { path: "a.txt" }), /kept/);
     const { body } = await platform().call("POST", "/functions", {
@@ -164,6 +166,26 @@ describe("MCP servers on this machine", { skip: machineSkip }, () => {
     );
     const headers = { authorization: `Bearer ${suite.platform().apiKey}` };
     assert.equal(await (await fetch(suite.address("keyed"), { headers })).text(), "ghp_x");
+  });
+
+  test("every step of the guide works as written", async () => {
+    const guide = readFileSync("docs/mcp.md", "utf8");
+    const blocks = [...guide.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block]) => block);
+    // Deployed above; that the command does it has tests of its own, and takes a while.
+    const berth = 'berth() { test "$1" = deploy; test -f "$2/service.toml"; }';
+    const script = ["set -euo pipefail", berth, ...blocks].join("\n");
+    const env = { ...process.env, BERTH_URL: suite.platform().url, BERTH_API_KEY: suite.platform().apiKey };
+    const { stdout } = await promisify(execFile)("bash", ["-c", script], { env });
+    for (const said of [
+      /Hello, Ada!/,
+      /"name":"mcp-stdio"/,
+      /service\/mcp-sqlite/,
+      /a\.txt/,
+      /likes tea/,
+      /exportFile/,
+    ])
+      assert.match(stdout, said);
+    assert.doesNotMatch(stdout, /"error":/);
   });
 
   test("a command that is no MCP server fails with its last words", async () => {
