@@ -52,14 +52,16 @@ export class Pool<T> {
   }
 
   #refill(): void {
-    this.#filling ??= this.#fill().finally(() => {
+    this.#filling ??= this.#fill().then((full) => {
       this.#filling = null;
+      // Something may have been taken after the last look.
+      if (full && this.#short() !== undefined) this.#refill();
     });
   }
 
   /** Resolves when every key in use is fully stocked, or a refill has failed. */
   async filled(): Promise<void> {
-    await this.#filling;
+    while (this.#filling) await this.#filling;
   }
 
   async drain(): Promise<void> {
@@ -71,21 +73,24 @@ export class Pool<T> {
     await Promise.all(entries.map((entry) => this.#options.discard(entry)));
   }
 
-  async #fill(): Promise<void> {
+  /** Whether it came to its end. */
+  async #fill(): Promise<boolean> {
     try {
       for (let key = this.#short(); key !== undefined; key = this.#short()) {
         await this.#quiet();
-        if (this.#stopped) return;
+        if (this.#stopped) return false;
         const entry = await this.#options.make(key);
         const entries = this.#stock.get(key);
         if (entries) entries.push(entry);
         else await this.#options.discard(entry);
         await this.#forgetOldest();
       }
+      return true;
     } catch (error) {
       this.#options.onError(error);
       clearTimeout(this.#retry);
       if (!this.#stopped) this.#retry = setTimeout(() => this.#refill(), RETRY_MS).unref();
+      return false;
     }
   }
 
