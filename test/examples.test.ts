@@ -24,7 +24,7 @@ async function start(name: string, command: string[], env: Record<string, string
   const [program = "", ...args] = command;
   const child = spawn(program, args, {
     cwd: join("examples", name),
-    env: { PATH: process.env.PATH ?? "", HOST: "127.0.0.1", PORT: "0", ...env },
+    env: { PATH: process.env.PATH ?? "", PYTHONDONTWRITEBYTECODE: "1", HOST: "127.0.0.1", PORT: "0", ...env },
     stdio: ["ignore", "pipe", "inherit"],
   });
   const url = await listening(child);

@@ -21,7 +21,8 @@ import type { Store } from "../store/store.ts";
 
 /** How long a request is tried, and how long one try may take. */
 export const ASYNC_WITHIN_MS = 15 * MINUTE_MS;
-const AGAIN = { baseMs: SECOND_MS, maxMs: MINUTE_MS };
+/** Soon at first: a copy that has just gone is back in a moment. */
+const AGAIN = { baseMs: SECOND_MS / 2, maxMs: 15 * SECOND_MS };
 const AT_ONCE_MAX = 256;
 const OF_ONE_MAX = 64;
 

@@ -22,6 +22,8 @@ export interface AgentWorld extends AsyncDisposable {
   callbackUrl: string;
   requests: Got[];
   callbacks: Got[];
+  /** Ids of requests that came while the same one was being answered. */
+  doubled: string[];
   /** Statuses to answer the next requests with; 200 when there are none. */
   answers: { agent: number[]; callback: number[] };
   /** Requests that are being answered; they wait while the gate is shut. */
@@ -31,6 +33,8 @@ export interface AgentWorld extends AsyncDisposable {
 export async function agentWorld(): Promise<AgentWorld> {
   const requests: Got[] = [];
   const callbacks: Got[] = [];
+  const doubled: string[] = [];
+  const active = new Set<string>();
   const answers: AgentWorld["answers"] = { agent: [], callback: [] };
   let opened = Promise.resolve();
   let open = (): void => {};
@@ -38,6 +42,10 @@ export async function agentWorld(): Promise<AgentWorld> {
     createServer(async (request, response) => {
       const got = await read(request);
       requests.push(got);
+      const id = String(got.headers["x-request-id"]);
+      if (active.has(id)) doubled.push(id);
+      active.add(id);
+      response.once("close", () => active.delete(id));
       await opened;
       response.statusCode = answers.agent.shift() ?? 200;
       response.end(`seen ${got.body}`);
@@ -58,6 +66,7 @@ export async function agentWorld(): Promise<AgentWorld> {
     callbackUrl: `http://127.0.0.1:${portOf(receiver)}/done`,
     requests,
     callbacks,
+    doubled,
     answers,
     gate: {
       shut() {
@@ -80,10 +89,10 @@ export async function agentWorld(): Promise<AgentWorld> {
 
 export const AGENT_IMAGE = "service/base-image:latest";
 
-/** A machine whose workloads stay, and are all the server on this port. */
+/** A machine whose workloads are all the server on this port, and end with the process that plays the machine. */
 export function agentMachine(agentPort: number): FakeMachine {
   const machine = new FakeMachine({ portOf: () => agentPort });
-  machine.images.set(AGENT_IMAGE, { ...machine.addImage(AGENT_IMAGE), argv: ["sleep", "infinity"] });
+  machine.images.set(AGENT_IMAGE, { ...machine.addImage(AGENT_IMAGE), argv: ["cat"] });
   return machine;
 }
 
@@ -105,7 +114,8 @@ async function read(request: IncomingMessage): Promise<Got> {
 type Nothing = false | 0 | "" | null | undefined;
 
 const LOOK_MS = 20;
-const PATIENCE_MS = 20_000;
+/** Far longer than anything takes, also on a busy machine after a kill: what waits in vain fails. */
+const PATIENCE_MS = 90_000;
 
 /** Waits for a state that no event announces. */
 export async function until<T>(what: string, look: () => T | Promise<T>): Promise<Exclude<T, Nothing>> {

@@ -179,7 +179,7 @@ async function startTemplate(
 ): Promise<(inputs: string, thread?: string) => Promise<string>> {
   const child = spawn(program, args, {
     cwd: join("examples", name),
-    env: { PATH: process.env.PATH ?? "", ...env, HOST: "127.0.0.1", PORT: "0" },
+    env: { PATH: process.env.PATH ?? "", PYTHONDONTWRITEBYTECODE: "1", ...env, HOST: "127.0.0.1", PORT: "0" },
     stdio: ["ignore", "pipe", "inherit"],
   });
   after(() => child.kill());

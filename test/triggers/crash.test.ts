@@ -1,0 +1,131 @@
+/**
+ * SIGKILL at random moments while asynchronous requests are sent, delivered and called back: what was acknowledged is
+ * delivered and called back, nothing is delivered twice at a time, and every request is counted once.
+ */
+import assert from "node:assert/strict";
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { after, describe, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { loadSecretKey } from "../../src/auth/secret-key.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { openStore } from "../../src/store/store.ts";
+import { type TestDatabase, testDatabases } from "../databases.ts";
+import { caller, TEST_KEY } from "../platform.ts";
+import { AGENT_IMAGE, type AgentWorld, agentWorld, until } from "./agent-world.ts";
+
+const databases = await testDatabases();
+after(() => databases.stop());
+const ROUNDS = process.env.BERTH_TEST_LONG ? 30 : 2;
+const SEED = Number(process.env.BERTH_TEST_SEED ?? 20_261_115);
+const SENDERS = 4;
+const PAUSE_MS = 15;
+
+type Place = Awaited<ReturnType<TestDatabase["fresh"]>>;
+
+for (const database of databases.all) {
+  describe(`killed while delivering, on ${database.name}`, { skip: database.skip }, () => {
+    test(`${ROUNDS} rounds, seed ${SEED}`, async () => {
+      const place = await database.fresh();
+      await using world = await agentWorld();
+      const random = randomFrom(SEED);
+      const acknowledged = new Set<string>();
+      let server = await startServer(place, world);
+      after(() => server.child.kill("SIGKILL"));
+      await makeAgent(server.url, world);
+      for (let round = 0; round < ROUNDS; round += 1) {
+        const before = world.requests.length;
+        const senders = Array.from({ length: SENDERS }, (_, n) =>
+          sendUntilDeath(server.url, `${round}-${n}`, acknowledged),
+        );
+        // The kill is to fall into deliveries, not into the start of the agent.
+        await until("some are delivered", () => world.requests.length > before + SENDERS);
+        await delay(random() * 300);
+        server.child.kill("SIGKILL");
+        await Promise.all(senders);
+        server = await startServer(place, world);
+      }
+      const delivered = (): Set<string> => new Set(world.requests.map(({ body }) => body));
+      const calledBack = (): Set<string> => new Set(world.callbacks.map(({ body }) => JSON.parse(body).response_body));
+      await until("all are called back", () => calledBack().isSupersetOf(sawAll(acknowledged)));
+      assert.deepEqual([...acknowledged.difference(delivered())], []);
+      assert.deepEqual(world.doubled, []);
+      server.child.kill("SIGTERM");
+      await once(server.child, "exit");
+      await compareCounts(place, delivered().size);
+      place.remove();
+    });
+  });
+}
+
+const sawAll = (ids: Set<string>): Set<string> => new Set([...ids].map((id) => `seen ${id}`));
+
+/** Whatever was delivered had been kept, and is on the bill once; what was kept and not yet delivered is not lost. */
+async function compareCounts(place: Place, delivered: number): Promise<void> {
+  const store = await openStore({
+    ...place,
+    secretKey: loadSecretKey(place.dataDir, undefined),
+    clock: systemClock,
+    onError: assert.ifError,
+  });
+  try {
+    const { read } = store.database;
+    const counted = await read
+      .selectFrom("usage_events as e")
+      .innerJoin("usage_series as s", "s.id", "e.series_id")
+      .select((eb) => eb.fn.sum<number>("e.quantity").as("n"))
+      .where("s.dimension", "=", "agent_async_requests_count")
+      .where("s.named", "=", 1)
+      .executeTakeFirst();
+    const left = await read.selectFrom("deliveries").select("id").where("phase", "=", "request").execute();
+    assert.equal(Number(counted?.n), delivered);
+    assert.deepEqual(left, []);
+  } finally {
+    await store.close();
+  }
+}
+
+async function startServer(place: Place, world: AgentWorld): Promise<{ child: ChildProcess; url: string }> {
+  const script = join(import.meta.dirname, "server-child.ts");
+  const child = spawn(process.execPath, [script, place.dataDir, place.databaseUrl ?? "", String(world.agentPort)], {
+    stdio: ["ignore", "pipe", "inherit"],
+    env: { ...process.env, TMPDIR: place.dataDir },
+  });
+  for await (const text of child.stdout) {
+    const url = /^url (\S+)/m.exec(String(text))?.[1];
+    if (url) return { child, url };
+  }
+  throw new Error("the server ended before it listened");
+}
+
+async function makeAgent(url: string, { callbackUrl }: AgentWorld): Promise<void> {
+  const triggers = [{ id: "t", type: "http-async", configuration: { callbackUrl } }];
+  const spec = { runtime: { image: AGENT_IMAGE, memory: 128 }, triggers };
+  const { status, body } = await caller(url)("POST", "/agents", { body: { metadata: { name: "a" }, spec } });
+  assert.equal(status, 200, JSON.stringify(body));
+}
+
+async function sendUntilDeath(url: string, prefix: string, acknowledged: Set<string>): Promise<void> {
+  for (let n = 0; ; n += 1) {
+    const id = `${prefix}-${n}`;
+    const answer = await fetch(`${url}/main/agents/a?async=true`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${TEST_KEY}` },
+      body: id,
+    }).catch(() => null);
+    if (!answer) return;
+    assert.equal(answer.status, 200);
+    acknowledged.add(id);
+    await delay(PAUSE_MS);
+  }
+}
+
+/** The same numbers for the same seed. */
+function randomFrom(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
