@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { availableParallelism, hostname, totalmem } from "node:os";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
+import { parseEnv } from "node:util";
 import type { Logger } from "pino";
 import { collectDefaultMetrics, Registry } from "prom-client";
 import { addOauthRoutes, RESOURCE_METADATA } from "./api/oauth-routes.ts";
@@ -338,10 +339,14 @@ const settingsOf = (config: Config, version: string): Settings => ({
   jobMemoryMb: config.job_memory || Math.floor((machineMemory() / 2 ** 20) * JOB_MEMORY_SHARE),
   jobLeaseMs: config.job_lease * SECOND_MS,
   imageBytesMax: config.image_max * 2 ** 20,
+  buildEnv: config.build_env_file === undefined ? {} : readVariables(config.build_env_file),
   otlpUrl: config.otlp_url ?? null,
   threadsKeptMs: config.thread_keep_days * DAY_MS,
   executionsKeptMs: config.job_keep_days * DAY_MS,
 });
+
+const readVariables = (file: string): Record<string, string> =>
+  parseEnv(readFileSync(file, "utf8")) as Record<string, string>;
 
 const logBounds = ({ log_days: days, log_workload_mb: workloadMb, log_total_mb: totalMb }: Config) => ({
   ageMs: days * DAY_MS,

@@ -231,6 +231,11 @@ export const SETTINGS = {
     schema: z.coerce.number().int().min(1).max(36_500).default(30),
     about: "How long executions of jobs can be read after their end, in days.",
   },
+  build_env_file: {
+    env: "BERTH_BUILD_ENV_FILE",
+    schema: z.string().optional(),
+    about: "File with variables that builds get (KEY=VALUE), such as npm_config_registry or PIP_INDEX_URL.",
+  },
   otlp_url: {
     env: "BERTH_OTLP_URL",
     schema: z.url({ protocol: /^https?$/ }).optional(),

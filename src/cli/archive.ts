@@ -9,7 +9,6 @@ const IGNORED = [
   ".berth",
   ".service",
   ".env",
-  ".env.build",
   ".docker",
   ".git",
   "dist",

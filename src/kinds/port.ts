@@ -61,6 +61,8 @@ export interface Settings {
   jobLeaseMs: number;
   /** The largest archive that an image may arrive in. */
   imageBytesMax: number;
+  /** Variables of every build: registries, certificates. */
+  buildEnv: Readonly<Record<string, string>>;
   /** Collector that code sends its traces and metrics to (OTLP over HTTP). */
   otlpUrl: string | null;
   /** How long an agent remembers a thread after its last message. */

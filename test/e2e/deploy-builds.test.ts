@@ -62,6 +62,19 @@ describe("builds on this machine", { skip: machineSkip }, () => {
     assert.equal(await wordOf("again"), "from a dependency");
   });
 
+  test("variables of the build reach the build alone", async () => {
+    await create("asked", {
+      "package.json": JSON.stringify({ scripts: { build: "node make.js" }, main: "index.js" }),
+      "make.js": 'require("node:fs").writeFileSync("word.txt", process.env.WORD)',
+      "index.js": server(
+        'require("node:fs").readFileSync("word.txt", "utf8") + String(process.env.WORD) + require("node:fs").existsSync(".env.build")',
+      ),
+      ".env.build": "WORD=built",
+    });
+    await reaches("asked", isDeployed);
+    assert.equal(await wordOf("asked"), "builtundefinedfalse");
+  });
+
   test("a lock file that does not fit is told with npm's own words", async () => {
     const project = { ...npmProject(), "package.json": JSON.stringify({ dependencies: { other: "file:./dep" } }) };
     await create("unfit", project);

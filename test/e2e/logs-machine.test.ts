@@ -128,7 +128,8 @@ describe("logs of workloads on this machine", { skip: machineSkip }, () => {
     await reaches("unmade", hasFailed);
     const { logs } = await logsOf("resourceType=agents&workloadIds=unmade&type=build");
     const said = logs.map(({ message }) => message);
-    for (const expected of ["step 0", "step 299", "no compiler"]) assert.ok(said.includes(expected), expected);
+    for (const expected of ["step 0", "step 299", "no compiler", "The build failed: exit code 2."])
+      assert.ok(said.includes(expected), expected);
   });
 
   test("a task of a job writes with its execution and its own id", async () => {

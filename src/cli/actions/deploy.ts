@@ -86,6 +86,7 @@ async function deployOne(
   if (sendsCode && !takesCode(noun))
     throw new UsageError(`a ${noun.name} runs an image: ${project.name} names none.`, "set image in the deploy file");
   context.note(`${noun.name} ${project.name}`);
+  if (options.skipBuild === true) await keepImage(noun, project, client);
   const answer = await put(noun, project, client, sendsCode);
   if (sendsCode) await send(project.dir, answer.headers.get("x-service-upload-url"), call);
   const logs = createReader(client, operationOf(findNoun(nouns, "log"), "query"), {
@@ -95,6 +96,17 @@ async function deployOne(
   });
   const end = await follow(noun, project.name, { call, client, logs: sendsCode ? logs : null });
   return memberAt(end, "status") === "DEPLOYED" ? String(memberAt(end, "metadata.url")) : null;
+}
+
+/** What runs an image goes on with it, unless the file names another. */
+async function keepImage(noun: Noun, { name, image, spec }: Project, client: Client): Promise<void> {
+  if (image !== null) return;
+  const get = operationOf(noun, "get");
+  const current = await client.call(get, { params: { [get.params.at(-1) ?? ""]: name } });
+  const flat = memberAt(current, "spec.image");
+  const nested = memberAt(current, "spec.runtime.image");
+  if (typeof flat === "string") spec.image = flat;
+  if (typeof nested === "string") spec.runtime = { ...(spec.runtime as object), image: nested };
 }
 
 async function send(dir: string, url: string | null, { context }: Invocation): Promise<void> {

@@ -4,6 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { rm } from "node:fs/promises";
+import { join } from "node:path";
 import { extractArchive } from "../../blobs/extract.ts";
 import { PlatformError } from "../../contract/errors.ts";
 import { HOUR_MS } from "../../lib/clock.ts";
@@ -12,7 +13,7 @@ import type { Resource } from "../../store/resource.ts";
 import type { Deps, ReconcileContext } from "../port.ts";
 import { type Bundle, stateOf } from "./deploy-state.ts";
 import { logTag } from "./log-tag.ts";
-import { CODE_PATH, PYTHON_PACKAGES, recipeFor } from "./start-command.ts";
+import { BUILD_ENV_FILE, CODE_PATH, PYTHON_PACKAGES, recipeFor } from "./start-command.ts";
 
 /** Compilers and package managers are hungry, whatever the workload itself is given. */
 const BUILD_LIMITS = { memoryMb: 2048, cpus: 2 };
@@ -58,8 +59,9 @@ export async function beginBuild(
   const folder = await blobs.makeWorkFolder();
   try {
     await extractArchive(archive, folder);
-    const { build, start, stdio } = await recipeFor(folder, settings.brand);
+    const { build, start, stdio, buildEnv } = await recipeFor(folder, settings.brand);
     const bundle: Bundle = { drive: `bundle-${randomWord(20)}`, argv: shell(start), ...(stdio ? { stdio } : {}) };
+    await rm(join(folder, BUILD_ENV_FILE), { force: true });
     await driver.createDrive(bundle.drive, { from: folder });
     if (build === null) return { bundle: await keepBundle(resource, source, bundle, deps) };
     await driver.create(
@@ -73,6 +75,8 @@ export async function beginBuild(
           CI: "true",
           npm_config_cache: "/tmp/npm",
           npm_config_update_notifier: "false",
+          ...settings.buildEnv,
+          ...buildEnv,
         },
         workDir: CODE_PATH,
         limits: BUILD_LIMITS,

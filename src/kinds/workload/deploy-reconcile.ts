@@ -2,6 +2,7 @@
 
 import { PlatformError } from "../../contract/errors.ts";
 import type { Instance } from "../../contract/instance.ts";
+import { type LogSource, SEVERITY } from "../../contract/log-line.ts";
 import { MINUTE_MS, SECOND_MS } from "../../lib/clock.ts";
 import { uuidv7 } from "../../lib/ids.ts";
 import { dial, type Endpoint, type Observed } from "../../runtime/driver.ts";
@@ -22,6 +23,7 @@ import {
   targetOf,
 } from "./deploy-plan.ts";
 import { type Copy, codeOf, type DeployState, runtimeOf, stateOf } from "./deploy-state.ts";
+import { logTag } from "./log-tag.ts";
 
 const SCALE_MAX_DEFAULT = 10;
 /** A copy that lasted this long was healthy: its end is not counted with those before. */
@@ -267,8 +269,8 @@ async function revisionOf({ workspace, uid }: Resource, id: string, { store }: D
 
 const built = (revision: string): Modification["event"] & object => ({ type: "built", message: "Built.", revision });
 
-async function failed(revision: string, why: string, { record }: ReconcileContext, uid?: string): Promise<void> {
-  await record((current) => ({
+async function failed(revision: string, why: string, { deps, record }: ReconcileContext, uid?: string): Promise<void> {
+  const told = await record((current) => ({
     status: "FAILED",
     observedGeneration: current.generation,
     state: {
@@ -278,15 +280,24 @@ async function failed(revision: string, why: string, { record }: ReconcileContex
     },
     event: { type: "failed", status: "FAILED", message: why, revision },
   }));
+  if (told) tell(told, uid === undefined ? "build" : "run", revision, why, deps);
+}
+
+/** The end of code stands in its log too; what it said itself is there already. */
+function tell(resource: Resource, source: LogSource, revision: string, why: string, { logs }: Deps): void {
+  const [message = why] = why.split(SAID);
+  logs.append(logTag(resource, source, { revision }), [{ message, severity: SEVERITY.ERROR }]);
 }
 
 async function crashed(uid: string, why: string, { deps, record }: ReconcileContext): Promise<void> {
   const now = deps.clock.now();
   deps.activity.forget(uid);
-  await record((current) => {
+  let revision = "";
+  const told = await record((current) => {
     const { copies = [], crashes = {} } = stateOf(current);
     const copy = copies.find((each) => each.uid === uid);
     if (!copy) return null;
+    revision = copy.revision;
     const healthy = copy.phase === "ready" && now - copy.since >= HEALTHY_MS;
     const count = healthy ? 1 : (crashes[copy.revision]?.count ?? 0) + 1;
     return {
@@ -295,9 +306,10 @@ async function crashed(uid: string, why: string, { deps, record }: ReconcileCont
         crashes: { ...crashes, [copy.revision]: { count, lastAt: now } },
         startFailure: { revision: copy.revision, at: now, message: why },
       },
-      event: { type: "crashed", message: count === 1 ? why : `${why} ${pauseAfter(count)}`, revision: copy.revision },
+      event: { type: "crashed", message: count === 1 ? why : `${why} ${pauseAfter(count)}`, revision },
     };
   });
+  if (told) tell(told, "run", revision, why, deps);
 }
 
 const pauseAfter = (count: number): string =>
@@ -315,8 +327,10 @@ async function tailOf(uid: string, { driver }: Deps): Promise<string> {
     }
   };
   const text = (await read("stderr")) || (await read("stdout"));
-  return text === "" ? "" : ` It said: ${text}`;
+  return text === "" ? "" : `${SAID}${text}`;
 }
+
+const SAID = " It said: ";
 
 type State = Record<string, unknown> & DeployState;
 

@@ -47,6 +47,13 @@ test("what is there says how it is built and started", async () => {
     });
 });
 
+test("variables of the build come from its file and from the deploy file", async () => {
+  const files = { "index.js": "", ".env.build": "A=1\nB=1", "berth.toml": "[build]\nslim = true\n[build.args]\nB = 2" };
+  await inFolder(files, async (folder) => {
+    assert.deepEqual((await recipeFor(folder, "service")).buildEnv, { A: "1", B: "2" });
+  });
+});
+
 test("what cannot be built is refused with what to do", async () => {
   const rows: [files: Record<string, string>, message: RegExp][] = [
     [{ "go.mod": "" }, /^Go is not built here: send the finished program/],

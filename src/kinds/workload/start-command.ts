@@ -1,6 +1,7 @@
 /** How a folder of code is built and started, found out by looking at it. */
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { parseEnv } from "node:util";
 import { parse as parseToml } from "smol-toml";
 import { PlatformError } from "../../contract/errors.ts";
 
@@ -9,6 +10,8 @@ export interface BuildRecipe {
   build: string | null;
   /** Shell line. */
   start: string;
+  /** Variables that only the build gets. */
+  buildEnv: Record<string, string>;
   /** It looks like an MCP server on standard input and output. */
   stdio?: boolean;
 }
@@ -16,6 +19,8 @@ export interface BuildRecipe {
 /** Where code is inside a workload; dependencies of Python live in a folder below it. */
 export const CODE_PATH = "/app";
 export const PYTHON_PACKAGES = ".packages";
+/** Variables of the build, one KEY=VALUE per line; it is not part of what runs. */
+export const BUILD_ENV_FILE = ".env.build";
 
 /** A file that describes a project is small; a larger one is not read into memory. */
 const DESCRIPTION_BYTES_MAX = 1024 * 1024;
@@ -32,7 +37,18 @@ interface PackageJson {
 
 export async function recipeFor(folder: string, brand: string): Promise<BuildRecipe> {
   const recipe = await findRecipe(folder, brand);
-  return { ...recipe, stdio: await speaksStdio(folder, recipe.start) };
+  const stdio = await speaksStdio(folder, recipe.start);
+  return { ...recipe, stdio, buildEnv: await buildEnvOf(folder, brand) };
+}
+
+async function buildEnvOf(folder: string, brand: string): Promise<Record<string, string>> {
+  const file = join(folder, BUILD_ENV_FILE);
+  const { build } = await readDeployFile(folder, brand);
+  const { args } = (build ?? {}) as { args?: Record<string, unknown> };
+  return {
+    ...((await isFile(file)) ? (parseEnv(await readText(file)) as Record<string, string>) : {}),
+    ...Object.fromEntries(Object.entries(args ?? {}).map(([name, value]) => [name, String(value)])),
+  };
 }
 
 /** Starters of published packages, which are MCP servers for a desktop unless they are told otherwise. */
@@ -49,9 +65,12 @@ async function speaksStdio(folder: string, start: string): Promise<boolean> {
   return STDIO_WORDS.test(text) && !HTTP_WORDS.test(text);
 }
 
-async function findRecipe(folder: string, brand: string): Promise<BuildRecipe> {
+type Lines = Pick<BuildRecipe, "build" | "start">;
+
+async function findRecipe(folder: string, brand: string): Promise<Lines> {
   const names = new Set(await readdir(folder));
-  const entrypoint = await entrypointOf(folder, names, brand);
+  const { entrypoint: commands } = await readDeployFile(folder, brand);
+  const entrypoint = textOr((commands as { prod?: unknown } | undefined)?.prod);
   if (names.has("package.json")) return nodeRecipe(folder, names, entrypoint);
   if (names.has("requirements.txt") || names.has("pyproject.toml")) return pythonRecipe(folder, names, entrypoint);
   const start =
@@ -79,7 +98,7 @@ function whyNot(names: Set<string>, brand: string): string {
   return `There is nothing to start: name a command as prod below [entrypoint] in ${brand}.toml, or add a package.json, main.py or index.js.`;
 }
 
-async function nodeRecipe(folder: string, names: Set<string>, entrypoint: string | null): Promise<BuildRecipe> {
+async function nodeRecipe(folder: string, names: Set<string>, entrypoint: string | null): Promise<Lines> {
   const { main, scripts = {}, ...manifest } = await readPackageJson(folder);
   const start =
     entrypoint ??
@@ -111,7 +130,7 @@ function installLine(names: Set<string>, withTools: boolean): string {
 const fetched = (tool: string, version: string, line: string): string =>
   `if command -v ${tool} >/dev/null; then ${tool} ${line}; else npx --yes ${tool}@${version} ${line}; fi`;
 
-async function pythonRecipe(folder: string, names: Set<string>, entrypoint: string | null): Promise<BuildRecipe> {
+async function pythonRecipe(folder: string, names: Set<string>, entrypoint: string | null): Promise<Lines> {
   const start = entrypoint ?? (await pythonStart(folder));
   if (!start) throw new PlatformError("bad_request", "There is no main.py or app.py, and no start command is named.");
   const what = names.has("requirements.txt") ? "-r requirements.txt" : ".";
@@ -124,12 +143,11 @@ const pythonInstall = (line: string): string =>
   `elif python3 -m pip --version >/dev/null 2>&1; then python3 -m pip install --no-cache-dir ${line}; ` +
   `else echo "There is neither uv nor pip to install what Python code needs." >&2; exit 1; fi`;
 
-async function entrypointOf(folder: string, names: Set<string>, brand: string): Promise<string | null> {
-  const file = [`${brand}.toml`, "berth.toml", "service.toml"].find((name) => names.has(name));
-  if (!file) return null;
+async function readDeployFile(folder: string, brand: string): Promise<Record<string, unknown>> {
+  const file = await firstFile(folder, [`${brand}.toml`, "berth.toml", "service.toml"]);
+  if (file === null) return {};
   try {
-    const { entrypoint } = parseToml(await readText(join(folder, file))) as { entrypoint?: { prod?: unknown } };
-    return textOr(entrypoint?.prod);
+    return parseToml(await readText(join(folder, file)));
   } catch (error) {
     if (error instanceof PlatformError) throw error;
     throw new PlatformError("bad_request", `${file} cannot be read as TOML.`, { cause: error });
