@@ -13,7 +13,10 @@ export function buildScopeTable(operations: readonly Operation[], scopes: Readon
   const rows = [...scopes].flatMap((scope) => {
     const needing = operations.filter((operation) => operation.scope === scope);
     if (needing.length === 0) return [[`\`${scope}\``, scope === "admin" ? "every one" : "", "", ""]];
-    return needing.map((operation) => [`\`${scope}\``, operation.id, callOf(operation), roleOf(operation)]);
+    return needing.flatMap((operation) => [
+      [`\`${scope}\``, operation.id, callOf(operation), roleOf(operation)],
+      ...(operation.adminUses ?? []).map(({ query }) => ["", "", `\`… ?${query}\``, `${operation.tenancy} admin`]),
+    ]);
   });
   const open = operations
     .filter(({ scope }) => scope === null)

@@ -159,6 +159,22 @@ describe("every operation", () => {
   }
 });
 
+for (const operation of OPERATIONS.filter(({ adminUses = [] }) => adminUses.length > 0))
+  test(`${operation.id} keeps for admins what is theirs`, async () => {
+    for (const { query, applies } of operation.adminUses ?? []) {
+      assert.ok(applies(Object.fromEntries(new URLSearchParams(query))), query);
+      for (const [what, who] of Object.entries(principals)) {
+        const isAdmin = (operation.tenancy === "account" ? who.inAccount : who.inWorkspace) === "admin";
+        if (expected(operation, who) !== "in" || !isForAll(operation, who)) continue;
+        for (const key of who.credentials) {
+          const path = `${pathOf(operation)}?${query}`;
+          const { status } = await platform.call("GET", path, { key, workspace: "main" });
+          assert.equal(status === 403, !isAdmin, `${path} by ${what}: ${status}`);
+        }
+      }
+    }
+  });
+
 test("a public operation is public on purpose", () => {
   const open = OPERATIONS.filter((operation) => operation.tenancy === "public")
     .map((operation) => operation.id)

@@ -5,11 +5,11 @@
  */
 import type { IncomingHttpHeaders } from "node:http";
 import type { Readable } from "node:stream";
-import { z } from "zod";
 import type { Authenticator, Membership } from "../auth/authenticator.ts";
-import { authorizeAccount, authorizeRole, authorizeScope } from "../auth/authorize.ts";
-import type { Caller } from "../contract/caller.ts";
+import { authorizeAccount, authorizeRole, authorizeScope, authorizeUse } from "../auth/authorize.ts";
+import { type Caller, isAccountAdmin } from "../contract/caller.ts";
 import { notFound, PlatformError } from "../contract/errors.ts";
+import { SHOW_SECRETS } from "../contract/kind.ts";
 import type { Operation } from "../contract/operation.ts";
 import { liftQuery, lower, resolveVersion, type Version } from "../contract/versions/index.ts";
 import type { Call, Deps, Implementation } from "../kinds/port.ts";
@@ -72,7 +72,8 @@ export async function answer(
     membership = isPublic ? null : await authorize(operation, caller, request, query, authenticator, deps);
     return explaining(implementation, request, { caller, membership, version, query }, deps);
   };
-  const isSecret = asksForSecrets(request.query);
+  // Reading is not in the audit log, reading a secret is.
+  const isSecret = SHOW_SECRETS.applies(request.query as Record<string, string>);
   if (!(operation.mutates || isSecret) || isPublic) return settle();
   const audited = () => ({ ...request, operation, isSecret, caller, workspace: membership?.workspace ?? null });
   let result: ApiAnswer;
@@ -85,12 +86,6 @@ export async function answer(
   await deps.store.audit.record(auditEntry(audited(), result));
   return result;
 }
-
-/** Reading is not in the audit log, reading a secret is. */
-const asksForSecrets = (query: unknown): boolean => {
-  const asked = (query as { show_secrets?: unknown } | null)?.show_secrets;
-  return asked !== undefined && z.stringbool().safeParse(asked).data !== false;
-};
 
 /** A failure says what clients of this operation look for in it. */
 async function explaining(
@@ -174,7 +169,11 @@ async function authorize(
 ): Promise<Membership | null> {
   authorizeScope(operation, caller);
   if (operation.tenancy === "account") {
-    if (request.params.accountId !== undefined) authorizeAccount(operation, caller, request.params.accountId);
+    const { accountId } = request.params;
+    if (accountId !== undefined) {
+      authorizeAccount(operation, caller, accountId);
+      authorizeUse(operation, query, isAccountAdmin(caller, accountId));
+    }
     return null;
   }
   if (operation.tenancy !== "workspace") return null;
@@ -197,6 +196,7 @@ async function authorize(
     throw new PlatformError("forbidden", `These credentials give no access to the workspace '${shown}'.`);
   }
   authorizeRole(operation, membership.role);
+  authorizeUse(operation, query, membership.role === "admin");
   return membership;
 }
 

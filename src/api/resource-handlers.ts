@@ -1,7 +1,7 @@
 /** The five verbs, written once for every kind. */
 import { notFound, PlatformError } from "../contract/errors.ts";
 import { type ListQuery, parseListQuery } from "../contract/list-query.ts";
-import type { Role, Verb } from "../contract/operation.ts";
+import type { Verb } from "../contract/operation.ts";
 import type { Link } from "../contract/references.ts";
 import { extractSecrets, keepMasked } from "../contract/secret-fields.ts";
 import { BARE_LIST_MAX } from "../contract/versions/2026-04-28.ts";
@@ -96,7 +96,6 @@ async function get(behaviour: Behaviour, call: Call, deps: Deps): Promise<unknow
   });
   const viewer = workspaceOf(call).name;
   const showSecrets = resource.workspace === viewer && call.query.show_secrets === true;
-  if (showSecrets) requireAdmin(call.role, "show_secrets");
   call.setHeader("etag", etagOf(resource));
   return presentOne(behaviour, resource, { parents, showSecrets, viewer }, deps);
 }
@@ -242,8 +241,4 @@ async function listRevisions({ kind, presentRevision }: Behaviour, call: Call, d
       ...(revision.id === active && resource.status ? { status: resource.status } : {}),
     }),
   }));
-}
-
-function requireAdmin(role: Role | null, what: string): void {
-  if (role !== "admin") throw new PlatformError("forbidden", `${what} needs the admin role in this workspace.`);
 }

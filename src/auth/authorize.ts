@@ -20,6 +20,22 @@ export function authorizeRole(operation: Pick<Operation, "id" | "role">, role: R
   );
 }
 
+/** Some parameters ask for more than the rest of the operation gives. */
+export function authorizeUse(
+  { id, tenancy, adminUses = [] }: Pick<Operation, "id" | "tenancy" | "adminUses">,
+  query: Readonly<Record<string, string>>,
+  isAdmin: boolean,
+): void {
+  const use = isAdmin ? undefined : adminUses.find(({ applies }) => applies(query));
+  if (!use) return;
+  throw new PlatformError(
+    "forbidden",
+    tenancy === "account"
+      ? `Access denied: ${id} with ${use.query} needs an account admin.`
+      : `${id} with ${use.query} needs the admin role in this workspace.`,
+  );
+}
+
 /** Operations on an account are open to its members; those that need `admin` to its admins. */
 export function authorizeAccount(operation: Pick<Operation, "id" | "role">, caller: Caller, accountId: string): void {
   if (!caller.accounts.some((account) => account.id === accountId)) {

@@ -5,7 +5,7 @@
 import { z } from "zod";
 import * as fields from "./fields.ts";
 import { LIMIT_DEFAULT, LIMIT_MAX, type ListLimits, listParameters, pageMeta } from "./list-query.ts";
-import { defineOperation, type Operation, type Role, type Verb } from "./operation.ts";
+import { type AdminUse, defineOperation, type Operation, type Role, type Verb } from "./operation.ts";
 import type { Reference } from "./references.ts";
 
 export interface KindSpec {
@@ -128,6 +128,12 @@ const SUMMARIES: Record<Verb, (kind: KindSpec) => string> = {
   delete: (kind) => `Delete a ${kind.name}`,
 };
 
+/** Anything but a clear no asks for them. */
+export const SHOW_SECRETS: AdminUse = {
+  query: "show_secrets=true",
+  applies: ({ show_secrets: asked }) => asked !== undefined && z.stringbool().safeParse(asked).data !== false,
+};
+
 type KindBase = Omit<Kind, "operations" | "operation">;
 
 function defineVerb(kind: KindBase, verb: Verb): Operation {
@@ -147,6 +153,7 @@ function defineVerb(kind: KindBase, verb: Verb): Operation {
     scope: kind.scopes?.[verb] ?? `${kind.scopeWord ?? kind.plural}:${verb}`,
     role: kind.roles?.[verb] ?? "member",
     query: z.object(query),
+    ...("show_secrets" in query ? { adminUses: [SHOW_SECRETS] } : {}),
     ...(verb === "create" || verb === "update" ? { body: kind.body } : {}),
     response: verb === "list" ? page : verb === "delete" ? (kind.deleteResponse ?? kind.resource) : kind.resource,
     paged: verb === "list" && (kind.paged ?? false),

@@ -18,6 +18,13 @@ export type Tenancy = "workspace" | "account" | "caller" | "public";
 
 export type Role = "member" | "admin";
 
+/** A use of an operation that needs the admin role, of the account for `account` operations, though others do not. */
+export interface AdminUse {
+  /** As it is written in a query: `show_secrets=true`. */
+  query: string;
+  applies(query: Readonly<Record<string, string>>): boolean;
+}
+
 export interface OperationSpec<
   Query extends z.ZodObject = z.ZodObject,
   Body extends z.ZodType = z.ZodType,
@@ -33,6 +40,7 @@ export interface OperationSpec<
   scope: string | null;
   /** The workspace role that is needed (account role for `account` operations). */
   role: Role;
+  adminUses?: readonly AdminUse[];
   /** Where the workspace is named in the path instead of in header, query or key. */
   workspaceParam?: string;
   query?: Query;

@@ -92,10 +92,6 @@ export function columnsOf(groupBy: readonly GroupBy[]): UsageColumn[] {
   return USAGE_COLUMNS.filter((column) => wanted.has(column));
 }
 
-/** Only an account admin may look at the account workspace by workspace. */
-export const needsAccountAdmin = ({ groupBy, filter }: MetricsQuery): boolean =>
-  groupBy.includes("workspace") || filter.workspace !== undefined;
-
 function textParameters(raw: Readonly<Record<string, unknown>>, known: readonly string[]): Map<string, string> {
   const given = new Map<string, string>();
   for (const [name, value] of Object.entries(raw)) {

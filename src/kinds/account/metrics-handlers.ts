@@ -1,15 +1,8 @@
-import { isAccountAdmin } from "../../contract/caller.ts";
-import { PlatformError } from "../../contract/errors.ts";
 import { DAY_MS } from "../../lib/clock.ts";
 import { accountMetrics as answerMetrics, resourceTypesOf } from "../../metering/account-metrics.ts";
 import { DIMENSION_NAMES, DIMENSIONS, isDimension, usageOf } from "../../metering/dimensions.ts";
 import { usageEventsPage } from "../../metering/events-page.ts";
-import {
-  GROUP_BY_NAMES,
-  needsAccountAdmin,
-  parseMetricsQuery,
-  parseWindowQuery,
-} from "../../metering/metrics-query.ts";
+import { GROUP_BY_NAMES, parseMetricsQuery, parseWindowQuery } from "../../metering/metrics-query.ts";
 import { costToUsd, createPriceBook, rateOf } from "../../metering/price-book.ts";
 import { invalidParameter, parseWindow } from "../../metering/window.ts";
 import { type Call, type Implementation, implement } from "../port.ts";
@@ -31,9 +24,6 @@ const REPRICE_WINDOW_MAX_MS = 366 * DAY_MS;
 export const metricsHandlers: readonly Implementation[] = [
   implement(accountMetrics, async (call, { store, prices, clock }) => {
     const query = parseMetricsQuery(call.query);
-    if (needsAccountAdmin(query) && !isAccountAdmin(call.caller, accountOf(call))) {
-      throw new PlatformError("forbidden", "Access denied: metrics by workspace are for account admins.");
-    }
     return answerMetrics({ ledger: store.usage, book: prices, cursors: store.cursors, clock }, accountOf(call), query);
   }),
 

@@ -17,6 +17,11 @@ export const accountMetrics = defineOperation({
   tenancy: "account",
   scope: "admin",
   role: "member",
+  // Only an account admin may look at the account workspace by workspace.
+  adminUses: [
+    { query: "workspace=NAME", applies: ({ workspace }) => workspace !== undefined },
+    { query: "groupBy=workspace", applies: ({ groupBy }) => groupBy?.includes("workspace") ?? false },
+  ],
   // Unknown parameters reach the handler, which refuses them by name.
   query: z.looseObject({
     ...window,
