@@ -160,7 +160,7 @@ export async function startApp({ config, log, version, clock = systemClock, open
         node: placeOf(config, settings),
         holder,
         runningSince: (uid) => runningSince(driver, uid),
-        storedMb: (stored, owner) => storedMb({ store, driver }, stored, owner),
+        storedMb: (stored, owner) => storedMb({ store, driver, settings }, stored, owner),
         traffic,
         onError: (error) => log.warn({ err: error }, "usage could not be recorded yet, trying again"),
       }),
@@ -375,14 +375,14 @@ async function runningSince(driver: Driver, uid: string): Promise<number | null>
 }
 
 async function storedMb(
-  { store, driver }: Pick<Deps, "store" | "driver">,
+  { store, driver, settings }: Pick<Deps, "store" | "driver" | "settings">,
   stored: Stored,
   owner: Resource,
 ): Promise<number | null> {
   const find = async () => {
     if ("drive" in stored) return { sizeBytes: (await driver.driveBytes(stored.drive)) ?? 0 };
     if ("snapshot" in stored) return (await driver.listSnapshots()).find(({ id }) => id === stored.snapshot);
-    const image = await findDriverImage(stored.image, owner, { store, driver });
+    const image = await findDriverImage(stored.image, owner, { store, driver, settings });
     return image === null ? null : driver.findImage(image);
   };
   const found = await find().catch(() => null);

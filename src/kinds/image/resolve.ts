@@ -17,8 +17,11 @@ type User = Pick<Resource, "workspace" | "kind">;
 export async function findDriverImage(
   reference: string,
   user: User,
-  { store, driver }: Pick<Deps, "store" | "driver">,
+  { store, driver, settings }: Pick<Deps, "store" | "driver" | "settings">,
 ): Promise<string | null> {
+  // The platform's own names are nobody else's, and most sandboxes use one.
+  const isPlatforms = [settings.brand, "service"].some((word) => reference.startsWith(`${word}/`));
+  if (isPlatforms && (await driver.findImage(reference))) return reference;
   const [, type, name, tag = "latest"] = REFERENCE.exec(reference) ?? [];
   const pick = (images: readonly Resource[]): string | null => {
     const fitting = images.filter((image) => type === undefined || typeOf(image) === type);
@@ -52,7 +55,7 @@ const SUPPORTED_MAX = 50;
 export async function driverImage(
   reference: string,
   user: User,
-  deps: Pick<Deps, "store" | "driver">,
+  deps: Pick<Deps, "store" | "driver" | "settings">,
 ): Promise<string> {
   const found = await findDriverImage(reference, user, deps);
   if (found === null) throw new PlatformError("bad_request", `There is no image ${reference}.`);

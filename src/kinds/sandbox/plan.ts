@@ -109,11 +109,16 @@ function alive(
     return { steps: isRecorded(sandbox, workload) ? [] : [{ do: "record" }], ...again(expiresInMs, false) };
   }
   if (!drivesAreAsWanted(mountsOf(sandbox), workload)) return { steps: [{ do: "drives" }] };
-  const idleSince = Math.max(observed.lastRequestMs, state.idleSince ?? 0, state.wantedAt ?? 0);
-  const sleepsInMs = idleSince + observed.standbyAfterMs - nowMs;
+  const sleepsInMs = quietSince(sandbox, observed.lastRequestMs) + observed.standbyAfterMs - nowMs;
   if (sleepsInMs <= 0 && mayStandBy(observed)) return { steps: [{ do: "freeze" }] };
   const lookAgainMs = Math.min(Math.max(sleepsInMs, LOOK_AGAIN_MIN_MS), expiresInMs ?? Number.POSITIVE_INFINITY);
   return { steps: isRecorded(sandbox, workload) ? [] : [{ do: "record" }], againMs: lookAgainMs };
+}
+
+/** Since when nobody has wanted anything of it. */
+export function quietSince(sandbox: Resource, lastRequestMs: number): number {
+  const { idleSince = 0, wantedAt = 0 } = stateOf(sandbox);
+  return Math.max(lastRequestMs, idleSince, wantedAt);
 }
 
 /** What is mounted is what was asked for, and nothing that was asked for is open. */

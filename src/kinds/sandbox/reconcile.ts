@@ -9,6 +9,7 @@ import {
   fingerprint,
   instanceOf,
   planSandbox,
+  quietSince,
   type SandboxObserved,
   type SandboxState,
   type SandboxStep,
@@ -22,7 +23,9 @@ export const sandboxReconciler = defineReconciler<SandboxObserved, SandboxStep>(
     const lastRequestMs = deps.activity.lastOf(sandbox.uid);
     const { standbyAfterMs } = deps.settings;
     const quiet =
-      workload?.state === "running" && openRequests === 0 && deps.clock.now() - lastRequestMs >= standbyAfterMs;
+      workload?.state === "running" &&
+      openRequests === 0 &&
+      deps.clock.now() - quietSince(sandbox, lastRequestMs) >= standbyAfterMs;
     return {
       workload,
       openRequests,

@@ -1,5 +1,6 @@
 /** What the driver remembers of a workload: one file in its folder, so that a later server can take it over. */
 import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Grade, Limits, Mount, NetworkClass } from "../../driver.ts";
 import type { Cgroup } from "./cgroup.ts";
@@ -47,6 +48,13 @@ export function saveRecord(dir: string, record: WorkloadRecord): void {
   const temp = join(dir, `${FILE}.new`);
   writeFileSync(temp, JSON.stringify(record), { mode: 0o600 });
   renameSync(temp, join(dir, FILE));
+}
+
+/** The same without holding up the server: replacing a file waits for the disk. */
+export async function replaceRecord(dir: string, record: WorkloadRecord): Promise<void> {
+  const temp = join(dir, `${FILE}.new`);
+  await writeFile(temp, JSON.stringify(record), { mode: 0o600 });
+  await rename(temp, join(dir, FILE));
 }
 
 /** Every folder with its record; null where there is none that can be used. */

@@ -30,7 +30,7 @@ import {
   processStats,
   signal as sendSignal,
 } from "./process-tree.ts";
-import { findProcess, isAlive, readExit, saveRecord, type WorkloadRecord } from "./record.ts";
+import { findProcess, isAlive, readExit, replaceRecord, saveRecord, type WorkloadRecord } from "./record.ts";
 import { removeTree } from "./remove-tree.ts";
 
 export type Door = "platform" | "egress";
@@ -126,7 +126,7 @@ export class Workload {
     };
     if (!isDeepStrictEqual(record.limits, limits)) setCgroupLimits(record.cgroup, limits);
     Object.assign(record, { name, limits });
-    saveRecord(this.dir, record);
+    await replaceRecord(this.dir, record);
     if (record.mounts.length > 0) saveDrives(this.dir, record.mounts);
     await Promise.all([
       daemon ? callControl(this.observe().endpoint, CONTROL.claim, daemon) : undefined,
