@@ -10,6 +10,7 @@ import { after, before, describe, test } from "node:test";
 import type { Clock } from "../../src/lib/clock.ts";
 import { HOUR_MS } from "../../src/lib/clock.ts";
 import { testDatabases } from "../databases.ts";
+import { makeUser } from "../identities.ts";
 import { Browser } from "../identity/browser.ts";
 import { type Connected, connectMcp } from "../mcp-suite.ts";
 import { startTestPlatform, type TestPlatform } from "../platform.ts";
@@ -241,6 +242,18 @@ describe("the integration flow", () => {
     assert.equal(party.seen.at(-1), "Bearer ghp_test");
   });
 
+  test("only an admin hands the secrets of a connection to code", async () => {
+    const { store } = platform.app;
+    const { accountId } = (await store.workspaces.get("main")) ?? assert.fail();
+    const { key } = await makeUser(store, accountId, "member", { main: "member" });
+    const create = async (name: string, path: string): Promise<number> => {
+      const body = { metadata: { name }, spec: { integrationConnections: ["drive-ada"] } };
+      return (await platform.call("POST", path, { key, body, workspace: "main" })).status;
+    };
+    assert.equal(await create("mine-too", "/functions"), 200, "the service's own server shows none");
+    assert.equal(await create("thief", "/functions?upload=true"), 403);
+  });
+
   test("a memory remembers by thread, for its own function alone", async () => {
     for (const name of ["drive-mine", "drive-yours"]) {
       const spec = { runtime: { image: "service/mcp-memory:latest" } };
@@ -248,20 +261,18 @@ describe("the integration flow", () => {
     }
     await using mine = await open(platform, "mine");
     await using yours = await open(platform, "yours");
-    await mine.say("remember", { thread: "t1", text: "I like tea" });
-    await mine.say("remember", { thread: "t1", text: "Noted", role: "assistant" });
+    await mine.say("remember", { thread: "t1", content: "I like tea" });
+    await mine.say("remember", { thread: "t1", content: "Noted", role: "assistant" });
     const recalled = async (server: Connected, thread: string): Promise<string[]> =>
-      JSON.parse(await server.say("recall", { thread })).entries.map(
-        ({ role, text }: { role: string; text: string }) => `${role}: ${text}`,
+      JSON.parse(await server.say("recall", { thread })).messages.map(
+        ({ role, content }: { role: string; content: string }) => `${role}: ${content}`,
       );
     await using later = await open(platform, "mine");
     assert.deepEqual(await recalled(later, "t1"), ["user: I like tea", "assistant: Noted"]);
     assert.deepEqual(await recalled(later, "t2"), []);
     assert.deepEqual(await recalled(yours, "t1"), []);
-    for (let round = 0; round < 20; round += 1)
-      await mine.say("remember", { thread: "t1", text: "x".repeat(32 * 1024) });
-    assert.equal((await recalled(mine, "t1")).length, 16, "the oldest have gone");
-    assert.match(await mine.say("remember", { thread: "t1", text: "x".repeat(32 * 1024 + 1) }), /at most/);
+    assert.match(await mine.say("remember", { thread: "t1", content: "x".repeat(64 * 1024 + 1) }), /at most/);
+    assert.match(await mine.say("recall", { thread: "\n" }), /printable/);
     await mine.say("forget", { thread: "t1" });
     assert.deepEqual(await recalled(mine, "t1"), []);
   });

@@ -1,4 +1,4 @@
-import { invalidField } from "../../contract/errors.ts";
+import { invalidField, PlatformError } from "../../contract/errors.ts";
 import { hubImage, hubServerFor, hubServerOf, serverOf } from "../hub/servers.ts";
 import { integrationConnection } from "../integration-connection/kind.ts";
 import { type Behaviour, type Input, type PrepareContext, workspaceOf } from "../port.ts";
@@ -21,9 +21,13 @@ export const functionBehaviour: Behaviour = {
   onWrite: keepCronTriggers,
 };
 
-/** A server that works on a volume needs one; without it what it wrote would be gone with the copy. */
-function checkServer({ spec }: Input, { deps }: PrepareContext): void {
+function checkServer({ spec }: Input, { call, deps }: PrepareContext): void {
   const server = serverOf({ kind: functionKind.name, spec }, deps.settings);
+  const connections = (spec.integrationConnections ?? []) as unknown[];
+  // Code finds the secrets of its connections in its environment, and they are the admins' to hand out.
+  if (!server && connections.length > 0 && call.role !== "admin")
+    throw new PlatformError("forbidden", "Code that names connections gets their secrets: an admin has to deploy it.");
+  // Without a volume what such a server wrote would be gone with the copy.
   if (!server || server.runs === "platform" || server.runs.inVolume === undefined) return;
   if (((spec.volumes ?? []) as unknown[]).length === 0)
     throw invalidField("spec.volumes", `the ${server.displayName} server works on a volume: name one`);

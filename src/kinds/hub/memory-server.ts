@@ -1,13 +1,14 @@
 /**
- * The MCP server that remembers: what an agent says in a thread, it finds again there. Each function has a memory of its
- * own. Threads are short and expire, like the ones that the platform keeps for agents.
+ * The MCP server that remembers: what is said in a thread is found again there. It keeps threads as agents have them,
+ * with the same bounds; each function has its own, which go with it.
  */
 import { PlatformError } from "../../contract/errors.ts";
-import { DAY_MS } from "../../lib/clock.ts";
+import { toIso } from "../../lib/clock.ts";
 import type { McpServer } from "../../lib/mcp-server.ts";
 import { integer, type Tool, text } from "../../lib/mcp-tool.ts";
-import { createSealedBox } from "../../lib/sealed-box.ts";
+import { THREAD_MESSAGES_MAX } from "../../store/threads.ts";
 import type { Deps } from "../port.ts";
+import { THREAD_ID } from "../thread/thread-id.ts";
 
 export interface MemoryContext {
   deps: Deps;
@@ -15,51 +16,47 @@ export interface MemoryContext {
   owner: string;
 }
 
-interface Entry {
-  role: string;
-  text: string;
-  at: string;
-}
+const TEXT_CHARS_MAX = 64 * 1024;
+const ROLE_CHARS_MAX = 64;
+const RECALL_DEFAULT = 50;
 
-const KEEP_MS = 30 * DAY_MS;
-/** The oldest go first. A conversation longer than this is no longer read by anybody. */
-const ENTRIES_MAX = 200;
-const THREAD_CHARS_MAX = 512 * 1024;
-const TEXT_CHARS_MAX = 32 * 1024;
-const NAME_CHARS_MAX = 128;
-
-const thread = { thread: text("Name of the thread, chosen by whoever writes first") };
+const thread = { thread: text("Id of the thread, chosen by whoever writes first") };
 
 const TOOLS: Tool<MemoryContext>[] = [
   {
     name: "remember",
     description: "Add what was said to a thread.",
-    properties: { ...thread, text: text("What was said"), role: text("Who said it; default user") },
-    required: ["thread", "text"],
-    async run(context, { thread: name, text: said, role = "user" }) {
-      if (String(said).length > TEXT_CHARS_MAX) throw tooLong("text", TEXT_CHARS_MAX);
-      const at = new Date(context.deps.clock.now()).toISOString();
-      const entry = { role: String(role).slice(0, NAME_CHARS_MAX), text: String(said), at };
-      return { entries: await change(context, name, (entries) => bounded([...entries, entry])) };
+    properties: { ...thread, content: text("What was said"), role: text("Who said it; default user") },
+    required: ["thread", "content"],
+    async run({ deps: { store, clock, settings }, owner }, { thread: id, content, role = "user" }) {
+      const said = {
+        role: bounded("role", role, ROLE_CHARS_MAX),
+        content: bounded("content", content, TEXT_CHARS_MAX),
+      };
+      const message = { ...said, at: toIso(clock.now()) };
+      const { next_seq, first_seq } = await store.threads.append(owner, idOf(id), [message], settings.threadsKeptMs);
+      return { messageCount: next_seq - first_seq };
     },
   },
   {
     name: "recall",
-    description: "Read the latest entries of a thread, oldest first.",
-    properties: { ...thread, limit: integer(`At most ${ENTRIES_MAX}; default 50`) },
+    description: "Read the newest messages of a thread, oldest first.",
+    properties: { ...thread, limit: integer(`At most ${THREAD_MESSAGES_MAX}; default ${RECALL_DEFAULT}`) },
     required: ["thread"],
-    async run(context, { thread: name, limit = 50 }) {
-      const kept = await context.deps.store.records.read(keyOf(context, name));
-      const entries = kept === null ? [] : open(context, name, kept);
-      return { entries: entries.slice(-Math.max(1, Math.min(ENTRIES_MAX, Number(limit)))) };
+    async run({ deps: { store }, owner }, { thread: id, limit = RECALL_DEFAULT }) {
+      const count = Math.max(1, Math.min(THREAD_MESSAGES_MAX, Number(limit)));
+      const found = await store.threads.read(owner, idOf(id), count);
+      return { messages: found?.messages ?? [] };
     },
   },
   {
     name: "forget",
-    description: "Empty a thread.",
+    description: "Forget a thread.",
     properties: thread,
     required: ["thread"],
-    run: async (context, { thread: name }) => ({ entries: await change(context, name, () => []) }),
+    run: async ({ deps: { store }, owner }, { thread: id }) => ({
+      forgotten: await store.threads.remove(owner, idOf(id)),
+    }),
   },
 ];
 
@@ -70,32 +67,12 @@ export const memoryServer = (version: string): McpServer<MemoryContext> => ({
   explain: (error) => (error instanceof PlatformError ? error.message : "The memory failed."),
 });
 
-/** Answers with how many there are afterwards. */
-function change(context: MemoryContext, name: unknown, next: (entries: Entry[]) => Entry[]): Promise<number> {
-  const { store, clock } = context.deps;
-  return store.records.update(keyOf(context, name), clock.now() + KEEP_MS, (kept) => {
-    const entries = next(kept === null ? [] : open(context, name, kept));
-    return { value: boxOf(context).seal(JSON.stringify(entries), keyOf(context, name)), result: entries.length };
-  });
+function idOf(given: unknown): string {
+  if (THREAD_ID.test(String(given))) return String(given);
+  throw new PlatformError("bad_request", '"thread" must be 1 to 256 printable characters.');
 }
 
-const open = (context: MemoryContext, name: unknown, kept: string): Entry[] =>
-  JSON.parse(boxOf(context).open(kept, keyOf(context, name))) as Entry[];
-
-/** People say things to agents that nobody who reads the database needs to know. */
-const boxOf = ({ deps }: MemoryContext) => createSealedBox(deps.keyFor("mcp-memory"));
-
-function keyOf({ owner }: MemoryContext, name: unknown): string {
-  if (String(name).length > NAME_CHARS_MAX) throw tooLong("thread", NAME_CHARS_MAX);
-  return `mcp-memory/${owner}/${name}`;
+function bounded(member: string, given: unknown, max: number): string {
+  if (String(given).length <= max) return String(given);
+  throw new PlatformError("bad_request", `"${member}" has at most ${max} characters.`);
 }
-
-function bounded(entries: Entry[]): Entry[] {
-  const kept = entries.slice(-ENTRIES_MAX);
-  for (let chars = kept.reduce((sum, entry) => sum + entry.text.length, 0); chars > THREAD_CHARS_MAX; )
-    chars -= kept.shift()?.text.length ?? chars;
-  return kept;
-}
-
-const tooLong = (member: string, max: number): PlatformError =>
-  new PlatformError("bad_request", `"${member}" has at most ${max} characters.`);

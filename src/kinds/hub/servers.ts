@@ -48,7 +48,7 @@ const OFFLINE: HubServer[] = [
   {
     name: MEMORY_SERVER,
     displayName: "Thread memory",
-    description: "Remembers what was said in a thread, for thirty days after the last word.",
+    description: "Remembers what was said in a thread, until nobody has spoken there for a while.",
     runs: "platform",
   },
 ];

@@ -6,9 +6,7 @@ import { THREAD_MESSAGES_MAX, type ThreadRow } from "../../store/threads.ts";
 import { agent as agentKind } from "../agent/kind.ts";
 import { type Call, type Deps, type Implementation, implement, workspaceOf } from "../port.ts";
 import { READ_DEFAULT, threadAppend, threadDelete, threadGet, threadList } from "./operations.ts";
-
-/** As it may stand in a header. */
-const THREAD_ID = /^[\x20-\x7e]{1,256}$/;
+import { THREAD_ID } from "./thread-id.ts";
 
 export const threadHandlers: readonly Implementation[] = [
   implement(threadList, async (call, deps) => {
