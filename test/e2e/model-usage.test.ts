@@ -91,6 +91,22 @@ test("by several, page by page, with a summary of all", async () => {
   assert.equal((await usage(`?groupBy=model&cursor=${first.meta.nextCursor}`)).status, 400);
 });
 
+test("prices of a model are checked when it is written", async () => {
+  for (const prices of [
+    { input: 0.15, output: "0.6" },
+    { input: "0.15" },
+    { input: "-1", output: "1" },
+    { cost: "1" },
+  ]) {
+    const { status, body } = await platform.call("POST", "/models", {
+      body: { metadata: { name: "cheap" }, spec: { runtime: { type: "mock" }, prices } },
+      workspace: "main",
+    });
+    assert.equal(status, 400);
+    assert.match(body.message, /spec\.prices/);
+  }
+});
+
 test("of one model, and of a window", async () => {
   assert.equal((await usage("?model=unknown")).body.summary.requests, 1);
   assert.equal((await usage("?model=nobody")).body.summary.requests, 0);

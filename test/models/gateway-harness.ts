@@ -1,11 +1,12 @@
 /** The model gateway behind a plain HTTP server, wired to memory instead of a store. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import type { ModelPrices } from "../../src/contract/model-prices.ts";
 import type { ModelGatewayDeps } from "../../src/gateway/models/gateway-deps.ts";
 import { createModelGateway } from "../../src/gateway/models/model-gateway.ts";
 import type { Connection, PolicyRecord, ResolvedModel } from "../../src/gateway/models/model-records.ts";
 import type { ModelUsage } from "../../src/gateway/models/model-usage.ts";
-import { createPriceBook, type ModelPrices } from "../../src/gateway/models/price-book.ts";
+import { createPriceBook } from "../../src/gateway/models/price-book.ts";
 import { createTokenBudget, MemoryBudgetState } from "../../src/gateway/models/token-budget.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 

@@ -8,7 +8,8 @@
  * Providers change prices without notice: whoever bills by them overrides the table with a file of the same shape, or a
  * model's own prices. Discounts, batch rates, regional surcharges and tool fees are not modelled.
  */
-import type { ModelPrices, PriceTable } from "./price-book.ts";
+import type { ModelPrices } from "../../contract/model-prices.ts";
+import type { PriceTable } from "./price-book.ts";
 
 const flat = (input: string, output: string, cachedInput?: string): ModelPrices =>
   cachedInput === undefined ? { input, output } : { input, output, cachedInput };

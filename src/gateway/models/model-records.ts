@@ -1,5 +1,5 @@
 /** What the engine is told about a model and its surroundings. Plain data: whoever wires it reads the store. */
-import type { ModelPrices } from "./price-book.ts";
+import type { ModelPrices } from "../../contract/model-prices.ts";
 
 export interface ModelRecord {
   name: string;

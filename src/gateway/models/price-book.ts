@@ -7,34 +7,13 @@
  * come first. A model nobody has a price for costs nothing and is reported as unpriced.
  */
 import { z } from "zod";
+import { type ModelPrices, modelPrices } from "../../contract/model-prices.ts";
 import type { TokenUsage } from "../providers/token-usage.ts";
 import { DEFAULT_PRICES } from "./default-prices.ts";
-
-const price = z
-  .string()
-  .regex(/^\d{1,6}(\.\d{1,6})?$/, "a price is a decimal number of USD per million tokens, with at most six decimals");
-
-const rates = {
-  input: price,
-  output: price,
-  /** Input read from the provider's prompt cache; the input price when absent. */
-  cachedInput: price.optional(),
-  /** Input written to the cache; the input price when absent. */
-  cacheWrite: price.optional(),
-  /** Input written to a cache kept for an hour; the cacheWrite price when absent. */
-  cacheWriteHour: price.optional(),
-};
-
-export const modelPrices = z.strictObject({
-  ...rates,
-  /** Rates of a request whose input is longer than this many tokens. */
-  longContext: z.strictObject({ overInputTokens: z.int().positive(), ...rates }).optional(),
-});
 
 /** Provider name, then model name. */
 export const priceTable = z.record(z.string(), z.record(z.string(), modelPrices));
 
-export type ModelPrices = z.infer<typeof modelPrices>;
 export type PriceTable = z.infer<typeof priceTable>;
 
 export interface PriceBook {

@@ -1,4 +1,6 @@
 /** Models, their connections and policies as the engine wants them, read from the store and kept until they change. */
+
+import { modelPrices } from "../../contract/model-prices.ts";
 import { restoreSecrets } from "../../contract/secret-fields.ts";
 import { kindNamed } from "../../kinds/index.ts";
 import type { Running } from "../../lib/lifecycle.ts";
@@ -6,7 +8,6 @@ import type { Resource } from "../../store/resource.ts";
 import type { Store } from "../../store/store.ts";
 import type { ModelGatewayDeps } from "./gateway-deps.ts";
 import type { Connection, ModelRecord, PolicyRecord, ResolvedModel } from "./model-records.ts";
-import { modelPrices } from "./price-book.ts";
 
 /** Bounds memory; a full cache starts over. */
 const ENTRIES_MAX = 5000;

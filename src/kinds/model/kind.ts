@@ -1,6 +1,7 @@
 import { z } from "zod";
 import * as fields from "../../contract/fields.ts";
 import { defineKind } from "../../contract/kind.ts";
+import { modelPrices } from "../../contract/model-prices.ts";
 import * as workload from "../workload/spec.ts";
 
 /** A request is tried at most at this many other models before the caller gives up on it anyway. */
@@ -30,6 +31,9 @@ export const model = defineKind({
         generation: fields.generation,
       })
       .optional(),
+    prices: modelPrices
+      .optional()
+      .describe("What the provider charges, in USD per million tokens; default the price book's."),
     sandbox: z.boolean().optional(),
   }),
   references: [workload.policies, workload.connections, { path: "spec.fallbacks[]", kind: "model" }],
