@@ -25,7 +25,7 @@ fetch("/openapi.json").then((answer)=>answer.json()).then((api)=>{
     box.addEventListener("toggle",()=>{if(box.childElementCount>1)return;
       box.append(el("p",{},el("small",{textContent:operation.operationId+(operation["x-scope"]?" · scope "+operation["x-scope"]:"")+" · role "+operation["x-role"]})));
       if(operation.parameters.length)box.append(el("small",{textContent:"Parameters"}),json(operation.parameters.map(({name,in:place,required,schema})=>({name,in:place,required,...schema}))));
-      if(operation.requestBody)box.append(el("small",{textContent:"Body"}),json(operation.requestBody.content["application/json"].schema));
+      if(operation.requestBody)box.append(el("small",{textContent:"Body"}),json(Object.values(operation.requestBody.content)[0].schema));
       const ok=Object.values(operation.responses)[0];if(ok.content)box.append(el("small",{textContent:"Answer"}),json(ok.content["application/json"].schema));
     });return box};
   document.getElementById("q").addEventListener("input",draw);draw();
