@@ -31,6 +31,11 @@ describe("a sandbox on this machine", { skip: machineSkip }, () => {
     await inside("work", "PUT", "/filesystem/%2Ftmp%2Fnote.txt", { content: "hello" });
     assert.equal((await exec("work", "cat /tmp/note.txt")).body.stdout, "hello");
     assert.equal((await inside("work", "GET", "/filesystem/%2Ftmp%2Fnote.txt")).body.content, "hello");
+    const awake = await exec(
+      "work",
+      "cd /uk/libukp && test -p scale_to_zero_disable && echo +- > scale_to_zero_disable",
+    );
+    assert.equal(awake.body.exitCode, 0, "a program can keep it awake");
   });
 
   test("is not to be entered without credentials, or by another tenant's", async () => {

@@ -99,7 +99,8 @@ export async function snapshot(call: Invocation): Promise<number | undefined> {
 export async function fork(call: Invocation): Promise<undefined> {
   const [name, targetName, snapshotId] = [named(call), text(call.args[1]), text(call.options.snapshot)];
   const targetType = call.options.application === true ? "application" : "sandbox";
-  const [port, traffic] = [number(call, "port"), number(call, "traffic")];
+  const port = positiveNumber(call.options.port, "--port");
+  const traffic = positiveNumber(call.options.traffic, "--traffic");
   call.context.note(`copying the files of '${name}' and starting '${targetName}' …`);
   const made = await connect(call).call(operation("sandboxFork"), {
     params: { sandboxName: name },
@@ -108,6 +109,3 @@ export async function fork(call: Invocation): Promise<undefined> {
   call.context.note(`${targetType} '${targetName}' runs`);
   return print(call, null, "pretty", made);
 }
-
-const number = ({ options }: Invocation, name: string): number | undefined =>
-  options[name] === undefined ? undefined : Number(options[name]);
