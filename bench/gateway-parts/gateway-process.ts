@@ -47,6 +47,7 @@ const gateway = createGateway({
       const socket = connect({ port: upstream, host: "127.0.0.1", noDelay: true });
       socket.once("connect", () => resolve(socket)).once("error", reject);
     }),
+  keepRequest: async () => false,
   meter() {},
 });
 const server = createServer(SERVER_OPTIONS);

@@ -22,7 +22,7 @@ export async function acceptAsync(
 ): Promise<ForwardOutcome> {
   const { workload } = call.admitted;
   const body = await readBody(down, BODY_BYTES_MAX);
-  const kept = await context.deps.keepRequest?.({
+  const kept = await context.deps.keepRequest({
     workload,
     triggerId: trigger?.id ?? null,
     request: {

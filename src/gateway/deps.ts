@@ -40,7 +40,7 @@ export interface GatewayDeps {
   /** Connects to an instance: its API, or one port inside. */
   dial(lease: Lease, door: Door): Promise<Duplex>;
   /** Keeps a request that is answered at once and delivered later; false when too many wait. Durable once it is true. */
-  keepRequest?(kept: KeptRequest): Promise<boolean>;
+  keepRequest(kept: KeptRequest): Promise<boolean>;
   /** Told once per admitted request, after its end. */
   meter(record: RequestRecord): void;
   /** A request that the platform answers itself; null = the workload does, if there is one. */

@@ -38,12 +38,12 @@ export async function replay(context: ServeContext, asked: Replay): Promise<Repl
   const { deps } = context;
   const { request, signal } = asked;
   const { requestId } = request;
+  signal.throwIfAborted();
   const down = new ReplayDownstream(request, signal);
   const startedMs = performance.now();
   let call: Call | null = null;
   context.running += 1;
   try {
-    signal.throwIfAborted();
     if (context.stopping) throw new GatewayError("SHUTTING_DOWN");
     const workload = await deps.resolve({ by: "uid", workspace: asked.workspace, uid: asked.uid });
     if (workload === null) throw new GatewayError("WORKLOAD_NOT_FOUND");
@@ -58,9 +58,8 @@ export async function replay(context: ServeContext, asked: Replay): Promise<Repl
       down.settle(error),
     );
   } catch (error) {
-    if (!(error instanceof ClientGone)) down.failure = asGatewayError(error);
     refuse(context, down, call, error, { fixed: null, requestId });
-    down.settle(down.failure);
+    down.settle(error instanceof ClientGone ? null : asGatewayError(error));
   }
   return down.answer;
 }
@@ -115,8 +114,6 @@ class ReplayDownstream implements Downstream {
   readonly secure = false;
   readonly upgrade = null;
   readonly answer: Promise<Replayed>;
-  /** Set when the platform itself refused. */
-  failure: GatewayError | null = null;
   readonly #body: Buffer;
   readonly #signal: AbortSignal;
   readonly #settled = Promise.withResolvers<Replayed>();

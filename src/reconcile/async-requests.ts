@@ -23,7 +23,7 @@ import type { Store } from "../store/store.ts";
 export const ASYNC_WITHIN_MS = 15 * MINUTE_MS;
 /** Soon at first: a copy that has just gone is back in a moment. */
 const AGAIN = { baseMs: SECOND_MS / 2, maxMs: 15 * SECOND_MS };
-const AT_ONCE_MAX = 256;
+const AT_ONCE_MAX = 128;
 const OF_ONE_MAX = 64;
 
 /** As it is kept: the request, and what the meter needs to know even when the workload is gone. */

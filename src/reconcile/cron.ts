@@ -117,7 +117,7 @@ function draftsOf(resource: Resource, trigger: Trigger, slot: number, deps: Cron
       path: `/${triggerPath(trigger)}`,
       headers,
       body: JSON.stringify(body),
-      requestId: `${uid}/${slot}/${index}`,
+      requestId: `${uid}/${encodeURIComponent(trigger.id)}/${slot}/${index}`,
     });
     return { ...draft, phase: "request", payload: { name, request } satisfies AsyncPayload };
   });

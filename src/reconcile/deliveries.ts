@@ -26,6 +26,8 @@ const LOOK_MS = SECOND_MS;
 const BATCH = 8;
 /** After something unexpected. */
 const TROUBLE = { baseMs: SECOND_MS, maxMs: 60 * SECOND_MS };
+/** Requests are whole in memory while they are delivered; no more are taken meanwhile. */
+const IN_HAND_BYTES_MAX = 64 * 1024 * 1024;
 const HOLDER_LENGTH = 8;
 const STOPPING = new Error("the server is stopping");
 const LOST = new Error("the lease of this delivery was lost");
@@ -107,7 +109,7 @@ class LineWorker {
     const { phase, atOnceMax } = this.#line;
     const { store, holder } = this.#options;
     const room = atOnceMax - this.#inHand.size;
-    if (room <= 0 || !(await store.deliveries.isDue(phase))) return false;
+    if (room <= 0 || this.#bytesInHand() > IN_HAND_BYTES_MAX || !(await store.deliveries.isDue(phase))) return false;
     const taken = await store.deliveries.claim(phase, {
       holder,
       leaseMs: LEASE_MS,
@@ -116,6 +118,12 @@ class LineWorker {
     });
     for (const delivery of taken) this.#begin(delivery);
     return taken.length > 0;
+  }
+
+  #bytesInHand(): number {
+    let bytes = 0;
+    for (const { delivery } of this.#inHand.values()) bytes += delivery.bytes;
+    return bytes;
   }
 
   #busyUids(): string[] {

@@ -123,6 +123,7 @@ export async function startTestGateway(options: TestGatewayOptions): Promise<Tes
     rejoin: (found, key) => (key.startsWith(`${found.uid}/`) ? { ...lease(found, null), key, revision: null } : null),
     wake: async (found, revision) => lease(found, revision),
     dial: () => dial(options.upstream),
+    keepRequest: async () => false,
     meter: (record) => {
       running.records.push(record);
       waiting.shift()?.(record);

@@ -196,6 +196,11 @@ for (const database of databases.all) {
           /\.timezone: 'Mars' is not/,
         ],
         ["agents", { configuration: { schedule: "0 9 * * *", tasks: Array(101).fill({}) } }, /\.tasks: must not/],
+        [
+          "agents",
+          { configuration: { schedule: "0 9 * * *", path: "/x HTTP/1.1\r\nA: b" } },
+          /\.path: must be a path as/,
+        ],
         ["agents", { configuration: { path: "agents/other/x" } }, /\.path: begins like the address of another/],
         ["agents", { configuration: { path: "a//b" } }, /\.path: must be segments/],
         ["agents", { configuration: { path: Array(17).fill("a").join("/") } }, /\.path: must not have more than 16/],

@@ -25,6 +25,8 @@ const TAKEN_SEGMENTS: ReadonlySet<string> = new Set([
   ...Object.values(WORKLOADS).map(({ plural }) => plural),
   PREVIEWS_SEGMENT,
 ]);
+/** It becomes part of a request line. */
+const REQUEST_PATH = /^[\x21-\x7e]*$/;
 /** One segment as it stands in a request, byte for byte. */
 const SEGMENT = /^[A-Za-z0-9._~!$&'()*+,;=:@%-]+$/;
 
@@ -96,7 +98,8 @@ function checkPath(field: string, path: string, own: string): void {
 }
 
 function checkCronTrigger(path: string, kind: string, configuration: TriggerConfiguration): void {
-  const { schedule, timezone, tasks = [] } = configuration;
+  const { schedule, timezone, tasks = [], path: asked = "" } = configuration;
+  if (!REQUEST_PATH.test(asked)) throw invalidField(`${path}.path`, "must be a path as it stands in a request");
   checkCron(`${path}.schedule`, { schedule, timezone }, `${path}.timezone`);
   if (kind !== "job" && tasks.length > REQUESTS_MAX)
     throw invalidField(`${path}.tasks`, `must not have more than ${REQUESTS_MAX} entries: each is a request`);
