@@ -99,3 +99,18 @@ test("a deleted workload is not found, and was not kept", async () => {
   await store.resources.update("ws", workload.uid, () => ({ deleted: true, status: "DELETING" }));
   assert.equal(await directory.resolve({ by: "name", kind: "sandbox", workspace: "ws", name: "gone" }), null);
 });
+
+test("a copy that is on its way out answers only those who have a session there", async () => {
+  const workload = await sandbox("draining");
+  await observe(workload.uid);
+  await directory.resolve({ by: "name", kind: "sandbox", workspace: "ws", name: "draining" });
+  const lease = directory.ready(workload, null);
+  assert.ok(lease);
+  await store.resources.update("ws", workload.uid, ({ state }) => ({
+    state: { ...state, instances: [{ uid: workload.uid, revision: "7", endpoint, phase: "draining" }] },
+  }));
+  await directory.resolve({ by: "name", kind: "sandbox", workspace: "ws", name: "draining" });
+  assert.equal(directory.ready(workload, "7"), null);
+  assert.equal(directory.rejoin(workload, lease.key)?.revision, "7");
+  assert.equal(directory.rejoin(workload, "another"), null);
+});

@@ -9,11 +9,11 @@ import {
   failure,
   type HeaderOf,
   handshakeVersion,
-  httpStatusOf,
   META,
   RPC,
   type RpcAnswer,
   RpcError,
+  type RpcId,
   type RpcRequest,
   STATELESS,
   VERSIONS,
@@ -56,11 +56,13 @@ export async function answerMcp<Context>(
   const answers = (await Promise.all(batch.map((message) => answer(asked, message)))).filter((one) => one !== null);
   const [first] = answers;
   if (!first) return { status: 202, body: null };
-  if (Array.isArray(parsed)) return { status: 200, body: answers };
-  return { status: "error" in first ? httpStatusOf(first) : 200, body: first };
+  return Array.isArray(parsed) ? { status: 200, body: answers.map(({ body }) => body) } : first;
 }
 
-const refusedWith = (error: RpcError): McpReply => ({ status: 400, body: failure(null, error) });
+const refusedWith = (error: RpcError, id: RpcId = null): McpReply => ({
+  status: error.status,
+  body: failure(id, error),
+});
 
 interface Asked<Context> {
   server: McpServer<Context>;
@@ -70,13 +72,13 @@ interface Asked<Context> {
 }
 
 /** Null for notifications and for answers to questions we never ask. */
-async function answer<Context>(asked: Asked<Context>, message: unknown): Promise<RpcAnswer | null> {
+async function answer<Context>(asked: Asked<Context>, message: unknown): Promise<McpReply | null> {
   const request = message as RpcRequest | null;
   if (typeof request !== "object" || request === null)
-    return failure(null, new RpcError(RPC.invalidRequest, "Not a request."));
+    return refusedWith(new RpcError(RPC.invalidRequest, "Not a request."));
   if (typeof request.method !== "string") {
     const isAnswer = "result" in request || "error" in request;
-    return isAnswer ? null : failure(request.id ?? null, new RpcError(RPC.invalidRequest, "A request needs a method."));
+    return isAnswer ? null : refusedWith(new RpcError(RPC.invalidRequest, "A request needs a method."), request.id);
   }
   if (request.id === undefined) return null;
   try {
@@ -85,10 +87,10 @@ async function answer<Context>(asked: Asked<Context>, message: unknown): Promise
     const { info } = asked.server;
     const complete =
       version === STATELESS ? { resultType: "complete", _meta: { [META.server]: info }, ...result } : result;
-    return { jsonrpc: "2.0", id: request.id, result: complete };
+    return { status: 200, body: { jsonrpc: "2.0", id: request.id, result: complete } satisfies RpcAnswer };
   } catch (error) {
     const known = error instanceof RpcError ? error : new RpcError(RPC.internalError, asked.server.explain(error));
-    return failure(request.id, known);
+    return refusedWith(known, request.id);
   }
 }
 

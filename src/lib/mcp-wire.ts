@@ -42,26 +42,30 @@ export type RpcAnswer = { jsonrpc: "2.0"; id: RpcId; result: unknown } | RpcFail
 export class RpcError extends Error {
   readonly code: number;
   readonly data: unknown;
+  /** Of an HTTP answer that is this one failure; failures of a method itself are answers like any other. */
+  readonly status: number;
 
-  constructor(code: number, message: string, data?: unknown) {
+  constructor(code: number, message: string, options: { data?: unknown; status?: number } = {}) {
     super(message);
     this.code = code;
-    this.data = data;
+    this.data = options.data;
+    this.status = options.status ?? STATUS_OF[code] ?? 200;
   }
 }
+
+const STATUS_OF: Record<number, number> = {
+  [RPC.methodNotFound]: 404,
+  [RPC.unsupportedVersion]: 400,
+  [RPC.headerMismatch]: 400,
+  [RPC.invalidRequest]: 400,
+  [RPC.parseError]: 400,
+};
 
 export const failure = (id: RpcId, { code, message, data }: RpcError): RpcFailure => ({
   jsonrpc: "2.0",
   id,
   error: { code, message, ...(data === undefined ? {} : { data }) },
 });
-
-/** The status of an answer that is one failure; failures of a method itself are answers like any other. */
-export function httpStatusOf({ error: { code } }: RpcFailure): number {
-  if (code === RPC.methodNotFound) return 404;
-  const refused: number[] = [RPC.unsupportedVersion, RPC.headerMismatch, RPC.invalidRequest, RPC.parseError];
-  return refused.includes(code) ? 400 : 200;
-}
 
 export type HeaderOf = (name: string) => string | undefined;
 
@@ -73,7 +77,8 @@ export function declaredVersion(header: HeaderOf, { method, params }: RpcRequest
   if (typeof declared !== "string") return undefined;
   if (!VERSIONS.includes(declared)) throw unsupported(declared);
   if (declared !== STATELESS && inHeader !== STATELESS) return declared;
-  if (inBody === undefined) throw new RpcError(RPC.invalidParams, `Every request needs ${META.version} in its _meta.`);
+  if (inBody === undefined)
+    throw new RpcError(RPC.invalidParams, `Every request needs ${META.version} in its _meta.`, { status: 400 });
   mustMatch("MCP-Protocol-Version", inHeader, inBody);
   mustMatch("Mcp-Method", header("mcp-method"), method);
   const member = NAMED_BY[method];
@@ -99,8 +104,7 @@ function decoded(value: string): string {
 
 export const unsupported = (requested: string): RpcError =>
   new RpcError(RPC.unsupportedVersion, `Protocol version ${requested.slice(0, 32)} is not supported.`, {
-    supported: VERSIONS,
-    requested,
+    data: { supported: VERSIONS, requested },
   });
 
 export const metaOf = (params: Record<string, unknown> | undefined): Record<string, unknown> | undefined => {

@@ -6,7 +6,7 @@
  * It listens once the command has answered `initialize`, so a broken one never gets requests.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { declaredVersion, failure, httpStatusOf, RPC, RpcError, type RpcId, STATELESS } from "../lib/mcp-wire.ts";
+import { declaredVersion, failure, RPC, RpcError, type RpcId, STATELESS } from "../lib/mcp-wire.ts";
 import { sendJson } from "./http-call.ts";
 import { BridgeSession } from "./mcp-bridge-session.ts";
 import { SharedChild } from "./mcp-bridge-shared.ts";
@@ -107,8 +107,7 @@ class BridgeFront {
       else this.#toSession(message, req, res);
     } catch (error) {
       if (!(error instanceof RpcError)) throw error;
-      const body = failure(message.id ?? null, error);
-      sendJson(res, httpStatusOf(body), body);
+      sendJson(res, error.status, failure(message.id ?? null, error));
     }
   }
 

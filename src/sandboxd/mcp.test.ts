@@ -103,7 +103,7 @@ test("the protocol", { skip }, async (t) => {
     }
     assert.equal((await rpc(d, "tools/list", meta)).json.error.code, -32020);
     const bare = await rpc(d, "tools/list", {}, { "mcp-protocol-version": "2026-07-28", "mcp-method": "tools/list" });
-    assert.equal(bare.json.error.code, -32602);
+    assert.deepEqual([bare.status, bare.json.error.code], [400, -32602]);
     assert.equal((await rpc(d, "tools/list")).json.result.resultType, undefined);
     const wrong = await rpc(d, "tools/list", {}, { "mcp-protocol-version": "1999-01-01" });
     assert.deepEqual([wrong.status, wrong.json.error.code], [400, -32022]);

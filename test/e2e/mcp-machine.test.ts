@@ -120,6 +120,15 @@ describe("MCP servers on this machine", { skip: machineSkip }, () => {
     });
     const { result } = (await modern.json()) as { result: { serverInfo: { name: string } } };
     assert.equal(result.serverInfo.name, "mcp-stdio");
+    // Three processes have said so: the one for sessionless clients, and one for each session.
+    for (const giveUp = Date.now() + 10_000; ; await pause(50)) {
+      const { body } = await suite
+        .platform()
+        .call("GET", "/observability/logs?resourceType=functions&workloadIds=mcp-stdio", { workspace: "main" });
+      const said = body["mcp-stdio"].logs.filter(({ message }: { message: string }) => message === "ready");
+      if (said.length === 3) break;
+      assert.ok(Date.now() < giveUp, JSON.stringify(body));
+    }
   });
 
   test("servers of the hub work on a volume, which outlives them", async () => {
