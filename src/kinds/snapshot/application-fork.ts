@@ -43,6 +43,7 @@ export async function forkToApplication(origin: Origin, call: ForkCall, deps: De
   const { source, name, snapshot } = origin;
   const scope = { workspace: source.workspace, kind: application.name, parent: "" };
   const current = await store.resources.get(scope, name);
+  if (current && current.deletedAt !== null) throw leaving(name);
   const needed = current ? "applications:update" : "applications:create";
   authorizeScope({ id: call.operation.id, scope: needed }, call.caller);
   const input = await inputOf(origin, current, call, deps);
@@ -54,6 +55,9 @@ export async function forkToApplication(origin: Origin, call: ForkCall, deps: De
   const made = await write(origin, input, secrets, current, call, deps);
   await settled(made, (now) => now === null || now.observedGeneration >= made.generation, deps);
 }
+
+const leaving = (name: string): PlatformError =>
+  new PlatformError("conflict", `application '${name}' is being deleted.`);
 
 async function write(
   { source, name }: Origin,
@@ -74,7 +78,7 @@ async function write(
           event: { type: "forked", message, revision: String(now.generation + 1) },
         }))
       : await insert();
-    if (!made) throw new PlatformError("conflict", `application '${name}' is being deleted.`);
+    if (!made) throw leaving(name);
     await store.links.replace(tx, made, [...linksOf(input, application.references), ...claims]);
     return made;
 
