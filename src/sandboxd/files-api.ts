@@ -35,7 +35,14 @@ export async function getFile(call: Call): Promise<void> {
   }
 }
 
-export async function putFile(call: Call): Promise<void> {
+/** Parents are made, so a write that misses something has failed: nothing was asked for that is not there. */
+export const putFile = (call: Call): Promise<void> =>
+  put(call).catch((error: unknown) => {
+    const failure = toApiError(error);
+    throw failure.status === 404 ? new ApiError(422, failure.message) : failure;
+  });
+
+async function put(call: Call): Promise<void> {
   const path = pathOf(call);
   const type = call.req.headers["content-type"];
   if (isFormData(type)) return putForm(call, path);
