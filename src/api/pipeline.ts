@@ -69,7 +69,10 @@ export async function answer(
   const settle = async (): Promise<ApiAnswer> => {
     checkParams(request.params);
     const query = singleValues(request.query);
-    membership = isPublic ? null : await authorize(operation, caller, request, query, authenticator, deps);
+    membership = isPublic ? null : await admit(operation, caller, request, query, authenticator, deps);
+    // The workspace is known by now, so that its audit log tells of those who are refused here.
+    if (membership) authorizeRole(operation, membership.role);
+    if (membership) authorizeUse(operation, query, membership.role === "admin");
     return explaining(implementation, request, { caller, membership, version, query }, deps);
   };
   // Reading is not in the audit log, reading a secret is.
@@ -158,8 +161,8 @@ async function perform(
   return { ...result, headers: answered, caller: operation.tenancy === "public" ? null : caller };
 }
 
-/** Tenant, scope and role; the workspace and the caller's role in it for operations that are about one. */
-async function authorize(
+/** Scope and tenant; the workspace and the caller's role in it for operations that are about one. */
+async function admit(
   operation: Operation,
   caller: Caller,
   request: ApiRequest,
@@ -195,8 +198,6 @@ async function authorize(
     if (operation.workspaceParam) throw notFound(`Workspace '${shown}'`);
     throw new PlatformError("forbidden", `These credentials give no access to the workspace '${shown}'.`);
   }
-  authorizeRole(operation, membership.role);
-  authorizeUse(operation, query, membership.role === "admin");
   return membership;
 }
 

@@ -110,10 +110,16 @@ function auditSuite(suite: Suite): void {
 
   test("is exported and checked from the command line", async () => {
     const env = { BERTH_URL: suite.url(), BERTH_API_KEY: TEST_KEY, BERTH_WORKSPACE: "main" };
-    const exported = await runBerth(["audit", "export", "--query", "action=driveCreate"], { env });
+    const exported = await runBerth(["audit", "export", "--action", "driveCreate"], { env });
     assert.equal(exported.code, 0, exported.stderr);
     const rows = exported.stdout.trim().split("\n");
     assert.ok(rows.length >= 33 && rows.every((row) => JSON.parse(row).action === "driveCreate"));
+    const shown = await runBerth(["audit", "list", "--action", "driveCreate", "--limit", "2"], { env });
+    assert.deepEqual(
+      shown.stdout.match(/admin@berth\.local +driveCreate +many-\d+ +main +ok/g)?.length,
+      2,
+      shown.stdout,
+    );
     const verified = await runBerth(["audit", "verify"], { env });
     assert.equal(verified.code, 0, verified.stderr);
     const [, last = ""] = /last: (\d+) /.exec(verified.stdout) ?? [];

@@ -1,19 +1,49 @@
 import { type Invocation, text } from "../command.ts";
 import { EXIT } from "../failure.ts";
+import { memberAt } from "../json-path.ts";
 import { operation } from "../sandbox-door.ts";
-import { connect, queryFrom } from "./call-input.ts";
+import { connect, positiveNumber } from "./call-input.ts";
+import { print } from "./show.ts";
 
 /** The largest page that the log gives. */
 const PAGE_LIMIT = 200;
+const SHOWN_DEFAULT = 50;
 
-export async function auditLines(call: Invocation): Promise<undefined> {
-  const accountId = text(call.options.account);
-  const query = { limit: PAGE_LIMIT, ...queryFrom(call) };
-  const lines =
-    accountId === undefined
-      ? connect(call).items(operation("auditList"), { query })
-      : connect(call).items(operation("accountAudit"), { params: { accountId }, query });
-  for await (const line of lines) call.context.print(JSON.stringify(line));
+export async function listAudit(call: Invocation): Promise<undefined> {
+  const most = positiveNumber(call.options.limit, "--limit") ?? SHOWN_DEFAULT;
+  const lines: unknown[] = [];
+  for await (const line of linesOf(call)) if (lines.push(line) >= most) break;
+  const rows = lines.map((line) => ({
+    id: memberAt(line, "id"),
+    time: memberAt(line, "time"),
+    actor: memberAt(line, "actor.name") || memberAt(line, "actor.type"),
+    action: memberAt(line, "action"),
+    target: memberAt(line, "target"),
+    in: memberAt(line, "workspace"),
+    outcome: memberAt(line, "outcome"),
+    from: memberAt(line, "sourceAddress"),
+  }));
+  return print(call, null, "table", call.options.output === undefined ? rows : lines);
+}
+
+export async function exportAudit(call: Invocation): Promise<undefined> {
+  for await (const line of linesOf(call)) call.context.print(JSON.stringify(line));
+}
+
+function linesOf(call: Invocation): AsyncGenerator<unknown, void> {
+  const { account, actor, action, outcome, startTime, endTime } = call.options;
+  const query = {
+    limit: PAGE_LIMIT,
+    actor: text(actor),
+    action: text(action),
+    outcome: text(outcome),
+    startTime: text(startTime),
+    endTime: text(endTime),
+  };
+  const accountId = text(account);
+  return accountId === undefined
+    ? connect(call).items(operation("auditList"), { query })
+    : connect(call).items(operation("accountAudit"), { params: { accountId }, query });
 }
 
 export async function verifyAudit(call: Invocation): Promise<number | undefined> {

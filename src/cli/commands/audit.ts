@@ -1,25 +1,35 @@
-/** The audit log as a file, and whether it is whole. */
-import { auditLines, verifyAudit } from "../actions/audit.ts";
-import { CONNECTION_OPTIONS, type CommandSpec, GROUPS } from "../command.ts";
-import { QUERY } from "./options.ts";
+/** The audit log for people, as a file, and whether it is whole. */
+import { exportAudit, listAudit, verifyAudit } from "../actions/audit.ts";
+import { CONNECTION_OPTIONS, type CommandSpec, GROUPS, type OptionSpec } from "../command.ts";
+import { REMOTE } from "./options.ts";
 
 const group = GROUPS.verbs;
 
+const FILTERS: readonly OptionSpec[] = [
+  { flags: "--account <id>", about: "all workspaces of this account, and sign-ins" },
+  { flags: "--actor <id>", about: "only of this person or service account" },
+  { flags: "--action <word>", about: "only this operation, or signIn, consent" },
+  { flags: "--outcome <outcome>", about: "only with this outcome", choices: ["ok", "denied", "failed"] },
+  { flags: "--start-time <time>", about: "from then on, RFC 3339" },
+  { flags: "--end-time <time>", about: "before then" },
+];
+
 export const auditVerbs: readonly CommandSpec[] = [
+  {
+    name: "list",
+    group,
+    summary: "who changed what, newest first",
+    options: [{ flags: "--limit <count>", about: "show at most this many (default 50)" }, ...FILTERS, ...REMOTE],
+    examples: ["berth audit list", "berth audit list --outcome denied --start-time 2026-01-01T00:00:00Z"],
+    run: listAudit,
+  },
   {
     name: "export",
     group,
-    summary: "the lines of the workspace or of a whole account, newest first, one JSON object each",
-    options: [
-      { flags: "--account <id>", about: "all workspaces of this account, and sign-ins" },
-      QUERY,
-      ...CONNECTION_OPTIONS,
-    ],
-    examples: [
-      "berth audit export > audit.jsonl",
-      "berth audit export --query outcome=denied --query startTime=2026-01-01T00:00:00Z",
-    ],
-    run: auditLines,
+    summary: "every line, newest first, one JSON object each",
+    options: [...FILTERS, ...CONNECTION_OPTIONS],
+    examples: ["berth audit export > audit.jsonl"],
+    run: exportAudit,
   },
   {
     name: "verify",
