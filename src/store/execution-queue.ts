@@ -51,11 +51,13 @@ const FRESH = fixedQuery({
   postgres: `INSERT INTO tasks ${FRESH_COLUMNS} SELECT ?, each.idx, ${FRESH_VALUES}
     FROM (SELECT CAST(value AS BIGINT) AS idx FROM json_array_elements_text(CAST(? AS JSON))) each`,
 });
+/** All of one attempt. The bounds lead to a part of a long execution, whatever the planner knows of it. */
 const SUCCEED = `UPDATE tasks SET status = 'succeeded', exit_code = 0, reason = NULL, message = NULL, lease_until = 0,
-  next_at = 0, completed_at = ?, updated_at = ? WHERE execution_id = ? AND status = 'running' AND (idx, attempt) IN`;
+  next_at = 0, completed_at = ?, updated_at = ? WHERE execution_id = ? AND attempt = ? AND status = 'running'
+  AND idx BETWEEN ? AND ? AND idx`;
 const SUCCEEDED = fixedQuery({
-  sqlite: `${SUCCEED} (SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?))`,
-  postgres: `${SUCCEED} (SELECT CAST(value ->> 0 AS BIGINT), CAST(value ->> 1 AS BIGINT) FROM json_array_elements(CAST(? AS JSON)))`,
+  sqlite: `${SUCCEED} IN (SELECT value FROM json_each(?))`,
+  postgres: `${SUCCEED} = ANY (CAST(TRANSLATE(?, '[]', '{}') AS BIGINT[]))`,
 });
 const STARTED = fixedQuery(
   `UPDATE tasks SET started_at = ?, updated_at = ? WHERE execution_id = ? AND idx = ? AND attempt = ? AND status = 'running'`,
@@ -219,13 +221,17 @@ export function createExecutionQueue({ database, clock, ended }: ExecutionQueueD
         const row = await lock(tx, id);
         if (!row) return 0;
         const well = reports.filter(({ outcome }) => outcome.result === "succeeded");
-        const pairs = JSON.stringify(well.map(({ index, attempt }) => [index, attempt]));
-        const now = clock.now();
-        const succeeded = well.length === 0 ? 0 : await SUCCEEDED.run(tx.queries, dialect, [now, now, id, pairs]);
-        row.running -= succeeded;
-        row.success += succeeded;
-        let accepted = succeeded;
-        for (const each of reports) accepted += await reportOne(tx, row, each, rules);
+        let accepted = 0;
+        for (const [attempt, same] of Map.groupBy(well, (each) => each.attempt)) {
+          const indexes = same.map(({ index }) => index);
+          const bounds = [Math.min(...indexes), Math.max(...indexes)];
+          const values = [clock.now(), clock.now(), id, attempt, ...bounds, JSON.stringify(indexes)];
+          accepted += await SUCCEEDED.run(tx.queries, dialect, values);
+        }
+        row.running -= accepted;
+        row.success += accepted;
+        for (const each of reports)
+          if (each.outcome.result !== "succeeded") accepted += await reportOne(tx, row, each, rules);
         if (accepted > 0) await settle(tx, row, rules.keepMs);
         return accepted;
       }),

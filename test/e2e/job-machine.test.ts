@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
+import { runBerth } from "../berth-process.ts";
 import type { Answer, TestPlatform } from "../platform.ts";
 import { projectArchive } from "../project-archive.ts";
 import { machineSkip, sandboxSuite } from "../sandbox-suite.ts";
@@ -75,6 +76,18 @@ describe("a job on this machine", { skip: machineSkip }, () => {
     const said = execution.tasks[0].conditions[0].message.split("Its last words: ")[1];
     const argv = ["--page", "7", "--name", "it's", "--deep", '{"a":1}', "--flag", "true"];
     assert.deepEqual(JSON.parse(said), [argv, tasks[0], "/app"]);
+  });
+
+  test("berth run job --wait shows how far it is, and how it ended", async () => {
+    const env = { BERTH_URL: platform.url, BERTH_API_KEY: platform.apiKey };
+    const body = (code: number): string => JSON.stringify({ tasks: [{ code: 0 }, { code }] });
+    const well = await runBerth(["run", "job", "reader", "--wait", "--data", body(0)], { env });
+    assert.equal(well.code, 0, well.stderr);
+    assert.match(well.stderr, /\[#{30}\] 2\/2 succeeded$/m);
+    const badly = await runBerth(["run", "job", "reader", "--wait", "--data", body(3)], { env });
+    assert.equal(badly.code, 1);
+    assert.match(badly.stderr, /2\/2 failed, 1 failed$/m);
+    assert.equal((await ended("reader", badly.stdout.trim())).stats.failure, 1);
   });
 
   test("a scratch disk is there and has its size", async () => {

@@ -9,6 +9,7 @@ import { EXIT } from "../failure.ts";
 import { memberAt } from "../json-path.ts";
 import { findNoun, type Noun, operationOf } from "../nouns.ts";
 import { connect } from "./call-input.ts";
+import { waitForExecution } from "./job-wait.ts";
 
 /** Where a request goes that names no path. */
 const PATH_DEFAULT: Record<string, string> = { function: "/mcp" };
@@ -46,17 +47,20 @@ export async function runWorkload(noun: Noun, name: string, call: Invocation): P
   return EXIT.failure;
 }
 
-/** Starts the tasks of a job; the id of the execution is what is printed. */
+/** Starts the tasks of a job; the id of the execution is what is printed. With --wait the end of it is the result. */
 export async function runJob(nouns: readonly Noun[], name: string, call: Invocation): Promise<number> {
   const body = await bodyOf(call);
   const given =
     body === null ? {} : parsed(await new Response(body.content, { duplex: "half" } as ResponseInit).text());
-  const create = operationOf(findNoun(nouns, "job-execution"), "create");
+  const noun = findNoun(nouns, "job-execution");
+  const [create, get] = [operationOf(noun, "create"), operationOf(noun, "get")];
   const params = { [create.params[0] ?? ""]: name };
   const tasks = Array.isArray(given) ? { tasks: given } : { tasks: [{}], ...given };
-  const started = await connect(call).call(create, { params, body: tasks });
-  call.context.print(String(memberAt(started, "executionId")));
-  return EXIT.ok;
+  const client = connect(call);
+  const id = String(memberAt(await client.call(create, { params, body: tasks }), "executionId"));
+  call.context.print(id);
+  if (call.options.wait !== true) return EXIT.ok;
+  return waitForExecution(get, { ...params, [get.params.at(-1) ?? ""]: id }, client, call.context);
 }
 
 async function addressOf(noun: Noun, name: string, call: Invocation) {

@@ -54,8 +54,15 @@ export const deployCommands = (nouns: readonly Noun[]): CommandSpec[] => [
         group: GROUPS.verbs,
         summary: "start the tasks of a job, and print the id of the execution",
         args: [{ name: "name", about: "the job", offers: "name" }],
-        options: [...BODY, ...CONNECTION_OPTIONS],
-        examples: [`berth run job batch --data '{"tasks":[{"text":"a"},{"text":"b"}]}'`],
+        options: [
+          ...BODY,
+          { flags: "--wait", about: "show how far it is until it ends; exit code 1 unless all succeeded" },
+          ...CONNECTION_OPTIONS,
+        ],
+        examples: [
+          `berth run job batch --data '{"tasks":[{"text":"a"},{"text":"b"}]}'`,
+          "berth run job batch --file tasks.json --wait",
+        ],
         run: async (call) => runJob(nouns, text(call.args[0]) ?? "", call),
       }),
   },
