@@ -83,7 +83,7 @@ const EXAMPLES: Record<string, string> = {
 const runCommand = (noun: Noun): CommandSpec => ({
   name: noun.name,
   group: GROUPS.verbs,
-  summary: `send a request to a ${noun.name} and show the answer as it comes`,
+  summary: `send a request to ${noun.name === "agent" ? "an" : "a"} ${noun.name} and show the answer as it comes`,
   args: [{ name: "name", about: "its name", offers: "name" }],
   options: [
     ...BODY,
