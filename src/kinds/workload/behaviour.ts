@@ -41,13 +41,6 @@ export function settleRegion({ spec }: Input, { current, deps }: PrepareContext)
   spec.region = current?.spec.region ?? deps.settings.region;
 }
 
-/** Until a runtime takes it up a workload is only wanted, and says so. */
-export const awaitingRuntime = (spec: Json): Outlook =>
-  enabledOr(spec, {
-    status: "DEPLOYING",
-    event: { type: "waiting", message: "Nothing runs yet: no runtime is attached to this server." },
-  });
-
 /** The loop takes it up at once. */
 export const deploying = (spec: Json): Outlook => enabledOr(spec, { status: "DEPLOYING" });
 
