@@ -123,7 +123,7 @@ class Batcher {
       }
       this.#writer.exec("COMMIT");
     } catch (error) {
-      if (this.#writer.isTransaction) this.#writer.exec("ROLLBACK");
+      if (this.#writer.isOpen && this.#writer.isTransaction) this.#writer.exec("ROLLBACK");
       for (const item of batch) item.fail(error);
       return;
     }

@@ -12,8 +12,7 @@ await onEachDatabase("agents, functions and jobs", ({ call, make, store, url }) 
     test(`${plural}: a record says what is wanted and that nothing runs yet`, async () => {
       const made = await make(`/${plural}`, "first", { runtime: { image: "x:1" }, somethingNew: { kept: true } });
       assert.equal(made.metadata.url, `${url()}/main/${plural}/first`);
-      // A job with an image needs nothing but a task.
-      assert.equal(made.status, plural === "jobs" ? "DEPLOYED" : "DEPLOYING");
+      assert.equal(made.status, "DEPLOYING");
       assert.equal(made.events[0].type, "created");
       assert.equal(made.spec.enabled, true);
       assert.equal(made.spec.region, "local");
