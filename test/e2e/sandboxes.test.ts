@@ -2,14 +2,25 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MASK } from "../../src/contract/secret-fields.ts";
 import { onEachDatabase } from "../each-platform.ts";
+import type { Answer } from "../platform.ts";
 
 const DAY_SECONDS = 24 * 3600;
+const TRIES = 50;
 
 await onEachDatabase("sandboxes", ({ call, make, store, url }) => {
   const scope = { workspace: "main", kind: "sandbox", parent: "" };
   const setStatus = async (name: string, status: string) => {
     const resource = await store().resources.get(scope, name);
     await store().resources.update("main", resource?.uid ?? "", () => ({ status }));
+  };
+
+  /** The loop puts a status right that nothing explains; whoever asks before it does meets it. */
+  const askAt = async (status: string, name: string, isMet: (answer: Answer) => boolean): Promise<Answer> => {
+    for (let tries = 0; ; tries += 1) {
+      await setStatus(name, status);
+      const answer = await call("POST", "/sandboxes?createIfNotExist=true", { body: { metadata: { name }, spec: {} } });
+      if (isMet(answer) || tries === TRIES) return answer;
+    }
   };
 
   test("an unnamed sandbox is given a name and everything it did not say", async () => {
@@ -53,9 +64,7 @@ await onEachDatabase("sandboxes", ({ call, make, store, url }) => {
   test("createIfNotExist makes a new one in place of one that has ended, and waits for none that is leaving", async () => {
     for (const status of ["FAILED", "TERMINATED"]) {
       const first = await make("/sandboxes", `ended-${status.toLowerCase()}`);
-      await setStatus(first.metadata.name, status);
-      const body = { metadata: { name: first.metadata.name }, spec: {} };
-      const again = await call("POST", "/sandboxes?createIfNotExist=true", { body });
+      const again = await askAt(status, first.metadata.name, ({ body }) => body.metadata?.uid !== first.metadata.uid);
       assert.equal(again.status, 200);
       assert.notEqual(again.body.metadata.uid, first.metadata.uid);
       const listed = await call("GET", `/sandboxes?q=${first.metadata.name}`);
@@ -65,9 +74,8 @@ await onEachDatabase("sandboxes", ({ call, make, store, url }) => {
     }
     for (const status of ["DELETING", "DEACTIVATING"]) {
       const first = await make("/sandboxes", `leaving-${status.toLowerCase()}`);
-      await setStatus(first.metadata.name, status);
-      const body = { metadata: { name: first.metadata.name }, spec: {} };
-      assert.equal((await call("POST", "/sandboxes?createIfNotExist=true", { body })).status, 409);
+      const again = await askAt(status, first.metadata.name, (answer) => answer.status === 409);
+      assert.equal(again.status, 409);
     }
   });
 
