@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MASK } from "../../src/contract/secret-fields.ts";
+import type { Call } from "../../src/kinds/port.ts";
+import { sandboxBehaviour } from "../../src/kinds/sandbox/behaviour.ts";
+import type { Resource } from "../../src/store/resource.ts";
 import { onEachDatabase } from "../each-platform.ts";
-import type { Answer } from "../platform.ts";
 
 const DAY_SECONDS = 24 * 3600;
-const TRIES = 50;
 
 await onEachDatabase("sandboxes", ({ call, make, store, url }) => {
   const scope = { workspace: "main", kind: "sandbox", parent: "" };
@@ -14,14 +15,7 @@ await onEachDatabase("sandboxes", ({ call, make, store, url }) => {
     await store().resources.update("main", resource?.uid ?? "", () => ({ status }));
   };
 
-  /** The loop puts a status right that nothing explains; whoever asks before it does meets it. */
-  const askAt = async (status: string, name: string, isMet: (answer: Answer) => boolean): Promise<Answer> => {
-    for (let tries = 0; ; tries += 1) {
-      await setStatus(name, status);
-      const answer = await call("POST", "/sandboxes?createIfNotExist=true", { body: { metadata: { name }, spec: {} } });
-      if (isMet(answer) || tries === TRIES) return answer;
-    }
-  };
+  const remove = (name: string) => call("DELETE", `/sandboxes/${name}`);
 
   test("an unnamed sandbox is given a name and everything it did not say", async () => {
     const made = await make("/sandboxes", null);
@@ -61,22 +55,28 @@ await onEachDatabase("sandboxes", ({ call, make, store, url }) => {
     assert.equal(new Set(answers.map((answer) => answer.body.metadata.uid)).size, 1);
   });
 
-  test("createIfNotExist makes a new one in place of one that has ended, and waits for none that is leaving", async () => {
-    for (const status of ["FAILED", "TERMINATED"]) {
+  test("createIfNotExist makes a new one in place of one that has ended", async () => {
+    const endings = { FAILED: (name: string) => setStatus(name, "FAILED"), TERMINATED: remove };
+    for (const [status, end] of Object.entries(endings)) {
       const first = await make("/sandboxes", `ended-${status.toLowerCase()}`);
-      const again = await askAt(status, first.metadata.name, ({ body }) => body.metadata?.uid !== first.metadata.uid);
+      const { name, uid } = first.metadata;
+      await end(name);
+      const again = await call("POST", "/sandboxes?createIfNotExist=true", { body: { metadata: { name }, spec: {} } });
       assert.equal(again.status, 200);
-      assert.notEqual(again.body.metadata.uid, first.metadata.uid);
-      const listed = await call("GET", `/sandboxes?q=${first.metadata.name}`);
+      assert.notEqual(again.body.metadata.uid, uid);
+      const listed = await call("GET", `/sandboxes?q=${name}`);
       assert.equal(listed.body.data.length, 1);
-      const all = await call("GET", `/sandboxes?showTerminated=true&q=${first.metadata.name}`);
+      const all = await call("GET", `/sandboxes?showTerminated=true&q=${name}`);
       assert.equal(all.body.data.length, 2);
     }
+  });
+
+  test("createIfNotExist waits for none that is leaving", () => {
+    const asked = { query: { createIfNotExist: true } } as unknown as Call;
     for (const status of ["DELETING", "DEACTIVATING"]) {
-      const first = await make("/sandboxes", `leaving-${status.toLowerCase()}`);
-      const again = await askAt(status, first.metadata.name, (answer) => answer.status === 409);
-      assert.equal(again.status, 409);
+      assert.equal(sandboxBehaviour.onExists?.({ status, deletedAt: null } as Resource, asked, 0), "refuse", status);
     }
+    assert.equal(sandboxBehaviour.onExists?.({ status: "DEPLOYED", deletedAt: null } as Resource, asked, 0), "reuse");
   });
 
   test("a sandbox is found by its external id, and the id stays when an update leaves it out", async () => {
