@@ -183,7 +183,8 @@ function verifyFile(out: string, started: readonly { id: string; fate: Fate }[])
   const ends = new Set(having("end").map((line) => line.slice("end ".length)));
   for (const { id } of started.filter(({ fate }) => fate === "steady"))
     for (let index = 0; index < TASKS; index += 1) assert.ok(ends.has(`${id}/${index}`), `${id}/${index} was lost`);
-  assert.ok(having("start").length > having("end").length, "the kills hit running tasks");
+  // A task of a killed server may come to its end before the server is back: of few kills none may show.
+  if (LONG) assert.ok(having("start").length > having("end").length, "the kills hit running tasks");
 }
 
 function chosen(events: Record<string, number>, at: number): string {
