@@ -13,7 +13,8 @@ let dataDir: string;
 const servers: ServerProcess[] = [];
 
 const start = async (options: Partial<Parameters<typeof startServer>[0]> = {}): Promise<ServerProcess> => {
-  const server = await startServer({ dataDir, ...options });
+  // Killed at the end, it would leave its pool behind.
+  const server = await startServer({ dataDir, ...options, env: { BERTH_POOL_SIZE: "0", ...options?.env } });
   servers.push(server);
   return server;
 };
