@@ -15,7 +15,7 @@ describe("a sandbox on this machine", { skip: machineSkip }, () => {
   after(() => suite.stop());
 
   test("runs commands with its environment and keeps files", async () => {
-    const made = await create("work", {
+    const made = await create("desk", {
       runtime: {
         memory: 512,
         envs: [
@@ -25,34 +25,34 @@ describe("a sandbox on this machine", { skip: machineSkip }, () => {
       },
     });
     assert.equal(made.state, "RUNNING");
-    const said = await exec("work", 'printf %s "$GREETING/$TOKEN/$BL_WORKSPACE/$BL_NAME"');
-    assert.equal(said.body.stdout, 'it\'s $5 "ok"/hush/main/work');
+    const said = await exec("desk", 'printf %s "$GREETING/$TOKEN/$BL_WORKSPACE/$BL_NAME"');
+    assert.equal(said.body.stdout, 'it\'s $5 "ok"/hush/main/desk');
     assert.equal(said.body.exitCode, 0);
-    await inside("work", "PUT", "/filesystem/%2Ftmp%2Fnote.txt", { content: "hello" });
-    assert.equal((await exec("work", "cat /tmp/note.txt")).body.stdout, "hello");
-    assert.equal((await inside("work", "GET", "/filesystem/%2Ftmp%2Fnote.txt")).body.content, "hello");
+    await inside("desk", "PUT", "/filesystem/%2Ftmp%2Fnote.txt", { content: "hello" });
+    assert.equal((await exec("desk", "cat /tmp/note.txt")).body.stdout, "hello");
+    assert.equal((await inside("desk", "GET", "/filesystem/%2Ftmp%2Fnote.txt")).body.content, "hello");
     const awake = await exec(
-      "work",
+      "desk",
       "cd /uk/libukp && test -p scale_to_zero_disable && echo +- > scale_to_zero_disable",
     );
     assert.equal(awake.body.exitCode, 0, "a program can keep it awake");
   });
 
   test("is not to be entered without credentials, or by another tenant's", async () => {
-    assert.equal((await fetch(`${platform.url}/main/sandboxes/work/process`)).status, 401);
+    assert.equal((await fetch(`${platform.url}/main/sandboxes/desk/process`)).status, 401);
     assert.equal(
-      (await fetch(`${platform.url}/main/sandboxes/work/process`, { headers: { authorization: "Bearer nobody" } }))
+      (await fetch(`${platform.url}/main/sandboxes/desk/process`, { headers: { authorization: "Bearer nobody" } }))
         .status,
       401,
     );
   });
 
   test("sleeps when idle and wakes for a request, with its processes", async () => {
-    await inside("work", "POST", "/process", { command: "sleep 1000", name: "sleeper" });
-    await reaches("work", ({ state }) => state === "STANDBY");
-    const { body } = await inside("work", "GET", "/process/sleeper");
+    await inside("desk", "POST", "/process", { command: "sleep 1000", name: "sleeper" });
+    await reaches("desk", ({ state }) => state === "STANDBY");
+    const { body } = await inside("desk", "GET", "/process/sleeper");
     assert.equal(body.status, "running");
-    assert.equal((await platform.call("GET", "/sandboxes/work")).body.state, "RUNNING");
+    assert.equal((await platform.call("GET", "/sandboxes/desk")).body.state, "RUNNING");
   });
 
   test("a volume outlives its sandbox, a full one refuses to grow", async () => {
@@ -69,31 +69,31 @@ describe("a sandbox on this machine", { skip: machineSkip }, () => {
   });
 
   test("previews lead to a port, private ones with a token", async () => {
-    await inside("work", "POST", "/process", {
+    await inside("desk", "POST", "/process", {
       command:
         'cd /tmp && python3 -m http.server 4000 --bind 127.0.0.1 || node -e \'require("http").createServer((q,s)=>s.end("x")).listen(4000)\'',
       name: "web",
       waitForPorts: [],
     });
-    await inside("work", "POST", "/process", {
+    await inside("desk", "POST", "/process", {
       command: "bash -c 'until (echo > /dev/tcp/127.0.0.1/4000) 2>/dev/null; do sleep 0.05; done'",
       timeout: 30,
       waitForCompletion: true,
     });
-    const { body: open } = await platform.call("POST", "/sandboxes/work/previews", {
+    const { body: open } = await platform.call("POST", "/sandboxes/desk/previews", {
       body: { metadata: { name: "open" }, spec: { port: 4000, public: true, responseHeaders: { "X-Seen": "yes" } } },
     });
     const seen = await fetch(`${open.spec.url}/note.txt`);
     assert.equal(seen.status, 200);
     assert.equal(seen.headers.get("x-seen"), "yes");
-    assert.equal((await inside("work", "GET", "/port/4000/note.txt")).body, "hello");
-    assert.equal((await fetch(`${platform.url}/main/sandboxes/work/port/4000/note.txt`)).status, 401);
-    assert.equal((await inside("work", "GET", "/port/4001/")).status, 502);
-    const { body: closed } = await platform.call("POST", "/sandboxes/work/previews", {
+    assert.equal((await inside("desk", "GET", "/port/4000/note.txt")).body, "hello");
+    assert.equal((await fetch(`${platform.url}/main/sandboxes/desk/port/4000/note.txt`)).status, 401);
+    assert.equal((await inside("desk", "GET", "/port/4001/")).status, 502);
+    const { body: closed } = await platform.call("POST", "/sandboxes/desk/previews", {
       body: { metadata: { name: "closed" }, spec: { port: 4000 } },
     });
     assert.equal((await fetch(closed.spec.url)).status, 401);
-    const { body: token } = await platform.call("POST", "/sandboxes/work/previews/closed/tokens", {
+    const { body: token } = await platform.call("POST", "/sandboxes/desk/previews/closed/tokens", {
       body: { metadata: { name: "t" }, spec: {} },
     });
     assert.equal(
@@ -120,15 +120,15 @@ describe("a sandbox on this machine", { skip: machineSkip }, () => {
   test("survives a restart of the server, with its processes and files", async () => {
     await suite.restart({ standby_after: "60" });
     platform = suite.platform();
-    assert.equal((await inside("work", "GET", "/process/sleeper")).body.status, "running");
-    assert.equal((await exec("work", "cat /tmp/note.txt")).body.stdout, "hello");
+    assert.equal((await inside("desk", "GET", "/process/sleeper")).body.status, "running");
+    assert.equal((await exec("desk", "cat /tmp/note.txt")).body.stdout, "hello");
   });
 
   test("a delete takes everything with it", async () => {
-    const deleted = await platform.call("DELETE", "/sandboxes/work");
+    const deleted = await platform.call("DELETE", "/sandboxes/desk");
     assert.equal(deleted.body.status, "DELETING");
-    const gone = await inside("work", "GET", "/process");
+    const gone = await inside("desk", "GET", "/process");
     assert.equal(gone.status, 404);
-    assert.equal((await platform.call("GET", "/sandboxes/work")).body.status, "TERMINATED");
+    assert.equal((await platform.call("GET", "/sandboxes/desk")).body.status, "TERMINATED");
   });
 });
