@@ -67,7 +67,7 @@ export async function runProgram(
   const program = root(version, commands);
   for (const command of commands)
     program.addCommand(
-      build(command, context, (given) => (code = given)),
+      build(command, "berth", context, (given) => (code = given)),
       { hidden: command.hidden ?? false },
     );
   try {
@@ -108,8 +108,9 @@ Examples:
   return program;
 }
 
-function build(spec: CommandSpec, context: Context, end: (code: number | undefined) => void): Command {
-  const command = parser(spec.name)
+function build(spec: CommandSpec, under: string, context: Context, end: (code: number | undefined) => void): Command {
+  const path = `${under} ${spec.name}`;
+  const command = parser(spec.name, path)
     .description(spec.details ? `${spec.summary}\n\n${spec.details}` : spec.summary)
     .summary(spec.summary);
   command.helpGroup(spec.group);
@@ -118,7 +119,7 @@ function build(spec: CommandSpec, context: Context, end: (code: number | undefin
     command.argument(optional ? `[${dots}]` : `<${dots}>`, about);
   }
   for (const option of spec.options ?? []) command.addOption(toOption(option));
-  for (const child of spec.commands ?? []) command.addCommand(build(child, context, end));
+  for (const child of spec.commands ?? []) command.addCommand(build(child, path, context, end));
   if (spec.examples)
     command.addHelpText("after", `\nExamples:\n${spec.examples.map((line) => `  ${line}`).join("\n")}`);
   const { run } = spec;
@@ -131,11 +132,11 @@ function build(spec: CommandSpec, context: Context, end: (code: number | undefin
   return command;
 }
 
-const parser = (name: string): Command =>
+const parser = (name: string, path = name): Command =>
   new Command(name)
     .exitOverride()
     .helpCommand(false)
-    .showHelpAfterError(`  next: see \`berth ${name === "berth" ? "" : `${name} `}--help\``)
+    .showHelpAfterError(`  next: see \`${path} --help\``)
     .configureOutput({ outputError: (message, write) => write(message.replace(/^error: /, "berth: ")) })
     .helpOption("-h, --help", "show help");
 

@@ -251,6 +251,7 @@ describe("exit codes and what to do next", () => {
     ["list drivs", {}, 2, /Did you mean drive\?/],
     ["lst", {}, 2, /Did you mean list\?/],
     ["list drives --bogus", {}, 2, /unknown option '--bogus'\n {2}next: see `berth list --help`/],
+    ["audit verify --bogus", {}, 2, /unknown option '--bogus'\n {2}next: see `berth audit verify --help`/],
     ["list drives -o xml", {}, 2, /Allowed choices are table/],
     ["list", {}, 2, /missing required argument 'kind'/],
     ["create drive bad --set spec.size=-1", {}, 1, /spec\.size/],
@@ -338,6 +339,19 @@ describe("servers and credentials", () => {
     await runBerth(["create", "drive", "there"], { env: own });
     assert.equal((await platform.call("GET", "/drives/there", { workspace: "second" })).status, 200);
     assert.equal((await platform.call("GET", "/drives/there", { workspace: "main" })).status, 404);
+  });
+
+  test("a key that is brought is used for the server on this machine too", async () => {
+    const own = bare();
+    writeFileSync(
+      join(own.BERTH_DATA ?? "", "credentials.json"),
+      JSON.stringify({ url: platform.url, workspace: "main", apiKey: "not-the-key-that-is-brought" }),
+    );
+    assert.equal((await runBerth(["login"], { env: own, input: "wrong-key\n" })).code, 4);
+    assert.equal((await runBerth(["login"], { env: own, input: `${TEST_KEY}\n` })).code, 0);
+    assert.equal((await runBerth(["token"], { env: own })).stdout, `${TEST_KEY}\n`);
+    assert.equal((await runBerth(["login", platform.url], { env: own })).code, 0);
+    assert.equal((await runBerth(["token"], { env: own })).stdout, "not-the-key-that-is-brought\n");
   });
 
   test("variables of other tools for such platforms are understood", async () => {

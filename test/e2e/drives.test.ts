@@ -46,6 +46,14 @@ for (const database of databases.all) {
       assert.equal((await platform.call("GET", "/drives/d1")).status, 404);
     });
 
+    test("a drive and a volume have a spec", async () => {
+      for (const path of ["/drives", "/volumes"]) {
+        const refused = await platform.call("POST", path, { body: { metadata: { name: "bare" } } });
+        assert.equal(refused.status, 400);
+        assert.match(refused.body.message, /^spec: /);
+      }
+    });
+
     test("a deleted volume is returned with its end", async () => {
       await platform.call("POST", "/volumes", { body: { metadata: { name: "v1" }, spec: { size: 5 } } });
       const deleted = await platform.call("DELETE", "/volumes/v1");
@@ -55,8 +63,14 @@ for (const database of databases.all) {
 
     test("lists are pages from 2026-04-28 on and bare arrays before", async () => {
       await platform.call("POST", "/drives", { body: { metadata: { name: "l1" }, spec: {} } });
-      const old = await platform.call("GET", "/drives?sort=nonsense&limit=0", { version: null });
-      assert.ok(Array.isArray(old.body));
+      await platform.call("POST", "/drives", { body: { metadata: { name: "l2" }, spec: {} } });
+      const old = await platform.call("GET", "/drives?sort=nonsense&q=nothing", { version: null });
+      assert.equal(old.body.length, 2);
+      const one = await platform.call("GET", "/drives?limit=1", { version: null });
+      assert.equal(one.body.length, 1);
+      assert.equal((await platform.call("GET", "/drives?limit=1000", { version: null })).body.length, 2);
+      assert.equal((await platform.call("GET", "/drives?limit=0", { version: null })).status, 400);
+      assert.equal((await platform.call("DELETE", "/drives/l2")).status, 200);
       const page = await platform.call("GET", "/drives?limit=1");
       assert.equal(page.body.data.length, 1);
       assert.equal(page.body.meta.hasMore, false);

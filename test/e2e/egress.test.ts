@@ -88,6 +88,8 @@ for (const database of databases.all) {
         body: { metadata: { name: "shown", displayName: "é".repeat(64) }, spec: { ipFamily: "IPv4" } },
       });
       assert.match(long.body.message, /metadata\.displayName/);
+      const bare = await call("POST", IPS, { body: { metadata: { name: "bare" } } });
+      assert.match(bare.body.message, /^spec: /);
       await call("DELETE", `${IPS}/${"a".repeat(49)}`);
     });
 

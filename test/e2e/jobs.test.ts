@@ -63,7 +63,10 @@ await onEachDatabase(
       const execution = await ended("quick", answer.body.executionId);
       assert.equal(execution.status, "succeeded");
       assert.deepEqual(execution.stats, { total: 3, success: 3, failure: 0, cancelled: 0, retried: 0, running: 0 });
-      assert.equal(execution.tasks, undefined);
+      assert.equal(execution.tasks.length, 3);
+      assert.deepEqual(execution.spec.tasks, execution.tasks);
+      const brief = await call("GET", `/jobs/quick/executions/${answer.body.id}?inlineTasks=false`);
+      assert.equal(brief.body.tasks, undefined);
       assert.ok(Date.parse(execution.metadata.startedAt) <= Date.parse(execution.metadata.completedAt));
       const { body } = await call("GET", `/jobs/quick/executions/${answer.body.id}/tasks?limit=2`);
       assert.deepEqual([body.data.length, body.meta.total, body.meta.hasMore], [2, 3, true]);

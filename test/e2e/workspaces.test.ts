@@ -179,7 +179,7 @@ for (const database of databases.all) {
       const deleted = await call("DELETE", "/workspaces/doomed");
       assert.equal(deleted.status, 200, JSON.stringify(deleted.body));
       assert.equal(deleted.body.name, "doomed");
-      assert.equal(deleted.body.resourceCounts.drives, 3);
+      assert.equal(deleted.body.resourceCounts, undefined, "only a read that asks for them has counts");
       assert.match(deleted.body.message, /3 drives, 1 serviceaccounts/);
       assert.equal((await call("GET", "/workspaces/doomed")).status, 404);
       assert.equal((await call("GET", "/drives", { key: robot.key })).status, 401);

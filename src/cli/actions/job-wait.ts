@@ -27,7 +27,7 @@ export async function waitForExecution(
 ): Promise<number> {
   let shown = "";
   for (;;) {
-    const execution = await client.call(get, { params });
+    const execution = await client.call(get, { params, query: { inlineTasks: "false" } });
     const status = String(memberAt(execution, "status"));
     const over = memberAt(execution, "metadata.completedAt") !== undefined;
     const line = progress(status, memberAt(execution, "stats") as Stats);

@@ -20,13 +20,16 @@ export async function login(workspaceList: Operation, call: Invocation): Promise
   const given = normalizeUrl(
     text(call.args[0]) ?? text(options.url) ?? context.env.BERTH_URL ?? context.env.BL_API_URL ?? "",
   );
-  if (local && (given === "" || given === normalizeUrl(local.url))) return useLocal(dataDir, local, call);
-  if (!/^https?:\/\//.test(given)) throw new UsageError("which server?", "berth login http://host:port");
-  const url = given;
+  const isLocal = local !== null && (given === "" || given === normalizeUrl(local.url));
+  const brought = await broughtKey(call);
+  if (isLocal && !options.browser && (brought === null || brought === local.apiKey))
+    return useLocal(dataDir, local, call);
+  const url = isLocal ? normalizeUrl(local.url) : given;
+  if (!/^https?:\/\//.test(url)) throw new UsageError("which server?", "berth login http://host:port");
   const name = text(options.profile) ?? new URL(url).host;
   if (name === LOCAL_PROFILE)
     throw new UsageError(`'${LOCAL_PROFILE}' is the server on this machine; choose another name.`);
-  const credentials = await credentialsFor(url, call);
+  const credentials = await credentialsFor(url, brought, call);
   const apiKey = "tokens" in credentials ? credentials.tokens.accessToken : credentials.apiKey;
   const workspaces = await namesOf(createClient({ url, apiKey }).items(workspaceList));
   const workspace = text(options.workspace) ?? (workspaces.length === 1 ? workspaces[0] : undefined);
@@ -53,23 +56,30 @@ async function useLocal(dataDir: string, { url }: Credentials, { context }: Invo
   context.note(`using the server on this machine, ${url}, with the key in ${credentialsFile(dataDir)}`);
 }
 
+/**
+ * A key that came along or is typed with --key; null when there is none. Never from the command line: it would stay in
+ * the shell's history and be seen in the list of processes.
+ */
+async function broughtKey({ context, options }: Invocation): Promise<string | null> {
+  const isAsked = context.canAsk ? options.key === true : options.browser !== true;
+  const typed = isAsked ? () => context.askSecret("API key: ") : () => null;
+  return (context.env.BERTH_API_KEY || context.env.BL_API_KEY || (await typed()))?.trim() || null;
+}
+
 /** A person at a terminal signs in in a browser; a script brings a key. */
 async function credentialsFor(
   url: string,
+  brought: string | null,
   { context, options }: Invocation,
 ): Promise<{ apiKey: string } | { tokens: Tokens }> {
-  // Never from the command line: it would stay in the shell's history and be seen in the list of processes.
-  const given = context.env.BERTH_API_KEY || context.env.BL_API_KEY;
-  const isBrowser = options.browser === true || (context.canAsk && options.key !== true);
-  if (!given && isBrowser) {
+  if (brought === null && (options.browser === true || context.canAsk)) {
     const tokens = await deviceSignIn(url, ({ verification_uri, verification_uri_complete, user_code }) => {
       context.note(`open ${verification_uri_complete ?? verification_uri} in a browser`);
       context.note(`and check that it shows the code ${user_code}; waiting…`);
     });
     return { tokens };
   }
-  const key = (given || (await context.askSecret(`API key for ${url}: `)))?.trim() ?? "";
-  if (/^\S+$/.test(key)) return { apiKey: key };
+  if (brought !== null && /^\S+$/.test(brought)) return { apiKey: brought };
   throw new UsageError("no API key was given.", "type it when asked, pipe it in, set BERTH_API_KEY, or use --browser");
 }
 

@@ -15,7 +15,7 @@ export function sessionCommands(operations: readonly Operation[]): CommandSpec[]
       group,
       summary: "sign in to a server and remember it",
       details:
-        "At a terminal you sign in in a browser, on any device. Otherwise, or with --key, an API key is asked for, read from\nstandard input, or taken from BERTH_API_KEY. It is checked before it is kept. The server on this machine needs neither.",
+        "At a terminal you sign in in a browser, on any device. Otherwise, or with --key, an API key is asked for, read from\nstandard input, or taken from BERTH_API_KEY. It is checked before it is kept. The server on this machine\nneeds neither.",
       args: [{ name: "url", about: "address of the server", optional: true }],
       options: [
         { flags: "--browser", about: "sign in in a browser even though this is no terminal" },

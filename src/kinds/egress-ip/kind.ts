@@ -16,7 +16,6 @@ export const egressIp = defineKind({
     ipFamily: z.enum(["IPv4", "IPv6"]).optional().describe("IPv4 when left out."),
     publicIp: z.string().optional().describe("Set by the platform once it has an address."),
   }),
-  specOptional: true,
   readOnlySpec: ["publicIp"],
   initialStatus: "DEPLOYING",
 });

@@ -15,6 +15,7 @@ import {
   executionGet,
   executionList,
   INLINE_TASKS_MAX,
+  INLINE_UNASKED_MAX,
   taskList,
 } from "./operations.ts";
 import { asTriggered } from "./triggered.ts";
@@ -67,7 +68,7 @@ export const executionHandlers: readonly Implementation[] = [
   implement(executionGet, async (call, deps) => {
     const row = await executionOf(call, deps);
     const wire = toWire(row, deps);
-    if (!call.query.inlineTasks) return wire;
+    if (!(call.query.inlineTasks ?? row.total <= INLINE_UNASKED_MAX)) return wire;
     const count = Math.min(row.total, INLINE_TASKS_MAX);
     const tasks = tasksToWire(row, await deps.store.executions.tasksOf(row.id, 0, count), 0, count);
     return { ...wire, spec: { ...wire.spec, tasks }, tasks };

@@ -10,6 +10,8 @@ export const TASKS_MAX = 100_000;
 const BODY_BYTES_MAX = 64 * 1024 * 1024;
 /** Tasks that are shown within an execution, for clients from before there was a list of them. */
 export const INLINE_TASKS_MAX = 1000;
+/** So many are shown to everybody: reading them costs little. Those of a larger execution are a list of their own. */
+export const INLINE_UNASKED_MAX = 200;
 export const EXECUTIONS_LIMIT = { limitDefault: 20, limitMax: 100 };
 const OFFSET_MAX = 1_000_000;
 const ENVS_MAX = 1000;
@@ -149,7 +151,12 @@ export const executionGet = defineOperation({
   summary: "Read one execution of a job",
   scope: "jobs:get",
   query: z.object({
-    inlineTasks: z.stringbool().optional().describe(`Shows the first ${INLINE_TASKS_MAX} tasks as well.`),
+    inlineTasks: z
+      .stringbool()
+      .optional()
+      .describe(
+        `Whether to show the first ${INLINE_TASKS_MAX} tasks as well; left out: all of them, up to ${INLINE_UNASKED_MAX}.`,
+      ),
   }),
   response: execution,
 });

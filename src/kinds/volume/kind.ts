@@ -15,7 +15,6 @@ export const volume = defineKind({
     template: z.string().max(128).optional(),
     infrastructureId: z.string().optional(),
   }),
-  specOptional: true,
   state: z.object({ attachedTo: z.string().optional() }),
   extra: { terminatedAt: z.string().optional() },
   readOnlySpec: ["infrastructureId"],

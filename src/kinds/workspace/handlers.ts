@@ -89,15 +89,14 @@ export const workspaceHandlers: readonly Implementation[] = [
   implement(workspaceDelete, async (call, deps) => {
     const { name } = workspaceOf(call);
     const actor = call.caller.displayName;
-    const resourceCounts = await countResources(name, deps);
+    const held = describeCounts(await countResources(name, deps));
     const marked = await deps.store.workspaces.markDeleted(name, actor, (now) =>
       requireMatch(call.headers, now, `Workspace '${name}'`),
     );
     const gone = await removeWithin(name, actor, deps, AbortSignal.timeout(REMOVAL_WAIT_MS));
     return {
       ...workspaceToWire(marked),
-      resourceCounts,
-      message: `Workspace '${name}' is deleted with everything in it (${describeCounts(resourceCounts)})${
+      message: `Workspace '${name}' is deleted with everything in it (${held})${
         gone ? "." : "; what it held is being removed, and its name is free after that."
       }`,
     };
