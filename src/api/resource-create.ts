@@ -150,7 +150,11 @@ function alreadyExists(kind: Kind, existing: Resource): PlatformError {
 }
 
 /** The work goes on when the wait ends first; the caller is told so and can look again. */
-async function settled(resource: Resource, ready: NonNullable<Behaviour["ready"]>, deps: Deps): Promise<Resource> {
+export async function settled(
+  resource: Resource,
+  ready: NonNullable<Behaviour["ready"]>,
+  deps: Deps,
+): Promise<Resource> {
   const signal = AbortSignal.timeout(ready.waitMs);
   const reached = await deps.store.resources
     .waitFor(resource.workspace, resource.uid, (now) => now === null || ready.until(now), { signal })

@@ -17,7 +17,7 @@ import type { Resource } from "../store/resource.ts";
 import type { Page } from "../store/resource-list.ts";
 import type { Modification } from "../store/resources.ts";
 import type { ListScope } from "../store/search-grams.ts";
-import { AWAITING_ARCHIVE, brings, create, linksFor } from "./resource-create.ts";
+import { AWAITING_ARCHIVE, brings, create, linksFor, settled } from "./resource-create.ts";
 import { checkImmutable, readInput } from "./resource-input.ts";
 import { followsLatest, isNewRevision, takeOver } from "./revision-choice.ts";
 
@@ -138,9 +138,11 @@ async function update(behaviour: Behaviour, call: Call, deps: Deps): Promise<unk
     return next;
   });
   if (!updated) throw notFound(`${kind.name} '${resource.name}'`);
-  call.setHeader("etag", etagOf(updated));
-  if (brings(behaviour, call)) announceUpload(call, updated, deps);
-  return presentOne(behaviour, updated, { parents, reveal }, deps);
+  // A failure is in the record: what was asked for is stored all the same.
+  const now = behaviour.ready ? await settled(updated, { ...behaviour.ready, failed: () => null }, deps) : updated;
+  call.setHeader("etag", etagOf(now));
+  if (brings(behaviour, call)) announceUpload(call, now, deps);
+  return presentOne(behaviour, now, { parents, reveal }, deps);
 }
 
 function replacement(

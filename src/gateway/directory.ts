@@ -2,6 +2,8 @@
  * Finds workloads and their instances in the store. What was read is kept until the store tells that it changed, so a
  * request to a running workload costs no query and waits for nothing.
  */
+import type { Duplex } from "node:stream";
+import { setTimeout as pause } from "node:timers/promises";
 import type { WorkloadKind } from "../contract/addresses.ts";
 import { GatewayError } from "../contract/gateway-errors.ts";
 import { type Instance, type InstancesState, WORKLOAD_PORT } from "../contract/instance.ts";
@@ -11,7 +13,7 @@ import type { Running } from "../lib/lifecycle.ts";
 import { dial, type Endpoint } from "../runtime/driver.ts";
 import type { Resource } from "../store/resource.ts";
 import type { Store } from "../store/store.ts";
-import type { GatewayDeps, Lease, Workload } from "./deps.ts";
+import type { Door, GatewayDeps, Lease, Workload } from "./deps.ts";
 import { httpTriggersOf } from "./http-trigger.ts";
 import type { RevisionPlan } from "./pick-revision.ts";
 import { createPreviewLookup } from "./preview-lookup.ts";
@@ -23,6 +25,9 @@ const ENTRIES_MAX = 20_000;
 const WAKE_MAX_MS = 5 * MINUTE_MS;
 /** After so many looks an answer is used once and not kept. */
 const LOOKS_MAX = 3;
+/** A daemon that does not come back within this time is not being exchanged. */
+const DAEMON_AWAY_MS = 2000;
+const DAEMON_LOOK_MS = 20;
 
 export interface DirectoryDeps {
   store: Store;
@@ -190,12 +195,24 @@ export function createDirectory({ store, clock, activity, isServed }: DirectoryD
         if (lease) return lease;
       }
     },
-    dial: (lease, door) => dial((lease as InstanceLease).endpoint, door),
+    dial: (lease, door) => (door === "api" ? dialDaemon : dial)((lease as InstanceLease).endpoint, door),
     async stop() {
       unsubscribe();
       stopped.abort();
     },
   };
+}
+
+/** The daemon of a sandbox is away for a moment while it is exchanged for a newer one, or has been restarted. */
+async function dialDaemon(endpoint: Endpoint, door: Door): Promise<Duplex> {
+  for (const deadlineMs = performance.now() + DAEMON_AWAY_MS; ; ) {
+    try {
+      return await dial(endpoint, door);
+    } catch (error) {
+      if (performance.now() > deadlineMs) throw error;
+      await pause(DAEMON_LOOK_MS);
+    }
+  }
 }
 
 const instancesOf = (resource: Resource): Instance<Endpoint>[] =>

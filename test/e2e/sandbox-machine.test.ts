@@ -55,6 +55,29 @@ describe("a sandbox on this machine", { skip: machineSkip }, () => {
     assert.equal((await platform.call("GET", "/sandboxes/desk")).body.state, "RUNNING");
   });
 
+  test("nobody finds the door shut while the daemon is exchanged", async () => {
+    assert.equal((await inside("desk", "POST", "/upgrade", {})).status, 200);
+    for (let n = 0; n < 50; n += 1) assert.equal((await inside("desk", "GET", "/process/sleeper")).status, 200);
+    assert.equal((await inside("desk", "GET", "/health")).body.upgradeCount, 1);
+  });
+
+  test("a change that needs no other machine keeps it; one that does is in place when it is answered", async () => {
+    const change = async (runtime: object, more: object = {}) => {
+      const { body } = await platform.call("GET", "/sandboxes/desk");
+      const spec = { ...body.spec, ...more, runtime: { ...body.spec.runtime, ...runtime } };
+      return platform.call("PUT", "/sandboxes/desk", { body: { ...body, spec } });
+    };
+    const network = { proxy: { routing: [{ destinations: ["example.com"], secrets: { key: "hush" } }] } };
+    const kept = await change({ ttl: "1h", ports: [{ target: 3000 }], snapshotEnabled: true }, { network });
+    assert.deepEqual([kept.status, kept.body.status], [200, "DEPLOYED"]);
+    assert.equal((await inside("desk", "GET", "/process/sleeper")).body.status, "running");
+    const other = await change({ memory: 256 });
+    assert.deepEqual([other.status, other.body.status], [200, "DEPLOYED"]);
+    assert.equal((await inside("desk", "GET", "/process/sleeper")).status, 404);
+    await inside("desk", "PUT", "/filesystem/%2Ftmp%2Fnote.txt", { content: "hello" });
+    await inside("desk", "POST", "/process", { command: "sleep 1000", name: "sleeper" });
+  });
+
   test("a volume outlives its sandbox, a full one refuses to grow", async () => {
     await platform.call("POST", "/volumes", { body: { metadata: { name: "data" }, spec: { size: 16 } } });
     const volumes = [{ name: "data", mountPath: "/data" }];

@@ -155,7 +155,20 @@ for (const [name, record, seen, steps] of TABLE) {
   );
 }
 
-test("metadata, lifetimes and network change in place", () => {
+test("image, memory, variables, their secrets and volumes make another machine", () => {
+  const runtime = { image: "i", memory: 512 };
+  const made = (spec: object, secrets = {}) => fingerprint({ spec: { runtime, ...spec } }, secrets);
+  const others = [
+    made({ runtime: { ...runtime, image: "j" } }),
+    made({ runtime: { ...runtime, memory: 1024 } }),
+    made({ runtime: { ...runtime, envs: [{ name: "A", value: "b" }] } }),
+    made({ volumes: [{ name: "v", mountPath: "/v" }] }),
+    made({}, { "/spec/runtime/envs/A/value": "b" }),
+  ];
+  assert.equal(new Set([made({}), ...others]).size, others.length + 1);
+});
+
+test("metadata, lifetimes, ports and network change in place", () => {
   const before = sandbox();
   const after = sandbox({
     metadata: { labels: { a: "b" } },
@@ -163,10 +176,11 @@ test("metadata, lifetimes and network change in place", () => {
       ...before.spec,
       network: { allowedDomains: ["x"] },
       lifecycle: {},
-      runtime: { image: "i", memory: 512, ttl: "1h" },
+      runtime: { image: "i", memory: 512, ttl: "1h", snapshotEnabled: true, ports: [{ target: 3000 }] },
     },
   });
-  assert.equal(fingerprint(before, {}), fingerprint(after, {}));
+  const secrets = { "/spec/network/proxy/routing/0/secrets/key": "hush" };
+  assert.equal(fingerprint(before, {}), fingerprint(after, secrets));
 });
 
 test("it is looked at again when something is due", () => {

@@ -46,11 +46,12 @@ export type SandboxStep =
 
 export const stateOf = (sandbox: Resource): SandboxState => sandbox.state as SandboxState;
 
-/** Runtime and volumes make the machine; names, labels, lifetimes and network rules change in place. */
+/** Image, memory, variables and volumes make the machine; everything else changes in place, with the files kept. */
 export function fingerprint({ spec }: Pick<Resource, "spec">, secrets: Record<string, string>): string {
-  const { ttl: _ttl, expires: _expires, ...runtime } = (spec.runtime ?? {}) as Record<string, unknown>;
+  const { image, memory, envs } = (spec.runtime ?? {}) as Record<string, unknown>;
+  const hidden = Object.entries(secrets).filter(([path]) => path.startsWith("/spec/runtime/"));
   return createHash("sha256")
-    .update(canonicalJson([runtime, spec.volumes ?? [], secrets]))
+    .update(canonicalJson([image, memory, envs ?? [], spec.volumes ?? [], Object.fromEntries(hidden)]))
     .digest("hex")
     .slice(0, 16);
 }

@@ -48,7 +48,9 @@ const ACTS: Record<SandboxStep["do"], Act> = {
     await running(sandbox, workload, context, { type: "deployed", message: why });
   },
 
-  async destroy({ uid, spec }, { deps }) {
+  async destroy({ uid, spec, deletedAt }, { deps, record }) {
+    // Requests wait for the next machine instead of finding the door of this one gone.
+    if (deletedAt === null) await record((current) => ({ state: next(current, { instances: [] }) }));
     const graceS =
       (spec.runtime as { terminationGracePeriodSeconds?: number } | undefined)?.terminationGracePeriodSeconds ?? 0;
     await deps.driver.destroy(uid, { graceMs: graceS * 1000 });
