@@ -5,9 +5,9 @@ import { type Link, linksOf } from "../contract/references.ts";
 import { extractSecrets, keepMasked } from "../contract/secret-fields.ts";
 import { etagOf } from "../kinds/etag.ts";
 import { isOver, locate } from "../kinds/place.ts";
-import type { Behaviour, Call, Deps, Input, Outlook } from "../kinds/port.ts";
+import type { Behaviour, Call, Deps, Input } from "../kinds/port.ts";
 import { presentOne } from "../kinds/present.ts";
-import { announceUpload, openUpload } from "../kinds/workload/uploads.ts";
+import { announceUpload, openUpload } from "../kinds/uploads.ts";
 import type { Transaction } from "../store/database.ts";
 import type { Resource } from "../store/resource.ts";
 import type { Created, Draft } from "../store/resources.ts";
@@ -18,8 +18,6 @@ import { dropChoice } from "./revision-choice.ts";
 /** A generated name may be taken by another request in the same moment; so many in a row are a bug. */
 const NAME_ATTEMPTS_MAX = 50;
 
-const FIRST_REVISION = "1";
-
 export async function create(behaviour: Behaviour, call: Call, deps: Deps): Promise<unknown> {
   const { kind } = behaviour;
   const { scope, parents } = await locate(kind, call, deps);
@@ -27,16 +25,18 @@ export async function create(behaviour: Behaviour, call: Call, deps: Deps): Prom
   const input = readInput(kind, call.body, null);
   const reveal = new Set<string>();
   if (!behaviour.generateName) input.metadata.name ??= `${kind.name}-${uid.slice(-8)}`;
-  await behaviour.prepare?.(input, { call, deps, current: null, parents, reveal });
+  const state: Record<string, unknown> = {};
+  await behaviour.prepare?.(input, { call, deps, current: null, parents, reveal, state });
   if (kind.revisions) dropChoice(input);
   keepMasked(input, kind.secrets, {});
   const slot = behaviour.slot?.(input);
   const links = linksFor(behaviour, input, call);
-  const draft = draftOf(behaviour, scope, uid, input, call, deps);
+  Object.assign(state, openUpload(behaviour, call, null, deps));
+  const draft = draftOf(behaviour, { ...scope, uid, state }, input, call);
   const created = await insert(behaviour, slot === undefined ? draft : { ...draft, slot }, links, call, deps);
   const resource = behaviour.ready ? await settled(created, behaviour.ready, deps) : created;
   call.setHeader("etag", etagOf(resource));
-  if (brings(behaviour, call)) announceUpload(call, resource, deps);
+  if (state.upload) announceUpload(call, resource, deps);
   return presentOne(behaviour, resource, { parents, reveal: created.uid === uid ? reveal : new Set() }, deps);
 }
 
@@ -46,31 +46,23 @@ export const linksFor = (behaviour: Behaviour, input: Input & { state?: unknown 
   ...(behaviour.claims?.(input, call) ?? []),
 ];
 
-/** The caller is about to send the code as an archive. */
-export const brings = (behaviour: Behaviour, call: Call): boolean =>
-  behaviour.uploads === true && call.query.upload === true;
-
-export const AWAITING_ARCHIVE: Outlook = {
-  status: "UPLOADING",
-  event: { type: "uploading", message: "Waits for the archive with its code." },
-};
-
-function draftOf(behaviour: Behaviour, scope: ListScope, uid: string, input: Input, call: Call, deps: Deps): Draft {
-  const { kind } = behaviour;
+function draftOf(
+  { kind, uploads, outlook: outlookOf, reconciled }: Behaviour,
+  place: ListScope & Pick<Draft, "uid" | "state">,
+  input: Input,
+  call: Call,
+): Draft {
   const secrets = extractSecrets(input, kind.secrets);
   const { name, ...metadata } = input.metadata;
-  const upload = brings(behaviour, call);
-  const outlook = upload ? AWAITING_ARCHIVE : behaviour.outlook?.(input.spec, null);
+  const outlook = (place.state.upload ? uploads?.awaiting : undefined) ?? outlookOf?.(input.spec, null);
   return {
-    ...scope,
-    uid,
+    ...place,
     name: name ?? "",
-    ...(kind.namesShared ? { slot: uid } : {}),
+    ...(kind.namesShared ? { slot: place.uid } : {}),
     ...(kind.countMax === undefined ? {} : { countMax: kind.countMax }),
     metadata,
     spec: input.spec,
     secrets,
-    state: upload ? { upload: openUpload(FIRST_REVISION, deps) } : {},
     status: outlook?.status ?? kind.initialStatus ?? null,
     events: [
       { type: "created", message: `Created by ${call.caller.displayName}.` },
@@ -78,7 +70,7 @@ function draftOf(behaviour: Behaviour, scope: ListScope, uid: string, input: Inp
     ],
     revision: kind.revisions ?? false,
     actor: call.caller.displayName,
-    settled: behaviour.reconciled !== true,
+    settled: reconciled !== true,
   };
 }
 

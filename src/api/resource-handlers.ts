@@ -9,7 +9,7 @@ import { etagOf, requireMatch } from "../kinds/etag.ts";
 import { find, isOver, locate, lookUp } from "../kinds/place.ts";
 import { type Behaviour, type Call, type Deps, type Implementation, type Input, workspaceOf } from "../kinds/port.ts";
 import { presentAll, presentOne } from "../kinds/present.ts";
-import { announceUpload, openUpload } from "../kinds/workload/uploads.ts";
+import { announceUpload, openUpload } from "../kinds/uploads.ts";
 import { canonicalJson } from "../lib/canonical-json.ts";
 import { toIso } from "../lib/clock.ts";
 import type { Transaction } from "../store/database.ts";
@@ -17,7 +17,7 @@ import type { Resource } from "../store/resource.ts";
 import type { Page } from "../store/resource-list.ts";
 import type { Modification } from "../store/resources.ts";
 import type { ListScope } from "../store/search-grams.ts";
-import { AWAITING_ARCHIVE, brings, create, linksFor, settled } from "./resource-create.ts";
+import { create, linksFor, settled } from "./resource-create.ts";
 import { checkImmutable, readInput } from "./resource-input.ts";
 import { followsLatest, isNewRevision, takeOver } from "./revision-choice.ts";
 
@@ -118,7 +118,7 @@ async function update(behaviour: Behaviour, call: Call, deps: Deps): Promise<unk
     throw new PlatformError("conflict", `${kind.name} '${resource.name}' is being deleted and cannot be changed.`);
   const input = readInput(kind, call.body, resource);
   const reveal = new Set<string>();
-  await behaviour.prepare?.(input, { call, deps, current: resource, parents, reveal });
+  await behaviour.prepare?.(input, { call, deps, current: resource, parents, reveal, state: {} });
   const follows = kind.revisions === true && (await followsLatest(input, resource, deps));
   const updated = await deps.store.write(async (tx) => {
     let links: Link[] = [];
@@ -141,7 +141,7 @@ async function update(behaviour: Behaviour, call: Call, deps: Deps): Promise<unk
   // A failure is in the record: what was asked for is stored all the same.
   const now = behaviour.ready ? await settled(updated, { ...behaviour.ready, failed: () => null }, deps) : updated;
   call.setHeader("etag", etagOf(now));
-  if (brings(behaviour, call)) announceUpload(call, now, deps);
+  if (call.query.upload === true) announceUpload(call, now, deps);
   return presentOne(behaviour, now, { parents, reveal }, deps);
 }
 
@@ -159,17 +159,18 @@ function replacement(
   const secrets = extractSecrets(draft, kind.secrets);
   const { name: _name, ...metadata } = draft.metadata;
   // New code is a new revision, even where nothing else changes.
-  const upload = brings(behaviour, call);
+  const waiting = openUpload(behaviour, call, current, deps);
+  const upload = waiting.upload !== undefined;
   const revision = kind.revisions === true && (upload || isNewRevision(draft, current, secrets, stored));
   if (revision && follows) takeOver(draft);
   const intent = upload || canonicalJson([draft.spec, secrets]) !== canonicalJson([current.spec, stored]);
-  const outlook = upload ? AWAITING_ARCHIVE : behaviour.outlook?.(draft.spec, current);
+  const outlook = (upload ? behaviour.uploads?.awaiting : undefined) ?? behaviour.outlook?.(draft.spec, current);
   const status = intent ? outlook?.status : undefined;
   return {
     metadata: { ...current.metadata, ...metadata },
     spec: draft.spec,
     secrets,
-    ...(upload ? { state: { ...current.state, upload: openUpload(String(current.generation + 1), deps) } } : {}),
+    ...(upload ? { state: { ...current.state, ...waiting } } : {}),
     actor: call.caller.displayName,
     intent,
     ...(status === undefined ? {} : { status }),

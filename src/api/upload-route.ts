@@ -1,7 +1,8 @@
 /** Where archives arrive: a stream of any type, without credentials, for the address itself is the permission. */
 import type { FastifyInstance } from "fastify";
+import { BEHAVIOURS } from "../kinds/behaviour.ts";
 import type { Deps } from "../kinds/port.ts";
-import { receiveUpload } from "../kinds/workload/uploads.ts";
+import { receiveUpload } from "../kinds/uploads.ts";
 
 export function addUploadRoute(api: FastifyInstance, deps: Deps): void {
   api.register(async (scope) => {
@@ -9,7 +10,7 @@ export function addUploadRoute(api: FastifyInstance, deps: Deps): void {
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser("*", (_request, _payload, done) => done(null));
     scope.put<{ Params: { token: string } }>("/uploads/:token", async (request, reply) => {
-      await receiveUpload(request.params.token, request.raw, deps);
+      await receiveUpload(request.params.token, request.raw, BEHAVIOURS, deps);
       return reply.code(200).send({ status: "uploaded" });
     });
   });

@@ -29,7 +29,8 @@ interface Entry {
   body(): AsyncGenerator<Buffer>;
 }
 
-export async function extractArchive(file: string, folder: string, limits = EXTRACT_LIMITS): Promise<void> {
+/** The answer is how many bytes its files have together. */
+export async function extractArchive(file: string, folder: string, limits = EXTRACT_LIMITS): Promise<number> {
   let entries = 0;
   let bytesLeft = limits.bytesMax;
   for await (const entry of await entriesOf(file)) {
@@ -44,6 +45,7 @@ export async function extractArchive(file: string, folder: string, limits = EXTR
       bytesLeft = await writeEntry(entry, target, path, bytesLeft);
     } else throw refused(`'${path}' is a ${entry.type}; only files and folders can be sent`);
   }
+  return limits.bytesMax - bytesLeft;
 }
 
 async function writeEntry(entry: Entry, target: string, path: string, bytesMax: number): Promise<number> {

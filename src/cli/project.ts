@@ -117,17 +117,26 @@ function projectFrom(table: Table, dir: string, options: ProjectOptions): Projec
   const flat = Object.fromEntries(
     ["memory", "port"].flatMap((key) => (table[key] === undefined ? [] : [[key, table[key]]])),
   );
-  const isFlat = kind === "application";
   const { memory } = flat;
-  return {
+  const base = {
     name: typeof table.name === "string" ? table.name : basename(resolve(dir)),
     kind,
-    dir,
     workspace: typeof table.workspace === "string" ? table.workspace : null,
+  };
+  if (kind === "volume-template") {
+    const files = join(dir, typeof table.directory === "string" ? table.directory : ".");
+    if (!statSync(files, { throwIfNoEntry: false })?.isDirectory()) throw new UsageError(`${files} is not a folder.`);
+    const { defaultSize } = table;
+    return { ...base, dir: files, image: null, spec: defaultSize === undefined ? {} : { defaultSize } };
+  }
+  return {
+    ...base,
+    dir,
     image,
-    spec: isFlat
-      ? { ...copied, ...runtime, ...flat }
-      : { ...copied, runtime: { ...(memory === undefined ? {} : { memory }), ...runtime } },
+    spec:
+      kind === "application"
+        ? { ...copied, ...runtime, ...flat }
+        : { ...copied, runtime: { ...(memory === undefined ? {} : { memory }), ...runtime } },
   };
 }
 

@@ -5,7 +5,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Readable } from "node:stream";
 import type { z } from "zod";
-import type { BlobStore } from "../blobs/blob-store.ts";
+import type { Blob, BlobStore } from "../blobs/blob-store.ts";
 import type { Caller } from "../contract/caller.ts";
 import type { PlatformError } from "../contract/errors.ts";
 import type { Kind } from "../contract/kind.ts";
@@ -195,6 +195,8 @@ export interface PrepareContext {
   parents: readonly Resource[];
   /** Secrets, by their keys, that this one answer shows in clear because they have just been made. */
   reveal: Set<string>;
+  /** What the platform keeps about a new resource from the start. */
+  state: Record<string, unknown>;
 }
 
 export interface PresentContext {
@@ -212,6 +214,20 @@ export type Wire = { metadata: Record<string, unknown>; spec: Record<string, unk
 export interface Outlook {
   status: string;
   event?: NewEvent;
+}
+
+/** How a kind takes archives; see uploads.ts for how they come. */
+export interface Uploads {
+  /** How a record stands while its archive is awaited, where the kind has a status. */
+  awaiting?: Outlook;
+  /** What the archive will be: the name of a revision or a version. */
+  nameOf(call: Call, current: Resource | null): string;
+  /** Looks at what has arrived. A refusal is told to the sender after the change is written. */
+  take(
+    archive: Blob,
+    name: string,
+    deps: Deps,
+  ): Promise<{ change(current: Resource): Modification; refusal?: PlatformError }>;
 }
 
 export interface Behaviour {
@@ -253,8 +269,8 @@ export interface Behaviour {
    * that need nobody before they go.
    */
   reconciled?: boolean | "on-delete";
-  /** Its code can be sent as an archive. */
-  uploads?: true;
+  /** Its content can be sent as an archive. */
+  uploads?: Uploads;
   /** A delete is answered once the resource has let go of its name and of all it held. */
   awaitDelete?: boolean;
   /** A create is answered once this holds, or after `waitMs` with what is there. */

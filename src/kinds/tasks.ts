@@ -6,7 +6,9 @@ import { removeOver } from "./over.ts";
 import type { Deps } from "./port.ts";
 import { sandboxTasks } from "./sandbox/upkeep.ts";
 import { snapshotTasks } from "./snapshot/behaviour.ts";
-import { sweepBundles } from "./workload/bundle.ts";
+import { neededByVolume } from "./volume/storage.ts";
+import { neededByTemplate } from "./volume-template/versions.ts";
+import { neededByCode, sweepBundles } from "./workload/bundle.ts";
 import { resumeWorkspaceRemovals } from "./workspace/removal.ts";
 
 export interface KindTask {
@@ -21,6 +23,16 @@ const WORKSPACE_REMOVAL_MS = 5 * SECOND_MS;
 const EGRESS_ADDRESSES_MS = 10 * SECOND_MS;
 /** They are out of sight at once; this is only about room. */
 const REMOVE_OVER_MS = 5 * MINUTE_MS;
+
+/** Which archives and bundles a resource of a kind keeps from being swept. */
+const NEEDS = {
+  agent: neededByCode,
+  application: neededByCode,
+  function: neededByCode,
+  job: neededByCode,
+  volumetemplate: neededByTemplate,
+  volume: neededByVolume,
+};
 
 /** One execution may have a hundred thousand rows. */
 const EXECUTIONS_AT_ONCE = 10;
@@ -63,7 +75,7 @@ export const kindTasks = (deps: Deps): KindTask[] => [
   {
     name: "sweep-bundles",
     everyMs: SWEEP_BUNDLES_MS,
-    run: (signal) => sweepBundles(["agent", "application", "function", "job"], deps, signal),
+    run: (signal) => sweepBundles(NEEDS, deps, signal),
   },
   { name: "remove-over", everyMs: REMOVE_OVER_MS, run: (signal) => removeOver(deps, signal) },
 ];

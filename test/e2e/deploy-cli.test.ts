@@ -51,6 +51,19 @@ describe("the command line brings code to an answer", { skip: machineSkip }, () 
     assert.deepEqual(JSON.parse(answer.stdout), { output: "You said: hello" });
   });
 
+  test("a folder becomes a version of a volume template", async () => {
+    const dir = write("seeds", {
+      "berth.toml": 'name = "seeds"\ntype = "vt"\ndefaultSize = 32\ndirectory = "files"\n',
+      "files/a.txt": "hello",
+    });
+    const { stdout } = await berth(["deploy", dir]);
+    assert.equal(stdout.trim(), `${suite.platform().url}/v0/volume_templates/seeds`);
+    await berth(["deploy", dir]);
+    const { body } = await call("GET", "/volume_templates/seeds");
+    assert.deepEqual([body.spec.defaultSize, body.state.latestVersion], [32, "2"]);
+    assert.equal(body.versions[1].contentSize, 5);
+  });
+
   test("code is told who it is and where, and its owner's variables and secrets", async () => {
     const dir = write("tells", {
       "index.js": tells,

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { TestPlatform } from "../platform.ts";
+import { projectArchive } from "../project-archive.ts";
 import { machineSkip, sandboxSuite } from "../sandbox-suite.ts";
 
 describe("a sandbox on this machine", { skip: machineSkip }, () => {
@@ -89,6 +90,21 @@ describe("a sandbox on this machine", { skip: machineSkip }, () => {
     await create("second", { volumes });
     assert.equal((await exec("second", "cat /data/file")).body.stdout, "kept\n");
     await platform.call("DELETE", "/sandboxes/second");
+  });
+
+  test("a volume of a template starts with its files, whatever becomes of the template", async () => {
+    const body = { metadata: { name: "seed" }, spec: { defaultSize: 16 } };
+    const made = await platform.call("POST", "/volume_templates?upload=true", { body });
+    const url = made.headers.get("x-service-upload-url") ?? "";
+    assert.equal((await fetch(url, { method: "PUT", body: projectArchive({ "in/a.txt": "hello" }) })).status, 200);
+    await platform.call("POST", "/volumes", { body: { metadata: { name: "seeded" }, spec: { template: "seed" } } });
+    assert.equal((await platform.call("DELETE", "/volume_templates/seed")).status, 200);
+    await create("sown", { volumes: [{ name: "seeded", mountPath: "/data" }] });
+    assert.equal((await exec("sown", "cat /data/in/a.txt && echo more > /data/in/a.txt")).body.stdout, "hello");
+    await platform.call("DELETE", "/sandboxes/sown");
+    await create("sown", { volumes: [{ name: "seeded", mountPath: "/data" }] });
+    assert.equal((await exec("sown", "cat /data/in/a.txt")).body.stdout, "more\n", "it is filled once");
+    await platform.call("DELETE", "/sandboxes/sown");
   });
 
   test("previews lead to a port, private ones with a token", async () => {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { onEachDatabase } from "../each-platform.ts";
+import { projectArchive } from "../project-archive.ts";
 
 await onEachDatabase("volume templates", ({ call, make, store }) => {
   const addVersions = async (name: string, versions: object[]) => {
@@ -20,6 +21,44 @@ await onEachDatabase("volume templates", ({ call, make, store }) => {
     const put = await call("PUT", "/volume_templates/empty", { body: { ...made, spec: { defaultSize: 65 } } });
     assert.equal(put.body.spec.defaultSize, 65);
     assert.equal((await call("DELETE", "/volume_templates/empty")).status, 200);
+  });
+
+  test("an archive becomes a version, once, and the next one is numbered on", async () => {
+    const send = async (url: string | null, files: Record<string, string>) =>
+      (await fetch(url ?? "", { method: "PUT", body: projectArchive(files) })).status;
+    const ask = (query: string) =>
+      call("PUT", `/volume_templates/sent?upload=true${query}`, { body: { metadata: { name: "sent" }, spec: {} } });
+    const made = await call("POST", "/volume_templates?upload=true", {
+      body: { metadata: { name: "sent" }, spec: {} },
+    });
+    const first = made.headers.get("x-service-upload-url");
+    assert.deepEqual(
+      [made.body.versions[0].name, made.body.versions[0].status, made.body.state],
+      ["1", "CREATED", { status: "created", versionCount: 1 }],
+    );
+    const again = await ask("");
+    assert.equal(again.body.versions[0].name, "1", "what has not come is asked for again");
+    assert.equal(await send(first, { a: "old address" }), 403);
+    assert.equal(await send(again.headers.get("x-service-upload-url"), { "a/b.txt": "hello" }), 200);
+    assert.equal(await send(again.headers.get("x-service-upload-url"), { "a/b.txt": "twice" }), 403);
+    const named = await ask("&version=v1.1");
+    assert.equal(await send(named.headers.get("x-service-upload-url"), { "../out": "x" }), 400);
+    assert.equal((await ask("&version=latest")).status, 400);
+    await send((await ask("")).headers.get("x-service-upload-url"), { c: "12" });
+    const { body } = await call("GET", "/volume_templates/sent");
+    assert.deepEqual(
+      body.versions.map(({ name, status, contentSize }: Record<string, unknown>) => [name, status, contentSize]),
+      [
+        ["1", "READY", 5],
+        ["v1.1", "FAILED", undefined],
+        ["2", "READY", 2],
+      ],
+    );
+    assert.deepEqual([body.state.status, body.state.latestVersion], ["ready", "2"]);
+    const tiny = await call("POST", "/volumes", {
+      body: { metadata: { name: "tiny" }, spec: { template: "sent:v1.1" } },
+    });
+    assert.match(tiny.body.message, /no version 'v1\.1' that is ready/);
   });
 
   test("versions are listed, used and deleted, but for the last one", async () => {

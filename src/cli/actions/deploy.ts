@@ -89,6 +89,8 @@ async function deployOne(
   if (options.skipBuild === true) await keepImage(noun, project, client);
   const answer = await put(noun, project, client, sendsCode);
   if (sendsCode) await send(project.dir, answer.headers.get("x-service-upload-url"), call);
+  // What is only stored is there as soon as it has been taken.
+  if (noun.kind?.initialStatus === undefined) return String(memberAt(answer.body, "metadata.url"));
   const logs = createReader(client, operationOf(findNoun(nouns, "log"), "query"), {
     resourceType: noun.kind?.plural ?? noun.plural,
     workloadIds: project.name,
@@ -123,7 +125,7 @@ async function put(
   { name, spec }: Project,
   client: Client,
   upload: boolean,
-): Promise<{ headers: Headers }> {
+): Promise<{ headers: Headers; body: unknown }> {
   const input = { ...(upload ? { query: { upload } } : {}), body: { metadata: { name }, spec } };
   const update = operationOf(noun, "update");
   const params = { [update.params.at(-1) ?? ""]: name };

@@ -5,6 +5,7 @@ import type { Mount, WorkloadSpec } from "../../runtime/driver.ts";
 import type { Resource } from "../../store/resource.ts";
 import { driverImage } from "../image/resolve.ts";
 import type { Deps } from "../port.ts";
+import { makeStorage } from "../volume/storage.ts";
 import { platformEnv } from "../workload/platform-env.ts";
 import { provenDriveMounts } from "./drives.ts";
 import { originSnapshot } from "./fork-origin.ts";
@@ -70,6 +71,6 @@ export const scratchId = ({ uid }: Resource, index: number): string => `${uid}-s
 async function persistentVolume(workspace: string, name: string, deps: Deps): Promise<string> {
   const volume = await deps.store.resources.get({ workspace, kind: "volume", parent: "" }, name);
   if (!volume || volume.deletedAt !== null) throw new PlatformError("not_found", `Volume '${name}' does not exist.`);
-  await deps.driver.createVolume({ id: volume.uid, sizeMb: volume.spec.size as number });
+  await makeStorage(volume, deps);
   return volume.uid;
 }

@@ -47,7 +47,7 @@ export async function forkToApplication(origin: Origin, call: ForkCall, deps: De
   const needed = current ? "applications:update" : "applications:create";
   authorizeScope({ id: call.operation.id, scope: needed }, call.caller);
   const input = await inputOf(origin, current, call, deps);
-  const context = { call: call as Call, deps, current, parents: [], reveal: new Set<string>() };
+  const context = { call: call as Call, deps, current, parents: [], reveal: new Set<string>(), state: {} };
   await applicationBehaviour.prepare?.(input, context);
   if (call.body.snapshotId === undefined) await driver.snapshot(source.uid, snapshot);
   input.spec.snapshot = snapshot;

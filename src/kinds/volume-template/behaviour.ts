@@ -1,15 +1,19 @@
 import { notFound, PlatformError } from "../../contract/errors.ts";
+import type { Resource } from "../../store/resource.ts";
 import { find } from "../place.ts";
 import { type Behaviour, implement } from "../port.ts";
 import { presentOne } from "../present.ts";
+import { ticketOf } from "../uploads.ts";
 import { volumeTemplate } from "./kind.ts";
 import { volumeTemplateVersionDelete } from "./operations.ts";
-import { versionsOf } from "./versions.ts";
+import { templateUploads } from "./uploads.ts";
+import { type TemplateVersion, versionsOf } from "./versions.ts";
 
 export const volumeTemplateBehaviour: Behaviour = {
   kind: volumeTemplate,
-  present(wire, resource) {
-    const versions = versionsOf(resource);
+  uploads: templateUploads,
+  present(wire, resource, { deps }) {
+    const versions = withAwaited(resource, deps.clock.now());
     const ready = versions.filter(({ status }) => status === "READY");
     const failed = versions.at(-1)?.status === "FAILED";
     const latest = ready.at(-1);
@@ -19,12 +23,14 @@ export const volumeTemplateBehaviour: Behaviour = {
       ...(latest ? { latestVersion: latest.name } : {}),
       ...(latest?.uploadedAt ? { lastVersionUploadedAt: latest.uploadedAt } : {}),
     };
-    wire.versions = versions.map(({ name, status, contentSize }) => ({
+    wire.versions = versions.map(({ name, status, contentSize, source }) => ({
       name,
       status,
       ...(contentSize === undefined ? {} : { contentSize }),
+      ...(source === undefined ? {} : { versionId: source }),
       templateName: resource.name,
       workspace: resource.workspace,
+      region: deps.settings.region,
     }));
   },
   handlers: [
@@ -52,3 +58,11 @@ export const volumeTemplateBehaviour: Behaviour = {
     }),
   ],
 };
+
+/** A version whose archive may still come is there, without content. */
+function withAwaited(resource: Resource, nowMs: number): TemplateVersion[] {
+  const versions = versionsOf(resource);
+  const ticket = ticketOf(resource);
+  if (!ticket || ticket.expiresAt <= nowMs || versions.some(({ name }) => name === ticket.revision)) return versions;
+  return [...versions, { name: ticket.revision, status: "CREATED" }];
+}

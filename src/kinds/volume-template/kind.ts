@@ -7,7 +7,25 @@ const version = z.looseObject({
   contentSize: z.int().optional(),
   templateName: z.string().optional(),
   workspace: z.string().optional(),
+  region: z.string().optional(),
+  versionId: z.string().optional().describe("Digest of what was sent."),
 });
+
+const VERSION_NAME = /^(?!latest$)[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
+
+const archiveComes = {
+  upload: z
+    .stringbool()
+    .optional()
+    .describe(
+      "A version comes as an archive (tar, tar.gz or zip); the answer's upload-url header says where to PUT it.",
+    ),
+  version: z
+    .string()
+    .regex(VERSION_NAME, "must be letters, digits, dots, hyphens and underscores, and not latest")
+    .optional()
+    .describe("Name of the version that is sent; numbered when left out."),
+};
 
 export const volumeTemplate = defineKind({
   name: "volumetemplate",
@@ -21,6 +39,7 @@ export const volumeTemplate = defineKind({
     description: z.string().max(4096).optional(),
   }),
   specOptional: true,
+  query: { create: archiveComes, update: archiveComes },
   extra: {
     state: z.looseObject({
       status: z.enum(["created", "ready", "error"]),

@@ -8,10 +8,15 @@ export interface TemplateVersion {
   status: "CREATED" | "READY" | "FAILED";
   contentSize?: number;
   uploadedAt?: string;
+  /** Digest of its archive. */
+  source?: string;
 }
 
 export const versionsOf = ({ state }: Pick<Resource, "state">): TemplateVersion[] =>
   (state.versions as TemplateVersion[] | undefined) ?? [];
+
+export const neededByTemplate = (template: Resource): string[] =>
+  versionsOf(template).flatMap(({ source }) => source ?? []);
 
 /** What `name`, `name:latest` and `name:<version>` stand for: a template and one of its versions that is ready. */
 export async function requireTemplate(

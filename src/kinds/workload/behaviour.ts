@@ -6,6 +6,7 @@ import { deployReconciler } from "./deploy-reconcile.ts";
 import { type Env, preparedEnvs } from "./envs.ts";
 import { MEMORY_DEFAULT_MB } from "./spec.ts";
 import { prepareTriggers } from "./triggers.ts";
+import { codeUploads } from "./uploads.ts";
 
 const GENERATION_DEFAULT = "mk3";
 
@@ -48,7 +49,7 @@ export const deploying = (spec: Json): Outlook => enabledOr(spec, { status: "DEP
 export const deployed = {
   outlook: deploying,
   reconciled: true,
-  uploads: true,
+  uploads: codeUploads,
   awaitDelete: true,
   reconciler: deployReconciler,
 } satisfies Partial<Behaviour>;

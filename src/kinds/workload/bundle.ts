@@ -98,18 +98,27 @@ export async function keepBundle(resource: Resource, source: string, bundle: Bun
   return bundle;
 }
 
-/** Removes bundles and archives that no revision needs any more. */
-export async function sweepBundles(kinds: readonly string[], deps: Deps, signal: AbortSignal): Promise<void> {
+/** The drives and archives that a workload's revisions need. */
+export function neededByCode(resource: Resource): string[] {
+  return Object.values(stateOf(resource).revisions ?? {}).flatMap(({ bundle, building, source, failed }) => [
+    ...[bundle, building].flatMap((one) => (one ? [one.drive] : [])),
+    // A finished bundle no longer needs its archive.
+    ...(source && !bundle && failed === undefined ? [source] : []),
+  ]);
+}
+
+/** Removes bundles and archives that nothing needs any more. */
+export async function sweepBundles(
+  needs: Readonly<Record<string, (resource: Resource) => string[]>>,
+  deps: Deps,
+  signal: AbortSignal,
+): Promise<void> {
   const { store, blobs, driver, clock } = deps;
   const used = new Set<string>();
-  for (const kind of kinds) {
+  for (const [kind, neededBy] of Object.entries(needs)) {
     for (let after = ""; ; ) {
       const page = await store.resources.listAcrossWorkspaces(kind, after, PAGE);
-      for (const code of page.flatMap((resource) => Object.values(stateOf(resource).revisions ?? {}))) {
-        for (const bundle of [code.bundle, code.building]) if (bundle) used.add(bundle.drive);
-        // A finished bundle no longer needs its archive.
-        if (code.source && !code.bundle && code.failed === undefined) used.add(code.source);
-      }
+      for (const needed of page.flatMap(neededBy)) used.add(needed);
       after = page.at(-1)?.uid ?? "";
       if (page.length < PAGE) break;
     }

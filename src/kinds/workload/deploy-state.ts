@@ -2,6 +2,7 @@
 import type { InstancesState } from "../../contract/instance.ts";
 import type { Endpoint } from "../../runtime/driver.ts";
 import type { Resource } from "../../store/resource.ts";
+import type { UploadTicket } from "../uploads.ts";
 
 export interface DeployState extends InstancesState<Endpoint> {
   /** The revision that answers; the gateway follows it. */
@@ -13,12 +14,6 @@ export interface DeployState extends InstancesState<Endpoint> {
   copies?: Copy[];
   /** Ends in a row without a healthy time between them, by revision. */
   crashes?: Record<string, Crashes>;
-}
-
-export interface UploadTicket {
-  revision: string;
-  nonce: string;
-  expiresAt: number;
 }
 
 export interface RevisionCode {

@@ -1,0 +1,102 @@
+/**
+ * Addresses to which a client sends an archive for a resource. The address is the permission: sealed, so nobody can make
+ * one; with a nonce that the record holds, so it works once; and only for a while.
+ */
+import { PlatformError } from "../contract/errors.ts";
+import { MINUTE_MS } from "../lib/clock.ts";
+import { randomWord } from "../lib/ids.ts";
+import { createSealedBox, type SealedBox } from "../lib/sealed-box.ts";
+import type { Resource } from "../store/resource.ts";
+import type { Behaviour, Call, Deps } from "./port.ts";
+
+/** An archive that may come. */
+export interface UploadTicket {
+  /** What it will be: the name of a revision or a version. */
+  revision: string;
+  nonce: string;
+  expiresAt: number;
+}
+
+const UPLOAD_WITHIN_MS = 60 * MINUTE_MS;
+/** A project without its dependencies; larger things belong into a volume or an image. */
+export const ARCHIVE_BYTES_MAX = 1024 * 1024 * 1024;
+const CONTEXT = "upload";
+
+interface Address {
+  workspace: string;
+  uid: string;
+  nonce: string;
+}
+
+export const ticketOf = ({ state }: Pick<Resource, "state">): UploadTicket | undefined =>
+  state.upload as UploadTicket | undefined;
+
+/** The part of a resource's state that waits for the archive; empty when the call announces none. */
+export function openUpload(
+  { uploads }: Behaviour,
+  call: Call,
+  current: Resource | null,
+  { clock }: Pick<Deps, "clock">,
+): { upload?: UploadTicket } {
+  if (!uploads || call.query.upload !== true) return {};
+  const expiresAt = clock.now() + UPLOAD_WITHIN_MS;
+  return { upload: { revision: uploads.nameOf(call, current), nonce: randomWord(24), expiresAt } };
+}
+
+/** Tells the client where to send the archive. */
+export function announceUpload(call: Call, resource: Resource, deps: Deps): void {
+  const { nonce } = ticketOf(resource) ?? {};
+  if (nonce === undefined) return;
+  const { brand, publicUrl } = deps.settings;
+  const token = boxOf(deps).seal(
+    JSON.stringify({ workspace: resource.workspace, uid: resource.uid, nonce } satisfies Address),
+    CONTEXT,
+  );
+  for (const word of new Set([brand, "service"]))
+    call.setHeader(`x-${word}-upload-url`, `${publicUrl}/uploads/${token}`);
+}
+
+export async function receiveUpload(
+  token: string,
+  archive: NodeJS.ReadableStream,
+  behaviours: readonly Behaviour[],
+  deps: Deps,
+): Promise<void> {
+  const { workspace, uid, nonce } = readToken(token, deps);
+  const { store, blobs, clock } = deps;
+  const openIn = (resource: Resource | null): UploadTicket | null => {
+    const ticket = resource && resource.deletedAt === null ? ticketOf(resource) : undefined;
+    return ticket?.nonce === nonce && ticket.expiresAt > clock.now() ? ticket : null;
+  };
+  // Asked before anything is read, and again in the transaction that takes it.
+  const resource = await store.resources.getByUid(workspace, uid);
+  const ticket = openIn(resource);
+  const rules = behaviours.find(({ kind }) => kind.name === resource?.kind)?.uploads;
+  if (!ticket || !rules) throw closed();
+  const blob = await blobs.put(archive, ARCHIVE_BYTES_MAX);
+  const { change, refusal } = await rules.take(blob, ticket.revision, deps);
+  let taken = false;
+  await store.resources.update(workspace, uid, (current) => {
+    taken = openIn(current) !== null;
+    const { upload: _upload, ...state } = current.state;
+    return taken ? change({ ...current, state }) : null;
+  });
+  if (!taken) throw closed();
+  if (refusal) throw refusal;
+}
+
+function readToken(token: string, deps: Deps): Address {
+  try {
+    return JSON.parse(boxOf(deps).open(token, CONTEXT)) as Address;
+  } catch {
+    throw closed();
+  }
+}
+
+const boxOf = (deps: Deps): SealedBox => createSealedBox(deps.keyFor("uploads"));
+
+const closed = (): PlatformError =>
+  new PlatformError(
+    "forbidden",
+    "This upload address is not valid, was used already, or has expired. Ask for another.",
+  );

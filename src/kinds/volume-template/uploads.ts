@@ -1,0 +1,63 @@
+/** The files of a new version come as an archive, which is kept as it is and unpacked into each volume. */
+import { rm } from "node:fs/promises";
+import type { Blob } from "../../blobs/blob-store.ts";
+import { extractArchive } from "../../blobs/extract.ts";
+import { PlatformError } from "../../contract/errors.ts";
+import { toIso } from "../../lib/clock.ts";
+import type { Deps, Uploads } from "../port.ts";
+import { ticketOf } from "../uploads.ts";
+import { type TemplateVersion, versionsOf } from "./versions.ts";
+
+/** Each keeps its archive. */
+const VERSIONS_MAX = 100;
+
+export const templateUploads: Uploads = {
+  nameOf({ query }, current) {
+    if (typeof query.version === "string") return query.version;
+    const versions = current ? versionsOf(current) : [];
+    if (versions.length >= VERSIONS_MAX)
+      throw new PlatformError("conflict", `A template has at most ${VERSIONS_MAX} versions. Delete one first.`);
+    // Whoever asks again for an address has not sent the version that the first one was for.
+    const awaited = current && ticketOf(current)?.revision;
+    return awaited ?? String(Math.max(0, ...versions.map(({ name }) => Number(name) || 0)) + 1);
+  },
+  async take(archive, name, deps) {
+    const uploadedAt = toIso(deps.clock.now());
+    const looked = await look(archive, deps);
+    const version: TemplateVersion =
+      "contentSize" in looked
+        ? { name, status: "READY", contentSize: looked.contentSize, uploadedAt, source: archive.digest }
+        : { name, status: "FAILED", uploadedAt };
+    return {
+      change: (current) => ({
+        state: { ...current.state, versions: [...versionsOf(current).filter((one) => one.name !== name), version] },
+      }),
+      ...("refusal" in looked ? { refusal: looked.refusal } : {}),
+    };
+  },
+};
+
+/** Unpacked once to see that it can be, and how large it is. */
+async function look(archive: Blob, deps: Deps): Promise<{ contentSize: number } | { refusal: PlatformError }> {
+  const folder = await unpack(archive.digest, deps).catch((error: unknown) => {
+    if (error instanceof PlatformError && error.status < 500) return { refusal: error };
+    throw error;
+  });
+  if (!folder) return { refusal: new PlatformError("bad_request", "The archive is no longer there. Send it again.") };
+  if ("refusal" in folder) return folder;
+  await rm(folder.path, { recursive: true, force: true });
+  return { contentSize: folder.sizeBytes };
+}
+
+/** A folder with the files of an archive, for whoever removes it; null when the archive is not here. */
+export async function unpack(digest: string, { blobs }: Deps): Promise<{ path: string; sizeBytes: number } | null> {
+  const archive = await blobs.find(digest);
+  if (!archive) return null;
+  const path = await blobs.makeWorkFolder();
+  try {
+    return { path, sizeBytes: await extractArchive(archive, path) };
+  } catch (error) {
+    await rm(path, { recursive: true, force: true });
+    throw error;
+  }
+}

@@ -1,0 +1,33 @@
+/** Storage of a volume is made when it is first attached, with the files of its template. */
+import { rm } from "node:fs/promises";
+import { PlatformError } from "../../contract/errors.ts";
+import type { Resource } from "../../store/resource.ts";
+import type { Deps } from "../port.ts";
+import { unpack } from "../volume-template/uploads.ts";
+
+const contentOf = ({ state }: Resource): string | null => (typeof state.content === "string" ? state.content : null);
+
+export const neededByVolume = (volume: Resource): string[] => {
+  const content = contentOf(volume);
+  return content === null ? [] : [content];
+};
+
+export async function makeStorage(volume: Resource, deps: Deps): Promise<void> {
+  const spec = { id: volume.uid, sizeMb: volume.spec.size as number };
+  const content = contentOf(volume);
+  if (content === null || (await deps.driver.observeVolume(volume.uid)) !== null) {
+    await deps.driver.createVolume(spec);
+    return;
+  }
+  const folder = await unpack(content, deps);
+  if (!folder)
+    throw new PlatformError(
+      "unprocessable",
+      `The files that volume '${volume.name}' starts with are not on this server.`,
+    );
+  try {
+    await deps.driver.createVolume({ ...spec, from: folder.path });
+  } finally {
+    await rm(folder.path, { recursive: true, force: true });
+  }
+}
