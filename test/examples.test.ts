@@ -10,6 +10,9 @@ import { test } from "node:test";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { conformance, REVISIONS } from "./mcp/conformance.ts";
+import { assertConforms, EXPECTED } from "./mcp/expectations.ts";
+import { connectModern } from "./mcp-suite.ts";
 import { machineSkip, sandboxSuite } from "./sandbox-suite.ts";
 
 const TEMPLATES = globSync("examples/*/template.json").map((file) => dirname(file));
@@ -126,14 +129,15 @@ test("mcp-hello speaks to the official client", async () => {
   assert.equal(wrong.isError, true);
   await assert.rejects(client.callTool({ name: "nothing", arguments: {} }), /no tool/);
   await client.close();
-  const discovered = await fetch(`${server.url}/mcp`, {
-    method: "POST",
-    headers: { "mcp-protocol-version": "2026-07-28", "mcp-method": "server/discover" },
-    body: '{"jsonrpc":"2.0","id":1,"method":"server/discover"}',
-  });
-  const { result } = (await discovered.json()) as { result: { supportedVersions: string[]; resultType: string } };
-  assert.deepEqual([result.supportedVersions[0], result.resultType], ["2026-07-28", "complete"]);
+  await using modern = await connectModern(new URL(`${server.url}/mcp`));
+  assert.equal(await modern.say("greet", { name: "Ada" }), "Hello, Ada!");
 });
+
+for (const revision of REVISIONS)
+  test(`mcp-hello conforms with ${revision}`, async () => {
+    await using server = await start("mcp-hello", [process.execPath, "index.js"]);
+    assertConforms(await conformance(`${server.url}/mcp`, revision), EXPECTED.toolsOnly[revision]);
+  });
 
 test("mcp-stdio speaks to the official client", async () => {
   const client = new Client({ name: "test", version: "1" });

@@ -4,6 +4,11 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
+import {
+  Client as ModernClient,
+  StreamableHTTPClientTransport as ModernTransport,
+  type StreamableHTTPClientTransportOptions as ModernTransportOptions,
+} from "@modelcontextprotocol/client";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import {
   StreamableHTTPClientTransport,
@@ -32,6 +37,8 @@ export interface McpSuite {
   deploy(name: string, spec: object, files?: Record<string, string>): Promise<Answer["body"]>;
   reaches(name: string, until: (server: Answer["body"]) => boolean): Promise<Answer["body"]>;
   connect(name: string, options?: StreamableHTTPClientTransportOptions & { workspace?: string }): Promise<Connected>;
+  /** The same with the official client of the sessionless protocol. */
+  connectModern(name: string): Promise<ConnectedModern>;
   address(name: string): URL;
 }
 
@@ -80,6 +87,30 @@ export function mcpSuite(): McpSuite {
         ...(options.authProvider ? {} : { requestInit: { headers: { authorization: `Bearer ${running.apiKey}` } } }),
         ...options,
       }),
+    connectModern: (name) =>
+      connectModern(address(name), { requestInit: { headers: { authorization: `Bearer ${running.apiKey}` } } }),
+  };
+}
+
+export interface ConnectedModern extends AsyncDisposable {
+  client: ModernClient;
+  say: Connected["say"];
+}
+
+/** The official client of the sessionless protocol, which refuses to fall back to an older one. */
+export async function connectModern(url: URL, options: ModernTransportOptions = {}): Promise<ConnectedModern> {
+  const client = new ModernClient(
+    { name: "test", version: "1.0.0" },
+    { versionNegotiation: { mode: { pin: "2026-07-28" } } },
+  );
+  await client.connect(new ModernTransport(url, options));
+  return {
+    client,
+    async say(name, args = {}) {
+      const { content } = await client.callTool({ name, arguments: args });
+      return content.map((part) => (part.type === "text" ? part.text : "")).join("");
+    },
+    [Symbol.asyncDispose]: () => client.close(),
   };
 }
 

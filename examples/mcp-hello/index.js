@@ -1,55 +1,30 @@
 // An MCP server with two tools, over streamable HTTP without sessions: every request stands alone, so any number of
-// copies can serve the same client. Clients begin with `initialize`, or with `server/discover` from 2026-07-28 on.
+// copies can serve the same client. Your tools go here; protocol.js is what clients of every version expect around them.
 import { createServer } from "node:http";
+import { answer } from "./protocol.js";
 
 const { HOST = "127.0.0.1", PORT = "8000" } = process.env;
-const STATELESS = "2026-07-28";
-const VERSIONS = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
-const ABOUT = { capabilities: { tools: {} }, serverInfo: { name: "mcp-hello", version: "1.0.0" } };
 const BODY_BYTES_MAX = 1024 * 1024;
 
-const TOOLS = {
-  greet: {
-    description: "Greets somebody by name.",
-    inputSchema: { type: "object", properties: { name: { type: "string" } }, required: ["name"] },
-    run: ({ name }) => `Hello, ${name}!`,
-  },
-  add: {
-    description: "Adds two numbers.",
-    inputSchema: {
-      type: "object",
-      properties: { a: { type: "number" }, b: { type: "number" } },
-      required: ["a", "b"],
+const SERVER = {
+  info: { name: "mcp-hello", version: "1.0.0" },
+  tools: {
+    greet: {
+      description: "Greets somebody by name.",
+      inputSchema: { type: "object", properties: { name: { type: "string" } }, required: ["name"] },
+      run: ({ name }) => `Hello, ${name}!`,
     },
-    run: ({ a, b }) => String(a + b),
+    add: {
+      description: "Adds two numbers.",
+      inputSchema: {
+        type: "object",
+        properties: { a: { type: "number" }, b: { type: "number" } },
+        required: ["a", "b"],
+      },
+      run: ({ a, b }) => String(a + b),
+    },
   },
 };
-
-const METHODS = {
-  initialize: ({ protocolVersion }) => ({
-    protocolVersion: VERSIONS.includes(protocolVersion) ? protocolVersion : VERSIONS[0],
-    ...ABOUT,
-  }),
-  "server/discover": () => ({ supportedVersions: [STATELESS, ...VERSIONS], ...ABOUT, ttlMs: 0, cacheScope: "private" }),
-  ping: () => ({}),
-  "tools/list": () => ({
-    tools: Object.entries(TOOLS).map(([name, { run: _run, ...tool }]) => ({ name, ...tool })),
-  }),
-  "tools/call": ({ name, arguments: given = {} }) => {
-    const tool = Object.hasOwn(TOOLS, name) ? TOOLS[name] : undefined;
-    if (!tool) throw new Refusal(-32602, `There is no tool '${name}'.`);
-    const wrong = Object.entries(tool.inputSchema.properties).find(([key, { type }]) => typeof given[key] !== type);
-    if (wrong) return { content: [{ type: "text", text: `${wrong[0]} must be a ${wrong[1].type}.` }], isError: true };
-    return { content: [{ type: "text", text: tool.run(given) }] };
-  },
-};
-
-class Refusal extends Error {
-  constructor(code, message) {
-    super(message);
-    this.code = code;
-  }
-}
 
 const server = createServer(async (request, response) => {
   if (new URL(request.url, "http://host").pathname !== "/mcp") return send(response, 404, { error: "see /mcp" });
@@ -63,23 +38,9 @@ const server = createServer(async (request, response) => {
   } catch (error) {
     return send(response, 400, { jsonrpc: "2.0", id: null, error: { code: -32700, message: error.message } });
   }
-  // Notifications and answers are taken note of, and need no reply.
-  if (message.id === undefined || message.method === undefined) return response.writeHead(202).end();
-  const stateless = request.headers["mcp-protocol-version"] === STATELESS;
-  const { error, result } = answer(message);
-  const outcome = error ? { error } : { result: stateless ? { resultType: "complete", ...result } : result };
-  send(response, error?.code === -32601 ? 404 : 200, { jsonrpc: "2.0", id: message.id, ...outcome });
+  const { status, body } = answer(SERVER, message, request.headers);
+  send(response, status, body);
 });
-
-function answer({ method, params = {} }) {
-  const handle = Object.hasOwn(METHODS, method) ? METHODS[method] : undefined;
-  if (!handle) return { error: { code: -32601, message: `There is no method '${method}'.` } };
-  try {
-    return { result: handle(params) };
-  } catch (error) {
-    return { error: { code: error.code ?? -32603, message: error.message } };
-  }
-}
 
 async function read(request) {
   const chunks = [];
@@ -93,6 +54,7 @@ async function read(request) {
 }
 
 function send(response, status, body) {
+  if (body === undefined) return response.writeHead(status).end();
   response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
 }
 

@@ -8,8 +8,13 @@ export const HANDSHAKE_VERSIONS = ["2025-11-25", "2025-06-18", "2025-03-26", "20
 export const VERSIONS: readonly string[] = [STATELESS, ...HANDSHAKE_VERSIONS];
 
 export const META = {
+  /** Of all members that the protocol itself has. */
+  prefix: "io.modelcontextprotocol/",
   version: "io.modelcontextprotocol/protocolVersion",
+  clientCapabilities: "io.modelcontextprotocol/clientCapabilities",
+  client: "io.modelcontextprotocol/clientInfo",
   server: "io.modelcontextprotocol/serverInfo",
+  subscription: "io.modelcontextprotocol/subscriptionId",
 } as const;
 
 export const RPC = {
@@ -19,6 +24,7 @@ export const RPC = {
   invalidParams: -32602,
   internalError: -32603,
   headerMismatch: -32020,
+  missingCapability: -32021,
   unsupportedVersion: -32022,
 } as const;
 
@@ -71,35 +77,45 @@ export type HeaderOf = (name: string) => string | undefined;
 
 /** The version that a request declares, checked; undefined means one of the older ones. */
 export function declaredVersion(header: HeaderOf, { method, params }: RpcRequest): string | undefined {
-  const inBody = metaOf(params)?.[META.version];
+  const meta = metaOf(params);
+  const inBody = meta?.[META.version];
   const inHeader = header("mcp-protocol-version");
   const declared = inBody ?? inHeader;
   if (typeof declared !== "string") return undefined;
+  if (inBody !== undefined && inHeader !== undefined) mustMatch("MCP-Protocol-Version", inHeader, inBody);
   if (!VERSIONS.includes(declared)) throw unsupported(declared);
-  if (declared !== STATELESS && inHeader !== STATELESS) return declared;
-  if (inBody === undefined)
-    throw new RpcError(RPC.invalidParams, `Every request needs ${META.version} in its _meta.`, { status: 400 });
+  if (declared !== STATELESS) return declared;
+  for (const key of [META.version, META.clientCapabilities])
+    if (meta?.[key] === undefined)
+      throw new RpcError(RPC.invalidParams, `Every request needs ${key} in its _meta.`, { status: 400 });
   mustMatch("MCP-Protocol-Version", inHeader, inBody);
   mustMatch("Mcp-Method", header("mcp-method"), method);
   const member = NAMED_BY[method];
   if (member !== undefined) mustMatch("Mcp-Name", header("mcp-name"), params?.[member]);
+  if (OF_SESSIONS.has(method))
+    throw new RpcError(RPC.methodNotFound, `${STATELESS} has no ${method}: every request stands for itself.`);
   return declared;
 }
+
+/** What the sessionless protocol no longer has. */
+const OF_SESSIONS = new Set(["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"]);
 
 /** Methods about one thing, and the parameter that names it. */
 const NAMED_BY: Record<string, string> = { "tools/call": "name", "prompts/get": "name", "resources/read": "uri" };
 
 /** Gateways route by these fields: one that says something else than the body is refused. */
-function mustMatch(field: string, given: string | undefined, value: unknown): void {
+export function mustMatch(field: string, given: string | undefined, value: unknown): void {
   if (given !== undefined && decoded(given) === value) return;
   const said = given === undefined ? "is missing" : `'${given.slice(0, 100)}' does not match the body`;
   throw new RpcError(RPC.headerMismatch, `Header mismatch: ${field} ${said}.`);
 }
 
-/** Values that a header cannot carry come as `=?base64?…?=`. */
-function decoded(value: string): string {
+/** Values that a header cannot carry come as `=?base64?…?=`; undefined when that is no base64. */
+function decoded(value: string): string | undefined {
   const coded = /^=\?base64\?(.*)\?=$/.exec(value)?.[1];
-  return coded === undefined ? value : Buffer.from(coded, "base64").toString("utf8");
+  if (coded === undefined) return value;
+  const bytes = Buffer.from(coded, "base64");
+  return bytes.toString("base64") === coded ? bytes.toString("utf8") : undefined;
 }
 
 export const unsupported = (requested: string): RpcError =>

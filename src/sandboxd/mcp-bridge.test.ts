@@ -202,7 +202,17 @@ test("what the sessionless protocol refuses", async () => {
     [404, -32601, modern(bridge.url, "ping")],
     [400, -32020, modern(bridge.url, "tools/list", {}, { "mcp-method": "tools/call" })],
     [400, -32020, modern(bridge.url, "tools/call", { name: "count" }, { "mcp-name": "other" })],
-    [400, -32022, modern(bridge.url, "tools/list", { _meta: { "io.modelcontextprotocol/protocolVersion": "1999" } })],
+    [400, -32020, modern(bridge.url, "tools/list", { _meta: { "io.modelcontextprotocol/protocolVersion": "1999" } })],
+    [
+      400,
+      -32022,
+      modern(
+        bridge.url,
+        "tools/list",
+        { _meta: { "io.modelcontextprotocol/protocolVersion": "1999" } },
+        { "mcp-protocol-version": "1999" },
+      ),
+    ],
   ];
   for (const [status, code, asked] of rows) {
     const { status: given, last } = await asked;

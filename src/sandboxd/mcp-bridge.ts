@@ -6,7 +6,7 @@
  * It listens once the command has answered `initialize`, so a broken one never gets requests.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { declaredVersion, failure, RPC, RpcError, type RpcId, STATELESS } from "../lib/mcp-wire.ts";
+import { declaredVersion, failure, type HeaderOf, RPC, RpcError, type RpcId, STATELESS } from "../lib/mcp-wire.ts";
 import { sendJson } from "./http-call.ts";
 import { BridgeSession } from "./mcp-bridge-session.ts";
 import { SharedChild } from "./mcp-bridge-shared.ts";
@@ -101,7 +101,7 @@ class BridgeFront {
     const message = await readMessage(req, res);
     if (message === null) return;
     try {
-      const header = (name: string): string | undefined => req.headers[name] as string | undefined;
+      const header = headerOf(req);
       const version = isRequest(message) ? declaredVersion(header, message) : header("mcp-protocol-version");
       if (version === STATELESS) this.#askShared(message, req, res);
       else this.#toSession(message, req, res);
@@ -115,7 +115,7 @@ class BridgeFront {
     if (!isRequest(message)) return void res.writeHead(202).end();
     const answer = new PostAnswer(res, { takesStream: takesStream(req) });
     res.once("close", () => this.shared.forget(answer));
-    void this.shared.ask(message, answer);
+    void this.shared.ask(message, answer, headerOf(req));
   }
 
   #toSession(message: Message, req: IncomingMessage, res: ServerResponse): void {
@@ -156,6 +156,11 @@ class BridgeFront {
     return null;
   }
 }
+
+const headerOf =
+  ({ headers }: IncomingMessage): HeaderOf =>
+  (name) =>
+    headers[name] as string | undefined;
 
 const takesStream = ({ headers }: IncomingMessage): boolean => headers.accept?.includes("text/event-stream") ?? false;
 

@@ -48,6 +48,11 @@ export class PostAnswer {
     res.once("close", () => clearTimeout(this.#timer));
   }
 
+  /** False when the client has left. */
+  get awaited(): boolean {
+    return !this.#res.closed;
+  }
+
   /** True when the client will get it. */
   say(message: Message): boolean {
     const stream = this.#open();

@@ -87,7 +87,12 @@ test("the protocol", { skip }, async (t) => {
       const { json } = await rpc(d, "initialize", { protocolVersion: asked, capabilities: {}, clientInfo: {} });
       assert.equal(json.result.protocolVersion, given);
     }
-    const meta = { _meta: { "io.modelcontextprotocol/protocolVersion": "2026-07-28" } };
+    const meta = {
+      _meta: {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+      },
+    };
     const modern = (method: string, more: Record<string, string> = {}) =>
       rpc(d, method, meta, { "mcp-protocol-version": "2026-07-28", "mcp-method": method, ...more });
     const { json } = await modern("server/discover");

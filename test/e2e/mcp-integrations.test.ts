@@ -12,7 +12,7 @@ import { HOUR_MS } from "../../src/lib/clock.ts";
 import { testDatabases } from "../databases.ts";
 import { makeUser } from "../identities.ts";
 import { Browser } from "../identity/browser.ts";
-import { type Connected, connectMcp } from "../mcp-suite.ts";
+import { type Connected, connectMcp, connectModern } from "../mcp-suite.ts";
 import { startTestPlatform, type TestPlatform } from "../platform.ts";
 import { CLIENT, startThirdParty, type ThirdParty } from "../third-party.ts";
 
@@ -211,7 +211,15 @@ describe("the integration flow", () => {
       "mcp-protocol-version": "2026-07-28",
       "mcp-method": "server/discover",
     };
-    const params = { _meta: { "io.modelcontextprotocol/protocolVersion": "2026-07-28" } };
+    await using modern = await connectModern(new URL(`${url}/mcp`), { requestInit: { headers } });
+    assert.equal(modern.client.getServerVersion()?.name, "google-drive");
+    assert.ok((await modern.client.listTools()).tools.length > 0);
+    const params = {
+      _meta: {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+      },
+    };
     const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "server/discover", params });
     const discovered = await fetch(`${url}/mcp`, { method: "POST", headers, body });
     const { result } = (await discovered.json()) as { result: { serverInfo: { name: string } } };

@@ -13,6 +13,7 @@ import { machineSkip } from "../sandbox-suite.ts";
 const SMALL = { runtime: { memory: 256, type: "mcp" } };
 const hello = {
   "index.js": readFileSync("examples/mcp-hello/index.js", "utf8"),
+  "protocol.js": readFileSync("examples/mcp-hello/protocol.js", "utf8"),
   "package.json": '{"type":"module"}',
 };
 const stdio = { "index.js": readFileSync("examples/mcp-stdio/index.js", "utf8"), "package.json": '{"type":"module"}' };
@@ -57,6 +58,9 @@ describe("MCP servers on this machine", { skip: machineSkip }, () => {
       ["greet", "add"],
     );
     assert.equal(await server.say("greet", { name: "Ada" }), "Hello, Ada!");
+    await using modern = await suite.connectModern("mcp-hello");
+    assert.equal(modern.client.getNegotiatedProtocolVersion(), "2026-07-28");
+    assert.equal(await modern.say("greet", { name: "Ada" }), "Hello, Ada!");
   });
 
   test("a client finds the way to a token by itself", async () => {
@@ -102,24 +106,9 @@ describe("MCP servers on this machine", { skip: machineSkip }, () => {
     const { resources } = suite.platform().app.store;
     const found = await resources.get({ workspace: "main", kind: "function", parent: "" }, "mcp-stdio");
     assert.equal(((found?.state.copies ?? []) as unknown[]).length, 1, "the bridge answers all of them in one copy");
-    const modern = await fetch(suite.address("mcp-stdio"), {
-      method: "POST",
-      headers: {
-        authorization: `Bearer ${suite.platform().apiKey}`,
-        "content-type": "application/json",
-        accept: "application/json, text/event-stream",
-        "mcp-protocol-version": "2026-07-28",
-        "mcp-method": "server/discover",
-      },
-      body: JSON.stringify({
-        jsonrpc: "2.0",
-        id: 1,
-        method: "server/discover",
-        params: { _meta: { "io.modelcontextprotocol/protocolVersion": "2026-07-28" } },
-      }),
-    });
-    const { result } = (await modern.json()) as { result: { serverInfo: { name: string } } };
-    assert.equal(result.serverInfo.name, "mcp-stdio");
+    await using modern = await suite.connectModern("mcp-stdio");
+    assert.equal(modern.client.getServerVersion()?.name, "mcp-stdio");
+    assert.equal(await modern.say("recall"), "");
     // Three processes have said so: the one for sessionless clients, and one for each session.
     for (const giveUp = Date.now() + 10_000; ; await pause(50)) {
       const { body } = await suite

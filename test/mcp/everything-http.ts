@@ -1,0 +1,86 @@
+/** Listens where HOST and PORT say, for both eras: sessions with streams that can be resumed, and requests on their own. */
+import { randomUUID } from "node:crypto";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { Readable } from "node:stream";
+import {
+  createMcpHandler,
+  type EventStore,
+  hostHeaderValidationResponse,
+  isInitializeRequest,
+  isLegacyRequest,
+  localhostAllowedHostnames,
+  WebStandardStreamableHTTPServerTransport,
+} from "@modelcontextprotocol/server";
+import { everythingServer } from "./everything-server.ts";
+
+const modern = createMcpHandler(
+  (context) =>
+    everythingServer(context, {
+      toolsChanged: () => modern.notify.toolsChanged(),
+      promptsChanged: () => modern.notify.promptsChanged(),
+    }),
+  { legacy: "reject" },
+);
+const sessions = new Map<string, WebStandardStreamableHTTPServerTransport>();
+
+async function answer(request: Request): Promise<Response> {
+  const refused = hostHeaderValidationResponse(request, localhostAllowedHostnames());
+  if (refused) return refused;
+  if (!(await isLegacyRequest(request))) return modern.fetch(request);
+  const id = request.headers.get("mcp-session-id");
+  if (id !== null) return sessions.get(id)?.handleRequest(request) ?? new Response(null, { status: 404 });
+  const parsedBody: unknown = await request.clone().json();
+  if (!isInitializeRequest(parsedBody)) return new Response("Begin with initialize.", { status: 400 });
+  const transport = new WebStandardStreamableHTTPServerTransport({
+    sessionIdGenerator: randomUUID,
+    onsessioninitialized: (opened) => void sessions.set(opened, transport),
+    onsessionclosed: (closed) => void sessions.delete(closed),
+    eventStore: eventStore(),
+    retryInterval: 50,
+  });
+  await everythingServer({ era: "legacy" }).connect(transport);
+  return transport.handleRequest(request);
+}
+
+/** Events of one session, in order. */
+function eventStore(): EventStore {
+  const kept: { stream: string; message: Parameters<EventStore["storeEvent"]>[1] }[] = [];
+  return {
+    storeEvent: async (stream, message) => String(kept.push({ stream, message }) - 1),
+    async replayEventsAfter(last, { send }) {
+      const { stream } = kept[Number(last)] ?? { stream: "" };
+      for (const [index, event] of kept.entries())
+        if (index > Number(last) && event.stream === stream && "jsonrpc" in event.message)
+          await send(String(index), event.message);
+      return stream;
+    },
+  };
+}
+
+async function serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
+  const left = new AbortController();
+  res.once("close", () => left.abort());
+  const { method = "GET", headers } = req;
+  const hasBody = method !== "GET" && method !== "HEAD";
+  const request = new Request(new URL(req.url ?? "/", `http://${headers.host}`), {
+    method,
+    headers: headers as Record<string, string>,
+    signal: left.signal,
+    ...(hasBody ? { body: Readable.toWeb(req) as ReadableStream, duplex: "half" } : {}),
+  });
+  const response = await answer(request);
+  res.writeHead(response.status, Object.fromEntries(response.headers));
+  res.flushHeaders();
+  if (response.body === null) res.end();
+  else
+    Readable.fromWeb(response.body as never)
+      .on("error", () => res.destroy())
+      .pipe(res);
+}
+
+createServer((req, res) => {
+  serve(req, res).catch((error: unknown) => {
+    console.error(error);
+    res.destroy();
+  });
+}).listen(Number(process.env.PORT), process.env.HOST);
