@@ -230,8 +230,8 @@ export async function startApp({ config, log, version, clock = systemClock, open
         log,
         privateAddresses,
         location: { location: config.region },
-        brandWords: words,
-        docsBase: "/docs/gateway",
+        brand: config.brand,
+        docsUrl: DOCS_URL,
       }),
     );
     const gateway = createGateway({
@@ -239,7 +239,7 @@ export async function startApp({ config, log, version, clock = systemClock, open
         brand: config.brand,
         domain: config.domain,
         trustProxy: config.trust_proxy,
-        docsUrl: "/docs/gateway",
+        docsUrl: DOCS_URL,
         limits: DEFAULT_LIMITS,
       },
       clock,
@@ -248,8 +248,8 @@ export async function startApp({ config, log, version, clock = systemClock, open
       random: Math.random,
       meter: () => {},
       keepRequest: createRequestKeeper(store),
+      answerers: { model: createModelHandler({ ...principals, models, brand: config.brand }) },
       handlers: {
-        model: createModelHandler({ ...principals, models, clock, brandWords: words, docsBase: "/docs/gateway" }),
         job: createJobHandler({ brand: config.brand, manage: (req, res) => edge.manage(req, res) }),
       },
       ownEndpoint: ownEndpoints(deps),
@@ -355,6 +355,8 @@ const logBounds = ({ log_days: days, log_workload_mb: workloadMb, log_total_mb: 
 });
 
 /** Tasks wait for others most of the time. */
+/** Explains the error codes of the inference path. */
+const DOCS_URL = "/docs/gateway";
 const SLOTS_PER_CORE = 4;
 const JOB_MEMORY_SHARE = 0.75;
 

@@ -1,26 +1,38 @@
-/** The engine alone behind a bare HTTP server: what it adds, without the platform around it. */
+/** The inference edge with one model in a process of its own: routing, authentication, engine, without the store. */
+import { createHash } from "node:crypto";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { Registry } from "prom-client";
+import { attachGateway, SERVER_OPTIONS } from "../../src/gateway/attach.ts";
+import { createGateway } from "../../src/gateway/gateway.ts";
+import { DEFAULT_LIMITS } from "../../src/gateway/limits.ts";
 import { createModelGateway } from "../../src/gateway/models/model-gateway.ts";
+import { createModelHandler } from "../../src/gateway/models/model-handler.ts";
 import { createPriceBook } from "../../src/gateway/models/price-book.ts";
 import { createTokenBudget, MemoryBudgetState } from "../../src/gateway/models/token-budget.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 
 const [, , baseUrl = ""] = process.argv;
-const prefix = "/bench/models/m";
+const digest = (token: string): string => createHash("sha256").update(token).digest("base64");
+const keys = new Map([[digest("key"), { id: "user-1", type: "user", method: "api_key" }]]);
+const principals = {
+  authenticate: (token: string) => keys.get(digest(token)) ?? null,
+  authorize: (_: unknown, { workspace }: { workspace: string }) => workspace === "bench",
+};
 const resolved = {
   model: { name: "m", spec: { runtime: { type: "openai", model: "gpt-4o-mini" } } },
   connection: { name: "c", integration: "openai", config: { baseUrl }, secret: { apiKey: "key" } },
   policies: [],
 };
-let recorded = 0;
-const gateway = createModelGateway({
+const never = async (): Promise<never> => {
+  throw new Error("there are only models here");
+};
+const models = createModelGateway({
   resolveModel: () => resolved,
   usage: {
     record(event) {
       if (event.outcome === "completed" && event.outputTokens !== 100)
         throw new Error("the upstream's usage was not metered");
-      recorded += 1;
     },
   },
   budget: createTokenBudget({ state: new MemoryBudgetState(systemClock), clock: systemClock }),
@@ -29,11 +41,27 @@ const gateway = createModelGateway({
   log: console,
   privateAddresses: true,
   location: null,
-  brandWords: ["service"],
-  docsBase: "",
+  brand: "service",
+  docsUrl: "",
 });
-const server = createServer((req, res) => {
-  const target = { workspace: "bench", model: "m", subPath: (req.url ?? "").slice(prefix.length), subject: null };
-  void gateway.handleModelRequest(req, res, { ...target, requestId: String(recorded) });
+const gateway = createGateway({
+  settings: { brand: "service", trustProxy: false, docsUrl: "", limits: DEFAULT_LIMITS },
+  clock: systemClock,
+  log: console,
+  registry: new Registry(),
+  random: Math.random,
+  isCustomDomain: () => false,
+  resourceMetadataUrl: (path) => path,
+  resolve: () => null,
+  ready: () => null,
+  rejoin: () => null,
+  wake: never,
+  dial: never,
+  keepRequest: async () => false,
+  meter() {},
+  ...principals,
+  answerers: { model: createModelHandler({ ...principals, models, brand: "service" }) },
 });
+const server = createServer(SERVER_OPTIONS);
+attachGateway(server, gateway, { request: (_, res) => res.end() });
 server.listen(0, "127.0.0.1", () => process.send?.((server.address() as AddressInfo).port));

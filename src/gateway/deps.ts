@@ -5,6 +5,7 @@ import type { Registry } from "prom-client";
 import type { WorkloadKind } from "../contract/addresses.ts";
 import type { GatewayErrorCode } from "../contract/gateway-errors.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { Downstream } from "./downstream.ts";
 import type { FixedHeaders } from "./header-rules.ts";
 import type { HttpTrigger } from "./http-trigger.ts";
 import type { GatewayLimits } from "./limits.ts";
@@ -45,7 +46,9 @@ export interface GatewayDeps {
   meter(record: RequestRecord): void;
   /** A request that the platform answers itself; null = the workload does, if there is one. */
   ownEndpoint?(request: OwnRequest): OwnEndpoint | null;
-  /** Kinds that another room serves itself, after routing alone: models, jobs. */
+  /** Kinds that another room serves itself, after routing alone: models. */
+  answerers?: Partial<Record<WorkloadKind, Answerer>>;
+  /** The same for rooms that want Node's own request and response: jobs. */
   handlers?: Partial<Record<WorkloadKind, Handler>>;
 }
 
@@ -183,5 +186,8 @@ export interface HandledRoute {
   /** The id of the trigger that the request came by. */
   trigger: string | null;
 }
+
+/** Answers completely, refusals included; resolves when the request is over, and never rejects. */
+export type Answerer = (down: Downstream, route: HandledRoute) => Promise<void>;
 
 export type Handler = (req: IncomingMessage, res: ServerResponse, route: HandledRoute) => void;

@@ -2,6 +2,7 @@
 import { type IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { GatewayError } from "../contract/gateway-errors.ts";
 import { hasTriggers } from "../contract/triggers.ts";
 import { Sweeper } from "../lib/sweeper.ts";
 import { targetOf, type WorkloadRoute } from "./admit.ts";
@@ -66,7 +67,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     accepting,
     route: (target, host) => classify(target, host, routing),
     takes: (route) => takesLane(deps, route),
-    serve: (request, route) => void serve(context, request, route),
+    serve: (request, route) => void answer(context, request, route),
   };
 
   return {
@@ -81,7 +82,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
       }
       const down = new NodeDownstream(req, res, { ...options, accepting });
       if (mayBeHandled(deps, route)) void handOver(context, down, req, res, route);
-      else void serve(context, down, route);
+      else void answer(context, down, route);
     },
     upgrade(req, socket, head, route) {
       void serve(context, upgradeDownstream(req, socket, head), route);
@@ -118,6 +119,25 @@ function drained(context: ServeContext, graceMs: number): Promise<void> {
 function takesLane(deps: GatewayDeps, route: Route): boolean {
   if ("kind" in route) return deps.handlers?.[route.kind] === undefined;
   return route.to === "preview" || route.to === "domain";
+}
+
+/** By the room that answers for this kind, or by the workload. */
+async function answer(context: ServeContext, down: Downstream, route: Route): Promise<void> {
+  const answerer = "kind" in route ? context.deps.answerers?.[route.kind] : undefined;
+  if (answerer === undefined || !("kind" in route)) return serve(context, down, route);
+  context.running += 1;
+  try {
+    if (context.stopping) throw new GatewayError("SHUTTING_DOWN", undefined, { headers: { "retry-after": "1" } });
+    // A path address says it all; what a host label leads to has to be looked up.
+    const named = route.to === "workload" ? route : await context.deps.resolve(targetOf(route));
+    if (named === null) throw new GatewayError("ROUTE_NOT_FOUND");
+    const { kind, prefix, path } = route;
+    await answerer(down, { kind, prefix, path, workspace: named.workspace, name: named.name, trigger: null });
+  } catch (error) {
+    refuse(context, down, null, error, { fixed: null, requestId: requestIdOf(down) });
+    return;
+  }
+  finished(context);
 }
 
 type HandledRoute = Extract<WorkloadRoute, { to: "workload" | "label" | "trigger" }>;

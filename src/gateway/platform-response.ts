@@ -16,14 +16,14 @@ export function respondError(
   options: PlatformResponseOptions,
   down: Downstream,
   error: GatewayError,
-  extra: { fixed: FixedHeaders | null; requestId: string },
+  extra: { fixed: FixedHeaders | null; requestId: string; marks?: readonly string[] },
 ): void {
   const headers: string[] = ["Cache-Control", "no-store"];
   headers.push(...(fixedHeaders(error.headers)?.list ?? []));
   if (error.status === 401 && error.headers?.["www-authenticate"] === undefined) {
     headers.push("WWW-Authenticate", "Bearer");
   }
-  headers.push("X-Request-Id", extra.requestId);
+  headers.push("X-Request-Id", extra.requestId, ...(extra.marks ?? []));
   const body = JSON.stringify(error.toWire(options.clock.now(), options.docsUrl));
   respond(options.rules, down, error.status, "application/json", body, headers, extra.fixed);
 }

@@ -1,7 +1,11 @@
-/** The model gateway behind a plain HTTP server, wired to memory instead of a store. */
+/** The model gateway behind the inference edge, wired to memory instead of a store. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { Registry } from "prom-client";
 import type { ModelPrices } from "../../src/contract/model-prices.ts";
+import { attachGateway, SERVER_OPTIONS } from "../../src/gateway/attach.ts";
+import { createGateway } from "../../src/gateway/gateway.ts";
+import { DEFAULT_LIMITS } from "../../src/gateway/limits.ts";
 import type { ModelGatewayDeps } from "../../src/gateway/models/gateway-deps.ts";
 import { createModelGateway } from "../../src/gateway/models/model-gateway.ts";
 import type { Connection, PolicyRecord, ResolvedModel } from "../../src/gateway/models/model-records.ts";
@@ -39,9 +43,20 @@ export const WORKSPACE = "acme";
 /** Retries at once: what is under test is that they happen, not how long they take. */
 export const FAST_RETRY = { retriesMax: 2, baseMs: 1, maxMs: 2, retryAfterMaxMs: 2000 };
 
-export async function startGateway(
+export type StartGateway = (
+  models: Record<string, TestModel>,
+  overrides?: Partial<ModelGatewayDeps>,
+) => Promise<TestGateway>;
+
+/** On the lane, as in production. */
+export const startGateway: StartGateway = (models, overrides) => start(models, overrides, true);
+/** Behind Node's own HTTP server, which takes what the lane leaves. */
+export const startBehindNode: StartGateway = (models, overrides) => start(models, overrides, false);
+
+async function start(
   models: Record<string, TestModel>,
   overrides: Partial<ModelGatewayDeps> = {},
+  fastLane: boolean,
 ): Promise<TestGateway> {
   const usage: ModelUsage[] = [];
   const logs: TestGateway["logs"] = [];
@@ -61,20 +76,32 @@ export async function startGateway(
     log: { warn: log, error: log },
     privateAddresses: true,
     location: null,
-    brandWords: ["service"],
-    docsBase: "https://docs.example/errors",
+    brand: "service",
+    docsUrl: "https://docs.example/errors",
     ...overrides,
-    limits: { retry: FAST_RETRY, ...overrides.limits },
+    limits: { retry: FAST_RETRY, tickMs: 20, ...overrides.limits },
   });
   let count = 0;
-  const server = createServer((req, res) => serve(req, res));
-  const serve: TestGateway["serve"] = (req, res) => {
-    const [, workspace = "", , model = ""] = (req.url ?? "").split(/[/?]/, 4);
-    const subPath = (req.url ?? "").slice(`/${workspace}/models/${model}`.length);
-    count += 1;
-    const subject = { id: "key-1", type: "api_key" };
-    void gateway.handleModelRequest(req, res, { workspace, model, subPath, subject, requestId: `req-${count}` });
-  };
+  const edge = createGateway({
+    settings: { brand: "service", trustProxy: false, docsUrl: "", limits: DEFAULT_LIMITS },
+    clock: systemClock,
+    log: { warn: log, error: log },
+    registry: new Registry(),
+    random: Math.random,
+    isCustomDomain: () => false,
+    answerers: {
+      model: (down, { workspace, name, path }) => {
+        count += 1;
+        const subject = { id: "key-1", type: "api_key" };
+        const target = { workspace, model: name, subPath: path === "/" ? "" : path, subject };
+        return gateway.handleModelRequest(down, { ...target, requestId: `req-${count}` });
+      },
+    },
+    ...NO_WORKLOADS,
+  });
+  const server = createServer(SERVER_OPTIONS);
+  attachGateway(server, edge, { request: (_, res) => res.end() }, { fastLane });
+  const serve: TestGateway["serve"] = (req, res) => edge.request(req, res, edge.route(req));
   const port = await listen(server);
   return {
     url: (model) => `http://127.0.0.1:${port}/${WORKSPACE}/models/${model}`,
@@ -87,11 +114,30 @@ export async function startGateway(
         : new Promise((resolve) => void waiting.push({ count: wanted, resolve })),
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
+      const closed = new Promise((resolve) => server.close(resolve));
+      await edge.stop(0);
+      await closed;
       await gateway.stop();
     },
   };
 }
+
+const nothing = async (): Promise<never> => {
+  throw new Error("there are only models here");
+};
+
+const NO_WORKLOADS = {
+  authenticate: () => null,
+  authorize: () => false,
+  resourceMetadataUrl: (path: string) => path,
+  resolve: () => null,
+  ready: () => null,
+  rejoin: () => null,
+  wake: nothing,
+  dial: nothing,
+  keepRequest: async () => false,
+  meter() {},
+};
 
 function resolvedOf(name: string, model: TestModel | undefined): ResolvedModel | null {
   if (!model) return null;

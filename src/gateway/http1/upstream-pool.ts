@@ -22,11 +22,14 @@ export class UpstreamPool implements ConnectionOwner, Sweepable {
   #idle = new Map<string, UpstreamConnection[]>();
   #open = new Map<string, number>();
   #perKeyMax: number;
+  #idleMaxMs: number;
   #now: () => number;
   #stopped = false;
 
-  constructor(options: { perKeyMax: number; now: () => number }) {
+  /** `idleMaxMs` holds for servers that do not say how long they keep an idle connection. */
+  constructor(options: { perKeyMax: number; idleMaxMs?: number; now: () => number }) {
     this.#perKeyMax = options.perKeyMax;
+    this.#idleMaxMs = options.idleMaxMs ?? IDLE_MAX_MS;
     this.#now = options.now;
   }
 
@@ -37,7 +40,7 @@ export class UpstreamPool implements ConnectionOwner, Sweepable {
     const now = this.#now();
     for (let connection = kept.pop(); connection !== undefined; connection = kept.pop()) {
       if (connection.stream.destroyed) continue;
-      if (now - connection.idleSinceMs <= Math.min(idleMaxMs, idleMaxOf(connection))) return connection;
+      if (now - connection.idleSinceMs <= Math.min(idleMaxMs, this.#idleMaxOf(connection))) return connection;
       kept.push(connection); // still good for a request that may be repeated
       return null;
     }
@@ -76,7 +79,7 @@ export class UpstreamPool implements ConnectionOwner, Sweepable {
   sweep(nowMs: number): void {
     for (const [key, kept] of this.#idle) {
       const fresh = kept.filter((connection) => {
-        const stale = nowMs - connection.idleSinceMs > idleMaxOf(connection);
+        const stale = nowMs - connection.idleSinceMs > this.#idleMaxOf(connection);
         if (stale) connection.destroy();
         return !stale;
       });
@@ -103,14 +106,14 @@ export class UpstreamPool implements ConnectionOwner, Sweepable {
     return count;
   }
 
+  #idleMaxOf({ keepAliveSeconds }: UpstreamConnection): number {
+    if (keepAliveSeconds === null) return this.#idleMaxMs;
+    return Math.min(60_000, Math.max(0, keepAliveSeconds * 1000 - IDLE_MARGIN_MS));
+  }
+
   #forget(key: string): void {
     const left = (this.#open.get(key) ?? 1) - 1;
     if (left > 0) this.#open.set(key, left);
     else this.#open.delete(key);
   }
-}
-
-function idleMaxOf({ keepAliveSeconds }: UpstreamConnection): number {
-  if (keepAliveSeconds === null) return IDLE_MAX_MS;
-  return Math.min(60_000, Math.max(0, keepAliveSeconds * 1000 - IDLE_MARGIN_MS));
 }

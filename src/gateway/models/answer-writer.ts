@@ -1,8 +1,10 @@
-/** How an answer, or the gateway's own refusal, is put on the caller's connection. */
-import type { IncomingHttpHeaders, ServerResponse } from "node:http";
-import { asGatewayError, type GatewayError } from "../../contract/gateway-errors.ts";
+/** How a provider's answer is put on the caller's connection. */
+import { STATUS_CODES } from "node:http";
+import type { GatewayError } from "../../contract/gateway-errors.ts";
+import type { Downstream } from "../downstream.ts";
 import type { AnswerContext } from "../providers/chat-translation.ts";
 import type { StreamFailure } from "../providers/dialect.ts";
+import { fieldOf } from "./answer-fields.ts";
 import {
   type BodyPipe,
   eventPipe,
@@ -12,7 +14,7 @@ import {
   translatedJsonPipe,
 } from "./body-pipes.ts";
 import type { OpenedBody } from "./exchange.ts";
-import { type HeaderBag, responseHeaders } from "./upstream-headers.ts";
+import { passedFields } from "./upstream-headers.ts";
 import type { UpstreamRequest } from "./upstream-request.ts";
 import type { UsageMeter } from "./usage-meter.ts";
 
@@ -23,27 +25,35 @@ const EVENT_STREAM = "text/event-stream; charset=utf-8";
 export interface OpenContext extends AnswerContext {
   request: UpstreamRequest;
   meter: UsageMeter;
-  res: ServerResponse;
-  /** Headers of the platform's own. */
-  labels: HeaderBag;
+  down: Downstream;
+  /** Header fields of the platform's own. */
+  labels: string[];
 }
 
-export function openAnswer(status: number, headers: IncomingHttpHeaders, context: OpenContext): OpenedBody {
-  const { request, meter, res, labels } = context;
-  const type = String(headers["content-type"] ?? "");
-  const bag = Object.assign(responseHeaders(headers), labels);
+export function openAnswer(status: number, headers: string[], context: OpenContext): OpenedBody {
+  const { request, meter, down, labels } = context;
+  const type = fieldOf(headers, "content-type") ?? "";
   const events = type.startsWith("text/event-stream");
-  if (request.translation) bag["content-type"] = events ? EVENT_STREAM : "application/json";
+  const translated = request.translation !== null;
   const bodiless = request.method === "HEAD" || status === 204 || status === 304;
+  const length = fieldOf(headers, "content-encoding") === undefined ? fieldOf(headers, "content-length") : undefined;
+  const isShort = length !== undefined && Number(length) <= WHOLE_MAX_BYTES;
   return {
     pipe: pipeFor(status, type, events, context, meter),
-    sent: events ? "events" : request.translation || isShort(headers) ? "whole" : "chunks",
+    sent: events ? "events" : translated || isShort ? "whole" : "chunks",
     writeHead(bytes) {
-      if (bytes !== null && !bodiless) bag["content-length"] = String(bytes);
-      res.writeHead(status, bag);
+      const fields = passedFields(headers, translated ? TRANSLATED_DROP : NOTHING_DROP, labels);
+      if (translated) fields.push("Content-Type", events ? EVENT_STREAM : "application/json");
+      // What is passed on in chunks is passed on unchanged, so that its length is the provider's.
+      const told = bytes === null ? (events || translated ? undefined : length) : String(bytes);
+      if (told !== undefined && !bodiless) fields.push("Content-Length", told);
+      down.head(status, STATUS_CODES[status] ?? "", fields);
     },
   };
 }
+
+const NOTHING_DROP: ReadonlySet<string> = new Set();
+const TRANSLATED_DROP: ReadonlySet<string> = new Set(["content-type"]);
 
 function pipeFor(status: number, type: string, events: boolean, context: OpenContext, meter: UsageMeter): BodyPipe {
   const { request } = context;
@@ -57,11 +67,6 @@ function pipeFor(status: number, type: string, events: boolean, context: OpenCon
   return type.includes("json") ? jsonPipe(meter) : opaquePipe;
 }
 
-function isShort(headers: IncomingHttpHeaders): boolean {
-  const length = headers["content-length"];
-  return length !== undefined && headers["content-encoding"] === undefined && Number(length) <= WHOLE_MAX_BYTES;
-}
-
 /** A failure in the middle of a stream, in the caller's dialect. */
 export const streamFailure = (error: GatewayError): StreamFailure => ({
   code: error.code,
@@ -69,25 +74,12 @@ export const streamFailure = (error: GatewayError): StreamFailure => ({
   status: error.status,
 });
 
-export function writeJson(res: ServerResponse, status: number, value: unknown, headers: HeaderBag = {}): void {
-  const body = Buffer.from(typeof value === "string" ? value : JSON.stringify(value));
-  res.writeHead(status, { ...headers, "content-type": "application/json", "content-length": String(body.length) });
-  res.end(body);
+export function writeJson(down: Downstream, status: number, value: unknown, fields: readonly string[]): void {
+  writeWhole(down, status, Buffer.from(JSON.stringify(value)), [...fields, "Content-Type", "application/json"]);
 }
 
-/** The gateway's own refusal. A caller who already has part of an answer only sees the connection close. */
-export function writeError(
-  res: ServerResponse,
-  error: unknown,
-  { nowMs, docsBase, labels }: { nowMs: number; docsBase: string; labels: HeaderBag },
-): void {
-  if (res.headersSent) {
-    res.destroy();
-    return;
-  }
-  const told = asGatewayError(error);
-  // What is left of an oversized body is not waited for. HTTP/2 has no such header, and needs none.
-  const unread = told.code === "REQUEST_ENTITY_TOO_LARGE" && res.req.httpVersionMajor === 1;
-  const close: HeaderBag = unread ? { connection: "close" } : {};
-  writeJson(res, told.status, told.toWire(nowMs, docsBase), { ...labels, ...told.headers, ...close });
+export function writeWhole(down: Downstream, status: number, body: Buffer, fields: readonly string[]): void {
+  down.head(status, STATUS_CODES[status] ?? "", [...fields, "Content-Length", String(body.length)]);
+  if (body.length > 0) down.write(body);
+  down.end([]);
 }

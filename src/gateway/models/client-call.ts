@@ -1,6 +1,6 @@
 /** A caller's request as the engine sees it: read once, sent as often as there are attempts. */
-import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { GatewayError } from "../../contract/gateway-errors.ts";
+import type { Downstream } from "../downstream.ts";
 import type { Dialect } from "../providers/dialect.ts";
 import { dialectOf } from "../providers/endpoints.ts";
 import { type ChatRequest, parseChatRequest } from "../providers/openai/chat-request.ts";
@@ -15,7 +15,8 @@ export interface ClientCall {
   path: string;
   /** With the question mark, or empty. */
   query: string;
-  headers: IncomingHttpHeaders;
+  /** As sent: names and values in turn. */
+  rawHeaders: readonly string[];
   contentType: string;
   body: Buffer;
   /** The body's members when it is a JSON object. */
@@ -29,7 +30,7 @@ export interface ClientCall {
 }
 
 export function describeCall(
-  req: IncomingMessage,
+  down: Downstream,
   subPath: string,
   body: Buffer,
   provider: ProviderDeclaration,
@@ -38,8 +39,8 @@ export function describeCall(
   const query = mark < 0 ? "" : subPath.slice(mark);
   const own = mark < 0 ? subPath : subPath.slice(0, mark);
   if (hasDotSegment(own)) throw new GatewayError("BAD_REQUEST", "The path climbs out of the model's address.");
-  const contentType = String(req.headers["content-type"] ?? "");
-  const method = req.method ?? "GET";
+  const contentType = down.header("content-type") ?? "";
+  const { method } = down;
   const isDefault = own === "" || own === "/";
   if (isDefault && method !== "POST") {
     throw new GatewayError("METHOD_NOT_ALLOWED", "A model is queried with POST.", { headers: { allow: "POST" } });
@@ -57,7 +58,7 @@ export function describeCall(
     method,
     path: chatBody ? "/v1/chat/completions" : path,
     query,
-    headers: req.headers,
+    rawHeaders: down.rawHeaders,
     contentType,
     body,
     members,

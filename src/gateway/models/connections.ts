@@ -8,10 +8,11 @@ import type { DialectName } from "../providers/dialect.ts";
 import { dialectOf } from "../providers/endpoints.ts";
 import type { ProviderDeclaration } from "../providers/provider.ts";
 import type { Connection } from "./model-records.ts";
-import { secretOf } from "./upstream-headers.ts";
+import type { AnswerSink, RunningCall, WireRequest } from "./provider-call.ts";
+import { requestFields } from "./upstream-headers.ts";
 import { upstreamPath } from "./upstream-path.ts";
 import { baseUrlOf } from "./upstream-request.ts";
-import { providerFailure, type Upstreams } from "./upstreams.ts";
+import { AnswerTimeout, providerFailure, type Upstream, type Upstreams } from "./upstreams.ts";
 
 export interface ProviderModel {
   id: string;
@@ -132,21 +133,18 @@ async function getJson(
 ): Promise<unknown> {
   const [path = "", query] = pathAndQuery.split("?");
   try {
-    const secret = secretOf(provider, connection);
+    const { fixed, defaults } = requestFields(provider, connection, undefined);
     const resolved = { model: { name: "", spec: {} }, connection, policies: [] };
     const upstream = upstreams.at(baseUrlOf({ provider, resolved }));
-    const { basePath, pool } = upstream;
-    const { scheme, header } = provider.auth;
-    const response = await pool.request({
+    const { basePath } = upstream;
+    const { status, text } = await wholeAnswer(upstream, {
       method: "GET",
       path: upstreamPath({ provider, basePath, path, query: query ? `?${query}` : "", model: "", config: {} }),
-      headers: { ...provider.headers, ...(secret ? { [header]: scheme ? `${scheme} ${secret}` : secret } : {}) },
-      signal: AbortSignal.timeout(LIST_TIMEOUT_MS),
+      fields: fixed + defaults.map(([name, value]) => `${name}: ${value}\r\n`).join(""),
+      body: null,
     });
-    const body = await boundedText(response.body);
-    if (response.statusCode !== 200)
-      throw new PlatformError("bad_gateway", `${provider.title} answered with status ${response.statusCode}.`);
-    return JSON.parse(body);
+    if (status !== 200) throw new PlatformError("bad_gateway", `${provider.title} answered with status ${status}.`);
+    return JSON.parse(text);
   } catch (error) {
     if (error instanceof PlatformError) throw error;
     if (error instanceof SyntaxError)
@@ -156,13 +154,34 @@ async function getJson(
   }
 }
 
-async function boundedText(body: AsyncIterable<Buffer>): Promise<string> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of body) {
-    bytes += chunk.length;
-    if (bytes > LIST_MAX_BYTES) throw new GatewayError("PROVIDER_BAD_RESPONSE", "The provider's list is too long.");
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString("utf8");
+function wholeAnswer(upstream: Upstream, request: WireRequest): Promise<{ status: number; text: string }> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    let status = 0;
+    let call: RunningCall | null = null;
+    const fail = (error: unknown): void => {
+      clearTimeout(timer);
+      call?.abort();
+      reject(error);
+    };
+    const timer = setTimeout(() => fail(new AnswerTimeout("FIRST_BYTE_TIMEOUT")), LIST_TIMEOUT_MS);
+    const sink: AnswerSink = {
+      onHead(told) {
+        status = told;
+      },
+      onData(chunk) {
+        bytes += chunk.length;
+        if (bytes <= LIST_MAX_BYTES) chunks.push(chunk);
+        else fail(new GatewayError("PROVIDER_BAD_RESPONSE", "The provider's list is too long."));
+      },
+      onReadEnd() {},
+      onEnd() {
+        clearTimeout(timer);
+        resolve({ status, text: Buffer.concat(chunks).toString("utf8") });
+      },
+      onError: fail,
+    };
+    call = upstream.send(request, sink);
+  });
 }

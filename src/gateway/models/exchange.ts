@@ -5,24 +5,32 @@
  * the caller's) -> over. The caller's pace is the provider's pace: when the caller does not read, the socket is not
  * read either. When the caller goes away the provider's connection is cut at once.
  */
-import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import type { Transform } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
-import type { Dispatcher } from "undici";
+import { GatewayError } from "../../contract/gateway-errors.ts";
+import type { Sweepable, Sweeper } from "../../lib/sweeper.ts";
+import type { Downstream } from "../downstream.ts";
+import { fieldOf } from "./answer-fields.ts";
 import type { BodyPipe } from "./body-pipes.ts";
+import type { AnswerSink, RunningCall } from "./provider-call.ts";
 import type { UpstreamRequest } from "./upstream-request.ts";
-import type { Upstream } from "./upstreams.ts";
+import { AnswerTimeout, type Upstream } from "./upstreams.ts";
 
 export interface ExchangeOptions {
   upstream: Upstream;
   request: UpstreamRequest;
-  res: ServerResponse;
+  down: Downstream;
+  sweeper: Sweeper;
   firstByteTimeoutMs: number;
   idleTimeoutMs: number;
+}
+
+/** Whoever made the attempt decides about its answer. */
+export interface ExchangeJudge {
   /** True for an answer that is kept and judged instead of passed on. */
-  collects(status: number, headers: IncomingHttpHeaders): boolean;
+  collects(status: number, headers: string[]): boolean;
   /** Says how the answer is passed on; its head is written when the first byte goes out. */
-  open(status: number, headers: IncomingHttpHeaders): OpenedBody;
+  open(status: number, headers: string[]): OpenedBody;
   /** The pipe's own words for a failure in the middle of the answer. */
   failed(pipe: BodyPipe, error: unknown): Buffer | string | null;
 }
@@ -39,7 +47,7 @@ export type ExchangeResult =
   | { kind: "delivered" }
   /** The answer began and broke off; `told` when the caller has part of it, and was told in its own dialect. */
   | { kind: "interrupted"; error: unknown; told: boolean }
-  | { kind: "collected"; status: number; headers: IncomingHttpHeaders; body: Buffer; complete: boolean }
+  | { kind: "collected"; status: number; headers: string[]; body: Buffer; complete: boolean }
   /** Nothing came. */
   | { kind: "failed"; error: unknown }
   /** The caller went away; `sent` when the provider had the request by then. */
@@ -47,11 +55,6 @@ export type ExchangeResult =
 
 /** Errors of providers are short; what is longer is not worth keeping. */
 const COLLECTED_MAX_BYTES = 64 * 1024;
-/**
- * Up to here an answer is handed over as text, one character a byte: Node puts it behind the head and makes one write
- * of both, a tenth cheaper than a vectored write.
- */
-const ONE_WRITE_MAX_BYTES = 16 * 1024;
 /** A caller that reads nothing for this long is gone, whatever its socket says. */
 const CALLER_STALL_MAX_MS = 300_000;
 
@@ -62,95 +65,120 @@ const DECODERS: Record<string, () => Transform> = {
   br: createBrotliDecompress,
 };
 
-export class Exchange implements Dispatcher.DispatchHandler {
+export class Exchange implements AnswerSink, Sweepable {
   readonly #options: ExchangeOptions;
+  readonly #judge: ExchangeJudge;
   readonly #done = Promise.withResolvers<ExchangeResult>();
   #mode: "waiting" | "collecting" | "forwarding" | "over" = "waiting";
-  #controller: Dispatcher.DispatchController | null = null;
+  #call: RunningCall | null = null;
+  #lastByteMs = 0;
+  #stalledSinceMs: number | null = null;
   #status = 0;
-  #headers: IncomingHttpHeaders = {};
+  #headers: string[] = [];
   #collected: Buffer[] = [];
   #collectedBytes = 0;
   #body: OpenedBody | null = null;
   #held: (Buffer | string)[] = [];
   #headWritten = false;
   #decoder: Transform | null = null;
-  #stall: NodeJS.Timeout | null = null;
 
-  constructor(options: ExchangeOptions) {
+  constructor(options: ExchangeOptions, judge: ExchangeJudge) {
     this.#options = options;
+    this.#judge = judge;
   }
 
   run(): Promise<ExchangeResult> {
-    const { upstream, request, firstByteTimeoutMs, idleTimeoutMs } = this.#options;
+    const { upstream, request, sweeper } = this.#options;
     if (this.#mode === "over") return this.#done.promise;
+    this.#lastByteMs = sweeper.now;
+    sweeper.add(this);
     try {
-      upstream.dispatcher.dispatch(
-        {
-          origin: upstream.origin,
-          path: request.path,
-          method: request.method as Dispatcher.HttpMethod,
-          headers: request.headers,
-          body: request.body,
-          headersTimeout: firstByteTimeoutMs,
-          bodyTimeout: idleTimeoutMs,
-        },
-        this,
-      );
+      this.#call = upstream.send(request, this);
     } catch (error) {
       this.#finish({ kind: "failed", error });
     }
     return this.#done.promise;
   }
 
+  /** True once the caller has been sent a part of the answer. */
+  get begun(): boolean {
+    return this.#headWritten;
+  }
+
   /** The caller went away. */
   abort(): void {
     if (this.#mode === "over") return;
-    const sent = this.#controller !== null;
-    this.#finish({ kind: "aborted", sent });
-    this.#controller?.abort(new Error("the caller went away"));
+    this.#finish({ kind: "aborted", sent: this.#call?.sent ?? false });
+    this.#call?.abort();
   }
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#controller = controller;
-    if (this.#mode === "over") controller.abort(new Error("the caller went away"));
+  /** The caller takes more of the answer. */
+  drained(): void {
+    if (this.#stalledSinceMs === null) return;
+    this.#stalledSinceMs = null;
+    this.#lastByteMs = this.#options.sweeper.now;
+    this.#decoder?.resume();
+    this.#call?.resume();
   }
 
-  onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
-    if (this.#mode !== "waiting" || status < 200) return;
+  sweep(nowMs: number): void {
+    const { firstByteTimeoutMs, idleTimeoutMs, down } = this.#options;
+    const silentMs = nowMs - (this.#stalledSinceMs ?? this.#lastByteMs);
+    if (this.#stalledSinceMs !== null) {
+      if (silentMs <= CALLER_STALL_MAX_MS) return;
+      this.abort();
+      down.destroy();
+    } else if (this.#mode === "waiting") {
+      if (silentMs > firstByteTimeoutMs) this.#giveUp(new AnswerTimeout("FIRST_BYTE_TIMEOUT"));
+    } else if (silentMs > idleTimeoutMs) this.#giveUp(new AnswerTimeout("IDLE_TIMEOUT"));
+  }
+
+  close(): void {
+    this.#giveUp(new GatewayError("SHUTTING_DOWN"));
+  }
+
+  onHead(status: number, headers: string[]): void {
+    if (this.#mode !== "waiting") return;
+    this.#lastByteMs = this.#options.sweeper.now;
     this.#status = status;
     this.#headers = headers;
-    if (this.#options.collects(status, headers)) {
+    if (this.#judge.collects(status, headers)) {
       this.#mode = "collecting";
       return;
     }
     this.#mode = "forwarding";
-    this.#body = this.#options.open(status, headers);
-    if (this.#body.sent === "events") {
-      this.#writeHead(null);
-      this.#options.res.flushHeaders();
-    }
-    const decoder = DECODERS[String(headers["content-encoding"] ?? "")]?.();
-    if (decoder) this.#decode(decoder, controller);
+    this.#body = this.#judge.open(status, headers);
+    const decoder = DECODERS[fieldOf(headers, "content-encoding") ?? ""]?.();
+    if (decoder) this.#decode(decoder);
   }
 
-  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+  onData(chunk: Buffer): void {
+    this.#lastByteMs = this.#options.sweeper.now;
     if (this.#mode === "collecting") this.#collect(chunk);
     else if (this.#mode !== "forwarding") return;
     else if (!this.#decoder) this.#forward(chunk);
-    else if (!this.#decoder.write(chunk)) controller.pause();
+    else if (!this.#decoder.write(chunk)) this.#call?.pause();
   }
 
-  onResponseEnd(): void {
+  onReadEnd(): void {
+    if (this.#mode === "forwarding" && !this.#decoder) this.#flush();
+  }
+
+  onEnd(): void {
     if (this.#mode === "collecting") this.#finishCollecting(true);
     else if (this.#decoder) this.#decoder.end();
     else if (this.#mode === "forwarding") this.#end();
   }
 
-  onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
+  onError(error: unknown): void {
     if (this.#mode === "waiting") this.#finish({ kind: "failed", error });
     else if (this.#mode === "collecting") this.#finishCollecting(false);
     else if (this.#mode === "forwarding") this.#break(error);
+  }
+
+  #giveUp(error: Error): void {
+    this.#call?.abort();
+    this.onError(error);
   }
 
   #collect(chunk: Buffer): void {
@@ -158,7 +186,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#collected.push(chunk);
     if (this.#collectedBytes <= COLLECTED_MAX_BYTES) return;
     this.#finishCollecting(false);
-    this.#controller?.abort(new Error("the error is longer than is kept"));
+    this.#call?.abort();
   }
 
   #finishCollecting(complete: boolean): void {
@@ -174,19 +202,20 @@ export class Exchange implements Dispatcher.DispatchHandler {
       return;
     }
     this.#writeHead(null);
-    if (!this.#options.res.write(out)) this.#waitForCaller();
+    if (!this.#options.down.write(bytesOf(out))) this.#waitForCaller();
+  }
+
+  /** Nothing more is there to be read: what was written goes out, of a stream also the head alone. */
+  #flush(): void {
+    if (this.#body?.sent === "events") this.#writeHead(null);
+    if (this.#headWritten && !this.#options.down.flush()) this.#waitForCaller();
   }
 
   #waitForCaller(): void {
-    if (this.#stall) return;
-    this.#controller?.pause();
+    if (this.#stalledSinceMs !== null) return;
+    this.#stalledSinceMs = this.#options.sweeper.now;
+    this.#call?.pause();
     this.#decoder?.pause();
-    this.#stall = setTimeout(() => this.#options.res.destroy(), CALLER_STALL_MAX_MS);
-    this.#options.res.once("drain", () => {
-      this.#clearStall();
-      this.#decoder?.resume();
-      this.#controller?.resume();
-    });
   }
 
   #end(): void {
@@ -203,23 +232,28 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   #break(error: unknown): void {
+    const { down } = this.#options;
     if (!this.#headWritten) {
       this.#finish({ kind: "interrupted", error, told: false });
       return;
     }
-    const out = this.#body ? this.#options.failed(this.#body.pipe, error) : null;
+    const out = this.#body ? this.#judge.failed(this.#body.pipe, error) : null;
     this.#finish({ kind: "interrupted", error, told: true });
-    if (out === null) this.#options.res.destroy();
-    else this.#options.res.end(out);
+    if (out === null) {
+      down.destroy();
+      return;
+    }
+    if (out.length > 0) down.write(bytesOf(out));
+    down.end([]);
   }
 
   #close(): void {
-    const { res } = this.#options;
-    const held = this.#held.map((part) => (typeof part === "string" ? Buffer.from(part) : part));
+    const { down } = this.#options;
+    const held = this.#held.map(bytesOf);
     const last = held.length > 1 ? Buffer.concat(held) : held[0];
     this.#writeHead(last?.length ?? 0);
-    if (last && last.length <= ONE_WRITE_MAX_BYTES) res.end(last.toString("latin1"), "latin1");
-    else res.end(last);
+    if (last && last.length > 0) down.write(last);
+    down.end([]);
   }
 
   #writeHead(bytes: number | null): void {
@@ -229,33 +263,30 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   /** Identity was asked for; who compresses nevertheless is read through, so that the answer can be metered. */
-  #decode(decoder: Transform, controller: Dispatcher.DispatchController): void {
+  #decode(decoder: Transform): void {
     this.#decoder = decoder;
     decoder.on("data", (chunk: Buffer) => {
-      if (this.#mode === "forwarding") this.#forward(chunk);
+      if (this.#mode !== "forwarding") return;
+      this.#forward(chunk);
+      this.#flush();
     });
     decoder.on("drain", () => {
-      if (!this.#stall) controller.resume();
+      if (this.#stalledSinceMs === null) this.#call?.resume();
     });
     decoder.on("end", () => {
       if (this.#mode === "forwarding") this.#end();
     });
     decoder.on("error", (error) => {
-      if (this.#mode !== "forwarding") return;
-      this.#break(error);
-      controller.abort(error);
+      if (this.#mode === "forwarding") this.#giveUp(error);
     });
   }
 
   #finish(result: ExchangeResult): void {
     if (this.#mode === "over") return;
     this.#mode = "over";
-    this.#clearStall();
+    this.#options.sweeper.delete(this);
     this.#done.resolve(result);
   }
-
-  #clearStall(): void {
-    if (this.#stall) clearTimeout(this.#stall);
-    this.#stall = null;
-  }
 }
+
+const bytesOf = (part: Buffer | string): Buffer => (typeof part === "string" ? Buffer.from(part) : part);

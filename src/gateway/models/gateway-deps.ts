@@ -22,10 +22,10 @@ export interface ModelGatewayDeps {
   privateAddresses: boolean;
   /** Null when the platform does not know where it runs. */
   location: PlatformLocation | null;
-  /** Words for headers: X-{word}-Model and so on, once for each. */
-  brandWords: readonly string[];
+  /** Word for headers: X-{brand}-Model and so on. */
+  brand: string;
   /** Address of the page that explains error codes. */
-  docsBase: string;
+  docsUrl: string;
   random?: () => number;
   limits?: Partial<ModelGatewayLimits>;
 }
@@ -39,6 +39,8 @@ export interface ModelGatewayLimits {
   firstByteTimeoutMs: number;
   /** Between two pieces of an answer. */
   idleTimeoutMs: number;
+  /** Distance between two looks at the deadlines. */
+  tickMs: number;
   retry: RetryRules;
 }
 
@@ -48,5 +50,6 @@ export const LIMIT_DEFAULTS: ModelGatewayLimits = {
   connectTimeoutMs: 10_000,
   firstByteTimeoutMs: 600_000,
   idleTimeoutMs: 300_000,
+  tickMs: 1000,
   retry: RETRY_DEFAULTS,
 };

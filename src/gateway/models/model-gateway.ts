@@ -5,25 +5,29 @@
  *
  * The engine keeps nothing but connections; all it has to know comes in through ModelGatewayDeps.
  */
-import type { IncomingMessage, ServerResponse } from "node:http";
 import { asGatewayError, GatewayError } from "../../contract/gateway-errors.ts";
-import { writeError, writeJson } from "./answer-writer.ts";
+import type { Downstream } from "../downstream.ts";
+import { brandWords, headerRules } from "../header-rules.ts";
+import { type PlatformResponseOptions, respondError } from "../platform-response.ts";
+import { writeJson, writeWhole } from "./answer-writer.ts";
+import { Caller, HeldBytes } from "./caller.ts";
 import { type ClientCall, describeCall } from "./client-call.ts";
 import { LIMIT_DEFAULTS, type ModelGatewayDeps, type ModelGatewayLimits } from "./gateway-deps.ts";
-import { localDispatcher } from "./local-dispatcher.ts";
+import { localCall } from "./local-call.ts";
 import { answerModelList, isModelList } from "./model-list.ts";
 import type { ModelTarget } from "./model-records.ts";
-import { type Failure, Passage } from "./passage.ts";
-import { HeldBytes, readBody } from "./request-body.ts";
-import { type HeaderBag, responseHeaders } from "./upstream-headers.ts";
+import { type Failure, Passage, type PassageEngine } from "./passage.ts";
+import { passedFields } from "./upstream-headers.ts";
 import { baseUrlOf, type Candidate, candidateOf, speaks } from "./upstream-request.ts";
 import { type Upstream, Upstreams } from "./upstreams.ts";
 
 export interface ModelGateway {
   /** Answers one request; never rejects. */
-  handleModelRequest(req: IncomingMessage, res: ServerResponse, target: ModelTarget): Promise<void>;
-  /** The pools, for calls of the platform's own (lists of models). */
+  handleModelRequest(down: Downstream, target: ModelTarget): Promise<void>;
+  /** The providers, for calls of the platform's own (lists of models). */
   readonly upstreams: Upstreams;
+  /** How refusals are written. */
+  readonly responding: PlatformResponseOptions;
   stop(): Promise<void>;
 }
 
@@ -35,71 +39,61 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
   const upstreams = new Upstreams({
     privateAddresses: deps.privateAddresses,
     connectTimeoutMs: limits.connectTimeoutMs,
+    tickMs: limits.tickMs,
   });
-  const headerNames = namesOf(deps.brandWords);
+  const headerNames = namesOf(brandWords(deps.brand));
   const engine: Engine = {
     deps,
     limits,
     random: deps.random ?? Math.random,
     held: new HeldBytes(limits.heldMaxBytes),
-    refusalLabels: (requestId, policy) => ({
-      "x-request-id": requestId,
-      ...each(headerNames.source, "platform"),
-      ...(policy ? each(headerNames.policy, policy) : {}),
-    }),
+    responding: {
+      rules: headerRules({ brand: deps.brand, trustProxy: false }),
+      clock: deps.clock,
+      docsUrl: deps.docsUrl,
+    },
+    headerNames,
+    upstreams,
     upstreamOf: (candidate) => upstreamOf(candidate, upstreams, deps),
     labelsOf: (candidate, requestId, attempts) => labelsOf(candidate, requestId, attempts, headerNames),
   };
   return {
     upstreams,
-    handleModelRequest: (req, res, target) => handle(engine, req, res, target),
+    responding: engine.responding,
+    handleModelRequest: (down, target) => handle(engine, down, target),
     stop: () => upstreams.stop(),
   };
 }
 
-interface Engine {
-  deps: ModelGatewayDeps;
-  limits: ModelGatewayLimits;
-  random: () => number;
+interface Engine extends PassageEngine {
   held: HeldBytes;
-  /** Headers of an answer that the platform itself gives; a policy that refused is named. */
-  refusalLabels(requestId: string, policy: string | null): HeaderBag;
-  upstreamOf(candidate: Candidate): Upstream;
-  labelsOf(candidate: Candidate, requestId: string, attempts: number): HeaderBag;
+  responding: PlatformResponseOptions;
+  headerNames: HeaderNames;
 }
 
-async function handle(engine: Engine, req: IncomingMessage, res: ServerResponse, target: ModelTarget): Promise<void> {
-  const passage = new Passage(engine, res, target);
-  res.on("close", () => {
-    if (!res.writableFinished) passage.leave();
-  });
+async function handle(engine: Engine, down: Downstream, target: ModelTarget): Promise<void> {
+  const passage = new Passage(engine, down, target);
+  const { bodyMaxBytes: maxBytes } = engine.limits;
+  const caller = new Caller(down, passage, { maxBytes, held: engine.held });
   try {
-    await serve(engine, passage, req, res, target);
+    await serve(engine, passage, caller, target);
   } catch (error) {
-    refuse(engine, res, target, error);
+    refuse(engine, passage, down, target, error);
+  } finally {
+    caller.releaseBody();
   }
 }
 
-async function serve(
-  engine: Engine,
-  passage: Passage,
-  req: IncomingMessage,
-  res: ServerResponse,
-  target: ModelTarget,
-): Promise<void> {
-  const { deps, limits } = engine;
-  const resolved = await deps.resolveModel(target.workspace, target.model);
+async function serve(engine: Engine, passage: Passage, caller: Caller, target: ModelTarget): Promise<void> {
+  const { down } = caller;
+  const resolved = await engine.deps.resolveModel(target.workspace, target.model);
   if (!resolved) throw new GatewayError("WORKLOAD_NOT_FOUND", `Model ${target.model} does not exist.`);
   if (resolved.model.spec.enabled === false) {
     throw new GatewayError("WORKLOAD_DISABLED", `Model ${target.model} is switched off.`);
   }
   const first = candidateOf(resolved);
-  const body = await readBody(req, limits.bodyMaxBytes, engine.held);
-  try {
-    await serveCall(engine, passage, describeCall(req, target.subPath, body, first.provider), first, res, target);
-  } finally {
-    engine.held.release(body.length);
-  }
+  const call = describeCall(down, target.subPath, await caller.readBody(), first.provider);
+  await serveCall(engine, passage, call, first, down, target);
 }
 
 /** The model itself, then its fallbacks in their order. */
@@ -108,12 +102,12 @@ async function serveCall(
   passage: Passage,
   call: ClientCall,
   first: Candidate,
-  res: ServerResponse,
+  down: Downstream,
   target: ModelTarget,
 ): Promise<void> {
   const { deps } = engine;
   if (isModelList(call)) {
-    answerModelList(res, call, first, engine.labelsOf(first, target.requestId, 0));
+    answerModelList(down, call, first, engine.labelsOf(first, target.requestId, 0));
     return;
   }
   const fallbacks = (first.resolved.model.spec.fallbacks ?? []).slice(0, FALLBACKS_MAX);
@@ -133,7 +127,7 @@ async function serveCall(
   if (!left) return;
   if (left instanceof GatewayError) throw left;
   passage.recordFailure(left, call);
-  if (!passage.gone) writeFailure(res, left, engine.labelsOf(left.candidate, target.requestId, 0));
+  if (!passage.gone) writeFailure(down, left, engine.labelsOf(left.candidate, target.requestId, 0));
 }
 
 /** Null when the request is over; a failure, or the reason why the model was not even asked, otherwise. */
@@ -175,7 +169,7 @@ async function usableFallback(
 }
 
 /** What the last model left behind, told to the caller. */
-function writeFailure(res: ServerResponse, failure: Failure, labels: HeaderBag): void {
+function writeFailure(down: Downstream, failure: Failure, labels: string[]): void {
   const { candidate, request, collected, error } = failure;
   const { title } = candidate.provider;
   if (!collected) throw error ?? new GatewayError("PROVIDER_UNAVAILABLE");
@@ -188,18 +182,19 @@ function writeFailure(res: ServerResponse, failure: Failure, labels: HeaderBag):
       `${title} answered with a redirect, which is not followed: correct spec.config.baseUrl.`,
     );
   }
-  const bag = { ...responseHeaders(headers), ...labels };
   if (request.translation) {
     const translated = request.translation.error(parse(body));
     const message = translated?.message ?? `${title} answered with status ${status}.`;
     const told = { message, type: translated?.type ?? "api_error", param: null, code: translated?.code ?? null };
-    writeJson(res, status, { error: told }, bag);
+    writeJson(down, status, { error: told }, passedFields(headers, CONTENT_TYPE, labels));
     return;
   }
   if (!complete) throw new GatewayError("PROVIDER_UNAVAILABLE", `${title} answered with status ${status}.`);
-  res.writeHead(status, { ...bag, "content-length": String(body.length) });
-  res.end(body);
+  writeWhole(down, status, body, passedFields(headers, NOTHING, labels));
 }
+
+const CONTENT_TYPE: ReadonlySet<string> = new Set(["content-type"]);
+const NOTHING: ReadonlySet<string> = new Set();
 
 function parse(body: Buffer): unknown {
   try {
@@ -209,20 +204,20 @@ function parse(body: Buffer): unknown {
   }
 }
 
-function refuse(engine: Engine, res: ServerResponse, target: ModelTarget, error: unknown): void {
-  const { deps } = engine;
+function refuse(engine: Engine, passage: Passage, down: Downstream, target: ModelTarget, error: unknown): void {
+  const { deps, responding, headerNames } = engine;
+  const { requestId } = target;
   const told = asGatewayError(error);
   const policy = typeof told.detail?.policy === "string" ? told.detail.policy : null;
-  writeError(res, told, {
-    nowMs: deps.clock.now(),
-    docsBase: deps.docsBase,
-    labels: engine.refusalLabels(target.requestId, policy),
-  });
+  const marks = policy === null ? [] : headerNames.policy.flatMap((name) => [name, policy]);
+  // A caller who already has part of an answer only sees the connection close.
+  if (passage.begun) down.destroy();
+  else if (!passage.gone) respondError(responding, down, told, { fixed: null, requestId, marks });
   const fields = {
     code: told.code,
     workspace: target.workspace,
     model: target.model,
-    requestId: target.requestId,
+    requestId,
     ...told.detail,
   };
   if (told.status >= 500) deps.log.error({ ...fields, error: told.cause ?? told }, "a model request failed");
@@ -239,7 +234,7 @@ const leftFields = (left: Failure | GatewayError) =>
 
 function upstreamOf(candidate: Candidate, upstreams: Upstreams, deps: ModelGatewayDeps): Upstream {
   const { local } = candidate.provider;
-  if (local) return { origin: "http://local", basePath: "", dispatcher: localDispatcher(local, deps.clock) };
+  if (local) return { basePath: "", send: (request, sink) => localCall(local, deps.clock, request, sink) };
   return upstreams.at(baseUrlOf(candidate));
 }
 
@@ -248,7 +243,6 @@ interface HeaderNames {
   requestId: string[];
   attempts: string[];
   mock: string[];
-  source: string[];
   policy: string[];
 }
 
@@ -259,12 +253,9 @@ function namesOf(words: readonly string[]): HeaderNames {
     requestId: named("request-id"),
     attempts: named("attempts"),
     mock: named("mock"),
-    source: named("source"),
     policy: named("policy"),
   };
 }
-
-const each = (names: string[], value: string): HeaderBag => Object.fromEntries(names.map((name) => [name, value]));
 
 /** Which model answered, after how many attempts if more than one, and whether it is a real one. */
 function labelsOf(
@@ -272,11 +263,11 @@ function labelsOf(
   requestId: string,
   attempts: number,
   names: HeaderNames,
-): HeaderBag {
-  const labels: HeaderBag = {};
-  for (const name of names.model) labels[name] = resolved.model.name;
-  for (const name of names.requestId) labels[name] = requestId;
-  if (attempts > 1) for (const name of names.attempts) labels[name] = String(attempts);
-  if (provider.local) for (const name of names.mock) labels[name] = "true";
+): string[] {
+  const labels: string[] = [];
+  for (const name of names.model) labels.push(name, resolved.model.name);
+  for (const name of names.requestId) labels.push(name, requestId);
+  if (attempts > 1) for (const name of names.attempts) labels.push(name, String(attempts));
+  if (provider.local) for (const name of names.mock) labels.push(name, "true");
   return labels;
 }

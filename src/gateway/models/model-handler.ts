@@ -1,50 +1,47 @@
 /** The door of the model APIs: who calls, then the engine. Clients of every provider put their key somewhere else. */
 import { randomUUID } from "node:crypto";
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
-import { GatewayError } from "../../contract/gateway-errors.ts";
-import type { Clock } from "../../lib/clock.ts";
-import type { GatewayDeps, HandledRoute, Principal } from "../deps.ts";
-import { writeError } from "./answer-writer.ts";
+import { asGatewayError, GatewayError } from "../../contract/gateway-errors.ts";
+import type { Answerer, GatewayDeps, HandledRoute, Principal } from "../deps.ts";
+import type { Downstream } from "../downstream.ts";
+import { brandWords } from "../header-rules.ts";
+import { respondError } from "../platform-response.ts";
 import type { ModelGateway } from "./model-gateway.ts";
 
 export interface ModelHandlerDeps extends Pick<GatewayDeps, "authenticate" | "authorize"> {
   models: ModelGateway;
-  clock: Clock;
-  brandWords: readonly string[];
-  docsBase: string;
+  brand: string;
 }
 
 /** Where the official clients of the providers send what they were given as an API key. */
 const KEY_HEADERS = ["x-api-key", "x-goog-api-key", "api-key"];
 
-export function createModelHandler(
-  deps: ModelHandlerDeps,
-): (req: IncomingMessage, res: ServerResponse, route: HandledRoute) => void {
-  const labels = Object.fromEntries(deps.brandWords.map((word) => [`x-${word}-source`, "platform"]));
-  return (req, res, route) => {
-    admit(deps, req, route).then(
-      ({ id, type, keyId }) =>
-        deps.models.handleModelRequest(req, res, {
-          workspace: route.workspace,
-          model: route.name,
-          subPath: route.path === "/" ? "" : route.path,
-          subject: keyId ? { id: keyId, type: "api_key" } : { id, type },
-          requestId: randomUUID(),
-        }),
-      (error: unknown) => {
-        req.resume();
-        writeError(res, error, { nowMs: deps.clock.now(), docsBase: deps.docsBase, labels });
-      },
-    );
+export function createModelHandler(deps: ModelHandlerDeps): Answerer {
+  const bearerHeaders = [...brandWords(deps.brand).map((word) => `x-${word}-authorization`), "authorization"];
+  return async (down, route) => {
+    const requestId = randomUUID();
+    let principal: Principal;
+    try {
+      principal = await admit(deps, tokenOf(down, bearerHeaders), route);
+    } catch (error) {
+      respondError(deps.models.responding, down, asGatewayError(error), { fixed: null, requestId });
+      return;
+    }
+    const { id, type, keyId } = principal;
+    await deps.models.handleModelRequest(down, {
+      workspace: route.workspace,
+      model: route.name,
+      subPath: route.path === "/" ? "" : route.path,
+      subject: keyId ? { id: keyId, type: "api_key" } : { id, type },
+      requestId,
+    });
   };
 }
 
 async function admit(
   deps: ModelHandlerDeps,
-  { headers }: IncomingMessage,
+  token: string | null,
   { workspace, kind }: HandledRoute,
 ): Promise<Principal> {
-  const token = tokenOf(headers, deps.brandWords);
   if (token === null) throw new GatewayError("AUTHENTICATION_REQUIRED");
   const principal = await deps.authenticate(token);
   if (!principal) throw new GatewayError("AUTHENTICATION_FAILED");
@@ -52,11 +49,17 @@ async function admit(
   return principal;
 }
 
-function tokenOf(headers: IncomingHttpHeaders, brandWords: readonly string[]): string | null {
-  for (const name of [...brandWords.map((word) => `x-${word}-authorization`), "authorization"]) {
-    const bearer = /^bearer +(\S+)$/i.exec(String(headers[name] ?? ""))?.[1];
+const BEARER = /^bearer +(\S+)$/i;
+
+function tokenOf(down: Downstream, bearerHeaders: readonly string[]): string | null {
+  for (const name of bearerHeaders) {
+    const given = down.header(name);
+    const bearer = given === undefined ? undefined : BEARER.exec(given)?.[1];
     if (bearer) return bearer;
   }
-  const key = KEY_HEADERS.map((name) => headers[name]).find((value) => typeof value === "string" && value !== "");
-  return typeof key === "string" ? key : null;
+  for (const name of KEY_HEADERS) {
+    const key = down.header(name);
+    if (key) return key;
+  }
+  return null;
 }

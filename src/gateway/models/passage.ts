@@ -2,22 +2,21 @@
  * One caller's request on its way through: the attempts at one model after the other, what they used, and the one
  * entry in the usage ledger at the end.
  */
-import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { GATEWAY_ERRORS, type GatewayError } from "../../contract/gateway-errors.ts";
+import type { Downstream } from "../downstream.ts";
 import { NO_USAGE } from "../providers/token-usage.ts";
 import { admitRequest } from "./admission.ts";
 import { openAnswer, streamFailure } from "./answer-writer.ts";
 import { type ClientCall, estimateInputTokens, outputLimit } from "./client-call.ts";
-import { Exchange, type ExchangeResult, type OpenedBody } from "./exchange.ts";
+import { Exchange, type ExchangeJudge, type ExchangeResult, type OpenedBody } from "./exchange.ts";
 import type { ModelGatewayDeps, ModelGatewayLimits } from "./gateway-deps.ts";
 import type { ModelTarget } from "./model-records.ts";
 import type { ModelUsage } from "./model-usage.ts";
 import { costNanoUsd } from "./price-book.ts";
 import { judge, type Verdict } from "./retry.ts";
 import type { Reservation } from "./token-budget.ts";
-import type { HeaderBag } from "./upstream-headers.ts";
 import { type Candidate, type UpstreamRequest, upstreamRequest } from "./upstream-request.ts";
-import { providerFailure, type Upstream } from "./upstreams.ts";
+import { providerFailure, type Upstream, type Upstreams } from "./upstreams.ts";
 import { type MeteredUsage, UsageMeter } from "./usage-meter.ts";
 
 /** What all requests have in common. */
@@ -25,8 +24,9 @@ export interface PassageEngine {
   deps: ModelGatewayDeps;
   limits: ModelGatewayLimits;
   random: () => number;
+  upstreams: Upstreams;
   upstreamOf(candidate: Candidate): Upstream;
-  labelsOf(candidate: Candidate, requestId: string, attempts: number): HeaderBag;
+  labelsOf(candidate: Candidate, requestId: string, attempts: number): string[];
 }
 
 type Collected = Extract<ExchangeResult, { kind: "collected" }>;
@@ -53,20 +53,21 @@ interface Attempt {
 
 export class Passage {
   readonly #engine: PassageEngine;
-  readonly #res: ServerResponse;
+  readonly #down: Downstream;
   readonly #target: ModelTarget;
   readonly #startedAtMs: number;
   #gone = false;
   #current: Exchange | null = null;
+  #begun = false;
   #body: OpenedBody | null = null;
   #wake: (() => void) | null = null;
   #attempts = 0;
   #status = 0;
   #firstByteMs: number | null = null;
 
-  constructor(engine: PassageEngine, res: ServerResponse, target: ModelTarget) {
+  constructor(engine: PassageEngine, down: Downstream, target: ModelTarget) {
     this.#engine = engine;
-    this.#res = res;
+    this.#down = down;
     this.#target = target;
     this.#startedAtMs = engine.deps.clock.now();
   }
@@ -76,8 +77,18 @@ export class Passage {
     return this.#gone;
   }
 
+  /** True once the caller has been sent a part of an answer. */
+  get begun(): boolean {
+    return this.#begun || (this.#current?.begun ?? false);
+  }
+
+  /** The caller takes more of the answer. */
+  onDrain(): void {
+    this.#current?.drained();
+  }
+
   /** The caller went away: the attempt under way ends, and none follows. */
-  leave(): void {
+  onGone(): void {
     this.#gone = true;
     this.#current?.abort();
     this.#wake?.();
@@ -121,13 +132,19 @@ export class Passage {
   }
 
   async #send(attempt: Attempt): Promise<Failure | null> {
-    const { candidate, request } = attempt;
-    const exchange = new Exchange(this.#exchangeOptions(attempt));
+    const { limits, upstreams } = this.#engine;
+    const { candidate, request, upstream } = attempt;
+    const { firstByteTimeoutMs, idleTimeoutMs } = limits;
+    const exchange = new Exchange(
+      { upstream, request, down: this.#down, sweeper: upstreams.sweeper, firstByteTimeoutMs, idleTimeoutMs },
+      this.#judgeOf(attempt),
+    );
     this.#attempts += 1;
     this.#current = exchange;
     if (this.#gone) exchange.abort();
     const result = await exchange.run();
     this.#current = null;
+    this.#begun = exchange.begun;
     switch (result.kind) {
       case "delivered":
         if (this.#status >= 400) this.#record(attempt, "failed", NOTHING);
@@ -149,48 +166,41 @@ export class Passage {
     }
   }
 
-  #exchangeOptions(attempt: Attempt) {
-    const { limits, labelsOf, deps } = this.#engine;
-    const [res, target] = [this.#res, this.#target];
-    const { candidate, request, meter, upstream } = attempt;
+  #judgeOf(attempt: Attempt): ExchangeJudge {
+    const { labelsOf, deps } = this.#engine;
+    const { candidate, request, meter } = attempt;
     return {
-      upstream,
-      request,
-      res,
-      firstByteTimeoutMs: limits.firstByteTimeoutMs,
-      idleTimeoutMs: limits.idleTimeoutMs,
-      collects: (status: number, headers: IncomingHttpHeaders) => {
+      collects: (status, headers) => {
         this.#firstByteMs ??= deps.clock.now() - this.#startedAtMs;
         // A refused key is the platform's trouble, not the caller's; a redirect would take the key elsewhere.
         if (status === 401 || (status >= 300 && status < 400)) return true;
         if (status < 400) return false;
         return request.translation !== null || this.#judge(attempt, { status, headers }).do !== "deliver";
       },
-      open: (status: number, headers: IncomingHttpHeaders) => {
+      open: (status, headers) => {
         this.#status = status;
-        const labels = labelsOf(candidate, target.requestId, this.#attempts);
+        const labels = labelsOf(candidate, this.#target.requestId, this.#attempts);
         this.#body = openAnswer(status, headers, {
           request,
           meter,
-          res,
+          down: this.#down,
           labels,
           model: candidate.model,
           nowMs: deps.clock.now(),
         });
         return this.#body;
       },
-      failed: (pipe: { fail(failure: ReturnType<typeof streamFailure>): Buffer | string | null }, error: unknown) =>
-        pipe.fail(streamFailure(providerFailure(error, candidate.provider.title, true))),
+      failed: (pipe, error) => pipe.fail(streamFailure(providerFailure(error, candidate.provider.title, true))),
     };
   }
 
   #judge(
     { number, hasNext }: Attempt,
-    answer: { status: number; headers: IncomingHttpHeaders } | null,
+    answer: { status: number; headers: readonly string[] } | null,
     hopeless = false,
   ): Verdict {
     const { limits, random, deps } = this.#engine;
-    const { status, headers } = answer ?? { status: null, headers: {} };
+    const { status, headers } = answer ?? { status: null, headers: [] };
     return judge({ status, hopeless, headers, attempts: number, hasNext }, limits.retry, deps.clock.now(), random);
   }
 

@@ -1,6 +1,6 @@
 /** When a failed attempt is worth another, here or at the next model. Pure: every rule is a row of the test table. */
-import type { IncomingHttpHeaders } from "node:http";
 import { backoffMs } from "../../lib/backoff.ts";
+import { fieldOf } from "./answer-fields.ts";
 
 export interface RetryRules {
   /** Further attempts at the same model. */
@@ -25,7 +25,8 @@ export interface Failed {
   status: number | null;
   /** The same request at the same place would fail the same way, or has been waited for long enough. */
   hopeless: boolean;
-  headers: IncomingHttpHeaders;
+  /** Names and values in turn. */
+  headers: readonly string[];
   /** Attempts at this model that were made, this one included. */
   attempts: number;
   hasNext: boolean;
@@ -37,7 +38,13 @@ export function judge(failed: Failed, rules: RetryRules, nowMs: number, random: 
   if (!passing && !(ACCOUNT.has(status) && hasNext)) return { do: "deliver" };
   const asked = retryAfterMs(headers, nowMs);
   const patient = asked === null || asked <= rules.retryAfterMaxMs;
-  if (passing && !hopeless && attempts <= rules.retriesMax && patient && headers["x-should-retry"] !== "false") {
+  if (
+    passing &&
+    !hopeless &&
+    attempts <= rules.retriesMax &&
+    patient &&
+    fieldOf(headers, "x-should-retry") !== "false"
+  ) {
     const jittered = backoffMs(attempts - 1, rules, random);
     // Sooner than asked would be refused again; the jitter spreads those who were asked the same.
     return { do: "retry", delayMs: asked === null ? jittered : asked + Math.floor(jittered / 4) };
@@ -46,11 +53,11 @@ export function judge(failed: Failed, rules: RetryRules, nowMs: number, random: 
 }
 
 /** The pause a provider asks for, in its own exact header or in the standard one; null when it asks for none. */
-export function retryAfterMs(headers: IncomingHttpHeaders, nowMs: number): number | null {
-  const exact = Number(headers["retry-after-ms"] ?? Number.NaN);
+export function retryAfterMs(headers: readonly string[], nowMs: number): number | null {
+  const exact = Number(fieldOf(headers, "retry-after-ms") ?? Number.NaN);
   if (exact >= 0) return exact;
-  const text = headers["retry-after"];
-  if (typeof text !== "string") return null;
+  const text = fieldOf(headers, "retry-after");
+  if (text === undefined) return null;
   const inSeconds = Number(text);
   if (text.trim() !== "" && inSeconds >= 0) return inSeconds * 1000;
   const date = Date.parse(text);

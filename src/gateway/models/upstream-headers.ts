@@ -3,48 +3,71 @@
  * nobody's business there. Towards the caller everything comes but what belongs to the connection or to the
  * provider's own site.
  */
-import type { IncomingHttpHeaders } from "node:http";
 import { GatewayError } from "../../contract/gateway-errors.ts";
+import { lowerName } from "../http1/header-name.ts";
 import type { ProviderDeclaration } from "../providers/provider.ts";
+import { fieldOf } from "./answer-fields.ts";
 import type { ClientCall } from "./client-call.ts";
 import type { Connection } from "./model-records.ts";
 
 const COMMON_CALLER_HEADERS = ["accept", "user-agent"];
 
-/** As a flat list of names and values, the form undici takes without copying. */
-export function requestHeaders(
-  call: ClientCall,
+/** What a model's requests have in common, worked out once. */
+export interface RequestFields {
+  /** Lines that every request carries: the key, what the platform asks for. */
+  fixed: string;
+  /** Lower-case names that pass from the caller, and starts of such names. */
+  passes: ReadonlySet<string>;
+  prefixes: readonly string[];
+  /** Sent unless the caller sends its own. */
+  defaults: readonly [name: string, value: string][];
+}
+
+export function requestFields(
   provider: ProviderDeclaration,
   connection: Connection | null,
   organization: string | undefined,
-): string[] {
-  const out: string[] = [];
-  const sent = new Set<string>();
-  const put = (name: string, value: string): void => {
-    out.push(name, value);
-    sent.add(name);
-  };
+): RequestFields {
+  const { auth, organizationHeader, callerHeaders = [], headers = {} } = provider;
   const secret = secretOf(provider, connection);
-  if (secret) put(provider.auth.header, provider.auth.scheme ? `${provider.auth.scheme} ${secret}` : secret);
-  put("accept-encoding", "identity");
-  if (call.body.length > 0) put("content-type", contentTypeOf(call));
-  if (organization && provider.organizationHeader) put(provider.organizationHeader, organization);
-  for (const name of COMMON_CALLER_HEADERS) forward(call.headers, name, put);
-  for (const pattern of provider.callerHeaders ?? []) {
-    if (!pattern.endsWith("*")) {
-      if (!sent.has(pattern)) forward(call.headers, pattern, put);
-      continue;
+  let fixed = secret ? line(auth.header, auth.scheme ? `${auth.scheme} ${secret}` : secret) : "";
+  fixed += line("accept-encoding", "identity");
+  if (organization && organizationHeader) {
+    if (!VISIBLE.test(organization)) {
+      throw new GatewayError("PROVIDER_NOT_CONFIGURED", "spec.runtime.organization of the model is not an identifier.");
     }
-    const start = pattern.slice(0, -1);
-    for (const name of Object.keys(call.headers)) if (name.startsWith(start)) forward(call.headers, name, put);
+    fixed += line(organizationHeader, organization);
   }
-  for (const [name, value] of Object.entries(provider.headers ?? {})) if (!sent.has(name)) put(name, value);
-  return out;
+  const own = [auth.header, "accept-encoding", "content-type", ...(organization ? [organizationHeader] : [])];
+  const exact = [...COMMON_CALLER_HEADERS, ...callerHeaders].filter((name) => !name.endsWith("*"));
+  return {
+    fixed,
+    passes: new Set(exact.filter((name) => !own.includes(name))),
+    prefixes: callerHeaders.filter((name) => name.endsWith("*")).map((name) => name.slice(0, -1)),
+    defaults: Object.entries(headers),
+  };
 }
 
-function forward(headers: IncomingHttpHeaders, name: string, put: (name: string, value: string) => void): void {
-  const value = headers[name];
-  if (typeof value === "string") put(name, value);
+const line = (name: string, value: string): string => `${name}: ${value}\r\n`;
+
+/** The lines of one request's head behind the Host. */
+export function requestLines(call: ClientCall, { fixed, passes, prefixes, defaults }: RequestFields): string {
+  const { rawHeaders } = call;
+  let lines = fixed;
+  if (call.body.length > 0) lines += line("content-type", contentTypeOf(call));
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = lowerName(rawHeaders[i] as string);
+    if (passes.has(name) || startsWithOne(name, prefixes)) lines += line(name, rawHeaders[i + 1] as string);
+  }
+  for (const [name, value] of defaults) {
+    if (!passes.has(name) || fieldOf(rawHeaders, name) === undefined) lines += line(name, value);
+  }
+  return lines;
+}
+
+function startsWithOne(name: string, prefixes: readonly string[]): boolean {
+  for (const prefix of prefixes) if (name.startsWith(prefix)) return true;
+  return false;
 }
 
 /** A JSON object sent by a tool that names another type is still a JSON object. */
@@ -90,15 +113,19 @@ const DROPPED_RESPONSE_HEADERS = new Set([
   "www-authenticate",
 ]);
 
-export type HeaderBag = Record<string, string | string[]>;
-
-/** The answer's headers for the caller; lengths are set by whoever knows whether the body changes. */
-export function responseHeaders(headers: IncomingHttpHeaders): HeaderBag {
-  const out: HeaderBag = {};
-  for (const name in headers) {
-    const value = headers[name];
-    if (value === undefined || DROPPED_RESPONSE_HEADERS.has(name) || name.startsWith("access-control-")) continue;
-    out[name] = value;
+/** The answer's fields for the caller; lengths are set by whoever knows whether the body changes. */
+export function passedFields(
+  headers: readonly string[],
+  dropped: ReadonlySet<string>,
+  labels: readonly string[],
+): string[] {
+  const out: string[] = [];
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = lowerName(headers[i] as string);
+    if (DROPPED_RESPONSE_HEADERS.has(name) || dropped.has(name) || name.startsWith("access-control-")) continue;
+    // What the platform says of an answer, only the platform says.
+    if (fieldOf(labels, name) === undefined) out.push(headers[i] as string, headers[i + 1] as string);
   }
+  for (const label of labels) out.push(label);
   return out;
 }

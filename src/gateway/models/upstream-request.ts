@@ -10,7 +10,8 @@ import type { ClientCall } from "./client-call.ts";
 import { editMembers } from "./json-members.ts";
 import type { Connection, ResolvedModel } from "./model-records.ts";
 import { withFormModel } from "./multipart-model.ts";
-import { requestHeaders } from "./upstream-headers.ts";
+import type { WireRequest } from "./provider-call.ts";
+import { type RequestFields, requestFields, requestLines } from "./upstream-headers.ts";
 import { upstreamPath } from "./upstream-path.ts";
 
 export interface Candidate {
@@ -20,13 +21,11 @@ export interface Candidate {
   model: string;
   /** Where sub-paths without a query lead, once known. */
   paths: Map<string, string>;
+  /** What its requests have in common; null until the first. */
+  fields: RequestFields | null;
 }
 
-export interface UpstreamRequest {
-  method: string;
-  path: string;
-  headers: string[];
-  body: Buffer | null;
+export interface UpstreamRequest extends WireRequest {
   /** What the provider answers in. */
   dialect: Dialect;
   translation: ChatTranslation | null;
@@ -44,11 +43,19 @@ export function candidateOf(resolved: ResolvedModel): Candidate {
   if (known) return known;
   const { spec, name } = resolved.model;
   const provider = providerOf(spec.runtime?.type, resolved.connection?.integration);
-  const candidate = { resolved, provider, model: spec.runtime?.model || name, paths: new Map() };
+  const candidate: Candidate = {
+    resolved,
+    provider,
+    model: spec.runtime?.model || name,
+    paths: new Map(),
+    fields: null,
+  };
   candidates.set(resolved, candidate);
   return candidate;
 }
 
+/** Nothing that would end the line it is written on. */
+const REQUEST_TARGET = /^\/[\x21-\x7e\x80-\xff]*$/;
 /** Callers use a few endpoints of a model; who tries out more is served without the memory. */
 const PATHS_MAX = 32;
 
@@ -57,6 +64,7 @@ function pathOf(call: ClientCall, { provider, model, resolved, paths }: Candidat
   const known = query === "" ? paths.get(path) : undefined;
   if (known !== undefined) return known;
   const found = upstreamPath({ provider, basePath, path, query, model, config: resolved.connection?.config ?? {} });
+  if (!REQUEST_TARGET.test(found)) throw new GatewayError("BAD_REQUEST", "The path is not one that can be sent.");
   if (query === "" && paths.size < PATHS_MAX) paths.set(path, found);
   return found;
 }
@@ -68,7 +76,8 @@ export const speaks = (provider: ProviderDeclaration, dialect: Dialect): boolean
 export function upstreamRequest(call: ClientCall, candidate: Candidate, basePath: string): UpstreamRequest {
   const { provider, model, resolved } = candidate;
   const config = resolved.connection?.config ?? {};
-  const headers = requestHeaders(call, provider, resolved.connection, resolved.model.spec.runtime?.organization);
+  candidate.fields ??= requestFields(provider, resolved.connection, resolved.model.spec.runtime?.organization);
+  const fields = requestLines(call, candidate.fields);
   const translation =
     call.dialect.name === "openai-chat" && !provider.dialects.includes("openai-chat") ? provider.chat : null;
   if (translation) {
@@ -77,7 +86,7 @@ export function upstreamRequest(call: ClientCall, candidate: Candidate, basePath
     return {
       method: "POST",
       path: upstreamPath({ provider, basePath, path, query: query ? `?${query}` : "", model, config }),
-      headers,
+      fields,
       body: Buffer.from(JSON.stringify(translation.toProvider(chat, model))),
       dialect: dialectOf(path),
       translation,
@@ -89,7 +98,7 @@ export function upstreamRequest(call: ClientCall, candidate: Candidate, basePath
   return {
     method: call.method,
     path: pathOf(call, candidate, basePath),
-    headers,
+    fields,
     body: call.body.length === 0 ? null : editedBody(call, candidate, hidesUsage),
     dialect: call.dialect,
     translation: null,

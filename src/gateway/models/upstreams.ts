@@ -1,94 +1,68 @@
-/** Connections to providers: one pool of kept-alive sockets per origin, to addresses that may be dialled only. */
-import { createRequire } from "node:module";
-import type { buildConnector, Dispatcher, Pool } from "undici";
+/** The providers' addresses: connections kept per origin, to addresses that may be dialled only. */
 import { GatewayError } from "../../contract/gateway-errors.ts";
 import { type AddressGuard, addressGuard } from "../../lib/guarded-lookup.ts";
+import { Sweeper } from "../../lib/sweeper.ts";
+import { ResponseSyntaxError } from "../http1/response-parser.ts";
+import { UpstreamPool } from "../http1/upstream-pool.ts";
 import { UntranslatableAnswer } from "../providers/chat-translation.ts";
+import { type AnswerSink, type Origin, ProviderCall, type RunningCall, type WireRequest } from "./provider-call.ts";
+import { createDialer } from "./provider-dial.ts";
 
 export interface Upstream {
-  origin: string;
   /** Path of the base address, without a trailing slash. */
   basePath: string;
-  dispatcher: Pick<Dispatcher, "dispatch">;
-}
-
-export interface PooledUpstream extends Upstream {
-  pool: Pool;
+  send(request: WireRequest, sink: AnswerSink): RunningCall;
 }
 
 export interface UpstreamsOptions {
   privateAddresses: boolean;
   connectTimeoutMs: number;
+  /** Distance between two looks at the deadlines. */
+  tickMs: number;
 }
 
-/** Idle sockets are closed before the providers' own load balancers do it, most of which wait a minute. */
-const KEEP_ALIVE_MS = 30_000;
-/** Tenants choose addresses; pools of those nobody used lately are given up beyond this many. */
-const ORIGINS_MAX = 1000;
-
-const require = createRequire(import.meta.url);
-/** Loaded with the first connection to a provider, because a server without models need not carry it (7 MB). */
-const undici = (): typeof import("undici") => require("undici") as typeof import("undici");
+/** Idle connections are closed before the providers' own load balancers do it, most of which wait a minute. */
+const IDLE_MAX_MS = 30_000;
+/** Tenants choose addresses; those that were read are forgotten beyond this many. */
+const ADDRESSES_MAX = 1000;
 
 export class Upstreams {
-  readonly #pools = new Map<string, Pool>();
-  readonly #parsed = new Map<string, PooledUpstream>();
-  readonly #options: UpstreamsOptions;
+  /** Looks after the deadlines of everything that is under way to providers. */
+  readonly sweeper: Sweeper;
+  readonly #pool: UpstreamPool;
+  readonly #parsed = new Map<string, Upstream>();
   readonly #guard: AddressGuard;
-  #connect: buildConnector.connector | null = null;
+  readonly #dial: ReturnType<typeof createDialer>;
 
-  constructor(options: UpstreamsOptions) {
-    this.#options = options;
-    this.#guard = addressGuard({ privateAddresses: options.privateAddresses, refused });
+  constructor({ privateAddresses, connectTimeoutMs, tickMs }: UpstreamsOptions) {
+    this.#guard = addressGuard({ privateAddresses, refused });
+    this.#dial = createDialer({ lookup: this.#guard.lookup, timeoutMs: connectTimeoutMs });
+    this.sweeper = new Sweeper(tickMs);
+    // A stream holds its connection for minutes: the number of connections is the number of requests under way.
+    const perKeyMax = Number.POSITIVE_INFINITY;
+    this.#pool = new UpstreamPool({ perKeyMax, idleMaxMs: IDLE_MAX_MS, now: () => performance.now() });
+    this.sweeper.add(this.#pool);
   }
 
-  /** The pool for a base address; throws when the address cannot be one. */
-  at(baseUrl: string): PooledUpstream {
+  /** What answers at a base address; throws when the address cannot be one. */
+  at(baseUrl: string): Upstream {
     const known = this.#parsed.get(baseUrl);
     if (known) return known;
     const url = parseBaseUrl(baseUrl);
     this.#guard.check(url.hostname);
-    const pool = this.#pool(url.origin);
-    const upstream = { origin: url.origin, basePath: url.pathname.replace(/\/+$/, ""), dispatcher: pool, pool };
+    const origin: Origin = { key: url.origin, host: url.host, dial: () => this.#dial(url) };
+    const upstream: Upstream = {
+      basePath: url.pathname.replace(/\/+$/, ""),
+      send: (request, sink) => new ProviderCall(this.#pool, origin, request, sink),
+    };
+    if (this.#parsed.size >= ADDRESSES_MAX) this.#parsed.clear();
     this.#parsed.set(baseUrl, upstream);
     return upstream;
   }
 
   async stop(): Promise<void> {
-    const pools = [...this.#pools.values()];
-    this.#pools.clear();
+    this.sweeper.stop();
     this.#parsed.clear();
-    await Promise.all(pools.map((pool) => pool.destroy()));
-  }
-
-  #pool(origin: string): Pool {
-    const known = this.#pools.get(origin);
-    if (known) return known;
-    if (this.#pools.size >= ORIGINS_MAX) this.#evict();
-    const { buildConnector, Pool } = undici();
-    this.#connect ??= buildConnector({ timeout: this.#options.connectTimeoutMs, lookup: this.#guard.lookup });
-    const pool = new Pool(origin, {
-      connect: this.#connect,
-      // A stream holds its socket for minutes: the number of sockets is the number of requests under way.
-      connections: null,
-      pipelining: 1,
-      keepAliveTimeout: KEEP_ALIVE_MS,
-      keepAliveMaxTimeout: KEEP_ALIVE_MS,
-    });
-    this.#pools.set(origin, pool);
-    return pool;
-  }
-
-  #evict(): void {
-    // Maps keep insertion order; the parsed addresses are cheap to make again.
-    this.#parsed.clear();
-    for (const [origin, pool] of this.#pools) {
-      if (pool.stats.running > 0 || pool.stats.queued > 0) continue;
-      this.#pools.delete(origin);
-      // Nothing is under way on it, so closing cannot fail in a way anybody waits for.
-      pool.close().catch(() => {});
-      return;
-    }
   }
 }
 
@@ -114,12 +88,12 @@ export function providerFailure(error: unknown, title: string, begun = false): G
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
   const options = { cause: error, detail: { code } };
   switch (code) {
-    case "UND_ERR_CONNECT_TIMEOUT":
+    case "CONNECT_TIMEOUT":
     case "ETIMEDOUT":
       return new GatewayError("PROVIDER_CONNECT_TIMEOUT", `No connection to ${title} came about in time.`, options);
-    case "UND_ERR_HEADERS_TIMEOUT":
+    case "FIRST_BYTE_TIMEOUT":
       return new GatewayError("PROVIDER_TIMEOUT", `${title} did not begin to answer in time.`, options);
-    case "UND_ERR_BODY_TIMEOUT":
+    case "IDLE_TIMEOUT":
       return new GatewayError(
         "PROVIDER_IDLE_TIMEOUT",
         `${title} stopped sending in the middle of its answer.`,
@@ -127,10 +101,20 @@ export function providerFailure(error: unknown, title: string, begun = false): G
       );
     default:
       // Malformed HTTP, and malformed compression.
-      if (error instanceof undici().errors.HTTPParserError || code.startsWith("Z_")) {
+      if (error instanceof ResponseSyntaxError || code.startsWith("Z_")) {
         return new GatewayError("PROVIDER_BAD_RESPONSE", `The answer of ${title} is malformed.`, options);
       }
   }
   const what = begun ? "broke off its answer" : "could not be reached";
   return new GatewayError("PROVIDER_UNAVAILABLE", `${title} ${what}${code ? ` (${code})` : ""}.`, options);
+}
+
+/** Thrown by whoever keeps the deadlines of an answer. */
+export class AnswerTimeout extends Error {
+  readonly code: "FIRST_BYTE_TIMEOUT" | "IDLE_TIMEOUT";
+
+  constructor(code: AnswerTimeout["code"]) {
+    super("the provider was silent for too long");
+    this.code = code;
+  }
 }
