@@ -21,6 +21,7 @@ export interface TestModel {
   secret?: Record<string, string>;
   config?: Record<string, string>;
   endpointName?: string;
+  organization?: string;
   fallbacks?: string[];
   policies?: PolicyRecord[];
   prices?: ModelPrices;
@@ -141,9 +142,9 @@ const NO_WORKLOADS = {
 
 function resolvedOf(name: string, model: TestModel | undefined): ResolvedModel | null {
   if (!model) return null;
-  const { type, model: providerModel, endpointName, fallbacks, policies, enabled, prices } = model;
+  const { type, model: providerModel, endpointName, organization, fallbacks, policies, enabled, prices } = model;
   return {
-    model: { name, spec: { enabled, runtime: { type, model: providerModel, endpointName }, fallbacks } },
+    model: { name, spec: { enabled, runtime: { type, model: providerModel, endpointName, organization }, fallbacks } },
     connection: connectionOf(model),
     policies: policies ?? [],
     prices,
