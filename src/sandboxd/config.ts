@@ -1,6 +1,6 @@
 /** Reads the configuration file that a driver writes for one sandbox; a wrong one stops the start with its reason. */
 import { readFileSync } from "node:fs";
-import type { DoorConfig, SandboxClaim, SandboxdConfig } from "../contract/sandbox-wire.ts";
+import type { DoorConfig, SandboxdConfig } from "../contract/sandbox-wire.ts";
 
 type Check = (value: unknown) => boolean;
 
@@ -34,6 +34,7 @@ const FIELDS: Record<keyof SandboxdConfig, Field> = {
   workDir: { check: isPath },
   env: { check: isEnv },
   user: { check: isUser },
+  claimFile: { check: isPath },
   doors: { check: (value) => Array.isArray(value) && value.every(isDoor) },
   readyFd: { check: isCount },
   drivesFile: { check: isPath },
@@ -44,21 +45,12 @@ const FIELDS: Record<keyof SandboxdConfig, Field> = {
   exec: { check: isExec },
 };
 
-const CLAIM_FIELDS: Record<keyof SandboxClaim, Field> = {
-  env: { check: isEnv },
-  workDir: { check: isPath },
-  user: { check: isUser },
-};
-
 export function readConfig(file: string): SandboxdConfig {
   const parsed: unknown = JSON.parse(readFileSync(file, "utf8"));
   const wrong = mistakeIn(parsed, FIELDS);
   if (wrong) throw new Error(`${file}: ${wrong}`);
   return parsed as SandboxdConfig;
 }
-
-/** What is wrong with a claim; null when nothing is. */
-export const mistakeInClaim = (value: unknown): string | null => mistakeIn(value, CLAIM_FIELDS);
 
 function mistakeIn(value: unknown, fields: Record<string, Field>): string | null {
   if (!isRecord(value)) return "not a JSON object.";

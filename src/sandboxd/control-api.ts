@@ -1,24 +1,23 @@
-/** The driver's own socket: claiming a prepared sandbox, asking whether it may sleep and what it serves. No tenant reaches it. */
+/** The driver's own socket: warming a prepared sandbox up, asking whether it may sleep and what it serves. No tenant reaches it. */
 import { createServer, type Server } from "node:http";
-import { CONTROL, type SandboxClaim } from "../contract/sandbox-wire.ts";
+import { CONTROL } from "../contract/sandbox-wire.ts";
 import { ApiError } from "./api-error.ts";
-import { mistakeInClaim } from "./config.ts";
 import type { Daemon } from "./daemon.ts";
-import { type Call, readJson, sendJson } from "./http-call.ts";
+import { type Call, sendJson } from "./http-call.ts";
 import { fail, requestPath } from "./http-server.ts";
 import { servingProcess } from "./serving.ts";
 
-export function createControlServer(daemon: Daemon): Server {
+export function createControlServer(daemon: Daemon, api: Server): Server {
   return createServer((req, res) => {
     const path = requestPath(req);
     const call: Call = { req, res, path, daemon, query: new URLSearchParams(), params: [], signal: NEVER };
-    answer(call).catch((error: unknown) => fail(res, error));
+    answer(call, api).catch((error: unknown) => fail(res, error));
   });
 }
 
 const NEVER = new AbortController().signal;
 
-async function answer(call: Call): Promise<void> {
+async function answer(call: Call, api: Server): Promise<void> {
   const { daemon, path, req, res } = call;
   if (path === CONTROL.activity && req.method === "GET") return sendJson(res, 200, daemon.activity());
   if (path.startsWith(CONTROL.serving) && req.method === "GET") {
@@ -26,12 +25,10 @@ async function answer(call: Call): Promise<void> {
     if (!found) throw new ApiError(404, "Nothing listens on that port.");
     return sendJson(res, 200, found);
   }
-  if (path === CONTROL.claim && req.method === "POST") {
-    const claim = await readJson(call);
-    const wrong = mistakeInClaim(claim);
-    if (wrong) throw new ApiError(400, wrong);
-    daemon.environment.claim(claim as SandboxClaim);
-    return sendJson(res, 200, {});
+  if (path === CONTROL.warm && req.method === "POST") {
+    req.url = "/process";
+    res.once("finish", () => daemon.processes.forgetEnded());
+    return void api.emit("request", req, res);
   }
   throw new ApiError(404, `The control socket has no ${req.method} ${path}.`);
 }

@@ -11,6 +11,7 @@ import { parseListen } from "./config.ts";
 import { createControlServer } from "./control-api.ts";
 import { Environment } from "./environment.ts";
 import { createApiServer } from "./http-server.ts";
+import { IdleTrim } from "./idle-trim.ts";
 import { DAEMON_READY_SIGNAL, INIT_PID_VARIABLE, READY_VARIABLE } from "./init-protocol.ts";
 import { createPlatformDoor } from "./platform-door.ts";
 import { createPortDoor } from "./port-door.ts";
@@ -24,6 +25,7 @@ export interface Daemon {
   readonly startedAtMs: number;
   readonly environment: Environment;
   readonly processes: ProcessTable;
+  readonly trim: IdleTrim;
   readonly counters: Pick<SandboxActivity, "terminalClients" | "portConnections" | "doorConnections">;
   activity(): SandboxActivity;
 }
@@ -35,36 +37,38 @@ export async function startDaemon(config: SandboxdConfig, startedAtMs: number): 
   const processes = new ProcessTable({
     environment,
     stateDir: config.stateDir,
-    logDir: writableLogDir(config, environment),
+    logDir: () => writableLogDir(config, environment),
     extraLogs: [config.exec?.stdoutFile, config.exec?.stderrFile].filter((file) => file !== undefined),
   });
   const counters = { terminalClients: 0, portConnections: 0, doorConnections: 0 };
+  const trim = new IdleTrim(() => environment.isOwned);
   const awake = config.awakeFifo ? AwakeCounter.open(config.awakeFifo) : null;
   const daemon: Daemon = {
     config,
     startedAtMs,
     environment,
     processes,
+    trim,
     counters,
     activity: () => {
       const { running, keepAlive } = processes.counts();
       return { ...counters, processesRunning: running, keepAlive, awake: awake?.value ?? 0 };
     },
   };
-  const ports = createPortDoor((change) => {
-    counters.portConnections += change;
-  });
-  const doors = (config.doors ?? []).map((door) => {
-    const server = createPlatformDoor(door, (change) => {
-      counters.doorConnections += change;
-    });
-    return listening(server, parseListen(door.listen) ?? {});
-  });
+  const count = (kind: "portConnections" | "doorConnections") => (change: 1 | -1) => {
+    counters[kind] += change;
+    trim.begin()();
+  };
+  const ports = createPortDoor(count("portConnections"));
+  const doors = (config.doors ?? []).map((door) =>
+    listening(createPlatformDoor(door, count("doorConnections")), parseListen(door.listen) ?? {}),
+  );
+  const api = createApiServer(daemon);
   await Promise.all([
     ...doors,
     atPath(ports, config.portSocket),
-    atPath(createControlServer(daemon), config.controlSocket),
-    atPath(createApiServer(daemon), config.apiSocket),
+    atPath(createControlServer(daemon, api), config.controlSocket),
+    atPath(api, config.apiSocket),
   ]);
   noteArrival(daemon);
   tellReady(config.readyFd);
@@ -78,7 +82,9 @@ function writableLogDir(config: SandboxdConfig, environment: Environment): strin
     accessSync(wanted, constants.W_OK);
     return wanted;
   } catch {
-    return join(config.stateDir, "logs");
+    const instead = join(config.stateDir, "logs");
+    mkdirSync(instead, { recursive: true });
+    return instead;
   }
 }
 

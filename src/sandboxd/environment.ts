@@ -2,8 +2,7 @@
  * What a process started here gets to see: variables, work dir, user. Layers, later ones win: what init was started
  * with, the configuration (or the claim that replaced its part), the metadata file, the request.
  */
-import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { readFileSync } from "node:fs";
 import type { SandboxClaim, SandboxdConfig, SandboxUser } from "../contract/sandbox-wire.ts";
 import { userByName, userOf } from "./accounts.ts";
 import { ApiError, errnoOf } from "./api-error.ts";
@@ -13,12 +12,12 @@ import type { PathBase } from "./byte-path.ts";
 const OWN_VARIABLE = /^(BUN_|SANDBOXD_|NODE_CHANNEL_FD)/;
 const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 const DEFAULT_METADATA_FILE = "/bl/metadata";
+const UNCLAIMED: SandboxClaim = {};
 
 export class Environment {
   readonly #config: SandboxdConfig;
   readonly #own: Record<string, string>;
-  readonly #claimFile: string;
-  #claim: SandboxClaim = {};
+  #claimed: SandboxClaim | null = null;
   #metadata: Record<string, string> = {};
   #merged: Record<string, string> | null = null;
 
@@ -28,15 +27,20 @@ export class Environment {
     for (const [name, value] of Object.entries(processEnv)) {
       if (value !== undefined && !OWN_VARIABLE.test(name)) this.#own[name] = value;
     }
-    this.#claimFile = join(config.stateDir, "claim.json");
-    this.#claim = readIfPresent(this.#claimFile) ?? {};
   }
 
-  /** Turns a prepared sandbox into somebody's; written down so that a restarted daemon keeps it. */
-  claim(claim: SandboxClaim): void {
-    this.#claim = claim;
-    this.#merged = null;
-    writeFileSync(this.#claimFile, JSON.stringify(claim), { mode: 0o600 });
+  /** False while a prepared sandbox waits for its owner. */
+  get isOwned(): boolean {
+    return this.#config.claimFile === undefined || this.#claim !== UNCLAIMED;
+  }
+
+  /** Looked for until it is there: nobody has to tell the daemon, and a restarted one finds it again. */
+  get #claim(): SandboxClaim {
+    if (this.#claimed) return this.#claimed;
+    const { claimFile } = this.#config;
+    this.#claimed = claimFile === undefined ? null : readClaim(claimFile);
+    if (this.#claimed) this.#merged = null;
+    return this.#claimed ?? UNCLAIMED;
   }
 
   variables(extra: Record<string, string> = {}): Record<string, string> {
@@ -49,10 +53,11 @@ export class Environment {
 
   /** Put together once per change: every request asks for some of it. */
   #current(): Record<string, string> {
+    const { env = this.#config.env } = this.#claim;
     this.#merged ??= {
       ...this.#own,
       ...(this.user ? { HOME: this.home } : {}),
-      ...(this.#claim.env ?? this.#config.env),
+      ...env,
       ...this.#metadata,
     };
     return this.#merged;
@@ -113,7 +118,16 @@ function variablesOf(environment: unknown): Record<string, string> | null {
   return pairs.every(isPair) ? Object.fromEntries(pairs as [string, string][]) : null;
 }
 
-function readIfPresent<T = SandboxClaim>(file: string): T | null {
+/** Blank until there is an owner. Only the platform can write it, and what it is writing just now is read next time. */
+function readClaim(file: string): SandboxClaim | null {
+  try {
+    return JSON.parse(readFileSync(file, "utf8")) as SandboxClaim;
+  } catch {
+    return null;
+  }
+}
+
+function readIfPresent<T>(file: string): T | null {
   try {
     const parsed: unknown = JSON.parse(readFileSync(file, "utf8"));
     return typeof parsed === "object" && parsed !== null ? (parsed as T) : null;

@@ -27,7 +27,8 @@ export async function grep(request: GrepRequest, signal: AbortSignal): Promise<{
   }
   const child = spawn([...selfArgv(), "grep"], {
     stdio: ["ignore", "pipe", "ignore"],
-    env: { ...process.env, SANDBOXD_GREP: JSON.stringify(request) },
+    // Without the daemon's thrifty runtime options: this one has work to do.
+    env: { PATH: process.env.PATH, SANDBOXD_GREP: JSON.stringify(request) },
   });
   const kill = (): void => child.kill("SIGKILL");
   const timer = setTimeout(kill, TIME_MAX_MS);

@@ -7,7 +7,6 @@ import type { Duplex } from "node:stream";
 import { ApiError, errnoOf, toApiError } from "./api-error.ts";
 import type { Daemon } from "./daemon.ts";
 import { type Call, type Handler, sendJson } from "./http-call.ts";
-import { IdleTrim } from "./idle-trim.ts";
 import { ELSEWHERE, ROUTES } from "./routes.ts";
 
 const METHODS = "GET, POST, PUT, DELETE, HEAD, OPTIONS";
@@ -32,9 +31,8 @@ const WELCOME = {
 const IDLE_CONNECTION_MS = 10 * 60 * 1000;
 
 export function createApiServer(daemon: Daemon): Server {
-  const trim = new IdleTrim();
   const server = createServer((req, res) => {
-    res.once("close", trim.begin());
+    res.once("close", daemon.trim.begin());
     const started = performance.now();
     for (const [name, value] of Object.entries(COMMON_HEADERS)) res.setHeader(name, value);
     if (daemon.environment.variable("ENABLE_PROCESSING_TIME")) stampTime(res, started);

@@ -39,7 +39,10 @@ async function killDaemon(d: TestDaemon): Promise<void> {
 const statusIn = (file: string): ExecStatus => JSON.parse(readFileSync(file, "utf8"));
 
 test("the daemon dies and nothing is lost", { skip }, async (t) => {
-  await using d = await startSandboxd({ mode: "init" });
+  await using d = await startSandboxd({
+    mode: "init",
+    config: (folder) => ({ claimFile: join(folder, "claim.json") }),
+  });
   const fifo = join(d.workDir, "go");
   await d.exec(`mkfifo ${fifo}`);
 
@@ -54,7 +57,7 @@ test("the daemon dies and nothing is lost", { skip }, async (t) => {
       },
     });
     await d.exec("echo done; exit 3", { name: "ended" });
-    await d.ask("POST", "/claim", { socket: "control", body: { env: { CLAIMED: "yes" } } });
+    writeFileSync(join(d.folder, "claim.json"), JSON.stringify({ env: { CLAIMED: "yes" } }));
     await killDaemon(d);
     const adopted = await d.ask("GET", "/process/lasting");
     assert.deepEqual(

@@ -16,6 +16,8 @@ export interface TextSource {
 }
 
 const PIECE_BYTES = 64 * 1024;
+/** Files of /proc say that they are empty, and are not. */
+const PIECE_BYTES_MIN = 4096;
 /** Below this everything is read at once and sent with a length. */
 const SMALL_BYTES = 256 * 1024;
 
@@ -27,9 +29,10 @@ export async function sendJsonWithTexts(
 ): Promise<void> {
   const sources = Object.values(texts).flat();
   if (sources.reduce((sum, source) => sum + source.sizeHint, 0) <= SMALL_BYTES) {
-    const strings = await Promise.all(
-      Object.entries(texts).map(async ([key, parts]) => [key, (await Promise.all(parts.map(readText))).join("")]),
-    );
+    // Each source is read once, whatever number of keys has it.
+    const read = new Map<TextSource, string>();
+    for (const source of sources) if (!read.has(source)) read.set(source, await readText(source));
+    const strings = Object.entries(texts).map(([key, parts]) => [key, parts.map((part) => read.get(part)).join("")]);
     return sendJson(res, 200, { ...fixed, ...Object.fromEntries(strings) });
   }
   res.writeHead(200, { "Content-Type": "application/json; charset=utf-8" });
@@ -52,10 +55,10 @@ export async function readText(source: TextSource): Promise<string> {
 }
 
 /** Characters split between two reads stay whole; bytes that are no UTF-8 become replacement characters. */
-async function* piecesOf({ prefix, read }: TextSource): AsyncGenerator<string> {
+async function* piecesOf({ prefix, sizeHint, read }: TextSource): AsyncGenerator<string> {
   if (prefix) yield prefix;
   const decoder = new TextDecoder();
-  const buffer = Buffer.alloc(PIECE_BYTES);
+  const buffer = Buffer.alloc(Math.max(PIECE_BYTES_MIN, Math.min(sizeHint, PIECE_BYTES)));
   for (let position = 0; ; ) {
     const got = await read(position, buffer);
     if (got === 0) break;

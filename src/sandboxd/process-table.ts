@@ -1,5 +1,5 @@
 /** All processes of the sandbox that clients know, the running and the recently ended. */
-import { mkdirSync, renameSync, rmSync } from "node:fs";
+import { renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { ApiError } from "./api-error.ts";
 import type { Environment } from "./environment.ts";
@@ -33,15 +33,14 @@ export class ProcessTable {
   readonly #context: ProcessContext;
   readonly #journal: ProcessJournal;
   readonly #keeper: LogKeeper;
-  readonly #logDir: string;
+  readonly #logDir: () => string;
   readonly #extraLogs: KeptLog[];
   #lastId = 0;
 
   /** `extraLogs`: files of the foreground command, which init writes and nobody else would cap. */
-  constructor(options: { environment: Environment; stateDir: string; logDir: string; extraLogs: string[] }) {
+  constructor(options: { environment: Environment; stateDir: string; logDir: () => string; extraLogs: string[] }) {
     this.#journal = new ProcessJournal(options.stateDir);
     this.#logDir = options.logDir;
-    mkdirSync(this.#logDir, { recursive: true });
     this.#extraLogs = options.extraLogs.map((path) => ({
       file: new LogFile({ path, base: 0, dropped: 0 }),
       live: true,
@@ -65,7 +64,7 @@ export class ProcessTable {
     if (this.counts().running >= RUNNING_MAX) throw new ApiError(422, `${RUNNING_MAX} processes are running already.`);
     const started = this.#begin(name, request);
     this.#processes.push(started);
-    this.#forgetOldest();
+    this.forgetEnded(ENDED_MAX);
     this.#keeper.wake();
     return started;
   }
@@ -92,10 +91,7 @@ export class ProcessTable {
   #begin(name: string, request: StartRequest): ManagedProcess {
     this.#makeRoomFor(name);
     this.#lastId += 1;
-    const logs = {
-      stdout: LogFile.create(join(this.#logDir, `${fileNameOf(name, this.#lastId)}.stdout.log`)),
-      stderr: LogFile.create(join(this.#logDir, `${fileNameOf(name, this.#lastId)}.stderr.log`)),
-    };
+    const logs = { stdout: this.#createLog(name, "stdout"), stderr: this.#createLog(name, "stderr") };
     const nowMs = Date.now();
     const record: ProcessRecord = {
       id: this.#lastId,
@@ -127,6 +123,10 @@ export class ProcessTable {
     return process;
   }
 
+  #createLog(name: string, stream: "stdout" | "stderr"): LogFile {
+    return LogFile.create(join(this.#logDir(), `${fileNameOf(name, this.#lastId)}.${stream}.log`));
+  }
+
   /** An earlier process of that name keeps its output under another file name. */
   #makeRoomFor(name: string): void {
     const earlier = this.#newest(name);
@@ -155,9 +155,10 @@ export class ProcessTable {
     process.adopt();
   }
 
-  #forgetOldest(): void {
+  /** The oldest first, until `keep` are left. */
+  forgetEnded(keep = 0): void {
     let ended = this.#processes.filter((process) => !process.running).length;
-    for (let i = 0; ended > ENDED_MAX && i < this.#processes.length; ) {
+    for (let i = 0; ended > keep && i < this.#processes.length; ) {
       const process = this.#processes[i];
       if (!process || process.running) {
         i += 1;

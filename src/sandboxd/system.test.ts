@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { join } from "node:path";
@@ -121,28 +121,50 @@ test("health", { skip }, async () => {
   assert.equal(statSync(d.config.stateDir).mode & 0o777, 0o700);
 });
 
+test("a sandbox that was warmed up knows nothing of it", { skip }, async () => {
+  await using d = await startSandboxd({
+    config: (folder) => ({
+      logDir: undefined as never, // left to the environment
+      claimFile: join(folder, "claim.json"),
+      env: { SANDBOX_LOG_DIR: join(folder, "before") },
+    }),
+  });
+  const body = { command: "echo warm; exit 3", waitForCompletion: true };
+  const warmed = await d.ask("POST", "/warm", { socket: "control", body });
+  assert.deepEqual([warmed.status, warmed.json.exitCode, warmed.json.logs], [200, 3, "warm\n"]);
+  assert.deepEqual((await d.ask("GET", "/process")).json, []);
+  assert.deepEqual(readdirSync(join(d.folder, "before")), []);
+  const after = join(d.folder, "after");
+  writeFileSync(join(d.folder, "claim.json"), JSON.stringify({ env: { SANDBOX_LOG_DIR: after } }));
+  assert.equal((await d.exec("echo mine", { name: "mine" })).json.logs, "mine\n");
+  assert.deepEqual(readdirSync(after), ["mine.stderr.log", "mine.stdout.log"]);
+});
+
 test("the environment", { skip }, async (t) => {
   await using d = await startSandboxd({
-    config: (folder) => ({ env: { FROM: "config" }, metadataFile: join(folder, "metadata.json") }),
+    config: (folder) => ({
+      env: { FROM: "config" },
+      metadataFile: join(folder, "metadata.json"),
+      claimFile: join(folder, "claim.json"),
+    }),
     env: { FROM: "init", ONLY: "init" },
   });
   const echo = async (text: string) => (await d.exec(`printf %s "${text}"`)).json.stdout;
 
   await t.test("comes from init, then the configuration, then a claim", async () => {
     assert.equal(await echo("$FROM $ONLY"), "config init");
+    writeFileSync(join(d.folder, "claim.json"), " ".repeat(4096));
+    assert.equal(await echo("$FROM $ONLY"), "config init");
     const other = join(d.folder, "other");
     mkdirSync(other);
     const value = "quotes ' \" $HOME\nnew line \\ ü";
     const claim = { env: { FROM: "claim", ODD: value }, workDir: other };
-    assert.equal((await d.ask("POST", "/claim", { socket: "control", body: claim })).status, 200);
+    writeFileSync(join(d.folder, "claim.json"), JSON.stringify(claim).padEnd(4096));
     assert.equal(await echo("$FROM $ONLY|$ODD"), `claim init|${value}`);
     assert.equal((await d.exec("pwd")).json.stdout, `${other}\n`);
     assert.equal((await d.ask("GET", "/filesystem/")).json.path, other);
-    for (const bad of [{ env: { A: 1 } }, { workDir: "relative" }, { user: 5 }, { nope: 1 }]) {
-      assert.equal((await d.ask("POST", "/claim", { socket: "control", body: bad })).status, 400);
-    }
     assert.equal((await d.ask("GET", "/nope", { socket: "control" })).status, 404);
-    assert.equal((await d.ask("POST", "/claim")).status, 404);
+    assert.equal((await d.ask("POST", "/warm")).status, 404);
   });
 
   await t.test("is reloaded from the metadata file", async () => {

@@ -101,7 +101,7 @@ export class Fleet {
         await this.#launch(workload, { dir, record, image, mounts, env, workDir, ...exec }, signal);
       }
       const plain = record.grade === "none" ? { env: { ...env, HOME: plainHome(dir) }, workDir: plainHome(dir) } : {};
-      const daemon = spec.exec ? null : { env, workDir, ...plain };
+      const daemon = pooled ? { env, workDir, ...plain } : null;
       await workload.claim({ name: spec.name, limits: spec.limits, hostMounts: pooled ? mounts : [], daemon });
       signal?.throwIfAborted();
     } catch (error) {
@@ -159,9 +159,7 @@ export class Fleet {
     try {
       const { env, workDir } = image;
       await this.#launch(workload, { dir, record, image, mounts: [], env, workDir });
-      const daemon = record.grade === "none" ? null : { env, workDir };
-      // Once for nothing: the daemon's next claim is twice as fast.
-      await workload.claim({ name: POOLED_NAME, limits: POOLED_LIMITS, hostMounts: [], daemon });
+      await workload.warm();
     } catch (error) {
       await this.remove(workload, 0);
       throw error;

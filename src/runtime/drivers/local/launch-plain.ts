@@ -11,7 +11,7 @@ import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { PlatformError } from "../../../contract/errors.ts";
 import { SANDBOX_FILES, type SandboxdConfig } from "../../../contract/sandbox-wire.ts";
-import { type Launch, noteEnd, OUTPUT_FILES } from "./launch.ts";
+import { type Launch, noteEnd, OUTPUT_FILES, writeConfig } from "./launch.ts";
 import { type Machine, makeWorkloadDirs } from "./machine.ts";
 import { processStart, saveRecord } from "./record.ts";
 import { READY_FD } from "./spawner.ts";
@@ -27,7 +27,7 @@ export async function launchPlain(machine: Machine, launching: Launch, signal?: 
   mkdirSync(plainHome(dir), { recursive: true });
   saveRecord(dir, record);
   const configFile = join(dir, "host", SANDBOX_FILES.config);
-  writeFileSync(configFile, JSON.stringify(configOf(launching)));
+  writeConfig(launching, configOf(launching));
   noteEnd(dir, launching.exec);
   const log = openSync(join(dir, "init.log"), "a", 0o600);
   const child = spawn(join(machine.binDir, "sandboxd"), ["init", "--config", configFile], {
@@ -56,7 +56,7 @@ export async function launchPlain(machine: Machine, launching: Launch, signal?: 
   saveRecord(dir, record);
 }
 
-function configOf({ dir, env, exec }: Launch): SandboxdConfig {
+function configOf({ dir, record, env, exec }: Launch): SandboxdConfig {
   const run = (file: string): string => join(dir, "run", file);
   return {
     apiSocket: run(SANDBOX_FILES.api),
@@ -68,6 +68,7 @@ function configOf({ dir, env, exec }: Launch): SandboxdConfig {
     env: { ...env, HOME: plainHome(dir) },
     readyFd: READY_FD,
     drivesFile: join(dir, "host", SANDBOX_FILES.drives),
+    ...(record.pooled ? { claimFile: join(dir, "host", SANDBOX_FILES.claim) } : {}),
     ...(exec
       ? {
           exec: {

@@ -15,6 +15,7 @@ import { enterSteps } from "./enter-program.ts";
 import type { ResolvedImage } from "./images.ts";
 import { type HostMount, type LaunchPlan, launchSteps } from "./launch-program.ts";
 import { CAPABILITIES_MAPPED, identityFor, type Machine, makeWorkloadDirs } from "./machine.ts";
+import { writePage } from "./page-file.ts";
 import type { Program } from "./program.ts";
 import { processStart, saveRecord, type WorkloadRecord } from "./record.ts";
 import { failureOf, READY_FD, type Report } from "./spawner.ts";
@@ -49,7 +50,7 @@ export async function launch(
   makeWorkloadDirs(dir, record.parts.length);
   saveRecord(dir, record);
   await openDoors();
-  writeFileSync(join(dir, "host", SANDBOX_FILES.config), JSON.stringify(daemonConfig(launching)));
+  writeConfig(launching, daemonConfig(launching));
   noteEnd(dir, launching.exec);
   const plan = planOf(machine, launching);
   const { pid, watcher } = await ready(machine, launching, (program) => launchSteps(program, plan), signal);
@@ -58,6 +59,12 @@ export async function launch(
   record.watcher = { pid: watcher, startTime: processStart(watcher) ?? "" };
   record.phase = "ready";
   saveRecord(dir, record);
+}
+
+/** A prepared one has room for the claim, which is cheaper to fill than to make. */
+export function writeConfig({ dir, record }: Launch, config: SandboxdConfig): void {
+  writeFileSync(join(dir, "host", SANDBOX_FILES.config), JSON.stringify(config));
+  if (record.pooled) writePage(join(dir, "host", SANDBOX_FILES.claim), "");
 }
 
 /** Before anything of it starts: it never runs without knowing its end. */
@@ -120,6 +127,7 @@ function daemonConfig({ record, image, env, workDir, exec }: Launch): SandboxdCo
     doors,
     readyFd: READY_FD,
     drivesFile: `${HOST_DIR}/${SANDBOX_FILES.drives}`,
+    ...(record.pooled ? { claimFile: `${HOST_DIR}/${SANDBOX_FILES.claim}` } : {}),
     awakeFifo: AWAKE_FIFO,
     upgradeFile: `${BIN_DIR}/sandboxd`,
     ...(command ? { exec: command } : {}),
@@ -166,6 +174,10 @@ export async function enter(
   change: { hostname?: string; mounts?: HostMount[]; unmount?: string },
 ): Promise<void> {
   if (record.grade === "none") return; // it is on the machine itself
+  const { hostname, ...more } = change;
+  // Where the server is not root, a name can only be given from within the workload's user namespace.
+  const alone = record.grade !== "user" && Object.keys(more).length === 0;
+  if (alone && hostname !== undefined) return machine.hostNames.set({ pid: record.pid, name: hostname });
   const identity = identityFor(machine, record.idBase);
   await machine.spawner.run("The change of the running workload", (program) =>
     enterSteps(program, { pid: record.pid, identity, ...change }),

@@ -17,6 +17,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Grade } from "../../driver.ts";
 import type { CgroupHost } from "./cgroup.ts";
+import { HostNames } from "./host-names.ts";
 import type { ResolvedImage } from "./images.ts";
 import { type Identity, type LaunchPlan, launchSteps } from "./launch-program.ts";
 import { readExit } from "./record.ts";
@@ -28,6 +29,7 @@ import { CAP } from "./syscalls.ts";
 
 export interface Machine {
   spawner: Spawner;
+  hostNames: HostNames;
   /** Folder with the daemon's executable, seen by every workload. */
   binDir: string;
   grade: Grade;
@@ -51,8 +53,10 @@ export async function openMachine(
   only?: Grade,
 ): Promise<Machine> {
   const arch = process.arch as Arch;
+  const spawner = new Spawner(dir, arch);
   const machine: Machine = {
-    spawner: new Spawner(dir, arch),
+    spawner,
+    hostNames: new HostNames(spawner),
     binDir: join(dir, "bin"),
     grade: "none",
     missing: [],

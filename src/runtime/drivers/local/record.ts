@@ -1,10 +1,10 @@
 /** What the driver remembers of a workload: one file in its folder, so that a later server can take it over. */
-import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
-import { rename, writeFile } from "node:fs/promises";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Grade, Limits, Mount, NetworkClass } from "../../driver.ts";
 import type { Cgroup } from "./cgroup.ts";
 import type { RootPart } from "./launch-program.ts";
+import { writePage } from "./page-file.ts";
 
 export interface WorkloadRecord {
   /** Raised when the meaning of a field changes; a record of another format is not adopted. */
@@ -44,18 +44,8 @@ export interface WorkloadRecord {
 export const RECORD_FORMAT = 2;
 const FILE = "record.json";
 
-export function saveRecord(dir: string, record: WorkloadRecord): void {
-  const temp = join(dir, `${FILE}.new`);
-  writeFileSync(temp, JSON.stringify(record), { mode: 0o600 });
-  renameSync(temp, join(dir, FILE));
-}
-
-/** The same without holding up the server: replacing a file waits for the disk. */
-export async function replaceRecord(dir: string, record: WorkloadRecord): Promise<void> {
-  const temp = join(dir, `${FILE}.new`);
-  await writeFile(temp, JSON.stringify(record), { mode: 0o600 });
-  await rename(temp, join(dir, FILE));
-}
+export const saveRecord = (dir: string, record: WorkloadRecord): void =>
+  writePage(join(dir, FILE), JSON.stringify(record));
 
 /** Every folder with its record; null where there is none that can be used. */
 export function loadRecords(dir: string): { dir: string; id: string; record: WorkloadRecord | null }[] {

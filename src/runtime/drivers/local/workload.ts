@@ -22,6 +22,7 @@ import type { HostMount } from "./launch-program.ts";
 import type { Machine } from "./machine.ts";
 import { findMount, pathInFileSystem, readMountTable } from "./mount-table.ts";
 import type { Nat } from "./nat.ts";
+import { writePage } from "./page-file.ts";
 import {
   freezeBySignal,
   isStopped,
@@ -30,7 +31,7 @@ import {
   processStats,
   signal as sendSignal,
 } from "./process-tree.ts";
-import { findProcess, isAlive, readExit, replaceRecord, saveRecord, type WorkloadRecord } from "./record.ts";
+import { findProcess, isAlive, readExit, saveRecord, type WorkloadRecord } from "./record.ts";
 import { removeTree } from "./remove-tree.ts";
 
 export type Door = "platform" | "egress";
@@ -49,7 +50,7 @@ export interface Claim {
   limits: Limits;
   /** Mounts that the launch has not made. */
   hostMounts: HostMount[];
-  /** null: the daemon was started with everything, since its command could not wait. */
+  /** What the daemon is to take over; null: it was started with everything. */
   daemon: SandboxClaim | null;
 }
 
@@ -126,12 +127,17 @@ export class Workload {
     };
     if (!isDeepStrictEqual(record.limits, limits)) setCgroupLimits(record.cgroup, limits);
     Object.assign(record, { name, limits });
-    await replaceRecord(this.dir, record);
+    // Before the record: whoever finds an owner in that finds the owner's environment too.
+    if (daemon) writePage(join(this.dir, "host", SANDBOX_FILES.claim), JSON.stringify(daemon));
+    saveRecord(this.dir, record);
     if (record.mounts.length > 0) saveDrives(this.dir, record.mounts);
-    await Promise.all([
-      daemon ? callControl(this.observe().endpoint, CONTROL.claim, daemon) : undefined,
-      Object.keys(changes).length > 0 ? enter(this.#context.machine, record, changes) : undefined,
-    ]);
+    if (Object.keys(changes).length > 0) await enter(this.#context.machine, record, changes);
+  }
+
+  /** A first command is twice as slow as the next. One that cannot run here, for want of a shell, warms up half. */
+  async warm(): Promise<void> {
+    const command = { command: "true", waitForCompletion: true };
+    await callControl(this.observe().endpoint, CONTROL.warm, command).catch(() => {});
   }
 
   async setFrozen(frozen: boolean): Promise<Observed> {

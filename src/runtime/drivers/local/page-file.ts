@@ -1,0 +1,35 @@
+/**
+ * Small files that change often. Replacing a file makes the file system write it to the disk at once, which costs a
+ * create more than everything else the driver does. What fits one page is written over the old content instead: the
+ * kernel takes a page as a whole, so a server that is killed leaves the old or the new one.
+ */
+import { closeSync, fstatSync, openSync, renameSync, writeFileSync, writeSync } from "node:fs";
+
+const PAGE_BYTES = 4096;
+
+/** Text that may end in blanks, such as JSON. */
+export function writePage(path: string, text: string): void {
+  const blank = Buffer.alloc(Math.max(PAGE_BYTES - Buffer.byteLength(text), 0), " ");
+  const bytes = Buffer.concat([Buffer.from(text), blank]);
+  if (bytes.length === PAGE_BYTES && overwrite(path, bytes)) return;
+  writeFileSync(`${path}.new`, bytes, { mode: 0o600 });
+  renameSync(`${path}.new`, path);
+}
+
+/** False when there is no such file of one page. */
+function overwrite(path: string, page: Buffer): boolean {
+  let fd: number;
+  try {
+    fd = openSync(path, "r+");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return false;
+    throw error;
+  }
+  try {
+    if (fstatSync(fd).size !== PAGE_BYTES) return false;
+    writeSync(fd, page, 0, PAGE_BYTES, 0);
+    return true;
+  } finally {
+    closeSync(fd);
+  }
+}
