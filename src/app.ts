@@ -123,12 +123,14 @@ export async function startApp({ config, log, version, clock = systemClock, open
     collectDefaultMetrics({ register: registry });
     const settings = settingsOf(config, version);
     const issuer = (): string => settings.publicUrl;
+    const isRunning = createCopyCheck({ store });
     const authenticator = stack.add(
       createAuthenticator({
         store,
         clock,
         brand: config.brand,
         verifyToken: createTokenVerifier({ store, clock, issuer }),
+        isRunning,
         resourceMetadataUrl: () => `${issuer()}${RESOURCE_METADATA}`,
       }),
     );
@@ -284,7 +286,7 @@ export async function startApp({ config, log, version, clock = systemClock, open
       issuer,
       scopes: SCOPES,
       brand: config.brand,
-      isRunning: createCopyCheck(deps),
+      isRunning,
       identityProviders: config.identity_providers.map((one) => createIdentityProvider(one, clock)),
     });
     addUploadRoute(api, deps);

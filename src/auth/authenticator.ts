@@ -6,7 +6,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { Caller } from "../contract/caller.ts";
 import { PlatformError } from "../contract/errors.ts";
 import type { Role } from "../contract/operation.ts";
-import { type Clock, MINUTE_MS } from "../lib/clock.ts";
+import { type Clock, MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
 import type { Running } from "../lib/lifecycle.ts";
 import { type ApiKey, hashSecret } from "../store/keys.ts";
 import type { Store } from "../store/store.ts";
@@ -18,6 +18,8 @@ const CACHE_MAX = 10_000;
 const SECRET_LENGTH_MAX = 8192;
 /** How often last use is written; see Keys.noteUse. */
 const USE_FLUSH_MS = MINUTE_MS;
+/** A running workload's token is taken for good this long before its copy is looked for again. */
+const WORKLOAD_LOOK_MS = SECOND_MS;
 
 export interface Membership {
   workspace: Workspace;
@@ -30,13 +32,22 @@ export interface AuthenticatorDeps {
   brand: string;
   /** Checks tokens of our own issuer; null when the text is not one of them, or its time is over. */
   verifyToken(token: string): Promise<TokenClaims | null>;
+  /** Whether the workload with this uid has this copy now. */
+  isRunning(workload: string, copy: string): Promise<boolean>;
   /** Where a client that was refused learns how to get a token. */
   resourceMetadataUrl(): string;
 }
 
 export type Authenticator = ReturnType<typeof createAuthenticator>;
 
-export function createAuthenticator({ store, clock, brand, verifyToken, resourceMetadataUrl }: AuthenticatorDeps) {
+export function createAuthenticator({
+  store,
+  clock,
+  brand,
+  verifyToken,
+  isRunning,
+  resourceMetadataUrl,
+}: AuthenticatorDeps) {
   const callers = new Map<string, { caller: Caller; expiresAt: number | null }>();
   const memberships = new Map<string, Membership | null>();
   const uses = new Map<string, number>();
@@ -91,13 +102,18 @@ export function createAuthenticator({ store, clock, brand, verifyToken, resource
     if (!claims) throw unauthenticated("The credentials are not valid. Check the API key, or sign in again.");
     const caller = await bearerOfToken(claims);
     if (!caller) throw unauthenticated("This token has been revoked, or its owner no longer exists.");
-    return remember(caller, claims.expiresAt);
+    const lookAgainAt = caller.subjectType === "workload" ? now + WORKLOAD_LOOK_MS : claims.expiresAt;
+    return remember(caller, Math.min(lookAgainAt, claims.expiresAt));
   }
 
-  /** A person's token lives as long as the consent it hangs on; a machine's as long as the machine. */
-  async function bearerOfToken({ subjectType, subject, scopes, grantId }: TokenClaims): Promise<Caller | null> {
+  /** A person's token lives as long as the consent it hangs on, a workload's as long as its copy runs. */
+  async function bearerOfToken({ subjectType, subject, scopes, grantId, copy }: TokenClaims): Promise<Caller | null> {
     const rest = { authMethod: "jwt", keyId: null, scopes } as const;
-    if (subjectType === "service_account") return serviceAccountCaller(subject, rest);
+    if (subjectType === "service_account") {
+      const { workload = null } = (await store.keys.findServiceAccountAcrossWorkspaces(subject)) ?? {};
+      if (workload !== null && !(copy !== null && (await isRunning(workload, copy)))) return null;
+      return serviceAccountCaller(subject, rest);
+    }
     if (grantId === null || !(await store.oauth.find("Grant", grantId))) return null;
     return userCaller(subject, rest);
   }

@@ -32,7 +32,7 @@ export function copySecret(keyFor: MachineDeps["keyFor"], clientId: string, copy
 }
 
 /** The copy that a secret names, or null when the platform has not made it. */
-function copyOf(keyFor: MachineDeps["keyFor"], clientId: string, secret: string): string | null {
+export function copyOf(keyFor: MachineDeps["keyFor"], clientId: string, secret: string): string | null {
   const copy = Buffer.from(secret.split(".")[0] ?? "", "base64url").toString("utf8");
   const expected = Buffer.from(copySecret(keyFor, clientId, copy));
   const given = Buffer.from(secret);

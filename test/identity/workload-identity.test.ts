@@ -42,11 +42,18 @@ await onEachDatabase("identities of workloads", ({ call, make, store, url }) => 
     };
     return { credentials, end };
   };
-  const ask = async (credentials: string): Promise<{ status: number; token: string }> => {
+  const ask = async (credentials: string, where = "header"): Promise<{ status: number; token: string }> => {
+    const [client_id, client_secret] = Buffer.from(credentials, "base64").toString().split(":");
     const response = await fetch(`${url()}/v0/oauth/token`, {
       method: "POST",
-      headers: { authorization: `Basic ${credentials}`, "content-type": "application/json" },
-      body: JSON.stringify({ grant_type: "client_credentials" }),
+      headers: {
+        ...(where === "header" ? { authorization: `Basic ${credentials}` } : {}),
+        "content-type": "application/json",
+      },
+      body: JSON.stringify({
+        grant_type: "client_credentials",
+        ...(where === "body" ? { client_id, client_secret } : {}),
+      }),
     });
     const { access_token: token = "" } = (await response.json()) as { access_token?: string };
     return { status: response.status, token };
@@ -54,19 +61,20 @@ await onEachDatabase("identities of workloads", ({ call, make, store, url }) => 
   const reencoded = (credentials: string, change: (text: string) => string): string =>
     Buffer.from(change(Buffer.from(credentials, "base64").toString())).toString("base64");
 
-  test("each copy has a secret of its own, which ends with it; tokens end with the workload", async () => {
+  test("each copy has a secret of its own, which ends with it, and so do its tokens", async () => {
     await makeJob("twice");
     const [first, second] = [await start("twice", "first"), await start("twice", "second")];
     assert.notEqual(first.credentials, second.credentials);
-    const { status, token } = await ask(first.credentials);
-    assert.equal(status, 200);
+    const reads = async (key: string) => (await call("GET", "/jobs/twice", { key })).status;
+    const [one, other] = [await ask(first.credentials, "body"), await ask(second.credentials)];
+    assert.deepEqual([one.status, await reads(one.token), await reads(other.token)], [200, 200, 200]);
     await first.end();
     assert.equal((await ask(first.credentials)).status, 401, "the copy has ended");
+    await until(async () => (await reads(one.token)) === 401);
     assert.equal((await ask(second.credentials)).status, 200, "the other has not");
-    assert.equal((await call("GET", "/jobs/twice", { key: token })).status, 200);
+    assert.equal(await reads(other.token), 200);
     await second.end();
-    await call("DELETE", "/jobs/twice");
-    await until(async () => (await call("GET", "/jobs/twice", { key: token })).status === 401);
+    await until(async () => (await reads(other.token)) === 401);
     assert.equal((await ask(second.credentials)).status, 401);
   });
 

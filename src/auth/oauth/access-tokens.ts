@@ -25,6 +25,8 @@ export interface TokenClaims {
   scopes: ReadonlySet<string> | null;
   /** The consent that a person's token hangs on; without it the token is worth nothing. */
   grantId: string | null;
+  /** The copy of a workload that it was given to. */
+  copy: string | null;
   expiresAt: number;
 }
 
@@ -72,6 +74,7 @@ export function createTokenVerifier({ store, clock, issuer }: VerifierDeps) {
         subject: payload.sub ?? "",
         scopes: asked.has(ALL_SCOPES) ? null : asked,
         grantId: typeof payload.grant === "string" ? payload.grant : null,
+        copy: typeof payload.copy === "string" ? payload.copy : null,
         expiresAt: (payload.exp ?? 0) * SECOND_MS,
       };
     } catch {

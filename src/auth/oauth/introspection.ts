@@ -2,7 +2,7 @@
 import { PlatformError } from "../../contract/errors.ts";
 import type { Authenticator } from "../authenticator.ts";
 import { type MachineDeps, verifyMachine } from "../machine-secrets.ts";
-import { OauthError } from "./request.ts";
+import { clientOf, OauthError } from "./request.ts";
 
 export interface IntrospectionDeps extends MachineDeps {
   authenticator: Authenticator;
@@ -29,11 +29,4 @@ export async function introspect(
   const { decodeJwt } = await import("jose");
   const { iss, aud, sub, iat, exp, jti, scope, client_id } = decodeJwt(token);
   return { active: true, token_type: "Bearer", iss, aud, sub, iat, exp, jti, scope, client_id };
-}
-
-function clientOf(form: URLSearchParams, authorization: string | undefined): [id: string, secret: string] {
-  const [, encoded] = /^basic +(\S+)$/i.exec(authorization ?? "") ?? [];
-  if (encoded === undefined) return [form.get("client_id") ?? "", form.get("client_secret") ?? ""];
-  const [id = "", secret = ""] = Buffer.from(encoded, "base64").toString("utf8").split(":");
-  return [id, secret];
 }

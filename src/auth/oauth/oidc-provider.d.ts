@@ -13,6 +13,7 @@ declare module "oidc-provider" {
     oidc: {
       provider: Provider;
       client?: Client;
+      body?: unknown;
       params?: Record<string, unknown>;
       result?: { consent?: { grantId?: string } };
     };

@@ -8,11 +8,11 @@ import type { Client, Context, Token } from "oidc-provider";
 import { type Clock, DAY_MS, MINUTE_MS, SECOND_MS } from "../../lib/clock.ts";
 import type { KeyPair } from "../../store/signing-keys.ts";
 import type { ExternalDeps } from "../external/sign-in.ts";
-import { type MachineDeps, verifyMachine } from "../machine-secrets.ts";
+import { copyOf, type MachineDeps, verifyMachine } from "../machine-secrets.ts";
 import { ACCESS_TOKEN_SECONDS, generateSigningPair, SIGNING_ALG, SIGNING_PURPOSE } from "./access-tokens.ts";
 import { createAdapter } from "./adapter.ts";
 import { deviceCodePage, deviceConfirmPage, messagePage, pageHeaders } from "./pages.ts";
-import { INTERACTION } from "./request.ts";
+import { clientOf, INTERACTION } from "./request.ts";
 import { recordMachineToken } from "./sign-in-audit.ts";
 
 /** A replaced key is taken up this soon by every instance. */
@@ -118,7 +118,7 @@ function configuration(deps: OauthDeps, key: KeyPair): Record<string, unknown> {
     rotateRefreshToken: true,
     issueRefreshToken: (_context: Context, client: Client) => client.grantTypeAllowed("refresh_token"),
     expiresWithSession: () => false,
-    extraTokenClaims: (context: Context, token: Token) => claimsOf(context, token),
+    extraTokenClaims: (context: Context, token: Token) => claimsOf(context, token, deps),
     findAccount: async (_context: Context, sub: string) => {
       const user = await deps.store.people.getUser(sub);
       return user && { accountId: user.sub, claims: () => ({ sub: user.sub, email: user.email }) };
@@ -184,9 +184,11 @@ async function resourceServer(issuer: string, resource: string, scopes: Readonly
   };
 }
 
-function claimsOf({ oidc: { client } }: Context, token: Token): Record<string, unknown> {
-  const { account, workspace } = client?.metadata() ?? {};
-  return token.accountId === undefined
-    ? { sub_type: "service_account", account, workspace }
-    : { sub_type: "user", grant: token.grantId };
+function claimsOf({ oidc, headers }: Context, token: Token, { keyFor }: OauthDeps): Record<string, unknown> {
+  if (token.accountId !== undefined) return { sub_type: "user", grant: token.grantId };
+  const { account, workspace } = oidc.client?.metadata() ?? {};
+  const form = new URLSearchParams(oidc.body as Record<string, string>);
+  const [id, secret] = clientOf(form, headers.authorization);
+  const copy = copyOf(keyFor, id, secret);
+  return { sub_type: "service_account", account, workspace, ...(copy === null ? {} : { copy }) };
 }

@@ -119,3 +119,11 @@ export function rewrite(
   request.push(null);
   return request;
 }
+
+/** Who a machine says it is: in the header, or in the form. */
+export function clientOf(form: URLSearchParams, authorization: string | undefined): [id: string, secret: string] {
+  const [, encoded] = /^basic +(\S+)$/i.exec(authorization ?? "") ?? [];
+  if (encoded === undefined) return [form.get("client_id") ?? "", form.get("client_secret") ?? ""];
+  const [id = "", secret = ""] = Buffer.from(encoded, "base64").toString("utf8").split(":");
+  return [id, secret];
+}
