@@ -20,6 +20,8 @@ export interface Transaction {
   queries: Queries;
   /** Told to every listener of every process once this transaction is durable. */
   announce(change: Change): void;
+  /** Runs in this process once this transaction is durable, before anybody is told. Must not fail. */
+  afterCommit(then: () => void): void;
 }
 
 export interface Database {
@@ -33,7 +35,7 @@ export interface Database {
   report<Row>(query: CompiledQuery<unknown>): Promise<Row[]>;
   /**
    * Runs `work` in a transaction and returns when its effect is durable. `work` does nothing but queries: several
-   * writers may share one commit, and a slow one would hold up the others.
+   * writers may share one commit, a slow one would hold up the others, and it may be run again from the start.
    */
   write<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
   /** Runs `work` while no other process does anything under the same name. */
@@ -60,27 +62,34 @@ export const setShortcut = shortcuts.set.bind(shortcuts);
  * Everything else uses the query builder.
  */
 export interface FixedQuery<Row> {
-  all(queries: Queries, dialect: Dialect, values: readonly unknown[]): Promise<Row[]>;
-  first(queries: Queries, dialect: Dialect, values: readonly unknown[]): Promise<Row | undefined>;
+  all(queries: Queries, dialect: Dialect, values: readonly unknown[]): Soon<Row[]>;
+  first(queries: Queries, dialect: Dialect, values: readonly unknown[]): Soon<Row | undefined>;
   /** How many rows it changed. */
-  run(queries: Queries, dialect: Dialect, values: readonly unknown[]): Promise<number>;
+  run(queries: Queries, dialect: Dialect, values: readonly unknown[]): Soon<number>;
 }
+
+/** There at once where the database answers at once. */
+export type Soon<T> = T | Promise<T>;
 
 export function fixedQuery<Row = never>(texts: string | Record<Dialect, string>): FixedQuery<Row> {
   const { sqlite, postgres } = typeof texts === "string" ? { sqlite: texts, postgres: texts } : texts;
   let n = 0;
   const byDialect = { sqlite, postgres: postgres.replaceAll("?", () => `$${++n}`) };
-  const execute = async (queries: Queries, dialect: Dialect, values: readonly unknown[]): Promise<Answer<Row>> => {
+  const execute = <T>(
+    queries: Queries,
+    dialect: Dialect,
+    values: readonly unknown[],
+    take: (answer: Answer<Row>) => T,
+  ): Soon<T> => {
     const shortcut = shortcuts.get(queries);
-    if (shortcut) return shortcut(byDialect[dialect], values) as Answer<Row>;
-    const { rows, numAffectedRows } = await queries.executeQuery<Row>(
-      CompiledQuery.raw(byDialect[dialect], [...values]),
-    );
-    return { rows, changes: Number(numAffectedRows ?? 0) };
+    if (shortcut) return take(shortcut(byDialect[dialect], values) as Answer<Row>);
+    return queries
+      .executeQuery<Row>(CompiledQuery.raw(byDialect[dialect], [...values]))
+      .then(({ rows, numAffectedRows }) => take({ rows, changes: Number(numAffectedRows ?? 0) }));
   };
   return {
-    all: async (...args) => (await execute(...args)).rows,
-    first: async (...args) => (await execute(...args)).rows[0],
-    run: async (...args) => (await execute(...args)).changes,
+    all: (queries, dialect, values) => execute(queries, dialect, values, (answer) => answer.rows),
+    first: (queries, dialect, values) => execute(queries, dialect, values, (answer) => answer.rows[0]),
+    run: (queries, dialect, values) => execute(queries, dialect, values, (answer) => answer.changes),
   };
 }

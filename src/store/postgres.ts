@@ -41,7 +41,8 @@ export async function openPostgres(url: string, onError: (error: unknown) => voi
         return (await tx.executeQuery(query)).rows as Row[];
       }),
     write: async (work) => {
-      const { result, changes } = await transact(queries, work);
+      const { result, changes, effects } = await transact(queries, work);
+      for (const effect of effects) effect();
       // Others hear of it by NOTIFY a moment later; whoever wrote it must not see what was before.
       for (const change of changes) news.emit("change", change);
       return result;
@@ -68,18 +69,23 @@ export async function openPostgres(url: string, onError: (error: unknown) => voi
 async function transact<T>(
   queries: Queries,
   work: (tx: Transaction) => Promise<T>,
-): Promise<{ result: T; changes: Change[] }> {
+): Promise<{ result: T; changes: Change[]; effects: (() => void)[] }> {
   for (let attempt = 0; ; attempt += 1) {
     try {
       return await queries.transaction().execute(async (tx) => {
         const changes: Change[] = [];
-        const result = await work({ queries: tx, announce: (change) => changes.push(change) });
+        const effects: (() => void)[] = [];
+        const result = await work({
+          queries: tx,
+          announce: (change) => changes.push(change),
+          afterCommit: (then) => effects.push(then),
+        });
         // NOTIFY inside the transaction is delivered exactly when it commits.
         if (changes.length > 0)
           await sql`SELECT pg_notify(${CHANNEL}, x) FROM unnest(${changes.map((change) => `${change.topic} ${change.key}`)}::text[]) AS x`.execute(
             tx,
           );
-        return { result, changes };
+        return { result, changes, effects };
       });
     } catch (error) {
       if (attempt >= SERIALIZATION_RETRIES_MAX || !RETRYABLE.has((error as { code?: string }).code ?? "")) throw error;

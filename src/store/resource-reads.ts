@@ -1,15 +1,29 @@
 /** Reading resources, one or many, and waiting for them to change. */
 import { sql } from "kysely";
-import { type Database, RESOURCE_TOPIC, type Transaction } from "./database.ts";
+import { type Database, RESOURCE_TOPIC, type Soon, type Transaction } from "./database.ts";
 import { fromRow, type Resource } from "./resource.ts";
-import { bySlot, byUid } from "./resource-rows.ts";
+import { rowBySlot, rowByUid } from "./resource-rows.ts";
 import { REVISIONS_MAX, type Revision, revisionFromRow } from "./revision.ts";
+import type { RowCache } from "./row-cache.ts";
+import type { ResourceRow } from "./schema.ts";
 import type { ListScope } from "./search-grams.ts";
 
-export function createResourceReads(database: Database) {
+export function createResourceReads(database: Database, cache: RowCache | null) {
+  const { read, dialect } = database;
+  /** Kept in the moment it was read: a moment later it may have changed. */
+  const keep = (found: Soon<ResourceRow | undefined>): Soon<ResourceRow | undefined> => {
+    if (cache && found && !(found instanceof Promise)) cache.put(found);
+    return found;
+  };
+
+  async function byUid(uid: string): Promise<Resource | null> {
+    const row = await (cache?.byUid(uid) ?? keep(rowByUid(read, dialect, uid)));
+    return row ? fromRow(row) : null;
+  }
+
   async function get(scope: ListScope, name: string): Promise<Resource | null> {
-    const live = await bySlot(database.read, database.dialect, scope, name);
-    if (live) return live;
+    const live = await (cache?.bySlot(scope, name) ?? keep(rowBySlot(read, dialect, scope, name)));
+    if (live) return fromRow(live);
     const retired = await database.read
       .selectFrom("resources")
       .selectAll()
@@ -25,7 +39,7 @@ export function createResourceReads(database: Database) {
   }
 
   async function getByUid(workspace: string, uid: string): Promise<Resource | null> {
-    const resource = await byUid(database.read, database.dialect, uid);
+    const resource = await byUid(uid);
     return resource?.workspace === workspace ? resource : null;
   }
 
@@ -147,7 +161,7 @@ export function createResourceReads(database: Database) {
       return Object.fromEntries(rows.map((row) => [row.kind, Number(row.n)]));
     },
 
-    getAcrossWorkspaces: (uid: string): Promise<Resource | null> => byUid(database.read, database.dialect, uid),
+    getAcrossWorkspaces: byUid,
 
     /** What still has to be acted on, oldest first: the resync of the reconcile loop. */
     async listUnsettledAcrossWorkspaces(

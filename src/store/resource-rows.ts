@@ -1,7 +1,7 @@
 /** The rows behind resources: the fixed queries that every request runs, each in one place. */
 import { notFound } from "../contract/errors.ts";
-import { type Dialect, fixedQuery, type Queries } from "./database.ts";
-import { fromRow, type Resource, rowidOf } from "./resource.ts";
+import { type Dialect, fixedQuery, type Queries, type Soon } from "./database.ts";
+import { rowidOf } from "./resource.ts";
 import { REVISIONS_MAX } from "./revision.ts";
 import type { ResourceRow } from "./schema.ts";
 import type { ListScope } from "./search-grams.ts";
@@ -62,22 +62,22 @@ const COUNT = fixedQuery(
    ON CONFLICT (workspace, kind, parent) DO UPDATE SET n = resource_counts.n + excluded.n`,
 );
 
-export async function bySlot(
+export const rowBySlot = (
   queries: Queries,
   dialect: Dialect,
   { workspace, kind, parent }: ListScope,
   slot: string,
-): Promise<Resource | null> {
-  const row = await BY_SLOT.first(queries, dialect, [workspace, kind, parent, slot]);
-  return row ? fromRow(row) : null;
-}
+): Soon<ResourceRow | undefined> => BY_SLOT.first(queries, dialect, [workspace, kind, parent, slot]);
+
+export const rowByUid = (queries: Queries, dialect: Dialect, uid: string): Soon<ResourceRow | undefined> =>
+  BY_UID.first(queries, dialect, [uid]);
 
 export const lockRow = (
   queries: Queries,
   dialect: Dialect,
   workspace: string,
   uid: string,
-): Promise<ResourceRow | undefined> => LOCKED.first(queries, dialect, [uid, workspace]);
+): Soon<ResourceRow | undefined> => LOCKED.first(queries, dialect, [uid, workspace]);
 
 /** Nothing is created in a workspace or below a parent that is going away. */
 export async function requireLiveParents(
@@ -105,7 +105,7 @@ export const count = (
   dialect: Dialect,
   { workspace, kind, parent }: ListScope,
   by: 1 | -1,
-): Promise<number> => COUNT.run(queries, dialect, [workspace, kind, parent, by]);
+): Soon<number> => COUNT.run(queries, dialect, [workspace, kind, parent, by]);
 
 /** Keeps the row's spec as a revision. The oldest beyond the maximum go, but none that takes traffic. */
 export async function keepRevision(
@@ -152,9 +152,4 @@ export async function insertRow(
   if (inserted === 0) return false;
   if (dialect === "sqlite") await indexGrams(queries, dialect, row.uid, grams);
   return true;
-}
-
-export async function byUid(queries: Queries, dialect: Dialect, uid: string): Promise<Resource | null> {
-  const row = await BY_UID.first(queries, dialect, [uid]);
-  return row ? fromRow(row) : null;
 }

@@ -129,6 +129,50 @@ function suite(database: TestDatabase): void {
     assert.equal((await waiting)?.status, "DEPLOYED");
   });
 
+  test("a writer that fails takes nothing of the others along, whatever it had written", async () => {
+    const before = new Error("before it wrote");
+    const behind = new Error("after it wrote");
+    const fail = (name: string, error: Error) =>
+      store.write(async (tx) => {
+        if (error === behind) await store.resources.insert(tx, draft("batch", name));
+        throw error;
+      });
+    const told = await Promise.allSettled([
+      store.resources.create(draft("batch", "one")),
+      fail("no-1", before),
+      store.resources.create(draft("batch", "two")),
+      fail("no-2", behind),
+      store.resources.create(draft("batch", "three")),
+    ]);
+    assert.deepEqual(
+      told.map((one) => (one.status === "fulfilled" ? "kept" : one.reason)),
+      ["kept", before, "kept", behind, "kept"],
+    );
+    const { items, total } = await store.resources.list(scope("batch"), parseListQuery({ sort: "name:asc" }));
+    assert.deepEqual([...items.map(({ name }) => name), total], ["one", "three", "two", 3]);
+    for (const name of ["no-1", "no-2"]) assert.equal(await store.resources.get(scope("batch"), name), null);
+  });
+
+  test("what is read is what was committed last, and nobody else's to change", async () => {
+    const { resource } = await store.resources.create(draft("fresh", "f", { spec: { deep: { n: 1 } } }));
+    const read = async () => (await store.resources.get(scope("fresh"), "f"))?.spec;
+    const mine = (await read()) as { deep: { n: number } };
+    mine.deep.n = 9;
+    assert.deepEqual(await read(), { deep: { n: 1 } });
+    const undone = store.write(async (tx) => {
+      await store.resources.modify(tx, "main", resource.uid, () => ({ spec: { n: 2 } }));
+      throw new Error("undone");
+    });
+    await assert.rejects(undone, /undone/);
+    assert.deepEqual(await read(), { deep: { n: 1 } });
+    await store.resources.update("main", resource.uid, () => ({ spec: { n: 3 } }));
+    assert.deepEqual(await read(), { n: 3 });
+    assert.deepEqual((await store.resources.getByUid("main", resource.uid))?.spec, { n: 3 });
+    await store.resources.delete("main", resource.uid);
+    assert.equal(await read(), undefined);
+    assert.equal(await store.resources.getByUid("main", resource.uid), null);
+  });
+
   test("five revisions are kept", async () => {
     const { resource } = await store.resources.create(draft("rev", "r", { revision: true }));
     for (let n = 0; n < 7; n += 1)

@@ -17,7 +17,8 @@ import { requireRoom, takeTurn } from "./quota.ts";
 import { fromRow, type Metadata, type Resource, rowidOf } from "./resource.ts";
 import { countOf, listResources, type Page } from "./resource-list.ts";
 import { createResourceReads } from "./resource-reads.ts";
-import { bySlot, count, indexGrams, insertRow, keepRevision, lockRow, requireLiveParents } from "./resource-rows.ts";
+import { count, indexGrams, insertRow, keepRevision, lockRow, requireLiveParents, rowBySlot } from "./resource-rows.ts";
+import { RowCache } from "./row-cache.ts";
 import type { ResourceRow } from "./schema.ts";
 import { gramsOf, type ListScope, searchText } from "./search-grams.ts";
 import { removeThreads } from "./threads.ts";
@@ -84,6 +85,8 @@ export interface ResourcesDeps {
 export type Resources = ReturnType<typeof createResources>;
 
 export function createResources({ database, clock, box, cursors, quotas }: ResourcesDeps) {
+  // Other servers on one PostgreSQL write without telling us in time.
+  const cache = database.dialect === "sqlite" ? new RowCache() : null;
   const seal = (uid: string, secrets: Record<string, string>): string | null =>
     Object.keys(secrets).length === 0 ? null : box.seal(JSON.stringify(secrets), uid);
 
@@ -131,16 +134,17 @@ export function createResources({ database, clock, box, cursors, quotas }: Resou
       search: searchText({ name: draft.name, ...draft.metadata }),
     };
     if (!(await insertRow(tx.queries, database.dialect, row, gramsOf(row.search, draft)))) {
-      const existing = await bySlot(tx.queries, database.dialect, draft, row.slot);
+      const existing = await rowBySlot(tx.queries, database.dialect, draft, row.slot);
       if (!existing)
         throw new PlatformError("conflict", `${draft.kind} '${draft.name}' is being replaced right now. Try again.`);
-      return { outcome: "exists", resource: existing };
+      return { outcome: "exists", resource: fromRow(existing) };
     }
     await count(tx.queries, database.dialect, draft, 1);
     if (quota !== undefined) await requireRoom(tx.queries, draft.workspace, draft.kind, quota);
     if (draft.countMax !== undefined && (await countOf(tx.queries, draft)) > draft.countMax)
       throw new PlatformError("bad_request", `There cannot be more than ${draft.countMax} of kind ${draft.kind} here.`);
     if (draft.revision) await keepRevision(tx.queries, row, draft.actor, now);
+    tx.afterCommit(() => cache?.put(row));
     tx.announce(changeOf(draft));
     return { outcome: "created", resource: fromRow(row) };
   }
@@ -189,6 +193,7 @@ export function createResources({ database, clock, box, cursors, quotas }: Resou
       await removeCronTriggers(tx.queries, uid);
     }
     if (change.revision) await keepRevision(tx.queries, next, change.actor ?? row.updated_by, now);
+    tx.afterCommit(() => cache?.put(next));
     tx.announce(changeOf(current));
     return fromRow(next);
   }
@@ -207,12 +212,13 @@ export function createResources({ database, clock, box, cursors, quotas }: Resou
     if (database.dialect === "sqlite")
       await sql`DELETE FROM resource_grams WHERE rowid = ${rowidOf(uid)}`.execute(tx.queries);
     if (!row.slot.startsWith("~")) await count(tx.queries, database.dialect, row, -1);
+    tx.afterCommit(() => cache?.forget(uid));
     tx.announce(changeOf(row));
     return true;
   }
 
   return {
-    ...createResourceReads(database),
+    ...createResourceReads(database, cache),
     insert,
     modify,
     remove,

@@ -1,0 +1,132 @@
+/** Writers of one moment share a transaction: one fsync for all of them, and each is told when it is done. */
+import type { DatabaseSync } from "node:sqlite";
+import type { Queries } from "./database.ts";
+
+/** A batch is bounded so that the first writer in it does not wait for an endless stream of others. */
+const BATCH_MAX = 256;
+
+interface Pending {
+  run(queries: Queries): Promise<void>;
+  commit(): void;
+  fail(error: unknown): void;
+  /** It cannot be run again from the start. */
+  once: boolean;
+}
+
+export interface Write<T> {
+  once: boolean;
+  work(queries: Queries): Promise<T>;
+  /** The transaction is on the disk; the writer is told next. */
+  done(): void;
+}
+
+export class Batcher {
+  #queries: Queries;
+  #writer: DatabaseSync;
+  #written: Written;
+  #pending: Pending[] = [];
+  #running: Promise<void> | null = null;
+
+  constructor(queries: Queries, writer: DatabaseSync, written: Written) {
+    this.#queries = queries;
+    this.#writer = writer;
+    this.#written = written;
+  }
+
+  add<T>({ work, done, once }: Write<T>): Promise<T> {
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    let result: T;
+    this.#pending.push({
+      run: async (queries) => {
+        result = await work(queries);
+      },
+      commit: () => {
+        done();
+        resolve(result);
+      },
+      fail: reject,
+      once,
+    });
+    this.#running ??= this.#drain();
+    return promise;
+  }
+
+  async idle(): Promise<void> {
+    while (this.#running) await this.#running;
+  }
+
+  async #drain(): Promise<void> {
+    // Writers of one turn of the event loop meet in one batch.
+    await new Promise((resolve) => setImmediate(resolve));
+    while (this.#pending.length > 0) await this.#commit(this.#pending.splice(0, BATCH_MAX));
+    this.#running = null;
+  }
+
+  /**
+   * Nearly every writer succeeds, so the batch is first tried as one piece: a savepoint around each would make the
+   * search index write out its part every time. When one fails after it has written, all is undone and run again, each
+   * in its savepoint.
+   */
+  async #commit(batch: Pending[]): Promise<void> {
+    try {
+      const outcome =
+        (batch.some(({ once }) => once) ? null : await this.#tryWhole(batch)) ?? (await this.#each(batch));
+      for (const item of batch) {
+        const failure = outcome.get(item);
+        if (failure) item.fail(failure.error);
+        else item.commit();
+      }
+    } catch (error) {
+      this.#rollBack();
+      for (const item of batch) item.fail(error);
+    }
+  }
+
+  /** Null when all has to be run again. */
+  async #tryWhole(batch: Pending[]): Promise<Failures | null> {
+    const failures: Failures = new Map();
+    this.#writer.exec("BEGIN IMMEDIATE");
+    for (const item of batch) {
+      const before = this.#written.statements;
+      try {
+        await item.run(this.#queries);
+      } catch (error) {
+        failures.set(item, { error });
+        if (this.#written.statements === before) continue;
+        this.#rollBack();
+        if (batch.length === 1) return failures;
+        return null;
+      }
+    }
+    this.#writer.exec("COMMIT");
+    return failures;
+  }
+
+  async #each(batch: Pending[]): Promise<Failures> {
+    const failures: Failures = new Map();
+    this.#writer.exec("BEGIN IMMEDIATE");
+    for (const item of batch) {
+      this.#writer.exec("SAVEPOINT item");
+      try {
+        await item.run(this.#queries);
+        this.#writer.exec("RELEASE item");
+      } catch (error) {
+        this.#writer.exec("ROLLBACK TO item; RELEASE item");
+        failures.set(item, { error });
+      }
+    }
+    this.#writer.exec("COMMIT");
+    return failures;
+  }
+
+  #rollBack(): void {
+    if (this.#writer.isOpen && this.#writer.isTransaction) this.#writer.exec("ROLLBACK");
+  }
+}
+
+type Failures = Map<Pending, { error: unknown }>;
+
+/** Counts the statements that may have changed something. */
+export interface Written {
+  statements: number;
+}
