@@ -6,7 +6,7 @@ import type { Duplex } from "node:stream";
 import type { Config } from "./config.ts";
 import { PlatformError } from "./contract/errors.ts";
 import { attachGateway, SERVER_OPTIONS } from "./gateway/attach.ts";
-import type { Gateway } from "./gateway/gateway.ts";
+import type { Gateway, PlainManagement } from "./gateway/gateway.ts";
 import type { Running } from "./lib/lifecycle.ts";
 
 /** Requests in flight get this long to finish when the server is told to stop. */
@@ -16,8 +16,8 @@ const SWEEP_MS = 50;
 const CERTIFICATE_LOOK_MS = 5000;
 
 export interface Edge extends Running {
-  /** Makes the server; its management routes arrive with this handler. */
-  serve(management: RequestListener): Server;
+  /** Makes the server; its management routes arrive with this handler, plain requests for them first with `plain`. */
+  serve(management: RequestListener, plain: PlainManagement): Server;
   /** A request that the gateway leaves to the management routes. */
   manage(req: IncomingMessage, res: ServerResponse): void;
   /** A connection that did not come through the port: from inside a workload. */
@@ -29,13 +29,13 @@ export function createEdge(config: Config, gateway: Gateway): Edge {
   let server: Server | null = null;
   let routes: RequestListener | null = null;
   return {
-    serve(management) {
+    serve(management, plain) {
       routes = management;
       server =
         config.tls_cert && config.tls_key
           ? createReloadingTls(config.tls_cert, config.tls_key)
           : createServer(SERVER_OPTIONS);
-      attachGateway(server, gateway, { request: management });
+      attachGateway(server, gateway, { request: management, plain });
       return server;
     },
     manage: (req, res) => routes?.(req, res),

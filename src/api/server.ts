@@ -1,14 +1,15 @@
-/** The management edge: one Fastify route per operation, nothing else. */
+/** The management edge: one Fastify route per operation, and the short way for plain requests. */
 import type { RequestListener, Server } from "node:http";
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { Registry } from "prom-client";
 import { PlatformError } from "../contract/errors.ts";
 import type { Method } from "../contract/operation.ts";
-import type { Implementation, Log } from "../kinds/port.ts";
-import { randomWord } from "../lib/ids.ts";
-import { errorResponse } from "./error-response.ts";
+import type { Implementation } from "../kinds/port.ts";
+import { API_PREFIX } from "./operation-routes.ts";
 import { answer, type PipelineDeps } from "./pipeline.ts";
-import { createRequestTimes } from "./request-times.ts";
+import { createPlainEdge, type PlainEdge } from "./plain-edge.ts";
+import { requestIdOf } from "./request-id.ts";
+import { createRequestLog, type RequestLog } from "./request-log.ts";
 
 declare module "fastify" {
   interface FastifyContextConfig {
@@ -24,15 +25,17 @@ const METHODS: readonly Method[] = ["GET", "POST", "PUT", "DELETE"];
 export interface ApiOptions extends PipelineDeps {
   implementations: readonly Implementation[];
   registry: Registry;
-  /** Makes the server that the routes are reached through. */
-  serverFactory(handler: RequestListener): Server;
+  /** Makes the server that the routes are reached through; plain requests may take the second way. */
+  serverFactory(handler: RequestListener, plain: PlainEdge): Server;
   trustProxy: boolean;
 }
 
 export function createApi(options: ApiOptions): FastifyInstance {
   const { implementations, registry, deps } = options;
+  const requestLog = createRequestLog(registry, deps.log);
+  let plain: PlainEdge = () => null;
   const api = Fastify({
-    serverFactory: (handler) => options.serverFactory(handler as RequestListener),
+    serverFactory: (handler) => options.serverFactory(handler as RequestListener, (head) => plain(head)),
     logger: false,
     bodyLimit: BODY_BYTES_MAX,
     trustProxy: options.trustProxy,
@@ -43,18 +46,18 @@ export function createApi(options: ApiOptions): FastifyInstance {
     // Operations validate with their own schemas; the validators that routes could have are not even loaded.
     schemaController: { compilersFactory: { buildValidator: noCompiler, buildSerializer: noCompiler } },
   });
-  acceptJson(api);
-  const times = createRequestTimes(registry);
-  api.addHook("onResponse", async (request, reply) => {
-    const operation = request.routeOptions.config.operation ?? "none";
-    const { statusCode: status, elapsedTime: ms } = reply;
-    times.observe(operation, status, ms / 1000);
-    deps.log.info(
-      { requestId: request.id, operation, status, ms: Math.round(ms * 100) / 100, ip: request.ip },
-      "answered",
-    );
-  });
-  api.setErrorHandler((error, request, reply) => fail(error, request, reply, deps.log));
+  const parseJson = acceptJson(api);
+  plain = createPlainEdge({ ...options, requestLog, parseJson });
+  api.addHook("onResponse", async (request, reply) =>
+    requestLog.answered({
+      requestId: request.id,
+      operation: request.routeOptions.config.operation ?? "none",
+      status: reply.statusCode,
+      ms: reply.elapsedTime,
+      ip: request.ip,
+    }),
+  );
+  api.setErrorHandler((error, request, reply) => fail(error, request, reply, requestLog));
   api.setNotFoundHandler((request, reply) =>
     fail(
       new PlatformError(
@@ -63,7 +66,7 @@ export function createApi(options: ApiOptions): FastifyInstance {
       ),
       request,
       reply,
-      deps.log,
+      requestLog,
     ),
   );
   for (const implementation of implementations)
@@ -75,7 +78,7 @@ export function createApi(options: ApiOptions): FastifyInstance {
     for (const implementation of implementations)
       if (implementation.operation.stream) addRoute(scope, implementation, options);
   });
-  refuseOtherMethods(api, implementations, deps.log);
+  refuseOtherMethods(api, implementations, requestLog);
   return api;
 }
 
@@ -102,7 +105,7 @@ const noCompiler = (): never => {
   throw new Error("a route has a schema; declare it with the operation instead");
 };
 
-const toRoute = (path: string): string => `/v0${path.replace(/\{(\w+)\}/g, ":$1")}`;
+const toRoute = (path: string): string => `${API_PREFIX}${path.replace(/\{(\w+)\}/g, ":$1")}`;
 
 const requestOf = (request: FastifyRequest) => ({
   headers: request.headers,
@@ -114,48 +117,44 @@ const requestOf = (request: FastifyRequest) => ({
   sourceAddress: request.ip || "workload",
 });
 
-function fail(error: unknown, request: FastifyRequest, reply: FastifyReply, log: Log): FastifyReply {
-  const response = errorResponse(error);
-  if (response.unexpected) {
-    const detail = error instanceof PlatformError ? error.detail : undefined;
-    log.error(
-      { err: error, detail, requestId: request.id, method: request.method, route: request.routeOptions.url },
-      "request failed",
-    );
-  }
+function fail(error: unknown, request: FastifyRequest, reply: FastifyReply, requestLog: RequestLog): FastifyReply {
+  const { id: requestId, method } = request;
+  const response = requestLog.refusal(error, { requestId, method, route: request.routeOptions.url });
   // A body that nobody will read would otherwise be waited for.
   if (!request.raw.complete) reply.header("connection", "close");
   return reply
     .code(response.status)
-    .headers({ ...response.headers, "x-request-id": request.id, "content-type": "application/json; charset=utf-8" })
+    .headers({ ...response.headers, "x-request-id": requestId, "content-type": "application/json; charset=utf-8" })
     .send(JSON.stringify(response.body));
 }
 
-const processWord = randomWord(12);
-let requests = 0;
-
 /**
- * A caller may bring an id to follow a request through several systems; anything odd is replaced by one that names the
- * process and counts: unique like a random word, and cheaper.
+ * An empty body is absent, whatever its type says; JSON that would change an object's prototype is refused. Returns the
+ * same reading for bodies that come another way.
  */
-function requestIdOf(given: string | string[] | undefined): string {
-  if (typeof given === "string" && /^[\w.:-]{1,128}$/.test(given)) return given;
-  requests += 1;
-  return `req-${processWord}-${requests.toString(36)}`;
-}
-
-/** An empty body is absent, whatever its type says; JSON that would change an object's prototype is refused. */
-function acceptJson(api: FastifyInstance): void {
+function acceptJson(api: FastifyInstance): (text: string) => unknown {
   const parseJson = api.getDefaultJsonParser("error", "error");
   api.removeAllContentTypeParsers();
   api.addContentTypeParser("application/json", { parseAs: "string" }, (request, body, done) => {
     if (body === "") done(null, undefined);
     else parseJson(request, body as string, done);
   });
+  return (text) => {
+    let read: unknown;
+    parseJson(undefined as unknown as FastifyRequest, text, (error, body) => {
+      if (error) throw error;
+      read = body;
+    });
+    return read;
+  };
 }
 
 /** A known path with another method is 405 and says which methods there are. */
-function refuseOtherMethods(api: FastifyInstance, implementations: readonly Implementation[], log: Log): void {
+function refuseOtherMethods(
+  api: FastifyInstance,
+  implementations: readonly Implementation[],
+  requestLog: RequestLog,
+): void {
   const methodsByPath = new Map<string, Set<Method>>();
   for (const { operation } of implementations) {
     const url = toRoute(operation.path);
@@ -167,7 +166,7 @@ function refuseOtherMethods(api: FastifyInstance, implementations: readonly Impl
     if (method.length === 0) continue;
     const handler = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
       const message = `${request.method} is not possible here; ${allow} is.`;
-      return fail(new PlatformError("method_not_allowed", message, { headers: { allow } }), request, reply, log);
+      return fail(new PlatformError("method_not_allowed", message, { headers: { allow } }), request, reply, requestLog);
     };
     api.route({ method, url, handler });
   }

@@ -6,10 +6,12 @@ import type { IncomingMessage, Server, ServerOptions, ServerResponse } from "nod
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { Server as TlsServer } from "node:tls";
-import type { Gateway } from "./gateway.ts";
+import type { Gateway, PlainManagement } from "./gateway.ts";
 
 export interface Management {
   request(req: IncomingMessage, res: ServerResponse): void;
+  /** Serves plain requests without Node's objects, as far as it takes them. */
+  plain?: PlainManagement;
   /** Absent: management switches no protocols. */
   upgrade?(req: IncomingMessage, socket: Duplex, head: Buffer): void;
 }
@@ -36,7 +38,7 @@ export function attachGateway(
   management: Management,
   options: { fastLane?: boolean } = {},
 ): void {
-  if (options.fastLane ?? true) putFastLaneInFront(server, gateway);
+  if (options.fastLane ?? true) putFastLaneInFront(server, gateway, management.plain);
   // Node would silently leave headers out beyond this number; the size limit already bounds them.
   server.maxHeadersCount = 0;
   server.on("request", (req, res) => {
@@ -61,7 +63,7 @@ export function attachGateway(
 }
 
 /** Node's own listener for fresh connections is kept for those that the lane hands over. */
-function putFastLaneInFront(server: Server, gateway: Gateway): void {
+function putFastLaneInFront(server: Server, gateway: Gateway, plain: PlainManagement | undefined): void {
   const event = server instanceof TlsServer ? "secureConnection" : "connection";
   const listeners = server.listeners(event) as ((socket: Socket) => void)[];
   server.removeAllListeners(event);
@@ -70,7 +72,7 @@ function putFastLaneInFront(server: Server, gateway: Gateway): void {
   };
   server.on(event, (socket: Socket) => {
     // Streams of other kinds may be fed to the server, too: tunnels from inside a workload.
-    if (socket instanceof Socket) gateway.connection(socket, handOver);
+    if (socket instanceof Socket) gateway.connection(socket, handOver, plain);
     else handOver(socket);
   });
   // Closing the server goes through this method: the lane's idle connections would keep it open.

@@ -1,8 +1,8 @@
 /**
- * Serves plain requests to workloads straight from the socket, without Node's request and response objects, which
+ * Serves plain requests straight from the socket, without Node's request and response objects, which
  * cost more than all of the gateway's own work. It reads only what `readPlainHead` understands; the first request that
- * is anything else, or belongs to management or another room, hands the whole connection over to Node's HTTP server
- * with nothing consumed. So the lane adds speed and no behaviour.
+ * is anything else, or belongs to a room that wants Node's objects, hands the whole connection over to Node's HTTP
+ * server with nothing consumed. So the lane adds speed and no behaviour.
  *
  * A connection's modes: waiting -> serving -> waiting ..., or draining a body nobody wants, or handed over, or closed.
  */
@@ -15,9 +15,8 @@ import type { Route } from "./route.ts";
 export interface LaneOptions {
   sweeper: Sweeper;
   route(target: string, host: string): Route;
-  /** True when requests of this route are served here rather than by another room. */
-  takes(route: Route): boolean;
-  serve(request: LaneRequest, route: Route): void;
+  /** What serves requests of this head and route here; null leaves them to Node's server. */
+  serverOf(head: PlainHead, route: Route): ((request: LaneRequest) => void) | null;
   /** False once the server is closing: connections end with their current response. */
   accepting(): boolean;
 }
@@ -128,15 +127,12 @@ export class LaneConnection implements Sweepable {
   #begin(chunk: Buffer): void {
     const end = chunk.indexOf(HEAD_END, 0, "latin1");
     const head = end < 0 ? null : readPlainHead(chunk.toString("latin1", 0, end));
-    const route = head === null ? null : this.#options.route(head.target, head.host);
-    if (head === null || route === null || !this.#options.takes(route)) {
-      this.#leave(chunk);
-      return;
-    }
-    this.#serve(head, route, chunk.subarray(end + HEAD_END.length));
+    const serve = head && this.#options.serverOf(head, this.#options.route(head.target, head.host));
+    if (head === null || serve === null) this.#leave(chunk);
+    else this.#serve(head, serve, chunk.subarray(end + HEAD_END.length));
   }
 
-  #serve(head: PlainHead, route: Route, rest: Buffer): void {
+  #serve(head: PlainHead, serve: (request: LaneRequest) => void, rest: Buffer): void {
     const length = head.contentLength ?? 0;
     const body = rest.length > length ? rest.subarray(0, length) : rest;
     this.#bodyLeft = length - body.length;
@@ -145,7 +141,7 @@ export class LaneConnection implements Sweepable {
     if (rest.length > length) this.#keep(rest.subarray(length));
     // The rest of the body waits in the socket until somebody wants it.
     else if (this.#bodyLeft > 0) this.#stopReading();
-    this.#options.serve(request, route);
+    serve(request);
   }
 
   #passBody(request: LaneRequest, chunk: Buffer): void {

@@ -14,7 +14,9 @@ import { type Downstream, NodeDownstream } from "./downstream.ts";
 import { LaneConnection, type LaneOptions } from "./fast-lane.ts";
 import { brandWords, capitalised, headerRules } from "./header-rules.ts";
 import { enter } from "./http-trigger.ts";
+import type { PlainHead } from "./http1/request-head.ts";
 import { UpstreamPool } from "./http1/upstream-pool.ts";
+import type { LaneRequest } from "./lane-request.ts";
 import { compose, type OwnRequest, type Replay, type Replayed, replay } from "./replay.ts";
 import { classify, type Route } from "./route.ts";
 import { finished, refuse, requestIdOf, type ServeContext, serve } from "./serve.ts";
@@ -25,8 +27,11 @@ export interface Gateway {
   route(req: IncomingMessage): Route;
   request(req: IncomingMessage, res: ServerResponse, route: Route, options?: { continueExpected?: boolean }): void;
   upgrade(req: IncomingMessage, socket: Duplex, head: Buffer, route: Route): void;
-  /** Serves plain requests of a fresh connection itself; `handOver` gets it, untouched, when another kind comes. */
-  connection(socket: Socket, handOver: (socket: Socket) => void): void;
+  /**
+   * Serves plain requests of a fresh connection itself, those of management by `management` as far as it takes them;
+   * `handOver` gets it, untouched, when another kind comes.
+   */
+  connection(socket: Socket, handOver: (socket: Socket) => void, management?: PlainManagement): void;
   closeIdleConnections(): void;
   /** For what Node's server could not read as a request. */
   clientError(error: NodeJS.ErrnoException, socket: Duplex): void;
@@ -37,6 +42,9 @@ export interface Gateway {
   /** Refuses new requests, lets running ones finish for `graceMs`, then ends them. */
   stop(graceMs?: number): Promise<void>;
 }
+
+/** What serves a management request of this head; null leaves it to Node's server. */
+export type PlainManagement = (head: PlainHead) => ((request: LaneRequest) => Promise<void>) | null;
 
 const STOP_GRACE_MS = 10_000;
 
@@ -62,13 +70,15 @@ export function createGateway(deps: GatewayDeps): Gateway {
 
   const routing = { domain: settings.domain, isCustomDomain: deps.isCustomDomain };
   const accepting = (): boolean => !context.stopping;
-  const lane: LaneOptions = {
+  const laneOf = (management: PlainManagement | undefined): LaneOptions => ({
     sweeper,
     accepting,
     route: (target, host) => classify(target, host, routing),
-    takes: (route) => takesLane(deps, route),
-    serve: (request, route) => void answer(context, request, route),
-  };
+    serverOf(head, route) {
+      if (route.to === "management") return running(context, management?.(head) ?? null);
+      return takesLane(deps, route) ? (request) => void answer(context, request, route) : null;
+    },
+  });
 
   return {
     route: (req) => classify(req.url ?? "/", hostOf(req), routing),
@@ -87,8 +97,8 @@ export function createGateway(deps: GatewayDeps): Gateway {
     upgrade(req, socket, head, route) {
       void serve(context, upgradeDownstream(req, socket, head), route);
     },
-    connection(socket, handOver) {
-      new LaneConnection(socket, lane, handOver);
+    connection(socket, handOver, management) {
+      new LaneConnection(socket, laneOf(management), handOver);
     },
     closeIdleConnections() {
       for (const one of sweeper) if (one instanceof LaneConnection) one.closeIfIdle();
@@ -100,8 +110,18 @@ export function createGateway(deps: GatewayDeps): Gateway {
       context.stopping = true;
       for (const one of sweeper) if (one instanceof Tunnel) one.close();
       if (context.running > 0) await drained(context, graceMs);
+      for (const one of sweeper) if (one instanceof LaneConnection) one.close();
       sweeper.stop();
     },
+  };
+}
+
+/** A server that stops waits for requests of management, too. */
+function running(context: ServeContext, serve: ReturnType<PlainManagement>): ((request: LaneRequest) => void) | null {
+  if (serve === null) return null;
+  return (request) => {
+    context.running += 1;
+    void serve(request).finally(() => finished(context)); // it answers failures itself
   };
 }
 

@@ -145,6 +145,21 @@ export class LaneRequest implements Downstream {
     this.#lane.finished(this.#keepAlive);
   }
 
+  /** The whole answer in one write. Field values are of ASCII. */
+  answer(status: number, reason: string, headers: readonly string[], body: string): void {
+    this.#over = true;
+    this.#events = null;
+    const { socket, accepting } = this.#lane;
+    if (socket.destroyed) return;
+    this.#keepAlive &&= accepting;
+    let text = `HTTP/1.1 ${status} ${reason}\r\n`;
+    for (let i = 0; i < headers.length; i += 2) text += `${headers[i]}: ${headers[i + 1]}\r\n`;
+    if (status !== 204) text += `content-length: ${Buffer.byteLength(body)}\r\n`;
+    text += `Date: ${httpDate()}\r\nConnection: ${this.#keepAlive ? "keep-alive" : "close"}\r\n\r\n`;
+    socket.write(text + body, "utf8");
+    this.#lane.finished(this.#keepAlive);
+  }
+
   destroy(): void {
     this.#over = true;
     this.#events = null;

@@ -1,0 +1,153 @@
+/**
+ * The management edge for plain requests, read straight from the socket: Node's request and response objects and the
+ * framework on top of them cost more than answering does. It takes what can be read in one way only: the path of a
+ * known operation without escapes, each header once, a moderate JSON body. Everything else goes the framework's way, so
+ * this adds speed and no behaviour.
+ */
+import { type IncomingHttpHeaders, STATUS_CODES } from "node:http";
+import { parse as parseQueryText } from "node:querystring";
+import { PlatformError } from "../contract/errors.ts";
+import type { Implementation } from "../kinds/port.ts";
+import { atTurnEnd } from "../lib/turn-end.ts";
+import { API_PREFIX, createOperationRoutes, type Found } from "./operation-routes.ts";
+import { answer, type PipelineDeps } from "./pipeline.ts";
+import { requestIdOf } from "./request-id.ts";
+import type { RequestLog } from "./request-log.ts";
+
+/** The head of a request whose reading is not in doubt. */
+export interface PlainHead {
+  method: string;
+  target: string;
+  /** Names and values in turn. */
+  rawHeaders: readonly string[];
+  /** The names alone, in lower case. */
+  names: readonly string[];
+  /** Null when there is no body. */
+  contentLength: number | null;
+}
+
+export interface PlainExchange {
+  readonly remoteAddress: string;
+  attach(events: PlainEvents): void;
+  readBody(): void;
+  /** The whole answer at once. */
+  answer(status: number, reason: string, headers: readonly string[], body: string): void;
+}
+
+export interface PlainEvents {
+  onRequestBody(chunk: Buffer): void;
+  onRequestEnd(): void;
+  onClientDrain(): void;
+  onClientGone(): void;
+}
+
+/** Null: not for this edge. Otherwise what serves the request; it settles when the answer is on its way. */
+export type PlainEdge = (head: PlainHead) => ((exchange: PlainExchange) => Promise<void>) | null;
+
+export interface PlainEdgeOptions extends PipelineDeps {
+  implementations: readonly Implementation[];
+  requestLog: RequestLog;
+  /** As the framework reads it, so that both ways refuse the same. */
+  parseJson(text: string): unknown;
+  trustProxy: boolean;
+}
+
+/** Larger bodies gain nothing here. */
+const BODY_BYTES_MAX = 64 * 1024;
+const TARGET_LENGTH_MAX = 1000;
+const JSON_TYPE = /^application\/json(?:;|$)/;
+
+export function createPlainEdge(options: PlainEdgeOptions): PlainEdge {
+  const route = createOperationRoutes(options.implementations.filter(({ operation }) => !operation.stream));
+  return (head) => {
+    const { target } = head;
+    if (!target.startsWith(`${API_PREFIX}/`) || target.length > TARGET_LENGTH_MAX || target.includes("%")) return null;
+    const mark = target.indexOf("?");
+    const found = route(head.method, target.slice(API_PREFIX.length, mark < 0 ? undefined : mark));
+    if (found === null) return null;
+    const headers = headersOf(head);
+    if (headers === null || !isPlainBody(head, headers, found)) return null;
+    const query = mark < 0 ? {} : parseQueryText(target.slice(mark + 1), "&", "=", { maxKeys: 0 });
+    return (exchange) => serve({ found, headers, query, exchange, length: head.contentLength ?? 0 }, options);
+  };
+}
+
+/** Null where a name comes twice: how its values join is for Node to say. */
+function headersOf({ names, rawHeaders }: PlainHead): IncomingHttpHeaders | null {
+  const headers: Record<string, string> = {};
+  for (let at = 0; at < names.length; at += 1) {
+    const name = names[at] as string;
+    if (headers[name] !== undefined) return null;
+    headers[name] = rawHeaders[2 * at + 1] as string;
+  }
+  return headers;
+}
+
+function isPlainBody({ method, contentLength }: PlainHead, headers: IncomingHttpHeaders, { implementation }: Found) {
+  const type = headers["content-type"];
+  if (type !== undefined && !JSON_TYPE.test(type)) return false;
+  if (contentLength === null || contentLength === 0) return true;
+  const max = Math.min(implementation.operation.bodyBytesMax ?? BODY_BYTES_MAX, BODY_BYTES_MAX);
+  return type !== undefined && contentLength <= max && method !== "GET" && method !== "DELETE";
+}
+
+interface PlainCall {
+  found: Found;
+  headers: IncomingHttpHeaders;
+  query: unknown;
+  exchange: PlainExchange;
+  length: number;
+}
+
+async function serve(call: PlainCall, options: PlainEdgeOptions): Promise<void> {
+  const { found, headers, query, exchange } = call;
+  const { implementation, params } = found;
+  const { operation } = implementation;
+  const started = performance.now();
+  const requestId = requestIdOf(headers["x-request-id"]);
+  const sourceAddress = addressOf(exchange, headers, options.trustProxy);
+  let status: number;
+  let text: string | null;
+  let extra: Record<string, string>;
+  try {
+    const body = call.length === 0 ? undefined : options.parseJson(await bodyOf(exchange, call.length));
+    const request = { headers, params, query, body, stream: null, requestId, sourceAddress };
+    const result = await answer(implementation, request, options);
+    ({ status, body: text, headers: extra } = result);
+  } catch (error) {
+    const route = `${API_PREFIX}${operation.path}`;
+    const refusal = options.requestLog.refusal(error, { requestId, method: operation.method, route });
+    ({ status, headers: extra } = refusal);
+    text = JSON.stringify(refusal.body);
+  }
+  const fields = ["x-request-id", requestId];
+  for (const name in extra) fields.push(name, extra[name] as string);
+  if (text !== null) fields.push("content-type", "application/json; charset=utf-8");
+  const { promise, resolve } = Promise.withResolvers<void>();
+  atTurnEnd(() => {
+    exchange.answer(status, STATUS_CODES[status] ?? "", fields, text ?? "");
+    const ms = performance.now() - started;
+    options.requestLog.answered({ requestId, operation: operation.id, status, ms, ip: sourceAddress });
+    resolve();
+  });
+  return promise;
+}
+
+/** As the framework does it: the first of all the proxies' addresses, where proxies are trusted. */
+function addressOf({ remoteAddress }: PlainExchange, headers: IncomingHttpHeaders, trustProxy: boolean): string {
+  const forwarded = trustProxy ? headers["x-forwarded-for"] : undefined;
+  return (typeof forwarded === "string" && forwarded.split(",")[0]?.trim()) || remoteAddress;
+}
+
+function bodyOf(exchange: PlainExchange, length: number): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  const chunks: Buffer[] = [];
+  exchange.attach({
+    onRequestBody: (chunk) => chunks.push(chunk),
+    onRequestEnd: () => resolve((chunks.length === 1 ? chunks[0] : Buffer.concat(chunks, length))?.toString() ?? ""),
+    onClientDrain: () => {},
+    onClientGone: () => reject(new PlatformError("bad_request", "The client left before its body was complete.")),
+  });
+  exchange.readBody();
+  return promise;
+}
