@@ -8,19 +8,20 @@ import type { Resource } from "../store/resource.ts";
 
 type Json = Record<string, unknown>;
 
+const COMMON_METADATA = new Set(["displayName", "labels", "externalId"]);
+
 /** Keeps the kind's metadata, and the spec without its read-only members. */
 export function readInput(kind: Kind, body: unknown, current: Resource | null): Input {
   const { metadata, spec } = kind.flat ? unflattened(kind, body as Json, kind.flat.name) : (body as Input);
-  const allowed = ["displayName", "labels", "externalId", ...Object.keys(kind.metadata ?? {})];
   if (current && metadata.name !== undefined && metadata.name !== current.name) {
     const field = kind.flat?.name ?? "metadata.name";
     throw new PlatformError("immutable_field", `${field} cannot change: this is '${current.name}'.`);
   }
-  const kept: Input["metadata"] = Object.fromEntries(Object.entries(metadata).filter(([key]) => allowed.includes(key)));
-  const input = {
-    metadata: { ...kept, ...(metadata.name === undefined ? {} : { name: metadata.name }) },
-    spec: { ...spec },
-  };
+  const input: Input = { metadata: {}, spec: { ...spec } };
+  for (const key in metadata)
+    if (COMMON_METADATA.has(key) || (kind.metadata && Object.hasOwn(kind.metadata, key)))
+      input.metadata[key] = metadata[key];
+  if (metadata.name !== undefined) input.metadata.name = metadata.name;
   for (const key of kind.readOnlySpec) {
     delete input.spec[key];
     if (current?.spec[key] !== undefined) input.spec[key] = current.spec[key];

@@ -108,6 +108,13 @@ function addressOf(kind: Kind, resource: Resource, parents: readonly Resource[],
       },
     );
   }
-  const names = [...parents.map((parent) => parent.name), resource.name];
-  return `${publicUrl}/v0${kind.itemPath.replace(/\{\w+\}/g, () => encodeURIComponent(names.shift() ?? ""))}`;
+  const parts = itemPathParts.get(kind) ?? kind.itemPath.split(/\{\w+\}/);
+  itemPathParts.set(kind, parts);
+  let url = `${publicUrl}/v0${parts[0]}`;
+  for (let at = 1; at < parts.length; at += 1)
+    url += encodeURIComponent((parents[at - 1] ?? resource).name) + parts[at];
+  return url;
 }
+
+/** What stands between the names in a kind's path. */
+const itemPathParts = new WeakMap<Kind, string[]>();

@@ -10,4 +10,14 @@ export const MINUTE_MS = 60 * SECOND_MS;
 export const HOUR_MS = 60 * MINUTE_MS;
 export const DAY_MS = 24 * HOUR_MS;
 
-export const toIso = (ms: number): string => new Date(ms).toISOString();
+let lastMs = Number.NaN;
+let lastText = "";
+
+/** One moment is often told several times in a row: created, updated and first event. */
+export function toIso(ms: number): string {
+  if (ms !== lastMs) {
+    lastText = new Date(ms).toISOString();
+    lastMs = ms;
+  }
+  return lastText;
+}

@@ -1,5 +1,5 @@
 /** API keys and service accounts. Only hashes are stored; a key is shown once, when it is made. */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { Role } from "../contract/operation.ts";
 import type { Clock } from "../lib/clock.ts";
 import { randomSecret, uuidv7 } from "../lib/ids.ts";
@@ -16,7 +16,7 @@ export type ServiceAccount = Omit<ServiceAccountRow, "secret_hash" | "scopes"> &
 const PREFIX_LENGTH = 9;
 
 /** A secret of 256 random bits needs no slow hash: there is nothing to guess. */
-export const hashSecret = (secret: string): string => createHash("sha256").update(secret).digest("hex");
+export const hashSecret = (secret: string): string => hash("sha256", secret, "hex");
 
 export interface NewApiKey {
   name: string;

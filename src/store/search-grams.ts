@@ -34,9 +34,13 @@ export function gramsOf(text: string, scope: ListScope): string[] {
   const prefix = scopeToken(scope);
   const grams = new Set<string>();
   for (const part of text.split("\n")) {
+    let [first, second] = [hexAt(part, 0), hexAt(part, 1)];
     for (let at = 0; at + 2 <= part.length; at += 1) {
-      grams.add(prefix + hex(part, at, 2));
-      if (at + 3 <= part.length) grams.add(prefix + hex(part, at, 3));
+      const pair = prefix + first + second;
+      const third = hexAt(part, at + 2);
+      grams.add(pair);
+      if (third !== "") grams.add(pair + third);
+      [first, second] = [second, third];
     }
   }
   return [...grams];
@@ -74,6 +78,15 @@ function scopeToken({ workspace, kind, parent }: ListScope): string {
 
 function hex(text: string, at: number, length: number): string {
   let token = "";
-  for (let n = at; n < at + length; n += 1) token += text.charCodeAt(n).toString(16).padStart(4, "0");
+  for (let n = at; n < at + length; n += 1) token += hexAt(text, n);
   return token;
+}
+
+const HEX_OF_ASCII = Array.from({ length: 128 }, (_, code) => code.toString(16).padStart(4, "0"));
+
+/** Nothing behind the end. */
+function hexAt(text: string, at: number): string {
+  if (at >= text.length) return "";
+  const code = text.charCodeAt(at);
+  return HEX_OF_ASCII[code] ?? code.toString(16).padStart(4, "0");
 }

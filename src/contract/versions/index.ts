@@ -44,4 +44,6 @@ export function lower(version: Version, operation: Operation, response: unknown)
   );
 }
 
-const stepsAbove = (version: Version): VersionStep[] => STEPS.filter((step) => step.since > version);
+const STEPS_ABOVE = new Map(VERSIONS.map((version) => [version, STEPS.filter((step) => step.since > version)]));
+
+const stepsAbove = (version: Version): readonly VersionStep[] => STEPS_ABOVE.get(version) ?? [];
