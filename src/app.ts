@@ -383,14 +383,15 @@ async function storedMb(
   stored: Stored,
   owner: Resource,
 ): Promise<number | null> {
-  const find = async () => {
-    if ("drive" in stored) return { sizeBytes: (await driver.driveBytes(stored.drive)) ?? 0 };
-    if ("snapshot" in stored) return (await driver.listSnapshots()).find(({ id }) => id === stored.snapshot);
+  const count = async (): Promise<number | null> => {
+    if ("drive" in stored) return (await driver.driveBytes(stored.drive)) ?? 0;
+    if ("snapshot" in stored)
+      return (await driver.listSnapshots()).find(({ id }) => id === stored.snapshot)?.sizeBytes ?? null;
     const image = await findDriverImage(stored.image, owner, { store, driver, settings });
-    return image === null ? null : driver.findImage(image);
+    return image === null ? null : driver.imageBytes(image);
   };
-  const found = await find().catch(() => null);
-  return found ? Math.ceil(found.sizeBytes / 2 ** 20) : null;
+  const bytes = await count().catch(() => null);
+  return bytes === null ? null : Math.ceil(bytes / 2 ** 20);
 }
 
 interface Reconciling {

@@ -194,6 +194,7 @@ export function fakeDriver(machine: FakeMachine): Driver {
       return machine.addImage(name);
     },
     findImage: async (name) => machine.images.get(name) ?? null,
+    imageBytes: async (name) => machine.images.get(name)?.sizeBytes ?? null,
     listImages: async () => [...machine.images.values()],
     removeImage: async (name) => machine.images.delete(name),
     stop: async (onStop: OnStop = "keep") => {

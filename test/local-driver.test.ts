@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { globSync } from "node:fs";
+import { globSync, statSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -29,6 +29,18 @@ const spec = (uid: string, more: Partial<WorkloadSpec> = {}): WorkloadSpec => ({
 });
 
 function ownTests(): void {
+  test("the base image is as large as the programs in it", async () => {
+    const machine = new LocalMachine();
+    const driver = await machine.open({ poolSize: 0 });
+    const [base, node] = await Promise.all(
+      ["berth/base-image", "berth/node:latest"].map((name) => driver.imageBytes(name)),
+    );
+    assert.ok((base ?? 0) > statSync("/usr/bin/mount").size * 100, String(base));
+    assert.equal(node, base);
+    await driver.stop("kill");
+    machine.dispose();
+  });
+
   test("a pooled workload is like a cold one", async () => {
     const machine = new LocalMachine();
     const driver = await machine.open({ poolSize: 1 });

@@ -87,6 +87,7 @@ function lifecycle(get: Get, spec: Make): void {
     await assert.rejects(driver.create(wanted), { code: "bad_request" });
     assert.equal(await driver.observe(wanted.uid), null);
     assert.equal(await driver.findImage("nobody/knows:this"), null);
+    assert.equal(await driver.imageBytes("nobody/knows:this"), null);
   });
 
   test("freeze holds it, thaw lets it answer again, both twice", async () => {

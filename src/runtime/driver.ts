@@ -58,6 +58,8 @@ export interface Driver {
   loadImage(tarPath: string, name: string, options?: CallOptions): Promise<Image>;
   /** null: no such image; a create that names it would be refused. */
   findImage(name: string): Promise<Image | null>;
+  /** Bytes of its files, which may have to be counted first; null when there is no such image. */
+  imageBytes(name: string): Promise<number | null>;
   listImages(): Promise<Image[]>;
   removeImage(name: string): Promise<boolean>;
 

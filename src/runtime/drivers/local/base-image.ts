@@ -23,12 +23,15 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import type { RootPart } from "./launch-program.ts";
+import { folderBytes } from "./volumes.ts";
 
 export interface BaseImage {
   digest: string;
   parts: RootPart[];
   env: Record<string, string>;
   workDir: string;
+  /** How much its files are, those of the machine included; counted once, for there are many. */
+  bytes(): Promise<number>;
 }
 
 export interface BaseImageOptions {
@@ -121,9 +124,11 @@ export function openBaseImage(options: BaseImageOptions): BaseImage {
     at: `/${name}`,
     lowers: [`/${name}`],
   }));
+  const parts = [{ at: "/", lowers: [join(dir, "root")] }, { at: "/usr", lowers: [join(dir, "usr"), "/usr"] }, ...own];
   return {
     digest,
-    parts: [{ at: "/", lowers: [join(dir, "root")] }, { at: "/usr", lowers: [join(dir, "usr"), "/usr"] }, ...own],
+    parts,
+    bytes: once(() => countBytes(join(dir, "bytes"), parts)),
     env: {
       PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
       HOME: "/root",
@@ -131,6 +136,27 @@ export function openBaseImage(options: BaseImageOptions): BaseImage {
     },
     workDir: `/${options.brand}`,
   };
+}
+
+/** One count for all who ask; after a failure the next one tries again. */
+function once(count: () => Promise<number>): () => Promise<number> {
+  let counting: Promise<number> | null = null;
+  return () => {
+    counting ??= count().catch((error: unknown) => {
+      counting = null;
+      throw error;
+    });
+    return counting;
+  };
+}
+
+async function countBytes(file: string, parts: readonly RootPart[]): Promise<number> {
+  if (existsSync(file)) return Number(readFileSync(file, "utf8"));
+  let bytes = 0;
+  for (const folder of parts.flatMap(({ lowers }) => lowers)) bytes += await folderBytes(folder);
+  writeFileSync(`${file}.new`, String(bytes));
+  renameSync(`${file}.new`, file);
+  return bytes;
 }
 
 /** The machine's own release and what we add decide the content, as far as we answer for it. */

@@ -59,6 +59,18 @@ export function resolveImage(store: ImageStore, name: string): ResolvedImage | n
   return { ...baseRecord(store, wanted), parts: withSkeleton(store, store.base.parts) };
 }
 
+export function findImage(store: ImageStore, name: string): Image | null {
+  const image = resolveImage(store, name);
+  if (!image) return null;
+  const { parts: _, ...shown } = image;
+  return shown;
+}
+
+export async function imageBytes(store: ImageStore, name: string): Promise<number | null> {
+  const image = resolveImage(store, name);
+  return image?.digest === store.base.digest ? store.base.bytes() : (image?.sizeBytes ?? null);
+}
+
 export function listImages(store: ImageStore): Image[] {
   const loaded = readdirSync(join(store.dir, "names")).flatMap((file) => {
     const manifest = readManifest(store, decodeURIComponent(file.replace(/\.json$/, "")));

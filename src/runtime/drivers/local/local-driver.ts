@@ -41,14 +41,7 @@ import { findCgroups, reclaim, removeCgroupHost } from "./cgroup.ts";
 import { createDrive, driveBytes, sweepDrives } from "./drives.ts";
 import { Fleet } from "./fleet.ts";
 import { loadImage } from "./image-archive.ts";
-import {
-  type ImageStore,
-  listImages,
-  openImageStore,
-  type ResolvedImage,
-  removeImage,
-  resolveImage,
-} from "./images.ts";
+import * as imageStore from "./images.ts";
 import { setEnd } from "./launch.ts";
 import type { HostMount } from "./launch-program.ts";
 import { type Machine, openMachine } from "./machine.ts";
@@ -103,8 +96,8 @@ export interface LocalDriverOptions {
 interface Parts {
   options: LocalDriverOptions;
   machine: Machine;
-  images: ImageStore;
-  base: ResolvedImage;
+  images: imageStore.ImageStore;
+  base: imageStore.ResolvedImage;
   nat: Nat | null;
   volumes: VolumeStore;
 }
@@ -119,13 +112,13 @@ export async function openLocalDriver(options: LocalDriverOptions): Promise<Loca
   const cgroups = findCgroups(name);
   const { nat, missing: noNat } =
     options.outbound === "proxy" ? { nat: null, missing: "" } : await openNat(`b${name.slice(-5)}`);
-  const images = openImageStore({
+  const images = imageStore.openImageStore({
     dir: join(dir, "images"),
     brand,
     resolvConf: nat?.resolvConf ?? "",
     ...(nodeBinary ? { nodeBinary } : {}),
   });
-  const base = resolveImage(images, "base-image");
+  const base = imageStore.resolveImage(images, "base-image");
   if (!base) throw new Error("the image store does not know its base image");
   const machine = await openMachine(dir, options.sandboxd, base, cgroups, options.grade);
   if (machine.grade === "none" && !options.allowUnisolated) {
@@ -208,7 +201,7 @@ export class LocalDriver implements Driver {
     if (this.#stopped) throw new PlatformError("unavailable", "The server is stopping.");
     signal?.throwIfAborted();
     checkSpec(spec);
-    const image = resolveImage(this.#parts.images, spec.image);
+    const image = imageStore.resolveImage(this.#parts.images, spec.image);
     if (!image) throw new PlatformError("bad_request", `There is no image ${spec.image}.`);
     if (this.#parts.machine.grade === "none" && (spec.mounts?.length || spec.snapshot || image.parts.length < 2)) {
       throw needsIsolation();
@@ -380,14 +373,15 @@ export class LocalDriver implements Driver {
   }
 
   async findImage(name: string): Promise<Image | null> {
-    const image = resolveImage(this.#parts.images, name);
-    if (!image) return null;
-    const { parts: _, ...shown } = image;
-    return shown;
+    return imageStore.findImage(this.#parts.images, name);
+  }
+
+  async imageBytes(name: string): Promise<number | null> {
+    return imageStore.imageBytes(this.#parts.images, name);
   }
 
   async listImages(): Promise<Image[]> {
-    return listImages(this.#parts.images);
+    return imageStore.listImages(this.#parts.images);
   }
 
   async removeImage(name: string): Promise<boolean> {
@@ -395,7 +389,7 @@ export class LocalDriver implements Driver {
       ...this.#fleet.partsInUse(),
       ...listSnapshots(this.#path("snapshots")).flatMap((each) => each.parts),
     ];
-    return removeImage(this.#parts.images, name, new Set(parts.flatMap(({ lowers }) => lowers)));
+    return imageStore.removeImage(this.#parts.images, name, new Set(parts.flatMap(({ lowers }) => lowers)));
   }
 
   /** Resolves when the pool holds as many prepared workloads as it should. */
