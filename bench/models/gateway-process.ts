@@ -1,5 +1,5 @@
 /** The inference edge with one model in a process of its own: routing, authentication, engine, without the store. */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Registry } from "prom-client";
@@ -13,7 +13,7 @@ import { createTokenBudget, MemoryBudgetState } from "../../src/gateway/models/t
 import { systemClock } from "../../src/lib/clock.ts";
 
 const [, , baseUrl = ""] = process.argv;
-const digest = (token: string): string => createHash("sha256").update(token).digest("base64");
+const digest = (token: string): string => hash("sha256", token, "base64");
 const keys = new Map([[digest("key"), { id: "user-1", type: "user", method: "api_key" }]]);
 const principals = {
   authenticate: (token: string) => keys.get(digest(token)) ?? null,

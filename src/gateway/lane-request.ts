@@ -18,6 +18,8 @@ export interface LaneSocket {
 const COPY_MAX = 16 * 1024;
 
 const NO_TRAILERS: string[] = [];
+const CONTENT_LENGTH = "content-length";
+const DATE = "date";
 
 export class LaneRequest implements Downstream {
   readonly method: string;
@@ -100,10 +102,10 @@ export class LaneRequest implements Downstream {
     let hasLength = false;
     let hasDate = false;
     for (let i = 0; i < headers.length; i += 2) {
-      const name = lowerName(headers[i] as string);
-      if (name === "content-length") hasLength = true;
-      else if (name === "date") hasDate = true;
-      text += `${headers[i]}: ${headers[i + 1]}\r\n`;
+      const name = headers[i] as string;
+      if (name.length === CONTENT_LENGTH.length) hasLength ||= lowerName(name) === CONTENT_LENGTH;
+      else if (name.length === DATE.length) hasDate ||= lowerName(name) === DATE;
+      text += `${name}: ${headers[i + 1]}\r\n`;
     }
     if (!hasDate) text += `Date: ${httpDate()}\r\n`;
     this.#bodyless = this.method === "HEAD" || status === 204 || status === 304;

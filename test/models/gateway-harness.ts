@@ -59,12 +59,13 @@ async function start(
   overrides: Partial<ModelGatewayDeps> = {},
   fastLane: boolean,
 ): Promise<TestGateway> {
+  const resolved = new Map(Object.entries(models).map(([name, model]) => [name, resolvedOf(name, model)]));
   const usage: ModelUsage[] = [];
   const logs: TestGateway["logs"] = [];
   const waiting: { count: number; resolve: (events: ModelUsage[]) => void }[] = [];
   const log = (fields: Record<string, unknown>, message: string) => void logs.push({ fields, message });
   const gateway = createModelGateway({
-    resolveModel: (_workspace, name) => resolvedOf(name, models[name]),
+    resolveModel: (_workspace, name) => resolved.get(name) ?? null,
     usage: {
       record(event) {
         usage.push(event);
@@ -140,8 +141,7 @@ const NO_WORKLOADS = {
   meter() {},
 };
 
-function resolvedOf(name: string, model: TestModel | undefined): ResolvedModel | null {
-  if (!model) return null;
+function resolvedOf(name: string, model: TestModel): ResolvedModel {
   const { type, model: providerModel, endpointName, organization, fallbacks, policies, enabled, prices } = model;
   return {
     model: { name, spec: { enabled, runtime: { type, model: providerModel, endpointName, organization }, fallbacks } },

@@ -299,13 +299,20 @@ function parseHead(text: string, headRequest: boolean, upgradeRequest: boolean):
   return head;
 }
 
+/** Lengths of the names below: most fields are passed over without a look at their spelling. */
+const FRAMING_LENGTHS = new Set(
+  ["content-length", "transfer-encoding", "connection", "keep-alive"].map(({ length }) => length),
+);
+
 function readFraming(head: ResponseHead, isVersion11: boolean): { length: number | null; chunked: boolean } {
   let length: number | null = null;
   let chunked = false;
   const { headers } = head;
   for (let i = 0; i < headers.length; i += 2) {
+    const spelled = headers[i] as string;
+    if (!FRAMING_LENGTHS.has(spelled.length)) continue;
     const value = headers[i + 1] as string;
-    switch (lowerName(headers[i] as string)) {
+    switch (lowerName(spelled)) {
       case "content-length": {
         if (!LENGTH.test(value)) throw new ResponseSyntaxError("bad content-length");
         if (length !== null && length !== Number(value)) throw new ResponseSyntaxError("two content-lengths");

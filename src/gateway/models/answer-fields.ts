@@ -4,7 +4,8 @@ import { lowerName } from "../http1/header-name.ts";
 /** The first value under a lower-case name. */
 export function fieldOf(fields: readonly string[], name: string): string | undefined {
   for (let i = 0; i < fields.length; i += 2) {
-    if (lowerName(fields[i] as string) === name) return fields[i + 1];
+    const spelled = fields[i] as string;
+    if (spelled.length === name.length && lowerName(spelled) === name) return fields[i + 1];
   }
   return undefined;
 }

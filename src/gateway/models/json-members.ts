@@ -29,39 +29,71 @@ const MEMBERS_MAX = 10_000;
 /** Members of the outermost object in their order, duplicates included; null when it is not one JSON object. */
 export function topLevelMembers(json: Buffer): JsonMember[] | null {
   const members: JsonMember[] = [];
+  const isObject = eachMember(json, (keyStart, keyEnd, start, end) => {
+    const key = keyOf(json, keyStart, keyEnd);
+    if (key !== null) members.push({ key, keyStart, start, end });
+    return key !== null;
+  });
+  return isObject ? members : null;
+}
+
+/** Calls back with the bounds of every member; false when the text is not one JSON object, or a callback says so. */
+function eachMember(
+  json: Buffer,
+  visit: (keyStart: number, keyEnd: number, start: number, end: number) => boolean,
+): boolean {
   let at = skipSpace(json, 0);
-  if (json[at] !== OPEN_BRACE) return null;
+  if (json[at] !== OPEN_BRACE) return false;
   at = skipSpace(json, at + 1);
-  if (json[at] === CLOSE_BRACE) return skipSpace(json, at + 1) === json.length ? members : null;
-  while (members.length < MEMBERS_MAX) {
-    if (json[at] !== QUOTE) return null;
+  if (json[at] === CLOSE_BRACE) return skipSpace(json, at + 1) === json.length;
+  for (let count = 0; count < MEMBERS_MAX; count += 1) {
+    if (json[at] !== QUOTE) return false;
     const keyStart = at;
     const keyEnd = stringEnd(json, at);
-    if (keyEnd < 0) return null;
+    if (keyEnd < 0) return false;
     at = skipSpace(json, keyEnd);
-    if (json[at] !== COLON) return null;
+    if (json[at] !== COLON) return false;
     const start = skipSpace(json, at + 1);
     const end = valueEnd(json, start);
-    if (end <= start) return null;
-    const key = keyOf(json, keyStart, keyEnd);
-    if (key === null) return null;
-    members.push({ key, keyStart, start, end });
+    if (end <= start || !visit(keyStart, keyEnd, start, end)) return false;
     at = skipSpace(json, end);
-    if (json[at] === CLOSE_BRACE) return skipSpace(json, at + 1) === json.length ? members : null;
-    if (json[at] !== COMMA) return null;
+    if (json[at] === CLOSE_BRACE) return skipSpace(json, at + 1) === json.length;
+    if (json[at] !== COMMA) return false;
     at = skipSpace(json, at + 1);
   }
-  return null;
+  return false;
 }
 
 /** The parsed value of a member; the last one wins, as in every JSON parser. Undefined when absent or malformed. */
 export function memberValue(json: Buffer, members: JsonMember[], key: string): unknown {
-  const member = members.findLast((candidate) => candidate.key === key);
-  if (!member) return undefined;
+  for (let i = members.length - 1; i >= 0; i -= 1) {
+    const member = members[i];
+    if (member?.key === key) return parsed(json, member.start, member.end);
+  }
+  return undefined;
+}
+
+/** The same for one member of a text of which nothing else is asked; null when it is not one JSON object. */
+export function valueOfMember(json: Buffer, key: string): { value: unknown } | null {
+  const initial = key.charCodeAt(0);
+  let from = 0;
+  let to = 0;
+  const isObject = eachMember(json, (keyStart, keyEnd, start, end) => {
+    const first = json[keyStart + 1];
+    if ((first === initial || first === BACKSLASH) && keyOf(json, keyStart, keyEnd) === key) {
+      from = start;
+      to = end;
+    }
+    return true;
+  });
+  return isObject ? { value: to === 0 ? undefined : parsed(json, from, to) } : null;
+}
+
+function parsed(json: Buffer, start: number, end: number): unknown {
   try {
-    return JSON.parse(json.toString("utf8", member.start, member.end));
+    return JSON.parse(json.toString("utf8", start, end));
   } catch {
-    // The provider will say what is wrong with it; to the gateway the member is as good as absent.
+    // Whoever reads the whole will say what is wrong with it; to the gateway the member is as good as absent.
     return undefined;
   }
 }
@@ -78,7 +110,7 @@ export function lastValueNamed(tail: Buffer, key: string): unknown {
   const start = skipSpace(tail, colon + 1);
   const end = tail[colon] === COLON ? valueEnd(tail, start) : -1;
   if (end <= start) return undefined;
-  return memberValue(tail, [{ key, keyStart: found, start, end }], key);
+  return parsed(tail, start, end);
 }
 
 /**
@@ -86,9 +118,9 @@ export function lastValueNamed(tail: Buffer, key: string): unknown {
  * change, so that no parser downstream can pick an unedited one. Returns the same buffer when nothing changes.
  */
 export function editMembers(json: Buffer, members: JsonMember[], edits: Record<string, string | null>): Buffer {
+  if (isSo(json, members, edits)) return json;
   const parts: Buffer[] = [];
   const seen = new Set<string>();
-  let changed = false;
   let keptFrom = -1;
   let keptTo = -1;
   const flush = (): void => {
@@ -103,21 +135,33 @@ export function editMembers(json: Buffer, members: JsonMember[], edits: Record<s
       keptTo = member.end;
       continue;
     }
-    changed = true;
     flush();
     if (edit !== null) parts.push(Buffer.from(`${JSON.stringify(member.key)}:${edit}`));
   }
   flush();
   for (const [key, edit] of Object.entries(edits)) {
     if (edit === null || edit === undefined || seen.has(key)) continue;
-    changed = true;
     parts.push(Buffer.from(`${JSON.stringify(key)}:${edit}`));
   }
-  if (!changed) return json;
   const out: Buffer[] = [OPEN];
   for (const [index, part] of parts.entries()) out.push(...(index > 0 ? [SEPARATOR, part] : [part]));
   out.push(CLOSE);
   return Buffer.concat(out);
+}
+
+/** True when the object is already what the edits would make of it. */
+function isSo(json: Buffer, members: JsonMember[], edits: Record<string, string | null>): boolean {
+  for (const key in edits) {
+    const edit = edits[key];
+    let found = false;
+    for (const member of members) {
+      if (member.key !== key) continue;
+      if (edit === null || json.toString("utf8", member.start, member.end) !== edit) return false;
+      found = true;
+    }
+    if (!found && edit !== null) return false;
+  }
+  return true;
 }
 
 const OPEN = Buffer.from("{");
@@ -140,7 +184,7 @@ function keyOf(json: Buffer, start: number, end: number): string | null {
   if (!inner.includes("\\")) return inner;
   try {
     // An escaped spelling of "model" is still "model".
-    return String(JSON.parse(`"${inner}"`));
+    return String(JSON.parse(json.toString("utf8", start, end)));
   } catch {
     return null;
   }

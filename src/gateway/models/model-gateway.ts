@@ -76,24 +76,19 @@ async function handle(engine: Engine, down: Downstream, target: ModelTarget): Pr
   const { bodyMaxBytes: maxBytes } = engine.limits;
   const caller = new Caller(down, passage, { maxBytes, held: engine.held });
   try {
-    await serve(engine, passage, caller, target);
+    const resolved = await engine.deps.resolveModel(target.workspace, target.model);
+    if (!resolved) throw new GatewayError("WORKLOAD_NOT_FOUND", `Model ${target.model} does not exist.`);
+    if (resolved.model.spec.enabled === false) {
+      throw new GatewayError("WORKLOAD_DISABLED", `Model ${target.model} is switched off.`);
+    }
+    const first = candidateOf(resolved);
+    const call = describeCall(down, target.subPath, await caller.readBody(), first.provider);
+    await serveCall(engine, passage, call, first, down, target);
   } catch (error) {
     refuse(engine, passage, down, target, error);
   } finally {
     caller.releaseBody();
   }
-}
-
-async function serve(engine: Engine, passage: Passage, caller: Caller, target: ModelTarget): Promise<void> {
-  const { down } = caller;
-  const resolved = await engine.deps.resolveModel(target.workspace, target.model);
-  if (!resolved) throw new GatewayError("WORKLOAD_NOT_FOUND", `Model ${target.model} does not exist.`);
-  if (resolved.model.spec.enabled === false) {
-    throw new GatewayError("WORKLOAD_DISABLED", `Model ${target.model} is switched off.`);
-  }
-  const first = candidateOf(resolved);
-  const call = describeCall(down, target.subPath, await caller.readBody(), first.provider);
-  await serveCall(engine, passage, call, first, down, target);
 }
 
 /** The model itself, then its fallbacks in their order. */
@@ -110,8 +105,8 @@ async function serveCall(
     answerModelList(down, call, first, engine.labelsOf(first, target.requestId, 0));
     return;
   }
-  const fallbacks = (first.resolved.model.spec.fallbacks ?? []).slice(0, FALLBACKS_MAX);
-  let left = await tryCandidate(passage, call, first, fallbacks.length > 0);
+  const fallbacks = first.resolved.model.spec.fallbacks?.slice(0, FALLBACKS_MAX) ?? [];
+  let left = await passage.tryModel(call, first, fallbacks.length > 0);
   for (const [index, name] of fallbacks.entries()) {
     if (!left || passage.gone || (left instanceof GatewayError && FINAL.has(left.code))) break;
     deps.log.warn(
@@ -120,7 +115,7 @@ async function serveCall(
     );
     const next = await usableFallback(engine, target, call, name);
     if (!next) continue;
-    const after = await tryCandidate(passage, call, next, index < fallbacks.length - 1);
+    const after = await passage.tryModel(call, next, index < fallbacks.length - 1);
     // A fallback that was refused before it was asked leaves the earlier failure standing.
     left = after instanceof GatewayError ? left : after;
   }
@@ -129,29 +124,6 @@ async function serveCall(
   passage.recordFailure(left, call);
   if (!passage.gone) writeFailure(down, left, engine.labelsOf(left.candidate, target.requestId, 0));
 }
-
-/** Null when the request is over; a failure, or the reason why the model was not even asked, otherwise. */
-async function tryCandidate(
-  passage: Passage,
-  call: ClientCall,
-  candidate: Candidate,
-  hasNext: boolean,
-): Promise<Failure | GatewayError | null> {
-  try {
-    return await passage.tryModel(call, candidate, hasNext);
-  } catch (error) {
-    if (error instanceof GatewayError && NOT_ASKED.has(error.code)) return error;
-    throw error;
-  }
-}
-
-const NOT_ASKED = new Set<string>([
-  "TOKEN_LIMIT_EXCEEDED",
-  "POLICY_VIOLATION",
-  "PROVIDER_NOT_CONFIGURED",
-  "PROVIDER_ADDRESS_REFUSED",
-  "BAD_REQUEST",
-]);
 
 /** The refusal of a model's own policy is an answer, not a failure: no fallback gets around it. */
 const FINAL = new Set<string>(["TOKEN_LIMIT_EXCEEDED", "POLICY_VIOLATION", "BAD_REQUEST"]);

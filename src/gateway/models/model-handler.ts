@@ -1,7 +1,7 @@
 /** The door of the model APIs: who calls, then the engine. Clients of every provider put their key somewhere else. */
 import { randomUUID } from "node:crypto";
 import { asGatewayError, GatewayError } from "../../contract/gateway-errors.ts";
-import type { Answerer, GatewayDeps, HandledRoute, Principal } from "../deps.ts";
+import type { Answerer, GatewayDeps, Principal } from "../deps.ts";
 import type { Downstream } from "../downstream.ts";
 import { brandWords } from "../header-rules.ts";
 import { respondError } from "../platform-response.ts";
@@ -21,7 +21,12 @@ export function createModelHandler(deps: ModelHandlerDeps): Answerer {
     const requestId = randomUUID();
     let principal: Principal;
     try {
-      principal = await admit(deps, tokenOf(down, bearerHeaders), route);
+      const token = tokenOf(down, bearerHeaders);
+      if (token === null) throw new GatewayError("AUTHENTICATION_REQUIRED");
+      const found = await deps.authenticate(token);
+      if (!found) throw new GatewayError("AUTHENTICATION_FAILED");
+      if (!(await deps.authorize(found, route))) throw new GatewayError("FORBIDDEN");
+      principal = found;
     } catch (error) {
       respondError(deps.models.responding, down, asGatewayError(error), { fixed: null, requestId });
       return;
@@ -35,18 +40,6 @@ export function createModelHandler(deps: ModelHandlerDeps): Answerer {
       requestId,
     });
   };
-}
-
-async function admit(
-  deps: ModelHandlerDeps,
-  token: string | null,
-  { workspace, kind }: HandledRoute,
-): Promise<Principal> {
-  if (token === null) throw new GatewayError("AUTHENTICATION_REQUIRED");
-  const principal = await deps.authenticate(token);
-  if (!principal) throw new GatewayError("AUTHENTICATION_FAILED");
-  if (!(await deps.authorize(principal, { workspace, kind }))) throw new GatewayError("FORBIDDEN");
-  return principal;
 }
 
 const BEARER = /^bearer +(\S+)$/i;

@@ -2,7 +2,7 @@
  * One caller's request on its way through: the attempts at one model after the other, what they used, and the one
  * entry in the usage ledger at the end.
  */
-import { GATEWAY_ERRORS, type GatewayError } from "../../contract/gateway-errors.ts";
+import { GATEWAY_ERRORS, GatewayError } from "../../contract/gateway-errors.ts";
 import type { Downstream } from "../downstream.ts";
 import { NO_USAGE } from "../providers/token-usage.ts";
 import { admitRequest } from "./admission.ts";
@@ -94,17 +94,13 @@ export class Passage {
     this.#wake?.();
   }
 
-  /** Null when the request is over; otherwise why this model did not serve it. */
-  async tryModel(call: ClientCall, candidate: Candidate, hasNext: boolean): Promise<Failure | null> {
-    const { deps, upstreamOf } = this.#engine;
-    const upstream = upstreamOf(candidate);
-    const request = upstreamRequest(call, candidate, upstream.basePath);
-    const tokens = () => ({ input: estimateInputTokens(call), output: outputLimit(call) });
-    const reservation = await admitRequest(
-      { workspace: this.#target.workspace, resolved: candidate.resolved, tokens },
-      deps,
-    );
+  /** Null when the request is over; otherwise why this model did not serve it, or was not even asked. */
+  async tryModel(call: ClientCall, candidate: Candidate, hasNext: boolean): Promise<Failure | GatewayError | null> {
+    let reservation: Reservation | null = null;
     try {
+      const upstream = this.#engine.upstreamOf(candidate);
+      const request = upstreamRequest(call, candidate, upstream.basePath);
+      if (candidate.resolved.policies.length > 0) reservation = await this.#admit(call, candidate);
       for (let number = 1; ; number += 1) {
         const meter = new UsageMeter(request.dialect);
         const attempt = { call, candidate, upstream, request, hasNext, number, meter, reservation };
@@ -118,10 +114,18 @@ export class Passage {
           return null;
         }
       }
+    } catch (error) {
+      if (error instanceof GatewayError && NOT_ASKED.has(error.code)) return error;
+      throw error;
     } finally {
       // Whoever used tokens has settled; what is still held was used for nothing.
-      await reservation?.release();
+      if (reservation) await reservation.release();
     }
+  }
+
+  #admit(call: ClientCall, { resolved }: Candidate): Promise<Reservation | null> {
+    const tokens = () => ({ input: estimateInputTokens(call), output: outputLimit(call) });
+    return admitRequest({ workspace: this.#target.workspace, resolved, tokens }, this.#engine.deps);
   }
 
   /** The request ends with what the last model left behind. */
@@ -229,7 +233,8 @@ export class Passage {
     const { deps } = this.#engine;
     const target = this.#target;
     const { provider, model, resolved } = candidate;
-    const prices = resolved.prices ?? deps.priceBook.pricesOf(provider.name, model);
+    if (candidate.prices === undefined) candidate.prices = deps.priceBook.pricesOf(provider.name, model);
+    const { prices } = candidate;
     if (usage !== NO_USAGE) this.#settle(reservation, usage.inputTokens, usage.outputTokens);
     const event: ModelUsage = {
       ...usage,
@@ -265,6 +270,14 @@ export class Passage {
     });
   }
 }
+
+const NOT_ASKED = new Set<string>([
+  "TOKEN_LIMIT_EXCEEDED",
+  "POLICY_VIOLATION",
+  "PROVIDER_NOT_CONFIGURED",
+  "PROVIDER_ADDRESS_REFUSED",
+  "BAD_REQUEST",
+]);
 
 /** A wait for the first byte takes minutes: who has waited once should be told. */
 const isHopeless = (error: GatewayError | null): boolean =>

@@ -1,5 +1,6 @@
 /** One attempt's request: the caller's call in the words, and to the address, of one provider. */
 import { GatewayError } from "../../contract/gateway-errors.ts";
+import type { ModelPrices } from "../../contract/model-prices.ts";
 import { at, isRecord } from "../../lib/untrusted-json.ts";
 import { providerOf } from "../providers/catalogue.ts";
 import type { ChatTranslation } from "../providers/chat-translation.ts";
@@ -23,6 +24,8 @@ export interface Candidate {
   paths: Map<string, string>;
   /** What its requests have in common; null until the first. */
   fields: RequestFields | null;
+  /** What its tokens cost; undefined until the first were used, null when nobody knows. */
+  prices: ModelPrices | null | undefined;
 }
 
 export interface UpstreamRequest extends WireRequest {
@@ -49,6 +52,7 @@ export function candidateOf(resolved: ResolvedModel): Candidate {
     model: spec.runtime?.model || name,
     paths: new Map(),
     fields: null,
+    prices: resolved.prices,
   };
   candidates.set(resolved, candidate);
   return candidate;
@@ -121,15 +125,15 @@ function editedBody(call: ClientCall, { provider, model }: Candidate, asksUsage:
   if (call.contentType.startsWith("multipart/")) return withFormModel(call.body, call.contentType, model);
   if (!call.members) return call.body;
   const edits: Record<string, string | null> = {};
-  const named = call.members.some((member) => member.key === "model");
-  if (call.dialect.model === "body" || (call.dialect.model === "body-if-present" && named))
+  const where = call.dialect.model;
+  if (where === "body" || (where === "body-if-present" && call.members.some((member) => member.key === "model")))
     edits.model = JSON.stringify(model);
   if (asksUsage) {
     const options = call.member("stream_options");
     edits.stream_options = JSON.stringify({ ...(isRecord(options) ? options : {}), include_usage: true });
   }
-  if (call.dialect.name === "openai-chat") {
-    for (const [member, instead] of Object.entries(provider.chatMembers ?? {})) {
+  if (call.dialect.name === "openai-chat" && provider.chatMembers) {
+    for (const [member, instead] of Object.entries(provider.chatMembers)) {
       const value = call.member(member);
       if (value === undefined) continue;
       edits[member] = null;

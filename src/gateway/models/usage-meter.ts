@@ -1,7 +1,7 @@
 /** What one request used: as the provider reports it, and estimated, marked as such, where it does not. */
 import type { Dialect, StreamReading } from "../providers/dialect.ts";
 import { NO_USAGE, type TokenUsage } from "../providers/token-usage.ts";
-import { lastValueNamed, memberValue, topLevelMembers } from "./json-members.ts";
+import { lastValueNamed, valueOfMember } from "./json-members.ts";
 
 /** Typical of prose in European languages; only ever used for what nobody reported. */
 const ESTIMATED_BYTES_PER_TOKEN = 4;
@@ -26,9 +26,9 @@ export class UsageMeter {
 
   /** A whole JSON answer. Only the member with the counts is parsed. */
   answer(body: Buffer): void {
-    const members = topLevelMembers(body);
-    if (members) {
-      this.#reading.usage = this.#dialect.readUsage(memberValue(body, members, this.#dialect.usageMember));
+    const member = valueOfMember(body, this.#dialect.usageMember);
+    if (member) {
+      this.#reading.usage = this.#dialect.readUsage(member.value);
       this.#reading.covers = this.#reading.usage !== null;
     } else {
       this.#list(body);
