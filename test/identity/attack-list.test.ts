@@ -62,7 +62,7 @@ const ATTACKS: Record<string, readonly (readonly [file: string, title: string])[
   "being led to another site": [["test/identity/attacks.test.ts", "no address of ours leads anywhere else"]],
   "making the platform call private addresses": [
     ["test/triggers/async.test.ts", "a workload that is gone ends it, and a callback address that is refused is told"],
-    ["test/models/door.test.ts", "private addresses are an administrator's choice, link-local ones nobody's"],
+    ["test/models/door-suite.ts", "private addresses are an administrator's choice, link-local ones nobody's"],
     ["test/e2e/mcp-integrations.test.ts", "an administrator decides whether private addresses may be called"],
     ["src/auth/external/identity-provider.test.ts", "leads elsewhere without TLS, is not used"],
     ["src/lib/address-class.test.ts", "::ffff:127.0.0.1"],
