@@ -19,19 +19,31 @@ export interface LoggedDriverOptions {
 
 export async function loggedDriver({ driver, store, follower, dir }: LoggedDriverOptions): Promise<Driver> {
   await mkdir(dir, { recursive: true, mode: 0o700 });
+  /** Who has a note. */
+  const noted = new Set<string>();
   const note = (uid: string): string => join(dir, encodeURIComponent(uid));
+
+  // What an earlier life's commands have left to say; the driver knows whose it is.
+  for (const { uid, log } of await driver.list())
+    if (log) follower.follow(uid, log, driver, await store.positions(log, uid));
 
   for (const name of await readdir(dir)) {
     const uid = decodeURIComponent(name);
     const tag = await readNote(note(uid));
-    if (tag && (await driver.observe(uid))) follower.follow(uid, tag, driver, await store.positions(tag, uid));
-    else await rm(note(uid), { force: true });
+    if (tag && (await driver.observe(uid))) {
+      noted.add(uid);
+      follower.follow(uid, tag, driver, await store.positions(tag, uid));
+    } else await rm(note(uid), { force: true });
   }
 
   const own: Partial<Driver> = {
     async create(spec: WorkloadSpec, options) {
       if (!spec.log) return driver.create(spec, options);
-      await writeFile(note(spec.uid), JSON.stringify(spec.log), { mode: 0o600 });
+      // A command alone is ended by the next life, and the driver keeps the note of its own.
+      if (!spec.exec?.alone) {
+        noted.add(spec.uid);
+        await writeFile(note(spec.uid), JSON.stringify(spec.log), { mode: 0o600 });
+      }
       const observed = await driver.create(spec, options);
       follower.follow(spec.uid, spec.log, driver);
       return observed;
@@ -39,7 +51,7 @@ export async function loggedDriver({ driver, store, follower, dir }: LoggedDrive
     async destroy(uid: string, options: DestroyOptions = {}) {
       await driver.destroy(uid, { ...options, ended: () => follower.finish(uid) });
       follower.drop(uid);
-      await rm(note(uid), { force: true });
+      if (noted.delete(uid)) await rm(note(uid), { force: true });
     },
   };
   return new Proxy(driver, {

@@ -43,7 +43,13 @@ export function driverConformance(name: string, open: () => Promise<Harness>): v
       return { uid: id, name: "box", image: harness.image, env: {}, limits, network: "closed", ...more };
     };
     lifecycle(() => harness, spec);
-    exits(() => harness, spec);
+    suite("a command", () => exits(() => harness, spec));
+    suite("a command alone", () => {
+      const alone: Make = (more = {}) =>
+        spec({ ...more, ...(more.exec ? { exec: { ...more.exec, alone: true } } : {}) });
+      exits(() => harness, alone);
+      aloneOnly(() => harness, alone);
+    });
     storage(() => harness, spec);
     survival(() => harness, spec);
   });
@@ -200,6 +206,65 @@ function exits(get: Get, spec: Make): void {
     await driver.destroy(running.uid);
     const outcome = await waiting;
     assert.ok(outcome === null || outcome.state === "exited");
+  });
+}
+
+function aloneOnly(get: Get, spec: Make): void {
+  test("a signal that ends a command is told, and a destroy asks before it forces", async () => {
+    const { driver } = get();
+    const killed = spec({ exec: { argv: ["sh", "-c", "kill -9 $$"] } });
+    await driver.create(killed);
+    const { exitCode, exitSignal } = (await driver.waitExit(killed.uid)) ?? {};
+    assert.ok(exitSignal === "SIGKILL" || exitCode === 137);
+    const polite = spec({
+      exec: { argv: ["sh", "-c", "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.02; done"] },
+    });
+    await driver.create(polite);
+    const said = async (): Promise<string> => (await driver.readOutput(polite.uid, "stdout", 0, 100)).bytes.toString();
+    while (!(await said()).startsWith("up\n")) await new Promise((resolve) => setTimeout(resolve, 5));
+    let last = "";
+    const ended = async (): Promise<void> => {
+      last = await said();
+    };
+    await driver.destroy(polite.uid, { graceMs: 60_000, ended });
+    assert.equal(last, "up\nbye\n");
+  });
+
+  test("what one command has left is not there for the next", async () => {
+    const { driver } = get();
+    for (let round = 0; round < 3; round += 1) {
+      const argv = ["sh", "-c", "test ! -e /tmp/left && test ! -e /left && echo x | tee /tmp/left /left /dev/stderr"];
+      const wanted = spec({ exec: { argv } });
+      await driver.create(wanted);
+      assert.equal((await driver.waitExit(wanted.uid))?.exitCode, 0);
+      assert.equal((await driver.readOutput(wanted.uid, "stderr", 0, 100)).bytes.toString(), "x\n");
+      await driver.destroy(wanted.uid);
+    }
+  });
+
+  test("an aborted create of a command leaves nothing", async () => {
+    const { driver } = get();
+    const wanted = spec({ exec: { argv: ["sleep", "600"] } });
+    const abort = new AbortController();
+    const creating = driver.create(wanted, { signal: abort.signal });
+    abort.abort(new Error("gone"));
+    await creating.then(
+      () => driver.destroy(wanted.uid),
+      (error: Error) => assert.match(error.message, /gone/),
+    );
+    assert.equal(await driver.observe(wanted.uid), null);
+  });
+
+  test("commands start and end beside each other", async () => {
+    const { driver } = get();
+    const all = Array.from({ length: 12 }, (_, n) => spec({ exec: { argv: ["sh", "-c", `exit ${n}`] } }));
+    await Promise.all(all.map((each) => driver.create(each)));
+    const codes = await Promise.all(all.map(async (each) => (await driver.waitExit(each.uid))?.exitCode));
+    assert.deepEqual(
+      codes,
+      all.map((_, n) => n),
+    );
+    await Promise.all(all.map((each) => driver.destroy(each.uid)));
   });
 }
 

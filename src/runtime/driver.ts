@@ -137,6 +137,11 @@ export interface Exec {
   /** After it ends: end the workload with its code, keep it reachable, or start it again. Default "exit". */
   onExit?: "exit" | "stay" | "restart";
   /**
+   * Nothing but the command: no daemon, so its API and ports cannot be reached, but it starts and ends in a fraction of
+   * the time. It does not outlive the next opening of its driver, which ends it and keeps what it wrote.
+   */
+  alone?: boolean;
+  /**
    * By the clock of its machine: from then on nothing of it runs, unless it was prolonged, also when nobody is left to
    * end it. For work that another machine takes over when this one is not heard of.
    */
@@ -187,6 +192,8 @@ export interface Observed {
   exitSignal?: string;
   /** The memory limit killed something inside since the start. */
   oom: boolean;
+  /** Of a command that an earlier life of the driver has left: whose log the rest of its output goes to. */
+  log?: LogTag;
 }
 
 /** Where a workload's sockets are. One variant per way of reaching one. */

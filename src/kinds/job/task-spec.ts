@@ -49,7 +49,7 @@ export async function taskSpec(
     name: job.name,
     image: runtime.image ? await driverImage(runtime.image, job, deps) : baseImage(deps),
     // Once its lease is over another machine may run it, so by then it has ended here whatever became of this server.
-    exec: { argv, onExit: "exit", endsAtMs: claim.leaseUntil },
+    exec: { argv, alone: true, onExit: "exit", endsAtMs: claim.leaseUntil },
     env: {
       ...(bundle ? codeEnv : {}),
       ...usualEnv(job, deps.settings),

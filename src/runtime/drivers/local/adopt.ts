@@ -6,6 +6,7 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Cgroup, CgroupHost } from "./cgroup.ts";
 import { loadRecords, RECORD_FORMAT, type WorkloadRecord } from "./record.ts";
+import { TASK_GROUPS } from "./task-lives.ts";
 import { Workload, type WorkloadContext } from "./workload.ts";
 
 export async function adopt(context: WorkloadContext, dir: string, cgroups: CgroupHost): Promise<Workload[]> {
@@ -60,7 +61,7 @@ function remains(id: string, { version, parents }: CgroupHost): WorkloadRecord {
 function strayGroups({ parents }: CgroupHost, known: Set<string>): Set<string> {
   const stray = new Set<string>();
   for (const parent of Object.values(parents)) {
-    for (const id of groupsBelow(parent)) if (!known.has(id)) stray.add(id);
+    for (const id of groupsBelow(parent)) if (!known.has(id) && !id.startsWith(TASK_GROUPS)) stray.add(id);
   }
   return stray;
 }

@@ -8,13 +8,17 @@ import { createServer, type Server, type Socket } from "node:net";
 import { basename, dirname } from "node:path";
 
 /** A door's listener; closing it leaves open connections alone. */
-export async function openDoor(path: string, onSocket: (socket: Socket) => void): Promise<Server> {
+export async function openDoor(
+  path: string,
+  onSocket: (socket: Socket) => void,
+  connectionsMax = CONNECTIONS_MAX,
+): Promise<Server> {
   rmSync(path, { force: true });
   const server = createServer({ allowHalfOpen: true }, (socket) => {
     socket.on("error", () => socket.destroy()); // the workload hung up; whoever reads the socket sees its end
     onSocket(socket);
   });
-  server.maxConnections = CONNECTIONS_MAX;
+  server.maxConnections = connectionsMax;
   if (Buffer.byteLength(path) > SOCKET_PATH_BYTES_MAX) {
     // By descriptor; it stays open as long as the listener, which unlinks that name when it closes.
     const fd = openSync(dirname(path), "r");

@@ -8,6 +8,7 @@ import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { PlatformError } from "../../../contract/errors.ts";
 import type { DestroyOptions, Limits, NetworkClass, WorkloadSpec } from "../../driver.ts";
+import { adopt } from "./adopt.ts";
 import { createCgroup } from "./cgroup.ts";
 import type { ResolvedImage } from "./images.ts";
 import { type Launch, launch } from "./launch.ts";
@@ -17,6 +18,7 @@ import { ID_BASE_FIRST } from "./machine.ts";
 import { Pool } from "./pool.ts";
 import { RECORD_FORMAT } from "./record.ts";
 import { Gate } from "./serial.ts";
+import { Tasks } from "./tasks.ts";
 import { Workload, type WorkloadContext } from "./workload.ts";
 
 export interface FleetOptions {
@@ -50,16 +52,35 @@ export class Fleet {
   /** Launches at once; more would only take the processor from each other. */
   readonly #gate = new Gate(Math.max(2, availableParallelism()));
   readonly #pool: Pool<Workload>;
+  /** null: where nothing is isolated a command needs somebody who ends all that it started. */
+  readonly #tasks: Tasks | null;
   readonly #poolable = new Map<string, { image: ResolvedImage; network: NetworkClass }>();
 
   constructor(options: FleetOptions) {
     this.#options = options;
+    const { context, onWarning } = options;
+    const { grade, spawner } = context.machine;
+    const dir = join(options.dir, "../tasks");
+    const freeSlot = (): number => this.#freeSlot();
+    this.#tasks =
+      grade === "none" ? null : new Tasks({ context, dir, executable: spawner.executable, freeSlot, onWarning });
     this.#pool = new Pool({
       size: options.poolSize,
       make: (key) => this.#prepare(key),
       discard: (workload) => this.remove(workload, 0),
       onError: (error) => options.onWarning("A prepared workload could not be started.", { error }),
     });
+  }
+
+  /** Takes over what an earlier life has left; part of opening. */
+  async open(): Promise<void> {
+    const { context, dir } = this.#options;
+    for (const each of await adopt(context, dir, context.machine.cgroups)) this.#adopt(each);
+    for (const each of (await this.#tasks?.open()) ?? []) this.#adopt(each);
+  }
+
+  async close(): Promise<void> {
+    await this.#tasks?.stop();
   }
 
   find(uid: string): Workload | undefined {
@@ -81,13 +102,19 @@ export class Fleet {
       .flatMap(({ record }) => record.uid ?? []);
   }
 
-  adopt(workload: Workload): void {
+  #adopt(workload: Workload): void {
     this.#byId.set(workload.record.id, workload);
     if (workload.record.uid !== null) this.#byUid.set(workload.record.uid, workload);
   }
 
   async start(order: Order, signal?: AbortSignal): Promise<Workload> {
     const { spec, image, parts, mounts, env, workDir } = order;
+    // Another user than root is looked up by the daemon.
+    if (this.#tasks && spec.exec?.alone && !env.BL_SANDBOX_USER_ENABLED) {
+      const task = await this.#tasks.start(order, signal);
+      this.#adopt(task);
+      return task;
+    }
     const pooled = spec.exec || spec.snapshot ? undefined : this.#take(image, spec.network);
     const workload = pooled ?? this.#draft(image, parts, spec.network, spec.name, spec.limits);
     const { record, dir } = workload;
@@ -219,6 +246,7 @@ export class Fleet {
 
   #freeSlot(): number {
     const taken = new Set([...this.#byId.values()].map(({ record }) => record.slot));
+    for (const slot of this.#tasks?.slotNumbers ?? []) taken.add(slot);
     for (let slot = 0; slot < SLOTS_MAX; slot++) if (!taken.has(slot)) return slot;
     throw new PlatformError("unavailable", "This machine runs as many workloads as it can.");
   }

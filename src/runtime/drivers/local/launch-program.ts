@@ -9,7 +9,7 @@
  * inside, whatever capability it holds in its user namespace, can change them.
  */
 import { existsSync } from "node:fs";
-import { OWN_FD_MIN, type Program, REPORT_FD, REPORT_TAG } from "./program.ts";
+import { type Program, REPORT_FD, REPORT_TAG } from "./program.ts";
 import { READY_FD, record } from "./spawner.ts";
 import {
   AT_EMPTY_PATH,
@@ -86,10 +86,28 @@ export function launchSteps(program: Program, plan: LaunchPlan): void {
   program.step("umask", [0], "umask");
   startFirst(program, plan);
   joinControlGroups(program, plan);
-  const { NEWNS, NEWNET, NEWIPC, NEWUTS, NEWCGROUP } = CLONE;
-  program.step("unshare", [NEWNS | NEWNET | NEWIPC | NEWUTS | NEWCGROUP], "make namespaces");
+  isolationSteps(program, plan, { stage: `${plan.dir}/mnt`, helper: 2, network: CLONE.NEWNET });
+  program.step("close_range", [3, REPORT_FD, 4], "hide descriptors");
+  program.step("close_range", [READY_FD + 1, 0xffffffff, 4], "hide descriptors");
+  const [path = ""] = plan.argv;
+  program.step("execve", [path, program.texts(plan.argv), program.texts(plan.env)], "start init");
+}
+
+interface Isolation {
+  /** Folder to mount on, in a mount namespace that nobody else sees. */
+  stage: string;
+  /** Number that the next process of this pid namespace will have. */
+  helper: number;
+  /** CLONE.NEWNET, or 0 where the process is in its own already. */
+  network: number;
+}
+
+/** Everything between a process in its own pid namespace and a command in the workload: files, devices, rights. */
+export function isolationSteps(program: Program, plan: Plan, { stage: stageDir, helper, network }: Isolation): void {
+  const { NEWNS, NEWIPC, NEWUTS, NEWCGROUP } = CLONE;
+  program.step("unshare", [NEWNS | NEWIPC | NEWUTS | NEWCGROUP | network], "make namespaces");
   program.step("mount", [0, "/", 0, MS.REC | MS.PRIVATE, 0], "detach from the host's mounts");
-  const userns = stage(program, plan);
+  const userns = stage(program, plan, stageDir, helper);
   const trees = takeTrees(program, plan, userns);
   const devices = takeDevices(program, plan);
   if (plan.identity.kind === "mapped") actAsMapped(program, plan.identity);
@@ -97,15 +115,13 @@ export function launchSteps(program: Program, plan: LaunchPlan): void {
   makeDevices(program, plan, devices);
   for (const tree of trees) putTree(program, tree);
   maskProc(program);
-  bringUpLoopback(program);
+  if (network !== 0) bringUpLoopback(program);
   program.step("sethostname", [plan.hostname, Buffer.byteLength(plan.hostname)], "set the host name");
   if (userns !== null) enterUserNamespace(program, userns);
   dropPrivileges(program, plan);
-  program.step("close_range", [3, REPORT_FD, 4], "hide descriptors");
-  program.step("close_range", [READY_FD + 1, 0xffffffff, 4], "hide descriptors");
-  const [path = ""] = plan.argv;
-  program.step("execve", [path, program.texts(plan.argv), program.texts(plan.env)], "start init");
 }
+
+type Plan = Omit<LaunchPlan, "argv" | "env" | "cgroups">;
 
 function startFirst(program: Program, { dir, identity }: LaunchPlan): void {
   const first = program.label();
@@ -114,14 +130,7 @@ function startFirst(program: Program, { dir, identity }: LaunchPlan): void {
   const pid = { offset: report.offset + 24 };
   program.step("getpid", [], "know ourselves", { store: { offset: report.offset + 8 } });
   const status = program.words([0]);
-  if (identity.kind === "user") {
-    program.step("unshare", [CLONE.NEWUSER | CLONE.NEWPID], "make a user namespace");
-    program.writeFile("/proc/self/setgroups", "deny", 4, "give up groups");
-    const uids = `0 ${identity.uid} 1`;
-    const gids = `0 ${identity.gid} 1`;
-    program.writeFile("/proc/self/uid_map", uids, uids.length, "map the user");
-    program.writeFile("/proc/self/gid_map", gids, gids.length, "map the group");
-  } else program.step("unshare", [CLONE.NEWPID], "make a pid namespace");
+  makePidNamespace(program, identity, 0);
   program.step("clone", [SIGCHLD], "fork", { onValue: watcher, onZero: first, store: pid });
 
   program.place(watcher);
@@ -144,26 +153,35 @@ function startFirst(program: Program, { dir, identity }: LaunchPlan): void {
   program.step("setsid", [], "start a session", { onError: "ignore" });
 }
 
-function joinControlGroups(program: Program, { cgroups }: LaunchPlan): void {
+/** For the next children; `more` namespaces are made with it and belong to the same user namespace. */
+export function makePidNamespace(program: Program, identity: Identity, more: number): void {
+  const user = identity.kind === "user" ? CLONE.NEWUSER : 0;
+  program.step("unshare", [user | CLONE.NEWPID | more], "make a pid namespace");
+  if (identity.kind !== "user") return;
+  program.writeFile("/proc/self/setgroups", "deny", 4, "give up groups");
+  const uids = `0 ${identity.uid} 1`;
+  const gids = `0 ${identity.gid} 1`;
+  program.writeFile("/proc/self/uid_map", uids, uids.length, "map the user");
+  program.writeFile("/proc/self/gid_map", gids, gids.length, "map the group");
+}
+
+export function joinControlGroups(program: Program, { cgroups }: Pick<LaunchPlan, "cgroups">): void {
   for (const file of cgroups) program.writeFile(file, "0", 1, `join ${file}`);
 }
 
 /**
- * Lays out a private tmpfs on `<dir>/mnt` with the layers, and makes the user namespace. The namespace is born in a
- * helper process, the second of this pid namespace, so that all paths are known beforehand: /proc/2 of our own /proc.
+ * Lays out a private tmpfs on the stage with the layers, and makes the user namespace. The namespace is born in a helper
+ * process, whose number in this pid namespace is known, so that all paths are known beforehand in our own /proc.
  */
-function stage(program: Program, plan: LaunchPlan): number | null {
-  program.step("mount", ["tmpfs", `${plan.dir}/mnt`, "tmpfs", 0, "size=1m,mode=700"], "mount the stage");
-  program.step("chdir", [`${plan.dir}/mnt`], "enter the stage");
+function stage(program: Program, plan: Plan, dir: string, helperPid: number): number | null {
+  program.step("mount", ["tmpfs", dir, "tmpfs", 0, "size=1m,mode=700"], "mount the stage");
+  program.step("chdir", [dir], "enter the stage");
   const layers = plan.parts.flatMap(({ lowers }, part) => lowers.map((_, layer) => `l${part}.${layer}`));
   for (const name of ["p", "u", "r", ...layers]) program.step("mkdirat", [AT_FDCWD, name, 0o755], `make ${name}`);
   program.step("mount", ["proc", "p", "proc", MS.NOSUID | MS.NODEV | MS.NOEXEC, 0], "mount /proc");
   // The network namespace is not the workload's to configure, so low ports and ping are opened here.
   for (const [name, value] of Object.entries(NET_SETTINGS)) {
-    const path = `p/sys/net/ipv4/${name}`;
-    program.step("openat", [AT_FDCWD, path, 1, 0], "open a network setting", { onError: "ignore" });
-    program.step("write", [OWN_FD_MIN, value, value.length], "write a network setting", { onError: "ignore" });
-    program.step("close", [OWN_FD_MIN], "close", { onError: "ignore" });
+    program.tryWriteFile(`p/sys/net/ipv4/${name}`, value, "write a network setting");
   }
   if (plan.identity.kind !== "mapped") return null;
   const helper = program.label();
@@ -173,11 +191,12 @@ function stage(program: Program, plan: LaunchPlan): number | null {
   program.step("ppoll", [0, 0, 0, 0, 0], "wait to be killed");
   program.place(parent);
   const map = `0 ${plan.identity.idBase} ${ID_COUNT}`;
-  program.writeFile("p/2/uid_map", map, map.length, "map users");
-  program.writeFile("p/2/gid_map", map, map.length, "map groups");
-  const userns = program.open("openat", [AT_FDCWD, "p/2/ns/user", O_CLOEXEC, 0], "open the user namespace");
-  program.step("kill", [2, SIGKILL], "end the helper");
-  program.step("wait4", [2, 0, 0, 0], "reap the helper");
+  const own = `p/${helperPid}`;
+  program.writeFile(`${own}/uid_map`, map, map.length, "map users");
+  program.writeFile(`${own}/gid_map`, map, map.length, "map groups");
+  const userns = program.open("openat", [AT_FDCWD, `${own}/ns/user`, O_CLOEXEC, 0], "open the user namespace");
+  program.step("kill", [helperPid, SIGKILL], "end the helper");
+  program.step("wait4", [helperPid, 0, 0, 0], "reap the helper");
   return userns;
 }
 
@@ -191,7 +210,7 @@ export function actAsMapped(program: Program, identity: MappedIdentity): void {
   setCapabilities(program, identity.ownCapabilities, "keep capabilities");
 }
 
-function setCapabilities(program: Program, set: bigint, what: string): void {
+export function setCapabilities(program: Program, set: bigint, what: string): void {
   const low = set & 0xffffffffn;
   const high = set >> 32n;
   const header = program.words([0x20080522]); // version 3, pid 0: ourselves
@@ -208,7 +227,7 @@ interface Tree {
 }
 
 /** Opens, as detached mounts, everything of the host that will be seen inside. */
-function takeTrees(program: Program, plan: LaunchPlan, userns: number | null): Tree[] {
+function takeTrees(program: Program, plan: Plan, userns: number | null): Tree[] {
   const take = (path: string, readOnly: boolean, what: string): number => {
     const fd = program.open("open_tree", [AT_FDCWD, path, OPEN_TREE_CLONE | O_CLOEXEC], `open ${what}`);
     const flags = MOUNT_ATTR.NOSUID | MOUNT_ATTR.NODEV | (readOnly ? MOUNT_ATTR.RDONLY : 0);
@@ -261,7 +280,7 @@ function setAttributes(program: Program, fd: number, flags: number, userns: numb
 }
 
 /** Mounts the overlays and makes them the root. Names are relative: no path of the host needs escaping. */
-function enterRoot(program: Program, { parts, identity }: LaunchPlan, userns: number | null): void {
+function enterRoot(program: Program, { parts, identity }: Plan, userns: number | null): void {
   parts.forEach(({ at, lowers }, part) => {
     const lower = lowers.map((_, layer) => `l${part}.${layer}`).join(":");
     const layers = `lowerdir=${lower},upperdir=u/${part}/upper,workdir=u/${part}/work`;
@@ -287,7 +306,7 @@ const LINKS = {
 };
 
 /** `nodes`: the host's own device files, where the kernel does not let us make new ones. */
-function makeDevices(program: Program, { identity }: LaunchPlan, nodes: Tree[]): void {
+function makeDevices(program: Program, { identity }: Plan, nodes: Tree[]): void {
   const owner = identity.kind === "mapped" ? identity.idBase : 0;
   const owned = `uid=${owner},gid=${owner}`;
   program.step("mount", ["tmpfs", "/dev", "tmpfs", MS.NOSUID, `size=64k,mode=755,${owned}`], "mount /dev");
@@ -311,7 +330,7 @@ function makeDevices(program: Program, { identity }: LaunchPlan, nodes: Tree[]):
 }
 
 /** Device files of the host, opened before its root is left. */
-function takeDevices(program: Program, { identity }: LaunchPlan): Tree[] {
+function takeDevices(program: Program, { identity }: Plan): Tree[] {
   if (identity.kind !== "user") return [];
   return Object.keys(DEVICES).map((name) => {
     const path = `/dev/${name}`;
@@ -355,7 +374,7 @@ function maskProc(program: Program): void {
   }
 }
 
-function bringUpLoopback(program: Program): void {
+export function bringUpLoopback(program: Program): void {
   const request = Buffer.alloc(40);
   request.write("lo");
   request.writeUInt16LE(0x41, 16); // IFF_UP | IFF_RUNNING
@@ -371,7 +390,7 @@ function enterUserNamespace(program: Program, userns: number): void {
   program.step("setresuid", [0, 0, 0], "become the workload's root");
 }
 
-function dropPrivileges(program: Program, plan: LaunchPlan): void {
+function dropPrivileges(program: Program, plan: Plan): void {
   const { identity, capabilities, seccomp, dataBytesMax, processesMax } = plan;
   if (identity.kind === "contained") program.step("setgroups", [0, 0], "drop groups");
   // A limit of one byte, unlike zero, also keeps the kernel from piping a crash into the host's crash handler.

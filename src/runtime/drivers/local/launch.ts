@@ -78,7 +78,7 @@ export const setEnd = (dir: string, endsAtMs: number): void =>
   utimesSync(join(dir, "host", SANDBOX_FILES.endsAt), endsAtMs / 1000, endsAtMs / 1000);
 
 /** JavaScript engines set aside this much for code without using it, but the kernel counts it. */
-const RESERVED_MB = 2048;
+export const RESERVED_MB = 2048;
 
 function planOf(machine: Machine, { dir, record, mounts }: Launch): LaunchPlan {
   const { limits } = machine.cgroups;

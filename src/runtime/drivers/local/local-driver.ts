@@ -36,13 +36,11 @@ import type {
 } from "../../driver.ts";
 import { EGRESS_DOOR_PORT } from "../../driver.ts";
 import { type EgressOptions, type EgressProxy, startEgressProxy } from "../../egress-proxy.ts";
-import { adopt } from "./adopt.ts";
 import { findCgroups, reclaim, removeCgroupHost } from "./cgroup.ts";
 import { createDrive, driveBytes, sweepDrives } from "./drives.ts";
 import { Fleet } from "./fleet.ts";
 import { loadImage } from "./image-archive.ts";
 import * as imageStore from "./images.ts";
-import { setEnd } from "./launch.ts";
 import type { HostMount } from "./launch-program.ts";
 import { type Machine, openMachine } from "./machine.ts";
 import { type Nat, openNat } from "./nat.ts";
@@ -166,8 +164,8 @@ export class LocalDriver implements Driver {
 
   /** Adopts what is there and starts to stock the pool; part of opening. */
   async takeOver(): Promise<void> {
-    const { machine, base } = this.#parts;
-    for (const each of await adopt(this.#context, this.#path("workloads"), machine.cgroups)) this.#fleet.adopt(each);
+    const { base } = this.#parts;
+    await this.#fleet.open();
     await this.#sweep();
     await sweepDrives(this.#path("drives"));
     this.#fleet.stock(base, "outbound");
@@ -231,8 +229,7 @@ export class LocalDriver implements Driver {
   }
 
   async prolong(uid: string, endsAtMs: number): Promise<void> {
-    const workload = this.#fleet.find(uid);
-    if (workload?.alive) setEnd(workload.dir, endsAtMs);
+    this.#fleet.find(uid)?.prolong(endsAtMs);
   }
 
   async stats(uid: string): Promise<Stats> {
@@ -408,6 +405,7 @@ export class LocalDriver implements Driver {
       else if (workloads === "freeze" && workload.alive) await workload.setFrozen(true);
       workload.closeDoors();
     }
+    await this.#fleet.close();
     await this.#egress.stop();
     await this.#parts.machine.spawner.stop();
     await this.#parts.nat?.stop(workloads === "kill");

@@ -22,13 +22,21 @@ export interface StepWord {
 export type Arg = number | bigint | string | Data | StepWord;
 
 export interface StepOptions {
-  /** "fail" (default) ends the program with a report; "ignore" goes on. */
-  onError?: "fail" | "ignore";
+  /** "fail" (default) ends the program with a report; "ignore" goes on; a place is gone to. */
+  onError?: "fail" | "ignore" | Label;
   /** Where to go on when the result is zero or above, such as in the child and the parent of a fork. */
   onZero?: Label | number;
   onValue?: Label | number;
-  /** Eight bytes that receive the result. */
-  store?: Data;
+  /** Eight bytes that receive the result; a word of another step makes it that one's argument. */
+  store?: Data | StepWord;
+}
+
+/** The record with which all failures of a program begin, where many programs report over one connection. */
+export interface FailureHeader {
+  record: Data;
+  bytes: number;
+  /** Of the eight bytes in it that receive the result. */
+  resultAt: number;
 }
 
 interface Step {
@@ -36,6 +44,7 @@ interface Step {
   args: Exclude<Arg, string>[];
   what: string;
   options: StepOptions;
+  header: FailureHeader | null;
 }
 
 /**
@@ -63,6 +72,10 @@ export class Program {
   #texts = new Map<string, Data>();
   #pointers: { at: number; to: Data }[] = [];
   #fds = new Set<number>();
+  /** From here on a failing step reports with this and its own number, instead of with its text. */
+  failureHeader: FailureHeader | null = null;
+  /** Where data begins in the encoded program. */
+  dataAt = 0;
 
   /** `base` is the address at which the program will lie. */
   constructor(arch: Arch, base = PROGRAM_BASE) {
@@ -76,12 +89,23 @@ export class Program {
       args: args.map((arg) => (typeof arg === "string" ? this.text(arg) : arg)),
       what,
       options,
+      header: this.failureHeader,
     });
+  }
+
+  /** What each step does, for whoever gets a number. */
+  get names(): string[] {
+    return this.#steps.map(({ what }) => what);
   }
 
   /** A step whose result is a descriptor. The kernel always gives the lowest free one, so its number is known now. */
   open(name: SyscallName, args: Arg[], what: string): number {
     this.step(name, args, what);
+    return this.reserve();
+  }
+
+  /** The number of the next descriptor that a step will open. */
+  reserve(): number {
     let fd = OWN_FD_MIN;
     while (this.#fds.has(fd)) fd++;
     this.#fds.add(fd);
@@ -90,6 +114,27 @@ export class Program {
 
   close(fd: number): void {
     this.step("close", [fd], "close");
+    this.release(fd);
+  }
+
+  /** Steps of a child: what it opens and closes is its own. */
+  inChild(work: () => void): void {
+    const own = new Set(this.#fds);
+    work();
+    this.#fds = own;
+  }
+
+  /** Writes a small file if it can. */
+  tryWriteFile(path: string, content: string, what: string): void {
+    const fd = this.reserve();
+    this.step("openat", [AT_FDCWD, path, 1 | O_CLOEXEC, 0], `open ${what}`, { onError: "ignore" });
+    this.step("write", [fd, content, content.length], what, { onError: "ignore" });
+    this.step("close", [fd], "close", { onError: "ignore" });
+    this.release(fd);
+  }
+
+  /** A step has closed it. */
+  release(fd: number): void {
     this.#fds.delete(fd);
   }
 
@@ -144,13 +189,19 @@ export class Program {
 
   encode(): Buffer {
     const scratch = this.words([0]);
-    const reports = this.#steps.map(({ what, options }) => {
-      if (options.onError === "ignore") return null;
+    const reports = this.#steps.map(({ what, options, header }, index) => {
+      if (options.onError !== undefined && options.onError !== "fail") return null;
+      if (header) {
+        const parts = [header.record, header.bytes, this.words([index]), 8];
+        return { data: this.words(parts), bytes: 0, resultAt: header.record.offset + header.resultAt };
+      }
       const content = Buffer.from(`${REPORT_TAG.failure}${"\0".repeat(8)}${what}\0`);
-      return { data: this.bytes(content), bytes: content.length };
+      const data = this.bytes(content);
+      return { data, bytes: content.length, resultAt: data.offset + 8 };
     });
     const main = this.#steps.length;
-    const dataBase = this.#base + (main + reports.filter((report) => report).length * 2) * STEP_WORDS * 8;
+    this.dataAt = (main + reports.filter((report) => report).length * 2) * STEP_WORDS * 8;
+    const dataBase = this.#base + this.dataAt;
     const addressOf = (data: Data): bigint => BigInt(dataBase + data.offset);
     const stepAt = (index: number): bigint => BigInt(this.#base + index * STEP_WORDS * 8);
     const place = (label: Label): bigint => {
@@ -165,7 +216,7 @@ export class Program {
     const emit = (
       name: SyscallName | number,
       args: Exclude<Arg, string>[],
-      result: Data,
+      result: Data | StepWord,
       next: [bigint, bigint, bigint],
     ): void => {
       words.push(BigInt(typeof name === "number" ? name : syscallNumber(name, this.arch)));
@@ -173,21 +224,23 @@ export class Program {
         const arg = args[index] ?? 0;
         words.push(typeof arg === "object" ? resolve(arg) : BigInt(arg));
       }
-      words.push(addressOf(result), ...next);
+      words.push(resolve(result), ...next);
     };
     let reportAt = main;
     this.#steps.forEach(({ name, args, options }, index) => {
       const report = reports[index];
       const onZero = target(options.onZero, index + 1);
       const onValue = target(options.onValue, index + 1);
-      const result = options.store ?? (report ? { offset: report.data.offset + 8 } : scratch);
-      emit(name, args, result, [report ? stepAt(reportAt) : stepAt(index + 1), onZero, onValue]);
+      const result = options.store ?? (report ? { offset: report.resultAt } : scratch);
+      const onError = typeof options.onError === "object" ? place(options.onError) : stepAt(index + 1);
+      emit(name, args, result, [report ? stepAt(reportAt) : onError, onZero, onValue]);
       if (report) reportAt += 2;
     });
     for (const report of reports) {
       if (!report) continue;
       const exit = stepAt(words.length / STEP_WORDS + 1);
-      emit("write", [REPORT_FD, report.data, report.bytes], scratch, [exit, exit, exit]);
+      if (report.bytes > 0) emit("write", [REPORT_FD, report.data, report.bytes], scratch, [exit, exit, exit]);
+      else emit("writev", [REPORT_FD, report.data, 2], scratch, [exit, exit, exit]);
       emit("exit_group", [FAILED_EXIT], scratch, [exit, exit, exit]);
     }
 

@@ -1,6 +1,7 @@
 /** What the driver remembers of a workload: one file in its folder, so that a later server can take it over. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import type { LogTag } from "../../../contract/log-line.ts";
 import type { Grade, Limits, Mount, NetworkClass } from "../../driver.ts";
 import type { Cgroup } from "./cgroup.ts";
 import type { RootPart } from "./launch-program.ts";
@@ -35,6 +36,10 @@ export interface WorkloadRecord {
   pid: number;
   /** Together with the pid this names one process for ever; see `processStart`. */
   startTime: string;
+  /** Of a task, the first process of its namespace; `pid` is the command itself. */
+  init?: number;
+  /** Of a task that an earlier life of the server has left: whose log the rest of its output goes to. */
+  log?: LogTag;
   /** The process outside that waits for the first one and notes its exit. */
   watcher: { pid: number; startTime: string };
   pooled: boolean;

@@ -45,7 +45,7 @@ const SIGNAL_IGNORE = [1, 0, 0, 0];
 export class Spawner {
   readonly tempDir: string;
   readonly arch: Arch;
-  readonly #executable: string;
+  readonly executable: string;
   /** Who waits for a connection, by its tag and number. */
   readonly #waiting = new Map<string, (connection: Connection) => void>();
   #server: Server | null = null;
@@ -55,13 +55,13 @@ export class Spawner {
   /** `dir` is the driver's own; nobody else may write there. */
   constructor(dir: string, arch: Arch) {
     this.arch = arch;
-    this.#executable = join(dir, "stepper");
+    this.executable = join(dir, "stepper");
     this.tempDir = join(dir, "tmp");
   }
 
   async open(): Promise<void> {
     mkdirSync(this.tempDir, { recursive: true, mode: 0o700 });
-    if (!existsSync(this.#executable)) writeFileSync(this.#executable, stepperExecutable(this.arch), { mode: 0o755 });
+    if (!existsSync(this.executable)) writeFileSync(this.executable, stepperExecutable(this.arch), { mode: 0o755 });
     this.#server = await openDoor(join(this.tempDir, SOCKET), (socket) => this.#greet(socket));
   }
 
@@ -195,7 +195,7 @@ export class Spawner {
     const fd = openSync(file, "r");
     unlinkSync(file);
     // The argument is only there for whoever looks at the list of processes.
-    const child = spawn(this.#executable, [this.tempDir], {
+    const child = spawn(this.executable, [this.tempDir], {
       argv0: "berth-spawner",
       detached: true,
       env: {},

@@ -6,17 +6,25 @@ const NUMBERS = {
   read: [0, 63],
   write: [1, 64],
   close: [3, 57],
+  lseek: [8, 62],
   mmap: [9, 222],
   rt_sigaction: [13, 134],
   ioctl: [16, 29],
+  pread64: [17, 67],
+  pwrite64: [18, 68],
+  writev: [20, 66],
   getpid: [39, 172],
   socket: [41, 198],
   connect: [42, 203],
   recvfrom: [45, 207],
+  shutdown: [48, 210],
+  bind: [49, 200],
+  listen: [50, 201],
   clone: [56, 220],
   execve: [59, 221],
   wait4: [61, 260],
   kill: [62, 129],
+  ftruncate: [77, 46],
   chdir: [80, 49],
   fchdir: [81, 50],
   umask: [95, 166],
@@ -31,18 +39,27 @@ const NUMBERS = {
   pivot_root: [155, 41],
   prctl: [157, 167],
   mount: [165, 40],
+  rt_sigprocmask: [14, 135],
+  rt_sigtimedwait: [128, 137],
+  waitid: [247, 95],
   umount2: [166, 39],
   sethostname: [170, 161],
   exit_group: [231, 94],
   openat: [257, 56],
   mkdirat: [258, 34],
   mknodat: [259, 33],
+  unlinkat: [263, 35],
   symlinkat: [266, 36],
   ppoll: [271, 73],
   unshare: [272, 97],
+  timerfd_create: [283, 85],
+  fallocate: [285, 47],
+  timerfd_settime: [286, 86],
+  accept4: [288, 242],
   dup3: [292, 24],
   prlimit64: [302, 261],
   setns: [308, 268],
+  pidfd_send_signal: [424, 424],
   open_tree: [428, 428],
   move_mount: [429, 429],
   close_range: [436, 436],
@@ -58,6 +75,8 @@ export const AT_FDCWD = -100;
 export const AT_EMPTY_PATH = 0x1000;
 export const O_CLOEXEC = 0o2000000;
 export const O_PATH = 0o10000000;
+
+export const CLONE_PIDFD = 0x1000;
 
 export const CLONE = {
   NEWTIME: 0x80,
@@ -78,12 +97,18 @@ export const MOUNT_ATTR = { RDONLY: 1, NOSUID: 2, NODEV: 4, NOEXEC: 8, IDMAP: 0x
 /** Of openat2. IN_ROOT: absolute links and ".." stay below the starting directory. */
 export const RESOLVE = { NO_MAGICLINKS: 0x02, NO_SYMLINKS: 0x04, IN_ROOT: 0x10 } as const;
 
+export const PR_SET_PDEATHSIG = 1;
+export const PR_SET_DUMPABLE = 4;
+export const PR_SET_NAME = 15;
 export const PR_SET_SECCOMP = 22;
 export const PR_CAPBSET_DROP = 24;
 export const PR_SET_NO_NEW_PRIVS = 38;
 export const SECCOMP_MODE_FILTER = 2;
-export const SIGCHLD = 17;
 export const SIGKILL = 9;
+export const SIGUSR1 = 10;
+export const SIGPIPE = 13;
+export const SIGTERM = 15;
+export const SIGCHLD = 17;
 export const RLIMIT = { DATA: 2, CORE: 4, NPROC: 6 } as const;
 
 /** Capability numbers up to CAP_CHECKPOINT_RESTORE. */

@@ -17,7 +17,7 @@ import type { CallOptions, DestroyOptions, Limits, Mount, Observed, Output, Stat
 import { cgroupStats, freezeCgroup, isFrozen, oomKills, processesIn, removeCgroup, setCgroupLimits } from "./cgroup.ts";
 import { callControl } from "./control.ts";
 import { openDoor } from "./doors.ts";
-import { EGRESS_SOCKET, enter, OUTPUT_FILES, saveDrives } from "./launch.ts";
+import { EGRESS_SOCKET, enter, OUTPUT_FILES, saveDrives, setEnd } from "./launch.ts";
 import type { HostMount } from "./launch-program.ts";
 import type { Machine } from "./machine.ts";
 import { findMount, pathInFileSystem, readMountTable } from "./mount-table.ts";
@@ -145,6 +145,11 @@ export class Workload {
     const { record } = this;
     if (this.#frozen() !== frozen && !(await freezeCgroup(record.cgroup, frozen))) freezeBySignal(record.pid, frozen);
     return this.observe();
+  }
+
+  /** When it ends by itself; see `Exec.endsAtMs`. */
+  prolong(endsAtMs: number): void {
+    if (this.alive) setEnd(this.dir, endsAtMs);
   }
 
   setLimits(limits: Limits): void {
