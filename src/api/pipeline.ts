@@ -14,6 +14,7 @@ import type { Operation } from "../contract/operation.ts";
 import { liftQuery, lower, resolveVersion, type Version } from "../contract/versions/index.ts";
 import type { Call, Deps, Implementation } from "../kinds/port.ts";
 import { uuidv7 } from "../lib/ids.ts";
+import type { Transaction } from "../store/database.ts";
 import { auditEntry } from "./audit-call.ts";
 import { answerOnce } from "./idempotent.ts";
 import { checkParams, parseBody, parseQuery, singleValues } from "./validate.ts";
@@ -66,6 +67,14 @@ export async function answer(
   const isPublic = operation.tenancy === "public";
   const caller = isPublic ? NOBODY : await authenticator.authenticate(authenticator.bearerOf(headers));
   let membership: Membership | null = null;
+  // Reading is not in the audit log, reading a secret is.
+  const isSecret = SHOW_SECRETS.applies(request.query as Record<string, string>);
+  const isAudited = (operation.mutates || isSecret) && !isPublic;
+  const audited = () => ({ ...request, operation, isSecret, caller, workspace: membership?.workspace ?? null });
+  let isTold = false;
+  const audit = (tx: Transaction, status: number): void => {
+    isTold = isAudited && deps.store.audit.enlist(tx, auditEntry(audited(), { status }));
+  };
   const settle = async (): Promise<ApiAnswer> => {
     checkParams(request.params);
     const query = singleValues(request.query);
@@ -73,12 +82,9 @@ export async function answer(
     // The workspace is known by now, so that its audit log tells of those who are refused here.
     if (membership) authorizeRole(operation, membership.role);
     if (membership) authorizeUse(operation, query, membership.role === "admin");
-    return explaining(implementation, request, { caller, membership, version, query }, deps);
+    return explaining(implementation, request, { caller, membership, version, query, audit }, deps);
   };
-  // Reading is not in the audit log, reading a secret is.
-  const isSecret = SHOW_SECRETS.applies(request.query as Record<string, string>);
-  if (!(operation.mutates || isSecret) || isPublic) return settle();
-  const audited = () => ({ ...request, operation, isSecret, caller, workspace: membership?.workspace ?? null });
+  if (!isAudited) return settle();
   let result: ApiAnswer;
   try {
     result = await settle();
@@ -86,7 +92,7 @@ export async function answer(
     await deps.store.audit.record(auditEntry(audited(), { error }));
     throw error;
   }
-  await deps.store.audit.record(auditEntry(audited(), result));
+  if (!isTold) await deps.store.audit.record(auditEntry(audited(), result));
   return result;
 }
 
@@ -113,12 +119,13 @@ interface Known {
   membership: Membership | null;
   version: Version;
   query: Record<string, string>;
+  audit(tx: Transaction, status: number): void;
 }
 
 async function perform(
   { operation, handle }: Implementation,
   request: ApiRequest,
-  { caller, membership, version, query }: Known,
+  { caller, membership, version, query, audit }: Known,
   deps: Deps,
 ): Promise<ApiAnswer> {
   const { headers } = request;
@@ -150,6 +157,7 @@ async function perform(
     setStatus: (chosen) => {
       status = chosen;
     },
+    audit: (tx) => audit(tx, status),
   };
   const run = async (claimedUid: string | null): Promise<Pick<ApiAnswer, "status" | "body">> => {
     uid = claimedUid;

@@ -90,7 +90,10 @@ async function insert(
         await behaviour.beforeLinks?.(tx, links, call, deps);
         await deps.store.links.replace(tx, created.resource, links);
       }
-      return { outcome: "created", resource: await finished(behaviour, created.resource, deps, tx) };
+      const resource = await finished(behaviour, created.resource, deps, tx);
+      // What is waited for may still fail, and is told of when that is known.
+      if (!behaviour.ready) call.audit(tx);
+      return { outcome: "created", resource };
     });
     // A retried idempotent request meets its own earlier effect.
     if (outcome === "created" || resource.uid === draft.uid) return resource;

@@ -134,7 +134,10 @@ async function update(behaviour: Behaviour, call: Call, deps: Deps): Promise<unk
       await behaviour.beforeLinks?.(tx, links, call, deps);
       await deps.store.links.replace(tx, next, links);
     }
-    if (next) await behaviour.onWrite?.(tx, next, deps);
+    if (next) {
+      await behaviour.onWrite?.(tx, next, deps);
+      call.audit(tx);
+    }
     return next;
   });
   if (!updated) throw notFound(`${kind.name} '${resource.name}'`);
@@ -202,6 +205,7 @@ async function remove(behaviour: Behaviour, call: Call, deps: Deps): Promise<unk
     if (behaviour.childrenFirst) await refuseNonEmpty(tx, resource, deps);
     await deps.store.links.requireUnused(tx, resource);
     if (!behaviour.reconciled) await deps.store.resources.remove(tx, resource.workspace, resource.uid);
+    if (marked) call.audit(tx);
     return marked;
   });
   if (!leaving) throw notFound(`${kind.name} '${resource.name}'`);

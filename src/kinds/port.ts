@@ -148,6 +148,11 @@ export interface Call<Query = Record<string, unknown>, Body = unknown> {
   setHeader(name: string, value: string): void;
   /** Answers with another success status than the declared one. */
   setStatus(status: 200 | 202): void;
+  /**
+   * Puts the audit line of this call into the transaction that does what it tells of, so that neither is there without
+   * the other. For the last transaction of a call, at its end; a call that has none is told of afterwards.
+   */
+  audit(tx: Transaction): void;
 }
 
 export interface Implementation {

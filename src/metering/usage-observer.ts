@@ -93,7 +93,8 @@ export async function startUsageObserver(options: UsageObserverOptions): Promise
     },
   });
   const unsubscribe = store.resources.onChange((kind, uid) => {
-    if (kinds.includes(kind)) queue.add(uid);
+    // A new one that grows without its record has nothing to be metered yet.
+    if (kinds.includes(kind) && (kind !== grows?.kind || said.has(uid))) queue.add(uid);
   });
   const lookAtAll = async (kind: string): Promise<void> => {
     for (let after = ""; ; ) {

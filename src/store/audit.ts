@@ -5,7 +5,7 @@
  */
 import { createHmac, createSecretKey } from "node:crypto";
 import type { Clock } from "../lib/clock.ts";
-import { type Database, fixedQuery, type Queries } from "./database.ts";
+import { type Database, fixedQuery, type Queries, type Transaction } from "./database.ts";
 import type { AuditRow } from "./schema.ts";
 
 export interface AuditEntry {
@@ -146,6 +146,16 @@ export function createAudit({ database, clock, key: keyBytes }: { database: Data
         void writeAll(); // ends by itself and tells each of those who wait
       }
       return promise;
+    },
+
+    /**
+     * Puts the line into a transaction of the caller's. False where that would make others wait for its end: on
+     * PostgreSQL the head of the chain would be locked until then.
+     */
+    enlist(tx: Transaction, entry: AuditEntry): boolean {
+      if (database.dialect === "postgres") return false;
+      tx.share(append, entry);
+      return true;
     },
 
     /** Newest first. */

@@ -22,7 +22,11 @@ export interface Transaction {
   announce(change: Change): void;
   /** Runs in this process once this transaction is durable, before anybody is told. Must not fail. */
   afterCommit(then: () => void): void;
+  /** Work at the end of the transaction, done once for all writers that share the commit. */
+  share<Part>(work: SharedWork<Part>, part: Part): void;
 }
+
+export type SharedWork<Part> = (queries: Queries, parts: Part[]) => Promise<void>;
 
 export interface Database {
   dialect: Dialect;
@@ -92,4 +96,17 @@ export function fixedQuery<Row = never>(texts: string | Record<Dialect, string>)
     first: (queries, dialect, values) => execute(queries, dialect, values, (answer) => answer.rows[0]),
     run: (queries, dialect, values) => execute(queries, dialect, values, (answer) => answer.changes),
   };
+}
+
+/** What one writer left to the end of its transaction. */
+export type Shares = { work: SharedWork<never>; part: unknown }[];
+
+export async function finishShares(queries: Queries, shares: Shares): Promise<void> {
+  const parts = new Map<SharedWork<never>, unknown[]>();
+  for (const { work, part } of shares) {
+    const known = parts.get(work);
+    if (known) known.push(part);
+    else parts.set(work, [part]);
+  }
+  for (const [work, all] of parts) await work(queries, all as never[]);
 }

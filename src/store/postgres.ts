@@ -4,7 +4,7 @@ import { type CompiledQuery, Kysely, PostgresDialect, sql } from "kysely";
 import pg from "pg";
 import { PlatformError } from "../contract/errors.ts";
 import { backoffMs } from "../lib/backoff.ts";
-import type { Change, Database, Queries, Transaction } from "./database.ts";
+import { type Change, type Database, finishShares, type Queries, type Shares, type Transaction } from "./database.ts";
 import type { Tables } from "./schema.ts";
 
 const CHANNEL = "berth_changes";
@@ -75,11 +75,14 @@ async function transact<T>(
       return await queries.transaction().execute(async (tx) => {
         const changes: Change[] = [];
         const effects: (() => void)[] = [];
+        const shares: Shares = [];
         const result = await work({
           queries: tx,
           announce: (change) => changes.push(change),
           afterCommit: (then) => effects.push(then),
+          share: (work, part) => shares.push({ work, part }),
         });
+        await finishShares(tx, shares);
         // NOTIFY inside the transaction is delivered exactly when it commits.
         if (changes.length > 0)
           await sql`SELECT pg_notify(${CHANNEL}, x) FROM unnest(${changes.map((change) => `${change.topic} ${change.key}`)}::text[]) AS x`.execute(

@@ -1,6 +1,6 @@
 /** Writers of one moment share a transaction: one fsync for all of them, and each is told when it is done. */
 import type { DatabaseSync } from "node:sqlite";
-import type { Queries } from "./database.ts";
+import { finishShares, type Queries, type Shares } from "./database.ts";
 
 /** A batch is bounded so that the first writer in it does not wait for an endless stream of others. */
 const BATCH_MAX = 256;
@@ -11,11 +11,14 @@ interface Pending {
   fail(error: unknown): void;
   /** It cannot be run again from the start. */
   once: boolean;
+  shares(): Shares;
 }
 
 export interface Write<T> {
   once: boolean;
   work(queries: Queries): Promise<T>;
+  /** What `work` left to the end of the transaction. */
+  shares(): Shares;
   /** The transaction is on the disk; the writer is told next. */
   done(): void;
 }
@@ -33,7 +36,7 @@ export class Batcher {
     this.#written = written;
   }
 
-  add<T>({ work, done, once }: Write<T>): Promise<T> {
+  add<T>({ work, shares, done, once }: Write<T>): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     let result: T;
     this.#pending.push({
@@ -46,6 +49,7 @@ export class Batcher {
       },
       fail: reject,
       once,
+      shares,
     });
     this.#running ??= this.#drain();
     return promise;
@@ -94,12 +98,10 @@ export class Batcher {
         failures.set(item, { error });
         if (this.#written.statements === before) continue;
         this.#rollBack();
-        if (batch.length === 1) return failures;
-        return null;
+        return batch.length === 1 ? failures : null;
       }
     }
-    this.#writer.exec("COMMIT");
-    return failures;
+    return this.#finish(batch, failures);
   }
 
   async #each(batch: Pending[]): Promise<Failures> {
@@ -115,6 +117,14 @@ export class Batcher {
         failures.set(item, { error });
       }
     }
+    return this.#finish(batch, failures);
+  }
+
+  async #finish(batch: Pending[], failures: Failures): Promise<Failures> {
+    await finishShares(
+      this.#queries,
+      batch.flatMap((item) => (failures.has(item) ? [] : item.shares())),
+    );
     this.#writer.exec("COMMIT");
     return failures;
   }

@@ -8,7 +8,7 @@ import { chmodSync, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 import { Kysely, type SqliteDatabase, SqliteDialect, type SqliteStatement, sql } from "kysely";
-import { type Change, type Database, type Queries, setShortcut, type Transaction } from "./database.ts";
+import { type Change, type Database, type Queries, type Shares, setShortcut, type Transaction } from "./database.ts";
 import type { Tables } from "./schema.ts";
 import { Batcher, type Written } from "./sqlite-batcher.ts";
 import { createReportThread } from "./sqlite-report.ts";
@@ -42,15 +42,21 @@ export function openSqlite(file: string): Database {
     async write<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
       let changes: Change[] = [];
       let effects: (() => void)[] = [];
-      const announce = (change: Change) => changes.push(change);
-      const afterCommit = (then: () => void) => effects.push(then);
+      let shares: Shares = [];
+      const tx: Omit<Transaction, "queries"> = {
+        announce: (change) => changes.push(change),
+        afterCommit: (then) => effects.push(then),
+        share: (work, part) => shares.push({ work, part }),
+      };
       const result = await batcher.add({
         once: false,
         work: (queries) => {
           changes = [];
           effects = [];
-          return work({ queries, announce, afterCommit });
+          shares = [];
+          return work({ ...tx, queries });
         },
+        shares: () => shares,
         done: () => {
           for (const effect of effects) effect();
         },
@@ -58,7 +64,7 @@ export function openSqlite(file: string): Database {
       for (const change of changes) news.emit("change", change);
       return result;
     },
-    exclusively: (_name, work) => batcher.add({ once: true, work, done: () => {} }),
+    exclusively: (_name, work) => batcher.add({ once: true, work, shares: () => [], done: () => {} }),
     onChange(listener) {
       news.on("change", listener);
       return () => news.off("change", listener);
