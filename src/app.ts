@@ -7,7 +7,7 @@ import type { Duplex } from "node:stream";
 import { parseEnv } from "node:util";
 import type { Logger } from "pino";
 import { collectDefaultMetrics, Registry } from "prom-client";
-import { addOauthRoutes, RESOURCE_METADATA } from "./api/oauth-routes.ts";
+import { addOauthRoutes } from "./api/oauth-routes.ts";
 import { addPlatformRoutes } from "./api/platform-routes.ts";
 import { resourceHandlers } from "./api/resource-handlers.ts";
 import { createApi } from "./api/server.ts";
@@ -20,6 +20,7 @@ import { createTokenVerifier } from "./auth/oauth/access-tokens.ts";
 import { loadSecretKey, refuseAnotherKey, secretKeyPlace } from "./auth/secret-key.ts";
 import { openBlobStore } from "./blobs/blob-store.ts";
 import { type Config, isLoopback } from "./config.ts";
+import { RESOURCE_METADATA } from "./contract/protected-resource.ts";
 import { createEdge, type Edge } from "./edge.ts";
 import type { GatewayDeps } from "./gateway/deps.ts";
 import { createDirectory } from "./gateway/directory.ts";
@@ -236,6 +237,9 @@ export async function startApp({ config, log, version, clock = systemClock, open
         docsUrl: DOCS_URL,
       }),
     );
+    const directory = stack.add(
+      createDirectory({ store, clock, activity, isServed: (found) => isServed(found, settings) }),
+    );
     const gateway = createGateway({
       settings: {
         brand: config.brand,
@@ -255,9 +259,9 @@ export async function startApp({ config, log, version, clock = systemClock, open
         job: createJobHandler({ brand: config.brand, manage: (req, res) => edge.manage(req, res) }),
       },
       ownEndpoint: ownEndpoints(deps),
-      resourceMetadataUrl: (path) => `${issuer()}${RESOURCE_METADATA}${path}`,
+      issuer,
       ...principals,
-      ...stack.add(createDirectory({ store, clock, activity, isServed: (found) => isServed(found, settings) })),
+      ...directory,
     });
     stack.add(startReconciling({ deps, driver, holder, place: placeOf(config, settings) }));
     stack.add(
@@ -286,6 +290,7 @@ export async function startApp({ config, log, version, clock = systemClock, open
       issuer,
       scopes: SCOPES,
       brand: config.brand,
+      isWorkloadHost: (host) => host.endsWith(`.${config.domain}`) || directory.isCustomDomain(host),
       isRunning,
       identityProviders: config.identity_providers.map((one) => createIdentityProvider(one, clock)),
     });

@@ -10,6 +10,7 @@ import { register } from "../auth/oauth/registration.ts";
 import { formOf, OauthError, rewrite, settleClient, settleScopes, settleTokenRequest } from "../auth/oauth/request.ts";
 import type { Origin } from "../auth/oauth/sign-in-audit.ts";
 import { WORKLOADS } from "../contract/addresses.ts";
+import { RESOURCE_METADATA, resourceMetadata } from "../contract/protected-resource.ts";
 import { addSignInRoutes } from "./sign-in-routes.ts";
 
 /** Grants are short texts. */
@@ -18,7 +19,6 @@ const BODY_BYTES_MAX = 32 * 1024;
 const JWKS_CACHE = "public, max-age=300";
 const PREFIXES = ["", "/v0"] as const;
 const DISCOVERY = ["/.well-known/openid-configuration", "/.well-known/oauth-authorization-server"] as const;
-export const RESOURCE_METADATA = "/.well-known/oauth-protected-resource";
 
 export interface OauthRoutesOptions extends OauthDeps {
   authenticator: Authenticator;
@@ -90,17 +90,11 @@ function addDescriptions(routes: FastifyInstance, prefix: string, options: Oauth
   for (const path of [RESOURCE_METADATA, `${RESOURCE_METADATA}/*`])
     routes.get<{ Params: { "*"?: string } }>(prefix + path, async ({ params }, reply) => {
       reply.header("access-control-allow-origin", "*");
-      return resourceMetadata(options, params["*"]);
+      const { "*": below } = params;
+      const issuer = options.issuer();
+      return resourceMetadata(issuer, below ? `${issuer}/${below}` : issuer, scopesFor(below, options.scopes));
     });
 }
-
-/** What a client that was refused reads to learn where tokens come from. */
-const resourceMetadata = ({ issuer, scopes }: OauthDeps, path: string | undefined) => ({
-  resource: path ? `${issuer()}/${path}` : issuer(),
-  authorization_servers: [issuer()],
-  scopes_supported: scopesFor(path, scopes),
-  bearer_methods_supported: ["header"],
-});
 
 /** Clients ask for all that is named here, so a workload names what calling it takes and nothing else. */
 function scopesFor(path = "", scopes: ReadonlySet<string>): string[] {

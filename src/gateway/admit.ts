@@ -1,5 +1,5 @@
 /** Who may pass: which workload a route leads to, and whether this request may reach it. */
-import { GatewayError, type GatewayErrorOptions } from "../contract/gateway-errors.ts";
+import { GatewayError } from "../contract/gateway-errors.ts";
 import {
   type Credential,
   type CredentialNames,
@@ -9,6 +9,7 @@ import {
 } from "./credentials.ts";
 import type { GatewayDeps, Principal, Target, Workload } from "./deps.ts";
 import type { Downstream } from "./downstream.ts";
+import { challenge } from "./protected-resource.ts";
 import type { Route } from "./route.ts";
 
 export interface Admitted {
@@ -43,7 +44,7 @@ export async function admit(
   if (workload.preview !== null) return admitToPreview(context, down, route, workload);
 
   const credential = findCredential(context.names, down, route.path);
-  const principal = await admitPrincipal(context, workload, credential, route);
+  const principal = await admitPrincipal(context, down, workload, credential, route);
   if (!workload.enabled) throw new GatewayError("WORKLOAD_DISABLED");
   return {
     workload,
@@ -57,31 +58,19 @@ export async function admit(
 /** Null only for a public workload that was called without a credential of ours. */
 async function admitPrincipal(
   { deps }: AdmitContext,
+  down: Downstream,
   workload: Workload,
   credential: Credential | null,
   route: WorkloadRoute,
 ): Promise<Principal | null> {
   const principal = credential === null ? null : await deps.authenticate(credential.token);
   if (workload.public) return principal;
-  if (credential === null) throw new GatewayError("AUTHENTICATION_REQUIRED", undefined, challenge(deps, route));
+  if (credential === null) throw new GatewayError("AUTHENTICATION_REQUIRED", undefined, challenge(deps, down, route));
   if (principal === null)
-    throw new GatewayError("AUTHENTICATION_FAILED", undefined, challenge(deps, route, ', error="invalid_token"'));
+    throw new GatewayError("AUTHENTICATION_FAILED", undefined, challenge(deps, down, route, ', error="invalid_token"'));
   if (!(await deps.authorize(principal, workload))) throw new GatewayError("FORBIDDEN");
   return principal;
 }
-
-/**
- * Tells a client without credentials where to read who gives them out (RFC 9728). What it reads there names this very
- * address, below the platform's own; a host name of the workload's own has none.
- */
-function challenge(deps: GatewayDeps, route: WorkloadRoute, error = ""): GatewayErrorOptions {
-  const [path = ""] = `${route.prefix}${route.path}`.split("?");
-  if (route.to !== "workload" || !PLAIN_PATH.test(path)) return {};
-  const address = deps.resourceMetadataUrl(path);
-  return { headers: { "www-authenticate": `Bearer resource_metadata="${address}"${error}` } };
-}
-
-const PLAIN_PATH = /^[\w./~%-]{1,1024}$/;
 
 async function admitToPreview(
   context: AdmitContext,
@@ -116,7 +105,7 @@ async function refuseUnknown(context: AdmitContext, down: Downstream, route: Wor
   if (route.to !== "workload") throw new GatewayError("ROUTE_NOT_FOUND");
   const { workspace, kind } = route;
   const credential = findCredential(context.names, down, route.path);
-  await admitPrincipal(context, { ...PRIVATE, workspace, kind }, credential, route);
+  await admitPrincipal(context, down, { ...PRIVATE, workspace, kind }, credential, route);
   throw new GatewayError("WORKLOAD_NOT_FOUND", `There is no ${kind} "${route.name}" in workspace "${workspace}".`);
 }
 

@@ -28,8 +28,8 @@ export interface GatewayDeps {
   authenticate(token: string): Maybe<Principal | null>;
   /** Whether this principal may call workloads of this kind in this workspace. */
   authorize(principal: Principal, access: { workspace: string; kind: WorkloadKind }): Maybe<boolean>;
-  /** Address of the document that tells who gives out credentials for this path. */
-  resourceMetadataUrl(path: string): string;
+  /** Address of the platform, which gives out credentials for workloads. */
+  issuer(): string;
   /** The workload behind an address; null when there is none. May throw WORKSPACE_NOT_FOUND. */
   resolve(target: Target): Maybe<Workload | null>;
   /** A running instance that can answer now; null when one has to be started or thawed first. */

@@ -15,9 +15,10 @@ import { asyncTriggerOf, enter } from "./http-trigger.ts";
 import { sessionGone, sessionMarker, sessionOf, withOwnId } from "./mcp-session.ts";
 import { answerOwn } from "./own-answer.ts";
 import { pickRevision } from "./pick-revision.ts";
-import { type PlatformResponseOptions, respondError } from "./platform-response.ts";
+import { type PlatformResponseOptions, respond, respondError } from "./platform-response.ts";
 import { throughPort } from "./port-path.ts";
 import { answerPreflight, isPreflight } from "./preflight.ts";
+import { metadataFor } from "./protected-resource.ts";
 import { cookieFor, isSecure, limitsFor, refuseBadFraming } from "./request-rules.ts";
 import type { Route } from "./route.ts";
 
@@ -50,6 +51,12 @@ export async function serve(context: ServeContext, down: Downstream, route: Rout
       finished(context);
       return;
     }
+    const metadata = metadataFor(context.deps, down, entered, workload);
+    if (metadata !== null) {
+      respond(context.forwarding.rules, down, 200, "application/json", JSON.stringify(metadata), ANY_ORIGIN, null);
+      finished(context);
+      return;
+    }
     const { admitted, taken } = throughPort(await admit(context, down, entered, workload));
     const prefix = entered.prefix + taken;
     call = { startedAtMs, startedMs, admitted, prefix, method: down.method, revision: null, heldMs: null };
@@ -60,6 +67,8 @@ export async function serve(context: ServeContext, down: Downstream, route: Rout
     refuse(context, down, call, error, { fixed, requestId });
   }
 }
+
+const ANY_ORIGIN = ["Access-Control-Allow-Origin", "*"];
 
 /** One admitted request, on its way to becoming a record. */
 export interface Call {

@@ -117,7 +117,7 @@ export async function startTestGateway(options: TestGatewayOptions): Promise<Tes
     authenticate: (token) =>
       token === "good" || token === "foreign" ? { id: token, type: "user", method: "api_key" } : null,
     authorize: (principal) => principal.id === "good",
-    resourceMetadataUrl: (path) => `http://platform.test/metadata${path}`,
+    issuer: () => "http://platform.test",
     resolve: (target) => find(workloads, target),
     ready: lease,
     rejoin: (found, key) => (key.startsWith(`${found.uid}/`) ? { ...lease(found, null), key, revision: null } : null),

@@ -194,7 +194,7 @@ inBothLanes("a client without credentials is told where to get some", async (sta
   const { port } = fleet.gateway;
   const post = (path: string, headers: string): Promise<string> =>
     exchange(port, `POST ${path} HTTP/1.1\r\nHost: h\r\n${headers}Connection: close\r\nContent-Length: 0\r\n\r\n`);
-  const metadata = "http://platform.test/metadata/ws/functions/srv/mcp";
+  const metadata = "http://platform.test/.well-known/oauth-protected-resource/ws/functions/srv/mcp";
   const none = await post("/ws/functions/srv/mcp?a=b", "");
   assert.match(none, /^HTTP\/1.1 401 /);
   assert.equal(challengeIn(none), `Bearer resource_metadata="${metadata}"`);
@@ -203,8 +203,45 @@ inBothLanes("a client without credentials is told where to get some", async (sta
   const odd = await post('/ws/functions/srv/"quoted"', "");
   assert.equal(challengeIn(odd), "Bearer");
   const missing = await post("/ws/functions/none/mcp", "");
-  assert.match(missing, /^HTTP\/1.1 401 .*metadata\/ws\/functions\/none\/mcp"/s);
+  assert.match(missing, /^HTTP\/1.1 401 .*resource\/ws\/functions\/none\/mcp"/s);
   assert.match(await post("/ws/functions/none/mcp", AUTH), /^HTTP\/1.1 404 /);
+});
+
+inBothLanes("at a host name of its own, the host says where to get a token", async (start) => {
+  const workloads = [
+    { kind: "function" as const, name: "srv" },
+    { kind: "function" as const, name: "open", public: true },
+  ];
+  await using upstream = await startCopy("open", false);
+  await using gateway = await start({ upstream: upstream.port, workloads, domain: "berth.test" });
+  const ask = (method: string, path: string, host: string): Promise<string> =>
+    exchange(
+      gateway.port,
+      `${method} ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`,
+    );
+  const known = "/.well-known/oauth-protected-resource";
+  const host = "mcp-srv-ws.eu.berth.test:8080";
+  const none = await ask("POST", "/mcp?a=b", host);
+  assert.match(none, /^HTTP\/1.1 401 /);
+  assert.equal(challengeIn(none), `Bearer resource_metadata="http://${host}${known}/mcp"`);
+  for (const [path, resource] of [
+    [`${known}/mcp`, `http://${host}/mcp`],
+    [known, `http://${host}`],
+  ] as const) {
+    const [head = "", body = ""] = (await ask("GET", path, host)).split("\r\n\r\n");
+    assert.match(head, /^HTTP\/1.1 200 .*access-control-allow-origin: \*/is);
+    assert.deepEqual(JSON.parse(body), {
+      resource,
+      authorization_servers: ["http://platform.test"],
+      scopes_supported: ["functions:get"],
+      bearer_methods_supported: ["header"],
+    });
+  }
+  const other = await ask("GET", `${known}-of-mine`, host);
+  assert.match(other, /^HTTP\/1.1 401 /);
+  assert.doesNotMatch(await ask("GET", `${known}/mcp`, "mcp-open-ws.eu.berth.test"), /authorization_servers/);
+  const odd = await ask("POST", "/mcp", 'mcp-srv-ws.eu.berth.test:"');
+  assert.doesNotMatch(odd, /resource_metadata/);
 });
 
 const challengeIn = (response: string): string | undefined => /^www-authenticate: (.*)\r$/im.exec(response)?.[1];

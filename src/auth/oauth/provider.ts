@@ -37,6 +37,8 @@ export interface OauthDeps extends MachineDeps, ExternalDeps {
   log: { warn(fields: object, message: string): void };
   scopes: ReadonlySet<string>;
   brand: string;
+  /** True for a host name of a workload: tokens for it are given out here. */
+  isWorkloadHost(host: string): boolean;
 }
 
 /** Paths below the issuer; the same ones work below `/v0`. */
@@ -154,7 +156,7 @@ function configuration(deps: OauthDeps, key: KeyPair): Record<string, unknown> {
         enabled: true,
         defaultResource: () => issuer,
         useGrantedResource: () => true,
-        getResourceServerInfo: (_context: Context, resource: string) => resourceServer(issuer, resource, deps.scopes),
+        getResourceServerInfo: (_context: Context, resource: string) => resourceServer(issuer, resource, deps),
       },
     },
   };
@@ -169,8 +171,10 @@ function write(context: Context, html: string): void {
 }
 
 /** Every address of the platform is one resource server with one audience: all check tokens in the same place. */
-async function resourceServer(issuer: string, resource: string, scopes: ReadonlySet<string>) {
-  if (resource !== issuer && !resource.startsWith(`${issuer}/`)) {
+async function resourceServer(issuer: string, resource: string, { scopes, isWorkloadHost }: OauthDeps) {
+  const { protocol, hostname } = new URL(resource);
+  const isWorkload = protocol === new URL(issuer).protocol && isWorkloadHost(hostname);
+  if (resource !== issuer && !resource.startsWith(`${issuer}/`) && !isWorkload) {
     const { errors } = await import("oidc-provider");
     const { InvalidTarget = Error } = errors;
     throw new InvalidTarget("the resource is not an address of this platform");
