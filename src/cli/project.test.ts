@@ -69,6 +69,7 @@ test("every key of the file has its place", () => {
       region: "here",
       public: true,
       githubRunner: { repositories: "a/b" },
+      functions: ["all"],
       runtime: { memory: 1024, maxRetries: 2, timeout: 900, envs: [{ name: "A", value: "1" }] },
     },
   });

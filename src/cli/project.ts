@@ -49,12 +49,14 @@ const COPIED = [
   "public",
   "githubRunner",
   "integrationConnections",
+  "agents",
+  "functions",
 ];
 /** Only tell other tools something, or are read elsewhere. */
 const UNDERSTOOD = [
   ...COPIED,
   ...NESTED,
-  ...["name", "workspace", "type", "protocol", "functions", "models", "agents", "entrypoint", "env", "skipRoot"],
+  ...["name", "workspace", "type", "protocol", "models", "entrypoint", "env", "skipRoot"],
   ...["runtime", "defaultSize", "directory", "image", "memory", "port", "build"],
 ];
 /** Credentials of whoever deploys are not for what is deployed. */

@@ -67,6 +67,8 @@ export interface SandboxdConfig {
    * somebody's from the start.
    */
   claimFile?: string;
+  /** Where names below localhost are answered, for a workload without a name server: "127.0.0.1:53". */
+  names?: string;
   /** Open file descriptor of init: the daemon writes "READY\n" there once every socket listens, and closes it. */
   readyFd?: number;
   /** JSON `DriveMount[]` kept by the platform; GET /drives/mount answers from it. */

@@ -130,6 +130,8 @@ export function targetOf(route: WorkloadRoute): Target {
       return { by: "preview", workspace: route.workspace, id: route.id };
     case "domain":
       return { by: "domain", host: route.host };
+    case "internal":
+      return { by: "internal", hash: route.hash };
     case "trigger":
       return { by: "trigger", workspace: route.workspace, path: route.path };
   }

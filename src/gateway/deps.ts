@@ -110,6 +110,7 @@ export type Target =
   | { by: "label"; kind: WorkloadKind; candidates: Candidate[] }
   | { by: "preview"; workspace: string | null; id: string }
   | { by: "domain"; host: string }
+  | { by: "internal"; hash: string }
   | { by: "trigger"; workspace: string; path: string }
   | { by: "uid"; workspace: string; uid: string };
 

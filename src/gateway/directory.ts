@@ -15,6 +15,7 @@ import type { Resource } from "../store/resource.ts";
 import type { Store } from "../store/store.ts";
 import type { Door, GatewayDeps, Lease, Workload } from "./deps.ts";
 import { httpTriggersOf } from "./http-trigger.ts";
+import { createInternalLookup } from "./internal-lookup.ts";
 import type { RevisionPlan } from "./pick-revision.ts";
 import { createPreviewLookup } from "./preview-lookup.ts";
 import { createTriggerLookup } from "./trigger-lookup.ts";
@@ -58,6 +59,7 @@ export function createDirectory({ store, clock, activity, isServed }: DirectoryD
   const stopped = new AbortController();
   const previews = createPreviewLookup({ store, clock });
   const triggers = createTriggerLookup({ store });
+  const internal = createInternalLookup({ store });
   // Counts changes: what was read before one must not be kept after it.
   let era = 0;
   const unsubscribe = store.database.onChange(({ topic, key }) => {
@@ -113,6 +115,11 @@ export function createDirectory({ store, clock, activity, isServed }: DirectoryD
   async function behindTrigger(workspace: string, path: string): Promise<Workload | null> {
     const uid = await triggers.holderOf(workspace, path);
     return uid === null ? null : byUid(workspace, uid);
+  }
+
+  async function behindHash(hash: string): Promise<Workload | null> {
+    const found = await internal.find(hash);
+    return found && byName(found.workspace, found.kind, found.name);
   }
 
   async function behindPreview(preview: Resource | null): Promise<Workload | null> {
@@ -178,6 +185,7 @@ export function createDirectory({ store, clock, activity, isServed }: DirectoryD
       if (target.by === "name") return byName(target.workspace, target.kind, target.name);
       if (target.by === "preview") return previews.byId(target.workspace, target.id).then(behindPreview);
       if (target.by === "domain") return previews.byHost(target.host).then(behindPreview);
+      if (target.by === "internal") return behindHash(target.hash);
       if (target.by === "label") return firstOf(target.kind, target.candidates);
       if (target.by === "uid") return byUid(target.workspace, target.uid);
       return behindTrigger(target.workspace, target.path);

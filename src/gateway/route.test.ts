@@ -87,6 +87,14 @@ test("hosts", () => {
   assert.deepEqual(classify("/v0/x", undefined, settings), { to: "management" });
 });
 
+test("a neighbour's internal name, from inside a workload", () => {
+  const hash = "0123456789abcdef0123456789abcdef";
+  const found = classify("/a?b", `BL-prod-${hash}.run.localhost:987`, { isCustomDomain: () => false });
+  assert.deepEqual(found, { to: "internal", hash, prefix: "", path: "/a?b" });
+  for (const host of ["other.run.localhost", `a.bl-prod-${hash}.run.localhost`, "bl-prod-12.run.localhost"])
+    assert.deepEqual(classify("/", host, { isCustomDomain: () => false }), { to: "nothing" });
+});
+
 test("hyphens leave every split open", () => {
   assert.deepEqual(splits("my-agent-my-ws"), [
     { name: "my", workspace: "agent-my-ws" },

@@ -9,9 +9,11 @@
  *   {agt|mcp|mdl|sbx|job|app}-{name}-{workspace}[.{region}].{domain}
  *   {id}[.{region}].preview.{domain}
  *   any host that a custom domain claims
+ *   bl-prod-{hash}.run.localhost                                  (a neighbour, from inside a workload)
  * A first segment from the reserved words, and the root, belong to management.
  */
 import { PREVIEW_LABEL, PREVIEWS_SEGMENT, WORKLOADS, type WorkloadKind } from "../contract/addresses.ts";
+import { hashIn, INTERNAL_DOMAIN } from "../contract/internal-names.ts";
 import { RESERVED_WORDS } from "../contract/reserved-words.ts";
 
 export type Route =
@@ -21,6 +23,7 @@ export type Route =
   | { to: "label"; kind: WorkloadKind; candidates: Candidate[]; prefix: string; path: string }
   | { to: "preview"; workspace: string | null; id: string; prefix: string; path: string }
   | { to: "domain"; host: string; prefix: string; path: string }
+  | { to: "internal"; hash: string; prefix: string; path: string }
   /** A path of its own that a trigger may have claimed inside a workspace. */
   | { to: "trigger"; workspace: string; prefix: string; path: string }
   | { to: "nothing" };
@@ -42,6 +45,8 @@ const NOTHING: Route = { to: "nothing" };
 
 /** Loose on purpose: whether a name exists is the store's business; this only keeps separators out. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
+
+const INTERNAL_SUFFIX = `.${INTERNAL_DOMAIN}`;
 
 const KIND_OF_PLURAL = new Map<string, WorkloadKind>(
   Object.entries(WORKLOADS).map(([kind, { plural }]) => [plural, kind as WorkloadKind]),
@@ -84,6 +89,10 @@ function byHost(path: string, host: string, settings: RouteSettings): Route | nu
       return byLabels(path, host.slice(0, host.length - domain.length - 1).split("."));
     }
     if (host.length === domain.length) return null;
+  }
+  if (host.endsWith(INTERNAL_SUFFIX)) {
+    const hash = hashIn(host.slice(0, -INTERNAL_SUFFIX.length));
+    return hash === null ? NOTHING : { to: "internal", hash, prefix: "", path };
   }
   return settings.isCustomDomain(host) ? { to: "domain", host, prefix: "", path } : null;
 }

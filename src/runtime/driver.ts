@@ -120,6 +120,8 @@ export interface WorkloadSpec {
   limits: Limits;
   mounts?: Mount[];
   network: NetworkClass;
+  /** Names below `localhost` have to lead to its own loopback, whatever else it can resolve. */
+  loopbackNames?: boolean;
   /** Whose log its output goes to; absent = to none. */
   log?: LogTag;
   /** One foreground command; without it the workload is a sandbox, alive until destroyed. */

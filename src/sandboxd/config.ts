@@ -35,6 +35,7 @@ const FIELDS: Record<keyof SandboxdConfig, Field> = {
   env: { check: isEnv },
   user: { check: isUser },
   claimFile: { check: isPath },
+  names: { check: (value) => typeof value === "string" && parseListen(value) !== null },
   doors: { check: (value) => Array.isArray(value) && value.every(isDoor) },
   readyFd: { check: isCount },
   drivesFile: { check: isPath },

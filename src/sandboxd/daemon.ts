@@ -13,6 +13,7 @@ import { Environment } from "./environment.ts";
 import { createApiServer } from "./http-server.ts";
 import { IdleTrim } from "./idle-trim.ts";
 import { DAEMON_READY_SIGNAL, INIT_PID_VARIABLE, READY_VARIABLE } from "./init-protocol.ts";
+import { answerOwnNames } from "./own-names.ts";
 import { createPlatformDoor } from "./platform-door.ts";
 import { createPortDoor } from "./port-door.ts";
 import { ProcessTable } from "./process-table.ts";
@@ -64,8 +65,10 @@ export async function startDaemon(config: SandboxdConfig, startedAtMs: number): 
     listening(createPlatformDoor(door, count("doorConnections")), parseListen(door.listen) ?? {}),
   );
   const api = createApiServer(daemon);
+  const names = config.names === undefined ? null : parseListen(config.names);
   await Promise.all([
     ...doors,
+    ...(names === null ? [] : [answerOwnNames(names)]),
     atPath(ports, config.portSocket),
     atPath(createControlServer(daemon, api), config.controlSocket),
     atPath(api, config.apiSocket),

@@ -149,21 +149,26 @@ describe("MCP servers on this machine", { skip: machineSkip }, () => {
     assert.match(JSON.stringify(body), /works on a volume/);
   });
 
-  test("code gets the secrets of its connections", async () => {
-    const connection = {
-      metadata: { name: "keys" },
-      spec: { integration: "github", secret: { GITHUB_TOKEN: "ghp_x" } },
-    };
-    await suite.platform().call("POST", "/integrations/connections", { body: connection });
+  test("code gets the secrets of its connections, also of two that have the same name", async () => {
+    for (const [name, GITHUB_TOKEN] of [
+      ["work-keys", "ghp_work"],
+      ["home-keys", "ghp_home"],
+    ]) {
+      const spec = { integration: "github", secret: { GITHUB_TOKEN } };
+      await suite.platform().call("POST", "/integrations/connections", { body: { metadata: { name }, spec } });
+    }
+    const show = "WORK_KEYS_GITHUB_TOKEN HOME_KEYS_GITHUB_TOKEN GITHUB_TOKEN".split(" ");
     await suite.deploy(
       "keyed",
-      { ...SMALL, integrationConnections: ["keys"] },
+      { ...SMALL, integrationConnections: ["work-keys", "home-keys"] },
       {
-        "index.js": `require("node:http").createServer((_, response) => response.end(process.env.GITHUB_TOKEN)).listen(process.env.PORT)`,
+        "index.js": `require("node:http").createServer((_, response) =>
+          response.end(${JSON.stringify(show)}.map((name) => process.env[name]).join(" "))).listen(process.env.PORT)`,
       },
     );
     const headers = { authorization: `Bearer ${suite.platform().apiKey}` };
-    assert.equal(await (await fetch(suite.address("keyed"), { headers })).text(), "ghp_x");
+    const said = await (await fetch(suite.address("keyed"), { headers })).text();
+    assert.equal(said, "ghp_work ghp_home ghp_home");
   });
 
   test("every step of the guide works as written", async () => {

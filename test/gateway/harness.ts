@@ -167,6 +167,8 @@ function find(workloads: Workload[], target: Target): Workload | null {
       return workloads.find((one) => one.preview?.id === target.id) ?? null;
     case "domain":
       return target.host === "shop.example" ? (workloads[0] ?? null) : null;
+    case "internal":
+      return null;
     case "uid":
       return workloads.find((one) => one.uid === target.uid) ?? null;
     case "trigger":

@@ -7,19 +7,27 @@ import type { Deps } from "../port.ts";
 /** Other members of a secret are of no use here, and the platform's own names are not theirs to set. */
 const VARIABLE = /^(?!BL_|HOST$|PORT$|PATH$)[A-Za-z_]\w*$/;
 
-/** Where two connections have a member of the same name, the later one counts. */
+/**
+ * Each member by its own name and by that of its connection: `TOKEN` of `drive-ada` is also `DRIVE_ADA_TOKEN`. Where two
+ * connections have a member of the same name, the plain name is the later one's, and both are there by the longer one.
+ */
 export async function connectionEnv(
   { kind, workspace }: Resource,
   spec: Record<string, unknown>,
   deps: Deps,
 ): Promise<Record<string, string>> {
   if (kind !== "function") return {};
-  const env: Record<string, string> = {};
+  const plain: Record<string, string> = {};
+  const prefixed: Record<string, string> = {};
   for (const name of (spec.integrationConnections ?? []) as string[]) {
     const place = { workspace, kind: integrationConnection.name, parent: "" };
     const connection = await deps.store.resources.get(place, name);
     for (const [member, value] of Object.entries(connection ? secretsOf(connection, deps) : {}))
-      if (VARIABLE.test(member) && value !== undefined) env[member] = value;
+      for (const [env, word] of [
+        [plain, member],
+        [prefixed, `${name.toUpperCase().replaceAll(/[^A-Z0-9]/g, "_")}_${member}`],
+      ] as const)
+        if (VARIABLE.test(word) && value !== undefined) env[word] = value;
   }
-  return env;
+  return { ...prefixed, ...plain };
 }

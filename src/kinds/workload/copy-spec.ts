@@ -13,6 +13,7 @@ import { codeOf, type RuntimeSpec, runtimeOf, stateOf } from "./deploy-state.ts"
 import { driveMounts } from "./drive-mounts.ts";
 import { identityEnv } from "./identity.ts";
 import { logTag } from "./log-tag.ts";
+import { neighbourEnv } from "./neighbour-env.ts";
 import { platformEnv, usualEnv } from "./platform-env.ts";
 import { MEMORY_DEFAULT_MB, secrets } from "./spec.ts";
 import { CODE_PATH } from "./start-command.ts";
@@ -44,6 +45,7 @@ export async function copySpec(resource: Resource, revision: Revision, uid: stri
       ...(await connectionEnv(resource, spec, deps)),
       ...Object.fromEntries(envs.map(({ name, value = "" }) => [name, value])),
       ...platformEnv(resource, deps.settings),
+      ...(await neighbourEnv(resource, spec, deps)),
       ...(await identityEnv(resource, uid, deps)),
       PORT: port,
       BL_SERVER_HOST: "0.0.0.0",
@@ -58,6 +60,7 @@ export async function copySpec(resource: Resource, revision: Revision, uid: stri
       ...(await volumeMounts(resource, (spec.volumes ?? []) as Attachment[], deps)),
     ],
     network: "outbound",
+    loopbackNames: true,
     log: logTag(resource, "run", { revision: revision.id }),
     exec: command.exec,
   };

@@ -125,7 +125,8 @@ export class Fleet {
       if (!pooled) {
         record.command = spec.exec !== undefined;
         const exec = spec.exec ? { exec: spec.exec } : {};
-        await this.#launch(workload, { dir, record, image, mounts, env, workDir, ...exec }, signal);
+        const ownNames = spec.loopbackNames === true && this.#options.context.nat === null;
+        await this.#launch(workload, { dir, record, image, mounts, env, workDir, ...exec, ownNames }, signal);
       }
       const plain = record.grade === "none" ? { env: { ...env, HOME: plainHome(dir) }, workDir: plainHome(dir) } : {};
       const daemon = pooled ? { env, workDir, ...plain } : null;

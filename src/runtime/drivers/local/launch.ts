@@ -28,6 +28,8 @@ export interface Launch {
   env: Record<string, string>;
   workDir: string;
   exec?: Exec;
+  /** There is no name server for it: the daemon answers for its loopback. */
+  ownNames?: boolean;
 }
 
 /** From spawn to a listening daemon. Measured 30 ms; the rest is for a machine under heavy load. */
@@ -103,7 +105,7 @@ function planOf(machine: Machine, { dir, record, mounts }: Launch): LaunchPlan {
   };
 }
 
-function daemonConfig({ record, image, env, workDir, exec }: Launch): SandboxdConfig {
+function daemonConfig({ record, image, env, workDir, exec, ownNames }: Launch): SandboxdConfig {
   const doors = [{ listen: `127.0.0.1:${PLATFORM_DOOR_PORT}`, socket: `${HOST_DIR}/${SANDBOX_FILES.platform}` }];
   if (record.network === "outbound") {
     doors.push({ listen: `127.0.0.1:${EGRESS_DOOR_PORT}`, socket: `${HOST_DIR}/${EGRESS_SOCKET}` });
@@ -125,6 +127,7 @@ function daemonConfig({ record, image, env, workDir, exec }: Launch): SandboxdCo
     workDir,
     env,
     doors,
+    ...(ownNames ? { names: "127.0.0.1:53" } : {}),
     readyFd: READY_FD,
     drivesFile: `${HOST_DIR}/${SANDBOX_FILES.drives}`,
     ...(record.pooled ? { claimFile: `${HOST_DIR}/${SANDBOX_FILES.claim}` } : {}),

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
+import { Resolver } from "node:dns/promises";
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer } from "node:net";
 import { test } from "node:test";
@@ -33,6 +34,17 @@ test("questions go to the machine's name server and answers back to whoever aske
   let text = "";
   for await (const chunk of socket) text += chunk;
   assert.equal(text, "a long answer");
+});
+
+test("names below localhost are the asker's own loopback", async (t) => {
+  const names = await startNameServer("127.0.0.1", [{ host: "127.0.0.1", port: 9 }], 0);
+  t.after(() => names.stop());
+  const resolver = new Resolver({ timeout: 500, tries: 1 });
+  resolver.setServers([`127.0.0.1:${names.port}`]);
+  assert.deepEqual(await resolver.resolve4("bl-prod-0123.Run.localhost"), ["127.0.0.1"]);
+  await assert.rejects(resolver.resolve6("a.localhost"), { code: "ENODATA" });
+  for (const name of ["localhost.example.com", "alocalhost"])
+    await assert.rejects(resolver.resolve4(name), { code: /ETIMEOUT|ECONNREFUSED/ });
 });
 
 test("a machine without a name server says so", async () => {

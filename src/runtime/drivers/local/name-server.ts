@@ -1,11 +1,12 @@
 /**
- * Passes questions of workloads to the machine's own name servers, which workloads cannot reach. Messages are passed
- * unread; answers go only to the workload that asked, and only once.
+ * Passes questions of workloads to the machine's own name servers, which workloads cannot reach; names below
+ * `localhost` are answered here. Answers go only to the workload that asked, and only once.
  */
 import { createSocket, type RemoteInfo, type Socket as UdpSocket } from "node:dgram";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { connect, createServer, isIPv6 } from "node:net";
+import { answerLoopback } from "../../../lib/loopback-names.ts";
 
 export interface NameServer {
   port: number;
@@ -25,7 +26,10 @@ export async function startNameServer(address: string, upstreams = readUpstreams
   const door = createSocket("udp4");
   const pending = new Set<UdpSocket>();
   door.on("message", (question, asker) => {
-    if (pending.size < PENDING_MAX) ask(door, pending, question, asker, upstream);
+    const own = answerLoopback(question);
+    if (own !== null)
+      door.send(own, asker.port, asker.address, () => {}); // the asker may be gone
+    else if (pending.size < PENDING_MAX) ask(door, pending, question, asker, upstream);
   });
   door.bind(port, address);
   await once(door, "listening");

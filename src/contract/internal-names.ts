@@ -1,0 +1,23 @@
+/**
+ * Names by which workloads call each other without leaving the machine: below a domain that stands for a workload's own
+ * loopback, where the platform has a door. Client libraries build the same names from the same hash.
+ */
+import { createHash } from "node:crypto";
+
+/** Below `localhost`, so that nothing else ever answers for it. */
+export const INTERNAL_DOMAIN = "run.localhost";
+
+/** Kinds that have such a name. */
+export const INTERNAL_KINDS = ["agent", "function"] as const;
+export type InternalKind = (typeof INTERNAL_KINDS)[number];
+
+const LABEL = /^bl-[a-z0-9]+-([0-9a-f]{32})$/;
+
+export const internalHash = (workspace: string, kind: InternalKind, name: string): string =>
+  createHash("md5").update(`${workspace}-${kind}-${name}`).digest("hex");
+
+export const internalName = (workspace: string, kind: InternalKind, name: string): string =>
+  `bl-prod-${internalHash(workspace, kind, name)}`;
+
+/** The hash in a host's first label; null for other hosts. */
+export const hashIn = (label: string): string | null => LABEL.exec(label)?.[1] ?? null;
