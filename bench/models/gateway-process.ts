@@ -51,7 +51,7 @@ const gateway = createGateway({
   registry: new Registry(),
   random: Math.random,
   isCustomDomain: () => false,
-  resourceMetadataUrl: (path) => path,
+  issuer: () => "http://127.0.0.1",
   resolve: () => null,
   ready: () => null,
   rejoin: () => null,

@@ -131,7 +131,7 @@ const nothing = async (): Promise<never> => {
 const NO_WORKLOADS = {
   authenticate: () => null,
   authorize: () => false,
-  resourceMetadataUrl: (path: string) => path,
+  issuer: () => "http://127.0.0.1",
   resolve: () => null,
   ready: () => null,
   rejoin: () => null,
