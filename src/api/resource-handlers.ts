@@ -19,7 +19,7 @@ import type { Modification } from "../store/resources.ts";
 import type { ListScope } from "../store/search-grams.ts";
 import { create, linksFor, settled } from "./resource-create.ts";
 import { checkImmutable, readInput } from "./resource-input.ts";
-import { followsLatest, isNewRevision, takeOver } from "./revision-choice.ts";
+import { followsLatest, isNewRevision, takeOver, trafficOf } from "./revision-choice.ts";
 
 const DELETE_WAIT_MS = 10_000;
 
@@ -236,16 +236,11 @@ async function refuseNonEmpty(tx: Transaction, { kind, name, uid }: Resource, de
 async function listRevisions({ kind, presentRevision }: Behaviour, call: Call, deps: Deps): Promise<unknown> {
   const { resource } = await find(kind, call, deps);
   const revisions = await deps.store.resources.revisionsOf(resource.workspace, resource.uid);
-  const wanted = resource.spec.revision as { active?: string; canary?: string } | undefined;
-  const active = wanted?.active ?? revisions[0]?.id;
+  const sharesOf = trafficOf(resource, revisions[0]?.id);
   return revisions.map((revision) => ({
     id: revision.id,
     createdAt: toIso(revision.createdAt),
     createdBy: revision.createdBy,
-    ...(presentRevision?.(revision) ?? {
-      active: revision.id === active,
-      canary: revision.id === wanted?.canary,
-      ...(revision.id === active && resource.status ? { status: resource.status } : {}),
-    }),
+    ...(presentRevision?.(revision) ?? sharesOf(revision.id)),
   }));
 }

@@ -7,6 +7,7 @@ import type { Resource } from "../store/resource.ts";
 interface Choice {
   active?: string;
   canary?: string;
+  canaryPercent?: number;
 }
 
 type Secrets = Record<string, string>;
@@ -46,4 +47,20 @@ export function isNewRevision(
 
 export function takeOver({ spec }: Input): void {
   delete (spec.revision as Choice | undefined)?.active;
+}
+
+const ALL_PERCENT = 100;
+
+/** What a revision has of the traffic, as the record wants it. */
+export function trafficOf({ spec, state, status }: Resource, latest: string | undefined) {
+  const choice = (spec.revision ?? {}) as Choice;
+  const active = choice.active || latest;
+  const toCanary = choice.canary && choice.canary !== active ? (choice.canaryPercent ?? 0) : 0;
+  return (id: string) => ({
+    active: id === active,
+    canary: id === choice.canary,
+    previousActive: id === state.previousRevision,
+    trafficPercent: id === active ? ALL_PERCENT - toCanary : id === choice.canary ? toCanary : 0,
+    ...(id === active && status ? { status } : {}),
+  });
 }

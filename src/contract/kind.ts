@@ -114,6 +114,8 @@ const commonRevision = z.looseObject({
   id: z.string(),
   active: z.boolean().optional(),
   canary: z.boolean().optional(),
+  previousActive: z.boolean().optional().describe("It answered before the one that does now."),
+  trafficPercent: z.int().optional(),
   createdAt: z.string().optional(),
   createdBy: z.string().optional(),
   status: z.string().optional(),

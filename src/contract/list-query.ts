@@ -55,14 +55,12 @@ export function parseListQuery(
   { limitDefault, limitMax }: ListLimits = { limitDefault: LIMIT_DEFAULT, limitMax: LIMIT_MAX },
 ): ListQuery {
   const sort = given.sort ?? "createdAt:desc";
-  const q = given.q?.trim().toLowerCase() ?? "";
-  if ((given.q?.length ?? 0) > Q_MAX) throw bad("q", `must not be longer than ${Q_MAX} characters`);
   if (given.anchor && sort !== "createdAt:desc") throw bad("anchor", "works only with sort=createdAt:desc");
   if (given.anchor && given.cursor) throw bad("anchor", "cannot be used together with cursor");
   return {
     limit: Math.min(given.limit ?? limitDefault, limitMax),
     sort,
-    q: q.length < Q_MIN ? null : q,
+    q: searchWord(given.q),
     anchorEnd: given.anchor === "end",
     cursor: given.cursor || null,
     statuses: parseStatuses(given.status),
@@ -70,6 +68,13 @@ export function parseListQuery(
     externalId: given.externalId || null,
     narrowedBy: null,
   };
+}
+
+/** What a list is searched for, lower-cased; null when there is nothing, or too little to search for. */
+export function searchWord(q = ""): string | null {
+  if (q.length > Q_MAX) throw bad("q", `must not be longer than ${Q_MAX} characters`);
+  const word = q.trim().toLowerCase();
+  return word.length < Q_MIN ? null : word;
 }
 
 function parseStatuses(text: string | undefined): string[] | null {

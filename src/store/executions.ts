@@ -1,4 +1,5 @@
 /** Executions of batch jobs: how they come to be, are read and are forgotten. What moves them on is execution-queue.ts. */
+import { sql } from "kysely";
 import type { CursorCodec } from "../contract/cursor.ts";
 import type { Clock } from "../lib/clock.ts";
 import { uuidv7 } from "../lib/ids.ts";
@@ -107,9 +108,9 @@ export function createExecutions({ database, clock, box, cursors }: ExecutionsDe
     async list(
       workspace: string,
       jobUid: string,
-      { limit, cursor, ascending }: { limit: number; cursor: string | null; ascending: boolean },
+      { limit, cursor, ascending, q }: { limit: number; cursor: string | null; ascending: boolean; q: string | null },
     ) {
-      const bound = { list: "executions", workspace, jobUid, ascending };
+      const bound = { list: "executions", workspace, jobUid, ascending, ...(q === null ? {} : { q }) };
       const [after] = cursor ? cursors.decode(cursor, bound, clock.now()) : [];
       let rows = database.read
         .selectFrom("executions")
@@ -119,6 +120,9 @@ export function createExecutions({ database, clock, box, cursors }: ExecutionsDe
         .orderBy("id", ascending ? "asc" : "desc")
         .limit(limit + 1);
       if (typeof after === "string") rows = rows.where("id", ascending ? ">" : "<", after);
+      // Understood by both databases, and free of patterns.
+      const names = sql<string>`lower(id || ' ' || coalesce(slot, ''))`;
+      if (q !== null) rows = rows.where(sql<string>`replace(${names}, ${q}, '')`, "<>", names);
       const found = await rows.execute();
       const items = found.slice(0, limit);
       const last = items.at(-1);
@@ -163,6 +167,17 @@ export function createExecutions({ database, clock, box, cursors }: ExecutionsDe
         .where("idx", ">=", start)
         .where("idx", "<", start + count)
         .orderBy("idx")
+        .execute();
+    },
+
+    /** Those of these tasks that were started. */
+    async tasksAt(id: string, places: readonly number[]): Promise<TaskRow[]> {
+      if (places.length === 0) return [];
+      return database.read
+        .selectFrom("tasks")
+        .selectAll()
+        .where("execution_id", "=", id)
+        .where("idx", "in", places)
         .execute();
     },
 

@@ -82,17 +82,18 @@ await onEachDatabase("agents, functions and jobs", ({ call, make, store, url }) 
       });
       const after = await call("GET", `/${plural}/versioned/revisions`);
       assert.deepEqual(
-        after.body.map((revision: { id: string; active: boolean; canary: boolean }) => [
-          revision.id,
-          revision.active,
-          revision.canary,
+        after.body.map(({ id, active, canary, trafficPercent }: Record<string, unknown>) => [
+          id,
+          active,
+          canary,
+          trafficPercent,
         ]),
         [
-          ["7", false, false],
-          ["6", false, true],
-          ["5", true, false],
-          ["4", false, false],
-          ["3", false, false],
+          ["7", false, false, 0],
+          ["6", false, true, 10],
+          ["5", true, false, 90],
+          ["4", false, false, 0],
+          ["3", false, false, 0],
         ],
       );
     });

@@ -76,6 +76,14 @@ describe("traffic to deployed code", { skip: machineSkip }, () => {
     await Promise.all(clients);
     assert.deepEqual([...new Set(heard)].sort(), ["one", "two"]);
     assert.equal(heard.at(-1), "two");
+    const { body } = await suite.call("GET", "/agents/busy/revisions");
+    assert.deepEqual(
+      body.map(({ id, active, previousActive }: Record<string, unknown>) => [id, active, previousActive]),
+      [
+        ["2", true, false],
+        ["1", false, true],
+      ],
+    );
   });
 
   test("a canary gets its share, and a client stays with what it got", async () => {

@@ -75,6 +75,15 @@ await onEachDatabase(
         rest.body.data.map((task: Answer["body"]) => [task.metadata.name, task.status]),
         [["2", "succeeded"]],
       );
+      const names = async (query: string) =>
+        (await call("GET", `/jobs/quick/executions/${answer.body.id}/tasks?${query}`)).body.data.map(
+          (task: Answer["body"]) => task.metadata.name,
+        );
+      assert.deepEqual(await names("sort=name:desc&limit=2"), ["2", "1"]);
+      assert.deepEqual(await names("q=12"), []);
+      const found = async (q: string) => (await call("GET", `/jobs/quick/executions?q=${q}`)).body.data.length;
+      assert.equal(await found(answer.body.id.slice(-6).toUpperCase()), 1);
+      assert.equal(await found("no%25such"), 0);
       const older = await call("GET", `/jobs/quick/executions/${answer.body.id}`, { version: "2026-04-20" });
       assert.equal(older.body.tasks.length, 3);
     });

@@ -20,7 +20,7 @@ export const bareLists: VersionStep = {
     if (!operation.paged) return query;
     // A listing with an offset was paged before, in its own way.
     if (operation.query && "offset" in operation.query.shape) {
-      const { cursor: _cursor, sort: _sort, ...rest } = query;
+      const { cursor: _cursor, sort: _sort, q: _q, ...rest } = query;
       return rest;
     }
     const kept = Object.entries(query).filter(([key]) => !PAGING.has(key));

@@ -59,13 +59,10 @@ const STATUS_OF: Record<TaskStatus, TaskWire["status"]> = {
   cancelled: "cancelled",
 };
 
-/** Tasks [start, start + count): those that never started have no row. */
-export function tasksToWire(execution: ExecutionRow, rows: readonly TaskRow[], start: number, count: number) {
+/** Tasks by their numbers: those that never started have no row. */
+export function tasksToWire(execution: ExecutionRow, rows: readonly TaskRow[], places: readonly number[]): TaskWire[] {
   const byIndex = new Map(rows.map((row) => [row.idx, row]));
-  const end = Math.min(start + count, execution.total);
-  return Array.from({ length: Math.max(end - start, 0) }, (_, n) =>
-    taskToWire(execution, start + n, byIndex.get(start + n)),
-  );
+  return places.map((place) => taskToWire(execution, place, byIndex.get(place)));
 }
 
 function taskToWire(execution: ExecutionRow, index: number, row: TaskRow | undefined): TaskWire {

@@ -1,5 +1,5 @@
 import { notFound } from "../../contract/errors.ts";
-import { LIMIT_DEFAULT, LIMIT_MAX } from "../../contract/list-query.ts";
+import { LIMIT_DEFAULT, LIMIT_MAX, type Sort, searchWord } from "../../contract/list-query.ts";
 import { isOn, triggerNamed } from "../../contract/triggers.ts";
 import type { ExecutionRow } from "../../store/execution.ts";
 import type { Resource } from "../../store/resource.ts";
@@ -59,7 +59,8 @@ export const executionHandlers: readonly Implementation[] = [
     const page = await executions.list(job.workspace, job.uid, {
       limit,
       cursor: cursor || null,
-      ascending: sort === "createdAt:asc",
+      ascending: isAscending(sort),
+      q: searchWord(call.query.q),
     });
     const { hasMore, nextCursor } = page;
     return { data: page.items.map((row) => toWire(row, deps)), meta: { hasMore, nextCursor, total } };
@@ -70,7 +71,8 @@ export const executionHandlers: readonly Implementation[] = [
     const wire = toWire(row, deps);
     if (!(call.query.inlineTasks ?? row.total <= INLINE_UNASKED_MAX)) return wire;
     const count = Math.min(row.total, INLINE_TASKS_MAX);
-    const tasks = tasksToWire(row, await deps.store.executions.tasksOf(row.id, 0, count), 0, count);
+    const places = Array.from({ length: count }, (_, index) => index);
+    const tasks = tasksToWire(row, await deps.store.executions.tasksOf(row.id, 0, count), places);
     return { ...wire, spec: { ...wire.spec, tasks }, tasks };
   }),
 
@@ -84,18 +86,38 @@ export const executionHandlers: readonly Implementation[] = [
   implement(taskList, async (call, deps) => {
     const row = await executionOf(call, deps);
     const limit = Math.min(call.query.limit ?? LIMIT_DEFAULT, LIMIT_MAX);
-    const bound = { list: "tasks", execution: row.id };
+    const { sort = "createdAt:asc" } = call.query;
+    const q = searchWord(call.query.q);
+    const bound = { list: "tasks", execution: row.id, ascending: isAscending(sort), q: q ?? "" };
     const { cursors, executions } = deps.store;
     const [after] = call.query.cursor ? cursors.decode(call.query.cursor, bound, deps.clock.now()) : [];
-    const start = typeof after === "number" ? after : 0;
-    const data = tasksToWire(row, await executions.tasksOf(row.id, start, limit), start, limit);
-    const hasMore = start + data.length < row.total;
-    const nextCursor = hasMore ? cursors.encode([start + data.length], bound, deps.clock.now()) : "";
-    return { data, meta: { hasMore, nextCursor, total: row.total } };
+    const { places, next } = taskPage(row.total, typeof after === "number" ? after : 0, limit, bound);
+    const data = tasksToWire(row, await executions.tasksAt(row.id, places), places);
+    const nextCursor = next === null ? "" : cursors.encode([next], bound, deps.clock.now());
+    return { data, meta: { hasMore: next !== null, nextCursor, total: row.total } };
   }),
 
   executionDataHandler,
 ];
+
+const isAscending = (sort: Sort | undefined): boolean => sort?.endsWith(":asc") === true;
+
+/** The numbers of a page of tasks, and how many were passed over when there are more. */
+function taskPage(
+  total: number,
+  from: number,
+  limit: number,
+  { ascending, q }: { ascending: boolean; q: string },
+): { places: number[]; next: number | null } {
+  const places: number[] = [];
+  for (let passed = from; passed < total; passed += 1) {
+    const place = ascending ? passed : total - 1 - passed;
+    if (!String(place).includes(q)) continue;
+    if (places.length === limit) return { places, next: passed };
+    places.push(place);
+  }
+  return { places, next: null };
+}
 
 /** A client's own name of an execution is unique within its job. */
 const clientSlot = (job: Resource, executionId: string): string => `client/${job.uid}/${executionId}`;

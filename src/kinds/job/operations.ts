@@ -1,6 +1,6 @@
 /** Executions of jobs: a list of tasks that is run once. */
 import { z } from "zod";
-import { pageMeta } from "../../contract/list-query.ts";
+import { pageMeta, SORTS } from "../../contract/list-query.ts";
 import { defineOperation, type Operation } from "../../contract/operation.ts";
 import { job } from "./kind.ts";
 
@@ -81,6 +81,9 @@ const collection = `${job.itemPath}/executions`;
 const item = `${collection}/{executionId}`;
 const limit = z.coerce.number().int().min(1).optional();
 const cursor = z.string().optional();
+/** Ids are ordered by time, and tasks by number, so a name sorts like the time. */
+const sort = z.enum(SORTS).optional();
+const q = z.string().optional();
 
 export const executionCreate = defineOperation({
   ...shared,
@@ -132,12 +135,13 @@ export const executionList = defineOperation({
   method: "GET",
   path: collection,
   summary: "List the executions of a job",
-  scope: "jobs:get",
+  scope: "jobs:list",
   query: z.object({
     cursor,
     limit: limit.describe("1 to 100, default 20; more is clamped."),
     offset: z.coerce.number().int().min(0).max(OFFSET_MAX).optional().describe("Instead of a cursor."),
-    sort: z.enum(["createdAt:desc", "createdAt:asc"]).optional(),
+    sort,
+    q: q.describe("Part of the id, or of the name that the client gave it; at least 2 characters."),
   }),
   response: z.object({ data: z.array(execution), meta: pageMeta }),
   paged: true,
@@ -178,7 +182,12 @@ export const taskList = defineOperation({
   path: `${item}/tasks`,
   summary: "List the tasks of an execution",
   scope: "jobs:get",
-  query: z.object({ cursor, limit: limit.describe("1 to 200, default 50; more is clamped.") }),
+  query: z.object({
+    cursor,
+    limit: limit.describe("1 to 200, default 50; more is clamped."),
+    sort: sort.describe("By their numbers; `createdAt:asc` when left out."),
+    q: q.describe("Part of the task's number; at least 2 characters."),
+  }),
   response: z.object({ data: z.array(task), meta: pageMeta }),
   paged: true,
 });

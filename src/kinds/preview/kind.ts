@@ -48,6 +48,7 @@ export const preview = defineKind({
     region: z.string().optional(),
   }),
   readOnlySpec: ["url", "region"],
+  initialStatus: "DEPLOYED",
   isOver: (resource, nowMs) => (endOf(resource.spec, resource) ?? Number.POSITIVE_INFINITY) <= nowMs,
   scopeWord: "sandboxes",
   scopes: { list: "sandboxes:get" },

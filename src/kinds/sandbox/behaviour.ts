@@ -73,16 +73,20 @@ export const sandboxBehaviour: Behaviour = {
     if (typeof state.isolation === "string") wire.isolation = state.isolation;
     const lastUsedAt = Math.max(Number(state.lastUsedAt ?? 0), deps.activity.lastOf(resource.uid));
     if (lastUsedAt > 0) wire.lastUsedAt = toIso(lastUsedAt);
-    const errors = [
-      ...(Array.isArray(state.errors) ? state.errors : []),
-      ...(resource.spec.network ? [NETWORK_STORED] : []),
-    ];
+    const errors = errorsOf(resource);
     if (errors.length > 0) wire.errors = errors;
     const expiry = expiryOf(resource);
     if (expiry) wire.expiresIn = Math.max(0, Math.ceil((expiry.atMs - deps.clock.now()) / 1000));
   },
   explain: explainSandboxFailure,
 };
+
+function errorsOf({ status, events, spec, uid, updatedAt }: Resource): Record<string, unknown>[] {
+  const last = events.at(-1);
+  const failure = { code: "START_FAILED", message: last?.message, fatal: true, instance: uid, time: last?.time };
+  const unenforced = { ...NETWORK_STORED, fatal: false, instance: uid, time: toIso(updatedAt) };
+  return [...(status === "FAILED" ? [failure] : []), ...(spec.network ? [unenforced] : [])];
+}
 
 /** An unknown image is refused before anything is stored. */
 async function requireImage(image: string, { call, deps }: PrepareContext): Promise<void> {

@@ -80,7 +80,17 @@ export const sandbox = defineKind({
     isolation: z.string().optional().describe("How it is kept from the machine: mapped, contained, user or none."),
     expiresIn: z.int().optional().describe("Seconds to the earliest end."),
     lastUsedAt: z.string().optional(),
-    errors: z.array(z.looseObject({ code: z.string().optional(), message: z.string().optional() })).optional(),
+    errors: z
+      .array(
+        z.looseObject({
+          code: z.string().optional(),
+          message: z.string().optional(),
+          fatal: z.boolean().optional().describe("Whether it cannot be used."),
+          instance: z.string().optional(),
+          time: z.string().optional(),
+        }),
+      )
+      .optional(),
   },
   immutable: ["spec.region", "spec.volumes", "spec.vpc"],
   secrets: [...workload.secrets, "spec.network.proxy.routing[].secrets.*"],

@@ -252,12 +252,20 @@ async function activated(
   { deps, record }: ReconcileContext,
 ): Promise<void> {
   const kept = (await deps.store.resources.revisionsOf(resource.workspace, resource.uid)).map(({ id }) => id);
-  await record((current) => ({
-    status: "DEPLOYED",
-    observedGeneration: resource.generation,
-    state: { ...becomes(current), activeRevision: revision, revisions: stillNeeded(stateOf(current), kept) },
-    event: { type: "deployed", message: `Revision ${revision} ${what}.`, revision },
-  }));
+  await record((current) => {
+    const { activeRevision: before = revision, previousRevision } = stateOf(current);
+    return {
+      status: "DEPLOYED",
+      observedGeneration: resource.generation,
+      state: {
+        ...becomes(current),
+        activeRevision: revision,
+        previousRevision: before === revision ? previousRevision : before,
+        revisions: stillNeeded(stateOf(current), kept),
+      },
+      event: { type: "deployed", message: `Revision ${revision} ${what}.`, revision },
+    };
+  });
   await deps.driver.destroy(builderUid(resource, revision));
 }
 

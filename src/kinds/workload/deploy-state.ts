@@ -7,6 +7,8 @@ import type { UploadTicket } from "../uploads.ts";
 export interface DeployState extends InstancesState<Endpoint> {
   /** The revision that answers; the gateway follows it. */
   activeRevision?: string;
+  /** The one that answered before. */
+  previousRevision?: string;
   /** An archive that may come, and the revision it is for. */
   upload?: UploadTicket;
   /** What is known of each revision's code; one without an entry runs the code of the one before. */
