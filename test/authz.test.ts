@@ -8,7 +8,15 @@ import { generateSigningPair } from "../src/auth/oauth/access-tokens.ts";
 import type { Operation, Role } from "../src/contract/operation.ts";
 import { OPERATIONS } from "../src/kinds/index.ts";
 import { WORKLOAD_SCOPES } from "../src/kinds/workload/identity.ts";
-import { type Identity, makeAccount, makeServiceAccount, makeToken, makeUser, makeWorkload } from "./identities.ts";
+import {
+  type Identity,
+  makeAccount,
+  makeServiceAccount,
+  makeToken,
+  makeUser,
+  makeWorkload,
+  RUNNING_COPY,
+} from "./identities.ts";
 import { startTestPlatform, type TestPlatform } from "./platform.ts";
 
 interface Principal {
@@ -52,7 +60,7 @@ before(async () => {
     inWorkspace: Role | null,
     scopes: readonly string[] | null = null,
   ) => ({
-    credentials: [key, await token(sub)],
+    credentials: [key, await token(sub, { copy: RUNNING_COPY })],
     inWorkspace,
     inAccount: inWorkspace && ("member" as const),
     scopes,
@@ -60,6 +68,7 @@ before(async () => {
   });
 
   const adminRobot = await makeServiceAccount(store, "main", "admin");
+  const workload = await makeWorkload(store, "main", [...WORKLOAD_SCOPES]);
   principals = {
     "an account admin": await person("admin", {}),
     "a workspace admin": await person("member", { main: "admin" }),
@@ -72,7 +81,7 @@ before(async () => {
     "a service account": await machine(await makeServiceAccount(store, "main"), "member"),
     "an admin's service account": await machine(adminRobot, "admin"),
     "a service account of another workspace": await machine(await makeServiceAccount(store, "theirs", "admin"), null),
-    "a workload": await machine(await makeWorkload(store, "main", [...WORKLOAD_SCOPES]), "member", WORKLOAD_SCOPES),
+    "a workload": await machine(workload, "member", WORKLOAD_SCOPES),
     "a token without the scope": {
       credentials: [await token(adminRobot.sub, { scope: "nothing:here" })],
       inWorkspace: "admin",
@@ -81,7 +90,11 @@ before(async () => {
       isPerson: false,
     },
   };
-  worthless = await worthlessCredentials(adminRobot.sub, token);
+  worthless = {
+    ...(await worthlessCredentials(adminRobot.sub, token)),
+    "a token of a workload's copy that has ended": await token(workload.sub, { copy: "copy-0" }),
+    "a token of no copy of a workload": await token(workload.sub),
+  };
 });
 after(() => platform.stop());
 

@@ -3,6 +3,7 @@ import { createPrivateKey } from "node:crypto";
 import { SignJWT } from "jose";
 import { generateSigningPair, SIGNING_ALG, SIGNING_PURPOSE } from "../src/auth/oauth/access-tokens.ts";
 import type { Role } from "../src/contract/operation.ts";
+import { uuidv7 } from "../src/lib/ids.ts";
 import type { Store } from "../src/store/store.ts";
 
 export interface Identity {
@@ -85,15 +86,21 @@ export async function makeServiceAccount(store: Store, workspace: string, role: 
   return { key: secret, sub: account.client_id };
 }
 
+/** The one copy of the workloads below. */
+export const RUNNING_COPY = "copy-1";
+
 /** The identity that a workload is given: a service account with scopes of its own. */
 export async function makeWorkload(store: Store, workspace: string, scopes: string[]): Promise<Identity> {
   count += 1;
-  const sub = await store.workloadAccounts.ensure({
-    workspace,
-    workload: `uid-${count}`,
-    name: `workload${count}`,
-    scopes,
+  const name = `workload${count}`;
+  const workload = uuidv7(Date.now());
+  // Of a kind that nothing acts on, so that the copy stays.
+  await store.resources.create({
+    ...{ workspace, kind: "policy", parent: "", uid: workload, name, metadata: {}, spec: {}, secrets: {} },
+    ...{ state: { copies: [{ uid: RUNNING_COPY }] }, status: null, events: [], revision: false },
+    ...{ actor: "test", settled: true },
   });
+  const sub = await store.workloadAccounts.ensure({ workspace, workload, name, scopes });
   const { secret } = await store.keys.createKey({
     name: "test",
     ownerType: "service_account",
