@@ -18,15 +18,17 @@
 
 /**
  * Options of the daemon's runtime: a small heap; machine code only for what runs thousands of times, since most daemons
- * answer a few requests and rest; no collector by the clock, since the daemon collects when it comes to rest. init passes
- * them on to the daemon by itself; whoever starts init saves more by putting them into its environment. Workloads never
+ * answer a few requests and rest; no collector by the clock and no hurry to give pages back, since the daemon does both
+ * when it comes to rest. init passes them on to the daemon by itself; whoever starts init saves more by putting them into its environment. Workloads never
  * see them.
  */
 export const SANDBOXD_RUNTIME_ENV = {
   BUN_JSC_forceMiniVMMode: "1",
   BUN_JSC_thresholdForJITAfterWarmUp: "50000",
   BUN_JSC_thresholdForJITSoon: "50000",
+  BUN_JSC_numberOfGCMarkers: "1",
   BUN_GC_TIMER_DISABLE: "1",
+  MIMALLOC_PURGE_DELAY: "1000",
 } as const;
 
 /** Where the folder shared by the platform and one sandbox is seen inside the sandbox. */

@@ -62,6 +62,8 @@ const SQL_CONNECT_SECONDS = 10;
 
 export const openSql = (url: string): Sql => new bun.SQL(url, { max: 1, connectionTimeout: SQL_CONNECT_SECONDS });
 
+export const collectGarbage = (): void => bun.gc(true);
+
 /** Collects garbage and gives free memory back to the system. */
 export function shrinkMemory(): void {
   bun.gc(true);

@@ -2,6 +2,7 @@
 import { createServer, type Server } from "node:http";
 import { CONTROL } from "../contract/sandbox-wire.ts";
 import { ApiError } from "./api-error.ts";
+import { collectGarbage } from "./bun.ts";
 import type { Daemon } from "./daemon.ts";
 import { type Call, sendJson } from "./http-call.ts";
 import { fail, requestPath } from "./http-server.ts";
@@ -27,7 +28,10 @@ async function answer(call: Call, api: Server): Promise<void> {
   }
   if (path === CONTROL.warm && req.method === "POST") {
     req.url = "/process";
-    res.once("finish", () => daemon.processes.forgetEnded());
+    res.once("finish", () => {
+      daemon.processes.forgetEnded();
+      collectGarbage();
+    });
     return void api.emit("request", req, res);
   }
   throw new ApiError(404, `The control socket has no ${req.method} ${path}.`);

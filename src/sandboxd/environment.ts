@@ -9,7 +9,7 @@ import { ApiError, errnoOf } from "./api-error.ts";
 import type { PathBase } from "./byte-path.ts";
 
 /** Meant for the daemon's own runtime; a workload that runs Bun must not inherit them. */
-const OWN_VARIABLE = /^(BUN_|SANDBOXD_|NODE_CHANNEL_FD)/;
+const OWN_VARIABLE = /^(BUN_|SANDBOXD_|NODE_CHANNEL_FD|MIMALLOC_)/;
 const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 const DEFAULT_METADATA_FILE = "/bl/metadata";
 const UNCLAIMED: SandboxClaim = {};
