@@ -10,7 +10,6 @@
  */
 import { createHash } from "node:crypto";
 import { chmodSync, mkdirSync } from "node:fs";
-import { rm } from "node:fs/promises";
 import type { Socket } from "node:net";
 import { hostname } from "node:os";
 import { join } from "node:path";
@@ -37,11 +36,10 @@ import type {
 import { EGRESS_DOOR_PORT } from "../../driver.ts";
 import { type EgressOptions, type EgressProxy, startEgressProxy } from "../../egress-proxy.ts";
 import { findCgroups, reclaim, removeCgroupHost } from "./cgroup.ts";
-import { createDrive, driveBytes, sweepDrives } from "./drives.ts";
+import { sweepDrives } from "./drives.ts";
 import { Fleet } from "./fleet.ts";
 import { loadImage } from "./image-archive.ts";
 import * as imageStore from "./images.ts";
-import type { HostMount } from "./launch-program.ts";
 import { type Machine, openMachine } from "./machine.ts";
 import { type Nat, openNat } from "./nat.ts";
 import { Serial } from "./serial.ts";
@@ -54,14 +52,8 @@ import {
   takeSnapshot,
 } from "./snapshots.ts";
 import { checkId, checkLimits, checkMount, checkSpec } from "./spec-check.ts";
-import {
-  createVolume,
-  destroyVolume,
-  exposeVolume,
-  observeVolume,
-  openVolumeStore,
-  type VolumeStore,
-} from "./volumes.ts";
+import { Storage } from "./storage.ts";
+import { openVolumeStore, type VolumeStore } from "./volumes.ts";
 import type { Workload, WorkloadContext } from "./workload.ts";
 
 export interface LocalDriverOptions {
@@ -134,6 +126,7 @@ export class LocalDriver implements Driver {
   readonly #parts: Parts;
   readonly #context: WorkloadContext;
   readonly #fleet: Fleet;
+  readonly #storage: Storage;
   readonly #egress: EgressProxy;
   readonly #creating = new Map<string, Promise<Observed>>();
   readonly #serial = new Serial();
@@ -159,6 +152,11 @@ export class LocalDriver implements Driver {
       dir: this.#path("workloads"),
       poolSize: options.poolSize ?? 0,
       onWarning: options.onWarning ?? (() => {}),
+    });
+    this.#storage = new Storage({
+      volumes: parts.volumes,
+      drives: this.#path("drives"),
+      usersOf: (volume) => this.#fleet.usersOf(volume),
     });
   }
 
@@ -205,7 +203,7 @@ export class LocalDriver implements Driver {
       throw needsIsolation();
     }
     const env = { ...image.env, ...(spec.network === "outbound" && !this.#parts.nat ? PROXY_ENV : {}), ...spec.env };
-    const { hostMounts, release } = await this.#expose(spec.uid, spec.mounts ?? []);
+    const { hostMounts, release } = await this.#storage.expose(spec.uid, spec.mounts ?? []);
     try {
       const parts = this.#snapshotParts(spec) ?? image.parts;
       const workDir = spec.workDir ?? image.workDir;
@@ -270,7 +268,7 @@ export class LocalDriver implements Driver {
       const there = workload.record.mounts.find(({ path }) => path === mount.path);
       if (there && sameMount(there, mount)) return;
       if (there) throw new PlatformError("conflict", `Something else is mounted at ${mount.path}.`);
-      const { hostMounts, release } = await this.#expose(uid, [mount]);
+      const { hostMounts, release } = await this.#storage.expose(uid, [mount]);
       try {
         await workload.mount(mount, hostMounts);
       } finally {
@@ -285,7 +283,7 @@ export class LocalDriver implements Driver {
       const mount = workload.record.mounts.find((each) => each.path === path);
       if (!mount) return false;
       if ("volume" in mount.source) throw new PlatformError("conflict", "A volume stays attached until the end.");
-      await workload.unmount(mount, this.#path("drives", mount.source.drive));
+      await workload.unmount(mount, this.#storage.driveDir(mount.source.drive));
       return true;
     });
   }
@@ -330,39 +328,27 @@ export class LocalDriver implements Driver {
   }
 
   createVolume(spec: VolumeSpec): Promise<Volume> {
-    return this.#serial.run(`volume ${spec.id}`, async () => {
-      checkId(spec.id);
-      return createVolume(this.#parts.volumes, spec);
-    });
+    return this.#storage.createVolume(spec);
   }
 
-  async observeVolume(id: string): Promise<Volume | null> {
-    checkId(id);
-    return observeVolume(this.#parts.volumes, id);
+  observeVolume(id: string): Promise<Volume | null> {
+    return this.#storage.observeVolume(id);
   }
 
   destroyVolume(id: string): Promise<void> {
-    return this.#serial.run(`volume ${id}`, async () => {
-      checkId(id);
-      if (this.#fleet.usersOf(id).length > 0) throw new PlatformError("conflict", `The volume ${id} is in use.`);
-      destroyVolume(this.#parts.volumes, id);
-    });
+    return this.#storage.destroyVolume(id);
   }
 
-  createDrive(id: string, { from }: DriveOptions = {}): Promise<void> {
-    return this.#serial.run(`drive ${id}`, async () => {
-      checkId(id);
-      await createDrive(this.#path("drives"), id, from);
-    });
+  createDrive(id: string, options?: DriveOptions): Promise<void> {
+    return this.#storage.createDrive(id, options);
   }
 
-  async driveBytes(id: string): Promise<number | null> {
-    return driveBytes(this.#path("drives"), id);
+  driveBytes(id: string): Promise<number | null> {
+    return this.#storage.driveBytes(id);
   }
 
-  async destroyDrive(id: string): Promise<void> {
-    checkId(id);
-    await rm(this.#path("drives", id), { recursive: true, force: true });
+  destroyDrive(id: string): Promise<void> {
+    return this.#storage.destroyDrive(id);
   }
 
   loadImage(tarPath: string, name: string, options: CallOptions = {}): Promise<Image> {
@@ -418,36 +404,6 @@ export class LocalDriver implements Driver {
     const found = readSnapshot(this.#path("snapshots"), snapshot);
     if (!found) throw new PlatformError("bad_request", `There is no snapshot ${snapshot}.`);
     return found.parts;
-  }
-
-  /** Finds the mounts' sources on the host. A volume is held meanwhile, so that two creates cannot both have it. */
-  async #expose(uid: string, mounts: Mount[]): Promise<{ hostMounts: HostMount[]; release: () => Promise<void> }> {
-    const releases: (() => Promise<void>)[] = [];
-    const release = async (): Promise<void> => {
-      for (const each of releases.splice(0).reverse()) await each();
-    };
-    const exposeOne = async ({ source, path, readOnly = false }: Mount): Promise<HostMount> => {
-      if ("drive" in source) {
-        const below = source.path === undefined ? {} : { below: source.path };
-        return { base: this.#path("drives", source.drive), ...below, path, readOnly };
-      }
-      const letNextIn = await this.#serial.hold(`volume ${source.volume}`);
-      releases.push(async () => letNextIn());
-      if (this.#fleet.usersOf(source.volume).some((user) => user !== uid)) {
-        throw new PlatformError("conflict", `The volume ${source.volume} is in use.`);
-      }
-      const exposed = await exposeVolume(this.#parts.volumes, source.volume);
-      releases.push(exposed.release);
-      return { base: exposed.path, path, readOnly };
-    };
-    try {
-      const hostMounts: HostMount[] = [];
-      for (const mount of mounts) hostMounts.push(await exposeOne(mount));
-      return { hostMounts, release };
-    } catch (error) {
-      await release();
-      throw error;
-    }
   }
 
   #sweep(): Promise<void> {
