@@ -252,7 +252,15 @@ export interface Image {
   workDir: string;
   /** Entry point and arguments; empty when the image names none. */
   argv: string[];
+  /** Who runs its processes; absent: root. */
+  user?: ImageUser;
   createdAt: string;
+}
+
+export interface ImageUser {
+  uid: number;
+  gid: number;
+  home: string;
 }
 
 /** Inside every workload, on its own loopback: the platform's API, and the way out of a workload with network "outbound". */

@@ -13,6 +13,7 @@ import {
   existsSync,
   globSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -67,8 +68,7 @@ export async function buildSandboxd({ outFile, target = hostTarget() }: BuildOpt
   if (!bun)
     throw new Error(`Bun is not installed for ${process.platform}-${process.arch}: npm install --include=optional`);
   const version = sandboxdVersion();
-  const unfinished = `${outFile}.${process.pid}.new`;
-  mkdirSync(dirname(outFile), { recursive: true });
+  const unfinished = unfinishedAt(outFile);
   const defines = { SANDBOXD_VERSION: version, SANDBOXD_BUILD_TIME: new Date().toISOString() };
   // Files that a tenant leaves in the daemon's folder must neither configure it nor leak into its environment.
   const isolated = ["--no-compile-autoload-dotenv", "--no-compile-autoload-bunfig"];
@@ -116,10 +116,28 @@ export async function cachedSandboxd(folder: string, target: SandboxdTarget = ho
 }
 
 function copyWhole(from: string, to: string): void {
-  mkdirSync(dirname(to), { recursive: true });
-  const unfinished = `${to}.${process.pid}.new`;
+  const unfinished = unfinishedAt(to);
   copyFileSync(from, unfinished, constants.COPYFILE_FICLONE);
   renameSync(unfinished, to);
+}
+
+/** Where the work is done until it is whole; what builds that were killed have left there is removed. */
+function unfinishedAt(outFile: string): string {
+  const folder = dirname(outFile);
+  mkdirSync(folder, { recursive: true });
+  for (const name of readdirSync(folder)) {
+    const pid = /^sandboxd-.*\.(\d+)\.new$/.exec(name)?.[1];
+    if (pid !== undefined && !isRunning(Number(pid))) rmSync(join(folder, name), { force: true });
+  }
+  return `${outFile}.${process.pid}.new`;
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
 }
 
 const hostTarget = (): SandboxdTarget => (process.arch === "arm64" ? "bun-linux-arm64" : "bun-linux-x64");

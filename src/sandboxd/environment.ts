@@ -56,7 +56,7 @@ export class Environment {
     const { env = this.#config.env } = this.#claim;
     this.#merged ??= {
       ...this.#own,
-      ...(this.user ? { HOME: this.home } : {}),
+      ...(this.#chosen.user ? { HOME: this.home } : {}),
       ...env,
       ...this.#metadata,
     };
@@ -68,7 +68,7 @@ export class Environment {
   }
 
   get home(): string {
-    const { user } = this;
+    const { user } = this.#chosen;
     if (user?.home) return user.home;
     return (user ? userOf(user.uid)?.home : this.#own.HOME) ?? "/root";
   }
@@ -77,15 +77,24 @@ export class Environment {
     return { workDir: this.workDir, home: this.home };
   }
 
-  /** Undefined: everything runs as the daemon does. */
+  /** Undefined: everything runs as the daemon does. What should run as somebody who does not exist does not run. */
   get user(): SandboxUser | undefined {
-    const given = this.#claim.user ?? this.#config.user;
-    if (given) return given;
+    const { user, unknown } = this.#chosen;
+    if (unknown !== undefined)
+      throw new ApiError(422, `There is no user "${unknown}" in this sandbox, which BL_SANDBOX_USER asks for.`);
+    return user;
+  }
+
+  /** What the sandbox's owner says comes before what its image says. */
+  get #chosen(): { user?: SandboxUser; unknown?: string } {
     const env = { ...this.#own, ...(this.#claim.env ?? this.#config.env) };
     const name = env.BL_SANDBOX_USER;
-    if (!name || !/^(1|true|yes|on)$/i.test(env.BL_SANDBOX_USER_ENABLED ?? "")) return undefined;
+    if (!name || !/^(1|true|yes|on)$/i.test(env.BL_SANDBOX_USER_ENABLED ?? "")) {
+      const user = this.#claim.user ?? this.#config.user;
+      return user ? { user } : {};
+    }
     const account = userByName(name) ?? (/^\d+$/.test(name) ? userOf(Number(name)) : undefined);
-    return account ? { uid: account.uid, gid: account.gid, home: account.home } : undefined;
+    return account ? { user: { uid: account.uid, gid: account.gid, home: account.home } } : { unknown: name };
   }
 
   get shell(): string[] {

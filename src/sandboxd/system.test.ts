@@ -209,6 +209,16 @@ test("another user", { skip: skip || (process.getuid?.() !== 0 && "needs root to
   assert.equal((await d.ask("GET", "/filesystem/~")).json.path, "/tmp");
 });
 
+test("a user who does not exist runs nothing", { skip }, async () => {
+  const env = { BL_SANDBOX_USER_ENABLED: "true", BL_SANDBOX_USER: "no-such-user" };
+  await using d = await startSandboxd({ config: { env } });
+  const { status, json } = await d.exec("id -u");
+  assert.equal(status, 422);
+  assert.match(json.error, /no user "no-such-user"/);
+  assert.equal((await d.ask("PUT", "/filesystem/f", { body: { content: "x" } })).status, 422);
+  assert.equal((await d.ask("GET", "/health")).status, 200);
+});
+
 test("output finds a place where the usual one cannot be written", { skip }, async () => {
   await using d = await startSandboxd({ config: { logDir: "/proc/no-such-place" } });
   assert.equal((await d.exec("echo kept")).json.stdout, "kept\n");

@@ -75,6 +75,7 @@ describe("a sandbox on this machine", { skip: machineSkip }, () => {
     const other = await change({ memory: 256 });
     assert.deepEqual([other.status, other.body.status], [200, "DEPLOYED"]);
     assert.equal((await inside("desk", "GET", "/process/sleeper")).status, 404);
+    assert.equal((await exec("desk", "echo $HOST:$PORT")).body.stdout, "0.0.0.0:3000\n", "its first declared port");
     await inside("desk", "PUT", "/filesystem/%2Ftmp%2Fnote.txt", { content: "hello" });
     await inside("desk", "POST", "/process", { command: "sleep 1000", name: "sleeper" });
   });

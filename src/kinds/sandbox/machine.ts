@@ -19,6 +19,7 @@ interface Runtime {
   image: string;
   memory: number;
   envs?: { name: string; value?: string }[];
+  ports?: { target: number }[];
 }
 
 export interface Attachment {
@@ -32,7 +33,7 @@ export interface Attachment {
 export async function sandboxSpec(sandbox: Resource, deps: Deps): Promise<WorkloadSpec> {
   const spec = structuredClone(sandbox.spec);
   restoreSecrets({ spec }, sandboxKind.secrets, deps.store.resources.secretsOf(sandbox));
-  const { image, memory, envs = [] } = spec.runtime as Runtime;
+  const { image, memory, envs = [], ports: [port] = [] } = spec.runtime as Runtime;
   const snapshot = await originSnapshot(sandbox, deps);
   return {
     uid: sandbox.uid,
@@ -40,6 +41,8 @@ export async function sandboxSpec(sandbox: Resource, deps: Deps): Promise<Worklo
     image: await driverImage(image, sandbox, deps),
     env: {
       ...platformEnv(sandbox, deps.settings),
+      // Without a declared one, programs keep the port that their authors chose.
+      ...(port ? { PORT: String(port.target) } : {}),
       ...Object.fromEntries(envs.map(({ name, value = "" }) => [name, value])),
     },
     limits: { memoryMb: memory, cpus: Math.max(memory / MEMORY_PER_CPU_MB, CPUS_MIN) },

@@ -88,6 +88,38 @@ test("an OCI archive with compressed layers, itself compressed", { skip }, async
   assert.deepEqual([readFileSync(join(upper, "two"), "utf8"), readFileSync(join(lower, "one"), "utf8")], ["2", "1"]);
 });
 
+test("USER is looked up in the image's own files, the uppermost layer's first", { skip }, async (t) => {
+  const { store, load } = place(t);
+  const passwd = (content: string) => tar([{ path: "etc/passwd", content }]);
+  const bottom = passwd("root:x:0:0::/root:/bin/sh\nold:x:7:8::/old:/bin/sh\n");
+  const top = tar([
+    { path: "etc/passwd", content: "root:x:0:0::/root:/bin/sh\nnode:x:1000:1001::/home/node:/bin/sh\n" },
+    { path: "etc/group", content: "staff:x:50:\n" },
+  ]);
+  const node = { uid: 1000, gid: 1001, home: "/home/node" };
+  const cases: [string, object | undefined | RegExp][] = [
+    ["", undefined],
+    ["root", undefined],
+    ["0:0", undefined],
+    ["node", node],
+    ["1000", node],
+    ["node:staff", { ...node, gid: 50 }],
+    ["node:12", { ...node, gid: 12 }],
+    ["4242", { uid: 4242, gid: 0, home: "/" }],
+    ["old", /'old' is not in its \/etc\/passwd/],
+    ["node:nobody", /group 'nobody'/],
+    ["99999", /above 65535/],
+  ];
+  for (const [user, expected] of cases) {
+    const loading = load(dockerSave([bottom, top], { User: user }), "team/user:1");
+    if (expected instanceof RegExp) await assert.rejects(loading, { code: "bad_request", message: expected });
+    else assert.deepEqual((await loading).user, expected, user);
+  }
+  assert.deepEqual(resolveImage(store, "team/user:1")?.user, { uid: 4242, gid: 0, home: "/" });
+  const outside = tar([{ path: "etc", type: "2", link: "/etc" }]);
+  await assert.rejects(load(dockerSave([outside], { User: "daemon" })), { message: /'daemon' is not in its/ });
+});
+
 const hostile: Record<string, Entry[]> = {
   "a name with ..": [{ path: "../../escaped", content: "x" }],
   "a name with .. in the middle": [{ path: "a/../../escaped", content: "x" }],

@@ -12,7 +12,8 @@ import { createGunzip, createZstdDecompress } from "node:zlib";
 import { z } from "zod";
 import { readTar } from "../../../blobs/tar-reader.ts";
 import { PlatformError } from "../../../contract/errors.ts";
-import type { CallOptions, Image } from "../../driver.ts";
+import type { CallOptions, Image, ImageUser } from "../../driver.ts";
+import { imageUser } from "./image-user.ts";
 import { type ImageStore, layerDir, saveManifest } from "./images.ts";
 import { type Budget, unpackLayer } from "./layer.ts";
 import type { Spawner } from "./spawner.ts";
@@ -54,7 +55,7 @@ export async function loadImage(
       entries: IMAGE_ENTRIES_MAX,
       readBytes: bytesMax + IMAGE_ENTRIES_MAX * HEADERS_BYTES,
     };
-    const layers: string[] = [];
+    const layers: { dir: string; digest: string }[] = [];
     let sizeBytes = 0;
     for (const [index, file] of source.layers.entries()) {
       const dir = join(temp, `layer-${index}`);
@@ -62,10 +63,14 @@ export async function loadImage(
       const expected = source.config.rootfs?.diff_ids?.[index];
       if (expected !== undefined && expected !== unpacked.digest) throw refused("a layer's content has another digest");
       sizeBytes += unpacked.sizeBytes;
-      layers.unshift(unpacked.digest);
-      await keep(dir, layerDir(store, unpacked.digest));
+      layers.unshift({ dir, digest: unpacked.digest });
     }
     const { config } = source.config;
+    const user = userOf(
+      config?.User ?? "",
+      layers.map(({ dir }) => dir),
+    );
+    for (const { dir, digest } of layers) await keep(dir, layerDir(store, digest));
     return saveManifest(store, {
       name,
       digest: source.digest,
@@ -73,8 +78,9 @@ export async function loadImage(
       env: environmentOf(config?.Env ?? []),
       workDir: config?.WorkingDir || "/",
       argv: [...(config?.Entrypoint ?? []), ...(config?.Cmd ?? [])],
+      ...(user ? { user } : {}),
       createdAt: new Date().toISOString(),
-      layers,
+      layers: layers.map(({ digest }) => digest),
     });
   } catch (error) {
     throw error instanceof PlatformError || options.signal?.aborted ? error : refused("it cannot be read", error);
@@ -98,6 +104,7 @@ const configSchema = z.object({
       WorkingDir: z.string().nullish(),
       Entrypoint: z.array(z.string()).nullish(),
       Cmd: z.array(z.string()).nullish(),
+      User: z.string().nullish(),
     })
     .nullish(),
   architecture: z.string().nullish(),
@@ -159,6 +166,14 @@ function environmentOf(lines: string[]): Record<string, string> {
     if (equals > 0 && !line.includes("\0")) env[line.slice(0, equals)] = line.slice(equals + 1);
   }
   return env;
+}
+
+function userOf(spec: string, layers: string[]): ImageUser | undefined {
+  try {
+    return imageUser(spec, layers);
+  } catch (error) {
+    throw refused(error instanceof Error ? error.message : String(error));
+  }
 }
 
 /** Two images may bring the same layer; the first one stays. */

@@ -126,6 +126,8 @@ function daemonConfig({ record, image, env, workDir, exec, ownNames }: Launch): 
     stateDir: `${SANDBOX_RUN_DIR}/state`,
     workDir,
     env,
+    // Only where ids are mapped can root inside become somebody else.
+    ...(image.user && record.grade === "mapped" ? { user: image.user } : {}),
     doors,
     ...(ownNames ? { names: "127.0.0.1:53" } : {}),
     readyFd: READY_FD,
