@@ -109,8 +109,8 @@ export class Fleet {
 
   async start(order: Order, signal?: AbortSignal): Promise<Workload> {
     const { spec, image, parts, mounts, env, workDir } = order;
-    // Another user than root is looked up by the daemon.
-    if (this.#tasks && spec.exec?.alone && !env.BL_SANDBOX_USER_ENABLED) {
+    // Another user than root is the daemon's business.
+    if (this.#tasks && spec.exec?.alone && !env.BL_SANDBOX_USER_ENABLED && !image.user) {
       const task = await this.#tasks.start(order, signal);
       this.#adopt(task);
       return task;
