@@ -51,6 +51,7 @@ const NOBODY: Caller = {
   keyId: null,
   accounts: [],
   bound: null,
+  home: null,
   scopes: new Set(),
 };
 
@@ -193,7 +194,7 @@ async function admit(
     : (headerOf(request.headers, `x-${deps.settings.brand}-workspace`) ??
       headerOf(request.headers, "x-service-workspace") ??
       (query.workspace || undefined));
-  const name = named ?? (await authenticator.soleWorkspaceOf(caller));
+  const name = named ?? (await authenticator.workspaceOf(caller));
   if (!name) {
     throw new PlatformError(
       "workspace_required",

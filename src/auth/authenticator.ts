@@ -108,7 +108,7 @@ export function createAuthenticator({
 
   /** A person's token lives as long as the consent it hangs on, a workload's as long as its copy runs. */
   async function bearerOfToken({ subjectType, subject, scopes, grantId, copy }: TokenClaims): Promise<Caller | null> {
-    const rest = { authMethod: "jwt", keyId: null, scopes } as const;
+    const rest = { authMethod: "jwt", keyId: null, scopes, home: null } as const;
     if (subjectType === "service_account") {
       const { workload = null } = (await store.keys.findServiceAccountAcrossWorkspaces(subject)) ?? {};
       if (workload !== null && !(copy !== null && (await isRunning(workload, copy)))) return null;
@@ -120,15 +120,15 @@ export function createAuthenticator({
 
   async function callerOf(key: ApiKey): Promise<Caller | null> {
     const scopes = key.scopes ? new Set(key.scopes) : null;
-    const common = { authMethod: "api_key", keyId: key.id } as const;
+    const rest = { authMethod: "api_key", keyId: key.id, scopes } as const;
     return key.owner_type === "user"
-      ? userCaller(key.owner, { ...common, scopes })
-      : serviceAccountCaller(key.owner, { ...common, scopes });
+      ? userCaller(key.owner, { ...rest, home: key.workspace })
+      : serviceAccountCaller(key.owner, { ...rest, home: null });
   }
 
   async function userCaller(
     sub: string,
-    rest: Pick<Caller, "authMethod" | "keyId" | "scopes">,
+    rest: Pick<Caller, "authMethod" | "keyId" | "scopes" | "home">,
   ): Promise<Caller | null> {
     const [user, accounts] = await Promise.all([store.people.getUser(sub), store.people.accountsOf(sub)]);
     return user && { ...rest, subject: user.sub, subjectType: "user", displayName: user.email, accounts, bound: null };
@@ -136,7 +136,7 @@ export function createAuthenticator({
 
   async function serviceAccountCaller(
     clientId: string,
-    rest: Pick<Caller, "authMethod" | "keyId" | "scopes">,
+    rest: Pick<Caller, "authMethod" | "keyId" | "scopes" | "home">,
   ): Promise<Caller | null> {
     const account = await store.keys.findServiceAccountAcrossWorkspaces(clientId);
     const workspace = account && (await store.workspaces.get(account.workspace));
@@ -191,9 +191,10 @@ export function createAuthenticator({
       throw unauthenticated("Credentials are missing. Send 'Authorization: Bearer <API key>'.");
     },
 
-    /** The only workspace of a person who has just one. */
-    async soleWorkspaceOf(caller: Caller): Promise<string | null> {
+    /** The workspace of the key, or the only one of a person who has just one. */
+    async workspaceOf(caller: Caller): Promise<string | null> {
       if (caller.bound) return caller.bound.workspace;
+      if (caller.home !== null && (await membershipIn(caller, caller.home))) return caller.home;
       const key = `${caller.subject}\0`;
       const known = memberships.get(key);
       if (known !== undefined) return known?.workspace.name ?? null;

@@ -2,6 +2,7 @@
 import { PlatformError } from "../contract/errors.ts";
 import { isReservedWord } from "../contract/reserved-words.ts";
 import { randomSecret } from "../lib/ids.ts";
+import type { Transaction } from "../store/database.ts";
 import { hashSecret } from "../store/keys.ts";
 import type { Store } from "../store/store.ts";
 import type { Workspace } from "../store/workspaces.ts";
@@ -48,7 +49,13 @@ async function make(store: Store, { workspace, region, apiKey }: BootstrapOption
           .where("hash", "=", hashSecret(apiKey))
           .executeTakeFirst());
       if (!apiKey || has) return false;
-      await addKey(store, tx, known.sub, apiKey);
+      const live = await tx.queries
+        .selectFrom("workspaces")
+        .select("name")
+        .where("name", "=", workspace)
+        .where("deleted_at", "is", null)
+        .executeTakeFirst();
+      await addKey(store, tx, known.sub, apiKey, live?.name ?? null);
       return true;
     }
     if (isReservedWord(workspace))
@@ -73,18 +80,18 @@ async function make(store: Store, { workspace, region, apiKey }: BootstrapOption
       ADMIN_EMAIL,
     );
     await store.people.setMember(tx, workspace, admin.sub, "admin", "invitation");
-    await addKey(store, tx, admin.sub, secret);
+    await addKey(store, tx, admin.sub, secret, workspace);
     return true;
   });
   return { newKey: made ? secret : null, workspace };
 }
 
-const addKey = (store: Store, tx: Parameters<Store["keys"]["insertKey"]>[0], sub: string, secret: string) =>
+const addKey = (store: Store, tx: Transaction, sub: string, secret: string, workspace: string | null) =>
   store.keys.insertKey(tx, {
     name: "bootstrap",
     ownerType: "user",
     owner: sub,
-    workspace: null,
+    workspace,
     scopes: null,
     createdBy: ADMIN_EMAIL,
     expiresAt: null,

@@ -13,6 +13,8 @@ export interface Caller {
   accounts: readonly { id: string; role: Role }[];
   /** A service account works only in its own workspace, with its own role. */
   bound: { workspace: string; role: Role } | null;
+  /** Where a person's request goes that names no workspace, as their key says. */
+  home: string | null;
   /** null = everything that the role allows. */
   scopes: ReadonlySet<string> | null;
 }

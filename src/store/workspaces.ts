@@ -193,6 +193,13 @@ export function createWorkspaces({ database, clock }: { database: Database; cloc
 }
 
 async function removeOwned(queries: Queries, name: string): Promise<void> {
+  // A person's key only began here; it goes on working elsewhere.
+  await queries
+    .updateTable("api_keys")
+    .set({ workspace: null })
+    .where("workspace", "=", name)
+    .where("owner_type", "=", "user")
+    .execute();
   await queries.deleteFrom("api_keys").where("workspace", "=", name).execute();
   await removeSharesOf(queries, name);
   for (const table of OWNED) await queries.deleteFrom(table).where("workspace", "=", name).execute();

@@ -4,7 +4,7 @@ import { DAY_MS } from "../../src/lib/clock.ts";
 import type { Store } from "../../src/store/store.ts";
 import { testDatabases } from "../databases.ts";
 import { makeAccount, makeServiceAccount, makeUser } from "../identities.ts";
-import { startTestPlatform, type TestPlatform } from "../platform.ts";
+import { startTestPlatform, TEST_KEY, type TestPlatform } from "../platform.ts";
 
 const databases = await testDatabases();
 after(() => databases.stop());
@@ -89,6 +89,28 @@ for (const database of databases.all) {
       await refused(() => works(made.body.apiKey));
       const robot = await makeServiceAccount(store, "main", "admin");
       assert.equal((await call("GET", "/api_keys", { key: robot.key })).status, 403);
+    });
+
+    test("a person's key has a workspace for requests that name none", async () => {
+      await call("POST", "/workspaces", { body: { name: "annex" } });
+      await call("POST", "/drives", { body: { metadata: { name: "there" }, spec: {} }, workspace: "annex" });
+      const drives = async (key: string) => {
+        const answer = await fetch(`${platform.url}/v0/drives`, { headers: { authorization: `Bearer ${key}` } });
+        const body = (await answer.json()) as { metadata: { name: string } }[] | { error: string };
+        return Array.isArray(body) ? body.map(({ metadata }) => metadata.name) : body.error;
+      };
+      const made = async (body: object) => (await call("POST", "/api_keys", { body })).body;
+      assert.deepEqual(await drives(TEST_KEY), [], "the first key's is the first workspace");
+      const inherited = await made({});
+      const other = await made({ workspace: "annex" });
+      assert.deepEqual([inherited.workspace, other.workspace], ["main", "annex"]);
+      assert.deepEqual([await drives(inherited.apiKey), await drives(other.apiKey)], [[], ["there"]]);
+      assert.match((await made({ workspace: "nowhere" })).message, /^workspace: /);
+      const guest = await makeUser(store, accountId, "member", { main: "member", annex: "member" });
+      assert.equal(await drives(guest.key), "workspace_required");
+      await call("DELETE", "/workspaces/annex");
+      assert.deepEqual(await drives(other.apiKey), [], "it goes on where there is only one");
+      for (const { id } of [inherited, other]) await call("DELETE", `/api_keys/${id}`);
     });
 
     test("nobody hands on more than they have", async () => {

@@ -17,7 +17,7 @@ const KEYS_PER_OWNER_MAX = 100;
 export interface Owner {
   type: OwnerType;
   id: string;
-  /** Where alone the key works; null for a person's. */
+  /** Where alone a machine's key works, and where a person's request goes that does not say. */
   workspace: string | null;
 }
 
@@ -93,6 +93,7 @@ const keyToWire = (key: ApiKey): Wire => ({
     ? {}
     : { expires_in: lifetime(key.created_at, key.expires_at), expiresAt: toIso(key.expires_at) }),
   ...(key.last_used_at === null ? {} : { lastUsedAt: toIso(key.last_used_at) }),
+  ...(key.workspace === null ? {} : { workspace: key.workspace }),
   createdAt: toIso(key.created_at),
   updatedAt: toIso(key.created_at),
   createdBy: key.created_by,

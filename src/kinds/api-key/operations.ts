@@ -14,6 +14,7 @@ export const apiKeyShape = z.looseObject({
   sub: z.string(),
   sub_type: z.enum(["user", "service_account"]),
   scopes: z.array(z.string()).optional(),
+  workspace: z.string().optional().describe("Where a request goes that names no workspace."),
   expires_in: z.string().optional(),
   expiresAt: z.string().optional(),
   lastUsedAt: z.string().optional(),
@@ -60,7 +61,11 @@ export const apiKeyCreate = defineOperation({
   path: "/api_keys",
   summary: "Create an API key for yourself",
   scope: "apiKey:write",
-  body: newApiKey,
+  body: newApiKey.extend({
+    workspace: fields.name
+      .optional()
+      .describe("Where a request with this key goes that names no workspace; that of the key in use when left out."),
+  }),
   response: apiKeyShape,
   verb: "create",
 });
