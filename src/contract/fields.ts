@@ -80,9 +80,12 @@ export const port = z.looseObject({
   protocol: z.enum(["HTTP", "TCP", "UDP", "TLS"]).optional(),
 });
 
+/** Revisions have numbers for names, and people write them as such. */
+const revisionName = z.preprocess((given) => (Number.isSafeInteger(given) ? String(given) : given), z.string());
+
 export const revisionConfiguration = z.looseObject({
-  active: z.string().optional(),
-  canary: z.string().optional(),
+  active: revisionName.optional(),
+  canary: revisionName.optional(),
   canaryPercent: z.int().min(0).max(100).optional(),
   stickySessionTtl: z.int().min(0).optional(),
   traffic: z.int().min(0).max(100).optional(),

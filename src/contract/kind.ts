@@ -121,13 +121,15 @@ const commonRevision = z.looseObject({
   status: z.string().optional(),
 });
 
+const a = ({ name }: KindSpec): string => `${/^[aeio]/.test(name) ? "an" : "a"} ${name}`;
+
 const METHODS = { list: "GET", get: "GET", create: "POST", update: "PUT", delete: "DELETE" } as const;
 const SUMMARIES: Record<Verb, (kind: KindSpec) => string> = {
   list: (kind) => `List ${kind.plural}`,
   get: (kind) => `Read one ${kind.name}`,
-  create: (kind) => `Create a ${kind.name}`,
-  update: (kind) => `Replace the configuration of a ${kind.name}`,
-  delete: (kind) => `Delete a ${kind.name}`,
+  create: (kind) => `Create ${a(kind)}`,
+  update: (kind) => `Replace the configuration of ${a(kind)}`,
+  delete: (kind) => `Delete ${a(kind)}`,
 };
 
 /** Anything but a clear no asks for them. */
@@ -182,7 +184,7 @@ const defineRevisionList = (kind: KindBase): Operation =>
     id: `${kind.name}RevisionList`,
     method: "GET",
     path: `${kind.itemPath}/revisions`,
-    summary: `List the last revisions of a ${kind.name}`,
+    summary: `List the last revisions of ${a(kind)}`,
     tenancy: "workspace",
     scope: kind.scopes?.list ?? `${kind.scopeWord ?? kind.plural}:list`,
     role: "member",

@@ -64,6 +64,33 @@ describe("the command line brings code to an answer", { skip: machineSkip }, () 
     assert.equal(body.versions[1].contentSize, 5);
   });
 
+  test("the secret of a callback is told when it is made, and a revision goes by its number", async () => {
+    const dir = write("called", {
+      "index.js": says("one")["index.js"] ?? "",
+      "berth.toml": `name = "called"
+[runtime]
+memory = 256
+[[triggers]]
+id = "later"
+type = "http-async"
+[triggers.configuration]
+callbackUrl = "https://example.com/done"`,
+    });
+    const first = await berth(["deploy", dir]);
+    const [, secret = ""] = /trigger 'later': callbacks are signed with (\S+);/.exec(first.stderr) ?? [];
+    assert.match(secret, /^\w{20,}/);
+    write("called", { "index.js": says("two")["index.js"] ?? "" });
+    assert.doesNotMatch((await berth(["deploy", dir])).stderr, /signed with/);
+    const { body } = await call("GET", "/agents/called");
+    assert.match(body.spec.triggers[0].configuration.callbackSecret, /^\*+$/);
+    await berth(["agent", "update", "called", "--set", "spec.revision.active=1"]);
+    const back = await suite.until(
+      async () => (await ask("called")).text(),
+      (said) => said.includes("one"),
+    );
+    assert.match(back, /one/);
+  });
+
   test("code is told who it is and where, and its owner's variables and secrets", async () => {
     const dir = write("tells", {
       "index.js": tells,

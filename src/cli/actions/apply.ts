@@ -4,6 +4,7 @@ import { ApiError } from "../../client/api-error.ts";
 import type { Client } from "../../client/client.ts";
 import type { Operation } from "../../contract/operation.ts";
 import { UsageError } from "../../lib/usage-error.ts";
+import { tellCallbackSecrets } from "../callback-secrets.ts";
 import { isObject, memberAt } from "../json-path.ts";
 import type { Manifest } from "../manifest.ts";
 import { findNoun, type Noun, operationOf } from "../nouns.ts";
@@ -15,20 +16,24 @@ export interface ApplyDeps {
   dryRun: boolean;
   /** What exists already is an error. */
   createOnly: boolean;
+  /** Tells what nobody can read again. */
+  note(line: string): void;
 }
 
 export function applyManifest(manifest: Manifest, deps: ApplyDeps): Promise<Change> {
   return settle(manifest, deps, async (noun, name) => {
     checkBody(noun, manifest);
     if (deps.dryRun) return (await exists(noun, name, manifest, deps)) ? "would be configured" : "would be created";
-    if (deps.createOnly) return create(noun, manifest, deps.client);
+    if (deps.createOnly) return create(noun, manifest, deps);
     const update = noun.verbs.get("update");
     // Without a name there is nothing to replace: the platform makes one up.
-    if (name === "") return create(noun, manifest, deps.client);
-    if (!update) return createOrCompare(noun, manifest, deps.client);
+    if (name === "") return create(noun, manifest, deps);
+    if (!update) return createOrCompare(noun, manifest, deps);
     const input = { params: paramsOf(update, noun, manifest), body: bodyOf(noun, manifest) };
-    const missed = (await unlessStatus([404, 405], deps.client.call(update, input))) === MISSED;
-    return missed ? create(noun, manifest, deps.client) : "configured";
+    const changed = await unlessStatus([404, 405], deps.client.call(update, input));
+    if (changed === MISSED) return create(noun, manifest, deps);
+    tellCallbackSecrets(changed, deps.note);
+    return "configured";
   });
 }
 
@@ -56,20 +61,21 @@ async function settle(
   }
 }
 
-async function create(noun: Noun, manifest: Manifest, client: Client): Promise<Outcome> {
+async function create(noun: Noun, manifest: Manifest, { client, note }: ApplyDeps): Promise<Outcome> {
   const operation = operationOf(noun, "create");
-  await client.call(operation, { params: paramsOf(operation, noun, manifest), body: bodyOf(noun, manifest) });
+  const input = { params: paramsOf(operation, noun, manifest), body: bodyOf(noun, manifest) };
+  tellCallbackSecrets(await client.call(operation, input), note);
   return "created";
 }
 
 /** A kind that cannot be changed may be applied again, as long as nothing in it was. */
-async function createOrCompare(noun: Noun, manifest: Manifest, client: Client): Promise<Outcome> {
+async function createOrCompare(noun: Noun, manifest: Manifest, deps: ApplyDeps): Promise<Outcome> {
   try {
-    return await create(noun, manifest, client);
+    return await create(noun, manifest, deps);
   } catch (error) {
     const reading = noun.verbs.get("get");
     if (!reading || !(error instanceof ApiError) || error.status !== 409) throw error;
-    const current = await client.call(reading, { params: paramsOf(reading, noun, manifest) });
+    const current = await deps.client.call(reading, { params: paramsOf(reading, noun, manifest) });
     if (!contains(memberAt(current, "spec"), memberAt(manifest.body, "spec"))) throw error;
     return "unchanged";
   }

@@ -6,6 +6,7 @@ import { ApiError } from "../../client/api-error.ts";
 import type { Client } from "../../client/client.ts";
 import { UsageError } from "../../lib/usage-error.ts";
 import { archiveOf } from "../archive.ts";
+import { tellCallbackSecrets } from "../callback-secrets.ts";
 import { type Invocation, text, texts } from "../command.ts";
 import { EXIT } from "../failure.ts";
 import { memberAt, parsePairs } from "../json-path.ts";
@@ -88,6 +89,7 @@ async function deployOne(
   context.note(`${noun.name} ${project.name}`);
   if (options.skipBuild === true) await keepImage(noun, project, client);
   const answer = await put(noun, project, client, sendsCode);
+  tellCallbackSecrets(answer.body, context.note);
   if (sendsCode) await send(project.dir, answer.headers.get("x-service-upload-url"), call);
   // What is only stored is there as soon as it has been taken.
   if (noun.kind?.initialStatus === undefined) return String(memberAt(answer.body, "metadata.url"));

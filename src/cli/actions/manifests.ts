@@ -25,7 +25,8 @@ async function forEachManifest(
 ): Promise<number | undefined> {
   const manifests = await readManifests(texts(call.options.file), variablesOf(call), call.context);
   for (const { kind } of manifests) findNoun(nouns, kind); // a word nobody knows is told before anything is done
-  const deps = { nouns, client: connect(call), dryRun: call.options.dryRun === true, createOnly };
+  const { note } = call.context;
+  const deps = { nouns, client: connect(call), dryRun: call.options.dryRun === true, createOnly, note };
   const changes: Change[] = [];
   for (const manifest of reverse ? manifests.reverse() : manifests)
     changes.push(reportChange(await work(manifest, deps), call));

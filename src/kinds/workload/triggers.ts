@@ -113,5 +113,5 @@ function checkUrl(field: string, text: string, privateAllowed: boolean): void {
   const host = url.hostname.replace(/^\[|\]$/g, "");
   const kind = isIP(host) ? classifyAddress(host) : "public";
   if (kind === "forbidden" || (kind === "private" && !privateAllowed))
-    throw invalidField(field, "must be a public address; the operator may allow private ones (private_callbacks)");
+    throw invalidField(field, "must be a public address; private ones need BERTH_PRIVATE_CALLBACKS=true at the server");
 }

@@ -1,0 +1,12 @@
+/** Secrets that the platform made for callbacks and shows this once: whoever has asked is told, or nobody ever is. */
+import { MASK } from "../contract/secret-fields.ts";
+import { isObject, memberAt } from "./json-path.ts";
+
+export function tellCallbackSecrets(resource: unknown, note: (line: string) => void): void {
+  const triggers = memberAt(resource, "spec.triggers");
+  for (const trigger of Array.isArray(triggers) ? triggers.filter(isObject) : []) {
+    const secret = memberAt(trigger, "configuration.callbackSecret");
+    if (typeof secret === "string" && secret !== "" && secret !== MASK)
+      note(`trigger '${trigger.id}': callbacks are signed with ${secret}; keep it, it is not shown again`);
+  }
+}
