@@ -8,6 +8,7 @@ import type { CursorCodec } from "../contract/cursor.ts";
 import { PlatformError } from "../contract/errors.ts";
 import type { ListQuery } from "../contract/list-query.ts";
 import type { Database, Queries } from "./database.ts";
+import type { GramFrequencies } from "./gram-frequencies.ts";
 import { fromRow, type Resource, rowidOf } from "./resource.ts";
 import type { Tables } from "./schema.ts";
 import { gramsOfQuery, type ListScope } from "./search-grams.ts";
@@ -19,7 +20,10 @@ export interface Page {
   total: number;
 }
 
-/** Up to this many matches are fetched and sorted by name; more are dense enough to be found along the name index. */
+/**
+ * Few matches are fetched and sorted; many are dense enough to be found along the index of the order. The two cost the
+ * same when the matches are the root of page times rows. Beyond this many it is counting and fetching that cost.
+ */
 const SPARSE_MATCHES_MAX = 2000;
 
 const COLUMNS = [
@@ -50,6 +54,8 @@ type Rows = SelectQueryBuilder<Tables & { r: Tables["resources"] }, "r", object>
 export interface ListDeps {
   database: Database;
   cursors: CursorCodec;
+  /** Null on a database that stops by itself when it has found enough. */
+  frequencies: GramFrequencies | null;
   now(): number;
 }
 
@@ -70,7 +76,7 @@ export async function listResources(deps: ListDeps, scope: ListScope, query: Lis
   const order = backwards ? "asc" : direction;
 
   let rows = filtered(database.read, scope, query);
-  if (query.q) rows = await matching(rows, database, scope, query.q, by, order, position);
+  if (query.q) rows = await matching(rows, deps, scope, { ...query, q: query.q }, by, order, position);
   if (position) rows = after(rows, by, order, position);
   rows = inOrder(rows, by, order, database.dialect === "sqlite" && query.q !== null);
   const [found, total] = await Promise.all([
@@ -124,26 +130,31 @@ function after(rows: Rows, by: "createdAt" | "name", order: "asc" | "desc", posi
 /** The grams find candidates; the text itself decides. */
 async function matching(
   rows: Rows,
-  database: Database,
+  { database, frequencies }: ListDeps,
   scope: ListScope,
-  q: string,
+  { q, limit }: { q: string; limit: number },
   by: "createdAt" | "name",
   order: "asc" | "desc",
   position: unknown[] | null,
 ): Promise<Rows> {
   const grams = gramsOfQuery(q, scope);
-  if (database.dialect === "postgres") {
-    return rows.where(sql<boolean>`r.grams @> ${grams}::text[] AND strpos(r.search, ${q}) > 0`);
+  const sparseMax = async (): Promise<number> =>
+    Math.ceil(Math.min(SPARSE_MATCHES_MAX, Math.sqrt(limit * (await countOf(database.read, scope)))));
+  if (frequencies) {
+    const found = rows.where(sql<boolean>`strpos(r.search, ${q}) > 0`);
+    if ((await frequencies.matches(grams)) > (await sparseMax())) return found;
+    return found.where(sql<boolean>`r.grams @> ${grams}::text[]`);
   }
   const exact = rows.where(sql<boolean>`instr(r.search, ${q}) > 0`);
   const match = grams.map((gram) => `"${gram}"`).join(" AND ");
   if (by === "name") {
+    const most = await sparseMax();
     const sparse = await sql<{
       id: number;
-    }>`SELECT rowid AS id FROM resource_grams WHERE resource_grams MATCH ${match} LIMIT ${SPARSE_MATCHES_MAX + 1}`.execute(
+    }>`SELECT rowid AS id FROM resource_grams WHERE resource_grams MATCH ${match} LIMIT ${most + 1}`.execute(
       database.read,
     );
-    if (sparse.rows.length > SPARSE_MATCHES_MAX) return exact;
+    if (sparse.rows.length > most) return exact;
     return exact.where(
       sql<boolean>`r.id IN (SELECT value FROM json_each(${JSON.stringify(sparse.rows.map((row) => row.id))}))`,
     );

@@ -12,6 +12,7 @@ import { timeOfUid } from "../lib/ids.ts";
 import type { SealedBox } from "../lib/sealed-box.ts";
 import { removeCronTriggers } from "./cron-triggers.ts";
 import { type Change, type Database, RESOURCE_TOPIC, type Transaction } from "./database.ts";
+import { createGramFrequencies } from "./gram-frequencies.ts";
 import { removeLinks } from "./links.ts";
 import { requireRoom, takeTurn } from "./quota.ts";
 import { fromRow, type Metadata, type Resource, rowidOf } from "./resource.ts";
@@ -87,6 +88,7 @@ export type Resources = ReturnType<typeof createResources>;
 export function createResources({ database, clock, box, cursors, quotas }: ResourcesDeps) {
   // Other servers on one PostgreSQL write without telling us in time.
   const cache = database.dialect === "sqlite" ? new RowCache() : null;
+  const frequencies = database.dialect === "postgres" ? createGramFrequencies(database, clock) : null;
   const seal = (uid: string, secrets: Record<string, string>): string | null =>
     Object.keys(secrets).length === 0 ? null : box.seal(JSON.stringify(secrets), uid);
 
@@ -228,7 +230,7 @@ export function createResources({ database, clock, box, cursors, quotas }: Resou
       database.write((tx) => modify(tx, workspace, uid, decide)),
     delete: (workspace: string, uid: string) => database.write((tx) => remove(tx, workspace, uid)),
     list: (scope: ListScope, query: ListQuery): Promise<Page> =>
-      listResources({ database, cursors, now: () => clock.now() }, scope, query),
+      listResources({ database, cursors, frequencies, now: () => clock.now() }, scope, query),
   };
 }
 
