@@ -4,8 +4,8 @@ import { defineOperation } from "../../contract/operation.ts";
 export const templateVariable = z.object({
   name: z.string(),
   description: z.string(),
-  integration: z.string().optional(),
-  path: z.string().optional(),
+  integration: z.string().default("").describe("The integration it is a secret of, if any."),
+  path: z.string().default("").describe("Where it stands in the project's files, if it does."),
   secret: z.boolean(),
 });
 
