@@ -50,11 +50,14 @@ export interface PlainEdgeOptions extends PipelineDeps {
   /** As the framework reads it, so that both ways refuse the same. */
   parseJson(text: string): unknown;
   trustProxy: boolean;
+  bodyWaitMs?: number;
 }
 
 /** Larger bodies gain nothing here. */
 const BODY_BYTES_MAX = 64 * 1024;
 const TARGET_LENGTH_MAX = 1000;
+/** A body that trickles in is an attack: it would hold its connection for ever. */
+const BODY_WAIT_MS = 60_000;
 const JSON_TYPE = /^application\/json(?:;|$)/;
 
 export function createPlainEdge(options: PlainEdgeOptions): PlainEdge {
@@ -110,7 +113,8 @@ async function serve(call: PlainCall, options: PlainEdgeOptions): Promise<void> 
   let text: string | null;
   let extra: Record<string, string>;
   try {
-    const body = call.length === 0 ? undefined : options.parseJson(await bodyOf(exchange, call.length));
+    const body =
+      call.length === 0 ? undefined : options.parseJson(await bodyOf(exchange, call.length, options.bodyWaitMs));
     const request = { headers, params, query, body, stream: null, requestId, sourceAddress };
     const result = await answer(implementation, request, options);
     ({ status, body: text, headers: extra } = result);
@@ -139,15 +143,32 @@ function addressOf({ remoteAddress }: PlainExchange, headers: IncomingHttpHeader
   return (typeof forwarded === "string" && forwarded.split(",")[0]?.trim()) || remoteAddress;
 }
 
-function bodyOf(exchange: PlainExchange, length: number): Promise<string> {
+function bodyOf(exchange: PlainExchange, length: number, waitMs = BODY_WAIT_MS): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const chunks: Buffer[] = [];
+  let timer: NodeJS.Timeout | undefined;
+  let isOver = false;
+  const over = (): void => {
+    isOver = true;
+    clearTimeout(timer);
+  };
   exchange.attach({
     onRequestBody: (chunk) => chunks.push(chunk),
-    onRequestEnd: () => resolve((chunks.length === 1 ? chunks[0] : Buffer.concat(chunks, length))?.toString() ?? ""),
+    onRequestEnd: () => {
+      over();
+      resolve((chunks.length === 1 ? chunks[0] : Buffer.concat(chunks, length))?.toString() ?? "");
+    },
     onClientDrain: () => {},
-    onClientGone: () => reject(new PlatformError("bad_request", "The client left before its body was complete.")),
+    onClientGone: () => {
+      over();
+      reject(new PlatformError("bad_request", "The client left before its body was complete."));
+    },
   });
   exchange.readBody();
+  // Nearly always it came with the head.
+  if (!isOver) {
+    const late = new PlatformError("bad_request", `The body did not arrive within ${waitMs / 1000} s.`);
+    timer = setTimeout(() => reject(late), waitMs);
+  }
   return promise;
 }
