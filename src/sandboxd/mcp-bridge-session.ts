@@ -1,23 +1,29 @@
 /**
  * One session of a client that began with `initialize`: a child of its own, whose messages pass unchanged in both
  * directions. What the server says without being asked goes to the client's listening stream, or else along with an
- * answer that is still owed; what nobody can take is kept a little.
+ * answer that is still owed; what nobody can take is kept a little. Streams can be resumed.
  */
 import { randomUUID } from "node:crypto";
 import type { ServerResponse } from "node:http";
 import { failure, RPC, RpcError } from "../lib/mcp-wire.ts";
-import { EventStream, PostAnswer } from "./mcp-stream.ts";
+import { PostAnswer } from "./mcp-stream.ts";
+import { StreamLogs } from "./mcp-stream-log.ts";
 import { isAnswer, isRequest, type Message, StdioChild } from "./stdio-child.ts";
 
 export const SESSION_HEADER = "Mcp-Session-Id";
 /** Requests under way; more of one client at once are not work but a fault. */
 const PENDING_MAX = 256;
-/** Messages kept for a client that does not listen yet. */
-const HELD_MAX = 100;
 
 interface Pending {
   answer: PostAnswer;
   progressToken: unknown;
+}
+
+/** What a request says about how it may be answered. */
+export interface Accepts {
+  takesStream: boolean;
+  version: string | undefined;
+  lastEventId: string | undefined;
 }
 
 export class BridgeSession {
@@ -26,8 +32,8 @@ export class BridgeSession {
   readonly #child: StdioChild;
   readonly #pending = new Map<string, Pending>();
   readonly #onOver: (session: BridgeSession) => void;
-  #listener: EventStream | null = null;
-  #held: Message[] = [];
+  readonly #streams = new StreamLogs();
+  readonly #listening = this.#streams.make();
 
   constructor(argv: readonly string[], onOver: (session: BridgeSession) => void) {
     this.#onOver = onOver;
@@ -39,12 +45,20 @@ export class BridgeSession {
 
   /** Nobody waits for it and nobody listens. */
   get idle(): boolean {
-    return this.#pending.size === 0 && this.#listener === null;
+    return this.#pending.size === 0 && !this.#listening.attached;
   }
 
-  ask(request: Message & { id: string | number; method: string }, res: ServerResponse, takesStream: boolean): void {
+  ask(request: Message & { id: string | number; method: string }, res: ServerResponse, accepts: Accepts): void {
     this.lastUsedMs = Date.now();
-    const answer = new PostAnswer(res, { headers: { [SESSION_HEADER]: this.id }, takesStream });
+    const answer = new PostAnswer(res, {
+      headers: { [SESSION_HEADER]: this.id },
+      takesStream: accepts.takesStream,
+      open: (to, headers) => {
+        const log = this.#streams.make();
+        log.attach(to, headers, accepts.version);
+        return log;
+      },
+    });
     const key = keyOf(request.id);
     const refused = this.#pending.has(key)
       ? "A request with this id is under way."
@@ -66,18 +80,18 @@ export class BridgeSession {
     this.#child.send(message);
   }
 
-  /** False when somebody listens already. */
-  listen(res: ServerResponse): boolean {
-    if (this.#listener !== null) return false;
+  /** Opens the listening stream, or goes on with the one that an event came on. */
+  listen(res: ServerResponse, { version, lastEventId }: Accepts): "listens" | "taken" | "forgotten" {
+    const resumed = lastEventId === undefined ? undefined : this.#streams.find(lastEventId);
+    if (resumed === null) return "forgotten";
+    if (resumed === undefined && this.#listening.attached) return "taken";
     this.lastUsedMs = Date.now();
-    const listener = new EventStream(res, { [SESSION_HEADER]: this.id });
-    this.#listener = listener;
+    const { log, after } = resumed ?? { log: this.#listening, after: undefined };
     res.once("close", () => {
       this.lastUsedMs = Date.now();
-      this.#listener = null;
     });
-    for (const message of this.#held.splice(0)) listener.send(message);
-    return true;
+    log.attach(res, { [SESSION_HEADER]: this.id }, version, after);
+    return "listens";
   }
 
   close(): void {
@@ -94,9 +108,8 @@ export class BridgeSession {
       return;
     }
     if (this.#ownersOf(message).some(({ answer }) => answer.say(message))) return;
-    if (this.#listener) this.#listener.send(message);
-    else if ([...this.#pending.values()].some(({ answer }) => answer.say(message))) return;
-    else if (this.#held.push(message) > HELD_MAX) this.#held.shift();
+    const isTaken = !this.#listening.attached && [...this.#pending.values()].some(({ answer }) => answer.say(message));
+    if (!isTaken) this.#listening.add(message);
   }
 
   /** Whose answer a message belongs with: progress names it, and a question comes of what was asked last. */
@@ -112,7 +125,7 @@ export class BridgeSession {
     for (const [key, { answer }] of this.#pending)
       answer.finish(failure(JSON.parse(key), new RpcError(RPC.internalError, why)));
     this.#pending.clear();
-    this.#listener?.end();
+    this.#listening.end();
     this.#onOver(this);
   }
 }

@@ -40,18 +40,27 @@ const PLAIN = `
     crash: () => process.exit(3),
     flood: () => text("x".repeat(9 * 1024 * 1024)),
     hang: () => null,
+    // Two steps, the second when it is told to.
+    slow: ({ _meta }, id) => {
+      const step = (progress) => send({ method: "notifications/progress", params: { progressToken: _meta.progressToken, progress } });
+      step(1);
+      next = () => (step(2), send({ id, result: text("done") }));
+      return null;
+    },
+    go: () => (next(), text("gone")),
   };
+  let next;
   const methods = {
     initialize: ({ protocolVersion }) =>
       ({ protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "inner", version: "1" }, instructions: "Count." }),
     "tools/list": () => ({ tools: Object.keys(tools).map((name) => ({ name, inputSchema: { type: "object" } })) }),
-    "tools/call": (params) => tools[params.name](params),
+    "tools/call": (params, id) => tools[params.name](params, id),
   };
   console.log("this is no message");
   require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => {
     const { id, method, params } = JSON.parse(line);
     if (id === undefined) return;
-    const result = methods[method]?.(params);
+    const result = methods[method]?.(params, id);
     if (result === undefined) send({ id, error: { code: -32601, message: "no " + method } });
     else if (result !== null) send({ id, result });
   });
@@ -156,6 +165,53 @@ test("a server of the official kit speaks first: progress, questions, changes", 
   await session.say("grow");
   await changed;
 });
+
+test("a stream goes on where it was cut, with nothing missing and nothing twice", async () => {
+  await using bridge = await startBridge();
+  await using session = await bridge.connect();
+  const headers = {
+    "mcp-session-id": session.transport.sessionId ?? "",
+    "mcp-protocol-version": "2025-11-25",
+    "content-type": "application/json",
+    accept: "application/json, text/event-stream",
+  };
+  const cut = new AbortController();
+  const params = { name: "slow", _meta: { progressToken: "t" } };
+  const body = JSON.stringify({ jsonrpc: "2.0", id: "s", method: "tools/call", params });
+  const call = await fetch(bridge.url, { method: "POST", headers, body, signal: cut.signal });
+  const [primed, first] = await eventsOf(call, 2);
+  assert.deepEqual([primed?.data, first?.message.params.progress], ["", 1]);
+  cut.abort();
+  // The server goes on while nobody reads.
+  await session.client.callTool({ name: "go" });
+  const resume = (id: string | undefined): Promise<Response> =>
+    fetch(bridge.url, { headers: { ...headers, "last-event-id": id ?? "" } });
+  const rest = await eventsOf(await resume(first?.id), 2);
+  assert.deepEqual(
+    rest.map(({ message }) => message.params?.progress ?? message.result.content[0].text),
+    [2, "done"],
+  );
+  const all = await eventsOf(await resume(primed?.id), 3);
+  assert.equal(all.at(-1)?.message.id, "s");
+  for (const wrong of ["99.1", "x", `${first?.id}00`]) assert.equal((await resume(wrong)).status, 400);
+});
+
+/** The first events of a stream. */
+async function eventsOf(response: Response, count: number) {
+  assert.equal(response.status, 200, response.ok ? "" : await response.text());
+  let text = "";
+  for await (const chunk of response.body ?? []) {
+    text += Buffer.from(chunk).toString();
+    const whole = text.split("\n\n").slice(0, -1);
+    const events = whole.filter((part) => /^(event|id)/.test(part));
+    if (events.length < count) continue;
+    return events.slice(0, count).map((part) => {
+      const data = /^data: (.*)$/m.exec(part)?.[1] ?? "";
+      return { id: /^id: (.*)$/m.exec(part)?.[1], data, message: data === "" ? null : JSON.parse(data) };
+    });
+  }
+  return assert.fail(`the stream ended early: ${text}`);
+}
 
 test("a server that ends, or floods, is told of, and takes only its own session along", async () => {
   await using bridge = await startBridge();

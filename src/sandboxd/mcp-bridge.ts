@@ -8,7 +8,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { declaredVersion, failure, type HeaderOf, RPC, RpcError, type RpcId, STATELESS } from "../lib/mcp-wire.ts";
 import { sendJson } from "./http-call.ts";
-import { BridgeSession } from "./mcp-bridge-session.ts";
+import { type Accepts, BridgeSession } from "./mcp-bridge-session.ts";
 import { SharedChild } from "./mcp-bridge-shared.ts";
 import { PostAnswer } from "./mcp-stream.ts";
 import { isRequest, MESSAGE_BYTES_MAX, type Message } from "./stdio-child.ts";
@@ -83,8 +83,12 @@ class BridgeFront {
     if (req.method === "DELETE") {
       session.close();
       res.writeHead(204).end();
-    } else if (!session.listen(res))
-      refuse(res, 409, null, RPC.invalidRequest, "Somebody listens to this session already.");
+      return;
+    }
+    const outcome = session.listen(res, acceptsOf(req));
+    if (outcome === "taken") refuse(res, 409, null, RPC.invalidRequest, "Somebody listens to this session already.");
+    else if (outcome === "forgotten")
+      refuse(res, 400, null, RPC.invalidRequest, "What came after this event is no longer kept: ask again.");
   }
 
   sweep(): void {
@@ -113,7 +117,7 @@ class BridgeFront {
 
   #askShared(message: Message, req: IncomingMessage, res: ServerResponse): void {
     if (!isRequest(message)) return void res.writeHead(202).end();
-    const answer = new PostAnswer(res, { takesStream: takesStream(req) });
+    const answer = new PostAnswer(res, acceptsOf(req));
     res.once("close", () => this.shared.forget(answer));
     void this.shared.ask(message, answer, headerOf(req));
   }
@@ -122,7 +126,7 @@ class BridgeFront {
     const begins = message.method === "initialize" && req.headers["mcp-session-id"] === undefined;
     const session = begins ? this.#open(message, res) : this.#sessionOf(req, res, message.id ?? null);
     if (session === null) return;
-    if (isRequest(message)) session.ask(message, res, takesStream(req));
+    if (isRequest(message)) session.ask(message, res, acceptsOf(req));
     else {
       session.tell(message);
       res.writeHead(202).end();
@@ -162,7 +166,11 @@ const headerOf =
   (name) =>
     headers[name] as string | undefined;
 
-const takesStream = ({ headers }: IncomingMessage): boolean => headers.accept?.includes("text/event-stream") ?? false;
+const acceptsOf = ({ headers }: IncomingMessage): Accepts => ({
+  takesStream: headers.accept?.includes("text/event-stream") ?? false,
+  version: headers["mcp-protocol-version"] as string | undefined,
+  lastEventId: headers["last-event-id"] as string | undefined,
+});
 
 async function readMessage(req: IncomingMessage, res: ServerResponse): Promise<Message | null> {
   const chunks: Buffer[] = [];

@@ -22,8 +22,17 @@ export class EventStream {
   }
 
   send(message: Message): void {
+    this.write(JSON.stringify(message));
+  }
+
+  write(text: string, id?: string): void {
     if (this.#res.writableLength > UNREAD_BYTES_MAX) this.#res.destroy();
-    else this.#res.write(`event: message\ndata: ${JSON.stringify(message)}\n\n`);
+    else this.#res.write(`event: message\n${id === undefined ? "" : `id: ${id}\n`}data: ${text}\n\n`);
+  }
+
+  /** Gives the client an id to come back with before there is anything to say. */
+  prime(id: string, retryMs: number): void {
+    this.#res.write(`id: ${id}\nretry: ${retryMs}\ndata: \n\n`);
   }
 
   end(): void {
@@ -32,18 +41,22 @@ export class EventStream {
   }
 }
 
+/** What carries messages before an answer, and at last the answer. */
+interface Carrier {
+  add(message: Message): void;
+  end(): void;
+}
+
 /** The answer to one request: a plain object, unless something has to be said before, or it takes long. */
 export class PostAnswer {
   readonly #res: ServerResponse;
-  readonly #headers: Record<string, string>;
-  readonly #takesStream: boolean;
+  readonly #options: PostOptions;
   readonly #timer: NodeJS.Timeout;
-  #stream: EventStream | null = null;
+  #carrier: Carrier | null = null;
 
-  constructor(res: ServerResponse, options: { headers?: Record<string, string>; takesStream: boolean }) {
+  constructor(res: ServerResponse, options: PostOptions) {
     this.#res = res;
-    this.#headers = options.headers ?? {};
-    this.#takesStream = options.takesStream;
+    this.#options = options;
     this.#timer = setTimeout(() => this.#open(), KEEP_ALIVE_MS);
     res.once("close", () => clearTimeout(this.#timer));
   }
@@ -53,28 +66,41 @@ export class PostAnswer {
     return !this.#res.closed;
   }
 
-  /** True when the client will get it. */
+  /** True when the client will get it, or can come back for it. */
   say(message: Message): boolean {
-    const stream = this.#open();
-    stream?.send(message);
-    return stream !== null;
+    const carrier = this.#open();
+    carrier?.add(message);
+    return carrier !== null;
   }
 
   finish(message: Message, status = 200): void {
     clearTimeout(this.#timer);
-    if (this.#res.closed) return;
-    if (this.#stream) {
-      this.#stream.send(message);
-      this.#stream.end();
+    if (this.#carrier) {
+      this.#carrier.add(message);
+      this.#carrier.end();
       return;
     }
-    for (const [name, value] of Object.entries(this.#headers)) this.#res.setHeader(name, value);
+    if (this.#res.closed) return;
+    for (const [name, value] of Object.entries(this.#options.headers ?? {})) this.#res.setHeader(name, value);
     sendJson(this.#res, status, message);
   }
 
-  #open(): EventStream | null {
-    if (!this.#takesStream || this.#res.closed) return null;
-    this.#stream ??= new EventStream(this.#res, this.#headers);
-    return this.#stream;
+  #open(): Carrier | null {
+    if (this.#carrier !== null) return this.#carrier;
+    if (!this.#options.takesStream || this.#res.closed) return null;
+    this.#carrier = (this.#options.open ?? plainStream)(this.#res, this.#options.headers ?? {});
+    return this.#carrier;
   }
+}
+
+interface PostOptions {
+  headers?: Record<string, string>;
+  takesStream: boolean;
+  /** A stream that outlives its connection; one that does not by default. */
+  open?(res: ServerResponse, headers: Record<string, string>): Carrier;
+}
+
+function plainStream(res: ServerResponse, headers: Record<string, string>): Carrier {
+  const stream = new EventStream(res, headers);
+  return { add: (message) => stream.send(message), end: () => stream.end() };
 }

@@ -1,36 +1,26 @@
 /** The official conformance suite through the gateway: to code, to a bridged command, to the hub and to a sandbox. */
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { promisify } from "node:util";
-import { findBun } from "../../src/runtime/sandboxd-build.ts";
+import { bundled } from "../mcp/bundle.ts";
 import { conformance, REVISIONS, type Revision, relayTo } from "../mcp/conformance.ts";
 import { assertConforms, EXPECTED } from "../mcp/expectations.ts";
 import { mcpSuite } from "../mcp-suite.ts";
 import { machineSkip } from "../sandbox-suite.ts";
 
-/** One file with everything it needs, as a project would be sent that was built before. */
-async function bundled(entry: string): Promise<Record<string, string>> {
-  const folder = mkdtempSync(join(tmpdir(), "bundle-"));
-  const file = join(folder, "index.js");
-  await promisify(execFile)(findBun() ?? assert.fail(), ["build", entry, "--target=node", `--outfile=${file}`]);
-  const files = { "index.js": readFileSync(file, "utf8"), "package.json": '{"type":"module"}' };
-  rmSync(folder, { recursive: true });
-  return files;
-}
+const project = async (entry: string): Promise<Record<string, string>> => ({
+  "index.js": await bundled(entry),
+  "package.json": '{"type":"module"}',
+});
 
 describe("conformance through the gateway", { skip: machineSkip }, () => {
   const suite = mcpSuite();
   before(async () => {
     await suite.start();
-    await suite.deploy("code", { runtime: { memory: 512, type: "mcp" } }, await bundled("test/mcp/everything-http.ts"));
+    await suite.deploy("code", { runtime: { memory: 512, type: "mcp" } }, await project("test/mcp/everything-http.ts"));
     await suite.deploy(
       "bridged",
       { runtime: { memory: 2048, type: "mcp", transport: "stdio" } },
-      await bundled("test/mcp/everything-stdio.ts"),
+      await project("test/mcp/everything-stdio.ts"),
     );
     const volume = { metadata: { name: "papers" }, spec: { size: 64 } };
     assert.equal((await suite.platform().call("POST", "/volumes", { body: volume })).status, 200);
