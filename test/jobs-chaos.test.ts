@@ -3,7 +3,7 @@
  * tells: none was lost, none ran twice at once, and the counters are exact.
  */
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
@@ -91,7 +91,7 @@ async function chaos({ folders, databaseUrl, events, crashDatabase }: Chaos): Pr
       await busy(running);
       const groups = running();
       const group = groups[Math.floor(random() * groups.length)];
-      if (group !== undefined) process.kill(-group, "SIGKILL");
+      if (group !== undefined) killGroup(group);
     },
     database: async () => crashDatabase?.(),
   };
@@ -104,8 +104,9 @@ async function chaos({ folders, databaseUrl, events, crashDatabase }: Chaos): Pr
       await delay(random() * 500);
       const latest = started.at(-1);
       if (latest?.fate === "cancelled") await call("DELETE", `/jobs/cancelled/executions/${latest.id}`);
-      // Tasks may outlive their server and end; the first kill is of one that runs, so that even few of them show.
-      await kill[n === 0 ? "task" : chosen(events, random())]?.();
+      // Tasks may outlive their server and end; the first kill is of those that run, so that even few of them show.
+      if (n === 0) await killMidway(join(dir, "out"), running);
+      else await kill[chosen(events, random())]?.();
     }
     for (const { id, fate } of started) verify(fate, await ended(call, fate, id));
     verifyFile(join(dir, "out"), started);
@@ -152,6 +153,32 @@ async function startExecution(call: Call, out: string, n: number): Promise<{ id:
   return { id: answer.body.executionId, fate };
 }
 
+/** Until one that had begun begins again. */
+async function killMidway(out: string, running: () => readonly number[]): Promise<void> {
+  while (begunAgain(out) === 0) {
+    await busy(running);
+    for (const group of running()) killGroup(group);
+    for (let tries = 0; tries < BUSY_TRIES && begunAgain(out) === 0; tries += 1) await delay(20);
+  }
+}
+
+function killGroup(group: number): void {
+  try {
+    process.kill(-group, "SIGKILL");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error; // it has ended by itself
+  }
+}
+
+const begunAgain = (out: string): number => linesOf(out, "start").length - new Set(linesOf(out, "start")).size;
+
+const linesOf = (out: string, word: string): string[] =>
+  existsSync(out)
+    ? readFileSync(out, "utf8")
+        .split("\n")
+        .filter((line) => line.startsWith(`${word} `))
+    : [];
+
 /** A kill is to hit something; once all is done there is nothing. */
 async function busy(running: () => readonly number[]): Promise<void> {
   for (let tries = 0; tries < BUSY_TRIES && running().length === 0; tries += 1) await delay(20);
@@ -179,13 +206,12 @@ function verify(fate: Fate, { status, stats, tasks }: Answer["body"]): void {
 }
 
 function verifyFile(out: string, started: readonly { id: string; fate: Fate }[]): void {
-  const lines = readFileSync(out, "utf8").trim().split("\n");
-  const having = (word: string): string[] => lines.filter((line) => line.startsWith(`${word} `));
+  const having = (word: string): string[] => linesOf(out, word);
   assert.deepEqual(having("twice"), []);
   const ends = new Set(having("end").map((line) => line.slice("end ".length)));
   for (const { id } of started.filter(({ fate }) => fate === "steady"))
     for (let index = 0; index < TASKS; index += 1) assert.ok(ends.has(`${id}/${index}`), `${id}/${index} was lost`);
-  assert.ok(having("start").length > having("end").length, "the kills hit running tasks");
+  assert.ok(begunAgain(out) > 0, "the kills hit running tasks");
 }
 
 function chosen(events: Record<string, number>, at: number): string {

@@ -17,10 +17,10 @@ import {
   type TaskOutcome,
   type TaskRow,
 } from "../store/execution.ts";
-import type { ReportRules, TaskReport } from "../store/execution-queue.ts";
 import type { Claimable } from "../store/execution-views.ts";
 import type { Store } from "../store/store.ts";
 import { type Candidate, type Capacity, chooseStarts, type RunningTask } from "./fair-choice.ts";
+import { type Next, REPORT_AGAIN_MS, TaskReports } from "./task-reports.ts";
 
 /** Of the length of a lease: two renewals may fail. */
 const RENEW_SHARE = 1 / 3;
@@ -30,13 +30,16 @@ const ELSEWHERE_LEASES = 2;
 const LOOK_MS = SECOND_MS;
 const CANDIDATES_MAX = 1000;
 const REAP_PAGE = 1000;
-const REPORT_AGAIN_MS = SECOND_MS;
 /** Between attempts of one task: doubles with every failure up to a minute. */
 const RETRY_MIN_MS = SECOND_MS;
 const RETRY_MAX_MS = 60 * SECOND_MS;
 
 export interface TaskRunner {
-  run(claim: TaskClaim, execution: ExecutionRow, signal: AbortSignal): Promise<TaskOutcome | null>;
+  run(
+    claim: TaskClaim,
+    execution: ExecutionRow,
+    options: { signal: AbortSignal; onStart(): void },
+  ): Promise<TaskOutcome>;
   prolong(workload: string, leaseUntil: number): Promise<void>;
   discard(workload: string): Promise<void>;
 }
@@ -72,27 +75,36 @@ class JobScheduler implements Running {
   readonly #holder: string;
   readonly #started = new Map<string, Started>();
   readonly #stopping = new AbortController();
-  readonly #rules: ReportRules;
-  /** By execution: reports that wait for those that are being written. */
-  readonly #reports = new Map<string, { reports: TaskReport[]; written: Promise<void> }>();
-  readonly #reporting = new Map<string, Promise<void>>();
+  readonly #reports: TaskReports;
   #cleanUp: (() => void)[] = [];
+  /** The only execution that had something to start at the last look, until somebody else may. */
+  #sole: ExecutionRow | null = null;
   #looking: Promise<void> | null = null;
   #lookAgain = false;
 
   constructor(options: JobSchedulerOptions) {
     this.#options = options;
     this.#holder = `${options.place}/${process.pid}/${options.clock.now()}`;
-    this.#rules = { retryAfterMs: retryPause, keepMs: options.keepMs };
+    this.#reports = new TaskReports({
+      ...options,
+      rules: { retryAfterMs: retryPause, keepMs: options.keepMs },
+      stopping: this.#stopping.signal,
+      next: (executionId, ended) => this.#next(executionId, ended),
+      onLost: (workload) => this.#started.get(workload)?.abort.abort(),
+    });
   }
 
   async start(): Promise<void> {
     await this.#endEarlierLife();
     await this.#offer(this.#options.capacity.slots);
     const { executions } = this.#options.store;
-    const look = setInterval(() => this.#look(), LOOK_MS).unref();
+    const look = setInterval(() => this.#lookAtAll(), LOOK_MS).unref();
     const renew = setInterval(() => void this.#renew(), this.#options.leaseMs * RENEW_SHARE).unref();
-    this.#cleanUp = [() => clearInterval(look), () => clearInterval(renew), executions.onChange(() => this.#look())];
+    this.#cleanUp = [
+      () => clearInterval(look),
+      () => clearInterval(renew),
+      executions.onChange((id) => (id === this.#sole?.id ? this.#look() : this.#lookAtAll())),
+    ];
     this.#look();
   }
 
@@ -103,6 +115,7 @@ class JobScheduler implements Running {
     await this.#looking;
     for (const { abort } of this.#started.values()) abort.abort();
     await Promise.all([...this.#started.values()].map(({ work }) => work));
+    await this.#reports.flush();
     await this.#offer(0).catch((error: unknown) =>
       this.#options.log.warn({ err: error }, "others will count on this server a little longer"),
     );
@@ -115,6 +128,12 @@ class JobScheduler implements Running {
       value: String(slots),
       result: undefined,
     }));
+  }
+
+  /** There may be others to start. */
+  #lookAtAll(): void {
+    this.#sole = null;
+    this.#look();
   }
 
   /** One look at a time; whoever asks meanwhile gets another one after it. */
@@ -149,6 +168,7 @@ class JobScheduler implements Running {
       if (this.#stopping.signal.aborted) return;
       const execution = await store.executions.getAcrossWorkspaces(id);
       if (!execution || (await this.#cancelOrphan(execution))) continue;
+      this.#sole = waiting.length === 1 ? execution : null;
       const claims = await store.executions.claim(id, this.#holder, leaseMs, starts.length);
       for (const claim of claims) this.#launch(claim, execution);
     }
@@ -180,9 +200,9 @@ class JobScheduler implements Running {
 
   async #perform(claim: TaskClaim, execution: ExecutionRow, signal: AbortSignal): Promise<void> {
     const { runner, log, clock } = this.#options;
-    let outcome: TaskOutcome | null;
+    let outcome: TaskOutcome;
     try {
-      outcome = await runner.run(claim, execution, signal);
+      outcome = await runner.run(claim, execution, { signal, onStart: () => this.#reports.started(claim) });
     } catch (error) {
       log.warn(
         { err: error, execution: claim.executionId, task: claim.index },
@@ -192,44 +212,24 @@ class JobScheduler implements Running {
       outcome = { result: "lost", message: "The machine could not make room for it." };
     }
     // Held up past its lease it was ended for that, whatever it looks like.
-    if (outcome?.result === "failed" && clock.now() > claim.leaseUntil)
+    if (outcome.result === "failed" && clock.now() > claim.leaseUntil)
       outcome = { result: "lost", message: "Its lease was not renewed in time." };
-    if (outcome) await this.#report(claim.executionId, { index: claim.index, attempt: claim.attempt, outcome });
+    // Nothing of it runs any more: its place is free while its end is written.
+    void this.#reports.ended(claim, outcome).then(() => this.#look());
   }
 
-  /** While one report of an execution is written the next ones gather, and are written together. */
-  #report(executionId: string, report: TaskReport): Promise<void> {
-    const gathering = this.#reports.get(executionId);
-    if (gathering) {
-      gathering.reports.push(report);
-      return gathering.written;
-    }
-    const reports = [report];
-    const before = this.#reporting.get(executionId) ?? Promise.resolve();
-    const written = before.then(() => {
-      this.#reports.delete(executionId);
-      return this.#write(executionId, reports);
-    });
-    this.#reports.set(executionId, { reports, written });
-    this.#reporting.set(executionId, written);
-    void written.then(() => {
-      if (this.#reporting.get(executionId) === written) this.#reporting.delete(executionId);
-    });
-    return written;
-  }
-
-  /** What the database did not take is written again; when the server stops first, the lease will tell. */
-  async #write(executionId: string, reports: readonly TaskReport[]): Promise<void> {
-    for (;;) {
-      try {
-        await this.#options.store.executions.report(executionId, reports, this.#rules);
-        return;
-      } catch (error) {
-        this.#options.log.warn({ err: error, execution: executionId }, "the end of a task is not recorded yet");
-        if (this.#stopping.signal.aborted) return;
-        await this.#pause(REPORT_AGAIN_MS);
-      }
-    }
+  /** Where nobody else waits, whoever ended makes room for the next of its own execution, without another look. */
+  #next(executionId: string, ended: number): Next | null {
+    const { capacity, leaseMs } = this.#options;
+    const execution = this.#sole;
+    const count = Math.min(ended, capacity.slots - this.#started.size);
+    if (execution?.id !== executionId || count <= 0 || this.#stopping.signal.aborted) return null;
+    return {
+      wish: { holder: this.#holder, leaseMs, count },
+      launch: (claims) => {
+        for (const claim of claims) this.#launch(claim, execution);
+      },
+    };
   }
 
   async #pause(ms: number): Promise<void> {
@@ -289,7 +289,7 @@ class JobScheduler implements Running {
   async #giveBack(task: TaskRow, here: boolean, message: string): Promise<void> {
     if (here) await this.#options.runner.discard(task.workload);
     const { execution_id: executionId, idx: index, attempt } = task;
-    await this.#report(executionId, { index, attempt, outcome: { result: "lost", message } });
+    await this.#reports.report(executionId, { index, attempt, outcome: { result: "lost", message } });
   }
 }
 

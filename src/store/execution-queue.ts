@@ -8,7 +8,7 @@
 import { type ExpressionBuilder, sql } from "kysely";
 import { PlatformError } from "../contract/errors.ts";
 import type { Clock } from "../lib/clock.ts";
-import { type Database, fixedQuery, type Transaction } from "./database.ts";
+import type { Database, Transaction } from "./database.ts";
 import {
   EXECUTION_TOPIC,
   type ExecutionRow,
@@ -18,50 +18,37 @@ import {
   type TaskOutcome,
   type TaskRow,
 } from "./execution.ts";
+import { CLAIM_AT_ONCE, FRESH, LOCKED, REPORT_AT_ONCE, SETTLE, STARTED, SUCCEEDED } from "./execution-statements.ts";
 import type { Tables } from "./schema.ts";
 
 /** Tasks that one call claims; more would hold up others who want to write. */
 export const CLAIM_MAX = 500;
 
+export interface TaskStart {
+  index: number;
+  attempt: number;
+  atMs: number;
+}
+
 export interface TaskReport {
   index: number;
   attempt: number;
   outcome: TaskOutcome;
+  /** When its process started, unless that was told before. */
+  startedAtMs?: number;
+}
+
+/** So many tasks for a holder. */
+export interface ClaimWish {
+  holder: string;
+  leaseMs: number;
+  count: number;
 }
 
 export interface ReportRules {
   retryAfterMs(failures: number): number;
   keepMs: number;
 }
-
-const LOCKED = fixedQuery<ExecutionRow>({
-  sqlite: "SELECT * FROM executions WHERE id = ?",
-  postgres: "SELECT * FROM executions WHERE id = ? FOR UPDATE",
-});
-const SETTLE = fixedQuery(
-  `UPDATE executions SET status = ?, next_index = ?, running = ?, retrying = ?, success = ?, failure = ?, cancelled = ?,
-    retried = ?, timed_out = ?, started_at = ?, completed_at = ?, expires_at = ?, updated_at = ? WHERE id = ?`,
-);
-const FRESH_COLUMNS = `(execution_id, idx, status, attempt, failures, holder, lease_until, next_at, workload, scheduled_at,
-  started_at, completed_at, updated_at, exit_code, reason, message)`;
-/** One row for each index; a workload is named after its execution, index and attempt. */
-const FRESH_VALUES = `'running', 1, 0, ?, ?, 0, ? || '-' || each.idx || '-1', ?, NULL, NULL, ?, NULL, NULL, NULL`;
-const FRESH = fixedQuery({
-  sqlite: `INSERT INTO tasks ${FRESH_COLUMNS} SELECT ?, each.idx, ${FRESH_VALUES} FROM (SELECT value AS idx FROM json_each(?)) each`,
-  postgres: `INSERT INTO tasks ${FRESH_COLUMNS} SELECT ?, each.idx, ${FRESH_VALUES}
-    FROM (SELECT CAST(value AS BIGINT) AS idx FROM json_array_elements_text(CAST(? AS JSON))) each`,
-});
-/** All of one attempt. The bounds lead to a part of a long execution, whatever the planner knows of it. */
-const SUCCEED = `UPDATE tasks SET status = 'succeeded', exit_code = 0, reason = NULL, message = NULL, lease_until = 0,
-  next_at = 0, completed_at = ?, updated_at = ? WHERE execution_id = ? AND attempt = ? AND status = 'running'
-  AND idx BETWEEN ? AND ? AND idx`;
-const SUCCEEDED = fixedQuery({
-  sqlite: `${SUCCEED} IN (SELECT value FROM json_each(?))`,
-  postgres: `${SUCCEED} = ANY (CAST(TRANSLATE(?, '[]', '{}') AS BIGINT[]))`,
-});
-const STARTED = fixedQuery(
-  `UPDATE tasks SET started_at = ?, updated_at = ? WHERE execution_id = ? AND idx = ? AND attempt = ? AND status = 'running'`,
-);
 
 export interface ExecutionQueueDeps {
   database: Database;
@@ -131,14 +118,7 @@ export function createExecutionQueue({ database, clock, ended }: ExecutionQueueD
     const values = [row.id, held.holder, held.lease_until, row.id, now, now, JSON.stringify(indexes)];
     await FRESH.run(queries, dialect, values);
     row.next_index += fresh;
-    return indexes.map((index) => ({
-      executionId: row.id,
-      index,
-      attempt: 1,
-      workload: `${row.id}-${index}-1`,
-      leaseUntil: held.lease_until,
-      previousWorkload: null,
-    }));
+    return indexes.map((index) => freshClaim(row.id, index, held.lease_until));
   }
 
   /** Whatever did not simply succeed. */
@@ -168,6 +148,7 @@ export function createExecutionQueue({ database, clock, ended }: ExecutionQueueD
         next_at: status === "retrying" ? now + (failed ? rules.retryAfterMs(failures) : 0) : 0,
         completed_at: status === "retrying" ? null : now,
         message: outcome.message,
+        started_at: task.started_at ?? report.startedAtMs ?? null,
         ...(failed ? { exit_code: outcome.exitCode, reason: outcome.reason } : { reason: "WorkerLost" }),
       })
       .where("execution_id", "=", row.id)
@@ -176,29 +157,75 @@ export function createExecutionQueue({ database, clock, ended }: ExecutionQueueD
     return 1;
   }
 
+  async function claimIn(tx: Transaction, id: string, { holder, leaseMs, count }: ClaimWish): Promise<TaskClaim[]> {
+    const row = await lock(tx, id);
+    if (!row || row.completed_at !== null || row.status === "cancelling") return [];
+    const room = Math.min(count, row.parallelism - row.running, CLAIM_MAX);
+    const held = { holder, lease_until: clock.now() + leaseMs };
+    const retries = await claimRetries(tx, row, room, held);
+    const claims = [...retries, ...(await claimFresh(tx, row, room - retries.length, held))];
+    if (claims.length === 0) return [];
+    row.running += claims.length;
+    row.status = "running";
+    row.started_at ??= clock.now();
+    await settle(tx, row, 0);
+    return claims;
+  }
+
+  async function reportIn(tx: Transaction, id: string, reports: readonly TaskReport[], rules: ReportRules) {
+    const row = await lock(tx, id);
+    if (!row) return 0;
+    const well = reports.filter(({ outcome }) => outcome.result === "succeeded");
+    let accepted = 0;
+    for (const [attempt, same] of Map.groupBy(well, (each) => each.attempt))
+      accepted += await SUCCEEDED.run(tx.queries, dialect, [clock.now(), clock.now(), startsOf(same), id, attempt]);
+    row.running -= accepted;
+    row.success += accepted;
+    for (const each of reports)
+      if (each.outcome.result !== "succeeded") accepted += await reportOne(tx, row, each, rules);
+    if (accepted > 0) await settle(tx, row, rules.keepMs);
+    return accepted;
+  }
+
+  /** In one statement, which by itself is a transaction; null where more is to be done than it can. */
+  async function claimAtOnce(
+    id: string,
+    held: { holder: string; lease_until: number },
+    count: number,
+  ): Promise<TaskClaim[] | null> {
+    if (dialect !== "postgres") return null;
+    const now = clock.now();
+    const values = [Math.min(count, CLAIM_MAX), id, now, now, held.holder, held.lease_until, now, now];
+    const moved = await CLAIM_AT_ONCE.first(database.read, dialect, values);
+    if (!moved) return null;
+    return Array.from({ length: moved.n }, (_, n) => freshClaim(id, moved.first + n, held.lease_until));
+  }
+
+  /** The same for tasks that all went well, as long as more are to come. */
+  async function reportAtOnce(id: string, reports: readonly TaskReport[]): Promise<number | null> {
+    const [{ attempt } = { attempt: 0 }] = reports;
+    const simple = reports.every((each) => each.outcome.result === "succeeded" && each.attempt === attempt);
+    if (dialect !== "postgres" || !simple || reports.length === 0) return null;
+    const now = clock.now();
+    const values = [id, reports.length, now, now, startsOf(reports), attempt, now, id];
+    const done = await REPORT_AT_ONCE.first(database.read, dialect, values);
+    return done && done.held > 0 ? done.n : null;
+  }
+
   return {
     /** The next tasks of an execution for this holder: those that wait for a retry first, then fresh ones. */
-    claim: (id: string, holder: string, leaseMs: number, count: number): Promise<TaskClaim[]> =>
-      database.write(async (tx) => {
-        const row = await lock(tx, id);
-        if (!row || row.completed_at !== null || row.status === "cancelling") return [];
-        const room = Math.min(count, row.parallelism - row.running, CLAIM_MAX);
-        const held = { holder, lease_until: clock.now() + leaseMs };
-        const retries = await claimRetries(tx, row, room, held);
-        const claims = [...retries, ...(await claimFresh(tx, row, room - retries.length, held))];
-        if (claims.length === 0) return [];
-        row.running += claims.length;
-        row.status = "running";
-        row.started_at ??= clock.now();
-        await settle(tx, row, 0);
-        return claims;
-      }),
+    async claim(id: string, holder: string, leaseMs: number, count: number): Promise<TaskClaim[]> {
+      const simple = await claimAtOnce(id, { holder, lease_until: clock.now() + leaseMs }, count);
+      if (simple) return simple;
+      return database.write((tx) => claimIn(tx, id, { holder, leaseMs, count }));
+    },
 
-    /** The process of this attempt has started; false when the attempt is no longer ours. */
-    started: ({ executionId, index, attempt }: TaskClaim): Promise<boolean> =>
+    /** Processes of these attempts have started; answers the indexes of those that are still ours. */
+    started: (id: string, starts: readonly TaskStart[]): Promise<Set<number>> =>
       database.write(async ({ queries }) => {
-        const now = clock.now();
-        return (await STARTED.run(queries, dialect, [now, now, executionId, index, attempt])) > 0;
+        const each = JSON.stringify(starts.map(({ index, attempt, atMs }) => [index, attempt, atMs]));
+        const rows = await STARTED.all(queries, dialect, [clock.now(), each, id]);
+        return new Set(rows.map(({ idx }) => idx));
       }),
 
     /** Keeps the leases of everything this holder still runs; answers until when. */
@@ -216,25 +243,23 @@ export function createExecutionQueue({ database, clock, ended }: ExecutionQueueD
     },
 
     /** How tasks of one execution have ended; answers how many of the reports were still awaited. */
-    report: (id: string, reports: readonly TaskReport[], rules: ReportRules): Promise<number> =>
-      database.write(async (tx) => {
-        const row = await lock(tx, id);
-        if (!row) return 0;
-        const well = reports.filter(({ outcome }) => outcome.result === "succeeded");
-        let accepted = 0;
-        for (const [attempt, same] of Map.groupBy(well, (each) => each.attempt)) {
-          const indexes = same.map(({ index }) => index);
-          const bounds = [Math.min(...indexes), Math.max(...indexes)];
-          const values = [clock.now(), clock.now(), id, attempt, ...bounds, JSON.stringify(indexes)];
-          accepted += await SUCCEEDED.run(tx.queries, dialect, values);
-        }
-        row.running -= accepted;
-        row.success += accepted;
-        for (const each of reports)
-          if (each.outcome.result !== "succeeded") accepted += await reportOne(tx, row, each, rules);
-        if (accepted > 0) await settle(tx, row, rules.keepMs);
-        return accepted;
-      }),
+    async report(id: string, reports: readonly TaskReport[], rules: ReportRules): Promise<number> {
+      const simple = await reportAtOnce(id, reports);
+      if (simple !== null) return simple;
+      return database.write((tx) => reportIn(tx, id, reports, rules));
+    },
+
+    /** Reports, and claims what may start in their place: one commit for both where that is cheaper. */
+    async turn(id: string, reports: readonly TaskReport[], rules: ReportRules, next: ClaimWish): Promise<TaskClaim[]> {
+      if (dialect === "postgres") {
+        await this.report(id, reports, rules);
+        return this.claim(id, next.holder, next.leaseMs, next.count);
+      }
+      return database.write(async (tx) => {
+        await reportIn(tx, id, reports, rules);
+        return claimIn(tx, id, next);
+      });
+    },
 
     /** Tasks whose runner has let its lease run out. */
     async listExpiredLeases(limit: number): Promise<TaskRow[]> {
@@ -310,3 +335,16 @@ export function createExecutionQueue({ database, clock, ended }: ExecutionQueueD
     },
   };
 }
+
+const freshClaim = (executionId: string, index: number, leaseUntil: number): TaskClaim => ({
+  executionId,
+  index,
+  attempt: 1,
+  workload: `${executionId}-${index}-1`,
+  leaseUntil,
+  previousWorkload: null,
+});
+
+/** Pairs of an index and the time of its start. */
+const startsOf = (reports: readonly TaskReport[]): string =>
+  JSON.stringify(reports.map(({ index, startedAtMs = null }) => [index, startedAtMs]));

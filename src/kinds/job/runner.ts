@@ -5,19 +5,23 @@ import type { Observed } from "../../runtime/driver.ts";
 import type { ExecutionRow, TaskClaim, TaskOutcome } from "../../store/execution.ts";
 import type { Resource } from "../../store/resource.ts";
 import type { Deps } from "../port.ts";
-import { runnableOf } from "./runnable.ts";
-import { scratchDisks, scratchOf, taskSpec } from "./task-spec.ts";
+import { scratchDisks, scratchOf, type TaskKind, taskKind, taskSpec } from "./task-spec.ts";
 
 /** Between the request to end and the end by force. */
 const GRACE_MS = 10 * SECOND_MS;
 /** The longest a timer can wait, some 24 days. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
+const KIND_KEPT_MS = SECOND_MS;
 /** How much of the end of what a task wrote stands in the reason of its failure. */
 const TAIL_BYTES = 1024;
 
 export interface TaskRunner {
-  /** `null`: the attempt is no longer ours, nothing is to be reported. */
-  run(claim: TaskClaim, execution: ExecutionRow, signal: AbortSignal): Promise<TaskOutcome | null>;
+  /** `onStart`: its process runs. */
+  run(
+    claim: TaskClaim,
+    execution: ExecutionRow,
+    options: { signal: AbortSignal; onStart(): void },
+  ): Promise<TaskOutcome>;
   /** The lease of an attempt was renewed. */
   prolong(workload: string, leaseUntil: number): Promise<void>;
   /** Ends what an attempt has left running on this machine. */
@@ -27,6 +31,19 @@ export interface TaskRunner {
 export function createTaskRunner(deps: Deps): TaskRunner {
   const { driver, store } = deps;
   const metered = createMemoryMeter(deps);
+  const kinds = new Map<string, { untilMs: number; kind: Promise<TaskKind> }>();
+
+  /** Read once for the many tasks that start together; a moment later anew, since the job may have changed. */
+  function kindOf(execution: ExecutionRow, job: Resource): Promise<TaskKind> {
+    const now = deps.clock.now();
+    const known = kinds.get(execution.id);
+    if (known && known.untilMs > now) return known.kind;
+    for (const [id, { untilMs }] of kinds) if (untilMs <= now) kinds.delete(id);
+    const kind = taskKind(execution, job, deps);
+    kinds.set(execution.id, { untilMs: now + KIND_KEPT_MS, kind });
+    kind.catch(() => kinds.delete(execution.id)); // whoever waits for it hears
+    return kind;
+  }
 
   async function discard(workload: string): Promise<void> {
     await driver.destroy(workload);
@@ -40,16 +57,16 @@ export function createTaskRunner(deps: Deps): TaskRunner {
     claim: TaskClaim,
     execution: ExecutionRow,
     job: Resource,
-    signal: AbortSignal,
-  ): Promise<TaskOutcome | null> {
-    const { revision } = await runnableOf(job, deps, execution.revision);
-    for (const [index, { sizeMb }] of scratchDisks(revision).entries())
+    { signal, onStart }: { signal: AbortSignal; onStart(): void },
+  ): Promise<TaskOutcome> {
+    const kind = await kindOf(execution, job);
+    for (const [index, { sizeMb }] of scratchDisks(kind.runnable.revision).entries())
       await driver.createVolume({ id: scratchOf(claim.workload, index), sizeMb });
     deps.egress.watch(claim.workload, job);
-    await driver.create(await taskSpec(claim, execution, job, deps), { signal });
+    await driver.create(await taskSpec(claim, kind, deps), { signal });
     // The lease may have been renewed while it was starting.
     await driver.prolong(claim.workload, claim.leaseUntil);
-    if (!(await store.executions.started(claim))) return null;
+    onStart();
     const timeout =
       execution.timeout_s === 0 ? null : AbortSignal.timeout(Math.min(execution.timeout_s * SECOND_MS, TIMER_MAX_MS));
     try {
@@ -69,7 +86,7 @@ export function createTaskRunner(deps: Deps): TaskRunner {
   return {
     discard,
     prolong: (workload, leaseUntil) => driver.prolong(workload, leaseUntil),
-    async run(claim, execution, signal) {
+    async run(claim, execution, options) {
       const job = await store.resources.getAcrossWorkspaces(execution.job_uid);
       if (!job || job.retired)
         return { result: "failed", exitCode: null, reason: "JobGone", message: "The job was deleted." };
@@ -77,9 +94,9 @@ export function createTaskRunner(deps: Deps): TaskRunner {
       if (claim.previousWorkload !== null) await discard(claim.previousWorkload);
       metered.add(job, memoryMb);
       try {
-        return await attempt(claim, execution, job, signal);
+        return await attempt(claim, execution, job, options);
       } catch (error) {
-        if (signal.aborted) return { result: "lost", message: "The server that ran it was stopped." };
+        if (options.signal.aborted) return { result: "lost", message: "The server that ran it was stopped." };
         return { result: "failed", exitCode: null, reason: "StartFailed", message: sentenceOf(error, deps) };
       } finally {
         // What is left is ended again before the next attempt starts.

@@ -7,13 +7,13 @@ import type { Revision } from "../../store/revision.ts";
 import { driverImage } from "../image/resolve.ts";
 import type { Deps } from "../port.ts";
 import { baseImage, codeEnv, withArguments } from "../workload/bundle.ts";
-import { identityEnv, taskCopy } from "../workload/identity.ts";
+import { accountOf, credentialsOf, taskCopy } from "../workload/identity.ts";
 import { logTag } from "../workload/log-tag.ts";
 import { platformEnv, usualEnv } from "../workload/platform-env.ts";
 import { CODE_PATH } from "../workload/start-command.ts";
 import { dataPath } from "./execution-data.ts";
 import { job as jobKind } from "./kind.ts";
-import { type JobRuntime, runnableOf } from "./runnable.ts";
+import { type JobRuntime, type Runnable, runnableOf } from "./runnable.ts";
 
 /** A core for this much memory. */
 const MEMORY_PER_CPU_MB = 2048;
@@ -31,33 +31,54 @@ interface ScratchDisk {
 /** Arguments that do not fit a command line are read from the address only. */
 const ARGUMENTS_BYTES_MAX = 64 * 1024;
 
-export async function taskSpec(
-  claim: TaskClaim,
-  execution: ExecutionRow,
-  job: Resource,
-  deps: Deps,
-): Promise<WorkloadSpec> {
-  const { revision, runtime, bundle } = await runnableOf(job, deps, execution.revision);
-  const spec = structuredClone(revision.spec);
-  restoreSecrets({ spec }, jobKind.secrets, deps.store.resources.secretsOf(revision));
+/** What all tasks of an execution have in common. */
+export interface TaskKind {
+  job: Resource;
+  execution: ExecutionRow;
+  runnable: Runnable;
+  image: string;
+  env: Record<string, string>;
+  /** The job's own service account. */
+  account: string;
+}
+
+export async function taskKind(execution: ExecutionRow, job: Resource, deps: Deps): Promise<TaskKind> {
+  const runnable = await runnableOf(job, deps, execution.revision);
+  const spec = structuredClone(runnable.revision.spec);
+  restoreSecrets({ spec }, jobKind.secrets, deps.store.resources.secretsOf(runnable.revision));
   const { envs = [] } = (spec.runtime ?? {}) as Partial<JobRuntime>;
+  const { image } = runnable.runtime;
+  return {
+    job,
+    execution,
+    runnable,
+    image: image ? await driverImage(image, job, deps) : baseImage(deps),
+    env: {
+      ...(runnable.bundle ? codeEnv : {}),
+      ...usualEnv(job, deps.settings),
+      ...Object.fromEntries(envs.map(({ name, value = "" }) => [name, value])),
+      ...deps.store.executions.envOf(execution),
+      ...platformEnv(job, deps.settings),
+    },
+    account: await accountOf(job, deps),
+  };
+}
+
+export async function taskSpec(claim: TaskClaim, kind: TaskKind, deps: Deps): Promise<WorkloadSpec> {
+  const { job, execution, image, env, account } = kind;
+  const { revision, runtime, bundle } = kind.runnable;
   const memoryMb = execution.memory_override ?? execution.memory_mb;
-  const platform = platformEnv(job, deps.settings);
   const argv = bundle ? withArguments(bundle, await argumentsOf(claim, deps)) : (runtime.command ?? []);
   return {
     uid: claim.workload,
     name: job.name,
-    image: runtime.image ? await driverImage(runtime.image, job, deps) : baseImage(deps),
+    image,
     // Once its lease is over another machine may run it, so by then it has ended here whatever became of this server.
     exec: { argv, alone: true, onExit: "exit", endsAtMs: claim.leaseUntil },
     env: {
-      ...(bundle ? codeEnv : {}),
-      ...usualEnv(job, deps.settings),
-      ...Object.fromEntries(envs.map(({ name, value = "" }) => [name, value])),
-      ...deps.store.executions.envOf(execution),
-      ...platform,
-      ...(await identityEnv(job, taskCopy(execution.id, claim.index, claim.workload), deps)),
-      BL_EXECUTION_DATA_URL: `${platform.BL_API_URL}${dataPath(deps, { ...claim, job: job.name })}`,
+      ...env,
+      ...credentialsOf(account, taskCopy(execution.id, claim.index, claim.workload), deps),
+      BL_EXECUTION_DATA_URL: `${env.BL_API_URL}${dataPath(deps, { ...claim, job: job.name })}`,
       BL_TASK_KEY: INDEX_VARIABLE,
       [INDEX_VARIABLE]: String(claim.index),
       BL_EXECUTION_KEY: EXECUTION_VARIABLE,

@@ -25,13 +25,13 @@ export const WORKLOAD_SCOPES: readonly string[] = [
 
 /** `copy` is the word by which `isRunning` finds it again. */
 export async function identityEnv(resource: Resource, copy: string, deps: Deps): Promise<Record<string, string>> {
-  const { workspace, uid, kind, name } = resource;
-  const id = await deps.store.workloadAccounts.ensure({
-    workspace,
-    workload: uid,
-    name: `${kind} ${name}`,
-    scopes: WORKLOAD_SCOPES,
-  });
+  return credentialsOf(await accountOf(resource, deps), copy, deps);
+}
+
+export const accountOf = ({ workspace, uid, kind, name }: Resource, deps: Deps): Promise<string> =>
+  deps.store.workloadAccounts.ensure({ workspace, workload: uid, name: `${kind} ${name}`, scopes: WORKLOAD_SCOPES });
+
+export function credentialsOf(id: string, copy: string, deps: Deps): Record<string, string> {
   return { BL_CLIENT_CREDENTIALS: Buffer.from(`${id}:${copySecret(deps.keyFor, id, copy)}`).toString("base64") };
 }
 

@@ -20,7 +20,7 @@ import {
   makePidNamespace,
   setCapabilities,
 } from "./launch-program.ts";
-import { type Data, type Label, OWN_FD_MIN, Program, REPORT_FD } from "./program.ts";
+import { type Data, type Label, OWN_FD_MIN, Program, REPORT_FD, type StepOptions } from "./program.ts";
 import { type Arch, PROGRAM_BYTES_MAX, STEP_WORDS } from "./stepper.ts";
 import {
   AT_FDCWD,
@@ -38,6 +38,8 @@ import {
 import { OOM_TEXT_BYTES, TASK_TAG } from "./task-report.ts";
 
 export type TaskPlan = Omit<LaunchPlan, "argv" | "env"> & {
+  /** To join; none where the spawner is in them already. */
+  cgroups: string[];
   /** Folder that all tasks mount on, each in its own mount namespace. */
   stage: string;
   /** Where the times of all slots stand, and which place is this one's; null: it has all the time. */
@@ -154,7 +156,6 @@ function taskSteps(program: Program, plan: TaskPlan, buffer: number): Made {
   const [init, command, watch, over] = [program.label(), program.label(), program.label(), program.label()];
 
   settleDescriptors(program);
-  adjustOom(program, "-1000");
   joinControlGroups(program, plan);
   program.step("chdir", [plan.dir], "enter the slot");
   const { note, noteFd } = writeNote(program);
@@ -239,10 +240,6 @@ function settleDescriptors(program: Program): void {
   program.step("umask", [0], "umask");
 }
 
-/** The watcher is in the command's group, and must be there to tell of its end. */
-const adjustOom = (program: Program, score: string): void =>
-  program.tryWriteFile("/proc/self/oom_score_adj", score, "say who is ended for lack of memory");
-
 function writeNote(program: Program): { note: Data; noteFd: number } {
   const note = program.bytes(Buffer.alloc(NOTE_BYTES, " "));
   const flags = 0o1101 | O_CLOEXEC; // O_WRONLY | O_CREAT | O_TRUNC
@@ -251,14 +248,17 @@ function writeNote(program: Program): { note: Data; noteFd: number } {
   return { note, noteFd };
 }
 
-const layerDirs = (part: number): string[] => {
-  const own = `${TASK_FILES.layers}/${part}`;
-  return [own, `${own}/upper`, `${own}/work`];
-};
+const partDir = (part: number): string => `${TASK_FILES.layers}/${part}`;
 
+/** Whatever the last command can have touched is made anew; the rest may be there from before. */
 function makeLayers(program: Program, { parts }: TaskPlan): void {
-  const dirs = [TASK_FILES.layers, ...parts.flatMap((_, part) => layerDirs(part))];
-  for (const dir of dirs) program.step("mkdirat", [AT_FDCWD, dir, 0o755], `make ${dir}`);
+  const make = (dir: string, options: StepOptions = {}): void =>
+    program.step("mkdirat", [AT_FDCWD, dir, 0o755], `make ${dir}`, options);
+  make(TASK_FILES.layers, ignore);
+  for (const part of parts.keys()) {
+    for (const dir of [partDir(part), `${partDir(part)}/work`]) make(dir, ignore);
+    make(`${partDir(part)}/upper`);
+  }
 }
 
 interface Timer {
@@ -338,7 +338,7 @@ function becomeCommand(
   { streams, end, handOver }: { streams: number[]; end: Data; handOver: Label },
 ): void {
   program.place(start);
-  adjustOom(program, "0");
+  program.tryWriteFile("/proc/self/oom_score_adj", "0", "be as likely to end as anybody");
   program.step("setsid", [], "start a session");
   streams.forEach((fd, index) => {
     program.step("dup3", [fd, index + 1, 0], "write to a file");
@@ -413,14 +413,17 @@ function reportEnd(program: Program, { parts, oomFile }: TaskPlan, { ended, endi
     program.step("openat", [AT_FDCWD, oomFile, O_CLOEXEC, 0], "open", ignore);
     program.step("read", [fd, wordOf(ended, 6), OOM_TEXT_BYTES], "read what memory has cost", ignore);
   }
-  const remove = (path: string, store?: Data): void =>
-    program.step("unlinkat", [AT_FDCWD, path, REMOVE_DIR], "remove", { ...ignore, ...(store ? { store } : {}) });
+  const kept = program.label();
+  const remove = (path: string, flags: number): void =>
+    program.step("unlinkat", [AT_FDCWD, path, flags], "remove", { onError: kept, store: wordOf(ended, 5) });
   for (const part of parts.keys()) {
-    const work = `${TASK_FILES.layers}/${part}/work`;
-    for (const name of ["incompat/volatile", "incompat", "work"]) remove(`${work}/${name}`);
-    for (const dir of layerDirs(part).reverse()) remove(dir);
+    remove(`${partDir(part)}/upper`, REMOVE_DIR);
+    // What the kernel leaves of a file system that is not synced, and does not want to see again.
+    const mark = `${partDir(part)}/work/work/incompat`;
+    remove(`${mark}/volatile/dirty`, 0);
+    for (const dir of [`${mark}/volatile`, mark]) remove(dir, REMOVE_DIR);
   }
-  remove(TASK_FILES.layers, wordOf(ended, 5));
+  program.place(kept);
   // The note is for a server that was not there to hear of the end.
   const left = program.label();
   program.step("write", [REPORT_FD, ending, 16], "see whether anybody listens", { onError: left });

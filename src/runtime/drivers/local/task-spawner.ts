@@ -1,13 +1,15 @@
 /**
- * Starts the programs of tasks. Like the spawner of workloads it is one tiny process that forks itself for each program
- * it reads; unlike there, all of them report over the one connection that they inherit, so that a task costs the server
- * no connection of its own. It ends with the server; what it started lives on.
+ * Starts the programs of tasks in one slot. Like the spawner of workloads it is one tiny process that forks itself for
+ * each program it reads; unlike there, they report over the connection that they inherit, and it is in the slot's
+ * control groups, as all that it starts is from its first moment: to move a process there the kernel holds up every fork
+ * and exit of the machine, for milliseconds. It ends with the server; what it started lives on.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, openSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Writable } from "node:stream";
+import { joinControlGroups } from "./launch-program.ts";
 import { Program } from "./program.ts";
 import { type Arch, PROGRAM_BASE, PROGRAM_BYTES_MAX } from "./stepper.ts";
 import { AT_FDCWD, SIGCHLD } from "./syscalls.ts";
@@ -24,6 +26,8 @@ export interface TaskSpawnerOptions {
   dir: string;
   executable: string;
   arch: Arch;
+  /** `cgroup.procs` files to join. */
+  cgroups: string[];
   onReport(report: TaskReport): void;
 }
 
@@ -33,6 +37,11 @@ export class TaskSpawner {
 
   constructor(options: TaskSpawnerOptions) {
     this.#options = options;
+  }
+
+  /** 0 before the first program. */
+  get pid(): number {
+    return this.#process?.pid ?? 0;
   }
 
   start(program: Buffer): void {
@@ -63,9 +72,9 @@ export class TaskSpawner {
 
   #started(): ChildProcess {
     if (this.#process && this.#process.exitCode === null && this.#process.signalCode === null) return this.#process;
-    const { dir, executable, arch, onReport } = this.#options;
+    const { dir, executable, arch, cgroups, onReport } = this.#options;
     const file = join(dir, "spawner");
-    writeFileSync(file, spawnerProgram(arch));
+    writeFileSync(file, spawnerProgram(arch, cgroups));
     const fd = openSync(file, "r");
     unlinkSync(file);
     const child = spawn(executable, [dir], {
@@ -90,14 +99,17 @@ export class TaskSpawner {
 }
 
 /** Reads a program and forks for it, for ever; ends with the pipe. */
-function spawnerProgram(arch: Arch): Buffer {
+function spawnerProgram(arch: Arch, cgroups: string[]): Buffer {
   const program = new Program(arch);
   const [next, body, end] = [program.label(), program.label(), program.label()];
   const WAIT_ALL = 0x100;
   const SIGNAL_IGNORE = [1, 0, 0, 0];
   const scratch = program.words([0]);
   program.step("close_range", [2, 0xffffffff, 0], "close what was inherited");
-  program.step("openat", [AT_FDCWD, "/dev/null", 2, 0], "open nothing");
+  for (const _ of [2, 3, 4, 5]) program.step("openat", [AT_FDCWD, "/dev/null", 2, 0], "open nothing");
+  // Watchers are in the group of who may use too much memory, and must be there to tell.
+  program.tryWriteFile("/proc/self/oom_score_adj", "-1000", "be spared");
+  joinControlGroups(program, { cgroups });
   program.step("rt_sigaction", [SIGCHLD, program.words(SIGNAL_IGNORE), 0, 8], "let children vanish");
   const [PROT_READ_WRITE, PRIVATE_FIXED_ANONYMOUS] = [3, 0x32];
   program.step("mmap", [TASK_BASE, PROGRAM_BYTES_MAX, PROT_READ_WRITE, PRIVATE_FIXED_ANONYMOUS, -1, 0], "make room");

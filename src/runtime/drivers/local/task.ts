@@ -16,6 +16,8 @@ import { Workload, type WorkloadContext } from "./workload.ts";
 type Ended = Omit<Extract<TaskReport, { kind: "ended" }>, "kind" | "number">;
 
 export interface TaskHooks {
+  /** Of the process that starts whatever runs in the same control groups. */
+  spawner(): number;
   prolong(endsAtMs: number): void;
   /** Nothing of it is needed any more. */
   released(clean: boolean): Promise<void>;
@@ -122,7 +124,7 @@ export class Task extends Workload {
   async #askToEnd(graceMs: number): Promise<void> {
     const { cgroup, watcher, init, pid } = this.#processes();
     if (isFrozen(cgroup)) await freezeCgroup(cgroup, false);
-    const inside = processesIn(cgroup).filter((each) => each !== watcher && each !== init);
+    const inside = processesIn(cgroup).filter((each) => ![watcher, init, this.#hooks.spawner()].includes(each));
     for (const each of inside.length > 0 ? inside : [-pid]) sendSignal(each, "SIGTERM");
     const timer = new AbortController();
     const patience = delay(graceMs, undefined, { signal: timer.signal, ref: false }).catch(() => {});
