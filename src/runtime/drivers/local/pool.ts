@@ -4,8 +4,6 @@
  *
  * Refilling is background work: one launch at a time, so that a create that missed the pool does not wait behind it.
  */
-import { setTimeout as delay } from "node:timers/promises";
-
 export interface PoolOptions<T> {
   size: number;
   make: (key: string) => Promise<T>;
@@ -16,9 +14,12 @@ export interface PoolOptions<T> {
 
 /** One for the base image in each network class, and two for images in use. */
 const KEYS_MAX = 4;
-/** A refill costs 50 ms of processor: it starts when nothing was taken for this long, or at the latest after the other. */
-const QUIET_MS = 100;
-const QUIET_WAIT_MAX_MS = 1_000;
+/**
+ * A launch costs 50 ms of processor, and whoever took an entry is about to use it: a refill starts when nothing was asked
+ * for this long. Where creates never pause it starts after the other and goes on without waiting.
+ */
+const QUIET_MS = 300;
+const BUSY_MAX_MS = 1_000;
 /** What kept a refill from working, such as a busy machine, passes. */
 const RETRY_MS = 5_000;
 
@@ -28,7 +29,9 @@ export class Pool<T> {
   readonly #stock = new Map<string, T[]>();
   #filling: Promise<void> | null = null;
   #retry: NodeJS.Timeout | undefined;
-  #takenAtMs = 0;
+  #askedAtMs = 0;
+  /** First asking after a pause. */
+  #busySinceMs = 0;
   #stopped = false;
 
   constructor(options: PoolOptions<T>) {
@@ -38,7 +41,9 @@ export class Pool<T> {
   /** One entry, or undefined when there is none ready; either way the key is in use and gets stocked. */
   take(key: string): T | undefined {
     const entry = this.#stock.get(key)?.shift();
-    if (entry) this.#takenAtMs = Date.now();
+    const nowMs = Date.now();
+    if (nowMs - this.#askedAtMs >= QUIET_MS) this.#busySinceMs = nowMs;
+    this.#askedAtMs = nowMs;
     this.want(key);
     return entry;
   }
@@ -94,13 +99,11 @@ export class Pool<T> {
     }
   }
 
-  /** Whoever took an entry is about to use it, and has the processor first. */
   async #quiet(): Promise<void> {
-    const latestMs = Date.now() + QUIET_WAIT_MAX_MS;
     for (;;) {
-      const waitMs = Math.min(this.#takenAtMs + QUIET_MS, latestMs) - Date.now();
+      const waitMs = Math.min(this.#askedAtMs + QUIET_MS, this.#busySinceMs + BUSY_MAX_MS) - Date.now();
       if (waitMs <= 0 || this.#stopped) return;
-      await delay(waitMs);
+      await new Promise((resolve) => setTimeout(resolve, waitMs));
     }
   }
 
