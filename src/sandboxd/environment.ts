@@ -2,7 +2,7 @@
  * What a process started here gets to see: variables, work dir, user. Layers, later ones win: what init was started
  * with, the configuration (or the claim that replaced its part), the metadata file, the request.
  */
-import { readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import type { SandboxClaim, SandboxdConfig, SandboxUser } from "../contract/sandbox-wire.ts";
 import { userByName, userOf } from "./accounts.ts";
 import { ApiError, errnoOf } from "./api-error.ts";
@@ -32,6 +32,12 @@ export class Environment {
   /** False while a prepared sandbox waits for its owner. */
   get isOwned(): boolean {
     return this.#config.claimFile === undefined || this.#claim !== UNCLAIMED;
+  }
+
+  /** When it became somebody's; 0 for one that was made for its owner. */
+  get ownedSinceMs(): number {
+    const { claimFile } = this.#config;
+    return claimFile !== undefined && this.isOwned ? statSync(claimFile).mtimeMs : 0;
   }
 
   /** Looked for until it is there: nobody has to tell the daemon, and a restarted one finds it again. */

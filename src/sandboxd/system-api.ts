@@ -8,7 +8,9 @@ import { noteBegin, upgradesOf, upgradeTo } from "./upgrade.ts";
 import { BUILD_TIME, VERSION } from "./version.ts";
 
 export function getHealth({ daemon, res }: Call): void {
-  const uptimeSeconds = (Date.now() - daemon.startedAtMs) / 1000;
+  // A prepared sandbox began for its owner when it became theirs.
+  const startedAtMs = Math.max(daemon.startedAtMs, daemon.environment.ownedSinceMs);
+  const uptimeSeconds = Math.max(0, Date.now() - startedAtMs) / 1000;
   const { count, last } = upgradesOf(daemon);
   sendJson(res, 200, {
     status: "ok",
@@ -22,7 +24,7 @@ export function getHealth({ daemon, res }: Call): void {
     uptime: durationText(uptimeSeconds),
     uptimeSeconds,
     upgradeCount: count,
-    startedAt: new Date(daemon.startedAtMs).toISOString(),
+    startedAt: new Date(startedAtMs).toISOString(),
     lastUpgrade: last,
   });
 }

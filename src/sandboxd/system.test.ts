@@ -159,8 +159,11 @@ test("the environment", { skip }, async (t) => {
     mkdirSync(other);
     const value = "quotes ' \" $HOME\nnew line \\ ü";
     const claim = { env: { FROM: "claim", ODD: value }, workDir: other };
+    const begun = (await d.ask("GET", "/health")).json.startedAt;
     writeFileSync(join(d.folder, "claim.json"), JSON.stringify(claim).padEnd(4096));
     assert.equal(await echo("$FROM $ONLY|$ODD"), `claim init|${value}`);
+    const { startedAt } = (await d.ask("GET", "/health")).json;
+    assert.ok(Date.parse(startedAt) > Date.parse(begun), "it began when it became somebody's");
     assert.equal((await d.exec("pwd")).json.stdout, `${other}\n`);
     assert.equal((await d.ask("GET", "/filesystem/")).json.path, other);
     assert.equal((await d.ask("GET", "/nope", { socket: "control" })).status, 404);
