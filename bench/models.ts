@@ -9,6 +9,7 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { table } from "./measure.ts";
 import { type RawLoad, type RawTarget, rawLoad } from "./models/raw-load.ts";
+import { startWholeServer } from "./models/whole-server.ts";
 
 const BUSY = 32;
 const PORTKEY_PORT = 18_787;
@@ -42,8 +43,15 @@ export async function run(flags: string[]): Promise<void> {
     }
     report(samples);
   } finally {
-    for (const child of children) child.kill();
+    await Promise.all(children.map(ended));
   }
+}
+
+function ended(child: ChildProcess): Promise<void> {
+  return new Promise((resolve) => {
+    child.once("exit", () => resolve());
+    if (!child.kill()) resolve();
+  });
 }
 
 async function startAll(flags: string[], children: ChildProcess[]): Promise<Contender[]> {
@@ -66,6 +74,17 @@ async function startAll(flags: string[], children: ChildProcess[]): Promise<Cont
       },
     },
   ];
+  const whole = await startWholeServer(baseUrl);
+  children.push(whole.child);
+  contenders.push({
+    name: "whole server, with its ledger",
+    pid: whole.child.pid ?? 0,
+    target: {
+      port: whole.port,
+      path: "/main/models/m/v1/chat/completions",
+      headers: { authorization: `Bearer ${whole.apiKey}` },
+    },
+  });
   const script = portkeyScript(flags);
   if (!script) {
     console.log("Portkey: skipped; install @portkey-ai/gateway somewhere and give that folder with --portkey=DIR.");

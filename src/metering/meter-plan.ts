@@ -59,7 +59,7 @@ export interface RanCommand {
 
 export interface CountCommand {
   do: "count";
-  event: UsageEvent;
+  events: readonly UsageEvent[];
 }
 
 export type MeterCommand = RateCommand | RanCommand | CountCommand;
@@ -146,7 +146,7 @@ export function planFlush(
   }
   const closedUntil = new Map([...states].map(([key, { meteredUntilMs }]) => [key, meteredUntilMs ?? 0]));
   for (const command of commands) {
-    if (command.do === "count") moves.push({ events: splitAtHours(command.event) });
+    if (command.do === "count") for (const event of command.events) moves.push({ events: splitAtHours(event) });
     else if (command.do === "ran") moves.push(...planRan(memory, command, states, closedUntil, rateOf));
     else moves.push(...planRate(memory, command, states, closedUntil, rateOf));
   }
@@ -262,14 +262,16 @@ function clockStepMs(before: ClockReading, now: ClockReading): number {
 /** Bounded commits; only the last one vouches for the time up to now, when everything before it is safe. */
 function changesOf(memory: MeterMemory, moves: readonly Move[]): UsageChange[] {
   const changes: UsageChange[] = [];
-  for (let chunk: Move[] = [], events = 0, index = 0; index < moves.length; index += 1) {
+  for (let chunk: Move[] = [], spans = 0, events = 0, index = 0; index < moves.length; index += 1) {
     const move = moves[index];
     if (!move) break;
     chunk.push(move);
+    spans += move.open || move.close ? 1 : 0;
     events += move.events.length;
-    if (chunk.length < SPANS_PER_CHANGE && events < EVENTS_PER_CHANGE && index < moves.length - 1) continue;
+    if (spans < SPANS_PER_CHANGE && events < EVENTS_PER_CHANGE && index < moves.length - 1) continue;
     changes.push(changeOf(memory.node, chunk));
     chunk = [];
+    spans = 0;
     events = 0;
   }
   const covered = { node: memory.node, untilMs: memory.coveredUntilMs, era: memory.era };

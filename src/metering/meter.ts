@@ -27,9 +27,10 @@ import { type PriceBook, rateOf } from "./price-book.ts";
 
 /** What is not vouched for after a crash is at most this much. */
 export const FLUSH_MAX_MS = 5 * SECOND_MS;
-/** Commands in one commit, and commands that may wait for a database that does not answer. */
+/** Commands planned at one time. */
 const COMMANDS_PER_FLUSH = 1000;
-const COMMANDS_WAITING_MAX = 100_000;
+/** What may wait for a database that does not answer: rates and single counts. */
+const WAITING_MAX = 100_000;
 /** A UUID or a request id, with room to spare. */
 const KEY_LENGTH_MAX = 128;
 const NAME_LENGTH_MAX = 256;
@@ -41,6 +42,13 @@ export interface MeteredResource {
   uuid: string;
   /** Who used it, where that is told apart. */
   subject?: string;
+}
+
+export interface Count {
+  dimension: DimensionName;
+  quantity: number;
+  key: string;
+  atMs: number;
 }
 
 export interface MeterDependencies {
@@ -65,6 +73,7 @@ export class Meter implements Running {
   readonly #deps: MeterDependencies;
   readonly #memory: MeterMemory;
   #waiting: Waiting[] = [];
+  #weight = 0;
   /** Planned and not yet on disk, in order; the same change is tried until it is. */
   #outbox: UsageChange[] = [];
   /** Who waits for the outbox to empty. */
@@ -126,15 +135,20 @@ export class Meter implements Running {
     quantity: number,
     { key, atMs }: { key: string; atMs: number },
   ): Promise<void> {
-    if (!Number.isSafeInteger(quantity) || quantity < 0) throw new RangeError(`not a quantity: ${quantity}`);
-    // A change that the ledger can never take would hold up all that follow: it is refused here.
-    if (!Number.isSafeInteger(atMs) || Math.abs(this.#deps.clock.now() - atMs) > BACKDATE_MAX_MS) {
-      throw new PlatformError("invalid_field", "Usage is recorded for the last 31 days only.");
-    }
-    if (key.length > KEY_LENGTH_MAX || key.includes("\0")) throw new RangeError("not a key for an event");
-    const series = seriesOf(resource, dimension);
-    const event = { series, startMs: atMs, endMs: atMs, quantity, key: `count-${key}` };
-    return this.#enqueue({ do: "count", event });
+    return this.countAll(resource, [{ dimension, quantity, key, atMs }]);
+  }
+
+  /** The same for many counts of one resource, in one commit or a few. */
+  async countAll(resource: MeteredResource, counts: readonly Count[]): Promise<void> {
+    const nowMs = this.#deps.clock.now();
+    const allSeries = new Map<DimensionName, UsageSeries>();
+    const events = counts.map(({ dimension, quantity, key, atMs }) => {
+      assertCount(quantity, key, atMs, nowMs);
+      const series = allSeries.get(dimension) ?? seriesOf(resource, dimension);
+      allSeries.set(dimension, series);
+      return { series, startMs: atMs, endMs: atMs, quantity, key: `count-${key}` };
+    });
+    return this.#enqueue({ do: "count", events });
   }
 
   /** Brings everything up to now onto disk. */
@@ -162,11 +176,12 @@ export class Meter implements Running {
   }
 
   #enqueue(command: MeterCommand): Promise<void> {
-    if (this.#stopped || this.#waiting.length >= COMMANDS_WAITING_MAX) {
+    if (this.#stopped || this.#weight >= WAITING_MAX) {
       throw new PlatformError("unavailable", "Usage cannot be recorded at the moment. Try again shortly.");
     }
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.#waiting.push({ command, resolve, reject });
+    this.#weight += weightOf(command);
     // While a database fails, the timer sets the pace of the attempts.
     if (!this.#flushing && this.#outbox.length === 0) this.#flushLater();
     return promise;
@@ -183,6 +198,7 @@ export class Meter implements Running {
     const reading = readClocks(this.#deps);
     const states = await this.#lookUp(batch);
     this.#waiting.splice(0, batch.length);
+    for (const { command } of batch) this.#weight -= weightOf(command);
     this.#inFlight = batch;
     const commands = batch.map(({ command }) => command);
     this.#outbox = planFlush(this.#memory, commands, states, reading, rateOf(this.#deps.book));
@@ -211,10 +227,21 @@ export class Meter implements Running {
   }
 }
 
+/** A change that the ledger can never take would hold up all that follow: it is refused here. */
+function assertCount(quantity: number, key: string, atMs: number, nowMs: number): void {
+  if (!Number.isSafeInteger(quantity) || quantity < 0) throw new RangeError(`not a quantity: ${quantity}`);
+  if (!Number.isSafeInteger(atMs) || Math.abs(nowMs - atMs) > BACKDATE_MAX_MS) {
+    throw new PlatformError("invalid_field", "Usage is recorded for the last 31 days only.");
+  }
+  if (key.length > KEY_LENGTH_MAX || key.includes("\0")) throw new RangeError("not a key for an event");
+}
+
 function assertRate(rate: number, ...timesMs: number[]): void {
   if (!Number.isInteger(rate) || rate < 0 || rate > RATE_MAX) throw new RangeError(`not a rate: ${rate}`);
   if (!timesMs.every(Number.isSafeInteger)) throw new RangeError(`not a time: ${timesMs.join(", ")}`);
 }
+
+const weightOf = (command: MeterCommand): number => (command.do === "count" ? command.events.length : 1);
 
 const readClocks = ({ clock, monotonicMs }: Pick<MeterDependencies, "clock" | "monotonicMs">): ClockReading => ({
   wallMs: clock.now(),

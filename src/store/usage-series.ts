@@ -25,16 +25,17 @@ const TEXTS = {
   subject: "text",
 } as const;
 
-export const seriesKey = ({
-  accountId,
-  workspace,
-  resourceType,
-  resourceName,
-  resourceUuid,
-  dimension,
-  subject = "",
-}: UsageSeries): string =>
-  JSON.stringify([accountId, workspace, resourceType, resourceName, resourceUuid, dimension, subject]);
+/** Many events share their series, and each is asked for its key several times. */
+const keys = new WeakMap<UsageSeries, string>();
+
+export function seriesKey(series: UsageSeries): string {
+  const known = keys.get(series);
+  if (known !== undefined) return known;
+  const { accountId, workspace, resourceType, resourceName, resourceUuid, dimension, subject = "" } = series;
+  const key = JSON.stringify([accountId, workspace, resourceType, resourceName, resourceUuid, dimension, subject]);
+  keys.set(series, key);
+  return key;
+}
 
 export function createUsageSeries(database: Database) {
   const { dialect } = database;
