@@ -65,6 +65,35 @@ function ownTests(): void {
     machine.dispose();
   });
 
+  test("a burst from the pool gives each its own name and variables, however many", async () => {
+    const machine = new LocalMachine();
+    const driver = await machine.open({ poolSize: 3 });
+    await driver.stocked();
+    const large = "x".repeat(20_000);
+    const uids = ["a", "b", "c"];
+    const made = await Promise.all(
+      uids.map((uid) =>
+        driver.create(spec(uid, { name: `box-${uid}`, env: { WHO: uid, LARGE: uid === "b" ? large : "" } })),
+      ),
+    );
+    assert.deepEqual(
+      made.map(({ pooled }) => pooled),
+      [true, true, true],
+    );
+    const seen = await Promise.all(
+      made.map((each) =>
+        run(each, 'hostname; echo "$WHO $(printf %s "$LARGE" | wc -c)"; ls /var/log/sandbox-api | wc -l'),
+      ),
+    );
+    assert.deepEqual(
+      seen.map(({ output }) => output),
+      ["box-a\na 0\n2\n", "box-b\nb 20000\n2\n", "box-c\nc 0\n2\n"],
+    );
+    await driver.stop("kill");
+    assert.deepEqual(tracesOf(machine.dataDir), []);
+    machine.dispose();
+  });
+
   test("doors lead to the platform, with the caller's name, and out, but not to private addresses", async () => {
     const machine = new LocalMachine();
     const inside: string[] = [];
