@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { hostname } from "node:os";
 import { createInterface } from "node:readline";
 import { after, before, describe, test } from "node:test";
 import { SEVERITY } from "../../src/contract/log-line.ts";
@@ -40,22 +41,23 @@ describe("logs of workloads on this machine", { skip: machineSkip }, () => {
     execution_id?: string;
     attributes?: object;
   }
-  const logsOf = async (query: string): Promise<{ logs: Line[]; totalCount: number }> => {
+  const logsOf = async (query: string): Promise<{ logs: Line[]; totalCount: number; server: string }> => {
     const { status, body } = await call("GET", `/observability/logs?${query}`);
     assert.equal(status, 200, JSON.stringify(body));
     const [log] = Object.values(body);
-    return log as { logs: Line[]; totalCount: number };
+    return log as { logs: Line[]; totalCount: number; server: string };
   };
   const agent = "resourceType=agents&workloadIds=talker";
 
   test("an agent's output is there at once, with its severity", async () => {
     await create("talker", talker);
     await reaches("talker", isDeployed);
-    const { logs, totalCount } = await until(
+    const { logs, totalCount, server } = await until(
       () => logsOf(agent),
       (seen) => seen.totalCount >= 3,
     );
     assert.equal(totalCount, 3);
+    assert.equal(server, hostname());
     const found = Object.fromEntries(logs.map((line) => [line.message, line]));
     assert.equal(found["plain talker"]?.severity, SEVERITY.INFO);
     assert.equal(found["Error: bad"]?.severity, SEVERITY.ERROR);
@@ -103,7 +105,7 @@ describe("logs of workloads on this machine", { skip: machineSkip }, () => {
     assert.equal(denied.status, 403);
     await call("POST", "/workspaces", { body: { name: "elsewhere" } });
     const { body } = await call("GET", `/observability/logs?${agent}`, { workspace: "elsewhere" });
-    assert.deepEqual(body, { talker: { logs: [], totalCount: 0 } });
+    assert.deepEqual(body, { talker: { logs: [], totalCount: 0, server: hostname() } });
   });
 
   test("nothing is lost or told twice when the server starts anew, and the last words are kept", async () => {

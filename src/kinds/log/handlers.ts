@@ -35,7 +35,7 @@ export const logHandlers: readonly Implementation[] = [
     const answer: Answer = {};
     for (const workload of await workloadsOf(query.workloadIds, kind.name, asked, deps)) {
       const { lines, total } = await deps.logs.query({ ...asked, ...workload });
-      answer[workload.name] = { logs: lines.map(toWire), totalCount: total };
+      answer[workload.name] = { logs: lines.map(toWire), totalCount: total, server: deps.settings.nodeId };
     }
     return answer;
   }),

@@ -74,6 +74,7 @@ export const logQuery = defineOperation({
         }),
       ),
       totalCount: z.int().describe("All lines that match, also beyond this page."),
+      server: z.string().describe("Who kept them: of several servers on one database each answers for its own."),
     }),
   ),
 });
