@@ -52,4 +52,8 @@ const gateway = createGateway({
 });
 const server = createServer(SERVER_OPTIONS);
 attachGateway(server, gateway, { request: (_, res) => res.end() }, { fastLane: process.argv[3] !== "node" });
+process.on("message", () => {
+  globalThis.gc?.();
+  process.send?.({ heapMb: Math.round((process.memoryUsage().heapUsed / 2 ** 20) * 10) / 10 });
+});
 server.listen(0, "127.0.0.1", () => process.send?.(server.address()));
