@@ -25,7 +25,8 @@ const talker = {
 };
 
 describe("logs of workloads on this machine", { skip: machineSkip }, () => {
-  const suite = deploySuite({ pool_size: "0" });
+  // A copy that is let go between two looks would say its lines again.
+  const suite = deploySuite({ pool_size: "0", idle_after: "60" });
   const { call, ask, create, reaches, until } = suite;
   before(suite.start);
   after(suite.stop);
