@@ -18,7 +18,14 @@ export const name = z
     "must be lower-case letters, digits and hyphens, and start and end with a letter or digit",
   );
 
-export const displayName = z.string().max(DISPLAY_NAME_MAX);
+/** Characters as people count them: one beyond the first plane is one, though two in memory. */
+export const displayName = z
+  .string()
+  .refine(
+    (text) => text.length <= 2 * DISPLAY_NAME_MAX && [...text].length <= DISPLAY_NAME_MAX,
+    `must not have more than ${DISPLAY_NAME_MAX} characters`,
+  )
+  .meta({ maxLength: DISPLAY_NAME_MAX });
 
 export const externalId = z
   .string()

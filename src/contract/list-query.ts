@@ -72,7 +72,7 @@ export function parseListQuery(
 
 /** What a list is searched for, lower-cased; null when there is nothing, or too little to search for. */
 export function searchWord(q = ""): string | null {
-  if (q.length > Q_MAX) throw bad("q", `must not be longer than ${Q_MAX} characters`);
+  if (q.length > 2 * Q_MAX || [...q].length > Q_MAX) throw bad("q", `must not be longer than ${Q_MAX} characters`);
   const word = q.trim().toLowerCase();
   return word.length < Q_MIN ? null : word;
 }

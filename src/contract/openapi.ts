@@ -66,6 +66,7 @@ function describeOperation(operation: Operation): Json {
       : {}),
     responses: {
       [status]: success,
+      ...(operation.mayWait ? { 202: { ...success, description: "Somebody else has to agree first." } } : {}),
       default: { description: "Error.", content: json({ $ref: "#/components/schemas/Error" }) },
     },
     security: operation.tenancy === "public" ? [] : [{ bearer: [] }, { header: [] }],

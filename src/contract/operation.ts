@@ -52,6 +52,8 @@ export interface OperationSpec<
   stream?: string;
   response: Response;
   status?: 200 | 202 | 204;
+  /** It may answer 202 as well: somebody else has to agree first. */
+  mayWait?: true;
   /** Returns `{data, meta}` from 2026-04-28 on and a bare array before. */
   paged?: boolean;
   kind?: string;

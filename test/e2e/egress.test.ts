@@ -88,6 +88,11 @@ for (const database of databases.all) {
         body: { metadata: { name: "shown", displayName: "é".repeat(64) }, spec: { ipFamily: "IPv4" } },
       });
       assert.match(long.body.message, /metadata\.displayName/);
+      const emoji = await call("POST", IPS, {
+        body: { metadata: { name: "emoji", displayName: "🚢".repeat(63) }, spec: { ipFamily: "IPv4" } },
+      });
+      assert.equal(emoji.status, 200, "63 characters, whatever they take in memory");
+      await call("DELETE", `${IPS}/emoji`);
       const bare = await call("POST", IPS, { body: { metadata: { name: "bare" } } });
       assert.match(bare.body.message, /^spec: /);
       await call("DELETE", `${IPS}/${"a".repeat(49)}`);

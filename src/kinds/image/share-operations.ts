@@ -21,6 +21,7 @@ const path = "/images/{resourceType}/{imageName}/share";
 export const imageShare = defineOperation({
   ...common,
   id: "imageShare",
+  mayWait: true,
   method: "POST",
   path,
   summary: "Share an image with another workspace; one of another account has to accept (202)",

@@ -7,6 +7,11 @@ const REGION_MAX = 64;
 
 const role = z.enum(["admin", "member"]);
 
+const runtime = z.looseObject({
+  generation: z.string().max(32).optional(),
+  sandbox: z.looseObject({ disableProcessLogging: z.boolean().optional() }).optional(),
+});
+
 const members = {
   displayName: fields.displayName.optional(),
   region: z.string().min(1).max(REGION_MAX).optional().describe("Where writes go; the server's region when left out."),
@@ -16,12 +21,7 @@ const members = {
     .max(GROUP_MAPPINGS_MAX)
     .optional()
     .describe("Which role the members of a directory group get."),
-  runtime: z
-    .looseObject({
-      generation: z.string().max(32).optional(),
-      sandbox: z.looseObject({ disableProcessLogging: z.boolean().optional() }).optional(),
-    })
-    .optional(),
+  runtime: runtime.optional(),
   accountId: z.string().max(64).optional(),
 };
 
@@ -42,7 +42,7 @@ export const workspaceShape = z.looseObject({
   region: z.string(),
   labels: z.record(z.string(), z.string()),
   groupMappings: z.array(z.object({ groupName: z.string(), role: z.string() })),
-  runtime: z.looseObject({}),
+  runtime,
   resourceCounts: z.record(z.string(), z.int()).optional(),
   status: workspaceStatus,
   statusReason: z.string().optional(),
