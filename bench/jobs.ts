@@ -5,6 +5,7 @@
  *             in the same isolation, against `xargs -P unshare`, and against the driver alone
  *   dispatch  from the request that creates an execution to the start of its process
  *   queue     claims and ends of tasks on PostgreSQL, nothing started, against pg-boss on the same server
+ *   scale     a create of 100,000 tasks over HTTP, what it leaves in memory, and reads of such an execution
  *   growth    the same for 1,000 to 100,000 tasks; how long their create takes; a look at 10,000 executions that wait
  *
  *   npm run bench -- jobs [--tasks=200] [--only=tasks,queue] [--pg-boss=DIR]
@@ -34,6 +35,8 @@ const QUEUED = 10_000;
 const WORKERS = 2;
 const GROWTH = [1_000, 10_000, 100_000];
 const WAITING = 10_000;
+const SCALE = 100_000;
+const CREATES = 10;
 const LOOKS = 20;
 
 export async function run(flags: string[]): Promise<void> {
@@ -42,10 +45,11 @@ export async function run(flags: string[]): Promise<void> {
   const only = flag("only")?.split(",");
   const wanted = (part: string): boolean => only === undefined || only.includes(part);
   if (wanted("tasks") || wanted("dispatch")) await tasks(Number(flag("tasks") ?? 200), wanted);
-  if (!wanted("queue") && !wanted("growth")) return;
+  if (!wanted("queue") && !wanted("growth") && !wanted("scale")) return;
   const postgres = await startPostgres();
   if ("reason" in postgres) return console.log(`queue: skipped; ${postgres.reason}`);
   try {
+    if (wanted("scale")) await scale(postgres.url);
     if (wanted("queue")) await queues(postgres.url, flag("pg-boss"));
     if (wanted("growth")) await growth(postgres.url);
   } finally {
@@ -155,20 +159,63 @@ async function inTurns(count: number, one: (n: number) => Promise<void>): Promis
   await Promise.all(Array.from({ length: AT_ONCE }, worker));
 }
 
+/** The platform in a process of its own would only add the same to all of it; nothing is started but one task. */
+async function scale(serverUrl: string): Promise<void> {
+  const rows: Record<string, string | number>[] = [];
+  for (const [database, url] of [["SQLite", null] as const, ["PostgreSQL", serverUrl] as const]) {
+    const databaseUrl = url === null ? null : await createDatabase(url);
+    const platform = await startTestPlatform({ databaseUrl, config: { job_slots: "1" } });
+    try {
+      const runtime = { image: "service/base-image:latest", command: ["sleep", "600"], memory: 128 };
+      await platform.call("POST", "/jobs", { body: { metadata: { name: "many" }, spec: { runtime } } });
+      const body = JSON.stringify({ tasks: Array.from({ length: SCALE }, (_, page) => ({ page })) });
+      const [creates, memory, reads]: number[][] = [[], [], []];
+      for (let n = 0; n < CREATES; n += 1) {
+        const at = performance.now();
+        const made = await platform.call("POST", "/jobs/many/executions", { body });
+        creates?.push(performance.now() - at);
+        if (made.status !== 200) throw new Error(JSON.stringify(made.body));
+        globalThis.gc?.();
+        memory?.push(process.memoryUsage().rss / 2 ** 20);
+        const asked = performance.now();
+        await platform.call("GET", `/jobs/many/executions/${made.body.executionId}?inlineTasks=false`);
+        reads?.push(performance.now() - asked);
+      }
+      const [first = 0, last = 0] = [memory?.[1], memory?.at(-1)];
+      rows.push({
+        database,
+        "create p50 ms": percentiles(creates ?? []).p50Ms,
+        "create max ms": Math.max(...(creates ?? [])),
+        "read p50 ms": percentiles(reads ?? []).p50Ms,
+        "RSS growth of 8 more, MB": last - first,
+      });
+    } finally {
+      await platform.stop();
+    }
+  }
+  table(`Create of ${SCALE} tasks over HTTP`, rows);
+}
+
 async function queues(serverUrl: string, given: string | undefined): Promise<void> {
-  const ours = await withStore(serverUrl, (store) => ourQueue(store, QUEUED));
-  const rows = [{ what: "tasks of one execution", ...ours }];
-  const boss = await pgBoss(serverUrl, given).catch((error: unknown) => {
-    console.log(`pg-boss: skipped; ${error instanceof Error ? error.message : String(error)}`);
-    return null;
+  const [ours, theirs]: [QueueRun[], QueueRun[]] = [[], []];
+  for (let round = 0; round < ROUNDS; round += 1) {
+    ours.push(await withStore(serverUrl, (store) => ourQueue(store, QUEUED)));
+    const boss = await pgBoss(serverUrl, given).catch((error: unknown) => {
+      console.log(`pg-boss: skipped; ${error instanceof Error ? error.message : String(error)}`);
+      return null;
+    });
+    if (boss) theirs.push(boss);
+  }
+  const middle = (runs: QueueRun[], of: keyof QueueRun): number => percentiles(runs.map((run) => run[of])).p50Ms;
+  const row = (what: string, runs: QueueRun[]) => ({
+    what,
+    "create ms": middle(runs, "create ms"),
+    "per second": middle(runs, "per second"),
+    "of pg-boss": middle(runs, "per second") / middle(theirs, "per second"),
   });
-  if (boss) rows.push({ what: "pg-boss", ...boss });
   table(
-    `${QUEUED} tasks through the queue on PostgreSQL, ${WORKERS} workers, ${BATCH} at a time`,
-    rows.map((row) => ({
-      ...row,
-      "of pg-boss": boss ? row["per second"] / boss["per second"] : "",
-    })),
+    `${QUEUED} tasks through the queue on PostgreSQL, ${WORKERS} workers, ${BATCH} at a time (median of ${ROUNDS})`,
+    [row("tasks of one execution", ours), ...(theirs.length > 0 ? [row("pg-boss", theirs)] : [])],
   );
 }
 

@@ -41,10 +41,10 @@ export const job = defineKind({
           .max(ARGUMENTS_MAX)
           .optional()
           .describe("Program and arguments of a task, in place of the image's own entry point."),
-        diskPercent: z.int().min(0).max(100).optional(),
+        diskPercent: z.int().min(0).max(100).optional().describe("Kept without an effect; see volumes."),
         maxRetries: z.int().min(0).max(RETRIES_MAX).optional().describe("Of each task; default 0."),
         maxConcurrentTasks: z.int().min(1).max(10_000).optional(),
-        ports: fields.ports.optional(),
+        ports: fields.ports.optional().describe("Kept without an effect: nobody connects to a task."),
         timeout: z.int().min(0).max(TIMEOUT_MAX_SECONDS).optional().describe("Seconds of each task; 0 = no limit."),
       })
       .optional(),
