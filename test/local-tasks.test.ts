@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { globSync, readFileSync, statSync } from "node:fs";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { describe, test } from "node:test";
@@ -118,6 +118,36 @@ describe("commands without a daemon", { skip: localDriverMissing ?? false }, () 
     assert.deepEqual(tracesOf(machine.dataDir), []);
     machine.dispose();
   });
+
+  for (const grade of ["mapped", "contained"] as const)
+    test(`the processes beside it show nothing to a command of grade ${grade}, and cannot be ended by it`, async () => {
+      const machine = new LocalMachine();
+      const held: Socket[] = [];
+      const driver = await machine.open({ grade, onPlatform: (_, socket) => void held.push(socket) });
+      // With a connection at a door there are those who carry it, too.
+      const script = `
+        const fs = require("node:fs");
+        require("node:net").connect(${PLATFORM_DOOR_PORT}, "127.0.0.1", () => setTimeout(() => {
+          const others = fs.readdirSync("/proc").filter((pid) => /^\\d+$/.test(pid) && Number(pid) !== process.pid);
+          const shown = others.flatMap((pid) => ["root", "cwd", "environ", "fd/0", "mem", "map_files"].flatMap((name) => {
+            const at = "/proc/" + pid + "/" + name;
+            const look = { environ: fs.readFileSync, mem: fs.readFileSync, "fd/0": fs.readlinkSync }[name] ?? fs.readdirSync;
+            try { look(at); return [at]; } catch { return []; }
+          }));
+          try { process.kill(1, "SIGKILL"); } catch {}
+          console.log(JSON.stringify({ others: others.length, shown }));
+          process.exit(0);
+        }, 200));`;
+      const { stdout, stderr, observed } = await run(driver, spec("nosy", ["node", "-e", script]));
+      assert.equal(observed?.exitCode, 0, stderr);
+      const { others, shown } = JSON.parse(stdout) as { others: number; shown: string[] };
+      assert.ok(others >= 3, "init and the two who carry bytes are there");
+      assert.deepEqual(shown, []);
+      for (const socket of held) socket.destroy();
+      await driver.stop("kill");
+      assert.deepEqual(tracesOf(machine.dataDir), []);
+      machine.dispose();
+    });
 
   test("a command whose watcher is killed ends with it, and that is known", async () => {
     const machine = new LocalMachine();
