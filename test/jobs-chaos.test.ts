@@ -155,10 +155,14 @@ async function startExecution(call: Call, out: string, n: number): Promise<{ id:
 
 /** Until one that had begun begins again. */
 async function killMidway(out: string, running: () => readonly number[]): Promise<void> {
-  while (begunAgain(out) === 0) {
-    await busy(running);
-    for (const group of running()) killGroup(group);
-    for (let tries = 0; tries < BUSY_TRIES && begunAgain(out) === 0; tries += 1) await delay(20);
+  let killedAt = 0;
+  for (let tries = 0; tries < TRIES && begunAgain(out) === 0; tries += 1) {
+    const begun = linesOf(out, "start").length;
+    if (begun > killedAt && begun > linesOf(out, "end").length) {
+      for (const group of running()) killGroup(group);
+      killedAt = begun;
+    }
+    await delay(20);
   }
 }
 
