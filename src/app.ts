@@ -345,6 +345,7 @@ const settingsOf = (config: Config, version: string): Settings => ({
   jobSlots: config.job_slots || availableParallelism() * SLOTS_PER_CORE,
   jobMemoryMb: config.job_memory || Math.floor((machineMemory() / 2 ** 20) * JOB_MEMORY_SHARE),
   jobLeaseMs: config.job_lease * SECOND_MS,
+  jobGraceMs: config.job_grace * SECOND_MS,
   imageBytesMax: config.image_max * 2 ** 20,
   buildEnv: config.build_env_file === undefined ? {} : readVariables(config.build_env_file),
   otlpUrl: config.otlp_url ?? null,

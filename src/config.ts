@@ -226,6 +226,11 @@ export const SETTINGS = {
     about:
       "Seconds after which the tasks of a server that is not heard of end; after three times as long another server runs them.",
   },
+  job_grace: {
+    env: "BERTH_JOB_GRACE",
+    schema: z.coerce.number().int().min(0).max(3600).default(10),
+    about: "Seconds that a task has to end after it was told that its time is over.",
+  },
   job_keep_days: {
     env: "BERTH_JOB_KEEP_DAYS",
     schema: z.coerce.number().int().min(1).max(36_500).default(30),

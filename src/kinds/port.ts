@@ -59,6 +59,8 @@ export interface Settings {
   jobMemoryMb: number;
   /** How long a task is held without being heard of. */
   jobLeaseMs: number;
+  /** That a task has to end once its time is over. */
+  jobGraceMs: number;
   /** The largest archive that an image may arrive in. */
   imageBytesMax: number;
   /** Variables of every build: registries, certificates. */

@@ -4,18 +4,17 @@
  */
 import { PlatformError } from "../contract/errors.ts";
 import type { Behaviour, Deps, ReconcileContext, Reconciler } from "../kinds/port.ts";
-import { MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
+import { SECOND_MS } from "../lib/clock.ts";
 import { KeyedQueue } from "../lib/keyed-queue.ts";
 import type { Running } from "../lib/lifecycle.ts";
 import type { Resource } from "../store/resource.ts";
+import { HeldLeases } from "./held-leases.ts";
 
 const RESYNC_MS = 30 * SECOND_MS;
 /** One page of a resync; the next one takes up the rest. */
 const RESYNC_PAGE = 500;
 /** Acting on many at once is waiting for many at once; the machine's own limits come later. */
 const CONCURRENCY = 64;
-/** Longer than one round may take; a dead server's resources are taken over after it. */
-const LEASE_MS = MINUTE_MS;
 /** How soon to look again at a resource that another server is working on. */
 const BUSY_ELSEWHERE_MS = 5 * SECOND_MS;
 
@@ -33,18 +32,22 @@ export async function startReconcileLoop({ deps, behaviours, holder }: LoopOptio
       behaviour.reconciler ? [[behaviour.kind.name, behaviour.reconciler] as const] : [],
     ),
   );
+  // A database file has one server.
   const shared = store.database.dialect === "postgres";
+  const onLeaseError = (error: unknown): void => log.warn({ err: error }, "leases could not be renewed, trying again");
+  const leases = shared ? new HeldLeases(store.leases, holder, onLeaseError) : null;
 
   const work = async (key: string, signal: AbortSignal): Promise<number | undefined> => {
     const resource = await store.resources.getAcrossWorkspaces(key);
     const reconciler = resource && reconcilers.get(resource.kind);
     if (!resource || !reconciler || resource.retired) return undefined;
-    const lease = shared ? await store.leases.acquire(`reconcile/${key}`, holder, LEASE_MS) : null;
-    if (shared && !lease) return BUSY_ELSEWHERE_MS;
+    if (!leases) return reconcileOnce(reconciler, resource, contextOf(resource, signal));
+    const lease = await leases.take(`reconcile/${key}`);
+    if (!lease) return BUSY_ELSEWHERE_MS;
     try {
-      return await reconcileOnce(reconciler, resource, contextOf(resource, signal));
+      return await reconcileOnce(reconciler, resource, contextOf(resource, AbortSignal.any([signal, lease.lost])));
     } finally {
-      if (lease) await store.leases.release(lease);
+      await lease.release();
     }
   };
   const onError = (uid: string, error: unknown, attempt: number): void =>
@@ -77,6 +80,7 @@ export async function startReconcileLoop({ deps, behaviours, holder }: LoopOptio
       clearInterval(timer);
       unsubscribe();
       await Promise.all([...queues.values()].map((queue) => queue.stop()));
+      leases?.stop();
     },
   };
 }

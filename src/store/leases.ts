@@ -40,6 +40,21 @@ export function createLeases({ database, clock }: { database: Database; clock: C
       });
     },
 
+    /** Of these, the names that are still the holder's, for so long from now on. */
+    async renew(holder: string, names: readonly string[], durationMs: number): Promise<Set<string>> {
+      const rows = await database.write(({ queries }) =>
+        queries
+          .updateTable("leases")
+          .set({ expires_at: clock.now() + durationMs })
+          .where("holder", "=", holder)
+          .where("expires_at", ">", clock.now())
+          .where("name", "in", names)
+          .returning("name")
+          .execute(),
+      );
+      return new Set(rows.map(({ name }) => name));
+    },
+
     async release(lease: Lease): Promise<void> {
       await database.write(({ queries }) =>
         queries

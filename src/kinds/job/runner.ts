@@ -7,8 +7,6 @@ import type { Resource } from "../../store/resource.ts";
 import type { Deps } from "../port.ts";
 import { scratchDisks, scratchOf, type TaskKind, taskKind, taskSpec } from "./task-spec.ts";
 
-/** Between the request to end and the end by force. */
-const GRACE_MS = 10 * SECOND_MS;
 /** The longest a timer can wait, some 24 days. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 const KIND_KEPT_MS = SECOND_MS;
@@ -77,7 +75,7 @@ export function createTaskRunner(deps: Deps): TaskRunner {
     } catch (error) {
       if (!timeout?.aborted || signal.aborted) throw error;
       const wrote = await tailOf(claim.workload, deps);
-      await driver.destroy(claim.workload, { graceMs: GRACE_MS });
+      await driver.destroy(claim.workload, { graceMs: deps.settings.jobGraceMs });
       const message = `It was ended after ${execution.timeout_s} s, its time limit.${wrote}`;
       return { result: "failed", exitCode: null, reason: "Timeout", message, timedOut: true };
     }
