@@ -60,7 +60,12 @@ export async function run(flags: string[]): Promise<void> {
 async function tasks(count: number, wanted: (part: string) => boolean): Promise<void> {
   const config = { pool_size: "0", job_slots: String(AT_ONCE), job_memory: "100000" };
   const platform = await startTestPlatform({ driver: "real", config });
-  const runtime = { image: "service/base-image:latest", command: ["true"], memory: 128, maxConcurrentTasks: AT_ONCE };
+  const runtime = {
+    image: "service/base-image:latest",
+    command: ["true"],
+    memory: 128,
+    maxConcurrentTasks: 2 * AT_ONCE,
+  };
   try {
     const made = await platform.call("POST", "/jobs", { body: { metadata: { name: "noop" }, spec: { runtime } } });
     if (made.status !== 200) throw new Error(JSON.stringify(made.body));

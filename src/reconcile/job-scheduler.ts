@@ -29,6 +29,8 @@ const ELSEWHERE_LEASES = 2;
 /** Retries become due and other servers make room without anybody saying so. */
 const LOOK_MS = SECOND_MS;
 const CANDIDATES_MAX = 1000;
+/** Tasks that take longer are not claimed before they can start: another server might have room for them. */
+const SHORT_TASK_MS = SECOND_MS / 2;
 const REAP_PAGE = 1000;
 /** Between attempts of one task: doubles with every failure up to a minute. */
 const RETRY_MIN_MS = SECOND_MS;
@@ -77,6 +79,10 @@ class JobScheduler implements Running {
   readonly #stopping = new AbortController();
   readonly #reports: TaskReports;
   #cleanUp: (() => void)[] = [];
+  /** Claimed and not begun: where tasks are short, the next ones wait here instead of in the database. */
+  #ahead: { claim: TaskClaim; execution: ExecutionRow }[] = [];
+  /** How long tasks of an execution take here, on average. */
+  #pace = { executionId: "", ms: Number.POSITIVE_INFINITY };
   /** The only execution that had something to start at the last look, until somebody else may. */
   #sole: ExecutionRow | null = null;
   #looking: Promise<void> | null = null;
@@ -114,6 +120,8 @@ class JobScheduler implements Running {
     for (const undo of this.#cleanUp) undo();
     await this.#looking;
     for (const { abort } of this.#started.values()) abort.abort();
+    const unbegun = { result: "lost", message: "Its server was stopped before it began." } as const;
+    for (const { claim } of this.#ahead.splice(0)) void this.#reports.ended(claim, unbegun);
     await Promise.all([...this.#started.values()].map(({ work }) => work));
     await this.#reports.flush();
     await this.#offer(0).catch((error: unknown) =>
@@ -169,8 +177,10 @@ class JobScheduler implements Running {
       const execution = await store.executions.getAcrossWorkspaces(id);
       if (!execution || (await this.#cancelOrphan(execution))) continue;
       this.#sole = waiting.length === 1 ? execution : null;
-      const claims = await store.executions.claim(id, this.#holder, leaseMs, starts.length);
-      for (const claim of claims) this.#launch(claim, execution);
+      const count = starts.length + (this.#sole ? this.#roomAhead(id) : 0);
+      const claims = await store.executions.claim(id, this.#holder, leaseMs, count);
+      for (const claim of claims) this.#ahead.push({ claim, execution });
+      this.#launchAhead();
     }
   }
 
@@ -184,15 +194,18 @@ class JobScheduler implements Running {
 
   #launch(claim: TaskClaim, execution: ExecutionRow): void {
     const abort = new AbortController();
+    const begunMs = this.#options.clock.now();
     const work = this.#perform(claim, execution, abort.signal).finally(() => {
       this.#started.delete(claim.workload);
+      this.#keepPace(execution.id, this.#options.clock.now() - begunMs);
+      this.#launchAhead();
       this.#look();
     });
     this.#started.set(claim.workload, {
       claim,
       workspace: execution.workspace,
       jobUid: execution.job_uid,
-      memoryMb: execution.memory_override ?? execution.memory_mb,
+      memoryMb: memoryOf(execution),
       abort,
       work,
     });
@@ -218,16 +231,42 @@ class JobScheduler implements Running {
     void this.#reports.ended(claim, outcome).then(() => this.#look());
   }
 
+  /** Whatever was claimed and fits now. */
+  #launchAhead(): void {
+    const { capacity } = this.#options;
+    const taken = (): number => [...this.#started.values()].reduce((sum, { memoryMb }) => sum + memoryMb, 0);
+    for (let [next] = this.#ahead; next && !this.#stopping.signal.aborted; [next] = this.#ahead) {
+      const { claim, execution } = next;
+      const fits = this.#started.size === 0 || taken() + memoryOf(execution) <= capacity.memoryMb;
+      if (this.#started.size >= capacity.slots || !fits) return;
+      this.#ahead.shift();
+      this.#launch(claim, execution);
+    }
+  }
+
+  /** How many more may be claimed than can start: as many as are over in a moment, were others to wait for them. */
+  #roomAhead(executionId: string): number {
+    if (this.#pace.executionId !== executionId || this.#pace.ms > SHORT_TASK_MS) return 0;
+    return Math.max(0, this.#options.capacity.slots - this.#ahead.length);
+  }
+
+  #keepPace(executionId: string, ms: number): void {
+    const known = this.#pace.executionId === executionId;
+    this.#pace = { executionId, ms: known ? (this.#pace.ms * 7 + ms) / 8 : ms };
+  }
+
   /** Where nobody else waits, whoever ended makes room for the next of its own execution, without another look. */
   #next(executionId: string, ended: number): Next | null {
     const { capacity, leaseMs } = this.#options;
     const execution = this.#sole;
-    const count = Math.min(ended, capacity.slots - this.#started.size);
-    if (execution?.id !== executionId || count <= 0 || this.#stopping.signal.aborted) return null;
+    if (execution?.id !== executionId || this.#stopping.signal.aborted) return null;
+    const count = Math.max(0, Math.min(ended, capacity.slots - this.#started.size)) + this.#roomAhead(executionId);
+    if (count === 0) return null;
     return {
       wish: { holder: this.#holder, leaseMs, count },
       launch: (claims) => {
-        for (const claim of claims) this.#launch(claim, execution);
+        for (const claim of claims) this.#ahead.push({ claim, execution });
+        this.#launchAhead();
       },
     };
   }
@@ -239,8 +278,10 @@ class JobScheduler implements Running {
   async #renew(): Promise<void> {
     const { store, runner, leaseMs, log, clock } = this.#options;
     for (const { claim, abort } of this.#started.values()) if (clock.now() > claim.leaseUntil) abort.abort();
+    this.#ahead = this.#ahead.filter(({ claim }) => clock.now() <= claim.leaseUntil);
     try {
       const leaseUntil = await store.executions.renew(this.#holder, leaseMs);
+      for (const { claim } of this.#ahead) claim.leaseUntil = Math.max(claim.leaseUntil, leaseUntil);
       for (const { claim, abort } of this.#started.values()) {
         if (abort.signal.aborted) continue;
         claim.leaseUntil = Math.max(claim.leaseUntil, leaseUntil);
@@ -303,6 +344,8 @@ const toCandidate = (row: Claimable): Candidate => ({
 });
 
 const retryPause = (failures: number): number => Math.min(RETRY_MIN_MS * 2 ** (failures - 1), RETRY_MAX_MS);
+
+const memoryOf = (row: ExecutionRow): number => row.memory_override ?? row.memory_mb;
 
 /** A holder is `{place}/{pid}/{when}`. */
 const placeOf = (holder: string): string => holder.split("/").slice(0, -2).join("/");
