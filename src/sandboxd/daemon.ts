@@ -13,7 +13,6 @@ import { Environment } from "./environment.ts";
 import { createApiServer } from "./http-server.ts";
 import { IdleTrim } from "./idle-trim.ts";
 import { DAEMON_READY_SIGNAL, INIT_PID_VARIABLE, READY_VARIABLE } from "./init-protocol.ts";
-import { answerOwnNames } from "./own-names.ts";
 import { createPlatformDoor } from "./platform-door.ts";
 import { createPortDoor } from "./port-door.ts";
 import { ProcessTable } from "./process-table.ts";
@@ -68,7 +67,8 @@ export async function startDaemon(config: SandboxdConfig, startedAtMs: number): 
   const names = config.names === undefined ? null : parseListen(config.names);
   await Promise.all([
     ...doors,
-    ...(names === null ? [] : [answerOwnNames(names)]),
+    // Few need it, and sockets for datagrams are a module that all others can do without.
+    ...(names === null ? [] : [import("./own-names.ts").then(({ answerOwnNames }) => answerOwnNames(names))]),
     atPath(ports, config.portSocket),
     atPath(createControlServer(daemon, api), config.controlSocket),
     atPath(api, config.apiSocket),
