@@ -50,9 +50,12 @@ export interface Downstream {
   takeOver(): { socket: Duplex; early: Buffer };
 }
 
-/** A client whose request was answered early may send this much more before it is cut off. */
-const LINGER_BYTES_MAX = 1024 * 1024;
-const LINGER_MS = 5000;
+/**
+ * A client whose request was answered early may send this much more, for so long, before it is cut off: cut off while
+ * it sends, it would never read why. Nothing of it is kept.
+ */
+export const LINGER_BYTES_MAX = 64 * 1024 * 1024;
+export const LINGER_MS = 5000;
 
 const NO_TRAILERS: string[] = [];
 

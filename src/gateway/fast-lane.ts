@@ -8,6 +8,7 @@
  */
 import type { Socket } from "node:net";
 import type { Sweepable, Sweeper } from "../lib/sweeper.ts";
+import { LINGER_BYTES_MAX, LINGER_MS } from "./downstream.ts";
 import { type PlainHead, readPlainHead } from "./http1/request-head.ts";
 import { LaneRequest } from "./lane-request.ts";
 import type { Route } from "./route.ts";
@@ -25,9 +26,6 @@ export interface LaneOptions {
 const HEAD_END = "\r\n\r\n";
 /** Longer than the 60 s that balancers keep a connection, so that they are the ones who close it. */
 const IDLE_MS = 75_000;
-/** A client whose request was answered early may send this much more, for so long, before it is cut off. */
-const LINGER_BYTES_MAX = 1024 * 1024;
-const LINGER_MS = 5000;
 
 export class LaneConnection implements Sweepable {
   readonly socket: Socket;

@@ -168,6 +168,35 @@ export function doorSuite(startGateway: StartGateway): void {
     assert.equal(broken.requests.filter((request) => request.url === "/v1/messages").length, 3);
   });
 
+  test("every model is asked once, however often and in whatever circle it is named", async () => {
+    await using upstream = await startUpstream((_request, res) => sendJson(res, {}, 503));
+    const model = (name: string, fallbacks: string[]) => ({
+      type: "openai",
+      model: `${name}-model`,
+      baseUrl: upstream.baseUrl,
+      fallbacks,
+    });
+    await using gateway = await startGateway(
+      { a: model("a", ["a", "b", "b", "a"]), b: model("b", ["a", "b"]) },
+      { limits: { retry: { retriesMax: 0, baseMs: 1, maxMs: 1, retryAfterMaxMs: 1 } } },
+    );
+    for (const name of ["a", "b"]) assert.equal((await post(gateway, name)).status, 503);
+    assert.deepEqual(
+      upstream.requests.map((request) => request.json.model),
+      ["a-model", "b-model", "b-model", "a-model"],
+    );
+  });
+
+  test("who sends far too much is told so, instead of being cut off", async () => {
+    await using gateway = await startGateway({ m: { type: "mock" } }, { limits: { bodyMaxBytes: 1000 } });
+    const filler = "x".repeat(20 * 1024 * 1024);
+    assert.deepEqual(await codeOf(await post(gateway, "m", "/v1/chat/completions", { ...CHAT, filler })), [
+      413,
+      "REQUEST_ENTITY_TOO_LARGE",
+    ]);
+    assert.equal((await post(gateway, "m")).status, 200);
+  });
+
   test("when every model fails the last answer is told, and a bad request falls back to nobody", async () => {
     await using upstream = await startUpstream((request, res) => {
       const status = request.json.bad === true ? 400 : 503;

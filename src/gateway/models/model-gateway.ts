@@ -105,7 +105,7 @@ async function serveCall(
     answerModelList(down, call, first, engine.labelsOf(first, target.requestId, 0));
     return;
   }
-  const fallbacks = first.resolved.model.spec.fallbacks?.slice(0, FALLBACKS_MAX) ?? [];
+  const fallbacks = fallbacksOf(first, target);
   let left = await passage.tryModel(call, first, fallbacks.length > 0);
   for (const [index, name] of fallbacks.entries()) {
     if (!left || passage.gone || (left instanceof GatewayError && FINAL.has(left.code))) break;
@@ -124,6 +124,14 @@ async function serveCall(
   passage.recordFailure(left, call);
   if (!passage.gone) writeFailure(down, left, engine.labelsOf(left.candidate, target.requestId, 0));
 }
+
+/** Every model is asked once: who names itself, or another twice, gains nothing but load. */
+const fallbacksOf = ({ resolved }: Candidate, { model }: ModelTarget): string[] => {
+  const names = resolved.model.spec.fallbacks;
+  return names ? [...new Set(names)].filter((name) => name !== model).slice(0, FALLBACKS_MAX) : NO_FALLBACKS;
+};
+
+const NO_FALLBACKS: string[] = [];
 
 /** The refusal of a model's own policy is an answer, not a failure: no fallback gets around it. */
 const FINAL = new Set<string>(["TOKEN_LIMIT_EXCEEDED", "POLICY_VIOLATION", "BAD_REQUEST"]);
