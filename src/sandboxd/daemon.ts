@@ -75,6 +75,8 @@ export async function startDaemon(config: SandboxdConfig, startedAtMs: number): 
   ]);
   noteArrival(daemon);
   tellReady(config.readyFd);
+  // Whoever waits for us has an answer to write first: time to load what most ask for next.
+  if (!config.exec) await import("./process-api.ts");
 }
 
 /** Where the usual place cannot be written (a read-only image, a daemon that is not root) the state folder can. */
