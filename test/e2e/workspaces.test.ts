@@ -174,13 +174,14 @@ for (const database of databases.all) {
     test("a delete takes everything in it along and says so", async () => {
       await create("doomed");
       for (const name of ["d1", "d2", "d3"]) await addDrive("doomed", name);
+      await call("POST", "/vpcs", { body: { metadata: { name: "lab" }, spec: {} }, workspace: "doomed" });
       const robot = await makeServiceAccount(store, "doomed", "admin");
       await store.people.invite("doomed", "late@example.test", "member", "test", Date.now() + 1e6);
       const deleted = await call("DELETE", "/workspaces/doomed");
       assert.equal(deleted.status, 200, JSON.stringify(deleted.body));
       assert.equal(deleted.body.name, "doomed");
       assert.equal(deleted.body.resourceCounts, undefined, "only a read that asks for them has counts");
-      assert.match(deleted.body.message, /3 drives, 1 serviceaccounts/);
+      assert.match(deleted.body.message, /3 drives, 1 serviceaccounts, 1 vpcs/);
       assert.equal((await call("GET", "/workspaces/doomed")).status, 404);
       assert.equal((await call("GET", "/drives", { key: robot.key })).status, 401);
       assert.deepEqual(await store.people.listInvitations({ workspace: "doomed" }), []);

@@ -27,9 +27,12 @@ export async function countResources(workspace: string, { store }: Pick<Deps, "s
   return { ...counts, serviceaccounts: serviceAccounts };
 }
 
-/** "2 drives, 1 volume", or "nothing". */
-export function describeCounts(counts: Record<string, number>): string {
-  const parts = Object.entries(counts)
+/** Everything that goes with a workspace: "2 drives, 1 serviceaccounts", or "nothing". */
+export async function describeContent(workspace: string, deps: Pick<Deps, "store">): Promise<string> {
+  const counts = await countResources(workspace, deps);
+  const known = new Set(Object.values(COUNTED));
+  const others = Object.entries(await deps.store.resources.countsIn(workspace)).filter(([kind]) => !known.has(kind));
+  const parts = [...Object.entries(counts), ...others.map(([kind, n]) => [`${kind}s`, n] as const)]
     .filter(([, n]) => n > 0)
     .map(([word, n]) => `${n} ${word}`);
   return parts.length > 0 ? parts.join(", ") : "nothing";

@@ -5,7 +5,7 @@ import { SECOND_MS } from "../../lib/clock.ts";
 import type { Workspace } from "../../store/workspaces.ts";
 import { etagOf, requireMatch } from "../etag.ts";
 import { type Call, type Deps, type Implementation, implement, workspaceOf } from "../port.ts";
-import { countResources, describeCounts } from "./counts.ts";
+import { countResources, describeContent } from "./counts.ts";
 import { refuseName } from "./names.ts";
 import {
   workspaceAvailability,
@@ -89,7 +89,7 @@ export const workspaceHandlers: readonly Implementation[] = [
   implement(workspaceDelete, async (call, deps) => {
     const { name } = workspaceOf(call);
     const actor = call.caller.displayName;
-    const held = describeCounts(await countResources(name, deps));
+    const held = await describeContent(name, deps);
     const marked = await deps.store.workspaces.markDeleted(name, actor, (now) =>
       requireMatch(call.headers, now, `Workspace '${name}'`),
     );
