@@ -35,6 +35,8 @@ export interface TestGateway extends AsyncDisposable {
   logs: { fields: Record<string, unknown>; message: string }[];
   /** The listener, for servers of another protocol. */
   serve(req: IncomingMessage, res: ServerResponse): void;
+  /** Takes no new requests; resolves when those under way are over. */
+  drain(): Promise<void>;
   /** Resolves when that many requests have been recorded. */
   recorded(count: number): Promise<ModelUsage[]>;
 }
@@ -110,6 +112,7 @@ async function start(
     serve,
     usage,
     logs,
+    drain: () => edge.stop(),
     recorded: (wanted) =>
       usage.length >= wanted
         ? Promise.resolve(usage)

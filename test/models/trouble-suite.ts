@@ -374,6 +374,33 @@ export function troubleSuite(startGateway: StartGateway): void {
     assert.deepEqual([event?.inputTokens, event?.estimated], [77, false]);
   });
 
+  test("a stream under way is finished before the gateway stops, and a new request is told to come back", async () => {
+    const opened = Promise.withResolvers<ServerResponse>();
+    await using upstream = await startUpstream((_request, res) => {
+      startEvents(res);
+      res.write(chunk("Hel"));
+      opened.resolve(res);
+    });
+    await using gateway = await startGateway({ m: { type: "openai", baseUrl: upstream.baseUrl } });
+    const response = await post(gateway, "/v1/chat/completions", { ...CHAT, stream: true });
+    const reader = response.body?.getReader();
+    await reader?.read();
+    let drained = false;
+    const draining = gateway.drain().then(() => {
+      drained = true;
+    });
+    const late = await post(gateway, "/v1/chat/completions");
+    assert.deepEqual([late.status, (await errorOf(late)).code], [503, "SHUTTING_DOWN"]);
+    assert.equal(drained, false);
+    (await opened.promise).end(`${chunk("lo")}data: [DONE]\n\n`);
+    let rest = "";
+    for (let part = await reader?.read(); part && !part.done; part = await reader?.read())
+      rest += Buffer.from(part.value).toString();
+    assert.match(rest, /"lo"[\s\S]*\[DONE\]/);
+    await draining;
+    assert.equal((await gateway.recorded(1))[0]?.outcome, "completed");
+  });
+
   test("callers over HTTP/2 are served the same", async () => {
     await using upstream = await startUpstream((_request, res, number) => {
       if (number === 1) return sendJson(res, ANSWER);
