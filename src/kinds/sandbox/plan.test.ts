@@ -81,6 +81,18 @@ const TABLE: [string, Resource, SandboxObserved, string[]][] = [
   ["a running one is left alone", sandbox(), observed(), []],
   ["what vanished is made anew", sandbox(), observed({ workload: null }), ["create"]],
   ["what ended is made anew", sandbox(), observed({ workload: workload("exited") }), ["destroy", "create"]],
+  [
+    "what another version of the platform deployed is taken over, with its files",
+    sandbox({ state: { deployed: "9:same" } }),
+    observed(),
+    ["record"],
+  ],
+  [
+    "unless it was changed meanwhile",
+    sandbox({ state: { deployed: "9:same" }, generation: 2, observedGeneration: 1 }),
+    observed(),
+    ["destroy", "create"],
+  ],
   ["another image is deployed anew", sandbox({ state: { deployed: "other" } }), observed(), ["destroy", "create"]],
   ["a failure stands", sandbox({ status: "FAILED" }), observed({ workload: null }), []],
   [
