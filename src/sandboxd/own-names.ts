@@ -3,20 +3,22 @@
  * loopback, where the platform's doors are. Everything else fails at once, as without it.
  */
 import { createSocket } from "node:dgram";
-import { once } from "node:events";
 import { answerLoopback } from "../lib/loopback-names.ts";
 
 const HEADER_BYTES = 12;
 const SERVER_FAILURE = 2;
 
+/** Where it cannot be, the workload does without: its names fail, and nothing else. */
 export async function answerOwnNames({ host, port }: { host: string; port: number }): Promise<void> {
   const socket = createSocket("udp4");
+  const settled = Promise.withResolvers<void>();
+  socket.on("error", () => settled.resolve());
   socket.on("message", (question, asker) => {
     if (question.length < HEADER_BYTES) return;
     socket.send(answerLoopback(question) ?? failed(question), asker.port, asker.address, () => {}); // it may be gone
   });
-  socket.bind(port, host);
-  await once(socket, "listening");
+  socket.bind(port, host, () => settled.resolve());
+  await settled.promise;
 }
 
 function failed(question: Buffer): Buffer {
