@@ -91,6 +91,7 @@ export class TaskSpawner {
       for (const report of read.reports) onReport(report);
     });
     child.stdin?.on("error", () => {}); // it died; tasks that do not start in time say so, and the next one starts anew
+    child.on("error", () => {}); // the same
     child.unref();
     (child.stdin as Writable & { unref?: () => void }).unref?.();
     this.#process = child;
