@@ -178,7 +178,10 @@ export function createExecutionQueue({ database, clock, ended }: ExecutionQueueD
     const well = reports.filter(({ outcome }) => outcome.result === "succeeded");
     let accepted = 0;
     for (const [attempt, same] of Map.groupBy(well, (each) => each.attempt))
-      accepted += await SUCCEEDED.run(tx.queries, dialect, [clock.now(), clock.now(), startsOf(same), id, attempt]);
+      accepted += await SUCCEEDED.run(tx.queries, dialect, [
+        ...[clock.now(), clock.now(), startsOf(same), id, attempt],
+        ...boundsOf(same),
+      ]);
     row.running -= accepted;
     row.success += accepted;
     for (const each of reports)
@@ -207,7 +210,7 @@ export function createExecutionQueue({ database, clock, ended }: ExecutionQueueD
     const simple = reports.every((each) => each.outcome.result === "succeeded" && each.attempt === attempt);
     if (dialect !== "postgres" || !simple || reports.length === 0) return null;
     const now = clock.now();
-    const values = [id, reports.length, now, now, startsOf(reports), attempt, now, id];
+    const values = [id, reports.length, now, now, startsOf(reports), attempt, ...boundsOf(reports), now, id];
     const done = await REPORT_AT_ONCE.first(database.read, dialect, values);
     return done && done.held > 0 ? done.n : null;
   }
@@ -224,7 +227,7 @@ export function createExecutionQueue({ database, clock, ended }: ExecutionQueueD
     started: (id: string, starts: readonly TaskStart[]): Promise<Set<number>> =>
       database.write(async ({ queries }) => {
         const each = JSON.stringify(starts.map(({ index, attempt, atMs }) => [index, attempt, atMs]));
-        const rows = await STARTED.all(queries, dialect, [clock.now(), each, id]);
+        const rows = await STARTED.all(queries, dialect, [clock.now(), each, id, ...boundsOf(starts)]);
         return new Set(rows.map(({ idx }) => idx));
       }),
 
@@ -344,6 +347,11 @@ const freshClaim = (executionId: string, index: number, leaseUntil: number): Tas
   leaseUntil,
   previousWorkload: null,
 });
+
+function boundsOf(tasks: readonly { index: number }[]): [number, number] {
+  const indexes = tasks.map(({ index }) => index);
+  return [Math.min(...indexes), Math.max(...indexes)];
+}
 
 /** Pairs of an index and the time of its start. */
 const startsOf = (reports: readonly TaskReport[]): string =>

@@ -30,15 +30,17 @@ const PAIRS = {
 };
 const SUCCEED = `UPDATE tasks SET status = 'succeeded', exit_code = 0, reason = NULL, message = NULL, lease_until = 0,
   next_at = 0, completed_at = ?, updated_at = ?, started_at = COALESCE(tasks.started_at, each.at)`;
+/** The bounds lead to a part of a long execution, whatever the planner knows of it. */
+const IN_BOUNDS = "tasks.idx BETWEEN ? AND ? AND tasks.idx = each.idx";
 /** All of one attempt. */
-const SUCCEEDED_WHERE = `WHERE tasks.execution_id = ? AND tasks.attempt = ? AND tasks.status = 'running' AND tasks.idx = each.idx`;
+const SUCCEEDED_WHERE = `WHERE tasks.execution_id = ? AND tasks.attempt = ? AND tasks.status = 'running' AND ${IN_BOUNDS}`;
 export const SUCCEEDED = fixedQuery({
   sqlite: `${SUCCEED} FROM ${PAIRS.sqlite} ${SUCCEEDED_WHERE}`,
   postgres: `${SUCCEED} FROM ${PAIRS.postgres} ${SUCCEEDED_WHERE}`,
 });
 
 const START = "UPDATE tasks SET started_at = each.at, updated_at = ?";
-const STARTED_WHERE = `WHERE tasks.execution_id = ? AND tasks.idx = each.idx AND tasks.attempt = each.attempt
+const STARTED_WHERE = `WHERE tasks.execution_id = ? AND ${IN_BOUNDS} AND tasks.attempt = each.attempt
   AND tasks.status = 'running' RETURNING tasks.idx`;
 export const STARTED = fixedQuery<{ idx: number }>({
   sqlite: `${START} FROM (SELECT json_extract(value, '$[0]') AS idx, json_extract(value, '$[1]') AS attempt,
@@ -69,7 +71,7 @@ export const REPORT_AT_ONCE = fixedQuery<{ held: number; n: number }>(`WITH held
       AND success + failure + cancelled + CAST(? AS BIGINT) < total FOR UPDATE
   ), done AS (
     ${SUCCEED} FROM held, ${PAIRS.postgres}
-    WHERE tasks.execution_id = held.id AND tasks.attempt = ? AND tasks.status = 'running' AND tasks.idx = each.idx
+    WHERE tasks.execution_id = held.id AND tasks.attempt = ? AND tasks.status = 'running' AND ${IN_BOUNDS}
     RETURNING 1
   ), settled AS (
     UPDATE executions SET running = running - ended.n, success = success + ended.n, updated_at = ?
