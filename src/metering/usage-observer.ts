@@ -92,9 +92,12 @@ export async function startUsageObserver(options: UsageObserverOptions): Promise
       if (!(error instanceof PlatformError && error.code === "unavailable")) onError(error);
     },
   });
+  const fresh = new Set<string>();
   const unsubscribe = store.resources.onChange((kind, uid) => {
-    // A new one that grows without its record has nothing to be metered yet.
-    if (kinds.includes(kind) && (kind !== grows?.kind || said.has(uid))) queue.add(uid);
+    if (!kinds.includes(kind)) return;
+    // One that grows without its record has nothing to be metered when it is made; later changes are looked at.
+    if (kind === grows?.kind && !said.has(uid) && !fresh.delete(uid)) fresh.add(uid);
+    else queue.add(uid);
   });
   const lookAtAll = async (kind: string): Promise<void> => {
     for (let after = ""; ; ) {
