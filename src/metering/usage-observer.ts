@@ -108,7 +108,11 @@ export async function startUsageObserver(options: UsageObserverOptions): Promise
     }
   };
   for (const kind of kinds) await lookAtAll(kind);
-  const timer = grows && setInterval(() => lookAtAll(grows.kind).catch(onError), grows.lookEveryMs).unref();
+  const lookAtGrown = (kind: string): void => {
+    fresh.clear(); // they are looked at now
+    lookAtAll(kind).catch(onError);
+  };
+  const timer = grows && setInterval(() => lookAtGrown(grows.kind), grows.lookEveryMs).unref();
   return {
     async stop() {
       clearInterval(timer);
