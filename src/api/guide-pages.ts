@@ -39,7 +39,7 @@ async function build(name: string): Promise<string> {
         return `<h${depth} id="${anchor(heading)}">${this.parser.parseInline(tokens)}</h${depth}>\n`;
       },
       link({ href, tokens }) {
-        return `<a href="${address(href)}">${this.parser.parseInline(tokens)}</a>`;
+        return `<a href="${address(href, name)}">${this.parser.parseInline(tokens)}</a>`;
       },
     },
   });
@@ -58,12 +58,11 @@ function anchor(heading: string): string {
     .replaceAll(" ", "-");
 }
 
-/** A guide links to its neighbours by file; here they are pages. */
-function address(href: string): string {
-  return href.replace(
-    /^(?:\.\/)?((?:decisions\/)?[a-z0-9-]+)\.md(#.*)?$/,
-    (_all, name: string, place = "") => `/docs/${name}${place}`,
-  );
+/** A guide links to its neighbours by file, from where it lies itself; here they are pages. */
+function address(href: string, from: string): string {
+  const link = /^([a-z0-9./-]+)\.md(#.*)?$/.exec(href);
+  if (!link) return href;
+  return `${new URL(link[1] ?? "", `http://guides/docs/${from}`).pathname}${link[2] ?? ""}`;
 }
 
 function unknown(name: string): PlatformError {
