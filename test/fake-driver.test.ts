@@ -10,6 +10,8 @@ driverConformance("fake", async (): Promise<Harness> => {
     image: "fake/base-image:latest",
     read: async ({ uid }, path) => readFileSync(join(machine.rootOf(uid), path), "utf8"),
     write: async ({ uid }, path, text) => writeFileSync(join(machine.rootOf(uid), path), text),
+    // It runs commands in this machine's own files, but each in a folder of its own.
+    ownFiles: ["left"],
     restart: async () => {
       harness.driver = fakeDriver(machine);
       return harness.driver;

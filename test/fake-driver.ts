@@ -20,6 +20,7 @@ import { createServer as createHttpServer, type RequestListener } from "node:htt
 import { connect, createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { PlatformError } from "../src/contract/errors.ts";
 import { SANDBOX_FILES } from "../src/contract/sandbox-wire.ts";
 import type {
@@ -145,9 +146,11 @@ export function fakeDriver(machine: FakeMachine): Driver {
     },
     mount: async (uid, mount) => attach(machine, workload(uid), mount),
     unmount: async (uid, path) => detach(workload(uid), path),
-    destroy: async (uid, { ended } = {}) => {
+    destroy: async (uid, { ended, graceMs } = {}) => {
       const found = workloads.get(uid);
       if (!found) return;
+      if (graceMs !== undefined && found.child?.kill("SIGTERM"))
+        await Promise.race([found.ended, delay(graceMs, undefined, { ref: false })]);
       killAll(found);
       // What it started may have left its group, and still hold its output.
       for (const stream of [found.child?.stdout, found.child?.stderr]) stream?.destroy();

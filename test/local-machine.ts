@@ -76,6 +76,7 @@ export async function localHarness(options: Partial<LocalDriverOptions>): Promis
       const { exitCode, output } = await run(workload, `printf %s '${text}' > ${path}`);
       if (exitCode !== 0) throw new Error(output);
     },
+    ownFiles: ["/tmp/left", "/left"],
     restart: async () => {
       await made.driver.stop("keep");
       made.driver = await machine.open({ poolSize: 1, ...options });

@@ -17,6 +17,8 @@ export interface Harness {
   /** Files inside a workload, by absolute path as seen inside. */
   read(workload: Observed, path: string): Promise<string>;
   write(workload: Observed, path: string, text: string): Promise<void>;
+  /** Files that each command has to itself. */
+  ownFiles: readonly string[];
   /** The server ends, leaving workloads alone, and a new one starts on the same machine. */
   restart(): Promise<Driver>;
   dispose(): Promise<void>;
@@ -231,9 +233,10 @@ function aloneOnly(get: Get, spec: Make): void {
   });
 
   test("what one command has left is not there for the next", async () => {
-    const { driver } = get();
+    const { driver, ownFiles } = get();
     for (let round = 0; round < 3; round += 1) {
-      const argv = ["sh", "-c", "test ! -e /tmp/left && test ! -e /left && echo x | tee /tmp/left /left /dev/stderr"];
+      const isNew = ownFiles.map((file) => `test ! -e ${file}`).join(" && ");
+      const argv = ["sh", "-c", `${isNew} && echo x | tee ${ownFiles.join(" ")} >&2`];
       const wanted = spec({ exec: { argv } });
       await driver.create(wanted);
       assert.equal((await driver.waitExit(wanted.uid))?.exitCode, 0);
