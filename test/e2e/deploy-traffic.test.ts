@@ -44,7 +44,9 @@ const speaker = {
       socket.write("HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\nSec-WebSocket-Accept: " + key + "\\r\\n\\r\\n");
       const text = Buffer.from("hello from inside");
       socket.write(Buffer.concat([Buffer.from([0x81, text.length]), text]));
-      socket.on("data", () => socket.end(Buffer.from([0x88, 0])));
+      // What the other side still sends, or how it ends, must not end the whole server.
+      socket.once("data", () => socket.end(Buffer.from([0x88, 0])));
+      socket.on("error", () => {});
     });
     server.listen(process.env.PORT, process.env.HOST);`,
 };
