@@ -105,6 +105,19 @@ export const SETTINGS = {
       .default("local"),
     about: "Name of this region.",
   },
+  continent: {
+    env: "BERTH_CONTINENT",
+    schema: z.enum(["af", "an", "as", "eu", "na", "oc", "sa"]).optional(),
+    about: "Where this server stands, for policies of type location: af, an, as, eu, na, oc or sa.",
+  },
+  country: {
+    env: "BERTH_COUNTRY",
+    schema: z
+      .string()
+      .regex(/^[a-z]{2}$/, "must be two lower-case letters (ISO 3166)")
+      .optional(),
+    about: "The same for its country, such as de or us.",
+  },
   public_url: {
     env: "BERTH_PUBLIC_URL",
     schema: z.url().optional(),

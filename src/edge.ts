@@ -1,6 +1,6 @@
 /** The one port: the raw address of a request decides between the gateway and the management API. */
 import { readFileSync, unwatchFile, watchFile } from "node:fs";
-import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http";
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
 import type { Duplex } from "node:stream";
 import type { Config } from "./config.ts";
@@ -8,6 +8,7 @@ import { PlatformError } from "./contract/errors.ts";
 import { attachGateway, SERVER_OPTIONS } from "./gateway/attach.ts";
 import type { Gateway, PlainManagement } from "./gateway/gateway.ts";
 import type { Running } from "./lib/lifecycle.ts";
+import { createServer } from "./lib/node-http.ts";
 
 /** Requests in flight get this long to finish when the server is told to stop. */
 const DRAIN_MS = 10_000;

@@ -14,6 +14,7 @@ const LINES_MAX = 500;
 const MAY_IMPORT: Record<string, string[]> = {
   "src/main.ts": ["src/operator/", "src/cli/", "src/lib/"],
   "src/app.ts": ["src/"],
+  "src/composition/": ["src/"],
   "src/edge.ts": ["src/config.ts", "src/contract/", "src/gateway/", "src/lib/"],
   "src/config.ts": ["src/lib/"],
   "src/lib/": [],

@@ -4,18 +4,24 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createDatabase, startPostgres } from "./postgres.ts";
 
+export interface TestPlace {
+  dataDir: string;
+  databaseUrl: string | null;
+  remove(): void;
+}
+
 export interface TestDatabase {
   name: "sqlite" | "postgres";
   /** Why it cannot be had here, or false. */
   skip: string | false;
   /** A new, empty place to keep things. */
-  fresh(): Promise<{ dataDir: string; databaseUrl: string | null; remove(): void }>;
+  fresh(): Promise<TestPlace>;
 }
 
 export async function testDatabases(): Promise<{ all: TestDatabase[]; stop(): Promise<void> }> {
   const server = await startPostgres();
   const skip = "reason" in server ? server.reason : false;
-  const fresh = async (withUrl: boolean): ReturnType<TestDatabase["fresh"]> => {
+  const fresh = async (withUrl: boolean): Promise<TestPlace> => {
     const dataDir = mkdtempSync(join(tmpdir(), "berth-test-"));
     const databaseUrl = withUrl && "url" in server ? await createDatabase(server.url) : null;
     return { dataDir, databaseUrl, remove: () => rmSync(dataDir, { recursive: true, force: true }) };

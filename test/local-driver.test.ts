@@ -191,10 +191,12 @@ function ownTests(): void {
   test("stop leaves workloads running, frozen or ended as told", async () => {
     const machine = new LocalMachine();
     const first = await machine.open();
-    const made = await first.create(spec("a"));
+    const log = { workspace: "main", plural: "sandboxes", name: "a", uid: "a", source: "run" } as const;
+    const made = await first.create(spec("a", { log }));
     await first.stop("keep");
     assert.equal((await run(made, "echo on")).output, "on\n");
     const second = await machine.open();
+    assert.deepEqual((await second.observe("a"))?.log, log, "whose log it writes is known");
     await second.stop("freeze");
     const third = await machine.open();
     assert.equal((await third.observe("a"))?.state, "frozen");

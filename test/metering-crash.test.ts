@@ -4,11 +4,10 @@ import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { systemClock } from "../src/lib/clock.ts";
 import { hourOf } from "../src/lib/utc-calendar.ts";
-import { openStore } from "../src/store/store.ts";
 import { type TestDatabase, testDatabases } from "./databases.ts";
 import { COUNTED, type JournalLine, RATED, readJournal } from "./metering/meter-process.ts";
+import { openTestStore } from "./store.ts";
 
 const databases = await testDatabases();
 after(() => databases.stop());
@@ -68,12 +67,7 @@ async function startMeterProcess({ dataDir, databaseUrl }: Place, journal: strin
 }
 
 async function totals(place: Place): Promise<Map<string, bigint>> {
-  const store = await openStore({
-    ...place,
-    secretKey: Buffer.alloc(32, 1),
-    clock: systemClock,
-    onError: (error) => console.error(error),
-  });
+  const store = await openTestStore(place);
   const endHour = hourOf(Date.now()) + 2;
   const { groups } = await store.usage.ask({
     accountId: "acc",

@@ -140,6 +140,10 @@ export async function eventually(check: () => Promise<boolean> | boolean, what =
 }
 
 /** A port that nobody listens on right now. */
+/** Until it is over, also by a reset: `once` would throw that. */
+export const closed = (socket: Socket): Promise<void> =>
+  new Promise((done) => socket.on("error", () => {}).once("close", () => done()));
+
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");

@@ -23,7 +23,7 @@ after(() => {
 });
 
 export async function startServer({ dataDir, databaseUrl, env = {} }: ServerOptions): Promise<ServerProcess> {
-  const child = spawn(process.execPath, [join(import.meta.dirname, "../src/main.ts"), "up"], {
+  const child = spawn(process.execPath, [join(import.meta.dirname, "../bin/berth.js"), "up"], {
     stdio: ["ignore", "ignore", "pipe"],
     env: {
       PATH: process.env.PATH,

@@ -21,6 +21,7 @@ const principals = {
 };
 const resolved = {
   model: { name: "m", spec: { runtime: { type: "openai", model: "gpt-4o-mini" } } },
+  ledger: { accountId: "account", modelUid: "uid" },
   connection: { name: "c", integration: "openai", config: { baseUrl }, secret: { apiKey: "key" } },
   policies: [],
 };
@@ -30,6 +31,7 @@ const never = async (): Promise<never> => {
 const models = createModelGateway({
   resolveModel: () => resolved,
   usage: {
+    note: () => undefined,
     record(event) {
       if (event.outcome === "completed" && event.outputTokens !== 100)
         throw new Error("the upstream's usage was not metered");

@@ -1,8 +1,9 @@
 /** The whole server with its store and ledger, and one model in it, in a process of its own. */
-import { type ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { startServer } from "../../test/berth-process.ts";
 
 export interface WholeServer {
   child: ChildProcess;
@@ -14,20 +15,9 @@ export interface WholeServer {
 export async function startWholeServer(baseUrl: string): Promise<WholeServer> {
   const apiKey = "bench-key-0123456789-0123456789";
   const dataDir = mkdtempSync(join(tmpdir(), "berth-bench-models-"));
-  const child = spawn(process.execPath, [join(import.meta.dirname, "../../src/main.ts"), "up"], {
-    stdio: ["ignore", "ignore", "pipe"],
-    env: {
-      PATH: process.env.PATH,
-      HOME: dataDir,
-      PORT: "0",
-      BERTH_DATA: dataDir,
-      BERTH_API_KEY: apiKey,
-      BERTH_LOG_LEVEL: "warn",
-      BERTH_POOL_SIZE: "0",
-    },
-  });
+  const env = { HOME: dataDir, BERTH_API_KEY: apiKey, BERTH_LOG_LEVEL: "warn", BERTH_POOL_SIZE: "0" };
+  const { child, url } = await startServer({ dataDir, env });
   child.once("exit", () => rmSync(dataDir, { recursive: true, force: true }));
-  const url = await addressOf(child);
   const post = async (path: string, body: unknown): Promise<void> => {
     const headers = { authorization: `Bearer ${apiKey}`, "content-type": "application/json" };
     const response = await fetch(`${url}/v0${path}`, { method: "POST", headers, body: JSON.stringify(body) });
@@ -42,17 +32,4 @@ export async function startWholeServer(baseUrl: string): Promise<WholeServer> {
     spec: { runtime: { type: "openai", model: "gpt-4o-mini" }, integrationConnections: ["c"] },
   });
   return { child, port: Number(new URL(url).port), apiKey };
-}
-
-/** The server prints its address once it listens. */
-function addressOf(child: ChildProcess): Promise<string> {
-  return new Promise((resolve, reject) => {
-    let text = "";
-    child.stderr?.on("data", (chunk: Buffer) => {
-      text += chunk.toString();
-      const match = /API\s+(http\S+)\/v0/.exec(text);
-      if (match?.[1]) resolve(match[1]);
-    });
-    child.once("exit", (code) => reject(new Error(`the server ended with ${code}: ${text}`)));
-  });
 }

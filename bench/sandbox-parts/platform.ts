@@ -8,6 +8,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { Pool } from "undici";
 import { cgroupStats } from "../../src/runtime/drivers/local/cgroup.ts";
 import { loadRecords } from "../../src/runtime/drivers/local/record.ts";
+import { openRawClient } from "./raw-client.ts";
 
 const KEY = "bench-admin-key-0123456789";
 const MEMORY_MB = 4096;
@@ -45,9 +46,11 @@ export async function startBenchPlatform(env: Record<string, string>): Promise<B
     });
     child.once("exit", (code) => reject(new Error(`the server ended with ${code}`)));
   });
-  const pool = new Pool(url, { connections: 512, pipelining: 1 });
   const headers = { authorization: `Bearer ${KEY}`, "service-version": "2026-04-28" };
-  const ask = async (method: "GET" | "POST" | "PUT" | "DELETE", path: string, type: string, body?: string | Buffer) => {
+  const pool = new Pool(url);
+  const client = openRawClient(url, headers);
+  const files = async (method: "GET" | "PUT", path: string, body?: Buffer) => {
+    const type = "application/octet-stream";
     const answer = await pool.request({
       method,
       path,
@@ -58,8 +61,6 @@ export async function startBenchPlatform(env: Record<string, string>): Promise<B
       throw new Error(`${method} ${path}: ${answer.statusCode} ${await answer.body.text()}`);
     return answer.body;
   };
-  const json = async (method: "GET" | "POST" | "DELETE", path: string, body?: object) =>
-    (await ask(method, path, "application/json", body && JSON.stringify(body))).json();
   const records = () => loadRecords(join(dataDir, "runtime/workloads")).flatMap(({ record }) => record ?? []);
   return {
     dataDir,
@@ -70,29 +71,31 @@ export async function startBenchPlatform(env: Record<string, string>): Promise<B
     },
     async create() {
       const body = { metadata: {}, spec: { runtime: { memory: MEMORY_MB } } };
-      const made = (await json("POST", "/v0/sandboxes", body)) as { metadata: { name: string } };
+      const made = (await client.ask("POST", "/v0/sandboxes", body)) as { metadata: { name: string } };
       return made.metadata.name;
     },
     async exec(sandbox, command) {
       const body = { command, waitForCompletion: true };
-      const done = (await json("POST", `/main/sandboxes/${sandbox}/process`, body)) as { exitCode: number };
+      const done = (await client.ask("POST", `/main/sandboxes/${sandbox}/process`, body)) as { exitCode: number };
       if (done.exitCode !== 0) throw new Error(`${command} ended with ${done.exitCode}`);
     },
     async remove(sandbox) {
-      await json("DELETE", `/v0/sandboxes/${sandbox}`);
+      await client.ask("DELETE", `/v0/sandboxes/${sandbox}`);
     },
     async inside(sandbox, method, path, body) {
-      const answer = await ask(method, `/main/sandboxes/${sandbox}${path}`, "application/octet-stream", body);
+      const answer = await files(method, `/main/sandboxes/${sandbox}${path}`, body);
       let length = 0;
       for await (const chunk of answer) length += (chunk as Buffer).length;
       return length;
     },
-    state: async (sandbox) => String(((await json("GET", `/v0/sandboxes/${sandbox}`)) as { state?: string }).state),
+    state: async (sandbox) =>
+      String(((await client.ask("GET", `/v0/sandboxes/${sandbox}`)) as { state?: string }).state),
     memory: () =>
       records()
         .filter(({ uid }) => uid !== null)
         .map(({ cgroup }) => cgroupStats(cgroup).memoryBytes ?? Number.NaN),
     async stop() {
+      client.close();
       await pool.destroy();
       child.removeAllListeners("exit");
       child.kill("SIGTERM");

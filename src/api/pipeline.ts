@@ -5,7 +5,7 @@
  */
 import type { IncomingHttpHeaders } from "node:http";
 import type { Readable } from "node:stream";
-import type { Authenticator, Membership } from "../auth/authenticator.ts";
+import type { Authenticator, Credential, Membership } from "../auth/authenticator.ts";
 import { authorizeAccount, authorizeRole, authorizeScope, authorizeUse } from "../auth/authorize.ts";
 import { type Caller, isAccountAdmin } from "../contract/caller.ts";
 import { notFound, PlatformError } from "../contract/errors.ts";
@@ -14,6 +14,7 @@ import type { Operation } from "../contract/operation.ts";
 import { liftQuery, lower, resolveVersion, type Version } from "../contract/versions/index.ts";
 import type { Call, Deps, Implementation } from "../kinds/port.ts";
 import { uuidv7 } from "../lib/ids.ts";
+import { type Soon, soon } from "../lib/soon.ts";
 import type { Transaction } from "../store/database.ts";
 import { auditEntry } from "./audit-call.ts";
 import { answerOnce } from "./idempotent.ts";
@@ -28,6 +29,8 @@ export interface ApiRequest {
   stream: Readable | null;
   requestId: string;
   sourceAddress: string;
+  /** What was made of these very headers before; kept for as long as they come again. */
+  notes: { credential?: Credential };
 }
 
 export interface ApiAnswer {
@@ -66,7 +69,12 @@ export async function answer(
     headerOf(headers, `${deps.settings.brand}-version`) ?? headerOf(headers, "service-version"),
   );
   const isPublic = operation.tenancy === "public";
-  const caller = isPublic ? NOBODY : await authenticator.authenticate(authenticator.bearerOf(headers));
+  let caller = NOBODY;
+  if (!isPublic) {
+    request.notes.credential ??= authenticator.bearerOf(headers);
+    const known = authenticator.authenticate(request.notes.credential);
+    caller = known instanceof Promise ? await known : known;
+  }
   let membership: Membership | null = null;
   // Reading is not in the audit log, reading a secret is.
   const isSecret = SHOW_SECRETS.applies(request.query as Record<string, string>);
@@ -79,11 +87,15 @@ export async function answer(
   const settle = async (): Promise<ApiAnswer> => {
     checkParams(request.params);
     const query = singleValues(request.query);
-    membership = isPublic ? null : await admit(operation, caller, request, query, authenticator, deps);
+    if (!isPublic) {
+      const admitted = admit(operation, caller, request, query, authenticator, deps);
+      membership = admitted instanceof Promise ? await admitted : admitted;
+    }
     // The workspace is known by now, so that its audit log tells of those who are refused here.
     if (membership) authorizeRole(operation, membership.role);
     if (membership) authorizeUse(operation, query, membership.role === "admin");
-    return explaining(implementation, request, { caller, membership, version, query, audit }, deps);
+    const known = { caller, membership, version, query, audit };
+    return (implementation.explain ? explaining : perform)(implementation, request, known, deps);
   };
   if (!isAudited) return settle();
   let result: ApiAnswer;
@@ -171,14 +183,14 @@ async function perform(
 }
 
 /** Scope and tenant; the workspace and the caller's role in it for operations that are about one. */
-async function admit(
+function admit(
   operation: Operation,
   caller: Caller,
   request: ApiRequest,
   query: Record<string, string>,
   authenticator: Authenticator,
   deps: Deps,
-): Promise<Membership | null> {
+): Soon<Membership | null> {
   authorizeScope(operation, caller);
   if (operation.tenancy === "account") {
     const { accountId } = request.params;
@@ -194,20 +206,19 @@ async function admit(
     : (headerOf(request.headers, `x-${deps.settings.brand}-workspace`) ??
       headerOf(request.headers, "x-service-workspace") ??
       (query.workspace || undefined));
-  const name = named ?? (await authenticator.workspaceOf(caller));
-  if (!name) {
+  return soon(named ?? authenticator.workspaceOf(caller), (name) => {
+    if (name) return soon(authenticator.membershipIn(caller, name), (found) => found ?? refuse(operation, name));
     throw new PlatformError(
       "workspace_required",
       "Which workspace? Send its name in the X-Service-Workspace header or the workspace query parameter.",
     );
-  }
-  const membership = await authenticator.membershipIn(caller, name);
-  if (!membership) {
-    const shown = name.slice(0, 64);
-    if (operation.workspaceParam) throw notFound(`Workspace '${shown}'`);
-    throw new PlatformError("forbidden", `These credentials give no access to the workspace '${shown}'.`);
-  }
-  return membership;
+  });
+}
+
+function refuse({ workspaceParam }: Operation, workspace: string): never {
+  const shown = workspace.slice(0, 64);
+  if (workspaceParam) throw notFound(`Workspace '${shown}'`);
+  throw new PlatformError("forbidden", `These credentials give no access to the workspace '${shown}'.`);
 }
 
 function headerOf(headers: IncomingHttpHeaders, name: string): string | undefined {

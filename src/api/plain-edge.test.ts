@@ -26,6 +26,7 @@ test("a body that does not come is not waited for without end", async () => {
     rawHeaders: ["Content-Type", "application/json"],
     names: ["content-type"],
     contentLength: 10,
+    isRepeated: false,
   });
   let status = 0;
   const silent: PlainExchange = {

@@ -4,13 +4,15 @@
  * known operation without escapes, each header once, a moderate JSON body. Everything else goes the framework's way, so
  * this adds speed and no behaviour.
  */
-import { type IncomingHttpHeaders, STATUS_CODES } from "node:http";
+import type { IncomingHttpHeaders } from "node:http";
 import { parse as parseQueryText } from "node:querystring";
 import { PlatformError } from "../contract/errors.ts";
 import type { Implementation } from "../kinds/port.ts";
+import { STATUS_CODES } from "../lib/node-http.ts";
+import type { Soon } from "../lib/soon.ts";
 import { atTurnEnd } from "../lib/turn-end.ts";
 import { API_PREFIX, createOperationRoutes, type Found } from "./operation-routes.ts";
-import { answer, type PipelineDeps } from "./pipeline.ts";
+import { type ApiRequest, answer, type PipelineDeps } from "./pipeline.ts";
 import { requestIdOf } from "./request-id.ts";
 import type { RequestLog } from "./request-log.ts";
 
@@ -24,6 +26,8 @@ export interface PlainHead {
   names: readonly string[];
   /** Null when there is no body. */
   contentLength: number | null;
+  /** This very object came before with the same bytes: what was made of it then holds again. */
+  isRepeated: boolean;
 }
 
 export interface PlainExchange {
@@ -62,7 +66,7 @@ const JSON_TYPE = /^application\/json(?:;|$)/;
 
 export function createPlainEdge(options: PlainEdgeOptions): PlainEdge {
   const route = createOperationRoutes(options.implementations.filter(({ operation }) => !operation.stream));
-  return (head) => {
+  const planOf = (head: PlainHead): Plan | null => {
     const { target } = head;
     if (!target.startsWith(`${API_PREFIX}/`) || target.length > TARGET_LENGTH_MAX || target.includes("%")) return null;
     const mark = target.indexOf("?");
@@ -71,7 +75,16 @@ export function createPlainEdge(options: PlainEdgeOptions): PlainEdge {
     const headers = headersOf(head);
     if (headers === null || !isPlainBody(head, headers, found)) return null;
     const query = mark < 0 ? {} : parseQueryText(target.slice(mark + 1), "&", "=", { maxKeys: 0 });
-    return (exchange) => serve({ found, headers, query, exchange, length: head.contentLength ?? 0 }, options);
+    return { found, headers, query, length: head.contentLength ?? 0, notes: {} };
+  };
+  // Whoever polls, or writes in a loop, sends the same head again and again.
+  const plans = new WeakMap<PlainHead, Plan>();
+  return (head) => {
+    const known = head.isRepeated ? plans.get(head) : undefined;
+    const plan = known ?? planOf(head);
+    if (plan === null) return null;
+    if (head.isRepeated && !known) plans.set(head, frozen(plan));
+    return (exchange) => serve(plan, exchange, options);
   };
 }
 
@@ -94,17 +107,24 @@ function isPlainBody({ method, contentLength }: PlainHead, headers: IncomingHttp
   return type !== undefined && contentLength <= max && method !== "GET" && method !== "DELETE";
 }
 
-interface PlainCall {
-  found: Found;
-  headers: IncomingHttpHeaders;
-  query: unknown;
-  exchange: PlainExchange;
-  length: number;
+/** What a head says. */
+interface Plan {
+  readonly found: Found;
+  readonly headers: IncomingHttpHeaders;
+  readonly query: unknown;
+  readonly length: number;
+  readonly notes: ApiRequest["notes"];
 }
 
-async function serve(call: PlainCall, options: PlainEdgeOptions): Promise<void> {
-  const { found, headers, query, exchange } = call;
-  const { implementation, params } = found;
+/** It serves many requests, so nobody changes it for the next. */
+function frozen(plan: Plan): Plan {
+  for (const part of [plan.headers, plan.query, plan.found.params]) Object.freeze(part);
+  return plan;
+}
+
+async function serve(plan: Plan, exchange: PlainExchange, options: PlainEdgeOptions): Promise<void> {
+  const { headers, query, length, notes } = plan;
+  const { implementation, params } = plan.found;
   const { operation } = implementation;
   const started = performance.now();
   const requestId = requestIdOf(headers["x-request-id"]);
@@ -113,9 +133,11 @@ async function serve(call: PlainCall, options: PlainEdgeOptions): Promise<void> 
   let text: string | null;
   let extra: Record<string, string>;
   try {
-    const body =
-      call.length === 0 ? undefined : options.parseJson(await bodyOf(exchange, call.length, options.bodyWaitMs));
-    const request = { headers, params, query, body, stream: null, requestId, sourceAddress };
+    let sent: Soon<string> | undefined;
+    if (length > 0) sent = bodyOf(exchange, length, options.bodyWaitMs);
+    if (sent instanceof Promise) sent = await sent;
+    const body = sent === undefined ? undefined : options.parseJson(sent);
+    const request = { headers, params, query, body, stream: null, requestId, sourceAddress, notes };
     const result = await answer(implementation, request, options);
     ({ status, body: text, headers: extra } = result);
   } catch (error) {
@@ -134,7 +156,7 @@ async function serve(call: PlainCall, options: PlainEdgeOptions): Promise<void> 
     options.requestLog.answered({ requestId, operation: operation.id, status, ms, ip: sourceAddress });
     resolve();
   });
-  return promise;
+  await promise;
 }
 
 /** As the framework does it: the first of all the proxies' addresses, where proxies are trusted. */
@@ -143,32 +165,32 @@ function addressOf({ remoteAddress }: PlainExchange, headers: IncomingHttpHeader
   return (typeof forwarded === "string" && forwarded.split(",")[0]?.trim()) || remoteAddress;
 }
 
-function bodyOf(exchange: PlainExchange, length: number, waitMs = BODY_WAIT_MS): Promise<string> {
-  const { promise, resolve, reject } = Promise.withResolvers<string>();
+/** Nearly always it came with the head, and is there at once. */
+function bodyOf(exchange: PlainExchange, length: number, waitMs = BODY_WAIT_MS): Soon<string> {
   const chunks: Buffer[] = [];
-  let timer: NodeJS.Timeout | undefined;
-  let isOver = false;
-  const over = (): void => {
-    isOver = true;
-    clearTimeout(timer);
+  let text = null as string | null;
+  let complete = (whole: string): void => {
+    text = whole;
   };
+  let fail = (_error: PlatformError): void => {};
   exchange.attach({
     onRequestBody: (chunk) => chunks.push(chunk),
-    onRequestEnd: () => {
-      over();
-      resolve((chunks.length === 1 ? chunks[0] : Buffer.concat(chunks, length))?.toString() ?? "");
-    },
+    onRequestEnd: () => complete((chunks.length === 1 ? chunks[0] : Buffer.concat(chunks, length))?.toString() ?? ""),
     onClientDrain: () => {},
-    onClientGone: () => {
-      over();
-      reject(new PlatformError("bad_request", "The client left before its body was complete."));
-    },
+    onClientGone: () => fail(new PlatformError("bad_request", "The client left before its body was complete.")),
   });
   exchange.readBody();
-  // Nearly always it came with the head.
-  if (!isOver) {
-    const late = new PlatformError("bad_request", `The body did not arrive within ${waitMs / 1000} s.`);
-    timer = setTimeout(() => reject(late), waitMs);
-  }
+  if (text !== null) return text;
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  const late = new PlatformError("bad_request", `The body did not arrive within ${waitMs / 1000} s.`);
+  const timer = setTimeout(() => reject(late), waitMs);
+  complete = (whole) => {
+    clearTimeout(timer);
+    resolve(whole);
+  };
+  fail = (error) => {
+    clearTimeout(timer);
+    reject(error);
+  };
   return promise;
 }

@@ -5,6 +5,7 @@ import { buildOpenApi } from "../contract/openapi.ts";
 import type { Operation } from "../contract/operation.ts";
 import type { Deps } from "../kinds/port.ts";
 import { createGuidePages } from "./guide-pages.ts";
+import { scrape } from "./open-metrics.ts";
 import { referencePage } from "./reference-page.ts";
 
 export interface PlatformRoutesOptions {
@@ -26,9 +27,10 @@ export function addPlatformRoutes(api: FastifyInstance, { deps, operations, regi
       return reply.code(503).send({ status: "unavailable", reason: "the database does not answer" });
     }
   });
-  api.get("/metrics", async (_request, reply) =>
-    reply.header("content-type", registry.contentType).send(await registry.metrics()),
-  );
+  api.get("/metrics", async ({ headers }, reply) => {
+    const { contentType, text } = await scrape(registry, headers.accept);
+    return reply.header("content-type", contentType).send(text);
+  });
   api.get("/openapi.json", async (_request, reply) => {
     openapi ??= JSON.stringify(
       buildOpenApi(operations, {

@@ -20,20 +20,23 @@ const NAME_ATTEMPTS_MAX = 50;
 
 export async function create(behaviour: Behaviour, call: Call, deps: Deps): Promise<unknown> {
   const { kind } = behaviour;
-  const { scope, parents } = await locate(kind, call, deps);
+  const place = locate(kind, call, deps);
+  const { scope, parents } = place instanceof Promise ? await place : place;
   const uid = call.uid();
   const input = readInput(kind, call.body, null);
   const reveal = new Set<string>();
   if (!behaviour.generateName) input.metadata.name ??= `${kind.name}-${uid.slice(-8)}`;
   const state: Record<string, unknown> = {};
-  await behaviour.prepare?.(input, { call, deps, current: null, parents, reveal, state });
+  const preparing = behaviour.prepare?.(input, { call, deps, current: null, parents, reveal, state });
+  if (preparing) await preparing;
   if (kind.revisions) dropChoice(input);
   keepMasked(input, kind.secrets, {});
   const slot = behaviour.slot?.(input);
   const links = linksFor(behaviour, input, call);
   Object.assign(state, openUpload(behaviour, call, null, deps));
-  const draft = draftOf(behaviour, { ...scope, uid, state }, input, call);
-  const created = await insert(behaviour, slot === undefined ? draft : { ...draft, slot }, links, call, deps);
+  const draft = draftOf(behaviour, scope, { uid, state }, input, call);
+  if (slot !== undefined) draft.slot = slot;
+  const created = await insert(behaviour, draft, links, call, deps);
   const resource = behaviour.ready ? await settled(created, behaviour.ready, deps) : created;
   call.setHeader("etag", etagOf(resource));
   if (state.upload) announceUpload(call, resource, deps);
@@ -41,25 +44,30 @@ export async function create(behaviour: Behaviour, call: Call, deps: Deps): Prom
 }
 
 /** What the platform keeps in a resource's state may name others too. */
-export const linksFor = (behaviour: Behaviour, input: Input & { state?: unknown }, call: Call): Link[] => [
-  ...linksOf(input, behaviour.kind.references),
-  ...(behaviour.claims?.(input, call) ?? []),
-];
+export function linksFor(behaviour: Behaviour, input: Input & { state?: unknown }, call: Call): Link[] {
+  const links = linksOf(input, behaviour.kind.references);
+  return behaviour.claims ? [...links, ...behaviour.claims(input, call)] : links;
+}
 
 function draftOf(
   { kind, uploads, outlook: outlookOf, reconciled }: Behaviour,
-  place: ListScope & Pick<Draft, "uid" | "state">,
+  { workspace, kind: kindName, parent }: ListScope,
+  { uid, state }: Pick<Draft, "uid" | "state">,
   input: Input,
   call: Call,
 ): Draft {
   const secrets = extractSecrets(input, kind.secrets);
   const { name, ...metadata } = input.metadata;
-  const outlook = (place.state.upload ? uploads?.awaiting : undefined) ?? outlookOf?.(input.spec, null);
+  const outlook = (state.upload ? uploads?.awaiting : undefined) ?? outlookOf?.(input.spec, null);
   return {
-    ...place,
+    workspace,
+    kind: kindName,
+    parent,
+    uid,
+    state,
     name: name ?? "",
-    ...(kind.namesShared ? { slot: place.uid } : {}),
-    ...(kind.countMax === undefined ? {} : { countMax: kind.countMax }),
+    slot: kind.namesShared ? uid : undefined,
+    countMax: kind.countMax,
     metadata,
     spec: input.spec,
     secrets,
@@ -83,14 +91,18 @@ async function insert(
 ): Promise<Resource> {
   for (let attempt = 1; ; attempt += 1) {
     const { outcome, resource } = await deps.store.write(async (tx) => {
-      const name = draft.name || ((await behaviour.generateName?.(tx, draft, deps)) ?? "");
-      const created = await insertOrMakeRoom(behaviour, { ...draft, name }, call, deps, tx);
+      const named =
+        draft.name === "" ? { ...draft, name: (await behaviour.generateName?.(tx, draft, deps)) ?? "" } : draft;
+      const first = await deps.store.resources.insert(tx, named);
+      const isFree = first.outcome === "created" || first.resource.uid === draft.uid;
+      const created = isFree ? first : await makeRoom(behaviour, named, first, call, deps, tx);
       if (created.outcome === "exists") return created;
       if (links.length > 0) {
         await behaviour.beforeLinks?.(tx, links, call, deps);
         await deps.store.links.replace(tx, created.resource, links);
       }
-      const resource = await finished(behaviour, created.resource, deps, tx);
+      const isMore = behaviour.onWrite !== undefined || behaviour.onCreate !== undefined;
+      const resource = isMore ? await finished(behaviour, created.resource, deps, tx) : created.resource;
       // What is waited for may still fail, and is told of when that is known.
       if (!behaviour.ready) call.audit(tx);
       return { outcome: "created", resource };
@@ -111,20 +123,19 @@ async function finished(behaviour: Behaviour, made: Resource, deps: Deps, tx: Tr
 }
 
 /** A record that is over, or that the kind lets go, gives its name to the new one. */
-async function insertOrMakeRoom(
+async function makeRoom(
   behaviour: Behaviour,
   draft: Draft,
+  found: Created,
   call: Call,
   deps: Deps,
   tx: Transaction,
 ): Promise<Created> {
   const { kind } = behaviour;
   const { resources } = deps.store;
-  const created = await resources.insert(tx, draft);
-  if (created.outcome === "created" || created.resource.uid === draft.uid) return created;
-  const existing = created.resource;
+  const existing = found.resource;
   const over = isOver(kind, existing, deps);
-  if (!over && behaviour.onExists?.(existing, call, deps.clock.now()) !== "replace") return created;
+  if (!over && behaviour.onExists?.(existing, call, deps.clock.now()) !== "replace") return found;
   if (over || !kind.initialStatus) await resources.remove(tx, draft.workspace, existing.uid);
   else
     await resources.modify(tx, draft.workspace, existing.uid, () => ({

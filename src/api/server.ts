@@ -115,6 +115,7 @@ const requestOf = (request: FastifyRequest) => ({
   requestId: request.id,
   // A connection from inside a workload has no address.
   sourceAddress: request.ip || "workload",
+  notes: {},
 });
 
 function fail(error: unknown, request: FastifyRequest, reply: FastifyReply, requestLog: RequestLog): FastifyReply {

@@ -8,6 +8,7 @@ import { PlatformError } from "../contract/errors.ts";
 import type { Role } from "../contract/operation.ts";
 import { type Clock, MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
 import type { Running } from "../lib/lifecycle.ts";
+import { type Soon, soon } from "../lib/soon.ts";
 import { type ApiKey, hashSecret } from "../store/keys.ts";
 import type { Store } from "../store/store.ts";
 import type { Workspace } from "../store/workspaces.ts";
@@ -26,6 +27,12 @@ export interface Membership {
   role: Role;
 }
 
+/** A bearer secret, and what it is known by. */
+export interface Credential {
+  secret: string;
+  hash: string;
+}
+
 export interface AuthenticatorDeps {
   store: Store;
   clock: Clock;
@@ -37,6 +44,8 @@ export interface AuthenticatorDeps {
   /** Where a client that was refused learns how to get a token. */
   resourceMetadataUrl(): string;
 }
+
+export const credentialOf = (secret: string): Credential => ({ secret, hash: hashSecret(secret) });
 
 export type Authenticator = ReturnType<typeof createAuthenticator>;
 
@@ -76,14 +85,17 @@ export function createAuthenticator({
       headers: { "www-authenticate": `Bearer realm="berth", resource_metadata="${resourceMetadataUrl()}"` },
     });
 
-  async function authenticate(secret: string): Promise<Caller> {
-    const hash = hashSecret(secret);
-    const known = callers.get(hash);
+  function authenticate(credential: Credential): Soon<Caller> {
+    const known = callers.get(credential.hash);
     const now = clock.now();
     if (known && (known.expiresAt === null || known.expiresAt > now)) {
       if (known.caller.keyId) uses.set(known.caller.keyId, now);
       return known.caller;
     }
+    return recognise(credential, now);
+  }
+
+  async function recognise({ secret, hash }: Credential, now: number): Promise<Caller> {
     const readIn = era;
     const remember = (caller: Caller, expiresAt: number | null): Caller => {
       keep(callers, hash, { caller, expiresAt }, readIn);
@@ -154,10 +166,13 @@ export function createAuthenticator({
   }
 
   /** The caller's role in a workspace, or null where they have no business. */
-  async function membershipIn(caller: Caller, name: string): Promise<Membership | null> {
+  function membershipIn(caller: Caller, name: string): Soon<Membership | null> {
     const key = `${caller.subject}\0${name}`;
     const known = memberships.get(key);
-    if (known !== undefined) return known;
+    return known === undefined ? findMembership(key, caller, name) : known;
+  }
+
+  async function findMembership(key: string, caller: Caller, name: string): Promise<Membership | null> {
     const readIn = era;
     const workspace = await store.workspaces.get(name);
     const role = workspace && (await roleIn(caller, workspace));
@@ -173,6 +188,16 @@ export function createAuthenticator({
     return store.people.roleIn(workspace.name, caller.subject);
   }
 
+  async function soleWorkspaceOf(caller: Caller): Promise<string | null> {
+    const key = `${caller.subject}\0`;
+    const known = memberships.get(key);
+    if (known !== undefined) return known?.workspace.name ?? null;
+    const readIn = era;
+    const [only, second] = await store.workspaces.listFor(caller.subject);
+    keep(memberships, key, only && !second ? { workspace: only, role: "member" } : null, readIn);
+    return only && !second ? only.name : null;
+  }
+
   return {
     authenticate,
     membershipIn,
@@ -180,28 +205,22 @@ export function createAuthenticator({
     serviceAccountCaller,
 
     /** The bearer credential of a request; the platform's own header wins over Authorization. */
-    bearerOf(headers: IncomingHttpHeaders): string {
+    bearerOf(headers: IncomingHttpHeaders): Credential {
       for (const name of headerNames) {
         const value = headers[name];
         if (typeof value !== "string" || value === "") continue;
         const match = /^bearer +(\S+)$/i.exec(value.slice(0, SECRET_LENGTH_MAX).trim());
-        if (match?.[1]) return match[1];
+        if (match?.[1]) return credentialOf(match[1]);
         throw unauthenticated(`The ${name} header must have the form 'Bearer <API key or token>'.`);
       }
       throw unauthenticated("Credentials are missing. Send 'Authorization: Bearer <API key>'.");
     },
 
     /** The workspace of the key, or the only one of a person who has just one. */
-    async workspaceOf(caller: Caller): Promise<string | null> {
+    workspaceOf(caller: Caller): Soon<string | null> {
       if (caller.bound) return caller.bound.workspace;
-      if (caller.home !== null && (await membershipIn(caller, caller.home))) return caller.home;
-      const key = `${caller.subject}\0`;
-      const known = memberships.get(key);
-      if (known !== undefined) return known?.workspace.name ?? null;
-      const readIn = era;
-      const [only, second] = await store.workspaces.listFor(caller.subject);
-      keep(memberships, key, only && !second ? { workspace: only, role: "member" } : null, readIn);
-      return only && !second ? only.name : null;
+      if (caller.home === null) return soleWorkspaceOf(caller);
+      return soon(membershipIn(caller, caller.home), (found) => (found ? caller.home : soleWorkspaceOf(caller)));
     },
 
     async stop(): Promise<void> {

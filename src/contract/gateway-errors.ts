@@ -7,6 +7,9 @@
  */
 import { type ErrorCode, PlatformError } from "./errors.ts";
 
+/** The page that explains the codes. */
+export const GATEWAY_DOCS_URL = "/docs/gateway";
+
 export interface GatewayErrorRow {
   status: number;
   /** True when the very same request may succeed later without the caller changing anything. */
@@ -236,6 +239,14 @@ export const GATEWAY_ERRORS = {
     message: "The model provider's answer could not be understood.",
     action: "Check that spec.config.baseUrl leads to the provider named in spec.runtime.type; retry once.",
     doNot: REPLAY,
+  },
+  PROVIDER_CERTIFICATE_REFUSED: {
+    status: 502,
+    retryable: false,
+    message: "The model provider's certificate is not one this platform trusts for its address.",
+    action:
+      "Correct spec.config.baseUrl of the connection; for a certificate authority of your own start the platform with NODE_EXTRA_CA_CERTS.",
+    doNot: RESEND,
   },
   PROVIDER_ADDRESS_REFUSED: {
     status: 400,

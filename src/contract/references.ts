@@ -35,6 +35,7 @@ export const CLAIMS = {
 } as const;
 
 export function linksOf(document: unknown, references: readonly Reference[]): Link[] {
+  if (references.length === 0) return [];
   return references.flatMap(({ path, kind, exclusive = false }) =>
     walk(document, path.split("."), "").map(({ field, name }) => ({ field, kind, name, exclusive, to: "resource" })),
   );

@@ -83,6 +83,8 @@ export interface SandboxdConfig {
   upgradeFile?: string;
   /** From a SIGTERM to init, which is passed on to everything, until whatever is left is killed. Default 60 s: SIGKILL is sooner. */
   graceMs?: number;
+  /** Where the lines of all processes that clients start are gathered, for the platform's logs. */
+  processLogs?: { stdout: string; stderr: string };
   /** One foreground command beside the daemon: agents, MCP servers, batch tasks. */
   exec?: ExecConfig;
 }

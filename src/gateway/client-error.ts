@@ -1,7 +1,8 @@
 /** What cannot be read as a request cannot be routed: it is answered on the bare connection, which then ends. */
-import { STATUS_CODES } from "node:http";
+
 import type { Duplex } from "node:stream";
 import { GatewayError } from "../contract/gateway-errors.ts";
+import { STATUS_CODES } from "../lib/node-http.ts";
 import type { PlatformResponseOptions } from "./platform-response.ts";
 
 const KNOWN: Record<string, GatewayError> = {

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Registry } from "prom-client";
 import type { WorkloadKind } from "../contract/addresses.ts";
-import type { GatewayErrorCode } from "../contract/gateway-errors.ts";
+import type { GatewayErrorCode, GatewayErrorOptions } from "../contract/gateway-errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Downstream } from "./downstream.ts";
 import type { FixedHeaders } from "./header-rules.ts";
@@ -189,6 +189,9 @@ export interface HandledRoute {
 }
 
 /** Answers completely, refusals included; resolves when the request is over, and never rejects. */
-export type Answerer = (down: Downstream, route: HandledRoute) => Promise<void>;
+export type Answerer = (down: Downstream, route: HandledRoute, challenge: Challenge) => Promise<void>;
+
+/** What a refusal for want of credentials has to say beside its code: where they are given out. */
+export type Challenge = (error?: string) => Required<Pick<GatewayErrorOptions, "headers">> | undefined;
 
 export type Handler = (req: IncomingMessage, res: ServerResponse, route: HandledRoute) => void;

@@ -3,10 +3,11 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { addWorkspace, openTestStore } from "../../test/store.ts";
 import { Activity } from "../lib/activity.ts";
 import { systemClock } from "../lib/clock.ts";
 import { uuidv7 } from "../lib/ids.ts";
-import { openStore, type Store } from "../store/store.ts";
+import type { Store } from "../store/store.ts";
 import type { Workload } from "./deps.ts";
 import { createDirectory, type Directory } from "./directory.ts";
 
@@ -16,20 +17,8 @@ const activity = new Activity(systemClock);
 const dataDir = mkdtempSync(join(tmpdir(), "berth-test-"));
 
 before(async () => {
-  store = await openStore({
-    dataDir,
-    databaseUrl: null,
-    secretKey: Buffer.alloc(32, 1),
-    clock: systemClock,
-    onError: (error) => console.error(error),
-  });
-  await store.write((tx) =>
-    store.workspaces.insert(
-      tx,
-      { name: "ws", accountId: "a", displayName: "", region: "", labels: {}, groupMappings: [], runtime: {} },
-      "test",
-    ),
-  );
+  store = await openTestStore({ dataDir, databaseUrl: null });
+  await addWorkspace(store, "ws");
   directory = createDirectory({ store, clock: systemClock, activity, isServed: () => false });
 });
 after(async () => {

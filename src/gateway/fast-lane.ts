@@ -24,6 +24,8 @@ export interface LaneOptions {
 
 /** A head that does not come with the first packet is for Node, which has a timer for it. */
 const HEAD_END = "\r\n\r\n";
+/** A longer head is not worth keeping for as long as a connection may stay. */
+const REPEATED_LENGTH_MAX = 2048;
 /** Longer than the 60 s that balancers keep a connection, so that they are the ones who close it. */
 const IDLE_MS = 75_000;
 
@@ -34,6 +36,7 @@ export class LaneConnection implements Sweepable {
   readonly #options: LaneOptions;
   readonly #handOver: (socket: Socket) => void;
   #request: LaneRequest | null = null;
+  #last: { text: string; head: PlainHead } | null = null;
   /** Bytes behind the current request. */
   #pending: Buffer | null = null;
   #bodyLeft = 0;
@@ -124,10 +127,22 @@ export class LaneConnection implements Sweepable {
 
   #begin(chunk: Buffer): void {
     const end = chunk.indexOf(HEAD_END, 0, "latin1");
-    const head = end < 0 ? null : readPlainHead(chunk.toString("latin1", 0, end));
+    const head = end < 0 ? null : this.#headOf(chunk.toString("latin1", 0, end));
     const serve = head && this.#options.serverOf(head, this.#options.route(head.target, head.host));
     if (head === null || serve === null) this.#leave(chunk);
     else this.#serve(head, serve, chunk.subarray(end + HEAD_END.length));
+  }
+
+  /** Most clients that stay say the same again; then it is read already. */
+  #headOf(text: string): PlainHead | null {
+    const last = this.#last;
+    if (last?.text === text) {
+      last.head.isRepeated = true;
+      return last.head;
+    }
+    const head = readPlainHead(text);
+    this.#last = head && text.length <= REPEATED_LENGTH_MAX ? { text, head } : null;
+    return head;
   }
 
   #serve(head: PlainHead, serve: (request: LaneRequest) => void, rest: Buffer): void {

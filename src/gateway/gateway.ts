@@ -1,9 +1,10 @@
 /** The gateway as one object: made from what arrives in `deps`, fed with requests and connections, stopped once. */
-import { type IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { GatewayError } from "../contract/gateway-errors.ts";
 import { hasTriggers } from "../contract/triggers.ts";
+import { ServerResponse } from "../lib/node-http.ts";
 import { Sweeper } from "../lib/sweeper.ts";
 import { targetOf, type WorkloadRoute } from "./admit.ts";
 import { answerClientError } from "./client-error.ts";
@@ -17,9 +18,10 @@ import { enter } from "./http-trigger.ts";
 import type { PlainHead } from "./http1/request-head.ts";
 import { UpstreamPool } from "./http1/upstream-pool.ts";
 import type { LaneRequest } from "./lane-request.ts";
+import { challenge } from "./protected-resource.ts";
 import { compose, type OwnRequest, type Replay, type Replayed, replay } from "./replay.ts";
 import { classify, type Route } from "./route.ts";
-import { finished, refuse, requestIdOf, type ServeContext, serve } from "./serve.ts";
+import { finished, refuse, requestIdOf, respondMetadata, type ServeContext, serve } from "./serve.ts";
 import { Tunnel } from "./tunnel.ts";
 
 export interface Gateway {
@@ -95,7 +97,9 @@ export function createGateway(deps: GatewayDeps): Gateway {
       else void answer(context, down, route);
     },
     upgrade(req, socket, head, route) {
-      void serve(context, upgradeDownstream(req, socket, head), route);
+      const down = upgradeDownstream(req, socket, head);
+      if (isOwn(deps, route)) refuseUpgrade(context, down);
+      else void serve(context, down, route);
     },
     connection(socket, handOver, management) {
       new LaneConnection(socket, laneOf(management), handOver);
@@ -119,9 +123,10 @@ export function createGateway(deps: GatewayDeps): Gateway {
 /** A server that stops waits for requests of management, too. */
 function running(context: ServeContext, serve: ReturnType<PlainManagement>): ((request: LaneRequest) => void) | null {
   if (serve === null) return null;
+  const done = (): void => finished(context);
   return (request) => {
     context.running += 1;
-    void serve(request).finally(() => finished(context)); // it answers failures itself
+    void serve(request).then(done, done); // it answers failures itself
   };
 }
 
@@ -141,6 +146,16 @@ function takesLane(deps: GatewayDeps, route: Route): boolean {
   return route.to === "preview" || route.to === "domain";
 }
 
+/** Answered by a room of the platform: there is no workload that bytes could be joined with. */
+const isOwn = ({ answerers, handlers }: GatewayDeps, route: Route): boolean =>
+  "kind" in route && (answerers?.[route.kind] ?? handlers?.[route.kind]) !== undefined;
+
+function refuseUpgrade(context: ServeContext, down: Downstream): void {
+  context.running += 1;
+  const error = new GatewayError("BAD_REQUEST", "This address takes no upgraded connections: send a plain request.");
+  refuse(context, down, null, error, { fixed: null, requestId: requestIdOf(down) });
+}
+
 /** By the room that answers for this kind, or by the workload. */
 async function answer(context: ServeContext, down: Downstream, route: Route): Promise<void> {
   const answerer = "kind" in route ? context.deps.answerers?.[route.kind] : undefined;
@@ -151,8 +166,12 @@ async function answer(context: ServeContext, down: Downstream, route: Route): Pr
     // A path address says it all; what a host label leads to has to be looked up.
     const named = route.to === "workload" ? route : await context.deps.resolve(targetOf(route));
     if (named === null) throw new GatewayError("ROUTE_NOT_FOUND");
+    if ("preview" in named && respondMetadata(context, down, route, named)) return finished(context);
     const { kind, prefix, path } = route;
-    await answerer(down, { kind, prefix, path, workspace: named.workspace, name: named.name, trigger: null });
+    const { workspace, name } = named;
+    await answerer(down, { kind, prefix, path, workspace, name, trigger: null }, (error) =>
+      challenge(context.deps, down, route, error),
+    );
   } catch (error) {
     refuse(context, down, null, error, { fixed: null, requestId: requestIdOf(down) });
     return;

@@ -1,7 +1,8 @@
 /** Responses that the platform makes itself, marked so that nobody takes them for the workload's. */
-import { STATUS_CODES } from "node:http";
+
 import type { GatewayError } from "../contract/gateway-errors.ts";
 import type { Clock } from "../lib/clock.ts";
+import { STATUS_CODES } from "../lib/node-http.ts";
 import type { Downstream } from "./downstream.ts";
 import { type FixedHeaders, fixedHeaders, type HeaderRules } from "./header-rules.ts";
 

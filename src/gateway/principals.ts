@@ -1,5 +1,5 @@
 /** Credentials at the inference edge: the same callers, workspaces and scopes as at the management edge. */
-import type { Authenticator } from "../auth/authenticator.ts";
+import { type Authenticator, credentialOf } from "../auth/authenticator.ts";
 import { authorizeScope } from "../auth/authorize.ts";
 import { WORKLOADS } from "../contract/addresses.ts";
 import type { Caller } from "../contract/caller.ts";
@@ -14,7 +14,7 @@ export function createPrincipals(authenticator: Authenticator): Pick<GatewayDeps
   return {
     async authenticate(token): Promise<CallerPrincipal | null> {
       try {
-        const caller = await authenticator.authenticate(token);
+        const caller = await authenticator.authenticate(credentialOf(token));
         return { id: caller.subject, type: caller.subjectType, method: caller.authMethod, keyId: caller.keyId, caller };
       } catch (error) {
         if (error instanceof PlatformError && error.code === "unauthenticated") return null;

@@ -3,10 +3,9 @@
  * that it called: below the platform's own address for paths, and at the very host for a host name of the workload's own.
  */
 import { WORKLOADS } from "../contract/addresses.ts";
-import type { GatewayErrorOptions } from "../contract/gateway-errors.ts";
 import { RESOURCE_METADATA, type ResourceMetadata, resourceMetadata } from "../contract/protected-resource.ts";
 import type { WorkloadRoute } from "./admit.ts";
-import type { GatewayDeps, Workload } from "./deps.ts";
+import type { Challenge, GatewayDeps, Workload } from "./deps.ts";
 import type { Downstream } from "./downstream.ts";
 
 /** Both go into a header of ours and into addresses that clients call. */
@@ -18,7 +17,7 @@ export function challenge(
   down: Downstream,
   route: WorkloadRoute,
   error = "",
-): Required<Pick<GatewayErrorOptions, "headers">> | undefined {
+): ReturnType<Challenge> {
   const origin = originOf(deps, down, route);
   const path = pathOf(`${route.prefix}${route.path}`);
   if (origin === null || !PLAIN_PATH.test(path)) return undefined;

@@ -51,12 +51,7 @@ export async function serve(context: ServeContext, down: Downstream, route: Rout
       finished(context);
       return;
     }
-    const metadata = metadataFor(context.deps, down, entered, workload);
-    if (metadata !== null) {
-      respond(context.forwarding.rules, down, 200, "application/json", JSON.stringify(metadata), ANY_ORIGIN, null);
-      finished(context);
-      return;
-    }
+    if (respondMetadata(context, down, entered, workload)) return finished(context);
     const { admitted, taken } = throughPort(await admit(context, down, entered, workload));
     const prefix = entered.prefix + taken;
     call = { startedAtMs, startedMs, admitted, prefix, method: down.method, revision: null, heldMs: null };
@@ -66,6 +61,19 @@ export async function serve(context: ServeContext, down: Downstream, route: Rout
   } catch (error) {
     refuse(context, down, call, error, { fixed, requestId });
   }
+}
+
+/** True when the request was for the document that tells who gives out credentials, and has been answered. */
+export function respondMetadata(
+  { deps, forwarding }: ServeContext,
+  down: Downstream,
+  route: WorkloadRoute,
+  workload: Workload,
+): boolean {
+  const metadata = metadataFor(deps, down, route, workload);
+  if (metadata === null) return false;
+  respond(forwarding.rules, down, 200, "application/json", JSON.stringify(metadata), ANY_ORIGIN, null);
+  return true;
 }
 
 const ANY_ORIGIN = ["Access-Control-Allow-Origin", "*"];

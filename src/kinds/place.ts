@@ -2,6 +2,7 @@
 import { notFound } from "../contract/errors.ts";
 import type { Kind } from "../contract/kind.ts";
 import { uuidv7 } from "../lib/ids.ts";
+import type { Soon } from "../lib/soon.ts";
 import type { Resource } from "../store/resource.ts";
 import type { ListScope } from "../store/search-grams.ts";
 import { type Call, type Deps, workspaceOf } from "./port.ts";
@@ -13,8 +14,13 @@ export interface Place {
 }
 
 /** Every container on the way must exist. */
-export async function locate(kind: Kind, call: Call, deps: Deps): Promise<Place> {
+export function locate(kind: Kind, call: Call, deps: Deps): Soon<Place> {
   const workspace = workspaceOf(call).name;
+  if (kind.within) return locateWithin(kind, workspace, call, deps);
+  return { scope: { workspace, kind: kind.name, parent: "" }, parents: [] };
+}
+
+async function locateWithin(kind: Kind, workspace: string, call: Call, deps: Deps): Promise<Place> {
   const ancestors: Kind[] = [];
   for (let above = kind.within; above; above = above.within) ancestors.unshift(above);
   const parents: Resource[] = [];

@@ -32,6 +32,9 @@ import type { Workspace } from "../store/workspaces.ts";
 export interface Settings {
   brand: string;
   region: string;
+  /** Codes of where the server stands; empty when the operator has not told. */
+  continent: string;
+  country: string;
   plan: string;
   nodeId: string;
   /** Address of the management API without the `/v0` prefix, no trailing slash. */
@@ -316,6 +319,8 @@ export interface Plan<Step> {
   steps: Step[];
   /** Look again after this long even if nothing changes. */
   againMs?: number;
+  /** Once the steps are done the world is as intended: what they record is no reason to look before `againMs`. */
+  settles?: true;
 }
 
 /** Keeps the types of one kind's steps between plan and act. */

@@ -4,6 +4,7 @@ import { WORKLOADS, type WorkloadKind, workloadUrl } from "../contract/addresses
 import type { Kind } from "../contract/kind.ts";
 import { restoreSecrets } from "../contract/secret-fields.ts";
 import { toIso } from "../lib/clock.ts";
+import type { Soon } from "../lib/soon.ts";
 import type { Resource } from "../store/resource.ts";
 import type { Behaviour, Deps, PresentContext, Wire } from "./port.ts";
 
@@ -19,13 +20,14 @@ export interface PresentOptions extends Pick<PresentContext, "parents"> {
   gathered?: unknown;
 }
 
-export async function presentOne(
+export function presentOne(
   behaviour: Behaviour,
   resource: Resource,
   options: PresentOptions,
   deps: Deps,
-): Promise<unknown> {
-  return (await presentAll(behaviour, [resource], options, deps))[0];
+): Soon<unknown> {
+  if (!behaviour.gather) return present(behaviour, resource, options, deps);
+  return presentAll(behaviour, [resource], options, deps).then(([one]) => one);
 }
 
 export async function presentAll(
@@ -36,11 +38,13 @@ export async function presentAll(
 ): Promise<unknown[]> {
   const inList = options.inList ?? false;
   const gathered = await behaviour.gather?.(resources, { deps, inList });
+  return resources.map((resource) => present(behaviour, resource, { ...options, gathered }, deps));
+}
+
+function present(behaviour: Behaviour, resource: Resource, options: PresentOptions, deps: Deps): unknown {
   const { flat } = behaviour.kind;
-  return resources.map((resource) => {
-    const wire = toWire(behaviour, resource, { ...options, gathered }, deps);
-    return flat ? flattened(wire, flat.name) : wire;
-  });
+  const wire = toWire(behaviour, resource, options, deps);
+  return flat ? flattened(wire, flat.name) : wire;
 }
 
 export function toWire(behaviour: Behaviour, resource: Resource, options: PresentOptions, deps: Deps): Wire {
@@ -54,7 +58,7 @@ export function toWire(behaviour: Behaviour, resource: Resource, options: Presen
       ...resource.metadata,
       uid: resource.uid,
       workspace: viewer,
-      ...(viewer === resource.workspace ? {} : { sharedFromWorkspace: resource.workspace }),
+      sharedFromWorkspace: viewer === resource.workspace ? undefined : resource.workspace,
       plan: deps.settings.plan,
       url: addressOf(kind, resource, options.parents, deps),
       createdAt: toIso(resource.createdAt),
@@ -63,11 +67,12 @@ export function toWire(behaviour: Behaviour, resource: Resource, options: Presen
       updatedBy: resource.updatedBy,
     },
     spec,
-    ...(kind.state ? { state: declaredState(kind.state, resource.state) } : {}),
-    ...(kind.initialStatus
-      ? { status: resource.status ?? kind.initialStatus, ...(options.inList ? {} : { events: resource.events }) }
-      : {}),
   };
+  if (kind.state) wire.state = declaredState(kind.state, resource.state);
+  if (kind.initialStatus) {
+    wire.status = resource.status ?? kind.initialStatus;
+    if (!options.inList) wire.events = resource.events;
+  }
   const { parents, gathered, inList = false } = options;
   behaviour.present?.(wire, resource, { deps, parents, gathered, inList });
   return wire;

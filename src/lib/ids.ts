@@ -1,41 +1,51 @@
-import { randomBytes, randomFillSync } from "node:crypto";
+import { randomBytes } from "node:crypto";
 
 /**
  * Identifiers are UUID version 7: 48 bits of creation time, then 12 bits that count up within a millisecond.
  * Ordering by uid is therefore ordering by creation, and one index serves both.
  */
 const SEQUENCE_MAX = 0xfff;
-/** Random bytes are fetched in bulk: one call to the system for many ids. */
-const pool = Buffer.alloc(8 * 256);
-let poolAt = pool.length;
+/** Random digits are fetched in bulk: one call to the system for many ids. */
+const POOL_BYTES = 8 * 256;
+let pool = "";
+let poolAt = 0;
 let lastMs = 0;
+let lastText = "";
 let sequence = 0;
 
 export function uuidv7(nowMs: number): string {
   // The clock may step back and a millisecond may overflow; the ids of one process still only go up.
   if (nowMs > lastMs) {
-    lastMs = nowMs;
-    sequence = randomEight().readUInt16BE(0) & 0x3ff;
+    startAt(nowMs);
+    sequence = Number.parseInt(randomDigits().slice(0, 4), 16) & 0x3ff;
   } else if (sequence < SEQUENCE_MAX) {
     sequence += 1;
   } else {
-    lastMs += 1;
+    startAt(lastMs + 1);
     sequence = 0;
   }
-  const random = randomEight();
-  const time = lastMs.toString(16).padStart(12, "0");
-  const tail = random.toString("hex");
-  const variant = (((random[0] ?? 0) & 0x3f) | 0x80).toString(16);
-  return `${time.slice(0, 8)}-${time.slice(8)}-7${sequence.toString(16).padStart(3, "0")}-${variant}${tail.slice(2, 4)}-${tail.slice(4)}`;
+  const random = randomDigits();
+  const variant = VARIANTS[Number.parseInt(random[0] as string, 16) & 3];
+  return `${lastText}${HEX[sequence >> 8]}${HEX[(sequence >> 4) & 15]}${HEX[sequence & 15]}-${variant}${random.slice(1, 4)}-${random.slice(4)}`;
 }
 
-function randomEight(): Buffer {
+const HEX = "0123456789abcdef";
+const VARIANTS = "89ab";
+
+function startAt(ms: number): void {
+  lastMs = ms;
+  const time = ms.toString(16).padStart(12, "0");
+  lastText = `${time.slice(0, 8)}-${time.slice(8)}-7`;
+}
+
+/** Eight bytes' worth. */
+function randomDigits(): string {
   if (poolAt >= pool.length) {
-    randomFillSync(pool);
+    pool = randomBytes(POOL_BYTES).toString("hex");
     poolAt = 0;
   }
-  poolAt += 8;
-  return pool.subarray(poolAt - 8, poolAt);
+  poolAt += 16;
+  return pool.slice(poolAt - 16, poolAt);
 }
 
 /** The creation time that a uid carries. */

@@ -49,3 +49,26 @@ test("a failed key is tried again", async () => {
   await queue.stop();
   assert.equal(tries, 3);
 });
+
+test("work that settles a key is not begun anew for what it added itself, but for what somebody else added", async () => {
+  for (const [additions, runs] of [
+    [1, 1],
+    [2, 2],
+  ]) {
+    let ran = 0;
+    const queue: KeyedQueue = new KeyedQueue({
+      concurrency: 1,
+      onError: () => {},
+      work: async (key) => {
+        ran += 1;
+        if (ran > 1) return undefined;
+        for (let n = 0; n < Number(additions); n += 1) queue.add(key);
+        return { againMs: 60_000, ownAdditions: 1 };
+      },
+    });
+    queue.add("x");
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.equal(ran, runs);
+    await queue.stop();
+  }
+});

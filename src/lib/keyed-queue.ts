@@ -2,17 +2,23 @@
  * Work by key: a key is never worked on twice at once, a key added while it is being worked on is worked on again
  * afterwards, and a key added many times while it waits is worked on once.
  *
- * Each key is in one mode: waiting (in line) → running → (dirty: added again while running) → gone, or delayed by a timer.
+ * Each key is in one mode: waiting (in line) → running → (added to while running: waiting again) → gone, or delayed by a timer.
  */
 import { backoffMs } from "./backoff.ts";
 import type { Running } from "./lifecycle.ts";
 
 export interface KeyedQueueOptions {
   /** Returns after how many milliseconds the key wants to be looked at again, or nothing. */
-  work(key: string, signal: AbortSignal): Promise<number | undefined>;
+  work(key: string, signal: AbortSignal): Promise<number | Rest | undefined>;
   /** Told of every failure; the key is tried again with growing pauses. */
   onError(key: string, error: unknown, attempt: number): void;
   concurrency: number;
+}
+
+/** The work is done, and so many of the additions meanwhile were its own doing: they alone are no reason to begin anew. */
+export interface Rest {
+  againMs: number;
+  ownAdditions: number;
 }
 
 const RETRY = { baseMs: 200, maxMs: 60_000 };
@@ -20,7 +26,7 @@ const RETRY = { baseMs: 200, maxMs: 60_000 };
 export class KeyedQueue implements Running {
   #options: KeyedQueueOptions;
   #waiting = new Set<string>();
-  #running = new Map<string, { dirty: boolean; done: Promise<void> }>();
+  #running = new Map<string, { additions: number; done: Promise<void> }>();
   #timers = new Map<string, NodeJS.Timeout>();
   #attempts = new Map<string, number>();
   #abort = new AbortController();
@@ -33,7 +39,7 @@ export class KeyedQueue implements Running {
     if (this.#abort.signal.aborted) return;
     this.#clearTimer(key);
     const running = this.#running.get(key);
-    if (running) running.dirty = true;
+    if (running) running.additions += 1;
     else this.#waiting.add(key);
     this.#fill();
   }
@@ -56,25 +62,26 @@ export class KeyedQueue implements Running {
     for (const key of this.#waiting) {
       if (this.#running.size >= this.#options.concurrency) return;
       this.#waiting.delete(key);
-      const state = { dirty: false, done: Promise.resolve() };
+      const state = { additions: 0, done: Promise.resolve() };
       this.#running.set(key, state);
       state.done = this.#run(key, state);
     }
   }
 
-  async #run(key: string, state: { dirty: boolean }): Promise<void> {
-    let againMs: number | undefined;
+  async #run(key: string, state: { additions: number }): Promise<void> {
+    let outcome: number | Rest | undefined;
     try {
-      againMs = await this.#options.work(key, this.#abort.signal);
+      outcome = await this.#options.work(key, this.#abort.signal);
       this.#attempts.delete(key);
     } catch (error) {
       const attempt = this.#attempts.get(key) ?? 0;
       this.#attempts.set(key, attempt + 1);
-      againMs = backoffMs(attempt, RETRY);
+      outcome = backoffMs(attempt, RETRY);
       if (!this.#abort.signal.aborted) this.#options.onError(key, error, attempt);
     }
     this.#running.delete(key);
-    if (state.dirty) this.add(key);
+    const { againMs, ownAdditions } = typeof outcome === "object" ? outcome : { againMs: outcome, ownAdditions: 0 };
+    if (state.additions > ownAdditions) this.add(key);
     else if (againMs !== undefined) this.addAfter(key, againMs);
     this.#fill();
   }

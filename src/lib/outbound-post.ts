@@ -2,10 +2,11 @@
  * One POST to an address that a tenant chose: to public addresses only unless the operator allows private ones, never
  * through a redirect, bounded in time. What comes back is read to its end and thrown away, all but the status.
  */
-import { request as httpRequest } from "node:http";
+
 import { request as httpsRequest } from "node:https";
 import { SECOND_MS } from "./clock.ts";
 import { addressGuard } from "./guarded-lookup.ts";
+import { request as httpRequest } from "./node-http.ts";
 
 export interface OutboundPost {
   url: string;

@@ -29,7 +29,7 @@ export function nextMonthStart(hour: number): number {
 /** RFC 3339 without a fraction: `2026-03-01T00:00:00Z`. */
 export const hourToRfc3339 = (hour: number): string => `${new Date(hourMs(hour)).toISOString().slice(0, 19)}Z`;
 
-const RFC3339_UTC = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?(?:Z|\+00:00|-00:00)$/;
+const RFC3339_UTC = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?(?:Z|\+00:00|-00:00)$/i;
 
 /**
  * Strict RFC 3339 in UTC, to the millisecond (finer digits are cut off); null for anything else: other offsets, dates

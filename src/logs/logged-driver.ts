@@ -1,6 +1,7 @@
 /**
  * A driver whose workloads have a log: whatever is created with a tag is followed until it is destroyed, and its last
- * words are taken before its files go. A note on disk per workload lets the next life of the server follow on.
+ * words are taken before its files go. The next life of the server follows on by what the driver remembers, or by a note
+ * on disk per workload.
  */
 import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -23,28 +24,31 @@ export async function loggedDriver({ driver, store, follower, dir }: LoggedDrive
   const noted = new Set<string>();
   const note = (uid: string): string => join(dir, encodeURIComponent(uid));
 
-  // What an earlier life's commands have left to say; the driver knows whose it is.
-  for (const { uid, log } of await driver.list())
-    if (log) follower.follow(uid, log, driver, await store.positions(log, uid));
+  // What an earlier life has left; most drivers know whose it is.
+  const known = (await driver.list()).flatMap(({ uid, log }) => (log ? [{ uid, log }] : []));
+  for (const { uid, log } of known) follower.follow(uid, log, driver, await store.positions(log, uid));
 
+  const remembered = new Set(known.map(({ uid }) => uid));
   for (const name of await readdir(dir)) {
     const uid = decodeURIComponent(name);
     const tag = await readNote(note(uid));
-    if (tag && (await driver.observe(uid))) {
+    if (tag && !remembered.has(uid) && (await driver.observe(uid))) {
       noted.add(uid);
       follower.follow(uid, tag, driver, await store.positions(tag, uid));
     } else await rm(note(uid), { force: true });
   }
 
+  const takeNote = (uid: string, tag: LogTag): Promise<void> => {
+    noted.add(uid);
+    return writeFile(note(uid), JSON.stringify(tag), { mode: 0o600 });
+  };
+
   const own: Partial<Driver> = {
     async create(spec: WorkloadSpec, options) {
       if (!spec.log) return driver.create(spec, options);
-      // A command alone is ended by the next life, and the driver keeps the note of its own.
-      if (!spec.exec?.alone) {
-        noted.add(spec.uid);
-        await writeFile(note(spec.uid), JSON.stringify(spec.log), { mode: 0o600 });
-      }
       const observed = await driver.create(spec, options);
+      // A command alone is ended by the next life, and its driver remembers what is left of it.
+      if (!observed.log && !spec.exec?.alone) await takeNote(spec.uid, spec.log);
       follower.follow(spec.uid, spec.log, driver);
       return observed;
     },

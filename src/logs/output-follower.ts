@@ -31,7 +31,10 @@ export const READ_BYTES = 128 * 1024;
 /** A burst of this size is taken in as a whole; what is behind by more is jumped over. */
 export const BACKLOG_BYTES_MAX = 4 * 1024 * 1024;
 const LOOK_MIN_MS = 250;
-const LOOK_MAX_MS = 5 * SECOND_MS;
+/** Files hold far more than comes in this time, and who asks for a log has it looked at first. */
+const LOOK_MAX_MS = 30 * SECOND_MS;
+/** One that is used is looked at so often, whether it writes or not. */
+const LOOK_USED_MS = SECOND_MS;
 /** Looks at the same time: each holds a few descriptors of the machine. */
 const LOOKS_AT_ONCE = 8;
 const STREAMS = ["stdout", "stderr"] as const;
@@ -60,8 +63,9 @@ export class OutputFollower {
 
   follow(uid: string, tag: LogTag, source: OutputSource, position = { stdout: 0, stderr: 0 }): void {
     if (this.#followed.has(uid)) return;
-    const everyMs = LOOK_MIN_MS;
-    this.#followed.set(uid, { uid, tag, source, position, lookedMs: 0, everyMs, looking: null });
+    // Not at once: who has just begun has little to say, and others may be beginning too.
+    const lookedMs = this.#options.clock.now();
+    this.#followed.set(uid, { uid, tag, source, position, lookedMs, everyMs: LOOK_USED_MS, looking: null });
   }
 
   /** The last look: takes what is left and lets go. */
@@ -99,7 +103,8 @@ export class OutputFollower {
       if (this.#looks >= LOOKS_AT_ONCE) return;
       if (followed.looking) continue;
       const used = (this.#options.lastUsedMs?.(followed.uid) ?? 0) >= followed.lookedMs;
-      if (used || followed.lookedMs + followed.everyMs <= nowMs) void this.#look(followed);
+      const everyMs = used ? Math.min(followed.everyMs, LOOK_USED_MS) : followed.everyMs;
+      if (followed.lookedMs + everyMs <= nowMs) void this.#look(followed);
     }
   }
 
@@ -124,7 +129,9 @@ export class OutputFollower {
     let taken = 0;
     for (const stream of STREAMS) {
       const lines: LogLine[] = [];
-      const skipped = await this.#skipFlood(followed, stream);
+      const there = await source.readOutput(uid, stream, position[stream], 0);
+      if (there.size === position[stream]) continue;
+      const skipped = await this.#skipFlood(followed, stream, there.size);
       if (skipped > 0) lines.push(dropped(skipped));
       const { bytes, size } = await source.readOutput(uid, stream, position[stream], READ_BYTES);
       const atEnd = position[stream] + bytes.length >= size;
@@ -140,8 +147,7 @@ export class OutputFollower {
     followed.everyMs = taken > 0 ? LOOK_MIN_MS : Math.min(followed.everyMs * 2, LOOK_MAX_MS);
   }
 
-  async #skipFlood({ uid, source, position }: Followed, stream: Origin["stream"]): Promise<number> {
-    const { size } = await source.readOutput(uid, stream, position[stream], 0);
+  async #skipFlood({ uid, source, position }: Followed, stream: Origin["stream"], size: number): Promise<number> {
     if (size < position[stream]) position[stream] = 0; // it was emptied
     if (size - position[stream] <= BACKLOG_BYTES_MAX) return 0;
     const near = size - READ_BYTES;

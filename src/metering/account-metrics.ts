@@ -16,6 +16,7 @@ import type {
 } from "../store/usage-port.ts";
 import { asksForNames } from "../store/usage-rollup.ts";
 import { DIMENSION_NAMES, isDimension, usageOf } from "./dimensions.ts";
+import { FLUSH_MAX_MS } from "./meter.ts";
 import { columnsOf, type MetricsQuery } from "./metrics-query.ts";
 import { costToUsd, type PriceBook, rateOf } from "./price-book.ts";
 import { bucketHoursOf, bucketOf, coverWindow, type MetricsWindow, RESOLUTIONS } from "./window.ts";
@@ -46,11 +47,14 @@ export interface AccountMetrics {
 }
 
 export interface MetricsDependencies {
-  ledger: Pick<UsageLedger, "ask">;
+  ledger: Pick<UsageLedger, "ask" | "vouchedMs">;
   book: PriceBook;
   cursors: CursorCodec;
   clock: Clock;
 }
+
+/** A server that has not vouched for so long is gone, and what it had running stands still. */
+const GONE_AFTER_MS = 3 * FLUSH_MAX_MS;
 
 /** Where a page ended, and until when its walk through the groups looks. */
 interface Place {
@@ -66,23 +70,42 @@ export async function accountMetrics(
   const nowMs = clock.now();
   const bound = cursorBinding(accountId, query);
   const place = query.cursor === null ? null : placeOf(cursors.decode(query.cursor, bound, nowMs));
-  const question = questionOf(accountId, query, place, book);
-  const answer = await ledger.ask({ ...question, limit: query.limit + 1 });
-  const page = answer.groups.slice(0, query.limit);
+  const { window, limit } = query;
+  const columns = columnsOf(query.groupBy);
+  const asOfMs = place?.asOfMs ?? (await settledMs(ledger, window, nowMs));
+  const ask = (endMs: number): Promise<UsageAnswer> =>
+    ledger.ask({
+      ...questionOf(accountId, query, columns, endMs, book),
+      limit: limit + 1,
+      after: place?.after ?? null,
+    });
+  let answer = await ask(place ? asOfMs : window.endMs);
+  // What does not fit on one page is told as of one moment on all of them: what runs would overtake the cursor.
+  if (!place && answer.groups.length > limit && asOfMs < window.endMs) answer = await ask(asOfMs);
+  const page = answer.groups.slice(0, limit);
   const last = page.at(-1);
-  const hasMore = answer.groups.length > query.limit && last !== undefined;
-  const asOfMs = place?.asOfMs ?? nowMs;
+  const hasMore = answer.groups.length > limit && last !== undefined;
   return {
     startTime: query.window.startTime,
     endTime: query.window.endTime,
     resolution: query.resolution,
     summary: summaryOf(answer, query),
-    data: entriesOf(page, answer, query, question.columns),
+    data: entriesOf(page, answer, query, columns),
     meta: {
       hasMore,
-      nextCursor: hasMore ? cursors.encode(positionOf(last, question.columns, asOfMs), bound, nowMs) : "",
+      nextCursor: hasMore ? cursors.encode(positionOf(last, columns, asOfMs), bound, nowMs) : "",
     },
   };
+}
+
+/** The end of the window, or the last moment that every server has vouched for and none will add to. */
+async function settledMs(
+  ledger: Pick<UsageLedger, "vouchedMs">,
+  { startMs, endMs }: MetricsWindow,
+  nowMs: number,
+): Promise<number> {
+  const vouchedMs = (await ledger.vouchedMs(nowMs - GONE_AFTER_MS)) ?? nowMs;
+  return Math.max(startMs + 1, Math.min(endMs, vouchedMs > startMs ? vouchedMs : nowMs));
 }
 
 /** The types that have at least one event in the window, in alphabetical order. */
@@ -98,17 +121,14 @@ export async function resourceTypesOf(
 
 function questionOf(
   accountId: string,
-  { window, resolution, groupBy, filter, limit }: MetricsQuery,
-  place: Place | null,
+  { window: { startMs }, resolution, filter }: MetricsQuery,
+  columns: readonly UsageColumn[],
+  endMs: number,
   book: PriceBook,
-): UsageQuestion {
+): Omit<UsageQuestion, "limit" | "after"> {
   const { grain, bucketHours, shiftHours } = RESOLUTIONS[resolution];
-  const columns = columnsOf(groupBy);
   // Weeks are kept without the names of resources only.
   const coarsest = grain === "week" && asksForNames({ columns, filter }) ? "day" : grain;
-  const { startMs } = window;
-  // Later pages of a window that is still running look no further than the first page did, or groups would move.
-  const endMs = place ? Math.max(startMs + 1, Math.min(window.endMs, place.asOfMs)) : window.endMs;
   return {
     accountId,
     filter,
@@ -119,8 +139,6 @@ function questionOf(
     bucketParts: coverWindow(startMs, endMs, coarsest),
     bucketHours,
     bucketShiftHours: shiftHours,
-    limit,
-    after: place?.after ?? null,
     rateOf: rateOf(book),
     dimensions: DIMENSION_NAMES,
   };

@@ -1,13 +1,18 @@
 import assert from "node:assert/strict";
+import { appendFileSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { type TestDatabase, testDatabases } from "../../test/databases.ts";
+import { type TestDatabase, type TestPlace, testDatabases } from "../../test/databases.ts";
+import { addWorkspace, openTestStore } from "../../test/store.ts";
 import { uuidv7 } from "../lib/ids.ts";
-import { openStore, type Store } from "../store/store.ts";
+import type { Store } from "../store/store.ts";
 import { accountMetrics } from "./account-metrics.ts";
 import { startEgressMeter } from "./egress-meter.ts";
+import type { Meter } from "./meter.ts";
 import { type Metering, startMetering } from "./metering.ts";
 import { parseMetricsQuery } from "./metrics-query.ts";
-import { createTokenMeter } from "./model-tokens.ts";
+import { startTokenMeter } from "./model-tokens.ts";
 import { createPriceBook } from "./price-book.ts";
 
 const databases = await testDatabases();
@@ -23,7 +28,7 @@ function suite(database: TestDatabase): void {
   let nowMs = START_MS[database.name];
   let store: Store;
   let metering: Metering;
-  let place: Awaited<ReturnType<TestDatabase["fresh"]>>;
+  let place: TestPlace;
   const errors: unknown[] = [];
   /** What really runs, and since when. */
   const machine = new Map<string, number>();
@@ -59,19 +64,8 @@ function suite(database: TestDatabase): void {
 
   before(async () => {
     place = await database.fresh();
-    store = await openStore({
-      ...place,
-      secretKey: Buffer.alloc(32, 1),
-      clock,
-      onError: (error) => errors.push(error),
-    });
-    await store.write((tx) =>
-      store.workspaces.insert(
-        tx,
-        { name: "main", accountId: "acc", displayName: "", region: "", labels: {}, groupMappings: [], runtime: {} },
-        "test",
-      ),
-    );
+    store = await openTestStore(place, { clock, onError: (error) => errors.push(error) });
+    await addWorkspace(store, "main", "acc");
     metering = await start();
   });
   after(async () => {
@@ -221,6 +215,17 @@ function suite(database: TestDatabase): void {
     assert.deepEqual(await usageOf("shared"), { drive_storage_gbs: 400 });
   });
 
+  test("what ends before it was looked at for the first time is metered", async () => {
+    const uid = await create("sandbox", "brief", { runtime: { memory: 1024 } });
+    await setPhase(uid, "running");
+    nowMs += 20_000;
+    await store.resources.update("main", uid, () => ({ deleted: true, status: "DELETING" }));
+    await untilOpen("here", "brief", { sandbox_compute_runtime_gbs: 1024 });
+    await setPhase(uid, null);
+    await untilOpen("here", "brief", {});
+    assert.deepEqual(await usageOf("brief"), { sandbox_compute_runtime_gbs: 20 });
+  });
+
   test("what goes out is counted once: by both ways, through a restart, and when a counter starts anew", async () => {
     const MB = 2 ** 20;
     const uid = await create("sandbox", "talker", { runtime: { memory: 1 } });
@@ -264,29 +269,74 @@ function suite(database: TestDatabase): void {
     assert.deepEqual(await usageOf("cut-off"), { mcp_server_egress_gb: 2 / 2 ** 20 });
   });
 
-  test("the tokens of a request are counted once, however often they are told", async () => {
-    await create("model", "gpt", {});
-    const tokens = createTokenMeter({ store, meter: metering.meter, onError: (error) => errors.push(error) });
-    const request = {
-      requestId: "r-1",
+  describe("tokens of model requests", () => {
+    const folder = mkdtempSync(join(tmpdir(), "berth-token-journal-"));
+    after(() => rmSync(folder, { recursive: true }));
+    const startTokens = (meter: Pick<Meter, "countAll"> = metering.meter) =>
+      startTokenMeter(meter, folder, (error) => errors.push(error));
+    const requestOf = (name: string, requestId: string) => ({
+      requestId,
+      accountId: "acc",
       workspace: "main",
-      model: "gpt",
+      model: name,
+      modelUid: `uid-of-${name}`,
       subject: { type: "api_key", id: "k-1" },
       costNanoUsd: 1_500_000,
       priced: true,
+      estimated: false,
       inputTokens: 100,
       outputTokens: 20,
       cachedInputTokens: 0,
       startedAtMs: nowMs - 1000.5,
-    };
-    for (const requestId of ["r-1", "r-1", "r-2"]) tokens.record({ ...request, requestId });
-    tokens.record({ ...request, workspace: "nowhere" });
-    await tokens.stop();
-    assert.deepEqual(await usageOf("gpt"), {
-      model_requests_count: 2,
-      model_input_tokens_count: 200,
-      model_output_tokens_count: 40,
-      model_provider_cost_usd: 0.003,
+    });
+    const amounts = (requests: number, outputTokens = requests * 20) => ({
+      model_requests_count: requests,
+      model_input_tokens_count: requests * 100,
+      model_output_tokens_count: outputTokens,
+      model_provider_cost_usd: requests * 0.0015,
+    });
+
+    test("are counted once, however often they are told", async () => {
+      const tokens = await startTokens();
+      for (const id of ["r-1", "r-1", "r-2"]) tokens.record(requestOf("gpt", id));
+      await tokens.stop();
+      assert.deepEqual(await usageOf("gpt"), amounts(2));
+      assert.deepEqual(readdirSync(folder), [], "nothing is left to be recorded");
+    });
+
+    test("are recorded by the next server when this one is killed before it could", async () => {
+      // A meter that never answers is what a process is that was killed in the middle.
+      const killed = await startTokens({ countAll: () => new Promise(() => undefined) });
+      for (let n = 0; n < 5000; n += 1) killed.record(requestOf("cut", `c-${n}`));
+      assert.ok(readdirSync(folder).length > 1, "files are of a bounded length");
+      await (await startTokens()).stop();
+      assert.deepEqual(await usageOf("cut"), amounts(5000));
+      assert.deepEqual(readdirSync(folder), []);
+    });
+
+    test("that were recorded just before the kill are not recorded again", async () => {
+      const killed = await startTokens({
+        async countAll(resource, counts) {
+          await metering.meter.countAll(resource, counts);
+          await new Promise(() => undefined); // killed before it knew
+        },
+      });
+      // As many as are written at once, and again: nothing waits for a timer that the killed one would not have.
+      for (let n = 0; n < 500; n += 1) killed.record(requestOf("known", `k-${n}`));
+      await metering.meter.flush();
+      await (await startTokens()).stop();
+      assert.deepEqual(await usageOf("known"), amounts(500));
+    });
+
+    test("of an answer in flight are recorded as far as they were known, of a finished one in full", async () => {
+      const killed = await startTokens({ countAll: () => new Promise(() => undefined) });
+      killed.note({ ...requestOf("noted", "n-1"), outputTokens: 7 });
+      killed.note({ ...requestOf("noted", "n-2"), outputTokens: 7 });
+      killed.record(requestOf("noted", "n-2"));
+      const [file = assert.fail()] = readdirSync(folder);
+      appendFileSync(join(folder, file), '{"requestId":"torn');
+      await (await startTokens()).stop();
+      assert.deepEqual(await usageOf("noted"), amounts(2, 27));
     });
   });
 }

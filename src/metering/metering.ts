@@ -20,7 +20,7 @@ import {
   type Stored,
   storedOf,
 } from "./resource-rates.ts";
-import { type Observation, startUsageObserver } from "./usage-observer.ts";
+import { type Observation, type Sight, startUsageObserver } from "./usage-observer.ts";
 
 /** The name under which what merely exists is metered, whichever server does it. */
 const PLATFORM_NODE = "platform";
@@ -67,7 +67,8 @@ export async function startMetering(options: MeteringOptions): Promise<Metering>
         store,
         meter,
         kinds: RUNNING_KINDS,
-        observe: (resource, isFirst) => observeRunning({ ...options, egress }, resource, isFirst),
+        alone: true, // on this node
+        observe: (resource, sight) => observeRunning({ ...options, egress }, resource, sight),
         onError,
       }),
     );
@@ -87,15 +88,15 @@ export async function startMetering(options: MeteringOptions): Promise<Metering>
 async function observeRunning(
   { runningSince, egress }: MeteringOptions & Pick<Metering, "egress">,
   resource: Resource,
-  isFirst: boolean,
+  sight: Sight,
 ): Promise<Observation> {
   const instances = instancesOf(resource);
   const since = await Promise.all(instances.map(({ uid }) => runningSince(uid)));
   const here = instances.filter((_, index) => since[index] !== null);
   for (const { uid } of here) egress.watch(uid, resource);
   const rates = runningRates(resource, here);
-  if (!isFirst || here.length === 0) return { rates };
-  return { rates, atMs: Math.min(...since.filter((ms) => ms !== null)), resume: true };
+  if (sight === "again" || here.length === 0) return { rates };
+  return { rates, atMs: Math.min(...since.filter((ms) => ms !== null)), resume: sight === "found" };
 }
 
 /** Tries to become the server that meters what exists, and does so for as long as it is. */
@@ -139,11 +140,12 @@ async function startKeeping(options: MeteringOptions): Promise<Running> {
         store,
         meter,
         kinds: KEPT_KINDS,
+        alone: store.database.dialect === "sqlite",
         grows: { kind: "drive", lookEveryMs: DRIVE_LOOK_MS },
-        observe: async (resource, isFirst) => {
+        observe: async (resource, sight) => {
           const stored = storedOf(resource);
           const rates = keptRates(resource, stored === null ? null : await storedMb(stored, resource));
-          if (!isFirst) return { rates };
+          if (sight === "again") return { rates };
           // A size is fixed when its resource is made; that of a drive, and whether a domain is verified, are not.
           return CHANGING_KINDS.includes(resource.kind) ? { rates, resume: true } : { rates, atMs: resource.createdAt };
         },

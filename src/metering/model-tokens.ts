@@ -1,30 +1,14 @@
 /** What model requests used, as a few counts each; the request's id makes them one and the same when told again. */
 import type { Running } from "../lib/lifecycle.ts";
-import type { Store } from "../store/store.ts";
 import type { DimensionName } from "./dimensions.ts";
 import type { Count, Meter } from "./meter.ts";
-
-/** What is known of a request once it is over. */
-export interface ModelTokens {
-  requestId: string;
-  workspace: string;
-  /** The model that was asked. */
-  model: string;
-  subject: { type: string; id: string } | null;
-  inputTokens: number;
-  outputTokens: number;
-  cachedInputTokens: number;
-  /** What the provider charges for it, in nano-USD. */
-  costNanoUsd: number;
-  /** False when nobody knows a price, and the cost of zero says nothing. */
-  priced: boolean;
-  startedAtMs: number;
-}
+import { type ModelTokens, openTokenJournal } from "./token-journal.ts";
 
 /** What is counted of a request, in base units. */
 const MODEL_COUNTS = {
   model_requests_count: () => 1,
   model_unpriced_requests_count: ({ priced }) => (priced ? 0 : 1),
+  model_estimated_requests_count: ({ estimated }) => (estimated ? 1 : 0),
   model_input_tokens_count: ({ inputTokens }) => inputTokens,
   model_output_tokens_count: ({ outputTokens }) => outputTokens,
   model_cached_tokens_count: ({ cachedInputTokens }) => cachedInputTokens,
@@ -35,49 +19,45 @@ export type ModelCount = keyof typeof MODEL_COUNTS;
 
 const DIMENSIONS = Object.keys(MODEL_COUNTS) as ModelCount[];
 
-export interface TokenMeterOptions {
-  store: Pick<Store, "resources" | "workspaces">;
-  meter: Pick<Meter, "countAll">;
-  onError(error: unknown): void;
-}
-
 export interface TokenMeter extends Running {
+  /** What a request has used as far as is known: it is recorded so if the process does not live to its end. */
+  note(tokens: ModelTokens): void;
+  /** What a request has used in all. On return a kill does not lose it, and soon it is in the ledger. */
   record(tokens: ModelTokens): void;
 }
 
-/**
- * A commit for each request would cost more than the request, and hold up the next. What is gathered is lost when the
- * process is killed; that is little beside the answers that are cut off in the middle then.
- */
+/** A commit for each request would cost more than the request, and hold up the next: until then the journal has it. */
 const GATHER_MS = 200;
 /** So that one commit of them takes some ten milliseconds. */
 const GATHERED_MAX = 250;
 
-export function createTokenMeter({ store, meter, onError }: TokenMeterOptions): TokenMeter {
+/** What an earlier process left in the folder is recorded first. */
+export async function startTokenMeter(
+  meter: Pick<Meter, "countAll">,
+  folder: string,
+  onError: (error: unknown) => void,
+): Promise<TokenMeter> {
+  const journal = openTokenJournal(folder, onError);
   const open = new Set<Promise<void>>();
-  /** The account of a workspace never changes. */
-  const accounts = new Map<string, string>();
   let gathered: ModelTokens[] = [];
   let timer: NodeJS.Timeout | null = null;
 
   /** Requests of one caller to one model. */
-  async function count({ workspace, model, subject }: ModelTokens, requests: readonly ModelTokens[]): Promise<void> {
-    const accountId = accounts.get(workspace) ?? (await store.workspaces.get(workspace))?.accountId;
-    if (accountId === undefined) return;
-    accounts.set(workspace, accountId);
-    const uuid = (await store.resources.get({ workspace, kind: "model", parent: "" }, model))?.uid ?? "";
-    const resource = { accountId, workspace, name: model, uuid };
+  async function count(one: ModelTokens, requests: readonly ModelTokens[]): Promise<void> {
+    const { accountId, workspace, model: name, modelUid: uuid, subject } = one;
+    const resource = { accountId, workspace, name, uuid };
     await meter.countAll(
       subject ? { ...resource, subject: subjectText(subject) } : resource,
       requests.flatMap(countsOf),
     );
+    for (const { requestId } of requests) journal.forget(requestId);
   }
 
   function flush(): void {
     if (timer) clearTimeout(timer);
     timer = null;
-    const together = Map.groupBy(gathered, ({ workspace, model, subject }) =>
-      [workspace, model, subject?.type, subject?.id].join("/"),
+    const together = Map.groupBy(gathered, ({ workspace, modelUid, subject }) =>
+      [workspace, modelUid, subject?.type, subject?.id].join("/"),
     );
     gathered = [];
     for (const requests of together.values()) {
@@ -90,8 +70,24 @@ export function createTokenMeter({ store, meter, onError }: TokenMeterOptions): 
     }
   }
 
+  function note(tokens: ModelTokens): void {
+    try {
+      journal.write(tokens);
+    } catch (error) {
+      onError(error);
+    }
+  }
+
+  // As many at a time as in life: a database that was away for long has left more than one commit should hold.
+  for (let at = 0; at < journal.left.length; at += GATHERED_MAX) {
+    gathered = journal.left.slice(at, at + GATHERED_MAX);
+    flush();
+    await Promise.all(open);
+  }
   return {
+    note,
     record(tokens) {
+      note(tokens);
       gathered.push(tokens);
       if (gathered.length >= GATHERED_MAX) flush();
       else timer ??= setTimeout(flush, GATHER_MS).unref();
@@ -99,6 +95,7 @@ export function createTokenMeter({ store, meter, onError }: TokenMeterOptions): 
     async stop() {
       flush();
       await Promise.all(open);
+      journal.close();
     },
   };
 }

@@ -34,6 +34,7 @@ export interface ModelUsageQuery {
 export interface ModelAmounts {
   requests: number;
   unpricedRequests: number;
+  estimatedRequests: number;
   inputTokens: number;
   outputTokens: number;
   cachedInputTokens: number;
@@ -44,6 +45,7 @@ export interface ModelAmounts {
 const AMOUNTS: Record<keyof ModelAmounts, ModelCount> = {
   requests: "model_requests_count",
   unpricedRequests: "model_unpriced_requests_count",
+  estimatedRequests: "model_estimated_requests_count",
   inputTokens: "model_input_tokens_count",
   outputTokens: "model_output_tokens_count",
   cachedInputTokens: "model_cached_tokens_count",
@@ -68,8 +70,14 @@ export async function modelUsage(
   { accountId, name: workspace }: { accountId: string; name: string },
   query: ModelUsageQuery,
 ) {
-  const { startTime, endTime, startMs, endMs } = windowOf(query, clock);
   const groupBy = parseGroupBy(query.groupBy);
+  const bound = ["modelUsage", workspace, query.startTime, query.endTime, groupBy, query.model];
+  const place = query.cursor ? placeOf(cursors.decode(query.cursor, bound, clock.now())) : null;
+  const asOfMs = place?.asOfMs ?? clock.now();
+  const { startTime, endTime, ...window } = windowOf(query, asOfMs);
+  const { startMs } = window;
+  // Later pages look no further than the first one did: what is used meanwhile would move the others about.
+  const endMs = place ? Math.max(startMs + 1, Math.min(window.endMs, asOfMs)) : window.endMs;
   const columns = groupBy.map((name) => GROUP_COLUMNS[name]);
   const filter: UsageKey = { workspace, resourceType: "model" };
   if (query.model !== undefined) filter.resourceName = query.model;
@@ -91,8 +99,7 @@ export async function modelUsage(
   });
   if (groups.length > ROWS_MAX) throw invalidParameter("groupBy", "gives too many groups; ask for one model");
   const entries = entriesOf(groups, columns);
-  const bound = ["modelUsage", workspace, query.startTime, query.endTime, groupBy, query.model];
-  const from = query.cursor ? placeOf(cursors.decode(query.cursor, bound, clock.now())) : 0;
+  const from = place?.from ?? 0;
   const to = from + query.limit;
   const hasMore = to < entries.length;
   return {
@@ -100,7 +107,7 @@ export async function modelUsage(
     endTime,
     summary: amountsOf(new Map(totals.map(({ dimension, quantity }) => [dimension, quantity]))),
     data: entries.slice(from, to),
-    meta: { hasMore, nextCursor: hasMore ? cursors.encode([to], bound, clock.now()) : "" },
+    meta: { hasMore, nextCursor: hasMore ? cursors.encode([to, asOfMs], bound, clock.now()) : "" },
   };
 }
 
@@ -113,8 +120,8 @@ function parseGroupBy(text: string): ModelGroup[] {
   return MODEL_GROUPS.filter((name) => names.includes(name));
 }
 
-function windowOf({ startTime, endTime }: ModelUsageQuery, clock: Clock) {
-  const until = endTime ?? toIso(clock.now());
+function windowOf({ startTime, endTime }: ModelUsageQuery, nowMs: number) {
+  const until = endTime ?? toIso(nowMs);
   if (startTime !== undefined) return parseWindow(startTime, until);
   const endMs = Date.parse(until);
   return parseWindow(toIso(Number.isNaN(endMs) ? 0 : Math.max(0, endMs - WINDOW_DEFAULT_MS)), until);
@@ -150,6 +157,7 @@ const amountsOf = (quantities: ReadonlyMap<string, bigint>): ModelAmounts => {
   return {
     requests: amount("requests"),
     unpricedRequests: amount("unpricedRequests"),
+    estimatedRequests: amount("estimatedRequests"),
     inputTokens: amount("inputTokens"),
     outputTokens: amount("outputTokens"),
     cachedInputTokens: amount("cachedInputTokens"),
@@ -157,7 +165,7 @@ const amountsOf = (quantities: ReadonlyMap<string, bigint>): ModelAmounts => {
   };
 };
 
-function placeOf([place]: unknown[]): number {
-  if (typeof place === "number" && Number.isSafeInteger(place)) return place;
+function placeOf([from, asOfMs]: unknown[]): { from: number; asOfMs: number } {
+  if (typeof from === "number" && typeof asOfMs === "number") return { from, asOfMs };
   throw new PlatformError("invalid_cursor", "cursor does not belong to this endpoint. Start again without one.");
 }

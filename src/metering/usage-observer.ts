@@ -3,6 +3,7 @@
  * compares nothing and remembers only what it last said, so news that is lost or repeated does no harm.
  */
 import { PlatformError } from "../contract/errors.ts";
+import { Gathering } from "../lib/gathering.ts";
 import { KeyedQueue } from "../lib/keyed-queue.ts";
 import type { Running } from "../lib/lifecycle.ts";
 import type { Resource } from "../store/resource.ts";
@@ -14,7 +15,15 @@ import type { Rates } from "./resource-rates.ts";
 /** Records read at a time at the start. */
 const PAGE = 500;
 /** Records looked at together: the meter puts what they say into one commit. */
-const CONCURRENCY = 64;
+const CONCURRENCY = 256;
+/**
+ * What is new is looked at when nothing new has come for this long, or after the other where it never stops coming:
+ * whoever makes a hundred at once waits for them, and not for the bill. It is billed from when it began all the same.
+ */
+const QUIET_MS = 250;
+const BUSY_MAX_MS = 1_000;
+/** It is made, then it runs. A third change may be the beginning of its end, before which it must be known. */
+const CHANGES_OF_A_START = 2;
 
 export interface Observation {
   rates: Rates;
@@ -28,12 +37,17 @@ export interface UsageObserverOptions {
   store: Pick<Store, "resources" | "workspaces">;
   meter: Pick<Meter, "setRate">;
   kinds: readonly string[];
+  /** Nobody else meters the same: what is new may wait a moment. */
+  alone: boolean;
   /** A kind whose size changes without its record, and how often it is looked at. */
   grows?: { kind: string; lookEveryMs: number };
-  /** What a resource uses by its record; the first time, the record may be older than this server. */
-  observe(resource: Resource, isFirst: boolean): Observation | Promise<Observation>;
+  /** What a resource uses by its record. */
+  observe(resource: Resource, sight: Sight): Observation | Promise<Observation>;
   onError(error: unknown): void;
 }
+
+/** How a resource comes to be looked at: it may be older than this server, it was made since, or it is known. */
+export type Sight = "found" | "new" | "again";
 
 interface Said {
   metered: MeteredResource;
@@ -41,9 +55,11 @@ interface Said {
 }
 
 export async function startUsageObserver(options: UsageObserverOptions): Promise<Running> {
-  const { store, meter, kinds, grows, observe, onError } = options;
+  const { store, meter, kinds, alone, grows, observe, onError } = options;
   const said = new Map<string, Said>();
   const accounts = new Map<string, string>();
+  /** Resources made since the start that were not looked at yet, with how often they have changed. */
+  const made = new Map<string, number>();
 
   /** The account of a workspace never changes. */
   async function accountOf(workspace: string): Promise<string | null> {
@@ -71,6 +87,7 @@ export async function startUsageObserver(options: UsageObserverOptions): Promise
     if (!resource) {
       if (before) await tell(uid, before.metered, { rates: {} });
       said.delete(uid);
+      made.delete(uid);
       return;
     }
     const accountId = before?.metered.accountId ?? (await accountOf(resource.workspace));
@@ -78,7 +95,9 @@ export async function startUsageObserver(options: UsageObserverOptions): Promise
     if (accountId === null) return;
     const { workspace } = resource;
     const name = before?.metered.name ?? (await billedName(resource));
-    await tell(uid, { accountId, workspace, name, uuid: uid }, await observe(resource, before === undefined));
+    const sight = before ? "again" : made.has(uid) ? "new" : "found";
+    await tell(uid, { accountId, workspace, name, uuid: uid }, await observe(resource, sight));
+    made.delete(uid);
   }
 
   const queue = new KeyedQueue({
@@ -93,10 +112,15 @@ export async function startUsageObserver(options: UsageObserverOptions): Promise
     },
   });
   const fresh = new Set<string>();
+  const later = new Gathering({ quietMs: QUIET_MS, busyMaxMs: BUSY_MAX_MS, release: (uid) => queue.add(uid) });
   const unsubscribe = store.resources.onChange((kind, uid) => {
     if (!kinds.includes(kind)) return;
     // One that grows without its record has nothing to be metered when it is made; later changes are looked at.
-    if (kind === grows?.kind && !said.has(uid) && !fresh.delete(uid)) fresh.add(uid);
+    if (kind === grows?.kind && !said.has(uid) && !fresh.delete(uid)) return void fresh.add(uid);
+    if (said.has(uid)) return queue.add(uid);
+    const changes = (made.get(uid) ?? 0) + 1;
+    made.set(uid, changes);
+    if (alone && changes <= CHANGES_OF_A_START) later.add(uid);
     else queue.add(uid);
   });
   const lookAtAll = async (kind: string): Promise<void> => {
@@ -117,6 +141,7 @@ export async function startUsageObserver(options: UsageObserverOptions): Promise
     async stop() {
       clearInterval(timer);
       unsubscribe();
+      later.stop();
       await queue.stop();
     },
   };

@@ -74,6 +74,34 @@ test("buckets cover the whole window, the first and the last one possibly sticki
   assert.equal(buckets("2025-03-30T00:00:00Z", "2025-03-31T00:00:00Z", "hourly").length, 24);
 });
 
+test("buckets are those of UTC wherever the server stands, when its clocks change too", () => {
+  const told = process.env.TZ;
+  const windows = [
+    ["2026-03-08T00:00:00Z", "2026-03-10T00:00:00Z", "hourly"],
+    ["2026-03-25T12:00:00Z", "2026-04-10T00:00:00Z", "daily"],
+    ["2025-10-20T00:00:00Z", "2026-02-01T00:00:00Z", "weekly"],
+    ["2024-02-29T00:00:00Z", "2026-11-02T00:00:00Z", "monthly"],
+  ] as const;
+  const all = () =>
+    windows.map(([startTime, endTime, resolution]) => {
+      const window = parseWindow(startTime, endTime);
+      const parts = coverWindow(window.startMs, window.endMs, "month");
+      return [bucketHoursOf(window, resolution).map(hourToRfc3339), parts, chooseResolution(window, resolution)];
+    });
+  try {
+    process.env.TZ = "UTC";
+    const expected = all();
+    for (const zone of ["America/New_York", "Europe/Berlin", "Australia/Lord_Howe", "Asia/Kolkata", "Pacific/Apia"]) {
+      process.env.TZ = zone;
+      assert.notEqual(new Date(2026, 0, 1).getTime(), Date.UTC(2026, 0, 1), `${zone} is in force`);
+      assert.deepEqual(all(), expected, zone);
+    }
+  } finally {
+    if (told === undefined) delete process.env.TZ;
+    else process.env.TZ = told;
+  }
+});
+
 test("any window is covered once, without gap or overlap, in few parts", () => {
   const anyMs = fc.integer({ min: 0, max: 3000 * DAY_MS });
   fc.assert(

@@ -3,15 +3,12 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { openStore } from "../store/store.ts";
+import { openTestStore } from "../../test/store.ts";
 import { HeldLeases } from "./held-leases.ts";
 
 const dataDir = mkdtempSync(join(tmpdir(), "berth-leases-"));
 let now = 1_000_000;
-const store = await openStore({
-  ...{ databaseUrl: null, dataDir, secretKey: Buffer.alloc(32, 1), clock: { now: () => now } },
-  onError: assert.ifError,
-});
+const store = await openTestStore({ databaseUrl: null, dataDir }, { clock: { now: () => now } });
 after(async () => {
   await store.close();
   rmSync(dataDir, { recursive: true, force: true });

@@ -5,7 +5,7 @@
 import { PlatformError } from "../contract/errors.ts";
 import type { Behaviour, Deps, ReconcileContext, Reconciler } from "../kinds/port.ts";
 import { SECOND_MS } from "../lib/clock.ts";
-import { KeyedQueue } from "../lib/keyed-queue.ts";
+import { KeyedQueue, type Rest } from "../lib/keyed-queue.ts";
 import type { Running } from "../lib/lifecycle.ts";
 import type { Resource } from "../store/resource.ts";
 import { HeldLeases } from "./held-leases.ts";
@@ -37,7 +37,7 @@ export async function startReconcileLoop({ deps, behaviours, holder }: LoopOptio
   const onLeaseError = (error: unknown): void => log.warn({ err: error }, "leases could not be renewed, trying again");
   const leases = shared ? new HeldLeases(store.leases, holder, onLeaseError) : null;
 
-  const work = async (key: string, signal: AbortSignal): Promise<number | undefined> => {
+  const work = async (key: string, signal: AbortSignal): Promise<number | Rest | undefined> => {
     const resource = await store.resources.getAcrossWorkspaces(key);
     const reconciler = resource && reconcilers.get(resource.kind);
     if (!resource || !reconciler || resource.retired) return undefined;
@@ -57,6 +57,12 @@ export async function startReconcileLoop({ deps, behaviours, holder }: LoopOptio
     [...reconcilers.keys()].map((kind) => [kind, new KeyedQueue({ concurrency: CONCURRENCY, work, onError })]),
   );
   const add = (kind: string, uid: string): void => queues.get(kind)?.add(uid);
+  const onDelete = new Set(
+    behaviours.filter(({ reconciled }) => reconciled === "on-delete").map(({ kind }) => kind.name),
+  );
+  const heard = (kind: string, uid: string): void => {
+    if (!onDelete.has(kind) || !store.resources.isKnownToStay(uid)) add(kind, uid);
+  };
 
   const contextOf = ({ workspace, uid }: Resource, signal: AbortSignal): ReconcileContext => ({
     deps,
@@ -68,7 +74,7 @@ export async function startReconcileLoop({ deps, behaviours, holder }: LoopOptio
     for (const { kind, uid } of await store.resources.listUnsettledAcrossWorkspaces([...queues.keys()], RESYNC_PAGE))
       add(kind, uid);
   };
-  const unsubscribe = store.resources.onChange(add);
+  const unsubscribe = store.resources.onChange(heard);
   const timer = setInterval(
     () => void resync().catch((error: unknown) => log.warn({ err: error }, "resync failed")),
     RESYNC_MS,
@@ -105,15 +111,27 @@ async function reconcileOnce(
   reconciler: Reconciler,
   resource: Resource,
   context: ReconcileContext,
-): Promise<number | undefined> {
+): Promise<number | Rest | undefined> {
+  let changes = 0;
+  /** Each change is announced once; one that was decided against is not. */
+  const record: ReconcileContext["record"] = async (change) => {
+    let changed = false;
+    const recorded = await context.record((current) => {
+      const decided = change(current);
+      changed = decided !== null;
+      return decided;
+    });
+    if (changed) changes += 1;
+    return recorded;
+  };
   try {
     const observed = await reconciler.observe(resource, context);
-    const { steps, againMs } = reconciler.plan(resource, observed, context.deps.clock.now());
+    const { steps, againMs, settles } = reconciler.plan(resource, observed, context.deps.clock.now());
     for (const step of steps) {
       context.signal.throwIfAborted();
-      await reconciler.act(step, resource, context);
+      await reconciler.act(step, resource, { ...context, record });
     }
-    return againMs;
+    return settles && againMs !== undefined ? { againMs, ownAdditions: changes } : againMs;
   } catch (error) {
     if (!(error instanceof PlatformError) || error.status >= 500) throw error;
     await context.record((current) => ({

@@ -194,7 +194,7 @@ export interface Observed {
   exitSignal?: string;
   /** The memory limit killed something inside since the start. */
   oom: boolean;
-  /** Of a command that an earlier life of the driver has left: whose log the rest of its output goes to. */
+  /** Whose log its output goes to, where the driver remembers that through its lives. */
   log?: LogTag;
 }
 

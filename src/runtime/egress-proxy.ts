@@ -4,9 +4,10 @@
  * to the address that was judged: a second, different answer of the name server changes nothing.
  */
 import { lookup } from "node:dns/promises";
-import { createServer, type IncomingMessage, request, type Server, type ServerResponse, STATUS_CODES } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { connect, isIP, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { createServer, request, STATUS_CODES } from "../lib/node-http.ts";
 import { isOwnAddress, isPublicAddress } from "./address-rules.ts";
 
 export interface EgressOptions {

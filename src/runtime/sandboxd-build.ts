@@ -17,6 +17,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
 } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, resolve } from "node:path";
@@ -105,7 +106,10 @@ export async function cachedSandboxd(folder: string, target: SandboxdTarget = ho
   if (existsSync(outFile)) return outFile;
   const shared = join(ROOT, "node_modules/.cache/berth", name);
   try {
-    if (!existsSync(shared)) await buildSandboxd({ outFile: shared, target });
+    if (!existsSync(shared)) {
+      await buildSandboxd({ outFile: shared, target });
+      forgetOldBuilds(dirname(shared));
+    }
     copyWhole(shared, outFile);
   } catch (error) {
     // An installation that cannot be written to, such as one of another user.
@@ -113,6 +117,20 @@ export async function cachedSandboxd(folder: string, target: SandboxdTarget = ho
     await buildSandboxd({ outFile, target });
   }
   return outFile;
+}
+
+/** Each has a hundred megabytes, and every change of the sources makes another one. */
+const BUILDS_KEPT = 3;
+
+export function forgetOldBuilds(folder: string): void {
+  const builds = readdirSync(folder)
+    .filter((name) => /^sandboxd-.*-[0-9a-f]{16}$/.test(name))
+    .map((name) => ({
+      path: join(folder, name),
+      atMs: statSync(join(folder, name), { throwIfNoEntry: false })?.mtimeMs ?? 0,
+    }))
+    .sort((a, b) => b.atMs - a.atMs);
+  for (const { path } of builds.slice(BUILDS_KEPT)) rmSync(path, { force: true });
 }
 
 function copyWhole(from: string, to: string): void {

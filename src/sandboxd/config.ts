@@ -43,6 +43,7 @@ const FIELDS: Record<keyof SandboxdConfig, Field> = {
   awakeFifo: { check: isPath },
   upgradeFile: { check: isPath },
   graceMs: { check: isCount },
+  processLogs: { check: (value) => isRecord(value) && isPath(value.stdout) && isPath(value.stderr) },
   exec: { check: isExec },
 };
 

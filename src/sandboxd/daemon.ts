@@ -13,6 +13,7 @@ import { Environment } from "./environment.ts";
 import { createApiServer } from "./http-server.ts";
 import { IdleTrim } from "./idle-trim.ts";
 import { DAEMON_READY_SIGNAL, INIT_PID_VARIABLE, READY_VARIABLE } from "./init-protocol.ts";
+import { LogMirror } from "./log-mirror.ts";
 import { createPlatformDoor } from "./platform-door.ts";
 import { createPortDoor } from "./port-door.ts";
 import { ProcessTable } from "./process-table.ts";
@@ -38,6 +39,7 @@ export async function startDaemon(config: SandboxdConfig, startedAtMs: number): 
     environment,
     stateDir: config.stateDir,
     logDir: () => writableLogDir(config, environment),
+    mirror: config.processLogs ? new LogMirror(config.processLogs) : null,
     extraLogs: [config.exec?.stdoutFile, config.exec?.stderrFile].filter((file) => file !== undefined),
   });
   const counters = { terminalClients: 0, portConnections: 0, doorConnections: 0 };

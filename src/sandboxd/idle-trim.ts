@@ -9,12 +9,14 @@ const IDLE_MS = 3_000;
 
 export class IdleTrim {
   readonly #mayTrim: () => boolean;
+  readonly #shrink: () => void;
   #busy = 0;
   #lastEndMs = 0;
   #timer: NodeJS.Timeout | null = null;
 
-  constructor(mayTrim: () => boolean) {
+  constructor(mayTrim: () => boolean, shrink = shrinkMemory) {
     this.#mayTrim = mayTrim;
+    this.#shrink = shrink;
   }
 
   /** Work begins; call what it returns when it ends. */
@@ -23,7 +25,8 @@ export class IdleTrim {
     return () => {
       this.#busy -= 1;
       this.#lastEndMs = Date.now();
-      this.#wait(IDLE_MS);
+      // What warmed it up must not make it shrink in the moment in which its owner comes.
+      if (this.#mayTrim()) this.#wait(IDLE_MS);
     };
   }
 
@@ -34,7 +37,7 @@ export class IdleTrim {
       const restMs = this.#lastEndMs + IDLE_MS - Date.now();
       if (this.#busy > 0) return;
       if (restMs > 0) this.#wait(restMs);
-      else if (this.#mayTrim()) shrinkMemory();
+      else this.#shrink();
     }, delayMs).unref();
   }
 }

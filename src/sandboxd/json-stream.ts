@@ -9,6 +9,8 @@ import { sendJson, writeChunk } from "./http-call.ts";
 export interface TextSource {
   /** Known beforehand; bytes, only to choose the fast way. */
   sizeHint: number;
+  /** There is nothing to read, for certain; a hint may be wrong. */
+  empty?: boolean;
   /** Text put before the bytes, such as the mark of a dropped head. */
   prefix?: string;
   /** Fills the buffer from a position counted from 0. */
@@ -49,6 +51,7 @@ export async function sendJsonWithTexts(
 }
 
 export async function readText(source: TextSource): Promise<string> {
+  if (source.empty) return "";
   let text = "";
   for await (const piece of piecesOf(source)) text += piece;
   return text;

@@ -4,7 +4,7 @@ import { createServer as createHttpServer, type IncomingMessage } from "node:htt
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
-import { eventually, freePort, skip, startSandboxd, type TestDaemon } from "../../test/sandboxd-harness.ts";
+import { closed, eventually, freePort, skip, startSandboxd, type TestDaemon } from "../../test/sandboxd-harness.ts";
 
 const readAll = async (socket: Socket): Promise<Buffer> => {
   const chunks: Buffer[] = [];
@@ -84,10 +84,10 @@ test("the port door", { skip }, async (t) => {
   await t.test("a server that breaks off breaks the client off", async () => {
     await using rude = await listening({}, (socket) => socket.once("data", () => socket.resetAndDestroy()));
     const { socket } = await d.portDoor(rude.port);
-    socket.on("error", () => {});
+    const over = closed(socket);
     socket.write("x");
     socket.resume();
-    await once(socket, "close");
+    await over;
     await eventually(async () => (await activity(d)).portConnections === 0);
   });
 });
@@ -112,9 +112,8 @@ test("platform doors", { skip }, async (t) => {
 
   await t.test("close when the platform is away", async () => {
     const socket = connect(door, "127.0.0.1");
-    socket.on("error", () => {});
     socket.resume();
-    await once(socket, "close");
+    await closed(socket);
   });
 });
 

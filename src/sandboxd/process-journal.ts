@@ -8,6 +8,8 @@
  */
 import {
   closeSync,
+  existsSync,
+  linkSync,
   mkdirSync,
   openSync,
   readdirSync,
@@ -126,8 +128,16 @@ export class ProcessJournal {
     this.#bytes = 0;
   }
 
+  /** A name more for a file that is there: cheaper than a file, of which some file systems are slow to make many. */
   markRunning(pid: number): void {
-    writeFileSync(join(this.#stateDir, "running", String(pid)), "");
+    const [mark, name] = [join(this.#stateDir, "mark"), join(this.#stateDir, "running", String(pid))];
+    try {
+      linkSync(mark, name);
+    } catch {
+      // No mark yet, no links here, or the name of an earlier one is left.
+      writeFileSync(name, "");
+      if (!existsSync(mark)) writeFileSync(mark, "");
+    }
   }
 
   clearRunning(pid: number): void {

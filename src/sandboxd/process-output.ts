@@ -14,13 +14,25 @@ const FOLLOW_PAUSE_MAX_MS = 50;
 export function tailOf(file: LogFile, bytesMax: number): TextSource {
   const { position: first, cut } = file.tailStart(bytesMax);
   const end = file.end;
+  /** From a position of the reader, who counts what he is given, to one of the file. */
+  let ahead = first;
   return {
     sizeHint: end - first,
+    empty: end === first && !cut,
     ...(cut ? { prefix: TRUNCATION_MARKER } : {}),
     // The end is fixed now, so that a process that keeps writing cannot make an answer endless.
     read: (position, buffer) => {
-      const at = Math.max(first + position, file.start);
-      return at >= end ? 0 : file.read(at, buffer.subarray(0, Math.min(buffer.byteLength, end - at)));
+      if (position === 0) ahead = first;
+      let mark = 0;
+      if (position + ahead < file.start) {
+        // Dropped while it was read: on at the next line that is there, after a mark unless the prefix is that mark.
+        const text = position > 0 ? `\n${TRUNCATION_MARKER}` : cut ? "" : TRUNCATION_MARKER;
+        mark = new TextEncoder().encodeInto(text, buffer).written;
+        ahead = file.tailStart(Number.POSITIVE_INFINITY).position - position - mark;
+      }
+      const at = position + mark + ahead;
+      if (at >= end) return mark;
+      return mark + file.read(at, buffer.subarray(mark, Math.min(buffer.byteLength, mark + end - at)));
     },
   };
 }

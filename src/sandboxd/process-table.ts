@@ -5,6 +5,7 @@ import { ApiError } from "./api-error.ts";
 import type { Environment } from "./environment.ts";
 import { LogFile } from "./log-file.ts";
 import { type KeptLog, LogKeeper } from "./log-keeper.ts";
+import type { LogMirror } from "./log-mirror.ts";
 import { ManagedProcess, type ProcessContext } from "./managed-process.ts";
 import { ProcessJournal, type ProcessRecord } from "./process-journal.ts";
 import { randomWord } from "./random-word.ts";
@@ -34,13 +35,21 @@ export class ProcessTable {
   readonly #journal: ProcessJournal;
   readonly #keeper: LogKeeper;
   readonly #logDir: () => string;
+  readonly #mirror: LogMirror | null;
   readonly #extraLogs: KeptLog[];
   #lastId = 0;
 
   /** `extraLogs`: files of the foreground command, which init writes and nobody else would cap. */
-  constructor(options: { environment: Environment; stateDir: string; logDir: () => string; extraLogs: string[] }) {
+  constructor(options: {
+    environment: Environment;
+    stateDir: string;
+    logDir: () => string;
+    mirror: LogMirror | null;
+    extraLogs: string[];
+  }) {
     this.#journal = new ProcessJournal(options.stateDir);
     this.#logDir = options.logDir;
+    this.#mirror = options.mirror;
     this.#extraLogs = options.extraLogs.map((path) => ({
       file: new LogFile({ path, base: 0, dropped: 0 }),
       live: true,
@@ -66,6 +75,7 @@ export class ProcessTable {
     this.#processes.push(started);
     this.forgetEnded(ENDED_MAX);
     this.#keeper.wake();
+    this.#mirror?.follow(started, "first");
     return started;
   }
 
@@ -91,7 +101,8 @@ export class ProcessTable {
   #begin(name: string, request: StartRequest): ManagedProcess {
     this.#makeRoomFor(name);
     this.#lastId += 1;
-    const logs = { stdout: this.#createLog(name, "stdout"), stderr: this.#createLog(name, "stderr") };
+    const base = join(this.#logDir(), fileNameOf(name, this.#lastId));
+    const logs = { stdout: LogFile.create(`${base}.stdout.log`), stderr: LogFile.create(`${base}.stderr.log`) };
     const nowMs = Date.now();
     const record: ProcessRecord = {
       id: this.#lastId,
@@ -123,10 +134,6 @@ export class ProcessTable {
     return process;
   }
 
-  #createLog(name: string, stream: "stdout" | "stderr"): LogFile {
-    return LogFile.create(join(this.#logDir(), `${fileNameOf(name, this.#lastId)}.${stream}.log`));
-  }
-
   /** An earlier process of that name keeps its output under another file name. */
   #makeRoomFor(name: string): void {
     const earlier = this.#newest(name);
@@ -153,6 +160,7 @@ export class ProcessTable {
     const process = new ManagedProcess(record, logs, this.#context);
     this.#processes.push(process);
     process.adopt();
+    if (process.running) this.#mirror?.follow(process, "now");
   }
 
   /** The oldest first, until `keep` are left. */
@@ -165,6 +173,7 @@ export class ProcessTable {
         continue;
       }
       this.#processes.splice(i, 1);
+      this.#mirror?.finish(process);
       removeLogs(process);
       this.#journal.forget(process.record.id, () => this.#processes.map(snapshot));
       ended -= 1;

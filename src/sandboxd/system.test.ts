@@ -5,7 +5,7 @@ import { createServer } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
-import { skip, startSandboxd } from "../../test/sandboxd-harness.ts";
+import { closed, skip, startSandboxd } from "../../test/sandboxd-harness.ts";
 
 test("every answer", { skip }, async (t) => {
   await using d = await startSandboxd({ config: { env: { ENABLE_PROCESSING_TIME: "1" } } });
@@ -58,10 +58,10 @@ test("every answer", { skip }, async (t) => {
       `GET /${"x".repeat(100_000)} HTTP/1.1\r\n\r\n`,
     ]) {
       const socket = connect(d.config.apiSocket);
-      socket.on("error", () => {});
+      const over = closed(socket);
       socket.end(bytes);
       socket.resume();
-      await once(socket, "close");
+      await over;
     }
     assert.equal((await d.ask("GET", "/health")).status, 200);
   });
@@ -86,10 +86,11 @@ test("clients that leave at any moment do no harm", { skip }, async () => {
   for (let round = 0; round < 8; round += 1) {
     for (const request of requests) {
       const socket = connect(d.config.apiSocket);
-      socket.on("error", () => {});
+      const over = closed(socket);
       socket.write(request);
       // Before the answer, or once some of it has come.
-      if (round % 2 === 1) await Promise.race([once(socket, "data"), once(socket, "close"), d.ask("GET", "/health")]);
+      const answered = new Promise((done) => socket.once("data", done));
+      if (round % 2 === 1) await Promise.race([answered, over, d.ask("GET", "/health")]);
       socket.destroy();
     }
   }

@@ -59,22 +59,23 @@ const BATCH_MAX = 500;
 /** Old lines that go in one commit, so that others get their turn in between. */
 const PRUNE_MAX = 5000;
 
-/** In the order of canonical JSON: the text of a line is what its hash covers. */
-const ENTRY_KEYS = [
-  "accountId",
-  "action",
-  "actor",
-  "actorName",
-  "actorType",
-  "authMethod",
-  "keyId",
-  "outcome",
-  "requestId",
-  "sourceAddress",
-  "status",
-  "target",
-  "workspace",
-] satisfies (keyof AuditEntry)[];
+/** Canonical JSON, its members in the order of their names: the text of a line is what its hash covers. */
+const textOf = (entry: AuditEntry): string =>
+  JSON.stringify({
+    accountId: entry.accountId,
+    action: entry.action,
+    actor: entry.actor,
+    actorName: entry.actorName,
+    actorType: entry.actorType,
+    authMethod: entry.authMethod,
+    keyId: entry.keyId,
+    outcome: entry.outcome,
+    requestId: entry.requestId,
+    sourceAddress: entry.sourceAddress,
+    status: entry.status,
+    target: entry.target,
+    workspace: entry.workspace,
+  } satisfies AuditEntry);
 
 const HEAD = fixedQuery<{ seq: number; hash: string }>({
   sqlite: "SELECT seq, hash FROM audit_head WHERE id = 1",
@@ -124,7 +125,7 @@ export function createAudit({ database, clock, key: keyBytes }: { database: Data
     let { seq, hash } = head;
     const at = clock.now();
     const rows = entries.map((one): AuditRow => {
-      const entry = JSON.stringify(one, ENTRY_KEYS);
+      const entry = textOf(one);
       seq = Number(seq) + 1;
       hash = hashOf(hash, seq, at, entry);
       const { accountId: account_id, workspace, actor, action, outcome } = one;
@@ -139,6 +140,8 @@ export function createAudit({ database, clock, key: keyBytes }: { database: Data
   return {
     /** Returns when the line is durable. */
     record(entry: AuditEntry): Promise<void> {
+      // Writers of SQLite share commits by themselves, with everybody else's.
+      if (database.dialect === "sqlite") return database.write(async (tx) => tx.share(append, entry));
       const { promise, resolve, reject } = Promise.withResolvers<void>();
       waiting.push({ entry, done: resolve, failed: reject });
       if (!isWriting) {

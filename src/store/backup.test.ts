@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { sql } from "kysely";
-import { type TestDatabase, testDatabases } from "../../test/databases.ts";
+import { type TestPlace, testDatabases } from "../../test/databases.ts";
 import { writeBackup } from "./backup.ts";
 import { decodeRow, encodeRow, openBackup } from "./backup-format.ts";
 import type { Database } from "./database.ts";
@@ -21,7 +21,7 @@ after(async () => {
   rmSync(folder, { recursive: true });
 });
 
-type Place = Awaited<ReturnType<TestDatabase["fresh"]>>;
+type Place = TestPlace;
 const open = (place: Place): Promise<Database> => openDatabase({ ...place, onError: assert.ifError });
 const NOW = 1_800_000_000_000;
 

@@ -18,7 +18,7 @@ export function lockDataFolder(dataDir: string, note: string): Running {
     lock.close();
     throw new PlatformError(
       "conflict",
-      `The data folder ${dataDir} is in use by another Berth (${readNote(noteFile)}). Stop that one, choose another BERTH_DATA, or use PostgreSQL to run several.`,
+      `The data folder ${dataDir} is in use by another Berth (${readNote(noteFile)}). Stop that one, or choose another BERTH_DATA: several servers of one PostgreSQL have a folder each.`,
       { cause: error },
     );
   }

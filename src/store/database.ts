@@ -2,6 +2,7 @@
  * What the store needs of a database, with two implementations: SQLite in the data folder and PostgreSQL.
  */
 import { CompiledQuery, type Kysely } from "kysely";
+import type { Soon } from "../lib/soon.ts";
 import type { Tables } from "./schema.ts";
 
 export type Dialect = "sqlite" | "postgres";
@@ -62,8 +63,8 @@ const shortcuts = new WeakMap<Queries, (text: string, values: readonly unknown[]
 export const setShortcut = shortcuts.set.bind(shortcuts);
 
 /**
- * A fixed text with `?` for its values, for the few queries that every request runs: nothing is built or compiled.
- * Everything else uses the query builder.
+ * A fixed text with `?` for its values, for the few queries that every request runs: nothing is built or compiled, and
+ * what it finds is there at once where the database answers at once. Everything else uses the query builder.
  */
 export interface FixedQuery<Row> {
   all(queries: Queries, dialect: Dialect, values: readonly unknown[]): Soon<Row[]>;
@@ -71,9 +72,6 @@ export interface FixedQuery<Row> {
   /** How many rows it changed. */
   run(queries: Queries, dialect: Dialect, values: readonly unknown[]): Soon<number>;
 }
-
-/** There at once where the database answers at once. */
-export type Soon<T> = T | Promise<T>;
 
 export function fixedQuery<Row = never>(texts: string | Record<Dialect, string>): FixedQuery<Row> {
   const { sqlite, postgres } = typeof texts === "string" ? { sqlite: texts, postgres: texts } : texts;

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
-import { type TestDatabase, testDatabases } from "../../test/databases.ts";
+import { type TestPlace, testDatabases } from "../../test/databases.ts";
+import { openTestStore } from "../../test/store.ts";
 import type { DeliveryDraft } from "./delivery.ts";
-import { openStore, type Store } from "./store.ts";
+import type { Store } from "./store.ts";
 
 const databases = await testDatabases();
 after(() => databases.stop());
@@ -23,11 +24,11 @@ const claimBy = (holder: string, exceptUids: string[] = []) => ({ holder, leaseM
 for (const database of databases.all) {
   describe(`deliveries on ${database.name}`, { skip: database.skip }, () => {
     const clock = { ms: Date.now(), now: () => clock.ms };
-    let place: Awaited<ReturnType<TestDatabase["fresh"]>>;
+    let place: TestPlace;
     let store: Store;
     before(async () => {
       place = await database.fresh();
-      store = await openStore({ ...place, secretKey: Buffer.alloc(32, 1), clock, onError: assert.ifError });
+      store = await openTestStore(place, { clock });
     });
     after(async () => {
       await store.close();

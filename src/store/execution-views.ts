@@ -38,6 +38,15 @@ export function createExecutionViews({ database, clock }: { database: Database; 
      */
     async listClaimableAcrossWorkspaces(limit: number): Promise<Claimable[]> {
       const due = dueRetries(clock.now());
+      const ofJob = sql`FROM executions
+        WHERE executions.job_uid = jobs.job_uid AND completed_at IS NULL AND status <> 'cancelling'
+          AND running < parallelism AND (next_index < total OR (retrying > 0 AND EXISTS (SELECT 1 ${due})))
+        ORDER BY executions.id LIMIT ${EXECUTIONS_PER_JOB}`;
+      // PostgreSQL would look for the ids of every job at every execution; SQLite has nothing lateral.
+      const oldest =
+        database.dialect === "postgres"
+          ? sql`CROSS JOIN LATERAL (SELECT executions.* ${ofJob}) executions`
+          : sql`JOIN executions ON executions.id IN (SELECT oldest.id FROM (SELECT executions.id ${ofJob}) oldest)`;
       const { rows } = await sql<Claimable>`
         WITH RECURSIVE jobs (job_uid) AS (
           SELECT MIN(job_uid) FROM executions WHERE completed_at IS NULL
@@ -51,11 +60,7 @@ export function createExecutionViews({ database, clock }: { database: Database; 
         SELECT executions.id, workspace, executions.job_uid, COALESCE(memory_override, memory_mb) AS memory_mb, parallelism,
           running, total - next_index + (CASE WHEN retrying = 0 THEN 0 ELSE (SELECT COUNT(*) ${due}) END) AS waiting,
           COALESCE(busy.job_running, 0) AS job_running
-        FROM jobs JOIN executions ON executions.id IN (
-          SELECT oldest.id FROM (SELECT executions.id FROM executions
-            WHERE executions.job_uid = jobs.job_uid AND completed_at IS NULL AND status <> 'cancelling'
-              AND running < parallelism AND (next_index < total OR (retrying > 0 AND EXISTS (SELECT 1 ${due})))
-            ORDER BY executions.id LIMIT ${EXECUTIONS_PER_JOB}) oldest)
+        FROM jobs ${oldest}
         LEFT JOIN busy ON busy.job_uid = executions.job_uid
         WHERE COALESCE(busy.job_running, 0) < parallelism
         ORDER BY executions.id LIMIT ${limit}`.execute(database.read);

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { type TestDatabase, testDatabases } from "../../test/databases.ts";
+import { type TestDatabase, type TestPlace, testDatabases } from "../../test/databases.ts";
+import { addWorkspace, openTestStore } from "../../test/store.ts";
 import type { TaskClaim, TaskOutcome } from "./execution.ts";
 import type { ExecutionDraft } from "./executions.ts";
-import { openStore, type Store } from "./store.ts";
+import type { Store } from "./store.ts";
 
 const databases = await testDatabases();
 after(() => databases.stop());
@@ -12,18 +13,12 @@ for (const database of databases.all)
 
 function suite(database: TestDatabase): void {
   let store: Store;
-  let place: Awaited<ReturnType<TestDatabase["fresh"]>>;
+  let place: TestPlace;
   let nowMs = 1_800_000_000_000;
   before(async () => {
     place = await database.fresh();
-    store = await openStore({
-      ...place,
-      secretKey: Buffer.alloc(32, 1),
-      clock: { now: () => nowMs },
-      onError: assert.ifError,
-    });
-    const blank = { accountId: "a", displayName: "", region: "", labels: {}, groupMappings: [], runtime: {} };
-    await store.write((tx) => store.workspaces.insert(tx, { name: "main", ...blank }, "test"));
+    store = await openTestStore(place, { clock: { now: () => nowMs } });
+    await addWorkspace(store);
   });
   after(async () => {
     await store.close();

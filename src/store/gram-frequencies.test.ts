@@ -2,12 +2,11 @@ import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
 import { sql } from "kysely";
 import { testDatabases } from "../../test/databases.ts";
+import { addDrives, addWorkspace, openTestStore } from "../../test/store.ts";
 import { parseListQuery } from "../contract/list-query.ts";
 import { systemClock } from "../lib/clock.ts";
-import { uuidv7 } from "../lib/ids.ts";
 import { createGramFrequencies } from "./gram-frequencies.ts";
 import { gramsOfQuery } from "./search-grams.ts";
-import { openStore } from "./store.ts";
 
 const databases = await testDatabases();
 after(() => databases.stop());
@@ -19,28 +18,12 @@ describe("frequencies of grams", { skip: postgres ? postgres.skip : "PostgreSQL 
   test("a common word is known to be common, and found either way", async () => {
     assert.ok(postgres);
     const place = await postgres.fresh();
-    const store = await openStore({
-      ...place,
-      secretKey: Buffer.alloc(32, 1),
-      clock: systemClock,
-      onError: (error) => console.error(error),
-    });
-    await store.write(async (tx) => {
-      await store.workspaces.insert(
-        tx,
-        { name: "main", accountId: "a", displayName: "", region: "", labels: {}, groupMappings: [], runtime: {} },
-        "test",
-      );
-      for (let n = 0; n < ROWS; n += 1)
-        await store.resources.insert(tx, {
-          ...SCOPE,
-          uid: uuidv7(Date.now()),
-          name: `d${n}`,
-          metadata: { displayName: n === 7 ? "zebra" : "violet" },
-          ...{ spec: {}, secrets: {}, state: {}, events: [] },
-          ...{ status: "DEPLOYED", revision: false, actor: "test", settled: true },
-        });
-    });
+    const store = await openTestStore(place);
+    await addWorkspace(store);
+    await addDrives(
+      store,
+      Array.from({ length: ROWS }, (_, n) => ({ name: `d${n}`, displayName: n === 7 ? "zebra" : "violet" })),
+    );
     const found = async (q: string) => {
       const { items } = await store.resources.list(SCOPE, parseListQuery({ q, limit: 5 }));
       return items.map(({ name }) => name);
@@ -53,7 +36,7 @@ describe("frequencies of grams", { skip: postgres ? postgres.skip : "PostgreSQL 
     assert.equal(await frequencies.matches(gramsOfQuery("nowhere", SCOPE)), 0);
     assert.equal(await frequencies.matches(gramsOfQuery("violet", { ...SCOPE, workspace: "other" })), 0);
     // Another look at the statistics: a fresh store reads them first.
-    const again = await openStore({ ...place, secretKey: Buffer.alloc(32, 1), clock: systemClock, onError() {} });
+    const again = await openTestStore(place);
     const { items } = await again.resources.list(SCOPE, parseListQuery({ q: "violet", limit: 5 }));
     assert.deepEqual(
       items.map(({ name }) => name),

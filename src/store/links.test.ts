@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { type TestDatabase, testDatabases } from "../../test/databases.ts";
+import { type TestDatabase, type TestPlace, testDatabases } from "../../test/databases.ts";
+import { addWorkspace, openTestStore } from "../../test/store.ts";
 import { type Link, linksOf } from "../contract/references.ts";
-import { systemClock } from "../lib/clock.ts";
 import { uuidv7 } from "../lib/ids.ts";
 import type { Resource } from "./resource.ts";
-import { openStore, type Store } from "./store.ts";
+import type { Store } from "./store.ts";
 
 test("references are found by path, with the place they stand at", () => {
   const document = {
@@ -41,13 +41,11 @@ for (const database of databases.all)
 
 function suite(database: TestDatabase): void {
   let store: Store;
-  let place: Awaited<ReturnType<TestDatabase["fresh"]>>;
+  let place: TestPlace;
   before(async () => {
     place = await database.fresh();
-    const onError = (error: unknown): void => console.error(error);
-    store = await openStore({ ...place, secretKey: Buffer.alloc(32, 1), clock: systemClock, onError });
-    const blank = { accountId: "a", displayName: "", region: "", labels: {}, groupMappings: [], runtime: {} };
-    await store.write((tx) => store.workspaces.insert(tx, { name: "main", ...blank }, "test"));
+    store = await openTestStore(place);
+    await addWorkspace(store);
   });
   after(async () => {
     await store.close();

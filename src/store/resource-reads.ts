@@ -1,20 +1,34 @@
 /** Reading resources, one or many, and waiting for them to change. */
 import { sql } from "kysely";
-import { type Database, RESOURCE_TOPIC, type Soon, type Transaction } from "./database.ts";
+import type { Soon } from "../lib/soon.ts";
+import { type Database, RESOURCE_TOPIC, type Transaction } from "./database.ts";
 import { fromRow, type Resource } from "./resource.ts";
 import { rowBySlot, rowByUid } from "./resource-rows.ts";
 import { REVISIONS_MAX, type Revision, revisionFromRow } from "./revision.ts";
 import type { RowCache } from "./row-cache.ts";
 import type { ResourceRow } from "./schema.ts";
 import type { ListScope } from "./search-grams.ts";
+import { createWaiters } from "./waiters.ts";
+
+type ResourceListener = (kind: string, uid: string) => void;
 
 export function createResourceReads(database: Database, cache: RowCache | null) {
   const { read, dialect } = database;
+  const waiters = createWaiters(database);
   /** Kept in the moment it was read: a moment later it may have changed. */
   const keep = (found: Soon<ResourceRow | undefined>): Soon<ResourceRow | undefined> => {
     if (cache && found && !(found instanceof Promise)) cache.put(found);
     return found;
   };
+
+  // What a change is about is read once for all who listen.
+  const listeners = new Set<ResourceListener>();
+  database.onChange(({ topic, key }) => {
+    if (topic !== RESOURCE_TOPIC) return;
+    const slash = key.indexOf("/");
+    const [kind, uid] = [key.slice(0, slash), key.slice(slash + 1)];
+    for (const listener of listeners) listener(kind, uid);
+  });
 
   async function byUid(uid: string): Promise<Resource | null> {
     const row = await (cache?.byUid(uid) ?? keep(rowByUid(read, dialect, uid)));
@@ -207,13 +221,13 @@ export function createResourceReads(database: Database, cache: RowCache | null) 
       return rows.map(fromRow);
     },
 
-    onChange(listener: (kind: string, uid: string) => void): () => void {
-      return database.onChange(({ topic, key }) => {
-        if (topic !== RESOURCE_TOPIC) return;
-        const [kind = "", uid = ""] = key.split("/");
-        listener(kind, uid);
-      });
+    onChange(listener: ResourceListener): () => void {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
     },
+
+    /** Whether it is known to stay: nobody has asked for it to go. False also means that only a look can tell. */
+    isKnownToStay: (uid: string): boolean => cache?.byUid(uid)?.deleted_at === null,
 
     /** Waits until the resource satisfies `until` (null = it is gone). Ends with the signal's reason. */
     async waitFor(
@@ -223,9 +237,7 @@ export function createResourceReads(database: Database, cache: RowCache | null) 
       { signal }: { signal: AbortSignal },
     ): Promise<Resource | null> {
       let wake = (): void => {};
-      const unsubscribe = database.onChange(({ topic, key }) => {
-        if (topic === "resync" || key.endsWith(uid)) wake();
-      });
+      const unsubscribe = waiters.add(uid, () => wake());
       const abort = (): void => wake();
       signal.addEventListener("abort", abort);
       try {

@@ -1,6 +1,7 @@
 /** The rows behind resources: the fixed queries that every request runs, each in one place. */
 import { notFound } from "../contract/errors.ts";
-import { type Dialect, fixedQuery, type Queries, type Soon } from "./database.ts";
+import { type Soon, soon } from "../lib/soon.ts";
+import { type Dialect, fixedQuery, type Queries, type SharedWork } from "./database.ts";
 import { rowidOf } from "./resource.ts";
 import { REVISIONS_MAX } from "./revision.ts";
 import type { ResourceRow } from "./schema.ts";
@@ -41,18 +42,23 @@ const LOCKED = fixedQuery<ResourceRow>({
   sqlite: "SELECT * FROM resources WHERE uid = ? AND workspace = ?",
   postgres: "SELECT * FROM resources WHERE uid = ? AND workspace = ? FOR UPDATE",
 });
-const LIVE_WORKSPACE = fixedQuery<{ name: string }>({
-  sqlite: "SELECT name FROM workspaces WHERE name = ? AND deleted_at IS NULL",
-  postgres: "SELECT name FROM workspaces WHERE name = ? AND deleted_at IS NULL FOR SHARE",
-});
+const LIVE_NAME = "SELECT name FROM workspaces WHERE name = ? AND deleted_at IS NULL";
+const LIVE_WORKSPACE = fixedQuery<{ name: string }>({ sqlite: LIVE_NAME, postgres: `${LIVE_NAME} FOR SHARE` });
 const LIVE_PARENT = fixedQuery<{ uid: string }>({
   sqlite: "SELECT uid FROM resources WHERE uid = ? AND workspace = ? AND deleted_at IS NULL",
   postgres: "SELECT uid FROM resources WHERE uid = ? AND workspace = ? AND deleted_at IS NULL FOR SHARE",
 });
 const INSERT = fixedQuery({
-  sqlite: `INSERT INTO resources (${COLUMNS.join(", ")}) VALUES (${MARKS}) ON CONFLICT DO NOTHING`,
+  // The same statement sees that the workspace lives: without a name its column would be null, which is ignored like a
+  // taken slot. (As INSERT ... SELECT it would have a savepoint, and make the search index write out its part.)
+  sqlite: `INSERT OR IGNORE INTO resources (${COLUMNS.join(", ")})
+    VALUES (${COLUMNS.map((column) => (column === "workspace" ? `(${LIVE_NAME})` : "?")).join(", ")})`,
   postgres: `INSERT INTO resources (${COLUMNS.join(", ")}, grams) VALUES (${MARKS}, ?::text[]) ON CONFLICT DO NOTHING`,
 });
+const NEW_GRAMS = fixedQuery("INSERT INTO resource_grams (rowid, grams) VALUES (?, ?)");
+/** All that a change of a resource may touch: its identity stays. */
+const CHANGED = COLUMNS.filter((column) => column !== "id" && column !== "uid");
+const UPDATE = fixedQuery(`UPDATE resources SET ${CHANGED.map((column) => `${column} = ?`).join(", ")} WHERE uid = ?`);
 const GRAMS = fixedQuery({
   sqlite: "INSERT OR REPLACE INTO resource_grams (rowid, grams) VALUES (?, ?)",
   postgres: "UPDATE resources SET grams = ?::text[] WHERE uid = ?",
@@ -79,6 +85,9 @@ export const lockRow = (
   uid: string,
 ): Soon<ResourceRow | undefined> => LOCKED.first(queries, dialect, [uid, workspace]);
 
+export const updateRow = (queries: Queries, dialect: Dialect, row: ResourceRow): Soon<number> =>
+  UPDATE.run(queries, dialect, [...CHANGED.map((column) => row[column]), row.uid]);
+
 /** Nothing is created in a workspace or below a parent that is going away. */
 export async function requireLiveParents(
   queries: Queries,
@@ -104,8 +113,25 @@ export const count = (
   queries: Queries,
   dialect: Dialect,
   { workspace, kind, parent }: ListScope,
-  by: 1 | -1,
+  by: number,
 ): Soon<number> => COUNT.run(queries, dialect, [workspace, kind, parent, by]);
+
+/** Counts new ones of many writers at once. In one order, so that two who lock the same rows never wait in a ring. */
+export const countNew =
+  (dialect: Dialect): SharedWork<ListScope> =>
+  async (queries, scopes) => {
+    const sums = new Map<string, { scope: ListScope; n: number }>();
+    for (const scope of scopes) {
+      const key = `${scope.workspace}\0${scope.kind}\0${scope.parent}`;
+      const sum = sums.get(key);
+      if (sum) sum.n += 1;
+      else sums.set(key, { scope, n: 1 });
+    }
+    for (const key of [...sums.keys()].sort()) {
+      const { scope, n } = sums.get(key) as { scope: ListScope; n: number };
+      await count(queries, dialect, scope, n);
+    }
+  };
 
 /** Keeps the row's spec as a revision. The oldest beyond the maximum go, but none that takes traffic. */
 export async function keepRevision(
@@ -140,16 +166,12 @@ export async function keepRevision(
   await queries.deleteFrom("revisions").where("uid", "=", row.uid).where("revision", "not in", kept).execute();
 }
 
-/** False when the slot is taken. */
-export async function insertRow(
-  queries: Queries,
-  dialect: Dialect,
-  row: ResourceRow,
-  grams: string[],
-): Promise<boolean> {
-  const values = COLUMNS.map((column) => row[column]);
-  const inserted = await INSERT.run(queries, dialect, dialect === "postgres" ? [...values, grams] : values);
-  if (inserted === 0) return false;
-  if (dialect === "sqlite") await indexGrams(queries, dialect, row.uid, grams);
-  return true;
+/** False when the slot is taken, or on SQLite when the workspace is going away. */
+export function insertRow(queries: Queries, dialect: Dialect, row: ResourceRow, grams: string[]): Soon<boolean> {
+  const values: unknown[] = [];
+  for (const column of COLUMNS) values.push(row[column]);
+  return soon(INSERT.run(queries, dialect, dialect === "postgres" ? [...values, grams] : values), (inserted) => {
+    if (inserted === 0 || dialect === "postgres") return inserted > 0;
+    return soon(NEW_GRAMS.run(queries, dialect, [row.id, grams.join(" ")]), () => true);
+  });
 }

@@ -39,19 +39,30 @@ export interface Resource {
   retired: boolean;
 }
 
-export function fromRow(row: Omit<ResourceRow, "id" | "search">): Resource {
+type Row = Omit<ResourceRow, "id" | "search">;
+
+export const fromRow = (row: Row): Resource =>
+  withTexts(row, {
+    metadata: JSON.parse(row.metadata) as Metadata,
+    spec: JSON.parse(row.spec) as Record<string, unknown>,
+    state: JSON.parse(row.state) as Record<string, unknown>,
+    events: JSON.parse(row.events) as Event[],
+  });
+
+/** For whoever knows what the row's texts say. */
+export function withTexts(row: Row, texts: Pick<Resource, "metadata" | "spec" | "state" | "events">): Resource {
   return {
     uid: row.uid,
     workspace: row.workspace,
     kind: row.kind,
     parent: row.parent,
     name: row.name,
-    metadata: JSON.parse(row.metadata) as Metadata,
-    spec: JSON.parse(row.spec) as Record<string, unknown>,
+    metadata: texts.metadata,
+    spec: texts.spec,
     sealedSecrets: row.secrets,
-    state: JSON.parse(row.state) as Record<string, unknown>,
+    state: texts.state,
     status: row.status,
-    events: JSON.parse(row.events) as Event[],
+    events: texts.events,
     generation: row.generation,
     observedGeneration: row.observed_generation,
     version: row.version,
@@ -65,7 +76,8 @@ export function fromRow(row: Omit<ResourceRow, "id" | "search">): Resource {
 }
 
 /** SQLite's rowid of a uid: its time and counter, so that rows and their search index are in order of creation. */
-export const rowidOf = (uid: string): number => (timeOfUid(uid) - ROWID_EPOCH_MS) * 4096 + sequenceOfUid(uid);
+export const rowidOf = (uid: string, time = timeOfUid(uid)): number =>
+  (time - ROWID_EPOCH_MS) * 4096 + sequenceOfUid(uid);
 
 /** 41 bits of milliseconds and 12 of counter fit the 53 bits of a number until 2094. */
 const ROWID_EPOCH_MS = Date.UTC(2025, 0, 1);

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { type TestDatabase, testDatabases } from "../../test/databases.ts";
+import { type TestDatabase, type TestPlace, testDatabases } from "../../test/databases.ts";
+import { addWorkspace, openTestStore } from "../../test/store.ts";
 import { parseListQuery } from "../contract/list-query.ts";
-import { systemClock } from "../lib/clock.ts";
 import { uuidv7 } from "../lib/ids.ts";
 import type { Draft } from "./resources.ts";
-import { openStore, type Store } from "./store.ts";
+import type { Store } from "./store.ts";
 
 const databases = await testDatabases();
 after(() => databases.stop());
@@ -15,22 +15,11 @@ for (const database of databases.all)
 
 function suite(database: TestDatabase): void {
   let store: Store;
-  let place: Awaited<ReturnType<TestDatabase["fresh"]>>;
+  let place: TestPlace;
   before(async () => {
     place = await database.fresh();
-    store = await openStore({
-      ...place,
-      secretKey: Buffer.alloc(32, 1),
-      clock: systemClock,
-      onError: (error) => console.error(error),
-    });
-    await store.write(async (tx) => {
-      await store.workspaces.insert(
-        tx,
-        { name: "main", accountId: "a", displayName: "", region: "", labels: {}, groupMappings: [], runtime: {} },
-        "test",
-      );
-    });
+    store = await openTestStore(place);
+    await addWorkspace(store);
   });
   after(async () => {
     await store.close();
@@ -96,6 +85,27 @@ function suite(database: TestDatabase): void {
     assert.deepEqual(await found("team"), ["beta-two", "alpha-one"]);
     assert.deepEqual(await found("zz"), []);
     assert.deepEqual(await found("x"), ["beta-two", "alpha-one"]);
+  });
+
+  test("those who share a commit are counted each in its place, and only if they came to be", async () => {
+    const names = ["one", "two", "two", "three"];
+    await Promise.all([
+      ...names.map((name) => store.resources.create(draft("counted", name))),
+      store.resources.create(draft("beside", "one")),
+      store.resources.create(draft("counted", "inner", { parent: "none" })).catch(() => {}),
+    ]);
+    const totalOf = async (kind: string) => (await store.resources.list(scope(kind), parseListQuery({}))).total;
+    assert.deepEqual([await totalOf("counted"), await totalOf("beside")], [3, 1]);
+  });
+
+  test("nothing is made in a workspace that is not there, whoever else writes at the moment", async () => {
+    const [refused, made] = await Promise.allSettled([
+      store.resources.create(draft("orphan", "x", { workspace: "nowhere" })),
+      store.resources.create(draft("orphan", "x")),
+    ]);
+    assert.ok(refused.status === "rejected" && refused.reason.code === "not_found", String(refused.status));
+    assert.ok(made.status === "fulfilled" && made.value.outcome === "created");
+    assert.equal(await store.resources.getAcrossWorkspaces(made.value.resource.uid).then((one) => one?.name), "x");
   });
 
   test("secrets come back only through the key", async () => {

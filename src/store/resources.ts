@@ -15,10 +15,21 @@ import { type Change, type Database, RESOURCE_TOPIC, type Transaction } from "./
 import { createGramFrequencies } from "./gram-frequencies.ts";
 import { removeLinks } from "./links.ts";
 import { requireRoom, takeTurn } from "./quota.ts";
-import { fromRow, type Metadata, type Resource, rowidOf } from "./resource.ts";
+import { fromRow, type Metadata, type Resource, rowidOf, withTexts } from "./resource.ts";
 import { countOf, listResources, type Page } from "./resource-list.ts";
 import { createResourceReads } from "./resource-reads.ts";
-import { count, indexGrams, insertRow, keepRevision, lockRow, requireLiveParents, rowBySlot } from "./resource-rows.ts";
+import {
+  count,
+  countNew,
+  indexGrams,
+  insertRow,
+  keepRevision,
+  lockRow,
+  requireLiveParents,
+  requireLiveWorkspace,
+  rowBySlot,
+  updateRow,
+} from "./resource-rows.ts";
 import { RowCache } from "./row-cache.ts";
 import type { ResourceRow } from "./schema.ts";
 import { gramsOf, type ListScope, searchText } from "./search-grams.ts";
@@ -39,7 +50,7 @@ export interface Draft extends ListScope {
   uid: string;
   name: string;
   /** Where the name need not be unique (preview tokens), the slot is something that is. */
-  slot?: string;
+  slot?: string | undefined;
   metadata: Metadata;
   spec: Record<string, unknown>;
   secrets: Record<string, string>;
@@ -49,7 +60,7 @@ export interface Draft extends ListScope {
   /** Keep this spec as a revision. */
   revision: boolean;
   /** At most this many of the kind in one container. */
-  countMax?: number;
+  countMax?: number | undefined;
   actor: string;
   /** Nothing has to act on this resource: it is as intended from the start. */
   settled: boolean;
@@ -89,6 +100,7 @@ export function createResources({ database, clock, box, cursors, quotas }: Resou
   // Other servers on one PostgreSQL write without telling us in time.
   const cache = database.dialect === "sqlite" ? new RowCache() : null;
   const frequencies = database.dialect === "postgres" ? createGramFrequencies(database, clock) : null;
+  const countShared = countNew(database.dialect);
   const seal = (uid: string, secrets: Record<string, string>): string | null =>
     Object.keys(secrets).length === 0 ? null : box.seal(JSON.stringify(secrets), uid);
 
@@ -97,28 +109,31 @@ export function createResources({ database, clock, box, cursors, quotas }: Resou
       ? {}
       : (JSON.parse(box.open(resource.sealedSecrets, resource.uid)) as Record<string, string>);
 
-  const toEvent = (event: NewEvent, status: string | null): Event => ({
-    type: event.type,
-    status: event.status ?? status ?? "",
-    message: event.message,
-    time: toIso(clock.now()),
-    ...(event.revision ? { revision: event.revision } : {}),
-  });
+  const toEvent = (event: NewEvent, status: string | null, now: number): Event => {
+    const { type, message, revision } = event;
+    const told: Event = { type, status: event.status ?? status ?? "", message, time: toIso(now) };
+    if (revision) told.revision = revision;
+    return told;
+  };
 
   async function insert(tx: Transaction, draft: Draft): Promise<Created> {
-    await requireLiveParents(tx.queries, database.dialect, draft);
+    const { queries } = tx;
+    const { dialect } = database;
+    if (dialect === "postgres" || draft.parent !== "") await requireLiveParents(queries, dialect, draft);
     const quota = quotas[draft.kind];
-    if (quota !== undefined) await takeTurn(tx.queries, database.dialect, draft.workspace, draft.kind);
+    if (quota !== undefined) await takeTurn(queries, dialect, draft.workspace, draft.kind);
     const now = timeOfUid(draft.uid);
+    const { metadata, spec, state } = draft;
+    const events = draft.events.map((event) => toEvent(event, draft.status, now));
     const row: ResourceRow = {
-      id: database.dialect === "sqlite" ? rowidOf(draft.uid) : null,
+      id: dialect === "sqlite" ? rowidOf(draft.uid, now) : null,
       uid: draft.uid,
       workspace: draft.workspace,
       kind: draft.kind,
       parent: draft.parent,
       name: draft.name,
       slot: draft.slot ?? draft.name,
-      external_id: draft.metadata.externalId || null,
+      external_id: metadata.externalId || null,
       status: draft.status,
       generation: 1,
       observed_generation: draft.settled ? 1 : 0,
@@ -128,27 +143,30 @@ export function createResources({ database, clock, box, cursors, quotas }: Resou
       deleted_at: null,
       created_by: draft.actor,
       updated_by: draft.actor,
-      metadata: JSON.stringify(draft.metadata),
-      spec: JSON.stringify(draft.spec),
+      metadata: JSON.stringify(metadata),
+      spec: JSON.stringify(spec),
       secrets: seal(draft.uid, draft.secrets),
-      state: JSON.stringify(draft.state),
-      events: JSON.stringify(draft.events.map((event) => toEvent(event, draft.status))),
-      search: searchText({ name: draft.name, ...draft.metadata }),
+      state: JSON.stringify(state),
+      events: JSON.stringify(events),
+      search: searchText(draft.name, metadata),
     };
-    if (!(await insertRow(tx.queries, database.dialect, row, gramsOf(row.search, draft)))) {
-      const existing = await rowBySlot(tx.queries, database.dialect, draft, row.slot);
+    if (!(await insertRow(queries, dialect, row, gramsOf(row.search, draft)))) {
+      await requireLiveWorkspace(queries, dialect, draft.workspace);
+      const existing = await rowBySlot(queries, dialect, draft, row.slot);
       if (!existing)
         throw new PlatformError("conflict", `${draft.kind} '${draft.name}' is being replaced right now. Try again.`);
       return { outcome: "exists", resource: fromRow(existing) };
     }
-    await count(tx.queries, database.dialect, draft, 1);
-    if (quota !== undefined) await requireRoom(tx.queries, draft.workspace, draft.kind, quota);
-    if (draft.countMax !== undefined && (await countOf(tx.queries, draft)) > draft.countMax)
+    // Where nothing hangs on the number, those who share the commit are counted together.
+    if (quota === undefined && draft.countMax === undefined) tx.share(countShared, draft);
+    else await count(queries, dialect, draft, 1);
+    if (quota !== undefined) await requireRoom(queries, draft.workspace, draft.kind, quota);
+    if (draft.countMax !== undefined && (await countOf(queries, draft)) > draft.countMax)
       throw new PlatformError("bad_request", `There cannot be more than ${draft.countMax} of kind ${draft.kind} here.`);
-    if (draft.revision) await keepRevision(tx.queries, row, draft.actor, now);
+    if (draft.revision) await keepRevision(queries, row, draft.actor, now);
     tx.afterCommit(() => cache?.put(row));
     tx.announce(changeOf(draft));
-    return { outcome: "created", resource: fromRow(row) };
+    return { outcome: "created", resource: withTexts(row, { metadata, spec, state, events }) };
   }
 
   async function modify(
@@ -174,7 +192,7 @@ export function createResources({ database, clock, box, cursors, quotas }: Resou
       secrets: change.secrets ? seal(uid, change.secrets) : row.secrets,
       state: change.state ? JSON.stringify(change.state) : row.state,
       events: change.event
-        ? JSON.stringify([...current.events, toEvent(change.event, status)].slice(-EVENTS_MAX))
+        ? JSON.stringify([...current.events, toEvent(change.event, status, now)].slice(-EVENTS_MAX))
         : row.events,
       generation: row.generation + (change.intent ? 1 : 0),
       observed_generation: change.observedGeneration ?? row.observed_generation,
@@ -183,10 +201,9 @@ export function createResources({ database, clock, box, cursors, quotas }: Resou
       updated_by: change.actor ?? row.updated_by,
       deleted_at: change.deleted ? (row.deleted_at ?? now) : row.deleted_at,
       slot: change.retire ? `~${uid}` : row.slot,
-      search: searchText({ name: row.name, ...metadata }),
+      search: searchText(row.name, metadata),
     };
-    const { id: _id, uid: _uid, ...set } = next;
-    await tx.queries.updateTable("resources").set(set).where("uid", "=", uid).execute();
+    await updateRow(tx.queries, database.dialect, next);
     if (next.search !== row.search) await indexGrams(tx.queries, database.dialect, uid, gramsOf(next.search, current));
     if (change.retire && !current.retired) {
       await count(tx.queries, database.dialect, current, -1);

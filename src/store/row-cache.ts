@@ -8,6 +8,7 @@ import type { ListScope } from "./search-grams.ts";
 
 /** Characters of all rows together; the ones that were put in first go first. */
 const SIZE_MAX = 8 * 1024 * 1024;
+const SIZE_KEPT = SIZE_MAX - 256 * 1024;
 /** A row beyond this would push out hundreds. */
 const ROW_SIZE_MAX = 64 * 1024;
 
@@ -38,8 +39,13 @@ export class RowCache {
     this.#byUid.set(row.uid, kept);
     this.#bySlot.set(kept.slotKey, kept);
     this.#size += size;
+    if (this.#size > SIZE_MAX) this.#makeRoom();
+  }
+
+  /** For many to come: finding the oldest costs more than letting it go. */
+  #makeRoom(): void {
     for (const uid of this.#byUid.keys()) {
-      if (this.#size <= SIZE_MAX) break;
+      if (this.#size <= SIZE_KEPT) return;
       this.forget(uid);
     }
   }

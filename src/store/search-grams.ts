@@ -20,30 +20,34 @@ export interface ListScope {
 }
 
 export interface Searchable {
-  name: string;
   displayName?: string | undefined;
   labels?: Record<string, string> | undefined;
 }
 
 /** Parts are joined by a character that no query contains after trimming, so a match never spans two of them. */
-export function searchText({ name, displayName, labels }: Searchable): string {
-  return [name, displayName ?? "", ...Object.entries(labels ?? {}).flat()].join("\n").toLowerCase();
+export function searchText(name: string, { displayName, labels }: Searchable): string {
+  let text = `${name}\n${displayName ?? ""}`;
+  for (const key in labels) text += `\n${key}\n${labels[key]}`;
+  return text.toLowerCase();
 }
 
 export function gramsOf(text: string, scope: ListScope): string[] {
   const prefix = scopeToken(scope);
-  const grams = new Set<string>();
+  // Told apart by the characters themselves, which are shorter than their grams.
+  const seen = new Set<string>();
+  const grams: string[] = [];
+  const isNew = (characters: string): boolean => seen.size !== seen.add(characters).size;
   for (const part of text.split("\n")) {
     let [first, second] = [hexAt(part, 0), hexAt(part, 1)];
     for (let at = 0; at + 2 <= part.length; at += 1) {
       const pair = prefix + first + second;
       const third = hexAt(part, at + 2);
-      grams.add(pair);
-      if (third !== "") grams.add(pair + third);
+      if (isNew(part.slice(at, at + 2))) grams.push(pair);
+      if (third !== "" && isNew(part.slice(at, at + 3))) grams.push(pair + third);
       [first, second] = [second, third];
     }
   }
-  return [...grams];
+  return grams;
 }
 
 export function gramsOfQuery(q: string, scope: ListScope): string[] {

@@ -4,6 +4,13 @@ import { finishShares, type Queries, type Shares } from "./database.ts";
 
 /** A batch is bounded so that the first writer in it does not wait for an endless stream of others. */
 const BATCH_MAX = 256;
+/**
+ * A server that a hundred clients turn to at once meets them one or two in a turn of the event loop, and a commit for
+ * each would take longer than all of their work: as long as more come they are gathered, for so long at most.
+ */
+const GATHER_MAX_MS = 5;
+/** Turns without a newcomer after which no more are expected. One that comes alone, after others that did, waits for one. */
+const PATIENCE_TURNS = 3;
 
 interface Pending {
   run(queries: Queries): Promise<void>;
@@ -24,13 +31,17 @@ export interface Write<T> {
 }
 
 export class Batcher {
+  readonly #nowMs: () => number;
   #queries: Queries;
   #writer: DatabaseSync;
   #written: Written;
   #pending: Pending[] = [];
   #running: Promise<void> | null = null;
+  /** Writers that shared the last commit. */
+  #lastCount = 1;
 
-  constructor(queries: Queries, writer: DatabaseSync, written: Written) {
+  constructor(queries: Queries, writer: DatabaseSync, written: Written, nowMs = () => performance.now()) {
+    this.#nowMs = nowMs;
     this.#queries = queries;
     this.#writer = writer;
     this.#written = written;
@@ -60,10 +71,24 @@ export class Batcher {
   }
 
   async #drain(): Promise<void> {
-    // Writers of one turn of the event loop meet in one batch.
-    await new Promise((resolve) => setImmediate(resolve));
-    while (this.#pending.length > 0) await this.#commit(this.#pending.splice(0, BATCH_MAX));
+    while (this.#pending.length > 0) {
+      await this.#gather();
+      const batch = this.#pending.splice(0, BATCH_MAX);
+      this.#lastCount = batch.length;
+      await this.#commit(batch);
+    }
     this.#running = null;
+  }
+
+  async #gather(): Promise<void> {
+    const untilMs = this.#nowMs() + GATHER_MAX_MS;
+    for (let idle = 0; this.#pending.length < BATCH_MAX; ) {
+      const known = this.#pending.length;
+      await new Promise((resolve) => setImmediate(resolve));
+      idle = this.#pending.length > known ? 0 : idle + 1;
+      const alone = this.#pending.length === 1 && this.#lastCount === 1;
+      if (idle >= (alone ? 1 : PATIENCE_TURNS) || this.#nowMs() >= untilMs) return;
+    }
   }
 
   /**
@@ -121,10 +146,9 @@ export class Batcher {
   }
 
   async #finish(batch: Pending[], failures: Failures): Promise<Failures> {
-    await finishShares(
-      this.#queries,
-      batch.flatMap((item) => (failures.has(item) ? [] : item.shares())),
-    );
+    const shares: Shares = [];
+    for (const item of batch) if (!failures.has(item)) shares.push(...item.shares());
+    if (shares.length > 0) await finishShares(this.#queries, shares);
     this.#writer.exec("COMMIT");
     return failures;
   }

@@ -146,6 +146,8 @@ export interface UsageLedger {
   meterState(node: string): Promise<MeterState | null>;
   seriesState(node: string, series: readonly UsageSeries[]): Promise<SeriesState[]>;
   ask(question: UsageQuestion): Promise<UsageAnswer>;
+  /** Until when every node has metered that has vouched since `sinceMs`; null when none has. */
+  vouchedMs(sinceMs: number): Promise<number | null>;
   /** The types with at least one event in [startMs, endMs), which `parts` cover. */
   resourceTypes(
     question: Pick<UsageQuestion, "accountId" | "startMs" | "endMs" | "dimensions" | "rateOf">,

@@ -2,13 +2,15 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import fc from "fast-check";
 import { sql } from "kysely";
-import { type TestDatabase, testDatabases } from "../../test/databases.ts";
+import { type TestDatabase, type TestPlace, testDatabases } from "../../test/databases.ts";
 import { meteredOnce } from "../../test/metering/meter-property.ts";
 import { endpointEqualsModel } from "../../test/metering/model-property.ts";
+import { pagesOfARunningWindow } from "../../test/metering/running-pages.ts";
 import { ACCOUNTS, anyEvent, book } from "../../test/metering/usage-arbitraries.ts";
-import { HOUR_MS, systemClock } from "../lib/clock.ts";
+import { openTestStore } from "../../test/store.ts";
+import { HOUR_MS } from "../lib/clock.ts";
 import { hourMs, hourOf, monthStart } from "../lib/utc-calendar.ts";
-import { openStore, type Store } from "./store.ts";
+import type { Store } from "./store.ts";
 import type { RateOf, UsageEvent, UsageEventPlace, UsageQuestion } from "./usage-port.ts";
 import { splitAtHours } from "./usage-rollup.ts";
 
@@ -34,15 +36,10 @@ for (const database of databases.all)
 
 function suite(database: TestDatabase): void {
   let store: Store;
-  let place: Awaited<ReturnType<TestDatabase["fresh"]>>;
+  let place: TestPlace;
   before(async () => {
     place = await database.fresh();
-    store = await openStore({
-      ...place,
-      secretKey: Buffer.alloc(32, 1),
-      clock: systemClock,
-      onError: (error) => console.error(error),
-    });
+    store = await openTestStore(place);
   });
   after(async () => {
     await store.close();
@@ -70,6 +67,9 @@ function suite(database: TestDatabase): void {
 
   test("the endpoint equals plain loops over raw events", () =>
     endpointEqualsModel({ freshLedger, runs: long ? 1000 : 40 }));
+
+  test("pages of a window that is still running have every group once", async () =>
+    pagesOfARunningWindow(await freshLedger()));
 
   for (const trouble of ["death", "refusal", "clock setting"] as const)
     test(`everything is metered once in spite of: ${trouble}`, () =>

@@ -88,6 +88,12 @@ export function createUsage({ database }: { database: Database }) {
       return answerFromRows(rows, question);
     },
 
+    async vouchedMs(sinceMs): Promise<number | null> {
+      const { min } = read.fn;
+      const living = read.selectFrom("usage_meters").where("covered_until", ">", sinceMs);
+      return (await living.select(min("covered_until").as("until")).executeTakeFirst())?.until ?? null;
+    },
+
     async resourceTypes(question, parts): Promise<string[]> {
       const account = await accountNumber(question.accountId);
       if (account === null) return [];

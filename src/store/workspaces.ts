@@ -2,9 +2,11 @@
 import { notFound, PlatformError } from "../contract/errors.ts";
 import type { Clock } from "../lib/clock.ts";
 import { uuidv7 } from "../lib/ids.ts";
-import type { Database, Queries, Transaction } from "./database.ts";
+import { type Database, fixedQuery, type Queries, type Transaction } from "./database.ts";
 import type { WorkspaceRow } from "./schema.ts";
 import { removeSharesOf } from "./shares.ts";
+
+const LIVE = fixedQuery<WorkspaceRow>("SELECT * FROM workspaces WHERE name = ? AND deleted_at IS NULL");
 
 /** created → account_binded → account_configured → workspace_configured → ready; error from any of them. */
 export type WorkspaceStatus =
@@ -50,12 +52,7 @@ const OWNED = [
 
 export function createWorkspaces({ database, clock }: { database: Database; clock: Clock }) {
   async function get(name: string): Promise<Workspace | null> {
-    const row = await database.read
-      .selectFrom("workspaces")
-      .selectAll()
-      .where("name", "=", name)
-      .where("deleted_at", "is", null)
-      .executeTakeFirst();
+    const row = await LIVE.first(database.read, database.dialect, [name]);
     return row ? fromRow(row) : null;
   }
 

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { type Ended, runBerth } from "../berth-process.ts";
-import { type TestDatabase, testDatabases } from "../databases.ts";
+import { type TestPlace, testDatabases } from "../databases.ts";
 import { type Answer, type CallOptions, startTestPlatform, type TestPlatform } from "../platform.ts";
 
 const databases = await testDatabases();
@@ -17,7 +17,7 @@ after(async () => {
   rmSync(folder, { recursive: true });
 });
 
-type Place = Awaited<ReturnType<TestDatabase["fresh"]>>;
+type Place = TestPlace;
 
 const call = (on: TestPlatform, method: string, path: string, options: CallOptions = {}): Promise<Answer> =>
   on.call(method, path, { workspace: "main", ...options });

@@ -33,7 +33,15 @@ before(async () => {
     quantity: gbHours * GB_HOUR,
     key: "test",
   }));
-  await store.usage.record({ events }, rateOf(createPriceBook()));
+  const series = { accountId, workspace: "main", resourceUuid: "uuid" };
+  const box = { ...series, resourceType: "sandbox", resourceName: "box", dimension: "sandbox_compute_runtime_gbs" };
+  const echo = { ...series, resourceType: "model", resourceName: "echo", dimension: "model_input_tokens_count" };
+  const startMs = Date.parse("2026-04-02T01:00:00Z");
+  const single = [
+    { series: box, startMs, endMs: startMs + 1, quantity: 1, key: "one-mb-for-a-millisecond" },
+    { series: { ...echo, subject: "api_key/k1" }, startMs: startMs + 5, endMs: startMs + 5, quantity: 7, key: "ask" },
+  ];
+  await store.usage.record({ events: [...events, ...single] }, rateOf(createPriceBook()));
 });
 after(() => platform.stop());
 
@@ -67,6 +75,16 @@ test("export writes a row for every resource, dimension and bucket that was used
   const raw = await berth(`export ${WINDOW} --events --format jsonl`);
   assert.equal(raw.stdout.trim().split("\n").length, 3);
   assert.equal((await berth("export --start 2020-01-01T00:00:00Z --end 2020-02-01T00:00:00Z")).stdout, "");
+});
+
+test("a table of events has its columns in every row, and all digits of a number", async () => {
+  assert.equal(
+    (await berth("export --start 2026-04-02T00:00:00Z --end 2026-04-03T00:00:00Z --events")).stdout,
+    `workspace,resourceType,resourceName,resourceUuid,billingDimension,usedBy,startTime,endTime,usage,key
+main,sandbox,box,uuid,sandbox_compute_runtime_gbs,,2026-04-02T01:00:00.000Z,2026-04-02T01:00:00.001Z,0.0000009765625,one-mb-for-a-millisecond
+main,model,echo,uuid,model_input_tokens_count,api_key/k1,2026-04-02T01:00:00.005Z,2026-04-02T01:00:00.005Z,7,ask
+`,
+  );
 });
 
 test("top shows what costs most", async () => {

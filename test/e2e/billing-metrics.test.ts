@@ -264,6 +264,15 @@ describe("what goes with the metrics", () => {
     const text = await (await fetch(`${platform.url}/metrics`)).text();
     assert.match(text, /berth_usage_total\{dimension="sandbox_compute_runtime_gbs",unit="gbs"\} 21600\n/);
     assert.match(text, /berth_usage_cost_usd_total\{dimension="volume_storage_gbs"\} 0\.00162\n/);
+    const asked = await fetch(`${platform.url}/metrics`, { headers: { accept: "application/openmetrics-text" } });
+    assert.match(asked.headers.get("content-type") ?? "", /^application\/openmetrics-text; version=1\.0\.0/);
+    const open = await asked.text();
+    assert.match(open, /^# TYPE berth_usage counter\nberth_usage_total\{/m);
+    const counters = [...open.matchAll(/^# TYPE (\S+) counter$/gm)].map(([, family]) => family);
+    const families = [...open.matchAll(/^# TYPE (\S+) /gm)].map(([, family]) => family);
+    assert.equal(new Set(families).size, families.length);
+    // Every counter of the platform is called so that its family can be told from it.
+    for (const family of counters) assert.doesNotMatch(open, new RegExp(`^${family}(\\{| )`, "m"));
   });
 });
 

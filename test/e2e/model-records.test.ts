@@ -32,6 +32,27 @@ await onEachDatabase("models, policies and connections", ({ call, make, store, u
     });
   });
 
+  test("an address that is none is refused when the connection is written", async () => {
+    const made = (config: object) =>
+      call("POST", "/integrations/connections", {
+        body: { metadata: { name: "addressed" }, spec: { integration: "openai", config } },
+      });
+    for (const address of [
+      "notaurl",
+      "ftp://example.com",
+      "http://user:pw@example.com",
+      "http://example.com/?x=1",
+      "http://example.com/#a",
+    ])
+      for (const name of ["baseUrl", "tokenUrl"]) {
+        const { status, body } = await made({ [name]: address });
+        assert.equal(status, 400, address);
+        assert.match(body.message, new RegExp(`^spec\\.config\\.${name}: must be an http or https address`));
+      }
+    assert.equal((await made({ baseUrl: "http://127.0.0.1:11434/v1/", tokenUrl: "" })).status, 200);
+    await call("DELETE", "/integrations/connections/addressed");
+  });
+
   test("members read connections and policies, admins change them", async () => {
     const accountId = (await store().people.listAccountsAcrossUsers())[0]?.id ?? "";
     const { key } = await makeUser(store(), accountId, "member", { main: "member" });
@@ -69,14 +90,26 @@ await onEachDatabase("models, policies and connections", ({ call, make, store, u
     assert.equal((await call("DELETE", "/integrations/connections/openai-key")).status, 200);
   });
 
-  test("fallbacks are models that exist; a model may go though it names itself", async () => {
+  test("fallbacks are other models that exist, each once", async () => {
     await make("/models", "spare", { runtime: { type: "mock" } });
-    const made = await make("/models", "main-model", { fallbacks: ["spare", "main-model"] });
-    assert.deepEqual(made.spec.fallbacks, ["spare", "main-model"]);
+    const made = await make("/models", "main-model", { fallbacks: ["spare"] });
+    assert.deepEqual(made.spec.fallbacks, ["spare"]);
     assert.equal((await call("DELETE", "/models/spare")).status, 409);
+    const wrong = (name: string): [string[], RegExp][] => [
+      [["nobody"], /^spec\.fallbacks\[0\]: /],
+      [["spare", name], /^spec\.fallbacks\[1\]: names the model itself/],
+      [["spare", "spare"], /^spec\.fallbacks\[1\]: names 'spare' a second time/],
+    ];
+    for (const [method, path, name] of [
+      ["POST", "/models", "new-model"],
+      ["PUT", "/models/main-model", "main-model"],
+    ] as const)
+      for (const [fallbacks, message] of wrong(name)) {
+        const told = await call(method, path, { body: { metadata: { name }, spec: { fallbacks } } });
+        assert.equal(told.status, 400, `${method} ${fallbacks}`);
+        assert.match(told.body.message, message);
+      }
     assert.equal((await call("DELETE", "/models/main-model")).status, 200);
-    const body = { metadata: { name: "x" }, spec: { fallbacks: ["nobody"] } };
-    assert.match((await call("POST", "/models", { body })).body.message, /^spec\.fallbacks\[0\]: /);
   });
 
   test("a model that is switched off is DEACTIVATED", async () => {

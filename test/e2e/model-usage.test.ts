@@ -1,5 +1,8 @@
 /** What the models of a workspace were used for, by model and by key, from requests that really went through. */
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
 import { makeServiceAccount, makeUser } from "../identities.ts";
 import { startTestPlatform, type TestPlatform } from "../platform.ts";
@@ -146,4 +149,32 @@ test("the bill is not disturbed: tokens stand beside the twelve, and cost nothin
   assert.equal(costs.model_input_tokens_count.usage, upstream.input);
   assert.equal(costs.model_provider_cost_usd.usage, (await usage()).body.summary.cost);
   assert.equal(body.summary.totalCost, 0);
+});
+
+test("what a provider did not report is estimated, and said to be", async () => {
+  const server = createServer((req, res) => {
+    req.resume().on("end", () => {
+      res.setHeader("content-type", "application/json");
+      res.end('{"choices":[{"index":0,"message":{"role":"assistant","content":"one two three"}}]}');
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const connection = { metadata: { name: "silent" }, spec: { integration: "openai-compatible", config: { baseUrl } } };
+  await platform.call("POST", "/integrations/connections", { body: connection });
+  const spec = { runtime: { type: "openai-compatible" }, integrationConnections: ["silent"] };
+  await platform.call("POST", "/models", { body: { metadata: { name: "silent" }, spec } });
+  const answer = await fetch(`${platform.url}/main/models/silent`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${platform.apiKey}` },
+    body: '{"messages":[{"role":"user","content":"how many tokens are these?"}]}',
+  });
+  await answer.text();
+  const counted = () => usage("?model=silent").then(({ body }) => body.summary);
+  await eventually(async () => (await counted()).requests === 1, "the request in the ledger");
+  const { estimatedRequests, inputTokens, outputTokens } = await counted();
+  assert.deepEqual([estimatedRequests, inputTokens > 0, outputTokens > 0], [1, true, true]);
+  assert.equal((await usage("?model=priced")).body.summary.estimatedRequests, 0);
+  server.close();
 });

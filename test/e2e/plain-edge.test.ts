@@ -177,6 +177,32 @@ describe("plain requests", () => {
     client.socket.destroy();
   });
 
+  test("a head that comes again is answered as of now, with its own body", async () => {
+    const { call } = platform;
+    const { client_id: id } = (await call("POST", "/service_accounts", { body: { name: "again" } })).body;
+    const made = (await call("POST", `/service_accounts/${id}/api_keys`, { body: {} })).body;
+    const client = await RawClient.to(port);
+    const say = async (ask: Ask): Promise<string> => {
+      const from = client.received.length;
+      client.write(textOf({ ...ask, headers: [`Authorization: Bearer ${made.apiKey}`, JSON_TYPE] }, []));
+      const text = await client.until((received) => received.slice(from).endsWith("}"));
+      return text.slice(from);
+    };
+    const read = (): Promise<string> => say({ path: "/v0/drives/again-1" });
+    for (const status of [404, 404, 404]) assert.match(await read(), new RegExp(`^HTTP/1.1 ${status} `));
+    for (const name of ["again-1", "again-2", "again-3"])
+      assert.match(
+        await say({ method: "POST", path: "/v0/drives", body: drive(name) }),
+        new RegExp(`"name":"${name}"`),
+      );
+    for (const status of [200, 200, 200]) assert.match(await read(), new RegExp(`^HTTP/1.1 ${status} `));
+    const idOf = (answer: string): string | undefined => /x-request-id: (\S+)/.exec(answer)?.[1];
+    assert.notEqual(idOf(await read()), idOf(await read()));
+    await call("DELETE", `/service_accounts/${id}/api_keys/${made.id}`);
+    assert.match(await read(), /^HTTP\/1.1 401 /);
+    client.socket.destroy();
+  });
+
   test("a body in pieces, with the head before it", async () => {
     const client = await RawClient.to(port);
     const text = textOf({ method: "POST", path: "/v0/drives", headers: [JSON_TYPE], body: drive("pieces") }, []);

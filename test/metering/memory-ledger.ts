@@ -97,6 +97,11 @@ export class MemoryLedger implements UsageLedger {
     };
   }
 
+  async vouchedMs(sinceMs: number): Promise<number | null> {
+    const living = [...this.covered.values()].map(({ untilMs }) => untilMs).filter((untilMs) => untilMs > sinceMs);
+    return living.length > 0 ? Math.min(...living) : null;
+  }
+
   async resourceTypes(
     question: Pick<UsageQuestion, "accountId" | "startMs" | "endMs" | "rateOf">,
     parts: readonly UsagePart[],

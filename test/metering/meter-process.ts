@@ -2,12 +2,13 @@
  * A server that runs things and meters them, for tests that kill it. What it does to its things it first writes into a
  * journal, as a supervisor outside of it would: after a kill the next one finds there what runs and what has ended.
  */
+
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { systemClock } from "../../src/lib/clock.ts";
 import { Meter } from "../../src/metering/meter.ts";
 import { createPriceBook } from "../../src/metering/price-book.ts";
-import { openStore } from "../../src/store/store.ts";
+import { openTestStore } from "../store.ts";
 
 export const RATED = "sandbox_compute_runtime_gbs";
 export const COUNTED = "agent_async_requests_count";
@@ -30,13 +31,7 @@ export function readJournal(file: string): JournalLine[] {
 
 if (import.meta.main) {
   const [dataDir = "", databaseUrl = "", journal = "", mode = ""] = process.argv.slice(2);
-  const store = await openStore({
-    dataDir,
-    databaseUrl: databaseUrl || null,
-    secretKey: Buffer.alloc(32, 1),
-    clock: systemClock,
-    onError: (error) => console.error(error),
-  });
+  const store = await openTestStore({ dataDir, databaseUrl: databaseUrl || null });
   const meter = await Meter.start({
     ledger: store.usage,
     book: createPriceBook(),

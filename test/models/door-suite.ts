@@ -204,10 +204,11 @@ export function doorSuite(startGateway: StartGateway): void {
     });
     await using gateway = await startGateway({
       a: { type: "openai", baseUrl: upstream.baseUrl, fallbacks: ["b"] },
-      b: { type: "groq", baseUrl: upstream.baseUrl },
+      b: { type: "anthropic", baseUrl: upstream.baseUrl },
     });
     const failed = await post(gateway, "a");
     assert.deepEqual([failed.status, failed.headers.get("x-service-model")], [503, "b"]);
+    assert.equal(failed.headers.get("x-service-attempts"), "6", "also of an answer that had to be translated");
     assert.equal(upstream.requests.length, 6);
     const bad = await post(gateway, "a", "/v1/chat/completions", { ...CHAT, bad: true });
     assert.deepEqual([bad.status, bad.headers.get("x-service-model")], [400, "a"]);
@@ -262,7 +263,7 @@ export function doorSuite(startGateway: StartGateway): void {
       name: "eu-only",
       type: "location",
       locations: [
-        { type: "continent", name: "eu" },
+        { type: "continent", name: "EU" },
         { type: "country", name: "us" },
       ],
     };

@@ -69,6 +69,7 @@ async function start(
   const gateway = createModelGateway({
     resolveModel: (_workspace, name) => resolved.get(name) ?? null,
     usage: {
+      note: () => undefined,
       record(event) {
         usage.push(event);
         for (const waiter of waiting) if (usage.length >= waiter.count) waiter.resolve(usage);
@@ -148,6 +149,7 @@ function resolvedOf(name: string, model: TestModel): ResolvedModel {
   const { type, model: providerModel, endpointName, organization, fallbacks, policies, enabled, prices } = model;
   return {
     model: { name, spec: { enabled, runtime: { type, model: providerModel, endpointName, organization }, fallbacks } },
+    ledger: { accountId: "account", modelUid: `uid-of-${name}` },
     connection: connectionOf(model),
     policies: policies ?? [],
     prices,

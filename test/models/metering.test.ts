@@ -170,3 +170,46 @@ test("costs follow the model's own prices, the book, or are marked as unknown", 
     ],
   );
 });
+
+test("who has the whole answer has been counted before, by the ledger and by the caps", async () => {
+  const usage = { prompt_tokens: 5, completion_tokens: 2, total_tokens: 7 };
+  let endStream = (): void => undefined;
+  await using upstream = await startUpstream((request, res) => {
+    if (request.json.stream !== true) return sendJson(res, { id: "c", choices: [], usage });
+    startEvents(res);
+    res.write(`${chunk({ content: "Hi" })}data: ${JSON.stringify({ id: "c", choices: [], usage })}\n\n`);
+    res.write("data: [DONE]\n\n");
+    endStream = () => res.end();
+  });
+  const events: string[] = [];
+  const told = (how: string) => (event: { outputTokens: number }) => void events.push(`${how} ${event.outputTokens}`);
+  const settle = async ({ output }: { output: number }): Promise<void> => {
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    events.push(`settled ${output}`);
+  };
+  const policies = [{ name: "cap", type: "maxToken", maxTokens: { granularity: "day", total: 100 } }];
+  await using gateway = await startGateway(
+    { m: { type: "openai", baseUrl: upstream.baseUrl, policies } },
+    {
+      usage: { note: told("noted"), record: told("recorded") },
+      budget: { reserve: async () => ({ reservation: { settle, release: async () => undefined } }) },
+    },
+  );
+  const ask = (stream: boolean) =>
+    fetch(`${gateway.url("m")}/v1/chat/completions`, {
+      method: "POST",
+      body: JSON.stringify({ messages: [], stream }),
+    });
+
+  await (await ask(false)).text();
+  assert.deepEqual(events.splice(0), ["recorded 2", "settled 2"]);
+
+  let text = "";
+  for await (const part of (await ask(true)).body ?? []) {
+    text += Buffer.from(part).toString();
+    if (!text.includes("[DONE]") || events.length > 1) continue;
+    assert.deepEqual(events, ["noted 2"]);
+    endStream();
+  }
+  assert.deepEqual(events, ["noted 2", "recorded 2", "settled 2"]);
+});

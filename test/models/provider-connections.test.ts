@@ -15,8 +15,8 @@ import { sendJson, startUpstream } from "./upstream-server.ts";
 const CHAT = { messages: [{ role: "user", content: "Hi" }] };
 const ANSWER = JSON.stringify({ choices: [], usage: { prompt_tokens: 5, completion_tokens: 2, total_tokens: 7 } });
 
-const post = (gateway: TestGateway, body: unknown = CHAT): Promise<Response> =>
-  fetch(`${gateway.url("m")}/v1/chat/completions`, {
+const post = (gateway: TestGateway, body: unknown = CHAT, model = "m"): Promise<Response> =>
+  fetch(`${gateway.url(model)}/v1/chat/completions`, {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify(body),
@@ -96,10 +96,25 @@ test("a provider behind TLS: the connection is kept, and its session resumed", {
   assert.deepEqual(resumed, [false, true]);
 });
 
-test("a certificate for another name is refused", { skip: NO_OPENSSL }, async () => {
-  const models = { m: { type: "openai", baseUrl: `https://127.0.0.1:${portOf(secure)}` } };
-  await using gateway = await startGateway(models);
-  assert.equal(await codeOf(await post(gateway)), "PROVIDER_UNAVAILABLE");
+test("a certificate for another name is refused, and not asked for again", { skip: NO_OPENSSL }, async () => {
+  const wrong = { type: "openai", baseUrl: `https://127.0.0.1:${portOf(secure)}` };
+  await using gateway = await startGateway({
+    m: wrong,
+    n: { ...wrong, fallbacks: ["spare"] },
+    spare: { type: "mock" },
+  });
+  let connections = 0;
+  const count = () => {
+    connections += 1;
+  };
+  secure.on("connection", count);
+  const refused = await post(gateway);
+  assert.equal(await codeOf(refused), "PROVIDER_CERTIFICATE_REFUSED");
+  assert.equal(connections, 1);
+  const answered = await post(gateway, CHAT, "n");
+  assert.deepEqual([answered.status, answered.headers.get("x-service-model")], [200, "spare"]);
+  assert.equal(connections, 2);
+  secure.off("connection", count);
 });
 
 test("a kept connection that the provider closes under a request costs no attempt", async () => {

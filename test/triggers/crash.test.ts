@@ -11,7 +11,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { loadSecretKey } from "../../src/auth/secret-key.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { openStore } from "../../src/store/store.ts";
-import { type TestDatabase, testDatabases } from "../databases.ts";
+import { type TestPlace, testDatabases } from "../databases.ts";
 import { caller, TEST_KEY } from "../platform.ts";
 import { AGENT_IMAGE, type AgentWorld, agentWorld, until } from "./agent-world.ts";
 
@@ -22,7 +22,7 @@ const SEED = Number(process.env.BERTH_TEST_SEED ?? 20_261_115);
 const SENDERS = 4;
 const PAUSE_MS = 15;
 
-type Place = Awaited<ReturnType<TestDatabase["fresh"]>>;
+type Place = TestPlace;
 
 for (const database of databases.all) {
   describe(`killed while delivering, on ${database.name}`, { skip: database.skip }, () => {

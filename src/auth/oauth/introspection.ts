@@ -1,6 +1,6 @@
 /** Tells a service account whether a token is good, for as far as the token's owner belongs to its workspace. */
 import { PlatformError } from "../../contract/errors.ts";
-import type { Authenticator } from "../authenticator.ts";
+import { type Authenticator, credentialOf } from "../authenticator.ts";
 import { type MachineDeps, verifyMachine } from "../machine-secrets.ts";
 import { clientOf, OauthError } from "./request.ts";
 
@@ -19,7 +19,7 @@ export async function introspect(
   const token = form.get("token");
   if (!token) throw new OauthError("invalid_request", "'token' is missing.");
   try {
-    const caller = await authenticator.authenticate(token);
+    const caller = await authenticator.authenticate(credentialOf(token));
     const belongs = await authenticator.membershipIn(caller, asking.workspace);
     if (caller.authMethod !== "jwt" || !belongs) return { active: false };
   } catch (error) {

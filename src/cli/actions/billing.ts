@@ -37,6 +37,11 @@ interface Window {
   endMs: number;
 }
 
+/** Of a table, whatever a row has and lacks. */
+const RESOURCE_COLUMNS = ["workspace", "resourceType", "resourceName", "resourceUuid", "billingDimension"];
+const USAGE_COLUMNS = ["timestamp", ...RESOURCE_COLUMNS, "usage", "cost"];
+const EVENT_COLUMNS = [...RESOURCE_COLUMNS, "usedBy", "startTime", "endTime", "usage", "key"];
+
 const SINCE_DEFAULT_MS = 30 * DAY_MS;
 const TOP_DEFAULT = 20;
 
@@ -89,15 +94,16 @@ export async function exportUsage(operations: BillingOperations, call: Invocatio
   const window = windowOf(call);
   const client = connect(call);
   const accountId = await accountOf(operations, client, call);
-  const rows =
-    call.options.events === true
-      ? entries<object>(client, operations.events, accountId, { ...times(window.startMs, window.endMs), limit: 1000 })
-      : usageRows(operations, client, accountId, window, text(call.options.resolution) ?? "daily");
+  const single = call.options.events === true;
+  const rows: AsyncIterable<object> = single
+    ? entries<object>(client, operations.events, accountId, { ...times(window.startMs, window.endMs), limit: 1000 })
+    : usageRows(operations, client, accountId, window, text(call.options.resolution) ?? "daily");
   const csv = (text(call.options.format) ?? "csv") === "csv";
+  const columns = single ? EVENT_COLUMNS : USAGE_COLUMNS;
   let first = true;
   for await (const row of rows) {
-    if (csv && first) call.context.print(Object.keys(row).join(","));
-    call.context.print(csv ? Object.values(row).map(csvCell).join(",") : JSON.stringify(row));
+    if (csv && first) call.context.print(columns.join(","));
+    call.context.print(csv ? csvLine(row, columns) : JSON.stringify(row));
     first = false;
   }
   if (first) call.context.note("nothing was used in that time");
@@ -208,10 +214,16 @@ function sparkline(values: readonly number[]): string {
   return values.map((value) => BARS[level(value)]).join("");
 }
 
-/** Without an exponent: not every spreadsheet reads one. */
-const decimal = (value: number): string => value.toFixed(10).replace(/\.?0+$/, "");
+/** All its digits and no exponent: not every spreadsheet reads one. */
+function decimal(value: number): string {
+  const [digits = "", exponent] = String(value).split("e-");
+  return exponent === undefined ? digits : `0.${"0".repeat(Number(exponent) - 1)}${digits.replace(".", "")}`;
+}
 
 const usd = (value: number): string => (value >= 1 ? value.toFixed(2) : value.toFixed(6));
+
+const csvLine = (row: object, columns: readonly string[]): string =>
+  columns.map((column) => csvCell((row as Record<string, unknown>)[column])).join(",");
 
 /** A text that begins like a formula would be run by some spreadsheets. */
 function csvCell(value: unknown): string {

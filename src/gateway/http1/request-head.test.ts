@@ -17,6 +17,7 @@ test("a plain head is read as it stands", () => {
     host: "h:1",
     contentLength: 7,
     close: true,
+    isRepeated: false,
   });
 });
 

@@ -16,6 +16,8 @@ export interface PlainHead {
   /** Null when there is no body. */
   contentLength: number | null;
   close: boolean;
+  /** The connection has sent the same bytes before and gives the same object for them. */
+  isRepeated: boolean;
 }
 
 const HEAD =
@@ -69,5 +71,6 @@ export function readPlainHead(text: string): PlainHead | null {
     at = end + 2;
   }
   if (host === null || names.length > HEADERS_MAX) return null;
-  return { method: match[1] as string, target: match[2] as string, rawHeaders, names, host, contentLength, close };
+  const [, method = "", target = ""] = match;
+  return { method, target, rawHeaders, names, host, contentLength, close, isRepeated: false };
 }

@@ -52,7 +52,9 @@ function checkLocation(policies: PolicyRecord[], here: PlatformLocation | null):
   const places = policies.filter((policy) => policy.type === "location");
   if (places.length === 0 || !here) return;
   const allowed = places.some((policy) =>
-    policy.locations?.some(({ type, name }) => [undefined, name].includes(here[type as keyof PlatformLocation])),
+    policy.locations?.some(({ type, name }) =>
+      [undefined, name?.toLowerCase()].includes(here[type as keyof PlatformLocation]),
+    ),
   );
   if (allowed) return;
   const names = places.map((policy) => policy.name).join(", ");

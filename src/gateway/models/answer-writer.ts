@@ -1,6 +1,7 @@
 /** How a provider's answer is put on the caller's connection. */
-import { STATUS_CODES } from "node:http";
+
 import type { GatewayError } from "../../contract/gateway-errors.ts";
+import { STATUS_CODES } from "../../lib/node-http.ts";
 import type { Downstream } from "../downstream.ts";
 import type { AnswerContext } from "../providers/chat-translation.ts";
 import type { StreamFailure } from "../providers/dialect.ts";

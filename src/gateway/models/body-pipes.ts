@@ -21,8 +21,8 @@ export interface BodyPipe {
   chunk(data: Buffer): Buffer | string | null;
   /** What to send at the end. Throws UntranslatableAnswer when a translated answer cannot be read. */
   end(): Buffer | string | null;
-  /** What is left to do once the caller has everything. */
-  after?(): void;
+  /** True once a caller may take what it has for the whole answer, although the provider has not closed it yet. */
+  readonly done?: boolean;
   /** True when the provider itself reported a failure in the middle of its answer. */
   readonly broke: boolean;
   /** How the caller is told that the answer breaks off here; null when only closing the connection tells it. */
@@ -47,11 +47,11 @@ export function jsonPipe(meter: UsageMeter): BodyPipe {
       if (bytes > ANSWER_KEPT_MAX_BYTES) kept = [Buffer.concat(kept).subarray(-ANSWER_TAIL_BYTES)];
       return data;
     },
-    end: () => null,
-    after() {
+    end() {
       const body = kept.length === 1 && kept[0] ? kept[0] : Buffer.concat(kept);
       if (bytes > ANSWER_KEPT_MAX_BYTES) meter.tail(body, bytes);
       else meter.answer(body);
+      return null;
     },
     broke: false,
     fail: () => null,
@@ -135,6 +135,9 @@ export function eventPipe(dialect: Dialect, meter: UsageMeter, hidesUsage: boole
       const rest = splitter.drain();
       if (rest.length === 0) return null;
       return keep(rest) ? rest : null;
+    },
+    get done() {
+      return done;
     },
     get broke() {
       return broke;

@@ -134,8 +134,7 @@ async function getJson(
   const [path = "", query] = pathAndQuery.split("?");
   try {
     const { fixed, defaults } = requestFields(provider, connection, undefined);
-    const resolved = { model: { name: "", spec: {} }, connection, policies: [] };
-    const upstream = upstreams.at(baseUrlOf({ provider, resolved }));
+    const upstream = upstreams.at(baseUrlOf({ provider, resolved: { model: { name: "", spec: {} }, connection } }));
     const { basePath } = upstream;
     const { status, text } = await wholeAnswer(upstream, {
       method: "GET",

@@ -1,9 +1,9 @@
 /**
  * Prices shipped as defaults, in USD per million tokens, checked on 2026-11-15. Each stands in a public document of
- * 2026: the provider's own pages (Anthropic), GitHub's table of what models cost (OpenAI since GPT-5 mini, Gemini 3,
- * Grok), or price lists that agree with each other and name the provider's page (the rest). What could not be confirmed
- * is not here: prices by the time of day, promotions with an end, names that move on to the next model. Such a model is
- * counted without a cost, and its requests as not priced.
+ * 2026: the provider's own pages (Anthropic, GPT-5.6), GitHub's table of what models cost (OpenAI since GPT-5 mini,
+ * Gemini 3, Grok), or price lists that agree with each other and name the provider's page (the rest). What could not be
+ * confirmed is not here: prices by the time of day, promotions with an end, names that move on to the next model, models
+ * that are no longer sold to everybody. Such a model is counted without a cost, and its requests as not priced.
  *
  * Providers change prices without notice: whoever bills by them overrides the table with a file of the same shape, or a
  * model's own prices. Discounts, batch rates, regional surcharges and tool fees are not modelled.
@@ -30,7 +30,7 @@ const openai: Record<string, ModelPrices> = {
   "gpt-5.6-terra": beyond(cached(flat("2", "12", "0.2"), "2.5"), 272 * K, cached(flat("4", "18", "0.4"), "5")),
   "gpt-5.6-luna": beyond(
     cached(flat("0.2", "1.2", "0.02"), "0.25"),
-    200 * K,
+    272 * K,
     cached(flat("0.4", "1.8", "0.04"), "0.5"),
   ),
   "gpt-5.5": beyond(flat("5", "30", "0.5"), 272 * K, flat("10", "45", "1")),
@@ -46,6 +46,7 @@ const openai: Record<string, ModelPrices> = {
   "gpt-4.1-mini": flat("0.4", "1.6", "0.1"),
   "gpt-4.1-nano": flat("0.1", "0.4", "0.025"),
   "gpt-4o": flat("2.5", "10", "1.25"),
+  "gpt-4o-2024-05-13": flat("5", "15"),
   "gpt-4o-mini": flat("0.15", "0.6", "0.075"),
   o3: flat("2", "8", "0.5"),
   "o4-mini": flat("1.1", "4.4", "0.275"),
@@ -100,11 +101,7 @@ export const DEFAULT_PRICES: PriceTable = {
   anthropic,
   gemini,
   mistral: { "mistral-embed": flat("0.1", "0") },
-  groq: {
-    "openai/gpt-oss-120b": flat("0.15", "0.6"),
-    "llama-3.3-70b-versatile": flat("0.59", "0.79"),
-    "llama-3.1-8b-instant": flat("0.05", "0.08"),
-  },
+  groq: { "openai/gpt-oss-120b": flat("0.15", "0.6") },
   xai: {
     "grok-4.7": grok,
     "grok-4.6": grok,
@@ -112,11 +109,12 @@ export const DEFAULT_PRICES: PriceTable = {
     "grok-4.3": beyond(flat("1.25", "2.5", "0.2"), 200 * K, flat("2.5", "5", "0.4")),
   },
   cerebras: { "gpt-oss-120b": flat("0.35", "0.75") },
+  // By their dates: earlier ones of the same name cost more than thrice as much.
   cohere: {
-    "command-a": flat("2.5", "10"),
-    "command-r-plus": flat("2.5", "10"),
-    "command-r": flat("0.15", "0.6"),
-    "command-r7b": flat("0.0375", "0.15"),
+    "command-a-03-2025": flat("2.5", "10"),
+    "command-r-plus-08-2024": flat("2.5", "10"),
+    "command-r-08-2024": flat("0.15", "0.6"),
+    "command-r7b-12-2024": flat("0.0375", "0.15"),
   },
   // Tokens of the development provider are free, and known to be.
   mock: { echo: flat("0", "0") },

@@ -31,6 +31,10 @@ export interface ExchangeJudge {
   collects(status: number, headers: string[]): boolean;
   /** Says how the answer is passed on; its head is written when the first byte goes out. */
   open(status: number, headers: string[]): OpenedBody;
+  /** The caller is about to take what it has for the whole answer. */
+  almostDone(): void;
+  /** The answer is whole; its end goes out at once, or when what is returned is done. */
+  complete(): Promise<void> | null;
   /** The pipe's own words for a failure in the middle of the answer. */
   failed(pipe: BodyPipe, error: unknown): Buffer | string | null;
 }
@@ -81,6 +85,7 @@ export class Exchange implements AnswerSink, Sweepable {
   #held: (Buffer | string)[] = [];
   #headWritten = false;
   #decoder: Transform | null = null;
+  #almostDone = false;
 
   constructor(options: ExchangeOptions, judge: ExchangeJudge) {
     this.#options = options;
@@ -197,6 +202,10 @@ export class Exchange implements AnswerSink, Sweepable {
   #forward(chunk: Buffer): void {
     const out = this.#body?.pipe.chunk(chunk) ?? null;
     if (out === null || out.length === 0) return;
+    if (this.#body?.pipe.done && !this.#almostDone) {
+      this.#almostDone = true;
+      this.#judge.almostDone();
+    }
     if (this.#body?.sent === "whole") {
       this.#held.push(out);
       return;
@@ -222,12 +231,18 @@ export class Exchange implements AnswerSink, Sweepable {
     try {
       const out = this.#body?.pipe.end() ?? null;
       if (out !== null) this.#held.push(out);
-      this.#close();
     } catch (error) {
       this.#break(error);
       return;
     }
-    this.#body?.pipe.after?.();
+    const settled = this.#judge.complete();
+    if (settled) void settled.then(() => this.#deliver());
+    else this.#deliver();
+  }
+
+  #deliver(): void {
+    if (this.#mode === "over") return;
+    this.#close();
     this.#finish({ kind: "delivered" });
   }
 

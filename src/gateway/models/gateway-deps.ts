@@ -10,7 +10,12 @@ import type { TokenBudget } from "./token-budget.ts";
 export interface ModelGatewayDeps {
   /** Null when the workspace has no such model. */
   resolveModel(workspace: string, name: string): Promise<ResolvedModel | null> | ResolvedModel | null;
-  usage: { record(event: ModelUsage): void };
+  usage: {
+    /** What is known before the request is over, in case it is cut off. */
+    note(event: ModelUsage): void;
+    /** On return it is safe: the caller is told the rest of its answer only then. */
+    record(event: ModelUsage): void;
+  };
   budget: TokenBudget;
   priceBook: PriceBook;
   clock: Clock;

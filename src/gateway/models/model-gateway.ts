@@ -122,7 +122,7 @@ async function serveCall(
   if (!left) return;
   if (left instanceof GatewayError) throw left;
   passage.recordFailure(left, call);
-  if (!passage.gone) writeFailure(down, left, engine.labelsOf(left.candidate, target.requestId, 0));
+  if (!passage.gone) writeFailure(down, left, engine.labelsOf(left.candidate, target.requestId, passage.attempts));
 }
 
 /** Every model is asked once: who names itself, or another twice, gains nothing but load. */

@@ -15,16 +15,18 @@ export interface ModelHandlerDeps extends Pick<GatewayDeps, "authenticate" | "au
 /** Where the official clients of the providers send what they were given as an API key. */
 const KEY_HEADERS = ["x-api-key", "x-goog-api-key", "api-key"];
 
+const INVALID_TOKEN = ', error="invalid_token"';
+
 export function createModelHandler(deps: ModelHandlerDeps): Answerer {
   const bearerHeaders = [...brandWords(deps.brand).map((word) => `x-${word}-authorization`), "authorization"];
-  return async (down, route) => {
+  return async (down, route, challenge) => {
     const requestId = randomUUID();
     let principal: Principal;
     try {
       const token = tokenOf(down, bearerHeaders);
-      if (token === null) throw new GatewayError("AUTHENTICATION_REQUIRED");
+      if (token === null) throw new GatewayError("AUTHENTICATION_REQUIRED", undefined, challenge());
       const found = await deps.authenticate(token);
-      if (!found) throw new GatewayError("AUTHENTICATION_FAILED");
+      if (!found) throw new GatewayError("AUTHENTICATION_FAILED", undefined, challenge(INVALID_TOKEN));
       if (!(await deps.authorize(found, route))) throw new GatewayError("FORBIDDEN");
       principal = found;
     } catch (error) {

@@ -37,11 +37,18 @@ export interface PolicyRecord {
 
 export interface ResolvedModel {
   model: ModelRecord;
+  /** Under what the usage ledger knows the model. */
+  ledger: LedgerName;
   /** Null when the model names none. */
   connection: Connection | null;
   policies: readonly PolicyRecord[];
   /** Prices of this model; the price book's when absent. */
   prices?: ModelPrices | undefined;
+}
+
+export interface LedgerName {
+  accountId: string;
+  modelUid: string;
 }
 
 /** Who calls, a key if it came with one: written into the usage ledger as given. */

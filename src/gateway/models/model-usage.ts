@@ -1,8 +1,8 @@
 /** The one event a request leaves in the usage ledger. */
 import type { TokenUsage } from "../providers/token-usage.ts";
-import type { Subject } from "./model-records.ts";
+import type { LedgerName, Subject } from "./model-records.ts";
 
-export interface ModelUsage extends TokenUsage {
+export interface ModelUsage extends TokenUsage, LedgerName {
   requestId: string;
   workspace: string;
   /** The model that was asked. */

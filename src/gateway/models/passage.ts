@@ -10,7 +10,7 @@ import { openAnswer, streamFailure } from "./answer-writer.ts";
 import { type ClientCall, estimateInputTokens, outputLimit } from "./client-call.ts";
 import { Exchange, type ExchangeJudge, type ExchangeResult, type OpenedBody } from "./exchange.ts";
 import type { ModelGatewayDeps, ModelGatewayLimits } from "./gateway-deps.ts";
-import type { ModelTarget } from "./model-records.ts";
+import type { ModelTarget, ResolvedModel } from "./model-records.ts";
 import type { ModelUsage } from "./model-usage.ts";
 import { costNanoUsd } from "./price-book.ts";
 import { judge, type Verdict } from "./retry.ts";
@@ -51,6 +51,8 @@ interface Attempt {
   reservation: Reservation | null;
 }
 
+type Metered = Pick<Attempt, "call" | "candidate" | "reservation">;
+
 export class Passage {
   readonly #engine: PassageEngine;
   readonly #down: Downstream;
@@ -64,6 +66,9 @@ export class Passage {
   #attempts = 0;
   #status = 0;
   #firstByteMs: number | null = null;
+  /** The model that was asked: the first that is tried. */
+  #asked: ResolvedModel | null = null;
+  #recorded = false;
 
   constructor(engine: PassageEngine, down: Downstream, target: ModelTarget) {
     this.#engine = engine;
@@ -75,6 +80,11 @@ export class Passage {
   /** True when the caller went away. */
   get gone(): boolean {
     return this.#gone;
+  }
+
+  /** Made so far, at all models together. */
+  get attempts(): number {
+    return this.#attempts;
   }
 
   /** True once the caller has been sent a part of an answer. */
@@ -97,6 +107,7 @@ export class Passage {
   /** Null when the request is over; otherwise why this model did not serve it, or was not even asked. */
   async tryModel(call: ClientCall, candidate: Candidate, hasNext: boolean): Promise<Failure | GatewayError | null> {
     let reservation: Reservation | null = null;
+    this.#asked ??= candidate.resolved;
     try {
       const upstream = this.#engine.upstreamOf(candidate);
       const request = upstreamRequest(call, candidate, upstream.basePath);
@@ -129,10 +140,9 @@ export class Passage {
   }
 
   /** The request ends with what the last model left behind. */
-  recordFailure({ candidate, request, collected }: Failure, call: ClientCall): void {
+  recordFailure({ candidate, collected }: Failure, call: ClientCall): void {
     this.#status = collected?.status ?? 0;
-    const meter = new UsageMeter(request.dialect);
-    this.#record({ call, candidate, meter, reservation: null }, "failed", NOTHING);
+    this.#record({ call, candidate, reservation: null }, "failed", NOTHING);
   }
 
   async #send(attempt: Attempt): Promise<Failure | null> {
@@ -151,8 +161,6 @@ export class Passage {
     this.#begun = exchange.begun;
     switch (result.kind) {
       case "delivered":
-        if (this.#status >= 400) this.#record(attempt, "failed", NOTHING);
-        else this.#record(attempt, this.#body?.pipe.broke ? "interrupted" : "completed", this.#metered(attempt));
         return null;
       case "aborted":
         this.#record(attempt, "aborted", result.sent ? this.#metered(attempt) : NOTHING);
@@ -194,6 +202,11 @@ export class Passage {
         });
         return this.#body;
       },
+      almostDone: () => this.#tell("note", attempt, "interrupted", this.#metered(attempt)),
+      complete: () => {
+        if (this.#status >= 400) return this.#record(attempt, "failed", NOTHING);
+        return this.#record(attempt, this.#body?.pipe.broke ? "interrupted" : "completed", this.#metered(attempt));
+      },
       failed: (pipe, error) => pipe.fail(streamFailure(providerFailure(error, candidate.provider.title, true))),
     };
   }
@@ -225,49 +238,51 @@ export class Passage {
     return meter.result((bytesPerToken) => estimateInputTokens(call, bytesPerToken));
   }
 
-  #record(
-    { call, candidate, reservation }: Pick<Attempt, "call" | "candidate" | "reservation" | "meter">,
+  /** What is returned is done when the caps know of it too. */
+  #record(attempt: Metered, outcome: ModelUsage["outcome"], metered: MeteredUsage): Promise<void> | null {
+    if (this.#recorded) return null;
+    this.#recorded = true;
+    this.#tell("record", attempt, outcome, metered);
+    const { usage } = metered;
+    if (!attempt.reservation || usage === NO_USAGE) return null;
+    return attempt.reservation.settle({ input: usage.inputTokens, output: usage.outputTokens }).catch((error) => {
+      const { requestId } = this.#target;
+      this.#engine.deps.log.error({ error, requestId }, "a token reservation was not settled");
+    });
+  }
+
+  #tell(
+    how: "note" | "record",
+    { call, candidate }: Metered,
     outcome: ModelUsage["outcome"],
     { usage, estimated }: MeteredUsage,
   ): void {
     const { deps } = this.#engine;
-    const target = this.#target;
-    const { provider, model, resolved } = candidate;
-    if (candidate.prices === undefined) candidate.prices = deps.priceBook.pricesOf(provider.name, model);
+    const { requestId, workspace, model, subject } = this.#target;
+    const { provider, resolved } = candidate;
+    if (candidate.prices === undefined) candidate.prices = deps.priceBook.pricesOf(provider.name, candidate.model);
     const { prices } = candidate;
-    if (usage !== NO_USAGE) this.#settle(reservation, usage.inputTokens, usage.outputTokens);
-    const event: ModelUsage = {
-      ...usage,
-      requestId: target.requestId,
-      workspace: target.workspace,
-      model: target.model,
-      servedBy: resolved.model.name,
-      provider: provider.name,
-      providerModel: model,
-      subject: target.subject,
-      estimated,
-      costNanoUsd: prices ? costNanoUsd(prices, usage) : 0,
-      priced: prices !== null,
-      status: this.#status,
-      outcome,
-      stream: call.stream,
-      attempts: this.#attempts,
-      startedAtMs: this.#startedAtMs,
-      firstByteMs: this.#firstByteMs,
-      durationMs: deps.clock.now() - this.#startedAtMs,
-    };
     try {
-      deps.usage.record(event);
+      deps.usage[how]({
+        ...usage,
+        ...(this.#asked ?? resolved).ledger,
+        ...{ requestId, workspace, model, subject, estimated, outcome },
+        servedBy: resolved.model.name,
+        provider: provider.name,
+        providerModel: candidate.model,
+        costNanoUsd: prices ? costNanoUsd(prices, usage) : 0,
+        priced: prices !== null,
+        status: this.#status,
+        stream: call.stream,
+        attempts: this.#attempts,
+        startedAtMs: this.#startedAtMs,
+        firstByteMs: this.#firstByteMs,
+        durationMs: deps.clock.now() - this.#startedAtMs,
+      });
     } catch (error) {
-      // The caller has its answer; that the ledger failed is for the operator to know.
-      deps.log.error({ error, requestId: target.requestId }, "model usage was not recorded");
+      // The answer is the caller's; that the ledger failed is for the operator to know.
+      deps.log.error({ error, requestId }, "model usage was not recorded");
     }
-  }
-
-  #settle(reservation: Reservation | null, input: number, output: number): void {
-    reservation?.settle({ input, output }).catch((error: unknown) => {
-      this.#engine.deps.log.error({ error, requestId: this.#target.requestId }, "a token reservation was not settled");
-    });
   }
 }
 

@@ -38,9 +38,19 @@ test("a dated name has its family's price, an unknown one has none", () => {
     book.pricesOf("anthropic", "claude-sonnet-4-5-20250929"),
     DEFAULT_PRICES.anthropic?.["claude-sonnet-4-5"],
   );
-  assert.deepEqual(book.pricesOf("cohere", "command-r-08-2024"), DEFAULT_PRICES.cohere?.["command-r"]);
   assert.equal(book.pricesOf("openai", "gpt-4o-mini-tts"), null);
   assert.equal(book.pricesOf("nobody", "gpt-4o"), null);
+});
+
+test("a date that changed the price has a price of its own, and is nobody else's", () => {
+  const book = createPriceBook();
+  assert.equal(book.pricesOf("openai", "gpt-4o-2024-05-13")?.input, "5");
+  assert.equal(book.pricesOf("openai", "gpt-4o-2024-08-06")?.input, "2.5");
+  assert.equal(book.pricesOf("cohere", "command-r-08-2024")?.input, "0.15");
+  for (const name of ["command-r-03-2024", "command-r"]) assert.equal(book.pricesOf("cohere", name), null);
+  const own = createPriceBook(parsePriceTable('{"cohere":{"command-r":{"input":"1","output":"2"}}}'));
+  for (const name of ["command-r", "command-r-08-2024"]) assert.equal(own.pricesOf("cohere", name)?.input, "1", name);
+  assert.equal(book.pricesOf("openai", "constructor"), null);
 });
 
 test("the operator's table comes first", () => {

@@ -24,10 +24,9 @@ export interface PriceBook {
 export function createPriceBook(overrides: PriceTable = {}): PriceBook {
   return {
     pricesOf(provider, model) {
-      for (const name of spellings(model)) {
-        const found = overrides[provider]?.[name] ?? DEFAULT_PRICES[provider]?.[name];
-        if (found) return found;
-      }
+      const names = spellings(model);
+      for (const table of [overrides[provider], DEFAULT_PRICES[provider]])
+        for (const name of names) if (table && Object.hasOwn(table, name)) return table[name] ?? null;
       return null;
     },
   };

@@ -17,6 +17,11 @@ export class ConnectTimeout extends Error {
   readonly code = "CONNECT_TIMEOUT";
 }
 
+/** The other side could not prove that it is who was called: it will not be able to the next time either. */
+export class CertificateRefused extends Error {
+  readonly code = "CERTIFICATE_REFUSED";
+}
+
 export function createDialer({ lookup, timeoutMs }: DialOptions): (url: URL) => Promise<Socket> {
   const sessions = new Map<string, Buffer>();
   let context: SecureContext | null = null;
@@ -51,7 +56,8 @@ export function createDialer({ lookup, timeoutMs }: DialOptions): (url: URL) => 
         clearTimeout(timer);
         // A session that the other side no longer knows must not stand in the way of the next try.
         sessions.delete(url.origin);
-        reject(error);
+        const why = "authorizationError" in socket ? socket.authorizationError : null;
+        reject(why ? new CertificateRefused(String(why), { cause: error }) : error);
       };
       socket.once("error", failed);
       socket.once(url.protocol === "http:" ? "connect" : "secureConnect", () => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
 import { testDatabases } from "../../../test/databases.ts";
-import { openStore } from "../../store/store.ts";
+import { openTestStore } from "../../../test/store.ts";
 import { createStoredBudget } from "./stored-budget.ts";
 import { createTokenBudget } from "./token-budget.ts";
 
@@ -14,7 +14,7 @@ for (const database of databases.all) {
       const place = await database.fresh();
       let nowMs = Date.UTC(2026, 10, 15, 12);
       const clock = { now: () => nowMs };
-      const store = await openStore({ ...place, secretKey: Buffer.alloc(32, 1), clock, onError: assert.ifError });
+      const store = await openTestStore(place, { clock });
       const server = (holder: string, alone = false) =>
         createTokenBudget({ clock, state: createStoredBudget({ records: store.records, clock, holder, alone }) });
       const policies = [

@@ -38,13 +38,16 @@ export function createStoredModels(store: Store): StoredModels {
     const resource = await store.resources.get({ workspace, kind: "model", parent: "" }, name);
     if (!resource || resource.deletedAt !== null) return null;
     const { spec } = resource;
-    const [[connection], policies] = await Promise.all([
+    const [home, [connection], policies] = await Promise.all([
+      store.workspaces.get(workspace),
       named(workspace, CONNECTION, spec.integrationConnections),
       named(workspace, "policy", spec.policies),
     ]);
+    if (!home) return null;
     const prices = modelPrices.safeParse(spec.prices);
     return {
       model: { name, spec: spec as ModelRecord["spec"] },
+      ledger: { accountId: home.accountId, modelUid: resource.uid },
       connection: connection ? connectionOf(connection, store) : null,
       policies: policies.map(policyOf),
       ...(prices.success ? { prices: prices.data } : {}),

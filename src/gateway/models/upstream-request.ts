@@ -144,7 +144,10 @@ function editedBody(call: ClientCall, { provider, model }: Candidate, asksUsage:
 }
 
 /** The connection's address, else the one the model names, else the provider's own. */
-export function baseUrlOf({ provider, resolved }: Pick<Candidate, "provider" | "resolved">): string {
+export function baseUrlOf({
+  provider,
+  resolved,
+}: Pick<Candidate, "provider"> & { resolved: Pick<ResolvedModel, "model" | "connection"> }): string {
   const { connection, model } = resolved;
   const endpoint = model.spec.runtime?.endpointName;
   const given = connection?.config.baseUrl || (endpoint && /^https?:\/\//.test(endpoint) ? endpoint : null);

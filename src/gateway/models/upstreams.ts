@@ -91,6 +91,12 @@ export function providerFailure(error: unknown, title: string, begun = false): G
     case "CONNECT_TIMEOUT":
     case "ETIMEDOUT":
       return new GatewayError("PROVIDER_CONNECT_TIMEOUT", `No connection to ${title} came about in time.`, options);
+    case "CERTIFICATE_REFUSED":
+      return new GatewayError(
+        "PROVIDER_CERTIFICATE_REFUSED",
+        `${title} could not be reached safely: its certificate is refused (${(error as Error).message}).`,
+        options,
+      );
     case "FIRST_BYTE_TIMEOUT":
       return new GatewayError("PROVIDER_TIMEOUT", `${title} did not begin to answer in time.`, options);
     case "IDLE_TIMEOUT":

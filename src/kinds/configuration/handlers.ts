@@ -5,20 +5,18 @@ import type { Driver } from "../../runtime/driver.ts";
 import { type Implementation, implement, type Settings } from "../port.ts";
 import { configurationGet, locationList, publicIpList } from "./operations.ts";
 
-/** Where the machine stands is the operator's knowledge; until it is told, nothing is guessed. */
-const UNKNOWN_PLACE = { continent: "", country: "" };
 /** Words of policies for kinds of processor. */
 const FLAVORS: Record<string, string> = { x64: "x86", arm64: "arm" };
 
 export const configurationHandlers: readonly Implementation[] = [
   implement(configurationGet, async (_call, { settings, driver }) => ({
-    continents: [],
-    countries: [],
+    continents: namedOnce(settings.continent),
+    countries: namedOnce(settings.country),
     regions: [
       {
         name: settings.region,
         location: settings.region,
-        ...UNKNOWN_PLACE,
+        ...placeOf(settings),
         infoGeneration: "mk3",
         drivesAvailable: true,
         egressAvailable: settings.egressPool.length > 0,
@@ -35,7 +33,7 @@ export const configurationHandlers: readonly Implementation[] = [
     {
       location: settings.region,
       region: settings.region,
-      ...UNKNOWN_PLACE,
+      ...placeOf(settings),
       status: "available",
       flavors: [{ name: FLAVORS[arch()] ?? arch(), type: "cpu" as const }],
     },
@@ -45,6 +43,11 @@ export const configurationHandlers: readonly Implementation[] = [
     query.region !== undefined && query.region !== settings.region ? {} : { [settings.region]: addressesOf(settings) },
   ),
 ];
+
+/** Where the machine stands is the operator's knowledge; until it is told, nothing is guessed. */
+const placeOf = ({ continent, country }: Settings) => ({ continent, country });
+
+const namedOnce = (name: string) => (name === "" ? [] : [{ name, displayName: name }]);
 
 async function isolationOf(driver: Driver) {
   try {

@@ -9,6 +9,24 @@ const members = z
   .record(z.string().min(1).max(256), z.string().max(MEMBER_LENGTH_MAX))
   .refine((map) => Object.keys(map).length <= MEMBERS_MAX, `must not have more than ${MEMBERS_MAX} entries`);
 
+/** Addresses that the platform calls for the connection; what is no address is told when it is written, not when it is used. */
+const ADDRESSES = ["baseUrl", "tokenUrl"];
+
+const config = members.superRefine((map, context) => {
+  for (const name of ADDRESSES)
+    if (map[name] && !isAddress(map[name]))
+      context.addIssue({
+        code: "custom",
+        path: [name],
+        message: "must be an http or https address without credentials, query or fragment",
+      });
+});
+
+function isAddress(text: string): boolean {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  return url !== null && /^https?:$/.test(url.protocol) && !url.username && !url.password && !/[?#]/.test(text);
+}
+
 export const integrationConnection = defineKind({
   name: "integrationconnection",
   plural: "integrationconnections",
@@ -18,7 +36,7 @@ export const integrationConnection = defineKind({
   verbs: ["list", "get", "create", "update", "delete"],
   spec: z.looseObject({
     integration: z.string().min(1).max(64).describe("Name of the integration."),
-    config: members.optional(),
+    config: config.optional(),
     secret: members.optional().describe("Masked in every answer."),
     sandbox: z.boolean().optional(),
   }),

@@ -9,6 +9,7 @@ const NAME_MAX = 256;
 const amounts = {
   requests: z.int(),
   unpricedRequests: z.int().describe("Requests to models without a price; their cost counts as 0."),
+  estimatedRequests: z.int().describe("Requests whose tokens the provider did not report in full."),
   inputTokens: z.int().describe("Cached ones included."),
   outputTokens: z.int(),
   cachedInputTokens: z.int(),

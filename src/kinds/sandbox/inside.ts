@@ -1,5 +1,5 @@
 /** Small requests of the platform's own to the daemon inside a sandbox. The other side is hostile ground: all is bounded. */
-import { request } from "node:http";
+import { request } from "../../lib/node-http.ts";
 import { type DialTarget, dial, type Endpoint } from "../../runtime/driver.ts";
 
 export interface Question {

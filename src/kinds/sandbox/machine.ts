@@ -6,6 +6,7 @@ import type { Resource } from "../../store/resource.ts";
 import { driverImage } from "../image/resolve.ts";
 import type { Deps } from "../port.ts";
 import { makeStorage } from "../volume/storage.ts";
+import { logTag } from "../workload/log-tag.ts";
 import { platformEnv } from "../workload/platform-env.ts";
 import { provenDriveMounts } from "./drives.ts";
 import { originSnapshot } from "./fork-origin.ts";
@@ -22,6 +23,10 @@ interface Runtime {
   ports?: { target: number }[];
 }
 
+interface WorkspaceRuntime {
+  sandbox?: { disableProcessLogging?: boolean };
+}
+
 export interface Attachment {
   name: string;
   mountPath: string;
@@ -35,6 +40,7 @@ export async function sandboxSpec(sandbox: Resource, deps: Deps): Promise<Worklo
   restoreSecrets({ spec }, sandboxKind.secrets, deps.store.resources.secretsOf(sandbox));
   const { image, memory, envs = [], ports: [port] = [] } = spec.runtime as Runtime;
   const snapshot = await originSnapshot(sandbox, deps);
+  const runtime = (await deps.store.workspaces.get(sandbox.workspace))?.runtime as WorkspaceRuntime | undefined;
   return {
     uid: sandbox.uid,
     name: sandbox.name,
@@ -51,6 +57,7 @@ export async function sandboxSpec(sandbox: Resource, deps: Deps): Promise<Worklo
       ...(await provenDriveMounts(sandbox, deps)),
     ],
     network: "outbound",
+    ...(runtime?.sandbox?.disableProcessLogging ? {} : { log: logTag(sandbox, "run") }),
     ...(snapshot === null ? {} : { snapshot }),
   };
 }

@@ -200,3 +200,14 @@ test("it is looked at again when something is due", () => {
   const ttl = sandbox({ spec: { runtime: { image: "i", memory: 512, ttl: "65s" } } });
   assert.equal(planSandbox(ttl, observed(), NOW).againMs, 5000);
 });
+
+test("a start settles everything but drives, until it may sleep or must end", () => {
+  const fresh = { status: "DEPLOYING", observedGeneration: 0, createdAt: NOW };
+  const nothing = observed({ workload: null });
+  const { settles, againMs } = planSandbox(sandbox(fresh), nothing, NOW);
+  assert.deepEqual([settles, againMs], [true, 15_000]);
+  const spec = { runtime: { image: "i", memory: 512, ttl: "5s" } };
+  assert.equal(planSandbox(sandbox({ ...fresh, spec }), nothing, NOW).againMs, 5000);
+  const driveMounts = [{ mountPath: "/data", phase: "wanted" }];
+  assert.equal(planSandbox(sandbox({ ...fresh, state: { driveMounts } }), nothing, NOW).settles, undefined);
+});

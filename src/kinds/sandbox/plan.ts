@@ -94,6 +94,8 @@ export function planSandbox(sandbox: Resource, observed: SandboxObserved, nowMs:
               : "Started.",
         },
       ],
+      // As of a running one that nobody uses; what is to be mounted beside its volumes is looked at right after.
+      ...(mountsOf(sandbox).length > 0 ? {} : { settles: true, againMs: restMs(observed.standbyAfterMs, expiresInMs) }),
     };
   if (workload.state === "exited") {
     const why = workload.oom
@@ -124,9 +126,13 @@ function alive(
   if (!drivesAreAsWanted(mountsOf(sandbox), workload)) return { steps: [{ do: "drives" }] };
   const sleepsInMs = quietSince(sandbox, observed.lastRequestMs) + observed.standbyAfterMs - nowMs;
   if (sleepsInMs <= 0 && mayStandBy(observed)) return { steps: [{ do: "freeze" }] };
-  const lookAgainMs = Math.min(Math.max(sleepsInMs, LOOK_AGAIN_MIN_MS), expiresInMs ?? Number.POSITIVE_INFINITY);
-  return { steps: isRecorded(sandbox, workload, observed.wanted) ? [] : [{ do: "record" }], againMs: lookAgainMs };
+  const steps: SandboxStep[] = isRecorded(sandbox, workload, observed.wanted) ? [] : [{ do: "record" }];
+  return { steps, againMs: restMs(sleepsInMs, expiresInMs) };
 }
+
+/** Until it may sleep or must end. */
+const restMs = (sleepsInMs: number, expiresInMs = Number.POSITIVE_INFINITY): number =>
+  Math.min(Math.max(sleepsInMs, LOOK_AGAIN_MIN_MS), expiresInMs);
 
 /** Since when nobody has wanted anything of it. */
 export function quietSince(sandbox: Resource, lastRequestMs: number): number {

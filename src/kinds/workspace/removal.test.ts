@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { type TestDatabase, testDatabases } from "../../../test/databases.ts";
+import { type TestDatabase, type TestPlace, testDatabases } from "../../../test/databases.ts";
+import { addWorkspace, openTestStore } from "../../../test/store.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { uuidv7 } from "../../lib/ids.ts";
 import { type LogStore, openLogStore } from "../../logs/log-store.ts";
-import { openStore, type Store } from "../../store/store.ts";
+import type { Store } from "../../store/store.ts";
 import { removeContents, removeWithin, resumeWorkspaceRemovals } from "./removal.ts";
 
 const databases = await testDatabases();
@@ -17,22 +18,19 @@ for (const database of databases.all)
 function suite(database: TestDatabase): void {
   let store: Store;
   let logs: LogStore;
-  let place: Awaited<ReturnType<TestDatabase["fresh"]>>;
+  let place: TestPlace;
   before(async () => {
     place = await database.fresh();
     const onError = (error: unknown): void => console.error(error);
     logs = openLogStore({ dir: join(place.dataDir, "logs"), clock: systemClock, onError });
-    store = await openStore({ ...place, secretKey: Buffer.alloc(32, 1), clock: systemClock, onError });
+    store = await openTestStore(place);
   });
   after(async () => {
     await store.close();
     place.remove();
   });
 
-  const open = async (name: string): Promise<void> => {
-    const blank = { accountId: "a", displayName: "", region: "", labels: {}, groupMappings: [], runtime: {} };
-    await store.write((tx) => store.workspaces.insert(tx, { name, ...blank }, "test"));
-  };
+  const open = (name: string): Promise<void> => addWorkspace(store, name);
   const add = async (workspace: string, kind: string, name: string, parent = ""): Promise<string> => {
     const uid = uuidv7(Date.now());
     await store.resources.create({

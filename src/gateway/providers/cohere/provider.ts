@@ -13,5 +13,6 @@ export const cohere: ProviderDeclaration = {
   streamUsage: "given",
   // The compatible endpoint refuses it.
   chatMembers: { stream_options: null },
-  modelsPath: "/v1/models",
+  // Twenty unless asked for more.
+  modelsPath: "/v1/models?page_size=1000",
 };

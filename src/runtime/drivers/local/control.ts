@@ -1,6 +1,7 @@
 /** The driver's own conversation with the daemon inside a workload. */
-import { request } from "node:http";
+
 import { PlatformError } from "../../../contract/errors.ts";
+import { request } from "../../../lib/node-http.ts";
 import { dialUnix } from "../../dial.ts";
 import type { Endpoint } from "../../driver.ts";
 

@@ -42,6 +42,8 @@ export interface Order {
 /** What a pooled workload has until it is claimed: what most ask for, so that nothing is left to change. */
 const POOLED_LIMITS: Limits = { memoryMb: 4096, cpus: 2 };
 const POOLED_NAME = "sandbox";
+/** A few more than share one process that sets their host names. */
+const CLAIMS_MAX = 16;
 /** Ranges of user ids and network addresses; more workloads than this do not fit one machine anyway. */
 const SLOTS_MAX = 4000;
 
@@ -51,6 +53,11 @@ export class Fleet {
   readonly #byUid = new Map<string, Workload>();
   /** Launches at once; more would only take the processor from each other. */
   readonly #gate = new Gate(Math.max(2, availableParallelism()));
+  /**
+   * Claims at once. Of a hundred, the first are answered while the last are still in line: what their owners do next
+   * then has the processors that one thread of claims leaves free.
+   */
+  readonly #claims = new Gate(CLAIMS_MAX);
   readonly #pool: Pool<Workload>;
   /** null: where nothing is isolated a command needs somebody who ends all that it started. */
   readonly #tasks: Tasks | null;
@@ -120,6 +127,7 @@ export class Fleet {
     const { record, dir } = workload;
     record.uid = spec.uid;
     record.mounts = spec.mounts ?? [];
+    if (spec.log) record.log = spec.log;
     record.createdAt = new Date().toISOString();
     try {
       if (!pooled) {
@@ -130,7 +138,8 @@ export class Fleet {
       }
       const plain = record.grade === "none" ? { env: { ...env, HOME: plainHome(dir) }, workDir: plainHome(dir) } : {};
       const daemon = pooled ? { env, workDir, ...plain } : null;
-      await workload.claim({ name: spec.name, limits: spec.limits, hostMounts: pooled ? mounts : [], daemon });
+      const claim = { name: spec.name, limits: spec.limits, hostMounts: pooled ? mounts : [], daemon };
+      await this.#claims.run(() => workload.claim(claim));
       signal?.throwIfAborted();
     } catch (error) {
       await this.remove(workload, 0);

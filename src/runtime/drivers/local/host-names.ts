@@ -38,6 +38,8 @@ export class HostNames {
 
   async #work(): Promise<void> {
     this.#working = true;
+    // Names of one moment share the first process already.
+    await new Promise((resolve) => setImmediate(resolve));
     while (this.#wanted.length > 0) await this.#together(this.#wanted.splice(0, BATCH_MAX));
     this.#working = false;
   }

@@ -16,6 +16,8 @@ export interface ImageStore {
   skeleton: string;
   loader: string | null;
   createdAt: string;
+  /** What was read of names, null where there is nothing: every create asks, and only this process writes. */
+  known: Map<string, Manifest | null>;
 }
 
 /** What a loaded image's manifest file says. */
@@ -44,7 +46,7 @@ export function openImageStore({ dir, brand, nodeBinary, resolvConf }: ImageStor
   const base = openBaseImage({ dir: join(dir, "base"), brand, ...(nodeBinary ? { nodeBinary } : {}) });
   const skeleton = openSkeleton(join(dir, "skeleton"), resolvConf);
   const loader = openLoaderLayer(join(dir, "loader"));
-  return { dir, brand, base, skeleton, loader, createdAt: new Date().toISOString() };
+  return { dir, brand, base, skeleton, loader, createdAt: new Date().toISOString(), known: new Map() };
 }
 
 export function resolveImage(store: ImageStore, name: string): ResolvedImage | null {
@@ -84,6 +86,7 @@ export function saveManifest(store: ImageStore, manifest: Manifest): Image {
   const file = manifestFile(store, name);
   writeFileSync(`${file}.new`, JSON.stringify({ ...manifest, name }));
   renameSync(`${file}.new`, file);
+  store.known.delete(name);
   return { ...imageOf(manifest), name };
 }
 
@@ -92,6 +95,7 @@ export function removeImage(store: ImageStore, name: string, layersInUse: Readon
   const file = manifestFile(store, normalise(name));
   if (!existsSync(file)) return false;
   rmSync(file);
+  store.known.clear();
   const kept = new Set(layersInUse);
   for (const each of readdirSync(join(store.dir, "names"))) {
     const manifest = readManifest(store, decodeURIComponent(each.replace(/\.json$/, "")));
@@ -116,11 +120,18 @@ const NAME_BYTES_MAX = 200;
 const manifestFile = (store: ImageStore, name: string): string =>
   join(store.dir, "names", `${encodeURIComponent(name).slice(0, NAME_BYTES_MAX)}.json`);
 
+/** Tenants may ask for any name. */
+const KNOWN_MAX = 1000;
+
 function readManifest(store: ImageStore, name: string): Manifest | null {
+  const known = store.known.get(name);
+  if (known !== undefined) return known;
   const file = manifestFile(store, name);
-  if (!existsSync(file)) return null;
-  const manifest = JSON.parse(readFileSync(file, "utf8")) as Manifest;
-  return manifest.name === name ? manifest : null;
+  const found = existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Manifest) : null;
+  const manifest = found?.name === name ? found : null;
+  if (store.known.size >= KNOWN_MAX) store.known.clear();
+  store.known.set(name, manifest);
+  return manifest;
 }
 
 function isBase({ brand }: ImageStore, name: string): boolean {

@@ -81,6 +81,6 @@ function configOf({ dir, record, env, exec }: Launch): SandboxdConfig {
             ...(exec.endsAtMs === undefined ? {} : { endsAtFile: join(dir, "host", SANDBOX_FILES.endsAt) }),
           },
         }
-      : {}),
+      : { processLogs: { stdout: run(OUTPUT_FILES.stdout), stderr: run(OUTPUT_FILES.stderr) } }),
   };
 }

@@ -110,12 +110,16 @@ function daemonConfig({ record, image, env, workDir, exec, ownNames }: Launch): 
   if (record.network === "outbound") {
     doors.push({ listen: `127.0.0.1:${EGRESS_DOOR_PORT}`, socket: `${HOST_DIR}/${EGRESS_SOCKET}` });
   }
+  const output = {
+    stdout: `${SANDBOX_RUN_DIR}/${OUTPUT_FILES.stdout}`,
+    stderr: `${SANDBOX_RUN_DIR}/${OUTPUT_FILES.stderr}`,
+  };
   const command = exec && {
     argv: exec.argv.length > 0 ? exec.argv : image.argv,
     ...(exec.builtin ? { builtin: exec.builtin } : {}),
     statusFile: `${SANDBOX_RUN_DIR}/${SANDBOX_FILES.exit}`,
-    stdoutFile: `${SANDBOX_RUN_DIR}/${OUTPUT_FILES.stdout}`,
-    stderrFile: `${SANDBOX_RUN_DIR}/${OUTPUT_FILES.stderr}`,
+    stdoutFile: output.stdout,
+    stderrFile: output.stderr,
     onExit: exec.onExit ?? "exit",
     ...(exec.endsAtMs === undefined ? {} : { endsAtFile: `${HOST_DIR}/${SANDBOX_FILES.endsAt}` }),
   };
@@ -135,7 +139,7 @@ function daemonConfig({ record, image, env, workDir, exec, ownNames }: Launch): 
     ...(record.pooled ? { claimFile: `${HOST_DIR}/${SANDBOX_FILES.claim}` } : {}),
     awakeFifo: AWAKE_FIFO,
     upgradeFile: `${BIN_DIR}/sandboxd`,
-    ...(command ? { exec: command } : {}),
+    ...(command ? { exec: command } : { processLogs: output }),
   };
 }
 

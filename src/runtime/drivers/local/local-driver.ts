@@ -207,7 +207,8 @@ export class LocalDriver implements Driver {
     try {
       const parts = this.#snapshotParts(spec) ?? image.parts;
       const workDir = spec.workDir ?? image.workDir;
-      return (await this.#fleet.start({ spec, image, parts, mounts: hostMounts, env, workDir }, signal)).observe();
+      const order = { spec, image, parts, mounts: hostMounts, env, workDir };
+      return (await this.#fleet.start(order, signal)).observe({ untouched: true });
     } finally {
       await release();
     }

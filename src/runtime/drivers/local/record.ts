@@ -38,7 +38,7 @@ export interface WorkloadRecord {
   startTime: string;
   /** Of a task, the first process of its namespace; `pid` is the command itself. */
   init?: number;
-  /** Of a task that an earlier life of the server has left: whose log the rest of its output goes to. */
+  /** Whose log its output goes to; of a task, only when an earlier life of the server has left it. */
   log?: LogTag;
   /** The process outside that waits for the first one and notes its exit. */
   watcher: { pid: number; startTime: string };

@@ -60,6 +60,8 @@ const WARM_ROUNDS = 3;
 const END_POLL_MS = 2;
 /** Killed processes are gone in milliseconds unless the kernel holds them in I/O. */
 const END_WAIT_MS = 20_000;
+/** A signal arrives in microseconds unless the machine is very busy. */
+const SIGNAL_WAIT_MS = 5_000;
 /** While somebody waits for an exit: the watcher's note may be missing, if it was killed too. */
 const EXIT_LOOK_MS = 2_000;
 
@@ -80,16 +82,17 @@ export class Workload {
     return isAlive(this.record) || (isAlive(this.record.watcher) && readExit(this.dir) === null);
   }
 
-  observe(): Observed {
+  /** `untouched`: it has just started, so nobody has frozen it and its memory has not run out. */
+  observe({ untouched = false } = {}): Observed {
     const { record, dir } = this;
-    const alive = this.alive;
+    const alive = (untouched && isThere(record.pid)) || this.alive;
     const exit = alive ? null : readExit(dir);
     const signal = exit?.exitSignal;
     const { node } = this.#context;
     return {
       uid: record.uid ?? "",
       node,
-      state: alive ? (this.#frozen() ? "frozen" : "running") : "exited",
+      state: alive ? (!untouched && this.#frozen() ? "frozen" : "running") : "exited",
       grade: record.grade,
       endpoint: { kind: "unix", node, dir: join(dir, "run") },
       ...(alive ? { pid: record.pid } : {}),
@@ -97,9 +100,10 @@ export class Workload {
       mounts: record.mounts,
       createdAt: record.createdAt,
       pooled: record.pooled,
+      ...(record.log ? { log: record.log } : {}),
       ...(exit?.exitCode === undefined ? {} : { exitCode: exit.exitCode }),
       ...(signal === undefined ? {} : { exitSignal: SIGNAL_NAMES.get(signal) ?? String(signal) }),
-      oom: oomKills(record.cgroup) > 0,
+      oom: !(alive && untouched) && oomKills(record.cgroup) > 0,
     };
   }
 
@@ -146,7 +150,12 @@ export class Workload {
   async setFrozen(frozen: boolean): Promise<Observed> {
     this.#mustLive();
     const { record } = this;
-    if (this.#frozen() !== frozen && !(await freezeCgroup(record.cgroup, frozen))) freezeBySignal(record.pid, frozen);
+    if (this.#frozen() !== frozen && !(await freezeCgroup(record.cgroup, frozen))) {
+      freezeBySignal(record.pid, frozen);
+      // A signal takes effect when its process is next about to run.
+      const deadline = Date.now() + SIGNAL_WAIT_MS;
+      while (isStopped(record.pid) !== frozen && this.alive && Date.now() < deadline) await delay(END_POLL_MS);
+    }
     return this.observe();
   }
 
@@ -276,6 +285,15 @@ export class Workload {
     this.record.mounts = mounts;
     saveRecord(this.dir, this.record);
     saveDrives(this.dir, mounts);
+  }
+}
+
+/** Cheaper than to look at what it is, which cannot have changed while it was started. */
+function isThere(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false; // or not ours to ask
   }
 }
 

@@ -1,0 +1,79 @@
+/** The machine that workloads run on: how it is opened, the doors inside lead to, and what metering asks of it. */
+import { join } from "node:path";
+import type { Duplex } from "node:stream";
+import type { Logger } from "pino";
+import type { Config } from "../config.ts";
+import type { Edge } from "../edge.ts";
+import { findDriverImage } from "../kinds/image/resolve.ts";
+import type { Deps, Settings } from "../kinds/port.ts";
+import type { Stored } from "../metering/resource-rates.ts";
+import type { Driver } from "../runtime/driver.ts";
+import type { createTraffic } from "../runtime/traffic.ts";
+import type { Resource } from "../store/resource.ts";
+
+/** Connections from inside workloads; they wait for nothing, so before the server listens they are refused. */
+export function createDoors(log: Logger) {
+  let edge: Edge | null = null;
+  return {
+    open(opened: Edge): void {
+      edge = opened;
+    },
+    accept(door: "platform" | "egress", uid: string, socket: Duplex): void {
+      if (door === "platform" && edge) {
+        edge.accept(socket);
+        return;
+      }
+      log.debug({ door, uid }, "a door that leads nowhere");
+      socket.destroy();
+    },
+  };
+}
+
+interface MachineParts {
+  config: Config;
+  settings: Settings;
+  doors: ReturnType<typeof createDoors>;
+  traffic: ReturnType<typeof createTraffic>;
+  log: Logger;
+}
+
+export async function openMachine({ config, settings, doors, traffic, log }: MachineParts): Promise<Driver> {
+  const [{ openLocalDriver }, { cachedSandboxd }] = await Promise.all([
+    import("../runtime/drivers/local/local-driver.ts"),
+    import("../runtime/sandboxd-build.ts"),
+  ]);
+  return openLocalDriver({
+    dataDir: join(config.data, "runtime"),
+    brand: config.brand,
+    sandboxd: await cachedSandboxd(join(config.data, "runtime", "bin")),
+    nodeBinary: process.execPath,
+    node: settings.nodeId,
+    poolSize: config.pool_size,
+    allowUnisolated: config.allow_unisolated,
+    onPlatform: (uid, socket) => doors.accept("platform", uid, socket),
+    egress: { onBytes: (uid, sentBytes) => traffic.onBytes(uid, sentBytes) },
+    onWarning: (message, fields) => log.warn(fields, message),
+  });
+}
+
+/** A machine that cannot run workloads runs none, and has no images either. */
+export async function runningSince(driver: Driver, uid: string): Promise<number | null> {
+  const observed = await driver.observe(uid).catch(() => null);
+  return observed && observed.state !== "exited" ? Date.parse(observed.createdAt) : null;
+}
+
+export async function storedMb(
+  { store, driver, settings }: Pick<Deps, "store" | "driver" | "settings">,
+  stored: Stored,
+  owner: Resource,
+): Promise<number | null> {
+  const count = async (): Promise<number | null> => {
+    if ("drive" in stored) return (await driver.driveBytes(stored.drive)) ?? 0;
+    if ("snapshot" in stored)
+      return (await driver.listSnapshots()).find(({ id }) => id === stored.snapshot)?.sizeBytes ?? null;
+    const image = await findDriverImage(stored.image, owner, { store, driver, settings });
+    return image === null ? null : driver.imageBytes(image);
+  };
+  const bytes = await count().catch(() => null);
+  return bytes === null ? null : Math.ceil(bytes / 2 ** 20);
+}

@@ -1,0 +1,54 @@
+/** The model APIs with their ledger, caps and prices. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Logger } from "pino";
+import type { Config } from "../config.ts";
+import { GATEWAY_DOCS_URL } from "../contract/gateway-errors.ts";
+import { createModelGateway, type ModelGateway } from "../gateway/models/model-gateway.ts";
+import { createPriceBook, parsePriceTable } from "../gateway/models/price-book.ts";
+import { createStoredBudget } from "../gateway/models/stored-budget.ts";
+import { createStoredModels } from "../gateway/models/stored-models.ts";
+import { createTokenBudget } from "../gateway/models/token-budget.ts";
+import type { Clock } from "../lib/clock.ts";
+import { Stack } from "../lib/lifecycle.ts";
+import type { Meter } from "../metering/meter.ts";
+import { startTokenMeter } from "../metering/model-tokens.ts";
+import type { Store } from "../store/store.ts";
+
+interface ModelParts {
+  config: Config;
+  store: Store;
+  meter: Meter;
+  clock: Clock;
+  log: Logger;
+  holder: string;
+  privateAddresses: boolean;
+}
+
+export async function startModels(parts: ModelParts): Promise<ModelGateway> {
+  const { config, store, meter, clock, log, holder, privateAddresses } = parts;
+  const stack = new Stack();
+  const { resolveModel } = stack.add(createStoredModels(store));
+  const usage = stack.add(
+    await startTokenMeter(meter, join(config.data, "model-usage"), (error) =>
+      log.warn({ err: error }, "the tokens of a request could not be recorded"),
+    ),
+  );
+  const alone = store.database.dialect === "sqlite";
+  const state = createStoredBudget({ records: store.records, clock, holder, alone });
+  const gateway = stack.add(
+    createModelGateway({
+      ...{ resolveModel, usage, clock, log, privateAddresses },
+      budget: createTokenBudget({ state, clock }),
+      priceBook: createPriceBook(readPrices(config.model_prices)),
+      location: { location: config.region, country: config.country, continent: config.continent },
+      brand: config.brand,
+      docsUrl: GATEWAY_DOCS_URL,
+    }),
+  );
+  return { ...gateway, stop: () => stack.stop() };
+}
+
+/** The operator's own prices of models; those shipped apply to the rest. */
+const readPrices = (file: string | undefined) =>
+  file === undefined ? {} : parsePriceTable(readFileSync(file, "utf8"));

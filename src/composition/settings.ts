@@ -1,0 +1,63 @@
+/** What the operator configured and this machine offers, as the rooms of the house want to be told. */
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { availableParallelism, hostname, totalmem } from "node:os";
+import { parseEnv } from "node:util";
+import type { Config } from "../config.ts";
+import type { Settings } from "../kinds/port.ts";
+import { quotasByKind } from "../kinds/quota/quotas.ts";
+import { DAY_MS, SECOND_MS } from "../lib/clock.ts";
+import { createPriceBook, type PriceBook, parsePriceFile } from "../metering/price-book.ts";
+
+/** Tasks wait for others most of the time. */
+const SLOTS_PER_CORE = 4;
+const JOB_MEMORY_SHARE = 0.75;
+
+export const settingsOf = (config: Config, version: string): Settings => ({
+  brand: config.brand,
+  region: config.region,
+  continent: config.continent ?? "",
+  country: config.country ?? "",
+  plan: config.plan,
+  nodeId: hostname(),
+  publicUrl: (config.public_url ?? "").replace(/\/+$/, ""),
+  domain: config.domain ?? null,
+  version,
+  standbyAfterMs: config.standby_after * SECOND_MS,
+  idleAfterMs: config.idle_after * SECOND_MS,
+  egressPool: config.egress_pool,
+  dnsServers: config.dns_servers,
+  publicIps: config.public_ips,
+  quotas: quotasByKind(config.quotas),
+  privateCallbacks: config.private_callbacks,
+  features: config.features,
+  usageEventsDays: config.usage_events_days,
+  jobSlots: config.job_slots || availableParallelism() * SLOTS_PER_CORE,
+  jobMemoryMb: config.job_memory || Math.floor((machineMemory() / 2 ** 20) * JOB_MEMORY_SHARE),
+  jobLeaseMs: config.job_lease * SECOND_MS,
+  jobGraceMs: config.job_grace * SECOND_MS,
+  imageBytesMax: config.image_max * 2 ** 20,
+  buildEnv: config.build_env_file === undefined ? {} : readVariables(config.build_env_file),
+  otlpUrl: config.otlp_url ?? null,
+  threadsKeptMs: config.thread_keep_days * DAY_MS,
+  executionsKeptMs: config.job_keep_days * DAY_MS,
+});
+
+const readVariables = (file: string): Record<string, string> =>
+  parseEnv(readFileSync(file, "utf8")) as Record<string, string>;
+
+export const logBounds = ({ log_days: days, log_workload_mb: workloadMb, log_total_mb: totalMb }: Config) => ({
+  ageMs: days * DAY_MS,
+  workloadBytes: workloadMb * 2 ** 20,
+  totalBytes: totalMb * 2 ** 20,
+});
+
+/** A container's limit is told as 0 or a huge number where there is none. */
+const machineMemory = (): number => Math.min(process.constrainedMemory() || Number.POSITIVE_INFINITY, totalmem());
+
+/** Where workloads of this server are: two servers on one machine have a data folder each. */
+export const placeOf = ({ data }: Config, { nodeId }: Settings): string =>
+  `${nodeId}/${createHash("sha256").update(data).digest("hex").slice(0, 8)}`;
+
+export const usagePrices = (file: string | undefined): PriceBook =>
+  file === undefined ? createPriceBook() : createPriceBook(parsePriceFile(readFileSync(file, "utf8")));
