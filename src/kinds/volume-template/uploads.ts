@@ -1,9 +1,9 @@
 /** The files of a new version come as an archive, which is kept as it is and unpacked into each volume. */
-import { rm } from "node:fs/promises";
 import type { Blob } from "../../blobs/blob-store.ts";
 import { extractArchive } from "../../blobs/extract.ts";
 import { PlatformError } from "../../contract/errors.ts";
 import { toIso } from "../../lib/clock.ts";
+import { removeTree } from "../../lib/remove-tree.ts";
 import type { Deps, Uploads } from "../port.ts";
 import { ticketOf } from "../uploads.ts";
 import { type TemplateVersion, versionsOf } from "./versions.ts";
@@ -45,7 +45,7 @@ async function look(archive: Blob, deps: Deps): Promise<{ contentSize: number } 
   });
   if (!folder) return { refusal: new PlatformError("bad_request", "The archive is no longer there. Send it again.") };
   if ("refusal" in folder) return folder;
-  await rm(folder.path, { recursive: true, force: true });
+  await removeTree(folder.path);
   return { contentSize: folder.sizeBytes };
 }
 
@@ -57,7 +57,7 @@ export async function unpack(digest: string, { blobs }: Deps): Promise<{ path: s
   try {
     return { path, sizeBytes: await extractArchive(archive, path) };
   } catch (error) {
-    await rm(path, { recursive: true, force: true });
+    await removeTree(path);
     throw error;
   }
 }

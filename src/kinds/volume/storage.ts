@@ -1,6 +1,6 @@
 /** Storage of a volume is made when it is first attached, with the files of its template. */
-import { rm } from "node:fs/promises";
 import { PlatformError } from "../../contract/errors.ts";
+import { removeTree } from "../../lib/remove-tree.ts";
 import type { Resource } from "../../store/resource.ts";
 import type { Deps } from "../port.ts";
 import { unpack } from "../volume-template/uploads.ts";
@@ -28,6 +28,6 @@ export async function makeStorage(volume: Resource, deps: Deps): Promise<void> {
   try {
     await deps.driver.createVolume({ ...spec, from: folder.path });
   } finally {
-    await rm(folder.path, { recursive: true, force: true });
+    await removeTree(folder.path);
   }
 }

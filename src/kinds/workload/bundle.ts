@@ -9,6 +9,7 @@ import { extractArchive } from "../../blobs/extract.ts";
 import { PlatformError } from "../../contract/errors.ts";
 import { HOUR_MS } from "../../lib/clock.ts";
 import { randomWord } from "../../lib/ids.ts";
+import { removeTree } from "../../lib/remove-tree.ts";
 import type { Resource } from "../../store/resource.ts";
 import type { Deps, ReconcileContext } from "../port.ts";
 import { type Bundle, stateOf } from "./deploy-state.ts";
@@ -89,7 +90,7 @@ export async function beginBuild(
     );
     return { building: bundle };
   } finally {
-    await rm(folder, { recursive: true, force: true });
+    await removeTree(folder);
   }
 }
 

@@ -1,7 +1,8 @@
 /** Drives: plain directories below one folder. */
 import { existsSync, readdirSync } from "node:fs";
-import { chmod, cp, mkdir, rename, rm } from "node:fs/promises";
+import { chmod, cp, mkdir, rename } from "node:fs/promises";
 import { join } from "node:path";
+import { removeTree } from "../../../lib/remove-tree.ts";
 import { checkId } from "./spec-check.ts";
 import { folderBytes } from "./volumes.ts";
 
@@ -11,7 +12,7 @@ const unfinished = (dir: string, id: string): string => join(dir, `.${id}`);
 export async function createDrive(dir: string, id: string, from?: string): Promise<void> {
   if (existsSync(join(dir, id))) return;
   const temp = unfinished(dir, id);
-  await rm(temp, { recursive: true, force: true });
+  await removeTree(temp);
   if (from) await cp(from, temp, { recursive: true, verbatimSymlinks: true });
   else await mkdir(temp);
   await chmod(temp, 0o755);
@@ -20,7 +21,7 @@ export async function createDrive(dir: string, id: string, from?: string): Promi
 
 /** What a server left behind that ended while it copied. */
 export async function sweepDrives(dir: string): Promise<void> {
-  for (const name of readdirSync(dir)) if (name.startsWith(".")) await rm(join(dir, name), { recursive: true });
+  for (const name of readdirSync(dir)) if (name.startsWith(".")) await removeTree(join(dir, name));
 }
 
 /** Null when there is none of that id. */

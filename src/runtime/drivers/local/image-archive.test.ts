@@ -65,7 +65,7 @@ test("a docker archive becomes layers, topmost first, with its configuration", {
   const whiteout = lstatSync(join(upper, "etc/gone"));
   assert.ok(whiteout.isCharacterDevice() && whiteout.rdev === 0);
   assert.equal(readFileSync(join(upper, "etc/new"), "utf8"), "3", "a link is followed inside the layer");
-  assert.equal(removeImage(store, "team/app:1", new Set([upper])), true);
+  assert.equal(await removeImage(store, "team/app:1", new Set([upper])), true);
   assert.deepEqual([existsSync(upper), existsSync(lower)], [true, false]);
   assert.equal(resolveImage(store, "team/app:1"), null);
 });

@@ -2,19 +2,20 @@
  * Takes in images as files: what `docker save` writes, and OCI image layouts in a tar. No registry and no Docker is
  * needed. The archive is hostile: every size is bounded, every layer is addressed by the digest of what it really holds.
  */
-import { createHash, randomBytes } from "node:crypto";
+import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { createReadStream } from "node:fs";
-import { mkdir, open, rename, rm, stat, statfs } from "node:fs/promises";
+import { mkdir, open, rename, stat, statfs } from "node:fs/promises";
 import { join, posix } from "node:path";
 import type { Readable } from "node:stream";
 import { createGunzip, createZstdDecompress } from "node:zlib";
 import { z } from "zod";
 import { readTar } from "../../../blobs/tar-reader.ts";
 import { PlatformError } from "../../../contract/errors.ts";
+import { removeTree } from "../../../lib/remove-tree.ts";
 import type { CallOptions, Image, ImageUser } from "../../driver.ts";
 import { imageUser } from "./image-user.ts";
-import { type ImageStore, layerDir, saveManifest } from "./images.ts";
+import { type ImageStore, layerDir, saveManifest, unfinished } from "./images.ts";
 import { type Budget, unpackLayer } from "./layer.ts";
 import type { Spawner } from "./spawner.ts";
 
@@ -41,7 +42,7 @@ export async function loadImage(
   name: string,
   options: CallOptions = {},
 ): Promise<Image> {
-  const temp = join(store.dir, `.load-${randomBytes(6).toString("hex")}`);
+  const temp = unfinished(store, "load");
   await mkdir(temp, { recursive: true });
   try {
     const bytesMax = await unpackedMax(tarPath, temp);
@@ -85,7 +86,7 @@ export async function loadImage(
   } catch (error) {
     throw error instanceof PlatformError || options.signal?.aborted ? error : refused("it cannot be read", error);
   } finally {
-    await rm(temp, { recursive: true, force: true });
+    await removeTree(temp);
   }
 }
 

@@ -2,8 +2,10 @@
  * The images of one machine. A name leads to a manifest file, a manifest to layers; layers are folders named by the
  * digest of their content and shared by all images. The base image needs none of this: it is the machine itself.
  */
+import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { removeTree } from "../../../lib/remove-tree.ts";
 import type { Image } from "../../driver.ts";
 import { type BaseImage, openBaseImage, openSkeleton } from "./base-image.ts";
 import type { RootPart } from "./launch-program.ts";
@@ -91,7 +93,7 @@ export function saveManifest(store: ImageStore, manifest: Manifest): Image {
 }
 
 /** Layers that no other image uses go with it, except those a running workload stands on. */
-export function removeImage(store: ImageStore, name: string, layersInUse: ReadonlySet<string>): boolean {
+export async function removeImage(store: ImageStore, name: string, layersInUse: ReadonlySet<string>): Promise<boolean> {
   const file = manifestFile(store, normalise(name));
   if (!existsSync(file)) return false;
   rmSync(file);
@@ -103,9 +105,21 @@ export function removeImage(store: ImageStore, name: string, layersInUse: Readon
   }
   for (const each of readdirSync(join(store.dir, "layers"))) {
     const dir = join(store.dir, "layers", each);
-    if (!kept.has(dir)) rmSync(dir, { recursive: true, force: true });
+    if (kept.has(dir)) continue;
+    const gone = unfinished(store, "gone");
+    renameSync(dir, gone); // a layer is there as a whole or not at all
+    await removeTree(gone);
   }
   return true;
+}
+
+/** A folder for what is being loaded or removed. */
+export const unfinished = (store: ImageStore, why: string): string =>
+  join(store.dir, `.${why}-${randomBytes(6).toString("hex")}`);
+
+/** What a server left behind that ended meanwhile. */
+export async function sweepImages(store: ImageStore): Promise<void> {
+  for (const name of readdirSync(store.dir)) if (name.startsWith(".")) await removeTree(join(store.dir, name));
 }
 
 export const layerDir = (store: ImageStore, digest: string): string =>

@@ -7,6 +7,7 @@ import { chmod, lchown, link, lstat, lutimes, mkdir, open, readlink, rm, symlink
 import { join } from "node:path";
 import { readTar, type TarEntry } from "../../../blobs/tar-reader.ts";
 import { PlatformError } from "../../../contract/errors.ts";
+import { removeTree } from "../../../lib/remove-tree.ts";
 import type { CallOptions } from "../../driver.ts";
 import type { Spawner } from "./spawner.ts";
 import { AT_FDCWD } from "./syscalls.ts";
@@ -116,7 +117,7 @@ async function unpackEntry(root: string, path: string, entry: TarEntry, privileg
   if (entry.type === "device") throw refused(`it holds the device file ${entry.path.slice(0, 100)}`);
   if (entry.type === "fifo") return; // of no use in an image: whoever needs one makes it
   const there = await lstat(path).catch(() => null);
-  if (there && !(there.isDirectory() && entry.type === "directory")) await rm(path, { recursive: true });
+  if (there && !(there.isDirectory() && entry.type === "directory")) await removeTree(path);
   if (entry.type === "link") {
     const names = partsOf(entry.linkPath);
     const name = names.pop();
@@ -159,7 +160,7 @@ const MARKS_PER_PROGRAM = 500;
 async function writeMarks(spawner: Spawner, marks: Mark[], privileged: boolean): Promise<void> {
   for (let at = 0; at < marks.length; at += MARKS_PER_PROGRAM) {
     const some = marks.slice(at, at + MARKS_PER_PROGRAM);
-    for (const { kind, path } of some) if (kind === "removed") await rm(path, { recursive: true, force: true });
+    for (const { kind, path } of some) if (kind === "removed") await removeTree(path);
     await spawner.run("The unpacking of a layer", (program) => {
       for (const { kind, path } of some) {
         const name = privileged ? "trusted.overlay.opaque" : "user.overlay.opaque";

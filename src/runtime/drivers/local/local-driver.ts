@@ -166,6 +166,7 @@ export class LocalDriver implements Driver {
     await this.#fleet.open();
     await this.#sweep();
     await sweepDrives(this.#path("drives"));
+    await imageStore.sweepImages(this.#parts.images);
     this.#fleet.stock(base, "outbound");
   }
 

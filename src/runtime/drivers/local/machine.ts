@@ -15,13 +15,13 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { removeTree } from "../../../lib/remove-tree.ts";
 import type { Grade } from "../../driver.ts";
 import type { CgroupHost } from "./cgroup.ts";
 import { HostNames } from "./host-names.ts";
 import type { ResolvedImage } from "./images.ts";
 import { type Identity, type LaunchPlan, launchSteps } from "./launch-program.ts";
 import { readExit } from "./record.ts";
-import { removeTree } from "./remove-tree.ts";
 import { seccompFilter } from "./seccomp.ts";
 import { failureOf, Spawner } from "./spawner.ts";
 import type { Arch } from "./stepper.ts";

@@ -7,9 +7,9 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } 
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { removeTree } from "../../../lib/remove-tree.ts";
 import type { Snapshot } from "../../driver.ts";
 import type { RootPart } from "./launch-program.ts";
-import { removeTree } from "./remove-tree.ts";
 
 const run = promisify(execFile);
 

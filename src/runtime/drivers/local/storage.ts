@@ -1,7 +1,7 @@
 /** Volumes and drives of this machine, and how a workload gets at them. */
-import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { PlatformError } from "../../../contract/errors.ts";
+import { removeTree } from "../../../lib/remove-tree.ts";
 import type { DriveOptions, Mount, Volume, VolumeSpec } from "../../driver.ts";
 import { createDrive, driveBytes } from "./drives.ts";
 import type { HostMount } from "./launch-program.ts";
@@ -47,7 +47,7 @@ export class Storage {
     return this.#serial.run(`volume ${id}`, async () => {
       checkId(id);
       if (this.#options.usersOf(id).length > 0) throw inUse(id);
-      destroyVolume(this.#options.volumes, id);
+      await destroyVolume(this.#options.volumes, id);
     });
   }
 
@@ -64,7 +64,7 @@ export class Storage {
 
   async destroyDrive(id: string): Promise<void> {
     checkId(id);
-    await rm(this.driveDir(id), { recursive: true, force: true });
+    await removeTree(this.driveDir(id));
   }
 
   driveDir(id: string): string {

@@ -7,9 +7,9 @@ import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from "node:
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { LogTag } from "../../../contract/log-line.ts";
+import { removeTree } from "../../../lib/remove-tree.ts";
 import { type CgroupHost, removeCgroup } from "./cgroup.ts";
 import { signal } from "./process-tree.ts";
-import { removeTree } from "./remove-tree.ts";
 import { TASK_FILES } from "./task-program.ts";
 
 /** What the control groups of tasks are called; the rest is the slot. */

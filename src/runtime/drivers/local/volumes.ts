@@ -19,6 +19,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { PlatformError } from "../../../contract/errors.ts";
+import { removeTree } from "../../../lib/remove-tree.ts";
 import type { Volume, VolumeSpec } from "../../driver.ts";
 
 const run = promisify(execFile);
@@ -44,7 +45,7 @@ const TOOL_TIMEOUT_MS = 60_000;
 export async function openVolumeStore(dir: string): Promise<{ store: VolumeStore; missing: string | null }> {
   mkdirSync(dir, { recursive: true });
   await unmountLeftovers(dir);
-  for (const name of readdirSync(dir)) if (name.startsWith(".")) rmSync(join(dir, name), { recursive: true });
+  for (const name of readdirSync(dir)) if (name.startsWith(".")) await removeTree(join(dir, name));
   const store = { dir, sized: true };
   const trial = join(dir, ".trial");
   try {
@@ -90,12 +91,12 @@ export async function observeVolume(store: VolumeStore, id: string): Promise<Vol
   return { ...record, usedBytes: await usedBytes(dir, record.sized) };
 }
 
-export function destroyVolume(store: VolumeStore, id: string): void {
+export async function destroyVolume(store: VolumeStore, id: string): Promise<void> {
   const dir = join(store.dir, id);
   if (!existsSync(dir)) return;
   const trash = join(store.dir, `.${id}.${process.pid}`);
   renameSync(dir, trash);
-  rmSync(trash, { recursive: true, force: true });
+  await removeTree(trash);
 }
 
 /** Makes the volume's files visible to the driver while a workload takes them; `release` afterwards. */

@@ -13,6 +13,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import { PlatformError } from "../../../contract/errors.ts";
 import { CONTROL, SANDBOX_FILES, type SandboxClaim } from "../../../contract/sandbox-wire.ts";
+import { removeTree } from "../../../lib/remove-tree.ts";
 import type { CallOptions, DestroyOptions, Limits, Mount, Observed, Output, Stats } from "../../driver.ts";
 import { cgroupStats, freezeCgroup, isFrozen, oomKills, processesIn, removeCgroup, setCgroupLimits } from "./cgroup.ts";
 import { callControl } from "./control.ts";
@@ -32,7 +33,6 @@ import {
   signal as sendSignal,
 } from "./process-tree.ts";
 import { findProcess, isAlive, readExit, saveRecord, type WorkloadRecord } from "./record.ts";
-import { removeTree } from "./remove-tree.ts";
 
 export type Door = "platform" | "egress";
 
