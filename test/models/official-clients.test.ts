@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import Anthropic from "@anthropic-ai/sdk";
-import OpenAI from "openai";
+import OpenAI, { AzureOpenAI } from "openai";
 import { startGateway } from "./gateway-harness.ts";
 import { eventText, goldens } from "./golden.ts";
-import { cut, sendPieces, startEvents, startUpstream } from "./upstream-server.ts";
+import { cut, sendJson, sendPieces, startEvents, startUpstream } from "./upstream-server.ts";
 
 const openaiAt = (url: string): OpenAI => new OpenAI({ baseURL: url, apiKey: "platform-key", maxRetries: 0 });
 const anthropicAt = (url: string): Anthropic => new Anthropic({ baseURL: url, apiKey: "platform-key", maxRetries: 0 });
@@ -123,6 +123,25 @@ test("openai: the gateway's own errors are read as API errors", async () => {
     return true;
   });
   await assert.rejects(ask("off"), (error) => error instanceof OpenAI.APIError && error.code === "WORKLOAD_DISABLED");
+});
+
+test("azure: addressing by deployment and version, as its own client does it", async () => {
+  const usage = { prompt_tokens: 3, completion_tokens: 1, total_tokens: 4 };
+  const choices = [{ index: 0, message: { role: "assistant", content: "Hi" }, finish_reason: "stop" }];
+  await using upstream = await startUpstream((_request, res) => sendJson(res, { id: "c", choices, usage }));
+  await using gateway = await startGateway({
+    m: { type: "azure-openai-service", model: "my-deployment", baseUrl: upstream.baseUrl },
+  });
+  const client = new AzureOpenAI({ endpoint: gateway.url("m"), apiKey: "platform-key", apiVersion: "2024-10-21" });
+  const answer = await client.chat.completions.create({ model: "any", messages: [{ role: "user", content: "Hi" }] });
+  assert.equal(answer.choices[0]?.message.content, "Hi");
+  const [sent] = upstream.requests;
+  assert.equal(sent?.url, "/openai/deployments/my-deployment/chat/completions?api-version=2024-10-21");
+  assert.equal(sent?.headers["api-key"], "stored-key");
+  assert.deepEqual(
+    (await gateway.recorded(1)).map(({ inputTokens }) => inputTokens),
+    [3],
+  );
 });
 
 test("anthropic: messages, stream, tools, models", async () => {

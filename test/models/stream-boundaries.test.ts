@@ -60,3 +60,18 @@ test("an event too long to hold is passed on in pieces, and a failure after it i
   const failure = String(pipe.fail({ code: "X", message: "gone", status: 502 }));
   assert.ok(failure.startsWith("\n\ndata: {"));
 });
+
+test("the counts at the end of an event too long to hold are read", () => {
+  const image = "x".repeat(3 * 1024 * 1024);
+  const usage = { input_tokens: 12, output_tokens: 4160, total_tokens: 4172 };
+  const event = { type: "response.completed", response: { id: "r", output: [{ result: image }], usage } };
+  const bytes = Buffer.from(`event: response.completed\ndata: ${JSON.stringify(event)}\n\n`);
+  for (const at of [bytes.length - 2, bytes.length - 40, bytes.length - 90, 1_100_000]) {
+    const passed = run((meter) => eventPipe(openaiResponses, meter, false), openaiResponses, [
+      bytes.subarray(0, at),
+      bytes.subarray(at),
+    ]);
+    assert.equal(passed.text.length, bytes.length);
+    assert.partialDeepStrictEqual(passed.usage, { usage: { inputTokens: 12, outputTokens: 4160 }, estimated: false });
+  }
+});

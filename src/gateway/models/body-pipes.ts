@@ -89,52 +89,63 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** An event larger than this is passed on in pieces and not read. */
+/** An event larger than this is passed on in pieces, and read only at its end. */
 const EVENT_HELD_MAX_BYTES = 1024 * 1024;
 
 /**
  * A stream of the caller's own dialect: whole events, byte for byte. An unfinished event is held until it is complete
- * so that a failure can be told between two events. The usage chunk that metering asked for is left out again.
+ * so that a failure can be told between two events. What metering asked for is left out again.
  */
 export function eventPipe(dialect: Dialect, meter: UsageMeter, hidesUsage: boolean): BodyPipe {
   const splitter = new SseSplitter();
   let done = false;
-  let torn = false;
+  /** The last bytes of an event of which a part has gone out already. */
+  let torn: Buffer | null = null;
   let broke = false;
 
-  function keep(block: Buffer): boolean {
+  /** What of an event is the caller's. */
+  function passed(block: Buffer): Buffer | null {
+    if (torn) {
+      meter.eventEnd(Buffer.concat([torn, block]).subarray(-ANSWER_TAIL_BYTES));
+      torn = null;
+      return block;
+    }
     const event = parseSseEvent(block);
-    if (!event) return true;
+    if (!event) return block;
     if (event.data === "[DONE]") {
       done = true;
-      return true;
+      return block;
     }
     const json = tryParse(event.data);
     meter.event(json);
     if (dialect.isEnd(json)) done = true;
     if (isRecord(at(json, "error")) || at(json, "type") === "error") broke = true;
-    return !(hidesUsage && isUsageChunk(json));
+    if (!hidesUsage) return block;
+    return isUsageChunk(json) ? null : at(json, "usage") === null ? withoutNoUsage(block) : block;
   }
 
   return {
     chunk(data) {
-      const whole = splitter.pendingBytes === 0;
-      const events = splitter.push(data);
-      const kept = events.filter(keep);
+      let same = splitter.pendingBytes === 0;
+      const kept: Buffer[] = [];
+      for (const block of splitter.push(data)) {
+        const out = passed(block);
+        if (out !== block) same = false;
+        if (out) kept.push(out);
+      }
       if (splitter.pendingBytes > EVENT_HELD_MAX_BYTES) {
-        torn = true;
-        return Buffer.concat([...kept, splitter.drain()]);
+        const part = splitter.drain();
+        torn = part.subarray(-ANSWER_TAIL_BYTES);
+        return Buffer.concat([...kept, part]);
       }
       if (kept.length === 0) return null;
-      torn = false;
       // The common case: the chunk is made of whole events, and goes out as it came in.
-      if (whole && kept.length === events.length && splitter.pendingBytes === 0) return data;
+      if (same && splitter.pendingBytes === 0) return data;
       return kept.length === 1 ? (kept[0] ?? null) : Buffer.concat(kept);
     },
     end() {
       const rest = splitter.drain();
-      if (rest.length === 0) return null;
-      return keep(rest) ? rest : null;
+      return rest.length === 0 ? null : passed(rest);
     },
     get done() {
       return done;
@@ -164,6 +175,14 @@ const isUsageChunk = (event: unknown): boolean => {
   const choices = at(event, "choices");
   return Array.isArray(choices) && choices.length === 0 && isRecord(at(event, "usage"));
 };
+
+const NO_USAGE_YET = Buffer.from(',"usage":null');
+
+/** Chunks before it say that there is none yet, for those who asked only. In a string the quotes would be escaped. */
+function withoutNoUsage(block: Buffer): Buffer {
+  const from = block.lastIndexOf(NO_USAGE_YET);
+  return from < 0 ? block : Buffer.concat([block.subarray(0, from), block.subarray(from + NO_USAGE_YET.length)]);
+}
 
 /** A stream of another dialect: each event is turned into the caller's chunks as it comes. */
 export function translatedEventPipe(

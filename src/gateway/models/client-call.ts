@@ -1,5 +1,6 @@
 /** A caller's request as the engine sees it: read once, sent as often as there are attempts. */
 import { GatewayError } from "../../contract/gateway-errors.ts";
+import { at } from "../../lib/untrusted-json.ts";
 import type { Downstream } from "../downstream.ts";
 import type { Dialect } from "../providers/dialect.ts";
 import { dialectOf } from "../providers/endpoints.ts";
@@ -48,7 +49,7 @@ export function describeCall(
   const members = contentType.startsWith("multipart/") ? null : topLevelMembers(body);
   const chatBody = isDefault && provider.chatMember && members?.some((member) => member.key === provider.chatMember);
   const path = isDefault ? provider.defaultPath : own;
-  const dialect = chatBody ? openaiChat : dialectOf(path);
+  const dialect = chatBody ? openaiChat : dialectOf(path, method);
   if (dialect.model === "body" && method === "POST" && !members && !contentType.startsWith("multipart/")) {
     throw new GatewayError("BAD_REQUEST", "The body must be a JSON object.");
   }
@@ -97,16 +98,20 @@ export function estimateInputTokens(call: ClientCall, bytesPerToken = RESERVED_B
 const looksLikeBlob = (json: Buffer, start: number): boolean =>
   /^[\w+/=:;,.-]+$/.test(json.toString("latin1", start, start + BASE64_LOOK_BYTES));
 
+/** A limit is told by the caller, and summed up with others: more than this is as good as none. */
+const OUTPUT_LIMIT_MAX = 1e12;
+
 /** The most the request may generate; null when it does not say, zero when the endpoint generates nothing. */
 export function outputLimit(call: ClientCall): number | null {
   if (!call.dialect.generates) return 0;
+  // Of several the largest: which of them a provider goes by is its own affair.
+  let most: number | null = null;
   for (const [first, ...rest] of call.dialect.outputLimits) {
     let value = call.member(first ?? "");
-    for (const key of rest)
-      value = typeof value === "object" && value !== null ? (value as Record<string, unknown>)[key] : null;
-    if (typeof value === "number" && value >= 0) return value * choicesOf(call);
+    for (const key of rest) value = at(value, key);
+    if (typeof value === "number" && value >= 0) most = Math.max(most ?? 0, value);
   }
-  return null;
+  return most === null ? null : Math.min(most * choicesOf(call), OUTPUT_LIMIT_MAX);
 }
 
 function choicesOf(call: ClientCall): number {

@@ -14,7 +14,7 @@ import type { ModelTarget, ResolvedModel } from "./model-records.ts";
 import type { ModelUsage } from "./model-usage.ts";
 import { costNanoUsd } from "./price-book.ts";
 import { judge, type Verdict } from "./retry.ts";
-import type { Reservation } from "./token-budget.ts";
+import { OUTPUT_RESERVE_DEFAULT, type Reservation } from "./token-budget.ts";
 import { type Candidate, type UpstreamRequest, upstreamRequest } from "./upstream-request.ts";
 import { providerFailure, type Upstream, type Upstreams } from "./upstreams.ts";
 import { type MeteredUsage, UsageMeter } from "./usage-meter.ts";
@@ -235,7 +235,12 @@ export class Passage {
   }
 
   #metered({ meter, call }: Pick<Attempt, "meter" | "call">): MeteredUsage {
-    return meter.result((bytesPerToken) => estimateInputTokens(call, bytesPerToken));
+    const metered = meter.result((bytesPerToken) => estimateInputTokens(call, bytesPerToken));
+    const { laterMember } = call.dialect;
+    if (!metered.estimated || laterMember === undefined || call.member(laterMember) !== true) return metered;
+    // It goes on after this answer, and nobody will report how far: it counts as what it may use.
+    const outputTokens = outputLimit(call) ?? OUTPUT_RESERVE_DEFAULT;
+    return { usage: { ...metered.usage, outputTokens }, estimated: true };
   }
 
   /** What is returned is done when the caps know of it too. */

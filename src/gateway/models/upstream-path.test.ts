@@ -31,6 +31,20 @@ const TABLE: [string, string, string, string][] = [
   ["cohere", "", "/v1/chat/completions", "/compatibility/v1/chat/completions"],
   ["cohere", "", "/v1/embed", "/v1/embed"],
   ["azure-openai-service", "", "/v1/chat/completions", "/openai/v1/chat/completions"],
+  ["azure-openai-service", "", "/openai/v1/responses", "/openai/v1/responses"],
+  [
+    "azure-openai-service",
+    "",
+    "/openai/deployments/other/chat/completions?api-version=2024-10-21",
+    "/openai/deployments/the-model/chat/completions?api-version=2024-10-21",
+  ],
+  [
+    "azure-openai-service",
+    "/openai/v1",
+    "/openai/responses?api-version=2025-04-01-preview",
+    "/openai/responses?api-version=2025-04-01-preview",
+  ],
+  ["gemini", "", "/v1beta/models/other%3AgenerateContent", "/v1beta/models/the-model%3AgenerateContent"],
   ["openai-compatible", "/v1", "/chat/completions", "/v1/chat/completions"],
 ];
 
@@ -67,6 +81,11 @@ test("a dated version in the connection chooses addressing by deployment", () =>
     upstreamPath({ ...input, path: "/embeddings", query: "?a=1" }),
     "/openai/deployments/gpt/embeddings?a=1&api-version=2024-10-21",
   );
+  assert.equal(
+    upstreamPath({ ...input, path: "/openai/deployments/other/chat/completions", query: "?api-version=2025-01-01" }),
+    "/openai/deployments/gpt/chat/completions?api-version=2025-01-01",
+  );
+  assert.equal(upstreamPath({ ...input, path: "/openai/responses" }), "/openai/responses?api-version=2024-10-21");
 });
 
 test("climbing paths are seen in every spelling", () => {

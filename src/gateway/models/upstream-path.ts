@@ -20,7 +20,7 @@ export interface PathInput {
 export function upstreamPath(input: PathInput): string {
   const { provider, model } = input;
   const versioned = versionedPath(input);
-  const path = withModel(provider.pathAliases?.[input.path] ?? input.path, model);
+  const path = withModel(provider.pathAliases?.[input.path] ?? input.path, model, provider);
   const query = withoutParameters(input.query, provider.droppedQuery);
   if (versioned) return versioned(path, query);
   const { root, prefixed } = baseOf(input.basePath, provider.prefix);
@@ -50,10 +50,15 @@ const isRootPath = (provider: ProviderDeclaration, path: string): boolean =>
   provider.rootPaths?.some((root) => (root.endsWith("/") ? path.startsWith(root) : path === root)) ?? false;
 
 /** The name of the model in the path is the record's, whatever the caller wrote there. */
-const withModel = (path: string, model: string): string =>
-  path
-    .replaceAll("{model}", encodeModel(model))
-    .replace(/(\/models\/)[^/:]+(?=:)/, (_, before: string) => before + encodeModel(model));
+function withModel(path: string, model: string, { versionedPaths }: ProviderDeclaration): string {
+  const name = encodeModel(model);
+  const named = path
+    .replaceAll("{model}", name)
+    .replace(/(\/models\/)[^/:]+?(?=:|%3a)/i, (_, before: string) => before + name);
+  const [before = "", after] = versionedPaths?.prefix.split("{model}") ?? [];
+  if (after === undefined || !named.startsWith(before)) return named;
+  return before + name + named.slice(before.length).replace(/^[^/]+/, "");
+}
 
 const encodeModel = (model: string): string => encodeURIComponent(model).replaceAll("%2F", "/");
 
@@ -62,12 +67,17 @@ function versionedPath({ provider, basePath, model, config }: PathInput) {
   const style = provider.versionedPaths;
   const version = style && config[style.configKey];
   if (!version) return null;
+  const prefix = style.prefix.replace("{model}", encodeModel(model));
+  const named = `${style.query}=`;
   return (path: string, query: string): string => {
-    const rest = path.startsWith(`${provider.prefix}/`)
-      ? path.slice(provider.prefix.length)
-      : path.replace(/^\/v1(?=\/)/, "");
-    const parameter = `${style.query}=${encodeURIComponent(version)}`;
-    return `${basePath}${withModel(style.prefix, model)}${rest}${query === "" ? "?" : `${query}&`}${parameter}`;
+    const written = [prefix, provider.prefix, "/v1"].find((start) => path.startsWith(`${start}/`));
+    const isTold = query
+      .slice(1)
+      .split("&")
+      .some((pair) => pair.startsWith(named));
+    const told = isTold ? query : `${query === "" ? "?" : `${query}&`}${named}${encodeURIComponent(version)}`;
+    if (written === undefined && isRootPath(provider, path)) return basePath + path + told;
+    return basePath + prefix + path.slice(written?.length ?? 0) + told;
   };
 }
 

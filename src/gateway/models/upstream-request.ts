@@ -150,8 +150,8 @@ export function baseUrlOf({
 }: Pick<Candidate, "provider"> & { resolved: Pick<ResolvedModel, "model" | "connection"> }): string {
   const { connection, model } = resolved;
   const endpoint = model.spec.runtime?.endpointName;
-  const given = connection?.config.baseUrl || (endpoint && /^https?:\/\//.test(endpoint) ? endpoint : null);
-  if (given) return given;
+  if (connection?.config.baseUrl) return connection.config.baseUrl;
+  if (endpoint && /^https?:\/\//i.test(endpoint)) return endpointUrl(endpoint, provider, connection);
   if (provider.baseUrl?.includes("{endpointName}")) {
     const name = endpoint || connection?.config.endpointName || "";
     if (HOST_LABEL.test(name)) return provider.baseUrl.replace("{endpointName}", name);
@@ -165,3 +165,14 @@ export function baseUrlOf({
 }
 
 const HOST_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i;
+
+/** Who writes models may not read keys: one goes where its connection or its provider says, not where a model does. */
+function endpointUrl(text: string, { title, endpointHosts = [] }: ProviderDeclaration, connection: Connection | null) {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  const isOwn = url?.protocol === "https:" && endpointHosts.some((end) => url.hostname.endsWith(end));
+  if (isOwn || Object.keys(connection?.secret ?? {}).length === 0) return text;
+  throw new GatewayError(
+    "PROVIDER_NOT_CONFIGURED",
+    `The key of connection ${connection?.name} is not sent to an address that is not ${title}'s: set spec.config.baseUrl of the connection instead of spec.runtime.endpointName.`,
+  );
+}

@@ -14,6 +14,8 @@ export interface MeteredUsage {
 export class UsageMeter {
   readonly #dialect: Dialect;
   readonly #reading: StreamReading = { usage: null, covers: false, outputBytes: 0 };
+  /** Text was generated before the caller's eyes, whatever its endpoint is called. */
+  #streamed = false;
 
   constructor(dialect: Dialect) {
     this.#dialect = dialect;
@@ -22,6 +24,15 @@ export class UsageMeter {
   /** One parsed event of a stream. */
   event(event: unknown): void {
     this.#dialect.observe(event, this.#reading);
+    if (this.#reading.outputBytes > 0) this.#streamed = true;
+  }
+
+  /** The last bytes of an event that was too long to keep: an image, or a whole answer told once more. */
+  eventEnd(end: Buffer): void {
+    const usage = this.#dialect.readUsage(lastValueNamed(end, this.#dialect.usageMember));
+    if (!usage) return;
+    this.#reading.usage = usage;
+    this.#reading.covers = true;
   }
 
   /** A whole JSON answer. Only the member with the counts is parsed. */
@@ -55,13 +66,11 @@ export class UsageMeter {
     const outputTokens = Math.ceil(outputBytes / ESTIMATED_BYTES_PER_TOKEN);
     if (usage)
       return { usage: { ...usage, outputTokens: Math.max(usage.outputTokens, outputTokens) }, estimated: true };
+    const writes = this.#dialect.generates || this.#streamed;
     // Uploads, listings and the like use no tokens and report none.
-    if (!this.#dialect.generates && this.#dialect.model !== "body") return { usage: NO_USAGE, estimated: false };
+    if (!writes && this.#dialect.model === "body-if-present") return { usage: NO_USAGE, estimated: false };
     const inputTokens = estimateInput(ESTIMATED_BYTES_PER_TOKEN);
-    return {
-      usage: { ...NO_USAGE, inputTokens, outputTokens: this.#dialect.generates ? outputTokens : 0 },
-      estimated: true,
-    };
+    return { usage: { ...NO_USAGE, inputTokens, outputTokens: writes ? outputTokens : 0 }, estimated: true };
   }
 
   /** One API streams a JSON list when it is not asked for events. */

@@ -12,6 +12,7 @@ export type DialectName =
   | "openai-other"
   | "anthropic-messages"
   | "gemini-generate"
+  | "gemini-embed"
   | "cohere-chat"
   | "cohere-other";
 
@@ -41,8 +42,10 @@ export interface Dialect {
   isEnd(event: unknown): boolean;
   /** The JSON an event of this dialect carries when the stream fails, and the event's name if it has one. */
   failure(failure: StreamFailure): { event?: string; data: unknown };
-  /** Paths to the request's limit on generated tokens, the first that is there wins. */
+  /** Paths to the request's limits on generated tokens. */
   outputLimits: readonly (readonly string[])[];
+  /** The member of a request that is true when the work goes on after the answer, unseen. */
+  laterMember?: string;
   /** True when every request of this dialect generates text, so that a missing limit means an unknown one. */
   generates: boolean;
   /** Where the model's name belongs: a member of the body that is always set, one that is set if present, the path. */

@@ -2,8 +2,15 @@
 import { anthropicMessages } from "./anthropic/dialect.ts";
 import { cohereChat, cohereOther } from "./cohere/dialect.ts";
 import type { Dialect } from "./dialect.ts";
-import { geminiGenerate } from "./gemini/dialect.ts";
-import { openaiChat, openaiCompletions, openaiEmbeddings, openaiOther, openaiResponses } from "./openai/dialects.ts";
+import { geminiEmbed, geminiGenerate } from "./gemini/dialect.ts";
+import {
+  openaiChat,
+  openaiCompletions,
+  openaiEmbeddings,
+  openaiOther,
+  openaiResponses,
+  uncounted,
+} from "./openai/dialects.ts";
 
 const BY_ENDING: readonly (readonly [string, Dialect])[] = [
   ["/chat/completions", openaiChat],
@@ -13,6 +20,8 @@ const BY_ENDING: readonly (readonly [string, Dialect])[] = [
   ["/messages", anthropicMessages],
   [":generateContent", geminiGenerate],
   [":streamGenerateContent", geminiGenerate],
+  [":embedContent", geminiEmbed],
+  [":batchEmbedContents", geminiEmbed],
   ["/v2/chat", cohereChat],
   ["/v2/embed", cohereOther],
   ["/v1/embed", cohereOther],
@@ -20,7 +29,19 @@ const BY_ENDING: readonly (readonly [string, Dialect])[] = [
   ["/v1/rerank", cohereOther],
 ];
 
-/** `path` has no query. */
-export function dialectOf(path: string): Dialect {
-  return BY_ENDING.find(([ending]) => path.endsWith(ending))?.[1] ?? openaiOther;
+/** What is kept of earlier calls; their counts are told again whenever one of them is looked at. */
+const KEPT = /\/(?:chat\/completions|responses|batches)\/(?!compact$)[^/]+(?:\/cancel)?$/;
+
+/** `path` has no query. Only a POST generates anything. */
+export function dialectOf(path: string, method = "POST"): Dialect {
+  if (method !== "POST") return uncounted;
+  return byEnding(path) ?? byEnding(plain(path)) ?? (KEPT.test(path) ? uncounted : openaiOther);
+}
+
+const byEnding = (path: string): Dialect | undefined => BY_ENDING.find(([ending]) => path.endsWith(ending))?.[1];
+
+/** Servers read these as one and the same path; an odd spelling must not pass by the meter. */
+function plain(path: string): string {
+  const decoded = path.replace(/%[2-7][0-9a-f]/gi, (code) => String.fromCharCode(Number.parseInt(code.slice(1), 16)));
+  return decoded.replace(/[/\s]+$/, "").replace(/\/{2,}/g, "/");
 }

@@ -16,6 +16,8 @@ export interface ProviderDeclaration {
    * connection can know it.
    */
   baseUrl: string | null;
+  /** Ends of the provider's own host names: `spec.runtime.endpointName` may be an address there. */
+  endpointHosts?: readonly string[];
   /** Path below which the API lives; added to paths that come without it. */
   prefix: string;
   /** Paths written from the root, kept as they are: exact, or everything below when they end in a slash. */

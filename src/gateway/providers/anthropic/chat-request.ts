@@ -42,7 +42,7 @@ export function toMessagesRequest(request: ChatRequest, model: string): Record<s
   if (request.tools?.length) body.tools = request.tools.map(toolOf);
   const choice = toolChoice(request);
   if (choice && request.tools?.length) body.tool_choice = choice;
-  const output = outputConfig(request);
+  const output = outputConfig(request, model);
   if (output) body.output_config = output;
   // Members of this API itself, sent by a caller who knows where the request ends up.
   for (const own of ["thinking", "top_k", "service_tier"]) if (request[own] != null) body[own] = request[own];
@@ -154,10 +154,13 @@ const EFFORTS: Record<string, string> = {
   max: "max",
 };
 
-function outputConfig(request: ChatRequest): Block | null {
+/** Models that refuse a request that names an effort; to those it is only a hint, and left out. */
+const WITHOUT_EFFORT = /^claude-(?:[23]|instant|(?:opus|sonnet)-4(?:-[01])?(?:-\d{8})?$|(?:sonnet|haiku)-4-5)/;
+
+function outputConfig(request: ChatRequest, model: string): Block | null {
   const out: Block = {};
   const effort = EFFORTS[request.reasoning_effort ?? ""];
-  if (effort) out.effort = effort;
+  if (effort && !WITHOUT_EFFORT.test(model)) out.effort = effort;
   const format = request.response_format;
   if (format?.type === "json_schema" && format.json_schema.schema) {
     out.format = { type: "json_schema", schema: format.json_schema.schema };

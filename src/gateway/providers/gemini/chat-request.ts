@@ -18,9 +18,9 @@ interface Content {
   parts: Part[];
 }
 
-export function toGenerateRequest(request: ChatRequest): Record<string, unknown> {
+export function toGenerateRequest(request: ChatRequest, model: string): Record<string, unknown> {
   if (request.logprobs) throw refuse("logprobs", "Gemini");
-  const body: Record<string, unknown> = { contents: contentsOf(request.messages) };
+  const body: Record<string, unknown> = { contents: contentsOf(request.messages, SIGNING.test(model)) };
   const system = request.messages.flatMap((message) =>
     message.role === "system" || message.role === "developer" ? partsOf(message.content) : [],
   );
@@ -35,8 +35,13 @@ export function toGenerateRequest(request: ChatRequest): Record<string, unknown>
   return body;
 }
 
+/** Models that refuse a call of theirs without the signature of the thought behind it. */
+const SIGNING = /^(?:models\/)?gemini-(?:[3-9]|\d\d)/;
+/** The API's own word for a call that comes from elsewhere: another model, or a client that drops what it does not know. */
+const UNSIGNED = "skip_thought_signature_validator";
+
 /** Calls are answered by name here, so the names of earlier calls are kept by their ids. */
-function contentsOf(messages: ChatMessage[]): Content[] {
+function contentsOf(messages: ChatMessage[], signs: boolean): Content[] {
   const contents: Content[] = [];
   const names = new Map<string, string>();
   for (const message of messages) {
@@ -45,7 +50,7 @@ function contentsOf(messages: ChatMessage[]): Content[] {
       for (const call of message.tool_calls ?? []) names.set(call.id, call.function.name);
     }
     const role = message.role === "assistant" ? "model" : "user";
-    const parts = messageParts(message, names);
+    const parts = messageParts(message, names, signs);
     if (parts.length === 0) continue;
     const last = contents.at(-1);
     if (last?.role === role) last.parts.push(...parts);
@@ -57,6 +62,7 @@ function contentsOf(messages: ChatMessage[]): Content[] {
 function messageParts(
   message: Exclude<ChatMessage, { role: "system" | "developer" }>,
   names: Map<string, string>,
+  signs: boolean,
 ): Part[] {
   if (message.role === "tool") {
     const name = names.get(message.tool_call_id) ?? message.tool_call_id;
@@ -66,11 +72,12 @@ function messageParts(
   }
   const parts = partsOf(message.content ?? "");
   if (message.role === "user") return parts;
-  const calls = (message.tool_calls ?? []).map((call) => {
+  const calls = (message.tool_calls ?? []).map((call, index) => {
     const part: Part = { functionCall: { id: call.id, name: call.function.name, args: callArguments(call) } };
-    // The signature of the thought behind a call must come back with the call.
+    // The signature of the thought behind a call must come back with the call; of several only the first has one.
     const signature = at(at(call.extra_content, "google"), "thought_signature");
-    return typeof signature === "string" ? { ...part, thoughtSignature: signature } : part;
+    if (typeof signature === "string") return { ...part, thoughtSignature: signature };
+    return signs && index === 0 ? { ...part, thoughtSignature: UNSIGNED } : part;
   });
   return [...parts, ...calls];
 }

@@ -28,15 +28,20 @@ function observe(event: unknown, reading: StreamReading): void {
   const usage = at(event, "usageMetadata");
   if (!isRecord(usage)) return;
   reading.usage = readUsage(usage);
-  reading.covers = usage.candidatesTokenCount !== undefined;
+  // What was refused, or spent on thinking alone, has no candidates to count.
+  reading.covers = usage.candidatesTokenCount !== undefined || isEnd(event);
 }
+
+const isEnd = (event: unknown): boolean =>
+  at(at(event, "promptFeedback"), "blockReason") != null ||
+  itemsOf(at(event, "candidates")).some((candidate) => at(candidate, "finishReason") != null);
 
 export const geminiGenerate: Dialect = {
   name: "gemini-generate",
   usageMember: "usageMetadata",
   readUsage,
   observe,
-  isEnd: (event) => itemsOf(at(event, "candidates")).some((candidate) => at(candidate, "finishReason") != null),
+  isEnd,
   failure: ({ message, status }) => ({ data: { error: { code: status, message, status: "UNAVAILABLE" } } }),
   outputLimits: [
     ["generationConfig", "maxOutputTokens"],
@@ -45,3 +50,6 @@ export const geminiGenerate: Dialect = {
   generates: true,
   model: "path",
 };
+
+/** Embeddings: what they count is told by some models only. */
+export const geminiEmbed: Dialect = { ...geminiGenerate, name: "gemini-embed", outputLimits: [], generates: false };

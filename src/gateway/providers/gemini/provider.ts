@@ -15,7 +15,7 @@ export const gemini: ProviderDeclaration = {
   callerHeaders: ["x-goog-api-client"],
   droppedQuery: ["key"],
   defaultPath: "/v1beta/models/{model}:generateContent",
-  dialects: ["gemini-generate", "openai-embeddings"],
+  dialects: ["gemini-generate", "gemini-embed", "openai-embeddings"],
   chat: geminiChat,
   chatMember: "messages",
   streamUsage: "given",

@@ -7,5 +7,6 @@ export const huggingface: ProviderDeclaration = {
   aliases: ["hf_private_endpoint", "hf_public_endpoint"],
   title: "Hugging Face",
   baseUrl: "https://router.huggingface.co",
+  endpointHosts: [".endpoints.huggingface.cloud"],
   secretNames: ["apiKey", "HF_TOKEN", "HUGGINGFACE_API_KEY"],
 };

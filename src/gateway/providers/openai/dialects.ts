@@ -88,6 +88,7 @@ export const openaiResponses: Dialect = {
     data: { type: "error", code, message, param: null, sequence_number: 0 },
   }),
   outputLimits: [["max_output_tokens"]],
+  laterMember: "background",
 };
 
 export const openaiEmbeddings: Dialect = {
@@ -105,3 +106,6 @@ export const openaiOther: Dialect = {
   generates: false,
   model: "body-if-present",
 };
+
+/** Looking at what earlier calls left behind uses no tokens, although the counts of those calls are told again. */
+export const uncounted: Dialect = { ...openaiOther, readUsage: () => null, observe: () => {} };
