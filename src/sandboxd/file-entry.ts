@@ -1,5 +1,5 @@
 /** Files and folders as answers show them. */
-import { lstatSync, readdirSync, type Stats, statSync } from "node:fs";
+import { lstatSync, readdirSync, realpathSync, type Stats, statSync } from "node:fs";
 import { setImmediate as breathe } from "node:timers/promises";
 import { groupName, userName } from "./accounts.ts";
 import { ApiError } from "./api-error.ts";
@@ -19,7 +19,8 @@ export interface Folder {
   path: string;
   name: string;
   files: FileEntry[];
-  subdirectories: { path: string; name: string }[];
+  /** `target`: where a symbolic link leads, all links resolved. */
+  subdirectories: { path: string; name: string; target?: string }[];
   /** Only when there are more entries than a listing shows. */
   truncated?: true;
 }
@@ -62,7 +63,8 @@ export async function listFolder(path: BytePath): Promise<Folder> {
   for (const raw of names.slice(0, ENTRIES_MAX)) {
     const entry = joinPath(path, fromBytes(raw));
     const stats = statOrLink(entry);
-    if (stats?.isDirectory()) folder.subdirectories.push({ path: toText(entry), name: toText(baseName(entry)) });
+    if (stats?.isDirectory())
+      folder.subdirectories.push({ path: toText(entry), name: toText(baseName(entry)), ...linkTarget(entry) });
     else if (stats) folder.files.push(fileEntry(entry, stats));
     looked += 1;
     if (looked % ENTRIES_PER_TURN === 0) await breathe();
@@ -71,6 +73,15 @@ export async function listFolder(path: BytePath): Promise<Folder> {
   folder.files.sort(byName);
   folder.subdirectories.sort(byName);
   return folder;
+}
+
+function linkTarget(path: BytePath): { target?: string } {
+  try {
+    const raw = toBytes(path);
+    return lstatSync(raw).isSymbolicLink() ? { target: realpathSync(raw) } : {};
+  } catch {
+    return {}; // it is something else by now
+  }
 }
 
 /** Undefined when the entry vanished in between, or is hidden from us. */

@@ -203,7 +203,7 @@ test("folders", { skip }, async (t) => {
     symlinkSync("/nowhere", join(links, "broken"));
     symlinkSync("loop", join(links, "loop"));
     const { json } = await d.ask("GET", "/filesystem/links");
-    assert.deepEqual(json.subdirectories, [{ path: join(links, "folder"), name: "folder" }]);
+    assert.deepEqual(json.subdirectories, [{ path: join(links, "folder"), name: "folder", target: "/etc" }]);
     assert.deepEqual(
       json.files.map((file: { name: string }) => file.name),
       ["broken", "file", "loop"],

@@ -1,6 +1,6 @@
 /** `berth sandbox …` in processes of its own, with sandboxes on this machine's own driver. */
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -65,10 +65,36 @@ describe("the sandbox commands", { skip: machineSkip }, () => {
     assert.equal(readFileSync(join(back, "deep/er/näme with space"), "utf8"), "text");
     assert.equal(statSync(join(back, "run.sh")).mode & 0o777, 0o755);
     assert.ok(statSync(join(back, "empty")).isDirectory());
-    const looped = await berth(["exec", "box", "ln -s /tmp/tree /tmp/tree/deep/loop"]);
-    assert.equal(looped.code, 0);
-    assert.match((await berth(["cp", "box:/tmp/tree", join(folder, "endless")])).stderr, /nested deeper/);
     assert.match((await berth(["cp", join(folder, "nothing"), "box:/tmp/"])).stderr, /neither a file nor a folder/);
+  });
+
+  test("links in circles and what is no file are left out, and the rest is copied", async () => {
+    const here = join(folder, "odd");
+    mkdirSync(join(here, "deep"), { recursive: true });
+    writeFileSync(join(here, "deep/file"), "text");
+    symlinkSync("..", join(here, "deep/loop"));
+    symlinkSync("deep", join(here, "again"));
+    const sent = await berth(["cp", here, "box:/tmp/odd"]);
+    assert.equal(sent.code, 0, sent.stderr);
+    assert.match(sent.stderr, /copied 2 files, 8 bytes in .* s\n.*left out .*deep\/loop/);
+    await berth([
+      "exec",
+      "box",
+      "ln -s /tmp/odd /tmp/odd/deep/loop; ln -s /nowhere /tmp/odd/lost; mkfifo /tmp/odd/pipe",
+    ]);
+    const back = await berth(["cp", "box:/tmp/odd", join(folder, "odd-back")]);
+    assert.match(back.stderr, /copied 2 files, 8 bytes in .* s\n.*left out \/tmp\/odd\/deep\/loop/);
+    assert.match(back.stderr, /not copied: .*\/tmp\/odd\/lost/);
+    assert.match(back.stderr, /\/tmp\/odd\/pipe/);
+    assert.equal(back.code, 1);
+    assert.equal(readFileSync(join(folder, "odd-back/again/file"), "utf8"), "text");
+  });
+
+  test("a file goes into a folder that is there", async () => {
+    writeFileSync(join(folder, "one.txt"), "one");
+    assert.equal((await berth(["cp", join(folder, "one.txt"), "box:/tmp"])).code, 0);
+    assert.equal((await berth(["exec", "box", "cat /tmp/one.txt"])).stdout, "one");
+    assert.match((await berth(["cp", join(folder, "one.txt"), "box:/tmp/one.txt/below"])).stderr, /not a directory/);
   });
 
   test("a terminal takes what is typed and ends with its shell", async () => {

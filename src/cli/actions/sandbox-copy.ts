@@ -2,25 +2,38 @@
  * Files and folders, into a sandbox and out of it. What a sandbox says about its own files is believed only as far as
  * they stay below the folder that was named here.
  */
-import { createReadStream, createWriteStream, mkdirSync, readdirSync, statSync } from "node:fs";
+import { createReadStream, createWriteStream, mkdirSync, readdirSync, realpathSync, statSync } from "node:fs";
 import { chmod, rename, rm } from "node:fs/promises";
 import { basename, join, posix } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import { ApiError } from "../../client/api-error.ts";
 import { UsageError } from "../../lib/usage-error.ts";
 import { type Invocation, text } from "../command.ts";
 import { openSandbox, type SandboxDoor } from "../sandbox-door.ts";
 
 const INSIDE = /^([a-z0-9][a-z0-9-]*):(.+)$/;
-/** Links can lead in circles, and a hostile sandbox can list for ever. */
+/** A hostile sandbox can list for ever. */
 const DEPTH_MAX = 64;
 const FILES_MAX = 100_000;
+/** So many of what was left out are named. */
+const NAMED_MAX = 5;
 /** Small files wait for the network, not for the disk. */
 const AT_ONCE = 8;
 
 interface Copied {
   files: number;
   bytes: number;
+  /** What could not be read, and why. */
+  failed: string[];
+}
+
+/** What a folder holds, as far as it was looked at. */
+interface Found {
+  files: FileToCopy[];
+  folders: string[];
+  /** Neither files nor folders, and links that lead back to where they lie. */
+  leftOut: string[];
 }
 
 interface FileToCopy {
@@ -32,7 +45,8 @@ interface FileToCopy {
 
 interface Listing {
   files?: { name: string; permissions?: string }[];
-  subdirectories?: { name: string }[];
+  /** `target`: it is a link to that folder. */
+  subdirectories?: { name: string; target?: string }[];
 }
 
 export async function copy(call: Invocation): Promise<undefined> {
@@ -42,22 +56,28 @@ export async function copy(call: Invocation): Promise<undefined> {
     throw new UsageError("one side is here and the other is SANDBOX:PATH.", "berth sandbox cp box:/tmp/a.txt .");
   const startedMs = call.context.now();
   const sandbox = await openSandbox((source ?? target)?.[1] ?? "", call);
-  const copied = source ? await download(sandbox, source[2] ?? "", to) : await upload(sandbox, from, target?.[2] ?? "");
+  const found: Found = { files: [], folders: [], leftOut: [] };
+  const { files, bytes, failed } = source
+    ? await download(sandbox, source[2] ?? "", to, found)
+    : await upload(sandbox, from, target?.[2] ?? "", found);
   const seconds = ((call.context.now() - startedMs) / 1000).toFixed(1);
-  const files = copied.files === 1 ? "" : `${copied.files} files, `;
-  call.context.note(`copied ${files}${copied.bytes} bytes in ${seconds} s`);
+  call.context.note(`copied ${files === 1 ? "" : `${files} files, `}${bytes} bytes in ${seconds} s`);
+  if (found.leftOut.length > 0) call.context.note(`left out ${some(found.leftOut)}`);
+  if (failed.length > 0) throw new Error(`not copied: ${some(failed)}`);
   return undefined;
 }
 
-async function download(sandbox: SandboxDoor, path: string, to: string): Promise<Copied> {
+const some = (names: string[]): string =>
+  names.slice(0, NAMED_MAX).join(", ") + (names.length > NAMED_MAX ? ` and ${names.length - NAMED_MAX} more` : "");
+
+async function download(sandbox: SandboxDoor, path: string, to: string, found: Found): Promise<Copied> {
   const isFolder = statSync(to, { throwIfNoEntry: false })?.isDirectory();
   const place = isFolder ? join(to, posix.basename(path)) : to;
   const response = await sandbox.fetch(filePath(path), { headers: { accept: "application/octet-stream" } });
-  if (response.headers.has("content-disposition")) return { files: 1, bytes: await save(response, place) };
+  if (response.headers.has("content-disposition")) return { files: 1, bytes: await save(response, place), failed: [] };
   const listing = (await response.json()) as Listing;
-  const found: FileToCopy[] = [];
-  await listInside(sandbox, { path, listing, place }, found, 0);
-  return inTurn(found, async ({ from, to: file, permissions }) => {
+  await listInside(sandbox, { path, listing, place, chain: [path] }, found);
+  return inTurn(found.files, async ({ from, to: file, permissions }) => {
     const bytes = await save(
       await sandbox.fetch(filePath(from), { headers: { accept: "application/octet-stream" } }),
       file,
@@ -72,25 +92,36 @@ interface FolderInside {
   listing: Listing;
   /** Where it goes here. */
   place: string;
+  /** Where the folders that it lies in are, links resolved, and itself. */
+  chain: string[];
 }
 
 async function listInside(
   sandbox: SandboxDoor,
-  { path, listing, place }: FolderInside,
-  found: FileToCopy[],
-  depth: number,
+  { path, listing, place, chain }: FolderInside,
+  found: Found,
 ): Promise<void> {
-  if (depth > DEPTH_MAX) throw new Error(`${path} is nested deeper than ${DEPTH_MAX} folders.`);
   mkdirSync(place, { recursive: true });
-  for (const { name, permissions = "" } of listing.files ?? []) {
-    if (found.length >= FILES_MAX) throw new Error(`There are more than ${FILES_MAX} files.`);
-    found.push({ from: posix.join(path, plain(name)), to: join(place, name), permissions });
-  }
-  for (const { name } of listing.subdirectories ?? []) {
+  enter(found, path, chain);
+  for (const { name, permissions = "" } of listing.files ?? [])
+    found.files.push({ from: posix.join(path, plain(name)), to: join(place, name), permissions });
+  for (const { name, target } of listing.subdirectories ?? []) {
     const below = posix.join(path, plain(name));
-    const inside = (await (await sandbox.fetch(filePath(below))).json()) as Listing;
-    await listInside(sandbox, { path: below, listing: inside, place: join(place, name) }, found, depth + 1);
+    const real = target ?? posix.join(chain.at(-1) ?? "", name);
+    if (chain.includes(real)) found.leftOut.push(below);
+    else {
+      const inside = (await (await sandbox.fetch(filePath(below))).json()) as Listing;
+      const folder = { path: below, listing: inside, place: join(place, name), chain: [...chain, real] };
+      await listInside(sandbox, folder, found);
+    }
   }
+}
+
+function enter(found: Found, folder: string, chain: string[]): void {
+  found.folders.push(folder);
+  if (chain.length > DEPTH_MAX) throw new UsageError(`${folder} is nested deeper than ${DEPTH_MAX} folders.`);
+  if (found.files.length + found.folders.length > FILES_MAX)
+    throw new UsageError(`There are more than ${FILES_MAX} files.`);
 }
 
 /** A name that is a path would be written somewhere else on this machine. */
@@ -112,36 +143,45 @@ async function save(response: Response, file: string): Promise<number> {
   return statSync(file).size;
 }
 
-async function upload(sandbox: SandboxDoor, from: string, path: string): Promise<Copied> {
+async function upload(sandbox: SandboxDoor, from: string, path: string, found: Found): Promise<Copied> {
   const stat = statSync(from, { throwIfNoEntry: false });
   if (!stat?.isFile() && !stat?.isDirectory()) throw new UsageError(`${from} is neither a file nor a folder.`);
   const target = path.endsWith("/") ? path + basename(from) : path;
-  if (stat.isFile()) return { files: 1, bytes: await send(sandbox, from, target, stat.mode) };
-  const found: FileToCopy[] = [];
-  for (const folder of listHere(from, target, found, 0))
+  if (stat.isFile()) return { files: 1, bytes: await sendOne(sandbox, from, target, stat.mode), failed: [] };
+  listHere(from, target, found, []);
+  for (const folder of found.folders)
     await sandbox.fetch(filePath(folder), {
       method: "PUT",
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ isDirectory: true }),
     });
-  return inTurn(found, (file) => send(sandbox, file.from, file.to, Number.parseInt(file.permissions, 8)));
+  return inTurn(found.files, (file) => send(sandbox, file.from, file.to, Number.parseInt(file.permissions, 8)));
 }
 
-/** Files are added to `found`; the folders are answered, outer ones first. What is neither is left out. */
-function listHere(from: string, to: string, found: FileToCopy[], depth: number): string[] {
-  if (depth > DEPTH_MAX) throw new UsageError(`${from} is nested deeper than ${DEPTH_MAX} folders.`);
-  return [
-    to,
-    ...readdirSync(from).flatMap((name) => {
-      const here = join(from, name);
-      const stat = statSync(here, { throwIfNoEntry: false });
-      if (stat?.isDirectory()) return listHere(here, posix.join(to, name), found, depth + 1);
-      if (stat?.isFile())
-        found.push({ from: here, to: posix.join(to, name), permissions: (stat.mode & 0o777).toString(8) });
-      if (found.length > FILES_MAX) throw new UsageError(`There are more than ${FILES_MAX} files.`);
-      return [];
-    }),
-  ];
+function listHere(from: string, to: string, found: Found, above: string[]): void {
+  const chain = [...above, realpathSync(from)];
+  enter(found, to, chain);
+  for (const name of readdirSync(from)) {
+    const here = join(from, name);
+    const stat = statSync(here, { throwIfNoEntry: false });
+    if (stat?.isDirectory() && !chain.includes(realpathSync(here))) listHere(here, posix.join(to, name), found, chain);
+    else if (stat?.isFile())
+      found.files.push({ from: here, to: posix.join(to, name), permissions: (stat.mode & 0o777).toString(8) });
+    else found.leftOut.push(here);
+  }
+}
+
+/** Into a folder that is there already, as `cp` does. */
+async function sendOne(sandbox: SandboxDoor, from: string, to: string, mode: number): Promise<number> {
+  try {
+    return await send(sandbox, from, to, mode);
+  } catch (error) {
+    const into = posix.join(to, basename(from));
+    if (!(error instanceof ApiError && error.status === 422)) throw error;
+    const { subdirectories } = (await sandbox.fetch(filePath(to)).then((answer) => answer.json())) as Listing;
+    if (!subdirectories) throw error;
+    return send(sandbox, from, into, mode);
+  }
 }
 
 async function send(sandbox: SandboxDoor, from: string, to: string, mode: number): Promise<number> {
@@ -155,17 +195,24 @@ async function send(sandbox: SandboxDoor, from: string, to: string, mode: number
   return statSync(from).size;
 }
 
+/** One that cannot be read does not keep the others from being copied. */
 async function inTurn(files: FileToCopy[], one: (file: FileToCopy) => Promise<number>): Promise<Copied> {
   const left = files.values();
-  let bytes = 0;
+  const copied: Copied = { files: 0, bytes: 0, failed: [] };
   const worker = async (): Promise<void> => {
     for (const file of left) {
-      const size = await one(file);
-      bytes += size;
+      try {
+        const bytes = await one(file);
+        copied.files += 1;
+        copied.bytes += bytes;
+      } catch (error) {
+        if (!(error instanceof ApiError && (error.status === 404 || error.status === 422))) throw error;
+        copied.failed.push(error.message);
+      }
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, worker));
-  return { files: files.length, bytes };
+  return copied;
 }
 
 /** A path with an encoded slash is absolute, one without is relative to the working directory. */
