@@ -16,7 +16,7 @@ import { openBlobStore } from "./blobs/blob-store.ts";
 import { createDoors, openMachine, runningSince, storedMb } from "./composition/machine.ts";
 import { startModels } from "./composition/models.ts";
 import { startReconciling } from "./composition/reconciling.ts";
-import { logBounds, placeOf, settingsOf, usagePrices } from "./composition/settings.ts";
+import { logBounds, modelPrices, placeOf, settingsOf, usagePrices } from "./composition/settings.ts";
 import { type Config, isLoopback } from "./config.ts";
 import { GATEWAY_DOCS_URL } from "./contract/gateway-errors.ts";
 import { RESOURCE_METADATA } from "./contract/protected-resource.ts";
@@ -79,6 +79,10 @@ export interface AppOptions {
 }
 
 export async function startApp({ config, log, version, clock = systemClock, openDriver }: AppOptions): Promise<App> {
+  // Before anything is made: the first key is shown by a start that gets to its end only.
+  const settings = settingsOf(config, version);
+  const prices = usagePrices(config);
+  const priceBook = modelPrices(config);
   const stack = new Stack();
   try {
     stack.add(lockDataFolder(config.data, `pid ${process.pid}, started ${toIso(clock.now())}`));
@@ -103,7 +107,6 @@ export async function startApp({ config, log, version, clock = systemClock, open
 
     const registry = new Registry();
     collectDefaultMetrics({ register: registry });
-    const settings = settingsOf(config, version);
     const issuer = (): string => settings.publicUrl;
     const isRunning = createCopyCheck({ store });
     const authenticator = stack.add(
@@ -134,7 +137,6 @@ export async function startApp({ config, log, version, clock = systemClock, open
     let onStop: OnStop = config.on_stop;
     stack.defer(() => driver.stop(onStop));
     const holder = `${settings.nodeId}/${process.pid}/${randomWord(6)}`;
-    const prices = usagePrices(config.price_file);
     const { meter, egress } = stack.add(
       await startMetering({
         store,
@@ -190,7 +192,9 @@ export async function startApp({ config, log, version, clock = systemClock, open
     );
     const principals = createPrincipals(authenticator);
     const words = brandWords(config.brand);
-    const models = stack.add(await startModels({ config, store, meter, clock, log, holder, privateAddresses }));
+    const models = stack.add(
+      await startModels({ config, store, meter, priceBook, clock, log, holder, privateAddresses }),
+    );
     const directory = stack.add(
       createDirectory({ store, clock, activity, isServed: (found) => isServed(found, settings) }),
     );

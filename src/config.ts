@@ -385,7 +385,8 @@ function fromFlags(flags: Record<string, string | boolean>): Record<string, stri
   );
 }
 
-const originOf = (name: Name): string => `${name} (${SETTINGS[name].env}, --${name.replaceAll("_", "-")})`;
+/** A setting in all its spellings. */
+export const originOf = (name: Name): string => `${name} (${SETTINGS[name].env}, --${name.replaceAll("_", "-")})`;
 
 const suggest = (key: string): string => {
   const near = nearestWord(key, Object.keys(SETTINGS));

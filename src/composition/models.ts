@@ -1,11 +1,10 @@
 /** The model APIs with their ledger, caps and prices. */
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Logger } from "pino";
 import type { Config } from "../config.ts";
 import { GATEWAY_DOCS_URL } from "../contract/gateway-errors.ts";
 import { createModelGateway, type ModelGateway } from "../gateway/models/model-gateway.ts";
-import { createPriceBook, parsePriceTable } from "../gateway/models/price-book.ts";
+import type { PriceBook } from "../gateway/models/price-book.ts";
 import { createStoredBudget } from "../gateway/models/stored-budget.ts";
 import { createStoredModels } from "../gateway/models/stored-models.ts";
 import { createTokenBudget } from "../gateway/models/token-budget.ts";
@@ -19,6 +18,7 @@ interface ModelParts {
   config: Config;
   store: Store;
   meter: Meter;
+  priceBook: PriceBook;
   clock: Clock;
   log: Logger;
   holder: string;
@@ -26,7 +26,7 @@ interface ModelParts {
 }
 
 export async function startModels(parts: ModelParts): Promise<ModelGateway> {
-  const { config, store, meter, clock, log, holder, privateAddresses } = parts;
+  const { config, store, meter, priceBook, clock, log, holder, privateAddresses } = parts;
   const stack = new Stack();
   const { resolveModel } = stack.add(createStoredModels(store));
   const usage = stack.add(
@@ -38,9 +38,8 @@ export async function startModels(parts: ModelParts): Promise<ModelGateway> {
   const state = createStoredBudget({ records: store.records, clock, holder, alone });
   const gateway = stack.add(
     createModelGateway({
-      ...{ resolveModel, usage, clock, log, privateAddresses },
+      ...{ resolveModel, usage, priceBook, clock, log, privateAddresses },
       budget: createTokenBudget({ state, clock }),
-      priceBook: createPriceBook(readPrices(config.model_prices)),
       location: { location: config.region, country: config.country, continent: config.continent },
       brand: config.brand,
       docsUrl: GATEWAY_DOCS_URL,
@@ -48,7 +47,3 @@ export async function startModels(parts: ModelParts): Promise<ModelGateway> {
   );
   return { ...gateway, stop: () => stack.stop() };
 }
-
-/** The operator's own prices of models; those shipped apply to the rest. */
-const readPrices = (file: string | undefined) =>
-  file === undefined ? {} : parsePriceTable(readFileSync(file, "utf8"));

@@ -3,7 +3,12 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { availableParallelism, hostname, totalmem } from "node:os";
 import { parseEnv } from "node:util";
-import type { Config } from "../config.ts";
+import { type Config, ConfigError, originOf } from "../config.ts";
+import {
+  createPriceBook as createModelPriceBook,
+  type PriceBook as ModelPriceBook,
+  parsePriceTable,
+} from "../gateway/models/price-book.ts";
 import type { Settings } from "../kinds/port.ts";
 import { quotasByKind } from "../kinds/quota/quotas.ts";
 import { DAY_MS, SECOND_MS } from "../lib/clock.ts";
@@ -37,14 +42,24 @@ export const settingsOf = (config: Config, version: string): Settings => ({
   jobLeaseMs: config.job_lease * SECOND_MS,
   jobGraceMs: config.job_grace * SECOND_MS,
   imageBytesMax: config.image_max * 2 ** 20,
-  buildEnv: config.build_env_file === undefined ? {} : readVariables(config.build_env_file),
+  buildEnv: fileOf(config, "build_env_file", (text) => parseEnv(text) as Record<string, string>) ?? {},
   otlpUrl: config.otlp_url ?? null,
   threadsKeptMs: config.thread_keep_days * DAY_MS,
   executionsKeptMs: config.job_keep_days * DAY_MS,
 });
 
-const readVariables = (file: string): Record<string, string> =>
-  parseEnv(readFileSync(file, "utf8")) as Record<string, string>;
+type FileSetting = "build_env_file" | "price_file" | "model_prices";
+
+/** What is in a file that a setting names; undefined when it names none. */
+function fileOf<T>(config: Config, name: FileSetting, parse: (text: string) => T): T | undefined {
+  const file = config[name];
+  if (file === undefined) return undefined;
+  try {
+    return parse(readFileSync(file, "utf8"));
+  } catch (error) {
+    throw new ConfigError(`${originOf(name)}: ${file}: ${(error as Error).message}`);
+  }
+}
 
 export const logBounds = ({ log_days: days, log_workload_mb: workloadMb, log_total_mb: totalMb }: Config) => ({
   ageMs: days * DAY_MS,
@@ -59,5 +74,9 @@ const machineMemory = (): number => Math.min(process.constrainedMemory() || Numb
 export const placeOf = ({ data }: Config, { nodeId }: Settings): string =>
   `${nodeId}/${createHash("sha256").update(data).digest("hex").slice(0, 8)}`;
 
-export const usagePrices = (file: string | undefined): PriceBook =>
-  file === undefined ? createPriceBook() : createPriceBook(parsePriceFile(readFileSync(file, "utf8")));
+export const usagePrices = (config: Config): PriceBook =>
+  fileOf(config, "price_file", (text) => createPriceBook(parsePriceFile(text))) ?? createPriceBook();
+
+/** The operator's own prices of models; those shipped apply to the rest. */
+export const modelPrices = (config: Config): ModelPriceBook =>
+  createModelPriceBook(fileOf(config, "model_prices", parsePriceTable));

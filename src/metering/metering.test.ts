@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { type TestDatabase, type TestPlace, testDatabases } from "../../test/databases.ts";
 import { addWorkspace, openTestStore } from "../../test/store.ts";
+import { DAY_MS } from "../lib/clock.ts";
 import { uuidv7 } from "../lib/ids.ts";
 import type { Store } from "../store/store.ts";
 import { accountMetrics } from "./account-metrics.ts";
@@ -312,6 +313,16 @@ function suite(database: TestDatabase): void {
       await (await startTokens()).stop();
       assert.deepEqual(await usageOf("cut"), amounts(5000));
       assert.deepEqual(readdirSync(folder), []);
+    });
+
+    test("that are too old to be recorded keep no other out, and are told once", async () => {
+      const killed = await startTokens({ countAll: () => new Promise(() => undefined) });
+      killed.record({ ...requestOf("late", "l-1"), startedAtMs: nowMs - 32 * DAY_MS });
+      killed.record(requestOf("late", "l-2"));
+      await (await startTokens()).stop();
+      assert.deepEqual(await usageOf("late"), amounts(1));
+      assert.match(String(errors.pop()), /l-1 to late .* is not counted \(100 tokens in, 20 out\)/);
+      assert.deepEqual(readdirSync(folder), [], "and so does not come up at the next start");
     });
 
     test("that were recorded just before the kill are not recorded again", async () => {

@@ -1,4 +1,5 @@
 /** What model requests used, as a few counts each; the request's id makes them one and the same when told again. */
+import { PlatformError } from "../contract/errors.ts";
 import type { Running } from "../lib/lifecycle.ts";
 import type { DimensionName } from "./dimensions.ts";
 import type { Count, Meter } from "./meter.ts";
@@ -46,10 +47,20 @@ export async function startTokenMeter(
   async function count(one: ModelTokens, requests: readonly ModelTokens[]): Promise<void> {
     const { accountId, workspace, model: name, modelUid: uuid, subject } = one;
     const resource = { accountId, workspace, name, uuid };
-    await meter.countAll(
-      subject ? { ...resource, subject: subjectText(subject) } : resource,
-      requests.flatMap(countsOf),
-    );
+    try {
+      await meter.countAll(
+        subject ? { ...resource, subject: subjectText(subject) } : resource,
+        requests.flatMap(countsOf),
+      );
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      // What will never be taken keeps nothing else out, and is told once: not again at every start.
+      if (requests.length > 1) {
+        for (const request of requests) await count(request, [request]);
+        return;
+      }
+      onError(refused(one, error));
+    }
     for (const { requestId } of requests) journal.forget(requestId);
   }
 
@@ -99,6 +110,16 @@ export async function startTokenMeter(
     },
   };
 }
+
+/** It would be refused whenever it is told. */
+const isRefusal = (error: unknown): boolean =>
+  error instanceof RangeError || (error instanceof PlatformError && error.code === "invalid_field");
+
+const refused = ({ requestId, model, startedAtMs, inputTokens, outputTokens }: ModelTokens, cause: unknown): Error =>
+  new Error(
+    `request ${requestId} to ${model} at ${startedAtMs} is not counted (${inputTokens} tokens in, ${outputTokens} out)`,
+    { cause },
+  );
 
 function countsOf(tokens: ModelTokens): Count[] {
   const counts: Count[] = [];

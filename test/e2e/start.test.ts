@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -54,6 +54,24 @@ describe("starting", () => {
     assert.ok(!(server.stdout() + server.stderr()).includes(key));
     const answer = await fetch(`${server.url}/v0/drives`, { headers: { authorization: `Bearer ${key}` } });
     assert.equal(answer.status, 200);
+  });
+
+  test("a price file that cannot be used is told with its setting, before anything is made", async () => {
+    const file = join(dataDir, "prices");
+    const rows = [
+      ["BERTH_MODEL_PRICES", "not JSON", /^berth: model_prices \(BERTH_MODEL_PRICES, --model-prices\): .*JSON/],
+      ["BERTH_MODEL_PRICES", '{"openai":{"gpt":{"input":1}}}', /^berth: model_prices .*: at openai\.gpt\.input: /],
+      ["BERTH_PRICE_FILE", "price = 3", /^berth: price_file .*expected array/],
+      ["BERTH_PRICE_FILE", null, /^berth: price_file .*: ENOENT/],
+    ] as const;
+    for (const [name, text, told] of rows) {
+      rmSync(file, { force: true });
+      if (text !== null) writeFileSync(file, text);
+      const { code, stderr } = await runBerth(["up", "--data", join(dataDir, "data")], { env: { [name]: file } });
+      assert.match(stderr, told);
+      assert.equal(code, 2);
+    }
+    assert.equal(existsSync(join(dataDir, "data")), false);
   });
 
   test("another secret key than the first one is refused", async () => {

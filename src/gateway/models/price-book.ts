@@ -37,7 +37,7 @@ export function parsePriceTable(text: string): PriceTable {
   const parsed = priceTable.safeParse(JSON.parse(text));
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0];
-  throw new Error(`Price file, at ${issue?.path.join(".") || "the top"}: ${issue?.message}`);
+  throw new Error(`at ${issue?.path.join(".") || "the top"}: ${issue?.message}`);
 }
 
 /** Cost of one request in whole nano-USD. */
