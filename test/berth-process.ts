@@ -20,6 +20,8 @@ export interface RunOptions {
   env?: Record<string, string>;
   input?: string;
   cwd?: string;
+  /** The project's folder, where it is not this one. */
+  root?: string;
 }
 
 export interface Spawned {
@@ -40,8 +42,8 @@ const cleanEnv = (extra: Record<string, string> = {}): Record<string, string> =>
 });
 
 /** `berth ARGS…` in a process of its own. */
-export function spawnBerth(args: readonly string[], { env, input, cwd }: RunOptions = {}): Spawned {
-  const child = spawn(process.execPath, [join(ROOT, "bin/berth.js"), ...args], {
+export function spawnBerth(args: readonly string[], { env, input, cwd, root = ROOT }: RunOptions = {}): Spawned {
+  const child = spawn(process.execPath, [join(root, "bin/berth.js"), ...args], {
     env: cleanEnv(env),
     ...(cwd ? { cwd } : {}),
     stdio: ["pipe", "pipe", "pipe"],

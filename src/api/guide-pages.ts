@@ -1,8 +1,10 @@
 /** The guides under docs/, rendered for the browser: where the errors of the gateway and the command line point to. */
 import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { PlatformError } from "../contract/errors.ts";
+import { ROOT } from "../lib/root.ts";
 
-const FOLDER = new URL("../../docs/", import.meta.url);
+const FOLDER = join(ROOT, "docs");
 const STYLE = `:root{color-scheme:light dark;font:16px/1.6 system-ui,sans-serif}body{max-width:46rem;margin:0 auto;padding:1.5rem}
 h1{font-size:1.6rem}h2{margin-top:2.2rem}code,pre{font:14px/1.5 ui-monospace,monospace}pre{overflow:auto;background:#8881;padding:.8rem;border-radius:6px}
 table{border-collapse:collapse;display:block;overflow:auto}td,th{border:1px solid #8884;padding:.3rem .6rem;text-align:left;vertical-align:top}:target{background:#fd06}`;
@@ -28,7 +30,7 @@ export function createGuidePages(): GuidePages {
 }
 
 async function build(name: string): Promise<string> {
-  const text = await readFile(new URL(`${name}.md`, FOLDER), "utf8").catch((error: NodeJS.ErrnoException) => {
+  const text = await readFile(join(FOLDER, `${name}.md`), "utf8").catch((error: NodeJS.ErrnoException) => {
     throw error.code === "ENOENT" ? unknown(name) : error;
   });
   // Loaded when the first guide is read: a server that is never asked does not carry it.

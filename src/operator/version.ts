@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { ROOT } from "../lib/root.ts";
 
 export const packageVersion = (): string =>
-  (JSON.parse(readFileSync(join(import.meta.dirname, "../../package.json"), "utf8")) as { version: string }).version;
+  (JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { version: string }).version;

@@ -22,8 +22,8 @@ import {
 import { createRequire } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
+import { ROOT } from "../lib/root.ts";
 
-const ROOT = resolve(import.meta.dirname, "../..");
 const ENTRY = "src/sandboxd/main.ts";
 const SOURCES = ["src/sandboxd/*.ts", "src/contract/sandbox-wire.ts", "src/lib/*.ts", "src/runtime/sandboxd-build.ts"];
 const BUILD_TIMEOUT_MS = 120_000;

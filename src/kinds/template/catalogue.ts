@@ -3,9 +3,10 @@ import { createHash } from "node:crypto";
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
+import { ROOT } from "../../lib/root.ts";
 import { templateVariable } from "./operations.ts";
 
-const EXAMPLES = join(import.meta.dirname, "../../../examples");
+const EXAMPLES = join(ROOT, "examples");
 
 const manifest = z.strictObject({
   type: z.string(),
