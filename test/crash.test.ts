@@ -35,7 +35,7 @@ for (const database of databases.all) {
       }
       const server = await startServer(place);
       await verify(caller(server.url), acknowledged, database.name === "sqlite");
-      assert.ok(acknowledged.size > ROUNDS, "the rounds wrote something");
+      assert.ok(acknowledged.size >= ROUNDS, "the rounds wrote something");
       await server.kill("SIGTERM");
       assert.equal(server.child.exitCode, 0);
       place.remove();

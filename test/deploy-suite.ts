@@ -11,7 +11,7 @@ import { projectArchive } from "./project-archive.ts";
 
 const run = promisify(execFile);
 const LOOK_MS = 50;
-const PATIENCE_MS = 60_000;
+const PATIENCE_MS = 120_000;
 const KINDS = ["agents", "functions", "applications", "jobs"];
 
 export type Files = Record<string, string | Buffer>;

@@ -48,7 +48,7 @@ const spec = (uid: string, more: Partial<WorkloadSpec> = {}): WorkloadSpec => ({
 });
 
 function escapes(grade: Grade): void {
-  suite(`escape from a workload of grade ${grade}`, { timeout: 240_000 }, () => {
+  suite(`escape from a workload of grade ${grade}`, { timeout: 540_000 }, () => {
     const scene = {} as Scene;
     before(async () => {
       scene.machine = new LocalMachine();

@@ -20,7 +20,7 @@ import { type Answer, startTestPlatform, type TestPlatform } from "./platform.ts
 import { projectArchive } from "./project-archive.ts";
 
 const LOOK_MS = 50;
-const PATIENCE_MS = 60_000;
+const PATIENCE_MS = 120_000;
 
 export interface Connected extends AsyncDisposable {
   client: Client;

@@ -1,6 +1,7 @@
 /** SIGKILL while metering: in the end the ledger holds exactly what the journal of the machine says was used. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { statSync } from "node:fs";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
@@ -24,21 +25,26 @@ async function killRounds(database: TestDatabase): Promise<void> {
   const place = await database.fresh();
   const journal = join(place.dataDir, "journal");
   for (let round = 0; round < ROUNDS; round += 1) {
+    const before = sizeOf(journal);
     const server = await startMeterProcess(place, journal);
-    await delay(30 + Math.random() * 200);
+    // Whatever the speed of the machine, the kill falls into the metering.
+    while (sizeOf(journal) === before) await delay(5);
+    await delay(Math.random() * 200);
     server.child.kill("SIGKILL");
     await server.ended;
   }
   const server = await startMeterProcess(place, journal, "finish");
   assert.equal(await server.ended, 0);
   const lines = readJournal(journal);
-  assert.ok(lines.length > ROUNDS, "the rounds did something");
+  assert.ok(lines.length >= ROUNDS, "the rounds did something");
   const metered = await totals(place);
   for (const [thing, used] of usedBy(lines)) assert.equal(metered.get(`${RATED} ${thing}`) ?? 0n, used, thing);
   const counted = [...metered].filter(([key]) => key.startsWith(COUNTED)).reduce((sum, [, count]) => sum + count, 0n);
   assert.equal(counted, BigInt(lines.length), "every request once");
   place.remove();
 }
+
+const sizeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0;
 
 /** Rate times time, by the journal alone. */
 function usedBy(lines: JournalLine[]): Map<string, bigint> {

@@ -1,13 +1,13 @@
 /** Cursor paging against a model, while others write: what existed throughout comes exactly once, in order. */
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
-import fc from "fast-check";
 import { parseListQuery, SORTS } from "../src/contract/list-query.ts";
 import { systemClock } from "../src/lib/clock.ts";
 import { uuidv7 } from "../src/lib/ids.ts";
 import type { Resource } from "../src/store/resource.ts";
 import { openStore } from "../src/store/store.ts";
 import { testDatabases } from "./databases.ts";
+import fc from "./properties.ts";
 
 const databases = await testDatabases();
 after(() => databases.stop());

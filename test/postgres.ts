@@ -9,6 +9,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
+import { freePort } from "./free-port.ts";
+
+/** Far longer than a start takes, also after a crash on a busy machine. */
+const TRY_MS = 50;
+const TRIES = 1800;
 
 export interface TestPostgres {
   url: string;
@@ -92,9 +97,10 @@ async function launch(bin: string): Promise<PrivatePostgres> {
     { ...user, cwd: dir, encoding: "utf8" },
   );
   if (initdb.status !== 0) throw new Error(`initdb failed: ${initdb.stderr}`);
-  const port = 20000 + (process.pid % 20000);
+  const port = await freePort();
   const url = `postgres://berth@127.0.0.1:${port}/postgres`;
-  const settings = ["listen_addresses=127.0.0.1", `unix_socket_directories=${dir}`, "max_connections=300"];
+  // A process that is killed loses nothing without fsync, and a slow disk holds nobody up.
+  const settings = ["listen_addresses=127.0.0.1", `unix_socket_directories=${dir}`, "max_connections=300", "fsync=off"];
   const args = ["-D", join(dir, "data"), "-p", String(port), ...settings.flatMap((setting) => ["-c", setting])];
   const start = (): ChildProcess => spawn(join(bin, "postgres"), args, { ...user, cwd: dir, stdio: "ignore" });
   let server = start();
@@ -109,11 +115,11 @@ async function launch(bin: string): Promise<PrivatePostgres> {
   };
   const answering = async (): Promise<void> => {
     for (let tries = 0; !(await answers(url)); tries += 1) {
-      if (tries > 200 || server.exitCode !== null) {
+      if (tries > TRIES || server.exitCode !== null) {
         await stop();
         throw new Error("the PostgreSQL test server did not start");
       }
-      await delay(50);
+      await delay(TRY_MS);
     }
   };
   await answering();

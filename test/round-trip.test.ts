@@ -1,11 +1,11 @@
 /** What was written comes back, and what came back can be written: for every kind, with generated bodies. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import fc from "fast-check";
 import { z } from "zod";
 import * as fields from "../src/contract/fields.ts";
 import { KINDS } from "../src/kinds/index.ts";
 import { startTestPlatform, type TestPlatform } from "./platform.ts";
+import fc from "./properties.ts";
 import { goodValue, type JsonSchema } from "./schema-values.ts";
 
 const RUNS = process.env.BERTH_TEST_LONG ? 60 : 6;

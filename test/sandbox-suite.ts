@@ -49,7 +49,7 @@ export function sandboxSuite(): SandboxSuite {
       rmSync(dataDir, { recursive: true, force: true });
     },
     inside,
-    exec: (name, command) => inside(name, "POST", "/process", { command, waitForCompletion: true, timeout: 30 }),
+    exec: (name, command) => inside(name, "POST", "/process", { command, waitForCompletion: true, timeout: 60 }),
     async create(name, spec = {}, metadata = {}) {
       const made = await running.call("POST", "/sandboxes", {
         body: { metadata: { name, ...metadata }, spec: { runtime: { memory: 512 }, ...spec } },
@@ -65,7 +65,7 @@ export function sandboxSuite(): SandboxSuite {
         workspace,
         uid,
         (now) => until({ state: String(now?.state.compute), status: String(now?.status) }),
-        { signal: AbortSignal.timeout(30_000) },
+        { signal: AbortSignal.timeout(90_000) },
       );
     },
   };

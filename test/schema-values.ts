@@ -1,5 +1,5 @@
 /** Values for a JSON schema: good ones that satisfy it, and bad ones that a hostile client would send instead. */
-import fc from "fast-check";
+import fc from "./properties.ts";
 
 export interface JsonSchema {
   type?: string | string[];

@@ -36,6 +36,9 @@ const ASK: Record<Shell, (script: string, words: string[]) => [file: string, arg
   ],
 };
 
+/** A language that the machine does not have makes shells complain. */
+const ENV = { ...process.env, LC_ALL: "C" };
+
 const isHere = (shell: Shell): boolean => spawnSync(shell, ["-c", "true"]).status === 0;
 
 for (const shell of SHELLS) {
@@ -46,7 +49,7 @@ for (const shell of SHELLS) {
       const [file, args, input] = ASK[shell](script, ["berth", ...words]);
       const path = join(folder, "ask");
       writeFileSync(path, input);
-      const { stdout, stderr, status } = spawnSync(file, [...args, path], { encoding: "utf8" });
+      const { stdout, stderr, status } = spawnSync(file, [...args, path], { encoding: "utf8", env: ENV });
       assert.equal(stderr, "");
       assert.equal(status, 0);
       // zsh is asked for all candidates; the others have filtered them already.

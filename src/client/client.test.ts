@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
 import { z } from "zod";
+import { freePort } from "../../test/free-port.ts";
 import { defineOperation } from "../contract/operation.ts";
 import { ApiError } from "./api-error.ts";
 import { type Client, createClient } from "./client.ts";
@@ -144,11 +145,7 @@ test("the request id is kept, to find the request in the log", async () => {
 });
 
 test("no answer at all has status 0", async () => {
-  const closed = createServer();
-  await new Promise<void>((resolve) => closed.listen(0, "127.0.0.1", resolve));
-  const { port } = closed.address() as AddressInfo;
-  await new Promise((resolve) => closed.close(resolve));
-  const refused = await failure(createClient({ url: `http://127.0.0.1:${port}` }).call(list));
+  const refused = await failure(createClient({ url: `http://127.0.0.1:${await freePort()}` }).call(list));
   assert.deepEqual([refused.status, refused.code], [0, "unreachable"]);
   assert.match(refused.message, /ECONNREFUSED/);
 

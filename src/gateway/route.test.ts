@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import fc from "../../test/properties.ts";
 import { previewUrl, WORKLOADS, type WorkloadKind, workloadUrl } from "../contract/addresses.ts";
 import { RESERVED_WORDS } from "../contract/reserved-words.ts";
 import { classify, hostName, type Route, splits } from "./route.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import fc from "../../test/properties.ts";
 import { PlatformError } from "../contract/errors.ts";
 import { columnsOf, parseMetricsQuery, parseWindowQuery } from "./metrics-query.ts";
 

@@ -28,7 +28,7 @@ let counter = 0;
 const uid = (): string => `conform-${process.pid}-${counter++}`;
 
 export function driverConformance(name: string, open: () => Promise<Harness>): void {
-  suite(`${name} driver`, { timeout: 240_000 }, () => {
+  suite(`${name} driver`, { timeout: 540_000 }, () => {
     let harness: Harness;
     const made: string[] = [];
     before(async () => {

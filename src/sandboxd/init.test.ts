@@ -5,6 +5,7 @@ import { copyFileSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { freePort } from "../../test/free-port.ts";
 import { type Answer, askAt, eventually, skip, startSandboxd, type TestDaemon } from "../../test/sandboxd-harness.ts";
 import type { ExecConfig, ExecStatus, SandboxdConfig } from "../contract/sandbox-wire.ts";
 import { cachedSandboxd } from "../runtime/sandboxd-build.ts";
@@ -216,7 +217,7 @@ test("a foreground command", { skip }, async (t) => {
   await t.test("finds the platform's door open", async () => {
     const script =
       "require('node:net').connect(process.env.DOOR, '127.0.0.1').on('connect', () => process.exit(0)).on('error', () => process.exit(1))";
-    const port = 20000 + (process.pid % 20000);
+    const port = await freePort();
     await using d = await startSandboxd({
       mode: "init",
       config: {
@@ -261,22 +262,23 @@ test("a foreground command", { skip }, async (t) => {
 
   await t.test("gets SIGTERM, time to finish, and then SIGKILL", async () => {
     const ready = join(folder, "ready");
-    for (const [script, expected] of [
-      [`trap 'echo bye; exit 0' TERM; : > ${ready}; while :; do sleep 0.02; done`, { exitCode: 0 }],
-      [`trap '' TERM; : > ${ready}; while :; do sleep 0.02; done`, undefined],
+    for (const [trap, graceMs, exitCode] of [
+      ["echo bye; exit 0", 60_000, 0],
+      ["", 300, undefined],
     ] as const) {
+      const script = `trap '${trap}' TERM; : > ${ready}; while :; do sleep 0.02; done`;
       rmSync(ready, { force: true });
       rmSync(statusFile, { force: true });
       await using d = await startSandboxd({
         mode: "init",
-        config: { graceMs: 300, exec: exec(["sh", "-c", script]) },
+        config: { graceMs, exec: exec(["sh", "-c", script]) },
       });
-      await eventually(() => existsSync(ready) && existsSync(statusFile));
+      await eventually(() => existsSync(ready) && statusIn(statusFile).state === "running");
       const { pid } = statusIn(statusFile);
       d.process.kill("SIGTERM");
       await once(d.process, "exit");
       await eventually(() => !existsSync(`/proc/${pid}`), "the command's end");
-      if (expected) assert.equal(statusIn(statusFile).exitCode, expected.exitCode);
+      if (exitCode !== undefined) assert.equal(statusIn(statusFile).exitCode, exitCode);
     }
   });
 
@@ -303,7 +305,7 @@ const noNamespaces =
 
 test("as PID 1 of a namespace", { skip: skip || noNamespaces }, async () => {
   const folder = mkdtempSync(join(tmpdir(), "sandboxd-pid1-"));
-  const { executable, config } = await bare(folder, { graceMs: 1500 });
+  const { executable, config } = await bare(folder, { graceMs: 3000 });
   const unshare = spawn(
     "/usr/bin/unshare",
     ["--pid", "--fork", "--mount-proc", executable, "init", "--config", config],

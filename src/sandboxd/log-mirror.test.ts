@@ -16,7 +16,7 @@ const linesOf = ({ folder }: TestDaemon, stream: "stdout" | "stderr"): string[] 
 test("processes that have ended, that run, and that are forgotten", { skip }, async () => {
   await using d = await start();
   await d.exec("echo out; echo err >&2; printf 'no end'");
-  await eventually(async () => linesOf(d, "stdout").length === 2);
+  await eventually(async () => linesOf(d, "stdout").length === 2 && linesOf(d, "stderr").length === 1);
   assert.deepEqual([linesOf(d, "stdout"), linesOf(d, "stderr")], [["out", "no end"], ["err"]]);
   await d.ask("POST", "/process", { body: { command: "echo begun; printf half; read x < /dev/zero", name: "runs" } });
   await eventually(async () => linesOf(d, "stdout").includes("begun"));

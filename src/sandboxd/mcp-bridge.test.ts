@@ -39,7 +39,10 @@ const PLAIN = `
     },
     crash: () => process.exit(3),
     flood: () => text("x".repeat(9 * 1024 * 1024)),
-    hang: () => null,
+    hang: ({ _meta }) => {
+      send({ method: "notifications/progress", params: { progressToken: _meta.progressToken, progress: 1 } });
+      return null;
+    },
     // Two steps, the second when it is told to.
     slow: ({ _meta }, id) => {
       const step = (progress) => send({ method: "notifications/progress", params: { progressToken: _meta.progressToken, progress } });
@@ -296,7 +299,10 @@ test("bounds: messages, sessions, and what is no message", async () => {
   assert.equal((await fetch(new URL("/", bridge.url))).status, 404);
   await using first = await bridge.connect();
   await using second = await bridge.connect();
-  for (const { client } of [first, second]) client.callTool({ name: "hang" }).catch(() => {}); // both are busy
+  for (const { client } of [first, second])
+    await new Promise<void>((busy) => {
+      client.callTool({ name: "hang" }, undefined, { onprogress: () => busy() }).catch(() => {});
+    });
   const hello = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "t", version: "1" } };
   assert.equal(await post(JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params: hello })), 503);
   await second.transport.terminateSession();

@@ -154,7 +154,7 @@ test("tools for processes", { skip }, async () => {
   const started = (await call(d, "processExecute", { command: "sleep 100", name: "s" })).result;
   assert.deepEqual([started.status, started.name, started.logs], ["running", "s", undefined]);
   const late = (
-    await call(d, "processExecute", { command: "echo x; sleep 100", name: "late", waitForCompletion: true, timeout: 1 })
+    await call(d, "processExecute", { command: "echo x; sleep 100", name: "late", waitForCompletion: true, timeout: 2 })
   ).result;
   assert.deepEqual([late.pollRequired, late.status, late.logs], [true, "running", "x\n"]);
   const { processes } = (await call(d, "processesList")).result;

@@ -3,7 +3,8 @@ import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
-import { eventually, freePort, linesOf, skip, startSandboxd } from "../../test/sandboxd-harness.ts";
+import { freePort } from "../../test/free-port.ts";
+import { eventually, linesOf, skip, startSandboxd } from "../../test/sandboxd-harness.ts";
 
 test("exec", { skip }, async (t) => {
   await using d = await startSandboxd({ env: { INHERITED: "yes", BUN_JSC_useJIT: "1" } });
@@ -165,7 +166,7 @@ test("ending processes", { skip }, async (t) => {
   });
 
   await t.test("keepAlive counts, and ends with its time", async () => {
-    await d.ask("POST", "/process", { body: { command: "sleep 100", keepAlive: true, timeout: 1, name: "kept" } });
+    await d.ask("POST", "/process", { body: { command: "sleep 100", keepAlive: true, timeout: 3, name: "kept" } });
     assert.equal((await d.ask("GET", "/activity", { socket: "control" })).json.keepAlive, 1);
     await eventually(async () => (await d.ask("GET", "/process/kept")).json.status === "killed");
     assert.match((await d.ask("GET", "/process/kept")).json.stdout, /time is up/);
@@ -182,7 +183,7 @@ test("ending processes", { skip }, async (t) => {
     await d.ask("POST", "/process", {
       body: { command: "exit 1", restartOnFailure: true, maxRestarts: -1, name: "loop" },
     });
-    await eventually(async () => (await d.ask("GET", "/process/loop")).json.restartCount === 1);
+    await eventually(async () => (await d.ask("GET", "/process/loop")).json.restartCount >= 1);
     assert.equal((await d.ask("DELETE", "/process/loop")).status, 200);
     await eventually(async () => (await d.ask("GET", "/process/loop")).json.status === "stopped");
   });
@@ -199,7 +200,7 @@ test("waiting for ports", { skip }, async (t) => {
       [await freePort(), "0.0.0.0"],
     ] as const) {
       const { status, json } = await d.ask("POST", "/process", {
-        body: { command: listen(port, host), waitForPorts: [port], timeout: 15, name: `p${port}` },
+        body: { command: listen(port, host), waitForPorts: [port], timeout: 60, name: `p${port}` },
       });
       assert.equal(status, 200);
       assert.equal(json.status, "running");

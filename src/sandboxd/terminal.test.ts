@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { test } from "node:test";
 import WebSocket from "ws";
-import { eventually, skip, startSandboxd, type TestDaemon } from "../../test/sandboxd-harness.ts";
+import { closed, eventually, skip, startSandboxd, type TestDaemon } from "../../test/sandboxd-harness.ts";
 
 const SEEN_CHARS = 200_000;
 
@@ -120,7 +120,7 @@ test("the terminal", { skip }, async (t) => {
     ];
     for (const [what, frame] of frames) {
       const socket = connect(d.config.apiSocket);
-      socket.on("error", () => {});
+      const over = closed(socket);
       socket.write(
         `GET /terminal/ws?sessionId=raw HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
           `Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${Buffer.alloc(16).toString("base64")}\r\n\r\n`,
@@ -128,7 +128,7 @@ test("the terminal", { skip }, async (t) => {
       await once(socket, "data");
       socket.write(frame);
       socket.resume();
-      await once(socket, "close");
+      await over;
       assert.ok(socket.destroyed, what);
     }
     assert.equal((await d.ask("GET", "/health")).status, 200);

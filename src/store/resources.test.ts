@@ -133,7 +133,7 @@ function suite(database: TestDatabase): void {
   test("waitFor sees a change made by somebody else", async () => {
     const { resource } = await store.resources.create(draft("wait", "w", { status: "DEPLOYING" }));
     const waiting = store.resources.waitFor("main", resource.uid, (now) => now?.status === "DEPLOYED", {
-      signal: AbortSignal.timeout(10_000),
+      signal: AbortSignal.timeout(60_000),
     });
     await store.resources.update("main", resource.uid, () => ({ status: "DEPLOYED" }));
     assert.equal((await waiting)?.status, "DEPLOYED");

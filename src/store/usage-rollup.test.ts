@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import fc from "../../test/properties.ts";
 import { DAY_MS, HOUR_MS } from "../lib/clock.ts";
 import { hourOf } from "../lib/utc-calendar.ts";
 import { isWithinHour, quantityWithin, splitAtHours } from "./usage-rollup.ts";

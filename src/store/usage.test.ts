@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import fc from "fast-check";
 import { sql } from "kysely";
 import { type TestDatabase, type TestPlace, testDatabases } from "../../test/databases.ts";
 import { meteredOnce } from "../../test/metering/meter-property.ts";
 import { endpointEqualsModel } from "../../test/metering/model-property.ts";
 import { pagesOfARunningWindow } from "../../test/metering/running-pages.ts";
 import { ACCOUNTS, anyEvent, book } from "../../test/metering/usage-arbitraries.ts";
+import fc from "../../test/properties.ts";
 import { openTestStore } from "../../test/store.ts";
 import { HOUR_MS } from "../lib/clock.ts";
 import { hourMs, hourOf, monthStart } from "../lib/utc-calendar.ts";

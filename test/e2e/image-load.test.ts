@@ -13,6 +13,7 @@ import { FakeMachine, fakeDriver } from "../fake-driver.ts";
 import { dockerSave, type Entry, ociArchive, tar } from "../image-archive.ts";
 import { type Answer, startTestPlatform, type TestPlatform } from "../platform.ts";
 import { machineSkip, sandboxSuite } from "../sandbox-suite.ts";
+import { eventually } from "../sandboxd-harness.ts";
 
 const load = async (platform: TestPlatform, place: string, archive: Buffer | ReadableStream) => {
   const answer = await fetch(`${platform.url}/v0/images/${place}`, {
@@ -127,7 +128,7 @@ describe("an image from a file", { skip: machineSkip }, () => {
       runBerth(args, { env: { BERTH_URL: url, BERTH_API_KEY: apiKey, BERTH_DATA: folder } });
     const loaded = await berth(["image", "load", join(folder, "My_Tool.tar.gz")]);
     assert.equal(loaded.code, 0, loaded.stderr);
-    assert.match(loaded.stderr, /sending 1 MB\n.*unpacks/s);
+    assert.match(loaded.stderr, /sending \d+ MB\n.*unpacks/s);
     assert.match(loaded.stdout, /my-tool/);
     assert.equal((await berth(["image", "load", join(folder, "My_Tool.tar.gz"), "my-tool:2"])).code, 0);
     assert.equal((await berth(["image", "load", join(folder, "nothing.tar")])).code, 2);
@@ -177,7 +178,8 @@ describe("an image from a file", { skip: machineSkip }, () => {
     assert.ok(refused === null || refused.status === 401);
     assert.ok(sent < 40, `${sent} MB were taken`);
     assert.equal((await call("GET", "/images/sandbox/endless")).status, 404);
-    assert.deepEqual(leftovers(), []);
+    // Who was cut off may know it before everything is cleared away.
+    await eventually(() => leftovers().length === 0, "nothing is left");
   });
 });
 
@@ -193,7 +195,7 @@ test("what no tag leads to is removed from the machine after a while", async () 
   const sweep = (laterMs: number) =>
     sweepImages(
       { store, driver, clock: { now: () => Date.now() + laterMs } } as unknown as Deps,
-      AbortSignal.timeout(10_000),
+      AbortSignal.timeout(60_000),
     );
   await sweep(0);
   assert.equal(loadedImages().length, 3, "what is new may not be recorded yet");

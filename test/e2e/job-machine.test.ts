@@ -7,7 +7,8 @@ import type { Answer, TestPlatform } from "../platform.ts";
 import { projectArchive } from "../project-archive.ts";
 import { machineSkip, sandboxSuite } from "../sandbox-suite.ts";
 
-const TRIES = 600;
+/** Far longer than anything here takes: a test that waits in vain fails. */
+const TRIES = 1800;
 
 describe("a job on this machine", { skip: machineSkip }, () => {
   const suite = sandboxSuite();

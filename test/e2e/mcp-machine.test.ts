@@ -110,7 +110,7 @@ describe("MCP servers on this machine", { skip: machineSkip }, () => {
     assert.equal(modern.client.getServerVersion()?.name, "mcp-stdio");
     assert.equal(await modern.say("recall"), "");
     // Three processes have said so: the one for sessionless clients, and one for each session.
-    for (const giveUp = Date.now() + 10_000; ; await pause(50)) {
+    for (const giveUp = Date.now() + 60_000; ; await pause(50)) {
       const { body } = await suite
         .platform()
         .call("GET", "/observability/logs?resourceType=functions&workloadIds=mcp-stdio", { workspace: "main" });

@@ -4,6 +4,7 @@ import { after, before, describe, test } from "node:test";
 import { uuidv7 } from "../../src/lib/ids.ts";
 import type { Resource } from "../../src/store/resource.ts";
 import { machineSkip, sandboxSuite } from "../sandbox-suite.ts";
+import { eventually } from "../sandboxd-harness.ts";
 
 describe("schedules on this machine", { skip: machineSkip }, () => {
   const suite = sandboxSuite();
@@ -49,7 +50,7 @@ describe("schedules on this machine", { skip: machineSkip }, () => {
       [record.scheduleId, record.statusCode, record.processName, record.timeout, record.error],
       ["schedule-0", 200, "greeter", 600, undefined],
     );
-    assert.equal((await inside("box", "GET", "/process/greeter")).status, 200);
+    await eventually(async () => (await inside("box", "GET", "/process/greeter")).body.status === "completed");
     assert.equal((await exec("box", "cat /tmp/fired")).body.stdout, "it's on\n");
     assert.deepEqual((await suite.platform().call("GET", "/sandboxes/box/schedules")).body.data, []);
   });
@@ -87,7 +88,7 @@ describe("schedules on this machine", { skip: machineSkip }, () => {
     return uid;
   };
   const becomes = (uid: string, until: (now: Resource | null) => boolean) =>
-    suite.platform().app.store.resources.waitFor("main", uid, until, { signal: AbortSignal.timeout(20_000) });
+    suite.platform().app.store.resources.waitFor("main", uid, until, { signal: AbortSignal.timeout(90_000) });
   const of = async (name: string) =>
     (await executions()).filter(({ scheduleId }: { scheduleId: string }) => scheduleId === name);
 

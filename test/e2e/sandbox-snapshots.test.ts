@@ -68,7 +68,7 @@ describe("snapshots and forks on this machine", { skip: machineSkip }, () => {
     await suite.inside("web", "PUT", "/filesystem/%2Fsrv%2Fserver.js", { content: page });
     await exec("web", "echo one > /srv/page");
     const server = { command: "exec node server.js", workingDir: "/srv", env: { MORE: "!" }, waitForPorts: [3000] };
-    await suite.inside("web", "POST", "/process", { ...server, name: "server", timeout: 20 });
+    await suite.inside("web", "POST", "/process", { ...server, name: "server", timeout: 60 });
     const read = async () => (await fetch(`${suite.platform().url}/main/applications/site/`)).text();
     const fork = (more: object = {}) =>
       call("POST", "/sandboxes/web/fork", { targetName: "site", targetType: "application", ...more });

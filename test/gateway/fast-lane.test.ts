@@ -108,6 +108,7 @@ inBothLanes("a client that stops speaking has stopped listening", async (start) 
   await using up = await rawUpstream(() => {});
   await using gw = await start({ upstream: up.port });
   const socket = connect({ port: gw.port, host: "127.0.0.1", allowHalfOpen: true });
+  socket.on("error", () => {});
   socket.end(GET);
   const record = gw.nextRecord();
   socket.resume();

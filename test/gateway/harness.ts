@@ -309,9 +309,12 @@ export async function exchange(port: number, request: string): Promise<string> {
   return await client.end();
 }
 
+/** Far longer than anything takes, also on a busy machine: what waits in vain fails. */
+const PATIENCE_MS = 90_000;
+
 /** Waits for a state that no event announces. */
 export async function eventually(condition: () => boolean, what: string): Promise<void> {
-  for (let round = 0; round < 500; round += 1) {
+  for (const giveUp = Date.now() + PATIENCE_MS; Date.now() < giveUp; ) {
     if (condition()) return;
     await new Promise((resolve) => setTimeout(resolve, 10));
   }

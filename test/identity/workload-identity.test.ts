@@ -9,7 +9,8 @@ import { onEachDatabase } from "../each-platform.ts";
 import { makeAccount } from "../identities.ts";
 
 const TRY_MS = 20;
-const TRIES = 1000;
+/** Far longer than anything here takes: a test that waits in vain fails. */
+const TRIES = 4500;
 
 await onEachDatabase("identities of workloads", ({ call, make, store, url }) => {
   const dir = mkdtempSync(join(tmpdir(), "identity-"));
@@ -115,7 +116,8 @@ await onEachDatabase("identities of workloads", ({ call, make, store, url }) => 
       assert.equal((await call(method, path, method === "DELETE" ? {} : { body: {} })).status, 404);
     const stranger = (await call("POST", "/service_accounts", { body: { name: "stranger" } })).body;
     for (const forged of [
-      reencoded(credentials, (text) => `${text.slice(0, -2)}AA`),
+      // Another character in the middle: the last one may stand for the same bits.
+      reencoded(credentials, (text) => `${text.slice(0, -9)}${text.at(-9) === "A" ? "B" : "A"}${text.slice(-8)}`),
       reencoded(credentials, (text) => text.replace(id, stranger.client_id)),
       reencoded(credentials, (text) => text.replace(secret, secret.split(".")[0] ?? "")),
       reencoded(credentials, (text) => text.replace(secret, stranger.client_secret)),

@@ -1,8 +1,8 @@
 /** Whatever befalls the meter of a small world, in the end the ledger says what the world knows was used. */
 import assert from "node:assert/strict";
-import fc from "fast-check";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/lib/clock.ts";
 import type { UsageLedger } from "../../src/store/usage-port.ts";
+import fc from "../properties.ts";
 import { COUNTED, DIMENSION, MeterWorld } from "./meter-world.ts";
 
 const START_MS = Date.parse("2026-02-28T23:58:00Z");

@@ -1,6 +1,5 @@
 /** The endpoint against its model, on whatever ledger it is given. */
 import assert from "node:assert/strict";
-import fc from "fast-check";
 import { createCursorCodec } from "../../src/contract/cursor.ts";
 import { PlatformError } from "../../src/contract/errors.ts";
 import { type AccountMetrics, accountMetrics, resourceTypesOf } from "../../src/metering/account-metrics.ts";
@@ -8,6 +7,7 @@ import { parseMetricsQuery } from "../../src/metering/metrics-query.ts";
 import { COST_DECIMALS, costToUsd, rateOf } from "../../src/metering/price-book.ts";
 import type { RateOf, UsageEvent, UsageLedger } from "../../src/store/usage-port.ts";
 import { splitAtHours } from "../../src/store/usage-rollup.ts";
+import fc from "../properties.ts";
 import { askModel, type ModelAnswer, type ModelEvent } from "./metrics-model.ts";
 import { type AnyQuery, anyEvent, anyQuery, anyRunning, book, cutWindow } from "./usage-arbitraries.ts";
 

@@ -46,7 +46,7 @@ const LISTS: [type: string, path: string, auth: [string, string], body: unknown,
 ];
 
 function pools(privateAddresses = true): Upstreams & AsyncDisposable {
-  const upstreams = new Upstreams({ privateAddresses, connectTimeoutMs: 1000, tickMs: 50 });
+  const upstreams = new Upstreams({ privateAddresses, connectTimeoutMs: 30_000, tickMs: 50 });
   return Object.assign(upstreams, { [Symbol.asyncDispose]: () => upstreams.stop() });
 }
 

@@ -43,7 +43,7 @@ async function killRounds(database: TestDatabase): Promise<void> {
   const { requests, outputTokens } = (await caller(last.url)("GET", "/usage/models")).body.summary;
   const sum = (counts: number[]): number => counts.reduce((total, count) => total + count, 0);
   const given = upstream.requests.map((_, index) => index + 1);
-  assert.ok(answered.length > ROUNDS, "the rounds asked something");
+  assert.ok(answered.length >= ROUNDS, "the rounds asked something");
   assert.ok(requests >= answered.length, `${requests} counted of ${answered.length} that were answered`);
   assert.ok(requests <= given.length, `${requests} counted of ${given.length} that the provider served`);
   assert.ok(outputTokens >= sum(answered), `${outputTokens} tokens counted of ${sum(answered)} that were answered`);

@@ -1,7 +1,7 @@
 /** What is metered is what providers reported, once, whatever happens on the way. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import fc from "../properties.ts";
 import { startGateway, type TestGateway } from "./gateway-harness.ts";
 import { sendJson, startEvents, startUpstream } from "./upstream-server.ts";
 

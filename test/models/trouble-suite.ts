@@ -7,6 +7,7 @@ import { type AddressInfo, createServer as createNetServer } from "node:net";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import OpenAI from "openai";
+import { freePort } from "../free-port.ts";
 import type { StartGateway, TestGateway } from "./gateway-harness.ts";
 import { parseEvents, type StreamEvent } from "./golden.ts";
 import { sendJson, sendPieces, startEvents, startUpstream } from "./upstream-server.ts";
@@ -203,9 +204,8 @@ export function troubleSuite(startGateway: StartGateway): void {
   });
 
   test("nobody listens: the error says so and may be retried", async () => {
-    const upstream = await startUpstream(() => {});
-    await upstream[Symbol.asyncDispose]();
-    await using gateway = await startGateway({ m: { type: "openai", baseUrl: upstream.baseUrl } });
+    const baseUrl = `http://127.0.0.1:${await freePort()}`;
+    await using gateway = await startGateway({ m: { type: "openai", baseUrl } });
     const error = await errorOf(await post(gateway, "/v1/chat/completions"));
     assert.deepEqual([error.code, error.status, error.retryable], ["PROVIDER_UNAVAILABLE", 502, true]);
   });
@@ -237,15 +237,13 @@ export function troubleSuite(startGateway: StartGateway): void {
       startEvents(res);
       res.write(chunk("Hel"));
     });
-    const limits = {
-      firstByteTimeoutMs: 100,
-      idleTimeoutMs: 100,
-      retry: { retriesMax: 0, baseMs: 1, maxMs: 1, retryAfterMaxMs: 1 },
-    };
-    await using gateway = await startGateway({ m: { type: "openai", baseUrl: upstream.baseUrl } }, { limits });
-    const never = await post(gateway, "/v1/chat/completions");
+    const retry = { retriesMax: 0, baseMs: 1, maxMs: 1, retryAfterMaxMs: 1 };
+    const models = { m: { type: "openai", baseUrl: upstream.baseUrl } };
+    await using hasty = await startGateway(models, { limits: { firstByteTimeoutMs: 100, retry } });
+    const never = await post(hasty, "/v1/chat/completions");
     assert.deepEqual([never.status, (await errorOf(never)).code], [504, "PROVIDER_TIMEOUT"]);
-    const half = parseEvents(await (await post(gateway, "/v1/chat/completions", { ...CHAT, stream: true })).text());
+    await using restless = await startGateway(models, { limits: { idleTimeoutMs: 100, retry } });
+    const half = parseEvents(await (await post(restless, "/v1/chat/completions", { ...CHAT, stream: true })).text());
     assert.equal(codeIn(half), "PROVIDER_IDLE_TIMEOUT");
   });
 

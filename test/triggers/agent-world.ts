@@ -6,6 +6,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
+import { type Clock, MINUTE_MS } from "../../src/lib/clock.ts";
 import { FakeMachine } from "../fake-driver.ts";
 
 export interface Got {
@@ -127,14 +128,21 @@ export async function until<T>(what: string, look: () => T | Promise<T>): Promis
   }
 }
 
-/** The minute that has begun, with time left in it to act on: its start, and a pattern that comes then every day. */
-export async function thisMinute(): Promise<{ atMs: number; pattern: string }> {
-  const now = await until("a minute with time left", () => {
-    const date = new Date();
-    return date.getUTCSeconds() < SECONDS_LEFT_FROM && date;
-  });
-  const atMs = Math.floor(now.getTime() / 60_000) * 60_000;
-  return { atMs, pattern: `${now.getUTCMinutes()} ${now.getUTCHours()} * * *` };
+/** A clock on which a minute begins: there is time to act on that minute. */
+export function minuteClock(): Clock {
+  const aheadMs = MINUTE_MS - (Date.now() % MINUTE_MS);
+  return { now: () => Date.now() + aheadMs };
 }
 
-const SECONDS_LEFT_FROM = 45;
+/** Half a minute is far longer than it takes to fire. */
+const LEFT_MS = MINUTE_MS / 2;
+
+/** The minute that has begun, with time left in it to act on: its start, and a pattern that comes then every day. */
+export async function thisMinute(clock: Clock): Promise<{ atMs: number; pattern: string }> {
+  const nowMs = await until("a minute with time left", () => {
+    const ms = clock.now();
+    return ms % MINUTE_MS < MINUTE_MS - LEFT_MS && ms;
+  });
+  const begun = new Date(nowMs - (nowMs % MINUTE_MS));
+  return { atMs: begun.getTime(), pattern: `${begun.getUTCMinutes()} ${begun.getUTCHours()} * * *` };
+}

@@ -6,9 +6,10 @@ import { verifyWebhook } from "../../src/lib/webhook-signature.ts";
 import { testDatabases } from "../databases.ts";
 import { fakeDriver } from "../fake-driver.ts";
 import { type Answer, startTestPlatform, TEST_KEY, type TestPlatform } from "../platform.ts";
-import { AGENT_IMAGE, type AgentWorld, agentWorld, type Got, thisMinute, until } from "./agent-world.ts";
+import { AGENT_IMAGE, type AgentWorld, agentWorld, type Got, minuteClock, thisMinute, until } from "./agent-world.ts";
 
 const databases = await testDatabases();
+const clock = minuteClock();
 after(() => databases.stop());
 
 for (const database of databases.all) {
@@ -37,7 +38,7 @@ for (const database of databases.all) {
         secret,
         body,
         { signature: String(headers["x-service-signature"]), timestamp: String(headers["x-service-timestamp"]) },
-        Date.now(),
+        clock.now(),
       );
     const skippedOf = async (path: string): Promise<string[]> =>
       (await read(path)).events
@@ -49,6 +50,7 @@ for (const database of databases.all) {
       platform = await startTestPlatform({
         ...(await database.fresh()),
         driver: fakeDriver(world.machine),
+        clock,
         config: { private_callbacks: "true" },
       });
     });
@@ -62,7 +64,7 @@ for (const database of databases.all) {
     });
 
     test("an agent gets a request for each task, once for a slot", async () => {
-      const slot = await thisMinute();
+      const slot = await thisMinute(clock);
       const configuration = { schedule: slot.pattern, path: "/tick?x=1", tasks: [{ inputs: "a" }, { inputs: "b" }] };
       const { metadata } = await make("agents", "ticking", { triggers: [{ id: "t", type: "cron", configuration }] });
       const [row] = await rowsOf(metadata.uid);
@@ -80,7 +82,7 @@ for (const database of databases.all) {
     });
 
     test("what no server was there for is written down as skipped and not made good", async () => {
-      const slot = await thisMinute();
+      const slot = await thisMinute(clock);
       const triggers = [{ id: "late", type: "cron", configuration: { schedule: slot.pattern } }];
       const { metadata } = await make("agents", "missing", { triggers });
       await becomesDue(metadata.uid, slot.atMs - 3 * DAY_MS);
@@ -126,7 +128,7 @@ for (const database of databases.all) {
     });
 
     test("a job gets one execution for a slot, and its end is called back", async () => {
-      const slot = await thisMinute();
+      const slot = await thisMinute(clock);
       const configuration = {
         schedule: slot.pattern,
         tasks: [{ n: 1 }, { n: 2 }],

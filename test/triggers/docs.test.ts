@@ -1,13 +1,12 @@
 /** The receiver of callbacks in the guide is a program that works. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { signWebhook } from "../../src/lib/webhook-signature.ts";
+import { freePort } from "../free-port.ts";
 import { until } from "./agent-world.ts";
 
 test("the receiver of the guide takes what is signed and refuses the rest", async () => {
@@ -34,12 +33,3 @@ test("the receiver of the guide takes what is signed and refuses the rest", asyn
   assert.equal(await post("wrong", Date.now()), 401);
   assert.equal(await post("hush", Date.now() - 301_000), 401);
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
-}

@@ -4,9 +4,10 @@ import { after, before, beforeEach, describe, test } from "node:test";
 import { testDatabases } from "../databases.ts";
 import { fakeDriver } from "../fake-driver.ts";
 import { startTestPlatform, TEST_KEY, type TestPlatform } from "../platform.ts";
-import { AGENT_IMAGE, type AgentWorld, agentWorld, thisMinute, until } from "./agent-world.ts";
+import { AGENT_IMAGE, type AgentWorld, agentWorld, minuteClock, thisMinute, until } from "./agent-world.ts";
 
 const databases = await testDatabases();
+const clock = minuteClock();
 after(() => databases.stop());
 const postgres = databases.all.find(({ name }) => name === "postgres") ?? assert.fail();
 const REQUESTS = 40;
@@ -30,7 +31,8 @@ describe("triggers of two servers on one database", { skip: postgres.skip }, () 
     const config = { secret_key: "one key for all servers of one database", private_callbacks: "true" };
     // One machine, so that both see the same workloads.
     const driver = () => fakeDriver(world.machine);
-    for (let n = 0; n < 2; n += 1) platforms.push(await startTestPlatform({ databaseUrl, config, driver: driver() }));
+    for (let n = 0; n < 2; n += 1)
+      platforms.push(await startTestPlatform({ databaseUrl, config, clock, driver: driver() }));
     const triggers = [{ id: "t", type: "http-async", configuration: { callbackUrl: world.callbackUrl } }];
     const spec = { runtime: { image: AGENT_IMAGE, memory: 128 }, triggers };
     const made = await platforms[0]?.call("POST", "/agents", { body: { metadata: { name: "a" }, spec } });
@@ -53,7 +55,7 @@ describe("triggers of two servers on one database", { skip: postgres.skip }, () 
   });
 
   test("every slot is fired once", async () => {
-    const slot = await thisMinute();
+    const slot = await thisMinute(clock);
     const triggers = Array.from({ length: TRIGGERS }, (_, n) => ({
       type: "cron",
       configuration: { schedule: slot.pattern, tasks: [{ n }] },

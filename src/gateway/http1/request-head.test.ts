@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { duplexPair } from "node:stream";
 import { test } from "node:test";
-import fc from "fast-check";
+import fc from "../../../test/properties.ts";
 import { readPlainHead } from "./request-head.ts";
 
 test("a plain head is read as it stands", () => {

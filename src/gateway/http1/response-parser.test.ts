@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { request } from "node:http";
 import { duplexPair } from "node:stream";
 import { test } from "node:test";
-import fc from "fast-check";
+import fc from "../../../test/properties.ts";
 import { type ResponseHead, ResponseParser, ResponseSyntaxError } from "./response-parser.ts";
 
 interface Read {

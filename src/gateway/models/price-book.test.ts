@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import fc from "../../../test/properties.ts";
 import { NO_USAGE } from "../providers/token-usage.ts";
 import { DEFAULT_PRICES } from "./default-prices.ts";
 import { costNanoUsd, createPriceBook, parsePriceTable, priceTable } from "./price-book.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import fc from "../../../test/properties.ts";
 import { type CappedPolicy, createTokenBudget, MemoryBudgetState, OUTPUT_RESERVE_DEFAULT } from "./token-budget.ts";
 import { readTokenLimits, type TokenLimits, windowAt } from "./token-window.ts";
 

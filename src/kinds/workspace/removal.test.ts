@@ -68,7 +68,7 @@ function suite(database: TestDatabase): void {
     assert.match(left?.events.at(-1)?.message ?? "", /with the workspace/);
     assert.deepEqual(await store.resources.listNested("running", "note", 10), []);
 
-    const gone = removeWithin("running", "test", deps, AbortSignal.timeout(10_000));
+    const gone = removeWithin("running", "test", deps, AbortSignal.timeout(60_000));
     await store.resources.delete("running", uid);
     assert.equal(await gone, true);
     assert.equal(await store.workspaces.isNameTaken("running"), false);

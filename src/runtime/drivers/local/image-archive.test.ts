@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, lstatSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -70,7 +70,10 @@ test("a docker archive becomes layers, topmost first, with its configuration", {
   assert.equal(resolveImage(store, "team/app:1"), null);
 });
 
-test("an opaque folder carries the mark that an overlay reads", { skip }, async (t) => {
+const NO_PYTHON =
+  spawnSync("python3", ["--version"]).status !== 0 && "python3 is not installed; install it to run this";
+
+test("an opaque folder carries the mark that an overlay reads", { skip: skip || NO_PYTHON }, async (t) => {
   const { store, load } = place(t);
   await load(dockerSave([tar([{ path: "var/.wh..wh..opq" }])]));
   const [layer = ""] = lowersOf(store, "team/app:1");

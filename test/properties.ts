@@ -1,0 +1,6 @@
+/** The same values in every run: a test is red for a change, never by chance. The long run draws new ones. */
+import fc from "fast-check";
+
+if (!process.env.BERTH_TEST_LONG) fc.configureGlobal({ seed: 20_261_115 });
+
+export { default } from "fast-check";
