@@ -14,11 +14,11 @@ export function makeBundle() {
   const bun = findBun();
   if (!bun) return null;
   mkdirSync(CACHE, { recursive: true });
+  const folder = bundleFolder(); // before it is read: what changes meanwhile makes it stale
   const unfinished = mkdtempSync(join(CACHE, "making-"));
   try {
     build(bun, unfinished);
     for (const old of globSync(`${BUNDLE_PREFIX}*`, { cwd: CACHE })) rmSync(join(CACHE, old), { recursive: true });
-    const folder = bundleFolder();
     renameSync(unfinished, folder);
     return folder;
   } finally {
