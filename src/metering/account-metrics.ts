@@ -15,7 +15,7 @@ import type {
   UsageQuestion,
 } from "../store/usage-port.ts";
 import { asksForNames } from "../store/usage-rollup.ts";
-import { DIMENSION_NAMES, isDimension, usageOf } from "./dimensions.ts";
+import { DIMENSION_NAMES, isDimension, usageOf, usageOfAll } from "./dimensions.ts";
 import { FLUSH_MAX_MS } from "./meter.ts";
 import { columnsOf, type MetricsQuery } from "./metrics-query.ts";
 import { costToUsd, type PriceBook, rateOf } from "./price-book.ts";
@@ -147,8 +147,7 @@ function questionOf(
 function summaryOf({ totals }: UsageAnswer, query: MetricsQuery): AccountMetrics["summary"] {
   const totalCost = costToUsd(totals.reduce((sum, { cost }) => sum + cost, 0n));
   if (!countsUsage(query)) return { totalCost };
-  const totalUsage = totals.reduce((sum, { dimension, quantity }) => sum + usage(dimension, quantity), 0);
-  return { totalCost, totalUsage };
+  return { totalCost, totalUsage: usageOfAll(totals) };
 }
 
 function entriesOf(

@@ -67,8 +67,27 @@ export const DIMENSION_NAMES = Object.keys(DIMENSIONS) as DimensionName[];
 export const isDimension = (name: string): name is DimensionName => Object.hasOwn(DIMENSIONS, name);
 
 /** A whole number of base units as the number a reader expects: GB-seconds, hours, events, gigabytes. */
-export function usageOf(dimension: DimensionName, quantity: bigint): number {
-  const base = UNIT_BASE[DIMENSIONS[dimension].unit];
-  // The whole and the broken part apart: quantities beyond 2^53 keep their leading digits either way.
-  return Number(quantity / base) + Number(quantity % base) / Number(base);
+export const usageOf = (dimension: DimensionName, quantity: bigint): number => quotient(quantity, baseOf(dimension));
+
+/** A multiple of every base, so that amounts of different units are added before they are rounded. */
+const COMMON_BASE = 2n ** 20n * 3n ** 2n * 5n ** 9n;
+
+/** Amounts of several dimensions, each in its own unit, as one number. */
+export const usageOfAll = (amounts: readonly { dimension: string; quantity: bigint }[]): number =>
+  quotient(
+    amounts.reduce((sum, { dimension, quantity }) => {
+      return isDimension(dimension) ? sum + quantity * (COMMON_BASE / baseOf(dimension)) : sum;
+    }, 0n),
+    COMMON_BASE,
+  );
+
+const baseOf = (dimension: DimensionName): bigint => UNIT_BASE[DIMENSIONS[dimension].unit];
+
+const QUOTIENT_DECIMALS = 20;
+
+/** The double nearest to the exact quotient: rounded once, as a reader who divides by hand would have it. */
+function quotient(amount: bigint, base: bigint): number {
+  if (amount <= Number.MAX_SAFE_INTEGER) return Number(amount) / Number(base);
+  const decimals = ((amount % base) * 10n ** BigInt(QUOTIENT_DECIMALS)) / base;
+  return Number(`${amount / base}.${decimals.toString().padStart(QUOTIENT_DECIMALS, "0")}`);
 }
