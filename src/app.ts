@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { Logger } from "pino";
-import { collectDefaultMetrics, Registry } from "prom-client";
+import { Registry } from "prom-client";
 import { addOauthRoutes } from "./api/oauth-routes.ts";
 import { addPlatformRoutes } from "./api/platform-routes.ts";
 import { resourceHandlers } from "./api/resource-handlers.ts";
@@ -106,7 +106,6 @@ export async function startApp({ config, log, version, clock = systemClock, open
       if (status !== "ready") await settleWorkspace(store, name);
 
     const registry = new Registry();
-    collectDefaultMetrics({ register: registry });
     const issuer = (): string => settings.publicUrl;
     const isRunning = createCopyCheck({ store });
     const authenticator = stack.add(

@@ -48,3 +48,8 @@ test("who does not ask for it gets what everybody reads", async () => {
   assert.equal(asked.contentType, "application/openmetrics-text; version=1.0.0; charset=utf-8");
   assert.match(asked.text, /# EOF\n$/);
 });
+
+test("the process itself is told of from the first scrape on", async () => {
+  const registry = new Registry();
+  for (let n = 0; n < 2; n += 1) assert.match((await scrape(registry, undefined)).text, /^process_cpu_seconds_total /m);
+});
