@@ -8,5 +8,12 @@ export const mistral: ProviderDeclaration = {
   secretNames: ["apiKey", "MISTRAL_API_KEY"],
   streamUsage: "given",
   // It refuses members it does not know with 422; usage comes in the last chunk of a stream by itself.
-  chatMembers: { stream_options: null, max_completion_tokens: "max_tokens" },
+  chatMembers: {
+    stream_options: null,
+    max_completion_tokens: "max_tokens",
+    seed: "random_seed",
+    user: null,
+    store: null,
+    service_tier: null,
+  },
 };

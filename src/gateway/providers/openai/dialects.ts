@@ -9,15 +9,16 @@ import { type TokenUsage, tokenCount } from "../token-usage.ts";
 function readUsage(value: unknown): TokenUsage | null {
   if (!isRecord(value)) return null;
   const inputTokens = tokenCount(value.prompt_tokens ?? value.input_tokens);
-  const outputTokens = tokenCount(value.completion_tokens ?? value.output_tokens);
+  const told = tokenCount(value.completion_tokens ?? value.output_tokens);
   const inputDetails = value.prompt_tokens_details ?? value.input_tokens_details;
   const outputDetails = value.completion_tokens_details ?? value.output_tokens_details;
   const total = tokenCount(value.total_tokens);
-  if (inputTokens + outputTokens + total === 0) return null;
+  if (inputTokens + told + total === 0) return null;
   return {
     // Some answers give only a total: of an embedding it is all input.
-    inputTokens: inputTokens + outputTokens === 0 ? total : inputTokens,
-    outputTokens,
+    inputTokens: inputTokens + told === 0 ? total : inputTokens,
+    // Some count reasoning beside the answer: it is in the total only, and paid for as output.
+    outputTokens: inputTokens > 0 ? Math.max(told, total - inputTokens) : told,
     cachedInputTokens: tokenCount(at(inputDetails, "cached_tokens") ?? value.prompt_cache_hit_tokens),
     cacheWriteTokens: tokenCount(at(inputDetails, "cache_write_tokens")),
     cacheWriteHourTokens: 0,
