@@ -70,6 +70,32 @@ test("a docker archive becomes layers, topmost first, with its configuration", {
   assert.equal(resolveImage(store, "team/app:1"), null);
 });
 
+test("a folder that a layer does not list is the one of the layers below", { skip }, async (t) => {
+  const { store, load } = place(t);
+  const bottom = tar([
+    { path: "usr/bin/sh", content: "#!" },
+    { path: "bin", type: "2", link: "usr/bin" },
+    { path: "tmp/", type: "5", mode: 0o1777 },
+    { path: "out", type: "2", link: "/etc" },
+  ]);
+  const middle = tar([{ path: "other", content: "" }]);
+  const top = tar([
+    { path: "bin/tool", content: "#!" },
+    { path: "tmp/new", content: "" },
+    { path: "out/", type: "5", mode: 0o755 },
+    { path: "out/alternatives/mine", content: "" },
+  ]);
+  await load(dockerSave([bottom, middle, top]));
+  const [upper = ""] = lowersOf(store, "team/app:1");
+  assert.ok(statSync(join(upper, "usr/bin/tool")).isFile(), "a link below is followed");
+  assert.equal(existsSync(join(upper, "bin")), false, "and not hidden");
+  assert.equal(statSync(join(upper, "tmp")).mode & 0o7777, 0o1777);
+  assert.ok(statSync(join(upper, "out/alternatives/mine")).isFile(), "what is listed stands for itself");
+  await load(dockerSave([top]), "team/alone:1");
+  const [alone = ""] = lowersOf(store, "team/alone:1");
+  assert.ok(statSync(join(alone, "bin/tool")).isFile(), "the same layer on nothing is another one");
+});
+
 const NO_PYTHON =
   spawnSync("python3", ["--version"]).status !== 0 && "python3 is not installed; install it to run this";
 

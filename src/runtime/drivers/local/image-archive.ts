@@ -59,12 +59,12 @@ export async function loadImage(
     const layers: { dir: string; digest: string }[] = [];
     let sizeBytes = 0;
     for (const [index, file] of source.layers.entries()) {
-      const dir = join(temp, `layer-${index}`);
-      const unpacked = await unpackLayer(spawner, await decompressed(archive.read(file)), dir, budget, options);
+      const place = { dir: join(temp, `layer-${index}`), lowers: layers.map(({ dir }) => dir) };
+      const unpacked = await unpackLayer(spawner, await decompressed(archive.read(file)), place, budget, options);
       const expected = source.config.rootfs?.diff_ids?.[index];
       if (expected !== undefined && expected !== unpacked.digest) throw refused("a layer's content has another digest");
       sizeBytes += unpacked.sizeBytes;
-      layers.unshift({ dir, digest: unpacked.digest });
+      layers.unshift({ dir: place.dir, digest: chained(layers[0]?.digest, unpacked.digest) });
     }
     const { config } = source.config;
     const user = userOf(
@@ -89,6 +89,10 @@ export async function loadImage(
     await removeTree(temp);
   }
 }
+
+/** A layer's files depend on those it lies on, so it is known by all of them. */
+const chained = (below: string | undefined, digest: string): string =>
+  below === undefined ? digest : `sha256:${createHash("sha256").update(`${below} ${digest}`).digest("hex")}`;
 
 async function unpackedMax(tarPath: string, folder: string): Promise<number> {
   const [{ size }, { bavail, bsize }] = [await stat(tarPath), await statfs(folder)];

@@ -1,8 +1,10 @@
 /**
- * Unpacks one image layer into a folder, as overlayfs wants it. The archive is hostile: no entry leaves the folder, by
+ * Unpacks one image layer into a folder, as overlayfs wants it. A folder that the archive does not list but puts files
+ * into is the one of the layers below: with its owner and mode, or where its link leads. The archive is hostile: no entry leaves the folder, by
  * name or through a link that an earlier entry made; device files are refused; what it unpacks to is bounded.
  */
 import { createHash, type Hash } from "node:crypto";
+import type { Stats } from "node:fs";
 import { chmod, lchown, link, lstat, lutimes, mkdir, open, readlink, rm, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { readTar, type TarEntry } from "../../../blobs/tar-reader.ts";
@@ -26,6 +28,12 @@ export interface UnpackedLayer {
   sizeBytes: number;
 }
 
+export interface Place {
+  dir: string;
+  /** The layers that it lies on, topmost first. */
+  lowers: string[];
+}
+
 const PATH_BYTES_MAX = 4096;
 const LINKS_MAX = 40; // as many as the kernel follows
 /** Ids beyond the range of a workload cannot be seen in it. */
@@ -36,7 +44,7 @@ const OPAQUE = ".wh..wh..opq";
 export async function unpackLayer(
   spawner: Spawner,
   archive: AsyncIterable<Buffer>,
-  dir: string,
+  { dir, lowers }: Place,
   budget: Budget,
   { signal }: CallOptions = {},
 ): Promise<UnpackedLayer> {
@@ -55,13 +63,13 @@ export async function unpackLayer(
     const parts = partsOf(entry.path);
     const name = parts.pop();
     if (name === undefined) continue; // the root itself
-    const parent = await folderInside(dir, parts);
+    const parent = await folderInside({ dir, lowers }, parts, root);
     if (name === OPAQUE) marks.push({ kind: "opaque", path: parent });
     else if (name.startsWith(`${WHITEOUT}${WHITEOUT}`))
       continue; // bookkeeping of an old image format
     else if (name.startsWith(WHITEOUT))
       marks.push({ kind: "removed", path: join(parent, name.slice(WHITEOUT.length)) });
-    else await unpackEntry(dir, join(parent, name), entry, root);
+    else await unpackEntry({ dir, lowers }, join(parent, name), entry, root);
   }
   await writeMarks(spawner, marks, root);
   return { digest: `sha256:${hash.digest("hex")}`, sizeBytes };
@@ -83,8 +91,8 @@ function partsOf(path: string): string[] {
   return parts;
 }
 
-/** The folder of that name inside `root`, made when missing; links are followed as if `root` were the root. */
-async function folderInside(root: string, names: string[]): Promise<string> {
+/** The folder of that name inside `dir`, made when missing; links are followed as if `dir` were the root. */
+async function folderInside({ dir, lowers }: Place, names: string[], privileged: boolean): Promise<string> {
   let links = 0;
   const todo = [...names];
   const done: string[] = [];
@@ -93,12 +101,13 @@ async function folderInside(root: string, names: string[]): Promise<string> {
       done.pop();
       continue;
     }
-    const path = join(root, ...done, name);
+    const path = join(dir, ...done, name);
     const stat = await lstat(path).catch(() => null);
-    if (stat?.isSymbolicLink()) {
+    const below = stat ? null : await findBelow(lowers, [...done, name]);
+    if (stat?.isSymbolicLink() || below?.stat.isSymbolicLink()) {
       links += 1;
       if (links > LINKS_MAX) throw refused("its links lead in circles");
-      const target = await readlink(path);
+      const target = await readlink(below?.path ?? path);
       if (target.startsWith("/")) done.length = 0;
       todo.unshift(...target.split("/").filter((part) => part !== "" && part !== "."));
       continue;
@@ -106,14 +115,29 @@ async function folderInside(root: string, names: string[]): Promise<string> {
     if (stat && !stat.isDirectory()) await rm(path);
     if (!stat?.isDirectory()) {
       await mkdir(path);
-      await chmod(path, 0o755);
+      const like = below?.stat.isDirectory() ? below.stat : null;
+      if (like && privileged) await lchown(path, like.uid, like.gid);
+      await chmod(path, like ? like.mode & 0o7777 : 0o755);
     }
     done.push(name);
   }
-  return join(root, ...done);
+  return join(dir, ...done);
 }
 
-async function unpackEntry(root: string, path: string, entry: TarEntry, privileged: boolean): Promise<void> {
+/** What the layers below have in that place; their own links are not followed on the way, they lead out of them. */
+async function findBelow(lowers: string[], names: string[]): Promise<{ path: string; stat: Stats } | null> {
+  for (const lower of lowers) {
+    for (let depth = 1, isFolder = true; isFolder && depth <= names.length; depth++) {
+      const path = join(lower, ...names.slice(0, depth));
+      const stat = await lstat(path).catch(() => null);
+      if (stat && depth === names.length) return { path, stat };
+      isFolder = stat?.isDirectory() ?? false;
+    }
+  }
+  return null;
+}
+
+async function unpackEntry(place: Place, path: string, entry: TarEntry, privileged: boolean): Promise<void> {
   if (entry.type === "device") throw refused(`it holds the device file ${entry.path.slice(0, 100)}`);
   if (entry.type === "fifo") return; // of no use in an image: whoever needs one makes it
   const there = await lstat(path).catch(() => null);
@@ -121,7 +145,7 @@ async function unpackEntry(root: string, path: string, entry: TarEntry, privileg
   if (entry.type === "link") {
     const names = partsOf(entry.linkPath);
     const name = names.pop();
-    const target = name === undefined ? root : join(await folderInside(root, names), name);
+    const target = name === undefined ? place.dir : join(await folderInside(place, names, privileged), name);
     if (!(await lstat(target).catch(() => null))?.isFile())
       throw refused(`the link ${entry.path.slice(0, 100)} leads nowhere`);
     await link(target, path);
