@@ -61,6 +61,19 @@ describe("snapshots and forks on this machine", { skip: machineSkip }, () => {
     assert.equal((await call("GET", "/sandboxes/x")).status, 404);
   });
 
+  test("files that cannot be copied are told at once, and go with their sandbox", async () => {
+    await create("abyss", { runtime: { memory: 512 } });
+    const name = "d".repeat(100);
+    // Deeper than any path can say, so it is made from the bottom up.
+    const deep = `cd /root; mkdir tree; for i in $(seq 60); do mkdir next; mv tree next/${name}; mv next tree; done`;
+    assert.equal((await exec("abyss", deep)).body.exitCode, 0);
+    const fork = await call("POST", "/sandboxes/abyss/fork", { targetName: "copy-of-abyss" });
+    assert.deepEqual([fork.status, fork.body.message.includes("could not be copied")], [422, true]);
+    assert.equal((await call("POST", "/sandboxes/abyss/snapshots", {})).body.status, "failed");
+    assert.equal((await call("DELETE", "/sandboxes/abyss")).status, 200);
+    await create("abyss", { runtime: { memory: 512 } }); // the name is free when the files are gone
+  });
+
   test("a sandbox becomes an application: its files, and the program that listens", async () => {
     await create("web", { runtime: { memory: 256, ports: [{ target: 3000 }], envs: [{ name: "WHO", value: "all" }] } });
     const page =

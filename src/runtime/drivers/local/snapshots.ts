@@ -7,6 +7,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } 
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { PlatformError } from "../../../contract/errors.ts";
 import { removeTree } from "../../../lib/remove-tree.ts";
 import type { Snapshot } from "../../driver.ts";
 import type { RootPart } from "./launch-program.ts";
@@ -51,7 +52,8 @@ export async function takeSnapshot(
     return record;
   } catch (error) {
     await removeTree(temp);
-    throw error;
+    // Not tried again by itself: the original stands still meanwhile, and the next try would fail for the same reason.
+    throw new PlatformError("unprocessable", "The files could not be copied.", { cause: String(error).slice(0, 500) });
   }
 }
 
