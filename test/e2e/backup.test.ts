@@ -9,6 +9,7 @@ import { gunzipSync, gzipSync } from "node:zlib";
 import { type Ended, runBerth } from "../berth-process.ts";
 import { type TestPlace, testDatabases } from "../databases.ts";
 import { type Answer, type CallOptions, startTestPlatform, type TestPlatform } from "../platform.ts";
+import { eventually } from "../sandboxd-harness.ts";
 
 const databases = await testDatabases();
 const folder = mkdtempSync(join(tmpdir(), "berth-backups-"));
@@ -58,6 +59,8 @@ for (const source of databases.all) {
         body: { metadata: { name: "agent" }, spec: { runtime: { image: "x", envs: [env] } } },
       });
       assert.equal(made.status, 200, JSON.stringify(made.body));
+      const isSettled = async () => (await call(platform, "GET", "/agents/agent")).body.status === "FAILED";
+      await eventually(isSettled, "nothing that would change after the backup");
       const ended = await berth(place, "backup", file);
       assert.equal(ended.code, 0, ended.stderr);
       assert.match(ended.stdout, /secret\.key\. Keep a copy of that elsewhere, or use --with-key/);

@@ -251,5 +251,5 @@ await onEachDatabase(
       assert.ok(id);
     });
   },
-  { config: { job_slots: "16", job_memory: "100000", job_lease: "3" } },
+  { config: { job_slots: "16", job_memory: "100000", job_lease: "10" } },
 );
