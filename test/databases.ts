@@ -24,7 +24,7 @@ export async function testDatabases(): Promise<{ all: TestDatabase[]; stop(): Pr
   const fresh = async (withUrl: boolean): Promise<TestPlace> => {
     const dataDir = mkdtempSync(join(tmpdir(), "berth-test-"));
     const databaseUrl = withUrl && "url" in server ? await createDatabase(server.url) : null;
-    return { dataDir, databaseUrl, remove: () => rmSync(dataDir, { recursive: true, force: true }) };
+    return { dataDir, databaseUrl, remove: () => rmSync(dataDir, { recursive: true, force: true, maxRetries: 10 }) };
   };
   return {
     all: [

@@ -85,7 +85,7 @@ export function deploySuite(config: TestPlatformOptions["config"] = {}) {
             await call("DELETE", `/${plural}/${metadata.name}`);
       } finally {
         await platform.stop();
-        rmSync(dataDir, { recursive: true, force: true });
+        rmSync(dataDir, { recursive: true, force: true, maxRetries: 10 });
       }
     },
     async create(name: string, files: Files, spec: object = {}, plural = "agents"): Promise<void> {

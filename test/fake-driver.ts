@@ -95,7 +95,7 @@ export class FakeMachine {
 
   async dispose(): Promise<void> {
     for (const uid of [...this.workloads.keys()]) await fakeDriver(this).destroy(uid);
-    rmSync(this.dir, { recursive: true, force: true });
+    rmSync(this.dir, { recursive: true, force: true, maxRetries: 10 });
   }
 }
 

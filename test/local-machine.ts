@@ -43,7 +43,7 @@ export class LocalMachine {
   }
 
   dispose(): void {
-    rmSync(this.dataDir, { recursive: true, force: true });
+    rmSync(this.dataDir, { recursive: true, force: true, maxRetries: 10 });
   }
 }
 

@@ -65,7 +65,7 @@ export function mcpSuite(): McpSuite {
       for (const { metadata } of (await running.call("GET", "/functions")).body.data)
         await running.call("DELETE", `/functions/${metadata.name}`);
       await running.stop();
-      rmSync(dataDir, { recursive: true, force: true });
+      rmSync(dataDir, { recursive: true, force: true, maxRetries: 10 });
     },
     async deploy(name, spec, files) {
       const body = { metadata: { name }, spec };

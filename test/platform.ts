@@ -86,7 +86,7 @@ export async function startTestPlatform({
   const stop = async (): Promise<void> => {
     await app.stop();
     await machine.dispose();
-    if (!dataDir) rmSync(dir, { recursive: true, force: true });
+    if (!dataDir) rmSync(dir, { recursive: true, force: true, maxRetries: 10 });
   };
   return {
     app,

@@ -46,7 +46,7 @@ export function sandboxSuite(): SandboxSuite {
       for (const { metadata } of (await running.call("GET", "/sandboxes")).body.data)
         await running.call("DELETE", `/sandboxes/${metadata.name}`);
       await running.stop();
-      rmSync(dataDir, { recursive: true, force: true });
+      rmSync(dataDir, { recursive: true, force: true, maxRetries: 10 });
     },
     inside,
     exec: (name, command) => inside(name, "POST", "/process", { command, waitForCompletion: true, timeout: 60 }),
