@@ -61,6 +61,15 @@ test("the operator's table comes first", () => {
   assert.throws(() => parsePriceTable('{"openai":{"gpt-4o":{"input":"1","output":"2","typo":"3"}}}'), /typo/);
 });
 
+test("the operator's table spells providers and models as records do", () => {
+  const price = { input: "1", output: "2" };
+  const table = { google: { "models/Gemini-X": price }, vllm: { a: price }, ollama: { "Org/B": price } };
+  const book = createPriceBook(parsePriceTable(JSON.stringify(table)));
+  assert.deepEqual(book.pricesOf("gemini", "gemini-x"), price);
+  for (const model of ["a", "Org/B"]) assert.deepEqual(book.pricesOf("openai-compatible", model), price);
+  assert.throws(() => parsePriceTable('{"opnai":{}}'), /at opnai: there is no such provider/);
+});
+
 test("every shipped price is well formed", () => {
   assert.equal(priceTable.safeParse(DEFAULT_PRICES).success, true);
 });

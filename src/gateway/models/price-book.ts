@@ -8,6 +8,7 @@
  */
 import { z } from "zod";
 import { type ModelPrices, modelPrices } from "../../contract/model-prices.ts";
+import { findProvider } from "../providers/catalogue.ts";
 import type { TokenUsage } from "../providers/token-usage.ts";
 import { DEFAULT_PRICES } from "./default-prices.ts";
 
@@ -32,12 +33,24 @@ export function createPriceBook(overrides: PriceTable = {}): PriceBook {
   };
 }
 
-/** Reads the operator's price file; the message names the entry that is wrong. */
+/**
+ * Reads the operator's price file; the message names the entry that is wrong. Providers and models may be spelt there
+ * as they are in a model's record: a price that nobody finds would be worse than none.
+ */
 export function parsePriceTable(text: string): PriceTable {
   const parsed = priceTable.safeParse(JSON.parse(text));
-  if (parsed.success) return parsed.data;
-  const issue = parsed.error.issues[0];
-  throw new Error(`at ${issue?.path.join(".") || "the top"}: ${issue?.message}`);
+  if (!parsed.success) {
+    const issue = parsed.error.issues[0];
+    throw new Error(`at ${issue?.path.join(".") || "the top"}: ${issue?.message}`);
+  }
+  const table: PriceTable = {};
+  for (const [name, models] of Object.entries(parsed.data)) {
+    const provider = findProvider(name)?.name;
+    if (!provider) throw new Error(`at ${name}: there is no such provider; any other server is "openai-compatible"`);
+    const named = Object.entries(models).map(([model, prices]) => [plainName(model), prices] as const);
+    table[provider] = { ...table[provider], ...Object.fromEntries(named) };
+  }
+  return table;
 }
 
 /** Cost of one request in whole nano-USD. */
@@ -72,9 +85,11 @@ function picoUsdPerToken(text: string): bigint {
   return pico;
 }
 
+const plainName = (model: string): string => model.replace(/^models\//, "").toLowerCase();
+
 /** A dated or "latest" name has the price of the family it names. Nothing else is guessed. */
 function spellings(model: string): string[] {
-  const plain = model.replace(/^models\//, "").toLowerCase();
+  const plain = plainName(model);
   const family = plain.replace(/-(?:\d{4}-\d{2}-\d{2}|\d{8}|\d{4}|\d{2}-\d{4}|latest)$/, "");
   return family === plain ? [plain] : [plain, family];
 }
