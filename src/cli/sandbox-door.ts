@@ -73,3 +73,7 @@ export async function* linesOf(response: Response): AsyncGenerator<string, void>
   }
   if (rest !== "") yield rest;
 }
+
+/** A path with an encoded slash is absolute, one without is relative to the working directory. */
+export const filePath = (path: string): string =>
+  `/filesystem/${path.startsWith("/") ? encodeURIComponent(path) : path.split("/").map(encodeURIComponent).join("/")}`;

@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, wr
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { type RunOptions, runBerth } from "../berth-process.ts";
+import { type RunOptions, runBerth, spawnBerth } from "../berth-process.ts";
 import { machineSkip, sandboxSuite } from "../sandbox-suite.ts";
 
 describe("the sandbox commands", { skip: machineSkip }, () => {
@@ -35,6 +35,20 @@ describe("the sandbox commands", { skip: machineSkip }, () => {
     assert.equal((await berth(["logs", "box", "job", "--follow"])).stdout, "logged\n");
     assert.equal((await berth(["exec", "nowhere", "true"])).code, 3);
     assert.equal((await berth(["logs", "box", "nothing"])).code, 3);
+  });
+
+  test("what is piped in reaches the command, and an interrupt ends it", async () => {
+    const piped = await berth(["exec", "-i", "box", "--", "wc", "-c"], { input: "x".repeat(100_000) });
+    assert.deepEqual([piped.code, piped.stdout.trim()], [0, "100000"], piped.stderr);
+    assert.equal((await berth(["exec", "box", "cat; ls -A /tmp | grep cli-"], { input: "unseen" })).stdout, "");
+    const { url, apiKey } = suite.platform();
+    const waiting = spawnBerth(["sandbox", "exec", "box", "echo begun; sleep 600"], {
+      env: { BERTH_URL: url, BERTH_API_KEY: apiKey, BERTH_DATA: folder },
+    });
+    await waiting.printed(/begun/);
+    waiting.child.kill("SIGINT");
+    assert.equal((await waiting.ended).code, 130);
+    assert.match((await berth(["logs", "box"])).stdout, /sleep 600\s+stopped/);
   });
 
   test("a file goes in and comes out as it was", async () => {

@@ -10,7 +10,7 @@ import { pipeline } from "node:stream/promises";
 import { ApiError } from "../../client/api-error.ts";
 import { UsageError } from "../../lib/usage-error.ts";
 import { type Invocation, text } from "../command.ts";
-import { openSandbox, type SandboxDoor } from "../sandbox-door.ts";
+import { filePath, openSandbox, type SandboxDoor } from "../sandbox-door.ts";
 
 const INSIDE = /^([a-z0-9][a-z0-9-]*):(.+)$/;
 /** A hostile sandbox can list for ever. */
@@ -214,7 +214,3 @@ async function inTurn(files: FileToCopy[], one: (file: FileToCopy) => Promise<nu
   await Promise.all(Array.from({ length: AT_ONCE }, worker));
   return copied;
 }
-
-/** A path with an encoded slash is absolute, one without is relative to the working directory. */
-const filePath = (path: string): string =>
-  `/filesystem/${path.startsWith("/") ? encodeURIComponent(path) : path.split("/").map(encodeURIComponent).join("/")}`;

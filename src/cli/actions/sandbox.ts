@@ -1,5 +1,5 @@
-/** Inside a sandbox: run and look; and what is made of one. */
-import { type Invocation, text, texts } from "../command.ts";
+/** What runs inside a sandbox, and what is made of one. */
+import { type Invocation, text } from "../command.ts";
 import { EXIT } from "../failure.ts";
 import { memberAt } from "../json-path.ts";
 import { linesOf, openSandbox, operation } from "../sandbox-door.ts";
@@ -7,38 +7,6 @@ import { connect, positiveNumber } from "./call-input.ts";
 import { print } from "./show.ts";
 
 const named = ({ args }: Invocation): string => text(args[0]) ?? "";
-
-export async function exec(call: Invocation): Promise<number | undefined> {
-  const words = texts(call.args[1]);
-  const sandbox = await openSandbox(named(call), call);
-  const workingDir = text(call.options.workdir);
-  const response = await sandbox.fetch("/process", {
-    method: "POST",
-    headers: { "content-type": "application/json", accept: "text/event-stream" },
-    // One word is a line for the shell inside; several are a program and its arguments.
-    body: JSON.stringify({
-      command: words.length === 1 ? words[0] : words.map(quoted).join(" "),
-      waitForCompletion: true,
-      ...(workingDir === undefined ? {} : { workingDir }),
-    }),
-  });
-  for await (const line of linesOf(response)) {
-    const { type, data = "" } = JSON.parse(line) as { type: string; data?: string };
-    if (type === "stdout") process.stdout.write(data);
-    else if (type === "stderr") process.stderr.write(data);
-    else if (type === "error") throw new Error(data);
-    else if (type === "result") return exitCodeIn(data);
-  }
-  call.context.note("the sandbox ended the stream before the command had ended");
-  return EXIT.failure;
-}
-
-function exitCodeIn(result: string): number {
-  const { exitCode } = JSON.parse(result) as { exitCode?: number };
-  return typeof exitCode === "number" && exitCode >= 0 ? exitCode : EXIT.failure;
-}
-
-const quoted = (word: string): string => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
 
 export async function logs(call: Invocation): Promise<undefined> {
   const sandbox = await openSandbox(named(call), call);

@@ -1,6 +1,7 @@
 /** What one does with a sandbox beside the five verbs: `berth sandbox exec box -- npm test`. */
-import { exec, fork, logs, preview, snapshot } from "../actions/sandbox.ts";
+import { fork, logs, preview, snapshot } from "../actions/sandbox.ts";
 import { copy } from "../actions/sandbox-copy.ts";
+import { exec } from "../actions/sandbox-exec.ts";
 import { terminal } from "../actions/sandbox-terminal.ts";
 import { type ArgumentSpec, CONNECTION_OPTIONS, type CommandSpec, GROUPS } from "../command.ts";
 import { REMOTE } from "./options.ts";
@@ -13,10 +14,19 @@ export const sandboxVerbs: readonly CommandSpec[] = [
     name: "exec",
     group,
     summary: "run a command and show its output as it comes",
-    details: "Ends with the command's own exit code. One argument is a line for the shell inside.",
+    details:
+      "Ends with the command's own exit code; Ctrl-C ends the command. One argument is a line for the shell inside.",
     args: [NAME, { name: "command", about: "behind --", many: true }],
-    options: [{ flags: "--workdir <folder>", about: "where to run it" }, ...CONNECTION_OPTIONS],
-    examples: ["berth sandbox exec box -- ls -la /", "berth sandbox exec box 'cd /app && npm test'"],
+    options: [
+      { flags: "--workdir <folder>", about: "where to run it" },
+      { flags: "-i, --stdin", about: "give it what is piped in here, once that has come to its end" },
+      ...CONNECTION_OPTIONS,
+    ],
+    examples: [
+      "berth sandbox exec box -- ls -la /",
+      "berth sandbox exec box 'cd /app && npm test'",
+      "berth sandbox exec -i box -- python3 - < script.py",
+    ],
     run: exec,
   },
   {
@@ -41,7 +51,8 @@ export const sandboxVerbs: readonly CommandSpec[] = [
     name: "cp",
     group,
     summary: "copy a file or a folder into a sandbox or out of it",
-    details: "Into a folder that is here already, or a path inside that ends with a slash, it goes under its own name.",
+    details:
+      "A file goes into a folder that is there under its own name, a folder where the path inside ends with a slash.",
     args: [
       { name: "from", about: "a file or folder, or SANDBOX:PATH" },
       { name: "to", about: "a file or folder, or SANDBOX:PATH" },

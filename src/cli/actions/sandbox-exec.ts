@@ -1,0 +1,81 @@
+/** A command inside a sandbox, as if it ran here: its output, its exit code, what is piped into it, and Ctrl-C. */
+import { Readable } from "node:stream";
+import { randomWord } from "../../lib/ids.ts";
+import { type Invocation, text, texts } from "../command.ts";
+import { EXIT } from "../failure.ts";
+import { filePath, linesOf, openSandbox, type SandboxDoor } from "../sandbox-door.ts";
+
+/** What a shell answers for a command that was interrupted. */
+const INTERRUPTED = 130;
+
+export async function exec(call: Invocation): Promise<number | undefined> {
+  const words = texts(call.args[1]);
+  const sandbox = await openSandbox(text(call.args[0]) ?? "", call);
+  const name = `cli-${randomWord(8)}`;
+  const command = {
+    // One word is a line for the shell inside; several are a program and its arguments.
+    line: words.length === 1 ? (words[0] ?? "") : words.map(quoted).join(" "),
+    workingDir: text(call.options.workdir),
+    name,
+  };
+  if (call.options.stdin !== true) return run(sandbox, command, call);
+  const input = `/tmp/.${name}`;
+  try {
+    await sandbox.fetch(`${filePath(input)}?permissions=0600`, {
+      method: "PUT",
+      headers: { "content-type": "application/octet-stream" },
+      body: Readable.toWeb(process.stdin) as ReadableStream,
+      duplex: "half",
+    });
+    return await run(sandbox, { ...command, line: `exec 0<${input}; ${command.line}` }, call);
+  } finally {
+    await sandbox.fetch(filePath(input), { method: "DELETE" }).catch(() => {}); // it did not get that far
+  }
+}
+
+interface Command {
+  line: string;
+  workingDir: string | undefined;
+  name: string;
+}
+
+async function run(sandbox: SandboxDoor, { line, workingDir, name }: Command, call: Invocation): Promise<number> {
+  let interrupted = false;
+  // Once: whoever presses it again wants to leave.
+  const interrupt = (): void => {
+    interrupted = true;
+    void sandbox.fetch(`/process/${name}`, { method: "DELETE" }).catch(() => {});
+  };
+  const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+  for (const signal of signals) process.once(signal, interrupt);
+  try {
+    const response = await sandbox.fetch("/process", {
+      method: "POST",
+      headers: { "content-type": "application/json", accept: "text/event-stream" },
+      body: JSON.stringify({
+        command: line,
+        name,
+        waitForCompletion: true,
+        ...(workingDir === undefined ? {} : { workingDir }),
+      }),
+    });
+    for await (const each of linesOf(response)) {
+      const { type, data = "" } = JSON.parse(each) as { type: string; data?: string };
+      if (type === "stdout") process.stdout.write(data);
+      else if (type === "stderr") process.stderr.write(data);
+      else if (type === "error") throw new Error(data);
+      else if (type === "result") return interrupted ? INTERRUPTED : exitCodeIn(data);
+    }
+  } finally {
+    for (const signal of signals) process.off(signal, interrupt);
+  }
+  call.context.note("the sandbox ended the stream before the command had ended");
+  return EXIT.failure;
+}
+
+function exitCodeIn(result: string): number {
+  const { exitCode } = JSON.parse(result) as { exitCode?: number };
+  return typeof exitCode === "number" && exitCode >= 0 ? exitCode : EXIT.failure;
+}
+
+const quoted = (word: string): string => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
