@@ -64,6 +64,16 @@ test("a book can be written out and read back", () => {
   assert.deepEqual(createPriceBook(parsePriceFile(JSON.stringify(file))).list(), book.list());
 });
 
+test("what another book does not name costs what it did", () => {
+  const price = [{ dimension: "drive_storage_gbs", usd: "0.1", from: "2026-01-01T00:00:00Z" }];
+  const inForce = createPriceBook({ price });
+  const other = createPriceBook({ price: [{ dimension: "volume_storage_gbs", usd: "2" }] }, inForce);
+  const usdOf = (name: string) => other.list().flatMap(({ dimension, usd }) => (dimension === name ? [usd] : []));
+  assert.deepEqual(usdOf("drive_storage_gbs"), ["0.1"]);
+  assert.deepEqual(usdOf("volume_storage_gbs"), ["2"]);
+  assert.equal(other.list().length, inForce.list().length);
+});
+
 test("a wrong book says what is wrong with it", () => {
   const price = { dimension: "volume_storage_gbs", usd: "0.1" };
   const rows: [unknown, RegExp][] = [

@@ -19,12 +19,14 @@ const PRICE_MAX_PICO = 1000n * 10n ** BigInt(PRICE_DECIMALS);
 /** Prices per dimension over time: a daily change for ten years. */
 const PRICES_MAX = 4000;
 
-interface Price {
+export interface Price {
   fromHour: number;
   pico: bigint;
 }
 
 export interface PriceBook {
+  /** Of every dimension, the oldest first. */
+  readonly prices: ReadonlyMap<DimensionName, Price[]>;
   /** The rate of a dimension in the UTC hour with this number. */
   rate(dimension: DimensionName, hour: number): UsageRate;
   /** All prices as they would be written in a file, the oldest first. */
@@ -62,8 +64,8 @@ const priceFile = z.strictObject({
 
 export type PriceFile = z.input<typeof priceFile>;
 
-/** The shipped prices, with those of `file` in place of them for every dimension the file names. */
-export function createPriceBook(file: unknown = { price: [] }): PriceBook {
+/** Prices of a book, the shipped one if none is given, with those of `file` for every dimension the file names. */
+export function createPriceBook(file: unknown = { price: [] }, others?: PriceBook): PriceBook {
   const parsed = priceFile.safeParse(file);
   if (!parsed.success) throw invalidBook(z.prettifyError(parsed.error));
   const prices = new Map<DimensionName, Price[]>();
@@ -77,15 +79,17 @@ export function createPriceBook(file: unknown = { price: [] }): PriceBook {
     }
     prices.set(entry.dimension, [...known, price]);
   }
-  for (const dimension of DIMENSION_NAMES) {
-    if (!prices.has(dimension)) {
-      const usd = DEFAULT_PRICES[dimension] ?? "0";
-      prices.set(dimension, [{ fromHour: Number.NEGATIVE_INFINITY, pico: parsePrice(usd, dimension) }]);
-    }
-  }
   for (const list of prices.values()) list.sort((a, b) => a.fromHour - b.fromHour);
+  for (const [dimension, list] of others?.prices ?? shippedPrices())
+    if (!prices.has(dimension)) prices.set(dimension, list);
   return bookOf(prices);
 }
+
+const shippedPrices = (): [DimensionName, Price[]][] =>
+  DIMENSION_NAMES.map((dimension) => {
+    const pico = parsePrice(DEFAULT_PRICES[dimension] ?? "0", dimension);
+    return [dimension, [{ fromHour: Number.NEGATIVE_INFINITY, pico }]];
+  });
 
 /** A price file as TOML, or as JSON when it opens with a brace. */
 export function parsePriceFile(text: string): unknown {
@@ -112,8 +116,9 @@ export function costToDecimal(cost: bigint): string {
   return decimalText(cost, COST_DECIMALS);
 }
 
-function bookOf(prices: ReadonlyMap<DimensionName, readonly Price[]>): PriceBook {
+function bookOf(prices: ReadonlyMap<DimensionName, Price[]>): PriceBook {
   return {
+    prices,
     rate(dimension, hour) {
       const price = (prices.get(dimension) ?? []).findLast(({ fromHour }) => fromHour <= hour);
       return {

@@ -43,10 +43,10 @@ export const metricsHandlers: readonly Implementation[] = [
     })),
   })),
 
-  implement(accountReprice, async (call, { store }) => {
+  implement(accountReprice, async (call, { store, prices }) => {
     const { startTime, endTime, price } = call.body;
     const { startMs, endMs } = boundedWindow(startTime, endTime, REPRICE_WINDOW_MAX_MS);
-    const other = { rateOf: rateOf(createPriceBook({ price })), dimensions: DIMENSION_NAMES };
+    const other = { rateOf: rateOf(createPriceBook({ price }, prices)), dimensions: DIMENSION_NAMES };
     const rows = await store.usage.reprice(accountOf(call), startMs, endMs, other);
     const total = (of: "cost" | "repriced"): number => costToUsd(rows.reduce((sum, row) => sum + row[of], 0n));
     return {
