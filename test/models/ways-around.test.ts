@@ -96,6 +96,22 @@ test("an answer in the background counts as the most it may be", async () => {
   );
 });
 
+test("an answer in lines of JSON is counted by its last", async () => {
+  const meta = { billed_units: { input_tokens: 4, output_tokens: 2 } };
+  const lines = [
+    { event_type: "text-generation", text: "Hi." },
+    { event_type: "stream-end", response: { meta } },
+  ];
+  await using upstream = await startUpstream((_, res) => {
+    res.writeHead(200, { "content-type": "application/stream+json" });
+    res.end(lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
+  });
+  await using gateway = await startGateway({ m: { type: "cohere", baseUrl: upstream.baseUrl } });
+  await send(gateway, "/v1/chat", { message: "Hi", stream: true });
+  const [counted] = await gateway.recorded(1);
+  assert.deepEqual([counted?.inputTokens, counted?.outputTokens, counted?.estimated], [4, 2, false]);
+});
+
 test("of two limits on the answer the larger is reserved", async () => {
   const held = Promise.withResolvers<void>();
   await using upstream = await startUpstream(async (_, res) => {

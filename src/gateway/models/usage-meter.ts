@@ -47,7 +47,7 @@ export class UsageMeter {
     if (!this.#reading.usage) this.#reading.outputBytes = body.length;
   }
 
-  /** The last bytes of a JSON answer that was too long to keep. */
+  /** The last bytes of a JSON answer that was too long to keep, or of one in lines. */
   tail(end: Buffer, answerBytes: number): void {
     this.#reading.usage = this.#dialect.readUsage(lastValueNamed(end, this.#dialect.usageMember));
     this.#reading.covers = this.#reading.usage !== null;
@@ -79,7 +79,8 @@ export class UsageMeter {
       const list: unknown = JSON.parse(body.toString("utf8"));
       if (Array.isArray(list)) for (const item of list) this.event(item);
     } catch {
-      // Not JSON at all: there is nothing to read.
+      // Lines of JSON, of which the last one counts, or no JSON at all.
+      this.tail(body, body.length);
     }
   }
 }

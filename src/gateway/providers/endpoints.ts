@@ -1,6 +1,6 @@
 /** Which dialect an endpoint speaks, told by the end of its path, whatever provider serves it. */
 import { anthropicMessages } from "./anthropic/dialect.ts";
-import { cohereChat, cohereOther } from "./cohere/dialect.ts";
+import { cohereChat, cohereOlderChat, cohereOther } from "./cohere/dialect.ts";
 import type { Dialect } from "./dialect.ts";
 import { geminiEmbed, geminiGenerate } from "./gemini/dialect.ts";
 import {
@@ -23,6 +23,7 @@ const BY_ENDING: readonly (readonly [string, Dialect])[] = [
   [":embedContent", geminiEmbed],
   [":batchEmbedContents", geminiEmbed],
   ["/v2/chat", cohereChat],
+  ["/v1/chat", cohereOlderChat],
   ["/v2/embed", cohereOther],
   ["/v1/embed", cohereOther],
   ["/v2/rerank", cohereOther],

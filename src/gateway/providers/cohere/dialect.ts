@@ -48,3 +48,6 @@ export const cohereOther: Dialect = {
   readUsage,
   model: "body",
 };
+
+/** Its older chat does too, and streams lines of JSON. */
+export const cohereOlderChat: Dialect = { ...cohereOther, outputLimits: [["max_tokens"]], generates: true };
