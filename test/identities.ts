@@ -5,6 +5,7 @@ import { generateSigningPair, SIGNING_ALG, SIGNING_PURPOSE } from "../src/auth/o
 import type { Role } from "../src/contract/operation.ts";
 import { uuidv7 } from "../src/lib/ids.ts";
 import type { Store } from "../src/store/store.ts";
+import { draftOf } from "./store.ts";
 
 export interface Identity {
   key: string;
@@ -95,11 +96,9 @@ export async function makeWorkload(store: Store, workspace: string, scopes: stri
   const name = `workload${count}`;
   const workload = uuidv7(Date.now());
   // Of a kind that nothing acts on, so that the copy stays.
-  await store.resources.create({
-    ...{ workspace, kind: "policy", parent: "", uid: workload, name, metadata: {}, spec: {}, secrets: {} },
-    ...{ state: { copies: [{ uid: RUNNING_COPY }] }, status: null, events: [], revision: false },
-    ...{ actor: "test", settled: true },
-  });
+  await store.resources.create(
+    draftOf("policy", name, { workspace, uid: workload, state: { copies: [{ uid: RUNNING_COPY }] } }),
+  );
   const sub = await store.workloadAccounts.ensure({ workspace, workload, name, scopes });
   const { secret } = await store.keys.createKey({
     name: "test",

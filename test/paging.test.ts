@@ -2,12 +2,10 @@
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
 import { parseListQuery, SORTS } from "../src/contract/list-query.ts";
-import { systemClock } from "../src/lib/clock.ts";
-import { uuidv7 } from "../src/lib/ids.ts";
 import type { Resource } from "../src/store/resource.ts";
-import { openStore } from "../src/store/store.ts";
 import { testDatabases } from "./databases.ts";
 import fc from "./properties.ts";
+import { addWorkspace, draftOf, openTestStore } from "./store.ts";
 
 const databases = await testDatabases();
 after(() => databases.stop());
@@ -20,37 +18,11 @@ for (const database of databases.all) {
   describe(`paging on ${database.name}`, { skip: database.skip }, () => {
     test("a walk under concurrent writes", async () => {
       const place = await database.fresh();
-      const store = await openStore({
-        ...place,
-        secretKey: Buffer.alloc(32, 1),
-        clock: systemClock,
-        onError: assert.ifError,
-      });
-      await store.write((tx) =>
-        store.workspaces.insert(
-          tx,
-          { name: "main", accountId: "a", displayName: "", region: "", labels: {}, groupMappings: [], runtime: {} },
-          "t",
-        ),
-      );
+      const store = await openTestStore(place, { onError: assert.ifError });
+      await addWorkspace(store);
       let run = 0;
       const create = (kind: string, name: string, { label, display }: { label: string; display: string }) =>
-        store.resources.create({
-          workspace: "main",
-          kind,
-          parent: "",
-          uid: uuidv7(Date.now()),
-          name,
-          metadata: { displayName: display, labels: { l: label } },
-          spec: {},
-          secrets: {},
-          state: {},
-          status: null,
-          events: [],
-          revision: false,
-          actor: "t",
-          settled: true,
-        });
+        store.resources.create(draftOf(kind, name, { metadata: { displayName: display, labels: { l: label } } }));
       await fc.assert(
         fc.asyncProperty(
           fc.array(record, { maxLength: 25 }),

@@ -2,6 +2,7 @@
 
 import { systemClock } from "../src/lib/clock.ts";
 import { uuidv7 } from "../src/lib/ids.ts";
+import type { Draft } from "../src/store/resources.ts";
 import { openStore, type Store, type StoreOptions } from "../src/store/store.ts";
 import type { TestPlace } from "./databases.ts";
 
@@ -15,15 +16,22 @@ export const openTestStore = (place: Pick<TestPlace, "dataDir" | "databaseUrl">,
     ...options,
   });
 
+/** A resource of the workspace `main`. Ids only grow: whoever has a clock of his own gives it one of that time. */
+export const draftOf = (
+  kind: string,
+  name: string,
+  { uid = uuidv7(Date.now()), ...more }: Partial<Draft> = {},
+): Draft => ({
+  ...{ workspace: "main", kind, parent: "", uid, name, metadata: {}, spec: {}, secrets: {}, state: {} },
+  ...{ status: "DEPLOYED", events: [], revision: false, actor: "test", settled: true },
+  ...more,
+});
+
 /** Drives of the workspace `main`, in this order. */
 export async function addDrives(store: Store, drives: readonly { name: string; displayName: string }[]): Promise<void> {
   await store.write(async (tx) => {
     for (const { name, displayName } of drives)
-      await store.resources.insert(tx, {
-        ...{ workspace: "main", kind: "drive", parent: "", uid: uuidv7(Date.now()), name, metadata: { displayName } },
-        ...{ spec: {}, secrets: {}, state: {}, events: [] },
-        ...{ status: "DEPLOYED", revision: false, actor: "test", settled: true },
-      });
+      await store.resources.insert(tx, draftOf("drive", name, { metadata: { displayName } }));
   });
 }
 

@@ -3,10 +3,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { addWorkspace, openTestStore } from "../../test/store.ts";
+import { addWorkspace, draftOf, openTestStore } from "../../test/store.ts";
 import { Activity } from "../lib/activity.ts";
 import { systemClock } from "../lib/clock.ts";
-import { uuidv7 } from "../lib/ids.ts";
 import type { Store } from "../store/store.ts";
 import type { Workload } from "./deps.ts";
 import { createDirectory, type Directory } from "./directory.ts";
@@ -30,22 +29,7 @@ after(async () => {
 const endpoint = { kind: "unix", node: "n", dir: "/nowhere" };
 
 async function sandbox(name: string): Promise<Workload> {
-  await store.resources.create({
-    workspace: "ws",
-    kind: "sandbox",
-    parent: "",
-    uid: uuidv7(Date.now()),
-    name,
-    metadata: {},
-    spec: {},
-    secrets: {},
-    state: {},
-    status: "DEPLOYED",
-    events: [],
-    revision: false,
-    actor: "test",
-    settled: true,
-  });
+  await store.resources.create(draftOf("sandbox", name, { workspace: "ws" }));
   const found = await directory.resolve({ by: "name", kind: "sandbox", workspace: "ws", name });
   assert.ok(found);
   return found;

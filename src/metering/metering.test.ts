@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { type TestDatabase, type TestPlace, testDatabases } from "../../test/databases.ts";
-import { addWorkspace, openTestStore } from "../../test/store.ts";
+import { addWorkspace, draftOf, openTestStore } from "../../test/store.ts";
 import { DAY_MS } from "../lib/clock.ts";
 import { uuidv7 } from "../lib/ids.ts";
 import type { Store } from "../store/store.ts";
@@ -78,22 +78,7 @@ function suite(database: TestDatabase): void {
 
   const create = async (kind: string, name: string, spec: Record<string, unknown>, parent = "") => {
     const uid = uuidv7(nowMs);
-    await store.resources.create({
-      workspace: "main",
-      kind,
-      parent,
-      uid,
-      name,
-      metadata: {},
-      spec,
-      secrets: {},
-      state: {},
-      status: "DEPLOYED",
-      events: [],
-      revision: false,
-      actor: "test",
-      settled: true,
-    });
+    await store.resources.create(draftOf(kind, name, { parent, uid, spec }));
     return uid;
   };
   const setPhase = (uid: string, phase: "running" | "frozen" | null) => {

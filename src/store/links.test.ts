@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { type TestDatabase, type TestPlace, testDatabases } from "../../test/databases.ts";
-import { addWorkspace, openTestStore } from "../../test/store.ts";
+import { addWorkspace, draftOf, openTestStore } from "../../test/store.ts";
 import { type Link, linksOf } from "../contract/references.ts";
-import { uuidv7 } from "../lib/ids.ts";
 import type { Resource } from "./resource.ts";
 import type { Store } from "./store.ts";
 
@@ -64,22 +63,7 @@ function suite(database: TestDatabase): void {
   /** Writes a resource together with its links, as the API does. */
   const make = (kind: string, name: string, links: Link[] = []): Promise<Resource> =>
     store.write(async (tx) => {
-      const { resource } = await store.resources.insert(tx, {
-        workspace: "main",
-        kind,
-        parent: "",
-        uid: uuidv7(Date.now()),
-        name,
-        metadata: {},
-        spec: {},
-        secrets: {},
-        state: {},
-        status: null,
-        events: [],
-        revision: false,
-        actor: "test",
-        settled: true,
-      });
+      const { resource } = await store.resources.insert(tx, draftOf(kind, name));
       await store.links.replace(tx, resource, links);
       return resource;
     });

@@ -1,10 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { type TestDatabase, type TestPlace, testDatabases } from "../../test/databases.ts";
-import { addWorkspace, openTestStore } from "../../test/store.ts";
+import { addWorkspace, draftOf, openTestStore } from "../../test/store.ts";
 import { parseListQuery } from "../contract/list-query.ts";
-import { uuidv7 } from "../lib/ids.ts";
-import type { Draft } from "./resources.ts";
 import type { Store } from "./store.ts";
 
 const databases = await testDatabases();
@@ -27,31 +25,18 @@ function suite(database: TestDatabase): void {
   });
 
   const scope = (kind: string) => ({ workspace: "main", kind, parent: "" });
-  const draft = (kind: string, name: string, more: Partial<Draft> = {}): Draft => ({
-    ...scope(kind),
-    uid: uuidv7(Date.now()),
-    name,
-    metadata: {},
-    spec: {},
-    secrets: {},
-    state: {},
-    status: "DEPLOYED",
-    events: [],
-    revision: false,
-    actor: "test",
-    settled: true,
-    ...more,
-  });
 
   test("a name is taken once, however many ask at the same time", async () => {
-    const outcomes = await Promise.all(Array.from({ length: 20 }, () => store.resources.create(draft("race", "one"))));
+    const outcomes = await Promise.all(
+      Array.from({ length: 20 }, () => store.resources.create(draftOf("race", "one"))),
+    );
     assert.equal(outcomes.filter(({ outcome }) => outcome === "created").length, 1);
     assert.equal(new Set(outcomes.map(({ resource }) => resource.uid)).size, 1);
     assert.equal((await store.resources.list(scope("race"), parseListQuery({}))).total, 1);
   });
 
   test("pages walk all four orders", async () => {
-    for (let n = 0; n < 25; n += 1) await store.resources.create(draft("page", `p${String(n).padStart(2, "0")}`));
+    for (let n = 0; n < 25; n += 1) await store.resources.create(draftOf("page", `p${String(n).padStart(2, "0")}`));
     for (const sort of ["createdAt:desc", "createdAt:asc", "name:asc", "name:desc"] as const) {
       const names: string[] = [];
       let cursor: string | undefined;
@@ -71,9 +56,9 @@ function suite(database: TestDatabase): void {
 
   test("search finds substrings of two characters and more", async () => {
     await store.resources.create(
-      draft("find", "alpha-one", { metadata: { displayName: "Größer Als", labels: { team: "Blue-Sky" } } }),
+      draftOf("find", "alpha-one", { metadata: { displayName: "Größer Als", labels: { team: "Blue-Sky" } } }),
     );
-    await store.resources.create(draft("find", "beta-two", { metadata: { labels: { team: "red" } } }));
+    await store.resources.create(draftOf("find", "beta-two", { metadata: { labels: { team: "red" } } }));
     const found = async (q: string, sort?: "name:asc") =>
       (await store.resources.list(scope("find"), parseListQuery({ q, ...(sort ? { sort } : {}) }))).items.map(
         (item) => item.name,
@@ -90,9 +75,9 @@ function suite(database: TestDatabase): void {
   test("those who share a commit are counted each in its place, and only if they came to be", async () => {
     const names = ["one", "two", "two", "three"];
     await Promise.all([
-      ...names.map((name) => store.resources.create(draft("counted", name))),
-      store.resources.create(draft("beside", "one")),
-      store.resources.create(draft("counted", "inner", { parent: "none" })).catch(() => {}),
+      ...names.map((name) => store.resources.create(draftOf("counted", name))),
+      store.resources.create(draftOf("beside", "one")),
+      store.resources.create(draftOf("counted", "inner", { parent: "none" })).catch(() => {}),
     ]);
     const totalOf = async (kind: string) => (await store.resources.list(scope(kind), parseListQuery({}))).total;
     assert.deepEqual([await totalOf("counted"), await totalOf("beside")], [3, 1]);
@@ -100,8 +85,8 @@ function suite(database: TestDatabase): void {
 
   test("nothing is made in a workspace that is not there, whoever else writes at the moment", async () => {
     const [refused, made] = await Promise.allSettled([
-      store.resources.create(draft("orphan", "x", { workspace: "nowhere" })),
-      store.resources.create(draft("orphan", "x")),
+      store.resources.create(draftOf("orphan", "x", { workspace: "nowhere" })),
+      store.resources.create(draftOf("orphan", "x")),
     ]);
     assert.ok(refused.status === "rejected" && refused.reason.code === "not_found", String(refused.status));
     assert.ok(made.status === "fulfilled" && made.value.outcome === "created");
@@ -109,29 +94,29 @@ function suite(database: TestDatabase): void {
   });
 
   test("secrets come back only through the key", async () => {
-    const { resource } = await store.resources.create(draft("secret", "s", { secrets: { "/spec/key": "hunter2" } }));
+    const { resource } = await store.resources.create(draftOf("secret", "s", { secrets: { "/spec/key": "hunter2" } }));
     assert.ok(!JSON.stringify(resource).includes("hunter2"));
     assert.deepEqual(store.resources.secretsOf(resource), { "/spec/key": "hunter2" });
   });
 
   test("a retired record frees its name", async () => {
-    const first = await store.resources.create(draft("retire", "x"));
+    const first = await store.resources.create(draftOf("retire", "x"));
     await store.resources.update("main", first.resource.uid, () => ({ status: "TERMINATED", retire: true }));
-    const second = await store.resources.create(draft("retire", "x"));
+    const second = await store.resources.create(draftOf("retire", "x"));
     assert.equal(second.outcome, "created");
     const got = await store.resources.get(scope("retire"), "x");
     assert.equal(got?.uid, second.resource.uid);
   });
 
   test("deleting takes children along", async () => {
-    const parent = await store.resources.create(draft("tree", "p"));
-    const child = await store.resources.create(draft("leaf", "c", { parent: parent.resource.uid }));
+    const parent = await store.resources.create(draftOf("tree", "p"));
+    const child = await store.resources.create(draftOf("leaf", "c", { parent: parent.resource.uid }));
     await store.resources.delete("main", parent.resource.uid);
     assert.equal(await store.resources.getByUid("main", child.resource.uid), null);
   });
 
   test("waitFor sees a change made by somebody else", async () => {
-    const { resource } = await store.resources.create(draft("wait", "w", { status: "DEPLOYING" }));
+    const { resource } = await store.resources.create(draftOf("wait", "w", { status: "DEPLOYING" }));
     const waiting = store.resources.waitFor("main", resource.uid, (now) => now?.status === "DEPLOYED", {
       signal: AbortSignal.timeout(60_000),
     });
@@ -144,15 +129,15 @@ function suite(database: TestDatabase): void {
     const behind = new Error("after it wrote");
     const fail = (name: string, error: Error) =>
       store.write(async (tx) => {
-        if (error === behind) await store.resources.insert(tx, draft("batch", name));
+        if (error === behind) await store.resources.insert(tx, draftOf("batch", name));
         throw error;
       });
     const told = await Promise.allSettled([
-      store.resources.create(draft("batch", "one")),
+      store.resources.create(draftOf("batch", "one")),
       fail("no-1", before),
-      store.resources.create(draft("batch", "two")),
+      store.resources.create(draftOf("batch", "two")),
       fail("no-2", behind),
-      store.resources.create(draft("batch", "three")),
+      store.resources.create(draftOf("batch", "three")),
     ]);
     assert.deepEqual(
       told.map((one) => (one.status === "fulfilled" ? "kept" : one.reason)),
@@ -164,7 +149,7 @@ function suite(database: TestDatabase): void {
   });
 
   test("what is read is what was committed last, and nobody else's to change", async () => {
-    const { resource } = await store.resources.create(draft("fresh", "f", { spec: { deep: { n: 1 } } }));
+    const { resource } = await store.resources.create(draftOf("fresh", "f", { spec: { deep: { n: 1 } } }));
     const read = async () => (await store.resources.get(scope("fresh"), "f"))?.spec;
     const mine = (await read()) as { deep: { n: number } };
     mine.deep.n = 9;
@@ -184,7 +169,7 @@ function suite(database: TestDatabase): void {
   });
 
   test("five revisions are kept", async () => {
-    const { resource } = await store.resources.create(draft("rev", "r", { revision: true }));
+    const { resource } = await store.resources.create(draftOf("rev", "r", { revision: true }));
     for (let n = 0; n < 7; n += 1)
       await store.resources.update("main", resource.uid, () => ({ spec: { n }, intent: true, revision: true }));
     const revisions = await store.resources.revisionsOf("main", resource.uid);

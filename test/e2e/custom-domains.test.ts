@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { uuidv7 } from "../../src/lib/ids.ts";
 import type { Store } from "../../src/store/store.ts";
 import { testDatabases } from "../databases.ts";
 import { type DnsServer, startDnsServer } from "../dns-server.ts";
 import { type Identity, makeAccount, makeUser } from "../identities.ts";
 import { startTestPlatform, type TestPlatform } from "../platform.ts";
+import { draftOf } from "../store.ts";
 
 const databases = await testDatabases();
 after(() => databases.stop());
@@ -198,11 +198,7 @@ for (const database of databases.all) {
       const body = { metadata: { name: "shop.example.com" }, spec: {} };
       const missing = await call("POST", "/applications/none/customdomains", { body });
       assert.equal(missing.status, 404);
-      await store.resources.create({
-        ...{ workspace: "main", kind: "application", parent: "", uid: uuidv7(Date.now()), name: "shop" },
-        ...{ metadata: {}, spec: {}, secrets: {}, state: {}, status: "DEPLOYED", events: [] },
-        ...{ revision: false, actor: "test", settled: true },
-      });
+      await store.resources.create(draftOf("application", "shop"));
       const made = await call("POST", "/applications/shop/customdomains", { body });
       assert.equal(made.status, 200, JSON.stringify(made.body));
       assert.equal(made.body.spec.domainType, "applications");

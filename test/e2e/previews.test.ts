@@ -3,6 +3,7 @@ import { before, test } from "node:test";
 import { previewTokenSlot } from "../../src/contract/preview-tokens.ts";
 import { removeOver } from "../../src/kinds/over.ts";
 import { onEachDatabase } from "../each-platform.ts";
+import { draftOf } from "../store.ts";
 
 let nowMs = Date.parse("2026-11-15T12:00:00Z");
 const clock = { now: () => nowMs };
@@ -79,22 +80,12 @@ await onEachDatabase(
     });
 
     test("force takes a custom host over from another preview of the workspace", async () => {
-      await store().resources.create({
-        workspace: "main",
-        kind: "customdomain",
-        parent: "",
-        uid: "01900000-0000-7000-8000-000000000001",
-        name: "example.test",
-        metadata: {},
-        spec: { status: "verified" },
-        secrets: {},
-        state: {},
-        status: null,
-        events: [],
-        revision: false,
-        actor: "test",
-        settled: true,
-      });
+      await store().resources.create(
+        draftOf("customdomain", "example.test", {
+          uid: "01900000-0000-7000-8000-000000000001",
+          spec: { status: "verified" },
+        }),
+      );
       const spec = { port: 1, customDomain: "example.test", prefixUrl: "app" };
       const first = await make(previews, "first", spec);
       assert.equal(first.spec.url, "https://app.example.test");

@@ -5,6 +5,7 @@ import { uuidv7 } from "../../src/lib/ids.ts";
 import type { Resource } from "../../src/store/resource.ts";
 import { machineSkip, sandboxSuite } from "../sandbox-suite.ts";
 import { eventually } from "../sandboxd-harness.ts";
+import { draftOf } from "../store.ts";
 
 describe("schedules on this machine", { skip: machineSkip }, () => {
   const suite = sandboxSuite();
@@ -69,22 +70,9 @@ describe("schedules on this machine", { skip: machineSkip }, () => {
     const sandbox = await resources.get({ workspace: "main", kind: "sandbox", parent: "" }, "box");
     const since = (Date.now() - 10 * 60_000).toString(16).padStart(12, "0");
     const uid = `${since.slice(0, 8)}-${since.slice(8)}${uuidv7(Date.now()).slice(13)}`;
-    await resources.create({
-      workspace: "main",
-      kind: "schedule",
-      parent: sandbox?.uid ?? "",
-      uid,
-      name,
-      metadata: {},
-      spec: { input: { command: "true" }, ...spec },
-      secrets: {},
-      state: {},
-      status: null,
-      events: [],
-      revision: false,
-      actor: "test",
-      settled: true,
-    });
+    await resources.create(
+      draftOf("schedule", name, { parent: sandbox?.uid ?? "", uid, spec: { input: { command: "true" }, ...spec } }),
+    );
     return uid;
   };
   const becomes = (uid: string, until: (now: Resource | null) => boolean) =>

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
 import { MASK } from "../../src/contract/secret-fields.ts";
-import { uuidv7 } from "../../src/lib/ids.ts";
 import { onEachDatabase } from "../each-platform.ts";
+import { draftOf } from "../store.ts";
 
 await onEachDatabase("schedules", ({ call, make, store }) => {
   const schedules = "/sandboxes/box/schedules";
@@ -83,20 +83,9 @@ await onEachDatabase("schedules", ({ call, make, store }) => {
   test("there are at most 100, listed in pages of 20", async () => {
     const scope = await scopeOf("many");
     for (let n = 0; n < 99; n += 1) {
-      await store().resources.create({
-        ...scope,
-        uid: uuidv7(Date.now()),
-        name: `schedule-${n}`,
-        metadata: {},
-        spec: { type: "cron", value: "* * * * *", input: command },
-        secrets: {},
-        state: {},
-        status: null,
-        events: [],
-        revision: false,
-        actor: "test",
-        settled: true,
-      });
+      await store().resources.create(
+        draftOf("schedule", `schedule-${n}`, { ...scope, spec: { type: "cron", value: "* * * * *", input: command } }),
+      );
     }
     const last = await add({ type: "cron", value: "* * * * *", input: command }, "many");
     assert.equal(last.body.id, "schedule-99");
