@@ -96,6 +96,15 @@ test("an answer in the background counts as the most it may be", async () => {
   );
 });
 
+test("an answer in the background can be fetched when it has used up the cap", async () => {
+  await using upstream = await startUpstream((_, res) => sendJson(res, { ...RESPONSE, usage: null }));
+  const policies = [{ name: "cap", type: "maxToken", maxTokens: { granularity: "month", total: 5000 } }];
+  await using gateway = await startGateway({ m: { type: "openai", baseUrl: upstream.baseUrl, policies } });
+  await send(gateway, "/v1/responses", { input: "Hi", background: true, max_output_tokens: 7000 });
+  assert.match(await send(gateway, "/v1/responses", { input: "Hi" }), /TOKEN_LIMIT_EXCEEDED/);
+  assert.match(await send(gateway, "/v1/responses/resp_1"), /resp_1/);
+});
+
 test("an answer in lines of JSON is counted by its last", async () => {
   const meta = { billed_units: { input_tokens: 4, output_tokens: 2 } };
   const lines = [

@@ -14,8 +14,8 @@ export interface PlatformLocation {
 export interface AdmissionAsk {
   workspace: string;
   resolved: ResolvedModel;
-  /** Asked only when a policy counts tokens. */
-  tokens(): { input: number; output: number | null };
+  /** Asked only when a policy counts tokens; null when the request uses none. */
+  tokens(): { input: number; output: number | null } | null;
 }
 
 export interface AdmissionDeps {
@@ -29,8 +29,9 @@ export async function admitRequest(ask: AdmissionAsk, deps: AdmissionDeps): Prom
   if (policies.length === 0) return null;
   checkLocation(policies, deps.location);
   const capped = policies.flatMap((policy) => capOf(ask.workspace, policy));
-  if (capped.length === 0) return null;
-  const admission = await deps.budget.reserve({ policies: capped, ...ask.tokens() });
+  const tokens = capped.length === 0 ? null : ask.tokens();
+  if (!tokens) return null;
+  const admission = await deps.budget.reserve({ policies: capped, ...tokens });
   if (admission.refusal) throw refusalError(admission.refusal);
   return admission.reservation;
 }

@@ -135,7 +135,7 @@ export class Passage {
   }
 
   #admit(call: ClientCall, { resolved }: Candidate): Promise<Reservation | null> {
-    const tokens = () => ({ input: estimateInputTokens(call), output: outputLimit(call) });
+    const tokens = () => (call.dialect.free ? null : { input: estimateInputTokens(call), output: outputLimit(call) });
     return admitRequest({ workspace: this.#target.workspace, resolved, tokens }, this.#engine.deps);
   }
 

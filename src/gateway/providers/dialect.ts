@@ -44,6 +44,8 @@ export interface Dialect {
   failure(failure: StreamFailure): { event?: string; data: unknown };
   /** Paths to the request's limits on generated tokens. */
   outputLimits: readonly (readonly string[])[];
+  /** True when a request uses no tokens, whatever its answer tells: no cap holds it back. */
+  free?: true;
   /** The member of a request that is true when the work goes on after the answer, unseen. */
   laterMember?: string;
   /** True when every request of this dialect generates text, so that a missing limit means an unknown one. */

@@ -109,4 +109,4 @@ export const openaiOther: Dialect = {
 };
 
 /** Looking at what earlier calls left behind uses no tokens, although the counts of those calls are told again. */
-export const uncounted: Dialect = { ...openaiOther, readUsage: () => null, observe: () => {} };
+export const uncounted: Dialect = { ...openaiOther, readUsage: () => null, observe: () => {}, free: true };
