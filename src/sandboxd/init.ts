@@ -28,6 +28,7 @@ import { backoffMs } from "../lib/backoff.ts";
 import { errnoOf } from "./api-error.ts";
 import { type Child, selfArgv, spawn } from "./bun.ts";
 import { Environment } from "./environment.ts";
+import { spawnExpendable } from "./expendable.ts";
 import {
   DAEMON_READY_SIGNAL,
   EXIT_FOR_UPGRADE,
@@ -182,7 +183,7 @@ class Init {
       const environment = new Environment(this.#config, process.env);
       const { user } = environment;
       const argv = exec.builtin === undefined ? exec.argv : [...selfArgv(), exec.builtin, ...exec.argv];
-      const child = spawn(argv, {
+      const child = spawnExpendable(argv, {
         cwd: exec.cwd ?? environment.workDir,
         env: environment.variables(exec.env),
         stdio: ["ignore", outputTo(exec.stdoutFile, 1), outputTo(exec.stderrFile, 2)],

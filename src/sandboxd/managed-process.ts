@@ -9,8 +9,9 @@
  */
 import { statSync, writeFileSync, writeSync } from "node:fs";
 import { ApiError } from "./api-error.ts";
-import { type Child, spawn } from "./bun.ts";
+import type { Child } from "./bun.ts";
 import type { Environment } from "./environment.ts";
+import { spawnExpendable } from "./expendable.ts";
 import type { LogFile } from "./log-file.ts";
 import type { ExitRecord, ProcessJournal, ProcessRecord, ProcessStatus } from "./process-journal.ts";
 import { isAlive, statOf } from "./process-tree.ts";
@@ -22,8 +23,6 @@ const ADOPTED_LOOK_MS = 100;
 const ADOPTED_LOOKS_AFTER_VANISHING = 20;
 /** The kernel takes 128 KiB in one argument; longer commands are run from a file. */
 const ARGUMENT_BYTES_MAX = 120 * 1024;
-/** Children are to be killed before the daemon when memory runs out. Raising the score needs no privilege. */
-const CHILD_OOM_SCORE = "500";
 
 export interface ProcessContext {
   environment: Environment;
@@ -110,7 +109,7 @@ export class ManagedProcess {
     const { user } = environment;
     let child: Child;
     try {
-      child = spawn(this.#argv(), {
+      child = spawnExpendable(this.#argv(), {
         cwd: record.workingDir,
         env: environment.variables(record.env),
         stdio: ["ignore", this.stdout.fd, this.stderr.fd],
@@ -123,7 +122,6 @@ export class ManagedProcess {
     }
     record.run = { pid: child.pid, startTicks: statOf(child.pid)?.startTicks ?? "0" };
     journal.markRunning(child.pid);
-    raiseOomScore(child.pid);
   }
 
   #argv(): string[] {
@@ -221,13 +219,5 @@ function signalGroup(pid: number, signal: NodeJS.Signals): void {
     process.kill(-pid, signal);
   } catch {
     // Already gone; its exit is on the way.
-  }
-}
-
-function raiseOomScore(pid: number): void {
-  try {
-    writeFileSync(`/proc/${pid}/oom_score_adj`, CHILD_OOM_SCORE);
-  } catch {
-    // Gone already, or /proc is read-only here: then the kernel's own choice stands.
   }
 }

@@ -50,6 +50,14 @@ test("exec", { skip }, async (t) => {
     assert.equal((await d.exec("pwd", { workingDir: "~" })).json.stdout, `${d.folder}\n`);
   });
 
+  await t.test("what it starts goes before the daemon when memory runs out", async () => {
+    const score = (pid: string): string => readFileSync(`/proc/${pid}/oom_score_adj`, "utf8").trim();
+    const { json } = await d.exec("echo $PPID; sh -c 'sh -c \"cat /proc/self/oom_score_adj; true\"; true'");
+    const [daemon = "", child] = json.stdout.trim().split("\n");
+    assert.ok(Number(child) > Number(score(daemon)), `${child} > ${score(daemon)}`);
+    assert.equal(score(daemon), score("self"));
+  });
+
   await t.test("runs commands longer than one argument may be", async () => {
     const { json } = await d.exec(`: ${"x".repeat(300_000)}\necho done`);
     assert.equal(json.stdout, "done\n");

@@ -4,9 +4,10 @@
  */
 import { statSync } from "node:fs";
 import { ApiError } from "./api-error.ts";
-import { type Child, spawn } from "./bun.ts";
+import type { Child } from "./bun.ts";
 import { pathFromBody, toText } from "./byte-path.ts";
 import type { Daemon } from "./daemon.ts";
+import { spawnExpendable } from "./expendable.ts";
 import type { WebSocketConnection } from "./websocket.ts";
 
 const SESSIONS_MAX = 64;
@@ -63,7 +64,7 @@ export class TerminalSession {
       ? toText(pathFromBody(request.workingDir, environment.pathBase))
       : environment.workDir;
     if (!statSync(cwd, { throwIfNoEntry: false })?.isDirectory()) throw new ApiError(422, `${cwd} is not a directory.`);
-    this.#child = spawn([request.shell || defaultShell()], {
+    this.#child = spawnExpendable([request.shell || defaultShell()], {
       cwd,
       env: environment.variables({ TERM: "xterm-256color" }),
       detached: true,

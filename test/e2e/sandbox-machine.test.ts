@@ -48,6 +48,22 @@ describe("a sandbox on this machine", { skip: machineSkip }, () => {
     );
   });
 
+  test("shared memory is half of its memory, and full of it the sandbox still answers", async () => {
+    const size = async (name: string): Promise<string> => {
+      const { body } = await exec(name, "df --output=size -m /dev/shm | tail -1");
+      return body.stdout.trim();
+    };
+    assert.equal(await size("desk"), "256");
+    await create("scratch", {
+      runtime: { memory: 256 },
+      volumes: [{ name: "disk", type: "ephemeral", sizeMb: 16, mountPath: "/data" }],
+    });
+    assert.equal(await size("scratch"), "128");
+    const full = await exec("scratch", "touch /tmp/kept; head -c 300M /dev/zero > /dev/shm/x; ls /tmp/kept");
+    assert.deepEqual([full.body.exitCode, full.body.stdout], [0, "/tmp/kept\n"]);
+    assert.equal((await platform.call("DELETE", "/sandboxes/scratch")).status, 200);
+  });
+
   test("sleeps when idle and wakes for a request, with its processes", async () => {
     await inside("desk", "POST", "/process", { command: "sleep 1000", name: "sleeper" });
     await reaches("desk", ({ state }) => state === "STANDBY");

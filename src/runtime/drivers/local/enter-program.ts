@@ -1,5 +1,12 @@
-/** System calls that change a running workload from outside: its host name and its mounts. */
-import { actAsMapped, type HostMount, type Identity, makePath, openMount } from "./launch-program.ts";
+/** System calls that change a running workload from outside: its host name, its shared memory and its mounts. */
+import {
+  actAsMapped,
+  type HostMount,
+  type Identity,
+  makePath,
+  openMount,
+  resizeSharedMemory,
+} from "./launch-program.ts";
 import type { Program } from "./program.ts";
 import { AT_FDCWD, CLONE, MNT_DETACH, MOVE_MOUNT_F_EMPTY_PATH, O_CLOEXEC, O_PATH, RESOLVE } from "./syscalls.ts";
 
@@ -8,6 +15,8 @@ export interface EnterPlan {
   pid: number;
   identity: Identity;
   hostname?: string;
+  /** Its memory is another one than it was started with. */
+  memoryMb?: number;
   mounts?: HostMount[];
   /** Where it is now, as /proc/PID/mountinfo says; the workload holds still meanwhile. */
   unmount?: string;
@@ -35,8 +44,9 @@ export function enterSteps(program: Program, plan: EnterPlan): void {
   const mounts = plan.mounts ?? [];
   const userns = plan.identity.kind === "mapped" ? user : null;
   const trees = mounts.map((mount) => openMount(program, mount, userns));
-  if (mounts.length > 0 || plan.unmount !== undefined) {
+  if (mounts.length > 0 || plan.unmount !== undefined || plan.memoryMb !== undefined) {
     program.step("setns", [mnt, CLONE.NEWNS], "enter the mount namespace");
+    if (plan.memoryMb !== undefined) resizeSharedMemory(program, plan.memoryMb);
     if (plan.identity.kind === "mapped") actAsMapped(program, plan.identity);
   }
   mounts.forEach(({ path }, index) => {

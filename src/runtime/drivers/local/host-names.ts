@@ -1,7 +1,8 @@
 /**
- * Host names of running workloads. A name is three system calls, and a process to make them in; names wanted while one
- * such process is under way share the next.
+ * Host names of running workloads, and with them how much shared memory they may have. That is a few system calls, and a
+ * process to make them in; names wanted while one such process is under way share the next.
  */
+import { resizeSharedMemory } from "./launch-program.ts";
 import type { Program } from "./program.ts";
 import type { Spawner } from "./spawner.ts";
 import { AT_FDCWD, CLONE, O_CLOEXEC } from "./syscalls.ts";
@@ -10,6 +11,8 @@ export interface HostName {
   /** Host pid of the workload's first process. */
   pid: number;
   name: string;
+  /** Where it is another one than the workload was started with. */
+  memoryMb?: number;
 }
 
 interface Wanted extends HostName {
@@ -58,11 +61,18 @@ export class HostNames {
 }
 
 function nameSteps(program: Program, names: HostName[]): void {
-  for (const { pid, name } of names) {
+  const own = program.open("openat", [AT_FDCWD, "/proc/self/ns/mnt", O_CLOEXEC, 0], "open this mount namespace");
+  for (const { pid, name, memoryMb } of names) {
     const path = `/proc/${pid}/ns/uts`;
     const uts = program.open("openat", [AT_FDCWD, path, O_CLOEXEC, 0], "open the uts namespace");
     program.step("setns", [uts, CLONE.NEWUTS], "enter the uts namespace");
     program.step("sethostname", [name, Buffer.byteLength(name)], "set the host name");
     program.close(uts);
+    if (memoryMb === undefined) continue;
+    const mnt = program.open("openat", [AT_FDCWD, `/proc/${pid}/ns/mnt`, O_CLOEXEC, 0], "open the mount namespace");
+    program.step("setns", [mnt, CLONE.NEWNS], "enter the mount namespace");
+    resizeSharedMemory(program, memoryMb);
+    program.step("setns", [own, CLONE.NEWNS], "leave the mount namespace");
+    program.close(mnt);
   }
 }

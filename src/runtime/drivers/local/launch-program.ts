@@ -71,6 +71,7 @@ export interface LaunchPlan {
   hostname: string;
   /** `cgroup.procs` files to join. */
   cgroups: string[];
+  memoryMb: number;
   /** Limit of each process where no control group holds memory. */
   dataBytesMax?: number;
   /** Limit of the workload's user, which is its own where ids are mapped, where no control group counts processes. */
@@ -306,7 +307,7 @@ const LINKS = {
 };
 
 /** `nodes`: the host's own device files, where the kernel does not let us make new ones. */
-function makeDevices(program: Program, { identity }: Plan, nodes: Tree[]): void {
+function makeDevices(program: Program, { identity, memoryMb }: Plan, nodes: Tree[]): void {
   const owner = identity.kind === "mapped" ? identity.idBase : 0;
   const owned = `uid=${owner},gid=${owner}`;
   program.step("mount", ["tmpfs", "/dev", "tmpfs", MS.NOSUID, `size=64k,mode=755,${owned}`], "mount /dev");
@@ -324,9 +325,17 @@ function makeDevices(program: Program, { identity }: Plan, nodes: Tree[]): void 
   const tty = identity.kind === "user" ? "" : `,gid=${owner + 5}`; // one user has one group
   const pts = `newinstance,ptmxmode=0666,mode=620${tty}`;
   program.step("mount", ["devpts", "/dev/pts", "devpts", NOSUID | NOEXEC, pts], "mount /dev/pts");
-  // Counted against the workload's memory limit like everything it writes to a tmpfs.
-  const shm = `mode=1777,size=1g,${owned}`;
+  const shm = `mode=1777,${sharedMemory(memoryMb)},${owned}`;
   program.step("mount", ["tmpfs", "/dev/shm", "tmpfs", NOSUID | NODEV | NOEXEC, shm], "mount /dev/shm");
+}
+
+/** Its files count as memory that no process gives back by its death: alone they must not fill all that there is. */
+const sharedMemory = (memoryMb: number): string => `size=${Math.floor(memoryMb / 2)}m`;
+
+/** In the workload's mount namespace, before anything of its owner has run there. */
+export function resizeSharedMemory(program: Program, memoryMb: number): void {
+  const flags = MS.REMOUNT | MS.NOSUID | MS.NODEV | MS.NOEXEC;
+  program.step("mount", [0, "/dev/shm", 0, flags, sharedMemory(memoryMb)], "resize /dev/shm");
 }
 
 /** Device files of the host, opened before its root is left. */

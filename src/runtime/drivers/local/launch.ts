@@ -96,6 +96,7 @@ function planOf(machine: Machine, { dir, record, mounts }: Launch): LaunchPlan {
     mounts,
     hostname: record.name,
     cgroups: procsFiles(record.cgroup),
+    memoryMb: record.limits.memoryMb,
     ...(limits.includes("memory") ? {} : { dataBytesMax: (record.limits.memoryMb + RESERVED_MB) * 1024 * 1024 }),
     ...(limits.includes("pids") ? {} : { processesMax: record.limits.pids ?? PIDS_DEFAULT }),
     capabilities: machine.grade === "contained" ? [] : CAPABILITIES_MAPPED,
@@ -180,13 +181,14 @@ function tailOf(file: string): string {
 export async function enter(
   machine: Machine,
   record: WorkloadRecord,
-  change: { hostname?: string; mounts?: HostMount[]; unmount?: string },
+  change: { hostname?: string; memoryMb?: number; mounts?: HostMount[]; unmount?: string },
 ): Promise<void> {
   if (record.grade === "none") return; // it is on the machine itself
-  const { hostname, ...more } = change;
+  const { hostname, memoryMb, ...more } = change;
   // Where the server is not root, a name can only be given from within the workload's user namespace.
   const alone = record.grade !== "user" && Object.keys(more).length === 0;
-  if (alone && hostname !== undefined) return machine.hostNames.set({ pid: record.pid, name: hostname });
+  if (alone && hostname !== undefined)
+    return machine.hostNames.set({ pid: record.pid, name: hostname, ...(memoryMb === undefined ? {} : { memoryMb }) });
   const identity = identityFor(machine, record.idBase);
   await machine.spawner.run("The change of the running workload", (program) =>
     enterSteps(program, { pid: record.pid, identity, ...change }),

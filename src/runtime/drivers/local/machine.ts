@@ -112,6 +112,7 @@ async function tryGrade(machine: Machine, grade: Grade, image: ResolvedImage): P
     mounts: [],
     hostname: "trial",
     cgroups: [],
+    memoryMb: 64,
     capabilities: grade === "contained" ? [] : CAPABILITIES_MAPPED,
     seccomp: machine.seccomp,
     argv: ["/bin/sh", "-c", "touch /trial && test -w /trial"],

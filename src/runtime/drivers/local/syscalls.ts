@@ -89,7 +89,7 @@ export const CLONE = {
   NEWNET: 0x40000000,
 } as const;
 
-export const MS = { NOSUID: 2, NODEV: 4, NOEXEC: 8, REC: 16384, PRIVATE: 1 << 18 } as const;
+export const MS = { NOSUID: 2, NODEV: 4, NOEXEC: 8, REMOUNT: 32, REC: 16384, PRIVATE: 1 << 18 } as const;
 export const MNT_DETACH = 2;
 export const OPEN_TREE_CLONE = 1;
 export const MOVE_MOUNT_F_EMPTY_PATH = 4;

@@ -77,6 +77,7 @@ export function taskPlan({ machine, nat, dir }: TaskGround, { spec, parts, mount
     mounts,
     hostname: spec.name,
     cgroups: [],
+    memoryMb: spec.limits.memoryMb,
     ...(limits.includes("memory") ? {} : { dataBytesMax: (spec.limits.memoryMb + RESERVED_MB) * 1024 * 1024 }),
     ...(limits.includes("pids") ? {} : { processesMax: spec.limits.pids ?? PIDS_DEFAULT }),
     capabilities: machine.grade === "contained" ? [] : CAPABILITIES_MAPPED,

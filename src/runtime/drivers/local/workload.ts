@@ -129,6 +129,7 @@ export class Workload {
     const { record } = this;
     const changes = {
       ...(record.name === name ? {} : { hostname: name }),
+      ...(record.limits.memoryMb === limits.memoryMb ? {} : { memoryMb: limits.memoryMb }),
       ...(hostMounts.length > 0 ? { mounts: hostMounts } : {}),
     };
     if (!isDeepStrictEqual(record.limits, limits)) setCgroupLimits(record.cgroup, limits);

@@ -1,0 +1,30 @@
+/**
+ * Children that go before their parent when memory runs out. They have their score from their first moment, since what
+ * they start in that moment inherits it: the parent takes it on for as long as starting one takes.
+ */
+import { openSync, readFileSync, writeSync } from "node:fs";
+import { type Child, type SpawnOptions, spawn } from "./bun.ts";
+
+const FILE = "/proc/self/oom_score_adj";
+const CHILD_SCORE = "500";
+
+let own: { fd: number; score: string } | null | undefined;
+
+export function spawnExpendable(argv: string[], options: SpawnOptions): Child {
+  if (own === undefined) own = openOwn();
+  if (own) writeSync(own.fd, CHILD_SCORE);
+  try {
+    return spawn(argv, options);
+  } finally {
+    if (own) writeSync(own.fd, own.score);
+  }
+}
+
+/** Null where /proc is not to be had or read-only: then the kernel's own choice stands. */
+function openOwn(): { fd: number; score: string } | null {
+  try {
+    return { fd: openSync(FILE, "w"), score: readFileSync(FILE, "utf8").trim() };
+  } catch {
+    return null;
+  }
+}
