@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { type RunOptions, runBerth, spawnBerth } from "../berth-process.ts";
 import { machineSkip, sandboxSuite } from "../sandbox-suite.ts";
+import { eventually } from "../sandboxd-harness.ts";
 
 describe("the sandbox commands", { skip: machineSkip }, () => {
   const suite = sandboxSuite();
@@ -48,7 +49,8 @@ describe("the sandbox commands", { skip: machineSkip }, () => {
     await waiting.printed(/begun/);
     waiting.child.kill("SIGINT");
     assert.equal((await waiting.ended).code, 130);
-    assert.match((await berth(["logs", "box"])).stdout, /sleep 600\s+stopped/);
+    const isStopped = async () => /sleep 600\s+stopped/.test((await berth(["logs", "box"])).stdout);
+    await eventually(isStopped, "the command's end");
   });
 
   test("a file goes in and comes out as it was", async () => {

@@ -133,7 +133,7 @@ describe("a sandbox on this machine", { skip: machineSkip }, () => {
     });
     await inside("desk", "POST", "/process", {
       command: "bash -c 'until (echo > /dev/tcp/127.0.0.1/4000) 2>/dev/null; do sleep 0.05; done'",
-      timeout: 30,
+      timeout: 60,
       waitForCompletion: true,
     });
     const { body: open } = await platform.call("POST", "/sandboxes/desk/previews", {
