@@ -40,6 +40,7 @@ test("each dimension fills its own field and those that follow from it", () => {
 
 test("a limit above 100 is silently 100", () => {
   for (const [limit, expected] of [
+    ["9".repeat(30), 100],
     ["1", 1],
     ["100", 100],
     ["101", 100],

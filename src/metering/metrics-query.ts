@@ -138,7 +138,7 @@ function parseFilter(given: ReadonlyMap<string, string>): UsageKey {
 
 function parseLimit(text: string | undefined, max: number): number {
   if (text === undefined) return LIMIT_DEFAULT;
-  if (!/^\d{1,20}$/.test(text) || Number(text) < 1) throw invalidParameter("limit", "must be a whole number from 1 on");
+  if (!/^\d+$/.test(text) || Number(text) < 1) throw invalidParameter("limit", "must be a whole number from 1 on");
   return Math.min(Number(text), max);
 }
 

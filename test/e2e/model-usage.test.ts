@@ -5,10 +5,12 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
 import { makeServiceAccount, makeUser } from "../identities.ts";
+import { sendJson, startUpstream, type UpstreamServer } from "../models/upstream-server.ts";
 import { startTestPlatform, type TestPlatform } from "../platform.ts";
 import { eventually } from "../sandboxd-harness.ts";
 
 let platform: TestPlatform;
+let provider: UpstreamServer;
 let otherKey: { id: string; apiKey: string };
 
 const usage = (query = "", options: { key?: string; workspace?: string } = {}) =>
@@ -31,11 +33,17 @@ const upstream = { input: 0, output: 0 };
 
 before(async () => {
   platform = await startTestPlatform();
+  const answered = { choices: [], usage: { prompt_tokens: 3, completion_tokens: 1, total_tokens: 4 } };
+  provider = await startUpstream((_request, res) => sendJson(res, answered));
+  const config = { baseUrl: provider.baseUrl };
+  await platform.call("POST", "/integrations/connections", {
+    body: { metadata: { name: "local" }, spec: { integration: "openai-compatible", config } },
+  });
   const make = (name: string, spec: object, workspace = "main") =>
     platform.call("POST", "/models", { body: { metadata: { name }, spec }, workspace });
   const prices = { input: "1000", output: "2000" };
   await make("priced", { runtime: { type: "mock", model: "echo" }, prices });
-  await make("unknown", { runtime: { type: "mock", model: "of-no-known-price" } });
+  await make("unknown", { runtime: { type: "vllm", model: "of-no-known-price" }, integrationConnections: ["local"] });
   const { body } = await platform.call("POST", "/api_keys", { body: { name: "second" } });
   otherKey = body;
   await ask("priced", "one two three");
@@ -43,7 +51,10 @@ before(async () => {
   await ask("unknown", "one");
   await eventually(async () => (await usage()).body.summary.requests === 3, "three requests in the ledger");
 });
-after(() => platform.stop());
+after(async () => {
+  await platform.stop();
+  await provider[Symbol.asyncDispose]();
+});
 
 test("by model, the costliest first, and in all what the providers said", async () => {
   const { status, body } = await usage();

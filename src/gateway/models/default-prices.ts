@@ -117,5 +117,5 @@ export const DEFAULT_PRICES: PriceTable = {
     "command-r7b-12-2024": flat("0.0375", "0.15"),
   },
   // Tokens of the development provider are free, and known to be.
-  mock: { echo: flat("0", "0") },
+  mock: { "*": flat("0", "0") },
 };

@@ -70,6 +70,15 @@ test("the operator's table spells providers and models as records do", () => {
   assert.throws(() => parsePriceTable('{"opnai":{}}'), /at opnai: there is no such provider/);
 });
 
+test("a star prices all models of a provider that are not named", () => {
+  const book = createPriceBook(
+    parsePriceTable('{"vllm":{"*":{"input":"1","output":"1"},"b":{"input":"2","output":"2"}}}'),
+  );
+  assert.equal(book.pricesOf("openai-compatible", "a")?.input, "1");
+  assert.equal(book.pricesOf("openai-compatible", "b")?.input, "2");
+  assert.equal(createPriceBook().pricesOf("mock", "whatever")?.input, "0");
+});
+
 test("every shipped price is well formed", () => {
   assert.equal(priceTable.safeParse(DEFAULT_PRICES).success, true);
 });

@@ -87,9 +87,12 @@ function picoUsdPerToken(text: string): bigint {
 
 const plainName = (model: string): string => model.replace(/^models\//, "").toLowerCase();
 
+/** Stands in a table for every model of the provider that it does not name. */
+const ANY = "*";
+
 /** A dated or "latest" name has the price of the family it names. Nothing else is guessed. */
 function spellings(model: string): string[] {
   const plain = plainName(model);
   const family = plain.replace(/-(?:\d{4}-\d{2}-\d{2}|\d{8}|\d{4}|\d{2}-\d{4}|latest)$/, "");
-  return family === plain ? [plain] : [plain, family];
+  return family === plain ? [plain, ANY] : [plain, family, ANY];
 }
