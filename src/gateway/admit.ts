@@ -1,6 +1,7 @@
 /** Who may pass: which workload a route leads to, and whether this request may reach it. */
 import { GatewayError } from "../contract/gateway-errors.ts";
 import {
+  bearerToken,
   type Credential,
   type CredentialNames,
   findCredential,
@@ -50,9 +51,17 @@ export async function admit(
     workload,
     principal,
     path: credential?.from === "query" ? withoutTokens(route.path, true) : route.path,
-    dropAuthorization: principal !== null && credential?.from === "authorization",
+    dropAuthorization:
+      credential?.from === "authorization" ? principal !== null : await carriesOurs(context, down, credential),
     previewCookie: null,
   };
+}
+
+/** Clients send a key of ours in Authorization also where it is not asked for, or beside the header that is. */
+async function carriesOurs({ deps }: AdmitContext, down: Downstream, known: Credential | null): Promise<boolean> {
+  const token = bearerToken(down);
+  if (token === null) return false;
+  return token === known?.token || (await deps.authenticate(token)) !== null;
 }
 
 /** Null only for a public workload that was called without a credential of ours. */
@@ -93,7 +102,7 @@ async function admitToPreview(
     workload,
     principal: { id: preview.id, type: "preview", method: preview.public ? "public" : "preview_token" },
     path: withoutTokens(route.path, false),
-    dropAuthorization: false,
+    dropAuthorization: await carriesOurs(context, down, null),
     previewCookie: isPage && COOKIE_SAFE.test(found.token) ? found.token : null,
   };
 }

@@ -37,11 +37,16 @@ export function findCredential(names: CredentialNames, down: Downstream, path: s
     const value = down.header(name);
     if (value !== undefined) return { token: bearer(value) ?? value.slice(0, TOKEN_MAX), from: "branded" };
   }
-  const authorization = down.header("authorization");
-  const token = authorization === undefined ? null : bearer(authorization);
+  const token = bearerToken(down);
   if (token !== null) return { token, from: "authorization" };
   const query = down.upgrade === null ? null : queryValue(path, QUERY_TOKEN);
   return query === null ? null : { token: query, from: "query" };
+}
+
+/** What Authorization carries, whosever it is. */
+export function bearerToken(down: Downstream): string | null {
+  const authorization = down.header("authorization");
+  return authorization === undefined ? null : bearer(authorization);
 }
 
 function bearer(value: string): string | null {

@@ -80,17 +80,19 @@ inBothLanes("a trusted terminator's forwarding headers are continued", async (st
 inBothLanes("Authorization is removed only where it was the platform's own", async (start) => {
   await using up = await rawUpstream(answering(OK));
   await using gw = await start({ upstream: up.port, workloads: [{}, { name: "open", public: true }] });
-  const ask = async (name: string, token: string): Promise<boolean> => {
+  const ask = async (name: string, token: string, more = ""): Promise<boolean> => {
     const before = up.received.join("").length;
     await exchange(
       gw.port,
-      `GET /ws/agents/${name} HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer ${token}\r\n${CLOSE}\r\n`,
+      `GET /ws/agents/${name} HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer ${token}\r\n${more}${CLOSE}\r\n`,
     );
     return up.received.join("").slice(before).includes(`Authorization: Bearer ${token}`);
   };
   assert.equal(await ask("a", "good"), false);
   assert.equal(await ask("open", "good"), false, "a platform key sent to a public workload");
   assert.equal(await ask("open", "the-apps-own"), true);
+  assert.equal(await ask("a", "good", AUTH), false, "the same key in both headers");
+  assert.equal(await ask("a", "the-apps-own", AUTH), true);
 });
 
 inBothLanes("response headers come back as sent, without what speaks for the platform", async (start) => {

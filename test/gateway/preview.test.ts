@@ -110,3 +110,13 @@ inBothLanes("an application that does not listen gives 502", async (start) => {
   await using gw = await start({ upstream: 1, workloads: [{ ...sandbox, preview: preview() }] });
   assert.match(await ask(gw.port, "/ws/previews/p"), /^HTTP\/1\.1 502 [\s\S]*WORKLOAD_NOT_LISTENING/);
 });
+
+inBothLanes("a key of the platform that is sent to a preview ends here", async (start) => {
+  await using up = await rawUpstream(answering(OK));
+  await using gw = await start({ upstream: up.port, workloads: [{ ...sandbox, preview: preview({ public: true }) }] });
+  await ask(gw.port, "/ws/previews/p", "Authorization: Bearer good\r\n");
+  await ask(gw.port, "/ws/previews/p", "Authorization: Bearer the-apps-own\r\n");
+  const seen = up.received.join("");
+  assert.doesNotMatch(seen, /Bearer good/);
+  assert.match(seen, /Authorization: Bearer the-apps-own/);
+});
