@@ -19,13 +19,16 @@ export function bundleFolder() {
   };
   // npm writes the second one whenever it changes what is installed.
   for (const path of ["bin/bundle.js", "node_modules/.package-lock.json", "scripts/bundle.js"]) add(path);
-  const sources = readdirSync(join(ROOT, "src"), { recursive: true }).filter((path) => path.endsWith(".ts"));
-  for (const path of sources.sort()) if (!path.endsWith(".test.ts")) add(join("src", path));
+  const sources = readdirSync(join(ROOT, "src"), { recursive: true }).filter(isBundled);
+  for (const path of sources.sort()) add(join("src", path));
   return join(CACHE, `${BUNDLE_PREFIX}${digest.digest("hex").slice(0, 16)}`);
 }
 
+/** Tests are not, nor is the daemon of the sandboxes, which is built by itself. */
+const isBundled = (path) => path.endsWith(".ts") && !path.endsWith(".test.ts") && !path.startsWith("sandboxd/");
+
 /** The module to run: of the bundle if there is one, of the sources otherwise. */
 export function mainModule() {
-  const bundled = join(bundleFolder(), "main.js");
+  const bundled = join(bundleFolder(), "main.mjs");
   return pathToFileURL(existsSync(bundled) ? bundled : join(ROOT, "src/main.ts")).href;
 }

@@ -31,9 +31,11 @@ function build(bun, folder) {
   // Names are kept: they stand in logs and stacks.
   const options = ["--target=node", "--format=esm", "--splitting", "--minify-syntax", "--minify-whitespace"];
   // None of it is what Node was started with, whichever file it came from.
-  options.push("--define=import.meta.main=false", "--entry-naming=[name].[ext]", `--outdir=${folder}`);
+  options.push("--define=import.meta.main=false", `--outdir=${folder}`);
+  // Elsewhere than beside a package.json, the name must say that they are modules.
+  options.push("--entry-naming=[name].mjs", "--chunk-naming=[name]-[hash].mjs");
   execFileSync(bun, ["build", ...entries, ...options]);
-  for (const name of globSync("*.js", { cwd: folder })) {
+  for (const name of globSync("*.mjs", { cwd: folder })) {
     const file = join(folder, name);
     writeFileSync(file, ascii(readFileSync(file, "utf8")));
   }
@@ -44,4 +46,4 @@ function build(bun, folder) {
 const ascii = (code) =>
   code.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
-export const loadedFiles = (folder) => LOADED.map((name) => join(folder, `${basename(name)}.js`));
+export const loadedFiles = (folder) => LOADED.map((name) => join(folder, `${basename(name)}.mjs`));

@@ -28,7 +28,7 @@ test("a server runs from a fresh bundle, and sources that have changed run thems
   }
   assert.match(mainModule(), /src\/main\.ts$/);
   assert.equal(node("scripts/warm-cache.js"), "");
-  assert.match(mainModule(), /\.cache\/berth\/bundle-[0-9a-f]+\/main\.js$/);
+  assert.match(mainModule(), /\.cache\/berth\/bundle-[0-9a-f]+\/main\.mjs$/);
 
   const server = await startServer({ root, dataDir: join(root, "data"), env: { BERTH_POOL_SIZE: "0" } });
   try {

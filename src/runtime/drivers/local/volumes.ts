@@ -57,7 +57,7 @@ export async function openVolumeStore(dir: string): Promise<{ store: VolumeStore
     const reason = error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error);
     return { store: { dir, sized: false }, missing: `Volumes have no enforced size (${reason}).` };
   } finally {
-    rmSync(trial, { recursive: true, force: true });
+    await removeTree(trial);
   }
 }
 
