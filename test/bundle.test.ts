@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { findBun } from "../src/runtime/sandboxd-build.ts";
 import { startServer } from "./berth-process.ts";
+import { eventually } from "./sandboxd-harness.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const skip = findBun() ? false : "Bun is not installed for this platform: npm install --include=optional";
@@ -33,18 +34,25 @@ test("a server runs from a fresh bundle, and sources that have changed run thems
   const server = await startServer({ root, dataDir: join(root, "data"), env: { BERTH_POOL_SIZE: "0" } });
   try {
     const [, key = ""] = server.stderr().match(/API key {4}(\S+)/) ?? [];
-    const ask = async (path: string): Promise<string> => {
-      const answer = await fetch(`${server.url}${path}`, { headers: { authorization: `Bearer ${key}` } });
+    const ask = async (path: string, body?: object): Promise<string> => {
+      const answer = await fetch(`${server.url}${path}`, {
+        headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+        ...(body ? { method: "POST", body: JSON.stringify(body) } : {}),
+      });
       assert.equal(answer.status, 200, path);
       return answer.text();
     };
-    // What lies beside the code: guides, templates, the list of changes; and a report, which has a thread of its own.
+    // What lies beside the code: guides, templates, the list of changes.
     assert.match(await ask("/docs/tour"), /<h1/);
     assert.ok(JSON.parse(await ask("/v0/templates")).length >= 6);
     assert.match(await ask("/v0/changelog"), /"title"/);
+    // Reports of what was used have a thread, which is a file of its own.
+    await ask("/v0/volumes", { metadata: { name: "used" }, spec: { size: 8 } });
     const [{ id }] = JSON.parse(await ask("/v0/accounts"));
-    const window = "startTime=2026-01-01T00:00:00Z&endTime=2026-02-01T00:00:00Z";
-    assert.ok(JSON.parse(await ask(`/v0/accounts/${id}/metrics?${window}`)));
+    const window = "startTime=2026-01-01T00:00:00Z&endTime=2037-01-01T00:00:00Z&resolution=monthly";
+    await eventually(async () =>
+      /volume/.test(await ask(`/v0/accounts/${id}/metrics?groupBy=resource_type&${window}`)),
+    );
   } finally {
     await server.stop();
   }
