@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
-import { existsSync, lstatSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, lstatSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { gzipSync, zstdCompressSync } from "node:zlib";
 import { dockerSave, type Entry, ociArchive, tar } from "../../../../test/image-archive.ts";
 import { loadImage } from "./image-archive.ts";
-import { type ImageStore, openImageStore, removeImage, resolveImage } from "./images.ts";
+import { type ImageStore, openImageStore, removeImage, resolveImage, sweepImages } from "./images.ts";
 import { Spawner } from "./spawner.ts";
 import type { Arch } from "./stepper.ts";
 
@@ -68,6 +68,9 @@ test("a docker archive becomes layers, topmost first, with its configuration", {
   assert.equal(await removeImage(store, "team/app:1", new Set([upper])), true);
   assert.deepEqual([existsSync(upper), existsSync(lower)], [true, false]);
   assert.equal(resolveImage(store, "team/app:1"), null);
+  mkdirSync(join(store.dir, ".load-cut-off/layer-0"), { recursive: true });
+  await sweepImages(store, new Set());
+  assert.deepEqual([existsSync(upper), existsSync(join(store.dir, ".load-cut-off"))], [false, false]);
 });
 
 test("a folder that a layer does not list is the one of the layers below", { skip }, async (t) => {

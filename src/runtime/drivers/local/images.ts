@@ -98,28 +98,35 @@ export async function removeImage(store: ImageStore, name: string, layersInUse: 
   if (!existsSync(file)) return false;
   rmSync(file);
   store.known.clear();
+  await removeUnused(store, layersInUse);
+  return true;
+}
+
+async function removeUnused(store: ImageStore, layersInUse: ReadonlySet<string>): Promise<void> {
   const kept = new Set(layersInUse);
   for (const each of readdirSync(join(store.dir, "names"))) {
     const manifest = readManifest(store, decodeURIComponent(each.replace(/\.json$/, "")));
     for (const digest of manifest?.layers ?? []) kept.add(layerDir(store, digest));
   }
+  const gone: string[] = [];
   for (const each of readdirSync(join(store.dir, "layers"))) {
     const dir = join(store.dir, "layers", each);
     if (kept.has(dir)) continue;
-    const gone = unfinished(store, "gone");
-    renameSync(dir, gone); // a layer is there as a whole or not at all
-    await removeTree(gone);
+    const place = unfinished(store, "gone");
+    renameSync(dir, place); // at once: a layer is there as a whole or not at all
+    gone.push(place);
   }
-  return true;
+  for (const place of gone) await removeTree(place);
 }
 
 /** A folder for what is being loaded or removed. */
 export const unfinished = (store: ImageStore, why: string): string =>
   join(store.dir, `.${why}-${randomBytes(6).toString("hex")}`);
 
-/** What a server left behind that ended meanwhile. */
-export async function sweepImages(store: ImageStore): Promise<void> {
+/** What a server left behind that ended meanwhile, and layers of removed images that something still stood on then. */
+export async function sweepImages(store: ImageStore, layersInUse: ReadonlySet<string>): Promise<void> {
   for (const name of readdirSync(store.dir)) if (name.startsWith(".")) await removeTree(join(store.dir, name));
+  await removeUnused(store, layersInUse);
 }
 
 export const layerDir = (store: ImageStore, digest: string): string =>

@@ -166,7 +166,7 @@ export class LocalDriver implements Driver {
     await this.#fleet.open();
     await this.#sweep();
     await sweepDrives(this.#path("drives"));
-    await imageStore.sweepImages(this.#parts.images);
+    await imageStore.sweepImages(this.#parts.images, this.#layersInUse());
     this.#fleet.stock(base, "outbound");
   }
 
@@ -369,12 +369,13 @@ export class LocalDriver implements Driver {
     return imageStore.listImages(this.#parts.images);
   }
 
-  async removeImage(name: string): Promise<boolean> {
-    const parts = [
-      ...this.#fleet.partsInUse(),
-      ...listSnapshots(this.#path("snapshots")).flatMap((each) => each.parts),
-    ];
-    return imageStore.removeImage(this.#parts.images, name, new Set(parts.flatMap(({ lowers }) => lowers)));
+  removeImage(name: string): Promise<boolean> {
+    return imageStore.removeImage(this.#parts.images, name, this.#layersInUse());
+  }
+
+  #layersInUse(): Set<string> {
+    const kept = listSnapshots(this.#path("snapshots")).flatMap(({ parts }) => parts);
+    return new Set([...this.#fleet.partsInUse(), ...kept].flatMap(({ lowers }) => lowers));
   }
 
   /** Resolves when the pool holds as many prepared workloads as it should. */
