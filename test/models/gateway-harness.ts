@@ -17,6 +17,8 @@ import { systemClock } from "../../src/lib/clock.ts";
 export interface TestModel {
   type: string;
   model?: string;
+  /** Of the connection; that of the model when absent. */
+  integration?: string;
   baseUrl?: string;
   secret?: Record<string, string>;
   config?: Record<string, string>;
@@ -156,10 +158,10 @@ function resolvedOf(name: string, model: TestModel): ResolvedModel {
   };
 }
 
-export function connectionOf({ type, baseUrl, secret, config }: TestModel): Connection {
+export function connectionOf({ type, integration, baseUrl, secret, config }: TestModel): Connection {
   return {
     name: `${type}-connection`,
-    integration: type,
+    integration: integration ?? type,
     config: { ...config, ...(baseUrl ? { baseUrl } : {}) },
     secret: secret ?? { apiKey: "stored-key" },
   };

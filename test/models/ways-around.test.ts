@@ -148,6 +148,12 @@ test("a key is not sent to an address that the model names", async (t) => {
     });
   }
   assert.equal(thief.requests.length, 0);
+  await t.test("nor to another provider", async () => {
+    await using gateway = await startGateway({
+      m: { type: "azure-openai", integration: "openai", endpointName: "mine" },
+    });
+    assert.match(await send(gateway, "/v1/chat/completions", CHAT), /PROVIDER_NOT_CONFIGURED.*a key of OpenAI, which/);
+  });
   // A server without a key has none to lose.
   await using open = await startGateway({ m: { type: "vllm", endpointName, secret: {} } });
   await send(open, "/v1/chat/completions", CHAT);

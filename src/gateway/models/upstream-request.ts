@@ -2,7 +2,7 @@
 import { GatewayError } from "../../contract/gateway-errors.ts";
 import type { ModelPrices } from "../../contract/model-prices.ts";
 import { at, isRecord } from "../../lib/untrusted-json.ts";
-import { providerOf } from "../providers/catalogue.ts";
+import { findProvider, providerOf } from "../providers/catalogue.ts";
 import type { ChatTranslation } from "../providers/chat-translation.ts";
 import type { Dialect } from "../providers/dialect.ts";
 import { dialectOf } from "../providers/endpoints.ts";
@@ -151,28 +151,35 @@ export function baseUrlOf({
   const { connection, model } = resolved;
   const endpoint = model.spec.runtime?.endpointName;
   if (connection?.config.baseUrl) return connection.config.baseUrl;
-  if (endpoint && /^https?:\/\//i.test(endpoint)) return endpointUrl(endpoint, provider, connection);
+  if (connection) guardKey(connection, provider, endpoint);
+  if (endpoint && IS_URL.test(endpoint)) return endpoint;
   if (provider.baseUrl?.includes("{endpointName}")) {
     const name = endpoint || connection?.config.endpointName || "";
     if (HOST_LABEL.test(name)) return provider.baseUrl.replace("{endpointName}", name);
   } else if (provider.baseUrl) {
     return provider.baseUrl;
   }
-  throw new GatewayError(
-    "PROVIDER_NOT_CONFIGURED",
+  throw notConfigured(
     `${provider.title} has no address: set spec.config.baseUrl of the model's connection${provider.baseUrl ? ", or spec.runtime.endpointName" : ""}.`,
   );
 }
 
+const IS_URL = /^https?:\/\//i;
 const HOST_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i;
 
 /** Who writes models may not read keys: one goes where its connection or its provider says, not where a model does. */
-function endpointUrl(text: string, { title, endpointHosts = [] }: ProviderDeclaration, connection: Connection | null) {
-  const url = URL.canParse(text) ? new URL(text) : null;
-  const isOwn = url?.protocol === "https:" && endpointHosts.some((end) => url.hostname.endsWith(end));
-  if (isOwn || Object.keys(connection?.secret ?? {}).length === 0) return text;
-  throw new GatewayError(
-    "PROVIDER_NOT_CONFIGURED",
-    `The key of connection ${connection?.name} is not sent to an address that is not ${title}'s: set spec.config.baseUrl of the connection instead of spec.runtime.endpointName.`,
+function guardKey({ name, integration, secret }: Connection, provider: ProviderDeclaration, endpoint = ""): void {
+  if (Object.keys(secret).length === 0) return;
+  const { title, endpointHosts = [] } = provider;
+  const owner = findProvider(integration);
+  if (owner && owner !== provider)
+    throw notConfigured(`Connection ${name} holds a key of ${owner.title}, which is not sent to ${title}.`);
+  if (!IS_URL.test(endpoint)) return;
+  const url = URL.canParse(endpoint) ? new URL(endpoint) : null;
+  if (url?.protocol === "https:" && endpointHosts.some((end) => url.hostname.endsWith(end))) return;
+  throw notConfigured(
+    `The key of connection ${name} is not sent to an address that is not ${title}'s: set spec.config.baseUrl of the connection instead of spec.runtime.endpointName.`,
   );
 }
+
+const notConfigured = (message: string): GatewayError => new GatewayError("PROVIDER_NOT_CONFIGURED", message);
