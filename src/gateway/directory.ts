@@ -27,7 +27,7 @@ const WAKE_MAX_MS = 5 * MINUTE_MS;
 /** After so many looks an answer is used once and not kept. */
 const LOOKS_MAX = 3;
 /** A daemon that does not come back within this time is not being exchanged. */
-const DAEMON_AWAY_MS = 2000;
+const DAEMON_AWAY_MS = 8000;
 const DAEMON_LOOK_MS = 20;
 
 export interface DirectoryDeps {

@@ -1,7 +1,18 @@
 /** The proxy is faithful: what one side says is what the other side hears. */
 import assert from "node:assert/strict";
 import { createServer, request as httpRequest } from "node:http";
-import { AUTH, answering, eventually, exchange, inBothLanes, listen, OK, RawClient, rawUpstream } from "./harness.ts";
+import {
+  AUTH,
+  answering,
+  eventually,
+  exchange,
+  heldClock,
+  inBothLanes,
+  listen,
+  OK,
+  RawClient,
+  rawUpstream,
+} from "./harness.ts";
 
 const CLOSE = "Connection: close\r\n";
 const linesOf = (head: string): string[] => head.split("\r\n\r\n")[0]?.split("\r\n") ?? [];
@@ -286,6 +297,7 @@ inBothLanes("an early answer to an upload is delivered, and the client may go on
 });
 
 inBothLanes("connections to the workload are reused, one exchange at a time", async (start) => {
+  using _clock = heldClock(); // no connection has rested for too long
   await using up = await rawUpstream(answering(OK));
   await using gw = await start({ upstream: up.port });
   for (let round = 0; round < 5; round += 1) {
@@ -311,6 +323,7 @@ inBothLanes("a GET on a kept connection that dies is sent once more, a POST neve
 });
 
 inBothLanes("a POST on a kept connection that dies is answered, not repeated", async (start) => {
+  using _clock = heldClock();
   await using up = await rawUpstream((socket, received) => {
     socket.on("data", () => {
       const requests = received().split("\r\n\r\n").length - 1;

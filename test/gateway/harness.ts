@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from "node:net";
-import { test } from "node:test";
+import { mock, test } from "node:test";
 import { Registry } from "prom-client";
 import type { WorkloadKind } from "../../src/contract/addresses.ts";
 import { attachGateway, SERVER_OPTIONS } from "../../src/gateway/attach.ts";
@@ -38,6 +38,8 @@ export interface TestGatewayOptions {
   trustProxy?: boolean;
   fastLane?: boolean;
 }
+
+const TICK_MS = 20;
 
 export const AUTH = "X-Service-Authorization: Bearer good\r\n";
 
@@ -144,7 +146,7 @@ export async function startTestGateway(options: TestGatewayOptions): Promise<Tes
 }
 
 function limitsFrom({ limits, exchange }: TestGatewayOptions): GatewayLimits {
-  const all = { ...DEFAULT_LIMITS, tickMs: 20, ...limits };
+  const all = { ...DEFAULT_LIMITS, tickMs: TICK_MS, ...limits };
   const of = Object.fromEntries(
     Object.entries(all.of).map(([kind, each]) => [kind, { ...each, ...exchange }]),
   ) as GatewayLimits["of"];
@@ -307,6 +309,24 @@ export async function exchange(port: number, request: string): Promise<string> {
   using client = await RawClient.to(port);
   client.write(request);
   return await client.end();
+}
+
+export interface HeldClock extends Disposable {
+  pass(ms: number): Promise<void>;
+}
+
+/** The gateway's clock stands until it is put forward: a long silence takes no time, and a busy machine is no silence. */
+export function heldClock(): HeldClock {
+  let nowMs = performance.now();
+  const { mock: held } = mock.method(performance, "now", () => nowMs);
+  return {
+    async pass(ms) {
+      nowMs += ms;
+      // Behind the next look of the gateway at all that runs.
+      await new Promise((resolve) => setTimeout(resolve, 2 * TICK_MS));
+    },
+    [Symbol.dispose]: () => held.restore(),
+  };
 }
 
 /** Far longer than anything takes, also on a busy machine: what waits in vain fails. */

@@ -3,29 +3,24 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, request } from "node:http";
 import { connect, type Socket } from "node:net";
-import { mock } from "node:test";
-import { AUTH, answering, eventually, exchange, inBothLanes, listen, OK, RawClient, rawUpstream } from "./harness.ts";
+import {
+  AUTH,
+  answering,
+  eventually,
+  exchange,
+  heldClock,
+  inBothLanes,
+  listen,
+  OK,
+  RawClient,
+  rawUpstream,
+} from "./harness.ts";
 
 const GET = `GET /ws/agents/a HTTP/1.1\r\nHost: h\r\n${AUTH}Connection: close\r\n\r\n`;
 const codeOf = (response: string): string => /"code":"(\w+)"/.exec(response)?.[1] ?? response;
 
-/** The gateway's clock, put forward by hand: a long silence takes no time here, and a busy machine is none. */
-function steppedClock(): Disposable & { pass(ms: number): Promise<void> } {
-  let aheadMs = 0;
-  const real = performance.now.bind(performance);
-  const { mock: method } = mock.method(performance, "now", () => real() + aheadMs);
-  return {
-    async pass(ms) {
-      aheadMs += ms;
-      // Behind the next look of the gateway at all that runs.
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    },
-    [Symbol.dispose]: () => method.restore(),
-  };
-}
-
 inBothLanes("silence ends a request; every chunk starts the time anew", async (start) => {
-  using clock = steppedClock();
+  using clock = heldClock();
   await using up = await rawUpstream(answering("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"));
   await using gw = await start({ upstream: up.port, exchange: { idleMs: 60_000 } });
   using client = await RawClient.to(gw.port);
@@ -37,15 +32,18 @@ inBothLanes("silence ends a request; every chunk starts the time anew", async (s
     await client.until((text) => text.endsWith(chunk));
   }
   await using mute = await rawUpstream(() => {});
-  await using quiet = await start({ upstream: mute.port, exchange: { idleMs: 100 } });
-  const response = await exchange(quiet.port, GET);
+  await using quiet = await start({ upstream: mute.port, exchange: { idleMs: 60_000 } });
+  const answered = exchange(quiet.port, GET);
+  await eventually(() => (mute.received[0] ?? "").endsWith("\r\n\r\n"), "the request arrives");
+  await clock.pass(61_000);
+  const response = await answered;
   assert.match(response, /^HTTP\/1\.1 504 /);
   assert.equal(codeOf(response), "IDLE_TIMEOUT");
   await eventually(() => mute.connections[0]?.readableEnded === true, "the workload is left");
 });
 
 inBothLanes("silence in the middle of a response cuts it", async (start) => {
-  using clock = steppedClock();
+  using clock = heldClock();
   await using up = await rawUpstream(answering("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"));
   await using gw = await start({ upstream: up.port, exchange: { idleMs: 60_000 } });
   using client = await RawClient.to(gw.port);
