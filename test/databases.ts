@@ -21,10 +21,13 @@ export interface TestDatabase {
 export async function testDatabases(): Promise<{ all: TestDatabase[]; stop(): Promise<void> }> {
   const server = await startPostgres();
   const skip = "reason" in server ? server.reason : false;
+  const places: TestPlace[] = [];
   const fresh = async (withUrl: boolean): Promise<TestPlace> => {
     const dataDir = mkdtempSync(join(tmpdir(), "berth-test-"));
     const databaseUrl = withUrl && "url" in server ? await createDatabase(server.url) : null;
-    return { dataDir, databaseUrl, remove: () => rmSync(dataDir, { recursive: true, force: true, maxRetries: 10 }) };
+    const remove = () => rmSync(dataDir, { recursive: true, force: true, maxRetries: 10 });
+    places.push({ dataDir, databaseUrl, remove });
+    return { dataDir, databaseUrl, remove };
   };
   return {
     all: [
@@ -32,6 +35,7 @@ export async function testDatabases(): Promise<{ all: TestDatabase[]; stop(): Pr
       { name: "postgres", skip, fresh: () => fresh(true) },
     ],
     stop: async () => {
+      for (const { remove } of places) remove();
       if ("stop" in server) await server.stop();
     },
   };
