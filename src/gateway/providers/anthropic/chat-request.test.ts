@@ -3,6 +3,19 @@ import { test } from "node:test";
 import { parseChatRequest } from "../openai/chat-request.ts";
 import { toMessagesRequest } from "./chat-request.ts";
 
+test("what would be missed in the answer is refused", () => {
+  const messages = [{ role: "user", content: "Hi" }];
+  for (const more of [
+    { functions: [{ name: "f" }] },
+    { modalities: ["text", "audio"] },
+    { logprobs: true },
+    { n: 2 },
+  ]) {
+    const request = parseChatRequest(Buffer.from(JSON.stringify({ messages, ...more })));
+    assert.throws(() => toMessagesRequest(request, "claude-opus-5"), /cannot be translated for Anthropic/);
+  }
+});
+
 test("an effort goes to the models that know the word", () => {
   const body = JSON.stringify({ messages: [{ role: "user", content: "Hi" }], reasoning_effort: "high" });
   const effortOf = (model: string) => toMessagesRequest(parseChatRequest(Buffer.from(body)), model).output_config;

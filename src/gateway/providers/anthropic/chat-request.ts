@@ -8,6 +8,7 @@ import {
   outputLimitOf,
   parseDataUrl,
   refuse,
+  refuseUntranslatable,
 } from "../openai/chat-request.ts";
 
 /** The API wants a limit; this is what its smallest models allow, and what callers without one had in mind. */
@@ -24,7 +25,7 @@ interface Turn {
 
 export function toMessagesRequest(request: ChatRequest, model: string): Record<string, unknown> {
   if ((request.n ?? 1) > 1) throw refuse("More than one choice (n)", "Anthropic");
-  if (request.logprobs) throw refuse("logprobs", "Anthropic");
+  refuseUntranslatable(request, "Anthropic");
   const body: Record<string, unknown> = {
     model,
     max_tokens: outputLimitOf(request) ?? MAX_TOKENS_DEFAULT,

@@ -9,6 +9,7 @@ import {
   outputLimitOf,
   parseDataUrl,
   refuse,
+  refuseUntranslatable,
 } from "../openai/chat-request.ts";
 
 type Part = Record<string, unknown>;
@@ -19,7 +20,7 @@ interface Content {
 }
 
 export function toGenerateRequest(request: ChatRequest, model: string): Record<string, unknown> {
-  if (request.logprobs) throw refuse("logprobs", "Gemini");
+  refuseUntranslatable(request, "Gemini");
   const body: Record<string, unknown> = { contents: contentsOf(request.messages, SIGNING.test(model)) };
   const system = request.messages.flatMap((message) =>
     message.role === "system" || message.role === "developer" ? partsOf(message.content) : [],
@@ -140,7 +141,15 @@ function functionCalling({ tool_choice: choice }: ChatRequest): Part | null {
 }
 
 /** Tokens to think with, for the levels callers know. */
-const THINKING_BUDGETS: Record<string, number> = { none: 0, minimal: 512, low: 1024, medium: 8192, high: 24_576 };
+const THINKING_BUDGETS: Record<string, number> = {
+  none: 0,
+  minimal: 512,
+  low: 1024,
+  medium: 8192,
+  high: 24_576,
+  xhigh: 24_576,
+  max: 24_576,
+};
 
 function generationConfig(request: ChatRequest): Part {
   const config: Part = {};

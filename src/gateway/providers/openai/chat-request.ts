@@ -85,6 +85,8 @@ const chatRequest = z.looseObject({
   frequency_penalty: z.number().nullish(),
   user: z.string().nullish(),
   logprobs: z.boolean().nullish(),
+  functions: z.array(z.unknown()).nullish(),
+  modalities: z.array(z.string()).nullish(),
 });
 
 export type ChatRequest = z.infer<typeof chatRequest>;
@@ -105,6 +107,13 @@ export function parseChatRequest(body: Buffer): ChatRequest {
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0];
   throw new GatewayError("BAD_REQUEST", `Chat request, at ${issue?.path.join(".") || "the top"}: ${issue?.message}.`);
+}
+
+/** What no other provider has, and would be missed in the answer. */
+export function refuseUntranslatable({ logprobs, functions, modalities }: ChatRequest, provider: string): void {
+  if (logprobs) throw refuse("logprobs", provider);
+  if (functions?.length) throw refuse("functions (send tools instead)", provider);
+  if (modalities?.includes("audio")) throw refuse("An answer in audio (modalities)", provider);
 }
 
 /** What changes the shape of the answer cannot be left out quietly. */
