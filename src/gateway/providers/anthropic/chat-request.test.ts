@@ -16,6 +16,17 @@ test("what would be missed in the answer is refused", () => {
   }
 });
 
+test("who states no limit gets a wide one, and room for thoughts beside it", () => {
+  const limitOf = (model: string, more: object = {}) => {
+    const body = JSON.stringify({ messages: [{ role: "user", content: "Hi" }], ...more });
+    return toMessagesRequest(parseChatRequest(Buffer.from(body)), model).max_tokens;
+  };
+  assert.equal(limitOf("claude-opus-5"), 16_384);
+  assert.equal(limitOf("claude-3-haiku-20240307"), 4096);
+  assert.equal(limitOf("claude-sonnet-4-5", { thinking: { type: "enabled", budget_tokens: 20_000 } }), 36_384);
+  assert.equal(limitOf("claude-opus-5", { max_tokens: 7 }), 7);
+});
+
 test("an effort goes to the models that know the word", () => {
   const body = JSON.stringify({ messages: [{ role: "user", content: "Hi" }], reasoning_effort: "high" });
   const effortOf = (model: string) => toMessagesRequest(parseChatRequest(Buffer.from(body)), model).output_config;

@@ -1,3 +1,4 @@
+import { at } from "../../../lib/untrusted-json.ts";
 import {
   type ChatContent,
   type ChatMessage,
@@ -11,8 +12,11 @@ import {
   refuseUntranslatable,
 } from "../openai/chat-request.ts";
 
-/** The API wants a limit; this is what its smallest models allow, and what callers without one had in mind. */
-const MAX_TOKENS_DEFAULT = 4096;
+/** The API wants a limit where callers had none in mind: as much as token caps hold for them. */
+const MAX_TOKENS_DEFAULT = 16_384;
+/** What the smallest of the older models allow. */
+const MAX_TOKENS_OLDER = 4096;
+const OLDER = /^claude-(?:[23]|instant)/;
 
 const JSON_ONLY = "Answer with one JSON object and nothing else: no prose before or after it, no code fence.";
 
@@ -28,7 +32,7 @@ export function toMessagesRequest(request: ChatRequest, model: string): Record<s
   refuseUntranslatable(request, "Anthropic");
   const body: Record<string, unknown> = {
     model,
-    max_tokens: outputLimitOf(request) ?? MAX_TOKENS_DEFAULT,
+    max_tokens: outputLimitOf(request) ?? defaultLimit(request, model),
     messages: turnsOf(request.messages),
   };
   const system = systemBlocks(request);
@@ -48,6 +52,12 @@ export function toMessagesRequest(request: ChatRequest, model: string): Record<s
   // Members of this API itself, sent by a caller who knows where the request ends up.
   for (const own of ["thinking", "top_k", "service_tier"]) if (request[own] != null) body[own] = request[own];
   return body;
+}
+
+/** What may be thought comes on top: the limit must be larger. */
+function defaultLimit({ thinking }: ChatRequest, model: string): number {
+  const budget = at(thinking, "budget_tokens");
+  return (OLDER.test(model) ? MAX_TOKENS_OLDER : MAX_TOKENS_DEFAULT) + (typeof budget === "number" ? budget : 0);
 }
 
 function systemBlocks(request: ChatRequest): Block[] {
