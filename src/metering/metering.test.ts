@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { type TestDatabase, type TestPlace, testDatabases } from "../../test/databases.ts";
+import { eventually } from "../../test/sandboxd-harness.ts";
 import { addWorkspace, draftOf, openTestStore } from "../../test/store.ts";
 import { DAY_MS } from "../lib/clock.ts";
 import { uuidv7 } from "../lib/ids.ts";
@@ -280,6 +281,23 @@ function suite(database: TestDatabase): void {
       model_input_tokens_count: requests * 100,
       model_output_tokens_count: outputTokens,
       model_provider_cost_usd: requests * 0.0015,
+    });
+
+    test("of a time in which the database was away are counted once it is back", async () => {
+      let tries = 0;
+      const countAll: Meter["countAll"] = async (...args) => {
+        tries += 1;
+        if (tries < 10) throw new Error("away");
+        await metering.meter.countAll(...args);
+      };
+      const failures: unknown[] = [];
+      const tokens = await startTokenMeter({ countAll }, folder, (error) => failures.push(error), 1);
+      for (let n = 0; n < 600; n += 1) tokens.record(requestOf("patient", `away-${n}`));
+      await eventually(async () => (await usageOf("patient"))?.model_requests_count === 600);
+      await tokens.stop();
+      assert.deepEqual(await usageOf("patient"), amounts(600));
+      assert.equal(failures.length, 9);
+      assert.deepEqual(readdirSync(folder), [], "nothing is left to be recorded");
     });
 
     test("are counted once, however often they are told", async () => {

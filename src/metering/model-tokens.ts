@@ -31,17 +31,23 @@ export interface TokenMeter extends Running {
 const GATHER_MS = 200;
 /** So that one commit of them takes some ten milliseconds. */
 const GATHERED_MAX = 250;
+/** A database that was away is asked again after this. */
+const RETRY_MS = 5000;
 
 /** What an earlier process left in the folder is recorded first. */
 export async function startTokenMeter(
   meter: Pick<Meter, "countAll">,
   folder: string,
   onError: (error: unknown) => void,
+  retryMs = RETRY_MS,
 ): Promise<TokenMeter> {
   const journal = openTokenJournal(folder, onError);
   const open = new Set<Promise<void>>();
   let gathered: ModelTokens[] = [];
   let timer: NodeJS.Timeout | null = null;
+  /** What the ledger could not take when it was told; the journal has it meanwhile. */
+  const behind: ModelTokens[] = [...journal.left];
+  let retry: NodeJS.Timeout | null = null;
 
   /** Requests of one caller to one model. */
   async function count(one: ModelTokens, requests: readonly ModelTokens[]): Promise<void> {
@@ -64,21 +70,39 @@ export async function startTokenMeter(
     for (const { requestId } of requests) journal.forget(requestId);
   }
 
+  async function countEach(all: readonly ModelTokens[]): Promise<void> {
+    const together = Map.groupBy(all, ({ workspace, modelUid, subject }) =>
+      [workspace, modelUid, subject?.type, subject?.id].join("/"),
+    );
+    const counting = [...together.values()].map(async (requests) => {
+      const [first] = requests;
+      try {
+        if (first) await count(first, requests);
+      } catch (error) {
+        onError(error);
+        behind.push(...requests);
+        retry ??= setTimeout(() => follow(catchUp()), retryMs).unref();
+      }
+    });
+    await Promise.all(counting);
+  }
+
+  /** As many at a time as in life: a database that was away for long has left more than one commit should hold. */
+  async function catchUp(): Promise<void> {
+    retry = null;
+    while (behind.length > 0 && retry === null) await countEach(behind.splice(0, GATHERED_MAX));
+  }
+
+  function follow(work: Promise<void>): void {
+    const followed = work.finally(() => open.delete(followed));
+    open.add(followed);
+  }
+
   function flush(): void {
     if (timer) clearTimeout(timer);
     timer = null;
-    const together = Map.groupBy(gathered, ({ workspace, modelUid, subject }) =>
-      [workspace, modelUid, subject?.type, subject?.id].join("/"),
-    );
+    follow(countEach(gathered));
     gathered = [];
-    for (const requests of together.values()) {
-      const [first] = requests;
-      if (!first) continue;
-      const counting = count(first, requests)
-        .catch(onError)
-        .finally(() => open.delete(counting));
-      open.add(counting);
-    }
   }
 
   function note(tokens: ModelTokens): void {
@@ -89,12 +113,7 @@ export async function startTokenMeter(
     }
   }
 
-  // As many at a time as in life: a database that was away for long has left more than one commit should hold.
-  for (let at = 0; at < journal.left.length; at += GATHERED_MAX) {
-    gathered = journal.left.slice(at, at + GATHERED_MAX);
-    flush();
-    await Promise.all(open);
-  }
+  await catchUp();
   return {
     note,
     record(tokens) {
@@ -106,6 +125,7 @@ export async function startTokenMeter(
     async stop() {
       flush();
       await Promise.all(open);
+      if (retry) clearTimeout(retry); // the next start has it
       journal.close();
     },
   };
