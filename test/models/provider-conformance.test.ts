@@ -138,7 +138,7 @@ function steady(value: unknown): unknown {
   return Object.fromEntries(
     Object.entries(value).map(([key, inner]) => [
       key,
-      key === "created" && Number(inner) > 1_767_225_600 ? "(now)" : steady(inner),
+      key === "created" && Math.abs(Number(inner) - Date.now() / 1000) < 3600 ? "(now)" : steady(inner),
     ]),
   );
 }
