@@ -113,6 +113,7 @@ test("what cannot be meant is said before anything is asked", async () => {
   for (const args of [
     "top --since soon",
     "export --start yesterday",
+    "export --start 2026-03-01T00:00:00",
     "top --end 2020-01-01T00:00:00Z --start 2021-01-01T00:00:00Z",
   ]) {
     const { code, stderr } = await runBerth(`billing ${args}`.split(" "), { env });

@@ -187,8 +187,10 @@ function windowOf({ options, context }: Invocation): Window {
 
 function timeOf(given: string | undefined, option: string): number | undefined {
   if (given === undefined) return undefined;
-  const ms = Date.parse(given);
-  if (Number.isNaN(ms)) throw new UsageError(`${option} ${given} is not a time.`, "write it like 2026-03-01T00:00:00Z");
+  // Without a zone it would be the time of whoever types, and the bill that of another day.
+  const ms = /^\d{4}-\d\d-\d\d(?:T.*(?:Z|[+-]\d\d:\d\d))?$/i.test(given) ? Date.parse(given) : Number.NaN;
+  if (Number.isNaN(ms))
+    throw new UsageError(`${option} ${given} is not a time.`, "write it like 2026-03-01 (UTC) or 2026-03-01T00:00:00Z");
   return ms;
 }
 

@@ -7,7 +7,7 @@ import { REMOTE, WATCH } from "./options.ts";
 const WINDOW: readonly OptionSpec[] = [
   { flags: "--account <id>", about: "the account, when there are several" },
   { flags: "--since <duration>", about: "how far back, like 12h, 30d, 8w (default 30d)" },
-  { flags: "--start <time>", about: "start of the window, RFC 3339 in UTC; instead of --since" },
+  { flags: "--start <time>", about: "start of the window, a UTC day or RFC 3339; instead of --since" },
   { flags: "--end <time>", about: "end of the window (default now)" },
 ];
 
