@@ -85,6 +85,8 @@ export interface SandboxdConfig {
   graceMs?: number;
   /** Where the lines of all processes that clients start are gathered, for the platform's logs. */
   processLogs?: { stdout: string; stderr: string };
+  /** Processes and threads that may be there when a client's command starts another; the daemon may have more. */
+  processesMax?: number;
   /** One foreground command beside the daemon: agents, MCP servers, batch tasks. */
   exec?: ExecConfig;
 }

@@ -44,6 +44,7 @@ const FIELDS: Record<keyof SandboxdConfig, Field> = {
   upgradeFile: { check: isPath },
   graceMs: { check: isCount },
   processLogs: { check: (value) => isRecord(value) && isPath(value.stdout) && isPath(value.stderr) },
+  processesMax: { check: isCount },
   exec: { check: isExec },
 };
 

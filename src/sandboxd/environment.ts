@@ -34,6 +34,11 @@ export class Environment {
     return this.#config.claimFile === undefined || this.#claim !== UNCLAIMED;
   }
 
+  /** What is left to commands; see the configuration. */
+  get processesMax(): number | undefined {
+    return this.#config.processesMax;
+  }
+
   /** When it became somebody's; 0 for one that was made for its owner. */
   get ownedSinceMs(): number {
     const { claimFile } = this.#config;

@@ -1,20 +1,24 @@
 /**
- * Children that go before their parent when memory runs out. They have their score from their first moment, since what
- * they start in that moment inherits it: the parent takes it on for as long as starting one takes.
+ * Children that go before their parent when memory runs out, and leave it some processes when those run out. They have
+ * that from their first moment, since what they start in that moment inherits it: the parent takes it on for as long as
+ * starting one takes.
  */
 import { openSync, readFileSync, writeSync } from "node:fs";
 import { type Child, type SpawnOptions, spawn } from "./bun.ts";
+import type { Environment } from "./environment.ts";
+import { withProcessLimit } from "./libc.ts";
 
 const FILE = "/proc/self/oom_score_adj";
 const CHILD_SCORE = "500";
 
 let own: { fd: number; score: string } | null | undefined;
 
-export function spawnExpendable(argv: string[], options: SpawnOptions): Child {
+export function spawnExpendable({ processesMax }: Environment, argv: string[], options: SpawnOptions): Child {
   if (own === undefined) own = openOwn();
   if (own) writeSync(own.fd, CHILD_SCORE);
   try {
-    return spawn(argv, options);
+    if (processesMax === undefined) return spawn(argv, options);
+    return withProcessLimit(processesMax, () => spawn(argv, options));
   } finally {
     if (own) writeSync(own.fd, own.score);
   }

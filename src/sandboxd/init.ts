@@ -183,7 +183,7 @@ class Init {
       const environment = new Environment(this.#config, process.env);
       const { user } = environment;
       const argv = exec.builtin === undefined ? exec.argv : [...selfArgv(), exec.builtin, ...exec.argv];
-      const child = spawnExpendable(argv, {
+      const child = spawnExpendable(environment, argv, {
         cwd: exec.cwd ?? environment.workDir,
         env: environment.variables(exec.env),
         stdio: ["ignore", outputTo(exec.stdoutFile, 1), outputTo(exec.stderrFile, 2)],

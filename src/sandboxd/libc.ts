@@ -7,6 +7,8 @@ const SIGNATURES = {
   prctl: { args: ["i32", "u64", "u64", "u64", "u64"], returns: "i32" },
   waitid: { args: ["i32", "i32", "ptr", "i32"], returns: "i32" },
   wait4: { args: ["i32", "ptr", "i32", "ptr"], returns: "i32" },
+  getrlimit: { args: ["i32", "ptr"], returns: "i32" },
+  setrlimit: { args: ["i32", "ptr"], returns: "i32" },
   fallocate: { args: ["i32", "i32", "i64", "i64"], returns: "i32" },
   mkfifo: { args: ["ptr", "u32"], returns: "i32" },
   inotify_init1: { args: ["i32"], returns: "i32" },
@@ -68,6 +70,25 @@ export function reap(pid: number): { exitCode: number | null; signal: number | n
   const status = waitStatus.readInt32LE(0);
   const signal = status & 0x7f;
   return signal === 0 ? { exitCode: (status >> 8) & 0xff, signal: null } : { exitCode: null, signal };
+}
+
+const RLIMIT_NPROC = 6;
+const INFINITY_BITS = 2n ** 64n - 1n;
+const ownLimit = new BigUint64Array(2); // what is in force, and up to what it may be raised
+const lowLimit = new BigUint64Array(2);
+const bytesOf = (words: BigUint64Array): Uint8Array => new Uint8Array(words.buffer);
+
+/** What is started meanwhile may not start another when there are this many; see RLIMIT_NPROC. */
+export function withProcessLimit<T>(max: number, work: () => T): T {
+  if (call("getrlimit", RLIMIT_NPROC, bytesOf(ownLimit)) !== 0) return work();
+  const [own = INFINITY_BITS, hard = INFINITY_BITS] = ownLimit;
+  lowLimit.set([own < BigInt(max) ? own : BigInt(max), hard]);
+  call("setrlimit", RLIMIT_NPROC, bytesOf(lowLimit));
+  try {
+    return work();
+  } finally {
+    call("setrlimit", RLIMIT_NPROC, bytesOf(ownLimit));
+  }
 }
 
 const PUNCH_HOLE_KEEP_SIZE = 0x02 | 0x01;

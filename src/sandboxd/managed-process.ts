@@ -109,7 +109,7 @@ export class ManagedProcess {
     const { user } = environment;
     let child: Child;
     try {
-      child = spawnExpendable(this.#argv(), {
+      child = spawnExpendable(environment, this.#argv(), {
         cwd: record.workingDir,
         env: environment.variables(record.env),
         stdio: ["ignore", this.stdout.fd, this.stderr.fd],

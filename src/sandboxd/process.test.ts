@@ -58,6 +58,15 @@ test("exec", { skip }, async (t) => {
     assert.equal(score(daemon), score("self"));
   });
 
+  await t.test("and leaves it some processes", async () => {
+    const limit = (text: string): number =>
+      Number(/Max processes +(\d+|unlimited)/.exec(text)?.[1] ?? "0") || 1_000_000;
+    const own = limit(readFileSync("/proc/self/limits", "utf8"));
+    await using few = await startSandboxd({ config: { processesMax: own - 1 } });
+    const { json } = await few.exec("sh -c 'cat /proc/self/limits; true'; echo daemon; cat /proc/$PPID/limits");
+    assert.deepEqual(json.stdout.split("daemon").map(limit), [own - 1, own]);
+  });
+
   await t.test("runs commands longer than one argument may be", async () => {
     const { json } = await d.exec(`: ${"x".repeat(300_000)}\necho done`);
     assert.equal(json.stdout, "done\n");

@@ -64,7 +64,7 @@ export class TerminalSession {
       ? toText(pathFromBody(request.workingDir, environment.pathBase))
       : environment.workDir;
     if (!statSync(cwd, { throwIfNoEntry: false })?.isDirectory()) throw new ApiError(422, `${cwd} is not a directory.`);
-    this.#child = spawnExpendable([request.shell || defaultShell()], {
+    this.#child = spawnExpendable(environment, [request.shell || defaultShell()], {
       cwd,
       env: environment.variables({ TERM: "xterm-256color" }),
       detached: true,
