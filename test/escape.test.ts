@@ -275,7 +275,7 @@ function resources(scene: Scene): void {
     const box = await scene.driver.create(spec("bomb"));
     const bomb = "for i in 1 2 3; do (while :; do sleep 600 & done) & done; wait";
     void run(box, bomb).catch(() => {}); // it ends with the workload
-    await full(scene.driver, "bomb", 120);
+    await full(scene.driver, "bomb", 110);
     assert.ok((await scene.driver.stats("bomb")).pids <= 128);
     assert.equal((await call(box, "/health")).status, 200);
     assert.equal((await run(scene.other, "echo fine")).output, "fine\n");

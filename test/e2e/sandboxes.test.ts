@@ -124,6 +124,7 @@ await onEachDatabase("sandboxes", ({ call, make, store, url }) => {
       [{ runtime: { memory: 0 } }, /spec\.runtime\.memory/],
       [{ runtime: { extraArgs: { tun: "yes" } } }, /spec\.runtime\.extraArgs\.tun/],
       [{ runtime: { envs: [{ name: "BL_WORKSPACE", value: "x" }] } }, /spec\.runtime\.envs\[0\]\.name/],
+      [{ runtime: { envs: [{ name: "LONG", value: "é".repeat(70_000) }] } }, /spec\.runtime\.envs\[0\]\.value/],
       [{ runtime: { ports: [{ target: 70000 }] } }, /spec\.runtime\.ports\[0\]\.target/],
       [{ volumes: [{ name: "nowhere", mountPath: "/data" }] }, /^spec\.volumes\[0\]\.name: volume 'nowhere'/],
       [{ volumes: [{ name: "v", mountPath: "data" }] }, /spec\.volumes\[0\]\.mountPath/],

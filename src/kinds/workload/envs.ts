@@ -15,9 +15,14 @@ const RESERVED_PREFIX = "BL_";
 const SWITCHES =
   /^BL_(SANDBOX_USER|SANDBOX_USER_ENABLED|DISABLE_KEEPALIVE|LOG_LEVEL|LOGGER\w*|DEBUG_TELEMETRY|ENABLE_OPENTELEMETRY|TASK_PREFIX|EXECUTION_PREFIX)$/;
 
-/** Refuses reserved names, keeps the last of several entries of one name, and keeps a secret a secret. */
+/** Linux takes no longer "NAME=value", and no command would start with one. */
+const ENTRY_BYTES_MAX = 128 * 1024;
+
+/** Refuses what cannot be set, keeps the last of several entries of one name, and keeps a secret a secret. */
 export function preparedEnvs(envs: readonly Env[], path: string, stored: readonly Env[] = []): Env[] {
-  for (const [index, { name }] of envs.entries()) {
+  for (const [index, { name, value = "" }] of envs.entries()) {
+    if (Buffer.byteLength(`${name}=${value}\0`) > ENTRY_BYTES_MAX)
+      throw invalidField(`${path}[${index}].value`, `must not have more than ${ENTRY_BYTES_MAX} bytes with its name`);
     if (name.startsWith(RESERVED_PREFIX) && !SWITCHES.test(name))
       throw invalidField(
         `${path}[${index}].name`,

@@ -140,13 +140,13 @@ function daemonConfig({ record, image, env, workDir, exec, ownNames }: Launch): 
     ...(record.pooled ? { claimFile: `${HOST_DIR}/${SANDBOX_FILES.claim}` } : {}),
     awakeFifo: AWAKE_FIFO,
     upgradeFile: `${BIN_DIR}/sandboxd`,
-    processesMax: Math.max(1, (record.limits.pids ?? PIDS_DEFAULT) - DAEMON_PROCESSES),
+    processesMax: commandsMax(record.limits.pids ?? PIDS_DEFAULT),
     ...(command ? { exec: command } : { processLogs: output }),
   };
 }
 
-/** Threads of init and the daemon, which end when they cannot have one more. */
-const DAEMON_PROCESSES = 64;
+/** The daemon ends when it cannot have one thread more than its commands leave. */
+const commandsMax = (pids: number): number => pids - Math.min(64, Math.ceil(pids / 16));
 /** Where programs made for such sandboxes look for it. */
 const AWAKE_FIFO = "/uk/libukp/scale_to_zero_disable";
 export const EGRESS_SOCKET = "egress.sock";
