@@ -9,13 +9,13 @@ import type { Environment } from "./environment.ts";
 import { withProcessLimit } from "./libc.ts";
 
 const FILE = "/proc/self/oom_score_adj";
-const CHILD_SCORE = "500";
+const CHILD_SCORE = 500;
 
 let own: { fd: number; score: string } | null | undefined;
 
 export function spawnExpendable({ processesMax }: Environment, argv: string[], options: SpawnOptions): Child {
   if (own === undefined) own = openOwn();
-  if (own) writeSync(own.fd, CHILD_SCORE);
+  if (own) writeSync(own.fd, String(CHILD_SCORE));
   try {
     if (processesMax === undefined) return spawn(argv, options);
     return withProcessLimit(processesMax, () => spawn(argv, options));
@@ -24,10 +24,14 @@ export function spawnExpendable({ processesMax }: Environment, argv: string[], o
   }
 }
 
-/** Null where /proc is not to be had or read-only: then the kernel's own choice stands. */
+/**
+ * Null where the kernel's own choice stands: /proc is not to be had or read-only, or all of us is to go early anyway, as
+ * in some pods, and nobody may take that back.
+ */
 function openOwn(): { fd: number; score: string } | null {
   try {
-    return { fd: openSync(FILE, "w"), score: readFileSync(FILE, "utf8").trim() };
+    const score = readFileSync(FILE, "utf8").trim();
+    return Number(score) < CHILD_SCORE ? { fd: openSync(FILE, "w"), score } : null;
   } catch {
     return null;
   }
