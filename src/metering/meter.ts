@@ -31,6 +31,8 @@ export const FLUSH_MAX_MS = 5 * SECOND_MS;
 const COMMANDS_PER_FLUSH = 1000;
 /** What may wait for a database that does not answer: rates and single counts. */
 const WAITING_MAX = 100_000;
+/** Of one count, in base units: sums are kept in 64 bits, and one that overflows would hold up all metering. */
+const COUNT_MAX = 1e12;
 /** A UUID or a request id, with room to spare. */
 const KEY_LENGTH_MAX = 128;
 const NAME_LENGTH_MAX = 256;
@@ -229,7 +231,8 @@ export class Meter implements Running {
 
 /** A change that the ledger can never take would hold up all that follow: it is refused here. */
 function assertCount(quantity: number, key: string, atMs: number, nowMs: number): void {
-  if (!Number.isSafeInteger(quantity) || quantity < 0) throw new RangeError(`not a quantity: ${quantity}`);
+  if (!Number.isSafeInteger(quantity) || quantity < 0 || quantity > COUNT_MAX)
+    throw new RangeError(`not a quantity: ${quantity}`);
   if (!Number.isSafeInteger(atMs) || Math.abs(nowMs - atMs) > BACKDATE_MAX_MS) {
     throw new PlatformError("invalid_field", "Usage is recorded for the last 31 days only.");
   }

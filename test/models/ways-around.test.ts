@@ -105,6 +105,16 @@ test("an answer in the background can be fetched when it has used up the cap", a
   assert.match(await send(gateway, "/v1/responses/resp_1"), /resp_1/);
 });
 
+test("a provider cannot make the sums overflow", async () => {
+  const huge = { prompt_tokens: Number.MAX_SAFE_INTEGER, completion_tokens: 1e300, total_tokens: -1 };
+  await using upstream = await startUpstream((_, res) => sendJson(res, { choices: [], usage: huge }));
+  const prices = { input: "999999", output: "999999" };
+  await using gateway = await startGateway({ m: { type: "openai", baseUrl: upstream.baseUrl, prices } });
+  await send(gateway, "/v1/chat/completions", { messages: CHAT.messages });
+  const [counted] = await gateway.recorded(1);
+  assert.deepEqual([counted?.inputTokens, counted?.outputTokens, counted?.costNanoUsd], [100_000_000, 0, 1e12]);
+});
+
 test("an answer in lines of JSON is counted by its last", async () => {
   const meta = { billed_units: { input_tokens: 4, output_tokens: 2 } };
   const lines = [

@@ -7,6 +7,7 @@ import { dialectOf } from "../providers/endpoints.ts";
 import { type ChatRequest, parseChatRequest } from "../providers/openai/chat-request.ts";
 import { openaiChat } from "../providers/openai/dialects.ts";
 import type { ProviderDeclaration } from "../providers/provider.ts";
+import { TOKENS_MAX } from "../providers/token-usage.ts";
 import { eachString, type JsonMember, memberValue, topLevelMembers } from "./json-members.ts";
 import { hasDotSegment } from "./upstream-path.ts";
 
@@ -98,9 +99,6 @@ export function estimateInputTokens(call: ClientCall, bytesPerToken = RESERVED_B
 const looksLikeBlob = (json: Buffer, start: number): boolean =>
   /^[\w+/=:;,.-]+$/.test(json.toString("latin1", start, start + BASE64_LOOK_BYTES));
 
-/** A limit is told by the caller, and summed up with others: more than this is as good as none. */
-const OUTPUT_LIMIT_MAX = 1e12;
-
 /** The most the request may generate; null when it does not say, zero when the endpoint generates nothing. */
 export function outputLimit(call: ClientCall): number | null {
   if (!call.dialect.generates) return 0;
@@ -111,7 +109,7 @@ export function outputLimit(call: ClientCall): number | null {
     for (const key of rest) value = at(value, key);
     if (typeof value === "number" && value >= 0) most = Math.max(most ?? 0, value);
   }
-  return most === null ? null : Math.min(most * choicesOf(call), OUTPUT_LIMIT_MAX);
+  return most === null ? null : Math.min(Math.ceil(most * choicesOf(call)), TOKENS_MAX);
 }
 
 function choicesOf(call: ClientCall): number {

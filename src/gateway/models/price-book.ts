@@ -53,6 +53,9 @@ export function parsePriceTable(text: string): PriceTable {
   return table;
 }
 
+/** A thousand dollars for one request: more is a slip of the pen in a price, or meant to make the sums overflow. */
+const COST_MAX_NANO = 1e12;
+
 /** Cost of one request in whole nano-USD. */
 export function costNanoUsd(prices: ModelPrices, usage: TokenUsage): number {
   const long = prices.longContext;
@@ -66,7 +69,8 @@ export function costNanoUsd(prices: ModelPrices, usage: TokenUsage): number {
     of(rate.cacheWrite ?? rate.input, written - writtenHour) +
     of(rate.cacheWriteHour ?? rate.cacheWrite ?? rate.input, writtenHour) +
     of(rate.output, usage.outputTokens);
-  return Number((pico + 500n) / 1000n);
+  const nano = (pico + 500n) / 1000n;
+  return nano > COST_MAX_NANO ? COST_MAX_NANO : Number(nano);
 }
 
 const of = (text: string, tokens: number): bigint => picoUsdPerToken(text) * BigInt(tokens);

@@ -23,7 +23,10 @@ export const NO_USAGE: TokenUsage = Object.freeze({
   reasoningTokens: 0,
 });
 
+/** No request has more: who reports more is wrong, or wants the sums to overflow. */
+export const TOKENS_MAX = 100_000_000;
+
 /** A count from an untrusted answer: a whole number of at least zero, anything else is zero. */
 export function tokenCount(value: unknown): number {
-  return typeof value === "number" && Number.isSafeInteger(value) && value > 0 ? value : 0;
+  return typeof value === "number" && Number.isSafeInteger(value) && value > 0 ? Math.min(value, TOKENS_MAX) : 0;
 }
