@@ -53,8 +53,21 @@ export async function takeSnapshot(
   } catch (error) {
     await removeTree(temp);
     // Not tried again by itself: the original stands still meanwhile, and the next try would fail for the same reason.
-    throw new PlatformError("unprocessable", "The files could not be copied.", { cause: String(error).slice(0, 500) });
+    const message = `The files could not be copied${reasonIn(error, workload)}.`;
+    throw new PlatformError("unprocessable", message, { cause: String(error).slice(0, REASON_MAX) });
   }
+}
+
+const REASON_MAX = 500;
+
+/** "cp: cannot open 'PATH' for reading: Permission denied", with the path as its owner knows it. */
+function reasonIn(error: unknown, { dir, parts }: { dir: string; parts: RootPart[] }): string {
+  const [line = ""] = String((error as { stderr?: unknown }).stderr ?? "").split("\n");
+  const [, path = "", reason] = /^\w+: [^']*'(.*)'.*: ([^:]+)$/.exec(line) ?? [];
+  if (reason === undefined) return "";
+  const part = parts.findIndex((_, index) => path.startsWith(`${dir}/fs/${index}/upper/`));
+  const inside = join(parts[part]?.at ?? "", path.slice(`${dir}/fs/${part}/upper`.length));
+  return part < 0 || inside.length > REASON_MAX ? `: ${reason}` : `: ${inside}: ${reason}`;
 }
 
 /** -a keeps owners, times, extended attributes and whiteouts. */
