@@ -151,8 +151,8 @@ export function baseUrlOf({
   const { connection, model } = resolved;
   const endpoint = model.spec.runtime?.endpointName;
   if (connection?.config.baseUrl) return connection.config.baseUrl;
-  if (connection) guardKey(connection, provider, endpoint);
-  if (endpoint && IS_URL.test(endpoint)) return endpoint;
+  if (connection) guardKey(connection, provider);
+  if (endpoint && IS_URL.test(endpoint)) return ownEndpoint(endpoint, provider);
   if (provider.baseUrl?.includes("{endpointName}")) {
     const name = endpoint || connection?.config.endpointName || "";
     if (HOST_LABEL.test(name)) return provider.baseUrl.replace("{endpointName}", name);
@@ -167,18 +167,19 @@ export function baseUrlOf({
 const IS_URL = /^https?:\/\//i;
 const HOST_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i;
 
-/** Who writes models may not read keys: one goes where its connection or its provider says, not where a model does. */
-function guardKey({ name, integration, secret }: Connection, provider: ProviderDeclaration, endpoint = ""): void {
-  if (Object.keys(secret).length === 0) return;
-  const { title, endpointHosts = [] } = provider;
+/** Who writes models may not read keys: one goes to its own provider, unless its connection says otherwise. */
+function guardKey({ name, integration, secret }: Connection, provider: ProviderDeclaration): void {
   const owner = findProvider(integration);
-  if (owner && owner !== provider)
-    throw notConfigured(`Connection ${name} holds a key of ${owner.title}, which is not sent to ${title}.`);
-  if (!IS_URL.test(endpoint)) return;
-  const url = URL.canParse(endpoint) ? new URL(endpoint) : null;
-  if (url?.protocol === "https:" && endpointHosts.some((end) => url.hostname.endsWith(end))) return;
+  if (!owner || owner === provider || Object.keys(secret).length === 0) return;
+  throw notConfigured(`Connection ${name} holds a key of ${owner.title}, which is not sent to ${provider.title}.`);
+}
+
+/** Any other address is an admin's to choose: a model would lead around the walls of the network, with a key or without. */
+function ownEndpoint(text: string, { title, endpointHosts = [] }: ProviderDeclaration): string {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url?.protocol === "https:" && endpointHosts.some((end) => url.hostname.endsWith(end))) return text;
   throw notConfigured(
-    `The key of connection ${name} is not sent to an address that is not ${title}'s: set spec.config.baseUrl of the connection instead of spec.runtime.endpointName.`,
+    `spec.runtime.endpointName of the model is not an address of ${title}: set spec.config.baseUrl of its connection instead.`,
   );
 }
 
