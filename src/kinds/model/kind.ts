@@ -26,7 +26,11 @@ export const model = defineKind({
       .looseObject({
         type: z.string().max(64).optional().describe("The provider; an unknown one is taken to be OpenAI-compatible."),
         model: z.string().max(256).optional().describe("The provider's name for it; default the resource's own name."),
-        endpointName: z.string().max(2048).optional(),
+        endpointName: z
+          .string()
+          .max(2048)
+          .optional()
+          .describe("The resource at Azure, or the https address of a dedicated endpoint at Azure or Hugging Face."),
         organization: z.string().max(256).optional(),
         generation: fields.generation,
       })
