@@ -13,6 +13,7 @@ const OWN_VARIABLE = /^(BUN_|SANDBOXD_|NODE_CHANNEL_FD|MIMALLOC_)/;
 const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 const DEFAULT_METADATA_FILE = "/bl/metadata";
 const UNCLAIMED: SandboxClaim = {};
+const ROOT_HOME = "/root";
 
 export class Environment {
   readonly #config: SandboxdConfig;
@@ -65,13 +66,16 @@ export class Environment {
   /** Put together once per change: every request asks for some of it. */
   #current(): Record<string, string> {
     const { env = this.#config.env } = this.#claim;
-    this.#merged ??= {
-      ...this.#own,
-      ...(this.#chosen.user ? { HOME: this.home } : {}),
-      ...env,
-      ...this.#metadata,
-    };
+    this.#merged ??= this.#merge(env);
     return this.#merged;
+  }
+
+  #merge(env?: Record<string, string>): Record<string, string> {
+    const { user } = this.#chosen;
+    const merged = { ...this.#own, ...(user ? { HOME: this.home } : {}), ...env, ...this.#metadata };
+    // Images say where root is at home, which is nobody else's place.
+    if (user && user.uid !== 0 && merged.HOME === ROOT_HOME) merged.HOME = this.home;
+    return merged;
   }
 
   get workDir(): string {
@@ -81,7 +85,7 @@ export class Environment {
   get home(): string {
     const { user } = this.#chosen;
     if (user?.home) return user.home;
-    return (user ? userOf(user.uid)?.home : this.#own.HOME) ?? "/root";
+    return (user ? userOf(user.uid)?.home : this.#own.HOME) ?? ROOT_HOME;
   }
 
   get pathBase(): PathBase {

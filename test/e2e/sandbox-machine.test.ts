@@ -64,6 +64,20 @@ describe("a sandbox on this machine", { skip: machineSkip }, () => {
     assert.equal((await platform.call("DELETE", "/sandboxes/scratch")).status, 200);
   });
 
+  test("another user than root has a home, a place to work, and root can become it", async (t) => {
+    const { body } = await platform.call("GET", "/sandboxes/desk");
+    if (body.isolation !== "mapped") return t.skip("needs a machine that can map users");
+    const envs = [
+      { name: "BL_SANDBOX_USER_ENABLED", value: "true" },
+      { name: "BL_SANDBOX_USER", value: "user" },
+    ];
+    await create("plain", { runtime: { memory: 512, envs } });
+    const said = await exec("plain", "id -un; echo $HOME; touch ~/note ./note && echo both");
+    assert.equal(said.body.stdout, "user\n/home/user\nboth\n", said.body.stderr);
+    assert.equal((await platform.call("DELETE", "/sandboxes/plain")).status, 200);
+    assert.equal((await exec("desk", "su user -c 'id -un'")).body.stdout, "user\n");
+  });
+
   test("sleeps when idle and wakes for a request, with its processes", async () => {
     await inside("desk", "POST", "/process", { command: "sleep 1000", name: "sleeper" });
     await reaches("desk", ({ state }) => state === "STANDBY");

@@ -7,6 +7,7 @@ import { createHash } from "node:crypto";
 import {
   accessSync,
   chmodSync,
+  chownSync,
   constants,
   copyFileSync,
   cpSync,
@@ -43,7 +44,7 @@ export interface BaseImageOptions {
 }
 
 /** Raised when the layout below changes, so that an old folder is not taken for the new one. */
-const LAYOUT = 1;
+const LAYOUT = 2;
 
 /** Top-level folders of programs: links on a merged-/usr system, folders of their own elsewhere. */
 const PROGRAM_DIRS = ["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
@@ -115,6 +116,9 @@ staff:x:50:
 user:x:1000:
 nogroup:x:65534:
 `;
+const USER_ID = 1000;
+/** For `su` and its like. Only root gets anywhere with them, who needs to prove nothing. */
+const PAM = ["auth", "account", "password", "session"].map((type) => `${type} required pam_permit.so\n`).join("");
 
 export function openBaseImage(options: BaseImageOptions): BaseImage {
   const digest = digestOf(options);
@@ -171,7 +175,9 @@ function build(dir: string, { brand, nodeBinary }: BaseImageOptions): void {
   const temp = `${dir}.${process.pid}`;
   rmSync(temp, { recursive: true, force: true });
   const root = join(temp, "root");
-  for (const name of [...FOLDERS, brand, "service"]) makeFolder(root, name);
+  for (const name of FOLDERS) makeFolder(root, name);
+  // Where commands begin, also those of another user than root. Its owner stays root: git asks for that.
+  for (const name of [brand, "service"]) makeFolder(root, name, 0o1777);
   makeFolder(root, "var/tmp", 0o1777);
   makeFolder(root, "root", 0o700);
   symlinkSync("/run", join(root, "var/run"));
@@ -181,8 +187,11 @@ function build(dir: string, { brand, nodeBinary }: BaseImageOptions): void {
   }
   for (const name of ETC_COPIED) copyIfThere(`/etc/${name}`, join(root, "etc", name));
   if (existsSync("/usr/lib/os-release")) symlinkSync("../usr/lib/os-release", join(root, "etc/os-release"));
-  writeFileSync(join(root, "etc/passwd"), PASSWD);
-  writeFileSync(join(root, "etc/group"), GROUP);
+  writeText(join(root, "etc/passwd"), PASSWD);
+  writeText(join(root, "etc/group"), GROUP);
+  makeFolder(root, "etc/pam.d");
+  writeText(join(root, "etc/pam.d/other"), PAM);
+  if (process.getuid?.() === 0) chownSync(join(root, "home/user"), USER_ID, USER_ID);
   for (const name of ["bashrc", "profile"]) copyIfThere(`/etc/skel/.${name}`, join(root, `root/.${name}`));
   makeFolder(temp, "usr/local/bin");
   if (nodeBinary) {
@@ -190,6 +199,12 @@ function build(dir: string, { brand, nodeBinary }: BaseImageOptions): void {
     chmodSync(join(temp, "usr/local/bin/node"), 0o755);
   }
   renameSync(temp, dir);
+}
+
+/** With a mode of its own, not what the server's umask leaves of one. */
+function writeText(path: string, text: string): void {
+  writeFileSync(path, text);
+  chmodSync(path, 0o644);
 }
 
 /** What a server without root may not read, its workloads do without. */
