@@ -125,6 +125,20 @@ test("openai: the gateway's own errors are read as API errors", async () => {
   await assert.rejects(ask("off"), (error) => error instanceof OpenAI.APIError && error.code === "WORKLOAD_DISABLED");
 });
 
+test("a refused key is told at once: the clients do not ask again", async () => {
+  await using upstream = await startUpstream((_request, res) => sendJson(res, { error: { message: "no" } }, 401));
+  await using gateway = await startGateway({
+    gpt: { type: "openai", baseUrl: upstream.baseUrl },
+    claude: { type: "anthropic", baseUrl: upstream.baseUrl },
+  });
+  const messages = [{ role: "user" as const, content: "Hi" }];
+  const openai = new OpenAI({ baseURL: `${gateway.url("gpt")}/v1`, apiKey: "platform-key" });
+  await assert.rejects(openai.chat.completions.create({ model: "x", messages }), /refused the key/);
+  const anthropic = new Anthropic({ baseURL: gateway.url("claude"), apiKey: "platform-key" });
+  await assert.rejects(anthropic.messages.create({ model: "x", max_tokens: 5, messages }), /refused the key/);
+  assert.equal(upstream.requests.length, 2);
+});
+
 test("azure: addressing by deployment and version, as its own client does it", async () => {
   const usage = { prompt_tokens: 3, completion_tokens: 1, total_tokens: 4 };
   const choices = [{ index: 0, message: { role: "assistant", content: "Hi" }, finish_reason: "stop" }];

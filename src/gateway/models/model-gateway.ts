@@ -5,7 +5,7 @@
  *
  * The engine keeps nothing but connections; all it has to know comes in through ModelGatewayDeps.
  */
-import { asGatewayError, GatewayError } from "../../contract/gateway-errors.ts";
+import { asGatewayError, GATEWAY_ERRORS, GatewayError } from "../../contract/gateway-errors.ts";
 import type { Downstream } from "../downstream.ts";
 import { brandWords, headerRules } from "../header-rules.ts";
 import { type PlatformResponseOptions, respondError } from "../platform-response.ts";
@@ -190,6 +190,8 @@ function refuse(engine: Engine, passage: Passage, down: Downstream, target: Mode
   const told = asGatewayError(error);
   const policy = typeof told.detail?.policy === "string" ? told.detail.policy : null;
   const marks = policy === null ? [] : headerNames.policy.flatMap((name) => [name, policy]);
+  // The clients of the providers ask again after any 5xx, unless they are told not to in a header of their own.
+  if (!GATEWAY_ERRORS[told.code].retryable) marks.push("x-should-retry", "false");
   // A caller who already has part of an answer only sees the connection close.
   if (passage.begun) down.destroy();
   else if (!passage.gone) respondError(responding, down, told, { fixed: null, requestId, marks });
