@@ -1,6 +1,16 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
-import { existsSync, lstatSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -69,8 +79,11 @@ test("a docker archive becomes layers, topmost first, with its configuration", {
   assert.deepEqual([existsSync(upper), existsSync(lower)], [true, false]);
   assert.equal(resolveImage(store, "team/app:1"), null);
   mkdirSync(join(store.dir, ".load-cut-off/layer-0"), { recursive: true });
-  await sweepImages(store, new Set());
+  const bases = readdirSync(join(store.dir, "base"));
+  for (const name of ["old", "in-use"]) mkdirSync(join(store.dir, "base", name, "root"), { recursive: true });
+  await sweepImages(store, new Set([join(store.dir, "base/in-use/root")]));
   assert.deepEqual([existsSync(upper), existsSync(join(store.dir, ".load-cut-off"))], [false, false]);
+  assert.deepEqual(readdirSync(join(store.dir, "base")).sort(), [...bases, "in-use"].sort());
 });
 
 test("a folder that a layer does not list is the one of the layers below", { skip }, async (t) => {

@@ -123,10 +123,18 @@ async function removeUnused(store: ImageStore, layersInUse: ReadonlySet<string>)
 export const unfinished = (store: ImageStore, why: string): string =>
   join(store.dir, `.${why}-${randomBytes(6).toString("hex")}`);
 
-/** What a server left behind that ended meanwhile, and layers of removed images that something still stood on then. */
+/**
+ * What a server left behind that ended meanwhile, layers of removed images that something still stood on then, and base
+ * images from before the machine's programs changed.
+ */
 export async function sweepImages(store: ImageStore, layersInUse: ReadonlySet<string>): Promise<void> {
   for (const name of readdirSync(store.dir)) if (name.startsWith(".")) await removeTree(join(store.dir, name));
   await removeUnused(store, layersInUse);
+  const kept = [...layersInUse, ...store.base.parts.flatMap(({ lowers }) => lowers)];
+  for (const name of readdirSync(join(store.dir, "base"))) {
+    const dir = join(store.dir, "base", name);
+    if (!kept.some((layer) => layer.startsWith(`${dir}/`))) await removeTree(dir);
+  }
 }
 
 export const layerDir = (store: ImageStore, digest: string): string =>
