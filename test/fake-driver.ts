@@ -62,7 +62,7 @@ interface FakeWorkload {
 }
 
 export class FakeMachine {
-  readonly dir = mkdtempSync(join(tmpdir(), "fake-"));
+  #dir: string | null = null;
   readonly options: FakeOptions;
   readonly workloads = new Map<string, FakeWorkload>();
   readonly volumes = new Map<string, Volume>();
@@ -93,9 +93,15 @@ export class FakeMachine {
     return known(this.workloads, uid, "workload").root;
   }
 
+  /** Made for the first workload: most tests have none. */
+  get dir(): string {
+    this.#dir ??= mkdtempSync(join(tmpdir(), "fake-"));
+    return this.#dir;
+  }
+
   async dispose(): Promise<void> {
     for (const uid of [...this.workloads.keys()]) await fakeDriver(this).destroy(uid);
-    rmSync(this.dir, { recursive: true, force: true, maxRetries: 10 });
+    if (this.#dir) rmSync(this.#dir, { recursive: true, force: true, maxRetries: 10 });
   }
 }
 
