@@ -41,6 +41,8 @@ export interface ForwardJob {
   /** Names the instance: connections are reused under it. */
   key: string;
   dial(): Promise<Duplex>;
+  /** Whoever answers may be exchanged for another at any moment: what it took and never answered goes to the next. */
+  exchangeable: boolean;
   limits: ExchangeLimits;
   /** Fields that every response of this address carries. */
   fixed: FixedHeaders | null;
@@ -72,6 +74,9 @@ const REPEATABLE = new Set(["GET", "HEAD", "OPTIONS", "TRACE"]);
  */
 const UNREPEATABLE_IDLE_MAX_MS = 1000;
 
+/** One for a kept connection, and where the far end is exchanged one for a new one that it took on its way out. */
+const REPEATS_MAX = 2;
+
 /** Dialling is local; an instance that does not accept within this time does not listen. */
 const DIAL_MS = 10_000;
 
@@ -88,7 +93,7 @@ class Exchange implements ExchangeSink, DownstreamEvents, Sweepable {
   #diallingSinceMs = 0;
   #connection: UpstreamConnection | null = null;
   #chunked = false;
-  #repeated = false;
+  #repeats = 0;
   #status = 0;
   #responding = false;
   #bytesIn = 0;
@@ -254,8 +259,9 @@ class Exchange implements ExchangeSink, DownstreamEvents, Sweepable {
     const connection = this.#connection;
     this.#connection = null;
     const repeatable = REPEATABLE.has(this.#job.method) && this.#down.bodyFraming === "none";
-    if (connection?.reused && untouched && repeatable && !this.#repeated) {
-      this.#repeated = true;
+    const again = this.#job.exchangeable ? this.#repeats < REPEATS_MAX : connection?.reused && this.#repeats === 0;
+    if (again && untouched && repeatable) {
+      this.#repeats += 1;
       this.#dial();
       return;
     }

@@ -142,6 +142,7 @@ export function send(
     head,
     key: `${lease.key}:${door}`,
     dial: () => deps.dial(lease, door),
+    exchangeable: door === "api",
     limits,
     fixed,
     refuse: (error) => respondError(responding, down, error, { fixed, requestId }),

@@ -339,6 +339,19 @@ inBothLanes("a POST on a kept connection that dies is answered, not repeated", a
   assert.equal(up.connections.length, 1);
 });
 
+inBothLanes("what a daemon took on its way out goes to the next one, if it may be repeated", async (start) => {
+  await using up = await rawUpstream((socket, _received, index) => {
+    socket.on("data", () => (index < 4 ? socket.destroy() : socket.write(OK)));
+  });
+  await using gw = await start({ upstream: up.port, workloads: [{}, { kind: "sandbox", name: "s", door: "api" }] });
+  const ask = (head: string): Promise<string> => exchange(gw.port, `${head}\r\nHost: h\r\n${AUTH}${CLOSE}\r\n`);
+  const post = "POST /ws/sandboxes/s HTTP/1.1\r\nContent-Length: 0";
+  for (const head of [post, "GET /ws/agents/a HTTP/1.1"]) assert.match(await ask(head), /WORKLOAD_CONNECTION_CLOSED/);
+  assert.equal(up.connections.length, 2);
+  assert.match(await ask("GET /ws/sandboxes/s HTTP/1.1"), /200 OK/);
+  assert.equal(up.connections.length, 5);
+});
+
 inBothLanes("duplicate Host, two lengths and other encodings are refused", async (start) => {
   await using up = await rawUpstream(answering(OK));
   await using gw = await start({ upstream: up.port });
