@@ -34,7 +34,7 @@ test("what is not there, and what is no folder, is gone afterwards", async (t) =
 
 test("so do many files, and names that are not UTF-8", async (t) => {
   const dir = place(t);
-  for (let count = 0; count < 1000; count++) writeFileSync(join(dir, `tree/${count}`), "");
+  for (let count = 0; count < 21_000; count++) writeFileSync(join(dir, `tree/${count}`), "");
   await removeTree(join(dir, "tree"));
   assert.equal(existsSync(join(dir, "tree")), false);
   mkdirSync(Buffer.concat([Buffer.from(join(dir, "tree/")), Buffer.from([0xff])]), { recursive: true });
