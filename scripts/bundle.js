@@ -8,6 +8,7 @@ import { findBun } from "../src/runtime/sandboxd-build.ts";
 /** What is started, and what a start loads: under their names, so that they can be compiled beforehand. */
 export const LOADED = ["main", "operator/up", "app", "runtime/drivers/local/local-driver", "runtime/sandboxd-build"];
 const THREADS = ["store/sqlite-report-thread"];
+const UNFINISHED_PREFIX = "making-";
 
 /** Returns its folder, or null where no bundler is installed. Made beside and renamed: nobody runs half a bundle. */
 export function makeBundle() {
@@ -15,10 +16,12 @@ export function makeBundle() {
   if (!bun) return null;
   mkdirSync(CACHE, { recursive: true });
   const folder = bundleFolder(); // before it is read: what changes meanwhile makes it stale
-  const unfinished = mkdtempSync(join(CACHE, "making-"));
+  // Also what an install that was killed has left.
+  for (const old of globSync([`${BUNDLE_PREFIX}*`, `${UNFINISHED_PREFIX}*`], { cwd: CACHE }))
+    rmSync(join(CACHE, old), { recursive: true });
+  const unfinished = mkdtempSync(join(CACHE, UNFINISHED_PREFIX));
   try {
     build(bun, unfinished);
-    for (const old of globSync(`${BUNDLE_PREFIX}*`, { cwd: CACHE })) rmSync(join(CACHE, old), { recursive: true });
     renameSync(unfinished, folder);
     return folder;
   } finally {

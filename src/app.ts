@@ -1,3 +1,4 @@
+/** The composition root: makes everything, starts it in order, stops it in reverse. */
 import { join } from "node:path";
 import type { Logger } from "pino";
 import { Registry } from "prom-client";

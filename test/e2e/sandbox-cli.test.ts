@@ -41,6 +41,8 @@ describe("the sandbox commands", { skip: machineSkip }, () => {
   test("what is piped in reaches the command, and an interrupt ends it", async () => {
     const piped = await berth(["exec", "-i", "box", "--", "wc", "-c"], { input: "x".repeat(100_000) });
     assert.deepEqual([piped.code, piped.stdout.trim()], [0, "100000"], piped.stderr);
+    const unnamed = await berth(["exec", "-i", "box", "ls -A /tmp | grep cli-; cat"], { input: "seen" });
+    assert.equal(unnamed.stdout, "seen", "a killed command line leaves nothing behind");
     assert.equal((await berth(["exec", "box", "cat; ls -A /tmp | grep cli-"], { input: "unseen" })).stdout, "");
     const { url, apiKey } = suite.platform();
     const waiting = spawnBerth(["sandbox", "exec", "box", "echo begun; sleep 600"], {

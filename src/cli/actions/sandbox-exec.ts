@@ -27,9 +27,10 @@ export async function exec(call: Invocation): Promise<number | undefined> {
       body: Readable.toWeb(process.stdin) as ReadableStream,
       duplex: "half",
     });
-    return await run(sandbox, { ...command, line: `exec 0<${input}; ${command.line}` }, call);
+    // Open it has no need of its name, and nothing is left when this command line is killed.
+    return await run(sandbox, { ...command, line: `exec 0<${input}; rm -f ${input}; ${command.line}` }, call);
   } finally {
-    await sandbox.fetch(filePath(input), { method: "DELETE" }).catch(() => {}); // it did not get that far
+    await sandbox.fetch(filePath(input), { method: "DELETE" }).catch(() => {}); // gone already, or it did not get that far
   }
 }
 

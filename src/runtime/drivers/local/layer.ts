@@ -1,7 +1,9 @@
 /**
  * Unpacks one image layer into a folder, as overlayfs wants it. A folder that the archive does not list but puts files
- * into is the one of the layers below: with its owner and mode, or where its link leads. The archive is hostile: no entry leaves the folder, by
- * name or through a link that an earlier entry made; device files are refused; what it unpacks to is bounded.
+ * into is the one of the layers below: with its owner and mode, or where its link leads.
+ *
+ * The archive is hostile: no entry leaves the folder, by name or through a link that an earlier entry made; device files
+ * are refused; what it unpacks to is bounded.
  */
 import { createHash, type Hash } from "node:crypto";
 import type { Stats } from "node:fs";
