@@ -246,7 +246,11 @@ const accountNumber = async (store: Store): Promise<number> => {
 };
 
 const ask = (store: Store, query: Record<string, string>): Promise<unknown> =>
-  accountMetrics({ ledger: store.usage, book, cursors, clock: systemClock }, ACCOUNT, parseMetricsQuery(query));
+  accountMetrics(
+    { ledger: store.usage, book, cursors, clock: systemClock },
+    { accountId: ACCOUNT, workspaces: "all" },
+    parseMetricsQuery(query),
+  );
 
 const askRaw = (store: Store, text: string): Promise<unknown> =>
   store.database.report(sql.raw(text).compile(store.database.read));

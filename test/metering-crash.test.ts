@@ -77,6 +77,7 @@ async function totals(place: Place): Promise<Map<string, bigint>> {
   const endHour = hourOf(Date.now()) + 2;
   const { groups } = await store.usage.ask({
     accountId: "acc",
+    workspaces: "all",
     filter: {},
     columns: ["resourceUuid", "dimension"],
     startMs: 0,

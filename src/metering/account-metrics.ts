@@ -13,6 +13,7 @@ import type {
   UsageKey,
   UsageLedger,
   UsageQuestion,
+  UsageView,
 } from "../store/usage-port.ts";
 import { asksForNames } from "../store/usage-rollup.ts";
 import { DIMENSION_NAMES, isDimension, usageOf, usageOfAll } from "./dimensions.ts";
@@ -64,18 +65,18 @@ interface Place {
 
 export async function accountMetrics(
   { ledger, book, cursors, clock }: MetricsDependencies,
-  accountId: string,
+  view: UsageView,
   query: MetricsQuery,
 ): Promise<AccountMetrics> {
   const nowMs = clock.now();
-  const bound = cursorBinding(accountId, query);
+  const bound = cursorBinding(view.accountId, query);
   const place = query.cursor === null ? null : placeOf(cursors.decode(query.cursor, bound, nowMs));
   const { window, limit } = query;
   const columns = columnsOf(query.groupBy);
   const asOfMs = place?.asOfMs ?? (await settledMs(ledger, window, nowMs));
   const ask = (endMs: number): Promise<UsageAnswer> =>
     ledger.ask({
-      ...questionOf(accountId, query, columns, endMs, book),
+      ...questionOf(view, query, columns, endMs, book),
       limit: limit + 1,
       after: place?.after ?? null,
     });
@@ -111,16 +112,16 @@ async function settledMs(
 /** The types that have at least one event in the window, in alphabetical order. */
 export async function resourceTypesOf(
   { ledger, book }: { ledger: Pick<UsageLedger, "resourceTypes">; book: PriceBook },
-  accountId: string,
+  view: UsageView,
   { startMs, endMs }: MetricsWindow,
 ): Promise<string[]> {
-  const question = { accountId, startMs, endMs, dimensions: DIMENSION_NAMES, rateOf: rateOf(book) };
+  const question = { ...view, startMs, endMs, dimensions: DIMENSION_NAMES, rateOf: rateOf(book) };
   const types = await ledger.resourceTypes(question, coverWindow(startMs, endMs, "month"));
   return types.sort();
 }
 
 function questionOf(
-  accountId: string,
+  view: UsageView,
   { window: { startMs }, resolution, filter }: MetricsQuery,
   columns: readonly UsageColumn[],
   endMs: number,
@@ -130,7 +131,7 @@ function questionOf(
   // Weeks are kept without the names of resources only.
   const coarsest = grain === "week" && asksForNames({ columns, filter }) ? "day" : grain;
   return {
-    accountId,
+    ...view,
     filter,
     columns,
     startMs,

@@ -97,7 +97,11 @@ function suite(database: TestDatabase): void {
       groupBy: "billing_dimension",
       resourceName: name,
     });
-    const { data } = await accountMetrics({ ledger: store.usage, book, cursors: store.cursors, clock }, "acc", query);
+    const { data } = await accountMetrics(
+      { ledger: store.usage, book, cursors: store.cursors, clock },
+      { accountId: "acc", workspaces: "all" },
+      query,
+    );
     return Object.fromEntries(data.map(({ billingDimension = "", summary }) => [billingDimension, summary.usage ?? 0]));
   };
   /** Until the meter of `node` holds just these rates of a resource, and has vouched for them up to now. */

@@ -83,6 +83,7 @@ export async function modelUsage(
   if (query.model !== undefined) filter.resourceName = query.model;
   const { groups, totals } = await ledger.ask({
     accountId,
+    workspaces: [workspace],
     filter,
     selective: true,
     columns: [...columns, "dimension"],

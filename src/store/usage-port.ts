@@ -94,8 +94,13 @@ export type UsagePart =
   | { from: "rollup"; grain: Grain; startHour: number; endHour: number }
   | { from: "events"; hour: number; startMs: number; endMs: number };
 
-export interface UsageQuestion {
+/** Whose usage a caller may read: an account, and of it these workspaces or all that it has or ever had. */
+export interface UsageView {
   accountId: string;
+  workspaces: readonly string[] | "all";
+}
+
+export interface UsageQuestion extends UsageView {
   filter: UsageKey;
   /** Whether the filter leaves few resources, so that each is followed on its own; absent = when it names one. */
   selective?: boolean;
@@ -150,7 +155,7 @@ export interface UsageLedger {
   vouchedMs(sinceMs: number): Promise<number | null>;
   /** The types with at least one event in [startMs, endMs), which `parts` cover. */
   resourceTypes(
-    question: Pick<UsageQuestion, "accountId" | "startMs" | "endMs" | "dimensions" | "rateOf">,
+    question: Pick<UsageQuestion, "accountId" | "workspaces" | "startMs" | "endMs" | "dimensions" | "rateOf">,
     parts: readonly UsagePart[],
   ): Promise<string[]>;
 }

@@ -3,8 +3,9 @@
  * What is read is small integers; names come in only where rows have been summed per series.
  */
 import { type RawBuilder, sql } from "kysely";
+import { jsonRows } from "./json-rows.ts";
 import { int, type PartContext, partsOf, type Sql } from "./usage-parts.ts";
-import type { UsageColumn, UsageQuestion } from "./usage-port.ts";
+import type { UsageColumn, UsageQuestion, UsageView } from "./usage-port.ts";
 import { asksForNames, namesResource } from "./usage-rollup.ts";
 
 const COLUMN: Record<UsageColumn, string> = {
@@ -41,7 +42,7 @@ export function questionStatement(
     selective: question.selective ?? namesResource(filter),
     isNamed: namesResource(filter) ? sql`s.unnamed_id IS NOT NULL` : sql`s.named = 1`,
     named: asksForNames(question),
-    isWanted: isWanted(question, place.account),
+    isWanted: isWanted(question, place),
   };
   const keys = columns.map((column, index) => ({ source: sql.ref(`s.${COLUMN[column]}`), name: `key_${index}` }));
   const from = (alias: string): Sql[] => keys.map(({ name }) => sql.ref(`${alias}.${name}`));
@@ -84,11 +85,29 @@ function cells({ bucketHours, bucketShiftHours, bucketParts }: UsageQuestion, co
     FROM (${partsOf(bucketParts, context, true)}) AS m`;
 }
 
-function isWanted({ filter }: Pick<UsageQuestion, "filter">, account: number): Sql {
-  const conditions = Object.entries(filter).map(
+function isWanted(
+  question: Pick<UsageQuestion, "filter" | "workspaces">,
+  place: Pick<PartContext, "account" | "dialect">,
+): Sql {
+  const conditions = Object.entries(question.filter).map(
     ([column, value]) => sql`${sql.ref(`s.${COLUMN[column as UsageColumn]}`)} = ${value}`,
   );
-  return sql.join([sql`s.account = ${int(account)}`, ...conditions], sql` AND `);
+  return sql.join([isVisible(question, place), ...conditions], sql` AND `);
+}
+
+/** The rows of usage_series, `s`, that a view leaves. */
+export function isVisible(
+  { workspaces }: Pick<UsageView, "workspaces">,
+  { account, dialect }: Pick<PartContext, "account" | "dialect">,
+): Sql {
+  const ofAccount = sql`s.account = ${int(account)}`;
+  if (workspaces === "all") return ofAccount;
+  const visible = jsonRows(
+    dialect,
+    { workspace: "text" },
+    workspaces.map((workspace) => [workspace]),
+  );
+  return sql`${ofAccount} AND s.workspace IN (SELECT workspace FROM ${visible} AS visible)`;
 }
 
 function isAfter({ cost, key }: { cost: bigint; key: readonly string[] }, columns: readonly Sql[]): Sql {

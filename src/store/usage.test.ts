@@ -175,6 +175,30 @@ function suite(database: TestDatabase): void {
     assert.deepEqual(await rollups(), before);
   });
 
+  test("a view of some workspaces leaves nothing of the others", async () => {
+    const ledger = await freshLedger();
+    const elsewhere = { ...momentEvent("b", 5), series: { ...series, workspace: "elsewhere", resourceType: "other" } };
+    await ledger.record({ events: [momentEvent("a", 10), elsewhere] }, rateOf);
+    for (const question of [wholeQuestion({}), cutQuestion(hourMs(HOUR), hourMs(HOUR) + HOUR_MS / 2)]) {
+      const seen = async (workspaces: UsageQuestion["workspaces"]) => {
+        const view = { ...question, workspaces };
+        const { groups, totals } = await ledger.ask({ ...view, columns: ["workspace"] });
+        assert.equal(
+          groups.reduce((sum, { cost }) => sum + cost, 0n),
+          totals.reduce((sum, { cost }) => sum + cost, 0n),
+        );
+        const types = await store.usage.resourceTypes(view, question.totalParts);
+        return [groups.map(({ key }) => key.workspace).sort(), types.sort()];
+      };
+      assert.deepEqual(await seen("all"), [
+        ["elsewhere", series.workspace].sort(),
+        ["other", series.resourceType].sort(),
+      ]);
+      assert.deepEqual(await seen(["elsewhere"]), [["elsewhere"], ["other"]]);
+      assert.deepEqual(await seen([]), [[], []]);
+    }
+  });
+
   test("an account that has used nothing has an empty ledger", async () => {
     const question = wholeQuestion({ accountId: "nobody" });
     assert.deepEqual(await store.usage.ask(question), { groups: [], totals: [], cells: [] });
@@ -195,6 +219,7 @@ const momentEvent = (key: string, quantity: number): UsageEvent => ({
 
 const wholeQuestion = (more: Partial<UsageQuestion>): UsageQuestion => ({
   accountId: ACCOUNTS[0],
+  workspaces: "all",
   filter: {},
   columns: [],
   startMs: hourMs(HOUR - 1),

@@ -12,7 +12,7 @@ import type {
   UsageSeries,
   UsageSpan,
 } from "./usage-port.ts";
-import { type QuestionRow, questionStatement } from "./usage-question.ts";
+import { isVisible, type QuestionRow, questionStatement } from "./usage-question.ts";
 import { createUsageRecorder } from "./usage-record.ts";
 import { createUsageSeries, seriesKey } from "./usage-series.ts";
 import { createUsageUpkeep } from "./usage-upkeep.ts";
@@ -105,11 +105,11 @@ export function createUsage({ database }: { database: Database }) {
         named: false,
         selective: false,
         isNamed: sql`s.named = 1`,
-        isWanted: sql`s.account = ${account}`,
+        isWanted: isVisible(question, { account, dialect }),
       };
       const rows = await database.report<{ resource_type: string }>(
         sql`SELECT DISTINCT s.resource_type FROM (${partsOf(parts, context, false)}) AS parts
-          CROSS JOIN usage_series s WHERE s.id = parts.series`.compile(read),
+          CROSS JOIN usage_series s WHERE s.id = parts.series AND ${context.isWanted}`.compile(read),
       );
       return rows.map((row) => row.resource_type);
     },

@@ -91,6 +91,7 @@ export class MeterWorld {
     await this.flush();
     const answer = await this.ledger.ask({
       accountId: "acc",
+      workspaces: "all",
       filter: {},
       columns: ["resourceUuid", "dimension"],
       startMs: 0,

@@ -103,7 +103,10 @@ async function compare(ledger: UsageLedger, known: ModelEvent[], query: AnyQuery
       ({ fields }) => fields.resourceType,
     ),
   );
-  assert.deepEqual(await resourceTypesOf({ ledger, book }, query.accountId, window), [...types].sort());
+  assert.deepEqual(
+    await resourceTypesOf({ ledger, book }, { accountId: query.accountId, workspaces: "all" }, window),
+    [...types].sort(),
+  );
 }
 
 /** All pages of a query; null when it is rightly refused for its resolution. */
@@ -127,7 +130,11 @@ async function walk(ledger: UsageLedger, query: AnyQuery): Promise<AccountMetric
       assert.ok(error instanceof PlatformError && error.body?.parameter === "resolution");
       return null;
     }
-    const page = await accountMetrics({ ledger, book, cursors, clock }, query.accountId, parsed);
+    const page = await accountMetrics(
+      { ledger, book, cursors, clock },
+      { accountId: query.accountId, workspaces: "all" },
+      parsed,
+    );
     assert.ok(page.data.length <= Math.min(query.limit, 100));
     assert.equal(page.meta.hasMore, page.meta.nextCursor !== "");
     pages.push(page);

@@ -46,7 +46,11 @@ export async function pagesOfARunningWindow(ledger: UsageLedger): Promise<void> 
   for (let cursor = ""; ; nowMs += 5000) {
     await vouch(nowMs);
     const query = parseMetricsQuery({ ...QUERY, limit: String(PAGE), cursor });
-    const page = await accountMetrics({ ledger, book, cursors, clock: { now: () => nowMs } }, ACCOUNTS[0], query);
+    const page = await accountMetrics(
+      { ledger, book, cursors, clock: { now: () => nowMs } },
+      { accountId: ACCOUNTS[0], workspaces: "all" },
+      query,
+    );
     names.push(...page.data.map(({ resourceName }) => resourceName ?? ""));
     totals.add(page.summary.totalCost);
     cursor = page.meta.nextCursor;

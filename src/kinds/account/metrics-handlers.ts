@@ -1,3 +1,4 @@
+import { isAccountAdmin } from "../../contract/caller.ts";
 import { DAY_MS } from "../../lib/clock.ts";
 import { accountMetrics as answerMetrics, resourceTypesOf } from "../../metering/account-metrics.ts";
 import { DIMENSION_NAMES, DIMENSIONS, isDimension, usageOf } from "../../metering/dimensions.ts";
@@ -5,6 +6,8 @@ import { usageEventsPage } from "../../metering/events-page.ts";
 import { GROUP_BY_NAMES, parseMetricsQuery, parseWindowQuery } from "../../metering/metrics-query.ts";
 import { costToUsd, createPriceBook, rateOf } from "../../metering/price-book.ts";
 import { invalidParameter, parseWindow } from "../../metering/window.ts";
+import type { Store } from "../../store/store.ts";
+import type { UsageView } from "../../store/usage-port.ts";
 import { type Call, type Implementation, implement } from "../port.ts";
 import {
   accountMetrics,
@@ -24,14 +27,18 @@ const REPRICE_WINDOW_MAX_MS = 366 * DAY_MS;
 export const metricsHandlers: readonly Implementation[] = [
   implement(accountMetrics, async (call, { store, prices, clock }) => {
     const query = parseMetricsQuery(call.query);
-    return answerMetrics({ ledger: store.usage, book: prices, cursors: store.cursors, clock }, accountOf(call), query);
+    const view = await viewOf(call, store);
+    return answerMetrics({ ledger: store.usage, book: prices, cursors: store.cursors, clock }, view, query);
   }),
 
   implement(accountMetricsGroupBy, async () => ({ values: [...GROUP_BY_NAMES] })),
 
-  implement(accountMetricsResourceTypes, async (call, { store, prices }) => ({
-    values: await resourceTypesOf({ ledger: store.usage, book: prices }, accountOf(call), parseWindowQuery(call.query)),
-  })),
+  implement(accountMetricsResourceTypes, async (call, { store, prices }) => {
+    const window = parseWindowQuery(call.query);
+    return {
+      values: await resourceTypesOf({ ledger: store.usage, book: prices }, await viewOf(call, store), window),
+    };
+  }),
 
   implement(accountPrices, async (_call, { prices }) => ({
     currency: "USD" as const,
@@ -76,6 +83,19 @@ export const metricsHandlers: readonly Implementation[] = [
 ];
 
 const accountOf = ({ params }: Pick<Call, "params">): string => params.accountId ?? "";
+
+/**
+ * An account admin sees the whole account. Everybody else sees the workspaces of the account that they belong to now:
+ * names and costs of the others are none of their business, in any grouping.
+ */
+async function viewOf(call: Pick<Call, "params" | "caller">, { workspaces }: Store): Promise<UsageView> {
+  const accountId = accountOf(call);
+  const { caller } = call;
+  if (isAccountAdmin(caller, accountId)) return { accountId, workspaces: "all" };
+  if (caller.bound) return { accountId, workspaces: [caller.bound.workspace] };
+  const own = (await workspaces.listFor(caller.subject)).filter((workspace) => workspace.accountId === accountId);
+  return { accountId, workspaces: own.map(({ name }) => name) };
+}
 
 function boundedWindow(startTime: string, endTime: string, lengthMaxMs: number): { startMs: number; endMs: number } {
   const { startMs, endMs } = parseWindow(startTime, endTime);
