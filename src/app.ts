@@ -242,6 +242,7 @@ export async function startApp({ config, log, version, clock = systemClock, open
       trustProxy: config.trust_proxy,
     });
     addPlatformRoutes(api, { deps, operations: OPERATIONS, registry });
+    const toProviders = { clock, outbound: stack.add(createOutbound({ privateAddresses: true })) };
     addOauthRoutes(api, {
       ...deps,
       authenticator,
@@ -250,7 +251,7 @@ export async function startApp({ config, log, version, clock = systemClock, open
       brand: config.brand,
       isWorkloadHost: (host) => host.endsWith(`.${config.domain}`) || directory.isCustomDomain(host),
       isRunning,
-      identityProviders: config.identity_providers.map((one) => createIdentityProvider(one, clock)),
+      identityProviders: config.identity_providers.map((one) => createIdentityProvider(one, toProviders)),
     });
     addUploadRoute(api, deps);
     await api.ready();

@@ -43,6 +43,19 @@ export async function startDnsServer(): Promise<DnsServer> {
   return server;
 }
 
+/** The whole answer to a question, with the values that `lookUp` knows. For servers that change their mind. */
+export function answerQuestion(query: Buffer, lookUp: (name: string, type: string) => string[]): Buffer {
+  const { name, type, end } = readQuestion(query);
+  const values = lookUp(name, TYPES[type] ?? "");
+  return respond(
+    query,
+    end,
+    RCODE.ok,
+    type,
+    values.map((value) => encode(type, value)),
+  );
+}
+
 const matches = (pattern: string, name: string): boolean =>
   pattern.startsWith("*.") ? name.endsWith(pattern.slice(1)) && name !== pattern.slice(2) : name === pattern;
 

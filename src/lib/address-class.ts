@@ -1,60 +1,127 @@
 /**
- * Whether an IP address is one of the wide network, of this machine's surroundings, or one that nobody should be sent
- * to on behalf of a tenant. Whoever dials for somebody else checks the address that was resolved, not the name.
+ * Whether an IP address belongs to the wide network, to this machine and its surroundings, or to nobody that a tenant
+ * should be sent to. Everything that dials on behalf of a tenant asks here, about the address that was resolved: the
+ * egress proxy, the packet filter of workloads, connections, callbacks, model providers and identity providers.
+ *
+ * An address is judged on its bytes. A text has many spellings (`::ffff:10.0.0.1`, `0::FFFF:a00:1`), the bytes have one.
  */
-import { BlockList, isIP } from "node:net";
+import { isIPv4, isIPv6 } from "node:net";
+import { networkInterfaces } from "node:os";
 
+/** `private` includes every address of this machine, because its services listen there without a firewall between. */
 export type AddressClass = "public" | "private" | "forbidden";
 
-const PRIVATE: [string, number, "ipv4" | "ipv6"][] = [
-  ["10.0.0.0", 8, "ipv4"],
-  ["100.64.0.0", 10, "ipv4"],
-  ["127.0.0.0", 8, "ipv4"],
-  ["172.16.0.0", 12, "ipv4"],
-  ["192.168.0.0", 16, "ipv4"],
-  ["::1", 128, "ipv6"],
-  ["fc00::", 7, "ipv6"],
+/** A network in the notation `address/prefix`, its class, and why it has that class. */
+type Range = readonly [network: string, kind: AddressClass, why: string];
+
+/** The first range that holds an address decides. An IPv4 address that no range holds is public. */
+const IPV4_RANGES: readonly Range[] = [
+  ["100.100.100.200/32", "forbidden", "machine credentials of a cloud"],
+  ["168.63.129.16/32", "forbidden", "the host agent of a cloud"],
+  ["0.0.0.0/8", "forbidden", "this host"],
+  ["10.0.0.0/8", "private", "private"],
+  ["100.64.0.0/10", "private", "shared by carriers"],
+  ["127.0.0.0/8", "private", "loopback"],
+  ["169.254.0.0/16", "forbidden", "link-local, where clouds serve machine credentials"],
+  ["172.16.0.0/12", "private", "private"],
+  ["192.0.0.0/24", "forbidden", "protocol assignments"],
+  ["192.88.99.0/24", "forbidden", "relays of 6to4"],
+  ["192.168.0.0/16", "private", "private"],
+  ["198.18.0.0/15", "forbidden", "benchmarks, and the network of workloads"],
+  ["224.0.0.0/4", "forbidden", "multicast"],
+  ["240.0.0.0/4", "forbidden", "reserved, broadcast"],
 ];
 
-/** Link-local (where clouds serve machine credentials), multicast, reserved and unspecified addresses. */
-const FORBIDDEN: [string, number, "ipv4" | "ipv6"][] = [
-  ["0.0.0.0", 8, "ipv4"],
-  ["169.254.0.0", 16, "ipv4"],
-  ["192.0.0.0", 24, "ipv4"],
-  ["198.18.0.0", 15, "ipv4"],
-  ["224.0.0.0", 3, "ipv4"],
-  ["::", 128, "ipv6"],
-  ["fe80::", 10, "ipv6"],
-  ["fec0::", 10, "ipv6"],
-  ["ff00::", 8, "ipv6"],
-  ["fd00:ec2::254", 128, "ipv6"],
+/** The first range that holds an address decides. An IPv6 address that no range holds is forbidden. */
+const IPV6_RANGES: readonly Range[] = [
+  ["::1/128", "private", "loopback"],
+  ["fd00:ec2::254/128", "forbidden", "machine credentials of a cloud"],
+  ["fd20:ce::254/128", "forbidden", "machine credentials of a cloud"],
+  ["fc00::/7", "private", "private"],
+  ["2001::/23", "forbidden", "protocol assignments, among them Teredo, which carries IPv4"],
+  ["2002::/16", "forbidden", "6to4, which carries IPv4"],
+  ["2000::/3", "public", "everything that is assigned for use on the internet"],
 ];
 
-const listOf = (ranges: typeof PRIVATE): BlockList => {
-  const list = new BlockList();
-  for (const [net, prefix, family] of ranges) list.addSubnet(net, prefix, family);
-  return list;
-};
+/** In these networks the last four bytes are an IPv4 address, which is what is reached. */
+const IPV4_WITHIN_IPV6 = ["::ffff:0:0/96", "64:ff9b::/96"];
 
-const forbidden = listOf(FORBIDDEN);
-const privates = listOf(PRIVATE);
-
-/** What is not an IP address at all is forbidden. */
-export function classifyAddress(address: string): AddressClass {
-  const plain = embeddedIpv4(address) ?? address;
-  const family = isIP(plain);
-  if (family === 0) return "forbidden";
-  const type = family === 4 ? "ipv4" : "ipv6";
-  if (forbidden.check(plain, type)) return "forbidden";
-  return privates.check(plain, type) ? "private" : "public";
+/** A text that is not an IP address is forbidden. A zone (`%eth0`) is left out of the judgement. */
+export function classifyAddress(text: string): AddressClass {
+  const bytes = parseAddress(text);
+  if (!bytes) return "forbidden";
+  const kind = classOf(bytes);
+  return kind === "public" && isOwn(bytes) ? "private" : kind;
 }
 
-/** ::ffff:127.0.0.1 and 64:ff9b::7f00:1 reach 127.0.0.1 by another spelling. */
-function embeddedIpv4(address: string): string | null {
-  const match = /^(?:::ffff:|64:ff9b::)(?:(\d+\.\d+\.\d+\.\d+)|([0-9a-f]{1,4}):([0-9a-f]{1,4}))$/i.exec(address);
-  if (!match) return null;
-  if (match[1]) return match[1];
-  const high = Number.parseInt(match[2] ?? "0", 16);
-  const low = Number.parseInt(match[3] ?? "0", 16);
-  return `${high >> 8}.${high & 255}.${low >> 8}.${low & 255}`;
+/** The IPv4 networks that are not public, without those that lie within another: for packet filters. */
+export const NON_PUBLIC_IPV4: readonly string[] = IPV4_RANGES.filter(
+  ([network], index) =>
+    !IPV4_RANGES.some(([other], place) => place !== index && holds(parsed(other), parsed(network).bytes)),
+).map(([network]) => network);
+
+/** Four bytes, or sixteen. An IPv4 address within an IPv6 one is returned as its four bytes. Null for other texts. */
+export function parseAddress(text: string): Uint8Array | null {
+  const [plain = ""] = text.split("%", 1);
+  if (isIPv4(plain)) return Uint8Array.from(plain.split("."), Number);
+  if (!isIPv6(plain)) return null;
+  const bytes = ipv6Bytes(plain);
+  return WITHIN.some((network) => holds(network, bytes)) ? bytes.subarray(12) : bytes;
 }
+
+function classOf(bytes: Uint8Array): AddressClass {
+  const isV4 = bytes.length === 4;
+  const found = (isV4 ? V4 : V6).find(({ network }) => holds(network, bytes));
+  return found?.kind ?? (isV4 ? "public" : "forbidden");
+}
+
+/** Interfaces come and go while the server runs, so they are read each time. Only a new connection asks. */
+function isOwn(bytes: Uint8Array): boolean {
+  return Object.values(networkInterfaces()).some((each) =>
+    each?.some(({ address }) => {
+      const own = parseAddress(address);
+      return own !== null && Buffer.compare(own, bytes) === 0;
+    }),
+  );
+}
+
+/** The text is known to be an IPv6 address. */
+function ipv6Bytes(text: string): Uint8Array {
+  const dotted = /^(.*:)(\d+)\.(\d+)\.(\d+)\.(\d+)$/.exec(text);
+  const pair = (high: string | undefined, low: string | undefined): string =>
+    (Number(high) * 256 + Number(low)).toString(16);
+  const hex = dotted ? `${dotted[1]}${pair(dotted[2], dotted[3])}:${pair(dotted[4], dotted[5])}` : text;
+  const [head = "", tail] = hex.split("::");
+  const words = (part: string): number[] =>
+    part
+      .split(":")
+      .filter(Boolean)
+      .map((word) => Number.parseInt(word, 16));
+  const [front, back] = [words(head), words(tail ?? "")];
+  const all = [...front, ...Array<number>(8 - front.length - back.length).fill(0), ...back];
+  return Uint8Array.from(all.flatMap((word) => [word >> 8, word & 255]));
+}
+
+interface Network {
+  bytes: Uint8Array;
+  prefix: number;
+}
+
+function parsed(notation: string): Network {
+  const [address = "", prefix] = notation.split("/");
+  const bytes = isIPv4(address) ? Uint8Array.from(address.split("."), Number) : ipv6Bytes(address);
+  return { bytes, prefix: Number(prefix) };
+}
+
+function holds({ bytes, prefix }: Network, address: Uint8Array): boolean {
+  if (bytes.length !== address.length) return false;
+  return bytes.every((byte, index) => {
+    const bits = Math.min(8, Math.max(0, prefix - index * 8));
+    const mask = (0xff << (8 - bits)) & 0xff;
+    return (byte & mask) === ((address[index] ?? 0) & mask);
+  });
+}
+
+const WITHIN = IPV4_WITHIN_IPV6.map(parsed);
+const V4 = IPV4_RANGES.map(([network, kind]) => ({ network: parsed(network), kind }));
+const V6 = IPV6_RANGES.map(([network, kind]) => ({ network: parsed(network), kind }));

@@ -7,8 +7,8 @@ import { lookup } from "node:dns/promises";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { connect, isIP, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { classifyAddress } from "../lib/address-class.ts";
 import { createServer, request, STATUS_CODES } from "../lib/node-http.ts";
-import { isOwnAddress, isPublicAddress } from "./address-rules.ts";
 
 export interface EgressOptions {
   /** Bytes that left and entered since the last report of the same connection. */
@@ -181,7 +181,7 @@ async function judge(uid: string, { host, port }: Target, options: EgressOptions
     return refusal(502, "name_not_resolved", `The name ${host} cannot be resolved.`);
   }
   const fine = (address: string): boolean =>
-    (options.allowed?.(host, port, address) ?? false) || (isPublicAddress(address) && !isOwnAddress(address));
+    (options.allowed?.(host, port, address) ?? false) || classifyAddress(address) === "public";
   if (addresses.length === 0) return refusal(502, "name_not_resolved", `The name ${host} has no address.`);
   if (!addresses.every(fine)) {
     return refusal(

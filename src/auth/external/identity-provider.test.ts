@@ -4,6 +4,7 @@ import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { systemClock } from "../../lib/clock.ts";
+import { createOutbound } from "../../lib/outbound-http.ts";
 import { createIdentityProvider } from "./identity-provider.ts";
 
 const challenge = { state: "s", nonce: "n", codeChallenge: "c", redirectUri: "http://127.0.0.1/cb" };
@@ -14,6 +15,7 @@ async function leadsTo(answer: (issuer: string) => RequestListener): Promise<str
   const server = createServer((request, response) => answer(issuer)(request, response)).listen(0, "127.0.0.1");
   await once(server, "listening");
   issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const outbound = createOutbound({ privateAddresses: true });
   const provider = createIdentityProvider(
     {
       id: "x",
@@ -25,11 +27,12 @@ async function leadsTo(answer: (issuer: string) => RequestListener): Promise<str
       domains: [],
       create_users: true,
     },
-    systemClock,
+    { clock: systemClock, outbound },
   );
   try {
     return await provider.authorizationUrl(challenge);
   } finally {
+    await outbound.stop();
     server.closeAllConnections();
     server.close();
   }
@@ -78,9 +81,9 @@ test("what answers with a redirect, too much, or nonsense is not believed", asyn
   };
   await assert.rejects(
     leadsTo(() => away),
-    /does not answer/,
+    /answered 302/,
   );
-  await assert.rejects(leadsTo(says({ padding: "x".repeat(2 ** 20) })), /too much/);
+  await assert.rejects(leadsTo(says({ padding: "x".repeat(2 ** 20) })), /longer than/);
   for (const text of ["", "[]", "<html>", "null"])
     await assert.rejects(
       leadsTo(() => (_request, response) => void response.end(text)),

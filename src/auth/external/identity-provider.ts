@@ -4,6 +4,7 @@
  */
 import type { JSONWebKeySet, JWTPayload } from "jose";
 import { type Clock, HOUR_MS, MINUTE_MS } from "../../lib/clock.ts";
+import { type Outbound, OutboundError } from "../../lib/outbound-http.ts";
 import { isRecord, itemsOf } from "../../lib/untrusted-json.ts";
 
 export interface IdentityProviderSettings {
@@ -82,14 +83,20 @@ export interface Redemption {
 
 export type IdentityProvider = ReturnType<typeof createIdentityProvider>;
 
-export function createIdentityProvider(settings: IdentityProviderSettings, clock: Clock) {
+export interface IdentityProviderDeps {
+  clock: Clock;
+  /** Lets private addresses through: the operator chose the provider, often in a network of their own. */
+  outbound: Outbound;
+}
+
+export function createIdentityProvider(settings: IdentityProviderSettings, { clock, outbound }: IdentityProviderDeps) {
   const { issuer, client_id: clientId } = settings;
   let metadata: { value: Metadata; readAt: number } | null = null;
   let keys: { value: JSONWebKeySet; readAt: number } | null = null;
 
   async function discover(): Promise<Metadata> {
     if (metadata && clock.now() - metadata.readAt < METADATA_KEPT_MS) return metadata.value;
-    const said = await fetchJson(`${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`);
+    const said = await fetchJson(outbound, `${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`);
     if (said.issuer !== issuer) throw new ExternalError(`it calls itself ${String(said.issuer).slice(0, TEXT_MAX)}`);
     const endpoint = (name: string): string => {
       const address = said[name];
@@ -109,7 +116,7 @@ export function createIdentityProvider(settings: IdentityProviderSettings, clock
   async function verify(idToken: string, nonce: string, { jwks_uri }: Metadata): Promise<JWTPayload> {
     const { createLocalJWKSet, jwtVerify, errors } = await import("jose");
     const check = async (): Promise<JWTPayload> => {
-      keys ??= { value: (await fetchJson(jwks_uri)) as unknown as JSONWebKeySet, readAt: clock.now() };
+      keys ??= { value: (await fetchJson(outbound, jwks_uri)) as unknown as JSONWebKeySet, readAt: clock.now() };
       const { payload } = await jwtVerify(idToken, createLocalJWKSet(keys.value), {
         issuer,
         audience: clientId,
@@ -154,7 +161,7 @@ export function createIdentityProvider(settings: IdentityProviderSettings, clock
     async redeem({ code, codeVerifier, nonce, redirectUri }: Redemption): Promise<ExternalPerson> {
       const known = await discover();
       const { client_secret: secret } = settings;
-      const answer = await fetchJson(known.token_endpoint, {
+      const answer = await fetchJson(outbound, known.token_endpoint, {
         method: "POST",
         headers: {
           "content-type": "application/x-www-form-urlencoded",
@@ -172,15 +179,20 @@ export function createIdentityProvider(settings: IdentityProviderSettings, clock
       const claims = await verify(answer.id_token, nonce, known).catch((error: unknown) => {
         throw error instanceof ExternalError ? error : new ExternalError("its token is not good", { cause: error });
       });
-      return personFrom({ ...(await moreClaims(known, claims, answer.access_token)), ...claims }, settings);
+      return personFrom({ ...(await moreClaims(outbound, known, claims, answer.access_token)), ...claims }, settings);
     },
   };
 }
 
 /** Many providers tell the address and the groups only when asked with the access token. */
-async function moreClaims({ userinfo_endpoint }: Metadata, claims: JWTPayload, accessToken: unknown): Promise<object> {
+async function moreClaims(
+  outbound: Outbound,
+  { userinfo_endpoint }: Metadata,
+  claims: JWTPayload,
+  accessToken: unknown,
+): Promise<object> {
   if (userinfo_endpoint === null || typeof accessToken !== "string") return {};
-  const said = await fetchJson(userinfo_endpoint, { headers: { authorization: `Bearer ${accessToken}` } });
+  const said = await fetchJson(outbound, userinfo_endpoint, { headers: { authorization: `Bearer ${accessToken}` } });
   if (said.sub !== claims.sub) throw new ExternalError("it told about somebody else");
   return said;
 }
@@ -213,29 +225,33 @@ const basic = (id: string, secret: string): string =>
 const isSafe = (address: string, issuer: string): boolean =>
   URL.canParse(address) && (address.startsWith("https://") || new URL(address).origin === new URL(issuer).origin);
 
-async function fetchJson(url: string, init: RequestInit = {}): Promise<Record<string, unknown>> {
-  const response = await fetch(url, {
-    ...init,
-    headers: { accept: "application/json", ...init.headers },
-    redirect: "error",
-    signal: AbortSignal.timeout(TIMEOUT_MS),
-  }).catch((error: unknown) => {
-    throw new ExternalError(`${new URL(url).origin} does not answer`, { cause: error });
-  });
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.byteLength;
-    if (bytes > ANSWER_BYTES_MAX) throw new ExternalError(`${new URL(url).origin} sends too much`);
-    chunks.push(chunk);
-  }
+interface Sent {
+  method?: string;
+  headers?: Record<string, string>;
+  body?: string;
+}
+
+async function fetchJson(outbound: Outbound, url: string, sent: Sent = {}): Promise<Record<string, unknown>> {
+  const answer = await outbound
+    .request(url, {
+      method: sent.method ?? "GET",
+      headers: { accept: "application/json", ...sent.headers },
+      ...(sent.body === undefined ? {} : { body: sent.body }),
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+      bytesMax: ANSWER_BYTES_MAX,
+    })
+    .catch((error: unknown) => {
+      if (!(error instanceof OutboundError)) throw error;
+      throw new ExternalError(error.message, { cause: error });
+    });
   let said: unknown = null;
   try {
-    said = JSON.parse(Buffer.concat(chunks).toString("utf8"));
+    said = JSON.parse(answer.text);
   } catch {
     // Not JSON: refused below, as anything else that is no object.
   }
-  if (!response.ok || !isRecord(said))
-    throw new ExternalError(`${url} answered ${response.status} ${isRecord(said) ? textOf(said.error) : ""}`);
+  const isOk = answer.status >= 200 && answer.status < 300;
+  if (!isOk || !isRecord(said))
+    throw new ExternalError(`${url} answered ${answer.status} ${isRecord(said) ? textOf(said.error) : ""}`);
   return said;
 }

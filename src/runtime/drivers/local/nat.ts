@@ -10,6 +10,7 @@ import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import { promisify } from "node:util";
+import { NON_PUBLIC_IPV4 } from "../../../lib/address-class.ts";
 import { type NameServer, startNameServer } from "./name-server.ts";
 
 const run = promisify(execFile);
@@ -33,21 +34,6 @@ const PREFIX = 20;
 const PIECES = 32;
 const PIECE_ADDRESSES = 4096;
 const FIRST = (198 << 24) | (18 << 16);
-
-/** Everything that is not the public internet; the same rules as the egress proxy's. */
-const PRIVATE = [
-  "0.0.0.0/8",
-  "10.0.0.0/8",
-  "100.64.0.0/10",
-  "127.0.0.0/8",
-  "169.254.0.0/16",
-  "172.16.0.0/12",
-  "192.0.0.0/24",
-  "192.168.0.0/16",
-  "198.18.0.0/15",
-  "224.0.0.0/4",
-  "240.0.0.0/4",
-];
 
 const TOOL_ENV = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin", LC_ALL: "C" };
 
@@ -154,7 +140,7 @@ table ${table} {
   chain forward {
     type filter hook forward priority filter - 10; policy accept;
     iifname "${bridge}" meta nfproto ipv6 drop
-    iifname "${bridge}" ip daddr { ${PRIVATE.join(", ")} } drop
+    iifname "${bridge}" ip daddr { ${NON_PUBLIC_IPV4.join(", ")} } drop
     iifname "${bridge}" tcp dport 25 drop
     iifname "${bridge}" fib daddr type local drop
     oifname "${bridge}" ct state established,related accept
