@@ -10,8 +10,10 @@ import { authorizeAccount, authorizeRole, authorizeScope, authorizeUse } from ".
 import { type Caller, isAccountAdmin } from "../contract/caller.ts";
 import { notFound, PlatformError } from "../contract/errors.ts";
 import { SHOW_SECRETS } from "../contract/kind.ts";
+import { unknownMembers, unknownParameters } from "../contract/members/unknown-members.ts";
 import type { Operation } from "../contract/operation.ts";
 import { liftQuery, lower, resolveVersion, type Version } from "../contract/versions/index.ts";
+import { isStrict, warningHeader } from "../contract/warnings.ts";
 import type { Call, Deps, Implementation } from "../kinds/port.ts";
 import { uuidv7 } from "../lib/ids.ts";
 import { type Soon, soon } from "../lib/soon.ts";
@@ -177,9 +179,17 @@ async function perform(
     const result = lower(version, operation, await handle(call, deps));
     return { status, body: status === 204 ? null : JSON.stringify(result ?? null) };
   };
+  const unknown = [...unknownParameters(operation, query), ...unknownMembers(operation, request.body)];
+  if (unknown.length > 0) warn(unknown, call);
   const key = operation.method === "POST" ? headerOf(headers, "idempotency-key") : undefined;
   const result = key === undefined ? await run(null) : await answerOnce(key, call, run, deps);
   return { ...result, headers: answered, caller: operation.tenancy === "public" ? null : caller };
+}
+
+/** What nothing will come of is told, or refused where the caller asked for that. */
+function warn(texts: readonly string[], { headers, setHeader }: Pick<Call, "headers" | "setHeader">): void {
+  if (isStrict(headerOf(headers, "prefer"))) throw new PlatformError("unknown_member", texts.join(" "));
+  setHeader("warning", warningHeader(texts));
 }
 
 /** Scope and tenant; the workspace and the caller's role in it for operations that are about one. */

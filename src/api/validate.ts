@@ -14,7 +14,7 @@ export function parseQuery<T extends z.ZodType>(schema: T, query: Record<string,
   return parse(schema, query, "invalid_parameter", "The query");
 }
 
-/** Repeated parameters are refused: which of them counts would be a guess. */
+/** Repeated parameters are refused: which of them counts would be a guess. Empty ones count as absent. */
 export function singleValues(query: unknown): Record<string, string> {
   const single: Record<string, string> = {};
   const given = query as Record<string, string | string[]>;
@@ -22,7 +22,7 @@ export function singleValues(query: unknown): Record<string, string> {
     const value = given[key];
     if (typeof value !== "string") throw new PlatformError("invalid_parameter", `${key} is given more than once.`);
     refuseNul(value, "invalid_parameter", key);
-    single[key] = value;
+    if (value !== "") single[key] = value;
   }
   return single;
 }

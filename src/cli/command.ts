@@ -78,6 +78,7 @@ export const CONNECTION_OPTIONS: readonly OptionSpec[] = [
   { flags: "-w, --workspace <name>", about: "workspace to work in (BERTH_WORKSPACE)" },
   { flags: "--url <url>", about: "address of the server (BERTH_URL)" },
   { flags: "--profile <name>", about: "a server from `berth login` (BERTH_PROFILE)" },
+  { flags: "--strict", about: "fail when something is sent that the server does not know, instead of warning" },
 ];
 
 /** The words of an option: `-o, --output <format>` is short `-o`, long `--output`, key `output`, and takes a value. */

@@ -13,6 +13,8 @@ export interface ConnectionOptions {
   url?: string | undefined;
   workspace?: string | undefined;
   profile?: string | undefined;
+  /** What the server does not know is refused. */
+  strict?: boolean;
 }
 
 export interface Connection {

@@ -39,8 +39,11 @@ const statusOf = (error: unknown): number | undefined => {
   return typeof status === "number" ? status : undefined;
 };
 
+/** Refused because of --strict: what was typed or written in a file is wrong, and nothing was done. */
+const isUnknownMember = (error: unknown): boolean => (error as { code?: unknown } | null)?.code === "unknown_member";
+
 export function exitCodeOf(error: unknown): ExitCode {
-  if (error instanceof UsageError) return EXIT.usage;
+  if (error instanceof UsageError || isUnknownMember(error)) return EXIT.usage;
   return BY_STATUS[statusOf(error) ?? -1] ?? EXIT.failure;
 }
 

@@ -4,6 +4,7 @@ import { text as readAll } from "node:stream/consumers";
 import { Command, CommanderError, Option } from "commander";
 import { createClient } from "../client/client.ts";
 import { KINDS, OPERATIONS } from "../kinds/index.ts";
+import { printable } from "../lib/printable.ts";
 import { type CommandSpec, type Context, GROUPS, type OptionSpec, type OptionValue } from "./command.ts";
 import { auditVerbs } from "./commands/audit.ts";
 import { billingCommands } from "./commands/billing.ts";
@@ -168,6 +169,12 @@ function processContext(version: string, commands: readonly CommandSpec[]): Cont
     process.exit(EXIT.ok);
   });
   const { env } = process;
+  const told = new Set<string>();
+  const onWarning = (text: string): void => {
+    if (told.has(text)) return;
+    told.add(text);
+    process.stderr.write(`berth: warning: ${printable(text)}\n`);
+  };
   return {
     version,
     env,
@@ -179,7 +186,7 @@ function processContext(version: string, commands: readonly CommandSpec[]): Cont
     askSecret,
     connect: (options) => {
       const { url, bearer, workspace } = resolveConnection(options, env);
-      return createClient({ url, apiKey: bearer, workspace });
+      return createClient({ url, apiKey: bearer, workspace, strict: options.strict === true, onWarning });
     },
     now: () => Date.now(),
     commands: () => commands,

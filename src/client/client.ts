@@ -9,6 +9,7 @@
 import type { z } from "zod";
 import type { Operation } from "../contract/operation.ts";
 import { VERSIONS } from "../contract/versions/index.ts";
+import { readWarnings, STRICT_HANDLING } from "../contract/warnings.ts";
 import { ApiError, errorFromAnswer } from "./api-error.ts";
 
 /** A create may wait for a sandbox; nothing takes longer than this without something being wrong. */
@@ -28,6 +29,10 @@ export interface ClientOptions {
   workspace?: string | null;
   fetch?: typeof globalThis.fetch;
   timeoutMs?: number;
+  /** Asks the server to refuse members and parameters that it does not know, instead of warning. */
+  strict?: boolean;
+  /** Told of each thing that the server took and will do nothing with. */
+  onWarning?(text: string): void;
 }
 
 export type QueryValue = string | number | boolean | undefined;
@@ -69,6 +74,7 @@ export function createClient(options: ClientOptions): Client {
   const url = normalizeUrl(options.url);
   const send = async (operation: Operation, input: CallInput = {}): Promise<Answer<unknown>> => {
     const response = await request(url, operation, input, options);
+    if (options.onWarning) for (const text of readWarnings(response.headers.get("warning"))) options.onWarning(text);
     const body = await readJson(response, url);
     if (!response.ok) throw errorFromAnswer(response.status, response.headers, body);
     return { status: response.status, headers: response.headers, body };
@@ -115,7 +121,7 @@ async function request(
   url: string,
   operation: Operation,
   input: CallInput,
-  { apiKey, workspace, fetch = globalThis.fetch, timeoutMs: patienceMs = TIMEOUT_MS }: ClientOptions,
+  { apiKey, workspace, strict, fetch = globalThis.fetch, timeoutMs: patienceMs = TIMEOUT_MS }: ClientOptions,
 ): Promise<Response> {
   const { timeoutMs = patienceMs } = input;
   const target = url + pathOf(operation, input);
@@ -129,6 +135,7 @@ async function request(
         "service-version": NEWEST_VERSION,
         ...(bearer ? { authorization: `Bearer ${bearer}` } : {}),
         ...(workspace ? { "x-service-workspace": workspace } : {}),
+        ...(strict ? { [STRICT_HANDLING.name]: STRICT_HANDLING.value } : {}),
         ...(input.body === undefined ? {} : { "content-type": operation.stream ?? "application/json" }),
         ...input.headers,
       },

@@ -5,6 +5,7 @@
 export const STATUS_OF = {
   bad_request: 400,
   invalid_field: 400,
+  unknown_member: 400,
   invalid_parameter: 400,
   invalid_cursor: 400,
   invalid_api_version: 400,

@@ -135,7 +135,7 @@ const SUMMARIES: Record<Verb, (kind: KindSpec) => string> = {
 /** Anything but a clear no asks for them. */
 export const SHOW_SECRETS: AdminUse = {
   query: "show_secrets=true",
-  applies: ({ show_secrets: asked }) => asked !== undefined && z.stringbool().safeParse(asked).data !== false,
+  applies: ({ show_secrets: asked }) => !!asked && z.stringbool().safeParse(asked).data !== false,
 };
 
 type KindBase = Omit<Kind, "operations" | "operation">;

@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { ApiError } from "../../client/api-error.ts";
 import type { Client } from "../../client/client.ts";
+import { unknownMembers } from "../../contract/members/unknown-members.ts";
 import type { Operation } from "../../contract/operation.ts";
 import { UsageError } from "../../lib/usage-error.ts";
 import { tellCallbackSecrets } from "../callback-secrets.ts";
@@ -16,13 +17,15 @@ export interface ApplyDeps {
   dryRun: boolean;
   /** What exists already is an error. */
   createOnly: boolean;
+  /** A member that nobody knows is an error. */
+  strict: boolean;
   /** Tells what nobody can read again. */
   note(line: string): void;
 }
 
 export function applyManifest(manifest: Manifest, deps: ApplyDeps): Promise<Change> {
   return settle(manifest, deps, async (noun, name) => {
-    checkBody(noun, manifest);
+    checkBody(noun, manifest, deps);
     if (deps.dryRun) return (await exists(noun, name, manifest, deps)) ? "would be configured" : "would be created";
     if (deps.createOnly) return create(noun, manifest, deps);
     const update = noun.verbs.get("update");
@@ -49,7 +52,7 @@ export function deleteManifest(manifest: Manifest, deps: ApplyDeps): Promise<Cha
 /** One resource that fails does not keep the others from being applied. */
 async function settle(
   manifest: Manifest,
-  { nouns }: ApplyDeps,
+  { nouns }: Pick<ApplyDeps, "nouns">,
   work: (noun: Noun, name: string) => Promise<Outcome>,
 ): Promise<Change> {
   const noun = findNoun(nouns, manifest.kind);
@@ -102,13 +105,27 @@ const unlessStatus = <T>(statuses: readonly number[], call: Promise<T>): Promise
   });
 
 /** Says what is wrong before anything is sent; the server has the last word on what the schema cannot say. */
-function checkBody(noun: Noun, manifest: Manifest): void {
-  const schema = (noun.verbs.get("create") ?? noun.verbs.get("update"))?.body;
-  const result = schema?.safeParse(bodyOf(noun, manifest));
-  if (!result || result.success) return;
-  const problems = result.error.issues.map((issue) => `${issue.path.join(".") || "it"}: ${issue.message}`);
-  throw new UsageError(`${manifest.origin}: ${problems.join("; ")}`);
+function checkBody(noun: Noun, manifest: Manifest, { dryRun, strict, note }: CheckDeps): void {
+  const operation = noun.verbs.get("create") ?? noun.verbs.get("update");
+  if (!operation?.body) return;
+  const body = bodyOf(noun, manifest);
+  const unknown = unknownMembers(operation, body);
+  const result = operation.body.safeParse(body);
+  const broken = (result.error?.issues ?? []).map((issue) => `${issue.path.join(".") || "it"}: ${issue.message}`);
+  const problems = strict ? [...broken, ...unknown] : broken;
+  // What is sent is answered with these warnings by the server.
+  if (dryRun && !strict) for (const text of unknown) note(`berth: warning: ${manifest.origin}: ${text}`);
+  if (problems.length > 0) throw new UsageError(`${manifest.origin}: ${problems.join("; ")}`);
 }
+
+type CheckDeps = Pick<ApplyDeps, "dryRun" | "strict" | "note">;
+
+/** Looks only at the file: no server is asked. */
+export const validateManifest = (manifest: Manifest, deps: Pick<ApplyDeps, "nouns" | "note">): Promise<Change> =>
+  settle(manifest, deps, async (noun) => {
+    checkBody(noun, manifest, { ...deps, dryRun: true, strict: true });
+    return "valid";
+  });
 
 /** Flat kinds have no metadata; in a manifest it only says what they belong to. */
 function bodyOf(noun: Noun, { body }: Manifest): Record<string, unknown> {

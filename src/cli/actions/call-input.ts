@@ -10,7 +10,12 @@ import { isObject, parseAssignment, parsePairs, setMember } from "../json-path.t
 import type { Noun } from "../nouns.ts";
 
 export const connect = ({ context, options }: Invocation): Client =>
-  context.connect({ url: text(options.url), workspace: text(options.workspace), profile: text(options.profile) });
+  context.connect({
+    url: text(options.url),
+    workspace: text(options.workspace),
+    profile: text(options.profile),
+    strict: options.strict === true,
+  });
 
 export const queryFrom = ({ options }: Invocation): Record<string, QueryValue> => parsePairs(texts(options.query));
 

@@ -10,6 +10,7 @@ export type Outcome =
   | "deleted"
   | "not there"
   | "failed"
+  | "valid"
   | "would be created"
   | "would be configured"
   | "would be deleted";

@@ -34,3 +34,8 @@ export const MEMBERS: readonly OptionSpec[] = [
 ];
 
 export const DRY_RUN: OptionSpec = { flags: "--dry-run", about: "check, and say what would happen" };
+
+export const VALIDATE: OptionSpec = {
+  flags: "--validate",
+  about: "only check the files, unknown members included; no server is asked",
+};

@@ -3,7 +3,7 @@ import { applyFiles, createFiles, deleteFiles } from "../actions/manifests.ts";
 import { create, getOrList, list, remove } from "../actions/resources.ts";
 import { type ArgumentSpec, type CommandSpec, GROUPS, type Invocation, text, texts } from "../command.ts";
 import { findNoun, type Noun } from "../nouns.ts";
-import { DRY_RUN, FILES, LISTING, MEMBERS, QUERY, REMOTE, WATCH } from "./options.ts";
+import { DRY_RUN, FILES, LISTING, MEMBERS, QUERY, REMOTE, VALIDATE, WATCH } from "./options.ts";
 
 const KIND: ArgumentSpec = { name: "kind", about: "the kind of resource, singular or plural", offers: "kind" };
 const NAME: ArgumentSpec = {
@@ -61,11 +61,12 @@ export function resourceCommands(nouns: readonly Noun[]): CommandSpec[] {
       group,
       summary: "create or replace what files describe",
       details: APPLY_DETAILS,
-      options: [...FILES, DRY_RUN, ...REMOTE],
+      options: [...FILES, DRY_RUN, VALIDATE, ...REMOTE],
       examples: [
         "berth apply -f platform.yaml",
         "SIZE=10 berth apply -f - < drive.yaml",
         "berth apply -f folder --dry-run",
+        "berth apply -f platform.yaml --validate",
       ],
       run: async (call) => applyFiles(nouns, call),
     },

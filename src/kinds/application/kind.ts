@@ -53,6 +53,7 @@ export const application = defineKind({
       .max(fields.LIST_MAX)
       .optional(),
     proxy: z.boolean().optional(),
+    dockerConfig: z.unknown().optional().describe("Registry credentials; sealed, never shown."),
     extensions: z.record(z.string(), z.looseObject({ sandbox: z.string().optional() })).optional(),
   }),
   secrets: ["spec.envs[name?secret].value", "spec.dockerConfig"],

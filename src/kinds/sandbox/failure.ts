@@ -6,6 +6,7 @@ import type { FailedCall } from "../port.ts";
 const WORDS: Partial<Record<ErrorCode, string>> = {
   already_exists: "SANDBOX_ALREADY_EXISTS",
   invalid_field: "INVALID_REQUEST",
+  unknown_member: "INVALID_REQUEST",
   bad_request: "INVALID_REQUEST",
   usage_limit_exceeded: "QUOTA_EXCEEDED",
 };

@@ -9,12 +9,14 @@ export const MEMORY_DEFAULT_MB = 2048;
 /** More copies of one workload than one platform would run; a typing error is told early. */
 const SCALE_MAX = 1000;
 
-/** Clients send more than is declared (registry credentials, build switches, concurrency): it is kept. */
+/** Clients send more than is declared: it is kept, and answered with a warning. */
 export const runtime = {
   image: z.string().max(1024).optional(),
   memory: fields.memoryMb.optional().describe("MB"),
   envs: fields.envs.optional(),
   generation: fields.generation,
+  dockerConfig: z.unknown().optional().describe("Registry credentials; sealed, never shown."),
+  skipBuild: z.unknown().optional().describe("Sent by clients that deploy an image; nothing is built from one."),
 };
 
 export const scale = {
