@@ -37,6 +37,7 @@ const gateway = createGateway({
   isCustomDomain: () => false,
   authenticate: (token) => keys.get(digest(token)) ?? null,
   authorize: (_, { workspace }) => workspace === "bench",
+  mayReadLogs: () => true,
   issuer: () => "http://127.0.0.1",
   resolve: (target) => (target.by === "name" && target.name === "agent" ? agent : null),
   ready: () => ({ key: "agent-1/1", release() {} }),

@@ -18,6 +18,7 @@ const keys = new Map([[digest("key"), { id: "user-1", type: "user", method: "api
 const principals = {
   authenticate: (token: string) => keys.get(digest(token)) ?? null,
   authorize: (_: unknown, { workspace }: { workspace: string }) => workspace === "bench",
+  mayReadLogs: () => true,
 };
 const resolved = {
   model: { name: "m", spec: { runtime: { type: "openai", model: "gpt-4o-mini" } } },

@@ -40,7 +40,12 @@ export async function create(behaviour: Behaviour, call: Call, deps: Deps): Prom
   const resource = behaviour.ready ? await settled(created, behaviour.ready, deps) : created;
   call.setHeader("etag", etagOf(resource));
   if (state.upload) announceUpload(call, resource, deps);
-  return presentOne(behaviour, resource, { parents, reveal: created.uid === uid ? reveal : new Set() }, deps);
+  return presentOne(
+    behaviour,
+    resource,
+    { parents, caller: call.caller, reveal: created.uid === uid ? reveal : new Set() },
+    deps,
+  );
 }
 
 /** What the platform keeps in a resource's state may name others too. */

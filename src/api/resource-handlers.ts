@@ -97,7 +97,7 @@ async function get(behaviour: Behaviour, call: Call, deps: Deps): Promise<unknow
   const viewer = workspaceOf(call).name;
   const showSecrets = resource.workspace === viewer && call.query.show_secrets === true;
   call.setHeader("etag", etagOf(resource));
-  return presentOne(behaviour, resource, { parents, showSecrets, viewer }, deps);
+  return presentOne(behaviour, resource, { parents, caller: call.caller, showSecrets, viewer }, deps);
 }
 
 const borrowed = async (behaviour: Behaviour, call: Call, name: string | null, deps: Deps): Promise<Resource[]> =>
@@ -108,7 +108,7 @@ async function getByExternalId(behaviour: Behaviour, call: Call, deps: Deps): Pr
   const resource = await deps.store.resources.getByExternalId(workspaceOf(call).name, behaviour.kind.name, id);
   if (!resource) throw notFound(`${behaviour.kind.name} with external id '${id}'`);
   call.setHeader("etag", etagOf(resource));
-  return presentOne(behaviour, resource, { parents: [] }, deps);
+  return presentOne(behaviour, resource, { parents: [], caller: call.caller }, deps);
 }
 
 async function update(behaviour: Behaviour, call: Call, deps: Deps): Promise<unknown> {
@@ -145,7 +145,7 @@ async function update(behaviour: Behaviour, call: Call, deps: Deps): Promise<unk
   const now = behaviour.ready ? await settled(updated, { ...behaviour.ready, failed: () => null }, deps) : updated;
   call.setHeader("etag", etagOf(now));
   if (call.query.upload === true) announceUpload(call, now, deps);
-  return presentOne(behaviour, now, { parents, reveal }, deps);
+  return presentOne(behaviour, now, { parents, caller: call.caller, reveal }, deps);
 }
 
 function replacement(
@@ -210,7 +210,9 @@ async function remove(behaviour: Behaviour, call: Call, deps: Deps): Promise<unk
   });
   if (!leaving) throw notFound(`${kind.name} '${resource.name}'`);
   if (behaviour.awaitDelete) await untilGone(leaving, deps);
-  return behaviour.deleted ? behaviour.deleted(leaving) : presentOne(behaviour, leaving, { parents }, deps);
+  return behaviour.deleted
+    ? behaviour.deleted(leaving)
+    : presentOne(behaviour, leaving, { parents, caller: call.caller }, deps);
 }
 
 /** The mark is durable; when cleaning up takes longer than this, it goes on without the caller. */

@@ -299,6 +299,8 @@ export interface GatewayErrorOptions {
   cause?: unknown;
   /** For the log only. */
   detail?: Record<string, unknown>;
+  /** Told instead of the message to callers who may read the workload's logs. */
+  insight?: string;
   /** Response headers that belong to the failure, such as Retry-After or WWW-Authenticate. */
   headers?: Record<string, string>;
   /** Only POLICY_VIOLATION has no status of its own: the policy decides. */
@@ -323,6 +325,7 @@ export class GatewayError extends Error {
   readonly code: GatewayErrorCode;
   readonly status: number;
   readonly detail: Record<string, unknown> | undefined;
+  readonly insight: string | undefined;
   readonly headers: Record<string, string> | undefined;
 
   /** Without a message the table's own sentence is used. */
@@ -332,7 +335,19 @@ export class GatewayError extends Error {
     this.code = code;
     this.status = options.status ?? GATEWAY_ERRORS[code].status;
     this.detail = options.detail;
+    this.insight = options.insight;
     this.headers = options.headers;
+  }
+
+  /** The same failure as it is told to a caller who may read the workload's logs. */
+  opened(): GatewayError {
+    const { code, status, detail, headers, insight } = this;
+    return new GatewayError(code, insight, {
+      status,
+      cause: this.cause,
+      ...(detail && { detail }),
+      ...(headers && { headers }),
+    });
   }
 
   /** `docsBase` is the address of the page that explains the codes, one anchor each. */

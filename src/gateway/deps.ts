@@ -28,6 +28,8 @@ export interface GatewayDeps {
   authenticate(token: string): Maybe<Principal | null>;
   /** Whether this principal may call workloads of this kind in this workspace. */
   authorize(principal: Principal, access: { workspace: string; kind: WorkloadKind }): Maybe<boolean>;
+  /** Whether this principal may read what the workloads of this workspace have written. */
+  mayReadLogs(principal: Principal, workspace: string): Maybe<boolean>;
   /** Address of the platform, which gives out credentials for workloads. */
   issuer(): string;
   /** The workload behind an address; null when there is none. May throw WORKSPACE_NOT_FOUND. */

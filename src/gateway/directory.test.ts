@@ -64,7 +64,7 @@ test("a workload that fails to start says why", async () => {
     status: "FAILED",
     event: { type: "start", message: "Exit code 1." },
   }));
-  await assert.rejects(waking, { code: "WORKLOAD_START_FAILED", message: "Exit code 1." });
+  await assert.rejects(waking, { code: "WORKLOAD_START_FAILED", insight: "Exit code 1." });
 });
 
 test("a deleted workload is not found, and was not kept", async () => {

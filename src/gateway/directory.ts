@@ -174,8 +174,10 @@ export function createDirectory({ store, clock, activity, isServed }: DirectoryD
       { signal },
     );
     if (!reached || reached.deletedAt !== null) throw new GatewayError("WORKLOAD_NOT_FOUND");
-    if (!hasInstance(reached, revision))
-      throw new GatewayError("WORKLOAD_START_FAILED", failureOf(reached, revision, wantedAt) ?? undefined);
+    if (!hasInstance(reached, revision)) {
+      const insight = failureOf(reached, revision, wantedAt);
+      throw new GatewayError("WORKLOAD_START_FAILED", undefined, insight ? { insight } : {});
+    }
     keep(reached);
   }
 

@@ -3,6 +3,7 @@ import { type Authenticator, credentialOf } from "../auth/authenticator.ts";
 import { authorizeScope } from "../auth/authorize.ts";
 import { WORKLOADS } from "../contract/addresses.ts";
 import type { Caller } from "../contract/caller.ts";
+import { hasLogsScope } from "../contract/crash-output.ts";
 import { PlatformError } from "../contract/errors.ts";
 import type { GatewayDeps, Principal } from "./deps.ts";
 
@@ -10,7 +11,9 @@ interface CallerPrincipal extends Principal {
   caller: Caller;
 }
 
-export function createPrincipals(authenticator: Authenticator): Pick<GatewayDeps, "authenticate" | "authorize"> {
+export function createPrincipals(
+  authenticator: Authenticator,
+): Pick<GatewayDeps, "authenticate" | "authorize" | "mayReadLogs"> {
   return {
     async authenticate(token): Promise<CallerPrincipal | null> {
       try {
@@ -30,6 +33,13 @@ export function createPrincipals(authenticator: Authenticator): Pick<GatewayDeps
       } catch {
         return false; // the gateway says FORBIDDEN in its own shape
       }
+    },
+    async mayReadLogs(principal, workspace) {
+      // A preview's token is a principal without a caller.
+      const { caller } = principal as Partial<CallerPrincipal>;
+      return (
+        caller !== undefined && hasLogsScope(caller) && (await authenticator.membershipIn(caller, workspace)) !== null
+      );
     },
   };
 }

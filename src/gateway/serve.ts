@@ -187,9 +187,18 @@ export async function instanceFor(context: ServeContext, down: Downstream, call:
   const sinceMs = performance.now();
   try {
     return await hold(context, down, call.admitted.workload, call.revision);
+  } catch (error) {
+    throw await told(context, call, error);
   } finally {
     call.heldMs = performance.now() - sinceMs;
   }
+}
+
+/** Why a start failed is told only to those who may read the workload's logs: it quotes them. */
+async function told({ deps }: ServeContext, { admitted }: Call, error: unknown): Promise<unknown> {
+  const { principal, workload } = admitted;
+  if (!(error instanceof GatewayError) || error.insight === undefined || principal === null) return error;
+  return (await deps.mayReadLogs(principal, workload.workspace)) ? error.opened() : error;
 }
 
 function rejoin({ deps }: ServeContext, call: Call, copy: string): Lease {

@@ -1,6 +1,9 @@
 /** A resource on its way out: secrets masked, internals left behind, addresses and computed members added. */
 import type { z } from "zod";
 import { WORKLOADS, type WorkloadKind, workloadUrl } from "../contract/addresses.ts";
+import type { Caller } from "../contract/caller.ts";
+import { hasLogsScope, withoutOutput } from "../contract/crash-output.ts";
+import type { Event } from "../contract/fields.ts";
 import type { Kind } from "../contract/kind.ts";
 import { restoreSecrets } from "../contract/secret-fields.ts";
 import { toIso } from "../lib/clock.ts";
@@ -16,6 +19,8 @@ export interface PresentOptions extends Pick<PresentContext, "parents"> {
   reveal?: ReadonlySet<string>;
   /** The workspace that reads; it may have borrowed the resource from another. */
   viewer?: string;
+  /** Who reads; events quote logs only to those who may read them. */
+  caller?: Pick<Caller, "scopes">;
   /** What the kind's `gather` found. */
   gathered?: unknown;
 }
@@ -71,12 +76,19 @@ export function toWire(behaviour: Behaviour, resource: Resource, options: Presen
   if (kind.state) wire.state = declaredState(kind.state, resource.state);
   if (kind.initialStatus) {
     wire.status = resource.status ?? kind.initialStatus;
-    if (!options.inList) wire.events = resource.events;
+    if (!options.inList) wire.events = eventsFor(options.caller, resource.events);
   }
   const { parents, gathered, inList = false } = options;
   behaviour.present?.(wire, resource, { deps, parents, gathered, inList });
   return wire;
 }
+
+const eventsFor = (caller: PresentOptions["caller"], events: Event[]): Event[] =>
+  caller === undefined || hasLogsScope(caller)
+    ? events
+    : events.map((event) =>
+        event.message === undefined ? event : { ...event, message: withoutOutput(event.message) },
+      );
 
 function showSecrets(kind: Kind, resource: Resource, options: PresentOptions, deps: Deps): void {
   const all = options.showSecrets || kind.secretsShown === "always";

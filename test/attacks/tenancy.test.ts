@@ -1,10 +1,11 @@
-/** What one tenant learns about another through figures that span workspaces. */
+/** What callers learn about workspaces and workloads that are none of their business. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
 import { createPriceBook, rateOf } from "../../src/metering/price-book.ts";
 import type { UsageEvent } from "../../src/store/usage-port.ts";
-import { makeServiceAccount, makeUser, makeWorkload } from "../identities.ts";
-import { startTestPlatform, type TestPlatform } from "../platform.ts";
+import { makeAccount, makeServiceAccount, makeUser, makeWorkload } from "../identities.ts";
+import { type Answer, startTestPlatform, type TestPlatform } from "../platform.ts";
 
 const HOUR_MS = 3_600_000;
 const START_MS = Date.parse("2026-03-02T00:00:00Z");
@@ -141,4 +142,68 @@ describe("the account's metrics", () => {
     for (const query of [`?${WINDOW}&workspace=main`, `?${WINDOW}&groupBy=workspace`])
       for (const key of [nobody, ofMain, robot]) assert.equal((await ask(query, key)).status, 403);
   });
+});
+
+describe("what a workload wrote before it crashed", () => {
+  const SPOKEN = /hunter2/;
+  const command = ["sh", "-c", "printf 'password is %s2' hunter >&2; exit 7"];
+
+  before(async () => {
+    const spec = { image: "service/base-image:latest", command };
+    const made = await platform.call("POST", "/applications", {
+      workspace: "main",
+      body: { metadata: { name: "shaky" }, spec },
+    });
+    assert.equal(made.status, 200, JSON.stringify(made.body));
+    await untilSaid(() => platform.call("GET", "/applications/shaky", { workspace: "main" }));
+  });
+
+  const visit = async (key: string | null, header = "x-service-authorization") => {
+    const answer = await fetch(`${platform.url}/main/applications/shaky/`, {
+      headers: key === null ? {} : { [header]: `Bearer ${key}` },
+    });
+    return { status: answer.status, text: await answer.text() };
+  };
+
+  test("is told to nobody who is unknown, and to no stranger", async () => {
+    const { store } = platform.app;
+    const { id } = await makeAccount(store, "strangers");
+    const stranger = await makeUser(store, id, "admin");
+    for (const key of [null, nobody, stranger.key, "no-such-key"]) {
+      const { status, text } = await visit(key);
+      assert.equal(status, 503, text);
+      assert.doesNotMatch(text, SPOKEN);
+      assert.match(text, /WORKLOAD_START_FAILED/);
+    }
+  });
+
+  test("is told to those who may read its logs", async () => {
+    const { store } = platform.app;
+    const reader = await makeUser(store, accountId, "member", { main: "member" }, ["logs:list"]);
+    for (const key of [reader.key, ofMain])
+      for (const header of ["x-service-authorization", "authorization"])
+        assert.match((await visit(key, header)).text, SPOKEN);
+  });
+
+  test("is in no event for a key that may not read logs", async () => {
+    const { store } = platform.app;
+    const weak = await makeUser(store, accountId, "member", { main: "admin" }, [
+      "applications:get",
+      "applications:list",
+    ]);
+    const seen = async (key: string) =>
+      JSON.stringify((await platform.call("GET", "/applications/shaky", { workspace: "main", key })).body);
+    assert.match(await seen(ofMain), SPOKEN);
+    assert.match(await seen(weak.key), /shaky/);
+    assert.doesNotMatch(await seen(weak.key), SPOKEN);
+    assert.doesNotMatch((await visit(weak.key)).text, SPOKEN);
+  });
+
+  async function untilSaid(look: () => Promise<Answer>): Promise<void> {
+    const giveUp = Date.now() + 60_000;
+    while (!SPOKEN.test(JSON.stringify((await look()).body.events ?? []))) {
+      assert.ok(Date.now() < giveUp, "the crash is told within a minute");
+      await pause(20);
+    }
+  }
 });

@@ -144,7 +144,10 @@ inBothLanes("a start that takes too long, fails, or is one too many", async (sta
 
   await using broken = await start({
     upstream: 1,
-    deps: { ready: () => null, wake: () => Promise.reject(new GatewayError("WORKLOAD_START_FAILED", "Exit code 1.")) },
+    deps: {
+      ready: () => null,
+      wake: () => Promise.reject(new GatewayError("WORKLOAD_START_FAILED", undefined, { insight: "Exit code 1." })),
+    },
   });
   assert.match(await ask(broken.port, "/ws/agents/a"), /^HTTP\/1\.1 503 [\s\S]*Exit code 1\./);
 

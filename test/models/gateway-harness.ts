@@ -137,6 +137,7 @@ const nothing = async (): Promise<never> => {
 const NO_WORKLOADS = {
   authenticate: () => null,
   authorize: () => false,
+  mayReadLogs: () => true,
   issuer: () => "http://127.0.0.1",
   resolve: () => null,
   ready: () => null,

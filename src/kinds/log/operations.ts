@@ -1,5 +1,6 @@
 /** What workloads have written. */
 import { z } from "zod";
+import { LOGS_SCOPE } from "../../contract/crash-output.ts";
 import { LOG_SOURCES, SEVERITY_NAMES } from "../../contract/log-line.ts";
 import { defineOperation } from "../../contract/operation.ts";
 
@@ -18,7 +19,7 @@ export const logQuery = defineOperation({
   path: "/observability/logs",
   summary: "List what workloads have written, newest first",
   tenancy: "workspace",
-  scope: "logs:list",
+  scope: LOGS_SCOPE,
   role: "member",
   kind: "log",
   query: z.object({

@@ -1,5 +1,6 @@
 /** Builds, starts, switches, scales and ends the copies of a workload, as deploy-plan.ts decides. */
 
+import { withOutput, withoutOutput } from "../../contract/crash-output.ts";
 import { PlatformError } from "../../contract/errors.ts";
 import type { Instance } from "../../contract/instance.ts";
 import { type LogSource, SEVERITY } from "../../contract/log-line.ts";
@@ -293,7 +294,7 @@ async function failed(revision: string, why: string, { deps, record }: Reconcile
 
 /** The end of code stands in its log too; what it said itself is there already. */
 function tell(resource: Resource, source: LogSource, revision: string, why: string, { logs }: Deps): void {
-  const [message = why] = why.split(SAID);
+  const message = withoutOutput(why);
   logs.append(logTag(resource, source, { revision }), [{ message, severity: SEVERITY.ERROR }]);
 }
 
@@ -335,10 +336,8 @@ async function tailOf(uid: string, { driver }: Deps): Promise<string> {
     }
   };
   const text = (await read("stderr")) || (await read("stdout"));
-  return text === "" ? "" : `${SAID}${text}`;
+  return withOutput("", text);
 }
-
-const SAID = " It said: ";
 
 type State = Record<string, unknown> & DeployState;
 
