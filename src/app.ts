@@ -66,6 +66,8 @@ export interface App extends Running {
   stop(workloads?: OnStop): Promise<void>;
   /** Address of the management API without the prefix. */
   url: string;
+  /** Address that the server listens on; differs from `url` behind a public address. */
+  listensAt: string;
   bootstrapped: Bootstrapped;
   store: Store;
 }
@@ -260,6 +262,7 @@ export async function startApp({ config, log, version, clock = systemClock, open
     doors.open(edge);
     return {
       url: settings.publicUrl,
+      listensAt: url,
       bootstrapped,
       store,
       stop: (workloads) => {

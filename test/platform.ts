@@ -90,10 +90,10 @@ export async function startTestPlatform({
   };
   return {
     app,
-    url: app.url,
+    url: app.listensAt,
     apiKey: TEST_KEY,
     dataDir: dir,
-    call: caller(app.url),
+    call: caller(app.listensAt),
     stop,
     [Symbol.asyncDispose]: stop,
   };

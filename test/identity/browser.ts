@@ -25,9 +25,12 @@ export class Browser {
   readonly cookies = new Map<string, Cookie>();
   /** Addresses that are not the platform's: a visit ends there, as it would in a program that waits for the code. */
   readonly #origin: string;
+  /** Where the platform listens, when its public address leads elsewhere. */
+  readonly #server: string;
 
-  constructor(origin: string) {
+  constructor(origin: string, server = origin) {
     this.#origin = origin;
+    this.#server = server;
   }
 
   async visit(address: string, init: Sent = {}): Promise<Page> {
@@ -35,7 +38,7 @@ export class Browser {
     let request = init;
     for (let hops = 0; hops < 10; hops += 1) {
       if (url.origin !== this.#origin) return { url: url.href, status: 0, text: "", headers: {} };
-      const { statusCode, headers, body } = await send(url, {
+      const { statusCode, headers, body } = await send(new URL(url.pathname + url.search, this.#server), {
         ...request,
         headers: { ...NAVIGATION, cookie: this.#cookiesFor(url.pathname), ...request.headers },
       });

@@ -20,6 +20,7 @@ import { cronTriggers } from "./0014-cron-triggers.ts";
 import { auditBase } from "./0015-audit-base.ts";
 import { threads } from "./0016-threads.ts";
 import { executionQueue } from "./0017-execution-queue.ts";
+import { namelessOauth } from "./0018-nameless-oauth.ts";
 
 export interface Migration {
   id: number;
@@ -47,6 +48,7 @@ export const MIGRATIONS: readonly Migration[] = [
   auditBase,
   threads,
   executionQueue,
+  namelessOauth,
 ];
 
 const TYPES: Record<Dialect, Record<string, string>> = {
