@@ -11,9 +11,9 @@ const here = dirname(fileURLToPath(import.meta.url));
 const root = join(here, "..");
 
 if (Number(process.versions.node.split(".")[0]) >= NODE_MAJOR_MIN) {
-  const [{ tuneStart }, { mainModule }] = await Promise.all([import("./tune-start.js"), import("./bundle.js")]);
+  const { tuneStart } = await import("./tune-start.js");
   tuneStart();
-  const { main } = await import(mainModule());
+  const { main } = await import("../src/main.ts");
   await main(process.argv.slice(2));
 } else {
   const pinned = [join(root, "node_modules/.bin/node"), join(root, "../.bin/node")].find(existsSync);
