@@ -204,7 +204,7 @@ export async function startApp({ config, log, version, clock = systemClock, open
       settings: {
         brand: config.brand,
         domain: config.domain,
-        trustProxy: config.trust_proxy,
+        trustProxy: config.trust_proxy > 0,
         docsUrl: GATEWAY_DOCS_URL,
         limits: DEFAULT_LIMITS,
       },
@@ -253,6 +253,7 @@ export async function startApp({ config, log, version, clock = systemClock, open
       brand: config.brand,
       isWorkloadHost: (host) => host.endsWith(`.${config.domain}`) || directory.isCustomDomain(host),
       isRunning,
+      anonymousPerMinute: config.anonymous_writes,
       identityProviders: config.identity_providers.map((one) => createIdentityProvider(one, toProviders)),
     });
     addUploadRoute(api, deps);

@@ -54,6 +54,8 @@ const identityProviders = z.preprocess(
   (value) => (typeof value === "string" ? parseJson(value) : value),
   z.array(identityProvider).max(20),
 );
+/** True = one proxy. */
+const proxies = z.union([flag.transform(Number), z.coerce.number().int().min(0).max(10)]);
 const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 
 /** The name of a setting is its key in the file; its flag is the same with hyphens. */
@@ -132,8 +134,9 @@ export const SETTINGS = {
   tls_key: { env: "BERTH_TLS_KEY", schema: z.string().optional(), about: "Key file (PEM)." },
   trust_proxy: {
     env: "BERTH_TRUST_PROXY",
-    schema: flag.default(false),
-    about: "A proxy in front terminates TLS and sets X-Forwarded-*.",
+    schema: proxies.default(0),
+    about:
+      "A proxy in front terminates TLS and sets X-Forwarded-*: true, or the number of proxies that each add their client to X-Forwarded-For.",
   },
   insecure_http: {
     env: "BERTH_INSECURE_HTTP",
@@ -293,6 +296,11 @@ export const SETTINGS = {
     env: "BERTH_PRIVATE_CALLBACKS",
     schema: flag.default(false),
     about: "Allow callbacks to private and loopback addresses.",
+  },
+  anonymous_writes: {
+    env: "BERTH_ANONYMOUS_WRITES",
+    schema: z.coerce.number().int().min(1).max(1_000_000).default(300),
+    about: "Sign-ins and device codes that one address without credentials may begin in a minute.",
   },
   log_level: {
     env: "BERTH_LOG_LEVEL",

@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type Provider from "oidc-provider";
 import type { Authenticator } from "../auth/authenticator.ts";
 import { ALL_SCOPES, SIGNING_PURPOSE } from "../auth/oauth/access-tokens.ts";
+import { type AnonymousLimit, createAnonymousLimit, TooManyWrites } from "../auth/oauth/anonymous-limit.ts";
 import { cliNames } from "../auth/oauth/clients.ts";
 import { introspect } from "../auth/oauth/introspection.ts";
 import { createProviders, INTROSPECTION, type OauthDeps, REGISTRATION, ROUTES } from "../auth/oauth/provider.ts";
@@ -22,6 +23,8 @@ const DISCOVERY = ["/.well-known/openid-configuration", "/.well-known/oauth-auth
 
 export interface OauthRoutesOptions extends OauthDeps {
   authenticator: Authenticator;
+  /** Writes that one address without credentials may cause in a minute. */
+  anonymousPerMinute: number;
 }
 
 /** Hands a request over as if it had come to `url` at the issuer's own address. */
@@ -34,6 +37,7 @@ export type Pass = (
 
 export function addOauthRoutes(api: FastifyInstance, options: OauthRoutesOptions): void {
   const currentProvider = createProviders(options);
+  const limit = createAnonymousLimit(options.clock, options.anonymousPerMinute);
   const pass: Pass = async (request, reply, url, form) => {
     const provider = await currentProvider();
     reply.hijack();
@@ -46,9 +50,9 @@ export function addOauthRoutes(api: FastifyInstance, options: OauthRoutesOptions
     routes.setErrorHandler(refuse);
     for (const prefix of PREFIXES) {
       addDescriptions(routes, prefix, options, pass);
-      addEndpoints(routes, prefix, options, pass);
+      addEndpoints(routes, prefix, options, pass, limit);
     }
-    addSignInRoutes(routes, options, currentProvider, pass);
+    addSignInRoutes(routes, options, currentProvider, pass, limit);
   });
 }
 
@@ -57,18 +61,27 @@ export const originOf = ({ ip, id }: FastifyRequest): Origin => ({ address: ip |
 
 export type CurrentProvider = () => Promise<Provider>;
 
-function addEndpoints(routes: FastifyInstance, prefix: string, options: OauthRoutesOptions, pass: Pass): void {
+function addEndpoints(
+  routes: FastifyInstance,
+  prefix: string,
+  options: OauthRoutesOptions,
+  pass: Pass,
+  limit: AnonymousLimit,
+): void {
   const names = cliNames(options.brand);
-  const post = (path: string, settle: (form: URLSearchParams) => void): void => {
+  const post = (path: string, settle: (form: URLSearchParams, address: string) => void): void => {
     routes.post(prefix + path, { bodyLimit: BODY_BYTES_MAX }, async (request, reply) => {
       const form = formOf(request.body);
       settleClient(form, names, request.headers.authorization !== undefined);
-      settle(form);
+      settle(form, originOf(request).address);
       await pass(request, reply, path, form);
     });
   };
   post(ROUTES.token, (form) => settleTokenRequest(form, options.scopes));
-  post(ROUTES.device_authorization, (form) => settleScopes(form, options.scopes, [ALL_SCOPES]));
+  post(ROUTES.device_authorization, (form, address) => {
+    limit(address);
+    settleScopes(form, options.scopes, [ALL_SCOPES]);
+  });
   post(ROUTES.revocation, () => {});
   routes.post(prefix + REGISTRATION, { bodyLimit: BODY_BYTES_MAX }, async (request, reply) => {
     reply.header("cache-control", "no-store").code(201);
@@ -116,6 +129,7 @@ function acceptForms(routes: FastifyInstance): void {
 }
 
 function refuse(error: unknown, _request: FastifyRequest, reply: FastifyReply): void {
+  if (error instanceof TooManyWrites) reply.header("retry-after", String(error.retryAfterSeconds));
   if (error instanceof OauthError) {
     reply.code(error.status).header("cache-control", "no-store").send(error.body);
     return;

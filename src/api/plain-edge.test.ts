@@ -17,7 +17,7 @@ test("a body that does not come is not waited for without end", async () => {
       },
     },
     parseJson: JSON.parse,
-    trustProxy: false,
+    trustProxy: 0,
     bodyWaitMs: 1,
   } as unknown as PlainEdgeOptions);
   const serve = edge({

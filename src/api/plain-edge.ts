@@ -53,7 +53,7 @@ export interface PlainEdgeOptions extends PipelineDeps {
   requestLog: RequestLog;
   /** As the framework reads it, so that both ways refuse the same. */
   parseJson(text: string): unknown;
-  trustProxy: boolean;
+  trustProxy: number;
   bodyWaitMs?: number;
 }
 
@@ -159,10 +159,12 @@ async function serve(plan: Plan, exchange: PlainExchange, options: PlainEdgeOpti
   await promise;
 }
 
-/** As the framework does it: the first of all the proxies' addresses, where proxies are trusted. */
-function addressOf({ remoteAddress }: PlainExchange, headers: IncomingHttpHeaders, trustProxy: boolean): string {
-  const forwarded = trustProxy ? headers["x-forwarded-for"] : undefined;
-  return (typeof forwarded === "string" && forwarded.split(",")[0]?.trim()) || remoteAddress;
+/** As the framework does it: the address that the outermost trusted proxy added. What stands before it, anybody wrote. */
+function addressOf({ remoteAddress }: PlainExchange, headers: IncomingHttpHeaders, trustProxy: number): string {
+  const forwarded = trustProxy > 0 ? headers["x-forwarded-for"] : undefined;
+  if (typeof forwarded !== "string") return remoteAddress;
+  const hops = forwarded.split(",").map((hop) => hop.trim());
+  return hops[Math.max(0, hops.length - trustProxy)] || remoteAddress;
 }
 
 /** Nearly always it came with the head, and is there at once. */

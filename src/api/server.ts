@@ -27,7 +27,8 @@ export interface ApiOptions extends PipelineDeps {
   registry: Registry;
   /** Makes the server that the routes are reached through; plain requests may take the second way. */
   serverFactory(handler: RequestListener, plain: PlainEdge): Server;
-  trustProxy: boolean;
+  /** Proxies in front, each of which adds its client to X-Forwarded-For. */
+  trustProxy: number;
 }
 
 export function createApi(options: ApiOptions): FastifyInstance {
@@ -38,7 +39,7 @@ export function createApi(options: ApiOptions): FastifyInstance {
     serverFactory: (handler) => options.serverFactory(handler as RequestListener, (head) => plain(head)),
     logger: false,
     bodyLimit: BODY_BYTES_MAX,
-    trustProxy: options.trustProxy,
+    trustProxy: (_address, hop) => hop < options.trustProxy,
     routerOptions: { maxParamLength: PARAM_LENGTH_MAX, ignoreTrailingSlash: true },
     genReqId: (request) => requestIdOf(request.headers["x-request-id"]),
     return503OnClosing: false,

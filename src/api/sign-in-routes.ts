@@ -2,7 +2,9 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { CALLBACK, interactionOf } from "../auth/external/sign-in.ts";
 import { ALL_SCOPES } from "../auth/oauth/access-tokens.ts";
+import type { AnonymousLimit } from "../auth/oauth/anonymous-limit.ts";
 import { cliNames } from "../auth/oauth/clients.ts";
+import { deviceEntry } from "../auth/oauth/device-entry.ts";
 import { type Exchange, leaveForProvider, returnFromProvider, showStep, takeStep } from "../auth/oauth/interaction.ts";
 import { messagePage, pageHeaders } from "../auth/oauth/pages.ts";
 import { ROUTES } from "../auth/oauth/provider.ts";
@@ -18,12 +20,16 @@ export function addSignInRoutes(
   options: OauthRoutesOptions,
   currentProvider: CurrentProvider,
   pass: Pass,
+  limit: AnonymousLimit,
 ): void {
-  const { issuer, brand, scopes } = options;
+  const { issuer, brand, scopes, store } = options;
   const guard = async (request: FastifyRequest): Promise<void> => requireNavigation(request.raw, issuer());
   const person = { onRequest: guard, bodyLimit: BODY_BYTES_MAX };
+  /** For addresses that write something before anybody has signed in. */
+  const countWrite = async (request: FastifyRequest): Promise<void> => limit(originOf(request).address);
+  const stranger = { onRequest: [guard, countWrite], bodyLimit: BODY_BYTES_MAX };
 
-  routes.get(ROUTES.authorization, person, async (request, reply) => {
+  routes.get(ROUTES.authorization, stranger, async (request, reply) => {
     const asked = new URLSearchParams(queryOf(request).slice(1));
     settleClient(asked, cliNames(brand), true);
     settleScopes(asked, scopes, isRegistered(asked.get("client_id") ?? "") ? CALLING_SCOPES : [ALL_SCOPES]);
@@ -33,11 +39,22 @@ export function addSignInRoutes(
   for (const path of [ROUTES.authorization, ROUTES.code_verification])
     routes.get(`/v0${path}`, person, (request, reply) => reply.redirect(`${issuer()}${path}${queryOf(request)}`, 303));
 
-  for (const path of [`${ROUTES.authorization}/:uid`, ROUTES.code_verification, `${ROUTES.code_verification}/:uid`])
+  for (const path of [`${ROUTES.authorization}/:uid`, `${ROUTES.code_verification}/:uid`])
     routes.get(path, person, (request, reply) => pass(request, reply, request.raw.url ?? path, null));
-  routes.post(ROUTES.code_verification, person, (request, reply) =>
-    pass(request, reply, ROUTES.code_verification, formOf(request.body)),
-  );
+  routes.get(ROUTES.code_verification, person, async (request, reply) => {
+    const typed = new URLSearchParams(queryOf(request).slice(1)).get("user_code");
+    if (typed !== null) limit(originOf(request).address);
+    const page = await deviceEntry(store, ROUTES.code_verification, typed);
+    if (page === null) return pass(request, reply, request.raw.url ?? "", null);
+    return reply.headers(pageHeaders()).send(page);
+  });
+  routes.post(ROUTES.code_verification, person, (request, reply) => {
+    const form = formOf(request.body);
+    // Forms of a session carry its secret; the page that begins one does not.
+    if (form.has("xsrf")) return pass(request, reply, ROUTES.code_verification, form);
+    const code = new URLSearchParams({ user_code: form.get("user_code") ?? "" });
+    return reply.redirect(`${issuer()}${ROUTES.code_verification}?${code}`, 303);
+  });
 
   /** From here on the answer is written by hand, and so is that of a failure. */
   const step = async (
@@ -65,12 +82,12 @@ export function addSignInRoutes(
   routes.get(`${INTERACTION}/:uid`, person, (request, reply) =>
     step(request, reply, (exchange) => showStep(exchange, options)),
   );
-  routes.post(`${INTERACTION}/:uid`, person, (request, reply) => {
+  routes.post(`${INTERACTION}/:uid`, stranger, (request, reply) => {
     const form = formOf(request.body);
     return step(request, reply, (exchange) => takeStep(exchange, form, originOf(request), options));
   });
 
-  routes.get<{ Params: { id: string } }>(`${INTERACTION}/:uid/with/:id`, person, (request, reply) =>
+  routes.get<{ Params: { id: string } }>(`${INTERACTION}/:uid/with/:id`, stranger, (request, reply) =>
     step(request, reply, (exchange) => leaveForProvider(exchange, request.params.id, options)),
   );
   // The cookie of the step is sent below its own address only, so that is where the answer is taken.

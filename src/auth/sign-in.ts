@@ -1,9 +1,18 @@
-/** Whether somebody may sign in with a password: one answer for all reasons, and few tries. */
+/**
+ * Whether somebody may sign in with a password: one answer for all reasons, and few tries.
+ *
+ * Tries are counted by address and by person apart, and a try that is refused for their number counts nowhere: one
+ * address uses up its own tries, not the person's. Many addresses together can use up those of a person from unknown
+ * browsers; a browser in which the person signed in before has tries of its own and keeps working.
+ */
+
+import { clientNetwork } from "../lib/client-network.ts";
+import type { TryLimit } from "../store/sign-in-tries.ts";
 import type { Store } from "../store/store.ts";
 import { verifyPassword } from "./passwords.ts";
 
-/** Within a quarter of an hour. A person mistypes a few times; an address may stand for a whole office. */
-const TRIES_MAX = { person: 100, address: 200, both: 10 };
+/** Wrong tries within a quarter of an hour. A person mistypes a few times; an address may stand for a whole office. */
+const TRIES_MAX = { person: 100, address: 200, both: 10, browser: 10 };
 /** Longer texts are no address and no password that we would have accepted. */
 export const PASSWORD_LENGTH_MAX = 256;
 const EMAIL_LENGTH_MAX = 254;
@@ -15,23 +24,34 @@ export type SignIn =
   /** `isNews` at the first that is too many; the others are not worth a line each. */
   | { outcome: "too_many_tries"; isNews: boolean };
 
-export async function signIn(
-  store: Store,
-  given: { email: string; password: string; address: string },
-): Promise<SignIn> {
+export interface SignInTry {
+  email: string;
+  password: string;
+  address: string;
+  /** The browser's word when it is known for this person. */
+  knownBrowser(sub: string): string | null;
+}
+
+export async function signIn(store: Store, given: SignInTry): Promise<SignIn> {
   const email = given.email.trim().toLowerCase().slice(0, EMAIL_LENGTH_MAX);
-  const both = `both:${email} ${given.address}`;
-  const person = `person:${email}`;
-  const verdict = await store.signInTries.count([
-    { key: both, max: TRIES_MAX.both },
-    { key: person, max: TRIES_MAX.person },
-    { key: `address:${given.address}`, max: TRIES_MAX.address },
-  ]);
-  if (verdict !== "allowed") return { outcome: "too_many_tries", isNews: verdict === "just_exceeded" };
   const user = await store.people.getUser(email);
+  const browser = user?.email === email ? given.knownBrowser(user.sub) : null;
+  const limits = browser === null ? strangersLimits(email, clientNetwork(given.address)) : browserLimits(browser);
+  const verdict = await store.signInTries.count(limits);
+  if (verdict !== "allowed") return { outcome: "too_many_tries", isNews: verdict === "just_exceeded" };
   const fits = given.password.length <= PASSWORD_LENGTH_MAX;
   const right = await verifyPassword(fits ? given.password : "", user?.email === email ? user.password_hash : null);
   if (!right || !fits || !user) return { outcome: "refused" };
-  await store.signInTries.clear([both, person]);
+  const [own, ...shared] = limits.map(({ key }) => key);
+  await store.signInTries.forgive({ clear: own === undefined ? [] : [own], refund: shared });
   return { outcome: "welcome", sub: user.sub };
 }
+
+/** The first is the client's own; the others are shared with other clients. */
+const strangersLimits = (email: string, network: string): TryLimit[] => [
+  { key: `both:${email} ${network}`, max: TRIES_MAX.both },
+  { key: `person:${email}`, max: TRIES_MAX.person },
+  { key: `address:${network}`, max: TRIES_MAX.address },
+];
+
+const browserLimits = (browser: string): TryLimit[] => [{ key: `browser:${browser}`, max: TRIES_MAX.browser }];

@@ -190,7 +190,8 @@ await onEachDatabase("people's tokens", (suite) => {
       const browser = new Browser(suite.url());
       const wrong = await browser.submit(await browser.visit(verification_uri), { user_code: "AAAA-AAAA" });
       assert.match(wrong.text, /not known/);
-      const confirm = await browser.submit(wrong, { user_code });
+      const begun = await browser.submit(wrong, { user_code });
+      const confirm = await browser.submit(begun, {});
       assert.match(confirm.text, new RegExp(user_code));
       const consent = await signIn(browser, await browser.submit(confirm, {}));
       const done = await browser.submit(consent, { step: "allow" });
@@ -231,7 +232,8 @@ await onEachDatabase("people's tokens", (suite) => {
 
   test("a session id from before the sign-in is worth nothing after it", async () => {
     const browser = new Browser(suite.url());
-    await browser.visit("/oauth/device");
+    const { body } = await post("/oauth/device/code", { client_id: "service" });
+    await browser.visit(`/oauth/device?user_code=${body.user_code}`);
     const planted = browser.cookies.get("_session")?.value;
     assert.ok(planted);
     await signIn(browser, await browser.visit(authorizeUrl(proof().challenge)));

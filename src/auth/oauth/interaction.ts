@@ -7,6 +7,7 @@ import type Provider from "oidc-provider";
 import type { InteractionDetails } from "oidc-provider";
 import { ExternalError } from "../external/identity-provider.ts";
 import { beginExternal, type ExternalDeps, endExternal } from "../external/sign-in.ts";
+import { knownBrowser, rememberBrowser } from "../known-browser.ts";
 import { signIn } from "../sign-in.ts";
 import { consentPage, messagePage, pageHeaders, signInPage } from "./pages.ts";
 import { isRegistered, keepRegistered } from "./registration.ts";
@@ -20,6 +21,7 @@ export interface Exchange {
 }
 
 export interface InteractionDeps extends ExternalDeps {
+  keyFor(purpose: string): Buffer;
   log: { warn(fields: object, message: string): void };
 }
 
@@ -41,10 +43,20 @@ export async function takeStep(
   const step = form.get("step");
   if (details.prompt.name === "login" && step === "login") {
     const email = form.get("email") ?? "";
-    const result = await signIn(deps.store, { email, password: form.get("password") ?? "", address: origin.address });
+    const { cookie } = request.headers;
+    const result = await signIn(deps.store, {
+      email,
+      password: form.get("password") ?? "",
+      address: origin.address,
+      knownBrowser: (sub) => knownBrowser(deps.keyFor, cookie, sub),
+    });
     if (result.outcome !== "too_many_tries" || result.isNews)
       await recordSignIn(deps.store, { email, status: STATUS[result.outcome] }, origin);
-    if (result.outcome === "welcome") return finish({ login: { accountId: result.sub } });
+    if (result.outcome === "welcome") {
+      const isSecure = deps.issuer().startsWith("https:");
+      response.appendHeader("set-cookie", rememberBrowser(deps.keyFor, cookie, result.sub, isSecure));
+      return finish({ login: { accountId: result.sub } });
+    }
     return show(exchange, details, deps, result.outcome, email);
   }
   if (details.prompt.name === "consent" && (step === "allow" || step === "deny")) {

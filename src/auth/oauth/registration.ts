@@ -4,6 +4,7 @@
  */
 import { z } from "zod";
 import { WORKLOADS } from "../../contract/addresses.ts";
+import { clientNetwork } from "../../lib/client-network.ts";
 import { type Clock, DAY_MS, SECOND_MS } from "../../lib/clock.ts";
 import { randomWord } from "../../lib/ids.ts";
 import type { Store } from "../../store/store.ts";
@@ -45,7 +46,7 @@ export async function register(
   { store, clock, scopes }: RegistrationDeps,
 ): Promise<ClientRecord> {
   const verdict = await store.signInTries.count([
-    { key: `register:${address}`, max: TRIES_MAX.address },
+    { key: `register:${clientNetwork(address)}`, max: TRIES_MAX.address },
     { key: "register", max: TRIES_MAX.all },
   ]);
   if (verdict !== "allowed" || (await store.oauth.count("Client")) >= CLIENTS_MAX)

@@ -25,7 +25,7 @@ export const selfHandlers: readonly Implementation[] = [
           : "currentPassword is not the current password.",
       );
     await store.people.setPassword(user.sub, await hashPassword(body.newPassword));
-    await store.signInTries.clear([triesKey(user.sub)]);
+    await store.signInTries.forgive({ clear: [triesKey(user.sub)], refund: [] });
     await store.oauth.endSessions(user.sub, null);
     return { message: `The password of ${user.email} is set.` };
   }),

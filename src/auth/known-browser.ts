@@ -1,0 +1,41 @@
+/**
+ * A browser in which a person has signed in before. Its cookie says so, with a seal that only the platform can make,
+ * for that person only. Tries from there are counted by themselves: whoever guesses from elsewhere cannot use them up.
+ * The cookie is worth nothing else: a known browser needs the password like any other.
+ */
+import { createHmac, timingSafeEqual } from "node:crypto";
+import { DAY_MS, SECOND_MS } from "../lib/clock.ts";
+import { randomWord } from "../lib/ids.ts";
+
+const COOKIE = "_known";
+const KEPT_SECONDS = (180 * DAY_MS) / SECOND_MS;
+const VALUE = /^([0-9a-z]{1,64})\.([\w-]{1,128})$/;
+
+type KeyFor = (purpose: string) => Buffer;
+
+/** The browser's own word when it is known for this person; null when it is not. */
+export function knownBrowser(keyFor: KeyFor, cookies: string | undefined, sub: string): string | null {
+  for (const [, id = "", seal = ""] of valuesOf(cookies)) if (isSame(seal, sealOf(keyFor, id, sub))) return id;
+  return null;
+}
+
+/** The line of `Set-Cookie` for a browser in which this person has just signed in. */
+export function rememberBrowser(keyFor: KeyFor, cookies: string | undefined, sub: string, isSecure: boolean): string {
+  const id = knownBrowser(keyFor, cookies, sub) ?? randomWord(24);
+  const value = `${id}.${sealOf(keyFor, id, sub)}`;
+  return `${COOKIE}=${value}; Path=/oauth; Max-Age=${KEPT_SECONDS}; HttpOnly; SameSite=Lax${isSecure ? "; Secure" : ""}`;
+}
+
+const sealOf = (keyFor: KeyFor, id: string, sub: string): string =>
+  createHmac("sha256", keyFor("known-browsers")).update(`${id}\0${sub}`).digest("base64url");
+
+function valuesOf(cookies = ""): RegExpExecArray[] {
+  return cookies.split(";").flatMap((pair) => {
+    const [name, value = ""] = pair.trim().split("=", 2);
+    const match = name === COOKIE ? VALUE.exec(value) : null;
+    return match ? [match] : [];
+  });
+}
+
+const isSame = (given: string, expected: string): boolean =>
+  given.length === expected.length && timingSafeEqual(Buffer.from(given), Buffer.from(expected));

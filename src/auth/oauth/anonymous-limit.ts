@@ -1,0 +1,32 @@
+/**
+ * How much a client without credentials may make the platform write: beginning a sign-in, asking for a device code,
+ * trying one. Counted in memory, by address and for all addresses together, so that counting writes nothing either.
+ */
+import { clientNetwork } from "../../lib/client-network.ts";
+import { type Clock, SECOND_MS } from "../../lib/clock.ts";
+import { createRateLimiter } from "../../lib/rate-limiter.ts";
+import { OauthError } from "./request.ts";
+
+/** All addresses together may write as much as this many of them. */
+const ADDRESSES_AT_ONCE = 20;
+
+export type AnonymousLimit = (address: string) => void;
+
+export function createAnonymousLimit(clock: Clock, perMinute: number): AnonymousLimit {
+  const byAddress = createRateLimiter(clock, { burst: perMinute, perMinute });
+  const together = perMinute * ADDRESSES_AT_ONCE;
+  const all = createRateLimiter(clock, { burst: together, perMinute: together });
+  return (address) => {
+    const waitMs = byAddress.take(clientNetwork(address)) || all.take("all");
+    if (waitMs > 0) throw new TooManyWrites(Math.ceil(waitMs / SECOND_MS));
+  };
+}
+
+export class TooManyWrites extends OauthError {
+  readonly retryAfterSeconds: number;
+
+  constructor(retryAfterSeconds: number) {
+    super("temporarily_unavailable", `Too many requests. Try again in ${retryAfterSeconds} s.`, 429);
+    this.retryAfterSeconds = retryAfterSeconds;
+  }
+}

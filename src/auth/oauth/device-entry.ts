@@ -1,0 +1,19 @@
+/**
+ * The page on which a person types the code of a device. The authorization server keeps a session for whoever opens
+ * its own page; this one keeps nothing: the session begins with a code that a device has really been given.
+ */
+import type { Store } from "../../store/store.ts";
+import { deviceCodePage } from "./pages.ts";
+
+const CODE_LENGTH_MAX = 64;
+
+/** Null when the code is one that waits for its person; otherwise the page that asks for one. */
+export async function deviceEntry(store: Store, action: string, typed: string | null): Promise<string | null> {
+  if (typed === null) return deviceCodePage(entryForm(action), null);
+  const code = typed.slice(0, CODE_LENGTH_MAX).toUpperCase().replace(/\W/g, "");
+  if (code !== "" && (await store.oauth.findByUserCode("DeviceCode", code))) return null;
+  return deviceCodePage(entryForm(action), "That code is not known, or has been used already.");
+}
+
+const entryForm = (action: string): string =>
+  `<form id="op.deviceInputForm" method="post" action="${action}"><input type="text" name="user_code" aria-label="Code" autofocus autocomplete="off" required maxlength="${CODE_LENGTH_MAX}"></form>`;
