@@ -1,6 +1,7 @@
 /** A server that creates workloads until it is killed; run by the driver's tests. */
 import { openLocalDriver } from "../src/runtime/drivers/local/local-driver.ts";
-import { run, sandboxdBinary } from "./local-machine.ts";
+import { run } from "./local-machine.ts";
+import { sandboxdBinary } from "./sandboxd-binary.ts";
 
 const dataDir = process.argv[2] ?? "";
 const driver = await openLocalDriver({

@@ -153,7 +153,7 @@ function ownTests(): void {
   });
 
   test("a server without root isolates too", async () => {
-    const env = { ...process.env, TMPDIR: "/tmp" }; // everybody's, whatever folder these tests were given
+    const env = { ...process.env };
     const child = spawn(process.execPath, ["test/local-driver-user.ts"], { uid: 1000, gid: 1000, stdio: "pipe", env });
     let output = "";
     for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk: Buffer) => (output += chunk));

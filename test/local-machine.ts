@@ -11,7 +11,8 @@ import {
   type LocalDriverOptions,
   openLocalDriver,
 } from "../src/runtime/drivers/local/local-driver.ts";
-import { cachedSandboxd, findBun } from "../src/runtime/sandboxd-build.ts";
+import { findBun } from "../src/runtime/sandboxd-build.ts";
+import { sandboxdBinary } from "./sandboxd-binary.ts";
 
 /** Why the machine cannot run these tests; null when it can. */
 export const localDriverMissing: string | null =
@@ -22,9 +23,6 @@ export const localDriverMissing: string | null =
       : findBun() === null
         ? "needs Bun: npm install --include=optional"
         : null;
-
-/** Built once per version of its sources; test files run side by side share it. */
-export const sandboxdBinary = (): Promise<string> => cachedSandboxd(join(tmpdir(), "berth-sandboxd"));
 
 export class LocalMachine {
   readonly dataDir = mkdtempSync(join(tmpdir(), "berth-"));

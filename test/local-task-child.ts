@@ -1,6 +1,6 @@
 /** A server that starts commands without a daemon until it is killed; run by the tests of such commands. */
 import { openLocalDriver } from "../src/runtime/drivers/local/local-driver.ts";
-import { sandboxdBinary } from "./local-machine.ts";
+import { sandboxdBinary } from "./sandboxd-binary.ts";
 
 const dataDir = process.argv[2] ?? "";
 const driver = await openLocalDriver({ dataDir, brand: "berth", sandboxd: await sandboxdBinary(), node: "here" });

@@ -9,7 +9,8 @@ import { openImageStore, resolveImage } from "../src/runtime/drivers/local/image
 import { openMachine } from "../src/runtime/drivers/local/machine.ts";
 import type { Nat } from "../src/runtime/drivers/local/nat.ts";
 import { Tasks } from "../src/runtime/drivers/local/tasks.ts";
-import { LocalMachine, localDriverMissing, sandboxdBinary } from "./local-machine.ts";
+import { LocalMachine, localDriverMissing } from "./local-machine.ts";
+import { sandboxdBinary } from "./sandboxd-binary.ts";
 
 /** The machine's tools that make interfaces are not everywhere; who waits for whom is the same without them. */
 async function withTasks(

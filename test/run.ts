@@ -1,11 +1,20 @@
 /**
- * Runs every test file with Node's own runner. `--long` also runs the long variants (files named *.long.ts and the
- * full rounds of the crash and fuzz suites); further arguments are file filters.
+ * Runs every test file with Node's own test runner, each in a process of its own (`runner/`). `--long` also runs the
+ * long variants (files named *.long.ts and the full rounds of the crash and fuzz suites), `--times` prints how long
+ * each file took; further arguments are parts of paths.
  */
-import { spawn } from "node:child_process";
 import { globSync } from "node:fs";
 import { join } from "node:path";
 import { startPostgres } from "./postgres.ts";
+import { finalReport, timesReport } from "./runner/report.ts";
+import { runFiles } from "./runner/runner.ts";
+
+const MINUTE_MS = 60_000;
+/** Far more than the longest needs on a busy machine: only what hangs is ended. */
+const LIMITS = { testMs: 10 * MINUTE_MS, fileMs: 20 * MINUTE_MS, lingerMs: 2 * MINUTE_MS, graceMs: MINUTE_MS / 2 };
+const LONG_LIMITS = { testMs: 120 * MINUTE_MS, fileMs: 120 * MINUTE_MS, lingerMs: 5 * MINUTE_MS, graceMs: MINUTE_MS };
+/** Suites of sandboxes and databases keep more than one core busy each. */
+const LANES = 2;
 
 const args = process.argv.slice(2);
 const long = args.includes("--long");
@@ -20,21 +29,33 @@ if (files.length === 0) {
   process.exit(1);
 }
 
+const aborted = new AbortController();
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => aborted.abort());
+
+const started = performance.now();
 const postgres = await startPostgres();
 if ("reason" in postgres) console.error(`PostgreSQL suites are skipped: ${postgres.reason}.`);
-
-const runner = spawn(process.execPath, ["--test", "--test-concurrency=2", "--test-timeout=600000", ...files], {
-  stdio: "inherit",
-  env: {
-    ...process.env,
-    NODE_ENV: "test",
-    // Hundreds of processes load the same sources: stripped of types and compiled once, a fifth of the time is saved.
-    NODE_COMPILE_CACHE: join(import.meta.dirname, "../node_modules/.cache/berth-test"),
-    BERTH_TEST_POSTGRES: "url" in postgres ? postgres.url : "none",
-    ...(long ? { BERTH_TEST_LONG: "1" } : {}),
-  },
-});
-runner.on("exit", async (code) => {
+try {
+  const outcomes = await runFiles({
+    files,
+    lanes: LANES,
+    limits: long ? LONG_LIMITS : LIMITS,
+    print: console.log,
+    signal: aborted.signal,
+    env: {
+      ...process.env,
+      NODE_ENV: "test",
+      // Hundreds of processes load the same sources: stripped of types and compiled once, a fifth of the time is saved.
+      NODE_COMPILE_CACHE: join(import.meta.dirname, "../node_modules/.cache/berth-test"),
+      BERTH_TEST_POSTGRES: "url" in postgres ? postgres.url : "none",
+      ...(long ? { BERTH_TEST_LONG: "1" } : {}),
+    },
+  });
+  if (args.includes("--times")) console.log(timesReport(outcomes));
+  console.log(finalReport(outcomes, performance.now() - started));
+  if (aborted.signal.aborted) console.log("The run was ended before its end.");
+  const red = outcomes.some(({ failures }) => failures.length > 0);
+  process.exitCode = red || aborted.signal.aborted || outcomes.length < files.length ? 1 : 0;
+} finally {
   if ("stop" in postgres) await postgres.stop();
-  process.exit(code ?? 1);
-});
+}

@@ -11,7 +11,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { SANDBOXD_RUNTIME_ENV, type SandboxdConfig } from "../src/contract/sandbox-wire.ts";
-import { cachedSandboxd, findBun } from "../src/runtime/sandboxd-build.ts";
+import { findBun } from "../src/runtime/sandboxd-build.ts";
+import { sandboxdBinary } from "./sandboxd-binary.ts";
 
 /** For `test(name, { skip }, ...)`. */
 export const skip: false | string =
@@ -64,7 +65,7 @@ export async function startSandboxd({
   env = {},
   args = () => [],
 }: StartOptions = {}): Promise<TestDaemon> {
-  const executable = await cachedSandboxd(join(tmpdir(), "berth-sandboxd-test"));
+  const executable = await sandboxdBinary();
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "sandboxd-")));
   const workDir = join(folder, "work");
   mkdirSync(workDir);

@@ -110,7 +110,7 @@ export async function cachedSandboxd(folder: string, target: SandboxdTarget = ho
       await buildSandboxd({ outFile: shared, target });
       forgetOldBuilds(dirname(shared));
     }
-    copyWhole(shared, outFile);
+    if (outFile !== shared) copyWhole(shared, outFile);
   } catch (error) {
     // An installation that cannot be written to, such as one of another user.
     if (!["EACCES", "EROFS", "EPERM"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;

@@ -6,9 +6,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { freePort } from "../../test/free-port.ts";
+import { sandboxdBinary } from "../../test/sandboxd-binary.ts";
 import { type Answer, askAt, eventually, skip, startSandboxd, type TestDaemon } from "../../test/sandboxd-harness.ts";
 import type { ExecConfig, ExecStatus, SandboxdConfig } from "../contract/sandbox-wire.ts";
-import { cachedSandboxd } from "../runtime/sandboxd-build.ts";
 
 /** Children of a process, from /proc. */
 const childrenOf = (pid: number | undefined): number[] =>
@@ -156,7 +156,7 @@ test("upgrading", { skip }, async (t) => {
   });
 
   await t.test("takes the executable the platform has put there", async () => {
-    copyFileSync(await cachedSandboxd(join(tmpdir(), "berth-sandboxd-test")), file);
+    copyFileSync(await sandboxdBinary(), file);
     const health = await upgrade({ version: "latest" }, "completed");
     assert.deepEqual([health.upgradeCount, health.lastUpgrade.binaryPath], [2, file]);
     assert.equal(readFileSync(`/proc/${daemonOf(d)}/cmdline`, "utf8").split("\0")[0], file);
@@ -393,5 +393,5 @@ async function bare(folder: string, more: Partial<SandboxdConfig> = {}) {
   };
   const config = join(folder, "config.json");
   writeFileSync(config, JSON.stringify(settings));
-  return { executable: await cachedSandboxd(join(tmpdir(), "berth-sandboxd-test")), config, settings };
+  return { executable: await sandboxdBinary(), config, settings };
 }

@@ -1,0 +1,76 @@
+/**
+ * What a test file tells the runner: one line of JSON per event, written by the process of the file itself (it is
+ * loaded there as a reporter of Node's test runner) and read by `file-run.ts`, also when the file was ended half way.
+ */
+import { inspect } from "node:util";
+
+export type FileEvent =
+  | { type: "enqueued" | "completed" | "started"; id: number; nesting: number; name: string }
+  | {
+      type: "passed" | "failed";
+      nesting: number;
+      name: string;
+      suite: boolean;
+      durationMs: number;
+      /** The reason, or an empty text where none was given. */
+      skip?: string;
+      todo?: string;
+      /** Node's word for the way it failed, and the error as a reader wants it. */
+      failure?: { type: string; text: string };
+    }
+  | { type: "note"; text: string };
+
+/** Node ends every file with these; the runner adds its own for all files together. */
+const SUMMARY = /^(tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) [\d.]+$/;
+
+interface Told {
+  name: string;
+  nesting: number;
+  testId?: number;
+  message: string;
+  skip?: string | boolean;
+  todo?: string | boolean;
+  details: { duration_ms: number; type?: string; error?: Error & { failureType?: string; cause?: unknown } };
+}
+
+export default async function* events(source: AsyncIterable<{ type: string; data: Told }>): AsyncGenerator<string> {
+  for await (const { type, data } of source) {
+    const event = eventOf(type, data);
+    if (event) yield `${JSON.stringify(event)}\n`;
+  }
+}
+
+function eventOf(type: string, data: Told): FileEvent | null {
+  const id = data?.testId ?? 0;
+  if (type === "test:enqueue") return { type: "enqueued", id, nesting: data.nesting, name: data.name };
+  if (type === "test:complete") return { type: "completed", id, nesting: data.nesting, name: data.name };
+  if (type === "test:start") return { type: "started", id, nesting: data.nesting, name: data.name };
+  if (type === "test:diagnostic") return SUMMARY.test(data.message) ? null : { type: "note", text: data.message };
+  if (type !== "test:pass" && type !== "test:fail") return null;
+  const { error } = data.details;
+  return {
+    type: type === "test:pass" ? "passed" : "failed",
+    nesting: data.nesting,
+    name: data.name,
+    suite: data.details.type === "suite",
+    durationMs: data.details.duration_ms,
+    ...(data.skip === undefined || data.skip === false ? {} : { skip: reason(data.skip) }),
+    ...(data.todo === undefined || data.todo === false ? {} : { todo: reason(data.todo) }),
+    ...(error ? { failure: { type: error.failureType ?? "", text: textOf(error.cause ?? error) } } : {}),
+  };
+}
+
+const reason = (given: string | boolean): string => (typeof given === "string" ? given : "");
+
+const textOf = (error: unknown): string => (typeof error === "string" ? error : inspect(error, { depth: 6 }));
+
+/** The events of a file so far; a line that was cut off by the end of its process is left out. */
+export function readEvents(text: string): FileEvent[] {
+  return text.split("\n").flatMap((line) => {
+    try {
+      return [JSON.parse(line) as FileEvent];
+    } catch {
+      return [];
+    }
+  });
+}
