@@ -107,6 +107,13 @@ export const SETTINGS = {
       .default("local"),
     about: "Name of this region.",
   },
+  region_aliases: {
+    env: "BERTH_REGION_ALIASES",
+    schema: list
+      .pipe(z.array(z.string().regex(/^[a-z0-9-]+$/, "must be region names, separated by commas")))
+      .default([]),
+    about: "Other names for this region, for clients that are used to those of a hosted product (us-pdx-1,eu-lon-1).",
+  },
   continent: {
     env: "BERTH_CONTINENT",
     schema: z.enum(["af", "an", "as", "eu", "na", "oc", "sa"]).optional(),

@@ -21,6 +21,7 @@ const JOB_MEMORY_SHARE = 0.75;
 export const settingsOf = (config: Config, version: string): Settings => ({
   brand: config.brand,
   region: config.region,
+  regionAliases: config.region_aliases,
   continent: config.continent ?? "",
   country: config.country ?? "",
   plan: config.plan,

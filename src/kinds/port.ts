@@ -32,6 +32,8 @@ import type { Workspace } from "../store/workspaces.ts";
 export interface Settings {
   brand: string;
   region: string;
+  /** Other names for the region, for clients that are used to them. */
+  regionAliases: readonly string[];
   /** Codes of where the server stands; empty when the operator has not told. */
   continent: string;
   country: string;

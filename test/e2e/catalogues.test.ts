@@ -44,14 +44,14 @@ for (const database of databases.all) {
     test("the installation describes itself", async () => {
       const configuration = await get("/configuration");
       assert.equal(configuration.detectedRegion, "lab-1");
-      assert.equal(configuration.regions[0].egressAvailable, true);
+      assert.equal(configuration.regions[0].egressAvailable, false);
       const [location] = await get("/locations");
       assert.equal(location.region, "lab-1");
       assert.equal(location.flavors[0].type, "cpu");
       assert.deepEqual((await get("/publicIps"))["lab-1"], {
         description: "Addresses that traffic of workloads may come from.",
-        ipv4Cidrs: ["198.51.100.0/24", "203.0.113.1/32"],
-        ipv6Cidrs: ["2001:db8::1/128"],
+        ipv4Cidrs: ["198.51.100.0/24"],
+        ipv6Cidrs: [],
       });
       assert.deepEqual(Object.keys(await get("/publicIps?region=lab-1")), ["lab-1"]);
       assert.deepEqual(await get("/publicIps?region=moon-1"), {});
@@ -60,7 +60,7 @@ for (const database of databases.all) {
     test("features are facts and the operator's flags", async () => {
       const { features } = await get("/features");
       assert.equal(features["beta-editor"], true);
-      assert.equal(features["egress-addresses"], true);
+      assert.equal(features["egress-addresses"], false);
       assert.equal(features["workload-hosts"], false);
       assert.equal(features["several-servers"], database.name === "postgres");
       const one = await get("/features/beta-editor");

@@ -46,7 +46,7 @@ for (const database of databases.all) {
       assert.equal(made.status, 200, JSON.stringify(made.body));
       assert.equal(made.body.spec.ipFamily, "IPv4");
       assert.equal(made.body.spec.publicIp, POOL[0]);
-      assert.equal(made.body.status, "DEPLOYED");
+      assert.equal(made.body.status, "DEPLOYING");
       assert.equal(made.body.metadata.vpcName, "default");
       assert.equal(made.body.metadata.gatewayName, "gw");
       const six = await addIp("six", { ipFamily: "IPv6" });
@@ -108,7 +108,7 @@ for (const database of databases.all) {
       const refused = await call("DELETE", "/vpcs/lab/egressgateways/out");
       assert.equal(refused.status, 409);
       assert.match(refused.body.message, /egressip 'ip'/);
-      assert.equal((await call("GET", "/vpcs/lab/egressgateways/out")).body.status, "DEPLOYED", "nothing was marked");
+      assert.equal((await call("GET", "/vpcs/lab/egressgateways/out")).body.status, "DEPLOYING", "nothing was marked");
       const gateways = await call("GET", "/egressgateways");
       assert.ok(
         gateways.body.some(
@@ -126,14 +126,22 @@ for (const database of databases.all) {
       assert.deepEqual((await call("GET", "/egressgateways/usage")).body, { gw: [] });
     });
 
-    test("a gateway in a region that is not here says so", async () => {
+    test("a gateway in a region that is not here is refused", async () => {
       const made = await call("POST", GATEWAYS, { body: { metadata: { name: "far" }, spec: { region: "eu-lon-1" } } });
-      assert.equal(made.body.status, "DEPLOYING");
-      assert.match(made.body.events.at(-1).message, /eu-lon-1/);
-      const ip = await addIp("far-ip", {}, `${GATEWAYS}/far/ips`);
+      assert.equal(made.status, 400);
+      assert.match(made.body.message, /spec\.region: there is no region 'eu-lon-1' here; use local/);
+    });
+
+    test("gateways and addresses say that no traffic leaves by them", async () => {
+      const gateway = await call("GET", `${GATEWAYS}/gw`);
+      assert.equal(gateway.body.status, "DEPLOYING");
+      assert.match(gateway.body.events.at(-1).message, /does not send traffic/);
+      const ip = await addIp("honest");
       assert.equal(ip.body.status, "DEPLOYING");
-      await call("DELETE", `${GATEWAYS}/far/ips/far-ip`);
-      await call("DELETE", `${GATEWAYS}/far`);
+      assert.match(ip.body.events.at(-1).message, /reserved.*does not send traffic/);
+      const { features } = (await call("GET", "/features")).body;
+      assert.equal(features["egress-addresses"], false);
+      await call("DELETE", `${IPS}/honest`);
     });
 
     test("other tenants have networks of their own but share the pool", async () => {
@@ -163,13 +171,13 @@ for (const database of databases.all) {
       assert.equal(made.body.status, "DEPLOYING");
       assert.match(made.body.events.at(-1).message, /egress_pool/);
       const { store } = platform.app;
-      await assignWaiting({ store, settings: { region: "local", egressPool: [] } });
+      await assignWaiting({ store, settings: { egressPool: [] } });
       const same = await call("GET", `${GATEWAYS}/dry/ips/thirsty`);
       assert.equal(same.body.events.length, made.body.events.length, "the same news is not told twice");
-      await assignWaiting({ store, settings: { region: "local", egressPool: ["198.51.100.7"] } });
+      await assignWaiting({ store, settings: { egressPool: ["198.51.100.7"] } });
       const now = await call("GET", `${GATEWAYS}/dry/ips/thirsty`);
       assert.equal(now.body.spec.publicIp, "198.51.100.7");
-      assert.equal(now.body.status, "DEPLOYED");
+      assert.match(now.body.events.at(-1).message, /198\.51\.100\.7 is reserved/);
     });
   });
 }

@@ -3,6 +3,7 @@ import { arch } from "node:os";
 import { PlatformError } from "../../contract/errors.ts";
 import type { Driver } from "../../runtime/driver.ts";
 import { type Implementation, implement, type Settings } from "../port.ts";
+import { isHere } from "../region.ts";
 import { configurationGet, locationList, publicIpList } from "./operations.ts";
 
 /** Words of policies for kinds of processor. */
@@ -19,7 +20,8 @@ export const configurationHandlers: readonly Implementation[] = [
         ...placeOf(settings),
         infoGeneration: "mk3",
         drivesAvailable: true,
-        egressAvailable: settings.egressPool.length > 0,
+        // Addresses are reserved, but no traffic leaves by them yet.
+        egressAvailable: false,
         proxyAvailable: false,
         mk31Available: false,
         isolation: await isolationOf(driver),
@@ -40,7 +42,7 @@ export const configurationHandlers: readonly Implementation[] = [
   ]),
 
   implement(publicIpList, async ({ query }, { settings }) =>
-    query.region !== undefined && query.region !== settings.region ? {} : { [settings.region]: addressesOf(settings) },
+    query.region !== undefined && !isHere(query.region, settings) ? {} : { [settings.region]: addressesOf(settings) },
   ),
 ];
 
@@ -61,8 +63,8 @@ async function isolationOf(driver: Driver) {
   }
 }
 
-function addressesOf({ publicIps, egressPool }: Settings) {
-  const all = [...new Set([...publicIps, ...egressPool])].map(toCidr);
+function addressesOf({ publicIps }: Settings) {
+  const all = [...new Set(publicIps)].map(toCidr);
   return {
     description: "Addresses that traffic of workloads may come from.",
     ipv4Cidrs: all.filter((cidr) => !cidr.includes(":")),

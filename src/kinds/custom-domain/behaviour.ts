@@ -2,6 +2,7 @@ import { invalidField, PlatformError } from "../../contract/errors.ts";
 import { wholeAccount } from "../../store/shares.ts";
 import { HOST } from "../host.ts";
 import type { Behaviour, Deps, Input } from "../port.ts";
+import { chosenRegion } from "../region.ts";
 import { customDomain } from "./kind.ts";
 import { edgeHost, recordsFor } from "./verification.ts";
 
@@ -33,6 +34,6 @@ export function prepareDomain({ metadata, spec }: Input, workspaceId: string, de
   if (own && (name === own || name.endsWith(`.${own}`)))
     throw invalidField("metadata.name", `${own} and the names below it belong to the platform`);
   spec.domainType ??= "previews";
-  spec.region ??= deps.settings.region;
+  spec.region = chosenRegion("spec.region", spec.region, null, deps.settings);
   Object.assign(spec, recordsFor(name, workspaceId, deps), { status: "pending" });
 }

@@ -1,4 +1,5 @@
 import type { Behaviour } from "../port.ts";
+import { chosenRegion } from "../region.ts";
 import { drive } from "./kind.ts";
 import { driveReconciler } from "./reconcile.ts";
 import { driveTokenHandlers } from "./tokens.ts";
@@ -10,7 +11,7 @@ export const driveBehaviour: Behaviour = {
   reconciler: driveReconciler,
   prepare(input, { current, deps }) {
     if (current) return;
-    input.spec.region ??= deps.settings.region;
+    input.spec.region = chosenRegion("spec.region", input.spec.region, null, deps.settings);
     input.spec.infrastructureId = deps.settings.nodeId;
   },
   deleted: (resource) => ({ message: `Drive '${resource.name}' is deleted.`, name: resource.name }),

@@ -8,6 +8,7 @@ import { randomWord } from "../../lib/ids.ts";
 import type { Transaction } from "../../store/database.ts";
 import type { Resource } from "../../store/resource.ts";
 import type { Deps, Settings } from "../port.ts";
+import { isSameRegion } from "../region.ts";
 import { sandbox as sandboxKind } from "../sandbox/kind.ts";
 import { type DriveAccess, type DriveRule, driveAccess, workloadLabels } from "./permissions.ts";
 
@@ -145,13 +146,14 @@ export function drivePermission(
   drive: Resource,
   workload: Resource,
   drivePath: string,
-  settings: Pick<Settings, "region" | "brand">,
+  settings: Pick<Settings, "region" | "regionAliases" | "brand">,
 ): DriveAccess | string {
   const { name } = drive;
   const { kind } = workload;
   if (workload.deletedAt !== null) return `the ${kind} is being deleted`;
   const region = workload.spec.region ?? settings.region;
-  if (drive.spec.region !== region) return `drive '${name}' is in region ${drive.spec.region}, not in ${region}`;
+  if (!isSameRegion(drive.spec.region, region, settings))
+    return `drive '${name}' is in region ${drive.spec.region}, not in ${region}`;
   const labels = workloadLabels(workload, settings.brand);
   const access = driveAccess(drive.spec.permissions as DriveRule[] | undefined, labels);
   if (!access) return `access denied: no permission of drive '${name}' matches the labels of this ${kind}`;

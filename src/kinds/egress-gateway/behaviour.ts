@@ -2,6 +2,7 @@ import { PlatformError } from "../../contract/errors.ts";
 import type { Resource } from "../../store/resource.ts";
 import { type Behaviour, type Deps, implement, workspaceOf } from "../port.ts";
 import { toWire } from "../present.ts";
+import { chosenRegion } from "../region.ts";
 import { egressGateway, egressGatewayListAll, egressGatewayUsage } from "./kind.ts";
 
 /** A flat list is for looking; whoever has more asks VPC by VPC. */
@@ -11,14 +12,12 @@ export const egressGatewayBehaviour: Behaviour = {
   kind: egressGateway,
   childrenFirst: true,
   prepare(input, { deps }) {
-    input.spec.region ??= deps.settings.region;
+    input.spec.region = chosenRegion("spec.region", input.spec.region, null, deps.settings);
   },
-  async onCreate(_tx, { spec }, { settings }) {
-    if (spec.region === settings.region) return null;
-    return { status: "DEPLOYING", event: { type: "waiting", message: elsewhere(spec.region, settings.region) } };
-  },
+  outlook: () => ({ status: "DEPLOYING", event: { type: "waiting", message: NOT_ROUTED } }),
   present(wire, _resource, { parents }) {
     wire.metadata.vpcName = parents[0]?.name;
+    wire.status = unrouted(wire.status);
   },
   async guardDelete({ name, workspace }, deps) {
     const [user] = await sandboxesBehind(workspace, deps, name);
@@ -47,8 +46,12 @@ export const egressGatewayBehaviour: Behaviour = {
   ],
 };
 
-export const elsewhere = (region: unknown, own: string): string =>
-  `This server is in region '${own}' and has no network in '${region}'. Nothing happens here until it has.`;
+/** Said with every gateway and address: whoever makes one relies on where traffic comes from. */
+export const NOT_ROUTED =
+  "It is recorded and nothing more: this server does not send traffic through egress gateways yet, so none comes from their addresses.";
+
+/** Records of earlier versions say that they are deployed. */
+export const unrouted = (status: unknown): unknown => (status === "DEPLOYED" ? "DEPLOYING" : status);
 
 /** The containers of each, from the outermost to the innermost, by the uid of the innermost. */
 export async function parentsOf(children: readonly Resource[], { store }: Deps): Promise<Map<string, Resource[]>> {

@@ -15,7 +15,7 @@ export const egressGateway = defineKind({
     region: z.string().min(1).max(64).optional().describe("The server's region when left out."),
   }),
   specOptional: true,
-  initialStatus: "DEPLOYED",
+  initialStatus: "DEPLOYING",
 });
 
 const flat = { method: "GET", tenancy: "workspace", role: "member", scope: "egressgateways:list" } as const;

@@ -7,12 +7,12 @@ import type { Transaction } from "../../store/database.ts";
 import type { Resource } from "../../store/resource.ts";
 import type { Modification } from "../../store/resources.ts";
 import type { Store } from "../../store/store.ts";
-import { elsewhere } from "../egress-gateway/behaviour.ts";
+import { NOT_ROUTED } from "../egress-gateway/behaviour.ts";
 import type { Settings } from "../port.ts";
 
 interface AddressDeps {
   store: Store;
-  settings: Pick<Settings, "region" | "egressPool">;
+  settings: Pick<Settings, "egressPool">;
 }
 
 const POOL = "egress-address";
@@ -22,12 +22,9 @@ const WAITING_PAGE = 500;
 /** What happens to an egress IP that has no address: it gets one, or is told why not. */
 export async function assignAddress(tx: Transaction, resource: Resource, deps: AddressDeps): Promise<Modification> {
   const { store, settings } = deps;
-  const gateway = await store.resources.getByUid(resource.workspace, resource.parent);
   const family = resource.spec.ipFamily === "IPv6" ? "IPv6" : "IPv4";
   const matches = family === "IPv6" ? isIPv6 : isIPv4;
   const pool = [...new Set(settings.egressPool.filter(matches).map(canonical))];
-  const region = gateway?.spec.region;
-  if (region !== settings.region) return waiting(elsewhere(region, settings.region));
   const address = await store.claims.takeFirst(tx, resource, POOL, pool);
   if (!address)
     return waiting(
@@ -37,9 +34,9 @@ export async function assignAddress(tx: Transaction, resource: Resource, deps: A
     );
   return {
     spec: { ...resource.spec, publicIp: address },
-    status: "DEPLOYED",
+    status: "DEPLOYING",
     observedGeneration: resource.generation,
-    event: { type: "deployed", message: `Has the address ${address}.` },
+    event: { type: "reserved", message: `The address ${address} is reserved. ${NOT_ROUTED}` },
   };
 }
 

@@ -21,7 +21,8 @@ export const featureHandlers: readonly Implementation[] = [
 /** Facts about how the server is set up, under names that clients can ask for. */
 function featuresOf({ settings, store }: Deps): Record<string, boolean> {
   return {
-    "egress-addresses": settings.egressPool.length > 0,
+    // Addresses are reserved, but no traffic leaves by them yet.
+    "egress-addresses": false,
     "image-builds": false,
     quotas: Object.keys(settings.quotas).length > 0,
     "several-servers": store.database.dialect === "postgres",

@@ -3,6 +3,7 @@ import { toIso } from "../../lib/clock.ts";
 import type { Resource } from "../../store/resource.ts";
 import { findDriverImage, supportedImages } from "../image/resolve.ts";
 import { type Behaviour, type Call, type Input, type Outlook, type PrepareContext, workspaceOf } from "../port.ts";
+import { isHere, isSameRegion } from "../region.ts";
 import { prepareWorkload } from "../workload/behaviour.ts";
 import { expiryOf, prepareExpiry } from "./expiry.ts";
 import { explainSandboxFailure } from "./failure.ts";
@@ -112,13 +113,17 @@ async function settleVolumes({ spec }: Input, { call, current, deps }: PrepareCo
   if (current) return;
   spec.volumes ??= [];
   const workspace = workspaceOf(call).name;
+  const { settings } = deps;
   for (const [index, { name, type }] of (spec.volumes as { name: string; type?: string }[]).entries()) {
     if (type === "ephemeral") continue;
     const volume = await deps.store.resources.get({ workspace, kind: "volume", parent: "" }, name);
     // One that does not exist is refused when the sandbox is written.
     if (!volume) continue;
-    if (spec.region === undefined || spec.region === "auto") spec.region = volume.spec.region;
-    if (spec.region !== volume.spec.region)
+    if ((!spec.region || spec.region === "auto") && isHere(volume.spec.region, settings))
+      spec.region = volume.spec.region;
+    // A volume of this machine may carry a name that the operator has dropped since.
+    const isNear = volume.spec.infrastructureId === settings.nodeId;
+    if (!isNear && !isSameRegion(spec.region, volume.spec.region, settings))
       throw invalidField(
         `spec.volumes[${index}].name`,
         `volume '${name}' is in region ${volume.spec.region}, not in ${spec.region}`,

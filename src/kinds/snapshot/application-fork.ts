@@ -14,6 +14,7 @@ import { applicationBehaviour } from "../application/behaviour.ts";
 import { application, command, workingDir } from "../application/kind.ts";
 import { findDriverImage } from "../image/resolve.ts";
 import type { Call, Deps, Input } from "../port.ts";
+import { isHere } from "../region.ts";
 import { awake } from "../sandbox/awake.ts";
 import { askInside } from "../sandbox/inside.ts";
 import { sandbox as sandboxKind } from "../sandbox/kind.ts";
@@ -105,6 +106,8 @@ async function inputOf(origin: Origin, current: Resource | null, call: ForkCall,
   if (body.prefix !== undefined && body.customDomain === undefined)
     throw invalidField("prefix", "is the part before a customDomain, which is missing");
   const { prefix: subdomain, customDomain: domain } = body;
+  // A sandbox may carry a region name that the operator has dropped since.
+  const region = isHere(spec.region, deps.settings) ? spec.region : current?.spec.region;
   const serving = await servingIn(source, port, runtime.image, deps);
   const own = Object.entries(serving.env).map(([key, value]) => ({ name: key, value, secret: true }));
   const replaced = new Set(own.map((env) => env.name));
@@ -112,7 +115,7 @@ async function inputOf(origin: Origin, current: Resource | null, call: ForkCall,
     metadata: { ...current?.metadata, name },
     spec: {
       ...current?.spec,
-      ...{ enabled: true, image: runtime.image, memory: body.memory ?? runtime.memory, port, region: spec.region },
+      ...{ enabled: true, image: runtime.image, memory: body.memory ?? runtime.memory, port, region },
       envs: [...(runtime.envs ?? []).filter((env) => !replaced.has(env.name)), ...own],
       ...(serving.argv.length > 0 ? { command: serving.argv, workingDir: serving.workDir } : {}),
       ...(domain === undefined ? {} : { urls: [{ domain, ...(subdomain === undefined ? {} : { subdomain }) }] }),

@@ -2,6 +2,7 @@ import { invalidField } from "../../contract/errors.ts";
 import { toIso } from "../../lib/clock.ts";
 import type { LinkOwner } from "../../store/links.ts";
 import { type Behaviour, workspaceOf } from "../port.ts";
+import { chosenRegion } from "../region.ts";
 import { requireTemplate } from "../volume-template/versions.ts";
 import { VOLUME_SIZE_DEFAULT_MB, volume } from "./kind.ts";
 import { volumeReconciler } from "./reconcile.ts";
@@ -14,7 +15,7 @@ export const volumeBehaviour: Behaviour = {
   reconciler: volumeReconciler,
   async prepare({ spec }, { call, current, deps, state }) {
     if (current) return;
-    spec.region ??= deps.settings.region;
+    spec.region = chosenRegion("spec.region", spec.region, null, deps.settings);
     if (typeof spec.template === "string") {
       const where = workspaceOf(call).name;
       const { template, version } = await requireTemplate("spec.template", spec.template, where, deps);

@@ -2,6 +2,7 @@
 import { invalidField } from "../../contract/errors.ts";
 import type { Status } from "../../contract/fields.ts";
 import type { Behaviour, Input, Outlook, PrepareContext } from "../port.ts";
+import { chosenRegion } from "../region.ts";
 import { deployReconciler } from "./deploy-reconcile.ts";
 import { type Env, preparedEnvs } from "./envs.ts";
 import { MEMORY_DEFAULT_MB } from "./spec.ts";
@@ -36,10 +37,8 @@ export function prepareWorkload(
   prepareTriggers(input, kind, context);
 }
 
-/** `auto` and nothing mean this server's own region, and later the one it was given. */
 export function settleRegion({ spec }: Input, { current, deps }: PrepareContext): void {
-  if (spec.region !== undefined && spec.region !== "auto") return;
-  spec.region = current?.spec.region ?? deps.settings.region;
+  spec.region = chosenRegion("spec.region", spec.region, current?.spec.region, deps.settings);
 }
 
 /** The loop takes it up at once. */

@@ -5,6 +5,7 @@ import { SECOND_MS } from "../../lib/clock.ts";
 import type { Workspace } from "../../store/workspaces.ts";
 import { etagOf, requireMatch } from "../etag.ts";
 import { type Call, type Deps, type Implementation, implement, workspaceOf } from "../port.ts";
+import { chosenRegion } from "../region.ts";
 import { countResources, describeContent } from "./counts.ts";
 import { refuseName } from "./names.ts";
 import {
@@ -52,7 +53,7 @@ export const workspaceHandlers: readonly Implementation[] = [
             name: body.name,
             accountId,
             displayName: body.displayName ?? body.name,
-            region: body.region ?? settings.region,
+            region: chosenRegion("region", body.region, null, settings),
             labels: body.labels ?? {},
             groupMappings: body.groupMappings ?? [],
             runtime: body.runtime ?? {},
@@ -67,7 +68,7 @@ export const workspaceHandlers: readonly Implementation[] = [
     return workspaceToWire(workspace);
   }),
 
-  implement(workspaceUpdate, async (call, { store }) => {
+  implement(workspaceUpdate, async (call, { store, settings }) => {
     const { name, accountId, displayName, region, labels, groupMappings, runtime } = call.body;
     const workspace = workspaceOf(call);
     refuseChange("name", name, workspace.name);
@@ -76,7 +77,7 @@ export const workspaceHandlers: readonly Implementation[] = [
       requireMatch(call.headers, now, `Workspace '${now.name}'`);
       return {
         displayName: displayName ?? now.displayName,
-        region: region ?? now.region,
+        region: chosenRegion("region", region, now.region, settings),
         labels: labels ?? now.labels,
         groupMappings: groupMappings ?? now.groupMappings,
         runtime: runtime ?? now.runtime,
