@@ -5,6 +5,7 @@
  */
 import { globSync } from "node:fs";
 import { join } from "node:path";
+import { shareInstallation } from "./installed/installation.ts";
 import { startPostgres } from "./postgres.ts";
 import { finalReport, timesReport } from "./runner/report.ts";
 import { runFiles } from "./runner/runner.ts";
@@ -33,6 +34,7 @@ const aborted = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => aborted.abort());
 
 const started = performance.now();
+const installation = await shareInstallation(files);
 const postgres = await startPostgres();
 if ("reason" in postgres) console.error(`PostgreSQL suites are skipped: ${postgres.reason}.`);
 try {
@@ -49,6 +51,7 @@ try {
       NODE_COMPILE_CACHE: join(import.meta.dirname, "../node_modules/.cache/berth-test"),
       BERTH_TEST_POSTGRES: "url" in postgres ? postgres.url : "none",
       ...(long ? { BERTH_TEST_LONG: "1" } : {}),
+      ...installation.env,
     },
   });
   if (args.includes("--times")) console.log(timesReport(outcomes));
@@ -57,5 +60,6 @@ try {
   const red = outcomes.some(({ failures }) => failures.length > 0);
   process.exitCode = red || aborted.signal.aborted || outcomes.length < files.length ? 1 : 0;
 } finally {
+  await installation.stop();
   if ("stop" in postgres) await postgres.stop();
 }

@@ -1,0 +1,140 @@
+/**
+ * Berth as a stranger has it: the files of this tree in an empty folder, installed, and started with `npm start` under
+ * an empty home folder. `npm test` makes one before anything else, and all of test/installed share its server; a file
+ * that is run by itself makes its own.
+ *
+ * The packages are those that `npm ci` has just put into this checkout, linked instead of unpacked once more; npm then
+ * runs the project's own scripts as it does after an installation.
+ */
+import { execFileSync, spawn, spawnSync } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { after } from "node:test";
+
+const CHECKOUT = join(import.meta.dirname, "../..");
+/** Tells the files of test/installed about the server that runs already. */
+export const SHARED_VARIABLE = "BERTH_TEST_INSTALLED";
+
+export interface Installation {
+  /** The project's folder. */
+  root: string;
+  /** The home folder of who started it. */
+  home: string;
+  url: string;
+  apiKey: string;
+}
+
+export interface RunningInstallation extends Installation {
+  stop(): Promise<void>;
+}
+
+/** The shared one, or one of the file's own, which ends with the file. */
+export async function installation(): Promise<Installation> {
+  const shared = process.env[SHARED_VARIABLE];
+  if (shared) return JSON.parse(shared) as Installation;
+  const own = await startInstallation();
+  after(() => own.stop());
+  return own;
+}
+
+/** The variables that the files of test/installed need, while their server runs; none when none of them is run. */
+export async function shareInstallation(
+  files: readonly string[],
+): Promise<{ env: Record<string, string>; stop(): Promise<void> }> {
+  if (!files.some((file) => dirname(file).endsWith("test/installed"))) return { env: {}, stop: async () => {} };
+  const { stop, ...shared } = await startInstallation();
+  return { env: { [SHARED_VARIABLE]: JSON.stringify(shared) }, stop };
+}
+
+async function startInstallation(): Promise<RunningInstallation> {
+  const folder = mkdtempSync(join(tmpdir(), "berth-installed-"));
+  const root = join(folder, "berth");
+  const home = join(folder, "home");
+  const remove = (): void => rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
+  try {
+    mkdirSync(home);
+    copyTree(root);
+    execFileSync("npm", ["run", "prepare"], { cwd: root, env: strangersEnv({ home }), stdio: "pipe" });
+    return await start(root, home, remove);
+  } catch (error) {
+    remove();
+    throw error;
+  }
+}
+
+/** What is committed, and what would be if it were committed now. */
+function copyTree(root: string): void {
+  const listed = spawnSync("git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard"], {
+    cwd: CHECKOUT,
+    encoding: "utf8",
+    maxBuffer: 64 * 1024 * 1024,
+  });
+  if (listed.status !== 0) throw new Error(`git ls-files: ${listed.stderr}`);
+  for (const path of listed.stdout.split("\0").filter(Boolean))
+    cpSync(join(CHECKOUT, path), join(root, path), { recursive: true, force: true });
+  const modules = join(root, "node_modules");
+  mkdirSync(modules);
+  const packages = readdirSync(join(CHECKOUT, "node_modules"))
+    .filter((name) => name !== ".cache")
+    .map((name) => join(CHECKOUT, "node_modules", name));
+  // Links cannot lead to another file system.
+  if (spawnSync("cp", ["-al", ...packages, modules]).status !== 0) execFileSync("cp", ["-a", ...packages, modules]);
+}
+
+async function start(root: string, home: string, remove: () => void): Promise<RunningInstallation> {
+  const child = spawn("npm", ["start"], {
+    cwd: root,
+    env: strangersEnv({ home, PORT: "0" }),
+    stdio: ["ignore", "pipe", "pipe"],
+    detached: true,
+  });
+  const group = child.pid ?? 0;
+  const ended = new Promise<void>((resolve) => child.once("close", () => resolve()));
+  const kill = (): void => {
+    try {
+      process.kill(-group, "SIGKILL");
+    } catch {
+      // It has ended already.
+    }
+  };
+  // Nothing outlives whoever started it, however that ends.
+  process.once("exit", kill);
+  const url = await addressOf(child);
+  const { apiKey } = JSON.parse(readFileSync(join(home, ".berth/credentials.json"), "utf8")) as { apiKey: string };
+  return {
+    root,
+    home,
+    url,
+    apiKey,
+    async stop() {
+      // Ends the workloads, too, which Ctrl-C would leave running.
+      const down = spawnSync("npm", ["run", "--silent", "berth", "down"], { cwd: root, env: strangersEnv({ home }) });
+      if (down.status !== 0) kill();
+      await ended;
+      process.off("exit", kill);
+      remove();
+    },
+  };
+}
+
+function addressOf(child: ReturnType<typeof spawn>): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let text = "";
+    for (const stream of [child.stdout, child.stderr])
+      stream?.setEncoding("utf8").on("data", (chunk: string) => {
+        if (text.length > 100_000) return;
+        text += chunk;
+        const url = /API {8}(\S+)\/v0[\s\S]*Ctrl-C/.exec(text)?.[1];
+        if (url) resolve(url);
+      });
+    child.once("error", reject);
+    child.once("close", (code) => reject(new Error(`npm start ended with ${code}: ${text}`)));
+  });
+}
+
+/** Nothing of whoever runs the tests: not their settings, nor the packages of this checkout. */
+export function strangersEnv({ home, ...more }: { home: string } & Record<string, string>): Record<string, string> {
+  const path = (process.env.PATH ?? "").split(":").filter((part) => !part.includes("node_modules"));
+  return { PATH: path.join(":"), HOME: home, TZ: "UTC", ...more };
+}
