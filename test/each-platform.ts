@@ -5,27 +5,33 @@ import type { Store } from "../src/store/store.ts";
 import { testDatabases } from "./databases.ts";
 import { type Answer, type CallOptions, startTestPlatform, type TestPlatform } from "./platform.ts";
 
-export interface Suite {
+/** What a suite can do with any running platform, be it in this process or not. */
+export interface ApiSuite {
   call: TestPlatform["call"];
   /** POSTs to a collection and fails the test unless it worked. */
   make(path: string, name: string | null, spec?: object, metadata?: object): Promise<Answer["body"]>;
-  store(): Store;
   url(): string;
+}
+
+export interface Suite extends ApiSuite {
+  store(): Store;
 }
 
 export interface SuiteOptions {
   clock?: Clock;
   config?: Record<string, string>;
+  /** Default both; suites that test/installed runs on SQLite need only the other one. */
+  only?: "postgres";
 }
 
 export async function onEachDatabase(
   title: string,
   suite: (given: Suite) => void,
-  options: SuiteOptions = {},
+  { only, ...options }: SuiteOptions = {},
 ): Promise<void> {
   const databases = await testDatabases();
   after(() => databases.stop());
-  for (const database of databases.all) {
+  for (const database of databases.all.filter(({ name }) => only === undefined || only === name)) {
     describe(`${title} on ${database.name}`, { skip: database.skip }, () => {
       let platform: TestPlatform;
       before(async () => {
@@ -35,18 +41,20 @@ export async function onEachDatabase(
       const call = (method: string, path: string, sent?: CallOptions) => platform.call(method, path, sent);
       suite({
         call,
-        async make(path, name, spec = {}, metadata = {}) {
-          const body = { metadata: { ...(name === null ? {} : { name }), ...metadata }, spec };
-          const answer = await call("POST", path, { body });
-          if (answer.status !== 200)
-            throw new Error(
-              `POST ${path}: ${answer.status} ${JSON.stringify(answer.body)} for ${JSON.stringify(body)}`,
-            );
-          return answer.body;
-        },
+        make: maker(call),
         store: () => platform.app.store,
         url: () => platform.url,
       });
     });
   }
 }
+
+export const maker =
+  (call: ApiSuite["call"]): ApiSuite["make"] =>
+  async (path, name, spec = {}, metadata = {}) => {
+    const body = { metadata: { ...(name === null ? {} : { name }), ...metadata }, spec };
+    const answer = await call("POST", path, { body });
+    if (answer.status !== 200)
+      throw new Error(`POST ${path}: ${answer.status} ${JSON.stringify(answer.body)} for ${JSON.stringify(body)}`);
+    return answer.body;
+  };

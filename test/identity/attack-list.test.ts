@@ -13,38 +13,35 @@ const ATTACKS: Record<string, readonly (readonly [file: string, title: string])[
     ],
   ],
   "a token or code used for what it was not given for": [
-    ["test/identity/people-tokens.test.ts", "what was given for one purpose is worth nothing for another"],
+    ["test/identity/people-suite.ts", "what was given for one purpose is worth nothing for another"],
     ["test/identity/external-sign-in.test.ts", "a token of another sign-in, and an answer about somebody else"],
   ],
   "codes and refresh tokens used twice": [
-    ["test/identity/people-tokens.test.ts", "a code with its proof key becomes tokens, once"],
-    ["test/identity/people-tokens.test.ts", "a refresh token works once; used again it ends the whole consent"],
+    ["test/identity/people-suite.ts", "a code with its proof key becomes tokens, once"],
+    ["test/identity/people-suite.ts", "a refresh token works once; used again it ends the whole consent"],
     ["test/identity/external-sign-in.test.ts", "an answer is for the browser that asked, for its provider, and once"],
   ],
   "redirect addresses that look right": [
-    [
-      "test/identity/people-tokens.test.ts",
-      "a public client without a proof key, or with a foreign address, gets nothing",
-    ],
+    ["test/identity/people-suite.ts", "a public client without a proof key, or with a foreign address, gets nothing"],
     ["test/identity/registration.test.ts", "what it says about itself is checked, and no secret is given out"],
   ],
   "forms sent from elsewhere, pages in frames": [
-    ["test/identity/people-tokens.test.ts", "steps belong to the browser that began them, and to people"],
+    ["test/identity/people-suite.ts", "steps belong to the browser that began them, and to people"],
   ],
   "learning a key or password from how long a comparison takes": [
     ["test/identity/attacks.test.ts", "the database holds no secret in clear: a comparison has nothing to leak"],
-    ["test/identity/people-tokens.test.ts", "guessing passwords is stopped, and tells nothing about who exists"],
+    ["test/identity/people-suite.ts", "guessing passwords is stopped, and tells nothing about who exists"],
   ],
   "guessing in bulk": [
-    ["test/identity/people-tokens.test.ts", "guessing passwords is stopped, and tells nothing about who exists"],
-    ["test/identity/people-tokens.test.ts", "a password is changed by who knows it, and that ends every session"],
+    ["test/identity/people-suite.ts", "guessing passwords is stopped, and tells nothing about who exists"],
+    ["test/identity/people-suite.ts", "a password is changed by who knows it, and that ends every session"],
     [
       "test/identity/registration.test.ts",
       "one that nobody allows anything is forgotten, and many at once are slowed down",
     ],
   ],
   "a session id planted before the sign-in": [
-    ["test/identity/people-tokens.test.ts", "a session id from before the sign-in is worth nothing after it"],
+    ["test/identity/people-suite.ts", "a session id from before the sign-in is worth nothing after it"],
   ],
   "names and uids of other tenants": [
     ["test/identity/attacks.test.ts", "another tenant's names and uids open nothing"],
@@ -56,7 +53,7 @@ const ATTACKS: Record<string, readonly (readonly [file: string, title: string])[
   "setting what is read-only": [["test/identity/attacks.test.ts", "what a client may not set, it does not set"]],
   "handing on more rights than one has": [
     ["test/identity/attacks.test.ts", "nobody hands on more than they have"],
-    ["test/identity/machine-tokens.test.ts", "never raise a role, not even with the scope admin"],
+    ["test/identity/machine-suite.ts", "never raise a role, not even with the scope admin"],
     ["test/identity/registration.test.ts", "it never has every right, whatever it asks for"],
   ],
   "being led to another site": [["test/identity/attacks.test.ts", "no address of ours leads anywhere else"]],

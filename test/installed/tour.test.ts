@@ -45,7 +45,11 @@ for (const [page, answers] of Object.entries(TOURS)) {
     const blocks = [...tour.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block]) => block ?? "");
     assert.ok(blocks.length > 5);
     const script = ["set -euo pipefail", ...blocks.map((block, index) => `echo '## ${index}'\n${block}`)].join("\n");
-    const shell = spawn("bash", ["-c", script], { cwd: root, env: strangersEnv({ home }), stdio: ["ignore", "pipe", "pipe"] });
+    const shell = spawn("bash", ["-c", script], {
+      cwd: root,
+      env: strangersEnv({ home }),
+      stdio: ["ignore", "pipe", "pipe"],
+    });
     const ended = new Promise((resolve) => shell.once("close", resolve));
     const [said, complained] = await Promise.all([text(shell.stdout), text(shell.stderr)]);
     assert.equal(await ended, 0, said + complained);
