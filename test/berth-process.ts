@@ -19,6 +19,8 @@ export interface Ended {
 export interface RunOptions {
   env?: Record<string, string>;
   input?: string;
+  /** Its input stays open, for the test to write to. */
+  keepInput?: boolean;
   cwd?: string;
   /** The project's folder, where it is not this one. */
   root?: string;
@@ -42,7 +44,10 @@ const cleanEnv = (extra: Record<string, string> = {}): Record<string, string> =>
 });
 
 /** `berth ARGS…` in a process of its own. */
-export function spawnBerth(args: readonly string[], { env, input, cwd, root = ROOT }: RunOptions = {}): Spawned {
+export function spawnBerth(
+  args: readonly string[],
+  { env, input, keepInput, cwd, root = ROOT }: RunOptions = {},
+): Spawned {
   const child = spawn(process.execPath, [join(root, "bin/berth.js"), ...args], {
     env: cleanEnv(env),
     ...(cwd ? { cwd } : {}),
@@ -57,7 +62,7 @@ export function spawnBerth(args: readonly string[], { env, input, cwd, root = RO
     });
   }
   child.stdin.on("error", () => {}); // a process that ends early does not read what it is given
-  child.stdin.end(input ?? "");
+  if (!keepInput) child.stdin.end(input ?? "");
   const ended = new Promise<Ended>((resolve, reject) => {
     child.once("error", reject);
     child.once("close", (code, signal) => resolve({ code, signal, ...out }));

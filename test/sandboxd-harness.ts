@@ -4,7 +4,7 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from "node:http";
 import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
@@ -139,6 +139,35 @@ export async function eventually(check: () => Promise<boolean> | boolean, what =
     await pause(10);
   }
   throw new Error(`${what} did not come`, { cause: failure });
+}
+
+/** Children of a process, from /proc. */
+export const childrenOf = (pid: number | undefined): number[] =>
+  readdirSync("/proc")
+    .filter((entry) => /^\d+$/.test(entry))
+    .map(Number)
+    .filter((child) => {
+      try {
+        return readFileSync(`/proc/${child}/stat`, "utf8").split(") ").at(-1)?.split(" ")[1] === String(pid);
+      } catch {
+        return false;
+      }
+    });
+
+/** The daemon that init has started. */
+export const daemonOf = (d: TestDaemon): number | undefined =>
+  childrenOf(d.process.pid).find((pid) => readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("\0serve\0"));
+
+/** And waits for the next one. */
+export async function killDaemon(d: TestDaemon): Promise<void> {
+  const old = daemonOf(d);
+  if (old === undefined) throw new Error("no daemon runs");
+  process.kill(old, "SIGKILL");
+  await eventually(() => {
+    const now = daemonOf(d);
+    return now !== undefined && now !== old;
+  }, "a new daemon");
+  await d.ready();
 }
 
 /** Until it is over, also by a reset: `once` would throw that. */

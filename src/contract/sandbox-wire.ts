@@ -192,5 +192,11 @@ export interface SandboxActivity {
 export const PORT_DOOR_LINE_BYTES_MAX = 256; // a reason is one short sentence; a longer line is not this protocol
 export const portDoorRequest = (port: number): string => `PORT ${port}\n`;
 
+/**
+ * Content that one JSON or form request writes: the size above which clients send a file in parts. A tree of files
+ * counts as a whole.
+ */
+export const FILE_CONTENT_BYTES_MAX = 5 * 1024 * 1024;
+
 /** Output kept per log file; a busy process loses the head, never the tail. */
 export const LOG_FILE_BYTES_MAX = 32 * 1024 * 1024;

@@ -1,5 +1,6 @@
 /** Every limit of the inference path, with its reason. All of them are settings. */
 import type { WorkloadKind } from "../contract/addresses.ts";
+import { FILE_CONTENT_BYTES_MAX } from "../contract/sandbox-wire.ts";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
 import type { ExchangeLimits } from "./forward.ts";
 
@@ -11,7 +12,7 @@ export interface GatewayLimits {
   heldMax: number;
   /** Connections to one instance at the same time. */
   connectionsMax: number;
-  /** Bytes of one JSON or form request that writes a single file; null for no limit. Raw bodies have none. */
+  /** Bytes of content in one JSON or form request that writes files; null for no limit. Raw bodies have none. */
   sandboxFileMax: number | null;
   /** Distance between two looks at the deadlines. */
   tickMs: number;
@@ -46,7 +47,7 @@ export const DEFAULT_LIMITS: GatewayLimits = {
   holdMs: 90 * SECOND_MS,
   heldMax: 10_000,
   connectionsMax: 4096,
-  // 5 MiB of content, plus what a form or JSON wraps around it. Larger files go in parts or as a raw body.
-  sandboxFileMax: 5 * 1024 * 1024 + 64 * 1024,
+  // Larger files go in parts or as a raw body.
+  sandboxFileMax: FILE_CONTENT_BYTES_MAX,
   tickMs: SECOND_MS,
 };

@@ -45,19 +45,29 @@ const headerSafe = (text: string): string => text.replace(/[^\x20-\x7e]/g, "?").
 export function limitsFor(deps: GatewayDeps, down: Downstream, { workload, path }: Admitted): ExchangeLimits {
   const limits = deps.settings.limits.of[workload.preview === null ? workload.kind : "preview"];
   const fileMax = deps.settings.limits.sandboxFileMax;
-  if (fileMax === null || !writesOneFile(down, workload, path)) return limits;
-  if (down.contentLength > fileMax) {
+  if (fileMax === null || !writesFiles(down, workload, path)) return limits;
+  const expansion = BODY_EXPANSION[/^[^;\s]*/.exec(down.header("content-type") ?? "")?.[0]?.toLowerCase() ?? ""];
+  if (expansion === undefined) return limits;
+  const bodyMax = fileMax * expansion + BODY_FRAME_BYTES;
+  if (down.contentLength > bodyMax) {
     throw new GatewayError("REQUEST_ENTITY_TOO_LARGE", `One request may carry ${fileMax} bytes of a file.`);
   }
-  return { ...limits, bodyMax: fileMax };
+  return { ...limits, bodyMax };
 }
 
-/** JSON and forms are taken apart in memory inside the sandbox; raw bodies are streamed and need no limit. */
-function writesOneFile(down: Downstream, workload: Workload, path: string): boolean {
-  if (workload.kind !== "sandbox" || workload.door !== "api" || !path.startsWith("/filesystem/")) return false;
-  if (down.bodyFraming === "none") return false;
-  return /^(?:application\/json|multipart\/form-data)\b/i.test(down.header("content-type") ?? "");
-}
+/**
+ * How many bytes of a body one byte of content may take: an escape in JSON has six. The sandbox counts the content
+ * itself. JSON and forms are taken apart in memory there; raw bodies are streamed and need no limit.
+ */
+const BODY_EXPANSION: Record<string, number | undefined> = { "application/json": 6, "multipart/form-data": 1 };
+/** Names, permissions and the borders of a form. */
+const BODY_FRAME_BYTES = 64 * 1024;
+
+const writesFiles = (down: Downstream, workload: Workload, path: string): boolean =>
+  workload.kind === "sandbox" &&
+  workload.door === "api" &&
+  down.bodyFraming !== "none" &&
+  /^\/filesystem(?:\/|%2f)/i.test(path);
 
 /** Node has checked the syntax; these are the readings on which two servers could still disagree. */
 export function refuseBadFraming(down: Downstream): void {

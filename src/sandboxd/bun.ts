@@ -44,11 +44,19 @@ export interface Sql {
   close(): Promise<void>;
 }
 
+/** Writes to a descriptor that does not block: `flush` waits for whoever reads. It does not close the descriptor. */
+export interface FileSink {
+  write(chunk: Uint8Array): number | Promise<number>;
+  flush(): number | Promise<number>;
+  end(): number | Promise<number>;
+}
+
 interface Bun {
   readonly version: string;
   readonly main: string;
   spawn(argv: string[], options: SpawnOptions): Child;
   SQL: new (url: string, options: { max: number; connectionTimeout: number }) => Sql;
+  file(fd: number): { writer(): FileSink };
   gc(wait: boolean): void;
   shrink(): void;
 }
@@ -57,6 +65,8 @@ const bun = (globalThis as unknown as { Bun: Bun }).Bun;
 
 export const bunVersion = (): string => bun.version;
 export const spawn = (argv: string[], options: SpawnOptions): Child => bun.spawn(argv, options);
+
+export const fileSink = (fd: number): FileSink => bun.file(fd).writer();
 
 const SQL_CONNECT_SECONDS = 10;
 

@@ -1,6 +1,7 @@
 /** /filesystem/{path}: read, write and delete one file or folder. */
 import { closeSync, lstatSync, rmdirSync, statSync, unlinkSync } from "node:fs";
 import { rm } from "node:fs/promises";
+import { FILE_CONTENT_BYTES_MAX } from "../contract/sandbox-wire.ts";
 import { ApiError, toApiError } from "./api-error.ts";
 import { type BytePath, pathFromUrl, toBytes, toText } from "./byte-path.ts";
 import { fileEntry, listFolder, parsePermissions } from "./file-entry.ts";
@@ -16,6 +17,15 @@ import {
 import { isFormData, readForm } from "./form-data.ts";
 import { booleanQuery, type Call, field, readJson, sendJson } from "./http-call.ts";
 import { sendJsonWithTexts } from "./json-stream.ts";
+
+/** JSON is held in memory whole; what counts is the content, not how many bytes its escapes take on the wire. */
+export function refuseLarge(bytes: number): void {
+  if (bytes > FILE_CONTENT_BYTES_MAX)
+    throw new ApiError(
+      413,
+      `JSON may carry ${FILE_CONTENT_BYTES_MAX} bytes of content; send a form, raw bytes or parts.`,
+    );
+}
 
 /** A form's other fields are short words. */
 const FORM_FIELD_BYTES_MAX = 64 * 1024;
@@ -55,7 +65,9 @@ async function put(call: Call): Promise<void> {
     return sendJson(call.res, 200, { path: toText(path), message: "Directory created successfully" });
   }
   const mode = permissions ? parsePermissions(permissions, 0) : undefined;
-  withSubject(path, () => writeWhole(path, field(body, "content", "string") ?? "", { mode, user }));
+  const content = field(body, "content", "string") ?? "";
+  refuseLarge(Buffer.byteLength(content));
+  withSubject(path, () => writeWhole(path, content, { mode, user }));
   sendJson(call.res, 200, { path: toText(path), message: "File created or updated successfully" });
 }
 

@@ -9,6 +9,13 @@ import type { Daemon } from "./daemon.ts";
 import { type Call, type Handler, sendJson } from "./http-call.ts";
 import { ELSEWHERE, ROUTES } from "./routes.ts";
 
+/**
+ * Some clients join an endpoint and an absolute path with one encoded slash, which is the separator and the path's own
+ * first slash at once.
+ */
+const ENCODED_SEPARATOR =
+  /^(\/filesystem(?:\/tree|-find|-search|-content-search|-move|-multipart\/initiate)?|\/watch\/filesystem)%2f/i;
+
 const METHODS = "GET, POST, PUT, DELETE, HEAD, OPTIONS";
 
 const COMMON_HEADERS: Record<string, string> = {
@@ -58,7 +65,7 @@ export function createApiServer(daemon: Daemon): Server {
 async function dispatch(daemon: Daemon, req: IncomingMessage, res: ServerResponse): Promise<void> {
   const target = requestPath(req);
   const mark = target.indexOf("?");
-  const path = mark === -1 ? target : target.slice(0, mark);
+  const path = (mark === -1 ? target : target.slice(0, mark)).replace(ENCODED_SEPARATOR, "$1//");
   const method = req.method ?? "GET";
   if (method === "OPTIONS") return void res.writeHead(204).end();
   if (path === "/" || path === "") return sendJson(res, 200, WELCOME);

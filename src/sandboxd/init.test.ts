@@ -1,41 +1,23 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { copyFileSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { freePort } from "../../test/free-port.ts";
 import { sandboxdBinary } from "../../test/sandboxd-binary.ts";
-import { type Answer, askAt, eventually, skip, startSandboxd, type TestDaemon } from "../../test/sandboxd-harness.ts";
+import {
+  type Answer,
+  askAt,
+  childrenOf,
+  daemonOf,
+  eventually,
+  killDaemon,
+  skip,
+  startSandboxd,
+} from "../../test/sandboxd-harness.ts";
 import type { ExecConfig, ExecStatus, SandboxdConfig } from "../contract/sandbox-wire.ts";
-
-/** Children of a process, from /proc. */
-const childrenOf = (pid: number | undefined): number[] =>
-  readdirSync("/proc")
-    .filter((entry) => /^\d+$/.test(entry))
-    .map(Number)
-    .filter((child) => {
-      try {
-        return readFileSync(`/proc/${child}/stat`, "utf8").split(") ").at(-1)?.split(" ")[1] === String(pid);
-      } catch {
-        return false;
-      }
-    });
-
-const daemonOf = (d: TestDaemon): number | undefined =>
-  childrenOf(d.process.pid).find((pid) => readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("\0serve\0"));
-
-async function killDaemon(d: TestDaemon): Promise<void> {
-  const old = daemonOf(d);
-  assert.ok(old);
-  process.kill(old, "SIGKILL");
-  await eventually(() => {
-    const now = daemonOf(d);
-    return now !== undefined && now !== old;
-  }, "a new daemon");
-  await d.ready();
-}
 
 const statusIn = (file: string): ExecStatus => JSON.parse(readFileSync(file, "utf8"));
 

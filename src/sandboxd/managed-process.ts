@@ -13,6 +13,7 @@ import type { Child } from "./bun.ts";
 import type { Environment } from "./environment.ts";
 import { spawnExpendable } from "./expendable.ts";
 import type { LogFile } from "./log-file.ts";
+import { StdinPipe } from "./process/stdin-pipe.ts";
 import type { ExitRecord, ProcessJournal, ProcessRecord, ProcessStatus } from "./process-journal.ts";
 import { isAlive, statOf } from "./process-tree.ts";
 
@@ -36,6 +37,8 @@ export class ManagedProcess {
   readonly stdout: LogFile;
   readonly stderr: LogFile;
   readonly #context: ProcessContext;
+  /** Null where there is none: not asked for, or of an earlier daemon. */
+  #stdin: StdinPipe | null = null;
   #timers = new Set<NodeJS.Timeout>();
   /** What a requested end will be called once the process is gone. */
   #requested: "stopped" | "killed" | null = null;
@@ -50,6 +53,10 @@ export class ManagedProcess {
 
   get running(): boolean {
     return this.record.status === "running";
+  }
+
+  get stdin(): StdinPipe | null {
+    return this.#stdin;
   }
 
   /** First run. Throws what the caller of exec should read; nothing is left behind then. */
@@ -107,16 +114,23 @@ export class ManagedProcess {
     const { environment, journal } = this.#context;
     checkFolder(record.workingDir);
     const { user } = environment;
-    let child: Child;
-    try {
-      child = spawnExpendable(environment, this.#argv(), {
+    const spawn = (stdin: "ignore" | number): Child =>
+      spawnExpendable(environment, this.#argv(), {
         cwd: record.workingDir,
         env: environment.variables(record.env),
-        stdio: ["ignore", this.stdout.fd, this.stderr.fd],
+        stdio: [stdin, this.stdout.fd, this.stderr.fd],
         detached: true,
         ...(user ? { uid: user.uid, gid: user.gid } : {}),
         onExit: (ended, exitCode) => this.#onExit({ exitCode: ended.signalCode ? null : exitCode, signal: null }),
       });
+    let child: Child | undefined;
+    try {
+      if (!record.stdin) child = spawn("ignore");
+      else
+        this.#stdin = StdinPipe.around(journal.folder, (fd) => {
+          child = spawn(fd);
+        });
+      if (!child) throw new Error("it was not started");
     } catch (error) {
       throw new ApiError(422, `The command could not be started: ${error instanceof Error ? error.message : error}`);
     }
@@ -137,6 +151,8 @@ export class ManagedProcess {
     const { record } = this;
     if (record.run) this.#context.journal.clearRunning(record.run.pid);
     record.run = null;
+    this.#stdin?.drop();
+    this.#stdin = null;
     const exitCode = exit.exitCode ?? -1;
     const mayRestart = record.maxRestarts < 0 || record.restartCount < record.maxRestarts;
     const restarts = record.restartOnFailure && mayRestart && exitCode !== 0 && !this.#requested;

@@ -2,6 +2,7 @@
 import { ApiError } from "./api-error.ts";
 import type { Daemon } from "./daemon.ts";
 import { type Call, readJson, requiredText, sendJson } from "./http-call.ts";
+import { checkTunnel } from "./network/tunnel-config.ts";
 import { statOf } from "./process-tree.ts";
 import { socketsOfFamily } from "./sockets.ts";
 
@@ -46,8 +47,9 @@ export function stopMonitor(call: Call): void {
 export async function putTunnel(call: Call): Promise<void> {
   const config = requiredText(await readJson(call), "config");
   checkTunnel(config);
+  // The configuration is right, and still nothing can be done with it: that is no mistake of the caller.
   throw new ApiError(
-    422,
+    500,
     "This sandbox cannot open a WireGuard tunnel: its isolation gives it no network administration.",
   );
 }
@@ -111,17 +113,4 @@ function callbackUrl(text: string): URL {
     throw new ApiError(400, '"callback" must be an http or https address.');
   }
   return url;
-}
-
-function checkTunnel(config: string): void {
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(Buffer.from(config, "base64").toString("utf8"));
-  } catch {
-    throw new ApiError(422, '"config" must be JSON in base64.');
-  }
-  const fields = (parsed ?? {}) as Record<string, unknown>;
-  for (const name of ["local_ip", "peer_endpoint", "peer_public_key", "private_key"]) {
-    if (typeof fields[name] !== "string") throw new ApiError(422, `The tunnel configuration lacks "${name}".`);
-  }
 }

@@ -183,11 +183,36 @@ test("the tunnel says that it cannot be", { skip }, async () => {
   const put = (config: unknown) => d.ask("PUT", "/network/tunnel/config", { body: { config } });
   assert.equal((await put(undefined)).status, 400);
   assert.match((await put("!")).json.error, /base64/);
-  const full = { local_ip: "10.0.0.2/32", peer_endpoint: "h:1", peer_public_key: "k", private_key: "p" };
+  const key = Buffer.alloc(32, 7).toString("base64");
+  const full = { local_ip: "10.0.0.2/32", peer_endpoint: "h:1", peer_public_key: key, private_key: key };
   const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64");
   assert.match((await put(encode({ ...full, private_key: undefined }))).json.error, /private_key/);
   const refused = await put(encode(full));
-  assert.deepEqual([refused.status, /WireGuard/.test(refused.json.error)], [422, true]);
+  assert.deepEqual([refused.status, /WireGuard/.test(refused.json.error)], [500, true]);
+  const wrong = {
+    local_ip: "10.0.0.300",
+    peer_endpoint: "no-port",
+    peer_public_key: "k",
+    private_key: Buffer.alloc(31).toString("base64"),
+    mtu: 0,
+    listen_port: 65_536,
+    interface_name: "a/b",
+    allowed_ips: ["10.0.0.0/33"],
+    persistent_keepalive: -1,
+    route_all: "yes",
+  };
+  for (const [name, value] of Object.entries(wrong)) {
+    const { status, json } = await put(encode({ ...full, [name]: value }));
+    assert.deepEqual([status, json.error.includes(`"${name}"`)], [422, true], name);
+  }
+  const all = {
+    mtu: 1420,
+    listen_port: 51820,
+    interface_name: "wg0",
+    allowed_ips: ["0.0.0.0/0", "::/0"],
+    route_all: false,
+  };
+  assert.equal((await put(encode({ ...full, ...all }))).status, 500);
   assert.equal((await d.ask("DELETE", "/network/tunnel")).status, 400);
   assert.equal((await d.ask("GET", `/port/8888/contexts`)).status, 404);
 });

@@ -86,7 +86,7 @@ function signalProcess(call: Call, signal: "SIGTERM" | "SIGKILL", done: string):
 
 /** One JSON object per line; the client may leave, the process stays. */
 async function streamExec({ res, signal }: Call, process: ManagedProcess): Promise<void> {
-  res.writeHead(200, { "Content-Type": "application/x-ndjson; charset=utf-8" });
+  res.writeHead(200, { "Content-Type": "application/x-ndjson" });
   res.flushHeaders();
   const decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() };
   let aliveAtMs = Date.now();
@@ -129,6 +129,7 @@ export function processToWire({ record }: ManagedProcess): Record<string, unknow
     maxRestarts: record.maxRestarts,
     restartCount: record.restartCount,
     keepAlive: record.keepAlive,
+    timeout: record.timeoutS ?? 0,
   };
 }
 

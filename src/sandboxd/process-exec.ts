@@ -34,6 +34,7 @@ export function startProcess(daemon: Daemon, body: Record<string, unknown>): [Ma
     waitForPorts: portsOf(body.waitForPorts),
     waitMs: !keepAlive && timeoutS !== undefined && timeoutS > 0 ? timeoutS * 1000 : null,
   };
+  const livesMs = keepAlive ? lifetimeMs(timeoutS) : null;
   const process = daemon.processes.start({
     command,
     ...(name === undefined ? {} : { name }),
@@ -42,7 +43,9 @@ export function startProcess(daemon: Daemon, body: Record<string, unknown>): [Ma
     restartOnFailure: field(body, "restartOnFailure", "boolean") ?? false,
     maxRestarts: field(body, "maxRestarts", "integer") ?? 0,
     keepAlive,
-    lifetimeMs: keepAlive ? lifetimeMs(timeoutS) : null,
+    lifetimeMs: livesMs,
+    timeoutS: ((keepAlive ? livesMs : wait.waitMs) ?? 0) / 1000,
+    stdin: field(body, "stdin", "boolean") ?? false,
   });
   return [process, wait];
 }

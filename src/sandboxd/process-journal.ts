@@ -47,6 +47,10 @@ export interface ProcessRecord {
   keepAlive: boolean;
   /** When it is to be killed; null: never. */
   deadlineMs: number | null;
+  /** The limit in force, in seconds and with the meaning that it has in the request; 0: none. Absent in older records. */
+  timeoutS?: number;
+  /** It was started with a standard input that clients write to. Absent in records of older daemons. */
+  stdin?: boolean;
   stdout: LogPosition;
   stderr: LogPosition;
 }
@@ -154,6 +158,11 @@ export class ProcessJournal {
     } catch {
       return null; // not there yet
     }
+  }
+
+  /** Where its pipes have their names for a moment. */
+  get folder(): string {
+    return this.#stateDir;
   }
 
   commandFile(id: number): string {

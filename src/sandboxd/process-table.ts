@@ -27,6 +27,10 @@ export interface StartRequest {
   keepAlive: boolean;
   /** Kills the process after this time. */
   lifetimeMs: number | null;
+  /** The limit that the caller is told of, whether it bounds the process or the waiting for it. */
+  timeoutS?: number;
+  /** With a standard input that clients write to; otherwise it is closed. */
+  stdin?: boolean;
 }
 
 export class ProcessTable {
@@ -120,6 +124,8 @@ export class ProcessTable {
       maxRestarts: request.maxRestarts,
       restartCount: 0,
       keepAlive: request.keepAlive,
+      timeoutS: request.timeoutS ?? 0,
+      stdin: request.stdin ?? false,
       deadlineMs: request.lifetimeMs === null ? null : nowMs + request.lifetimeMs,
       stdout: logs.stdout.position,
       stderr: logs.stderr.position,

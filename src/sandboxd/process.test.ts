@@ -26,6 +26,7 @@ test("exec", { skip }, async (t) => {
       maxRestarts: 0,
       restartCount: 0,
       keepAlive: false,
+      timeout: 0,
       stdout: "out\n",
       stderr: "err\n",
       logs: "out\nerr\n",

@@ -20,6 +20,8 @@ const network = () => import("./network-api.ts");
 const system = () => import("./system-api.ts");
 const codegen = () => import("./codegen-api.ts");
 const terminal = () => import("./terminal-api.ts");
+const stdin = () => import("./process/stdin-api.ts");
+const move = () => import("./files/move-api.ts");
 const mcp = () => import("./mcp-api.ts");
 
 export const ROUTES: Route[] = [
@@ -30,6 +32,7 @@ export const ROUTES: Route[] = [
   { pattern: /^\/process\/([^/]+)\/logs$/, methods: { GET: async () => (await process()).getLogs } },
   { pattern: /^\/process\/([^/]+)\/logs\/stream$/, methods: { GET: async () => (await process()).streamLogs } },
   { pattern: /^\/process\/([^/]+)\/kill$/, methods: { DELETE: async () => (await process()).killProcess } },
+  { pattern: /^\/process\/([^/]+)\/stdin$/, methods: { POST: async () => (await stdin()).postStdin } },
   {
     pattern: /^\/process\/([^/]+)$/,
     methods: { GET: async () => (await process()).getProcess, DELETE: async () => (await process()).stopProcess },
@@ -69,6 +72,7 @@ export const ROUTES: Route[] = [
     methods: { DELETE: async () => (await uploads()).abortUpload },
   },
 
+  { pattern: /^\/filesystem-move\/(.*)$/, methods: { POST: async () => (await move()).moveFile } },
   { pattern: /^\/watch\/filesystem(?:\/(.*))?$/, methods: { GET: async () => (await watch()).watchFolder } },
   { pattern: /^\/filesystem-find(?:\/(.*))?$/, methods: { GET: async () => (await search()).findFiles } },
   { pattern: /^\/filesystem-search(?:\/(.*))?$/, methods: { GET: async () => (await search()).searchFiles } },

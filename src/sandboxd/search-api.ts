@@ -23,12 +23,15 @@ export async function findFiles(call: Call): Promise<void> {
   const fits = nameMatcher(splitPatterns(call.query.get("patterns") ?? ""));
   const max = resultsMax(call, FIND_DEFAULT);
   const matches: { path: string; type: string }[] = [];
-  for await (const entry of walkFor(call, folderIn(call))) {
+  const root = folderIn(call);
+  for await (const entry of walkFor(call, root)) {
     if (entry.type !== type || !fits(entry.name)) continue;
     matches.push({ path: entry.relative, type });
     if (matches.length >= max) break;
   }
-  sendJson(call.res, 200, { matches, total: matches.length });
+  // The folder that the search starts in is one of the folders found, though it has no path of its own to be listed by.
+  const isRootCounted = type === "directory" && fits(toText(baseName(root)));
+  sendJson(call.res, 200, { matches, total: matches.length + (isRootCounted ? 1 : 0) });
 }
 
 /**

@@ -6,7 +6,7 @@ import type { Daemon } from "./daemon.ts";
 import type { Call } from "./http-call.ts";
 import { requestPath } from "./http-server.ts";
 import { TERMINAL_PAGE } from "./terminal-page.ts";
-import { attachTerminal, side, type TerminalSession } from "./terminal-session.ts";
+import { attachTerminal, COLS_DEFAULT, ROWS_DEFAULT, side, type TerminalSession } from "./terminal-session.ts";
 import { acceptWebSocket, WebSocketConnection } from "./websocket.ts";
 
 const SESSION_ID_CHARS_MAX = 128;
@@ -42,8 +42,8 @@ export function acceptTerminal(daemon: Daemon, req: IncomingMessage, socket: Dup
       daemon,
       {
         sessionId: (query.get("sessionId") || "default").slice(0, SESSION_ID_CHARS_MAX),
-        cols: side(Number(query.get("cols") || 80)),
-        rows: side(Number(query.get("rows") || 24)),
+        cols: side(Number(query.get("cols")), COLS_DEFAULT),
+        rows: side(Number(query.get("rows")), ROWS_DEFAULT),
         shell: query.get("shell") ?? "",
         workingDir: query.get("workingDir") ?? "",
       },

@@ -16,6 +16,8 @@ const ABANDONED_MS = 10 * 60 * 1000;
 /** A client this far behind gets no more output until it has caught up; then it is shown the screen anew. */
 const CLIENT_WAITING_BYTES_MAX = 1024 * 1024;
 const SIDE_MAX = 1000;
+export const COLS_DEFAULT = 80;
+export const ROWS_DEFAULT = 24;
 const FRAME_BYTES = 32 * 1024;
 const FRAME_WAIT_MS = 3;
 const RESET = "\u001bc";
@@ -95,7 +97,7 @@ export class TerminalSession {
   }
 
   resize(cols: number, rows: number): void {
-    this.#child.terminal?.resize(side(cols), side(rows));
+    this.#child.terminal?.resize(side(cols, COLS_DEFAULT), side(rows, ROWS_DEFAULT));
   }
 
   /** The kernel hands over small pieces; a frame for each would be most of the work of a busy terminal. */
@@ -155,7 +157,8 @@ export class TerminalSession {
   }
 }
 
-/** What a terminal can have, whatever was asked. */
-export const side = (value: number): number => Math.min(Math.max(Math.trunc(value) || 1, 1), SIDE_MAX);
+/** What a terminal can have, whatever was asked. Nothing, zero and what is no number ask for the default. */
+export const side = (value: number, fallback: number): number =>
+  Math.min(Math.max(Math.trunc(value) || fallback, 1), SIDE_MAX);
 
 const defaultShell = (): string => SHELLS.find((shell) => statSync(shell, { throwIfNoEntry: false })) ?? "sh";

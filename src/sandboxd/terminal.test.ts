@@ -82,6 +82,19 @@ test("the terminal", { skip }, async (t) => {
     two.socket.close();
   });
 
+  await t.test("a size of zero, or none, is the default", async () => {
+    const one = await terminal(d, "cols=0&rows=0&sessionId=zero&shell=/bin/sh");
+    one.type("echo first $(stty size)\n");
+    await eventually(() => one.seen().includes("first 24 80"));
+    one.send({ type: "resize", cols: 100, rows: 30 });
+    one.type("echo second $(stty size)\n");
+    await eventually(() => one.seen().includes("second 30 100"));
+    one.send({ type: "resize", cols: 0, rows: 0 });
+    one.type("echo third $(stty size)\n");
+    await eventually(() => one.seen().includes("third 24 80"));
+    one.socket.close();
+  });
+
   await t.test("what cannot be started is said", async () => {
     for (const query of ["sessionId=x1&shell=/nowhere/sh", "sessionId=x2&workingDir=/nowhere"]) {
       const bad = await terminal(d, query);

@@ -5,7 +5,7 @@ import { ApiError } from "./api-error.ts";
 import { type BytePath, fromText, pathFromUrl, toBytes, toText } from "./byte-path.ts";
 import { listFolder } from "./file-entry.ts";
 import { DEFAULT_FOLDER_MODE, makeFolder, writeWhole } from "./file-io.ts";
-import { remove, withSubject } from "./files-api.ts";
+import { refuseLarge, remove, withSubject } from "./files-api.ts";
 import { booleanQuery, type Call, readJson, sendJson } from "./http-call.ts";
 
 const TREE_FILES_MAX = 50_000;
@@ -19,6 +19,7 @@ export async function putTree(call: Call): Promise<void> {
   const { files } = await readJson(call);
   const { user } = call.daemon.environment;
   const entries = filesOf(files);
+  refuseLarge(entries.reduce((sum, [, content]) => sum + Buffer.byteLength(content), 0));
   makeFolder(root, DEFAULT_FOLDER_MODE, user);
   for (const [name, content] of entries) {
     const path = inside(root, name);

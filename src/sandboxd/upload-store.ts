@@ -37,7 +37,13 @@ export interface Upload {
   permissions: number;
   initiatedAtMs: number;
   folder: BytePath;
+  /** The parts that the file is made of, once that has begun: it ends with these, however often it is interrupted. */
+  chosen?: ChosenPart[];
+  /** The file is in its place. Known for a day, for a client that did not get the answer and asks again. */
+  isComplete?: boolean;
 }
+
+type ChosenPart = Pick<Part, "partNumber" | "etag" | "size">;
 
 export interface Part {
   partNumber: number;
@@ -47,9 +53,13 @@ export interface Part {
   file: BytePath;
 }
 
+/** What the first part is called while the others are put behind it. */
+const ASSEMBLED = "assembled";
+
 /** Folder with one small file per upload, in the daemon's state. */
 export class UploadStore {
   readonly #folder: string;
+  readonly #completing = new Map<string, Promise<void>>();
 
   constructor(stateDir: string) {
     this.#folder = join(stateDir, "uploads");
@@ -67,7 +77,7 @@ export class UploadStore {
     const upload: Upload = { uploadId, path: target, permissions, initiatedAtMs: Date.now(), folder };
     makeFolder(folderOf(target), DEFAULT_FOLDER_MODE, user);
     mkdirSync(toBytes(folder), { mode: 0o700 });
-    writeFileSync(join(this.#folder, uploadId), JSON.stringify(upload));
+    this.#write(upload);
     return upload;
   }
 
@@ -78,11 +88,17 @@ export class UploadStore {
     return known;
   }
 
+  /** Those that wait for parts, or to be completed. */
   list(): Upload[] {
+    return this.#all().filter(({ isComplete }) => !isComplete);
+  }
+
+  #all(): Upload[] {
     return readdirSync(this.#folder).flatMap((id) => this.#read(id) ?? []);
   }
 
   parts(upload: Upload): Part[] {
+    if (upload.isComplete) return [];
     const found = readdirSync(toBytes(upload.folder), { encoding: "utf8" }).flatMap(
       (name) => partFrom(upload, name) ?? [],
     );
@@ -94,29 +110,57 @@ export class UploadStore {
     if (partNumber < 1 || partNumber > PART_NUMBER_MAX) {
       throw new ApiError(400, `"partNumber" must be between 1 and ${PART_NUMBER_MAX}.`);
     }
+    if (upload.chosen) throw new ApiError(409, `The upload "${upload.uploadId}" is being completed and takes no part.`);
     return new IncomingPart(upload, partNumber, () => this.parts(upload));
   }
 
+  /** Asked again, by a client that lost its connection, it waits for the same end and says the same. */
   async complete(upload: Upload, wanted: { partNumber: number; etag: string }[], options: WriteOptions): Promise<void> {
-    const have = new Map(this.parts(upload).map((part) => [part.partNumber, part]));
-    const parts = [...wanted]
+    if (wanted.length === 0) throw new ApiError(400, '"parts" must name at least one part.');
+    const have: ChosenPart[] = upload.chosen ?? this.parts(upload);
+    const chosen = [...wanted]
       .sort((a, b) => a.partNumber - b.partNumber)
       .map(({ partNumber, etag }) => {
-        const part = have.get(partNumber);
+        const part = have.find((one) => one.partNumber === partNumber);
         if (!part) throw new ApiError(400, `Part ${partNumber} was not uploaded.`);
         if (part.etag !== etag.replace(/^"|"$/g, ""))
           throw new ApiError(500, `The etag of part ${partNumber} does not match.`);
-        return part;
+        return { partNumber, etag: part.etag, size: part.size };
       });
-    const [first, ...rest] = parts;
-    if (!first) throw new ApiError(400, '"parts" must name at least one part.');
-    for (const part of rest) await append(first.file, part.file);
-    const fd = openSync(toBytes(first.file), constants.O_WRONLY);
-    fchmodSync(fd, upload.permissions);
-    if (options.user) fchownSync(fd, options.user.uid, options.user.gid);
-    closeSync(fd);
-    renameSync(toBytes(first.file), toBytes(upload.path));
-    await this.abort(upload);
+    if (upload.chosen && chosen.length !== upload.chosen.length)
+      throw new ApiError(400, `The upload "${upload.uploadId}" is being completed with other parts.`);
+    if (upload.isComplete) return;
+    const running = this.#completing.get(upload.uploadId) ?? this.#assemble({ ...upload, chosen }, options);
+    this.#completing.set(upload.uploadId, running);
+    try {
+      await running;
+    } finally {
+      this.#completing.delete(upload.uploadId);
+    }
+  }
+
+  /** Begun again where it was interrupted: how long the file is tells which parts are in it. */
+  async #assemble(upload: Upload & { chosen: ChosenPart[] }, { user }: WriteOptions): Promise<void> {
+    this.#write(upload);
+    const whole = joinPath(upload.folder, fromText(ASSEMBLED));
+    const fileOf = (part: ChosenPart): BytePath => joinPath(upload.folder, fromText(nameOf(part)));
+    const [first, ...rest] = upload.chosen as [ChosenPart, ...ChosenPart[]];
+    if (exists(fileOf(first))) renameSync(toBytes(fileOf(first)), toBytes(whole));
+    // Without it the file was put in its place before, and only that was not written down.
+    if (exists(whole)) {
+      let size = first.size;
+      for (const part of rest) {
+        if (exists(fileOf(part))) await append(whole, fileOf(part), size);
+        size += part.size;
+      }
+      const fd = openSync(toBytes(whole), constants.O_WRONLY);
+      fchmodSync(fd, upload.permissions);
+      if (user) fchownSync(fd, user.uid, user.gid);
+      closeSync(fd);
+      renameSync(toBytes(whole), toBytes(upload.path));
+    }
+    this.#write({ ...upload, isComplete: true });
+    await rm(toBytes(upload.folder), { recursive: true, force: true });
   }
 
   async abort(upload: Upload): Promise<void> {
@@ -126,7 +170,14 @@ export class UploadStore {
 
   async #removeStale(): Promise<void> {
     const before = Date.now() - UPLOAD_AGE_MAX_MS;
-    for (const upload of this.list()) if (upload.initiatedAtMs < before) await this.abort(upload);
+    for (const upload of this.#all()) if (upload.initiatedAtMs < before) await this.abort(upload);
+  }
+
+  /** Whole or not at all, whenever the daemon is killed. */
+  #write(upload: Upload): void {
+    const file = join(this.#folder, upload.uploadId);
+    writeFileSync(`${file}.new`, JSON.stringify(upload));
+    renameSync(`${file}.new`, file);
   }
 
   #read(uploadId: string): Upload | null {
@@ -169,7 +220,7 @@ export class IncomingPart {
     await this.#handle?.close();
     this.#handle = null;
     const etag = this.#digest.digest("hex");
-    const name = `${this.#partNumber}.${this.#size}.${etag}`;
+    const name = nameOf({ partNumber: this.#partNumber, size: this.#size, etag });
     for (const part of this.#others()) {
       if (part.partNumber === this.#partNumber && toText(baseName(part.file)) !== name) rmSync(toBytes(part.file));
     }
@@ -202,10 +253,15 @@ function partFrom(upload: Upload, name: string): Part | undefined {
   };
 }
 
-async function append(target: BytePath, source: BytePath): Promise<void> {
+const nameOf = ({ partNumber, size, etag }: ChosenPart): string => `${partNumber}.${size}.${etag}`;
+const exists = (path: BytePath): boolean => statSync(toBytes(path), { throwIfNoEntry: false }) !== undefined;
+
+/** Behind the first `size` bytes; what an interrupted attempt left there is dropped. */
+async function append(target: BytePath, source: BytePath, size: number): Promise<void> {
   const to = await open(toBytes(target), "a");
   const from = await open(toBytes(source), "r");
   try {
+    await to.truncate(size);
     const buffer = Buffer.allocUnsafe(COPY_BYTES);
     for (;;) {
       const { bytesRead } = await from.read(buffer, 0, COPY_BYTES);

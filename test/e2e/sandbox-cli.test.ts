@@ -41,13 +41,21 @@ describe("the sandbox commands", { skip: machineSkip }, () => {
   test("what is piped in reaches the command, and an interrupt ends it", async () => {
     const piped = await berth(["exec", "-i", "box", "--", "wc", "-c"], { input: "x".repeat(100_000) });
     assert.deepEqual([piped.code, piped.stdout.trim()], [0, "100000"], piped.stderr);
+    const { url, apiKey } = suite.platform();
+    const env = { BERTH_URL: url, BERTH_API_KEY: apiKey, BERTH_DATA: folder };
+    const asked = spawnBerth(["sandbox", "exec", "-i", "box", "read a; echo got $a; read b; exit $b"], {
+      env,
+      keepInput: true,
+    });
+    asked.child.stdin?.write("one\n");
+    await asked.printed(/got one/);
+    // Its own input never ends; the command does.
+    asked.child.stdin?.write("5\n");
+    assert.equal((await asked.ended).code, 5);
     const unnamed = await berth(["exec", "-i", "box", "ls -A /tmp | grep cli-; cat"], { input: "seen" });
     assert.equal(unnamed.stdout, "seen", "a killed command line leaves nothing behind");
     assert.equal((await berth(["exec", "box", "cat; ls -A /tmp | grep cli-"], { input: "unseen" })).stdout, "");
-    const { url, apiKey } = suite.platform();
-    const waiting = spawnBerth(["sandbox", "exec", "box", "echo begun; sleep 600"], {
-      env: { BERTH_URL: url, BERTH_API_KEY: apiKey, BERTH_DATA: folder },
-    });
+    const waiting = spawnBerth(["sandbox", "exec", "box", "echo begun; sleep 600"], { env });
     await waiting.printed(/begun/);
     waiting.child.kill("SIGINT");
     assert.equal((await waiting.ended).code, 130);

@@ -223,15 +223,19 @@ inBothLanes("a sandbox hears who asks; one request for a file is bounded, raw bo
   await using gw = await start({
     upstream: up.port,
     workloads: [{ kind: "sandbox", door: "api" }],
-    limits: { sandboxFileMax: 100 },
+    limits: { sandboxFileMax: 100_000 },
   });
   const put = (type: string, length: number, path = "/filesystem//tmp/a"): Promise<string> =>
     ask(gw.port, `/ws/sandboxes/a${path}`, `${AUTH}Content-Type: ${type}\r\nContent-Length: ${length}\r\n`, "h", "PUT");
-  assert.equal(codeOf(await put("application/json", 101)), "REQUEST_ENTITY_TOO_LARGE");
-  assert.equal(codeOf(await put("multipart/form-data; boundary=x", 101)), "REQUEST_ENTITY_TOO_LARGE");
+  // A JSON escape has six bytes for one of the content; what else belongs to a request has 64 KB.
+  const [jsonMax, formMax] = [6 * 100_000 + 65_536, 100_000 + 65_536];
+  assert.equal(codeOf(await put("application/json", jsonMax + 1)), "REQUEST_ENTITY_TOO_LARGE");
+  assert.equal(codeOf(await put("multipart/form-data; boundary=x", formMax + 1)), "REQUEST_ENTITY_TOO_LARGE");
+  assert.equal(codeOf(await put("application/json", jsonMax + 1, "/filesystem%2Ftmp/a")), "REQUEST_ENTITY_TOO_LARGE");
   assert.equal(up.connections.length, 0);
-  assert.match(await put("application/octet-stream", 101), /200 OK/);
-  assert.match(await put("multipart/form-data; boundary=x", 101, "/filesystem-multipart/1/part"), /200 OK/);
+  assert.match(await put("application/json", jsonMax), /200 OK/);
+  assert.match(await put("application/octet-stream", jsonMax + 1), /200 OK/);
+  assert.match(await put("multipart/form-data; boundary=x", formMax + 1, "/filesystem-multipart/1/part"), /200 OK/);
   const head = up.received[0] ?? "";
   for (const word of ["Berth", "Service"]) {
     assert.match(
@@ -242,7 +246,7 @@ inBothLanes("a sandbox hears who asks; one request for a file is bounded, raw bo
   const chunked = await exchange(
     gw.port,
     `PUT /ws/sandboxes/a/filesystem/x HTTP/1.1\r\nHost: h\r\n${AUTH}Connection: close\r\nContent-Type: application/json\r\n` +
-      `Transfer-Encoding: chunked\r\n\r\n65\r\n${"x".repeat(101)}\r\n0\r\n\r\n`,
+      `Transfer-Encoding: chunked\r\n\r\n${(jsonMax + 1).toString(16)}\r\n${"x".repeat(jsonMax + 1)}\r\n0\r\n\r\n`,
   );
   assert.equal(codeOf(chunked), "REQUEST_ENTITY_TOO_LARGE");
 });

@@ -3,7 +3,7 @@ import { Readable } from "node:stream";
 import { randomWord } from "../../lib/ids.ts";
 import { type Invocation, text, texts } from "../command.ts";
 import { EXIT } from "../failure.ts";
-import { filePath, linesOf, openSandbox, type SandboxDoor } from "../sandbox-door.ts";
+import { linesOf, openSandbox, type SandboxDoor } from "../sandbox-door.ts";
 
 /** What a shell answers for a command that was interrupted. */
 const INTERRUPTED = 130;
@@ -18,20 +18,21 @@ export async function exec(call: Invocation): Promise<number | undefined> {
     workingDir: text(call.options.workdir),
     name,
   };
-  if (call.options.stdin !== true) return run(sandbox, command, call);
-  const input = `/tmp/.${name}`;
-  try {
-    await sandbox.fetch(`${filePath(input)}?permissions=0600`, {
-      method: "PUT",
+  return run(sandbox, command, call);
+}
+
+/** What comes in here goes there as it comes, until either side has had enough. */
+function feed(sandbox: SandboxDoor, name: string, signal: AbortSignal): void {
+  void sandbox
+    .fetch(`/process/${name}/stdin?end=true`, {
+      method: "POST",
       headers: { "content-type": "application/octet-stream" },
       body: Readable.toWeb(process.stdin) as ReadableStream,
       duplex: "half",
-    });
-    // Open it has no need of its name, and nothing is left when this command line is killed.
-    return await run(sandbox, { ...command, line: `exec 0<${input}; rm -f ${input}; ${command.line}` }, call);
-  } finally {
-    await sandbox.fetch(filePath(input), { method: "DELETE" }).catch(() => {}); // gone already, or it did not get that far
-  }
+      signal,
+    })
+    // A command need not read all that it is given; how it ended is told by its own stream.
+    .catch(() => {});
 }
 
 interface Command {
@@ -47,6 +48,8 @@ async function run(sandbox: SandboxDoor, { line, workingDir, name }: Command, ca
     interrupted = true;
     void sandbox.fetch(`/process/${name}`, { method: "DELETE" }).catch(() => {});
   };
+  const hasStdin = call.options.stdin === true;
+  const fed = new AbortController();
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
   for (const signal of signals) process.once(signal, interrupt);
   try {
@@ -57,9 +60,11 @@ async function run(sandbox: SandboxDoor, { line, workingDir, name }: Command, ca
         command: line,
         name,
         waitForCompletion: true,
+        ...(hasStdin ? { stdin: true } : {}),
         ...(workingDir === undefined ? {} : { workingDir }),
       }),
     });
+    if (hasStdin) feed(sandbox, name, fed.signal);
     for await (const each of linesOf(response)) {
       const { type, data = "" } = JSON.parse(each) as { type: string; data?: string };
       if (type === "stdout") process.stdout.write(data);
@@ -69,6 +74,9 @@ async function run(sandbox: SandboxDoor, { line, workingDir, name }: Command, ca
     }
   } finally {
     for (const signal of signals) process.off(signal, interrupt);
+    // An input that has not ended would keep this command line waiting for it.
+    fed.abort();
+    if (hasStdin) process.stdin.destroy();
   }
   call.context.note("the sandbox ended the stream before the command had ended");
   return EXIT.failure;

@@ -19,7 +19,7 @@ export const sandboxVerbs: readonly CommandSpec[] = [
     args: [NAME, { name: "command", about: "behind --", many: true }],
     options: [
       { flags: "--workdir <folder>", about: "where to run it" },
-      { flags: "-i, --stdin", about: "give it what is piped in here, once that has come to its end" },
+      { flags: "-i, --stdin", about: "give it what is piped in here, as it comes" },
       ...CONNECTION_OPTIONS,
     ],
     examples: [
