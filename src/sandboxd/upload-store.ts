@@ -129,7 +129,7 @@ export class UploadStore {
       });
     if (upload.chosen && chosen.length !== upload.chosen.length)
       throw new ApiError(400, `The upload "${upload.uploadId}" is being completed with other parts.`);
-    if (upload.isComplete) return;
+    if (upload.isComplete) return rm(toBytes(upload.folder), { recursive: true, force: true });
     const running = this.#completing.get(upload.uploadId) ?? this.#assemble({ ...upload, chosen }, options);
     this.#completing.set(upload.uploadId, running);
     try {
