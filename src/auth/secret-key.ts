@@ -1,8 +1,9 @@
 /** The key that everything secret hangs on: given by the operator, or made once and kept in the data folder. */
 import { createHash, randomBytes } from "node:crypto";
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, writeSync } from "node:fs";
+import { closeSync, existsSync, fsyncSync, openSync, readFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { PlatformError } from "../contract/errors.ts";
+import { makeDataFolder } from "../lib/data-folder.ts";
 import { deriveKey } from "../lib/sealed-box.ts";
 import type { Records } from "../store/records.ts";
 
@@ -38,7 +39,7 @@ export function readSecretKey(dataDir: string, given: string | undefined): Buffe
 
 /** Fails when there is one: it is never replaced. */
 export function keepSecretKey(dataDir: string, key: Buffer): void {
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  makeDataFolder(dataDir);
   const file = openSync(secretKeyFile(dataDir), "wx", 0o600);
   writeSync(file, key.toString("hex"));
   fsyncSync(file); // losing this file loses every secret, so it is on the disk before it is used

@@ -1,6 +1,7 @@
 /** The file in which a server leaves, and the CLI finds, the address and key of the platform on this machine. */
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { makeDataFolder } from "./data-folder.ts";
 
 export interface Credentials {
   url: string;
@@ -18,7 +19,7 @@ export function readCredentials(dataDir: string): Credentials | null {
 /** A key that is not given is kept. Written beside and renamed, so a reader never sees half of it. */
 export function writeCredentials(dataDir: string, credentials: Credentials): string {
   const file = credentialsFile(dataDir);
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  makeDataFolder(dataDir);
   const next = `${file}.${process.pid}`;
   writeFileSync(next, `${JSON.stringify({ ...readCredentials(dataDir), ...credentials }, null, 2)}\n`, { mode: 0o600 });
   renameSync(next, file);

@@ -2,14 +2,15 @@
  * One process owns a data folder. The lock is one of the operating system (SQLite's own file lock), so it goes with
  * the process however that ends; the note beside it only tells a second process who is there.
  */
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { PlatformError } from "../contract/errors.ts";
+import { makeDataFolder } from "../lib/data-folder.ts";
 import type { Running } from "../lib/lifecycle.ts";
 
 export function lockDataFolder(dataDir: string, note: string): Running {
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  makeDataFolder(dataDir);
   const noteFile = join(dataDir, "berth.pid");
   const lock = new DatabaseSync(join(dataDir, "berth.lock"));
   try {

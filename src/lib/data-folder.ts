@@ -1,0 +1,43 @@
+/** The data folder, made when it is missing. A folder that cannot be used is refused in one line that says what to do. */
+import { accessSync, constants, mkdirSync, statSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { UsageError } from "./usage-error.ts";
+
+const NEXT = "choose another folder with --data or BERTH_DATA";
+
+const REASONS: Record<string, string> = {
+  EACCES: "this user may not write there",
+  EPERM: "this user may not write there",
+  EROFS: "the file system is read-only",
+  ENOSPC: "the disk is full",
+  ENOTDIR: "a part of that path is a file",
+  EEXIST: "it is a file",
+  ENOENT: "the file system refuses new folders there",
+  ENAMETOOLONG: "the path is too long",
+};
+
+export function makeDataFolder(dataDir: string): void {
+  try {
+    makeFolder(resolve(dataDir));
+    accessSync(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch (error) {
+    const { code = "" } = error as NodeJS.ErrnoException;
+    throw new UsageError(`The data folder ${dataDir} cannot be used: ${REASONS[code] ?? code}.`, NEXT);
+  }
+}
+
+/**
+ * Makes a folder and those above it, one at a time. `mkdirSync` with `recursive` never returns below /proc, where
+ * making a folder fails with ENOENT although its parent exists.
+ */
+function makeFolder(path: string): void {
+  try {
+    mkdirSync(path, { mode: 0o700 });
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "EEXIST" && statSync(path).isDirectory()) return;
+    if (code !== "ENOENT" || statSync(dirname(path), { throwIfNoEntry: false }) !== undefined) throw error;
+    makeFolder(dirname(path));
+    mkdirSync(path, { mode: 0o700 });
+  }
+}
