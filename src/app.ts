@@ -36,6 +36,7 @@ import { createServedFunctions } from "./kinds/function/served.ts";
 import { isServed } from "./kinds/hub/servers.ts";
 import { OPERATIONS } from "./kinds/index.ts";
 import { executionLine } from "./kinds/job/triggered.ts";
+import { standingOf } from "./kinds/policy/placement.ts";
 import type { Deps } from "./kinds/port.ts";
 import { quotasByKind } from "./kinds/quota/quotas.ts";
 import { createOwnEndpoints } from "./kinds/sandbox/own-endpoints.ts";
@@ -195,10 +196,23 @@ export async function startApp({ config, log, version, clock = systemClock, open
     const principals = createPrincipals(authenticator);
     const words = brandWords(config.brand);
     const models = stack.add(
-      await startModels({ config, store, meter, priceBook, clock, log, holder, privateAddresses }),
+      await startModels({
+        config,
+        store,
+        meter,
+        priceBook,
+        clock,
+        log,
+        holder,
+        privateAddresses,
+        place: standingOf(settings),
+      }),
     );
     const directory = stack.add(
-      createDirectory({ store, clock, activity, isServed: (found) => isServed(found, settings) }),
+      createDirectory({
+        ...{ store, clock, activity, place: standingOf(settings) },
+        isServed: (found) => isServed(found, settings),
+      }),
     );
     const gateway = createGateway({
       settings: {

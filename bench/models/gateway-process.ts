@@ -43,7 +43,7 @@ const models = createModelGateway({
   clock: systemClock,
   log: console,
   privateAddresses: true,
-  location: null,
+  place: null,
   brand: "service",
   docsUrl: "",
 });

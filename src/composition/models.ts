@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { Logger } from "pino";
 import type { Config } from "../config.ts";
 import { GATEWAY_DOCS_URL } from "../contract/gateway-errors.ts";
+import type { Place } from "../contract/placement.ts";
 import { createModelGateway, type ModelGateway } from "../gateway/models/model-gateway.ts";
 import type { PriceBook } from "../gateway/models/price-book.ts";
 import { createStoredBudget } from "../gateway/models/stored-budget.ts";
@@ -23,10 +24,12 @@ interface ModelParts {
   log: Logger;
   holder: string;
   privateAddresses: boolean;
+  /** Where the server stands, for location policies. */
+  place: Place;
 }
 
 export async function startModels(parts: ModelParts): Promise<ModelGateway> {
-  const { config, store, meter, priceBook, clock, log, holder, privateAddresses } = parts;
+  const { config, store, meter, priceBook, clock, log, holder, privateAddresses, place } = parts;
   const stack = new Stack();
   const { resolveModel } = stack.add(createStoredModels(store));
   const usage = stack.add(
@@ -40,7 +43,7 @@ export async function startModels(parts: ModelParts): Promise<ModelGateway> {
     createModelGateway({
       ...{ resolveModel, usage, priceBook, clock, log, privateAddresses },
       budget: createTokenBudget({ state, clock }),
-      location: { location: config.region, country: config.country, continent: config.continent },
+      place,
       brand: config.brand,
       docsUrl: GATEWAY_DOCS_URL,
     }),

@@ -1,7 +1,7 @@
 /** What the operator configured and this machine offers, as the rooms of the house want to be told. */
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { availableParallelism, hostname, totalmem } from "node:os";
+import { arch, availableParallelism, hostname, totalmem } from "node:os";
 import { parseEnv } from "node:util";
 import { type Config, ConfigError, originOf } from "../config.ts";
 import {
@@ -17,6 +17,8 @@ import { createPriceBook, type PriceBook, parsePriceFile } from "../metering/pri
 /** Tasks wait for others most of the time. */
 const SLOTS_PER_CORE = 4;
 const JOB_MEMORY_SHARE = 0.75;
+/** Words of policies for kinds of processor. */
+const PROCESSORS: Record<string, string> = { x64: "x86", arm64: "arm" };
 
 export const settingsOf = (config: Config, version: string): Settings => ({
   brand: config.brand,
@@ -24,6 +26,7 @@ export const settingsOf = (config: Config, version: string): Settings => ({
   regionAliases: config.region_aliases,
   continent: config.continent ?? "",
   country: config.country ?? "",
+  flavors: [{ type: "cpu", name: PROCESSORS[arch()] ?? arch() }],
   plan: config.plan,
   nodeId: hostname(),
   publicUrl: (config.public_url ?? "").replace(/\/+$/, ""),

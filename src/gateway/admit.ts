@@ -46,7 +46,7 @@ export async function admit(
 
   const credential = findCredential(context.names, down, route.path);
   const principal = await admitPrincipal(context, down, workload, credential, route);
-  if (!workload.enabled) throw new GatewayError("WORKLOAD_DISABLED");
+  requireOpen(workload);
   return {
     workload,
     principal,
@@ -96,7 +96,7 @@ async function admitToPreview(
       throw new GatewayError("AUTHENTICATION_FAILED", "The preview token is not valid, or no longer valid.");
     }
   }
-  if (!workload.enabled) throw new GatewayError("WORKLOAD_DISABLED");
+  requireOpen(workload);
   const isPage = found?.from === "query" && (down.header("accept")?.includes("text/html") ?? false);
   return {
     workload,
@@ -105,6 +105,11 @@ async function admitToPreview(
     dropAuthorization: await carriesOurs(context, down, null),
     previewCookie: isPage && COOKIE_SAFE.test(found.token) ? found.token : null,
   };
+}
+
+export function requireOpen({ enabled, refusal }: Workload): void {
+  if (!enabled) throw new GatewayError("WORKLOAD_DISABLED");
+  if (refusal !== undefined) throw new GatewayError("POLICY_VIOLATION", `It must not run here: ${refusal}.`);
 }
 
 const COOKIE_SAFE = /^[\w.~+/=-]{1,512}$/;

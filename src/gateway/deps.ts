@@ -133,6 +133,8 @@ export interface Workload {
   name: string;
   public: boolean;
   enabled: boolean;
+  /** Why its policies let it run nothing here; absent when they do. */
+  refusal?: string;
   /** Null for kinds without revisions. */
   revisions: RevisionPlan | null;
   /** Where requests go inside the instance; "platform": there is none, the platform answers itself. */

@@ -18,7 +18,10 @@ const dataDir = mkdtempSync(join(tmpdir(), "berth-test-"));
 before(async () => {
   store = await openTestStore({ dataDir, databaseUrl: null });
   await addWorkspace(store, "ws");
-  directory = createDirectory({ store, clock: systemClock, activity, isServed: () => false });
+  directory = createDirectory({
+    ...{ store, clock: systemClock, activity, isServed: () => false },
+    place: { regions: ["local"], flavors: [] },
+  });
 });
 after(async () => {
   await directory.stop();

@@ -7,10 +7,12 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { WorkloadKind } from "../contract/addresses.ts";
 import { GatewayError } from "../contract/gateway-errors.ts";
 import { type Instance, type InstancesState, WORKLOAD_PORT } from "../contract/instance.ts";
+import type { Place } from "../contract/placement.ts";
 import type { Activity } from "../lib/activity.ts";
 import { type Clock, MINUTE_MS } from "../lib/clock.ts";
 import type { Running } from "../lib/lifecycle.ts";
 import { dial, type Endpoint } from "../runtime/driver.ts";
+import { namesPolicies, storedPlacementRefusal } from "../store/placement-policies.ts";
 import type { Resource } from "../store/resource.ts";
 import type { Store } from "../store/store.ts";
 import type { Door, GatewayDeps, Lease, Workload } from "./deps.ts";
@@ -36,6 +38,8 @@ export interface DirectoryDeps {
   activity: Activity;
   /** Whether the platform itself answers for it, so that nothing has to run. */
   isServed(resource: Resource): boolean;
+  /** Where this server stands, for the policies of workloads. */
+  place: Place;
 }
 
 export interface Directory
@@ -52,7 +56,7 @@ interface InstanceLease extends Lease {
   endpoint: Endpoint;
 }
 
-export function createDirectory({ store, clock, activity, isServed }: DirectoryDeps): Directory {
+export function createDirectory({ store, clock, activity, isServed, place }: DirectoryDeps): Directory {
   const entries = new Map<string, Entry>();
   const uids = new Map<string, string>();
   const waking = new Map<string, Promise<void>>();
@@ -62,14 +66,23 @@ export function createDirectory({ store, clock, activity, isServed }: DirectoryD
   const internal = createInternalLookup({ store });
   // Counts changes: what was read before one must not be kept after it.
   let era = 0;
+  let policyEra = 0;
   const unsubscribe = store.database.onChange(({ topic, key }) => {
     era += 1;
-    if (topic === "resync") entries.clear();
-    else if (topic === "resource") entries.delete(key.slice(key.indexOf("/") + 1));
+    if (topic === "resync" || key.startsWith("policy/")) {
+      // A policy is read together with each workload that names it.
+      policyEra += 1;
+      entries.clear();
+    } else if (topic === "resource") entries.delete(key.slice(key.indexOf("/") + 1));
   });
 
-  function keep(resource: Resource): Entry {
-    const entry = entryOf(resource, isServed(resource));
+  async function entryOf(resource: Resource): Promise<Entry> {
+    const entry = plainEntryOf(resource, isServed(resource));
+    const refusal = namesPolicies(resource) ? await storedPlacementRefusal(store, resource, place) : null;
+    return refusal === null ? entry : { ...entry, workload: { ...entry.workload, refusal } };
+  }
+
+  function keep(resource: Resource, entry: Entry): Entry {
     if (entries.size >= ENTRIES_MAX) {
       entries.clear();
       uids.clear();
@@ -90,8 +103,9 @@ export function createDirectory({ store, clock, activity, isServed }: DirectoryD
       const readIn = era;
       const resource = await read();
       if (!resource || resource.retired || resource.deletedAt !== null) return null;
-      if (readIn === era) return keep(resource).workload;
-      if (look === LOOKS_MAX) return entryOf(resource, isServed(resource)).workload;
+      const entry = await entryOf(resource);
+      if (readIn === era) return keep(resource, entry).workload;
+      if (look === LOOKS_MAX) return entry.workload;
     }
   }
 
@@ -160,6 +174,7 @@ export function createDirectory({ store, clock, activity, isServed }: DirectoryD
 
   async function want({ workspace, uid }: Workload, revision: string | null, signal: AbortSignal): Promise<void> {
     const wantedAt = clock.now();
+    const policiesIn = policyEra;
     await store.resources.update(workspace, uid, (current) =>
       hasInstance(current, revision) ? null : { state: { ...current.state, wantedAt, wantedRevision: revision } },
     );
@@ -178,7 +193,9 @@ export function createDirectory({ store, clock, activity, isServed }: DirectoryD
       const insight = failureOf(reached, revision, wantedAt);
       throw new GatewayError("WORKLOAD_START_FAILED", undefined, insight ? { insight } : {});
     }
-    keep(reached);
+    // Its policies let it pass when it was asked for; only a policy that changed since could say otherwise.
+    if (policiesIn === policyEra) keep(reached, plainEntryOf(reached, isServed(reached)));
+    else await load(() => store.resources.getByUid(workspace, uid));
   }
 
   return {
@@ -239,7 +256,7 @@ function failureOf(resource: Resource, revision: string | null, wantedAt: number
   return failed ? (resource.events.at(-1)?.message ?? "") : null;
 }
 
-function entryOf(resource: Resource, served: boolean): Entry {
+function plainEntryOf(resource: Resource, served: boolean): Entry {
   const kind = resource.kind as WorkloadKind;
   return {
     instances: instancesOf(resource),

@@ -4,6 +4,7 @@
  * workload answers is kept up to a bound.
  */
 import { asGatewayError, GatewayError } from "../contract/gateway-errors.ts";
+import { requireOpen } from "./admit.ts";
 import type { StoredRequest } from "./deps.ts";
 import type { Downstream, DownstreamEvents } from "./downstream.ts";
 import type { ExchangeLimits } from "./forward.ts";
@@ -47,7 +48,7 @@ export async function replay(context: ServeContext, asked: Replay): Promise<Repl
     if (context.stopping) throw new GatewayError("SHUTTING_DOWN");
     const workload = await deps.resolve({ by: "uid", workspace: asked.workspace, uid: asked.uid });
     if (workload === null) throw new GatewayError("WORKLOAD_NOT_FOUND");
-    if (!workload.enabled) throw new GatewayError("WORKLOAD_DISABLED");
+    requireOpen(workload);
     const admitted = { workload, principal: null, path: "", dropAuthorization: false, previewCookie: null };
     const { method } = request;
     call = { startedAtMs: deps.clock.now(), startedMs, admitted, prefix: "", method, revision: null, heldMs: null };

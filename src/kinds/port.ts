@@ -37,6 +37,8 @@ export interface Settings {
   /** Codes of where the server stands; empty when the operator has not told. */
   continent: string;
   country: string;
+  /** Processors of the machine, in the words of policies. */
+  flavors: readonly { type: "cpu" | "gpu"; name: string }[];
   plan: string;
   nodeId: string;
   /** Address of the management API without the `/v0` prefix, no trailing slash. */

@@ -136,7 +136,7 @@ await onEachDatabase("models, policies and connections", ({ call, make, store, u
   });
 
   test("usages say who names a policy", async () => {
-    await make("/policies", "shared", { type: "location", locations: [{ type: "continent", name: "eu" }] });
+    await make("/policies", "shared", { type: "location", locations: [{ type: "location", name: "local" }] });
     for (const [path, name] of [
       ["/agents", "a1"],
       ["/agents", "a2"],

@@ -268,13 +268,18 @@ export function doorSuite(startGateway: StartGateway): void {
       ],
     };
     const models = { m: { type: "mock", policies: [policy] } };
-    await using unknown = await startGateway(models, { location: null });
+    const place = { regions: ["local"], flavors: [] };
+    await using unknown = await startGateway(models, { place: null });
     assert.equal((await post(unknown, "m")).status, 200);
-    await using inside = await startGateway(models, { location: { continent: "eu", country: "de" } });
+    await using inside = await startGateway(models, { place: { ...place, continent: "eu", country: "de" } });
     assert.equal((await post(inside, "m")).status, 200);
-    await using vague = await startGateway(models, { location: { location: "local" } });
-    assert.equal((await post(vague, "m")).status, 200, "a place that cannot be judged does not refuse");
-    await using outside = await startGateway(models, { location: { continent: "as", country: "jp" } });
+    await using vague = await startGateway(models, { place });
+    assert.deepEqual(
+      await codeOf(await post(vague, "m")),
+      [403, "POLICY_VIOLATION"],
+      "what nobody told is not allowed",
+    );
+    await using outside = await startGateway(models, { place: { ...place, continent: "as", country: "jp" } });
     assert.deepEqual(await codeOf(await post(outside, "m")), [403, "POLICY_VIOLATION"]);
   });
 

@@ -82,7 +82,7 @@ async function start(
     clock: systemClock,
     log: { warn: log, error: log },
     privateAddresses: true,
-    location: null,
+    place: null,
     brand: "service",
     docsUrl: "https://docs.example/errors",
     ...overrides,

@@ -1,15 +1,9 @@
 /** The door: what a model's policies say about a request before it is sent. */
 import { GatewayError } from "../../contract/gateway-errors.ts";
+import { locationRefusal, type Place } from "../../contract/placement.ts";
 import type { PolicyRecord, ResolvedModel } from "./model-records.ts";
 import type { CappedPolicy, Refusal, Reservation, TokenBudget } from "./token-budget.ts";
 import { readTokenLimits } from "./token-window.ts";
-
-/** Where this platform runs, as far as it knows. */
-export interface PlatformLocation {
-  location?: string | undefined;
-  country?: string | undefined;
-  continent?: string | undefined;
-}
 
 export interface AdmissionAsk {
   workspace: string;
@@ -20,14 +14,15 @@ export interface AdmissionAsk {
 
 export interface AdmissionDeps {
   budget: TokenBudget;
-  location: PlatformLocation | null;
+  /** Null where nothing is known of the server: location policies then refuse nothing. */
+  place: Place | null;
 }
 
 /** Throws when a policy refuses; null when none has to be told what was used. */
 export async function admitRequest(ask: AdmissionAsk, deps: AdmissionDeps): Promise<Reservation | null> {
   const policies = ask.resolved.policies.filter(forModels);
   if (policies.length === 0) return null;
-  checkLocation(policies, deps.location);
+  checkLocation(policies, deps.place);
   const capped = policies.flatMap((policy) => capOf(ask.workspace, policy));
   const tokens = capped.length === 0 ? null : ask.tokens();
   if (!tokens) return null;
@@ -45,21 +40,9 @@ function capOf(workspace: string, policy: PolicyRecord): CappedPolicy[] {
   return limits ? [{ key: `${workspace}/${policy.name}`, name: policy.name, limits }] : [];
 }
 
-/**
- * Places of several location policies add up. A place of a sort the platform does not know of itself (its continent,
- * say) cannot be judged, and so does not refuse.
- */
-function checkLocation(policies: PolicyRecord[], here: PlatformLocation | null): void {
-  const places = policies.filter((policy) => policy.type === "location");
-  if (places.length === 0 || !here) return;
-  const allowed = places.some((policy) =>
-    policy.locations?.some(({ type, name }) =>
-      [undefined, name?.toLowerCase()].includes(here[type as keyof PlatformLocation]),
-    ),
-  );
-  if (allowed) return;
-  const names = places.map((policy) => policy.name).join(", ");
-  throw new GatewayError("POLICY_VIOLATION", `The location of this platform is not allowed by policy ${names}.`);
+function checkLocation(policies: readonly PolicyRecord[], place: Place | null): void {
+  const refusal = place && locationRefusal(policies, place);
+  if (refusal) throw new GatewayError("POLICY_VIOLATION", `The model must not answer here: ${refusal}.`);
 }
 
 const WORDS = {

@@ -1,5 +1,5 @@
+import type { Place } from "../../contract/placement.ts";
 import type { Clock } from "../../lib/clock.ts";
-import type { PlatformLocation } from "./admission.ts";
 import type { ResolvedModel } from "./model-records.ts";
 import type { ModelUsage } from "./model-usage.ts";
 import type { PriceBook } from "./price-book.ts";
@@ -26,7 +26,7 @@ export interface ModelGatewayDeps {
   /** Whether connections may lead to private addresses. Link-local ones never are. */
   privateAddresses: boolean;
   /** Null when the platform does not know where it runs. */
-  location: PlatformLocation | null;
+  place: Place | null;
   /** Word for headers: X-{brand}-Model and so on. */
   brand: string;
   /** Address of the page that explains error codes. */

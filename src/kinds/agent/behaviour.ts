@@ -1,3 +1,4 @@
+import { requirePlacement } from "../policy/placement.ts";
 import { type Behaviour, workspaceOf } from "../port.ts";
 import { deployed, prepareWorkload } from "../workload/behaviour.ts";
 import { keepCronTriggers } from "../workload/cron-triggers.ts";
@@ -6,9 +7,10 @@ import { agent } from "./kind.ts";
 
 export const agentBehaviour: Behaviour = {
   kind: agent,
-  prepare(input, context) {
+  async prepare(input, context) {
     prepareWorkload(input, agent.name, context);
     input.spec.public ??= false;
+    await requirePlacement(agent.name, input, context);
   },
   ...deployed,
   claims: (input, call) => triggerClaims(input, workspaceOf(call).name),

@@ -1,13 +1,9 @@
 import { isIP } from "node:net";
-import { arch } from "node:os";
 import { PlatformError } from "../../contract/errors.ts";
 import type { Driver } from "../../runtime/driver.ts";
 import { type Implementation, implement, type Settings } from "../port.ts";
 import { isHere } from "../region.ts";
 import { configurationGet, locationList, publicIpList } from "./operations.ts";
-
-/** Words of policies for kinds of processor. */
-const FLAVORS: Record<string, string> = { x64: "x86", arm64: "arm" };
 
 export const configurationHandlers: readonly Implementation[] = [
   implement(configurationGet, async (_call, { settings, driver }) => ({
@@ -37,7 +33,7 @@ export const configurationHandlers: readonly Implementation[] = [
       region: settings.region,
       ...placeOf(settings),
       status: "available",
-      flavors: [{ name: FLAVORS[arch()] ?? arch(), type: "cpu" as const }],
+      flavors: [...settings.flavors],
     },
   ]),
 

@@ -1,6 +1,7 @@
 import { invalidField, PlatformError } from "../../contract/errors.ts";
 import { hubImage, hubServerFor, hubServerOf, serverOf } from "../hub/servers.ts";
 import { integrationConnection } from "../integration-connection/kind.ts";
+import { requirePlacement } from "../policy/placement.ts";
 import { type Behaviour, type Input, type PrepareContext, workspaceOf } from "../port.ts";
 import { deployed, prepareWorkload } from "../workload/behaviour.ts";
 import { keepCronTriggers } from "../workload/cron-triggers.ts";
@@ -13,6 +14,7 @@ export const functionBehaviour: Behaviour = {
   async prepare(input, context) {
     prepareWorkload(input, functionKind.name, context);
     input.spec.public ??= false;
+    await requirePlacement(functionKind.name, input, context);
     await chooseServer(input, context);
     checkServer(input, context);
   },

@@ -1,3 +1,4 @@
+import { requirePlacement } from "../policy/placement.ts";
 import { type Behaviour, workspaceOf } from "../port.ts";
 import { deployed, prepareWorkload } from "../workload/behaviour.ts";
 import { keepCronTriggers } from "../workload/cron-triggers.ts";
@@ -7,7 +8,10 @@ import { jobReconciler } from "./reconcile.ts";
 
 export const jobBehaviour: Behaviour = {
   kind: job,
-  prepare: (input, context) => prepareWorkload(input, job.name, context),
+  async prepare(input, context) {
+    prepareWorkload(input, job.name, context);
+    await requirePlacement(job.name, input, context);
+  },
   ...deployed,
   reconciler: jobReconciler,
   claims: (input, call) => triggerClaims(input, workspaceOf(call).name),

@@ -2,6 +2,7 @@
 import { invalidField, PlatformError } from "../../contract/errors.ts";
 import { type ExecutionRow, JOB_SLOTS_RECORDS } from "../../store/execution.ts";
 import type { Resource } from "../../store/resource.ts";
+import { requirePlaced } from "../policy/placement.ts";
 import type { Deps } from "../port.ts";
 import { preparedEnvs } from "../workload/envs.ts";
 import { runnableOf } from "./runnable.ts";
@@ -28,6 +29,7 @@ export async function createExecution(job: Resource, request: ExecutionRequest, 
   const { env = {}, memory, slot } = request;
   if (job.spec.enabled === false)
     throw new PlatformError("conflict", `Job '${job.name}' is switched off: its spec.enabled is false.`);
+  await requirePlaced(job, deps);
   const { revision, runtime } = await runnableOf(job, deps);
   if (memory !== undefined && memory > runtime.memory)
     throw invalidField("memory", `must not be above the job's own, which is ${runtime.memory} MB`);

@@ -2,6 +2,7 @@ import { invalidField, PlatformError } from "../../contract/errors.ts";
 import { toIso } from "../../lib/clock.ts";
 import type { Resource } from "../../store/resource.ts";
 import { findDriverImage, supportedImages } from "../image/resolve.ts";
+import { requirePlacement } from "../policy/placement.ts";
 import { type Behaviour, type Call, type Input, type Outlook, type PrepareContext, workspaceOf } from "../port.ts";
 import { isHere, isSameRegion } from "../region.ts";
 import { prepareWorkload } from "../workload/behaviour.ts";
@@ -49,6 +50,7 @@ export const sandboxBehaviour: Behaviour = {
   async prepare(input, context) {
     await settleVolumes(input, context);
     prepareWorkload(input, sandbox.name, context, MEMORY_DEFAULT_MB);
+    await requirePlacement(sandbox.name, input, context);
     const { current, deps } = context;
     const { spec } = input;
     const runtime = spec.runtime as Record<string, unknown>;

@@ -1,0 +1,36 @@
+/** Location and flavor policies hold when a workload is written and when it is run. */
+import { PlatformError } from "../../contract/errors.ts";
+import type { Place } from "../../contract/placement.ts";
+import { namesPolicies, storedPlacementRefusal } from "../../store/placement-policies.ts";
+import type { Resource } from "../../store/resource.ts";
+import { type Deps, type Input, type PrepareContext, type Settings, workspaceOf } from "../port.ts";
+
+export const standingOf = ({ region, regionAliases, country, continent, flavors }: Settings): Place => ({
+  regions: [region, ...regionAliases],
+  country,
+  continent,
+  flavors,
+});
+
+/** Refuses to write a workload that its policies do not let run here. One that is switched off runs nowhere. */
+export async function requirePlacement(kind: string, { spec }: Input, context: PrepareContext): Promise<void> {
+  if (spec.enabled === false) return;
+  await requirePlaced({ kind, workspace: workspaceOf(context.call).name, spec }, context.deps);
+}
+
+/** The same for a workload that is there, when it is asked to run something. */
+export async function requirePlaced(
+  workload: Pick<Resource, "kind" | "workspace" | "spec">,
+  { store, settings }: Pick<Deps, "store" | "settings">,
+): Promise<void> {
+  if (!namesPolicies(workload)) return;
+  const refusal = await storedPlacementRefusal(store, workload, standingOf(settings));
+  if (refusal === null) return;
+  const message = `spec.policies: this ${workload.kind} must not run here: ${refusal}.`;
+  // Clients of sandboxes read a word where others read the status.
+  throw new PlatformError(
+    "forbidden",
+    message,
+    workload.kind === "sandbox" ? { body: { code: "POLICY_VIOLATION" } } : {},
+  );
+}
