@@ -121,10 +121,10 @@ async function insert(
 }
 
 async function finished(behaviour: Behaviour, made: Resource, deps: Deps, tx: Transaction): Promise<Resource> {
-  await behaviour.onWrite?.(tx, made, deps);
-  const change = await behaviour.onCreate?.(tx, made, deps);
-  if (!change) return made;
-  return (await deps.store.resources.modify(tx, made.workspace, made.uid, () => change)) ?? made;
+  const written = (await behaviour.onWrite?.(tx, made, deps)) ?? made;
+  const change = await behaviour.onCreate?.(tx, written, deps);
+  if (!change) return written;
+  return (await deps.store.resources.modify(tx, made.workspace, made.uid, () => change)) ?? written;
 }
 
 /** A record that is over, or that the kind lets go, gives its name to the new one. */

@@ -134,11 +134,10 @@ async function update(behaviour: Behaviour, call: Call, deps: Deps): Promise<unk
       await behaviour.beforeLinks?.(tx, links, call, deps);
       await deps.store.links.replace(tx, next, links);
     }
-    if (next) {
-      await behaviour.onWrite?.(tx, next, deps);
-      call.audit(tx);
-    }
-    return next;
+    if (!next) return null;
+    const written = (await behaviour.onWrite?.(tx, next, deps)) ?? next;
+    call.audit(tx);
+    return written;
   });
   if (!updated) throw notFound(`${kind.name} '${resource.name}'`);
   // A failure is in the record: what was asked for is stored all the same.

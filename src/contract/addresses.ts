@@ -23,7 +23,7 @@ export const PREVIEWS_SEGMENT = "previews";
 export const PREVIEW_LABEL = "preview";
 
 /** DNS allows no longer label; a name that would need one gets the path form. */
-const DNS_LABEL_MAX = 63;
+export const DNS_LABEL_MAX = 63;
 
 export interface AddressBase {
   /** How clients reach the platform, without a trailing slash: `http://127.0.0.1:8080`. */
@@ -36,26 +36,33 @@ export function workloadPath(kind: WorkloadKind, workspace: string, name: string
   return `/${workspace}/${WORKLOADS[kind].plural}/${name}`;
 }
 
-/** The address to publish, without a trailing slash, because clients append paths to it. */
+/** The label of a workload that met nobody else's; held-words.ts says what happens where it did. */
+export const workloadLabel = (kind: WorkloadKind, { workspace, name }: { workspace: string; name: string }): string =>
+  `${WORKLOADS[kind].label}-${name}-${workspace}`;
+
+/**
+ * The address to publish, without a trailing slash, because clients append paths to it. `label` is that of a workload
+ * whose natural one was taken; empty when it has none.
+ */
 export function workloadUrl(
   base: AddressBase,
-  workload: { kind: WorkloadKind; workspace: string; name: string; region: string },
+  workload: { kind: WorkloadKind; workspace: string; name: string; region: string; label?: string | undefined },
 ): string {
-  const label = `${WORKLOADS[workload.kind].label}-${workload.name}-${workload.workspace}`;
+  const label = workload.label ?? workloadLabel(workload.kind, workload);
   return (
     hostUrl(base, label, workload.region) ??
     `${base.publicUrl}${workloadPath(workload.kind, workload.workspace, workload.name)}`
   );
 }
 
-/** `id` is the preview's own identifier, or `{prefix}-{workspace}` when it has a prefix. */
+/** `id` is the word that the preview holds: `{prefix}-{workspace}` when it has a prefix. */
 export function previewUrl(base: AddressBase, preview: { workspace: string; id: string; region?: string }): string {
   const tail = preview.region === undefined ? PREVIEW_LABEL : `${preview.region}.${PREVIEW_LABEL}`;
   return hostUrl(base, preview.id, tail) ?? `${base.publicUrl}/${preview.workspace}/${PREVIEWS_SEGMENT}/${preview.id}`;
 }
 
 function hostUrl(base: AddressBase, label: string, tail: string): string | null {
-  if (base.domain === undefined || label.length > DNS_LABEL_MAX) return null;
+  if (base.domain === undefined || label === "" || label.length > DNS_LABEL_MAX) return null;
   const { protocol, port } = new URL(base.publicUrl);
   return `${protocol}//${label}.${tail}.${base.domain}${port === "" ? "" : `:${port}`}`;
 }

@@ -13,11 +13,11 @@ export type InternalKind = (typeof INTERNAL_KINDS)[number];
 
 const LABEL = /^bl-[a-z0-9]+-([0-9a-f]{32})$/;
 
+/** The hash that clients compute by themselves. Two workloads may have it; held-words.ts says which one it leads to. */
 export const internalHash = (workspace: string, kind: InternalKind, name: string): string =>
   createHash("md5").update(`${workspace}-${kind}-${name}`).digest("hex");
 
-export const internalName = (workspace: string, kind: InternalKind, name: string): string =>
-  `bl-prod-${internalHash(workspace, kind, name)}`;
+export const internalName = (hash: string): string => `bl-prod-${hash}`;
 
 /** The hash in a host's first label; null for other hosts. */
 export const hashIn = (label: string): string | null => LABEL.exec(label)?.[1] ?? null;

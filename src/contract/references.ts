@@ -28,7 +28,7 @@ export interface Link {
 export const CLAIMS = {
   /** A host name that a user brought. */
   host: "host",
-  /** First label of a preview's host name. */
+  /** `{workspace}/{prefix}` of a preview. */
   previewPrefix: "preview-prefix",
   /** `{workspace}/{path}` of a trigger. */
   triggerPath: "trigger-path",

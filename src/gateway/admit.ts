@@ -139,7 +139,7 @@ export function targetOf(route: WorkloadRoute): Target {
     case "workload":
       return { by: "name", kind: route.kind, workspace: route.workspace, name: route.name };
     case "label":
-      return { by: "label", kind: route.kind, candidates: route.candidates };
+      return { by: "label", label: route.label };
     case "preview":
       return { by: "preview", workspace: route.workspace, id: route.id };
     case "domain":

@@ -10,7 +10,6 @@ import type { FixedHeaders } from "./header-rules.ts";
 import type { HttpTrigger } from "./http-trigger.ts";
 import type { GatewayLimits } from "./limits.ts";
 import type { RevisionPlan } from "./pick-revision.ts";
-import type { Candidate } from "./route.ts";
 
 export type Maybe<T> = T | Promise<T>;
 
@@ -109,7 +108,7 @@ export interface GatewayLog {
 
 export type Target =
   | { by: "name"; kind: WorkloadKind; workspace: string; name: string }
-  | { by: "label"; kind: WorkloadKind; candidates: Candidate[] }
+  | { by: "label"; label: string }
   | { by: "preview"; workspace: string | null; id: string }
   | { by: "domain"; host: string }
   | { by: "internal"; hash: string }

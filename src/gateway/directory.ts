@@ -16,8 +16,8 @@ import { namesPolicies, storedPlacementRefusal } from "../store/placement-polici
 import type { Resource } from "../store/resource.ts";
 import type { Store } from "../store/store.ts";
 import type { Door, GatewayDeps, Lease, Workload } from "./deps.ts";
+import { createHeldLookup, type HeldLookup } from "./held-lookup.ts";
 import { httpTriggersOf } from "./http-trigger.ts";
-import { createInternalLookup } from "./internal-lookup.ts";
 import type { RevisionPlan } from "./pick-revision.ts";
 import { createPreviewLookup } from "./preview-lookup.ts";
 import { createTriggerLookup } from "./trigger-lookup.ts";
@@ -63,7 +63,8 @@ export function createDirectory({ store, clock, activity, isServed, place }: Dir
   const stopped = new AbortController();
   const previews = createPreviewLookup({ store, clock });
   const triggers = createTriggerLookup({ store });
-  const internal = createInternalLookup({ store });
+  const labels = createHeldLookup("workload", { store });
+  const internal = createHeldLookup("internal", { store });
   // Counts changes: what was read before one must not be kept after it.
   let era = 0;
   let policyEra = 0;
@@ -112,17 +113,6 @@ export function createDirectory({ store, clock, activity, isServed, place }: Dir
   const byName = (workspace: string, kind: WorkloadKind, name: string): Workload | Promise<Workload | null> =>
     known(workspace, kind, name)?.workload ?? load(() => store.resources.get({ workspace, kind, parent: "" }, name));
 
-  async function firstOf(
-    kind: WorkloadKind,
-    candidates: { workspace: string; name: string }[],
-  ): Promise<Workload | null> {
-    for (const { workspace, name } of candidates) {
-      const workload = await byName(workspace, kind, name);
-      if (workload) return workload;
-    }
-    return null;
-  }
-
   const byUid = (workspace: string, uid: string): Workload | Promise<Workload | null> =>
     entries.get(uid)?.workload ?? load(() => store.resources.getByUid(workspace, uid));
 
@@ -131,9 +121,11 @@ export function createDirectory({ store, clock, activity, isServed, place }: Dir
     return uid === null ? null : byUid(workspace, uid);
   }
 
-  async function behindHash(hash: string): Promise<Workload | null> {
-    const found = await internal.find(hash);
-    return found && byName(found.workspace, found.kind, found.name);
+  /** A word leads to one resource for as long as that exists; another may only be one of the same name, made again. */
+  function behindWord(lookup: HeldLookup, word: string): Workload | Promise<Workload | null> {
+    const known = lookup.known(word);
+    const entry = known && entries.get(known.uid);
+    return entry ? entry.workload : lookup.find(word).then((holder) => holder && byUid(holder.workspace, holder.uid));
   }
 
   async function behindPreview(preview: Resource | null): Promise<Workload | null> {
@@ -204,8 +196,8 @@ export function createDirectory({ store, clock, activity, isServed, place }: Dir
       if (target.by === "name") return byName(target.workspace, target.kind, target.name);
       if (target.by === "preview") return previews.byId(target.workspace, target.id).then(behindPreview);
       if (target.by === "domain") return previews.byHost(target.host).then(behindPreview);
-      if (target.by === "internal") return behindHash(target.hash);
-      if (target.by === "label") return firstOf(target.kind, target.candidates);
+      if (target.by === "internal") return behindWord(internal, target.hash);
+      if (target.by === "label") return behindWord(labels, target.label);
       if (target.by === "uid") return byUid(target.workspace, target.uid);
       return behindTrigger(target.workspace, target.path);
     },

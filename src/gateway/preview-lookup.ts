@@ -1,4 +1,5 @@
 /** From a preview's address to the workload and port behind it. */
+import { hostLabelOf } from "../contract/held-words.ts";
 import { isExpiredToken, previewTokenSlot } from "../contract/preview-tokens.ts";
 import { CLAIMS } from "../contract/references.ts";
 import { kindNamed } from "../kinds/index.ts";
@@ -59,8 +60,11 @@ export function createPreviewLookup({ store, clock }: { store: Store; clock: Clo
       unsubscribe();
     },
     async byId(workspace, id) {
-      const found = (await holder(CLAIMS.previewPrefix, id)) ?? live(await store.resources.getAcrossWorkspaces(id));
-      return workspace === null || found?.workspace === workspace ? found : null;
+      const held = await store.heldWords.holderOf("preview", id);
+      const found = held && live(await store.resources.getByUid(held.workspace, held.uid));
+      // A prefix that was given up is still held, and leads nowhere until its workspace uses it again.
+      if (!found || hostLabelOf(found) !== id) return null;
+      return workspace === null || found.workspace === workspace ? found : null;
     },
     byHost: (host) => holder(CLAIMS.host, host),
     workload(preview, of) {

@@ -19,19 +19,14 @@ import { RESERVED_WORDS } from "../contract/reserved-words.ts";
 export type Route =
   | { to: "management" }
   | { to: "workload"; kind: WorkloadKind; workspace: string; name: string; prefix: string; path: string }
-  /** A host label that can be split in several places: exactly one split names an existing workload. */
-  | { to: "label"; kind: WorkloadKind; candidates: Candidate[]; prefix: string; path: string }
+  /** A host label as a whole: name and workspace may both contain hyphens, so only who holds it knows where to split. */
+  | { to: "label"; kind: WorkloadKind; label: string; prefix: string; path: string }
   | { to: "preview"; workspace: string | null; id: string; prefix: string; path: string }
   | { to: "domain"; host: string; prefix: string; path: string }
   | { to: "internal"; hash: string; prefix: string; path: string }
   /** A path of its own that a trigger may have claimed inside a workspace. */
   | { to: "trigger"; workspace: string; prefix: string; path: string }
   | { to: "nothing" };
-
-export interface Candidate {
-  name: string;
-  workspace: string;
-}
 
 export interface RouteSettings {
   /** Lower case, without a leading dot; undefined when only path addresses exist. */
@@ -107,19 +102,8 @@ function byLabels(path: string, labels: string[]): Route | null {
   const hyphen = first.indexOf("-");
   const kind = hyphen > 0 ? KIND_OF_LABEL.get(first.slice(0, hyphen)) : undefined;
   if (kind === undefined) return null;
-  const candidates = labels.length <= 2 ? splits(first.slice(hyphen + 1)) : [];
-  return candidates.length === 0 ? NOTHING : { to: "label", kind, candidates, prefix: "", path };
-}
-
-/** Every way to read `{name}-{workspace}`; both may contain hyphens themselves. */
-export function splits(label: string): Candidate[] {
-  const found: Candidate[] = [];
-  for (let at = label.indexOf("-"); at >= 0; at = label.indexOf("-", at + 1)) {
-    const name = label.slice(0, at);
-    const workspace = label.slice(at + 1);
-    if (NAME.test(name) && NAME.test(workspace)) found.push({ name, workspace });
-  }
-  return found;
+  const isWhole = first.includes("-", hyphen + 2) && NAME.test(first);
+  return labels.length <= 2 && isWhole ? { to: "label", kind, label: first, prefix: "", path } : NOTHING;
 }
 
 function byPath(path: string): Route {

@@ -264,8 +264,8 @@ export interface Behaviour {
   present?(wire: Wire, resource: Resource, context: PresentContext): void;
   /** The last part of a create, in its transaction: takes what only one resource can have. */
   onCreate?(tx: Transaction, resource: Resource, deps: Deps): Promise<Modification | null>;
-  /** In the transaction of every create and update, after the resource is written. */
-  onWrite?(tx: Transaction, resource: Resource, deps: Deps): Promise<void>;
+  /** In the transaction of every create and update, after the resource is written; returns it as it is then. */
+  onWrite?(tx: Transaction, resource: Resource, deps: Deps): Promise<Resource>;
   /** Resources of other workspaces that this one may read but not change: all, or those of one name. */
   borrowed?(workspace: Workspace, name: string | null, deps: Deps): Promise<Resource[]>;
   /** A resource that contains others is not deleted. */

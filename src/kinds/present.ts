@@ -4,6 +4,7 @@ import { WORKLOADS, type WorkloadKind, workloadUrl } from "../contract/addresses
 import type { Caller } from "../contract/caller.ts";
 import { hasLogsScope, withoutOutput } from "../contract/crash-output.ts";
 import type { Event } from "../contract/fields.ts";
+import { hostLabelOf } from "../contract/held-words.ts";
 import type { Kind } from "../contract/kind.ts";
 import { restoreSecrets } from "../contract/secret-fields.ts";
 import { toIso } from "../lib/clock.ts";
@@ -122,6 +123,7 @@ function addressOf(kind: Kind, resource: Resource, parents: readonly Resource[],
         workspace: resource.workspace,
         name: resource.name,
         region: typeof resource.spec.region === "string" ? resource.spec.region : region,
+        label: hostLabelOf(resource),
       },
     );
   }

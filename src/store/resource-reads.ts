@@ -88,6 +88,11 @@ export function createResourceReads(database: Database, cache: RowCache | null) 
       return (await rows.execute()).map(fromRow);
     },
 
+    async nameIn({ queries }: Transaction, uid: string): Promise<string | null> {
+      const row = await queries.selectFrom("resources").select("name").where("uid", "=", uid).executeTakeFirst();
+      return row?.name ?? null;
+    },
+
     /** Inside a transaction that has locked the parent. */
     async childrenIn({ queries }: Transaction, uid: string, limit: number, kind?: string): Promise<Resource[]> {
       let rows = queries

@@ -6,6 +6,7 @@ import { sql } from "kysely";
 import type { CursorCodec } from "../contract/cursor.ts";
 import { PlatformError } from "../contract/errors.ts";
 import type { Event } from "../contract/fields.ts";
+import { HOST_LABEL } from "../contract/held-words.ts";
 import type { ListQuery } from "../contract/list-query.ts";
 import { type Clock, toIso } from "../lib/clock.ts";
 import { timeOfUid } from "../lib/ids.ts";
@@ -13,6 +14,7 @@ import type { SealedBox } from "../lib/sealed-box.ts";
 import { removeCronTriggers } from "./cron-triggers.ts";
 import { type Change, type Database, RESOURCE_TOPIC, type Transaction } from "./database.ts";
 import { createGramFrequencies } from "./gram-frequencies.ts";
+import { claimAddresses, keepingLabel } from "./held-words.ts";
 import { removeLinks } from "./links.ts";
 import { requireRoom, takeTurn } from "./quota.ts";
 import { fromRow, type Metadata, type Resource, rowidOf, withTexts } from "./resource.ts";
@@ -164,9 +166,12 @@ export function createResources({ database, clock, box, cursors, quotas }: Resou
     if (draft.countMax !== undefined && (await countOf(queries, draft)) > draft.countMax)
       throw new PlatformError("bad_request", `There cannot be more than ${draft.countMax} of kind ${draft.kind} here.`);
     if (draft.revision) await keepRevision(queries, row, draft.actor, now);
+    const label = await claimAddresses(queries, dialect, draft);
+    const labelled = label === null ? state : { ...state, [HOST_LABEL]: label };
+    if (label !== null) await updateRow(queries, dialect, Object.assign(row, { state: JSON.stringify(labelled) }));
     tx.afterCommit(() => cache?.put(row));
     tx.announce(changeOf(draft));
-    return { outcome: "created", resource: withTexts(row, { metadata, spec, state, events }) };
+    return { outcome: "created", resource: withTexts(row, { metadata, spec, state: labelled, events }) };
   }
 
   async function modify(
@@ -190,7 +195,7 @@ export function createResources({ database, clock, box, cursors, quotas }: Resou
       external_id: metadata.externalId || null,
       spec: change.spec ? JSON.stringify(change.spec) : row.spec,
       secrets: change.secrets ? seal(uid, change.secrets) : row.secrets,
-      state: change.state ? JSON.stringify(change.state) : row.state,
+      state: change.state ? JSON.stringify(keepingLabel(change.state, current)) : row.state,
       events: change.event
         ? JSON.stringify([...current.events, toEvent(change.event, status, now)].slice(-EVENTS_MAX))
         : row.events,

@@ -7,6 +7,7 @@ import type { Generated } from "kysely";
 import type { CronTriggerRow } from "./cron-triggers.ts";
 import type { DeliveryCountRow, DeliveryRow } from "./delivery.ts";
 import type { ChunkRow, ExecutionRow, TaskRow } from "./execution.ts";
+import type { HeldWordRow } from "./held-words.ts";
 import type { RecordRow } from "./records.ts";
 import type { ThreadMessageRow, ThreadRow } from "./threads.ts";
 
@@ -23,6 +24,7 @@ export interface Tables {
   resources: ResourceRow;
   resource_counts: { workspace: string; kind: string; parent: string; n: number };
   resource_links: LinkRow;
+  held_words: HeldWordRow;
   revisions: RevisionRow;
   accounts: { id: string; name: string; created_at: number };
   users: UserRow;

@@ -14,6 +14,7 @@ import { createExecutionQueue } from "./execution-queue.ts";
 import { createExecutionViews } from "./execution-views.ts";
 import { createExecutions } from "./executions.ts";
 import { createExternalIdentities } from "./external-identities.ts";
+import { createHeldWords } from "./held-words.ts";
 import { createIdempotency } from "./idempotency.ts";
 import { createKeys } from "./keys.ts";
 import { createLeases } from "./leases.ts";
@@ -88,6 +89,7 @@ function composeStore(database: Database, secretKey: Buffer, clock: Clock, quota
     signInTries: createSignInTries(deps),
     workspaceContents: createWorkspaceContents({ database, resources }),
     links: createLinks(deps),
+    heldWords: createHeldWords(deps),
     workspaces: createWorkspaces(deps),
     people,
     externalIdentities: createExternalIdentities({ ...deps, people }),

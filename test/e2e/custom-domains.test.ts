@@ -127,6 +127,28 @@ for (const database of databases.all) {
       await call("DELETE", "/customdomains/moving.example.com", there());
     });
 
+    test("a former owner serves nothing below a domain that has gone to another", async () => {
+      await verified("sold.example.com");
+      const sandbox = { metadata: { name: "seller" }, spec: {} };
+      assert.equal((await call("POST", "/sandboxes", { body: sandbox })).status, 200);
+      const body = {
+        metadata: { name: "shop" },
+        spec: { port: 1, customDomain: "sold.example.com", prefixUrl: "shop" },
+      };
+      assert.equal((await call("POST", "/sandboxes/seller/previews", { body })).status, 200);
+      const theirs = await create("sold.example.com", {}, there());
+      dns.zone.set("_service-verification.sold.example.com TXT", Object.values(theirs.body.spec.txtRecords));
+      const taken = await call("POST", "/customdomains/sold.example.com/verify", there());
+      assert.equal(taken.body.spec.status, "verified", JSON.stringify(taken.body));
+      assert.equal(await store.claims.holderOf("host", "shop.sold.example.com"), null);
+      assert.equal((await call("POST", "/sandboxes", { body: sandbox, ...there() })).status, 200);
+      const heir = await call("POST", "/sandboxes/seller/previews", { body, ...there() });
+      assert.equal(heir.status, 200, JSON.stringify(heir.body));
+      await call("DELETE", "/sandboxes/seller/previews/shop", there());
+      await call("DELETE", "/sandboxes/seller", there());
+      assert.equal((await call("DELETE", "/customdomains/sold.example.com", there())).status, 200);
+    });
+
     test("a verified domain for previews is lent to workspaces of the account", async () => {
       for (const name of ["borrower", "bystander"]) await call("POST", "/workspaces", { body: { name } });
       await create("lent.example.com");

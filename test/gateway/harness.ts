@@ -4,7 +4,7 @@ import { createServer, type Server } from "node:http";
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from "node:net";
 import { mock, test } from "node:test";
 import { Registry } from "prom-client";
-import type { WorkloadKind } from "../../src/contract/addresses.ts";
+import { type WorkloadKind, workloadLabel } from "../../src/contract/addresses.ts";
 import { attachGateway, SERVER_OPTIONS } from "../../src/gateway/attach.ts";
 import type { GatewayDeps, Lease, PreviewRules, RequestRecord, Target, Workload } from "../../src/gateway/deps.ts";
 import type { ExchangeLimits } from "../../src/gateway/forward.ts";
@@ -161,11 +161,7 @@ function find(workloads: Workload[], target: Target): Workload | null {
     case "name":
       return named(target.kind, target.workspace, target.name) ?? null;
     case "label":
-      for (const { name, workspace } of target.candidates) {
-        const found = named(target.kind, workspace, name);
-        if (found) return found;
-      }
-      return null;
+      return workloads.find((one) => workloadLabel(one.kind, one) === target.label) ?? null;
     case "preview":
       return workloads.find((one) => one.preview?.id === target.id) ?? null;
     case "domain":

@@ -2,11 +2,11 @@ import { notFound, PlatformError } from "../../contract/errors.ts";
 import type { Resource } from "../../store/resource.ts";
 import { wholeAccount } from "../../store/shares.ts";
 import type { Workspace } from "../../store/workspaces.ts";
-import { HOST } from "../host.ts";
 import { type Call, type Deps, type Implementation, type Input, implement, workspaceOf } from "../port.ts";
 import { type PresentOptions, toWire } from "../present.ts";
 import { customDomainBehaviour, prepareDomain } from "./behaviour.ts";
 import { createDns } from "./dns.ts";
+import { takeBackHosts } from "./hosts-below.ts";
 import {
   applicationCustomDomainCreate,
   customDomainShare,
@@ -14,7 +14,6 @@ import {
   customDomainUnshare,
   customDomainVerify,
 } from "./operations.ts";
-import { mayServe } from "./usable.ts";
 import { verify } from "./verification.ts";
 
 /** What a client names to mean every workspace of its account. */
@@ -108,12 +107,6 @@ async function find(call: Pick<Call, "workspace" | "operation" | "params">, { st
   const domain = await store.resources.get(scope, name);
   if (!domain || domain.retired) throw notFound(`customdomain '${name}'`);
   return domain;
-}
-
-/** Who may no longer use the domain loses the hosts below it; what was served there keeps its other addresses. */
-async function takeBackHosts(domain: Resource, deps: Deps): Promise<void> {
-  for (const { uid, word, workspace } of await deps.store.claims.heldBelow(HOST, domain.name))
-    if (!(await mayServe(word, workspace, deps))) await deps.store.claims.releaseWord(uid, HOST, word);
 }
 
 async function borrower(named: string, own: Workspace, { store }: Deps): Promise<string> {

@@ -9,6 +9,7 @@ import { toIso } from "../../lib/clock.ts";
 import type { Resource } from "../../store/resource.ts";
 import type { Deps, Settings } from "../port.ts";
 import { type Dns, DnsUnreachable } from "./dns.ts";
+import { takeBackHosts } from "./hosts-below.ts";
 
 const POOL = "custom-domain";
 const TOKEN_LENGTH = 32;
@@ -81,7 +82,11 @@ export async function verify(domain: Resource, actor: string, dns: Dns, deps: De
     if (theirs.status === "failed") await write(former, theirs, "platform", deps);
   }
   const taken = await write(domain, verdict, actor, deps);
-  if (taken) return taken;
+  if (taken) {
+    // What the former owner serves below the domain would otherwise go on under the new owner's name.
+    await takeBackHosts(domain, deps);
+    return taken;
+  }
   throw new PlatformError("conflict", `${domain.name} is verified for another workspace, whose records are in place.`);
 }
 

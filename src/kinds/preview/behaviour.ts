@@ -1,15 +1,15 @@
 import { previewUrl } from "../../contract/addresses.ts";
 import { invalidField } from "../../contract/errors.ts";
+import { hostLabelOf } from "../../contract/held-words.ts";
 import { CLAIMS, type Link } from "../../contract/references.ts";
 import type { Transaction } from "../../store/database.ts";
 import type { Resource } from "../../store/resource.ts";
 import { hostClaim, requireVerifiedDomain } from "../host.ts";
 import { checkedDurationMs, checkedFutureMs } from "../lifetime.ts";
 import { type Behaviour, type Call, type Deps, workspaceOf } from "../port.ts";
+import { holdWord, prefixLabel } from "./held-word.ts";
 import { preview } from "./kind.ts";
 
-/** First labels of preview hosts, claimed so that one leads to one preview. */
-export const PREVIEW_PREFIX = CLAIMS.previewPrefix;
 const DNS_LABEL_MAX = 63;
 
 interface PreviewSpec {
@@ -36,7 +36,7 @@ export const previewBehaviour: Behaviour = {
     if (spec.customDomain !== undefined) {
       spec.customDomain = spec.customDomain.toLowerCase();
       await requireVerifiedDomain("spec.customDomain", spec.customDomain, workspace.name, deps);
-    } else if (spec.prefixUrl && labelOf(spec.prefixUrl, workspace.name).length > DNS_LABEL_MAX)
+    } else if (spec.prefixUrl && prefixLabel(spec.prefixUrl, workspace.name).length > DNS_LABEL_MAX)
       throw invalidField(
         "spec.prefixUrl",
         `is too long: with the workspace's name it must fit ${DNS_LABEL_MAX} characters`,
@@ -46,12 +46,14 @@ export const previewBehaviour: Behaviour = {
     const { prefixUrl, customDomain } = input.spec as unknown as PreviewSpec;
     if (customDomain) return [hostClaim("spec.customDomain", hostOf(customDomain, prefixUrl))];
     if (!prefixUrl) return [];
-    const name = labelOf(prefixUrl, workspaceOf(call).name);
-    return [{ field: "spec.prefixUrl", kind: PREVIEW_PREFIX, name, exclusive: true, to: "claim" }];
+    // Within its workspace a prefix is one preview's; what host name it makes is settled when it is written.
+    const name = `${workspaceOf(call).name}/${prefixUrl}`;
+    return [{ field: "spec.prefixUrl", kind: CLAIMS.previewPrefix, name, exclusive: true, to: "claim" }];
   },
   async beforeLinks(tx, links, call, deps) {
     if (call.query.force === true) await takeOver(tx, links, call, deps);
   },
+  onWrite: holdWord,
   present(wire, resource, { deps, parents }) {
     const [container] = parents;
     Object.assign(wire.metadata, { resourceName: container?.name, resourceType: container?.kind });
@@ -61,28 +63,24 @@ export const previewBehaviour: Behaviour = {
   },
 };
 
-/** The word by which the gateway finds the preview: its own uid, or its prefix. */
-export const previewId = ({ uid, workspace, spec }: Pick<Resource, "uid" | "workspace" | "spec">): string =>
-  typeof spec.prefixUrl === "string" ? labelOf(spec.prefixUrl, workspace) : uid;
-
-const labelOf = (prefix: string, workspace: string): string => `${prefix}-${workspace}`;
 const hostOf = (domain: string, prefix: string | undefined): string => (prefix ? `${prefix}.${domain}` : domain);
 
 function urlOf({ customDomain, prefixUrl }: PreviewSpec, resource: Resource, { settings }: Deps): string {
   if (customDomain) return `https://${hostOf(customDomain, prefixUrl)}`;
   return previewUrl(
     { publicUrl: settings.publicUrl, domain: settings.domain ?? undefined },
-    { workspace: resource.workspace, id: previewId(resource) },
+    { workspace: resource.workspace, id: hostLabelOf(resource) ?? resource.uid },
   );
 }
 
 /** Another preview of the same workspace gives up the host; what it serves is reachable at its own address again. */
-async function takeOver(tx: Transaction, links: readonly Link[], call: Call, { store }: Deps): Promise<void> {
+async function takeOver(tx: Transaction, links: readonly Link[], call: Call, deps: Deps): Promise<void> {
+  const { store } = deps;
   const workspace = workspaceOf(call).name;
   for (const { kind, name } of links) {
     const holder = await store.links.holderIn(tx, kind, name);
     if (!holder || holder.kind !== preview.name || holder.workspace !== workspace) continue;
-    await store.resources.modify(
+    const left = await store.resources.modify(
       tx,
       workspace,
       holder.uid,
@@ -93,5 +91,6 @@ async function takeOver(tx: Transaction, links: readonly Link[], call: Call, { s
       }),
     );
     await store.links.replace(tx, holder, []);
+    if (left) await holdWord(tx, left, deps);
   }
 }

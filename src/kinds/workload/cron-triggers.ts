@@ -6,7 +6,7 @@ import type { Deps } from "../port.ts";
 import { TIMEZONE_DEFAULT } from "./cron.ts";
 
 /** In the transaction that writes a workload: what is off has no times, and begins anew when it is on again. */
-export async function keepCronTriggers(tx: Transaction, resource: Resource, { store, clock }: Deps): Promise<void> {
+export async function keepCronTriggers(tx: Transaction, resource: Resource, { store, clock }: Deps): Promise<Resource> {
   const { uid, workspace, spec } = resource;
   const triggers =
     spec.enabled === false ? [] : triggersOf(resource).filter((each) => each.type === "cron" && isOn(each));
@@ -15,4 +15,5 @@ export async function keepCronTriggers(tx: Transaction, resource: Resource, { st
     return next_at === null ? [] : [{ uid, trigger_id: id, workspace, schedule, timezone, next_at }];
   });
   await store.cronTriggers.replace(tx, uid, rows);
+  return resource;
 }

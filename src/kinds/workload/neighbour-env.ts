@@ -1,5 +1,5 @@
 /** Where code reaches the agents and functions of its workspace from inside, and the names of those it says it calls. */
-import { INTERNAL_DOMAIN, INTERNAL_KINDS, internalName } from "../../contract/internal-names.ts";
+import { INTERNAL_DOMAIN, INTERNAL_KINDS, internalHash, internalName } from "../../contract/internal-names.ts";
 import { parseListQuery } from "../../contract/list-query.ts";
 import { PLATFORM_DOOR_PORT } from "../../runtime/driver.ts";
 import type { Resource } from "../../store/resource.ts";
@@ -24,7 +24,9 @@ export async function neighbourEnv(
     const wanted = spec[`${kind}s`];
     const named = Array.isArray(wanted) ? wanted.filter((one) => typeof one === "string") : [];
     const names = named.includes(ALL) ? await everyName(workspace, kind, store) : named;
-    for (const name of names) env[variable(kind, name)] = internalName(workspace, kind, name);
+    const held = await store.heldWords.wordsOf("internal", workspace, kind, names);
+    for (const name of names)
+      env[variable(kind, name)] = internalName(held.get(name) ?? internalHash(workspace, kind, name));
   }
   return env;
 }

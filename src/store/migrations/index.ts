@@ -21,6 +21,7 @@ import { auditBase } from "./0015-audit-base.ts";
 import { threads } from "./0016-threads.ts";
 import { executionQueue } from "./0017-execution-queue.ts";
 import { namelessOauth } from "./0018-nameless-oauth.ts";
+import { heldWords } from "./0019-held-words.ts";
 
 export interface Migration {
   id: number;
@@ -28,6 +29,8 @@ export interface Migration {
   both: readonly string[];
   sqlite?: readonly string[];
   postgres?: readonly string[];
+  /** What SQL alone cannot say, after the statements. It has no checksum of its own: it is told by its name. */
+  work?(queries: Queries, dialect: Dialect): Promise<void>;
 }
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -49,6 +52,7 @@ export const MIGRATIONS: readonly Migration[] = [
   threads,
   executionQueue,
   namelessOauth,
+  heldWords,
 ];
 
 const TYPES: Record<Dialect, Record<string, string>> = {
@@ -134,6 +138,7 @@ async function apply(queries: Queries, dialect: Dialect, migration: Migration, n
       .raw(statement.replace(/\{(\w+)\}/g, (_, word: string) => TYPES[dialect][word] ?? `{${word}}`))
       .execute(queries);
   }
+  await migration.work?.(queries, dialect);
   await sql`INSERT INTO migrations (id, name, checksum, applied_at) VALUES (${migration.id}, ${migration.name}, ${checksum(migration)}, ${nowMs})`.execute(
     queries,
   );

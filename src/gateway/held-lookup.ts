@@ -1,0 +1,31 @@
+/** From a word in a host name to the resource that holds it. */
+import type { Pool } from "../contract/held-words.ts";
+import type { Store } from "../store/store.ts";
+
+export interface Holder {
+  workspace: string;
+  uid: string;
+}
+
+export interface HeldLookup {
+  /** As it was found last, which is right for as long as that resource exists. */
+  known(word: string): Holder | undefined;
+  find(word: string): Promise<Holder | null>;
+}
+
+/** Bounds memory; a full table starts over. */
+const KNOWN_MAX = 20_000;
+
+export function createHeldLookup(pool: Pool, { store }: { store: Store }): HeldLookup {
+  const known = new Map<string, Holder>();
+  return {
+    known: (word) => known.get(word),
+    async find(word) {
+      const holder = await store.heldWords.holderOf(pool, word);
+      if (!holder) return null;
+      if (known.size >= KNOWN_MAX) known.clear();
+      known.set(word, holder);
+      return holder;
+    },
+  };
+}
