@@ -43,6 +43,8 @@ export interface FakeOptions {
   images?: string[];
   /** A text makes the create of that workload fail with it. */
   failCreate?: (spec: WorkloadSpec) => string | undefined;
+  /** A destroy begins when this promise is fulfilled. */
+  beforeDestroy?: () => Promise<void>;
   /** Answers on the API socket; without it every request is answered with `{ uid, method, url }`. */
   api?: (uid: string) => RequestListener;
   /** Where a port inside a workload is on the test machine; without it, the same number. */
@@ -153,6 +155,7 @@ export function fakeDriver(machine: FakeMachine): Driver {
     mount: async (uid, mount) => attach(machine, workload(uid), mount),
     unmount: async (uid, path) => detach(workload(uid), path),
     destroy: async (uid, { ended, graceMs } = {}) => {
+      await machine.options.beforeDestroy?.();
       const found = workloads.get(uid);
       if (!found) return;
       if (graceMs !== undefined && found.child?.kill("SIGTERM"))

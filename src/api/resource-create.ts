@@ -4,6 +4,7 @@ import type { Kind } from "../contract/kind.ts";
 import { type Link, linksOf } from "../contract/references.ts";
 import { extractSecrets, keepMasked } from "../contract/secret-fields.ts";
 import { etagOf } from "../kinds/etag.ts";
+import { isLeaving, untilGone } from "../kinds/leaving.ts";
 import { isOver, locate } from "../kinds/place.ts";
 import type { Behaviour, Call, Deps, Input } from "../kinds/port.ts";
 import { presentOne } from "../kinds/present.ts";
@@ -17,6 +18,9 @@ import { dropChoice } from "./revision-choice.ts";
 
 /** A generated name may be taken by another request in the same moment; so many in a row are a bug. */
 const NAME_ATTEMPTS_MAX = 50;
+
+/** How long a request waits for the deletion of the resource that has its name. */
+export const NAME_WAIT_MS = 30_000;
 
 export async function create(behaviour: Behaviour, call: Call, deps: Deps): Promise<unknown> {
   const { kind } = behaviour;
@@ -115,6 +119,9 @@ async function insert(
     // A retried idempotent request meets its own earlier effect.
     if (outcome === "created" || resource.uid === draft.uid) return resource;
     if (draft.name === "" && attempt < NAME_ATTEMPTS_MAX) continue;
+    const isFreed =
+      attempt < NAME_ATTEMPTS_MAX && isLeaving(resource) && (await untilGone(resource, NAME_WAIT_MS, deps));
+    if (isFreed) continue;
     if (behaviour.onExists?.(resource, call, deps.clock.now()) === "reuse") return resource;
     throw alreadyExists(behaviour.kind, resource);
   }

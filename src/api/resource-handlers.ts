@@ -6,6 +6,7 @@ import type { Link } from "../contract/references.ts";
 import { extractSecrets, keepMasked } from "../contract/secret-fields.ts";
 import { BARE_LIST_MAX } from "../contract/versions/2026-04-28.ts";
 import { etagOf, requireMatch } from "../kinds/etag.ts";
+import { isLeaving, untilGone } from "../kinds/leaving.ts";
 import { find, isOver, locate, lookUp } from "../kinds/place.ts";
 import { type Behaviour, type Call, type Deps, type Implementation, type Input, workspaceOf } from "../kinds/port.ts";
 import { presentAll, presentOne } from "../kinds/present.ts";
@@ -17,7 +18,7 @@ import type { Resource } from "../store/resource.ts";
 import type { Page } from "../store/resource-list.ts";
 import type { Modification } from "../store/resources.ts";
 import type { ListScope } from "../store/search-grams.ts";
-import { create, linksFor, settled } from "./resource-create.ts";
+import { create, linksFor, NAME_WAIT_MS, settled } from "./resource-create.ts";
 import { checkImmutable, readInput } from "./resource-input.ts";
 import { followsLatest, isNewRevision, takeOver, trafficOf } from "./revision-choice.ts";
 
@@ -114,7 +115,10 @@ async function getByExternalId(behaviour: Behaviour, call: Call, deps: Deps): Pr
 async function update(behaviour: Behaviour, call: Call, deps: Deps): Promise<unknown> {
   const { kind } = behaviour;
   const { resource, parents } = await find(kind, call, deps);
-  if (resource.deletedAt !== null || resource.retired)
+  // A deleted resource can be made again under its name, which a 404 tells the caller.
+  if (resource.retired || (isLeaving(resource) && (await untilGone(resource, NAME_WAIT_MS, deps))))
+    throw notFound(`${kind.name} '${resource.name}'`);
+  if (isLeaving(resource))
     throw new PlatformError("conflict", `${kind.name} '${resource.name}' is being deleted and cannot be changed.`);
   const input = readInput(kind, call.body, resource);
   const reveal = new Set<string>();
@@ -208,20 +212,11 @@ async function remove(behaviour: Behaviour, call: Call, deps: Deps): Promise<unk
     return marked;
   });
   if (!leaving) throw notFound(`${kind.name} '${resource.name}'`);
-  if (behaviour.awaitDelete) await untilGone(leaving, deps);
+  // The mark is durable; clean-up that takes longer goes on without the caller.
+  if (behaviour.awaitDelete) await untilGone(leaving, DELETE_WAIT_MS, deps);
   return behaviour.deleted
     ? behaviour.deleted(leaving)
     : presentOne(behaviour, leaving, { parents, caller: call.caller }, deps);
-}
-
-/** The mark is durable; when cleaning up takes longer than this, it goes on without the caller. */
-async function untilGone({ workspace, uid }: Resource, deps: Deps): Promise<void> {
-  const signal = AbortSignal.timeout(DELETE_WAIT_MS);
-  await deps.store.resources
-    .waitFor(workspace, uid, (now) => now === null || now.retired, { signal })
-    .catch((error: unknown) => {
-      if (!signal.aborted) throw error;
-    });
 }
 
 /** The mark keeps new children out, so what is not there now will not be there later. */

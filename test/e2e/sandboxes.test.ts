@@ -75,7 +75,7 @@ await onEachDatabase(
       }
     });
 
-    test("createIfNotExist waits for none that is leaving", () => {
+    test("createIfNotExist never reuses a sandbox that is leaving", () => {
       const asked = { query: { createIfNotExist: true } } as unknown as Call;
       for (const status of ["DELETING", "DEACTIVATING"]) {
         assert.equal(sandboxBehaviour.onExists?.({ status, deletedAt: null } as Resource, asked, 0), "refuse", status);
