@@ -65,7 +65,7 @@ import { openStore, type Store } from "./store/store.ts";
 export interface App extends Running {
   /** What becomes of running workloads; default: as configured. */
   stop(workloads?: OnStop): Promise<void>;
-  /** Address of the management API without the prefix. */
+  /** Address of the management API without the prefix, as clients know it. */
   url: string;
   /** Address that the server listens on; differs from `url` behind a public address. */
   listensAt: string;
@@ -219,6 +219,7 @@ export async function startApp({ config, log, version, clock = systemClock, open
         brand: config.brand,
         domain: config.domain,
         trustProxy: config.trust_proxy > 0,
+        pathPages: config.path_pages,
         docsUrl: GATEWAY_DOCS_URL,
         limits: DEFAULT_LIMITS,
       },

@@ -133,6 +133,12 @@ export const SETTINGS = {
     about: "Address under which clients reach this server.",
   },
   domain: { env: "BERTH_DOMAIN", schema: z.string().optional(), about: "Wildcard domain of workloads and previews." },
+  path_pages: {
+    env: "BERTH_PATH_PAGES",
+    schema: z.enum(["sandboxed", "off", "trusted"]).default("sandboxed"),
+    about:
+      "Pages of workloads at path addresses, which share one origin: sandboxed, off (saved, not shown) or trusted.",
+  },
   tls_cert: {
     env: "BERTH_TLS_CERT",
     schema: z.string().optional(),

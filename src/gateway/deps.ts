@@ -9,6 +9,7 @@ import type { Downstream } from "./downstream.ts";
 import type { FixedHeaders } from "./header-rules.ts";
 import type { HttpTrigger } from "./http-trigger.ts";
 import type { GatewayLimits } from "./limits.ts";
+import type { PathPages } from "./page-rules.ts";
 import type { RevisionPlan } from "./pick-revision.ts";
 
 export type Maybe<T> = T | Promise<T>;
@@ -96,6 +97,8 @@ export interface GatewaySettings {
   domain?: string | undefined;
   /** True behind a terminator whose X-Forwarded-* can be believed. */
   trustProxy: boolean;
+  /** What happens to workloads' pages in the path form. */
+  pathPages: PathPages;
   /** Address of the page that explains the error codes. */
   docsUrl: string;
   limits: GatewayLimits;

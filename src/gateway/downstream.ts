@@ -170,7 +170,7 @@ export class NodeDownstream implements Downstream {
     if (status === 102) this.#res.writeProcessing();
     if (status !== 103) return;
     try {
-      this.#res.writeEarlyHints(toObject(headers) as Record<string, string | string[]>);
+      this.#res.writeEarlyHints(toObject(linksOf(headers)) as Record<string, string | string[]>);
     } catch {
       // Early hints are advice. Links that Node does not accept are left out; the final response has them again.
     }
@@ -294,6 +294,13 @@ function isEndOfStream(req: IncomingMessage): boolean {
   return (
     typeof stream === "object" && stream !== null && "endAfterHeaders" in stream && stream.endAfterHeaders === true
   );
+}
+
+/** Hints are links. Any other field would pass unruled: a cookie, for one. */
+function linksOf(headers: readonly string[]): string[] {
+  return pairs(headers)
+    .filter(([name]) => name.toLowerCase() === "link")
+    .flat();
 }
 
 function pairs(flat: readonly string[]): [string, string][] {

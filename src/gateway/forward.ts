@@ -11,7 +11,7 @@ import { PlatformError } from "../contract/errors.ts";
 import { asGatewayError, GatewayError } from "../contract/gateway-errors.ts";
 import type { Sweepable, Sweeper } from "../lib/sweeper.ts";
 import type { Downstream, DownstreamEvents } from "./downstream.ts";
-import { type FixedHeaders, type HeaderRules, responseHeaders, safeTrailers } from "./header-rules.ts";
+import { type HeaderRules, type ResponseExtras, responseHeaders, safeTrailers } from "./header-rules.ts";
 import { type ResponseHead, ResponseSyntaxError } from "./http1/response-parser.ts";
 import type { ExchangeSink, UpstreamConnection } from "./http1/upstream-connection.ts";
 import { TooManyConnections, type UpstreamPool } from "./http1/upstream-pool.ts";
@@ -44,10 +44,8 @@ export interface ForwardJob {
   /** Whoever answers may be exchanged for another at any moment: what it took and never answered goes to the next. */
   exchangeable: boolean;
   limits: ExchangeLimits;
-  /** Fields that every response of this address carries. */
-  fixed: FixedHeaders | null;
-  /** A Set-Cookie value of the gateway's own. */
-  cookie: string | null;
+  /** Fields that every response of this address carries, and what the form of the address does to the others. */
+  extras: ResponseExtras;
   /** Last word on the response's fields; null where there is none. */
   edit: ((headers: string[]) => string[]) | null;
   /** Writes an error of the platform's own to a client that has got nothing yet. */
@@ -229,8 +227,8 @@ class Exchange implements ExchangeSink, DownstreamEvents, Sweepable {
       return;
     }
     this.#responding = true;
-    const { fixed, cookie, edit } = this.#job;
-    const headers = responseHeaders(this.#context.rules, head, fixed, cookie);
+    const { extras, edit } = this.#job;
+    const headers = responseHeaders(this.#context.rules, head, extras);
     this.#down.head(head.status, head.reason, edit === null ? headers : edit(headers));
   }
 
@@ -276,10 +274,10 @@ class Exchange implements ExchangeSink, DownstreamEvents, Sweepable {
       return;
     }
     const { rules, sweeper } = this.#context;
-    const { limits, fixed, cookie } = this.#job;
+    const { limits, extras } = this.#job;
     const { socket: client, early: fromClient } = this.#down.takeOver();
     sweeper.delete(this);
-    client.write(switchHead(head, responseHeaders(rules, head, fixed, cookie)), "latin1");
+    client.write(switchHead(head, responseHeaders(rules, head, extras)), "latin1");
     const tunnel = new Tunnel({
       client,
       workload,

@@ -3,8 +3,10 @@
  * their order and spelling are otherwise left as they came.
  */
 import { GatewayError } from "../contract/gateway-errors.ts";
+import { cookieMark, isPlatformCookie } from "../contract/platform-cookies.ts";
 import { connectionNames, HOP_BY_HOP, lowerName } from "./http1/header-name.ts";
 import type { ResponseHead } from "./http1/response-parser.ts";
+import { isolatePage, type PageRules, type PathPages, pageRules, ruledValue } from "./page-rules.ts";
 
 export interface HeaderRules {
   /** The word in header names, capitalised: `X-{Brand}-Source`. */
@@ -15,6 +17,8 @@ export interface HeaderRules {
   requestDrop: ReadonlySet<string>;
   /** Response fields a workload may not send: they would speak for the platform. */
   responseDrop: ReadonlySet<string>;
+  /** The same and what else a workload's response may tell a browser, by the form of its address. */
+  pages: PageRules;
   /** Marks a response that the platform made itself. */
   source: readonly string[];
   /** Behind a terminator that we trust, X-Forwarded-* are continued; otherwise they are the client's own invention. */
@@ -38,19 +42,21 @@ const BRANDED_REQUEST_DROP = [
 const FORWARDED = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-forwarded-prefix"];
 const OWN_WRITING = [...FORWARDED, "x-forwarded-port", "x-real-ip", "x-subject-id", "x-subject-type", "x-request-id"];
 
-export function headerRules(options: { brand: string; trustProxy: boolean }): HeaderRules {
+export function headerRules(options: { brand: string; trustProxy: boolean; pathPages: PathPages }): HeaderRules {
   const words = brandWords(options.brand);
   const brand = capitalised(options.brand);
+  const responseDrop = new Set([...HOP_BY_HOP, ...words.map((word) => `x-${word}-source`)]);
   return {
     brand,
-    cookiePrefix: `${options.brand.toLowerCase()}_`,
+    cookiePrefix: cookieMark(options.brand),
     requestDrop: new Set([
       ...HOP_BY_HOP,
       ...OWN_WRITING,
       "content-length",
       ...words.flatMap((word) => BRANDED_REQUEST_DROP.map((name) => `x-${word}-${name}`)),
     ]),
-    responseDrop: new Set([...HOP_BY_HOP, ...words.map((word) => `x-${word}-source`)]),
+    responseDrop,
+    pages: pageRules({ ...options, drop: responseDrop }),
     source: words.flatMap((word) => [`X-${capitalised(word)}-Source`, "platform"]),
     trustProxy: options.trustProxy,
   };
@@ -137,7 +143,7 @@ export function requestHead(rules: HeaderRules, input: RequestHeadInput, listed:
       hasHostField = true;
     } else if (name === "authorization") {
       if (input.dropAuthorization) continue;
-    } else if (name === "cookie" && value.includes(rules.cookiePrefix)) {
+    } else if (name === "cookie" && value.toLowerCase().includes(rules.cookiePrefix)) {
       value = withoutCookies(value, rules.cookiePrefix);
       if (value === "") continue;
     }
@@ -161,37 +167,64 @@ export function requestHead(rules: HeaderRules, input: RequestHeadInput, listed:
 /** Names of HTTP/2 pseudo fields start with a colon. */
 const PSEUDO = 58;
 
-function withoutCookies(value: string, prefix: string): string {
+function withoutCookies(value: string, mark: string): string {
   return value
     .split(";")
     .map((pair) => pair.trim())
-    .filter((pair) => !pair.startsWith(prefix))
+    .filter((pair) => !isPlatformCookie(pair, mark))
     .join("; ");
+}
+
+/** What belongs to a response beside the workload's own fields. */
+export interface ResponseExtras {
+  fixed: FixedHeaders | null;
+  /** A Set-Cookie value of the gateway's own. */
+  cookie: string | null;
+  /** The workload's address in the path form, where it shares the platform's origin; "" on a host of its own. */
+  prefix: string;
 }
 
 /** The workload's fields as the client is to see them, with what the preview's owner or the gateway adds. */
 export function responseHeaders(
   rules: HeaderRules,
   head: ResponseHead,
-  fixed: FixedHeaders | null,
-  cookie: string | null,
+  extras: ResponseExtras,
   listed: readonly string[] = NONE,
 ): string[] {
   const given = head.headers;
+  const { fixed, cookie, prefix } = extras;
+  const { pages } = rules;
+  const fields = prefix === "" ? pages.host : pages.path;
   const out: string[] = [];
+  let types: string[] | null = null;
   for (let i = 0; i < given.length; i += 2) {
     const name = lowerName(given[i] as string);
-    const value = given[i + 1] as string;
+    let value = given[i + 1] as string;
     if (name === "connection" && listed === NONE && connectionNames(value).length > 0) {
-      return responseHeaders(rules, head, fixed, cookie, allListed(given));
+      return responseHeaders(rules, head, extras, allListed(given));
     }
-    if (rules.responseDrop.has(name) || listed.includes(name) || fixed?.names.has(name)) continue;
-    if (name === "set-cookie" && value.startsWith(rules.cookiePrefix)) continue;
+    const rule = fields.get(name);
+    if (rule === "drop" || listed.includes(name) || fixed?.names.has(name)) continue;
+    if (rule !== undefined) {
+      const ruled = ruledValue(pages, rule, value, prefix);
+      if (ruled === null) continue;
+      value = ruled;
+      if (rule === "type") types = types === null ? [value] : [...types, value];
+    }
     // A length only makes sense where there could be a body; elsewhere a reader might wait for one.
     if (name === "content-length" && head.status === 204) continue;
     out.push(given[i] as string, value);
   }
-  if (fixed) out.push(...fixed.list);
+  // What an owner adds is as little the platform's as what the workload sends.
+  for (let i = 0; fixed !== null && i < fixed.list.length; i += 2) {
+    const rule = fields.get(lowerName(fixed.list[i] as string));
+    const value = fixed.list[i + 1] as string;
+    const ruled = rule === undefined ? value : ruledValue(pages, rule, value, prefix);
+    if (ruled === null) continue;
+    if (rule === "type") types = [value];
+    out.push(fixed.list[i] as string, ruled);
+  }
+  if (prefix !== "") isolatePage(pages, head.status, types ?? NONE, out);
   if (cookie !== null) out.push("Set-Cookie", cookie);
   return out;
 }

@@ -47,17 +47,18 @@ export function respond(
     if (!fixed?.names.has((headers[i] as string).toLowerCase()))
       out.push(headers[i] as string, headers[i + 1] as string);
   }
-  if (fixed) out.push(...withoutFraming(fixed.list));
+  if (fixed) out.push(...forOurs(rules, fixed.list));
   down.head(status, STATUS_CODES[status] ?? "", out);
   if (body.length > 0) down.write(body);
   down.end([]);
 }
 
-/** What an owner sets for the workload's responses must not describe ours wrongly. */
-function withoutFraming(list: readonly string[]): string[] {
+/** What an owner sets for the workload's responses must neither describe ours wrongly nor speak for their origin. */
+function forOurs({ pages }: HeaderRules, list: readonly string[]): string[] {
   const out: string[] = [];
   for (let i = 0; i < list.length; i += 2) {
-    if (!/^content-/i.test(list[i] as string)) out.push(list[i] as string, list[i + 1] as string);
+    const name = (list[i] as string).toLowerCase();
+    if (!name.startsWith("content-") && !pages.path.has(name)) out.push(list[i] as string, list[i + 1] as string);
   }
   return out;
 }

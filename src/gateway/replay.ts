@@ -51,7 +51,8 @@ export async function replay(context: ServeContext, asked: Replay): Promise<Repl
     requireOpen(workload);
     const admitted = { workload, principal: null, path: "", dropAuthorization: false, previewCookie: null };
     const { method } = request;
-    call = { startedAtMs: deps.clock.now(), startedMs, admitted, prefix: "", method, revision: null, heldMs: null };
+    const nowhere = { prefix: "", pagePrefix: "", revision: null, heldMs: null };
+    call = { startedAtMs: deps.clock.now(), startedMs, admitted, method, ...nowhere };
     choose(context, down, call);
     const lease = await instanceFor(context, down, call);
     const limits = limitsOf(asked.totalMs);

@@ -79,3 +79,12 @@ export function refuseBadFraming(down: Downstream): void {
     throw new GatewayError("BAD_REQUEST", "A request that switches protocols has no body.");
   }
 }
+
+/**
+ * A service worker answers for every page below its script. In the path form those are pages of the platform's own
+ * origin; browsers say that they fetch such a script.
+ */
+export function refuseWorkerScript(down: Downstream, prefix: string): void {
+  if (prefix !== "" && down.header("service-worker") !== undefined)
+    throw new GatewayError("FORBIDDEN", "Service workers need an address with a host of its own.");
+}

@@ -19,7 +19,7 @@ import { type PlatformResponseOptions, respond, respondError } from "./platform-
 import { throughPort } from "./port-path.ts";
 import { answerPreflight, isPreflight } from "./preflight.ts";
 import { metadataFor } from "./protected-resource.ts";
-import { cookieFor, isSecure, limitsFor, refuseBadFraming } from "./request-rules.ts";
+import { cookieFor, isSecure, limitsFor, refuseBadFraming, refuseWorkerScript } from "./request-rules.ts";
 import type { Route } from "./route.ts";
 
 export interface ServeContext extends AdmitContext {
@@ -46,6 +46,7 @@ export async function serve(context: ServeContext, down: Downstream, route: Rout
     refuseBadFraming(down);
     const { route: entered, workload, trigger } = enter(route, await find(context, down, route));
     fixed = workload.preview?.responseHeaders ?? null;
+    refuseWorkerScript(down, route.prefix);
     if (fixed !== null && isPreflight(down) && fixed.names.has("access-control-allow-origin")) {
       answerPreflight(context.forwarding.rules, down, fixed);
       finished(context);
@@ -54,7 +55,8 @@ export async function serve(context: ServeContext, down: Downstream, route: Rout
     if (respondMetadata(context, down, entered, workload)) return finished(context);
     const { admitted, taken } = throughPort(await admit(context, down, entered, workload));
     const prefix = entered.prefix + taken;
-    call = { startedAtMs, startedMs, admitted, prefix, method: down.method, revision: null, heldMs: null };
+    const pagePrefix = route.prefix === "" ? "" : prefix;
+    call = { startedAtMs, startedMs, admitted, prefix, pagePrefix, method: down.method, revision: null, heldMs: null };
     const by = down.upgrade === null && asyncTriggerOf(workload, trigger, admitted.path);
     if (by === false) await pass(context, down, entered, call, requestId);
     else record(context, call, await acceptAsync(context, down, call, by, requestId));
@@ -85,6 +87,8 @@ export interface Call {
   admitted: Admitted;
   /** What stands before the path that the workload sees. */
   prefix: string;
+  /** The same where the workload shares the platform's origin, "" where its host is its own. */
+  pagePrefix: string;
   method: string;
   revision: string | null;
   heldMs: number | null;
@@ -144,10 +148,9 @@ export function send(
     dial: () => deps.dial(lease, door),
     exchangeable: door === "api",
     limits,
-    fixed,
+    extras: { fixed, cookie, prefix: call.pagePrefix },
     refuse: (error) => respondError(responding, down, error, { fixed, requestId }),
     edit: workload.kind === "function" ? sessionMarker(lease) : null,
-    cookie,
     done: (outcome) => {
       lease.release();
       ended(outcome);

@@ -114,8 +114,9 @@ inBothLanes("response headers come back as sent, without what speaks for the pla
         "Connection: keep-alive, x-hop\r\nDate: then\r\nContent-Length: 2\r\n\r\nok",
     ),
   );
-  await using gw = await start({ upstream: up.port });
-  const response = await exchange(gw.port, `GET /ws/agents/a HTTP/1.1\r\nHost: h\r\n${AUTH}${CLOSE}\r\n`);
+  await using gw = await start({ upstream: up.port, domain: "berth.test" });
+  const host = "agt-a-ws.eu.berth.test";
+  const response = await exchange(gw.port, `GET / HTTP/1.1\r\nHost: ${host}\r\n${AUTH}${CLOSE}\r\n`);
   assert.deepEqual(linesOf(response), [
     "HTTP/1.1 203 Very  Odd",
     "sErVer: x",

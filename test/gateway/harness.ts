@@ -10,6 +10,7 @@ import type { GatewayDeps, Lease, PreviewRules, RequestRecord, Target, Workload 
 import type { ExchangeLimits } from "../../src/gateway/forward.ts";
 import { createGateway, type Gateway } from "../../src/gateway/gateway.ts";
 import { DEFAULT_LIMITS, type GatewayLimits } from "../../src/gateway/limits.ts";
+import type { PathPages } from "../../src/gateway/page-rules.ts";
 
 export interface TestGateway extends AsyncDisposable {
   port: number;
@@ -36,6 +37,7 @@ export interface TestGatewayOptions {
   deps?: Partial<GatewayDeps>;
   domain?: string;
   trustProxy?: boolean;
+  pathPages?: PathPages;
   fastLane?: boolean;
 }
 
@@ -105,6 +107,7 @@ export async function startTestGateway(options: TestGatewayOptions): Promise<Tes
       brand: "berth",
       domain: options.domain,
       trustProxy: options.trustProxy ?? false,
+      pathPages: options.pathPages ?? "sandboxed",
       docsUrl: "http://docs.test/gateway",
       limits: limitsFrom(options),
     },

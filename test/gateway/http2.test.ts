@@ -41,7 +41,7 @@ test("methods, bodies, cookies, events and aborts over HTTP/2", async () => {
 
   const stream = session.request({ ":path": "/ws/agents/a/stream", ...headers });
   const [begun] = await once(stream, "response");
-  assert.deepEqual(begun["set-cookie"], ["a=1", "b=2"]);
+  assert.deepEqual(begun["set-cookie"], ["a=1; Path=/ws/agents/a", "b=2; Path=/ws/agents/a"]);
   const [first] = await once(stream, "data");
   assert.equal(String(first), "one");
   const record = gw.nextRecord();

@@ -20,7 +20,7 @@ export const pageHeaders = (formTargets: readonly string[] = []): Record<string,
   "content-security-policy": `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; form-action 'self' ${formTargets.join(" ")}; frame-ancestors 'none'; base-uri 'none'`,
   "x-frame-options": "DENY",
   "x-content-type-options": "nosniff",
-  "referrer-policy": "no-referrer",
+  "referrer-policy": "same-origin",
   // Workloads may live on the same origin; a window that one of them opens must not be readable by it.
   "cross-origin-opener-policy": "same-origin",
 });

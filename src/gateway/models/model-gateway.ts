@@ -48,7 +48,7 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
     random: deps.random ?? Math.random,
     held: new HeldBytes(limits.heldMaxBytes),
     responding: {
-      rules: headerRules({ brand: deps.brand, trustProxy: false }),
+      rules: headerRules({ brand: deps.brand, trustProxy: false, pathPages: "sandboxed" }),
       clock: deps.clock,
       docsUrl: deps.docsUrl,
     },

@@ -5,6 +5,7 @@
  */
 import { GatewayError } from "../../contract/gateway-errors.ts";
 import { lowerName } from "../http1/header-name.ts";
+import { PATH_DROPPED } from "../page-rules.ts";
 import type { ProviderDeclaration } from "../providers/provider.ts";
 import { fieldOf } from "./answer-fields.ts";
 import type { ClientCall } from "./client-call.ts";
@@ -104,10 +105,7 @@ const DROPPED_RESPONSE_HEADERS = new Set([
   "content-encoding",
   "content-length",
   "set-cookie",
-  "alt-svc",
-  "strict-transport-security",
-  "nel",
-  "report-to",
+  ...PATH_DROPPED,
   "server",
   "via",
   "www-authenticate",
