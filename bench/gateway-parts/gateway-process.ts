@@ -29,7 +29,13 @@ function digest(token: string): string {
 }
 
 const gateway = createGateway({
-  settings: { brand: "berth", trustProxy: false, pathPages: "sandboxed", docsUrl: "/docs/gateway", limits: DEFAULT_LIMITS },
+  settings: {
+    brand: "berth",
+    trustProxy: false,
+    pathPages: "sandboxed",
+    docsUrl: "/docs/gateway",
+    limits: DEFAULT_LIMITS,
+  },
   clock: { now: Date.now },
   log: { warn() {}, error: console.error },
   registry: new Registry(),
