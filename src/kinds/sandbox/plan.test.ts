@@ -211,3 +211,18 @@ test("a start settles everything but drives, until it may sleep or must end", ()
   const driveMounts = [{ mountPath: "/data", phase: "wanted" }];
   assert.equal(planSandbox(sandbox({ ...fresh, state: { driveMounts } }), nothing, NOW).settles, undefined);
 });
+
+test("a sandbox that was gone says what was kept and what was lost", () => {
+  const whyOf = (record: Resource, seen: SandboxObserved): string | undefined =>
+    planSandbox(record, seen, NOW).steps.flatMap((step) => (step.do === "create" ? [step.why] : []))[0];
+  const vanished = observed({ workload: null });
+  assert.match(whyOf(sandbox(), vanished) ?? "", /was gone .* Kept: nothing, because .* Lost: every process/);
+  const volumes = [
+    { name: "data", mountPath: "/data" },
+    { name: "scratch", mountPath: "/scratch", type: "ephemeral" },
+  ];
+  const attached = sandbox({ spec: { runtime: { image: "i", memory: 512 }, volumes } });
+  assert.match(whyOf(attached, vanished) ?? "", /Kept: volume data at \/data\. Lost: /);
+  const killed = observed({ workload: workload("exited", { oom: true }) });
+  assert.match(whyOf(attached, killed) ?? "", /ran out of memory .* Kept: volume data at \/data\./);
+});

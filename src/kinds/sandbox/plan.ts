@@ -8,6 +8,7 @@ import type { Resource } from "../../store/resource.ts";
 import { type DriveMountIntent, mountsOf } from "../drive/mounts.ts";
 import type { Plan } from "../port.ts";
 import { expiryOf } from "./expiry.ts";
+import { keptAndLost } from "./kept-and-lost.ts";
 
 export interface SandboxState extends InstancesState<Endpoint> {
   /** Fingerprint of what runs; a record with another one is deployed anew. */
@@ -90,7 +91,7 @@ export function planSandbox(sandbox: Resource, observed: SandboxObserved, nowMs:
           do: "create",
           why:
             sandbox.status === "DEPLOYED"
-              ? "It was gone and has been made anew; its files are those of the image."
+              ? `The sandbox was gone (a crash, a kill or a restart of the machine) and was started anew. ${keptAndLost(sandbox)}`
               : "Started.",
         },
       ],
@@ -98,13 +99,14 @@ export function planSandbox(sandbox: Resource, observed: SandboxObserved, nowMs:
       ...(mountsOf(sandbox).length > 0 ? {} : { settles: true, againMs: restMs(observed.standbyAfterMs, expiresInMs) }),
     };
   if (workload.state === "exited") {
-    const why = workload.oom
-      ? "It ran out of memory and was started again."
-      : "It ended by itself and was started again.";
+    const end = workload.oom ? "ran out of memory" : "ended by itself";
+    const why = `The sandbox ${end} and was started anew. ${keptAndLost(sandbox)}`;
     return { steps: [{ do: "destroy" }, { do: "create", why }] };
   }
-  if (isAnother(sandbox, observed.wanted))
-    return { steps: [{ do: "destroy" }, { do: "create", why: "Its image, memory, environment or volumes changed." }] };
+  if (isAnother(sandbox, observed.wanted)) {
+    const why = `The image, memory, environment or volumes changed. ${keptAndLost(sandbox)}`;
+    return { steps: [{ do: "destroy" }, { do: "create", why }] };
+  }
   return alive(sandbox, observed, workload, nowMs, expiresInMs);
 }
 

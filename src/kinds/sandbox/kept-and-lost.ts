@@ -1,0 +1,20 @@
+/** Tells the owner of a sandbox what a new machine under the old name has kept of the old one. */
+import type { Resource } from "../../store/resource.ts";
+import { mountsOf } from "../drive/mounts.ts";
+import type { Attachment } from "./machine.ts";
+
+export function keptAndLost(sandbox: Resource): string {
+  const attachments = (sandbox.spec.volumes ?? []) as Attachment[];
+  const volumes = attachments.filter(({ type }) => type !== "ephemeral").map(at("volume"));
+  const drives = mountsOf(sandbox).map(({ driveName, mountPath }) => at("drive")({ name: driveName, mountPath }));
+  const kept = [...volumes, ...drives];
+  const lost = "every process, and every file that was changed elsewhere: those are again the files of the image";
+  return kept.length === 0
+    ? `Kept: nothing, because no volume or drive is attached. Lost: ${lost}.`
+    : `Kept: ${kept.join(", ")}. Lost: ${lost}.`;
+}
+
+const at =
+  (noun: string) =>
+  ({ name, mountPath }: Pick<Attachment, "name" | "mountPath">): string =>
+    `${noun} ${name} at ${mountPath}`;
