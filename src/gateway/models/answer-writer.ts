@@ -15,6 +15,7 @@ import {
   translatedJsonPipe,
 } from "./body-pipes.ts";
 import type { OpenedBody } from "./exchange.ts";
+import { frontEventPipe, frontJsonPipe } from "./front-pipes.ts";
 import { passedFields } from "./upstream-headers.ts";
 import type { UpstreamRequest } from "./upstream-request.ts";
 import type { UsageMeter } from "./usage-meter.ts";
@@ -35,7 +36,7 @@ export function openAnswer(status: number, headers: string[], context: OpenConte
   const { request, meter, down, labels } = context;
   const type = fieldOf(headers, "content-type") ?? "";
   const events = type.startsWith("text/event-stream");
-  const translated = request.translation !== null;
+  const translated = request.translation !== null || request.front !== null;
   const bodiless = request.method === "HEAD" || status === 204 || status === 304;
   const length = fieldOf(headers, "content-encoding") === undefined ? fieldOf(headers, "content-length") : undefined;
   const isShort = length !== undefined && Number(length) <= WHOLE_MAX_BYTES;
@@ -57,8 +58,18 @@ const NOTHING_DROP: ReadonlySet<string> = new Set();
 const TRANSLATED_DROP: ReadonlySet<string> = new Set(["content-type"]);
 
 function pipeFor(status: number, type: string, events: boolean, context: OpenContext, meter: UsageMeter): BodyPipe {
-  const { request } = context;
+  const { request, model, nowMs } = context;
   if (status >= 400) return opaquePipe;
+  if (request.front) {
+    const { front, request: asked } = request.front;
+    const inner = chatPipeFor(type, events, context, meter);
+    return (events ? frontEventPipe : frontJsonPipe)(inner, front, { request: asked, model, nowMs });
+  }
+  return chatPipeFor(type, events, context, meter);
+}
+
+function chatPipeFor(type: string, events: boolean, context: OpenContext, meter: UsageMeter): BodyPipe {
+  const { request } = context;
   if (request.translation) {
     return events
       ? translatedEventPipe(request.translation, meter, context, request.wantsUsage)

@@ -1,9 +1,10 @@
 /** A caller's request as the engine sees it: read once, sent as often as there are attempts. */
 import { GatewayError } from "../../contract/gateway-errors.ts";
-import { at } from "../../lib/untrusted-json.ts";
+import { at, isRecord } from "../../lib/untrusted-json.ts";
 import type { Downstream } from "../downstream.ts";
 import type { Dialect } from "../providers/dialect.ts";
 import { dialectOf } from "../providers/endpoints.ts";
+import type { Front } from "../providers/fronts/front.ts";
 import { type ChatRequest, parseChatRequest } from "../providers/openai/chat-request.ts";
 import { openaiChat } from "../providers/openai/dialects.ts";
 import type { ProviderDeclaration } from "../providers/provider.ts";
@@ -72,6 +73,52 @@ export function describeCall(
     },
     member,
   };
+}
+
+/** What a caller of another API asks, as OpenAI chat: made once, and asked of every model that has chat alone. */
+export function asChat(call: ClientCall, front: Front): FrontedCall {
+  const known = fronted.get(call);
+  if (known) return known;
+  const request: unknown = parsed(call.body);
+  if (!isRecord(request)) throw new GatewayError("BAD_REQUEST", "The body must be a JSON object.");
+  const body = Buffer.from(JSON.stringify(front.toChat(request)));
+  const members = topLevelMembers(body);
+  let chat: ChatRequest | null = null;
+  const made: FrontedCall = {
+    request,
+    call: {
+      ...call,
+      path: "/v1/chat/completions",
+      query: "",
+      contentType: "application/json",
+      body,
+      members,
+      dialect: openaiChat,
+      chat() {
+        chat ??= parseChatRequest(body);
+        return chat;
+      },
+      member: (key) => (members ? memberValue(body, members, key) : undefined),
+    },
+  };
+  fronted.set(call, made);
+  return made;
+}
+
+export interface FrontedCall {
+  /** As the caller wrote it. */
+  request: Record<string, unknown>;
+  call: ClientCall;
+}
+
+const fronted = new WeakMap<ClientCall, FrontedCall>();
+
+function parsed(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString("utf8"));
+  } catch (cause) {
+    throw new GatewayError("BAD_REQUEST", "The body is not valid JSON.", { cause });
+  }
 }
 
 /** Bytes of text per token: few, so that a reservation is rather too large than too small. */

@@ -6,9 +6,11 @@
  * The engine keeps nothing but connections; all it has to know comes in through ModelGatewayDeps.
  */
 import { asGatewayError, GATEWAY_ERRORS, GatewayError } from "../../contract/gateway-errors.ts";
+import { at } from "../../lib/untrusted-json.ts";
 import type { Downstream } from "../downstream.ts";
 import { brandWords, headerRules } from "../header-rules.ts";
 import { type PlatformResponseOptions, respondError } from "../platform-response.ts";
+import type { ChatError } from "../providers/chat-translation.ts";
 import { writeJson, writeWhole } from "./answer-writer.ts";
 import { Caller, HeldBytes } from "./caller.ts";
 import { type ClientCall, describeCall } from "./client-call.ts";
@@ -17,6 +19,7 @@ import { localCall } from "./local-call.ts";
 import { answerModelList, isModelList } from "./model-list.ts";
 import type { ModelTarget } from "./model-records.ts";
 import { type Failure, Passage, type PassageEngine } from "./passage.ts";
+import { answerTokenCount, isTokenCount } from "./token-count.ts";
 import { passedFields } from "./upstream-headers.ts";
 import { baseUrlOf, type Candidate, candidateOf, speaks } from "./upstream-request.ts";
 import { type Upstream, Upstreams } from "./upstreams.ts";
@@ -105,6 +108,11 @@ async function serveCall(
     answerModelList(down, call, first, engine.labelsOf(first, target.requestId, 0));
     return;
   }
+  if (isTokenCount(call, first)) {
+    const estimated = engine.headerNames.estimated.flatMap((name) => [name, "true"]);
+    answerTokenCount(down, call, [...engine.labelsOf(first, target.requestId, 0), ...estimated]);
+    return;
+  }
   const fallbacks = fallbacksOf(first, target);
   let left = await passage.tryModel(call, first, fallbacks.length > 0);
   for (const [index, name] of fallbacks.entries()) {
@@ -162,15 +170,25 @@ function writeFailure(down: Downstream, failure: Failure, labels: string[]): voi
       `${title} answered with a redirect, which is not followed: correct spec.config.baseUrl.`,
     );
   }
-  if (request.translation) {
-    const translated = request.translation.error(parse(body));
+  if (request.translation || request.front) {
+    const translated = request.translation ? request.translation.error(parse(body)) : chatError(parse(body));
     const message = translated?.message ?? `${title} answered with status ${status}.`;
     const told = { message, type: translated?.type ?? "api_error", param: null, code: translated?.code ?? null };
-    writeJson(down, status, { error: told }, passedFields(headers, CONTENT_TYPE, labels));
+    const shown = request.front ? request.front.front.error(status, told) : { error: told };
+    writeJson(down, status, shown, passedFields(headers, CONTENT_TYPE, labels));
     return;
   }
   if (!complete) throw new GatewayError("PROVIDER_UNAVAILABLE", `${title} answered with status ${status}.`);
   writeWhole(down, status, body, passedFields(headers, NOTHING, labels));
+}
+
+/** As providers of OpenAI's tongue write it; some leave the frame out. */
+function chatError(body: unknown): ChatError | null {
+  const error = at(body, "error") ?? body;
+  const message = at(error, "message");
+  if (typeof message !== "string") return null;
+  const [type, code] = [at(error, "type"), at(error, "code")];
+  return { message, type: typeof type === "string" ? type : "api_error", code: code == null ? null : String(code) };
 }
 
 const CONTENT_TYPE: ReadonlySet<string> = new Set(["content-type"]);
@@ -226,6 +244,7 @@ interface HeaderNames {
   attempts: string[];
   mock: string[];
   policy: string[];
+  estimated: string[];
 }
 
 function namesOf(words: readonly string[]): HeaderNames {
@@ -236,6 +255,7 @@ function namesOf(words: readonly string[]): HeaderNames {
     attempts: named("attempts"),
     mock: named("mock"),
     policy: named("policy"),
+    estimated: named("estimated"),
   };
 }
 

@@ -105,12 +105,13 @@ export class Passage {
   }
 
   /** Null when the request is over; otherwise why this model did not serve it, or was not even asked. */
-  async tryModel(call: ClientCall, candidate: Candidate, hasNext: boolean): Promise<Failure | GatewayError | null> {
+  async tryModel(asked: ClientCall, candidate: Candidate, hasNext: boolean): Promise<Failure | GatewayError | null> {
     let reservation: Reservation | null = null;
     this.#asked ??= candidate.resolved;
     try {
       const upstream = this.#engine.upstreamOf(candidate);
-      const request = upstreamRequest(call, candidate, upstream.basePath);
+      const request = upstreamRequest(asked, candidate, upstream.basePath);
+      const call = request.front?.call ?? asked;
       if (candidate.resolved.policies.length > 0) reservation = await this.#admit(call, candidate);
       for (let number = 1; ; number += 1) {
         const meter = new UsageMeter(request.dialect);
@@ -187,7 +188,11 @@ export class Passage {
         // A refused key is the platform's trouble, not the caller's; a redirect would take the key elsewhere.
         if (status === 401 || (status >= 300 && status < 400)) return true;
         if (status < 400) return false;
-        return request.translation !== null || this.#judge(attempt, { status, headers }).do !== "deliver";
+        return (
+          request.translation !== null ||
+          request.front !== null ||
+          this.#judge(attempt, { status, headers }).do !== "deliver"
+        );
       },
       open: (status, headers) => {
         this.#status = status;

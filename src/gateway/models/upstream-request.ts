@@ -6,8 +6,10 @@ import { findProvider, providerOf } from "../providers/catalogue.ts";
 import type { ChatTranslation } from "../providers/chat-translation.ts";
 import type { Dialect } from "../providers/dialect.ts";
 import { dialectOf } from "../providers/endpoints.ts";
+import type { Front } from "../providers/fronts/front.ts";
+import { frontFor } from "../providers/fronts/index.ts";
 import type { ProviderDeclaration } from "../providers/provider.ts";
-import type { ClientCall } from "./client-call.ts";
+import { asChat, type ClientCall } from "./client-call.ts";
 import { editMembers } from "./json-members.ts";
 import type { Connection, ResolvedModel } from "./model-records.ts";
 import { withFormModel } from "./multipart-model.ts";
@@ -32,10 +34,19 @@ export interface UpstreamRequest extends WireRequest {
   /** What the provider answers in. */
   dialect: Dialect;
   translation: ChatTranslation | null;
+  /** The caller speaks another API than chat, and is answered in it. */
+  front: FrontUse | null;
   /** The caller wants the usage chunk of a translated stream. */
   wantsUsage: boolean;
   /** A usage chunk was asked for that the caller did not ask for. */
   hidesUsage: boolean;
+}
+
+export interface FrontUse {
+  front: Front;
+  request: Record<string, unknown>;
+  /** What is asked in its place, and counted. */
+  call: ClientCall;
 }
 
 /** A model is resolved once and asked many times. */
@@ -75,11 +86,18 @@ function pathOf(call: ClientCall, { provider, model, resolved, paths }: Candidat
 
 /** A fallback is of use only if the caller can be answered in its own dialect. */
 export const speaks = (provider: ProviderDeclaration, dialect: Dialect): boolean =>
-  provider.dialects.includes(dialect.name) || (dialect.name === "openai-chat" && provider.chat !== undefined);
+  provider.dialects.includes(dialect.name) ||
+  (dialect.name === "openai-chat" && provider.chat !== undefined) ||
+  frontFor(dialect.name, provider) !== null;
 
 export function upstreamRequest(call: ClientCall, candidate: Candidate, basePath: string): UpstreamRequest {
   const { provider, model, resolved } = candidate;
   const config = resolved.connection?.config ?? {};
+  const front = call.method === "POST" ? frontFor(call.dialect.name, provider, config) : null;
+  if (front) {
+    const { request, call: chat } = asChat(call, front);
+    return { ...upstreamRequest(chat, candidate, basePath), front: { front, request, call: chat } };
+  }
   candidate.fields ??= requestFields(provider, resolved.connection, resolved.model.spec.runtime?.organization);
   const fields = requestLines(call, candidate.fields);
   const translation =
@@ -94,6 +112,7 @@ export function upstreamRequest(call: ClientCall, candidate: Candidate, basePath
       body: Buffer.from(JSON.stringify(translation.toProvider(chat, model))),
       dialect: dialectOf(path),
       translation,
+      front: null,
       wantsUsage: chat.stream_options?.include_usage === true,
       hidesUsage: false,
     };
@@ -106,6 +125,7 @@ export function upstreamRequest(call: ClientCall, candidate: Candidate, basePath
     body: call.body.length === 0 ? null : editedBody(call, candidate, hidesUsage),
     dialect: call.dialect,
     translation: null,
+    front: null,
     wantsUsage: false,
     hidesUsage,
   };

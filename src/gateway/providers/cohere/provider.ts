@@ -11,8 +11,8 @@ export const cohere: ProviderDeclaration = {
   defaultPath: "/v2/chat",
   dialects: ["openai-chat", "openai-embeddings", "cohere-chat", "cohere-other"],
   streamUsage: "given",
-  // The compatible endpoint refuses it.
-  chatMembers: { stream_options: null },
+  // The compatible endpoint refuses the first, and knows the second by its older name.
+  chatMembers: { stream_options: null, max_completion_tokens: "max_tokens" },
   // Twenty unless asked for more.
   modelsPath: "/v1/models?page_size=1000",
 };

@@ -6,6 +6,7 @@ import type { LocalAnswer, LocalRequest } from "../local-answer.ts";
 import { OPENAI_LIKE, type ProviderDeclaration } from "../provider.ts";
 import { chatAnswer, embeddingsAnswer, json, type MockContext, messagesAnswer, responsesAnswer } from "./answers.ts";
 import { type Conversation, fromChat, fromMessages, fromResponses } from "./conversation.ts";
+import { imagesAnswer } from "./image.ts";
 import { type Reply, replyTo } from "./reply.ts";
 
 /**
@@ -48,6 +49,10 @@ export function answerMock(request: LocalRequest): LocalAnswer {
     body,
   };
   if (dialect.name === "openai-embeddings") return embeddingsAnswer(context);
+  const path = request.path.split("?")[0] ?? "";
+  if (path.endsWith("/images/generations")) return imagesAnswer(context);
+  if (path.endsWith("/messages/count_tokens"))
+    return json(200, { input_tokens: replyTo(fromMessages(body)).usage.inputTokens });
   const speaker = SPEAKS[dialect.name];
   if (!speaker) return failure(404, `The development provider does not know ${request.path}.`);
   const [read, write] = speaker;

@@ -9,5 +9,4 @@ export const openaiCompatible: ProviderDeclaration = {
   baseUrl: null,
   secretNames: ["apiKey", "OPENAI_API_KEY"],
   secretOptional: true,
-  dialects: [...OPENAI_LIKE.dialects, "openai-responses"],
 };
