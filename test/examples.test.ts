@@ -13,7 +13,6 @@ import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/
 import { conformance, REVISIONS } from "./mcp/conformance.ts";
 import { assertConforms, EXPECTED } from "./mcp/expectations.ts";
 import { connectModern } from "./mcp-suite.ts";
-import { machineSkip, sandboxSuite } from "./sandbox-suite.ts";
 
 const TEMPLATES = globSync("examples/*/template.json").map((file) => dirname(file));
 const PYTHON = spawnSync("python3", ["--version"]).status === 0;
@@ -194,29 +193,6 @@ test("app-web serves its page and its API", async () => {
   assert.match(await (await fetch(app.url)).text(), /<h1 id="greeting">/);
   assert.equal(((await (await fetch(`${app.url}/api/status`)).json()) as { greeting: string }).greeting, "Ahoy");
   assert.equal((await fetch(`${app.url}/else`)).status, 404);
-});
-
-test("sandbox-quickstart makes a sandbox, uses it and leaves nothing behind", { skip: machineSkip }, async () => {
-  const suite = sandboxSuite();
-  await suite.start();
-  try {
-    const { url, apiKey, call } = suite.platform();
-    const child = spawn(process.execPath, ["index.js"], {
-      cwd: "examples/sandbox-quickstart",
-      env: { BL_API_URL: `${url}/v0`, BL_API_KEY: apiKey, BL_WORKSPACE: "main" },
-      stdio: ["ignore", "pipe", "inherit"],
-    });
-    const exited = once(child, "exit");
-    let output = "";
-    for await (const text of child.stdout) output += text;
-    assert.deepEqual(await exited, [0, null], output);
-    assert.match(output, /the command said: hello from Linux\nthe file holds: remember me\ndeleted/);
-    assert.deepEqual((await call("GET", "/sandboxes")).body.data, []);
-    const hub = (await call("GET", "/sandbox/hub")).body as { image: string }[];
-    assert.ok(hub.some(({ image }) => image === "service/base-image:latest"));
-  } finally {
-    await suite.stop();
-  }
 });
 
 test("sandbox-quickstart says what it needs", () => {

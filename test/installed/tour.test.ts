@@ -1,19 +1,14 @@
 /** Does what a reader of the README and the tour does: every `sh` block, in order, in one shell, in the project's folder. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { mkdtempSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
-import { loadConfig } from "../../src/config.ts";
-import { probeIsolation } from "../../src/operator/runtime.ts";
 import { installation, strangersEnv } from "./installation.ts";
+import { workloadsSkip } from "./isolation.ts";
 
 const { root, home, url } = await installation();
-const { grade } = await probeIsolation(loadConfig({ flags: { data: mkdtempSync(join(home, "probe-")) }, env: {} }));
-const skip =
-  grade === "none" && "this machine cannot isolate workloads, and the tour makes a sandbox; see `berth doctor`";
-
 const TOURS: Readonly<Record<string, readonly RegExp[]>> = {
   "README.md": [
     /"status":"DEPLOYED"/,
@@ -38,7 +33,7 @@ const TOURS: Readonly<Record<string, readonly RegExp[]>> = {
 };
 
 for (const [page, answers] of Object.entries(TOURS)) {
-  test(`every step of ${page} works as written`, { skip }, async () => {
+  test(`every step of ${page} works as written`, { skip: workloadsSkip }, async () => {
     const written = readFileSync(join(root, page), "utf8").replaceAll("http://127.0.0.1:8080", url);
     // How to install, start and test Berth stands before the tour: that has been done.
     const tour = written.slice(Math.max(0, written.indexOf("## Five minutes")));
