@@ -6,7 +6,7 @@ import { test } from "node:test";
 const ATTACKS: Record<string, readonly (readonly [file: string, title: string])[]> = {
   "forged tokens: no algorithm, another key, issuer, audience or sort": [
     ["test/identity/machine-tokens.test.ts", "that are forged are worth nothing"],
-    ["test/authz.test.ts", "lets in who may, and nobody else"],
+    ["test/authorisation-walk.ts", "lets in who may, and nobody else"],
     [
       "test/identity/external-sign-in.test.ts",
       "a token that is not the provider's own for this sign-in is worth nothing",
@@ -45,7 +45,7 @@ const ATTACKS: Record<string, readonly (readonly [file: string, title: string])[
   ],
   "names and uids of other tenants": [
     ["test/identity/attacks.test.ts", "another tenant's names and uids open nothing"],
-    ["test/authz.test.ts", "lets in who may, and nobody else"],
+    ["test/authorisation-walk.ts", "lets in who may, and nobody else"],
   ],
   "two workspaces, or two credentials, in one request": [
     ["test/identity/attacks.test.ts", "the workspace is chosen once, and the same for the guard and for the work"],
