@@ -6,6 +6,7 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
+import { closeAtEnd } from "./closing.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 
@@ -63,9 +64,13 @@ export function spawnBerth(
   }
   child.stdin.on("error", () => {}); // a process that ends early does not read what it is given
   if (!keepInput) child.stdin.end(input ?? "");
+  const closed = closeAtEnd(() => child.kill("SIGKILL"));
   const ended = new Promise<Ended>((resolve, reject) => {
     child.once("error", reject);
-    child.once("close", (code, signal) => resolve({ code, signal, ...out }));
+    child.once("close", (code, signal) => {
+      closed();
+      resolve({ code, signal, ...out });
+    });
   });
   return {
     child,

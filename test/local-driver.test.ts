@@ -94,15 +94,17 @@ function ownTests(): void {
     machine.dispose();
   });
 
-  test("doors lead to the platform, with the caller's name, and out, but not to private addresses", async () => {
+  test("doors lead to the platform, with the caller's name, and out, but not to private addresses", async (t) => {
     const machine = new LocalMachine();
     const inside: string[] = [];
     const server = createServer((incoming, response) => response.end(`from outside to ${incoming.headers.host}`));
     server.listen(0, "127.0.0.1");
+    t.after(() => server.close());
     await once(server, "listening");
     const { port } = server.address() as AddressInfo;
     const counted: number[] = [];
     const driver = await machine.open({
+      outbound: "proxy", // address translation, where the machine has it, needs no variables (nat.test.ts)
       onPlatform: (uid, socket) => {
         inside.push(uid);
         socket.end("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 3\r\n\r\nhi\n");
@@ -125,7 +127,6 @@ function ownTests(): void {
     const closed = await driver.create(spec("closed", { network: "closed" }));
     assert.equal((await run(closed, "env | grep -ci proxy")).output, "0\n");
     await driver.stop("kill");
-    server.close();
     assert.ok(counted.length > 0 && counted.every((bytes) => bytes > 0));
     machine.dispose();
   });
@@ -133,6 +134,7 @@ function ownTests(): void {
   test("without isolation there is only what the operator has asked for", async () => {
     const machine = new LocalMachine();
     await assert.rejects(machine.open({ grade: "none" }), { code: "unavailable" });
+    assert.deepEqual(tracesOf(machine.dataDir), [], "a driver that does not open leaves nothing");
     const driver = await machine.open({ grade: "none", allowUnisolated: true });
     assert.equal((await driver.probe()).grade, "none");
     const made = await driver.create(spec("plain", { env: { A: "b" } }));

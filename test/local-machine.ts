@@ -12,6 +12,7 @@ import {
   openLocalDriver,
 } from "../src/runtime/drivers/local/local-driver.ts";
 import { findBun } from "../src/runtime/sandboxd-build.ts";
+import { closeAtEnd } from "./closing.ts";
 import { sandboxdBinary } from "./sandboxd-binary.ts";
 
 /** Why the machine cannot run these tests; null when it can. */
@@ -27,9 +28,12 @@ export const localDriverMissing: string | null =
 export class LocalMachine {
   readonly dataDir = mkdtempSync(join(tmpdir(), "berth-"));
   readonly warnings: unknown[] = [];
+  readonly #drivers = new Set<LocalDriver>();
+  /** Called when the machine was disposed of in time. */
+  readonly #closed = closeAtEnd(() => this.#end());
 
   async open(options: Partial<LocalDriverOptions> = {}): Promise<LocalDriver> {
-    return openLocalDriver({
+    const driver = await openLocalDriver({
       dataDir: this.dataDir,
       brand: "berth",
       sandboxd: await sandboxdBinary(),
@@ -38,9 +42,19 @@ export class LocalMachine {
       onWarning: (message, fields) => this.warnings.push({ message, fields }),
       ...options,
     });
+    this.#drivers.add(driver);
+    return driver;
+  }
+
+  /** What a failed test has left running ends too. */
+  async #end(): Promise<void> {
+    for (const driver of this.#drivers) await driver.stop("kill").catch(() => {});
+    await (await this.open({ outbound: "proxy" })).stop("kill"); // whatever drivers that were stopped had kept
+    this.dispose();
   }
 
   dispose(): void {
+    this.#closed();
     rmSync(this.dataDir, { recursive: true, force: true, maxRetries: 10 });
   }
 }
@@ -100,7 +114,7 @@ export function tracesOf(dataDir: string): string[] {
     .split("\n")
     .filter((line) => line.includes(dataDir));
   const folders = readdirSync(join(dataDir, "workloads"));
-  const group = `berth-${createHash("sha256").update(dataDir).digest("hex").slice(0, 8)}`;
+  const group = `*-${createHash("sha256").update(dataDir).digest("hex").slice(0, 8)}`; // the brand comes first
   const groups = globSync(`/sys/fs/cgroup/**/${group}`);
   return [...processes, ...mounts, ...folders, ...groups];
 }

@@ -41,11 +41,12 @@ async function run(driver: LocalDriver, wanted: WorkloadSpec): Promise<Ended> {
 }
 
 describe("commands without a daemon", { skip: localDriverMissing ?? false }, () => {
-  test("their doors lead to the platform, with the caller's name, and out, but not to private addresses", async () => {
+  test("their doors lead to the platform, with the caller's name, and out, but not to private addresses", async (t) => {
     const machine = new LocalMachine();
     const inside: string[] = [];
     const server = createServer((incoming, response) => response.end(`outside, ${incoming.headers.host}`));
     server.listen(0, "127.0.0.1");
+    t.after(() => server.close());
     await once(server, "listening");
     const { port } = server.address() as AddressInfo;
     const driver = await machine.open({
@@ -67,7 +68,6 @@ describe("commands without a daemon", { skip: localDriverMissing ?? false }, () 
     assert.match(stdout, /not a public address/);
     assert.deepEqual(inside, ["caller"]);
     await driver.stop("kill");
-    server.close();
     assert.deepEqual(tracesOf(machine.dataDir), []);
     machine.dispose();
   });

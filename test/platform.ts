@@ -12,6 +12,7 @@ import { type App, startApp } from "../src/app.ts";
 import { type Config, loadConfig } from "../src/config.ts";
 import type { Clock } from "../src/lib/clock.ts";
 import type { Driver } from "../src/runtime/driver.ts";
+import { closeAtEnd } from "./closing.ts";
 import { FakeMachine, fakeDriver } from "./fake-driver.ts";
 
 export const NEWEST = "2026-04-28";
@@ -84,10 +85,12 @@ export async function startTestPlatform({
     ...(driver === "real" ? {} : { openDriver: async () => driver ?? fakeDriver(machine) }),
   });
   const stop = async (): Promise<void> => {
+    closed();
     await app.stop();
     await machine.dispose();
     if (!dataDir) rmSync(dir, { recursive: true, force: true, maxRetries: 10 });
   };
+  const closed = closeAtEnd(stop);
   return {
     app,
     url: app.listensAt,

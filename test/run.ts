@@ -1,7 +1,8 @@
 /**
  * Runs every test file with Node's own test runner, each in a process of its own (`runner/`). `--long` also runs the
  * long variants (files named *.long.ts and the full rounds of the crash and fuzz suites), `--times` prints how long
- * each file took; further arguments are parts of paths.
+ * each file took, `--break=SEED` makes assertions fail by chance to see what failing tests leave open (`runner/break.ts`);
+ * further arguments are parts of paths.
  */
 import { globSync } from "node:fs";
 import { join } from "node:path";
@@ -14,11 +15,13 @@ const MINUTE_MS = 60_000;
 /** Far more than the longest needs on a busy machine: only what hangs is ended. */
 const LIMITS = { testMs: 10 * MINUTE_MS, fileMs: 20 * MINUTE_MS, lingerMs: 2 * MINUTE_MS, graceMs: MINUTE_MS / 2 };
 const LONG_LIMITS = { testMs: 120 * MINUTE_MS, fileMs: 120 * MINUTE_MS, lingerMs: 5 * MINUTE_MS, graceMs: MINUTE_MS };
+const BROKEN_LIMITS = { ...LIMITS, lingerMs: MINUTE_MS / 2 };
 /** Suites of sandboxes and databases keep more than one core busy each. */
 const LANES = 2;
 
 const args = process.argv.slice(2);
 const long = args.includes("--long");
+const broken = args.find((arg) => arg.startsWith("--break="))?.slice("--break=".length);
 const filters = args.filter((arg) => !arg.startsWith("--"));
 
 const patterns = ["src/**/*.test.ts", "test/**/*.test.ts", ...(long ? ["test/**/*.long.ts"] : [])];
@@ -41,7 +44,8 @@ try {
   const outcomes = await runFiles({
     files,
     lanes: LANES,
-    limits: long ? LONG_LIMITS : LIMITS,
+    limits: broken === undefined ? (long ? LONG_LIMITS : LIMITS) : BROKEN_LIMITS,
+    preload: broken === undefined ? [] : [join(import.meta.dirname, "runner/break.ts")],
     print: console.log,
     signal: aborted.signal,
     env: {
@@ -51,6 +55,7 @@ try {
       NODE_COMPILE_CACHE: join(import.meta.dirname, "../node_modules/.cache/berth-test"),
       BERTH_TEST_POSTGRES: "url" in postgres ? postgres.url : "none",
       ...(long ? { BERTH_TEST_LONG: "1" } : {}),
+      ...(broken === undefined ? {} : { BERTH_TEST_BREAK: broken }),
       ...installation.env,
     },
   });

@@ -1,7 +1,7 @@
 /** A real server process, for tests that kill it. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
-import { after } from "node:test";
+import { closeAtEnd } from "./closing.ts";
 import { TEST_KEY } from "./platform.ts";
 
 export interface ServerProcess {
@@ -15,12 +15,6 @@ export interface ServerOptions {
   databaseUrl?: string | null;
   env?: Record<string, string>;
 }
-
-/** A test that fails leaves its server behind, and the file would wait for it. */
-const running = new Set<ChildProcess>();
-after(() => {
-  for (const child of running) child.kill("SIGKILL");
-});
 
 export async function startServer({ dataDir, databaseUrl, env = {} }: ServerOptions): Promise<ServerProcess> {
   const child = spawn(process.execPath, [join(import.meta.dirname, "../bin/berth.js"), "up"], {
@@ -37,10 +31,10 @@ export async function startServer({ dataDir, databaseUrl, env = {} }: ServerOpti
       ...env,
     },
   });
-  running.add(child);
+  const closed = closeAtEnd(() => child.kill("SIGKILL"));
   const exited = new Promise<void>((resolve) =>
     child.once("exit", () => {
-      running.delete(child);
+      closed();
       resolve();
     }),
   );

@@ -30,7 +30,10 @@ export async function stopServers({ config, keepWorkloads }: DownCommand): Promi
   await Promise.all(notes.map(ended));
   const lines = notes.map(({ pid, url }) => `stopped ${url} (pid ${pid})`);
   if (notes.length === 0) lines.push(`no server of ${config.data} is running`);
-  if (!keepWorkloads && hasWorkloads(config)) lines.push(await endWorkloads(config));
+  if (!keepWorkloads && (hasWorkloads(config) || (notes.length === 0 && existsSync(workloadsDir(config))))) {
+    const count = await endWorkloads(config);
+    if (count > 0) lines.push(`ended ${count} workload${count === 1 ? "" : "s"} that had been left running`);
+  }
   return lines;
 }
 
@@ -51,15 +54,18 @@ const workloadsDir = (config: Config): string => join(config.data, "runtime", "w
 const hasWorkloads = (config: Config): boolean =>
   existsSync(workloadsDir(config)) && readdirSync(workloadsDir(config)).length > 0;
 
-/** Those that a server left running when it was stopped or killed before. */
-async function endWorkloads(config: Config): Promise<string> {
+/**
+ * Those that a server left running when it was stopped or killed before; how many. A server that was killed also leaves
+ * its control groups and its network, which go with them.
+ */
+async function endWorkloads(config: Config): Promise<number> {
   const { openRuntime } = await import("./runtime.ts");
   const owner = config.database_url ? null : lockDataFolder(config.data, `pid ${process.pid}, ending workloads`);
   try {
     const driver = await openRuntime(config, join(config.data, "runtime"));
     const count = (await driver.list()).length;
     await driver.stop("kill");
-    return `ended ${count} workload${count === 1 ? "" : "s"} that had been left running`;
+    return count;
   } finally {
     await owner?.stop();
   }

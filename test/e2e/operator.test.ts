@@ -10,6 +10,8 @@ import { loadConfig } from "../../src/config.ts";
 import { probeIsolation } from "../../src/operator/runtime.ts";
 import { type Ended, runBerth, startServer } from "../berth-process.ts";
 import { testDatabases } from "../databases.ts";
+import { tracesOf } from "../local-machine.ts";
+import { eventually } from "../sandboxd-harness.ts";
 
 const databases = await testDatabases();
 const postgres = databases.all.find(({ name }) => name === "postgres");
@@ -69,6 +71,20 @@ describe("down with workloads", { skip }, () => {
     assert.equal((await berth("down")).code, 0);
     assert.equal((await second.ended).code, 0);
     assert.deepEqual(workloads(), []);
+  });
+
+  test("takes away what a server that was killed had made on the machine, with and without workloads", async () => {
+    for (const left of [false, true]) {
+      const server = await startServer({ dataDir, env: { BERTH_POOL_SIZE: "0" } });
+      assert.equal((await berth("create", "sandbox", `box-${left}`)).code, 0);
+      if (!left) assert.equal((await berth("delete", "sandbox", `box-${left}`)).code, 0);
+      if (!left) await eventually(() => workloads().length === 0);
+      await server.stop("SIGKILL");
+      const ended = await berth("down");
+      assert.equal(ended.code, 0, ended.stderr);
+      assert.equal(/ended 1 workload/.test(ended.stdout), left, ended.stdout);
+      assert.deepEqual(tracesOf(join(dataDir, "runtime")), []);
+    }
   });
 
   test("leaves them with --keep", async () => {

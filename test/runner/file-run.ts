@@ -5,6 +5,7 @@
 import { spawn } from "node:child_process";
 import { chmodSync, closeSync, mkdirSync, openSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { ControlGroups } from "./control-groups.ts";
 import { reportFlags, unfinished, whatHolds } from "./held.ts";
 import { endGroup, endProcess, processesOf, takeLeftBehind } from "./left-behind.ts";
 import { type Outcome, outcomeOf } from "./outcome.ts";
@@ -34,9 +35,10 @@ export interface FileRunOptions {
   folder: string;
   env: NodeJS.ProcessEnv;
   limits: Limits;
+  preload: readonly string[];
 }
 
-export function runFile({ file, folder, env, limits }: FileRunOptions): FileRun {
+export function runFile({ file, folder, env, limits, preload }: FileRunOptions): FileRun {
   const [temporary, notes] = [join(folder, "t"), join(folder, "r")];
   for (const made of [folder, temporary, notes]) mkdirSync(made, { recursive: true });
   chmodSync(temporary, 0o1777); // like /tmp: tests start processes of other users too
@@ -48,6 +50,7 @@ export function runFile({ file, folder, env, limits }: FileRunOptions): FileRun 
     `--test-reporter=${join(import.meta.dirname, "events.ts")}`,
     `--test-reporter-destination=${eventsPath}`,
     ...reportFlags(notes),
+    ...preload.map((module) => `--import=${module}`),
   ];
   const child = spawn(process.execPath, [...flags, file], {
     detached: true, // a group of its own, which ends as a whole
@@ -62,6 +65,7 @@ export function runFile({ file, folder, env, limits }: FileRunOptions): FileRun 
     child.once("exit", (code, signal) => resolve({ code, signal }));
   });
   let ended: string | null = null;
+  const groups = new ControlGroups(temporary);
   const watching = watch();
 
   async function watch(): Promise<void> {
@@ -69,6 +73,7 @@ export function runFile({ file, folder, env, limits }: FileRunOptions): FileRun 
     let seen = 0;
     while (child.exitCode === null && child.signalCode === null) {
       await Promise.race([exited, later(LOOK_MS)]);
+      groups.look();
       const size = sizeOf(eventsPath);
       const now = performance.now();
       if (size !== seen) [seen, quietSince] = [size, now];
@@ -96,6 +101,7 @@ export function runFile({ file, folder, env, limits }: FileRunOptions): FileRun 
     await watching;
     const durationMs = performance.now() - started;
     const left = await leftBehind();
+    groups.remove();
     const [events, written] = [textOf(eventsPath), textOf(outputPath)];
     rmSync(notes, { recursive: true, force: true });
     return outcomeOf({ file, durationMs, events, output: written, leftBehind: left, code, signal, ended });

@@ -11,12 +11,22 @@ export interface RunOptions {
   lanes: number;
   env: NodeJS.ProcessEnv;
   limits: Limits;
+  /** Modules that every file loads first. */
+  preload?: readonly string[];
   print(text: string): void;
   /** Ends the run: what is under way is ended, what waits is not begun. */
   signal: AbortSignal;
 }
 
-export async function runFiles({ files, lanes, env, limits, print, signal }: RunOptions): Promise<Outcome[]> {
+export async function runFiles({
+  files,
+  lanes,
+  env,
+  limits,
+  preload = [],
+  print,
+  signal,
+}: RunOptions): Promise<Outcome[]> {
   // Short, because sockets lie below it; open to walk through, because databases and sandboxes have other users.
   const folder = mkdtempSync(join(tmpdir(), "bt"));
   chmodSync(folder, 0o755);
@@ -32,7 +42,7 @@ export async function runFiles({ files, lanes, env, limits, print, signal }: Run
       const index = next;
       next += 1;
       const file = files[index] as string;
-      const run = runFile({ file, folder: join(folder, index.toString(36)), env, limits });
+      const run = runFile({ file, folder: join(folder, index.toString(36)), env, limits, preload });
       running.add(run);
       const outcome = await run.done;
       running.delete(run);

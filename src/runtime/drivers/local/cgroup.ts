@@ -91,8 +91,8 @@ export function setCgroupLimits({ version, paths }: Cgroup, limits: Limits): voi
 }
 
 const PERIOD_US = 100_000;
-/** A process in the middle of disk I/O freezes when that is done. */
-const FREEZE_WAIT_MS = 5_000;
+/** A process in the middle of disk I/O freezes, or ends, when that is done; a busy machine takes its time. */
+const STATE_WAIT_MS = 30_000;
 
 /** Answers whether a control group could do it; the caller falls back to signals. */
 export async function freezeCgroup({ paths }: Cgroup, frozen: boolean): Promise<boolean> {
@@ -160,7 +160,7 @@ export function removeCgroupHost({ parents }: CgroupHost): void {
 }
 
 async function until(condition: () => boolean): Promise<void> {
-  const deadline = Date.now() + FREEZE_WAIT_MS;
+  const deadline = Date.now() + STATE_WAIT_MS;
   while (!condition()) {
     if (Date.now() > deadline) throw new Error("a control group did not reach the wanted state in time");
     await delay(1);

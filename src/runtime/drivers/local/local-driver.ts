@@ -9,7 +9,7 @@
  *   snapshots/, volumes/, drives/
  */
 import { createHash } from "node:crypto";
-import { chmodSync, mkdirSync } from "node:fs";
+import { chmodSync, mkdirSync, readdirSync } from "node:fs";
 import type { Socket } from "node:net";
 import { hostname } from "node:os";
 import { join } from "node:path";
@@ -35,7 +35,7 @@ import type {
 } from "../../driver.ts";
 import { EGRESS_DOOR_PORT } from "../../driver.ts";
 import { type EgressOptions, type EgressProxy, startEgressProxy } from "../../egress-proxy.ts";
-import { findCgroups, reclaim, removeCgroupHost } from "./cgroup.ts";
+import { type CgroupHost, findCgroups, reclaim, removeCgroupHost } from "./cgroup.ts";
 import { sweepDrives } from "./drives.ts";
 import { Fleet } from "./fleet.ts";
 import { loadImage } from "./image-archive.ts";
@@ -97,11 +97,30 @@ export async function openLocalDriver(options: LocalDriverOptions): Promise<Loca
   for (const name of ["workloads", "drives", "snapshots"]) mkdirSync(join(dir, name), { recursive: true });
   // Root inside owns files as root on disk, and may mark them set-user-id: no other user may ever come near them.
   chmodSync(dir, 0o700);
-  const { brand, nodeBinary } = options;
-  const name = `${brand}-${createHash("sha256").update(dir).digest("hex").slice(0, 8)}`;
+  const name = `${options.brand}-${createHash("sha256").update(dir).digest("hex").slice(0, 8)}`;
   const cgroups = findCgroups(name);
   const { nat, missing: noNat } =
     options.outbound === "proxy" ? { nat: null, missing: "" } : await openNat(`b${name.slice(-5)}`);
+  try {
+    return await openOn({ options, cgroups, nat, noNat });
+  } catch (error) {
+    // What an earlier server has left running still needs the network.
+    await nat?.stop(readdirSync(join(dir, "workloads")).length === 0);
+    removeCgroupHost(cgroups);
+    throw error;
+  }
+}
+
+interface Ground {
+  options: LocalDriverOptions;
+  cgroups: CgroupHost;
+  nat: Nat | null;
+  /** Why there is none. */
+  noNat: string;
+}
+
+async function openOn({ options, cgroups, nat, noNat }: Ground): Promise<LocalDriver> {
+  const { dataDir: dir, brand, nodeBinary } = options;
   const images = imageStore.openImageStore({
     dir: join(dir, "images"),
     brand,
@@ -112,6 +131,7 @@ export async function openLocalDriver(options: LocalDriverOptions): Promise<Loca
   if (!base) throw new Error("the image store does not know its base image");
   const machine = await openMachine(dir, options.sandboxd, base, cgroups, options.grade);
   if (machine.grade === "none" && !options.allowUnisolated) {
+    await machine.spawner.stop();
     throw new PlatformError("unavailable", `This machine cannot isolate workloads. ${machine.missing.join(" ")}`);
   }
   const { store: volumes, missing } = await openVolumeStore(join(dir, "volumes"));
