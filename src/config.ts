@@ -297,7 +297,7 @@ export const SETTINGS = {
   },
   idle_after: {
     env: "BERTH_IDLE_AFTER",
-    schema: z.coerce.number().int().min(1).default(300),
+    schema: z.coerce.number().int().min(1).default(30),
     about: "Seconds without a request after which a copy of an agent, function or application is let go.",
   },
   thread_keep_days: {

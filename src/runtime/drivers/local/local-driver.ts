@@ -33,7 +33,6 @@ import type {
   VolumeSpec,
   WorkloadSpec,
 } from "../../driver.ts";
-import { EGRESS_DOOR_PORT } from "../../driver.ts";
 import { type EgressOptions, type EgressProxy, startEgressProxy } from "../../egress-proxy.ts";
 import { type CgroupHost, findCgroups, reclaim, removeCgroupHost } from "./cgroup.ts";
 import { sweepDrives } from "./drives.ts";
@@ -42,6 +41,7 @@ import { loadImage } from "./image-archive.ts";
 import * as imageStore from "./images.ts";
 import { type Machine, openMachine } from "./machine.ts";
 import { type Nat, openNat } from "./nat.ts";
+import { PROXY_ENV } from "./network/proxy-env.ts";
 import { Serial } from "./serial.ts";
 import {
   forgetSnapshot,
@@ -446,18 +446,6 @@ export class LocalDriver implements Driver {
 
 const needsIsolation = (): PlatformError =>
   new PlatformError("unprocessable", "Workloads on this machine are not isolated: they have no images or mounts.");
-
-const PROXY = `http://127.0.0.1:${EGRESS_DOOR_PORT}`;
-const NO_PROXY = "localhost,127.0.0.1,::1";
-/** Programs disagree on the case. */
-const PROXY_ENV = {
-  HTTP_PROXY: PROXY,
-  HTTPS_PROXY: PROXY,
-  NO_PROXY,
-  http_proxy: PROXY,
-  https_proxy: PROXY,
-  no_proxy: NO_PROXY,
-};
 
 const sameMount = (a: Mount, b: Mount): boolean =>
   JSON.stringify(a.source) === JSON.stringify(b.source) && (a.readOnly ?? false) === (b.readOnly ?? false);
