@@ -45,6 +45,8 @@ import { kindTasks } from "./kinds/tasks.ts";
 import { createCopyCheck } from "./kinds/workload/identity.ts";
 import { Activity } from "./lib/activity.ts";
 import { type Clock, HOUR_MS, systemClock, toIso } from "./lib/clock.ts";
+import { makeRoomToStart } from "./lib/disk/disk-reserve.ts";
+import { watchDisk } from "./lib/disk/disk-watch.ts";
 import { randomWord } from "./lib/ids.ts";
 import { type Running, Stack } from "./lib/lifecycle.ts";
 import { createOutbound } from "./lib/outbound-http.ts";
@@ -89,13 +91,23 @@ export async function startApp({ config, log, version, clock = systemClock, open
   const priceBook = modelPrices(config);
   const stack = new Stack();
   try {
+    makeRoomToStart(config.data);
     stack.add(lockDataFolder(config.data, `pid ${process.pid}, started ${toIso(clock.now())}`));
+    const disk = stack.add(
+      watchDisk({
+        dataDir: config.data,
+        freeMinBytes: config.disk_free_min * 2 ** 20,
+        reserveBytes: config.disk_reserve * 2 ** 20,
+        log,
+      }),
+    );
     const secretKey = loadSecretKey(config.data, config.secret_key);
     const store = await openStore({
       databaseUrl: config.database_url ?? null,
       dataDir: config.data,
       secretKey,
       clock,
+      makeRoom: () => disk.makeRoom(),
       quotas: quotasByKind(config.quotas),
       onError: (error) => log.error({ err: error }, "the database connection failed"),
     });
@@ -166,6 +178,7 @@ export async function startApp({ config, log, version, clock = systemClock, open
       logs,
       activity,
       store,
+      disk,
       clock,
       settings,
       log,

@@ -310,6 +310,16 @@ export const SETTINGS = {
     schema: flag.default(false),
     about: "Allow callbacks to private and loopback addresses.",
   },
+  disk_free_min: {
+    env: "BERTH_DISK_FREE_MIN",
+    schema: z.coerce.number().int().min(0).default(128),
+    about: "New work is refused while less is free on the data folder's disk, in MB; 0 = never.",
+  },
+  disk_reserve: {
+    env: "BERTH_DISK_RESERVE",
+    schema: z.coerce.number().int().min(0).max(65_536).default(32),
+    about: "Kept on that disk for deletes, restarts and the database itself, in MB, and given up when it is full.",
+  },
   anonymous_writes: {
     env: "BERTH_ANONYMOUS_WRITES",
     schema: z.coerce.number().int().min(1).max(1_000_000).default(300),

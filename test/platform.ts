@@ -70,6 +70,9 @@ export async function startTestPlatform({
     data: dir,
     "api-key": TEST_KEY,
     "log-level": "silent",
+    // Tests run on machines with little room, too; those about a full disk say how much they want.
+    "disk-free-min": "0",
+    "disk-reserve": "0",
     ...(databaseUrl ? { "database-url": databaseUrl } : {}),
   };
   const kebab = Object.fromEntries(

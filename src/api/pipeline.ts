@@ -14,6 +14,7 @@ import { unknownMembers, unknownParameters } from "../contract/members/unknown-m
 import type { Operation } from "../contract/operation.ts";
 import { liftQuery, lower, resolveVersion, type Version } from "../contract/versions/index.ts";
 import { isStrict, warningHeader } from "../contract/warnings.ts";
+import { isNewWork, refuseOnFullDisk } from "../kinds/new-work.ts";
 import type { Call, Deps, Implementation } from "../kinds/port.ts";
 import { uuidv7 } from "../lib/ids.ts";
 import { type Soon, soon } from "../lib/soon.ts";
@@ -143,6 +144,7 @@ async function perform(
   { caller, membership, version, query, audit }: Known,
   deps: Deps,
 ): Promise<ApiAnswer> {
+  if (isNewWork(operation)) refuseOnFullDisk(deps);
   const { headers } = request;
   const answered: Record<string, string> = {};
   let uid: string | null = null;

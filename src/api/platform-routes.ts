@@ -21,7 +21,12 @@ export function addPlatformRoutes(api: FastifyInstance, { deps, operations, regi
   api.get("/readyz", async (_request, reply) => {
     try {
       await deps.store.ping();
-      return { status: "ready" };
+      const shortage = deps.disk.shortage();
+      if (shortage === null) return { status: "ready" };
+      // What runs goes on being served, so a balancer keeps sending requests as long as anything can be written.
+      const isDegraded = deps.disk.canWrite();
+      const status = isDegraded ? "degraded" : "unavailable";
+      return reply.code(isDegraded ? 200 : 503).send({ status, reason: `New work is refused. ${shortage}` });
     } catch (error) {
       deps.log.warn({ err: error }, "the database does not answer");
       return reply.code(503).send({ status: "unavailable", reason: "the database does not answer" });

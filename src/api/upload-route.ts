@@ -1,6 +1,7 @@
 /** Where archives arrive: a stream of any type, without credentials, for the address itself is the permission. */
 import type { FastifyInstance } from "fastify";
 import { BEHAVIOURS } from "../kinds/behaviour.ts";
+import { refuseOnFullDisk } from "../kinds/new-work.ts";
 import type { Deps } from "../kinds/port.ts";
 import { receiveUpload } from "../kinds/uploads.ts";
 
@@ -10,6 +11,7 @@ export function addUploadRoute(api: FastifyInstance, deps: Deps): void {
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser("*", (_request, _payload, done) => done(null));
     scope.put<{ Params: { token: string } }>("/uploads/:token", async (request, reply) => {
+      refuseOnFullDisk(deps);
       await receiveUpload(request.params.token, request.raw, BEHAVIOURS, deps);
       return reply.code(200).send({ status: "uploaded" });
     });

@@ -69,6 +69,18 @@ function write(dataDir: string, profiles: Profiles): void {
   renameSync(next, file);
 }
 
+/** The command that made the lock has ended without taking it away: it was killed. */
+function isLeftBehind(lock: string): boolean {
+  try {
+    const pid = Number(readFileSync(lock, "utf8"));
+    if (!Number.isSafeInteger(pid) || pid <= 0) return false; // just made, and not written yet
+    process.kill(pid, 0);
+    return false;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "ESRCH";
+  }
+}
+
 async function take(lock: string): Promise<void> {
   for (;;) {
     try {
@@ -77,7 +89,7 @@ async function take(lock: string): Promise<void> {
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
       const age = Date.now() - (statSync(lock, { throwIfNoEntry: false })?.mtimeMs ?? Date.now());
-      if (age > LOCK_AGE_MAX_MS) rmSync(lock, { force: true });
+      if (age > LOCK_AGE_MAX_MS || isLeftBehind(lock)) rmSync(lock, { force: true });
       else await pause(LOCK_LOOK_MS);
     }
   }

@@ -29,6 +29,7 @@ export const STATUS_OF = {
   bad_gateway: 502,
   unavailable: 503,
   timeout: 504,
+  insufficient_storage: 507,
 } as const;
 
 export type ErrorCode = keyof typeof STATUS_OF;
@@ -68,6 +69,10 @@ export class PlatformError extends Error {
     return STATUS_OF[this.code];
   }
 }
+
+/** The platform's own disk has no room; `reason` says how much is missing. */
+export const diskFull = (reason: string, cause?: unknown): PlatformError =>
+  new PlatformError("insufficient_storage", `${reason} Delete something, or tell whoever runs this server.`, { cause });
 
 export const notFound = (what: string): PlatformError =>
   new PlatformError("not_found", `${what} does not exist, or is not visible with these credentials.`);

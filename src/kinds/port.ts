@@ -14,6 +14,7 @@ import type { Link } from "../contract/references.ts";
 import type { Version } from "../contract/versions/index.ts";
 import type { Activity } from "../lib/activity.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { DiskWatch } from "../lib/disk/disk-watch.ts";
 import type { Outbound } from "../lib/outbound-http.ts";
 import type { Logs } from "../logs/log-room.ts";
 import type { EgressMeter } from "../metering/egress-meter.ts";
@@ -114,6 +115,8 @@ export interface ProviderModel {
 export interface Deps {
   providers: ModelProviders;
   store: Store;
+  /** Whether the data folder has room for new work. */
+  disk: DiskWatch;
   driver: Driver;
   /** Archives that clients sent. */
   blobs: BlobStore;

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Config } from "../config.ts";
 import { PlatformError } from "../contract/errors.ts";
+import { makeRoomToStart } from "../lib/disk/disk-reserve.ts";
 import { isRunning, leaveWish, type ProcessNote, runningNotes } from "../lib/process-note.ts";
 import { lockDataFolder } from "../store/data-lock.ts";
 
@@ -22,6 +23,7 @@ export interface DownCommand {
 
 /** What to tell the operator. */
 export async function stopServers({ config, keepWorkloads }: DownCommand): Promise<string[]> {
+  makeRoomToStart(config.data); // the wish below is a file, and so is the lock
   const notes = runningNotes(config.data);
   for (const { pid } of notes) {
     if (!keepWorkloads) leaveWish(config.data, pid, END_WORKLOADS);

@@ -5,6 +5,7 @@
 import { PlatformError } from "../contract/errors.ts";
 import type { Behaviour, Deps, ReconcileContext, Reconciler } from "../kinds/port.ts";
 import { SECOND_MS } from "../lib/clock.ts";
+import { isDiskFull } from "../lib/disk/disk-full.ts";
 import { KeyedQueue, type Rest } from "../lib/keyed-queue.ts";
 import type { Running } from "../lib/lifecycle.ts";
 import type { Resource } from "../store/resource.ts";
@@ -133,6 +134,8 @@ async function reconcileOnce(
     }
     return settles && againMs !== undefined ? { againMs, ownAdditions: changes } : againMs;
   } catch (error) {
+    // A delete writes notes before it frees anything; its next attempt finds room for them.
+    if (resource.deletedAt !== null && isDiskFull(error)) context.deps.disk.makeRoom();
     if (!(error instanceof PlatformError) || error.status >= 500) throw error;
     await context.record((current) => ({
       status: "FAILED",

@@ -7,7 +7,10 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { PlatformError } from "../contract/errors.ts";
 import { makeDataFolder } from "../lib/data-folder.ts";
+import { isDiskFull } from "../lib/disk/disk-full.ts";
 import type { Running } from "../lib/lifecycle.ts";
+
+const SQLITE_BUSY = 5;
 
 export function lockDataFolder(dataDir: string, note: string): Running {
   makeDataFolder(dataDir);
@@ -17,6 +20,7 @@ export function lockDataFolder(dataDir: string, note: string): Running {
     lock.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE");
   } catch (error) {
     lock.close();
+    if ((error as { errcode?: number }).errcode !== SQLITE_BUSY) throw cannotLock(dataDir, error);
     throw new PlatformError(
       "conflict",
       `The data folder ${dataDir} is in use by another Berth (${readNote(noteFile)}). Stop that one, or choose another BERTH_DATA: several servers of one PostgreSQL have a folder each.`,
@@ -29,6 +33,14 @@ export function lockDataFolder(dataDir: string, note: string): Running {
       if (lock.isOpen) lock.close();
     },
   };
+}
+
+/** Nobody holds the lock: the file system refuses it. */
+function cannotLock(dataDir: string, error: unknown): PlatformError {
+  const reason = isDiskFull(error)
+    ? "its disk is full. Free some space on it"
+    : `${(error as Error).message}. Check its disk and who owns it`;
+  return new PlatformError("unavailable", `The data folder ${dataDir} cannot be locked: ${reason}.`, { cause: error });
 }
 
 function readNote(file: string): string {

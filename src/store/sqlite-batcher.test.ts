@@ -13,7 +13,12 @@ function counted(stepMs = 0): { write(): Promise<void>; commits: number[] } {
     if (text === "COMMIT") commits.push(writers);
     if (text === "BEGIN IMMEDIATE") writers = 0;
   };
-  const batcher = new Batcher({} as Queries, { exec } as DatabaseSync, { statements: 0 }, () => (nowMs += stepMs));
+  const batcher = new Batcher(
+    {} as Queries,
+    { exec } as DatabaseSync,
+    { statements: 0 },
+    { nowMs: () => (nowMs += stepMs) },
+  );
   const work = async (): Promise<void> => {
     writers += 1;
   };

@@ -1,5 +1,7 @@
 /** Writers of one moment share a transaction: one fsync for all of them, and each is told when it is done. */
 import type { DatabaseSync } from "node:sqlite";
+import { diskFull } from "../contract/errors.ts";
+import { isDiskFull } from "../lib/disk/disk-full.ts";
 import { finishShares, type Queries, type Shares } from "./database.ts";
 
 /** A batch is bounded so that the first writer in it does not wait for an endless stream of others. */
@@ -35,13 +37,21 @@ export class Batcher {
   #queries: Queries;
   #writer: DatabaseSync;
   #written: Written;
+  readonly #makeRoom: () => boolean;
   #pending: Pending[] = [];
   #running: Promise<void> | null = null;
   /** Writers that shared the last commit. */
   #lastCount = 1;
 
-  constructor(queries: Queries, writer: DatabaseSync, written: Written, nowMs = () => performance.now()) {
+  /** `makeRoom` frees some of a full disk; false when it cannot. */
+  constructor(
+    queries: Queries,
+    writer: DatabaseSync,
+    written: Written,
+    { makeRoom = () => false, nowMs = () => performance.now() }: { makeRoom?(): boolean; nowMs?(): number } = {},
+  ) {
     this.#nowMs = nowMs;
+    this.#makeRoom = makeRoom;
     this.#queries = queries;
     this.#writer = writer;
     this.#written = written;
@@ -97,9 +107,9 @@ export class Batcher {
    * in its savepoint.
    */
   async #commit(batch: Pending[]): Promise<void> {
+    const isRepeatable = !batch.some(({ once }) => once);
     try {
-      const outcome =
-        (batch.some(({ once }) => once) ? null : await this.#tryWhole(batch)) ?? (await this.#each(batch));
+      const outcome = (isRepeatable ? await this.#tryWhole(batch) : null) ?? (await this.#each(batch));
       for (const item of batch) {
         const failure = outcome.get(item);
         if (failure) item.fail(failure.error);
@@ -107,7 +117,10 @@ export class Batcher {
       }
     } catch (error) {
       this.#rollBack();
-      for (const item of batch) item.fail(error);
+      const isFull = isDiskFull(error);
+      if (isFull && isRepeatable && this.#makeRoom()) return this.#commit(batch);
+      const told = isFull ? diskFull("The database cannot be written: the disk is full.", error) : error;
+      for (const item of batch) item.fail(told);
     }
   }
 
@@ -120,6 +133,7 @@ export class Batcher {
       try {
         await item.run(this.#queries);
       } catch (error) {
+        if (isDiskFull(error)) throw error; // the whole transaction is gone with it
         failures.set(item, { error });
         if (this.#written.statements === before) continue;
         this.#rollBack();
@@ -138,6 +152,7 @@ export class Batcher {
         await item.run(this.#queries);
         this.#writer.exec("RELEASE item");
       } catch (error) {
+        if (isDiskFull(error)) throw error;
         this.#writer.exec("ROLLBACK TO item; RELEASE item");
         failures.set(item, { error });
       }

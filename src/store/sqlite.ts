@@ -21,7 +21,7 @@ const STATEMENTS_MAX = 500;
  */
 const LOG_PAGES = 8000;
 
-export function openSqlite(file: string): Database {
+export function openSqlite(file: string, options: { makeRoom?(): boolean } = {}): Database {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   const writer = open(
     file,
@@ -33,7 +33,7 @@ export function openSqlite(file: string): Database {
   const write = kysely(writer, written);
   const read = kysely(reader, { statements: 0 });
   const news = new EventEmitter().setMaxListeners(0);
-  const batcher = new Batcher(write, writer, written);
+  const batcher = new Batcher(write, writer, written, options);
   const reports = createReportThread(file);
   return {
     dialect: "sqlite",

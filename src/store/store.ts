@@ -41,13 +41,15 @@ export interface StoreOptions {
   clock: Clock;
   /** See Resources; by kind. */
   quotas?: Readonly<Record<string, number>>;
+  /** Frees some of a full disk, for a database file on it; false when it cannot. */
+  makeRoom?(): boolean;
   onError(error: unknown): void;
 }
 
 export type Store = Awaited<ReturnType<typeof openStore>>;
 
-export async function openStore({ databaseUrl, dataDir, secretKey, clock, quotas = {}, onError }: StoreOptions) {
-  const database = await openDatabase({ databaseUrl, dataDir, onError });
+export async function openStore({ secretKey, clock, quotas = {}, ...where }: StoreOptions) {
+  const database = await openDatabase(where);
   try {
     await migrate(database, clock.now());
   } catch (error) {
@@ -63,9 +65,10 @@ export const SQLITE_FILE = "berth.sqlite";
 export async function openDatabase({
   databaseUrl,
   dataDir,
+  makeRoom,
   onError,
-}: Pick<StoreOptions, "databaseUrl" | "dataDir" | "onError">): Promise<Database> {
-  if (!databaseUrl) return openSqlite(join(dataDir, SQLITE_FILE));
+}: Pick<StoreOptions, "databaseUrl" | "dataDir" | "makeRoom" | "onError">): Promise<Database> {
+  if (!databaseUrl) return openSqlite(join(dataDir, SQLITE_FILE), makeRoom ? { makeRoom } : {});
   const { openPostgres } = await import("./postgres.ts");
   return openPostgres(databaseUrl, onError);
 }

@@ -1,0 +1,27 @@
+/** Which operations bring new files onto the disk. They are refused while it is nearly full; everything else goes on. */
+import { diskFull } from "../contract/errors.ts";
+import type { Operation } from "../contract/operation.ts";
+import type { Deps } from "./port.ts";
+
+/** Kinds whose making or changing puts files onto a disk of the platform. */
+const KINDS_WITH_FILES: ReadonlySet<string> = new Set([
+  "agent",
+  "application",
+  "drive",
+  "function",
+  "job",
+  "sandbox",
+  "snapshot",
+  "volume",
+  "volumetemplate",
+]);
+/** Operations of their own that do the same. */
+const MORE: ReadonlySet<string> = new Set(["imageCreate", "imageLoad", "jobExecutionCreate", "sandboxFork"]);
+
+export const isNewWork = ({ id, kind = "", verb }: Operation): boolean =>
+  MORE.has(id) || ((verb === "create" || verb === "update") && KINDS_WITH_FILES.has(kind));
+
+export function refuseOnFullDisk({ disk }: Pick<Deps, "disk">): void {
+  const shortage = disk.shortage();
+  if (shortage !== null) throw diskFull(`New work is refused. ${shortage}`);
+}

@@ -1,0 +1,100 @@
+/**
+ * Knows whether the data folder's file system has room for new work. Below `freeMinBytes` new work is refused, so that
+ * what runs and the platform itself keep the rest. One line in the log tells when that begins, another when it ends.
+ */
+import { statfsSync } from "node:fs";
+import { SECOND_MS } from "../clock.ts";
+import type { Running } from "../lifecycle.ts";
+import { fillReserve, giveUpSlice, slicesLeft } from "./disk-reserve.ts";
+
+export interface DiskWatchOptions {
+  dataDir: string;
+  /** Kept free of new work; 0 = never refuse. */
+  freeMinBytes: number;
+  /** Size of the reserve; 0 = none. */
+  reserveBytes: number;
+  log: { error(fields: object, message: string): void; info(fields: object, message: string): void };
+}
+
+export interface DiskWatch extends Running {
+  /** Why new work is refused now; null while there is room. Asks the file system, which takes a few microseconds. */
+  shortage(): string | null;
+  /** Whether the platform itself can still write: there is room, or a part of the reserve. */
+  canWrite(): boolean;
+  /** Gives up a part of the reserve. False when nothing is left of it. */
+  makeRoom(): boolean;
+}
+
+const LOOK_MS = 5 * SECOND_MS;
+/** A sandbox with a small project has thousands of files; fewer than this are not enough for one. */
+const INODES_MIN = 1000;
+/** Free space beyond the refusal that has to be there before the reserve is made again. */
+const REFILL_FACTOR = 2;
+const MB = 2 ** 20;
+
+export function watchDisk({ dataDir, freeMinBytes, reserveBytes, log }: DiskWatchOptions): DiskWatch {
+  let told: string | null = null;
+  let filling: Promise<void> | null = null;
+
+  const look = () => {
+    const { bavail, bsize, ffree, files } = statfsSync(dataDir);
+    // Some file systems make inodes as they need them, and say 0.
+    return { freeBytes: bavail * bsize, freeInodes: files > 0 ? ffree : Number.POSITIVE_INFINITY };
+  };
+  const shortage = (): string | null => {
+    if (freeMinBytes === 0) return null;
+    const { freeBytes, freeInodes } = look();
+    const minMb = Math.round(freeMinBytes / MB);
+    if (freeBytes < freeMinBytes)
+      return `The disk of the data folder is nearly full: ${Math.floor(freeBytes / MB)} MB are free, ${minMb} MB must be.`;
+    if (freeInodes < INODES_MIN)
+      return `The disk of the data folder is nearly full: ${freeInodes} files can still be made, ${INODES_MIN} must be possible.`;
+    return null;
+  };
+  const refill = (): void => {
+    const { freeBytes, freeInodes } = look();
+    const isRoomy =
+      freeBytes > REFILL_FACTOR * (freeMinBytes + reserveBytes) && freeInodes > REFILL_FACTOR * INODES_MIN;
+    if (reserveBytes === 0 || filling || !isRoomy) return;
+    filling = fillReserve(dataDir, reserveBytes)
+      .catch((error: unknown) => log.error({ err: error }, "the reserve on the disk could not be made"))
+      .finally(() => {
+        filling = null;
+      });
+  };
+  const tick = (): void => {
+    try {
+      const found = shortage();
+      if (found && !told)
+        log.error({ ...look(), reserveLeft: slicesLeft(dataDir) }, `new work is refused. ${found} Delete something.`);
+      if (!found && told) log.info(look(), "the disk has room again; new work is taken");
+      told = found;
+      if (!found) refill();
+    } catch (error) {
+      log.error({ err: error }, "the disk of the data folder cannot be looked at");
+    }
+  };
+  const timer = setInterval(tick, LOOK_MS).unref();
+
+  return {
+    shortage() {
+      const found = shortage();
+      // The first refusal is told at once, not at the next look.
+      if ((found === null) !== (told === null)) tick();
+      return found;
+    },
+    canWrite: () => look().freeBytes > 0 || slicesLeft(dataDir) > 0,
+    makeRoom() {
+      const given = giveUpSlice(dataDir);
+      log.error({ reserveLeft: slicesLeft(dataDir) }, given ? GIVEN_UP : NOTHING_LEFT);
+      return given;
+    },
+    async stop() {
+      clearInterval(timer);
+      await filling;
+    },
+  };
+}
+
+const GIVEN_UP = "the disk is full; a part of the reserve was given up to write";
+const NOTHING_LEFT = "the disk is full and nothing is left of the reserve: nothing can be written until space is freed";
