@@ -5,17 +5,13 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { suite, test } from "node:test";
-import { localDriverMissing } from "../local-machine.ts";
 
 const TRIAL = "mount -t tmpfs -o size=1m tmpfs /mnt";
 const able = spawnSync("unshare", ["-m", "sh", "-c", TRIAL]).status === 0;
 const skip = able ? false : "needs root and `mount`: run as root, where file systems may be mounted, to include it";
 
-/** A sandbox needs 250 MB for the programs of its image, which is memory on a tmpfs. */
-const modes = ["bytes", "inodes", ...(process.env.BERTH_TEST_LONG && !localDriverMissing ? ["sandbox"] : [])];
-
 suite("a full disk", { concurrency: true, skip }, () => {
-  for (const what of modes)
+  for (const what of ["bytes", "inodes"])
     test(`(${what}): deletes, restarts and down work, new work is refused`, async (t) => {
       // In a mount namespace of its own: the small file system goes with the process, however that ends.
       const folder = mkdtempSync(join(tmpdir(), "berth-disk-"));
