@@ -1,9 +1,10 @@
 import { invalidField, PlatformError } from "../../contract/errors.ts";
-import { hubImage, hubServerFor, hubServerOf, serverOf } from "../hub/servers.ts";
+import { type HubServer, hubImage, hubServerFor, hubServerOf, serverOf } from "../hub/servers.ts";
 import { integrationConnection } from "../integration-connection/kind.ts";
 import { requirePlacement } from "../policy/placement.ts";
-import { type Behaviour, type Input, type PrepareContext, workspaceOf } from "../port.ts";
+import { type Behaviour, type Deps, type Input, type PrepareContext, workspaceOf } from "../port.ts";
 import { deployed, prepareWorkload } from "../workload/behaviour.ts";
+import { connectionNames, requireUntouched } from "../workload/connection-rules.ts";
 import { keepCronTriggers } from "../workload/cron-triggers.ts";
 import { codeOf, stateOf } from "../workload/deploy-state.ts";
 import { triggerClaims } from "../workload/triggers.ts";
@@ -16,23 +17,45 @@ export const functionBehaviour: Behaviour = {
     input.spec.public ??= false;
     await requirePlacement(functionKind.name, input, context);
     await chooseServer(input, context);
-    checkServer(input, context);
+    await checkServer(input, context);
   },
   ...deployed,
   claims: (input, call) => triggerClaims(input, workspaceOf(call).name),
   onWrite: keepCronTriggers,
 };
 
-function checkServer({ spec }: Input, { call, deps }: PrepareContext): void {
+async function checkServer({ spec }: Input, { call, deps }: PrepareContext): Promise<void> {
   const server = serverOf({ kind: functionKind.name, spec }, deps.settings);
-  const connections = (spec.integrationConnections ?? []) as unknown[];
+  const connections = connectionNames(spec);
   // Code finds the secrets of its connections in its environment, and they are the admins' to hand out.
   if (!server && connections.length > 0 && call.role !== "admin")
     throw new PlatformError("forbidden", "Code that names connections gets their secrets: an admin has to deploy it.");
+  requireUntouched(spec, deps.settings);
+  if (server) await requireItsConnections(server, connections, workspaceOf(call).name, deps);
   // Without a volume what such a server wrote would be gone with the copy.
   if (!server || server.runs === "platform" || server.runs.inVolume === undefined) return;
   if (((spec.volumes ?? []) as unknown[]).length === 0)
     throw invalidField("spec.volumes", `the ${server.displayName} server works on a volume: name one`);
+}
+
+/** A server of the hub works with the service that it is for; it has no use for the secrets of others. */
+async function requireItsConnections(
+  { displayName, integration }: HubServer,
+  names: readonly string[],
+  workspace: string,
+  { store }: Deps,
+): Promise<void> {
+  for (const [index, name] of names.entries()) {
+    const connection = await store.resources.get({ workspace, kind: integrationConnection.name, parent: "" }, name);
+    // One that does not exist is refused when the function is written.
+    if (!connection || connection.spec.integration === integration) continue;
+    throw invalidField(
+      `spec.integrationConnections[${index}]`,
+      integration === undefined
+        ? `the ${displayName} server uses no connection`
+        : `the ${displayName} server is for ${integration}, and '${name}' is to ${connection.spec.integration}`,
+    );
+  }
 }
 
 /** A function that brings neither code nor image is the server of the service that it is connected to. */

@@ -13,26 +13,40 @@ const REFERENCE = /^(?:([a-z][a-z0-9-]*)\/)?([a-z0-9-]+)(?::([\w.-]+))?$/;
 /** Whose workload it is, and of which kind: `tool` means `sandbox/tool` to a sandbox. */
 type User = Pick<Resource, "workspace" | "kind">;
 
+export interface FoundImage {
+  /** What the driver knows it as. */
+  loaded: string;
+  /** When somebody last gave it this content; absent for what the operator has put there. */
+  changedAt?: string;
+}
+
 /** The workspace's own come first, then what every workspace has, then what others share with this one. */
-export async function findDriverImage(
+export async function findImage(
   reference: string,
   user: User,
   { store, driver, settings }: Pick<Deps, "store" | "driver" | "settings">,
-): Promise<string | null> {
+): Promise<FoundImage | null> {
   // The platform's own names are nobody else's, and most sandboxes use one.
   const isPlatforms = [settings.brand, "service"].some((word) => reference.startsWith(`${word}/`));
-  if (isPlatforms && (await driver.findImage(reference))) return reference;
+  if (isPlatforms && (await driver.findImage(reference))) return { loaded: reference };
   const [, type, name, tag = "latest"] = REFERENCE.exec(reference) ?? [];
-  const pick = (images: readonly Resource[]): string | null => {
+  const pick = (images: readonly Resource[]): FoundImage | null => {
     const fitting = images.filter((image) => type === undefined || typeOf(image) === type);
     const image = fitting.find((each) => typeOf(each) === user.kind) ?? fitting[0];
-    return (image && tagsOf(image).find((each) => each.name === tag)?.loaded) ?? null;
+    const found = image && tagsOf(image).find((each) => each.name === tag);
+    return found?.loaded === undefined ? null : { loaded: found.loaded, changedAt: found.updatedAt };
   };
   const own = name === undefined ? null : pick(await store.resources.listNamed(user.workspace, IMAGE, name));
   if (own !== null) return own;
-  if (!reference.startsWith(LOADED_PREFIX) && (await driver.findImage(reference))) return reference;
+  if (!reference.startsWith(LOADED_PREFIX) && (await driver.findImage(reference))) return { loaded: reference };
   return name === undefined ? null : pick(await store.shares.resourcesFor([user.workspace], IMAGE, name));
 }
+
+export const findDriverImage = async (
+  reference: string,
+  user: User,
+  deps: Pick<Deps, "store" | "driver" | "settings">,
+): Promise<string | null> => (await findImage(reference, user, deps))?.loaded ?? null;
 
 /** What every workspace has, and what came as files to this one; told to those who asked for something else. */
 export async function supportedImages(

@@ -42,7 +42,7 @@ export async function copySpec(resource: Resource, revision: Revision, uid: stri
     env: {
       ...(bundle ? codeEnv : {}),
       ...usualEnv(resource, deps.settings),
-      ...(await connectionEnv(resource, spec, deps)),
+      ...(await connectionEnv(resource, { spec, createdAt: revision.createdAt }, deps)),
       ...Object.fromEntries(envs.map(({ name, value = "" }) => [name, value])),
       ...platformEnv(resource, deps.settings),
       ...(await neighbourEnv(resource, spec, deps)),
