@@ -36,6 +36,7 @@ import type {
   VolumeSpec,
   WorkloadSpec,
 } from "../src/runtime/driver.ts";
+import { unpackHere } from "./unpack-here.ts";
 
 export interface FakeOptions {
   node?: string;
@@ -201,6 +202,7 @@ export function fakeDriver(machine: FakeMachine): Driver {
       return files.reduce((sum, file) => sum + statSync(join(file.parentPath, file.name)).size, 0);
     },
     destroyDrive: async (id) => rmSync(join(machine.dir, "drives", id), { recursive: true, force: true }),
+    unpack: async (archive, target, limits) => unpackHere({ work: { kind: "files", limits }, archive, target }),
     loadImage: async (tarPath, name) => {
       if (!existsSync(tarPath)) throw new PlatformError("bad_request", "The archive cannot be read.");
       return machine.addImage(name);

@@ -20,6 +20,8 @@ export interface UploadTicket {
 const UPLOAD_WITHIN_MS = 60 * MINUTE_MS;
 /** A project without its dependencies; larger things belong into a volume or an image. */
 export const ARCHIVE_BYTES_MAX = 1024 * 1024 * 1024;
+/** Unpacked: what a project needs without its dependencies, many times over. */
+export const PROJECT_LIMITS = { entriesMax: 50_000, bytesMax: 2 * 1024 * 1024 * 1024 };
 const CONTEXT = "upload";
 
 interface Address {

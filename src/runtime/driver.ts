@@ -54,6 +54,12 @@ export interface Driver {
   driveBytes(id: string): Promise<number | null>;
   destroyDrive(id: string): Promise<void>;
 
+  /**
+   * Unpacks an archive of plain files that a stranger sent (zip, tar or tar.gz) into an empty folder of this machine,
+   * in a cage: whatever the archive holds, nothing outside the folder changes. Refuses what is no file or folder.
+   */
+  unpack(archive: string, folder: string, limits: UnpackLimits, options?: CallOptions): Promise<Unpacked>;
+
   /** Takes in a `docker save` or OCI image tar under one more name. */
   loadImage(tarPath: string, name: string, options?: CallOptions): Promise<Image>;
   /** null: no such image; a create that names it would be refused. */
@@ -69,6 +75,17 @@ export interface Driver {
 
 export interface CallOptions {
   signal?: AbortSignal;
+}
+
+export interface UnpackLimits {
+  entriesMax: number;
+  /** Of all files together. */
+  bytesMax: number;
+}
+
+export interface Unpacked {
+  /** Of all files together. */
+  sizeBytes: number;
 }
 
 export interface DriveOptions {

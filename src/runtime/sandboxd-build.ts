@@ -25,7 +25,13 @@ import { promisify } from "node:util";
 import { ROOT } from "../lib/root.ts";
 
 const ENTRY = "src/sandboxd/main.ts";
-const SOURCES = ["src/sandboxd/*.ts", "src/contract/sandbox-wire.ts", "src/lib/*.ts", "src/runtime/sandboxd-build.ts"];
+const SOURCES = [
+  "src/sandboxd/**/*.ts",
+  "src/unpack/*.ts",
+  "src/contract/sandbox-wire.ts",
+  "src/lib/*.ts",
+  "src/runtime/sandboxd-build.ts",
+];
 const BUILD_TIMEOUT_MS = 120_000;
 
 export type SandboxdTarget = `bun-linux-${"x64" | "arm64"}${"" | "-musl"}`;

@@ -4,6 +4,7 @@
  *   sandboxd init  --config FILE [--exec -- CMD ARG...]    PID 1
  *   sandboxd serve --config FILE [--door-listen 127.0.0.1:PORT --door-socket PATH]    the daemon
  *   sandboxd mcp-stdio CMD ARG...    the platform's own workloads; see builtins.ts
+ *   sandboxd unpack JOB    unpacks the archive on standard input; started by the local driver, in a cage
  *   sandboxd version
  */
 import type { SandboxdConfig } from "../contract/sandbox-wire.ts";
@@ -28,6 +29,7 @@ async function main(argv: string[]): Promise<void> {
   const builtin = BUILTINS[mode ?? ""];
   if (builtin) return builtin(rest);
   if (mode === "grep") return (await import("./grep-child.ts")).runGrepChild();
+  if (mode === "unpack") return (await import("./unpack-child.ts")).runUnpackChild(rest);
   const { file, ...args } = parseArguments(rest);
   if (file === undefined || (mode !== "init" && mode !== "serve")) throw new Error(USAGE);
   const config = withArguments(readConfig(file), args);

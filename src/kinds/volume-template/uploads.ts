@@ -1,11 +1,10 @@
 /** The files of a new version come as an archive, which is kept as it is and unpacked into each volume. */
 import type { Blob } from "../../blobs/blob-store.ts";
-import { extractArchive } from "../../blobs/extract.ts";
 import { PlatformError } from "../../contract/errors.ts";
 import { toIso } from "../../lib/clock.ts";
 import { removeTree } from "../../lib/remove-tree.ts";
 import type { Deps, Uploads } from "../port.ts";
-import { ticketOf } from "../uploads.ts";
+import { PROJECT_LIMITS, ticketOf } from "../uploads.ts";
 import { type TemplateVersion, versionsOf } from "./versions.ts";
 
 /** Each keeps its archive. */
@@ -50,12 +49,15 @@ async function look(archive: Blob, deps: Deps): Promise<{ contentSize: number } 
 }
 
 /** A folder with the files of an archive, for whoever removes it; null when the archive is not here. */
-export async function unpack(digest: string, { blobs }: Deps): Promise<{ path: string; sizeBytes: number } | null> {
+export async function unpack(
+  digest: string,
+  { blobs, driver }: Deps,
+): Promise<{ path: string; sizeBytes: number } | null> {
   const archive = await blobs.find(digest);
   if (!archive) return null;
   const path = await blobs.makeWorkFolder();
   try {
-    return { path, sizeBytes: await extractArchive(archive, path) };
+    return { path, ...(await driver.unpack(archive, path, PROJECT_LIMITS)) };
   } catch (error) {
     await removeTree(path);
     throw error;

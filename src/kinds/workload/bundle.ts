@@ -5,13 +5,13 @@
 import { createHash } from "node:crypto";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { extractArchive } from "../../blobs/extract.ts";
 import { PlatformError } from "../../contract/errors.ts";
 import { HOUR_MS } from "../../lib/clock.ts";
 import { randomWord } from "../../lib/ids.ts";
 import { removeTree } from "../../lib/remove-tree.ts";
 import type { Resource } from "../../store/resource.ts";
 import type { Deps, ReconcileContext } from "../port.ts";
+import { PROJECT_LIMITS } from "../uploads.ts";
 import { type Bundle, stateOf } from "./deploy-state.ts";
 import { logTag } from "./log-tag.ts";
 import { BUILD_ENV_FILE, CODE_PATH, PYTHON_PACKAGES, recipeFor } from "./start-command.ts";
@@ -59,7 +59,7 @@ export async function beginBuild(
   if (!archive) throw new PlatformError("bad_request", "The archive is no longer there. Send it again.");
   const folder = await blobs.makeWorkFolder();
   try {
-    await extractArchive(archive, folder);
+    await driver.unpack(archive, folder, PROJECT_LIMITS, { signal });
     const { build, start, stdio, buildEnv } = await recipeFor(folder, settings.brand);
     const bundle: Bundle = { drive: `bundle-${randomWord(20)}`, argv: shell(start), ...(stdio ? { stdio } : {}) };
     await rm(join(folder, BUILD_ENV_FILE), { force: true });

@@ -16,6 +16,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { gzipSync, zstdCompressSync } from "node:zlib";
 import { dockerSave, type Entry, ociArchive, tar } from "../../../../test/image-archive.ts";
+import { unpackHere } from "../../../../test/unpack-here.ts";
 import { loadImage } from "./image-archive.ts";
 import { type ImageStore, openImageStore, removeImage, resolveImage, sweepImages } from "./images.ts";
 import { Spawner } from "./spawner.ts";
@@ -40,7 +41,8 @@ function place(t: TestContext): Place {
     load: async (archive, name = "team/app:1") => {
       await opening;
       writeFileSync(join(dir, "archive"), archive);
-      return loadImage(store, spawner, join(dir, "archive"), name);
+      const loader = { store, spawner, unpack: unpackHere, privileged: process.getuid?.() === 0 };
+      return loadImage(loader, join(dir, "archive"), name);
     },
   };
 }

@@ -3,21 +3,19 @@
  * needed. The archive is hostile: every size is bounded, every layer is addressed by the digest of what it really holds.
  */
 import { createHash } from "node:crypto";
-import { once } from "node:events";
-import { createReadStream } from "node:fs";
-import { mkdir, open, rename, stat, statfs } from "node:fs/promises";
-import { join, posix } from "node:path";
-import type { Readable } from "node:stream";
-import { createGunzip, createZstdDecompress } from "node:zlib";
+import { constants } from "node:fs";
+import { lstat, mkdir, open, rename, stat, statfs } from "node:fs/promises";
+import { join } from "node:path";
 import { z } from "zod";
-import { readTar } from "../../../blobs/tar-reader.ts";
 import { PlatformError } from "../../../contract/errors.ts";
 import { removeTree } from "../../../lib/remove-tree.ts";
+import type { ArchiveFile, Budget } from "../../../unpack/job.ts";
 import type { CallOptions, Image, ImageUser } from "../../driver.ts";
 import { imageUser } from "./image-user.ts";
 import { type ImageStore, layerDir, saveManifest, unfinished } from "./images.ts";
-import { type Budget, unpackLayer } from "./layer.ts";
 import type { Spawner } from "./spawner.ts";
+import type { Unpack } from "./unpack/cage.ts";
+import { writeMarks } from "./unpack/marks.ts";
 
 /** Unpacked; the largest images in common use (with graphics libraries) have 15 GB. */
 const IMAGE_BYTES_MAX = 32 * 1024 ** 3;
@@ -35,37 +33,32 @@ const ARCHITECTURE = process.arch === "x64" ? "amd64" : process.arch;
 /** Manifests and configurations are a few kilobytes. */
 const JSON_BYTES_MAX = 8 * 1024 * 1024;
 
+/** What a load needs of the machine. */
+export interface Loader {
+  store: ImageStore;
+  spawner: Spawner;
+  unpack: Unpack;
+  /** Whether layers are owned by whom their archive names, and marked for overlays of root. */
+  privileged: boolean;
+}
+
 export async function loadImage(
-  store: ImageStore,
-  spawner: Spawner,
+  loader: Loader,
   tarPath: string,
   name: string,
   options: CallOptions = {},
 ): Promise<Image> {
+  const { store } = loader;
   const temp = unfinished(store, "load");
   await mkdir(temp, { recursive: true });
   try {
     const bytesMax = await unpackedMax(tarPath, temp);
-    const archive = await openArchive(tarPath, temp, bytesMax);
+    const archive = await openArchive(loader, tarPath, join(temp, "plain"), bytesMax, options);
     const source = await describe(archive);
     const { architecture } = source.config;
     if (architecture && architecture !== ARCHITECTURE)
       throw refused(`it is for ${architecture.slice(0, 50)}, this machine is ${ARCHITECTURE}`);
-    const budget: Budget = {
-      bytes: bytesMax,
-      entries: IMAGE_ENTRIES_MAX,
-      readBytes: bytesMax + IMAGE_ENTRIES_MAX * HEADERS_BYTES,
-    };
-    const layers: { dir: string; digest: string }[] = [];
-    let sizeBytes = 0;
-    for (const [index, file] of source.layers.entries()) {
-      const place = { dir: join(temp, `layer-${index}`), lowers: layers.map(({ dir }) => dir) };
-      const unpacked = await unpackLayer(spawner, await decompressed(archive.read(file)), place, budget, options);
-      const expected = source.config.rootfs?.diff_ids?.[index];
-      if (expected !== undefined && expected !== unpacked.digest) throw refused("a layer's content has another digest");
-      sizeBytes += unpacked.sizeBytes;
-      layers.unshift({ dir: place.dir, digest: chained(layers[0]?.digest, unpacked.digest) });
-    }
+    const { layers, sizeBytes } = await unpackLayers(loader, archive, source, join(temp, "layers"), bytesMax, options);
     const { config } = source.config;
     const user = userOf(
       config?.User ?? "",
@@ -88,6 +81,46 @@ export async function loadImage(
   } finally {
     await removeTree(temp);
   }
+}
+
+interface LoadedLayers {
+  /** Topmost first. */
+  layers: { dir: string; digest: string }[];
+  sizeBytes: number;
+}
+
+async function unpackLayers(
+  { unpack, spawner, privileged }: Loader,
+  archive: Archive,
+  source: Description,
+  target: string,
+  bytesMax: number,
+  options: CallOptions,
+): Promise<LoadedLayers> {
+  await mkdir(target);
+  const budget: Budget = {
+    bytes: bytesMax,
+    entries: IMAGE_ENTRIES_MAX,
+    readBytes: bytesMax + IMAGE_ENTRIES_MAX * HEADERS_BYTES,
+  };
+  const wanted = source.layers.map((file, index) => {
+    const { start, size } = archive.find(file);
+    return { name: `layer-${index}`, start, size };
+  });
+  const work = { kind: "layers", layers: wanted, budget, owners: privileged } as const;
+  const answer = await unpack({ work, archive: archive.path, target }, options);
+  const made: LoadedLayers = { layers: [], sizeBytes: 0 };
+  for (const [index, layer] of answer.layers.entries()) {
+    const expected = source.config.rootfs?.diff_ids?.[index];
+    if (expected !== undefined && expected !== layer.digest) throw refused("a layer's content has another digest");
+    const dir = join(target, `layer-${index}`);
+    // The job is not believed: a link in the place of the folder would be followed by whoever mounts it.
+    if (!(await lstat(dir)).isDirectory()) throw new Error("an unpacked layer is not a folder");
+    await writeMarks(spawner, dir, layer, privileged);
+    made.sizeBytes += layer.sizeBytes;
+    made.layers.unshift({ dir, digest: chained(made.layers[0]?.digest, layer.digest) });
+  }
+  return made;
 }
 
 /** A layer's files depend on those it lies on, so it is known by all of them. */
@@ -188,33 +221,39 @@ async function keep(from: string, to: string): Promise<void> {
 }
 
 interface Archive {
+  /** The file to read; plain, even where the sent one was compressed. */
+  path: string;
   has(name: string): boolean;
-  read(name: string): Readable;
+  find(name: string): ArchiveFile;
   bytes(name: string): Promise<Buffer>;
   json(name: string): Promise<unknown>;
 }
 
+const PLAIN_NAME = "archive.tar";
+
 /** Finds every entry once; contents are then read where they lie. */
-async function openArchive(tarPath: string, temp: string, bytesMax: number): Promise<Archive> {
-  const path = await plainArchive(tarPath, temp, bytesMax);
-  const places = new Map<string, { start: number; size: number }>();
-  const links = new Map<string, string>();
-  for await (const entry of readTar(createReadStream(path))) {
-    const name = archiveName(entry.path);
-    if (entry.type === "file") places.set(name, { start: entry.offset, size: entry.size });
-    else if (entry.type === "symlink") links.set(name, posix.join(posix.dirname(name), entry.linkPath));
-    else if (entry.type === "link") links.set(name, archiveName(entry.linkPath));
-    if (places.size + links.size > FILES_MAX) throw refused("it holds too many files");
-  }
-  const placeOf = (name: string): { start: number; size: number } => {
-    const place = places.get(name) ?? places.get(links.get(name) ?? "");
-    if (!place) throw refused(`it lacks ${name.slice(0, 100)}`);
-    return place;
+async function openArchive(
+  { unpack }: Loader,
+  tarPath: string,
+  target: string,
+  bytesMax: number,
+  options: CallOptions,
+): Promise<Archive> {
+  await mkdir(target);
+  const work = { kind: "index", plainName: PLAIN_NAME, bytesMax, filesMax: FILES_MAX } as const;
+  const { files, plain } = await unpack({ work, archive: tarPath, target }, options);
+  const path = plain ? join(target, PLAIN_NAME) : tarPath;
+  const byName = new Map(files.map((file) => [file.name, file]));
+  const find = (name: string): ArchiveFile => {
+    const named = byName.get(name);
+    const file = named?.link === undefined ? named : byName.get(named.link);
+    if (!file || file.link !== undefined) throw refused(`it lacks ${name.slice(0, 100)}`);
+    return file;
   };
   const bytes = async (name: string): Promise<Buffer> => {
-    const { start, size } = placeOf(name);
+    const { start, size } = find(name);
     if (size > JSON_BYTES_MAX) throw refused(`${name.slice(0, 100)} is too large`);
-    const file = await open(path, "r");
+    const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
     try {
       return (await file.read(Buffer.alloc(size), 0, size, start)).buffer;
     } finally {
@@ -222,55 +261,12 @@ async function openArchive(tarPath: string, temp: string, bytesMax: number): Pro
     }
   };
   return {
-    has: (name) => places.has(name),
-    read: (name) => {
-      const { start, size } = placeOf(name);
-      return createReadStream(path, { start, end: start + size - 1 });
-    },
+    path,
+    has: (name) => byName.get(name)?.link === undefined && byName.has(name),
+    find,
     bytes,
     json: async (name) => parseJson(await bytes(name)),
   };
-}
-
-const archiveName = (path: string): string => posix.normalize(path).replace(/^\.?\/+/, "");
-
-/** Whole archives come compressed too; those are unpacked once, to be read in any order. */
-async function plainArchive(tarPath: string, temp: string, bytesMax: number): Promise<string> {
-  const source = createReadStream(tarPath);
-  const plain = await decompressed(source);
-  if (plain === source) {
-    source.destroy();
-    return tarPath;
-  }
-  const path = join(temp, "archive.tar");
-  let left = bytesMax;
-  const file = await open(path, "wx", 0o600);
-  try {
-    for await (const chunk of plain) {
-      left -= chunk.length;
-      if (left < 0) throw refused("it is larger than an image may be");
-      await file.write(chunk);
-    }
-  } finally {
-    await file.close();
-  }
-  return path;
-}
-
-/** The same stream when it is not compressed. */
-async function decompressed(source: Readable): Promise<AsyncIterable<Buffer>> {
-  const head = await firstBytes(source);
-  const expander = head.startsWith("1f8b") ? createGunzip() : head === "28b52ffd" ? createZstdDecompress() : null;
-  if (!expander) return source;
-  source.once("error", (error) => expander.destroy(error));
-  return source.pipe(expander);
-}
-
-async function firstBytes(source: Readable): Promise<string> {
-  await once(source, "readable");
-  const head: Buffer = source.read() ?? Buffer.alloc(0);
-  source.unshift(head);
-  return head.toString("hex", 0, 4);
 }
 
 function parseJson(bytes: Buffer): unknown {

@@ -178,5 +178,9 @@ function imageOf({ layers: _, ...image }: Manifest): Image {
   return image;
 }
 
+/** The least that the platform's own executable runs on: nothing but its libraries, where the machine has them apart. */
+export const programRoot = (store: ImageStore): RootPart[] =>
+  withSkeleton(store, store.loader ? [{ at: "/", lowers: [store.loader] }] : store.base.parts);
+
 const withSkeleton = ({ skeleton }: ImageStore, parts: RootPart[]): RootPart[] =>
   parts.map((part) => (part.at === "/" ? { ...part, lowers: [skeleton, ...part.lowers] } : part));

@@ -81,6 +81,8 @@ export interface LaunchPlan {
   seccomp: Buffer | null;
   argv: string[];
   env: string[];
+  /** A file of the machine that the first process reads on its standard input, whoever it is by then. */
+  stdin?: string;
 }
 
 export function launchSteps(program: Program, plan: LaunchPlan): void {
@@ -124,7 +126,7 @@ export function isolationSteps(program: Program, plan: Plan, { stage: stageDir, 
 
 type Plan = Omit<LaunchPlan, "argv" | "env" | "cgroups">;
 
-function startFirst(program: Program, { dir, identity }: LaunchPlan): void {
+function startFirst(program: Program, { dir, identity, stdin }: LaunchPlan): void {
   const first = program.label();
   const watcher = program.label();
   const report = program.bytes(Buffer.concat([record(REPORT_TAG.watcher), record(REPORT_TAG.pid)]));
@@ -151,6 +153,11 @@ function startFirst(program: Program, { dir, identity }: LaunchPlan): void {
   const log = program.open("openat", [AT_FDCWD, `${dir}/init.log`, 0o2101 | O_CLOEXEC, 0o600], "open the log");
   for (const fd of [1, 2]) program.step("dup3", [log, fd, 0], "write to the log");
   program.close(log);
+  if (stdin !== undefined) {
+    const file = program.open("openat", [AT_FDCWD, stdin, O_CLOEXEC, 0], "open the standard input");
+    program.step("dup3", [file, 0, 0], "read from it");
+    program.close(file);
+  }
   program.step("setsid", [], "start a session", { onError: "ignore" });
 }
 

@@ -29,6 +29,8 @@ import type {
   Probe,
   Snapshot,
   Stats,
+  Unpacked,
+  UnpackLimits,
   Volume,
   VolumeSpec,
   WorkloadSpec,
@@ -53,6 +55,7 @@ import {
 } from "./snapshots.ts";
 import { checkId, checkLimits, checkMount, checkSpec } from "./spec-check.ts";
 import { Storage } from "./storage.ts";
+import { openCage, type Unpack } from "./unpack/cage.ts";
 import { openVolumeStore, type VolumeStore } from "./volumes.ts";
 import type { Workload, WorkloadContext } from "./workload.ts";
 
@@ -148,6 +151,7 @@ export class LocalDriver implements Driver {
   readonly #fleet: Fleet;
   readonly #storage: Storage;
   readonly #egress: EgressProxy;
+  readonly #unpack: Unpack;
   readonly #creating = new Map<string, Promise<Observed>>();
   readonly #serial = new Serial();
   readonly #background = new Set<Promise<void>>();
@@ -158,6 +162,7 @@ export class LocalDriver implements Driver {
     this.#parts = parts;
     this.node = options.node ?? hostname();
     this.#egress = startEgressProxy(options.egress);
+    this.#unpack = openCage(machine, imageStore.programRoot(parts.images));
     this.#context = {
       node: this.node,
       machine,
@@ -373,8 +378,15 @@ export class LocalDriver implements Driver {
     return this.#storage.destroyDrive(id);
   }
 
+  unpack(archive: string, target: string, limits: UnpackLimits, options: CallOptions = {}): Promise<Unpacked> {
+    return this.#unpack({ work: { kind: "files", limits }, archive, target }, options);
+  }
+
   loadImage(tarPath: string, name: string, options: CallOptions = {}): Promise<Image> {
-    return loadImage(this.#parts.images, this.#parts.machine.spawner, tarPath, name, options);
+    const { images, machine } = this.#parts;
+    const privileged = process.getuid?.() === 0;
+    const loader = { store: images, spawner: machine.spawner, unpack: this.#unpack, privileged };
+    return loadImage(loader, tarPath, name, options);
   }
 
   async findImage(name: string): Promise<Image | null> {

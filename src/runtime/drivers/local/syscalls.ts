@@ -1,4 +1,5 @@
 /** System call numbers and kernel constants that Node does not name. */
+import { constants } from "node:fs";
 import type { Arch } from "./stepper.ts";
 
 /** Calls that a program makes: [x64, arm64]. Those added since 2019 have one number everywhere. */
@@ -34,7 +35,7 @@ const NUMBERS = {
   setresgid: [119, 149],
   setfsuid: [122, 151],
   setfsgid: [123, 152],
-  setxattr: [188, 5],
+  fsetxattr: [190, 7],
   capset: [126, 91],
   pivot_root: [155, 41],
   prctl: [157, 167],
@@ -75,6 +76,7 @@ export const AT_FDCWD = -100;
 export const AT_EMPTY_PATH = 0x1000;
 export const O_CLOEXEC = 0o2000000;
 export const O_PATH = 0o10000000;
+export const { O_DIRECTORY, O_NOFOLLOW } = constants; // these two differ between architectures
 
 export const CLONE_PIDFD = 0x1000;
 
@@ -94,8 +96,8 @@ export const MNT_DETACH = 2;
 export const OPEN_TREE_CLONE = 1;
 export const MOVE_MOUNT_F_EMPTY_PATH = 4;
 export const MOUNT_ATTR = { RDONLY: 1, NOSUID: 2, NODEV: 4, NOEXEC: 8, IDMAP: 0x100000 } as const;
-/** Of openat2. IN_ROOT: absolute links and ".." stay below the starting directory. */
-export const RESOLVE = { NO_MAGICLINKS: 0x02, NO_SYMLINKS: 0x04, IN_ROOT: 0x10 } as const;
+/** Of openat2. IN_ROOT: absolute links and ".." stay below the starting directory. BENEATH: they are refused. */
+export const RESOLVE = { NO_XDEV: 0x01, NO_MAGICLINKS: 0x02, NO_SYMLINKS: 0x04, BENEATH: 0x08, IN_ROOT: 0x10 } as const;
 
 export const PR_SET_PDEATHSIG = 1;
 export const PR_SET_DUMPABLE = 4;

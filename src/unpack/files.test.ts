@@ -2,11 +2,10 @@ import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Readable } from "node:stream";
 import { after, describe, test } from "node:test";
 import { crc32, deflateRawSync, gzipSync } from "node:zlib";
-import { openBlobStore } from "./blob-store.ts";
-import { type ExtractLimits, extractArchive } from "./extract.ts";
+import { unpackHere } from "../../test/unpack-here.ts";
+import type { FilesLimits } from "./files.ts";
 
 const home = mkdtempSync(join(tmpdir(), "archives-"));
 after(() => rmSync(home, { recursive: true }));
@@ -20,13 +19,15 @@ interface Member {
   claims?: { size?: number; sum?: number; flags?: number };
 }
 
+const LIMITS = { entriesMax: 1000, bytesMax: 10_000_000 };
+
 let count = 0;
-const unpack = async (archive: Buffer, limits?: ExtractLimits): Promise<string> => {
+const unpack = async (archive: Buffer, limits: FilesLimits = LIMITS): Promise<string> => {
   count += 1;
   const file = join(home, `${count}.archive`);
   writeFileSync(file, archive);
   const folder = mkdtempSync(join(home, "out-"));
-  await extractArchive(file, folder, limits);
+  await unpackHere({ work: { kind: "files", limits }, archive: file, target: folder });
   return folder;
 };
 
@@ -89,29 +90,6 @@ describe("an archive", () => {
     await assert.rejects(unpack(bomb, { entriesMax: 10, bytesMax: 1024 }), { message: /too large/ });
     await assert.rejects(unpack(zip(members), { entriesMax: 1, bytesMax: 1e9 }), { message: /entries/ });
   });
-});
-
-test("a blob is kept once, under its hash, and never beyond its limit", async () => {
-  const blobs = openBlobStore(join(home, "blobs"));
-  const one = await blobs.put(Readable.from([Buffer.from("hel"), Buffer.from("lo")]), 5);
-  assert.deepEqual(await blobs.put(Readable.from([Buffer.from("hello")]), 5), one);
-  assert.equal(one.digest, "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824");
-  assert.equal(readFileSync((await blobs.find(one.digest)) ?? "", "utf8"), "hello");
-  await assert.rejects(blobs.put(Readable.from([Buffer.from("hello!")]), 5), { code: "payload_too_large" });
-  assert.equal(await blobs.find("../../etc/passwd"), null);
-  assert.equal((await blobs.list()).length, 1);
-  assert.equal(await blobs.readNote(one.digest), null);
-  await blobs.writeNote(one.digest, { said: "hi" });
-  assert.deepEqual(await blobs.readNote(one.digest), { said: "hi" });
-  assert.deepEqual(
-    (await blobs.listNotes()).map(({ key }) => key),
-    [one.digest],
-  );
-  await blobs.removeNote(one.digest);
-  assert.deepEqual(await blobs.listNotes(), []);
-  await assert.rejects(blobs.writeNote("../up", 1));
-  await blobs.remove(one.digest);
-  assert.equal(await blobs.find(one.digest), null);
 });
 
 function zip(members: readonly Member[]): Buffer {

@@ -2,7 +2,8 @@
  * Reads a tar stream entry by entry: ustar with pax and GNU extensions, as image tools write it. Whatever a header
  * claims is bounded before it is believed.
  */
-import { PlatformError } from "../contract/errors.ts";
+import type { Seekable } from "./bytes.ts";
+import { refused, unreadable } from "./refusal.ts";
 
 export interface TarEntry {
   path: string;
@@ -33,8 +34,17 @@ const TYPES: Record<string, TarEntry["type"]> = {
   "5": "directory",
   "6": "fifo",
 };
+/** Says something about the archive, not about a file. */
+const VOLUME_LABEL = "V";
+/** Of an extended header; what else stands there changes no path and no content. */
+const PAX_KEYS = ["path", "linkpath", "size", "uid", "gid", "mtime"];
+/** The content of such a file is not what stands in the archive. */
+const PAX_SPARSE = "GNU.sparse.";
+/** A file's time beyond the year 2500 is not one. */
+const MTIME_S_MAX = 2 ** 34;
 
-export async function* readTar(source: AsyncIterable<Buffer>): AsyncGenerator<TarEntry> {
+/** What is not read of a seekable source is left out; any other is read to its end, for whoever counts or hashes it. */
+export async function* readTar(source: AsyncIterable<Buffer> | Seekable): AsyncGenerator<TarEntry> {
   const input = new ByteSource(source);
   let extended: Record<string, string> = {};
   for (;;) {
@@ -45,9 +55,9 @@ export async function* readTar(source: AsyncIterable<Buffer>): AsyncGenerator<Ta
     const size = sizeOf(header, extended);
     const padding = (BLOCK - (size % BLOCK)) % BLOCK;
     if ("xgLK".includes(kind)) {
-      if (size > EXTENSION_BYTES_MAX) throw malformed("an extended header is too long");
+      if (size > EXTENSION_BYTES_MAX) throw unreadable("an extended header is too long");
       const content = await input.take(size);
-      if (content === null) throw malformed("it is cut off");
+      if (content === null) throw unreadable("it is cut off");
       await input.skip(padding);
       if (kind === "x") extended = { ...extended, ...parsePax(content) };
       else if (kind === "L") extended.path = textOf(content);
@@ -55,12 +65,13 @@ export async function* readTar(source: AsyncIterable<Buffer>): AsyncGenerator<Ta
       continue;
     }
     const type = TYPES[kind];
+    if (!type && kind !== VOLUME_LABEL) throw refused(unknownKind(kind));
     let left = type === "file" ? size : 0;
     const entry = { ...parseHeader(header, extended), size: left, offset: input.position, body };
     async function* body(): AsyncGenerator<Buffer> {
       while (left > 0) {
         const chunk = await input.some(left);
-        if (chunk === null) throw malformed("it is cut off");
+        if (chunk === null) throw unreadable("it is cut off");
         left -= chunk.length;
         yield chunk;
       }
@@ -84,13 +95,19 @@ function parseHeader(
     mode: numberOf(header.subarray(100, 108)) & 0o7777,
     uid: Number(extended.uid ?? numberOf(header.subarray(108, 116))),
     gid: Number(extended.gid ?? numberOf(header.subarray(116, 124))),
-    mtimeS: Number(extended.mtime ?? numberOf(header.subarray(136, 148))),
+    mtimeS: timeOf(Number(extended.mtime ?? numberOf(header.subarray(136, 148)))),
   };
 }
 
+const timeOf = (seconds: number): number => (seconds > 0 && seconds < MTIME_S_MAX ? seconds : 0);
+
+const unknownKind = (kind: string): string =>
+  kind === "S" ? SPARSE : `it holds an entry of the unknown kind ${JSON.stringify(kind)}`;
+const SPARSE = "a file in it is stored with holes; pack it without --sparse";
+
 function sizeOf(header: Buffer, extended: Record<string, string>): number {
   const size = Number(extended.size ?? numberOf(header.subarray(124, 136)));
-  if (!Number.isSafeInteger(size) || size < 0) throw malformed("a size is not a number");
+  if (!Number.isSafeInteger(size) || size < 0) throw unreadable("a size is not a number");
   return size;
 }
 
@@ -117,12 +134,13 @@ function parsePax(content: Buffer): Record<string, string> {
     const space = content.indexOf(0x20, at);
     const length = Number(content.toString("latin1", at, space));
     if (space < 0 || !Number.isInteger(length) || length <= space - at + 1 || at + length > content.length) {
-      throw malformed("an extended header is broken");
+      throw unreadable("an extended header is broken");
     }
     const record = content.toString("utf8", space + 1, at + length - 1);
     const equals = record.indexOf("=");
     const key = record.slice(0, equals);
-    if (["path", "linkpath", "size", "uid", "gid", "mtime"].includes(key)) values[key] = record.slice(equals + 1);
+    if (key.startsWith(PAX_SPARSE)) throw refused(SPARSE);
+    if (PAX_KEYS.includes(key)) values[key] = record.slice(equals + 1);
     at += length;
   }
   return values;
@@ -133,21 +151,20 @@ function checkSum(header: Buffer): void {
   header.forEach((byte, index) => {
     sum += index >= 148 && index < 156 ? 0x20 : byte;
   });
-  if (sum !== numberOf(header.subarray(148, 156))) throw malformed("a header's sum is wrong");
+  if (sum !== numberOf(header.subarray(148, 156))) throw unreadable("a header's sum is wrong");
 }
-
-const malformed = (reason: string): PlatformError =>
-  new PlatformError("bad_request", `The archive cannot be read: ${reason}.`);
 
 /** Takes bytes off a stream of chunks. */
 class ByteSource {
   /** How much was taken. */
   position = 0;
   readonly #chunks: AsyncIterator<Buffer>;
+  readonly #seek: Seekable["seek"] | null;
   #rest: Buffer = Buffer.alloc(0);
 
-  constructor(source: AsyncIterable<Buffer>) {
+  constructor(source: AsyncIterable<Buffer> | Seekable) {
     this.#chunks = source[Symbol.asyncIterator]();
+    this.#seek = "seek" in source ? source.seek : null;
   }
 
   /** At most `max` bytes, whatever is there; null at the end. */
@@ -169,7 +186,7 @@ class ByteSource {
     for (let left = size; left > 0; ) {
       const part = await this.some(left);
       if (part === null && parts.length === 0) return null;
-      if (part === null) throw malformed("it is cut off");
+      if (part === null) throw unreadable("it is cut off");
       parts.push(part);
       left -= part.length;
     }
@@ -178,14 +195,19 @@ class ByteSource {
 
   async skip(size: number): Promise<void> {
     for (let left = size; left > 0; ) {
+      if (this.#seek && this.#rest.length === 0) {
+        if (!this.#seek(left)) throw unreadable("it is cut off");
+        this.position += left;
+        return;
+      }
       const part = await this.some(left);
-      if (part === null) throw malformed("it is cut off");
+      if (part === null) throw unreadable("it is cut off");
       left -= part.length;
     }
   }
 
   /** Reads to the end, so that whoever hashes the stream sees all of it. */
   async drain(): Promise<void> {
-    while ((await this.some(Number.MAX_SAFE_INTEGER)) !== null);
+    while (!this.#seek && (await this.some(Number.MAX_SAFE_INTEGER)) !== null);
   }
 }

@@ -1,0 +1,191 @@
+/**
+ * What a confined process is asked to do with one archive, and what it answers. It knows the archive by a descriptor and
+ * the target by its path, and nothing else of the machine.
+ */
+import { createHash } from "node:crypto";
+import { closeSync, fstatSync } from "node:fs";
+import { posix } from "node:path";
+import { bytesOf, compressionOf, plainBytes, type Range, readExactly, writeAll } from "./bytes.ts";
+import { type FilesLimits, unpackFiles } from "./files.ts";
+import { Layer, type LayerNotes } from "./layer.ts";
+import { ArchiveRefused, refused } from "./refusal.ts";
+import { readTar } from "./tar-reader.ts";
+import { settle, Tree } from "./tree.ts";
+
+export interface Job {
+  /** An empty folder; nobody else writes there meanwhile. */
+  target: string;
+  /** An archive takes at most this long. */
+  timeMaxMs: number;
+  work:
+    | { kind: "files"; limits: FilesLimits }
+    | { kind: "layers"; layers: LayerSource[]; budget: Budget; owners: boolean }
+    | { kind: "index"; plainName: string; bytesMax: number; filesMax: number };
+}
+
+/** Where a file of an image archive lies in it; the content of a link lies where the link leads. */
+export interface ArchiveFile extends Range {
+  name: string;
+  link?: string;
+}
+
+/** A layer of an image; the lowest comes first. */
+export interface LayerSource extends Range {
+  /** Of the folder to make below the target. */
+  name: string;
+}
+
+/** What one image may use; shared by its layers. */
+export interface Budget {
+  bytes: number;
+  entries: number;
+  /** Of archives, read whether or not they hold anything. */
+  readBytes: number;
+}
+
+export interface UnpackedLayer extends LayerNotes {
+  /** Of the uncompressed archive. */
+  digest: string;
+  sizeBytes: number;
+}
+
+export interface Answers {
+  /** Bytes of all files. */
+  files: { sizeBytes: number };
+  layers: { layers: UnpackedLayer[] };
+  /** `plain`: the archive was compressed; its plain bytes are in the file of that name. */
+  index: { files: ArchiveFile[]; plain: boolean };
+}
+
+export type WorkKind = keyof Answers;
+
+export type Answer<Kind extends WorkKind = WorkKind> =
+  | Answers[Kind]
+  | { refusal: { kind: ArchiveRefused["kind"]; reason: string } };
+
+/** Notes are answered as text. Images remove a few hundred files at most. */
+const NOTES_MAX = 100_000;
+const NOTES_BYTES_MAX = 16 * 1024 ** 2;
+
+const TOO_LARGE = "it is larger than an image may be";
+
+/** Answers a refusal; throws when the machine fails. */
+export async function runJob({ target, work, timeMaxMs }: Job, archive: number): Promise<Answer> {
+  const endsAtMs = performance.now() + timeMaxMs;
+  const checkTime = (): void => {
+    if (performance.now() > endsAtMs) throw refused("unpacking it takes too long");
+  };
+  try {
+    if (work.kind === "files") return { sizeBytes: await unpackFiles(archive, target, work.limits, checkTime) };
+    if (work.kind === "layers") return { layers: await unpackLayers(archive, target, work, checkTime) };
+    return await indexArchive(archive, target, work, checkTime);
+  } catch (error) {
+    if (error instanceof ArchiveRefused) return { refusal: { kind: error.kind, reason: error.message } };
+    throw error;
+  }
+}
+
+type WorkOf<Kind> = Extract<Job["work"], { kind: Kind }>;
+
+async function unpackLayers(
+  archive: number,
+  target: string,
+  { layers, budget, owners }: WorkOf<"layers">,
+  checkTime: () => void,
+): Promise<UnpackedLayer[]> {
+  const tree = new Tree(target);
+  const below: Layer[] = [];
+  const answers: UnpackedLayer[] = [];
+  const notes = { left: NOTES_MAX, bytesLeft: NOTES_BYTES_MAX };
+  try {
+    for (const source of layers) {
+      tree.makeFolder(tree.root, source.name);
+      const layer = new Layer(`${target}/${source.name}`, [...below], owners);
+      below.unshift(layer);
+      const unpacked = await unpackLayer(layer, plainBytes(archive, source), budget, checkTime);
+      for (const place of [...unpacked.removed, ...unpacked.opaque]) {
+        notes.left -= 1;
+        notes.bytesLeft -= Buffer.byteLength(place);
+      }
+      if (notes.left < 0 || notes.bytesLeft < 0) throw refused("it removes more files than an image may");
+      answers.push(unpacked);
+    }
+    for (const layer of below) layer.finish();
+    for (const { name } of layers) settle(tree.open(tree.root, name).fd, null, 0o755, null);
+  } finally {
+    for (const layer of below) layer.close();
+    tree.close();
+  }
+  return answers;
+}
+
+async function unpackLayer(
+  layer: Layer,
+  bytes: AsyncIterable<Buffer>,
+  budget: Budget,
+  checkTime: () => void,
+): Promise<UnpackedLayer> {
+  const hash = createHash("sha256");
+  let sizeBytes = 0;
+  async function* hashed(): AsyncGenerator<Buffer> {
+    for await (const chunk of bytes) {
+      checkTime();
+      budget.readBytes -= chunk.length;
+      if (budget.readBytes < 0) throw refused(TOO_LARGE);
+      hash.update(chunk);
+      yield chunk;
+    }
+  }
+  for await (const entry of readTar(hashed())) {
+    checkTime();
+    budget.entries -= 1;
+    budget.bytes -= entry.size;
+    sizeBytes += entry.size;
+    if (budget.entries < 0 || budget.bytes < 0) throw refused(TOO_LARGE);
+    await layer.apply(entry);
+  }
+  return { ...layer.rest(), digest: `sha256:${hash.digest("hex")}`, sizeBytes };
+}
+
+/** Lists the files of an image archive, whose contents are read where they lie. A compressed one is expanded first. */
+async function indexArchive(
+  archive: number,
+  target: string,
+  { plainName, bytesMax, filesMax }: WorkOf<"index">,
+  checkTime: () => void,
+): Promise<Answers["index"]> {
+  const { size } = fstatSync(archive);
+  const plain = compressionOf(readExactly(archive, { start: 0, size: Math.min(size, 4) })) !== null;
+  if (!plain) return { files: await filesIn(archive, size, filesMax, checkTime), plain };
+  const tree = new Tree(target);
+  const fd = tree.createFile(tree.root, plainName);
+  let sizeBytes = 0;
+  try {
+    for await (const chunk of plainBytes(archive, { start: 0, size })) {
+      checkTime();
+      sizeBytes += chunk.length;
+      if (sizeBytes > bytesMax) throw refused(TOO_LARGE);
+      writeAll(fd, chunk);
+    }
+    return { files: await filesIn(fd, sizeBytes, filesMax, checkTime), plain };
+  } finally {
+    closeSync(fd);
+    tree.close();
+  }
+}
+
+async function filesIn(fd: number, size: number, filesMax: number, checkTime: () => void): Promise<ArchiveFile[]> {
+  const files: ArchiveFile[] = [];
+  for await (const entry of readTar(bytesOf(fd, { start: 0, size }))) {
+    checkTime();
+    const name = archiveName(entry.path);
+    if (entry.type === "file") files.push({ name, start: entry.offset, size: entry.size });
+    else if (entry.type === "symlink")
+      files.push({ name, start: 0, size: 0, link: posix.join(posix.dirname(name), entry.linkPath) });
+    else if (entry.type === "link") files.push({ name, start: 0, size: 0, link: archiveName(entry.linkPath) });
+    if (files.length > filesMax) throw refused("it holds too many files");
+  }
+  return files;
+}
+
+const archiveName = (path: string): string => posix.normalize(path).replace(/^\.?\/+/, "");
