@@ -3,11 +3,12 @@
  * to look inside its workloads. Differences between drivers are capabilities in the harness, never other expectations.
  */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
+import { gzipSync } from "node:zlib";
 import type { Driver, Observed, WorkloadSpec } from "./driver.ts";
 import { dial } from "./driver.ts";
 
@@ -339,6 +340,33 @@ function storage(get: Get, spec: Make): void {
     await driver.destroyDrive(id);
   });
 
+  test("an archive is unpacked into a folder and nowhere else", async (t) => {
+    const { driver } = get();
+    const dir = mkdtempSync(join(tmpdir(), "unpack-"));
+    t.after(() => rmSync(dir, { recursive: true }));
+    const [archive, folder] = [join(dir, "archive"), join(dir, "folder")];
+    const limits = { entriesMax: 10, bytesMax: 10_000 };
+    const send = (...entries: [path: string, type: string, body: string][]) => {
+      rmSync(folder, { recursive: true, force: true });
+      mkdirSync(folder);
+      writeFileSync(archive, gzipSync(plainTar(entries)));
+      return driver.unpack(archive, folder, limits);
+    };
+    assert.deepEqual(await send(["a/b.txt", "0", "hello"], ["a/", "5", ""], ["c", "0", "!"]), { sizeBytes: 6 });
+    assert.deepEqual(readdirSync(folder, { recursive: true }).sort(), ["a", "a/b.txt", "c"]);
+    assert.equal(readFileSync(join(folder, "a/b.txt"), "utf8"), "hello");
+    assert.equal(statSync(join(folder, "a/b.txt")).uid, process.getuid?.());
+    const refusals: [path: string, type: string, body: string][] = [
+      ["../outside", "0", "x"],
+      ["link", "2", ""],
+      ["device", "4", ""],
+      ["large", "0", "x".repeat(10_001)],
+    ];
+    for (const entry of refusals) await assert.rejects(send(entry), { code: "bad_request" }, entry[0]);
+    await assert.rejects(driver.unpack(import.meta.filename, folder, limits), { code: "bad_request" });
+    assert.deepEqual(readdirSync(dir).sort(), ["archive", "folder"]);
+  });
+
   test("a snapshot starts new workloads with its files, and is not changed by them", async () => {
     const { driver, read, write } = get();
     const origin = await driver.create(spec());
@@ -404,4 +432,25 @@ export async function call(
     });
     outgoing.end(options.body === undefined ? undefined : JSON.stringify(options.body));
   });
+}
+
+/** The least that is a tar. */
+function plainTar(entries: [path: string, type: string, body: string][]): Buffer {
+  const blocks = entries.flatMap(([path, type, body]) => {
+    const header = Buffer.alloc(512);
+    header.write(path, 0);
+    header.write("0000644", 100);
+    header.write(body.length.toString(8).padStart(11, "0"), 124);
+    header.write(`        ${type}/etc/passwd`, 148);
+    header.write(
+      header
+        .reduce((sum, byte) => sum + byte, 0)
+        .toString(8)
+        .padStart(7, "0"),
+      148,
+    );
+    header[155] = 0x20;
+    return [header, Buffer.from(body), Buffer.alloc((512 - (body.length % 512)) % 512)];
+  });
+  return Buffer.concat([...blocks, Buffer.alloc(1024)]);
 }

@@ -3,21 +3,13 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
-import { crc32, deflateRawSync, gzipSync } from "node:zlib";
+import { gzipSync } from "node:zlib";
 import { unpackHere } from "../../test/unpack-here.ts";
+import { type Member, zip } from "../../test/zip-archive.ts";
 import type { FilesLimits } from "./files.ts";
 
 const home = mkdtempSync(join(tmpdir(), "archives-"));
 after(() => rmSync(home, { recursive: true }));
-
-interface Member {
-  path: string;
-  content?: string | Buffer;
-  /** As in a Unix inode: kind and permissions. */
-  mode?: number;
-  /** What the directory claims, where it is not the truth. */
-  claims?: { size?: number; sum?: number; flags?: number };
-}
 
 const LIMITS = { entriesMax: 1000, bytesMax: 10_000_000 };
 
@@ -91,40 +83,6 @@ describe("an archive", () => {
     await assert.rejects(unpack(zip(members), { entriesMax: 1, bytesMax: 1e9 }), { message: /entries/ });
   });
 });
-
-function zip(members: readonly Member[]): Buffer {
-  const files: Buffer[] = [];
-  const directory: Buffer[] = [];
-  let offset = 0;
-  for (const { path, content = "", mode = 0o100644, claims = {} } of members) {
-    const data = Buffer.from(content);
-    const packed = deflateRawSync(data);
-    const name = Buffer.from(path);
-    const local = Buffer.alloc(30);
-    local.writeUInt32LE(0x04034b50, 0);
-    local.writeUInt16LE(name.length, 26);
-    files.push(local, name, packed);
-    const entry = Buffer.alloc(46);
-    entry.writeUInt32LE(0x02014b50, 0);
-    entry[5] = 3;
-    entry.writeUInt16LE(claims.flags ?? 0, 8);
-    entry.writeUInt16LE(8, 10);
-    entry.writeUInt32LE(claims.sum ?? crc32(data), 16);
-    entry.writeUInt32LE(packed.length, 20);
-    entry.writeUInt32LE(claims.size ?? data.length, 24);
-    entry.writeUInt16LE(name.length, 28);
-    entry.writeUInt16LE(mode, 40);
-    entry.writeUInt32LE(offset, 42);
-    directory.push(entry, name);
-    offset += local.length + name.length + packed.length;
-  }
-  const end = Buffer.alloc(22);
-  end.writeUInt32LE(0x06054b50, 0);
-  end.writeUInt16LE(members.length, 10);
-  end.writeUInt32LE(Buffer.concat(directory).length, 12);
-  end.writeUInt32LE(offset, 16);
-  return Buffer.concat([...files, ...directory, end]);
-}
 
 function tar(members: readonly Member[], type = "0"): Buffer {
   const blocks = members.flatMap(({ path, content = "", mode = 0o100644 }) => {

@@ -41,7 +41,7 @@ function place(t: TestContext): Place {
     load: async (archive, name = "team/app:1") => {
       await opening;
       writeFileSync(join(dir, "archive"), archive);
-      const loader = { store, spawner, unpack: unpackHere, privileged: process.getuid?.() === 0 };
+      const loader = { store, spawner, unpack: unpackHere, identity: { kind: "contained" } as const };
       return loadImage(loader, join(dir, "archive"), name);
     },
   };

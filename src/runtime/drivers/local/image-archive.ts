@@ -13,6 +13,7 @@ import type { ArchiveFile, Budget } from "../../../unpack/job.ts";
 import type { CallOptions, Image, ImageUser } from "../../driver.ts";
 import { imageUser } from "./image-user.ts";
 import { type ImageStore, layerDir, saveManifest, unfinished } from "./images.ts";
+import type { Identity } from "./launch-program.ts";
 import type { Spawner } from "./spawner.ts";
 import type { Unpack } from "./unpack/cage.ts";
 import { writeMarks } from "./unpack/marks.ts";
@@ -38,8 +39,8 @@ export interface Loader {
   store: ImageStore;
   spawner: Spawner;
   unpack: Unpack;
-  /** Whether layers are owned by whom their archive names, and marked for overlays of root. */
-  privileged: boolean;
+  /** Of workloads: layers belong to whom their archive names, except where all is one user's. */
+  identity: Identity;
 }
 
 export async function loadImage(
@@ -90,7 +91,7 @@ interface LoadedLayers {
 }
 
 async function unpackLayers(
-  { unpack, spawner, privileged }: Loader,
+  { unpack, spawner, identity }: Loader,
   archive: Archive,
   source: Description,
   target: string,
@@ -107,7 +108,8 @@ async function unpackLayers(
     const { start, size } = archive.find(file);
     return { name: `layer-${index}`, start, size };
   });
-  const work = { kind: "layers", layers: wanted, budget, owners: privileged } as const;
+  const owners = process.getuid?.() === 0 && identity.kind !== "user";
+  const work = { kind: "layers", layers: wanted, budget, owners } as const;
   const answer = await unpack({ work, archive: archive.path, target }, options);
   const made: LoadedLayers = { layers: [], sizeBytes: 0 };
   for (const [index, layer] of answer.layers.entries()) {
@@ -116,7 +118,7 @@ async function unpackLayers(
     const dir = join(target, `layer-${index}`);
     // The job is not believed: a link in the place of the folder would be followed by whoever mounts it.
     if (!(await lstat(dir)).isDirectory()) throw new Error("an unpacked layer is not a folder");
-    await writeMarks(spawner, dir, layer, privileged);
+    await writeMarks(spawner, dir, layer, identity);
     made.sizeBytes += layer.sizeBytes;
     made.layers.unshift({ dir, digest: chained(made.layers[0]?.digest, layer.digest) });
   }

@@ -41,7 +41,7 @@ import { sweepDrives } from "./drives.ts";
 import { Fleet } from "./fleet.ts";
 import { loadImage } from "./image-archive.ts";
 import * as imageStore from "./images.ts";
-import { type Machine, openMachine } from "./machine.ts";
+import { identityFor, type Machine, openMachine } from "./machine.ts";
 import { type Nat, openNat } from "./nat.ts";
 import { PROXY_ENV } from "./network/proxy-env.ts";
 import { Serial } from "./serial.ts";
@@ -384,8 +384,8 @@ export class LocalDriver implements Driver {
 
   loadImage(tarPath: string, name: string, options: CallOptions = {}): Promise<Image> {
     const { images, machine } = this.#parts;
-    const privileged = process.getuid?.() === 0;
-    const loader = { store: images, spawner: machine.spawner, unpack: this.#unpack, privileged };
+    const identity = identityFor(machine, null);
+    const loader = { store: images, spawner: machine.spawner, unpack: this.#unpack, identity };
     return loadImage(loader, tarPath, name, options);
   }
 

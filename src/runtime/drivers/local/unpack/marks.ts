@@ -4,6 +4,7 @@
  * each place below the layer's own descriptor and refuses links on the way (openat2).
  */
 import type { LayerNotes } from "../../../../unpack/layer.ts";
+import { type Identity, makePidNamespace } from "../launch-program.ts";
 import type { Program } from "../program.ts";
 import type { Spawner } from "../spawner.ts";
 import { AT_FDCWD, O_CLOEXEC, O_DIRECTORY, O_NOFOLLOW, O_PATH, RESOLVE } from "../syscalls.ts";
@@ -17,15 +18,17 @@ export async function writeMarks(
   spawner: Spawner,
   layer: string,
   { removed, opaque }: LayerNotes,
-  privileged: boolean,
+  identity: Identity,
 ): Promise<void> {
-  const attribute = privileged ? "trusted.overlay.opaque" : "user.overlay.opaque";
+  const attribute = process.getuid?.() === 0 ? "trusted.overlay.opaque" : "user.overlay.opaque";
   const marks: Mark[] = [
     ...removed.map((place) => ({ place, write: removeMark })),
     ...opaque.map((place) => ({ place, write: opaqueMark(attribute) })),
   ];
   for (const some of portions(marks)) {
     await spawner.run("The unpacking of a layer", (program) => {
+      // Folders that their owner may not write to are open to the root of a namespace with that owner.
+      if (identity.kind === "user") makePidNamespace(program, identity, 0);
       const flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
       const root = program.open("openat", [AT_FDCWD, layer, flags, 0], "open the layer");
       for (const { place, write } of some) write(program, root, place);

@@ -1,0 +1,81 @@
+/**
+ * What it costs to load an image: one layer of many files through the local driver, with GNU tar unpacking the same
+ * layer into a folder as the reference of the same run. Needs Linux, and tar.
+ *
+ *   npm run bench -- images [--mb=200] [--rounds=5]
+ */
+import { execFileSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+import { openLocalDriver } from "../src/runtime/drivers/local/local-driver.ts";
+import { cachedSandboxd } from "../src/runtime/sandboxd-build.ts";
+import { ociArchive } from "../test/image-archive.ts";
+import { percentiles, table } from "./measure.ts";
+
+const FILES_PER_MB = 60; // as in a Debian layer
+
+export async function run(flags: string[]): Promise<void> {
+  const flag = (name: string, otherwise: number): number =>
+    Number(flags.find((each) => each.startsWith(`--${name}=`))?.split("=")[1] ?? otherwise);
+  const [mb, rounds] = [flag("mb", 200), flag("rounds", 5)];
+  const dir = mkdtempSync(join(tmpdir(), "bench-images-"));
+  const dataDir = join(dir, "data");
+  const driver = await openLocalDriver({ dataDir, brand: "berth", sandboxd: await cachedSandboxd(join(dir, "bin")) });
+  try {
+    const layers = { plain: makeLayer(dir, mb), gzip: Buffer.alloc(0) };
+    layers.gzip = gzipSync(layers.plain, { level: 1 });
+    const rows: Record<string, number[]> = {};
+    for (const [name, layer] of Object.entries(layers)) {
+      const [image, archive] = [join(dir, `${name}.image`), join(dir, `${name}.tar`)];
+      writeFileSync(image, ociArchive([layer]));
+      writeFileSync(archive, layer);
+      for (let round = 0; round < rounds; round++) {
+        const times = (rows[`${name}: load`] ??= []);
+        const reference = (rows[`${name}: tar -x`] ??= []);
+        times.push(await timed(() => driver.loadImage(image, "bench/image:1")));
+        await driver.removeImage("bench/image:1");
+        const out = join(dir, "out");
+        mkdirSync(out);
+        reference.push(await timed(() => execFileSync("tar", ["-xf", archive, "-C", out])));
+        rmSync(out, { recursive: true });
+      }
+    }
+    const median = (name: string): number => percentiles(rows[name] ?? []).p50;
+    table(
+      ["layer", "load ms", "tar -x ms", "ratio"],
+      Object.keys(layers).map((name) => {
+        const [load, tar] = [median(`${name}: load`), median(`${name}: tar -x`)];
+        return [`${mb} MB, ${name}`, load.toFixed(0), tar.toFixed(0), (load / tar).toFixed(2)];
+      }),
+    );
+  } finally {
+    await driver.stop("kill");
+    rmSync(dir, { recursive: true, force: true });
+  }
+}
+
+async function timed(work: () => unknown): Promise<number> {
+  const from = performance.now();
+  await work();
+  return performance.now() - from;
+}
+
+/** Half of each file compresses. */
+function makeLayer(dir: string, mb: number): Buffer {
+  const tree = join(dir, "tree");
+  const half = randomBytes(Math.floor((1024 * 1024) / FILES_PER_MB / 2));
+  for (let folder = 0; folder < mb; folder++) {
+    mkdirSync(join(tree, `usr/share/${folder}`), { recursive: true });
+    for (let file = 0; file < FILES_PER_MB; file++)
+      writeFileSync(
+        join(tree, `usr/share/${folder}/${file}`),
+        Buffer.concat([half, Buffer.alloc(half.length, "text ")]),
+      );
+  }
+  const layer = execFileSync("tar", ["-cf", "-", "-C", tree, "."], { maxBuffer: 4 * 1024 ** 3 });
+  rmSync(tree, { recursive: true });
+  return layer;
+}
