@@ -27,30 +27,24 @@ export async function run(flags: string[]): Promise<void> {
   try {
     const layers = { plain: makeLayer(dir, mb), gzip: Buffer.alloc(0) };
     layers.gzip = gzipSync(layers.plain, { level: 1 });
-    const rows: Record<string, number[]> = {};
+    const rows: Record<string, string | number>[] = [];
     for (const [name, layer] of Object.entries(layers)) {
       const [image, archive] = [join(dir, `${name}.image`), join(dir, `${name}.tar`)];
       writeFileSync(image, ociArchive([layer]));
       writeFileSync(archive, layer);
+      const times: { load: number[]; tar: number[] } = { load: [], tar: [] };
       for (let round = 0; round < rounds; round++) {
-        const times = (rows[`${name}: load`] ??= []);
-        const reference = (rows[`${name}: tar -x`] ??= []);
-        times.push(await timed(() => driver.loadImage(image, "bench/image:1")));
+        times.load.push(await timed(() => driver.loadImage(image, "bench/image:1")));
         await driver.removeImage("bench/image:1");
         const out = join(dir, "out");
         mkdirSync(out);
-        reference.push(await timed(() => execFileSync("tar", ["-xf", archive, "-C", out])));
+        times.tar.push(await timed(() => execFileSync("tar", ["-xf", archive, "-C", out])));
         rmSync(out, { recursive: true });
       }
+      const [loadMs, tarMs] = [percentiles(times.load).p50Ms, percentiles(times.tar).p50Ms];
+      rows.push({ layer: name, "load ms": loadMs, "tar -x ms": tarMs, ratio: loadMs / tarMs });
     }
-    const median = (name: string): number => percentiles(rows[name] ?? []).p50;
-    table(
-      ["layer", "load ms", "tar -x ms", "ratio"],
-      Object.keys(layers).map((name) => {
-        const [load, tar] = [median(`${name}: load`), median(`${name}: tar -x`)];
-        return [`${mb} MB, ${name}`, load.toFixed(0), tar.toFixed(0), (load / tar).toFixed(2)];
-      }),
-    );
+    table(`an image with one layer of ${mb} MB, medians`, rows);
   } finally {
     await driver.stop("kill");
     rmSync(dir, { recursive: true, force: true });
