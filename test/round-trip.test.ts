@@ -64,6 +64,7 @@ describe("write, read, write back, read", () => {
 const MUST_EXIST: Readonly<Record<string, readonly string[]>> = {
   application: ["snapshot"],
   function: ["integrationConnections", "policies"],
+  job: ["githubRunner"],
 };
 
 /** Kinds whose rules generated bodies rarely meet; their own suites cover them. */

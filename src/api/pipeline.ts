@@ -147,6 +147,7 @@ async function perform(
   if (isNewWork(operation)) refuseOnFullDisk(deps);
   const { headers } = request;
   const answered: Record<string, string> = {};
+  const warnings: string[] = [];
   let uid: string | null = null;
   let status: number = operation.status ?? 200;
   const call: Call = {
@@ -171,6 +172,9 @@ async function perform(
     setHeader: (name, value) => {
       answered[name] = value;
     },
+    warn: (text) => {
+      warnings.push(text);
+    },
     setStatus: (chosen) => {
       status = chosen;
     },
@@ -181,17 +185,13 @@ async function perform(
     const result = lower(version, operation, await handle(call, deps));
     return { status, body: status === 204 ? null : JSON.stringify(result ?? null) };
   };
-  const unknown = [...unknownParameters(operation, query), ...unknownMembers(operation, request.body)];
-  if (unknown.length > 0) warn(unknown, call);
+  warnings.push(...unknownParameters(operation, query), ...unknownMembers(operation, request.body));
+  if (warnings.length > 0 && isStrict(headerOf(headers, "prefer")))
+    throw new PlatformError("unknown_member", warnings.join(" "));
   const key = operation.method === "POST" ? headerOf(headers, "idempotency-key") : undefined;
   const result = key === undefined ? await run(null) : await answerOnce(key, call, run, deps);
+  if (warnings.length > 0) answered.warning = warningHeader(warnings);
   return { ...result, headers: answered, caller: operation.tenancy === "public" ? null : caller };
-}
-
-/** What nothing will come of is told, or refused where the caller asked for that. */
-function warn(texts: readonly string[], { headers, setHeader }: Pick<Call, "headers" | "setHeader">): void {
-  if (isStrict(headerOf(headers, "prefer"))) throw new PlatformError("unknown_member", texts.join(" "));
-  setHeader("warning", warningHeader(texts));
 }
 
 /** Scope and tenant; the workspace and the caller's role in it for operations that are about one. */

@@ -1,12 +1,13 @@
 /** Creating a resource: everything that must hold together is one transaction. */
 import { notFound, PlatformError } from "../contract/errors.ts";
 import type { Kind } from "../contract/kind.ts";
+import { withoutEffect } from "../contract/members/without-effect.ts";
 import { type Link, linksOf } from "../contract/references.ts";
 import { extractSecrets, keepMasked } from "../contract/secret-fields.ts";
 import { etagOf } from "../kinds/etag.ts";
 import { isLeaving, untilGone } from "../kinds/leaving.ts";
 import { isOver, locate } from "../kinds/place.ts";
-import type { Behaviour, Call, Deps, Input } from "../kinds/port.ts";
+import type { Behaviour, Call, Deps, Input, PrepareContext } from "../kinds/port.ts";
 import { presentOne } from "../kinds/present.ts";
 import { announceUpload, openUpload } from "../kinds/uploads.ts";
 import type { Transaction } from "../store/database.ts";
@@ -31,14 +32,15 @@ export async function create(behaviour: Behaviour, call: Call, deps: Deps): Prom
   const reveal = new Set<string>();
   if (!behaviour.generateName) input.metadata.name ??= `${kind.name}-${uid.slice(-8)}`;
   const state: Record<string, unknown> = {};
-  const preparing = behaviour.prepare?.(input, { call, deps, current: null, parents, reveal, state });
+  const context: PrepareContext = { call, deps, current: null, parents, reveal, state };
+  const preparing = behaviour.prepare?.(input, context);
   if (preparing) await preparing;
   if (kind.revisions) dropChoice(input);
   keepMasked(input, kind.secrets, {});
   const slot = behaviour.slot?.(input);
   const links = linksFor(behaviour, input, call);
   Object.assign(state, openUpload(behaviour, call, null, deps));
-  const draft = draftOf(behaviour, scope, { uid, state }, input, call);
+  const draft = draftOf(behaviour, scope, { uid, state }, input, context);
   if (slot !== undefined) draft.slot = slot;
   const created = await insert(behaviour, draft, links, call, deps);
   const resource = behaviour.ready ? await settled(created, behaviour.ready, deps) : created;
@@ -63,11 +65,13 @@ function draftOf(
   { workspace, kind: kindName, parent }: ListScope,
   { uid, state }: Pick<Draft, "uid" | "state">,
   input: Input,
-  call: Call,
+  { call, outlook: prepared }: PrepareContext,
 ): Draft {
   const secrets = extractSecrets(input, kind.secrets);
   const { name, ...metadata } = input.metadata;
-  const outlook = (state.upload ? uploads?.awaiting : undefined) ?? outlookOf?.(input.spec, null);
+  const outlook = (state.upload ? uploads?.awaiting : undefined) ?? prepared ?? outlookOf?.(input.spec, null);
+  const idle = withoutEffect(kind.withoutEffect, input.spec, null);
+  for (const text of idle) call.warn(text);
   return {
     workspace,
     kind: kindName,
@@ -83,6 +87,7 @@ function draftOf(
     status: outlook?.status ?? kind.initialStatus ?? null,
     events: [
       { type: "created", message: `Created by ${call.caller.displayName}.` },
+      ...idle.map((message) => ({ type: "without-effect", message })),
       ...(outlook?.event ? [outlook.event] : []),
     ],
     revision: kind.revisions ?? false,

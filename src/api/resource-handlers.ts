@@ -1,6 +1,7 @@
 /** The five verbs, written once for every kind. */
 import { notFound, PlatformError } from "../contract/errors.ts";
 import { type ListQuery, parseListQuery } from "../contract/list-query.ts";
+import { withoutEffect } from "../contract/members/without-effect.ts";
 import type { Verb } from "../contract/operation.ts";
 import type { Link } from "../contract/references.ts";
 import { extractSecrets, keepMasked } from "../contract/secret-fields.ts";
@@ -8,7 +9,16 @@ import { BARE_LIST_MAX } from "../contract/versions/2026-04-28.ts";
 import { etagOf, requireMatch } from "../kinds/etag.ts";
 import { isLeaving, untilGone } from "../kinds/leaving.ts";
 import { find, isOver, locate, lookUp } from "../kinds/place.ts";
-import { type Behaviour, type Call, type Deps, type Implementation, type Input, workspaceOf } from "../kinds/port.ts";
+import {
+  type Behaviour,
+  type Call,
+  type Deps,
+  type Implementation,
+  type Input,
+  type Outlook,
+  type PrepareContext,
+  workspaceOf,
+} from "../kinds/port.ts";
 import { presentAll, presentOne } from "../kinds/present.ts";
 import { announceUpload, openUpload } from "../kinds/uploads.ts";
 import { canonicalJson } from "../lib/canonical-json.ts";
@@ -122,7 +132,10 @@ async function update(behaviour: Behaviour, call: Call, deps: Deps): Promise<unk
     throw new PlatformError("conflict", `${kind.name} '${resource.name}' is being deleted and cannot be changed.`);
   const input = readInput(kind, call.body, resource);
   const reveal = new Set<string>();
-  await behaviour.prepare?.(input, { call, deps, current: resource, parents, reveal, state: {} });
+  const context: PrepareContext = { call, deps, current: resource, parents, reveal, state: {} };
+  await behaviour.prepare?.(input, context);
+  const idle = withoutEffect(kind.withoutEffect, input.spec, resource.spec);
+  for (const text of idle) call.warn(text);
   const follows = kind.revisions === true && (await followsLatest(input, resource, deps));
   const updated = await deps.store.write(async (tx) => {
     let links: Link[] = [];
@@ -132,7 +145,7 @@ async function update(behaviour: Behaviour, call: Call, deps: Deps): Promise<unk
       checkImmutable(kind, draft, current);
       draft.metadata.name = current.name;
       links = linksFor(behaviour, { ...draft, state: current.state }, call);
-      return replacement(behaviour, draft, current, follows, call, deps);
+      return replacement(behaviour, draft, current, { follows, idle, prepared: context.outlook }, call, deps);
     });
     if (next && (kind.references.length > 0 || behaviour.claims)) {
       await behaviour.beforeLinks?.(tx, links, call, deps);
@@ -155,7 +168,7 @@ function replacement(
   behaviour: Behaviour,
   draft: Input,
   current: Resource,
-  follows: boolean,
+  { follows, idle, prepared }: { follows: boolean; idle: readonly string[]; prepared: Outlook | undefined },
   call: Call,
   deps: Deps,
 ): Modification {
@@ -170,8 +183,10 @@ function replacement(
   const revision = kind.revisions === true && (upload || isNewRevision(draft, current, secrets, stored));
   if (revision && follows) takeOver(draft);
   const intent = upload || canonicalJson([draft.spec, secrets]) !== canonicalJson([current.spec, stored]);
-  const outlook = (upload ? behaviour.uploads?.awaiting : undefined) ?? behaviour.outlook?.(draft.spec, current);
+  const outlook =
+    (upload ? behaviour.uploads?.awaiting : undefined) ?? prepared ?? behaviour.outlook?.(draft.spec, current);
   const status = intent ? outlook?.status : undefined;
+  const changed = `${intent ? "Changed" : "Metadata changed"} by ${call.caller.displayName}.`;
   return {
     metadata: { ...current.metadata, ...metadata },
     spec: draft.spec,
@@ -182,7 +197,10 @@ function replacement(
     ...(status === undefined ? {} : { status }),
     ...(intent && behaviour.reconciled !== true ? { observedGeneration: current.generation + 1 } : {}),
     revision,
-    event: { type: "updated", message: `${intent ? "Changed" : "Metadata changed"} by ${call.caller.displayName}.` },
+    event: {
+      type: "updated",
+      message: [changed, ...idle, ...(prepared?.event ? [prepared.event.message] : [])].join(" "),
+    },
   };
 }
 

@@ -43,6 +43,7 @@ export const settingsOf = (config: Config, version: string): Settings => ({
   usageEventsDays: config.usage_events_days,
   jobSlots: config.job_slots || availableParallelism() * SLOTS_PER_CORE,
   jobMemoryMb: config.job_memory || Math.floor((machineMemory() / 2 ** 20) * JOB_MEMORY_SHARE),
+  memoryMaxMb: Math.floor(machineMemory() / 2 ** 20),
   jobLeaseMs: config.job_lease * SECOND_MS,
   jobGraceMs: config.job_grace * SECOND_MS,
   imageBytesMax: config.image_max * 2 ** 20,

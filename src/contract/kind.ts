@@ -5,6 +5,7 @@
 import { z } from "zod";
 import * as fields from "./fields.ts";
 import { LIMIT_DEFAULT, LIMIT_MAX, type ListLimits, listParameters, pageMeta } from "./list-query.ts";
+import type { WithoutEffect } from "./members/without-effect.ts";
 import { type AdminUse, defineOperation, type Operation, type Role, type Verb } from "./operation.ts";
 import type { Reference } from "./references.ts";
 
@@ -45,6 +46,8 @@ export interface KindSpec {
   immutable?: readonly string[];
   /** See secret-fields.ts. */
   secrets?: readonly string[];
+  /** Members that are kept and do nothing; see members/without-effect.ts. */
+  withoutEffect?: readonly WithoutEffect[];
   /** One of this name is in every workspace; it is made when it is first looked for, and cannot be deleted. */
   builtIn?: string;
   /** Who reads them in clear: nobody, an admin who asks with `show_secrets`, or everyone who may read the resource. */

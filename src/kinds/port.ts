@@ -65,6 +65,8 @@ export interface Settings {
   /** Tasks of jobs that this server runs at a time, and the memory they may take together. */
   jobSlots: number;
   jobMemoryMb: number;
+  /** The most that one workload can have on this machine. */
+  memoryMaxMb: number;
   /** How long a task is held without being heard of. */
   jobLeaseMs: number;
   /** That a task has to end once its time is over. */
@@ -92,6 +94,8 @@ export interface Log {
 export interface ModelProviders {
   /** Null when no provider has this name. */
   describe(integration: string): ProviderDescription | null;
+  /** Why a model cannot be called with this connection, or with none; null when it can. */
+  problemOf(model: Pick<Resource, "name" | "spec">, connection: Resource | null): string | null;
   /** The models that a connection's key may use, asked of the provider itself. */
   listModels(connection: Resource): Promise<ProviderModel[]>;
 }
@@ -103,6 +107,8 @@ export interface ProviderDescription {
   headers: Record<string, string>;
   params: Record<string, string>;
   secrets: string[];
+  /** It can be called with one of the secrets only. */
+  needsSecret: boolean;
   config: string[];
 }
 
@@ -158,6 +164,8 @@ export interface Call<Query = Record<string, unknown>, Body = unknown> {
   /** The uid for what this call creates; the same again when an idempotent request is retried. */
   uid(): string;
   setHeader(name: string, value: string): void;
+  /** Tells the caller of something that was asked for and will not happen; a whole sentence. */
+  warn(text: string): void;
   /** Answers with another success status than the declared one. */
   setStatus(status: 200 | 202): void;
   /**
@@ -214,6 +222,8 @@ export interface PrepareContext {
   reveal: Set<string>;
   /** What the platform keeps about a new resource from the start. */
   state: Record<string, unknown>;
+  /** Set by `prepare` where it has found out how the resource will stand; before the kind's own `outlook`. */
+  outlook?: Outlook;
 }
 
 export interface PresentContext {

@@ -205,7 +205,7 @@ await onEachDatabase("agents, functions and jobs", ({ call, make, store, url }) 
     assert.equal(made.spec.runtime.transport, "websocket");
     const job = await make("/jobs", "runner", {
       runtime: { maxConcurrentTasks: 3, timeout: 60 },
-      githubRunner: { repositories: "a/b" },
+      githubRunner: {},
       volumes: [{ name: "tmp", mountPath: "/scratch", type: "ephemeral", sizeMb: 10 }],
     });
     assert.equal(job.spec.runtime.maxConcurrentTasks, 3);

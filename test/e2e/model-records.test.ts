@@ -14,7 +14,7 @@ await onEachDatabase("models, policies and connections", ({ call, make, store, u
       config: { tokenUrl: "https://example.test/token" },
     });
     assert.deepEqual(made.spec.secret, { CLIENT_ID: MASK, CLIENT_SECRET: MASK, REFRESH_TOKEN: MASK });
-    assert.equal(made.status, undefined);
+    assert.equal(made.status, "DEPLOYED");
     const read = await call("GET", "/integrations/connections/drive-tenant?show_secrets=true");
     assert.deepEqual(read.body.spec, made.spec);
     const listed = await call("GET", "/integrations/connections");
@@ -113,7 +113,7 @@ await onEachDatabase("models, policies and connections", ({ call, make, store, u
   });
 
   test("a model that is switched off is DEACTIVATED", async () => {
-    const made = await make("/models", "off", { enabled: false });
+    const made = await make("/models", "off", { enabled: false, runtime: { type: "mock" } });
     assert.equal(made.status, "DEACTIVATED");
     const on = await call("PUT", "/models/off", { body: { ...made, spec: { ...made.spec, enabled: true } } });
     assert.equal(on.body.status, "DEPLOYED");

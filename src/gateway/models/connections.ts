@@ -34,6 +34,8 @@ export interface IntegrationDescription {
   params: Record<string, string>;
   /** Members of a connection's secret, the usual one first. */
   secrets: string[];
+  /** It can be called with one of the secrets only. */
+  needsSecret: boolean;
   config: string[];
 }
 
@@ -92,6 +94,7 @@ export function describeIntegration(name: string): IntegrationDescription {
     headers: { ...provider.headers },
     params: {},
     secrets: [...provider.secretNames],
+    needsSecret: provider.secretOptional !== true,
     config: ["baseUrl"],
   };
 }

@@ -1,7 +1,9 @@
 /** What the management API asks about model providers. */
 import { PlatformError } from "../../contract/errors.ts";
+import { GatewayError } from "../../contract/gateway-errors.ts";
 import type { Resource } from "../../store/resource.ts";
 import type { Store } from "../../store/store.ts";
+import { providerOf } from "../providers/catalogue.ts";
 import {
   describeIntegration,
   type IntegrationDescription,
@@ -9,10 +11,14 @@ import {
   type ProviderModel,
 } from "./connections.ts";
 import type { ModelGateway } from "./model-gateway.ts";
+import type { ModelRecord } from "./model-records.ts";
 import { connectionOf } from "./stored-models.ts";
+import { secretOf } from "./upstream-headers.ts";
+import { baseUrlOf } from "./upstream-request.ts";
 
 export interface ProviderPort {
   describe(integration: string): IntegrationDescription | null;
+  problemOf(model: Pick<Resource, "name" | "spec">, connection: Resource | null): string | null;
   listModels(connection: Resource): Promise<ProviderModel[]>;
 }
 
@@ -23,6 +29,20 @@ export const createProviderPort = (store: Store, models: () => ModelGateway): Pr
       return describeIntegration(integration);
     } catch (error) {
       if (error instanceof PlatformError && error.code === "not_found") return null;
+      throw error;
+    }
+  },
+  problemOf(model, connection) {
+    const held = connection && connectionOf(connection, store);
+    const spec = model.spec as ModelRecord["spec"];
+    const provider = providerOf(spec.runtime?.type, held?.integration);
+    if (provider.local) return null;
+    try {
+      baseUrlOf({ provider, resolved: { model: { name: model.name, spec }, connection: held } });
+      secretOf(provider, held);
+      return null;
+    } catch (error) {
+      if (error instanceof GatewayError) return error.message;
       throw error;
     }
   },

@@ -22,6 +22,10 @@ export const agent = defineKind({
   references: [workload.policies, workload.volumes, workload.drives],
   revisions: true,
   query: workload.upload,
+  withoutEffect: [
+    ...workload.rootStorage,
+    { path: "repository", why: "code is not fetched from a repository; send it as an archive or name an image" },
+  ],
   initialStatus: "DEPLOYING",
   paged: true,
   meters: ["agent_compute_runtime_gbs", "agent_image_storage_gbs", "agent_async_requests_count"],

@@ -6,6 +6,7 @@ import { type Behaviour, type PrepareContext, workspaceOf } from "../port.ts";
 import { snapshot as snapshotKind } from "../snapshot/kind.ts";
 import { deployed, settleRegion } from "../workload/behaviour.ts";
 import { type Env, preparedEnvs } from "../workload/envs.ts";
+import { settledMemoryMb } from "../workload/memory.ts";
 import { MEMORY_DEFAULT_MB } from "../workload/spec.ts";
 import { application } from "./kind.ts";
 
@@ -27,7 +28,9 @@ export const applicationBehaviour: Behaviour = {
     liftFirstRevision(spec);
     spec.enabled ??= true;
     spec.proxy ??= false;
-    spec.memory ??= MEMORY_DEFAULT_MB;
+    const { settings } = context.deps;
+    const memory = { current: context.current?.spec.memory, defaultMb: MEMORY_DEFAULT_MB, settings };
+    spec.memory = settledMemoryMb("spec.memory", spec.memory, memory);
     spec.port ??= PORT_DEFAULT;
     settleRegion(input, context);
     await requireSnapshot(spec.snapshot as string | undefined, context);

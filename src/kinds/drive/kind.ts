@@ -22,6 +22,7 @@ export const drive = defineKind({
   state: z.object({ s3Url: z.string().optional() }),
   readOnlySpec: ["infrastructureId"],
   immutable: ["spec.region", "spec.size"],
+  withoutEffect: [{ path: "size", why: "a drive grows as its files need it, and nothing limits it" }],
   initialStatus: "DEPLOYED",
   paged: true,
   byExternalId: true,

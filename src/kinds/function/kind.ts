@@ -13,6 +13,7 @@ export const functionKind = defineKind({
   spec: z.looseObject({
     ...workload.common,
     public: z.boolean().optional().describe("Callable without credentials; default false."),
+    type: z.string().max(32).optional().describe("`mcp`: there is no other."),
     integrationConnections: fields.names.optional(),
     volumes: fields.volumeAttachments.optional(),
     drives: fields.driveAttachments.optional(),
@@ -35,6 +36,7 @@ export const functionKind = defineKind({
   references: [workload.policies, workload.connections, workload.volumes, workload.drives],
   revisions: true,
   query: workload.upload,
+  withoutEffect: workload.rootStorage,
   initialStatus: "DEPLOYING",
   paged: true,
   meters: ["mcp_server_compute_runtime_gbs", "mcp_server_image_storage_gbs"],

@@ -1,4 +1,37 @@
-import type { Behaviour } from "../port.ts";
+import { nearestWord } from "../../lib/nearest-word.ts";
+import { findIntegration, INTEGRATIONS } from "../integration/declarations.ts";
+import type { Behaviour, Deps, Input } from "../port.ts";
 import { integrationConnection } from "./kind.ts";
 
-export const integrationConnectionBehaviour: Behaviour = { kind: integrationConnection };
+export const integrationConnectionBehaviour: Behaviour = {
+  kind: integrationConnection,
+  prepare(input, context) {
+    const problem = problemOf(input, context.deps);
+    context.outlook = { status: "DEPLOYED" };
+    if (problem === null) return;
+    context.outlook = { status: "FAILED", event: { type: "failed", message: problem } };
+    context.call.warn(problem);
+  },
+};
+
+/** Why nothing on the platform's side can use the connection. Code that names it gets its secrets all the same. */
+function problemOf({ spec }: Input, { providers }: Deps): string | null {
+  const name = String(spec.integration);
+  const given = (spec.secret ?? {}) as Record<string, string>;
+  const provider = providers.describe(name);
+  const known = provider ?? findIntegration(name);
+  if (!known) {
+    if ((spec.config as { baseUrl?: string } | undefined)?.baseUrl) return null;
+    const near = nearestWord(
+      name,
+      INTEGRATIONS.map((each) => each.name),
+    );
+    const meant = near === null ? "" : `; did you mean '${near}'?`;
+    return `There is no integration '${name}' here, and spec.config.baseUrl names no address: only code that names the connection can use it${meant || "."}`;
+  }
+  // A provider takes its key under any of several names.
+  const missing = known.secrets.filter((secret) => !given[secret]);
+  const isLacking = provider ? provider.needsSecret && missing.length === known.secrets.length : missing.length > 0;
+  const lacking = provider ? missing.slice(0, 1) : missing;
+  return isLacking ? `It cannot be used: spec.secret lacks ${lacking.join(", ")}.` : null;
+}

@@ -41,6 +41,7 @@ export const integrationConnection = defineKind({
     sandbox: z.boolean().optional(),
   }),
   secrets: ["spec.secret.*"],
+  initialStatus: "DEPLOYED",
   scopeWord: "integrations",
   roles: { create: "admin", update: "admin", delete: "admin" },
 });

@@ -18,6 +18,7 @@ export const integrationHandlers: readonly Implementation[] = [
       headers: { ...headers },
       params: {},
       secrets: [...secrets],
+      needsSecret: true,
       config: [...config],
     };
   }),

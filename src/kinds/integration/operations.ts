@@ -25,6 +25,7 @@ export const integrationGet = defineOperation({
     headers: z.record(z.string(), z.string()),
     params: z.record(z.string(), z.string()),
     secrets: z.array(z.string()),
+    needsSecret: z.boolean().optional().describe("A connection without one of the secrets cannot be used."),
     config: z.array(z.string()),
   }),
 });

@@ -1,5 +1,7 @@
+import { invalidField } from "../../contract/errors.ts";
+import { canonicalJson } from "../../lib/canonical-json.ts";
 import { requirePlacement } from "../policy/placement.ts";
-import { type Behaviour, workspaceOf } from "../port.ts";
+import { type Behaviour, type Input, type PrepareContext, workspaceOf } from "../port.ts";
 import { deployed, prepareWorkload } from "../workload/behaviour.ts";
 import { keepCronTriggers } from "../workload/cron-triggers.ts";
 import { triggerClaims } from "../workload/triggers.ts";
@@ -9,6 +11,7 @@ import { jobReconciler } from "./reconcile.ts";
 export const jobBehaviour: Behaviour = {
   kind: job,
   async prepare(input, context) {
+    refuseRunner(input, context);
     prepareWorkload(input, job.name, context);
     await requirePlacement(job.name, input, context);
   },
@@ -17,3 +20,14 @@ export const jobBehaviour: Behaviour = {
   claims: (input, call) => triggerClaims(input, workspaceOf(call).name),
   onWrite: keepCronTriggers,
 };
+
+/** What a job of an earlier version has may be written back. */
+function refuseRunner({ spec }: Input, { current }: PrepareContext): void {
+  const { repositories } = (spec.githubRunner ?? {}) as { repositories?: unknown };
+  if (!repositories || (Array.isArray(repositories) && repositories.length === 0)) return;
+  if (canonicalJson([spec.githubRunner]) === canonicalJson([current?.spec.githubRunner])) return;
+  throw invalidField(
+    "spec.githubRunner",
+    "this server does not register runners at GitHub; start the job from a workflow with POST /jobs/{jobId}/executions instead",
+  );
+}

@@ -32,7 +32,8 @@ export const job = defineKind({
     ...workload.common,
     githubRunner: z
       .looseObject({ repositories: z.union([z.array(z.string().max(256)).max(100), z.string().max(4096)]).optional() })
-      .optional(),
+      .optional()
+      .describe("Refused when it names repositories: no runner is registered at GitHub."),
     runtime: z
       .looseObject({
         ...workload.runtime,
@@ -55,6 +56,11 @@ export const job = defineKind({
   references: [workload.policies],
   revisions: true,
   query: workload.upload,
+  withoutEffect: [
+    ...workload.rootStorage,
+    { path: "runtime.diskPercent", why: "the disk of a task is not divided; a volume has a size" },
+    { path: "runtime.ports", why: "nobody connects to a task" },
+  ],
   initialStatus: "DEPLOYING",
   paged: true,
   meters: ["job_compute_runtime_gbs", "job_image_storage_gbs"],

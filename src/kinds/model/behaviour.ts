@@ -5,10 +5,17 @@ import { model } from "./kind.ts";
 
 export const modelBehaviour: Behaviour = {
   kind: model,
-  prepare({ metadata, spec }, { call, current }) {
+  prepare({ metadata, spec }, context) {
     spec.enabled ??= true;
+    const { call, current, deps } = context;
     if (call.role !== "admin") keepEndpoint(spec, current?.spec ?? {});
     checkFallbacks((spec.fallbacks ?? []) as string[], metadata.name);
+    if (spec.enabled === false || ((spec.integrationConnections ?? []) as string[]).length > 0) return;
+    const problem = deps.providers.problemOf({ name: metadata.name ?? "", spec }, null);
+    if (problem === null) return;
+    const message = `It cannot be called: it names no connection in spec.integrationConnections. ${problem}`;
+    context.outlook = { status: "FAILED", event: { type: "failed", message } };
+    call.warn(message);
   },
   outlook: servedAtOnce,
 };

@@ -9,6 +9,7 @@ import { prepareWorkload } from "../workload/behaviour.ts";
 import { expiryOf, prepareExpiry } from "./expiry.ts";
 import { explainSandboxFailure } from "./failure.ts";
 import { sandbox } from "./kind.ts";
+import { requireNetwork } from "./network-place.ts";
 import { sandboxReconciler } from "./reconcile.ts";
 
 const MEMORY_DEFAULT_MB = 4096;
@@ -35,6 +36,11 @@ const startsSoon = (spec: Record<string, unknown>): Outlook => ({
   ...(spec.network ? { event: { type: "network", message: NETWORK_STORED.message } } : {}),
 });
 
+const CODE_REFUSED = new PlatformError(
+  "invalid_parameter",
+  "upload: a sandbox runs an image, and this server does not build one from code yet. Create the sandbox without upload=true and write the files into it.",
+);
+
 const isSettled = ({ status }: Resource): boolean => status !== "DEPLOYING";
 
 const startFailure = ({ name, status, events }: Resource): PlatformError | null =>
@@ -48,6 +54,7 @@ const startFailure = ({ name, status, events }: Resource): PlatformError | null 
 export const sandboxBehaviour: Behaviour = {
   kind: sandbox,
   async prepare(input, context) {
+    if (context.call.query.upload === true) throw CODE_REFUSED;
     await settleVolumes(input, context);
     prepareWorkload(input, sandbox.name, context, MEMORY_DEFAULT_MB);
     await requirePlacement(sandbox.name, input, context);
@@ -62,6 +69,7 @@ export const sandboxBehaviour: Behaviour = {
     else if (current) delete runtime.extraArgs;
     else spec.vpc ??= VPC_DEFAULT;
     if (spec.network && Object.keys(spec.network).length === 0) delete spec.network;
+    await requireNetwork(input, context);
     prepareExpiry(input, context);
   },
   outlook: startsSoon,

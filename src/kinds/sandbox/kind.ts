@@ -8,6 +8,18 @@ const NETWORK_RULES_MAX = 512;
 /** Longer patience than this at the end of a sandbox is no patience but a hang. */
 const GRACE_MAX_SECONDS = 3600;
 
+/** Options that clients may name; others are typing errors. */
+const KERNEL_OPTIONS = ["iptables", "nfs", "tun"] as const;
+const extraArgs = z.record(z.string().max(64), z.enum(["enabled", "disabled"])).superRefine((map, context) => {
+  for (const name of Object.keys(map))
+    if (!KERNEL_OPTIONS.includes(name as (typeof KERNEL_OPTIONS)[number]))
+      context.addIssue({
+        code: "custom",
+        path: [name],
+        message: `is not an option; there are ${KERNEL_OPTIONS.join(", ")}`,
+      });
+});
+
 const domains = z.array(z.string().min(1).max(512)).max(NETWORK_RULES_MAX);
 const texts = z.record(z.string().max(256), z.string().max(64 * 1024));
 
@@ -33,6 +45,8 @@ const network = z.looseObject({
   forbiddenDomains: domains.optional(),
   subnet: z.string().max(128).optional(),
 });
+
+const upload = { upload: z.stringbool().optional().describe("Refused: a sandbox runs an image.") };
 
 const lifecycle = z.looseObject({
   expirationPolicies: z
@@ -66,7 +80,8 @@ export const sandbox = defineKind({
         ports: fields.ports.optional(),
         ttl: z.string().max(64).optional().describe("Most age, such as 24h."),
         expires: z.string().max(64).optional().describe("Date and time of the end."),
-        extraArgs: z.record(z.string().max(64), z.enum(["enabled", "disabled"])).optional(),
+        extraArgs: extraArgs.optional().describe(`Options of the kernel: ${KERNEL_OPTIONS.join(", ")}.`),
+        snapshotEnabled: z.unknown().optional().describe("Kept without an effect: snapshots are always possible."),
         terminationGracePeriodSeconds: z.int().min(0).max(GRACE_MAX_SECONDS).optional(),
       })
       .optional(),
@@ -101,13 +116,24 @@ export const sandbox = defineKind({
     workload.volumes,
     { path: "state.driveMounts[phase!=failed].driveName", kind: "drive" },
   ],
+  withoutEffect: [
+    ...workload.rootStorage,
+    { path: "runtime.snapshotEnabled", why: "snapshots are always possible", unless: [true] },
+    ...KERNEL_OPTIONS.map((name) => ({
+      path: `runtime.extraArgs.${name}`,
+      why: "the kernel is the machine's own, and a sandbox cannot change it",
+      unless: ["disabled"],
+    })),
+  ],
   initialStatus: "DEPLOYING",
   paged: true,
   byExternalId: true,
   query: {
     create: {
+      ...upload,
       createIfNotExist: z.stringbool().optional().describe("A sandbox of this name is answered instead of refused."),
     },
+    update: upload,
   },
   meters: ["sandbox_compute_runtime_gbs", "sandbox_image_storage_gbs", "sandbox_snapshot_storage_gbs"],
 });

@@ -5,6 +5,7 @@ import type { Behaviour, Input, Outlook, PrepareContext } from "../port.ts";
 import { chosenRegion } from "../region.ts";
 import { deployReconciler } from "./deploy-reconcile.ts";
 import { type Env, preparedEnvs } from "./envs.ts";
+import { settledMemoryMb } from "./memory.ts";
 import { MEMORY_DEFAULT_MB } from "./spec.ts";
 import { prepareTriggers } from "./triggers.ts";
 import { codeUploads } from "./uploads.ts";
@@ -25,7 +26,9 @@ export function prepareWorkload(
   settleRegion(input, context);
   const runtime = { ...(spec.runtime as Json | undefined) };
   runtime.generation ??= GENERATION_DEFAULT;
-  runtime.memory ??= memoryMb;
+  const had = (context.current?.spec.runtime as Json | undefined)?.memory;
+  const memory = { current: had, defaultMb: memoryMb, settings: context.deps.settings };
+  runtime.memory = settledMemoryMb("spec.runtime.memory", runtime.memory, memory);
   if (runtime.envs) {
     const stored = (context.current?.spec.runtime as Json | undefined)?.envs;
     runtime.envs = preparedEnvs(runtime.envs as Env[], "spec.runtime.envs", stored as Env[] | undefined);

@@ -1,6 +1,7 @@
 /** Parts of a specification that several workload kinds share. */
 import { z } from "zod";
 import * as fields from "../../contract/fields.ts";
+import type { WithoutEffect } from "../../contract/members/without-effect.ts";
 import type { Reference } from "../../contract/references.ts";
 
 /** What a workload gets that does not say. */
@@ -16,6 +17,7 @@ export const runtime = {
   envs: fields.envs.optional(),
   generation: fields.generation,
   dockerConfig: z.unknown().optional().describe("Registry credentials; sealed, never shown."),
+  storageMb: z.unknown().optional().describe("Kept without an effect: a root is not limited in size."),
   skipBuild: z.unknown().optional().describe("Sent by clients that deploy an image; nothing is built from one."),
 };
 
@@ -50,3 +52,8 @@ export const policies: Reference = { path: "spec.policies[]", kind: "policy" };
 export const connections: Reference = { path: "spec.integrationConnections[]", kind: "integrationconnection" };
 export const drives: Reference = { path: "spec.drives[].name", kind: "drive" };
 export const volumes: Reference = { path: "spec.volumes[type!=ephemeral].name", kind: "volume", exclusive: true };
+
+/** Clients of a hosted product set the size of a root disk; here a root takes what the machine has. */
+export const rootStorage: readonly WithoutEffect[] = [
+  { path: "runtime.storageMb", why: "the root of a workload is not limited in size; a volume is" },
+];

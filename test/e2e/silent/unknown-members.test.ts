@@ -63,6 +63,13 @@ describe("members of a body", () => {
     assert.deepEqual(warnings(made), []);
   });
 
+  test("that clients of the contract send are known", async () => {
+    const runtime = { type: "mcp", transport: "websocket", skipBuild: "true", dockerConfig: "{}", generation: "mk3" };
+    const made = await post("/functions", { metadata: { name: "odd" }, spec: { type: "mcp", runtime } });
+    assert.equal(made.status, 200, JSON.stringify(made.body));
+    assert.deepEqual(warnings(made), []);
+  });
+
   test("cannot break the header, however they are called", async () => {
     const odd = { 'a"b\\c\r\nset-cookie: x=1': 1, größe: 2, ["k".repeat(5000)]: 3 };
     const made = await post("/drives", { metadata: { name: "odd-names" }, spec: odd });
@@ -107,6 +114,7 @@ describe("members of a body", () => {
 const BODIES: Readonly<Record<string, object>> = {
   customdomain: { metadata: { name: "known.example.test" }, spec: {} },
   integrationconnection: { spec: { integration: "openai", secret: { apiKey: "x" } } },
+  model: { spec: { runtime: { type: "mock" } } },
   policy: { spec: { type: "maxToken", maxTokens: { total: 10 } } },
 };
 
