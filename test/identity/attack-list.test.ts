@@ -23,7 +23,7 @@ const ATTACKS: Record<string, readonly (readonly [file: string, title: string])[
   ],
   "redirect addresses that look right": [
     ["test/identity/people-suite.ts", "a public client without a proof key, or with a foreign address, gets nothing"],
-    ["test/identity/registration.test.ts", "what it says about itself is checked, and no secret is given out"],
+    ["test/identity/registration-suite.ts", "what it says about itself is checked, and no secret is given out"],
   ],
   "forms sent from elsewhere, pages in frames": [
     ["test/identity/people-suite.ts", "steps belong to the browser that began them, and to people"],
@@ -54,7 +54,7 @@ const ATTACKS: Record<string, readonly (readonly [file: string, title: string])[
   "handing on more rights than one has": [
     ["test/identity/attacks.test.ts", "nobody hands on more than they have"],
     ["test/identity/machine-suite.ts", "never raise a role, not even with the scope admin"],
-    ["test/identity/registration.test.ts", "it never has every right, whatever it asks for"],
+    ["test/identity/registration-suite.ts", "it never has every right, whatever it asks for"],
   ],
   "being led to another site": [["test/identity/attacks.test.ts", "no address of ours leads anywhere else"]],
   "making the platform call private addresses": [

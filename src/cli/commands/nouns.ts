@@ -27,15 +27,17 @@ const name = (operation: Operation): ArgumentSpec => ({
   about: operation.params.length > 1 ? "its name below what contains it" : "its name",
   offers: "name",
 });
+/** Nothing is named where there is only one. */
+const place = (operation: Operation): ArgumentSpec[] => (operation.params.length > 0 ? [name(operation)] : []);
 const first = ({ args }: Invocation): string => text(args[0]) ?? "";
 
 const VERBS: Record<string, VerbSpec> = {
   list: {
-    args: (operation) => (operation.params.length > 0 ? [name(operation)] : []),
+    args: place,
     options: [...LISTING, ...WATCH],
     run: (noun, call) => list(noun, first(call), call),
   },
-  get: { args: (operation) => [name(operation)], options: WATCH, run: (noun, call) => get(noun, first(call), call) },
+  get: { args: place, options: WATCH, run: (noun, call) => get(noun, first(call), call) },
   create: {
     args: (operation) => [
       { name: [...operation.params, "name"].join("/"), about: "its name", optional: operation.params.length === 0 },
@@ -81,7 +83,7 @@ function verbCommand(noun: Noun, verb: string, operation: Operation): CommandSpe
 }
 
 const otherVerb = (operation: Operation): VerbSpec => ({
-  args: (own) => (own.params.length > 0 ? [name(own)] : []),
+  args: place,
   options: operation.body ? [{ flags: "--data <json>", about: "the body, as JSON" }, ...FILES] : [],
   run: (_noun, call) => runOperation(operation, first(call), call),
 });
