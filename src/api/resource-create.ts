@@ -1,4 +1,5 @@
 /** Creating a resource: everything that must hold together is one transaction. */
+import { isDelayed } from "../contract/delayed.ts";
 import { notFound, PlatformError } from "../contract/errors.ts";
 import type { Kind } from "../contract/kind.ts";
 import { withoutEffect } from "../contract/members/without-effect.ts";
@@ -44,6 +45,7 @@ export async function create(behaviour: Behaviour, call: Call, deps: Deps): Prom
   if (slot !== undefined) draft.slot = slot;
   const created = await insert(behaviour, draft, links, call, deps);
   const resource = behaviour.ready ? await settled(created, behaviour.ready, deps) : created;
+  if (behaviour.ready && isDelayed(resource)) throw delayed(resource);
   call.setHeader("etag", etagOf(resource));
   if (state.upload) announceUpload(call, resource, deps);
   return presentOne(
@@ -180,7 +182,7 @@ export async function settled(
 ): Promise<Resource> {
   const signal = AbortSignal.timeout(ready.waitMs);
   const reached = await deps.store.resources
-    .waitFor(resource.workspace, resource.uid, (now) => now === null || ready.until(now), { signal })
+    .waitFor(resource.workspace, resource.uid, (now) => now === null || ready.until(now) || isDelayed(now), { signal })
     .catch((error: unknown) => {
       if (!signal.aborted) throw error;
       throw new PlatformError(
@@ -193,3 +195,9 @@ export async function settled(
   if (failure) throw failure;
   return reached;
 }
+
+const delayed = ({ kind, name, events }: Resource): PlatformError =>
+  new PlatformError(
+    "unavailable",
+    `${kind} '${name}' is not ready. ${events.at(-1)?.message ?? ""}. The server goes on trying; read it again later, or delete it.`,
+  );

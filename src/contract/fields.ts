@@ -1,5 +1,6 @@
 /** The field rules that every kind shares. Messages name the rule; the path is added by the validator. */
 import { z } from "zod";
+import { mountPath, refuseSamePath } from "./mount-path.ts";
 
 export const NAME_MAX = 49;
 export const DISPLAY_NAME_MAX = 63;
@@ -121,10 +122,7 @@ export const trigger = z.looseObject({
 
 export const volumeAttachment = z.looseObject({
   name: z.string().min(1).max(NAME_MAX),
-  mountPath: z
-    .string()
-    .regex(/^\/[^\0]*$/, "must be an absolute path")
-    .max(512),
+  mountPath,
   readOnly: z.boolean().optional(),
   sizeMb: z.int().positive().optional(),
   type: z.enum(["persistent", "ephemeral"]).optional(),
@@ -139,17 +137,14 @@ const drivePath = z
 
 export const driveAttachment = z.looseObject({
   name: z.string().min(1).max(NAME_MAX),
-  mountPath: z
-    .string()
-    .regex(/^\/[^\0]+$/, "must be an absolute path")
-    .max(512),
+  mountPath,
   drivePath: drivePath.optional().describe("The part of the drive to mount; default all of it."),
   readOnly: z.boolean().optional(),
 });
 
 export const triggers = z.array(trigger).max(LIST_MAX);
-export const driveAttachments = z.array(driveAttachment).max(DRIVES_MAX);
-export const volumeAttachments = z.array(volumeAttachment).max(LIST_MAX);
+export const driveAttachments = z.array(driveAttachment).max(DRIVES_MAX).superRefine(refuseSamePath);
+export const volumeAttachments = z.array(volumeAttachment).max(LIST_MAX).superRefine(refuseSamePath);
 /** Names of other resources; whether they exist is checked when the resource is written. */
 export const names = z.array(z.string().min(1).max(NAME_MAX)).max(LIST_MAX);
 export const region = z.string().max(64);

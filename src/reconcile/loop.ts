@@ -2,6 +2,7 @@
  * The reconcile loop: a change or the resync timer → keyed queue → lease → read → observe → plan → act. It is told
  * which resource to look at, never what happened to it, so a lost or doubled message does no harm.
  */
+import { DELAYED, isDelayed } from "../contract/delayed.ts";
 import { PlatformError } from "../contract/errors.ts";
 import type { Behaviour, Deps, ReconcileContext, Reconciler } from "../kinds/port.ts";
 import { SECOND_MS } from "../lib/clock.ts";
@@ -16,6 +17,8 @@ const RESYNC_MS = 30 * SECOND_MS;
 const RESYNC_PAGE = 500;
 /** Acting on many at once is waiting for many at once; the machine's own limits come later. */
 const CONCURRENCY = 64;
+/** What is wrong for a moment only is gone by the third attempt, within a second or two. */
+const ATTEMPTS_BEFORE_TOLD = 3;
 /** How soon to look again at a resource that another server is working on. */
 const BUSY_ELSEWHERE_MS = 5 * SECOND_MS;
 
@@ -51,8 +54,22 @@ export async function startReconcileLoop({ deps, behaviours, holder }: LoopOptio
       await lease.release();
     }
   };
-  const onError = (uid: string, error: unknown, attempt: number): void =>
+  const waitedFor = new Set(behaviours.filter(({ ready }) => ready).map(({ kind }) => kind.name));
+  const onError = (uid: string, error: unknown, attempt: number): void => {
     log.warn({ err: error, uid, attempt }, "reconciling failed, trying again");
+    if (attempt + 1 === ATTEMPTS_BEFORE_TOLD)
+      void tellDelay(uid, error).catch((cause: unknown) => log.warn({ err: cause, uid }, "a delay could not be told"));
+  };
+  /** Whoever waits for the first start hears why it does not come; the loop goes on trying. */
+  const tellDelay = async (uid: string, error: unknown): Promise<void> => {
+    const resource = await store.resources.getAcrossWorkspaces(uid);
+    if (!resource || resource.retired || !waitedFor.has(resource.kind)) return;
+    await store.resources.update(resource.workspace, uid, (current) =>
+      current.retired || current.status !== "DEPLOYING" || isDelayed(current)
+        ? null
+        : { event: { type: DELAYED, status: "DEPLOYING", message: `It has not started: ${reasonOf(error)}` } },
+    );
+  };
   // Each kind has a line of its own: one that waits for another never keeps it from being worked on.
   const queues = new Map(
     [...reconcilers.keys()].map((kind) => [kind, new KeyedQueue({ concurrency: CONCURRENCY, work, onError })]),
@@ -90,6 +107,13 @@ export async function startReconcileLoop({ deps, behaviours, holder }: LoopOptio
       leases?.stop();
     },
   };
+}
+
+/** What a caller may know: messages of other errors name files of the machine, and stand in the log. */
+function reasonOf(error: unknown): string {
+  if (error instanceof PlatformError) return error.message;
+  const { code } = error as { code?: unknown };
+  return `an internal failure${typeof code === "string" ? ` (${code})` : ""}, which the server's log tells`;
 }
 
 /** After a start the world may have moved on without us: every resource is observed once. */

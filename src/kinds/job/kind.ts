@@ -1,6 +1,7 @@
 import { z } from "zod";
 import * as fields from "../../contract/fields.ts";
 import { defineKind } from "../../contract/kind.ts";
+import { mountPath, refuseSamePath } from "../../contract/mount-path.ts";
 import * as workload from "../workload/spec.ts";
 
 /** A task that fails this often will not come right by itself. */
@@ -13,10 +14,7 @@ const ARGUMENT_LENGTH_MAX = 16 * 1024;
 
 const scratchDisk = z.looseObject({
   name: z.string().min(1).max(fields.NAME_MAX),
-  mountPath: z
-    .string()
-    .regex(/^\/[^\0]*$/, "must be an absolute path")
-    .max(512),
+  mountPath,
   sizeMb: z.int().positive().max(16_777_216),
   type: z.literal("ephemeral"),
   readOnly: z.boolean().optional(),
@@ -49,7 +47,7 @@ export const job = defineKind({
         timeout: z.int().min(0).max(TIMEOUT_MAX_SECONDS).optional().describe("Seconds of each task; 0 = no limit."),
       })
       .optional(),
-    volumes: z.array(scratchDisk).max(fields.LIST_MAX).optional(),
+    volumes: z.array(scratchDisk).max(fields.LIST_MAX).superRefine(refuseSamePath).optional(),
   }),
   secrets: workload.secrets,
   secretsShown: "on_request",

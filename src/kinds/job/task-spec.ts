@@ -1,4 +1,5 @@
 /** From a task to what the driver is asked for: the contract between the platform and the program of a job. */
+import { plainPath } from "../../contract/mount-path.ts";
 import { restoreSecrets } from "../../contract/secret-fields.ts";
 import type { WorkloadSpec } from "../../runtime/driver.ts";
 import type { ExecutionRow, TaskClaim } from "../../store/execution.ts";
@@ -90,7 +91,7 @@ export async function taskSpec(claim: TaskClaim, kind: TaskKind, deps: Deps): Pr
       ...(bundle ? [{ source: { drive: bundle.drive }, path: CODE_PATH, readOnly: true }] : []),
       ...scratchDisks(revision).map(({ mountPath, readOnly = false }, index) => ({
         source: { volume: scratchOf(claim.workload, index) },
-        path: mountPath,
+        path: plainPath(mountPath),
         readOnly,
       })),
     ],

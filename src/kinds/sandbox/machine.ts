@@ -1,5 +1,6 @@
 /** From a sandbox's record to what the driver is asked for. */
 import { PlatformError } from "../../contract/errors.ts";
+import { plainPath } from "../../contract/mount-path.ts";
 import { restoreSecrets } from "../../contract/secret-fields.ts";
 import type { Mount, WorkloadSpec } from "../../runtime/driver.ts";
 import type { Resource } from "../../store/resource.ts";
@@ -68,7 +69,7 @@ export async function volumeMounts(owner: Resource, attachments: readonly Attach
   for (const [index, { name, mountPath, readOnly = false, type, sizeMb }] of attachments.entries()) {
     const id = type === "ephemeral" ? scratchId(owner, index) : await persistentVolume(owner.workspace, name, deps);
     if (type === "ephemeral") await deps.driver.createVolume({ id, sizeMb: sizeMb ?? SCRATCH_DEFAULT_MB });
-    mounts.push({ source: { volume: id }, path: mountPath, readOnly });
+    mounts.push({ source: { volume: id }, path: plainPath(mountPath), readOnly });
   }
   return mounts;
 }

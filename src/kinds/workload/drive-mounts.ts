@@ -1,5 +1,6 @@
 /** Drives that a workload names in its specification, mounted when a copy of it starts. */
 import { PlatformError } from "../../contract/errors.ts";
+import { plainPath } from "../../contract/mount-path.ts";
 import type { Mount } from "../../runtime/driver.ts";
 import type { Resource } from "../../store/resource.ts";
 import { drivePermission } from "../drive/mounts.ts";
@@ -24,7 +25,7 @@ export async function driveMounts(owner: Resource, spec: Record<string, unknown>
     await deps.driver.createDrive(drive.uid);
     mounts.push({
       source: { drive: drive.uid, ...(drivePath === "/" ? {} : { path: drivePath }) },
-      path: mountPath,
+      path: plainPath(mountPath),
       readOnly: readOnly || access.mode === "read",
       name,
     });

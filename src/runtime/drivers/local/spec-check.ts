@@ -1,5 +1,6 @@
 /** What a driver must not take from its callers, since it becomes paths and kernel settings. */
 import { PlatformError } from "../../../contract/errors.ts";
+import { mountPathProblem, plainPath } from "../../../contract/mount-path.ts";
 import type { Limits, Mount, WorkloadSpec } from "../../driver.ts";
 
 const ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
@@ -42,8 +43,8 @@ export function checkMount({ source, path }: Mount): void {
   checkId("volume" in source ? source.volume : source.drive);
   if ("drive" in source && source.path !== undefined) checkPath(source.path);
   checkPath(path);
-  if (path === "/" || /^\/(proc|dev|sys|run\/berth)(\/|$)/.test(path))
-    throw invalid(`Nothing can be mounted at ${path}.`);
+  const problem = path === plainPath(path) ? mountPathProblem(path) : "has needless slashes";
+  if (problem) throw invalid(`Nothing can be mounted at ${path}: it ${problem}.`);
 }
 
 function checkPath(path: string): void {

@@ -1,0 +1,5 @@
+/** A resource whose first start has failed more than once, and is tried again: its last event says so, and why. */
+export const DELAYED = "delayed";
+
+export const isDelayed = (resource: { status: string | null; events: readonly { type?: string }[] }): boolean =>
+  resource.status === "DEPLOYING" && resource.events.at(-1)?.type === DELAYED;
