@@ -271,7 +271,7 @@ export async function startApp({ config, log, version, clock = systemClock, open
       serverFactory: edge.serve,
       trustProxy: config.trust_proxy,
     });
-    addPlatformRoutes(api, { deps, operations: OPERATIONS, registry });
+    addPlatformRoutes(api, { deps, operations: OPERATIONS, registry, authenticator });
     const toProviders = { clock, outbound: stack.add(createOutbound({ privateAddresses: true })) };
     addOauthRoutes(api, {
       ...deps,

@@ -1,10 +1,12 @@
 /** What is not an operation: health, metrics, the contract itself and a page to read it. */
 import type { FastifyInstance, FastifyReply } from "fastify";
 import type { Registry } from "prom-client";
+import type { Authenticator } from "../auth/authenticator.ts";
 import { buildOpenApi } from "../contract/openapi.ts";
 import type { Operation } from "../contract/operation.ts";
 import type { Deps } from "../kinds/port.ts";
 import { createGuidePages } from "./guide-pages.ts";
+import { requireScraper } from "./metrics-access.ts";
 import { scrape } from "./open-metrics.ts";
 import { referencePage } from "./reference-page.ts";
 
@@ -12,9 +14,13 @@ export interface PlatformRoutesOptions {
   deps: Deps;
   operations: readonly Operation[];
   registry: Registry;
+  authenticator: Authenticator;
 }
 
-export function addPlatformRoutes(api: FastifyInstance, { deps, operations, registry }: PlatformRoutesOptions): void {
+export function addPlatformRoutes(
+  api: FastifyInstance,
+  { deps, operations, registry, authenticator }: PlatformRoutesOptions,
+): void {
   // Made at the first question: most servers are never asked, and it costs start-up time.
   let openapi: string | null = null;
   api.get("/healthz", async () => ({ status: "ok", version: deps.settings.version }));
@@ -32,8 +38,9 @@ export function addPlatformRoutes(api: FastifyInstance, { deps, operations, regi
       return reply.code(503).send({ status: "unavailable", reason: "the database does not answer" });
     }
   });
-  api.get("/metrics", async ({ headers }, reply) => {
-    const { contentType, text } = await scrape(registry, headers.accept);
+  api.get("/metrics", async (request, reply) => {
+    await requireScraper(request, authenticator);
+    const { contentType, text } = await scrape(registry, request.headers.accept);
     return reply.header("content-type", contentType).send(text);
   });
   api.get("/openapi.json", async (_request, reply) => {

@@ -6,6 +6,7 @@ import type { Verb } from "../contract/operation.ts";
 import type { Link } from "../contract/references.ts";
 import { extractSecrets, keepMasked } from "../contract/secret-fields.ts";
 import { BARE_LIST_MAX } from "../contract/versions/2026-04-28.ts";
+import { requireCreator } from "../kinds/creator.ts";
 import { etagOf, requireMatch } from "../kinds/etag.ts";
 import { isLeaving, untilGone } from "../kinds/leaving.ts";
 import { find, isOver, locate, lookUp } from "../kinds/place.ts";
@@ -210,6 +211,7 @@ async function remove(behaviour: Behaviour, call: Call, deps: Deps): Promise<unk
   if (resource.retired) throw notFound(`${kind.name} '${resource.name}'`);
   if (resource.name === kind.builtIn)
     throw new PlatformError("conflict", `${kind.name} '${resource.name}' belongs to the workspace and stays with it.`);
+  if (behaviour.deletedByCreator) requireCreator(resource, call);
   await behaviour.guardDelete?.(resource, deps);
   const leaving = await deps.store.write(async (tx) => {
     const marked = await deps.store.resources.modify(tx, resource.workspace, resource.uid, (current) => {

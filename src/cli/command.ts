@@ -59,6 +59,8 @@ export interface Context {
   canAsk: boolean;
   /** Asks without showing what is typed; null when nobody can answer. */
   askSecret(question: string): Promise<string | null>;
+  /** Asks, and shows what is typed; null when nobody can answer. */
+  ask(question: string): Promise<string | null>;
   connect(options: ConnectionOptions): Client;
   now(): number;
   /** The whole tree of commands. */

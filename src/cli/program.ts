@@ -184,6 +184,7 @@ function processContext(version: string, commands: readonly CommandSpec[]): Cont
     readStdin: async () => (await readAll(process.stdin)).slice(0, STDIN_CHARS_MAX),
     canAsk: process.stdin.isTTY === true,
     askSecret,
+    ask,
     connect: (options) => {
       const { url, bearer, workspace } = resolveConnection(options, env);
       return createClient({ url, apiKey: bearer, workspace, strict: options.strict === true, onWarning });
@@ -191,6 +192,19 @@ function processContext(version: string, commands: readonly CommandSpec[]): Cont
     now: () => Date.now(),
     commands: () => commands,
   };
+}
+
+async function ask(question: string): Promise<string | null> {
+  if (!process.stdin.isTTY) return null;
+  const reader = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return await new Promise((resolve) => {
+      reader.question(question, resolve);
+      reader.once("close", () => resolve(null));
+    });
+  } finally {
+    reader.close();
+  }
 }
 
 async function askSecret(question: string): Promise<string | null> {

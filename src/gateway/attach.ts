@@ -42,11 +42,13 @@ export function attachGateway(
   // Node would silently leave headers out beyond this number; the size limit already bounds them.
   server.maxHeadersCount = 0;
   server.on("request", (req, res) => {
+    if (isUnreadable(req)) return refuse(res);
     const route = gateway.route(req);
     if (route.to === "management") management.request(req, res);
     else gateway.request(req, res, route);
   });
   server.on("checkContinue", (req, res) => {
+    if (isUnreadable(req)) return refuse(res);
     const route = gateway.route(req);
     if (route.to === "management") {
       res.writeContinue();
@@ -54,12 +56,30 @@ export function attachGateway(
     } else gateway.request(req, res, route, { continueExpected: true });
   });
   server.on("upgrade", (req, socket, head) => {
+    if (isUnreadable(req)) return void gateway.clientError(new Error("unreadable framing"), socket);
     const route = gateway.route(req);
     if (route.to !== "management") gateway.upgrade(req, socket, head, route);
     else if (management.upgrade) management.upgrade(req, socket, head);
     else socket.end("HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
   });
   server.on("clientError", (error, socket) => gateway.clientError(error, socket));
+}
+
+/**
+ * What Node's parser lets through and nobody else reads the same way: HTTP/0.9, which has no headers, and a length that
+ * a number cannot hold, which would be passed on rounded.
+ */
+function isUnreadable({ httpVersionMajor, headers }: IncomingMessage): boolean {
+  const length = headers["content-length"];
+  return httpVersionMajor < 1 || (length !== undefined && !Number.isSafeInteger(Number(length)));
+}
+
+/** What follows on the connection could be the body or another request: nobody knows, so the connection ends. */
+function refuse(res: ServerResponse): void {
+  const message = "The request is not valid HTTP/1.1: its version or its Content-Length cannot be read.";
+  const body = JSON.stringify({ code: 400, error: "bad_request", message });
+  res.writeHead(400, { "content-type": "application/json", "content-length": body.length, connection: "close" });
+  res.end(body);
 }
 
 /** Node's own listener for fresh connections is kept for those that the lane hands over. */

@@ -83,18 +83,31 @@ export function withoutTokens(path: string, alsoQueryToken: boolean): string {
 
 export function queryValue(path: string, name: string): string | null {
   const start = path.indexOf("?");
-  if (start < 0 || !path.includes(name, start)) return null;
+  if (start < 0 || !mayName(path, start, name)) return null;
   return new URLSearchParams(path.slice(start + 1)).get(name);
 }
 
 export function withoutQuery(path: string, name: string): string {
   const start = path.indexOf("?");
-  if (start < 0 || !path.includes(name, start)) return path;
+  if (start < 0 || !mayName(path, start, name)) return path;
   const kept = path
     .slice(start + 1)
     .split("&")
-    .filter((pair) => pair !== name && !pair.startsWith(`${name}=`));
+    .filter((pair) => nameOf(pair) !== name);
   return kept.length === 0 ? path.slice(0, start) : `${path.slice(0, start)}?${kept.join("&")}`;
+}
+
+/** False for nearly every path, at the price of a search: its query neither spells the name nor encodes anything. */
+const mayName = (path: string, start: number, name: string): boolean =>
+  path.includes(name, start) || path.includes("%", start);
+
+/** The name of a pair as whoever reads the query decodes it. */
+function nameOf(pair: string): string {
+  const end = pair.indexOf("=");
+  const raw = end < 0 ? pair : pair.slice(0, end);
+  if (!raw.includes("%")) return raw;
+  const [[name] = [""]] = new URLSearchParams(raw);
+  return name;
 }
 
 export function cookieValue(header: string | undefined, name: string): string | null {

@@ -289,6 +289,8 @@ export interface Behaviour {
   narrow?(resource: Resource, query: Record<string, unknown>): boolean;
   /** Throws when the resource may not be deleted now. */
   guardDelete?(resource: Resource, deps: Deps): Promise<void>;
+  /** Only who made the resource, or an admin of the workspace, may delete it. */
+  deletedByCreator?: true;
   /** What delete answers, when it is not the resource. */
   deleted?(resource: Resource): unknown;
   /**

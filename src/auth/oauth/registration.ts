@@ -21,8 +21,11 @@ const USED_SECONDS = (180 * DAY_MS) / SECOND_MS;
 const ID_PREFIX = "reg-";
 const REDIRECTS_MAX = 10;
 const LOOPBACK = new Set(["127.0.0.1", "[::1]", "localhost"]);
-/** They run in the browser itself, or read its files. */
-const DANGEROUS = /^(about|blob|data|file|ftp|javascript|view-source|vbscript|wss?):$/;
+/**
+ * An app's own scheme is a domain name in reverse (RFC 8252, 7.1), so it has a dot in it. Schemes without one belong to
+ * the browser (`javascript:`, `data:`), to the machine (`file:`, `ms-msdt:`, `search-ms:`) or to everybody.
+ */
+const PRIVATE_USE = /^[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+:$/;
 
 const metadata = z.looseObject({
   redirect_uris: z.array(z.string().max(1024)).min(1).max(REDIRECTS_MAX),
@@ -55,7 +58,10 @@ export async function register(
   if (!success) throw new OauthError("invalid_client_metadata", z.prettifyError(error).slice(0, 500));
   const wrong = data.redirect_uris.find((uri) => !isRedirect(uri));
   if (wrong !== undefined)
-    throw new OauthError("invalid_redirect_uri", "Redirect addresses are https, loopback, or an app's own scheme.");
+    throw new OauthError(
+      "invalid_redirect_uri",
+      "Redirect addresses are https, loopback, or an app's own scheme with a dot, such as com.example.app:/callback.",
+    );
   const id = `${ID_PREFIX}${randomWord(24)}`;
   const allowed = [...scopes].filter((scope) => scope !== ALL_SCOPES);
   const record: ClientRecord = {
@@ -84,7 +90,7 @@ function isRedirect(text: string): boolean {
   if (username !== "" || password !== "") return false;
   if (protocol === "https:") return !LOOPBACK.has(hostname);
   if (protocol === "http:") return LOOPBACK.has(hostname);
-  return !DANGEROUS.test(protocol);
+  return PRIVATE_USE.test(protocol);
 }
 
 /** A name is what people decide by, so it has nothing in it that they cannot see. */

@@ -7,6 +7,7 @@ import { type Noun, operationOf, paramsFrom } from "../nouns.ts";
 import { nameOf } from "../table.ts";
 import { bodyFrom, connect, namePathOf, positiveNumber, queryFrom } from "./call-input.ts";
 import { type Change, finishChanges, reportChange } from "./changes.ts";
+import { confirmWorkspaces } from "./confirm-workspaces.ts";
 import { print, show } from "./show.ts";
 
 /** The largest page a server gives. */
@@ -102,6 +103,7 @@ export async function remove(noun: Noun, paths: readonly string[], call: Invocat
   const trial = call.options.dryRun === true;
   const acting = trial ? operationOf(noun, "get") : operation;
   const changes: Change[] = [];
+  if (noun.name === "workspace" && !trial) await confirmWorkspaces(noun, inputs, client, call);
   for (const { path, params } of inputs) {
     const change = { kind: noun.name, name: path };
     const work = client.call(acting, { params, query: trial ? {} : queryFrom(call) }).then(

@@ -14,7 +14,7 @@ import {
   wordsOf,
 } from "../command.ts";
 import { hyphenate, type Noun, placeholderOf } from "../nouns.ts";
-import { FILES, LISTING, MEMBERS, QUERY, REMOTE, WATCH } from "./options.ts";
+import { FILES, LISTING, MEMBERS, QUERY, REMOTE, WATCH, YES } from "./options.ts";
 
 interface VerbSpec {
   args(operation: Operation): ArgumentSpec[];
@@ -52,7 +52,7 @@ const VERBS: Record<string, VerbSpec> = {
   },
   delete: {
     args: (operation) => [{ ...name(operation), many: true }],
-    options: [],
+    options: [YES],
     run: (noun, call) => remove(noun, texts(call.args[0]), call),
   },
 };

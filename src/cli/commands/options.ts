@@ -33,6 +33,8 @@ export const MEMBERS: readonly OptionSpec[] = [
   { flags: "--display-name <text>", about: "the display name" },
 ];
 
+export const YES: OptionSpec = { flags: "--yes", about: "delete a workspace that is not empty without asking" };
+
 export const DRY_RUN: OptionSpec = { flags: "--dry-run", about: "check, and say what would happen" };
 
 export const VALIDATE: OptionSpec = {

@@ -3,7 +3,7 @@ import { applyFiles, createFiles, deleteFiles } from "../actions/manifests.ts";
 import { create, getOrList, list, remove } from "../actions/resources.ts";
 import { type ArgumentSpec, type CommandSpec, GROUPS, type Invocation, text, texts } from "../command.ts";
 import { findNoun, type Noun } from "../nouns.ts";
-import { DRY_RUN, FILES, LISTING, MEMBERS, QUERY, REMOTE, VALIDATE, WATCH } from "./options.ts";
+import { DRY_RUN, FILES, LISTING, MEMBERS, QUERY, REMOTE, VALIDATE, WATCH, YES } from "./options.ts";
 
 const KIND: ArgumentSpec = { name: "kind", about: "the kind of resource, singular or plural", offers: "kind" };
 const NAME: ArgumentSpec = {
@@ -78,7 +78,7 @@ export function resourceCommands(nouns: readonly Noun[]): CommandSpec[] {
         { ...KIND, optional: true },
         { ...NAME, many: true },
       ],
-      options: [...FILES, DRY_RUN, QUERY, ...REMOTE],
+      options: [...FILES, DRY_RUN, YES, QUERY, ...REMOTE],
       examples: ["berth delete drive my-drive other-drive", "berth delete -f platform.yaml"],
       run: async (call) =>
         call.args[0] === undefined ? deleteFiles(nouns, call) : remove(nounOf(call), texts(call.args[1]), call),

@@ -69,7 +69,7 @@ export function grantScopes(asked: readonly string[] | undefined, caller: Caller
   return [...asked];
 }
 
-function parseExpiry(text: string): number {
+function parseExpiry(text: string | number): number {
   const ms = parseDurationMs(text);
   if (ms === null || ms <= 0 || ms > EXPIRY_MAX_MS)
     throw new PlatformError(

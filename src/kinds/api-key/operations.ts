@@ -24,13 +24,23 @@ export const apiKeyShape = z.looseObject({
   updatedBy: z.string(),
 });
 
+/** Other spellings of `expires_in`. A key that was meant to end must not be made without an end. */
+const misspelt = z.never({ error: "call it expires_in, such as 30d" }).optional();
+
 export const newApiKey = z.looseObject({
   name: fields.displayName.optional(),
   expires_in: z
-    .string()
-    .max(16)
+    .union([z.string().max(16), z.number()])
     .optional()
-    .describe("How long the key works: 30s, 15m, 24h, 30d, 1w, at most 10 years. Without it, until it is deleted."),
+    .describe(
+      "How long the key works: 30s, 15m, 24h, 30d, 1w, or a number of seconds, at most 10 years. Without it, until it is deleted.",
+    ),
+  expiresIn: misspelt,
+  expiresAt: misspelt,
+  expires_at: misspelt,
+  expiration: misspelt,
+  expiry: misspelt,
+  ttl: misspelt,
   scopes: z
     .array(z.string().max(64))
     .min(1)

@@ -15,6 +15,7 @@ export const customDomainBehaviour: Behaviour = {
     const lent = await store.shares.resourcesFor([workspace, wholeAccount(accountId)], "customdomain", name);
     return lent.filter((domain) => domain.workspace !== workspace);
   },
+  deletedByCreator: true,
   async guardDelete(domain, { store }) {
     const shares = await store.shares.listOf(domain.uid);
     if (shares.length > 0)

@@ -2,6 +2,7 @@ import { notFound, PlatformError } from "../../contract/errors.ts";
 import { parseListQuery } from "../../contract/list-query.ts";
 import { BARE_LIST_MAX } from "../../contract/versions/2026-04-28.ts";
 import type { Resource } from "../../store/resource.ts";
+import { isCreator, requireCreator } from "../creator.ts";
 import { type Call, type Deps, type Implementation, implement, workspaceOf } from "../port.ts";
 import { findImage, IMAGE, imageToWire, recordTag, slotOf, tagsOf, typeOf, usersOf } from "./images.ts";
 import { imageFromArchive } from "./load.ts";
@@ -58,6 +59,7 @@ export const imageHandlers: readonly Implementation[] = [
   implement(imageDelete, async (call, deps) => {
     const { name: workspace } = workspaceOf(call);
     const image = await find(call, deps);
+    requireCreator(image, call);
     refuseUsed(image, await usersOf(image, workspace, deps));
     if (image.workspace !== workspace) await deps.store.shares.remove(image.uid, workspace);
     else {
@@ -70,6 +72,7 @@ export const imageHandlers: readonly Implementation[] = [
   implement(imageTagDelete, async (call, deps) => {
     const { name: workspace } = workspaceOf(call);
     const image = await findOwn(call, deps);
+    requireCreator(image, call);
     const tag = call.params.tagName ?? "";
     if (!tagsOf(image).some(({ name }) => name === tag)) throw notFound(`Tag '${tag}' of image '${image.name}'`);
     refuseUsed(image, await usersOf(image, workspace, deps, tag));
@@ -86,6 +89,7 @@ export const imageHandlers: readonly Implementation[] = [
     const { name: workspace } = workspaceOf(call);
     let deleted = 0;
     for (const image of await listOwn(workspace, deps)) {
+      if (!isCreator(image, call)) continue;
       const [users, shares] = [await usersOf(image, workspace, deps), await deps.store.shares.listOf(image.uid)];
       if (users.length > 0 || shares.length > 0) continue;
       await remove(image, deps);
