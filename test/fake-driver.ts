@@ -31,6 +31,7 @@ import type {
   Mount,
   Observed,
   OnStop,
+  Probe,
   Snapshot,
   Volume,
   VolumeSpec,
@@ -42,6 +43,8 @@ export interface FakeOptions {
   node?: string;
   /** Names that exist besides `fake/base-image:latest`. */
   images?: string[];
+  /** Limits that the machine holds; all of them unless told. */
+  limits?: Probe["limits"];
   /** A text makes the create of that workload fail with it. */
   failCreate?: (spec: WorkloadSpec) => string | undefined;
   /** A destroy begins when this promise is fulfilled. */
@@ -119,7 +122,7 @@ export function fakeDriver(machine: FakeMachine): Driver {
       grade: "none",
       missing: ["This driver is for tests."],
       seccomp: false,
-      limits: [],
+      limits: machine.options.limits ?? ["memory", "cpu", "pids"],
       freezer: "signal",
       outbound: "none",
       volumes: "unsized",

@@ -7,7 +7,7 @@ import type { Edge } from "../edge.ts";
 import { findDriverImage } from "../kinds/image/resolve.ts";
 import type { Deps, Settings } from "../kinds/port.ts";
 import type { Stored } from "../metering/resource-rates.ts";
-import type { Driver } from "../runtime/driver.ts";
+import { type Driver, unheldLimits } from "../runtime/driver.ts";
 import type { createTraffic } from "../runtime/traffic.ts";
 import type { Resource } from "../store/resource.ts";
 
@@ -42,7 +42,7 @@ export async function openMachine({ config, settings, doors, traffic, log }: Mac
     import("../runtime/drivers/local/local-driver.ts"),
     import("../runtime/sandboxd-build.ts"),
   ]);
-  return openLocalDriver({
+  const driver = await openLocalDriver({
     dataDir: join(config.data, "runtime"),
     brand: config.brand,
     sandboxd: await cachedSandboxd(join(config.data, "runtime", "bin")),
@@ -54,6 +54,11 @@ export async function openMachine({ config, settings, doors, traffic, log }: Mac
     egress: { onBytes: (uid, sentBytes) => traffic.onBytes(uid, sentBytes) },
     onWarning: (message, fields) => log.warn(fields, message),
   });
+  const probe = await driver.probe();
+  const unheld = [...unheldLimits(probe), ...(probe.volumes === "sized" ? [] : ["size of volumes"])];
+  if (unheld.length > 0)
+    log.warn({ unheld, missing: probe.missing }, "some limits of workloads do not hold on this machine");
+  return driver;
 }
 
 /** A machine that cannot run workloads runs none, and has no images either. */

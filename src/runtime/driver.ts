@@ -124,6 +124,10 @@ export interface Probe {
   volumes: "sized" | "unsized";
 }
 
+/** Limits that a specification may ask for and this machine does not hold. */
+export const unheldLimits = ({ limits }: Pick<Probe, "limits">): string[] =>
+  (["memory", "cpu", "pids"] as const).filter((limit) => !limits.includes(limit));
+
 export interface WorkloadSpec {
   uid: string;
   /** Host name inside. */

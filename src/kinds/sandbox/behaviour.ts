@@ -31,6 +31,11 @@ const NETWORK_STORED = {
     "spec.network is stored and nothing more: this server does not enforce its rules yet. The sandbox reaches the internet and no private address.",
 };
 
+const limitsNotHeld = (limits: readonly string[]) => ({
+  code: "LIMITS_NOT_ENFORCED",
+  message: `This machine does not hold limits of ${limits.join(", ")} for the sandbox as a whole; \`berth doctor\` says why.`,
+});
+
 const startsSoon = (spec: Record<string, unknown>): Outlook => ({
   status: spec.enabled === false ? "DEACTIVATED" : "DEPLOYING",
   ...(spec.network ? { event: { type: "network", message: NETWORK_STORED.message } } : {}),
@@ -92,11 +97,15 @@ export const sandboxBehaviour: Behaviour = {
   explain: explainSandboxFailure,
 };
 
-function errorsOf({ status, events, spec, uid, updatedAt }: Resource): Record<string, unknown>[] {
+function errorsOf({ status, events, spec, state, uid, updatedAt }: Resource): Record<string, unknown>[] {
   const last = events.at(-1);
   const failure = { code: "START_FAILED", message: last?.message, fatal: true, instance: uid, time: last?.time };
-  const unenforced = { ...NETWORK_STORED, fatal: false, instance: uid, time: toIso(updatedAt) };
-  return [...(status === "FAILED" ? [failure] : []), ...(spec.network ? [unenforced] : [])];
+  const unheld = Array.isArray(state.unheld) && state.unheld.length > 0 ? [limitsNotHeld(state.unheld)] : [];
+  const lasting = [...(spec.network ? [NETWORK_STORED] : []), ...unheld];
+  return [
+    ...(status === "FAILED" ? [failure] : []),
+    ...lasting.map((told) => ({ ...told, fatal: false, instance: uid, time: toIso(updatedAt) })),
+  ];
 }
 
 /** An unknown image is refused before anything is stored. */

@@ -18,6 +18,8 @@ export interface SandboxState extends InstancesState<Endpoint> {
   compute?: "RUNNING" | "STANDBY";
   lastUsedAt?: number;
   isolation?: string;
+  /** Limits that the machine does not hold for it. */
+  unheld?: string[];
   driveMounts?: DriveMountIntent[];
 }
 

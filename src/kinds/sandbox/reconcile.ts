@@ -1,5 +1,5 @@
 /** Makes sandboxes exist, sleep, wake and go, as plan.ts decides. */
-import type { Observed } from "../../runtime/driver.ts";
+import { type Observed, unheldLimits } from "../../runtime/driver.ts";
 import type { Resource } from "../../store/resource.ts";
 import { type Deps, defineReconciler, type ReconcileContext } from "../port.ts";
 import { sandboxActivity } from "./activity.ts";
@@ -140,6 +140,7 @@ async function running(
   { deps, record }: ReconcileContext,
   event: { type: string; message: string },
 ): Promise<void> {
+  const unheld = unheldLimits(await deps.driver.probe());
   await record((current) => ({
     status: "DEPLOYED",
     observedGeneration: sandbox.generation,
@@ -148,6 +149,7 @@ async function running(
       deployed: wantedOf(sandbox, deps),
       idleSince: deps.clock.now(),
       isolation: workload.grade,
+      unheld,
     }),
     event,
   }));

@@ -1,13 +1,20 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { invalidField } from "../../contract/errors.ts";
 import { toIso } from "../../lib/clock.ts";
 import type { LinkOwner } from "../../store/links.ts";
-import { type Behaviour, workspaceOf } from "../port.ts";
+import { type Behaviour, type Deps, workspaceOf } from "../port.ts";
 import { chosenRegion } from "../region.ts";
 import { requireTemplate } from "../volume-template/versions.ts";
 import { VOLUME_SIZE_DEFAULT_MB, volume } from "./kind.ts";
 import { volumeReconciler } from "./reconcile.ts";
 
 const MB = 1024 * 1024;
+
+interface Gathered {
+  users: Map<string, LinkOwner[]>;
+  /** Whether volumes that are made now have a size that holds; null when that is not known yet. */
+  sized: boolean | null;
+}
 
 export const volumeBehaviour: Behaviour = {
   kind: volume,
@@ -31,11 +38,26 @@ export const volumeBehaviour: Behaviour = {
   /** Whoever names a volume has it; nothing else has to be kept in step. */
   async gather(resources, { deps }) {
     const names = resources.map(({ name }) => name);
-    return deps.store.links.usersOf(resources[0]?.workspace ?? "", volume.name, names);
+    const users = await deps.store.links.usersOf(resources[0]?.workspace ?? "", volume.name, names);
+    const isNoted = resources.every(({ state }) => typeof state.sized === "boolean");
+    return { users, sized: isNoted ? null : await sizesHold(deps) } satisfies Gathered;
   },
   present(wire, resource, { gathered }) {
-    const [user] = (gathered as Map<string, LinkOwner[]>).get(resource.name) ?? [];
+    const { users, sized } = gathered as Gathered;
+    const [user] = users.get(resource.name) ?? [];
+    const isSized = typeof resource.state.sized === "boolean" ? resource.state.sized : sized;
+    if (isSized !== null) wire.sized = isSized;
     if (user) wire.state = { attachedTo: `${user.kind}:${user.name}` };
     if (resource.deletedAt !== null) wire.terminatedAt = toIso(resource.deletedAt);
   },
 };
+
+/** Nobody waits for a machine that is still being opened: an open one answers before the turn ends. */
+const sizesHold = ({ driver }: Deps): Promise<boolean | null> =>
+  Promise.race([
+    driver.probe().then(
+      ({ volumes }) => volumes === "sized",
+      () => null,
+    ),
+    nextTurn(null),
+  ]);

@@ -16,7 +16,10 @@ export const volume = defineKind({
     infrastructureId: z.string().optional(),
   }),
   state: z.object({ attachedTo: z.string().optional() }),
-  extra: { terminatedAt: z.string().optional() },
+  extra: {
+    terminatedAt: z.string().optional(),
+    sized: z.boolean().optional().describe("False: the machine cannot enforce spec.size."),
+  },
   readOnlySpec: ["infrastructureId"],
   immutable: ["spec.region", "spec.size", "spec.template"],
   initialStatus: "DEPLOYED",

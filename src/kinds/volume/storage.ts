@@ -16,7 +16,7 @@ export async function makeStorage(volume: Resource, deps: Deps): Promise<void> {
   const spec = { id: volume.uid, sizeMb: volume.spec.size as number };
   const content = contentOf(volume);
   if (content === null || (await deps.driver.observeVolume(volume.uid)) !== null) {
-    await deps.driver.createVolume(spec);
+    await noteSize(volume, await deps.driver.createVolume(spec), deps);
     return;
   }
   const folder = await unpack(content, deps);
@@ -26,8 +26,15 @@ export async function makeStorage(volume: Resource, deps: Deps): Promise<void> {
       `The files that volume '${volume.name}' starts with are not on this server.`,
     );
   try {
-    await deps.driver.createVolume({ ...spec, from: folder.path });
+    await noteSize(volume, await deps.driver.createVolume({ ...spec, from: folder.path }), deps);
   } finally {
     await removeTree(folder.path);
   }
+}
+
+/** Whether its size holds depends on the machine at the time that the volume was made. */
+async function noteSize({ workspace, uid }: Resource, { sized }: { sized: boolean }, { store }: Deps): Promise<void> {
+  await store.resources.update(workspace, uid, ({ state }) =>
+    state.sized === sized ? null : { state: { ...state, sized } },
+  );
 }
