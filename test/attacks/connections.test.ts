@@ -195,6 +195,11 @@ describe("code with a connection", () => {
     const { metadata } = await made(call("POST", "/functions", { body: tool }));
     const runs = (image: string) => holding().filter((one) => one.image === image).length;
     await until(() => runs("loaded/first") > 0, "the image that the admin deployed starts");
+    // It ends at once, because nothing listens in it; until that is settled the loop is still at work on it.
+    await until(
+      async () => (await call("GET", "/functions/tool")).body.status === "FAILED",
+      "the first start is settled",
+    );
     // A later moment than that of the revision, on the clock that both are stamped with.
     const stamped = Date.now();
     await until(() => Date.now() > stamped, "the clock goes on");
