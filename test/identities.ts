@@ -91,13 +91,23 @@ export async function makeServiceAccount(store: Store, workspace: string, role: 
 export const RUNNING_COPY = "copy-1";
 
 /** The identity that a workload is given: a service account with scopes of its own. */
-export async function makeWorkload(store: Store, workspace: string, scopes: string[]): Promise<Identity> {
+export async function makeWorkload(
+  store: Store,
+  workspace: string,
+  scopes: string[],
+  labels: Record<string, string> = {},
+): Promise<Identity> {
   count += 1;
   const name = `workload${count}`;
   const workload = uuidv7(Date.now());
   // Of a kind that nothing acts on, so that the copy stays.
   await store.resources.create(
-    draftOf("policy", name, { workspace, uid: workload, state: { copies: [{ uid: RUNNING_COPY }] } }),
+    draftOf("policy", name, {
+      workspace,
+      uid: workload,
+      metadata: { labels },
+      state: { copies: [{ uid: RUNNING_COPY }] },
+    }),
   );
   const sub = await store.workloadAccounts.ensure({ workspace, workload, name, scopes });
   const { secret } = await store.keys.createKey({

@@ -1,3 +1,4 @@
+import { requireOwnGrants } from "../drive/grants.ts";
 import { requirePlacement } from "../policy/placement.ts";
 import { type Behaviour, workspaceOf } from "../port.ts";
 import { deployed, prepareWorkload } from "../workload/behaviour.ts";
@@ -11,6 +12,7 @@ export const agentBehaviour: Behaviour = {
     prepareWorkload(input, agent.name, context);
     input.spec.public ??= false;
     await requirePlacement(agent.name, input, context);
+    await requireOwnGrants(agent.name, input, context);
   },
   ...deployed,
   claims: (input, call) => triggerClaims(input, workspaceOf(call).name),

@@ -1,6 +1,7 @@
 import { invalidField } from "../../contract/errors.ts";
 import { toIso } from "../../lib/clock.ts";
 import type { Revision } from "../../store/revision.ts";
+import { requireOwnGrants } from "../drive/grants.ts";
 import { hostClaim, requireVerifiedDomain } from "../host.ts";
 import { type Behaviour, type PrepareContext, workspaceOf } from "../port.ts";
 import { snapshot as snapshotKind } from "../snapshot/kind.ts";
@@ -34,6 +35,7 @@ export const applicationBehaviour: Behaviour = {
     spec.port ??= PORT_DEFAULT;
     settleRegion(input, context);
     await requireSnapshot(spec.snapshot as string | undefined, context);
+    await requireOwnGrants(application.name, input, context);
     if (spec.envs)
       spec.envs = preparedEnvs(spec.envs as Env[], "spec.envs", context.current?.spec.envs as Env[] | undefined);
     for (const [index, url] of urlsOf(spec).entries()) {

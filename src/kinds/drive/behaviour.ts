@@ -1,5 +1,6 @@
 import type { Behaviour } from "../port.ts";
 import { chosenRegion } from "../region.ts";
+import { requireSamePermissions } from "./grants.ts";
 import { drive } from "./kind.ts";
 import { driveReconciler } from "./reconcile.ts";
 import { driveTokenHandlers } from "./tokens.ts";
@@ -9,8 +10,9 @@ export const driveBehaviour: Behaviour = {
   reconciled: "on-delete",
   awaitDelete: true,
   reconciler: driveReconciler,
-  prepare(input, { current, deps }) {
-    if (current) return;
+  prepare(input, context) {
+    const { current, deps } = context;
+    if (current) return requireSamePermissions(input, context);
     input.spec.region = chosenRegion("spec.region", input.spec.region, null, deps.settings);
     input.spec.infrastructureId = deps.settings.nodeId;
   },

@@ -10,7 +10,7 @@ import type { Resource } from "../../store/resource.ts";
 import type { Deps, Settings } from "../port.ts";
 import { isSameRegion } from "../region.ts";
 import { sandbox as sandboxKind } from "../sandbox/kind.ts";
-import { type DriveAccess, type DriveRule, driveAccess, workloadLabels } from "./permissions.ts";
+import { type DriveAccess, type DriveRule, driveAccess, isWithin, normalized, workloadLabels } from "./permissions.ts";
 
 /** One drive in one sandbox. */
 export interface DriveMountIntent {
@@ -212,20 +212,9 @@ const shown = ({ driveName, mountPath, drivePath, readOnly }: DriveMountIntent):
 const describe = ({ issues }: z.ZodError): string =>
   issues.map(({ path, message }) => `${path.join(".") || "body"}: ${message}`).join("; ");
 
-/** One leading slash, none doubled, none at the end. */
-function normalized(path: string): string {
-  const parts = path.split("/").filter((part) => part !== "" && part !== ".");
-  return `/${parts.join("/")}`;
-}
-
 function isPlain(path: string): boolean {
   return !path.split("/").includes("..") && !path.includes("\0");
 }
-
-const isWithin = (path: string, root: string): boolean => {
-  const base = normalized(root);
-  return base === "/" || path === base || path.startsWith(`${base}/`);
-};
 
 function decoded(encoded: string): string | null {
   try {

@@ -40,3 +40,14 @@ export const workloadLabels = (
     ]),
   ),
 });
+
+/** One leading slash, none doubled, none at the end. */
+export function normalized(path: string): string {
+  const parts = path.split("/").filter((part) => part !== "" && part !== ".");
+  return `/${parts.join("/")}`;
+}
+
+export const isWithin = (path: string, root: string): boolean => {
+  const base = normalized(root);
+  return base === "/" || path === base || path.startsWith(`${base}/`);
+};

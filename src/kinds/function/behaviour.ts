@@ -1,4 +1,5 @@
 import { invalidField, PlatformError } from "../../contract/errors.ts";
+import { requireOwnGrants } from "../drive/grants.ts";
 import { type HubServer, hubImage, hubServerFor, hubServerOf, serverOf } from "../hub/servers.ts";
 import { integrationConnection } from "../integration-connection/kind.ts";
 import { requirePlacement } from "../policy/placement.ts";
@@ -16,6 +17,7 @@ export const functionBehaviour: Behaviour = {
     prepareWorkload(input, functionKind.name, context);
     input.spec.public ??= false;
     await requirePlacement(functionKind.name, input, context);
+    await requireOwnGrants(functionKind.name, input, context);
     await chooseServer(input, context);
     await checkServer(input, context);
   },

@@ -1,5 +1,6 @@
 import { invalidField } from "../../contract/errors.ts";
 import { canonicalJson } from "../../lib/canonical-json.ts";
+import { requireOwnGrants } from "../drive/grants.ts";
 import { requirePlacement } from "../policy/placement.ts";
 import { type Behaviour, type Input, type PrepareContext, workspaceOf } from "../port.ts";
 import { deployed, prepareWorkload } from "../workload/behaviour.ts";
@@ -14,6 +15,7 @@ export const jobBehaviour: Behaviour = {
     refuseRunner(input, context);
     prepareWorkload(input, job.name, context);
     await requirePlacement(job.name, input, context);
+    await requireOwnGrants(job.name, input, context);
   },
   ...deployed,
   reconciler: jobReconciler,

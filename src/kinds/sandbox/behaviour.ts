@@ -1,6 +1,7 @@
 import { invalidField, PlatformError } from "../../contract/errors.ts";
 import { toIso } from "../../lib/clock.ts";
 import type { Resource } from "../../store/resource.ts";
+import { requireOwnGrants } from "../drive/grants.ts";
 import { findDriverImage, supportedImages } from "../image/resolve.ts";
 import { requirePlacement } from "../policy/placement.ts";
 import { type Behaviour, type Call, type Input, type Outlook, type PrepareContext, workspaceOf } from "../port.ts";
@@ -63,6 +64,7 @@ export const sandboxBehaviour: Behaviour = {
     await settleVolumes(input, context);
     prepareWorkload(input, sandbox.name, context, MEMORY_DEFAULT_MB);
     await requirePlacement(sandbox.name, input, context);
+    await requireOwnGrants(sandbox.name, input, context);
     const { current, deps } = context;
     const { spec } = input;
     const runtime = spec.runtime as Record<string, unknown>;

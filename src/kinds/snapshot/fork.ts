@@ -2,6 +2,7 @@
 import { notFound, PlatformError } from "../../contract/errors.ts";
 import { linksOf } from "../../contract/references.ts";
 import type { Resource } from "../../store/resource.ts";
+import { requireGrantable } from "../drive/grants.ts";
 import { find } from "../place.ts";
 import { type Call, type Deps, type Implementation, implement } from "../port.ts";
 import type { ForkOrigin } from "../sandbox/fork-origin.ts";
@@ -29,6 +30,7 @@ export const forkHandlers: readonly Implementation[] = [
       await forkToApplication({ source, name, snapshot: origin.snapshot }, call, deps);
       return { name, type, snapshotId: origin.snapshot };
     }
+    await requireGrantable({ ...source, name }, source, call, deps);
     const made = await insert(source, name, origin, body.memory, call, deps);
     await settled(made, (now) => now?.status !== "DEPLOYING", deps);
     return { name, type, snapshotId: origin.snapshot };

@@ -1,0 +1,76 @@
+/**
+ * Labels open drives: a drive's permissions name the labels of the workloads that may use it. So whoever writes a
+ * workload hands out drives, and nobody hands out more than they have. An admin has everything. Code that runs here has
+ * what its own workload has; what it makes may have the same, or less. Other members leave labels that open a drive to
+ * the admins, as they do the permissions themselves.
+ */
+import { invalidField, PlatformError } from "../../contract/errors.ts";
+import { canonicalJson } from "../../lib/canonical-json.ts";
+import type { Resource } from "../../store/resource.ts";
+import { type Call, type Deps, type Input, type PrepareContext, workspaceOf } from "../port.ts";
+import { type DriveAccess, type DriveRule, driveAccess, isWithin, workloadLabels } from "./permissions.ts";
+
+type Labelled = Pick<Resource, "workspace" | "kind" | "name" | "metadata">;
+type Labels = Readonly<Record<string, string>>;
+
+/** Drives of a workspace that have permissions; one with more of them is looked at in part, and refuses the rest. */
+const RULED_MAX = 1000;
+
+export async function requireOwnGrants(kind: string, input: Input, { call, current, deps }: PrepareContext) {
+  const name = current?.name ?? input.metadata.name ?? "";
+  const labels = input.metadata.labels ?? current?.metadata.labels;
+  const next = { workspace: workspaceOf(call).name, kind, name, metadata: { ...(labels && { labels }) } };
+  await requireGrantable(next, current, call, deps);
+}
+
+/** Refuses a workload that would have a drive which its maker may not hand out; `before` is what it has already. */
+export async function requireGrantable(
+  next: Labelled,
+  before: Labelled | null,
+  call: Pick<Call, "caller" | "role">,
+  deps: Deps,
+): Promise<void> {
+  if (call.role === "admin") return;
+  const isWorkload = call.caller.subjectType === "workload";
+  const had = before ?? { ...next, metadata: {} };
+  // A rule may name a workload itself; code that chooses the name of what it makes would choose the rule.
+  const sameName = !isWorkload || before?.name === next.name;
+  if (sameName && sameLabels(next, had)) return;
+  const { store, settings } = deps;
+  const ruled = await store.resources.listWithSpecText([next.workspace], ["drive"], ['"permissions":[{'], RULED_MAX);
+  if (ruled.length === 0) return;
+  const labels = (of: Labelled): Labels => workloadLabels(of, settings.brand);
+  const own = isWorkload ? await ownLabels(next.workspace, call.caller.subject, deps) : null;
+  const held = [...(before !== null || !isWorkload ? [labels(had)] : []), ...(own ? [own] : [])];
+  for (const drive of ruled) {
+    const rules = drive.spec.permissions as DriveRule[];
+    const wanted = driveAccess(rules, labels(next));
+    if (!wanted || held.some((each) => covers(driveAccess(rules, each), wanted))) continue;
+    throw new PlatformError(
+      "forbidden",
+      isWorkload
+        ? `metadata.labels: the ${next.kind} could use drive '${drive.name}', and the workload that makes it cannot.`
+        : `metadata.labels: they open drive '${drive.name}'. Only an admin sets labels that the permissions of a drive name.`,
+    );
+  }
+}
+
+/** Only an admin changes who may use a drive that is there. */
+export function requireSamePermissions({ spec }: Input, { call, current }: PrepareContext): void {
+  if (call.role === "admin" || !current || sameJson(spec.permissions, current.spec.permissions)) return;
+  if (spec.permissions === undefined && current.spec.permissions !== undefined)
+    throw invalidField("spec.permissions", "must be sent as they are: only an admin takes them away");
+  throw new PlatformError("forbidden", "spec.permissions: only an admin changes who may use a drive.");
+}
+
+async function ownLabels(workspace: string, subject: string, { store, settings }: Deps): Promise<Labels | null> {
+  const identity = await store.keys.getServiceAccount(workspace, subject);
+  const workload = identity?.workload ? await store.resources.getByUid(workspace, identity.workload) : null;
+  return workload && workloadLabels(workload, settings.brand);
+}
+
+const covers = (has: DriveAccess | null, wants: DriveAccess): boolean =>
+  has !== null && (has.mode === "read-write" || wants.mode === "read") && isWithin(wants.path, has.path);
+
+const sameLabels = (a: Labelled, b: Labelled): boolean => sameJson(a.metadata.labels ?? {}, b.metadata.labels ?? {});
+const sameJson = (a: unknown, b: unknown): boolean => canonicalJson(a ?? null) === canonicalJson(b ?? null);

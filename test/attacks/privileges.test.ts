@@ -1,0 +1,104 @@
+/** A caller hands out no more than it has: drives by labels, and sandboxes that an admin keeps to some. */
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { WORKLOAD_SCOPES } from "../../src/kinds/workload/identity.ts";
+import { makeServiceAccount, makeUser, makeWorkload } from "../identities.ts";
+import { startTestPlatform, type TestPlatform } from "../platform.ts";
+
+let platform: TestPlatform;
+let member: string;
+let robot: string;
+/** Identities of code that runs here: without labels, and with those that open `vault` for reading below /pub. */
+let plainCode: string;
+let readingCode: string;
+
+before(async () => {
+  platform = await startTestPlatform();
+  const { store } = platform.app;
+  const { accountId } = (await store.workspaces.get("main")) ?? assert.fail();
+  member = (await makeUser(store, accountId, "member", { main: "member" })).key;
+  robot = (await makeServiceAccount(store, "main")).key;
+  plainCode = (await makeWorkload(store, "main", [...WORKLOAD_SCOPES])).key;
+  readingCode = (await makeWorkload(store, "main", [...WORKLOAD_SCOPES], { team: "readers" })).key;
+  const permissions = [
+    { labels: { team: "owners" }, mode: "read-write" },
+    { labels: { team: "readers" }, mode: "read", path: "/pub" },
+    { labels: { "service-name": "keeper", "service-type": "sandbox" }, mode: "read-write" },
+  ];
+  assert.equal((await post("/drives", "vault", { permissions })).status, 200);
+  assert.equal((await post("/drives", "open", {})).status, 200);
+});
+after(() => platform.stop());
+
+const call: TestPlatform["call"] = (method, path, options) =>
+  platform.call(method, path, { workspace: "main", ...options });
+const keyed = (key?: string) => (key === undefined ? {} : { key });
+const post = (path: string, name: string, spec: object, labels?: Record<string, string>, key?: string) =>
+  call("POST", path, { body: { metadata: { name, ...(labels && { labels }) }, spec }, ...keyed(key) });
+
+/** What a caller may do inside a sandbox through its address. */
+const inside = async (name: string, method: string, path: string, body: unknown, key: string) => {
+  const answer = await fetch(`${platform.url}/main/sandboxes/${name}${path}`, {
+    method,
+    headers: { "x-service-authorization": `Bearer ${key}`, "content-type": "application/json" },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  return { status: answer.status, text: await answer.text() };
+};
+
+describe("labels that open a drive", () => {
+  test("are not given by code that lacks them to what it makes", async () => {
+    for (const [key, labels] of [
+      [plainCode, { team: "owners" }],
+      [plainCode, { team: "readers" }],
+      [readingCode, { team: "owners" }],
+      [plainCode, { team: "owners", other: "x" }],
+    ] as const) {
+      const { status, body } = await post("/sandboxes", "evil", {}, labels, key);
+      assert.equal(status, 403, JSON.stringify(body));
+      assert.match(body.message ?? "", /vault/);
+    }
+    const { status } = await post("/sandboxes", "keeper", {}, undefined, plainCode);
+    assert.equal(status, 403, "a rule may name the sandbox itself");
+  });
+
+  test("are not added later, nor come by way of a fork", async () => {
+    const box = await post("/sandboxes", "plain", {}, { color: "blue" }, plainCode);
+    assert.equal(box.status, 200, JSON.stringify(box.body));
+    const labelled = { ...box.body, metadata: { name: "plain", labels: { team: "owners" } } };
+    assert.equal((await call("PUT", "/sandboxes/plain", { body: labelled, key: plainCode })).status, 403);
+    assert.equal((await call("PUT", "/sandboxes/plain", { body: labelled, key: member })).status, 403);
+    const again = await call("PUT", "/sandboxes/plain", { body: box.body, key: plainCode });
+    assert.equal(again.status, 200, JSON.stringify(again.body));
+    const fork = await call("POST", "/sandboxes/plain/fork", { body: { targetName: "keeper" }, key: plainCode });
+    assert.equal(fork.status, 403, JSON.stringify(fork.body));
+    const mounted = await inside("plain", "POST", "/drives/mount", { driveName: "vault", mountPath: "/v" }, plainCode);
+    assert.match(mounted.text, /access denied/);
+  });
+
+  test("are passed on by code that has them", async () => {
+    const made = await post("/sandboxes", "heir", {}, { team: "readers" }, readingCode);
+    assert.equal(made.status, 200, JSON.stringify(made.body));
+    const wish = { driveName: "vault", mountPath: "/v", drivePath: "/" };
+    assert.match((await inside("heir", "POST", "/drives/mount", wish, readingCode)).text, /may use \/pub/);
+  });
+
+  test("are set by admins, and so are the permissions", async () => {
+    for (const key of [member, robot])
+      for (const path of ["/sandboxes", "/agents", "/functions", "/applications", "/jobs"]) {
+        const { status, body } = await post(path, "mine", {}, { team: "owners" }, key);
+        assert.equal(status, 403, `${path} ${JSON.stringify(body)}`);
+        assert.match(body.message ?? "", /Only an admin sets labels/);
+      }
+    assert.equal((await post("/sandboxes", "labelled", {}, { color: "red" }, member)).status, 200);
+    assert.equal((await post("/sandboxes", "owner", {}, { team: "owners" })).status, 200);
+    const drive = (await call("GET", "/drives/vault")).body;
+    const put = (permissions: object[] | undefined, key?: string) =>
+      call("PUT", "/drives/vault", { body: { ...drive, spec: { ...drive.spec, permissions } }, ...keyed(key) });
+    assert.equal((await put([], member)).status, 403);
+    assert.equal((await put(undefined, member)).status, 400);
+    assert.equal((await put([{ labels: { color: "red" } }], member)).status, 403);
+    assert.equal((await put(drive.spec.permissions, member)).status, 200, "what was read may be written back");
+    assert.equal((await put(drive.spec.permissions)).status, 200);
+  });
+});
