@@ -18,7 +18,8 @@ import { createDoors, openMachine, runningSince, storedMb } from "./composition/
 import { startModels } from "./composition/models.ts";
 import { startReconciling } from "./composition/reconciling.ts";
 import { logBounds, modelPrices, placeOf, settingsOf, usagePrices } from "./composition/settings.ts";
-import { type Config, isLoopback } from "./config.ts";
+import { type Config, consoleBaseOf, isLoopback } from "./config.ts";
+import { consoleHost, consoleUrl, sharedWithWorkloads } from "./contract/console.ts";
 import { GATEWAY_DOCS_URL } from "./contract/gateway-errors.ts";
 import { RESOURCE_METADATA } from "./contract/protected-resource.ts";
 import { createEdge } from "./edge.ts";
@@ -52,6 +53,7 @@ import { type Running, Stack } from "./lib/lifecycle.ts";
 import { createOutbound } from "./lib/outbound-http.ts";
 import { createOutboundPost } from "./lib/outbound-post.ts";
 import { deriveKey } from "./lib/sealed-box.ts";
+import { isLoopbackName } from "./lib/site.ts";
 import { openLogRoom } from "./logs/log-room.ts";
 import { startMetering } from "./metering/metering.ts";
 import { addUsageCounters } from "./metering/usage-counters.ts";
@@ -69,6 +71,8 @@ export interface App extends Running {
   stop(workloads?: OnStop): Promise<void>;
   /** Address of the management API without the prefix, as clients know it. */
   url: string;
+  /** Origin of the pages for people. */
+  pagesUrl: string;
   /** Address that the server listens on; differs from `url` behind a public address. */
   listensAt: string;
   bootstrapped: Bootstrapped;
@@ -123,6 +127,8 @@ export async function startApp({ config, log, version, clock = systemClock, open
 
     const registry = new Registry();
     const issuer = (): string => settings.publicUrl;
+    const consoleBase = () => consoleBaseOf(config, settings.publicUrl);
+    const pagesUrl = (): string => consoleUrl(consoleBase());
     const isRunning = createCopyCheck({ store });
     const authenticator = stack.add(
       createAuthenticator({
@@ -233,6 +239,8 @@ export async function startApp({ config, log, version, clock = systemClock, open
         domain: config.domain,
         trustProxy: config.trust_proxy > 0,
         pathPages: config.path_pages,
+        consoleHost: consoleHost(consoleBaseOf(config)),
+        isLoopback: isLoopbackName(new URL(consoleBaseOf(config).publicUrl).hostname),
         docsUrl: GATEWAY_DOCS_URL,
         limits: DEFAULT_LIMITS,
       },
@@ -271,12 +279,14 @@ export async function startApp({ config, log, version, clock = systemClock, open
       serverFactory: edge.serve,
       trustProxy: config.trust_proxy,
     });
-    addPlatformRoutes(api, { deps, operations: OPERATIONS, registry, authenticator });
+    addPlatformRoutes(api, { deps, operations: OPERATIONS, registry, authenticator, pagesUrl });
     const toProviders = { clock, outbound: stack.add(createOutbound({ privateAddresses: true })) };
     addOauthRoutes(api, {
       ...deps,
       authenticator,
       issuer,
+      pagesUrl,
+      cookiesAreOwn: () => pagesUrl().startsWith("https:") || sharedWithWorkloads(consoleBase()) === null,
       scopes: SCOPES,
       brand: config.brand,
       isWorkloadHost: (host) => host.endsWith(`.${config.domain}`) || directory.isCustomDomain(host),
@@ -291,6 +301,7 @@ export async function startApp({ config, log, version, clock = systemClock, open
     doors.open(edge);
     return {
       url: settings.publicUrl,
+      pagesUrl: pagesUrl(),
       listensAt: url,
       bootstrapped,
       store,

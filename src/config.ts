@@ -133,6 +133,18 @@ export const SETTINGS = {
     about: "Address under which clients reach this server.",
   },
   domain: { env: "BERTH_DOMAIN", schema: z.string().optional(), about: "Wildcard domain of workloads and previews." },
+  console_url: {
+    env: "BERTH_CONSOLE_URL",
+    schema: z
+      .url({ protocol: /^https?$/ })
+      .refine(
+        (text) => new URL(text).pathname === "/" && new URL(text).search === "",
+        "must be an origin, without a path",
+      )
+      .optional(),
+    about:
+      "Address of the pages for people, on a host of its own that leads here; best on a site without workloads. Absent = console.DOMAIN, or console.localhost.",
+  },
   path_pages: {
     env: "BERTH_PATH_PAGES",
     schema: z.enum(["sandboxed", "off", "trusted"]).default("sandboxed"),
@@ -439,6 +451,9 @@ const LOOPBACK = new Set(["127.0.0.1", "::1", "localhost"]);
 export const isLoopback = (host: string): boolean => LOOPBACK.has(host);
 
 function checkTogether(config: Config): void {
+  const { console_url: pages, public_url: api } = config;
+  if (pages !== undefined && api !== undefined && new URL(pages).hostname === new URL(api).hostname)
+    throw new ConfigError("console_url needs another host name than public_url: that one serves workloads.");
   if ((config.tls_cert === undefined) !== (config.tls_key === undefined))
     throw new ConfigError("tls_cert and tls_key go together: set both or neither.");
   if (!isLoopback(config.host) && !config.tls_cert && !config.trust_proxy && !config.insecure_http) {
@@ -447,3 +462,12 @@ function checkTogether(config: Config): void {
     );
   }
 }
+
+/** What the address of people's pages is made of. Before the server listens, without its port. */
+export const consoleBaseOf = (config: Config, publicUrl = config.public_url ?? `http://${hostIn(config.host)}`) => ({
+  publicUrl,
+  domain: config.domain,
+  consoleUrl: config.console_url,
+});
+
+const hostIn = (host: string): string => (host.includes(":") ? `[${host}]` : host);

@@ -6,6 +6,7 @@
  */
 import { globSync } from "node:fs";
 import { join } from "node:path";
+import { provideChromium } from "./browser/install.ts";
 import { shareInstallation } from "./installed/installation.ts";
 import { startPostgres } from "./postgres.ts";
 import { finalReport, timesReport } from "./runner/report.ts";
@@ -40,6 +41,7 @@ const started = performance.now();
 const installation = await shareInstallation(files);
 const postgres = await startPostgres();
 if ("reason" in postgres) console.error(`PostgreSQL suites are skipped: ${postgres.reason}.`);
+const chromium = provideChromium(files);
 try {
   const outcomes = await runFiles({
     files,
@@ -54,6 +56,7 @@ try {
       // Hundreds of processes load the same sources: stripped of types and compiled once, a fifth of the time is saved.
       NODE_COMPILE_CACHE: join(import.meta.dirname, "../node_modules/.cache/berth-test"),
       BERTH_TEST_POSTGRES: "url" in postgres ? postgres.url : "none",
+      BERTH_TEST_CHROMIUM: chromium,
       ...(long ? { BERTH_TEST_LONG: "1" } : {}),
       ...(broken === undefined ? {} : { BERTH_TEST_BREAK: broken }),
       ...installation.env,

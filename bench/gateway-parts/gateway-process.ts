@@ -33,6 +33,7 @@ const gateway = createGateway({
     brand: "berth",
     trustProxy: false,
     pathPages: "sandboxed",
+    isLoopback: false,
     docsUrl: "/docs/gateway",
     limits: DEFAULT_LIMITS,
   },

@@ -48,7 +48,14 @@ const models = createModelGateway({
   docsUrl: "",
 });
 const gateway = createGateway({
-  settings: { brand: "service", trustProxy: false, pathPages: "sandboxed", docsUrl: "", limits: DEFAULT_LIMITS },
+  settings: {
+    brand: "service",
+    trustProxy: false,
+    pathPages: "sandboxed",
+    isLoopback: false,
+    docsUrl: "",
+    limits: DEFAULT_LIMITS,
+  },
   clock: systemClock,
   log: console,
   registry: new Registry(),

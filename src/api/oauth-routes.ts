@@ -6,10 +6,12 @@ import { ALL_SCOPES, SIGNING_PURPOSE } from "../auth/oauth/access-tokens.ts";
 import { type AnonymousLimit, createAnonymousLimit, TooManyWrites } from "../auth/oauth/anonymous-limit.ts";
 import { cliNames } from "../auth/oauth/clients.ts";
 import { introspect } from "../auth/oauth/introspection.ts";
+import { pageHeaders } from "../auth/oauth/pages.ts";
 import { createProviders, INTROSPECTION, type OauthDeps, REGISTRATION, ROUTES } from "../auth/oauth/provider.ts";
 import { register } from "../auth/oauth/registration.ts";
 import { formOf, OauthError, rewrite, settleClient, settleScopes, settleTokenRequest } from "../auth/oauth/request.ts";
 import type { Origin } from "../auth/oauth/sign-in-audit.ts";
+import { identifyBrowser, inBrowser } from "../auth/oauth/step-binding.ts";
 import { WORKLOADS } from "../contract/addresses.ts";
 import { RESOURCE_METADATA, resourceMetadata } from "../contract/protected-resource.ts";
 import { addSignInRoutes } from "./sign-in-routes.ts";
@@ -35,9 +37,30 @@ export type Pass = (
   form: URLSearchParams | null,
 ) => Promise<void>;
 
+/** `userCode` is that of a device, when the person came with one. */
+export type PagePass = (
+  request: FastifyRequest,
+  reply: FastifyReply,
+  url: string,
+  form: URLSearchParams | null,
+  userCode: string | null,
+) => Promise<void>;
+
 export function addOauthRoutes(api: FastifyInstance, options: OauthRoutesOptions): void {
   const currentProvider = createProviders(options);
   const limit = createAnonymousLimit(options.clock, options.anonymousPerMinute);
+  /** The same for a person's browser, at the address of the pages. */
+  const passPage: PagePass = async (request, reply, url, form, userCode) => {
+    const provider = await currentProvider();
+    const pages = options.pagesUrl();
+    const { id, setCookie } = identifyBrowser(request.headers.cookie, options.brand, pages.startsWith("https:"));
+    reply.hijack();
+    reply.raw.setHeader("x-request-id", request.id);
+    for (const [name, value] of Object.entries(pageHeaders())) reply.raw.setHeader(name, value);
+    if (setCookie !== null) reply.raw.appendHeader("set-cookie", setCookie);
+    const rewritten = rewrite(request.raw, { issuer: pages, url, form, origin: originOf(request) });
+    await inBrowser({ id, userCode }, () => provider.callback()(rewritten, reply.raw));
+  };
   const pass: Pass = async (request, reply, url, form) => {
     const provider = await currentProvider();
     reply.hijack();
@@ -52,7 +75,7 @@ export function addOauthRoutes(api: FastifyInstance, options: OauthRoutesOptions
       addDescriptions(routes, prefix, options, pass);
       addEndpoints(routes, prefix, options, pass, limit);
     }
-    addSignInRoutes(routes, options, currentProvider, pass, limit);
+    addSignInRoutes(routes, options, currentProvider, passPage, limit);
   });
 }
 

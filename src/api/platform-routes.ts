@@ -1,5 +1,5 @@
 /** What is not an operation: health, metrics, the contract itself and a page to read it. */
-import type { FastifyInstance, FastifyReply } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Registry } from "prom-client";
 import type { Authenticator } from "../auth/authenticator.ts";
 import { buildOpenApi } from "../contract/openapi.ts";
@@ -8,6 +8,7 @@ import type { Deps } from "../kinds/port.ts";
 import { createGuidePages } from "./guide-pages.ts";
 import { requireScraper } from "./metrics-access.ts";
 import { scrape } from "./open-metrics.ts";
+import { isAt } from "./page-host.ts";
 import { referencePage } from "./reference-page.ts";
 
 export interface PlatformRoutesOptions {
@@ -15,12 +16,12 @@ export interface PlatformRoutesOptions {
   operations: readonly Operation[];
   registry: Registry;
   authenticator: Authenticator;
+  /** Origin of the pages for people. */
+  pagesUrl(): string;
 }
 
-export function addPlatformRoutes(
-  api: FastifyInstance,
-  { deps, operations, registry, authenticator }: PlatformRoutesOptions,
-): void {
+export function addPlatformRoutes(api: FastifyInstance, options: PlatformRoutesOptions): void {
+  const { deps, operations, registry, authenticator, pagesUrl } = options;
   // Made at the first question: most servers are never asked, and it costs start-up time.
   let openapi: string | null = null;
   api.get("/healthz", async () => ({ status: "ok", version: deps.settings.version }));
@@ -54,13 +55,19 @@ export function addPlatformRoutes(
     return reply.header("content-type", "application/json; charset=utf-8").send(openapi);
   });
   const guides = createGuidePages();
-  const page = (reply: FastifyReply, html: string): FastifyReply =>
-    reply
-      .header("content-type", "text/html; charset=utf-8")
-      .header("content-security-policy", "default-src 'self' 'unsafe-inline'")
-      .send(html);
-  api.get("/docs", async (_request, reply) => page(reply, referencePage));
-  api.get<{ Params: { "*": string } }>("/docs/*", async ({ params }, reply) =>
-    page(reply, await guides.render(params["*"])),
+  const page = async (request: FastifyRequest, reply: FastifyReply, html: () => Promise<string>) => {
+    if (!isAt(request, pagesUrl())) return reply.redirect(`${pagesUrl()}${request.raw.url ?? ""}`, 303);
+    return reply.headers(PAGE_HEADERS).send(await html());
+  };
+  api.get("/docs", (request, reply) => page(request, reply, async () => referencePage));
+  api.get<{ Params: { "*": string } }>("/docs/*", (request, reply) =>
+    page(request, reply, () => guides.render(request.params["*"])),
   );
 }
+
+const PAGE_HEADERS = {
+  "content-type": "text/html; charset=utf-8",
+  "content-security-policy": "default-src 'self' 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'",
+  "cross-origin-opener-policy": "same-origin",
+  "x-content-type-options": "nosniff",
+};

@@ -5,25 +5,35 @@ import { ALL_SCOPES } from "../auth/oauth/access-tokens.ts";
 import type { AnonymousLimit } from "../auth/oauth/anonymous-limit.ts";
 import { cliNames } from "../auth/oauth/clients.ts";
 import { deviceEntry } from "../auth/oauth/device-entry.ts";
-import { type Exchange, leaveForProvider, returnFromProvider, showStep, takeStep } from "../auth/oauth/interaction.ts";
+import { type Exchange, returnFromProvider, showStep, takeStep } from "../auth/oauth/interaction.ts";
 import { messagePage, pageHeaders } from "../auth/oauth/pages.ts";
 import { ROUTES } from "../auth/oauth/provider.ts";
 import { CALLING_SCOPES, isRegistered } from "../auth/oauth/registration.ts";
 import { formOf, INTERACTION, requireNavigation, rewrite, settleClient, settleScopes } from "../auth/oauth/request.ts";
+import { showSignOut, signOut } from "../auth/oauth/sign-out.ts";
+import { identifyBrowser, inBrowser } from "../auth/oauth/step-binding.ts";
 import { errorResponse } from "./error-response.ts";
-import { type CurrentProvider, type OauthRoutesOptions, originOf, type Pass } from "./oauth-routes.ts";
+import { type CurrentProvider, type OauthRoutesOptions, originOf, type PagePass } from "./oauth-routes.ts";
+import { isAt } from "./page-host.ts";
 
 const BODY_BYTES_MAX = 16 * 1024;
+const SIGN_OUT = "/oauth/sign-out";
 
 export function addSignInRoutes(
   routes: FastifyInstance,
   options: OauthRoutesOptions,
   currentProvider: CurrentProvider,
-  pass: Pass,
+  pass: PagePass,
   limit: AnonymousLimit,
 ): void {
-  const { issuer, brand, scopes, store } = options;
-  const guard = async (request: FastifyRequest): Promise<void> => requireNavigation(request.raw, issuer());
+  const { pagesUrl, brand, scopes, store } = options;
+  /** Pages are shown at their own address; whoever comes by another is led there. */
+  const guard = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
+    if (!isAt(request, pagesUrl()) && (request.method === "GET" || request.method === "HEAD"))
+      return reply.header("cache-control", "no-store").redirect(`${pagesUrl()}${request.raw.url ?? ""}`, 303);
+    requireNavigation(request.raw, pagesUrl());
+    return undefined;
+  };
   const person = { onRequest: guard, bodyLimit: BODY_BYTES_MAX };
   /** For addresses that write something before anybody has signed in. */
   const countWrite = async (request: FastifyRequest): Promise<void> => limit(originOf(request).address);
@@ -33,27 +43,29 @@ export function addSignInRoutes(
     const asked = new URLSearchParams(queryOf(request).slice(1));
     settleClient(asked, cliNames(brand), true);
     settleScopes(asked, scopes, isRegistered(asked.get("client_id") ?? "") ? CALLING_SCOPES : [ALL_SCOPES]);
-    await pass(request, reply, `${ROUTES.authorization}?${asked}`, null);
+    await pass(request, reply, `${ROUTES.authorization}?${asked}`, null, null);
   });
-  // Cookies live below /oauth; whoever comes by the other address is led there.
   for (const path of [ROUTES.authorization, ROUTES.code_verification])
-    routes.get(`/v0${path}`, person, (request, reply) => reply.redirect(`${issuer()}${path}${queryOf(request)}`, 303));
+    routes.get(`/v0${path}`, person, (request, reply) =>
+      reply.redirect(`${pagesUrl()}${path}${queryOf(request)}`, 303),
+    );
 
   for (const path of [`${ROUTES.authorization}/:uid`, `${ROUTES.code_verification}/:uid`])
-    routes.get(path, person, (request, reply) => pass(request, reply, request.raw.url ?? path, null));
+    routes.get(path, person, (request, reply) => pass(request, reply, request.raw.url ?? path, null, null));
   routes.get(ROUTES.code_verification, person, async (request, reply) => {
     const typed = new URLSearchParams(queryOf(request).slice(1)).get("user_code");
     if (typed !== null) limit(originOf(request).address);
     const page = await deviceEntry(store, ROUTES.code_verification, typed);
-    if (page === null) return pass(request, reply, request.raw.url ?? "", null);
+    // Without the code in its address: the server's own page would send it on by a script.
+    if (page === null) return pass(request, reply, ROUTES.code_verification, null, typed);
     return reply.headers(pageHeaders()).send(page);
   });
   routes.post(ROUTES.code_verification, person, (request, reply) => {
     const form = formOf(request.body);
     // Forms of a session carry its secret; the page that begins one does not.
-    if (form.has("xsrf")) return pass(request, reply, ROUTES.code_verification, form);
+    if (form.has("xsrf")) return pass(request, reply, ROUTES.code_verification, form, null);
     const code = new URLSearchParams({ user_code: form.get("user_code") ?? "" });
-    return reply.redirect(`${issuer()}${ROUTES.code_verification}?${code}`, 303);
+    return reply.redirect(`${pagesUrl()}${ROUTES.code_verification}?${code}`, 303);
   });
 
   /** From here on the answer is written by hand, and so is that of a failure. */
@@ -64,15 +76,16 @@ export function addSignInRoutes(
   ): Promise<void> => {
     const provider = await currentProvider();
     const rewritten = rewrite(request.raw, {
-      issuer: issuer(),
+      issuer: pagesUrl(),
       url: request.raw.url ?? "",
       form: null,
       origin: originOf(request),
     });
     reply.hijack();
     reply.raw.setHeader("x-request-id", request.id);
+    const { id } = identifyBrowser(request.headers.cookie, brand, pagesUrl().startsWith("https:"));
     try {
-      await work({ provider, request: rewritten, response: reply.raw });
+      await inBrowser({ id, userCode: null }, () => work({ provider, request: rewritten, response: reply.raw }));
     } catch (error) {
       const { status, body, unexpected } = errorResponse(error);
       if (unexpected) options.log.warn({ err: error, requestId: request.id }, "a sign-in failed");
@@ -87,14 +100,17 @@ export function addSignInRoutes(
     return step(request, reply, (exchange) => takeStep(exchange, form, originOf(request), options));
   });
 
-  routes.get<{ Params: { id: string } }>(`${INTERACTION}/:uid/with/:id`, stranger, (request, reply) =>
-    step(request, reply, (exchange) => leaveForProvider(exchange, request.params.id, options)),
-  );
+  routes.get(SIGN_OUT, person, (request, reply) => step(request, reply, (exchange) => showSignOut(exchange, options)));
+  routes.post(SIGN_OUT, person, (request, reply) => {
+    const form = formOf(request.body);
+    return step(request, reply, (exchange) => signOut(exchange, form, options));
+  });
+
   // The cookie of the step is sent below its own address only, so that is where the answer is taken.
   routes.get<{ Params: { id: string } }>(`${CALLBACK}/:id`, person, async (request, reply) => {
     const answer = new URLSearchParams(queryOf(request).slice(1));
     const uid = await interactionOf(options, request.params.id, answer.get("state") ?? "");
-    if (uid !== null) return reply.redirect(`${issuer()}${INTERACTION}/${uid}/back?${answer}`, 303);
+    if (uid !== null) return reply.redirect(`${pagesUrl()}${INTERACTION}/${uid}/back?${answer}`, 303);
     return reply.code(400).headers(pageHeaders()).send(messagePage("Start again", "This sign-in has ended."));
   });
   routes.get(`${INTERACTION}/:uid/back`, person, (request, reply) => {

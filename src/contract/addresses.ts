@@ -22,6 +22,9 @@ export const PREVIEWS_SEGMENT = "previews";
 /** Last label before the domain in a preview's host name. */
 export const PREVIEW_LABEL = "preview";
 
+/** Names below it lead browsers to their own machine without any DNS, so workloads have origins of their own there. */
+export const LOOPBACK_DOMAIN = "localhost";
+
 /** DNS allows no longer label; a name that would need one gets the path form. */
 export const DNS_LABEL_MAX = 63;
 

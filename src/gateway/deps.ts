@@ -97,6 +97,9 @@ export interface GatewaySettings {
   domain?: string | undefined;
   /** True behind a terminator whose X-Forwarded-* can be believed. */
   trustProxy: boolean;
+  consoleHost?: string | undefined;
+  /** Whether the platform is reached by names of loopback. */
+  isLoopback: boolean;
   /** What happens to workloads' pages in the path form. */
   pathPages: PathPages;
   /** Address of the page that explains the error codes. */
@@ -141,6 +144,8 @@ export interface Workload {
   revisions: RevisionPlan | null;
   /** Where requests go inside the instance; "platform": there is none, the platform answers itself. */
   door: Door | "platform";
+  /** Its host label where that is not the natural one; "" = it has none. */
+  label?: string | undefined;
   /** Addresses beside its own. */
   triggers: readonly HttpTrigger[];
   /** Set when the address is a preview's. */

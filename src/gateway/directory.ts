@@ -6,6 +6,7 @@ import type { Duplex } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
 import type { WorkloadKind } from "../contract/addresses.ts";
 import { GatewayError } from "../contract/gateway-errors.ts";
+import { hostLabelOf } from "../contract/held-words.ts";
 import { type Instance, type InstancesState, WORKLOAD_PORT } from "../contract/instance.ts";
 import type { Place } from "../contract/placement.ts";
 import type { Activity } from "../lib/activity.ts";
@@ -261,6 +262,7 @@ function plainEntryOf(resource: Resource, served: boolean): Entry {
       enabled: resource.spec.enabled !== false,
       revisions: kind === "sandbox" ? null : revisionPlanOf(resource),
       door: served ? "platform" : doorOf(resource),
+      label: hostLabelOf(resource),
       triggers: httpTriggersOf(resource),
       preview: null,
     },

@@ -70,7 +70,8 @@ export function createGateway(deps: GatewayDeps): Gateway {
     drained: null,
   };
 
-  const routing = { domain: settings.domain, isCustomDomain: deps.isCustomDomain };
+  const { domain, consoleHost, isLoopback } = settings;
+  const routing = { domain, consoleHost, isLoopback, isCustomDomain: deps.isCustomDomain };
   const accepting = (): boolean => !context.stopping;
   const laneOf = (management: PlainManagement | undefined): LaneOptions => ({
     sweeper,

@@ -9,10 +9,17 @@
  *   {agt|mcp|mdl|sbx|job|app}-{name}-{workspace}[.{region}].{domain}
  *   {id}[.{region}].preview.{domain}
  *   any host that a custom domain claims
+ *   the same below localhost, on loopback
  *   bl-prod-{hash}.run.localhost                                  (a neighbour, from inside a workload)
- * A first segment from the reserved words, and the root, belong to management.
+ * A first segment from the reserved words, and the root, belong to management, and so does the whole console host.
  */
-import { PREVIEW_LABEL, PREVIEWS_SEGMENT, WORKLOADS, type WorkloadKind } from "../contract/addresses.ts";
+import {
+  LOOPBACK_DOMAIN,
+  PREVIEW_LABEL,
+  PREVIEWS_SEGMENT,
+  WORKLOADS,
+  type WorkloadKind,
+} from "../contract/addresses.ts";
 import { hashIn, INTERNAL_DOMAIN } from "../contract/internal-names.ts";
 import { RESERVED_WORDS } from "../contract/reserved-words.ts";
 
@@ -31,6 +38,10 @@ export type Route =
 export interface RouteSettings {
   /** Lower case, without a leading dot; undefined when only path addresses exist. */
   domain?: string | undefined;
+  /** Serves the platform's pages and never a workload; undefined when they share the public address. */
+  consoleHost?: string | undefined;
+  /** On loopback, names below localhost lead here too. */
+  isLoopback?: boolean;
   /** True when a verified custom domain, or one of its sub-domains, claims this host. Must not wait. */
   isCustomDomain(host: string): boolean;
 }
@@ -42,6 +53,7 @@ const NOTHING: Route = { to: "nothing" };
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 
 const INTERNAL_SUFFIX = `.${INTERNAL_DOMAIN}`;
+const LOOPBACK_SUFFIX = `.${LOOPBACK_DOMAIN}`;
 
 const KIND_OF_PLURAL = new Map<string, WorkloadKind>(
   Object.entries(WORKLOADS).map(([kind, { plural }]) => [plural, kind as WorkloadKind]),
@@ -79,6 +91,7 @@ export function hostName(header: string): string {
 
 function byHost(path: string, host: string, settings: RouteSettings): Route | null {
   const { domain } = settings;
+  if (host === settings.consoleHost) return MANAGEMENT;
   if (domain !== undefined && host.endsWith(domain)) {
     if (host.length > domain.length && host.charCodeAt(host.length - domain.length - 1) === 46) {
       return byLabels(path, host.slice(0, host.length - domain.length - 1).split("."));
@@ -89,6 +102,8 @@ function byHost(path: string, host: string, settings: RouteSettings): Route | nu
     const hash = hashIn(host.slice(0, -INTERNAL_SUFFIX.length));
     return hash === null ? NOTHING : { to: "internal", hash, prefix: "", path };
   }
+  if (settings.isLoopback && host.endsWith(LOOPBACK_SUFFIX))
+    return byLabels(path, host.slice(0, -LOOPBACK_SUFFIX.length).split("."));
   return settings.isCustomDomain(host) ? { to: "domain", host, prefix: "", path } : null;
 }
 

@@ -14,6 +14,7 @@ import { ClientGone, hold } from "./hold.ts";
 import { asyncTriggerOf, enter } from "./http-trigger.ts";
 import { sessionGone, sessionMarker, sessionOf, withOwnId } from "./mcp-session.ts";
 import { answerOwn } from "./own-answer.ts";
+import { ownOrigin } from "./own-origin.ts";
 import { pickRevision } from "./pick-revision.ts";
 import { type PlatformResponseOptions, respond, respondError } from "./platform-response.ts";
 import { throughPort } from "./port-path.ts";
@@ -47,6 +48,12 @@ export async function serve(context: ServeContext, down: Downstream, route: Rout
     const { route: entered, workload, trigger } = enter(route, await find(context, down, route));
     fixed = workload.preview?.responseHeaders ?? null;
     refuseWorkerScript(down, route.prefix);
+    const own = ownOrigin(context.deps.settings, down, route, workload);
+    if (own !== null) {
+      respond(context.forwarding.rules, down, 307, null, "", ["Location", own, ...NOT_KEPT], null);
+      finished(context);
+      return;
+    }
     if (fixed !== null && isPreflight(down) && fixed.names.has("access-control-allow-origin")) {
       answerPreflight(context.forwarding.rules, down, fixed);
       finished(context);
@@ -77,6 +84,9 @@ export function respondMetadata(
   respond(forwarding.rules, down, 200, "application/json", JSON.stringify(metadata), ANY_ORIGIN, null);
   return true;
 }
+
+/** Programs that ask for the same address are served there. */
+const NOT_KEPT = ["Cache-Control", "no-store", "Vary", "Sec-Fetch-Mode"];
 
 const ANY_ORIGIN = ["Access-Control-Allow-Origin", "*"];
 

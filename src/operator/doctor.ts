@@ -2,7 +2,8 @@
 import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs";
 import { createServer } from "node:net";
 import { dirname } from "node:path";
-import type { Config } from "../config.ts";
+import { type Config, consoleBaseOf } from "../config.ts";
+import { consoleHost, SHARING_ADVICE, sharedWithWorkloads } from "../contract/console.ts";
 import { MINUTE_MS, SECOND_MS, toIso } from "../lib/clock.ts";
 import { credentialsFile, readCredentials } from "../lib/credentials.ts";
 import { runningNotes } from "../lib/process-note.ts";
@@ -81,6 +82,13 @@ export const CHECKS: Readonly<Record<string, Check>> = {
     if (refusal === "EADDRINUSE")
       return problem(`${port} on ${host} is in use by another program`, "choose another with PORT or --port");
     return problem(`${port} on ${host} cannot be used (${refusal})`, "choose another with HOST, PORT or their flags");
+  },
+
+  pages: async (config) => {
+    const base = consoleBaseOf(config);
+    const shared = sharedWithWorkloads(base);
+    const [says = "", next = ""] = shared === null ? [] : SHARING_ADVICE[shared].split(": ");
+    return shared === null ? ok(`${consoleHost(base)}, apart from workloads`) : warning(says, next);
   },
 
   credentials: async ({ data }) => {

@@ -3,7 +3,8 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import pino from "pino";
 import type { App } from "../app.ts";
-import { type Config, describeConfig, loadConfig } from "../config.ts";
+import { type Config, consoleBaseOf, describeConfig, loadConfig } from "../config.ts";
+import { SHARING_ADVICE, sharedWithWorkloads } from "../contract/console.ts";
 import { toIso } from "../lib/clock.ts";
 import { credentialsFile, readCredentials, writeCredentials } from "../lib/credentials.ts";
 import { leaveNote, takeWish } from "../lib/process-note.ts";
@@ -27,6 +28,8 @@ export async function up(args: readonly string[]): Promise<void> {
   const app = await startApp({ config, log, version: packageVersion() });
   const removeNote = leaveNote(config.data, { url: app.url, startedAt: toIso(Date.now()) });
   console.error(greeting(app, config));
+  const shared = sharedWithWorkloads(consoleBaseOf(config, app.url));
+  if (shared !== null) log.warn({ pages: app.pagesUrl }, SHARING_ADVICE[shared]);
   settleMemory();
   await stopAsked;
   log.info({}, "stopping");
@@ -50,7 +53,7 @@ function settleMemory(): void {
   setTimeout(() => collect({ type: "major", execution: "sync", flavor: "last-resort" }), SETTLE_MS).unref();
 }
 
-function greeting({ url, bootstrapped: { newKey, workspace: first } }: App, config: Config): string {
+function greeting({ url, pagesUrl, bootstrapped: { newKey, workspace: first } }: App, config: Config): string {
   // The first workspace is named at the first start only; later the setting may name one that does not exist.
   const workspace = (newKey ? null : readCredentials(config.data)?.workspace) ?? first;
   writeCredentials(config.data, { url, workspace, ...(newKey ? { apiKey: newKey } : {}) });
@@ -60,7 +63,7 @@ function greeting({ url, bootstrapped: { newKey, workspace: first } }: App, conf
     "",
     `  API        ${url}/v0`,
     `  Run        ${url}`,
-    `  Reference  ${url}/docs`,
+    `  Reference  ${pagesUrl}/docs`,
     `  Workspace  ${workspace}`,
     `  API key    ${keyLine(newKey, config)}`,
     `  Data       ${config.database_url ? `PostgreSQL, and ${config.data}` : config.data}`,

@@ -33,6 +33,9 @@ suite("lockout", () => {
     return (await people.getUser(sub))?.email ?? "";
   };
 
+  /** For requests that are dialled by address. */
+  const atPages = () => ({ host: new URL(platform.app.pagesUrl).host });
+
   const authorizeUrl = (): string =>
     `/oauth/authorize?${new URLSearchParams({
       ...{ client_id: "service", response_type: "code", redirect_uri: "http://127.0.0.1:43210/callback" },
@@ -45,14 +48,16 @@ suite("lockout", () => {
 
   /** The browser's form, sent from another address. */
   const submitFromElsewhere = async (browser: Browser, page: Page, email: string): Promise<number> => {
-    const { statusCode, body } = await request(page.url, {
+    const { pathname, host, origin } = new URL(page.url);
+    const { statusCode, body } = await request(platform.url + pathname, {
       dispatcher: elsewhere,
       method: "POST",
       headers: {
+        host,
+        origin,
         "content-type": "application/x-www-form-urlencoded",
-        cookie: [...browser.cookies].map(([name, { value }]) => `${name}=${value}`).join("; "),
+        cookie: [...browser.cookies.values()].map(({ name, value }) => `${name}=${value}`).join("; "),
         ...{ "sec-fetch-mode": "navigate", "sec-fetch-dest": "document", "sec-fetch-site": "same-origin" },
-        origin: new URL(platform.url).origin,
       },
       body: new URLSearchParams({ ...hiddenFields(page), email, password: "guess" }).toString(),
     });
@@ -81,13 +86,13 @@ suite("lockout", () => {
     // What a hundred addresses do, without the hundred tenths of a second that checking their passwords takes.
     while ((await signInTries.count([{ key: `person:${email}`, max: 100 }])) === "allowed");
     assert.equal((await signIn(new Browser(platform.url), email)).status, 429);
-    known.cookies.delete("_session");
+    known.forget("_session");
     assert.match((await signIn(known, email)).text, /Allow access/);
 
     // It is known for that person only, and guessing in it is stopped, too.
     const other = await makePerson();
     while ((await signInTries.count([{ key: `person:${other}`, max: 100 }])) === "allowed");
-    known.cookies.delete("_session");
+    known.forget("_session");
     assert.equal((await signIn(known, other)).status, 429);
     const guesses: number[] = [];
     for (let each = 0; each < 12; each++) guesses.push((await signIn(known, email, "guess")).status);
@@ -115,7 +120,7 @@ suite("lockout", () => {
     const { oauth } = platform.app.store;
     const begin = async (each: number): Promise<number> => {
       const { statusCode, headers, body } = await (each % 2 === 0
-        ? request(`${platform.url}${authorizeUrl()}`, { dispatcher: elsewhere })
+        ? request(`${platform.url}${authorizeUrl()}`, { dispatcher: elsewhere, headers: atPages() })
         : request(`${platform.url}/oauth/device/code`, {
             dispatcher: elsewhere,
             method: "POST",
@@ -132,7 +137,10 @@ suite("lockout", () => {
     const statuses: number[] = [];
     while (statuses.at(-1) !== 429) statuses.push(await begin(statuses.length));
     assert.equal(await written(), before + statuses.length - 1);
-    const { statusCode, body } = await request(`${platform.url}${authorizeUrl()}`, { dispatcher: third });
+    const { statusCode, body } = await request(`${platform.url}${authorizeUrl()}`, {
+      dispatcher: third,
+      headers: atPages(),
+    });
     await body.dump();
     assert.equal(statusCode, 303, "another address begins its own");
   });

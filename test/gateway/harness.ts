@@ -38,6 +38,8 @@ export interface TestGatewayOptions {
   domain?: string;
   trustProxy?: boolean;
   pathPages?: PathPages;
+  isLoopback?: boolean;
+  consoleHost?: string;
   fastLane?: boolean;
 }
 
@@ -108,6 +110,8 @@ export async function startTestGateway(options: TestGatewayOptions): Promise<Tes
       domain: options.domain,
       trustProxy: options.trustProxy ?? false,
       pathPages: options.pathPages ?? "sandboxed",
+      isLoopback: options.isLoopback ?? false,
+      consoleHost: options.consoleHost,
       docsUrl: "http://docs.test/gateway",
       limits: limitsFrom(options),
     },

@@ -1,4 +1,7 @@
-/** As much of a browser as signing in takes: cookies with their paths, redirects, forms. */
+/**
+ * As much of a browser as signing in takes: cookies with their hosts and paths, redirects, forms. Every address of the
+ * platform, whatever its host name, is dialled on this machine.
+ */
 import { request as send } from "undici";
 
 export interface Page {
@@ -15,68 +18,97 @@ interface Sent {
 }
 
 interface Cookie {
+  name: string;
   value: string;
+  host: string;
   path: string;
 }
 
 const NAVIGATION = { accept: "text/html", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document" };
 
 export class Browser {
+  /** By host, path and name. */
   readonly cookies = new Map<string, Cookie>();
-  /** Addresses that are not the platform's: a visit ends there, as it would in a program that waits for the code. */
-  readonly #origin: string;
+  readonly #origin: URL;
   /** Where the platform listens, when its public address leads elsewhere. */
-  readonly #server: string;
+  readonly #server: string | undefined;
 
-  constructor(origin: string, server = origin) {
-    this.#origin = origin;
+  constructor(origin: string, server?: string) {
+    this.#origin = new URL(origin);
     this.#server = server;
   }
 
+  /** A visit ends at addresses that are not the platform's, as it would in a program that waits for the code. */
   async visit(address: string, init: Sent = {}): Promise<Page> {
     let url = new URL(address, this.#origin);
     let request = init;
-    for (let hops = 0; hops < 10; hops += 1) {
-      if (url.origin !== this.#origin) return { url: url.href, status: 0, text: "", headers: {} };
-      const { statusCode, headers, body } = await send(new URL(url.pathname + url.search, this.#server), {
+    for (let hops = 0; hops < 12; hops += 1) {
+      if (!this.#isPlatform(url)) return { url: url.href, status: 0, text: "", headers: {} };
+      const dialled = new URL(url.pathname + url.search, this.#server ?? `http://127.0.0.1:${url.port}`);
+      const { statusCode, headers, body } = await send(dialled, {
         ...request,
-        headers: { ...NAVIGATION, cookie: this.#cookiesFor(url.pathname), ...request.headers },
+        headers: { ...NAVIGATION, host: url.host, cookie: this.#cookiesFor(url), ...request.headers },
       });
-      for (const line of [headers["set-cookie"] ?? []].flat()) this.#keep(line);
+      for (const line of [headers["set-cookie"] ?? []].flat()) this.#keep(line, url.hostname);
       const text = await body.text();
-      if (headers.location === undefined) return { url: url.href, status: statusCode, text, headers };
-      url = new URL(String(headers.location), url);
+      const next = headers.location ?? /<meta http-equiv="refresh" content="0;url=([^"]+)">/.exec(text)?.[1];
+      if (next === undefined) return { url: url.href, status: statusCode, text, headers };
+      url = new URL(unescapeHtml(String(next)), url);
       request = {};
     }
     throw new Error("redirected in a circle");
   }
 
-  /** Sends the page's form with these fields, its hidden ones included. */
-  submit(page: Page, fields: Record<string, string>, headers: Record<string, string> = {}): Promise<Page> {
-    const action = /<form[^>]*action="([^"]+)"/.exec(page.text)?.[1] ?? page.url;
-    const hidden = [...page.text.matchAll(/<input type="hidden" name="([^"]+)" value="([^"]*)"/g)].map(
-      ([, name = "", value = ""]) => [name, value] as const,
+  /** Sends the page's form with these fields beside those that are filled in; `nth` counts the page's forms. */
+  submit(page: Page, fields: Record<string, string>, headers: Record<string, string> = {}, nth = 0): Promise<Page> {
+    const form = [...page.text.matchAll(/<form[^>]*>[\s\S]*?<\/form>/g)][nth]?.[0] ?? "";
+    const action = /<form[^>]*action="([^"]+)"/.exec(form)?.[1] ?? page.url;
+    const filled = [...form.matchAll(/<input[^>]*? name="([^"]+)"[^>]*? value="([^"]*)"/g)].map(
+      ([, name = "", value = ""]) => [name, unescapeHtml(value)] as const,
     );
-    return this.visit(new URL(action, page.url).href, {
+    return this.visit(new URL(unescapeHtml(action), page.url).href, {
       method: "POST",
-      headers: { "content-type": "application/x-www-form-urlencoded", origin: this.#origin, ...headers },
-      body: new URLSearchParams({ ...Object.fromEntries(hidden), ...fields }).toString(),
+      headers: {
+        "content-type": "application/x-www-form-urlencoded",
+        origin: new URL(page.url).origin,
+        ...headers,
+      },
+      body: new URLSearchParams({ ...Object.fromEntries(filled), ...fields }).toString(),
     });
   }
 
-  #cookiesFor(path: string): string {
-    return [...this.cookies]
-      .filter(([, cookie]) => path.startsWith(cookie.path))
-      .map(([name, { value }]) => `${name}=${value}`)
+  /** The first cookie whose name ends so. */
+  cookie(end: string): Cookie | undefined {
+    return [...this.cookies.values()].find(({ name }) => name.endsWith(end));
+  }
+
+  forget(end: string): void {
+    for (const [key, { name }] of this.cookies) if (name.endsWith(end)) this.cookies.delete(key);
+  }
+
+  #isPlatform({ port, hostname }: URL): boolean {
+    return port === this.#origin.port && (hostname === this.#origin.hostname || hostname.startsWith("console."));
+  }
+
+  #cookiesFor({ hostname, pathname }: URL): string {
+    return [...this.cookies.values()]
+      .filter(
+        ({ host, path }) => host === hostname && (pathname === path || pathname.startsWith(path.replace(/\/?$/, "/"))),
+      )
+      .map(({ name, value }) => `${name}=${value}`)
       .join("; ");
   }
 
-  #keep(line: string): void {
+  #keep(line: string, host: string): void {
     const [pair = "", ...attributes] = line.split("; ");
     const name = pair.slice(0, pair.indexOf("="));
     const value = pair.slice(pair.indexOf("=") + 1);
     const path = attributes.find((word) => word.toLowerCase().startsWith("path="))?.slice(5) ?? "/";
-    if (value === "") this.cookies.delete(name);
-    else this.cookies.set(name, { value, path });
+    const key = `${host} ${path} ${name}`;
+    if (value === "") this.cookies.delete(key);
+    else this.cookies.set(key, { name, value, host, path });
   }
 }
+
+const unescapeHtml = (text: string): string =>
+  text.replace(/&#(\d+);/g, (_, code: string) => String.fromCharCode(Number(code))).replaceAll("&amp;", "&");

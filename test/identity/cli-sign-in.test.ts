@@ -44,7 +44,7 @@ describe("signing in from a terminal", () => {
     const login = spawnBerth(["login", platform.url, "--browser"], { env });
     const [, address = ""] = await login.printed(/open (\S+) in a browser/);
     const browser = new Browser(platform.url);
-    // The address carries the code; oidc-provider has a script send its form, which here is done by hand.
+    // The address carries the code, so the page has it filled in.
     const confirm = await browser.submit(await browser.visit(address), {});
     const page = await browser.submit(confirm, {});
     const consent = await browser.submit(page, { email: ADMIN_EMAIL, password: PASSWORD });

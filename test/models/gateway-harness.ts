@@ -90,7 +90,14 @@ async function start(
   });
   let count = 0;
   const edge = createGateway({
-    settings: { brand: "service", trustProxy: false, pathPages: "sandboxed", docsUrl: "", limits: DEFAULT_LIMITS },
+    settings: {
+      brand: "service",
+      trustProxy: false,
+      pathPages: "sandboxed",
+      isLoopback: false,
+      docsUrl: "",
+      limits: DEFAULT_LIMITS,
+    },
     clock: systemClock,
     log: { warn: log, error: log },
     registry: new Registry(),

@@ -42,6 +42,25 @@ export async function beginExternal(
   });
 }
 
+const TICKET = "ExternalArrival";
+
+/** Keeps who has come back from a provider until they have said so themselves; the ticket is used once. */
+export async function keepArrival({ store }: ExternalDeps, interaction: string, sub: string): Promise<string> {
+  const ticket = randomSecret();
+  await store.oauth.put(TICKET, ticket, { interaction, sub }, KEPT_SECONDS);
+  return ticket;
+}
+
+export async function takeArrival(
+  { store }: ExternalDeps,
+  interaction: string,
+  ticket: string,
+): Promise<string | null> {
+  const known = await store.oauth.find(TICKET, ticket);
+  if (known?.interaction !== interaction || !(await store.oauth.consume(TICKET, ticket))) return null;
+  return String(known.sub);
+}
+
 /** The step that an answer belongs to; null when it is none that was asked for. */
 export async function interactionOf({ store }: ExternalDeps, id: string, state: string): Promise<string | null> {
   const known = await store.oauth.find(MODEL, state);

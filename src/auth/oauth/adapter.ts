@@ -2,9 +2,13 @@
 import type { OauthPayload } from "../../store/oauth-records.ts";
 import type { Store } from "../../store/store.ts";
 import { type ClientRecord, findClient } from "./clients.ts";
+import { currentBrowser } from "./step-binding.ts";
 
 /** What is saved without an end is not kept for ever. */
 const KEPT_SECONDS = 30 * 24 * 3600;
+
+/** The record of a step that a person takes; it belongs to the browser that began it. */
+const STEP = "Interaction";
 
 export interface Adapter {
   upsert(id: string, payload: OauthPayload, expiresIn?: number): Promise<void>;
@@ -19,8 +23,15 @@ export interface Adapter {
 export const createAdapter =
   (store: Store, brand: string) =>
   (model: string): Adapter => ({
-    upsert: (id, payload, expiresIn = KEPT_SECONDS) => store.oauth.put(model, id, payload, expiresIn),
-    find: (id) => (model === "Client" ? findClient(store, id, brand) : store.oauth.find(model, id)),
+    upsert: (id, payload, expiresIn = KEPT_SECONDS) =>
+      store.oauth.put(model, id, model === STEP ? { ...payload, browser: currentBrowser()?.id } : payload, expiresIn),
+    async find(id) {
+      if (model === "Client") return findClient(store, id, brand);
+      const found = await store.oauth.find(model, id);
+      return model === STEP && (found?.browser === undefined || found.browser !== currentBrowser()?.id)
+        ? undefined
+        : found;
+    },
     findByUid: (uid) => store.oauth.findByUid(model, uid),
     findByUserCode: (userCode) => store.oauth.findByUserCode(model, userCode),
     async consume(id) {

@@ -1,18 +1,19 @@
 /**
  * What happens between a person and us while a program waits for its token: sign in, then allow or deny. The step
- * belongs to the browser that began it: its cookie is bound to the address of the step.
+ * belongs to the browser that began it (step-binding.ts), and only its own pages can take it.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type Provider from "oidc-provider";
 import type { InteractionDetails } from "oidc-provider";
 import { ExternalError } from "../external/identity-provider.ts";
-import { beginExternal, type ExternalDeps, endExternal } from "../external/sign-in.ts";
+import { beginExternal, type ExternalDeps, endExternal, keepArrival, takeArrival } from "../external/sign-in.ts";
 import { knownBrowser, rememberBrowser } from "../known-browser.ts";
 import { signIn } from "../sign-in.ts";
-import { consentPage, messagePage, pageHeaders, signInPage } from "./pages.ts";
+import { consentPage, continuePage, messagePage, onwardPage, pageHeaders, signInPage } from "./pages.ts";
 import { isRegistered, keepRegistered } from "./registration.ts";
-import { INTERACTION, PROTOCOL_SCOPES } from "./request.ts";
+import { PROTOCOL_SCOPES } from "./request.ts";
 import { type Origin, recordConsent, recordExternalSignIn, recordSignIn } from "./sign-in-audit.ts";
+import { isStepSecret, stepSecret } from "./step-binding.ts";
 
 export interface Exchange {
   provider: Provider;
@@ -23,6 +24,10 @@ export interface Exchange {
 export interface InteractionDeps extends ExternalDeps {
   keyFor(purpose: string): Buffer;
   log: { warn(fields: object, message: string): void };
+  /** Origin of the pages that people see. */
+  pagesUrl(): string;
+  /** False when pages of workloads could put cookies of theirs beside ours. */
+  cookiesAreOwn(): boolean;
 }
 
 export async function showStep(exchange: Exchange, deps: InteractionDeps): Promise<void> {
@@ -39,8 +44,17 @@ export async function takeStep(
   const details = await detailsOf(exchange);
   if (!details) return;
   const { provider, request, response } = exchange;
-  const finish = (result: Record<string, unknown>) => provider.interactionFinished(request, response, result);
+  if (!isStepSecret(deps.keyFor, stepOf(details), form.get("secret"))) return startAgain(response);
+  const finish = (result: Record<string, unknown>) => goOn(exchange, result);
   const step = form.get("step");
+  if (details.prompt.name === "login" && step === "elsewhere") {
+    const address = await beginExternal(deps, form.get("provider") ?? "", details.uid);
+    if (address !== null) return reply(response, 200, onwardPage(address));
+  }
+  if (details.prompt.name === "login" && step === "arrived") {
+    const sub = await takeArrival(deps, details.uid, form.get("ticket") ?? "");
+    return sub === null ? startAgain(response) : finish({ login: { accountId: sub } });
+  }
   if (details.prompt.name === "login" && step === "login") {
     const email = form.get("email") ?? "";
     const { cookie } = request.headers;
@@ -53,7 +67,7 @@ export async function takeStep(
     if (result.outcome !== "too_many_tries" || result.isNews)
       await recordSignIn(deps.store, { email, status: STATUS[result.outcome] }, origin);
     if (result.outcome === "welcome") {
-      const isSecure = deps.issuer().startsWith("https:");
+      const isSecure = deps.pagesUrl().startsWith("https:");
       response.appendHeader("set-cookie", rememberBrowser(deps.keyFor, cookie, result.sub, isSecure));
       return finish({ login: { accountId: result.sub } });
     }
@@ -69,16 +83,7 @@ export async function takeStep(
   await show(exchange, details, deps, null, "");
 }
 
-/** Leads to another identity provider. */
-export async function leaveForProvider(exchange: Exchange, id: string, deps: InteractionDeps): Promise<void> {
-  const details = await detailsOf(exchange);
-  if (!details) return;
-  const address = details.prompt.name === "login" ? await beginExternal(deps, id, details.uid) : null;
-  if (address === null) return show(exchange, details, deps, null, "");
-  exchange.response.writeHead(303, { ...pageHeaders(), location: address }).end();
-}
-
-/** Back from there. */
+/** Back from another identity provider. */
 export async function returnFromProvider(
   exchange: Exchange,
   answer: URLSearchParams,
@@ -98,10 +103,29 @@ export async function returnFromProvider(
   await recordExternalSignIn(deps.store, sub, provider, origin);
   if (result.outcome === "refused")
     return reply(exchange.response, 403, messagePage("You were not let in", result.reason));
-  await exchange.provider.interactionFinished(exchange.request, exchange.response, {
-    login: { accountId: result.sub },
-  });
+  if (deps.cookiesAreOwn()) return goOn(exchange, { login: { accountId: result.sub } });
+  const ticket = await keepArrival(deps, details.uid, result.sub);
+  const user = await deps.store.people.getUser(result.sub);
+  const html = continuePage(await clientNameOf(exchange, details), user?.email ?? "", secretOf(deps, details), ticket);
+  reply(exchange.response, 200, html);
 }
+
+/** Records what the person did, and leads on. */
+async function goOn({ provider, request, response }: Exchange, result: Record<string, unknown>): Promise<void> {
+  reply(response, 200, onwardPage(await provider.interactionResult(request, response, result)));
+}
+
+const stepOf = ({ uid, prompt }: InteractionDetails) => ({ uid, question: prompt.name });
+const secretOf = ({ keyFor }: InteractionDeps, details: InteractionDetails): string =>
+  stepSecret(keyFor, stepOf(details));
+
+async function clientNameOf({ provider }: Exchange, { params }: InteractionDetails): Promise<string> {
+  const { client_id: clientId = "" } = params;
+  return (await provider.Client.find(clientId))?.clientName ?? clientId;
+}
+
+const startAgain = (response: ServerResponse): void =>
+  reply(response, 400, messagePage("Start again", "This sign-in has ended. Go back to the program and start again."));
 
 const STATUS = { welcome: 200, refused: 401, too_many_tries: 429 } as const;
 
@@ -111,27 +135,24 @@ const WRONG = {
 };
 
 async function show(
-  { provider, response }: Exchange,
+  exchange: Exchange,
   details: InteractionDetails,
-  { store, identityProviders }: InteractionDeps,
+  deps: InteractionDeps,
   wrong: keyof typeof WRONG | null,
   email: string,
 ): Promise<void> {
+  const { response } = exchange;
   const { client_id: clientId = "", redirect_uri: redirectUri } = details.params;
-  const client = await provider.Client.find(clientId);
-  const name = client?.clientName ?? clientId;
-  const status = STATUS[wrong ?? "welcome"];
+  const name = await clientNameOf(exchange, details);
+  const secret = secretOf(deps, details);
   if (details.prompt.name === "login") {
-    const others = identityProviders.map(({ settings }) => ({
-      ...settings,
-      href: `${INTERACTION}/${details.uid}/with/${settings.id}`,
-    }));
-    reply(response, status, signInPage(name, wrong && WRONG[wrong], email, others), redirectUri);
+    const others = deps.identityProviders.map(({ settings }) => settings);
+    reply(response, STATUS[wrong ?? "welcome"], signInPage(name, secret, wrong && WRONG[wrong], email, others));
     return;
   }
-  const user = await store.people.getUser(details.session?.accountId ?? "");
+  const user = await deps.store.people.getUser(details.session?.accountId ?? "");
   const stranger = isRegistered(clientId) ? (redirectUri ?? "") : null;
-  reply(response, 200, consentPage(name, user?.email ?? "you", scopesOf(details), stranger), redirectUri);
+  reply(response, 200, consentPage(name, user?.email ?? "you", scopesOf(details), stranger, secret));
 }
 
 /** Null when the step is not this browser's, or its time is over; the person has been told. */
@@ -139,7 +160,7 @@ async function detailsOf({ provider, request, response }: Exchange): Promise<Int
   try {
     return await provider.interactionDetails(request, response);
   } catch {
-    reply(response, 400, messagePage("Start again", "This sign-in has ended. Go back to the program and start again."));
+    startAgain(response);
     return null;
   }
 }
@@ -160,9 +181,6 @@ async function grant(provider: Provider, details: InteractionDetails, issuer: st
 const scopesOf = ({ params }: InteractionDetails): string[] =>
   (params.scope ?? "").split(" ").filter((scope) => scope !== "" && !PROTOCOL_SCOPES.has(scope));
 
-function reply(response: ServerResponse, status: number, html: string, redirectUri?: string): void {
-  const { origin = "", protocol = "" } = redirectUri && URL.canParse(redirectUri) ? new URL(redirectUri) : {};
-  // An app's own scheme has no origin.
-  const targets = redirectUri ? [origin === "null" ? protocol : origin] : [];
-  response.writeHead(status, pageHeaders(targets)).end(html);
+function reply(response: ServerResponse, status: number, html: string): void {
+  response.writeHead(status, pageHeaders()).end(html);
 }

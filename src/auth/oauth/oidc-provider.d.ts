@@ -13,6 +13,7 @@ declare module "oidc-provider" {
     oidc: {
       provider: Provider;
       client?: Client;
+      session?: { state?: { secret?: string } };
       body?: unknown;
       params?: Record<string, unknown>;
       result?: { consent?: { grantId?: string } };
@@ -56,11 +57,22 @@ declare module "oidc-provider" {
       find(id: string): Promise<Grant | undefined>;
     };
     interactionDetails(request: IncomingMessage, response: ServerResponse): Promise<InteractionDetails>;
+    /** Records what a person did; returns the address that goes on from there. */
+    interactionResult(
+      request: IncomingMessage,
+      response: ServerResponse,
+      result: Record<string, unknown>,
+    ): Promise<string>;
     interactionFinished(
       request: IncomingMessage,
       response: ServerResponse,
       result: Record<string, unknown>,
     ): Promise<void>;
+    createContext(request: IncomingMessage, response: ServerResponse): object;
+    Session: {
+      get(context: object): Promise<{ accountId?: string; uid: string; destroy(): Promise<void> }>;
+    };
+    cookieName(type: "session"): string;
     callback(): (request: IncomingMessage, response: ServerResponse) => Promise<void>;
     on(event: string, listener: (...args: unknown[]) => void): this;
   }

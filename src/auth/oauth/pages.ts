@@ -6,22 +6,22 @@ main{background:#fff;border:1px solid #d8dce1;border-radius:10px;padding:2rem;wi
 h1{font-size:1.25rem;margin:0 0 1rem}label{display:block;margin:.75rem 0 .25rem}
 input:not([type=hidden]){font:inherit;width:100%;box-sizing:border-box;padding:.5rem;border:1px solid #8b949e;border-radius:6px}
 button{font:inherit;margin-top:1.25rem;padding:.5rem 1rem;border-radius:6px;border:1px solid #1f6feb;background:#1f6feb;color:#fff;cursor:pointer}
-button.plain{background:transparent;color:inherit;border-color:#8b949e;margin-left:.5rem}
-a{display:block;margin-top:1rem;padding:.5rem 1rem;border:1px solid #8b949e;border-radius:6px;text-align:center;color:inherit;text-decoration:none}
+button.plain{background:transparent;color:inherit;border-color:#8b949e;margin-right:.5rem}
 .wrong{color:#b42318}code{font-size:1.1em;letter-spacing:.1em}
 @media(prefers-color-scheme:dark){body{background:#0d1117;color:#e6edf3}main{background:#161b22;border-color:#30363d}input:not([type=hidden]){background:#0d1117;color:inherit}.wrong{color:#ff7b72}}`;
 
 const STYLE_HASH = createHash("sha256").update(STYLE).digest("base64");
 
-/** `formTargets`: where a form's answer may lead beside ourselves, such as back to the program that asked. */
-export const pageHeaders = (formTargets: readonly string[] = []): Record<string, string> => ({
+/** Every page has them. Forms lead to ourselves alone: what comes after is a navigation of its own (`onwardPage`). */
+export const pageHeaders = (): Record<string, string> => ({
   "content-type": "text/html; charset=utf-8",
   "cache-control": "no-store",
-  "content-security-policy": `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; form-action 'self' ${formTargets.join(" ")}; frame-ancestors 'none'; base-uri 'none'`,
+  "content-security-policy": `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'`,
   "x-frame-options": "DENY",
   "x-content-type-options": "nosniff",
+  // With "no-referrer" browsers send `Origin: null` with our own forms, which nobody could tell from a stranger's.
   "referrer-policy": "same-origin",
-  // Workloads may live on the same origin; a window that one of them opens must not be readable by it.
+  // A window that a workload's page opens must not be readable by it.
   "cross-origin-opener-policy": "same-origin",
 });
 
@@ -33,13 +33,19 @@ export const page = (title: string, content: string): string => `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1"><title>${escapeHtml(title)}</title><style>${STYLE}</style></head>
 <body><main><h1>${escapeHtml(title)}</h1>${content}</main></body></html>`;
 
+/** A provider that people may sign in with instead. */
 export interface OtherWay {
+  id: string;
   name: string;
-  href: string;
 }
 
+const hidden = (name: string, value: string): string =>
+  `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`;
+
+/** `secret` is that of the step, in every form of its pages. */
 export const signInPage = (
   clientName: string,
+  secret: string,
   wrong: string | null,
   email: string,
   others: readonly OtherWay[],
@@ -47,11 +53,27 @@ export const signInPage = (
   page(
     "Sign in",
     `<p>to continue to ${escapeHtml(clientName)}</p>${wrong === null ? "" : `<p class="wrong" role="alert">${escapeHtml(wrong)}</p>`}
-<form method="post"><input type="hidden" name="step" value="login">
+<form method="post">${hidden("step", "login")}${hidden("secret", secret)}
 <label for="email">Email</label><input id="email" name="email" type="email" autocomplete="username" required maxlength="254" value="${escapeHtml(email)}">
 <label for="password">Password</label><input id="password" name="password" type="password" autocomplete="current-password" required maxlength="256">
-<button>Sign in</button></form>${others.map(({ name, href }) => `<a href="${escapeHtml(href)}">Sign in with ${escapeHtml(name)}</a>`).join("")}`,
+<button>Sign in</button></form>${others.map(({ id, name }) => `<form method="post">${hidden("step", "elsewhere")}${hidden("provider", id)}${hidden("secret", secret)}<button class="plain">Sign in with ${escapeHtml(name)}</button></form>`).join("")}`,
   );
+
+/** Somebody has come back from another provider; what that means is theirs to say. */
+export const continuePage = (clientName: string, who: string, secret: string, ticket: string): string =>
+  page(
+    "Continue?",
+    `<p>You are <strong>${escapeHtml(who)}</strong>. Continue to ${escapeHtml(clientName)} as this person?</p>
+<p>If you did not start this yourself, somebody else is trying to use your account.</p>
+<form method="post">${hidden("step", "arrived")}${hidden("ticket", ticket)}${hidden("secret", secret)}<button>Continue</button></form>`,
+  );
+
+/** Leads on to another address by itself. A redirect would count as the target of the form that was sent. */
+export const onwardPage = (address: string): string => {
+  const to = escapeHtml(address);
+  return `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=${to}"><title>One moment</title></head><body><p><a href="${to}">Continue</a></p></body></html>`;
+};
 
 /** `stranger`: where a program that registered itself wants to be answered; its name is whatever it says. */
 export const consentPage = (
@@ -59,6 +81,7 @@ export const consentPage = (
   who: string,
   scopes: readonly string[],
   stranger: string | null,
+  secret: string,
 ): string =>
   page(
     "Allow access?",
@@ -71,10 +94,10 @@ export const consentPage = (
         ? ""
         : `<p>Nobody here has checked this program. It will be answered at <code>${escapeHtml(stranger)}</code>. Allow it only if you have just started it yourself.</p>`
     }
-<form method="post"><button name="step" value="allow">Allow</button><button class="plain" name="step" value="deny">Deny</button></form>`,
+<form method="post">${hidden("secret", secret)}<button name="step" value="allow">Allow</button><button class="plain" name="step" value="deny">Deny</button></form>`,
   );
 
-/** `form` comes from oidc-provider, with its own protection against forged requests. */
+/** `form` carries the secret of the session, once there is one. */
 export const deviceCodePage = (form: string, wrong: string | null): string =>
   page(
     "Connect a device",
@@ -87,6 +110,13 @@ export const deviceConfirmPage = (form: string, clientName: string, userCode: st
     `<p>Does <strong>${escapeHtml(clientName)}</strong> show this code?</p><p><code>${escapeHtml(userCode)}</code></p>
 <p>If you did not start this yourself, somebody else is trying to use your account.</p>${form}
 <button form="op.deviceConfirmForm">Yes, continue</button><button class="plain" form="op.deviceConfirmForm" name="abort" value="yes">No, stop</button>`,
+  );
+
+export const signOutPage = (who: string, secret: string): string =>
+  page(
+    "Sign out?",
+    `<p>This browser is signed in as <strong>${escapeHtml(who)}</strong>.</p>
+<form method="post">${hidden("secret", secret)}<button>Sign out</button></form>`,
   );
 
 export const messagePage = (title: string, text: string): string => page(title, `<p>${escapeHtml(text)}</p>`);

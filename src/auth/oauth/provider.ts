@@ -5,15 +5,18 @@
 import { createPrivateKey } from "node:crypto";
 import type Provider from "oidc-provider";
 import type { Client, Context, Token } from "oidc-provider";
+import { cookieMark } from "../../contract/platform-cookies.ts";
 import { type Clock, DAY_MS, MINUTE_MS, SECOND_MS } from "../../lib/clock.ts";
 import type { KeyPair } from "../../store/signing-keys.ts";
 import type { ExternalDeps } from "../external/sign-in.ts";
 import { copyOf, type MachineDeps, verifyMachine } from "../machine-secrets.ts";
 import { ACCESS_TOKEN_SECONDS, generateSigningPair, SIGNING_ALG, SIGNING_PURPOSE } from "./access-tokens.ts";
 import { createAdapter } from "./adapter.ts";
+import { deviceForm } from "./device-entry.ts";
 import { deviceCodePage, deviceConfirmPage, messagePage, pageHeaders } from "./pages.ts";
 import { clientOf, INTERACTION } from "./request.ts";
 import { recordMachineToken } from "./sign-in-audit.ts";
+import { cookieNames, currentBrowser } from "./step-binding.ts";
 
 /** A replaced key is taken up this soon by every instance. */
 const KEY_LOOK_MS = MINUTE_MS;
@@ -33,10 +36,13 @@ const TTL_SECONDS = {
 };
 
 export interface OauthDeps extends MachineDeps, ExternalDeps {
+  cookiesAreOwn(): boolean;
   clock: Clock;
   log: { warn(fields: object, message: string): void };
   scopes: ReadonlySet<string>;
   brand: string;
+  /** Origin of the pages that people see. */
+  pagesUrl(): string;
   /** True for a host name of a workload: tokens for it are given out here. */
   isWorkloadHost(host: string): boolean;
 }
@@ -131,9 +137,14 @@ function configuration(deps: OauthDeps, key: KeyPair): Record<string, unknown> {
     interactions: { url: (_context: Context, { uid }: { uid: string }) => `${INTERACTION}/${uid}` },
     cookies: {
       keys: [deps.keyFor("oauth-cookies").toString("base64url")],
-      // Workloads may live on the same origin; they are never sent these.
-      long: { path: "/oauth", httpOnly: true, sameSite: "lax" },
-      short: { path: "/oauth", httpOnly: true, sameSite: "lax" },
+      names: {
+        session: cookieNames(deps.brand, deps.pagesUrl().startsWith("https:")).session,
+        // Sent to the address of their step alone, and worth nothing in another browser (step-binding.ts).
+        interaction: `${cookieMark(deps.brand)}step`,
+        resume: `${cookieMark(deps.brand)}step_resume`,
+      },
+      long: { path: "/", httpOnly: true, sameSite: "lax" },
+      short: { httpOnly: true, sameSite: "lax" },
     },
     features: {
       devInteractions: { enabled: false },
@@ -145,8 +156,17 @@ function configuration(deps: OauthDeps, key: KeyPair): Record<string, unknown> {
       revocation: { enabled: true, allowedPolicy: ownTokens },
       deviceFlow: {
         enabled: true,
-        userCodeInputSource: (context: Context, form: string, _out: unknown, error?: { userCode?: string }) =>
-          write(context, deviceCodePage(form, error ? "That code is not known, or has been used already." : null)),
+        userCodeInputSource: (context: Context, _form: string, _out: unknown, error?: { userCode?: string }) =>
+          write(
+            context,
+            deviceCodePage(
+              deviceForm(ROUTES.code_verification, {
+                xsrf: context.oidc.session?.state?.secret ?? "",
+                code: error ? null : (currentBrowser()?.userCode ?? null),
+              }),
+              error ? "That code is not known, or has been used already." : null,
+            ),
+          ),
         userCodeConfirmSource: (context: Context, form: string, client: Client, _info: unknown, code: string) =>
           write(context, deviceConfirmPage(form, client.clientName ?? client.clientId, code)),
         successSource: (context: Context) =>

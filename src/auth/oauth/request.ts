@@ -71,14 +71,16 @@ export function settleClient(form: URLSearchParams, names: readonly string[], is
 }
 
 /**
- * Pages of workloads may share our origin. Their scripts must not walk through a sign-in in the person's name, so the
- * steps of one are open to the browser's own navigation only.
+ * Scripts of workloads must not walk through a sign-in in the person's name, so its pages are for the browser's own
+ * navigation, and its forms for the pages themselves. Browsers leave Sec-Fetch out on plain HTTP, so its absence says
+ * nothing; a form always says where it comes from.
  */
-export function requireNavigation({ headers }: IncomingMessage, issuer: string): void {
+export function requireNavigation({ headers, method }: IncomingMessage, pages: string): void {
   const { "sec-fetch-mode": mode, "sec-fetch-dest": dest, "sec-fetch-site": site, origin } = headers;
   const isScript = (mode ?? "navigate") !== "navigate" || (dest ?? "document") !== "document";
   if (isScript) throw new OauthError("invalid_request", "This page is for people, not for scripts.", 403);
-  if (origin !== undefined && (origin !== new URL(issuer).origin || (site ?? "same-origin") !== "same-origin"))
+  const isForm = method !== "GET" && method !== "HEAD";
+  if (isForm && (origin !== pages || (site ?? "same-origin") !== "same-origin"))
     throw new OauthError("invalid_request", "This form was sent from somewhere else.", 403);
 }
 

@@ -1,0 +1,45 @@
+/**
+ * Where the platform's pages for people are: on a host of their own, which serves no workload. A page that somebody
+ * else wrote then never has their origin. Without a host of their own they are at the public address; what workloads
+ * show there is sandboxed (gateway/page-rules.ts).
+ */
+import { isLoopbackName, siteOf } from "../lib/site.ts";
+
+const LABEL = "console";
+
+export interface ConsoleBase {
+  /** How clients reach the platform; on an unknown port before it listens. */
+  publicUrl: string;
+  domain?: string | undefined;
+  /** Given by the operator. */
+  consoleUrl?: string | undefined;
+}
+
+/** The origin of the pages, without a trailing slash. */
+export function consoleUrl(base: ConsoleBase): string {
+  if (base.consoleUrl !== undefined) return new URL(base.consoleUrl).origin;
+  const { protocol, port, origin } = new URL(base.publicUrl);
+  const host = consoleHost(base);
+  return host === undefined ? origin : `${protocol}//${host}${port === "" ? "" : `:${port}`}`;
+}
+
+/** The name of the host that serves nothing else; undefined when the pages share the public address. */
+export function consoleHost({ publicUrl, domain, consoleUrl: given }: ConsoleBase): string | undefined {
+  if (given !== undefined) return new URL(given).hostname;
+  if (domain !== undefined) return `${LABEL}.${domain}`;
+  return isLoopbackName(new URL(publicUrl).hostname) ? `${LABEL}.localhost` : undefined;
+}
+
+/** What the pages share with workloads, as a browser sees it. */
+export function sharedWithWorkloads(base: ConsoleBase): "origin" | "site" | null {
+  const pages = new URL(consoleUrl(base));
+  const path = new URL(base.publicUrl);
+  if (pages.hostname === path.hostname) return "origin";
+  const workloads = [path.hostname, ...(base.domain === undefined ? [] : [base.domain])];
+  return workloads.some((host) => siteOf(host) === siteOf(pages.hostname)) ? "site" : null;
+}
+
+export const SHARING_ADVICE = {
+  origin: "people's pages and workloads share an origin: set BERTH_CONSOLE_URL to an address on a site of its own",
+  site: "people's pages and workloads share a site, and with it cookies: set BERTH_CONSOLE_URL to an address on a site of its own",
+} as const;
