@@ -130,12 +130,13 @@ export async function startApp({ config, log, version, clock = systemClock, open
     const consoleBase = () => consoleBaseOf(config, settings.publicUrl);
     const pagesUrl = (): string => consoleUrl(consoleBase());
     const isRunning = createCopyCheck({ store });
+    const verifyToken = createTokenVerifier({ store, clock, issuer });
     const authenticator = stack.add(
       createAuthenticator({
         store,
         clock,
         brand: config.brand,
-        verifyToken: createTokenVerifier({ store, clock, issuer }),
+        verifyToken,
         isRunning,
         resourceMetadataUrl: () => `${issuer()}${RESOURCE_METADATA}`,
       }),
@@ -284,6 +285,7 @@ export async function startApp({ config, log, version, clock = systemClock, open
     addOauthRoutes(api, {
       ...deps,
       authenticator,
+      verifyToken,
       issuer,
       pagesUrl,
       cookiesAreOwn: () => pagesUrl().startsWith("https:") || sharedWithWorkloads(consoleBase()) === null,

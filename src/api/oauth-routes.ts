@@ -2,7 +2,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type Provider from "oidc-provider";
 import type { Authenticator } from "../auth/authenticator.ts";
-import { ALL_SCOPES, SIGNING_PURPOSE } from "../auth/oauth/access-tokens.ts";
+import { ALL_SCOPES, SIGNING_PURPOSE, type TokenClaims } from "../auth/oauth/access-tokens.ts";
 import { type AnonymousLimit, createAnonymousLimit, TooManyWrites } from "../auth/oauth/anonymous-limit.ts";
 import { cliNames } from "../auth/oauth/clients.ts";
 import { introspect } from "../auth/oauth/introspection.ts";
@@ -10,6 +10,7 @@ import { pageHeaders } from "../auth/oauth/pages.ts";
 import { createProviders, INTROSPECTION, type OauthDeps, REGISTRATION, ROUTES } from "../auth/oauth/provider.ts";
 import { register } from "../auth/oauth/registration.ts";
 import { formOf, OauthError, rewrite, settleClient, settleScopes, settleTokenRequest } from "../auth/oauth/request.ts";
+import { revokeAccessToken } from "../auth/oauth/revocation.ts";
 import type { Origin } from "../auth/oauth/sign-in-audit.ts";
 import { identifyBrowser, inBrowser } from "../auth/oauth/step-binding.ts";
 import { WORKLOADS } from "../contract/addresses.ts";
@@ -25,6 +26,7 @@ const DISCOVERY = ["/.well-known/openid-configuration", "/.well-known/oauth-auth
 
 export interface OauthRoutesOptions extends OauthDeps {
   authenticator: Authenticator;
+  verifyToken(token: string): Promise<TokenClaims | null>;
   /** Writes that one address without credentials may cause in a minute. */
   anonymousPerMinute: number;
 }
@@ -105,7 +107,13 @@ function addEndpoints(
     limit(address);
     settleScopes(form, options.scopes, [ALL_SCOPES]);
   });
-  post(ROUTES.revocation, () => {});
+  routes.post(prefix + ROUTES.revocation, { bodyLimit: BODY_BYTES_MAX }, async (request, reply) => {
+    const form = formOf(request.body);
+    const { authorization } = request.headers;
+    settleClient(form, names, authorization !== undefined);
+    if (await revokeAccessToken(form, authorization, options)) return reply.code(200).send();
+    await pass(request, reply, ROUTES.revocation, form);
+  });
   routes.post(prefix + REGISTRATION, { bodyLimit: BODY_BYTES_MAX }, async (request, reply) => {
     reply.header("cache-control", "no-store").code(201);
     return register(request.body, originOf(request).address, options);

@@ -139,7 +139,7 @@ interface Known {
 }
 
 async function perform(
-  { operation, handle }: Implementation,
+  { operation, handle, subject }: Implementation,
   request: ApiRequest,
   { caller, membership, version, query, audit }: Known,
   deps: Deps,
@@ -154,10 +154,7 @@ async function perform(
     operation,
     params: request.params,
     query: operation.query ? parseQuery(operation.query, liftQuery(version, operation, query)) : {},
-    body:
-      operation.body && !(operation.bodyOptional && request.body === undefined)
-        ? parseBody(operation.body, request.body)
-        : undefined,
+    body: undefined,
     stream: request.stream,
     caller,
     workspace: membership?.workspace ?? null,
@@ -180,10 +177,13 @@ async function perform(
     },
     audit: (tx) => audit(tx, status),
   };
+  if (subject) await subject(call, deps);
+  if (operation.body && !(operation.bodyOptional && request.body === undefined))
+    call.body = parseBody(operation.body, request.body);
   const run = async (claimedUid: string | null): Promise<Pick<ApiAnswer, "status" | "body">> => {
     uid = claimedUid;
     const result = lower(version, operation, await handle(call, deps));
-    return { status, body: status === 204 ? null : JSON.stringify(result ?? null) };
+    return { status, body: status === 204 || status === 304 ? null : JSON.stringify(result ?? null) };
   };
   warnings.push(...unknownParameters(operation, query), ...unknownMembers(operation, request.body));
   if (warnings.length > 0 && isStrict(headerOf(headers, "prefer")))

@@ -7,7 +7,7 @@ import type { Link } from "../contract/references.ts";
 import { extractSecrets, keepMasked } from "../contract/secret-fields.ts";
 import { BARE_LIST_MAX } from "../contract/versions/2026-04-28.ts";
 import { requireCreator } from "../kinds/creator.ts";
-import { etagOf, requireMatch } from "../kinds/etag.ts";
+import { etagOf, isKnown, requireMatch } from "../kinds/etag.ts";
 import { isLeaving, untilGone } from "../kinds/leaving.ts";
 import { find, isOver, locate, lookUp } from "../kinds/place.ts";
 import {
@@ -31,7 +31,7 @@ import type { Modification } from "../store/resources.ts";
 import type { ListScope } from "../store/search-grams.ts";
 import { create, linksFor, NAME_WAIT_MS, settled } from "./resource-create.ts";
 import { checkImmutable, readInput } from "./resource-input.ts";
-import { followsLatest, isNewRevision, takeOver, trafficOf } from "./revision-choice.ts";
+import { type Choice, followsLatest, isNewRevision, standingChoice, takeOver, trafficOf } from "./revision-choice.ts";
 
 const DELETE_WAIT_MS = 10_000;
 
@@ -45,11 +45,22 @@ export function resourceHandlers(behaviour: Behaviour): Implementation[] {
     delete: (call, deps) => remove(behaviour, call, deps),
   };
   return kind.operations.map((operation) => {
-    if (operation.verb) return { operation, handle: handlers[operation.verb], ...(explain ? { explain } : {}) };
+    const { verb } = operation;
+    if (verb) {
+      const subject = subjectOf(behaviour, verb);
+      return { operation, handle: handlers[verb], ...(subject ? { subject } : {}), ...(explain ? { explain } : {}) };
+    }
     if (operation.id.endsWith("GetByExternalId"))
       return { operation, handle: (call, deps) => getByExternalId(behaviour, call, deps) };
     return { operation, handle: (call, deps) => listRevisions(behaviour, call, deps) };
   });
+}
+
+/** What a body is about must be there before anybody says what is wrong with the body. */
+function subjectOf({ kind }: Behaviour, verb: Verb): Implementation["subject"] {
+  if (verb === "update") return async (call, deps) => void (await find(kind, call, deps));
+  if (verb === "create" && kind.within) return async (call, deps) => void (await locate(kind, call, deps));
+  return undefined;
 }
 
 async function list(behaviour: Behaviour, call: Call, deps: Deps): Promise<unknown> {
@@ -108,8 +119,11 @@ async function get(behaviour: Behaviour, call: Call, deps: Deps): Promise<unknow
   });
   const viewer = workspaceOf(call).name;
   const showSecrets = resource.workspace === viewer && call.query.show_secrets === true;
-  call.setHeader("etag", etagOf(resource));
-  return presentOne(behaviour, resource, { parents, caller: call.caller, showSecrets, viewer }, deps);
+  const wire = await presentOne(behaviour, resource, { parents, caller: call.caller, showSecrets, viewer }, deps);
+  const etag = etagOf(resource, behaviour.present ? wire : null);
+  call.setHeader("etag", etag);
+  if (isKnown(call.headers, etag)) call.setStatus(304);
+  return wire;
 }
 
 const borrowed = async (behaviour: Behaviour, call: Call, name: string | null, deps: Deps): Promise<Resource[]> =>
@@ -138,6 +152,7 @@ async function update(behaviour: Behaviour, call: Call, deps: Deps): Promise<unk
   const idle = withoutEffect(kind.withoutEffect, input.spec, resource.spec);
   for (const text of idle) call.warn(text);
   const follows = kind.revisions === true && (await followsLatest(input, resource, deps));
+  const standing = kind.revisions === true ? await standingChoice(input, resource, deps) : null;
   const updated = await deps.store.write(async (tx) => {
     let links: Link[] = [];
     const next = await deps.store.resources.modify(tx, resource.workspace, resource.uid, (current) => {
@@ -146,7 +161,7 @@ async function update(behaviour: Behaviour, call: Call, deps: Deps): Promise<unk
       checkImmutable(kind, draft, current);
       draft.metadata.name = current.name;
       links = linksFor(behaviour, { ...draft, state: current.state }, call);
-      return replacement(behaviour, draft, current, { follows, idle, prepared: context.outlook }, call, deps);
+      return replacement(behaviour, draft, current, { follows, standing, idle, prepared: context.outlook }, call, deps);
     });
     if (next && (kind.references.length > 0 || behaviour.claims)) {
       await behaviour.beforeLinks?.(tx, links, call, deps);
@@ -165,11 +180,19 @@ async function update(behaviour: Behaviour, call: Call, deps: Deps): Promise<unk
   return presentOne(behaviour, now, { parents, caller: call.caller, reveal }, deps);
 }
 
+/** What was found out about a replacement before it is written. */
+interface Replaced {
+  follows: boolean;
+  standing: Choice | null;
+  idle: readonly string[];
+  prepared: Outlook | undefined;
+}
+
 function replacement(
   behaviour: Behaviour,
   draft: Input,
   current: Resource,
-  { follows, idle, prepared }: { follows: boolean; idle: readonly string[]; prepared: Outlook | undefined },
+  { follows, standing, idle, prepared }: Replaced,
   call: Call,
   deps: Deps,
 ): Modification {
@@ -183,11 +206,12 @@ function replacement(
   const upload = waiting.upload !== undefined;
   const revision = kind.revisions === true && (upload || isNewRevision(draft, current, secrets, stored));
   if (revision && follows) takeOver(draft);
+  if (revision && standing) draft.spec.revision = { ...standing, ...(draft.spec.revision as Choice | undefined) };
   const intent = upload || canonicalJson([draft.spec, secrets]) !== canonicalJson([current.spec, stored]);
   const outlook =
     (upload ? behaviour.uploads?.awaiting : undefined) ?? prepared ?? behaviour.outlook?.(draft.spec, current);
   const status = intent ? outlook?.status : undefined;
-  const changed = `${intent ? "Changed" : "Metadata changed"} by ${call.caller.displayName}.`;
+  const changed = `Changed by ${call.caller.displayName}.`;
   return {
     metadata: { ...current.metadata, ...metadata },
     spec: draft.spec,
@@ -198,10 +222,15 @@ function replacement(
     ...(status === undefined ? {} : { status }),
     ...(intent && behaviour.reconciled !== true ? { observedGeneration: current.generation + 1 } : {}),
     revision,
-    event: {
-      type: "updated",
-      message: [changed, ...idle, ...(prepared?.event ? [prepared.event.message] : [])].join(" "),
-    },
+    // Labels and display names are for people; who reads events wants to know what happened to the resource.
+    ...(intent
+      ? {
+          event: {
+            type: "updated",
+            message: [changed, ...idle, ...(prepared?.event ? [prepared.event.message] : [])].join(" "),
+          },
+        }
+      : {}),
   };
 }
 

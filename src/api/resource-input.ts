@@ -13,7 +13,8 @@ const COMMON_METADATA = new Set(["displayName", "labels", "externalId"]);
 /** Keeps the kind's metadata, and the spec without its read-only members. */
 export function readInput(kind: Kind, body: unknown, current: Resource | null): Input {
   const { metadata, spec } = kind.flat ? unflattened(kind, body as Json, kind.flat.name) : (body as Input);
-  if (current && metadata.name !== undefined && metadata.name !== current.name) {
+  const isNamed = metadata.name !== undefined && metadata.name !== "";
+  if (current && isNamed && metadata.name !== current.name) {
     const field = kind.flat?.name ?? "metadata.name";
     throw new PlatformError("immutable_field", `${field} cannot change: this is '${current.name}'.`);
   }
@@ -21,7 +22,9 @@ export function readInput(kind: Kind, body: unknown, current: Resource | null): 
   for (const key in metadata)
     if (COMMON_METADATA.has(key) || (kind.metadata && Object.hasOwn(kind.metadata, key)))
       input.metadata[key] = metadata[key];
-  if (metadata.name !== undefined) input.metadata.name = metadata.name;
+  // An empty one is none: the platform chooses, or the address has said it.
+  if (isNamed) input.metadata.name = metadata.name as string;
+  else if (current) input.metadata.name = current.name;
   for (const key of kind.readOnlySpec) {
     delete input.spec[key];
     if (current?.spec[key] !== undefined) input.spec[key] = current.spec[key];

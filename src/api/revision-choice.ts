@@ -4,7 +4,7 @@ import type { Deps, Input } from "../kinds/port.ts";
 import { canonicalJson } from "../lib/canonical-json.ts";
 import type { Resource } from "../store/resource.ts";
 
-interface Choice {
+export interface Choice {
   active?: string;
   canary?: string;
   canaryPercent?: number;
@@ -45,8 +45,22 @@ export function isNewRevision(
   return canonicalJson([next, secrets]) !== canonicalJson([before, stored]);
 }
 
+/** The newest takes all that the one before it had, and a trial of an older one ends with that. */
 export function takeOver({ spec }: Input): void {
-  delete (spec.revision as Choice | undefined)?.active;
+  const choice = spec.revision as Choice | undefined;
+  for (const key of ["active", "canary", "canaryPercent"] as const) delete choice?.[key];
+}
+
+/**
+ * What a deployment that says nothing of the traffic leaves as it is: somebody has put it on a revision that is not the
+ * latest. Null when the deployment takes over.
+ */
+export async function standingChoice({ spec }: Input, current: Resource, { store }: Deps): Promise<Choice | null> {
+  const { active, canary } = (spec.revision ?? {}) as Choice;
+  const had = (current.spec.revision ?? {}) as Choice;
+  if (active !== undefined || canary !== undefined || !had.active) return null;
+  const [latest] = await store.resources.revisionsOf(current.workspace, current.uid);
+  return had.active === latest?.id ? null : had;
 }
 
 const ALL_PERCENT = 100;
@@ -54,7 +68,9 @@ const ALL_PERCENT = 100;
 /** What a revision has of the traffic, as the record wants it. */
 export function trafficOf({ spec, state, status }: Resource, latest: string | undefined) {
   const choice = (spec.revision ?? {}) as Choice;
-  const active = choice.active || latest;
+  // What answers, whatever was wanted: a deployment that failed, or is on its way, has no traffic yet.
+  const { activeRevision } = state as { activeRevision?: string };
+  const active = activeRevision ?? (choice.active || latest);
   const toCanary = choice.canary && choice.canary !== active ? (choice.canaryPercent ?? 0) : 0;
   return (id: string) => ({
     active: id === active,

@@ -49,6 +49,11 @@ export function createApi(options: ApiOptions): FastifyInstance {
   });
   const parseJson = acceptJson(api);
   plain = createPlainEdge({ ...options, requestLog, parseJson });
+  // Pages, probes and descriptions are answers too.
+  api.addHook("onRequest", (request, reply, done) => {
+    reply.header("x-request-id", request.id);
+    done();
+  });
   api.addHook("onResponse", async (request, reply) =>
     requestLog.answered({
       requestId: request.id,
@@ -91,7 +96,6 @@ function addRoute(api: FastifyInstance, implementation: Implementation, options:
     ...(operation.bodyBytesMax ? { bodyLimit: operation.bodyBytesMax } : {}),
     config: { operation: operation.id },
     handler: async (request, reply) => {
-      reply.header("x-request-id", request.id);
       const stream = operation.stream ? request.raw : null;
       const result = await answer(implementation, { ...requestOf(request), stream }, options);
       reply.code(result.status).headers(result.headers);
@@ -126,7 +130,7 @@ function fail(error: unknown, request: FastifyRequest, reply: FastifyReply, requ
   if (!request.raw.complete) reply.header("connection", "close");
   return reply
     .code(response.status)
-    .headers({ ...response.headers, "x-request-id": requestId, "content-type": "application/json; charset=utf-8" })
+    .headers({ ...response.headers, "content-type": "application/json; charset=utf-8" })
     .send(JSON.stringify(response.body));
 }
 

@@ -12,7 +12,7 @@ import { type Soon, soon } from "../lib/soon.ts";
 import { type ApiKey, hashSecret } from "../store/keys.ts";
 import type { Store } from "../store/store.ts";
 import type { Workspace } from "../store/workspaces.ts";
-import type { TokenClaims } from "./oauth/access-tokens.ts";
+import { REVOKED, type TokenClaims } from "./oauth/access-tokens.ts";
 
 /** Bounds memory when somebody tries many keys; a full cache starts over. */
 const CACHE_MAX = 10_000;
@@ -119,7 +119,8 @@ export function createAuthenticator({
   }
 
   /** A person's token lives as long as the consent it hangs on, a workload's as long as its copy runs. */
-  async function bearerOfToken({ subjectType, subject, scopes, grantId, copy }: TokenClaims): Promise<Caller | null> {
+  async function bearerOfToken({ id, subjectType, subject, scopes, grantId, copy }: TokenClaims): Promise<Caller | null> {
+    if (await store.oauth.find(REVOKED, id)) return null;
     const rest = { authMethod: "jwt", keyId: null, scopes, home: null } as const;
     if (subjectType === "service_account") {
       const { workload = null } = (await store.keys.findServiceAccountAcrossWorkspaces(subject)) ?? {};
@@ -203,6 +204,8 @@ export function createAuthenticator({
     membershipIn,
     userCaller,
     serviceAccountCaller,
+
+    hasWorkspace: async (name: string): Promise<boolean> => (await store.workspaces.get(name)) !== null,
 
     /** The bearer credential of a request; the platform's own header wins over Authorization. */
     bearerOf(headers: IncomingHttpHeaders): Credential {

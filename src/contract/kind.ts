@@ -88,6 +88,8 @@ export interface Kind extends Omit<KindSpec, "limits" | "secrets" | "immutable" 
   immutable: readonly string[];
   readOnlySpec: readonly string[];
   body: z.ZodType;
+  /** The body of an update. */
+  replacement: z.ZodType;
   resource: z.ZodType;
   operations: Operation[];
   operation: Partial<Record<Verb, Operation>>;
@@ -105,6 +107,8 @@ export function defineKind(spec: KindSpec): Kind {
     immutable: spec.immutable ?? [],
     readOnlySpec: spec.readOnlySpec ?? [],
     body: bodySchema(spec),
+    // The address says which one is meant.
+    replacement: bodySchema({ ...spec, nameOptional: true }),
     resource: resourceSchema(spec),
   };
   const operation = Object.fromEntries(spec.verbs.map((verb) => [verb, defineVerb(kind, verb)]));
@@ -161,7 +165,8 @@ function defineVerb(kind: KindBase, verb: Verb): Operation {
     role: kind.roles?.[verb] ?? "member",
     query: z.object(query),
     ...("show_secrets" in query ? { adminUses: [SHOW_SECRETS] } : {}),
-    ...(verb === "create" || verb === "update" ? { body: kind.body } : {}),
+    ...(verb === "create" ? { body: kind.body } : {}),
+    ...(verb === "update" ? { body: kind.replacement } : {}),
     response: verb === "list" ? page : verb === "delete" ? (kind.deleteResponse ?? kind.resource) : kind.resource,
     paged: verb === "list" && (kind.paged ?? false),
     kind: kind.name,
@@ -195,20 +200,25 @@ const defineRevisionList = (kind: KindBase): Operation =>
     kind: kind.name,
   });
 
+/** Of a name that fits neither form, what is wrong with it as a name. */
+const firstOf: z.core.$ZodErrorMap = (issue) =>
+  issue.code === "invalid_union" ? issue.errors[0]?.[0]?.message : undefined;
+
 /** Read-only members may come back in a body, because clients write what they read; they are ignored, not refused. */
 function bodySchema(kind: KindSpec): z.ZodType {
-  const rule = kind.nameRule ?? fields.name;
-  if (kind.flat)
-    return z.looseObject({ [kind.flat.name]: kind.nameOptional ? rule.optional() : rule, ...kind.spec.shape });
+  // Clients that have no name send an empty one where others leave it out.
+  const given = kind.nameRule ?? fields.name;
+  const rule = kind.nameOptional ? z.union([given, z.literal("")], { error: firstOf }).optional() : given;
+  if (kind.flat) return z.looseObject({ [kind.flat.name]: rule, ...kind.spec.shape });
   const metadata = z.looseObject({
-    ...(kind.nameOptional ? { name: rule.optional() } : { name: rule }),
+    name: rule,
     displayName: fields.displayName.optional(),
     labels: fields.labels.optional(),
     externalId: fields.externalId.optional(),
     ...kind.metadata,
   });
   return z.looseObject({
-    metadata: kind.nameOptional ? metadata.prefault({}) : metadata,
+    metadata: kind.nameOptional ? (metadata as z.ZodObject).prefault({}) : metadata,
     spec: kind.specOptional ? kind.spec.prefault({}) : kind.spec,
   });
 }

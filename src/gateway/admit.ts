@@ -119,8 +119,22 @@ async function refuseUnknown(context: AdmitContext, down: Downstream, route: Wor
   if (route.to !== "workload") throw new GatewayError("ROUTE_NOT_FOUND");
   const { workspace, kind } = route;
   const credential = findCredential(context.names, down, route.path);
-  await admitPrincipal(context, down, { ...PRIVATE, workspace, kind }, credential, route);
+  await admitPrincipal(context, down, { ...PRIVATE, workspace, kind }, credential, route).catch((error: unknown) =>
+    explainForbidden(error, workspace, context.deps),
+  );
   throw new GatewayError("WORKLOAD_NOT_FOUND", `There is no ${kind} "${route.name}" in workspace "${workspace}".`);
+}
+
+/** Nobody may enter a workspace that does not exist: that is what a caller who misspelt its name has to know. */
+export async function explainForbidden(
+  error: unknown,
+  workspace: string,
+  { hasWorkspace }: Pick<GatewayDeps, "hasWorkspace">,
+): Promise<never> {
+  const isForbidden = error instanceof GatewayError && error.code === "FORBIDDEN";
+  if (isForbidden && hasWorkspace && !(await hasWorkspace(workspace)))
+    throw new GatewayError("WORKSPACE_NOT_FOUND", `There is no workspace "${workspace}".`);
+  throw error;
 }
 
 const PRIVATE: Omit<Workload, "workspace" | "kind"> = {

@@ -4,6 +4,7 @@ import type { Duplex } from "node:stream";
 import { GatewayError } from "../contract/gateway-errors.ts";
 import { STATUS_CODES } from "../lib/node-http.ts";
 import type { PlatformResponseOptions } from "./platform-response.ts";
+import { nextRequestId } from "./request-id.ts";
 
 const KNOWN: Record<string, GatewayError> = {
   HPE_HEADER_OVERFLOW: new GatewayError("REQUEST_HEADERS_TOO_LARGE"),
@@ -25,6 +26,7 @@ export function answerClientError(
   const body = JSON.stringify(known.toWire(clock.now(), docsUrl));
   let head = `HTTP/1.1 ${known.status} ${STATUS_CODES[known.status]}\r\n`;
   for (let i = 0; i < rules.source.length; i += 2) head += `${rules.source[i]}: ${rules.source[i + 1]}\r\n`;
+  head += `X-Request-Id: ${nextRequestId()}\r\n`;
   head += `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n`;
   socket.end(head + body);
 }

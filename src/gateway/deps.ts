@@ -30,6 +30,8 @@ export interface GatewayDeps {
   authorize(principal: Principal, access: { workspace: string; kind: WorkloadKind }): Maybe<boolean>;
   /** Whether this principal may read what the workloads of this workspace have written. */
   mayReadLogs(principal: Principal, workspace: string): Maybe<boolean>;
+  /** Whether there is a workspace of this name; asked only for callers who have no business there. */
+  hasWorkspace?(name: string): Promise<boolean>;
   /** Address of the platform, which gives out credentials for workloads. */
   issuer(): string;
   /** The workload behind an address; null when there is none. May throw WORKSPACE_NOT_FOUND. */

@@ -32,6 +32,8 @@ const LOOKS_MAX = 3;
 /** A daemon that does not come back within this time is not being exchanged. */
 const DAEMON_AWAY_MS = 8000;
 const DAEMON_LOOK_MS = 20;
+/** The loop looks at a copy within a second; one that it still takes for running after this does not listen. */
+const COPY_LOOK_MS = 8000;
 
 export interface DirectoryDeps {
   store: Store;
@@ -55,12 +57,16 @@ interface Entry {
 /** A lease that remembers where to dial. */
 interface InstanceLease extends Lease {
   endpoint: Endpoint;
+  workload: Workload;
+  /** Another copy of this one serves as well; null where only this copy will do. */
+  revision: string | null;
 }
 
 export function createDirectory({ store, clock, activity, isServed, place }: DirectoryDeps): Directory {
   const entries = new Map<string, Entry>();
   const uids = new Map<string, string>();
   const waking = new Map<string, Promise<void>>();
+  const looking = new Map<string, Promise<boolean>>();
   const stopped = new AbortController();
   const previews = createPreviewLookup({ store, clock });
   const triggers = createTriggerLookup({ store });
@@ -142,12 +148,12 @@ export function createDirectory({ store, clock, activity, isServed, place }: Dir
     let chosen = running[0];
     for (const instance of running)
       if (chosen && activity.openOf(instance.uid) < activity.openOf(chosen.uid)) chosen = instance;
-    return chosen ? leaseOn(chosen, workload) : null;
+    return chosen ? leaseOn(chosen, workload, revision) : null;
   }
 
-  function leaseOn({ uid, endpoint }: Instance<Endpoint>, workload: Workload): InstanceLease {
+  function leaseOn({ uid, endpoint }: Instance<Endpoint>, workload: Workload, revision: string | null): InstanceLease {
     const ends = [activity.begin(uid), ...(uid === workload.uid ? [] : [activity.begin(workload.uid)])];
-    return { key: uid, endpoint, release: () => ends.forEach((end) => void end()) };
+    return { key: uid, endpoint, workload, revision, release: () => ends.forEach((end) => void end()) };
   }
 
   /**
@@ -191,6 +197,61 @@ export function createDirectory({ store, clock, activity, isServed, place }: Dir
     else await load(() => store.resources.getByUid(workspace, uid));
   }
 
+  async function wake(workload: Workload, revision: string | null, signal: AbortSignal): Promise<InstanceLease> {
+    for (;;) {
+      await ask(workload, revision);
+      signal.throwIfAborted();
+      const lease = ready(workload, revision);
+      if (lease) return lease;
+    }
+  }
+
+  /**
+   * A copy that ended is known to be running until somebody looks. Whoever finds it gone asks the loop to look, and
+   * waits for the copy that takes its place; nothing of the request has been sent by then.
+   */
+  async function dialCopy(lease: InstanceLease, door: Door): Promise<Duplex> {
+    const { workload, revision, endpoint, key } = lease;
+    try {
+      return await dial(endpoint, door);
+    } catch (error) {
+      const signal = AbortSignal.any([stopped.signal, AbortSignal.timeout(WAKE_MAX_MS)]);
+      if (!(await isGone(workload, key, signal))) throw error;
+      const next = await wake(workload, revision, signal);
+      const release = lease.release;
+      lease.release = () => {
+        release();
+        next.release();
+      };
+      return dial(next.endpoint, door);
+    }
+  }
+
+  /** Asked once for all who find the same copy gone. */
+  function isGone(workload: Workload, copy: string, signal: AbortSignal): Promise<boolean> {
+    const known = looking.get(copy);
+    if (known) return known;
+    const { workspace, uid } = workload;
+    const isThere = (now: Resource | null): boolean =>
+      now !== null && instancesOf(now).some((one) => one.uid === copy && one.phase === "running");
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(COPY_LOOK_MS)]);
+    const look = async (): Promise<boolean> => {
+      await store.resources.update(workspace, uid, (current) =>
+        isThere(current) ? { state: { ...current.state, wantedAt: clock.now() } } : null,
+      );
+      await store.resources.waitFor(workspace, uid, (now) => !isThere(now), { signal: limit });
+      return true;
+    };
+    const answer = look()
+      .catch((error: unknown) => {
+        if (limit.aborted) return false;
+        throw error;
+      })
+      .finally(() => looking.delete(copy));
+    looking.set(copy, answer);
+    return answer;
+  }
+
   return {
     isCustomDomain: (host) => previews.isClaimed(host),
     resolve(target) {
@@ -205,17 +266,14 @@ export function createDirectory({ store, clock, activity, isServed, place }: Dir
     ready,
     rejoin(workload, key) {
       const instance = entries.get(workload.uid)?.instances.find(({ uid }) => uid === key);
-      return instance ? { ...leaseOn(instance, workload), revision: instance.revision } : null;
+      return instance ? leaseOn(instance, workload, instance.revision) : null;
     },
-    async wake(workload, revision, { signal }) {
-      for (;;) {
-        await ask(workload, revision);
-        signal.throwIfAborted();
-        const lease = ready(workload, revision);
-        if (lease) return lease;
-      }
+    wake: (workload, revision, { signal }) => wake(workload, revision, signal),
+    dial(lease, door) {
+      const on = lease as InstanceLease;
+      if (door === "api") return dialDaemon(on.endpoint, door);
+      return on.workload.revisions === null ? dial(on.endpoint, door) : dialCopy(on, door);
     },
-    dial: (lease, door) => (door === "api" ? dialDaemon : dial)((lease as InstanceLease).endpoint, door),
     async stop() {
       unsubscribe();
       stopped.abort();

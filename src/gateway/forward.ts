@@ -41,6 +41,8 @@ export interface ForwardJob {
   /** Names the instance: connections are reused under it. */
   key: string;
   dial(): Promise<Duplex>;
+  /** How long that may take. */
+  dialMs?: number;
   /** Whoever answers may be exchanged for another at any moment: what it took and never answered goes to the next. */
   exchangeable: boolean;
   limits: ExchangeLimits;
@@ -122,7 +124,7 @@ class Exchange implements ExchangeSink, DownstreamEvents, Sweepable {
 
   sweep(nowMs: number): void {
     const { idleMs, totalMs } = this.#job.limits;
-    if (this.#connection === null && nowMs - this.#diallingSinceMs > DIAL_MS) {
+    if (this.#connection === null && nowMs - this.#diallingSinceMs > (this.#job.dialMs ?? DIAL_MS)) {
       this.#fail(new GatewayError("WORKLOAD_NOT_LISTENING", "The workload did not accept the connection in time."));
     } else if (totalMs !== null && nowMs - this.#startedMs > totalMs) {
       this.#fail(new GatewayError("DURATION_EXCEEDED", `The request took longer than ${seconds(totalMs)}.`));

@@ -20,8 +20,9 @@ import { UpstreamPool } from "./http1/upstream-pool.ts";
 import type { LaneRequest } from "./lane-request.ts";
 import { challenge } from "./protected-resource.ts";
 import { compose, type OwnRequest, type Replay, type Replayed, replay } from "./replay.ts";
+import { requestIdOf } from "./request-id.ts";
 import { classify, type Route } from "./route.ts";
-import { finished, refuse, requestIdOf, respondMetadata, type ServeContext, serve } from "./serve.ts";
+import { finished, refuse, respondMetadata, type ServeContext, serve } from "./serve.ts";
 import { Tunnel } from "./tunnel.ts";
 
 export interface Gateway {

@@ -21,6 +21,8 @@ export interface HeaderRules {
   pages: PageRules;
   /** Marks a response that the platform made itself. */
   source: readonly string[];
+  /** Where a response says how long its request may take. */
+  timeLimitNames: readonly string[];
   /** Behind a terminator that we trust, X-Forwarded-* are continued; otherwise they are the client's own invention. */
   trustProxy: boolean;
 }
@@ -45,7 +47,11 @@ const OWN_WRITING = [...FORWARDED, "x-forwarded-port", "x-real-ip", "x-subject-i
 export function headerRules(options: { brand: string; trustProxy: boolean; pathPages: PathPages }): HeaderRules {
   const words = brandWords(options.brand);
   const brand = capitalised(options.brand);
-  const responseDrop = new Set([...HOP_BY_HOP, ...words.map((word) => `x-${word}-source`)]);
+  const responseDrop = new Set([
+    ...HOP_BY_HOP,
+    "x-request-id",
+    ...words.flatMap((word) => [`x-${word}-source`, `x-${word}-time-limit`]),
+  ]);
   return {
     brand,
     cookiePrefix: cookieMark(options.brand),
@@ -57,6 +63,7 @@ export function headerRules(options: { brand: string; trustProxy: boolean; pathP
     ]),
     responseDrop,
     pages: pageRules({ ...options, drop: responseDrop }),
+    timeLimitNames: words.map((word) => `X-${capitalised(word)}-Time-Limit`),
     source: words.flatMap((word) => [`X-${capitalised(word)}-Source`, "platform"]),
     trustProxy: options.trustProxy,
   };
@@ -182,6 +189,10 @@ export interface ResponseExtras {
   cookie: string | null;
   /** The workload's address in the path form, where it shares the platform's origin; "" on a host of its own. */
   prefix: string;
+  /** One for every answer: whatever id the workload gives itself is not what the platform knows the request by. */
+  requestId: string;
+  /** What else the platform says, names and values in turn. */
+  told: readonly string[];
 }
 
 /** The workload's fields as the client is to see them, with what the preview's owner or the gateway adds. */
@@ -226,6 +237,8 @@ export function responseHeaders(
   }
   if (prefix !== "") isolatePage(pages, head.status, types ?? NONE, out);
   if (cookie !== null) out.push("Set-Cookie", cookie);
+  out.push("X-Request-Id", extras.requestId);
+  for (const word of extras.told) out.push(word);
   return out;
 }
 

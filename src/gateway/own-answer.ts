@@ -26,6 +26,7 @@ export async function answerOwn(
   rules: HeaderRules,
   down: Downstream,
   endpoint: OwnEndpoint,
+  requestId: string,
   bytesMax = BODY_BYTES_MAX,
 ): Promise<OwnOutcome> {
   const gone = Promise.withResolvers<never>();
@@ -37,7 +38,7 @@ export async function answerOwn(
   });
   const { status, body, headers = {} } = await Promise.race([endpoint(sent, left.signal), gone.promise]);
   const text = body === null ? "" : JSON.stringify(body);
-  const all = [...HEADERS, ...Object.entries(headers).flat()];
+  const all = ["X-Request-Id", requestId, ...HEADERS, ...Object.entries(headers).flat()];
   respond(rules, down, status, body === null ? null : "application/json", text, all, null);
   return { status, bytesIn: sent.length, bytesOut: Buffer.byteLength(text) };
 }

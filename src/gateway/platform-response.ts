@@ -5,6 +5,7 @@ import type { Clock } from "../lib/clock.ts";
 import { STATUS_CODES } from "../lib/node-http.ts";
 import type { Downstream } from "./downstream.ts";
 import { type FixedHeaders, fixedHeaders, type HeaderRules } from "./header-rules.ts";
+import { requestIdOf } from "./request-id.ts";
 
 export interface PlatformResponseOptions {
   rules: HeaderRules;
@@ -43,6 +44,7 @@ export function respond(
   if (contentType !== null) out.push("Content-Type", contentType);
   if (status !== 204) out.push("Content-Length", String(body.length));
   out.push(...rules.source);
+  if (!headers.includes("X-Request-Id")) out.push("X-Request-Id", requestIdOf(down));
   for (let i = 0; i < headers.length; i += 2) {
     if (!fixed?.names.has((headers[i] as string).toLowerCase()))
       out.push(headers[i] as string, headers[i + 1] as string);

@@ -13,7 +13,7 @@ interface CallerPrincipal extends Principal {
 
 export function createPrincipals(
   authenticator: Authenticator,
-): Pick<GatewayDeps, "authenticate" | "authorize" | "mayReadLogs"> {
+): Pick<GatewayDeps, "authenticate" | "authorize" | "hasWorkspace" | "mayReadLogs"> {
   return {
     async authenticate(token): Promise<CallerPrincipal | null> {
       try {
@@ -34,6 +34,7 @@ export function createPrincipals(
         return false; // the gateway says FORBIDDEN in its own shape
       }
     },
+    hasWorkspace: (name) => authenticator.hasWorkspace(name),
     async mayReadLogs(principal, workspace) {
       // A preview's token is a principal without a caller.
       const { caller } = principal as Partial<CallerPrincipal>;

@@ -52,7 +52,7 @@ export async function replay(context: ServeContext, asked: Replay): Promise<Repl
     const admitted = { workload, principal: null, path: "", dropAuthorization: false, previewCookie: null };
     const { method } = request;
     const nowhere = { prefix: "", pagePrefix: "", revision: null, heldMs: null };
-    call = { startedAtMs: deps.clock.now(), startedMs, admitted, method, ...nowhere };
+    call = { startedAtMs: deps.clock.now(), startedMs, requestId, admitted, method, ...nowhere };
     choose(context, down, call);
     const lease = await instanceFor(context, down, call);
     const limits = limitsOf(asked.totalMs);

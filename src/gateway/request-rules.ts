@@ -69,6 +69,21 @@ const writesFiles = (down: Downstream, workload: Workload, path: string): boolea
   down.bodyFraming !== "none" &&
   /^\/filesystem(?:\/|%2f)/i.test(path);
 
+const told = new WeakMap<ExchangeLimits, readonly string[]>();
+
+/** How long the request may take and how long nothing may be heard of it, in seconds: what is in force, not what was asked. */
+export function timeLimitFields({ timeLimitNames }: HeaderRules, limits: ExchangeLimits): readonly string[] {
+  const known = told.get(limits);
+  if (known) return known;
+  const parts = [
+    ...(limits.totalMs === null ? [] : [`total=${limits.totalMs / 1000}`]),
+    ...(limits.idleMs === null ? [] : [`idle=${limits.idleMs / 1000}`]),
+  ];
+  const fields = parts.length === 0 ? [] : timeLimitNames.flatMap((name) => [name, parts.join(", ")]);
+  told.set(limits, fields);
+  return fields;
+}
+
 /** Node has checked the syntax; these are the readings on which two servers could still disagree. */
 export function refuseBadFraming(down: Downstream): void {
   const encoding = down.header("transfer-encoding");

@@ -1,5 +1,4 @@
 /** One request on the straight path: find, admit, choose a revision, take an instance, forward, tell the meter. */
-import { randomBytes } from "node:crypto";
 import { asGatewayError, GatewayError } from "../contract/gateway-errors.ts";
 import { acceptAsync } from "./accept-async.ts";
 import { type AdmitContext, type Admitted, admit, find, type WorkloadRoute } from "./admit.ts";
@@ -20,7 +19,8 @@ import { type PlatformResponseOptions, respond, respondError } from "./platform-
 import { throughPort } from "./port-path.ts";
 import { answerPreflight, isPreflight } from "./preflight.ts";
 import { metadataFor } from "./protected-resource.ts";
-import { cookieFor, isSecure, limitsFor, refuseBadFraming, refuseWorkerScript } from "./request-rules.ts";
+import { requestIdOf } from "./request-id.ts";
+import { cookieFor, isSecure, limitsFor, refuseBadFraming, refuseWorkerScript, timeLimitFields } from "./request-rules.ts";
 import type { Route } from "./route.ts";
 
 export interface ServeContext extends AdmitContext {
@@ -63,7 +63,8 @@ export async function serve(context: ServeContext, down: Downstream, route: Rout
     const { admitted, taken } = throughPort(await admit(context, down, entered, workload));
     const prefix = entered.prefix + taken;
     const pagePrefix = route.prefix === "" ? "" : prefix;
-    call = { startedAtMs, startedMs, admitted, prefix, pagePrefix, method: down.method, revision: null, heldMs: null };
+    const { method } = down;
+    call = { startedAtMs, startedMs, requestId, admitted, prefix, pagePrefix, method, revision: null, heldMs: null };
     const by = down.upgrade === null && asyncTriggerOf(workload, trigger, admitted.path);
     if (by === false) await pass(context, down, entered, call, requestId);
     else record(context, call, await acceptAsync(context, down, call, by, requestId));
@@ -94,6 +95,7 @@ const ANY_ORIGIN = ["Access-Control-Allow-Origin", "*"];
 export interface Call {
   startedAtMs: number;
   startedMs: number;
+  requestId: string;
   admitted: Admitted;
   /** What stands before the path that the workload sees. */
   prefix: string;
@@ -113,7 +115,7 @@ async function pass(
 ): Promise<void> {
   const { deps, forwarding } = context;
   const { admitted } = call;
-  if (admitted.workload.door === "platform") return answerHere(context, down, call);
+  if (admitted.workload.door === "platform") return answerHere(context, down, call, requestId);
   const limits = limitsFor(deps, down, admitted);
   const session = sessionOf(down, admitted.workload);
   const pin = session === null ? choose(context, down, call) : null;
@@ -121,7 +123,7 @@ async function pass(
   try {
     const own = ownEndpointOf(deps, down, admitted);
     if (own !== null) {
-      const outcome = await answerOwn(forwarding.rules, down, own);
+      const outcome = await answerOwn(forwarding.rules, down, own, requestId);
       lease.release();
       record(context, call, { ...outcome, error: null, clientGone: false });
       return;
@@ -156,9 +158,11 @@ export function send(
     head,
     key: `${lease.key}:${door}`,
     dial: () => deps.dial(lease, door),
+    // A copy that has ended is replaced while the request waits, as one that has not begun is waited for.
+    ...(workload.revisions === null ? {} : { dialMs: deps.settings.limits.holdMs }),
     exchangeable: door === "api",
     limits,
-    extras: { fixed, cookie, prefix: call.pagePrefix },
+    extras: { fixed, cookie, prefix: call.pagePrefix, requestId, told: timeLimitFields(forwarding.rules, limits) },
     refuse: (error) => respondError(responding, down, error, { fixed, requestId }),
     edit: workload.kind === "function" ? sessionMarker(lease) : null,
     done: (outcome) => {
@@ -170,10 +174,10 @@ export function send(
 }
 
 /** Nothing has to run for it. */
-async function answerHere(context: ServeContext, down: Downstream, call: Call): Promise<void> {
+async function answerHere(context: ServeContext, down: Downstream, call: Call, requestId: string): Promise<void> {
   const own = askOwn(context.deps, down, call.admitted);
   if (own === null) throw new GatewayError("ROUTE_NOT_FOUND");
-  const outcome = await answerOwn(context.forwarding.rules, down, own, SERVED_BODY_BYTES_MAX);
+  const outcome = await answerOwn(context.forwarding.rules, down, own, requestId, SERVED_BODY_BYTES_MAX);
   record(context, call, { ...outcome, error: null, clientGone: false });
 }
 
@@ -233,7 +237,7 @@ export function choose({ deps, cookies }: ServeContext, down: Downstream, call: 
 
 function record(context: ServeContext, call: Call, outcome: ForwardOutcome): void {
   const { error, ...rest } = outcome;
-  if (error !== null) logFailure(context, call.admitted.workload, error);
+  if (error !== null) logFailure(context, call.admitted.workload, error, call.requestId);
   tell(context, call, { ...rest, error: error?.code ?? null });
   finished(context);
 }
@@ -263,7 +267,7 @@ export function refuse(
     if (call !== null) tell(context, call, { status: 0, bytesIn: 0, bytesOut: 0, error: null, clientGone: true });
   } else {
     const error = asGatewayError(thrown);
-    if (error.status >= 500) logFailure(context, call?.admitted.workload ?? null, error);
+    if (error.status >= 500) logFailure(context, call?.admitted.workload ?? null, error, extra.requestId);
     respondError(context.responding, down, error, extra);
     const outcome = { status: error.status, bytesIn: 0, bytesOut: 0, error: error.code, clientGone: false };
     if (call === null) context.counters.refused(error.code);
@@ -272,8 +276,8 @@ export function refuse(
   finished(context);
 }
 
-function logFailure({ deps }: ServeContext, workload: Workload | null, error: GatewayError): void {
-  const fields = { code: error.code, uid: workload?.uid, detail: error.detail, err: error.cause };
+function logFailure({ deps }: ServeContext, workload: Workload | null, error: GatewayError, requestId: string): void {
+  const fields = { requestId, code: error.code, uid: workload?.uid, detail: error.detail, err: error.cause };
   if (error.code === "INTERNAL_ERROR") deps.log.error(fields, "the gateway failed");
   else deps.log.warn(fields, "a request to a workload failed");
 }
@@ -281,19 +285,4 @@ function logFailure({ deps }: ServeContext, workload: Workload | null, error: Ga
 export function finished(context: ServeContext): void {
   context.running -= 1;
   if (context.running === 0) context.drained?.();
-}
-
-/** A caller's own id is kept when it is harmless, so that it can be followed through. */
-export function requestIdOf(down: Downstream): string {
-  const given = down.header("x-request-id");
-  return given !== undefined && /^[\w.:/+=-]{1,128}$/.test(given) ? given : nextRequestId();
-}
-
-// Unique by the process and counted within it: a random number for each request would cost more than its routing.
-const processId = randomBytes(9).toString("base64url");
-let requestCount = 0;
-
-function nextRequestId(): string {
-  requestCount += 1;
-  return `${processId}-${requestCount.toString(36)}`;
 }

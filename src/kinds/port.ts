@@ -167,7 +167,7 @@ export interface Call<Query = Record<string, unknown>, Body = unknown> {
   /** Tells the caller of something that was asked for and will not happen; a whole sentence. */
   warn(text: string): void;
   /** Answers with another success status than the declared one. */
-  setStatus(status: 200 | 202): void;
+  setStatus(status: 200 | 202 | 304): void;
   /**
    * Puts the audit line of this call into the transaction that does what it tells of, so that neither is there without
    * the other. For the last transaction of a call, at its end; a call that has none is told of afterwards.
@@ -178,6 +178,8 @@ export interface Call<Query = Record<string, unknown>, Body = unknown> {
 export interface Implementation {
   operation: Operation;
   handle(call: Call, deps: Deps): Promise<unknown>;
+  /** Throws when what the request is about is not there; asked before its body is read. */
+  subject?: ((call: Call, deps: Deps) => Promise<void>) | undefined;
   /** Members that clients of this operation expect in the body of a failure, once the caller is known. */
   explain?(error: PlatformError, failed: FailedCall): Record<string, unknown>;
 }

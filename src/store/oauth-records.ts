@@ -168,6 +168,11 @@ export function createOauthRecords({ database, clock, box }: { database: Databas
       });
     },
 
+    /** What was read about credentials no longer holds. */
+    async announceChange(): Promise<void> {
+      await database.write(async (tx) => tx.announce({ topic: IDENTITY_TOPIC, key: "token" }));
+    },
+
     async forgetExpired(): Promise<void> {
       await database.write(({ queries }) =>
         queries.deleteFrom("oauth_records").where("expires_at", "<=", clock.now()).execute(),

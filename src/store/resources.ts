@@ -111,10 +111,17 @@ export function createResources({ database, clock, box, cursors, quotas }: Resou
       ? {}
       : (JSON.parse(box.open(resource.sealedSecrets, resource.uid)) as Record<string, string>);
 
-  const toEvent = (event: NewEvent, status: string | null, now: number): Event => {
+  const toEvent = (
+    event: NewEvent,
+    status: string | null,
+    now: number,
+    spec: Readonly<Record<string, unknown>>,
+  ): Event => {
     const { type, message, revision } = event;
+    const { canary } = (spec.revision ?? {}) as { canary?: unknown };
     const told: Event = { type, status: event.status ?? status ?? "", message, time: toIso(now) };
     if (revision) told.revision = revision;
+    if (typeof canary === "string" && canary !== "") told.canaryRevision = canary;
     return told;
   };
 
@@ -126,7 +133,7 @@ export function createResources({ database, clock, box, cursors, quotas }: Resou
     if (quota !== undefined) await takeTurn(queries, dialect, draft.workspace, draft.kind);
     const now = timeOfUid(draft.uid);
     const { metadata, spec, state } = draft;
-    const events = draft.events.map((event) => toEvent(event, draft.status, now));
+    const events = draft.events.map((event) => toEvent(event, draft.status, now, spec));
     const row: ResourceRow = {
       id: dialect === "sqlite" ? rowidOf(draft.uid, now) : null,
       uid: draft.uid,
@@ -197,7 +204,9 @@ export function createResources({ database, clock, box, cursors, quotas }: Resou
       secrets: change.secrets ? seal(uid, change.secrets) : row.secrets,
       state: change.state ? JSON.stringify(keepingLabel(change.state, current)) : row.state,
       events: change.event
-        ? JSON.stringify([...current.events, toEvent(change.event, status, now)].slice(-EVENTS_MAX))
+        ? JSON.stringify(
+            [...current.events, toEvent(change.event, status, now, change.spec ?? current.spec)].slice(-EVENTS_MAX),
+          )
         : row.events,
       generation: row.generation + (change.intent ? 1 : 0),
       observed_generation: change.observedGeneration ?? row.observed_generation,

@@ -57,6 +57,20 @@ describe("traffic to deployed code", { skip: machineSkip }, () => {
   before(suite.start);
   after(suite.stop);
 
+  test("requests to a copy that has just ended wait for the next one", async () => {
+    await create("frail", says("still here"));
+    await reaches("frail", isDeployed);
+    assert.equal(await wordOf("frail"), "still here");
+    // It ends in the middle of this request, which cannot be sent to another copy.
+    await ask("frail/end").catch(() => null);
+    const answers = await Promise.all([ask("frail"), ask("frail", { method: "POST", body: "x" }), ask("frail")]);
+    assert.deepEqual(
+      answers.map(({ status }) => status),
+      [200, 200, 200],
+    );
+    await Promise.all(answers.map((answer) => answer.text()));
+  });
+
   test("a roll-out under continuous requests drops none", async () => {
     await create("busy", says("one"));
     await reaches("busy", isDeployed);

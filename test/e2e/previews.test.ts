@@ -38,7 +38,7 @@ await onEachDatabase(
       const again = await call("POST", previews, { body: { metadata: { name: "once" }, spec: { port: 2 } } });
       assert.deepEqual([again.status, again.body.code], [409, 409]);
       await make("/sandboxes/other/previews", "once", { port: 1 });
-      assert.equal((await call("POST", "/sandboxes/none/previews", { body: { metadata: { name: "x" } } })).status, 400);
+      assert.equal((await call("POST", "/sandboxes/none/previews", { body: { metadata: { name: "x" } } })).status, 404);
       const nowhere = await call("POST", "/sandboxes/none/previews", {
         body: { metadata: { name: "x" }, spec: { port: 1 } },
       });

@@ -44,7 +44,12 @@ describe("snapshots and forks on this machine", { skip: machineSkip }, () => {
     assert.equal((await exec("now", "cat /root/note")).body.stdout, "second\n");
     await exec("now", "echo third > /root/note");
     assert.equal((await exec("base", "cat /root/note")).body.stdout, "second\n");
+    const kept = async () =>
+      (await call("GET", "/sandboxes/base/snapshots")).body.map(({ id }: { id: string }) => id) as string[];
+    assert.ok((await kept()).includes(fork.body.snapshotId), "what was forked is a snapshot like any other");
+    const before = await kept();
     assert.equal((await call("POST", "/sandboxes/base/fork", { targetName: "now" })).status, 409);
+    assert.deepEqual(await kept(), before, "a fork that is refused takes nothing");
   });
 
   test("what cannot be forked is refused", async () => {

@@ -110,13 +110,16 @@ inBothLanes("response headers come back as sent, without what speaks for the pla
   await using up = await rawUpstream(
     answering(
       "HTTP/1.1 203 Very  Odd\r\nsErVer: x\r\nSet-Cookie: a=1\r\nset-cookie: b=2\r\nSet-Cookie: berth_session=evil\r\n" +
-        "X-Berth-Source: platform\r\nX-Service-Source: platform\r\nKeep-Alive: timeout=9\r\nX-Hop: 1\r\n" +
+        "X-Berth-Source: platform\r\nX-Service-Source: platform\r\nX-Request-Id: its-own\r\nKeep-Alive: timeout=9\r\nX-Hop: 1\r\n" +
         "Connection: keep-alive, x-hop\r\nDate: then\r\nContent-Length: 2\r\n\r\nok",
     ),
   );
   await using gw = await start({ upstream: up.port, domain: "berth.test" });
   const host = "agt-a-ws.eu.berth.test";
-  const response = await exchange(gw.port, `GET / HTTP/1.1\r\nHost: ${host}\r\n${AUTH}${CLOSE}\r\n`);
+  const response = await exchange(
+    gw.port,
+    `GET / HTTP/1.1\r\nHost: ${host}\r\n${AUTH}X-Request-Id: mine-1\r\n${CLOSE}\r\n`,
+  );
   assert.deepEqual(linesOf(response), [
     "HTTP/1.1 203 Very  Odd",
     "sErVer: x",
@@ -124,6 +127,9 @@ inBothLanes("response headers come back as sent, without what speaks for the pla
     "set-cookie: b=2",
     "Date: then",
     "Content-Length: 2",
+    "X-Request-Id: mine-1",
+    "X-Berth-Time-Limit: total=900, idle=100",
+    "X-Service-Time-Limit: total=900, idle=100",
     "Connection: close",
   ]);
 });

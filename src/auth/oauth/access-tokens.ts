@@ -11,6 +11,8 @@ import type { Store } from "../../store/store.ts";
 
 /** What clients of such platforms expect; they renew a token at half of it. */
 export const ACCESS_TOKEN_SECONDS = (2 * HOUR_MS) / SECOND_MS;
+/** The sort of record that says of an access token that it was ended. */
+export const REVOKED = "RevokedToken";
 export const SIGNING_PURPOSE = "oauth";
 export const SIGNING_ALG = "ES256";
 /** The scope that stands for all: what a token has that was asked for without scopes. */
@@ -19,6 +21,10 @@ export const ALL_SCOPES = "admin";
 const KEYS_KEPT_MS = 10 * MINUTE_MS;
 
 export interface TokenClaims {
+  /** Its own name, by which it alone can be ended. */
+  id: string;
+  /** The program that it was given to. */
+  clientId: string;
   subjectType: "user" | "service_account";
   subject: string;
   /** null = everything that the role allows. */
@@ -70,6 +76,8 @@ export function createTokenVerifier({ store, clock, issuer }: VerifierDeps) {
       });
       const asked = new Set(typeof payload.scope === "string" ? payload.scope.split(" ") : []);
       return {
+        id: payload.jti ?? "",
+        clientId: String(payload.client_id ?? ""),
         subjectType: payload.sub_type === "user" ? "user" : "service_account",
         subject: payload.sub ?? "",
         scopes: asked.has(ALL_SCOPES) ? null : asked,

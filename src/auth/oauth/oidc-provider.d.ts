@@ -51,6 +51,7 @@ declare module "oidc-provider" {
   export default class Provider {
     constructor(issuer: string, configuration: Record<string, unknown>);
     proxy: boolean;
+    use(middleware: (context: Context, next: () => Promise<void>) => Promise<void>): void;
     Client: { prototype: object; find(id: string): Promise<Client | undefined> };
     Grant: {
       new (about: { accountId: string; clientId: string }): Grant;

@@ -21,6 +21,9 @@ import { cookieNames, currentBrowser } from "./step-binding.ts";
 /** A replaced key is taken up this soon by every instance. */
 const KEY_LOOK_MS = MINUTE_MS;
 
+/** Distance between two questions of a device, as long as nobody has answered. */
+const DEVICE_POLL_SECONDS = 3;
+
 const DAY_SECONDS = DAY_MS / SECOND_MS;
 const TTL_SECONDS = {
   ClientCredentials: ACCESS_TOKEN_SECONDS,
@@ -88,6 +91,13 @@ async function makeProvider(deps: OauthDeps, key: KeyPair): Promise<Provider> {
     recordMachineToken(deps.store, oidc.client.clientId, origin).catch((error: unknown) =>
       deps.log.warn({ err: error, ...origin }, "a token is missing in the audit log"),
     );
+  });
+  // The standard has it optional; clients that find none poll as fast as they like.
+  provider.use(async (context, next) => {
+    await next();
+    const { body } = context as { body: unknown };
+    if (typeof body === "object" && body !== null && "device_code" in body)
+      Object.assign(body, { interval: DEVICE_POLL_SECONDS });
   });
   Object.assign(provider.Client.prototype, {
     compareClientSecret(this: Client, secret: string) {

@@ -251,7 +251,7 @@ function namesOf(words: readonly string[]): HeaderNames {
   const named = (end: string): string[] => words.map((word) => `x-${word}-${end}`);
   return {
     model: named("model"),
-    requestId: named("request-id"),
+    requestId: ["x-request-id", ...named("request-id")],
     attempts: named("attempts"),
     mock: named("mock"),
     policy: named("policy"),

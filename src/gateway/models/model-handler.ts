@@ -1,13 +1,14 @@
 /** The door of the model APIs: who calls, then the engine. Clients of every provider put their key somewhere else. */
 import { randomUUID } from "node:crypto";
 import { asGatewayError, GatewayError } from "../../contract/gateway-errors.ts";
+import { explainForbidden } from "../admit.ts";
 import type { Answerer, GatewayDeps, Principal } from "../deps.ts";
 import type { Downstream } from "../downstream.ts";
 import { brandWords } from "../header-rules.ts";
 import { respondError } from "../platform-response.ts";
 import type { ModelGateway } from "./model-gateway.ts";
 
-export interface ModelHandlerDeps extends Pick<GatewayDeps, "authenticate" | "authorize"> {
+export interface ModelHandlerDeps extends Pick<GatewayDeps, "authenticate" | "authorize" | "hasWorkspace"> {
   models: ModelGateway;
   brand: string;
 }
@@ -27,7 +28,8 @@ export function createModelHandler(deps: ModelHandlerDeps): Answerer {
       if (token === null) throw new GatewayError("AUTHENTICATION_REQUIRED", undefined, challenge());
       const found = await deps.authenticate(token);
       if (!found) throw new GatewayError("AUTHENTICATION_FAILED", undefined, challenge(INVALID_TOKEN));
-      if (!(await deps.authorize(found, route))) throw new GatewayError("FORBIDDEN");
+      if (!(await deps.authorize(found, route)))
+        await explainForbidden(new GatewayError("FORBIDDEN"), route.workspace, deps);
       principal = found;
     } catch (error) {
       respondError(deps.models.responding, down, asGatewayError(error), { fixed: null, requestId });

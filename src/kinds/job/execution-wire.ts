@@ -1,18 +1,13 @@
 /** Executions and tasks as clients see them. */
-import { SECOND_MS, toIso } from "../../lib/clock.ts";
+import { toIso } from "../../lib/clock.ts";
 import type { ExecutionRow, TaskRow, TaskStatus } from "../../store/execution.ts";
 import type { ExecutionWire, TaskWire } from "./operations.ts";
 
-/**
- * An execution that ended by time says so for this long, then that it failed: clients that wait for an end know only
- * succeeded, failed and cancelled, and ask every few seconds.
- */
-const TIMEOUT_SHOWN_MS = 10 * SECOND_MS;
 const VALUE_MASK = "***";
 
 export function executionToWire(
   row: ExecutionRow,
-  { envNames, region, nowMs }: { envNames: readonly string[]; region: string; nowMs: number },
+  { envNames, region }: { envNames: readonly string[]; region: string },
 ): ExecutionWire {
   const { memory_override: memory, started_at: startedAt, completed_at: completedAt, expires_at: expiredAt } = row;
   return {
@@ -35,10 +30,7 @@ export function executionToWire(
       parallelism: row.parallelism,
       timeout: row.timeout_s,
     },
-    status:
-      row.status === "timeout" && completedAt !== null && nowMs - completedAt > TIMEOUT_SHOWN_MS
-        ? "failed"
-        : row.status,
+    status: row.status,
     stats: {
       total: row.total,
       success: row.success,

@@ -152,5 +152,4 @@ const toWire = (row: ExecutionRow, deps: Deps): ExecutionWire =>
   executionToWire(row, {
     envNames: Object.keys(deps.store.executions.envOf(row)),
     region: deps.settings.region,
-    nowMs: deps.clock.now(),
   });

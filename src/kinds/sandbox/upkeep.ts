@@ -4,6 +4,7 @@ import { parseDurationMs } from "../../lib/duration.ts";
 import type { Resource } from "../../store/resource.ts";
 import type { Deps } from "../port.ts";
 import type { KindTask } from "../tasks.ts";
+import { volume } from "../volume/kind.ts";
 import { sandbox } from "./kind.ts";
 import { stateOf } from "./plan.ts";
 
@@ -29,13 +30,19 @@ export const sandboxTasks = (deps: Deps): KindTask[] => [
 ];
 
 /** Records of what is gone stay to be looked at for a while. */
-export async function purgeTerminated({ store, clock, driver }: Deps, signal: AbortSignal): Promise<void> {
+export async function purgeTerminated(deps: Deps, signal: AbortSignal): Promise<void> {
+  await purge(sandbox.name, deps, signal);
+  await purge(volume.name, deps, signal);
+}
+
+async function purge(kind: string, { store, clock, driver }: Deps, signal: AbortSignal): Promise<void> {
   for (let after = ""; ; ) {
-    const page = await store.resources.listRetiredAcrossWorkspaces(sandbox.name, after, PAGE);
+    const page = await store.resources.listRetiredAcrossWorkspaces(kind, after, PAGE);
     for (const record of page) {
       signal.throwIfAborted();
       if (goneSince(record) + retentionMs(record) > clock.now()) continue;
-      await driver.destroy(record.uid); // once the record is gone, nobody knows whose machine it was
+      // Once the record is gone, nobody knows whose machine it was.
+      if (kind === sandbox.name) await driver.destroy(record.uid);
       await store.resources.delete(record.workspace, record.uid);
     }
     after = page.at(-1)?.uid ?? "";

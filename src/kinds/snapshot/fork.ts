@@ -1,6 +1,7 @@
 /** A fork: a new sandbox, or an application, with the image, memory, environment and files of a sandbox. */
 import { notFound, PlatformError } from "../../contract/errors.ts";
 import { linksOf } from "../../contract/references.ts";
+import { uuidv7 } from "../../lib/ids.ts";
 import type { Resource } from "../../store/resource.ts";
 import { requireGrantable } from "../drive/grants.ts";
 import { find } from "../place.ts";
@@ -25,7 +26,9 @@ export const forkHandlers: readonly Implementation[] = [
     const type = body.targetType ?? body.type ?? "sandbox";
     if (source.retired || source.deletedAt !== null || source.status !== "DEPLOYED")
       throw new PlatformError("conflict", `sandbox '${source.name}' is ${source.status} and cannot be forked.`);
-    const origin = await originOf(source, body.snapshotId, deps);
+    if (type === "sandbox") await refuseTaken(source.workspace, name, deps);
+    const snapshotId = body.snapshotId ?? (await takenNow(source, call.caller.displayName, deps));
+    const origin = await originOf(source, snapshotId, deps);
     if (type === "application") {
       await forkToApplication({ source, name, snapshot: origin.snapshot }, call, deps);
       return { name, type, snapshotId: origin.snapshot };
@@ -37,9 +40,42 @@ export const forkHandlers: readonly Implementation[] = [
   }),
 ];
 
-async function originOf(source: Resource, snapshotId: string | undefined, { store }: Deps): Promise<ForkOrigin> {
+/** Said before the files are copied; who comes in between is refused by the insert. */
+async function refuseTaken(workspace: string, name: string, { store }: Deps): Promise<void> {
+  const found = await store.resources.get({ workspace, kind: sandboxKind.name, parent: "" }, name);
+  if (!found || found.retired || ENDED.has(found.status ?? "")) return;
+  throw new PlatformError("already_exists", `sandbox '${name}' exists already. Choose another name.`);
+}
+
+/** The files as they are now, kept like any other snapshot: what was forked can be forked again, and deleted. */
+async function takenNow(source: Resource, actor: string, deps: Deps): Promise<string> {
+  const { resource } = await deps.store.resources.create({
+    workspace: source.workspace,
+    kind: snapshotKind.name,
+    parent: source.uid,
+    uid: uuidv7(deps.clock.now()),
+    name: newSnapshotId(),
+    metadata: {},
+    spec: {},
+    secrets: {},
+    state: {},
+    status: null,
+    events: [{ type: "created", message: `Taken for a fork by ${actor}.` }],
+    revision: false,
+    actor,
+    settled: true,
+  });
+  await settled(resource, (now) => now === null || phaseOf(now) !== "pending", deps);
+  const taken = await deps.store.resources.getByUid(source.workspace, resource.uid);
+  if (taken && phaseOf(taken) === "failed") {
+    await deps.store.resources.delete(source.workspace, resource.uid);
+    throw new PlatformError("unprocessable", String(taken.state.error));
+  }
+  return resource.name;
+}
+
+async function originOf(source: Resource, snapshotId: string, { store }: Deps): Promise<ForkOrigin> {
   const { image } = source.spec.runtime as { image: string };
-  if (snapshotId === undefined) return { of: source.uid, snapshot: newSnapshotId(), image };
   const scope = { workspace: source.workspace, kind: snapshotKind.name, parent: source.uid };
   const found = await store.resources.get(scope, snapshotId);
   if (!found) throw notFound(`snapshot '${snapshotId}' of sandbox '${source.name}'`);

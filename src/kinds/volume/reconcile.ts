@@ -8,6 +8,12 @@ export const volumeReconciler = defineReconciler<null, Step>({
   plan: (volume) => ({ steps: volume.deletedAt === null ? [] : [{ do: "destroy" }] }),
   async act(_step, { workspace, uid }, { deps }) {
     await deps.driver.destroyVolume(uid);
-    await deps.store.resources.delete(workspace, uid);
+    // Its record stays to be looked at for a while, as that of a sandbox does.
+    await deps.store.resources.update(workspace, uid, (current) => ({
+      retire: true,
+      status: "TERMINATED",
+      observedGeneration: current.generation,
+      event: { type: "terminated", message: "Gone, with its files." },
+    }));
   },
 });

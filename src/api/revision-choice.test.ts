@@ -1,0 +1,19 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Resource } from "../store/resource.ts";
+import { trafficOf } from "./revision-choice.ts";
+
+const resource = (spec: object, state: object, status = "DEPLOYED"): Resource =>
+  ({ spec, state, status }) as unknown as Resource;
+const shares = (of: Resource, latest: string, ids: string[]): number[] =>
+  ids.map((id) => trafficOf(of, latest)(id).trafficPercent);
+
+test("traffic is shown where it is, not where it was meant to go", () => {
+  assert.deepEqual(shares(resource({}, {}), "2", ["2", "1"]), [100, 0], "nothing runs yet");
+  const failed = resource({}, { activeRevision: "2" }, "FAILED");
+  assert.deepEqual(shares(failed, "3", ["3", "2", "1"]), [0, 100, 0], "the third failed, the second answers");
+  const underWay = resource({ revision: { active: "1" } }, { activeRevision: "2" });
+  assert.deepEqual(shares(underWay, "2", ["2", "1"]), [100, 0], "the way back is not done yet");
+  const trial = resource({ revision: { canary: "1", canaryPercent: 20 } }, { activeRevision: "2" });
+  assert.deepEqual(shares(trial, "2", ["2", "1"]), [80, 20]);
+});
