@@ -119,7 +119,14 @@ export function createAuthenticator({
   }
 
   /** A person's token lives as long as the consent it hangs on, a workload's as long as its copy runs. */
-  async function bearerOfToken({ id, subjectType, subject, scopes, grantId, copy }: TokenClaims): Promise<Caller | null> {
+  async function bearerOfToken({
+    id,
+    subjectType,
+    subject,
+    scopes,
+    grantId,
+    copy,
+  }: TokenClaims): Promise<Caller | null> {
     if (await store.oauth.find(REVOKED, id)) return null;
     const rest = { authMethod: "jwt", keyId: null, scopes, home: null } as const;
     if (subjectType === "service_account") {

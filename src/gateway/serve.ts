@@ -20,7 +20,14 @@ import { throughPort } from "./port-path.ts";
 import { answerPreflight, isPreflight } from "./preflight.ts";
 import { metadataFor } from "./protected-resource.ts";
 import { requestIdOf } from "./request-id.ts";
-import { cookieFor, isSecure, limitsFor, refuseBadFraming, refuseWorkerScript, timeLimitFields } from "./request-rules.ts";
+import {
+  cookieFor,
+  isSecure,
+  limitsFor,
+  refuseBadFraming,
+  refuseWorkerScript,
+  timeLimitFields,
+} from "./request-rules.ts";
 import type { Route } from "./route.ts";
 
 export interface ServeContext extends AdmitContext {
