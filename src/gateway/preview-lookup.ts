@@ -8,13 +8,17 @@ import type { Running } from "../lib/lifecycle.ts";
 import type { Resource } from "../store/resource.ts";
 import type { Store } from "../store/store.ts";
 import type { Door, Workload } from "./deps.ts";
+import { type FallbackDomains, fallbackFor, readFallbackDomains } from "./fallback-domains.ts";
 import { fixedHeaders } from "./header-rules.ts";
 
 /** The port by which the sandbox's own API is meant. */
 export const API_PORT = 443;
 
-/** Kinds that may claim a host name. */
-const CLAIMANTS = new Set(["preview", "application"]);
+/** Kinds that may claim a host name, or say what serves those that nobody has. */
+const CLAIMANTS = new Set(["preview", "application", "customdomain"]);
+
+/** Previews of one name, in different sandboxes of a workspace; the newest that is live serves. */
+const PREVIEWS_MAX = 50;
 
 interface PreviewSpec {
   port: number;
@@ -34,8 +38,10 @@ export interface PreviewLookup extends Running {
 
 export function createPreviewLookup({ store, clock }: { store: Store; clock: Clock }): PreviewLookup {
   let hosts: ReadonlySet<string> = new Set();
+  let fallbacks: FallbackDomains = new Map();
   const refresh = async (): Promise<void> => {
     hosts = new Set(await store.links.wordsAcrossWorkspaces(CLAIMS.host));
+    fallbacks = await readFallbackDomains(store);
   };
   // A failed look is made good by the next change; until then the hosts of before are served.
   const look = (): void => void refresh().catch(() => {});
@@ -49,13 +55,16 @@ export function createPreviewLookup({ store, clock }: { store: Store; clock: Clo
       ? preview
       : null;
 
-  async function holder(claim: string, word: string): Promise<Resource | null> {
-    const owner = await store.links.holderOfAcrossWorkspaces(claim, word);
-    return owner && live(await store.resources.getByUid(owner.workspace, owner.uid));
+  async function fallback(host: string): Promise<Resource | null> {
+    const named = fallbackFor(host, fallbacks);
+    const previews = named
+      ? await store.resources.listNested(named.workspace, "preview", PREVIEWS_MAX, named.preview)
+      : [];
+    return previews.find((preview) => live(preview) !== null) ?? null;
   }
 
   return {
-    isClaimed: (host) => hosts.has(host),
+    isClaimed: (host) => hosts.has(host) || fallbackFor(host, fallbacks) !== undefined,
     async stop() {
       unsubscribe();
     },
@@ -66,7 +75,11 @@ export function createPreviewLookup({ store, clock }: { store: Store; clock: Clo
       if (!found || hostLabelOf(found) !== id) return null;
       return workspace === null || found.workspace === workspace ? found : null;
     },
-    byHost: (host) => holder(CLAIMS.host, host),
+    async byHost(host) {
+      const owner = await store.links.holderOfAcrossWorkspaces(CLAIMS.host, host);
+      // A name that somebody has is not the fallback's, also while it leads nowhere.
+      return owner ? live(await store.resources.getByUid(owner.workspace, owner.uid)) : fallback(host);
+    },
     workload(preview, of) {
       const { port, public: open = false, requestHeaders, responseHeaders } = preview.spec as unknown as PreviewSpec;
       const door: Door = port === API_PORT ? "api" : port;

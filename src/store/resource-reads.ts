@@ -143,17 +143,17 @@ export function createResourceReads(database: Database, cache: RowCache | null) 
     },
 
     /** All of one kind in a workspace, whatever contains them; for flat lists of nested kinds. */
-    async listNested(workspace: string, kind: string, limit: number): Promise<Resource[]> {
-      const rows = await database.read
+    async listNested(workspace: string, kind: string, limit: number, name?: string): Promise<Resource[]> {
+      let rows = database.read
         .selectFrom("resources")
         .selectAll()
         .where("workspace", "=", workspace)
         .where("kind", "=", kind)
         .where("slot", "not like", "~%")
         .orderBy("uid", "desc")
-        .limit(limit)
-        .execute();
-      return rows.map(fromRow);
+        .limit(limit);
+      if (name !== undefined) rows = rows.where("name", "=", name);
+      return (await rows.execute()).map(fromRow);
     },
 
     async revisionsOf(workspace: string, uid: string): Promise<Revision[]> {

@@ -1,14 +1,16 @@
 import { invalidField, PlatformError } from "../../contract/errors.ts";
 import { wholeAccount } from "../../store/shares.ts";
 import { HOST } from "../host.ts";
-import type { Behaviour, Deps, Input } from "../port.ts";
+import { type Behaviour, type Deps, type Input, type PrepareContext, workspaceOf } from "../port.ts";
 import { chosenRegion } from "../region.ts";
 import { customDomain } from "./kind.ts";
 import { edgeHost, recordsFor } from "./verification.ts";
 
 export const customDomainBehaviour: Behaviour = {
   kind: customDomain,
-  prepare(input, { current, call, deps }) {
+  async prepare(input, context) {
+    const { current, call, deps } = context;
+    await settleFallback(input, context);
     if (!current) prepareDomain(input, call.workspace?.id ?? "", deps);
   },
   async borrowed({ name: workspace, accountId }, name, { store }) {
@@ -37,4 +39,16 @@ export function prepareDomain({ metadata, spec }: Input, workspaceId: string, de
   spec.domainType ??= "previews";
   spec.region = chosenRegion("spec.region", spec.region, null, deps.settings);
   Object.assign(spec, recordsFor(name, workspaceId, deps), { status: "pending" });
+}
+
+/** An empty text takes the fallback away. Previews come and go, so one that is not there yet is only told of. */
+async function settleFallback({ spec }: Input, { call, current, deps }: PrepareContext): Promise<void> {
+  const { fallbackPreviewId: name } = spec;
+  if (name === "") delete spec.fallbackPreviewId;
+  if (typeof name !== "string" || name === "" || name === current?.spec.fallbackPreviewId) return;
+  const found = await deps.store.resources.listNested(workspaceOf(call).name, "preview", 1, name);
+  if (found.length === 0)
+    call.warn(
+      `spec.fallbackPreviewId: there is no preview '${name}' in this workspace yet; until there is, it serves nothing.`,
+    );
 }
