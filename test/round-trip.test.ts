@@ -63,7 +63,7 @@ describe("write, read, write back, read", () => {
 /** Members that name what must be there already. */
 const MUST_EXIST: Readonly<Record<string, readonly string[]>> = {
   application: ["snapshot"],
-  function: ["integrationConnections", "policies"],
+  function: ["integrationConnections", "policies", "volumes", "drives"],
   job: ["githubRunner"],
 };
 

@@ -4,6 +4,7 @@ import type { Duplex } from "node:stream";
 import type { Registry } from "prom-client";
 import type { WorkloadKind } from "../contract/addresses.ts";
 import type { GatewayErrorCode, GatewayErrorOptions } from "../contract/gateway-errors.ts";
+import type { Kept } from "../contract/kept-access.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Downstream } from "./downstream.ts";
 import type { FixedHeaders } from "./header-rules.ts";
@@ -27,7 +28,7 @@ export interface GatewayDeps {
   /** Who this bearer credential belongs to; null when it is not, or no longer, valid. */
   authenticate(token: string): Maybe<Principal | null>;
   /** Whether this principal may call workloads of this kind in this workspace. */
-  authorize(principal: Principal, access: { workspace: string; kind: WorkloadKind }): Maybe<boolean>;
+  authorize(principal: Principal, access: Pick<Workload, "workspace" | "kind" | "kept">): Maybe<boolean>;
   /** Whether this principal may read what the workloads of this workspace have written. */
   mayReadLogs(principal: Principal, workspace: string): Maybe<boolean>;
   /** Whether there is a workspace of this name; asked only for callers who have no business there. */
@@ -152,6 +153,8 @@ export interface Workload {
   triggers: readonly HttpTrigger[];
   /** Set when the address is a preview's. */
   preview: PreviewRules | null;
+  /** Set when only some roles may enter. */
+  kept?: Kept | null;
 }
 
 /** "api" is the sandbox's own API; a number is a port of whatever runs inside. */

@@ -8,6 +8,7 @@ import type { WorkloadKind } from "../contract/addresses.ts";
 import { GatewayError } from "../contract/gateway-errors.ts";
 import { hostLabelOf } from "../contract/held-words.ts";
 import { type Instance, type InstancesState, WORKLOAD_PORT } from "../contract/instance.ts";
+import { keptOf } from "../contract/kept-access.ts";
 import type { Place } from "../contract/placement.ts";
 import type { Activity } from "../lib/activity.ts";
 import { type Clock, MINUTE_MS } from "../lib/clock.ts";
@@ -137,7 +138,8 @@ export function createDirectory({ store, clock, activity, isServed, place }: Dir
 
   async function behindPreview(preview: Resource | null): Promise<Workload | null> {
     const sandbox = preview && (await byUid(preview.workspace, preview.parent));
-    return preview && sandbox ? previews.workload(preview, sandbox) : null;
+    if (!preview || !sandbox || preview.updatedAt < (sandbox.kept?.sinceMs ?? 0)) return null;
+    return previews.workload(preview, sandbox);
   }
 
   function ready(workload: Workload, revision: string | null): InstanceLease | null {
@@ -323,6 +325,7 @@ function plainEntryOf(resource: Resource, served: boolean): Entry {
       label: hostLabelOf(resource),
       triggers: httpTriggersOf(resource),
       preview: null,
+      kept: keptOf(resource),
     },
   };
 }

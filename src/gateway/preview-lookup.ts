@@ -95,7 +95,8 @@ export function createPreviewLookup({ store, clock }: { store: Store; clock: Clo
           async checkToken(value) {
             const scope = { workspace: preview.workspace, kind: "previewtoken", parent: preview.uid };
             const token = await store.resources.get(scope, previewTokenSlot(value));
-            return token !== null && !isExpiredToken(token, clock.now());
+            const isFromBefore = token !== null && token.createdAt < (of.kept?.sinceMs ?? 0);
+            return token !== null && !isFromBefore && !isExpiredToken(token, clock.now());
           },
         },
       };

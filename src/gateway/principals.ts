@@ -5,6 +5,7 @@ import { WORKLOADS } from "../contract/addresses.ts";
 import type { Caller } from "../contract/caller.ts";
 import { hasLogsScope } from "../contract/crash-output.ts";
 import { PlatformError } from "../contract/errors.ts";
+import { mayEnter } from "../contract/kept-access.ts";
 import type { GatewayDeps, Principal } from "./deps.ts";
 
 interface CallerPrincipal extends Principal {
@@ -24,9 +25,10 @@ export function createPrincipals(
         throw error;
       }
     },
-    async authorize(principal, { workspace, kind }) {
+    async authorize(principal, { workspace, kind, kept = null }) {
       const { caller } = principal as CallerPrincipal;
-      if (!(await authenticator.membershipIn(caller, workspace))) return false;
+      const membership = await authenticator.membershipIn(caller, workspace);
+      if (!membership || !mayEnter(kept, membership.role)) return false;
       try {
         authorizeScope({ id: `calling ${kind}`, scope: WORKLOADS[kind].scope }, caller);
         return true;

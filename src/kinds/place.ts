@@ -6,6 +6,7 @@ import type { Soon } from "../lib/soon.ts";
 import type { Resource } from "../store/resource.ts";
 import type { ListScope } from "../store/search-grams.ts";
 import { type Call, type Deps, workspaceOf } from "./port.ts";
+import { requireEntry } from "./sandbox/kept.ts";
 
 export interface Place {
   scope: ListScope;
@@ -29,6 +30,7 @@ async function locateWithin(kind: Kind, workspace: string, call: Call, deps: Dep
     const scope = { workspace, kind: ancestor.name, parent: parents.at(-1)?.uid ?? "" };
     const parent = await lookUp(ancestor, scope, name, deps);
     if (!parent || parent.retired || isOver(ancestor, parent, deps)) throw notFound(`${ancestor.name} '${name}'`);
+    requireEntry(parent, call);
     parents.push(parent);
   }
   return { scope: { workspace, kind: kind.name, parent: parents.at(-1)?.uid ?? "" }, parents };
@@ -39,6 +41,8 @@ export async function find(kind: Kind, call: Call, deps: Deps): Promise<Place & 
   const name = call.params[kind.param] ?? "";
   const resource = await lookUp(kind, place.scope, name, deps);
   if (!resource || isOver(kind, resource, deps)) throw notFound(`${kind.name} '${name}'`);
+  // That it exists is no secret; to change or copy it is to enter it.
+  if (call.operation.mutates) requireEntry(resource, call);
   return { ...place, resource };
 }
 

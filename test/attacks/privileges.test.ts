@@ -102,3 +102,111 @@ describe("labels that open a drive", () => {
     assert.equal((await put(drive.spec.permissions)).status, 200);
   });
 });
+
+describe("a sandbox that an admin keeps to admins", () => {
+  const ADMIN = "test-admin-key-0123456789";
+  const others = () => [member, robot, plainCode];
+  const kept = { access: { roles: ["admin"] } };
+  const preview = { port: 443, public: false };
+
+  before(async () => {
+    for (const name of ["safe", "later"]) assert.equal((await post("/sandboxes", name, {})).status, 200);
+    const made = await call("PUT", "/sandboxes/safe", { body: { metadata: { name: "safe" }, spec: kept } });
+    assert.equal(made.status, 200, JSON.stringify(made.body));
+    assert.deepEqual(made.body.spec.access.roles, ["admin"]);
+  });
+
+  test("is entered by nobody else: not at its address, its ports or its tools", async () => {
+    for (const key of others())
+      for (const [method, path] of [
+        ["GET", "/filesystem/tree//"],
+        ["POST", "/process"],
+        ["GET", "/port/3000/x"],
+        ["POST", "/mcp"],
+        ["POST", "/drives/mount"],
+        ["GET", "/drives/mount"],
+      ] as const) {
+        const { status, text } = await inside("safe", method, path, method === "POST" ? {} : undefined, key);
+        assert.equal(status, 403, `${path} ${text}`);
+      }
+    assert.equal((await inside("safe", "GET", "/filesystem/tree//", undefined, ADMIN)).status, 200);
+    assert.equal((await inside("later", "GET", "/filesystem/tree//", undefined, member)).status, 200);
+  });
+
+  test("is not changed, copied, shown or reached through anything below it", async () => {
+    const below = "/sandboxes/safe";
+    assert.equal(
+      (await call("POST", `${below}/previews`, { body: { metadata: { name: "p" }, spec: preview } })).status,
+      200,
+    );
+    assert.equal(
+      (await call("POST", `${below}/previews/p/tokens`, { body: { metadata: { name: "t" }, spec: {} } })).status,
+      200,
+    );
+    const attempts: [string, string, unknown?][] = [
+      ["PUT", below, { metadata: { name: "safe" }, spec: {} }],
+      ["PUT", below, { metadata: { name: "safe" }, spec: { access: { roles: ["member"] } } }],
+      ["DELETE", below],
+      ["POST", `${below}/fork`, { targetName: "copy" }],
+      ["GET", `${below}/previews`],
+      ["POST", `${below}/previews`, { metadata: { name: "mine" }, spec: { port: 443, public: true } }],
+      ["GET", `${below}/previews/p/tokens`],
+      ["POST", `${below}/previews/p/tokens`, { metadata: { name: "mine" }, spec: {} }],
+      ["GET", `${below}/schedules`],
+      ["POST", `${below}/schedules`, { name: "s", type: "cron", value: "* * * * *", input: { command: "env" } }],
+      ["GET", `${below}/snapshots`],
+      ["GET", "/observability/logs?resourceType=sandboxes&workloadIds=safe"],
+    ];
+    for (const [method, path, body] of attempts) {
+      const answer = await call(method, path, { key: member, ...(body === undefined ? {} : { body }) });
+      assert.equal(answer.status, 403, `${method} ${path} ${JSON.stringify(answer.body)}`);
+    }
+    const logs = await call("GET", "/observability/logs?resourceType=sandboxes", { key: member });
+    assert.ok(!Object.hasOwn(logs.body, "safe"));
+    assert.equal((await call("GET", below, { key: member })).status, 200, "that it is there is no secret");
+  });
+
+  test("closes what was opened before it was kept", async () => {
+    const below = "/sandboxes/later";
+    const key = member;
+    const open = (name: string, spec: object) =>
+      call("POST", `${below}/previews`, { key, body: { metadata: { name }, spec } });
+    const shown = (await open("shown", { port: 443, public: true })).body;
+    const hidden = (await open("hidden", preview)).body;
+    const token = await call("POST", `${below}/previews/hidden/tokens`, {
+      key,
+      body: { metadata: { name: "t" }, spec: {} },
+    });
+    const visit = async (address: string, value?: string) =>
+      (await fetch(address, { headers: value === undefined ? {} : { "x-service-preview-token": value } })).status;
+    assert.equal(await visit(shown.spec.url), 200);
+    assert.equal(await visit(hidden.spec.url, token.body.spec.token), 200);
+    const stamped = Date.now();
+    while (Date.now() <= stamped) await new Promise((resolve) => setImmediate(resolve));
+    const put = await call("PUT", below, { body: { metadata: { name: "later" }, spec: kept } });
+    assert.equal(put.status, 200, JSON.stringify(put.body));
+    assert.equal(await visit(shown.spec.url), 404);
+    assert.equal(await visit(hidden.spec.url, token.body.spec.token), 404);
+    const mine = (await call("PUT", `${below}/previews/hidden`, { body: hidden })).body;
+    assert.equal(await visit(mine.spec.url, token.body.spec.token), 401, "the old token opens nothing");
+    const fresh = await call("POST", `${below}/previews/hidden/tokens`, {
+      body: { metadata: { name: "t2" }, spec: {} },
+    });
+    assert.equal(await visit(mine.spec.url, fresh.body.spec.token), 200);
+    const again = await call("PUT", below, { body: put.body });
+    assert.deepEqual(again.body.spec.access, put.body.spec.access, "writing it back keeps the moment");
+  });
+
+  test("is kept by admins only", async () => {
+    for (const key of others())
+      assert.equal((await post("/sandboxes", "own", kept, undefined, key)).status, 403, "nobody shuts others out");
+    const made = await post("/sandboxes", "shared", { access: { roles: ["member"] } });
+    assert.equal(made.status, 200);
+    assert.equal((await inside("shared", "GET", "/filesystem/tree//", undefined, member)).status, 200);
+    const wrong = await post("/sandboxes", "wrong", { access: { roles: ["owner"] } });
+    assert.equal(wrong.status, 400);
+    const opened = await call("PUT", "/sandboxes/safe", { body: { metadata: { name: "safe" }, spec: {} } });
+    assert.equal(opened.status, 200);
+    assert.equal((await inside("safe", "GET", "/filesystem/tree//", undefined, member)).status, 200);
+  });
+});

@@ -4,6 +4,7 @@ import type { Revision } from "../../store/revision.ts";
 import { requireOwnGrants } from "../drive/grants.ts";
 import { hostClaim, requireVerifiedDomain } from "../host.ts";
 import { type Behaviour, type PrepareContext, workspaceOf } from "../port.ts";
+import { requireEntry } from "../sandbox/kept.ts";
 import { snapshot as snapshotKind } from "../snapshot/kind.ts";
 import { deployed, settleRegion } from "../workload/behaviour.ts";
 import { type Env, preparedEnvs } from "../workload/envs.ts";
@@ -61,6 +62,8 @@ async function requireSnapshot(id: string | undefined, { call, current, deps }: 
   const workspace = workspaceOf(call).name;
   const { resources } = deps.store;
   const [kept] = await resources.listNamed(workspace, snapshotKind.name, id);
+  const origin = kept && (await resources.getByUid(workspace, kept.parent));
+  if (origin) requireEntry(origin, call);
   if (kept && kept.state.phase === "ready") return;
   const revisions = current ? await resources.revisionsOf(workspace, current.uid) : [];
   if (revisions.some(({ spec }) => spec.snapshot === id)) return;

@@ -1,11 +1,13 @@
 import type { z } from "zod";
 import { PlatformError } from "../../contract/errors.ts";
+import { keptOf, mayEnter } from "../../contract/kept-access.ts";
 import { SEVERITY_NAMES, type SeverityName } from "../../contract/log-line.ts";
 import { DAY_MS, HOUR_MS, toIso } from "../../lib/clock.ts";
 import type { StoredLine } from "../../logs/log-line.ts";
 import type { LogQuery } from "../../logs/log-store.ts";
 import { KINDS } from "../index.ts";
 import { type Deps, type Implementation, implement, workspaceOf } from "../port.ts";
+import { requireEntry } from "../sandbox/kept.ts";
 import { LIMIT_DEFAULT, LIMIT_MAX, logQuery } from "./operations.ts";
 
 const RANGE_DEFAULT_MS = HOUR_MS;
@@ -34,6 +36,9 @@ export const logHandlers: readonly Implementation[] = [
     };
     const answer: Answer = {};
     for (const workload of await workloadsOf(query.workloadIds, kind.name, asked, deps)) {
+      const found = await deps.store.resources.get({ workspace, kind: kind.name, parent: "" }, workload.name);
+      if (found && query.workloadIds !== undefined) requireEntry(found, call);
+      if (found && !mayEnter(keptOf(found), call.role)) continue;
       const { lines, total } = await deps.logs.query({ ...asked, ...workload });
       answer[workload.name] = { logs: lines.map(toWire), totalCount: total, server: deps.settings.nodeId };
     }

@@ -9,6 +9,7 @@ import { isHere, isSameRegion } from "../region.ts";
 import { prepareWorkload } from "../workload/behaviour.ts";
 import { expiryOf, prepareExpiry } from "./expiry.ts";
 import { explainSandboxFailure } from "./failure.ts";
+import { prepareAccess } from "./kept.ts";
 import { sandbox } from "./kind.ts";
 import { requireNetwork } from "./network-place.ts";
 import { sandboxReconciler } from "./reconcile.ts";
@@ -65,6 +66,7 @@ export const sandboxBehaviour: Behaviour = {
     prepareWorkload(input, sandbox.name, context, MEMORY_DEFAULT_MB);
     await requirePlacement(sandbox.name, input, context);
     await requireOwnGrants(sandbox.name, input, context);
+    prepareAccess(input, context);
     const { current, deps } = context;
     const { spec } = input;
     const runtime = spec.runtime as Record<string, unknown>;

@@ -62,6 +62,15 @@ const lifecycle = z.looseObject({
   terminatedRetention: z.string().max(64).optional().describe("How long a record stays after its end; default 5m."),
 });
 
+const access = z.looseObject({
+  roles: z
+    .array(z.enum(["member", "admin"]))
+    .max(2)
+    .optional()
+    .describe("Who may enter; admins always may."),
+  since: z.string().max(64).optional().describe("Set by the platform: previews and tokens from before open nothing."),
+});
+
 export const sandbox = defineKind({
   name: "sandbox",
   plural: "sandboxes",
@@ -87,6 +96,7 @@ export const sandbox = defineKind({
       .optional(),
     volumes: fields.volumeAttachments.optional(),
     lifecycle: lifecycle.optional(),
+    access: access.optional().describe("Set by admins. Absent: every member of the workspace may enter."),
     network: network.optional(),
   }),
   specOptional: true,

@@ -1,0 +1,23 @@
+/**
+ * A sandbox that an admin keeps to named roles: `spec.access.roles`. Whoever may run code in a sandbox reads its
+ * variables and files, so all ways in are closed to other roles: its address, previews, forks, schedules, logs.
+ */
+import type { Role } from "./operation.ts";
+
+export interface Kept {
+  roles: readonly Role[];
+  /** Previews and tokens from before may be anybody's, and open nothing. */
+  sinceMs: number;
+}
+
+/** Null for what every member of the workspace may enter. */
+export function keptOf({ kind, spec }: { kind: string; spec: Record<string, unknown> }): Kept | null {
+  if (kind !== "sandbox") return null;
+  const { roles, since } = (spec.access ?? {}) as { roles?: Role[]; since?: string };
+  if (!Array.isArray(roles)) return null;
+  return { roles, sinceMs: typeof since === "string" ? Date.parse(since) : 0 };
+}
+
+/** Admins always may: they could change the roles. */
+export const mayEnter = (kept: Kept | null, role: Role | null): boolean =>
+  kept === null || role === "admin" || (role !== null && kept.roles.includes(role));

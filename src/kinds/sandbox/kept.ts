@@ -1,0 +1,34 @@
+/** Keeps a sandbox to the roles that its admin named; contract/kept-access.ts says why. */
+import { PlatformError } from "../../contract/errors.ts";
+import { keptOf, mayEnter } from "../../contract/kept-access.ts";
+import { canonicalJson } from "../../lib/canonical-json.ts";
+import { toIso } from "../../lib/clock.ts";
+import type { Resource } from "../../store/resource.ts";
+import type { Call, Input, PrepareContext } from "../port.ts";
+
+export function requireEntry(resource: Resource, { role }: Pick<Call, "role">): void {
+  if (mayEnter(keptOf(resource), role)) return;
+  throw new PlatformError(
+    "forbidden",
+    `sandbox '${resource.name}' is kept to some roles (spec.access), and yours is not one of them. Ask a workspace admin.`,
+  );
+}
+
+/** Only an admin chooses the roles; the platform notes since when they hold. */
+export function prepareAccess({ spec }: Input, { call, current, deps }: PrepareContext): void {
+  const wanted = rolesOf(spec);
+  if (canonicalJson(wanted) === canonicalJson(rolesOf(current?.spec ?? {}))) {
+    if (current?.spec.access === undefined) delete spec.access;
+    else spec.access = current.spec.access;
+    return;
+  }
+  if (call.role !== "admin")
+    throw new PlatformError("forbidden", "spec.access: only an admin keeps a sandbox to roles.");
+  if (wanted === null) delete spec.access;
+  else spec.access = { roles: wanted, since: toIso(deps.clock.now()) };
+}
+
+function rolesOf({ access }: Record<string, unknown>): string[] | null {
+  const { roles } = (access ?? {}) as { roles?: string[] };
+  return roles === undefined ? null : [...new Set(roles)].sort();
+}
