@@ -18,6 +18,7 @@ import { createPlatformDoor } from "./platform-door.ts";
 import { createPortDoor } from "./port-door.ts";
 import { ProcessTable } from "./process-table.ts";
 import { noteArrival } from "./upgrade.ts";
+import type { UserFiles } from "./user-files/user-files.ts";
 
 const DEFAULT_LOG_DIR = "/var/log/sandbox-api";
 
@@ -27,6 +28,8 @@ export interface Daemon {
   readonly environment: Environment;
   readonly processes: ProcessTable;
   readonly trim: IdleTrim;
+  /** Handles files with the rights of another user; null in the process that does so. Loaded at first use. */
+  readonly userFiles: (() => Promise<UserFiles>) | null;
   readonly counters: Pick<SandboxActivity, "terminalClients" | "portConnections" | "doorConnections">;
   activity(): SandboxActivity;
 }
@@ -45,12 +48,17 @@ export async function startDaemon(config: SandboxdConfig, startedAtMs: number): 
   const counters = { terminalClients: 0, portConnections: 0, doorConnections: 0 };
   const trim = new IdleTrim(() => environment.isOwned);
   const awake = config.awakeFifo ? AwakeCounter.open(config.awakeFifo) : null;
+  let loading: Promise<UserFiles> | null = null;
   const daemon: Daemon = {
     config,
     startedAtMs,
     environment,
     processes,
     trim,
+    userFiles: () => {
+      loading ??= import("./user-files/user-files.ts").then(({ UserFiles }) => new UserFiles(config, environment));
+      return loading;
+    },
     counters,
     activity: () => {
       const { running, keepAlive } = processes.counts();

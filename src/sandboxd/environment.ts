@@ -72,7 +72,9 @@ export class Environment {
 
   #merge(env?: Record<string, string>): Record<string, string> {
     const { user } = this.#chosen;
-    const merged = { ...this.#own, ...(user ? { HOME: this.home } : {}), ...env, ...this.#metadata };
+    const name = user ? userOf(user.uid)?.name : undefined;
+    const own = { ...(user ? { HOME: this.home } : {}), ...(name ? { USER: name, LOGNAME: name } : {}) };
+    const merged = { ...this.#own, ...own, ...env, ...this.#metadata };
     // Images say where root is at home, which is nobody else's place.
     if (user && user.uid !== 0 && merged.HOME === ROOT_HOME) merged.HOME = this.home;
     return merged;
@@ -100,8 +102,14 @@ export class Environment {
     return user;
   }
 
+  /** Whose rights the file API has; undefined: the daemon's own. An image's USER only runs its commands. */
+  get filesUser(): SandboxUser | undefined {
+    const { user } = this;
+    return this.#chosen.byOwner && user?.uid !== process.getuid?.() ? user : undefined;
+  }
+
   /** What the sandbox's owner says comes before what its image says. */
-  get #chosen(): { user?: SandboxUser; unknown?: string } {
+  get #chosen(): { user?: SandboxUser; unknown?: string; byOwner?: true } {
     const env = { ...this.#own, ...(this.#claim.env ?? this.#config.env) };
     const name = env.BL_SANDBOX_USER;
     if (!name || !/^(1|true|yes|on)$/i.test(env.BL_SANDBOX_USER_ENABLED ?? "")) {
@@ -109,7 +117,8 @@ export class Environment {
       return user ? { user } : {};
     }
     const account = userByName(name) ?? (/^\d+$/.test(name) ? userOf(Number(name)) : undefined);
-    return account ? { user: { uid: account.uid, gid: account.gid, home: account.home } } : { unknown: name };
+    if (!account) return { unknown: name, byOwner: true };
+    return { user: { uid: account.uid, gid: account.gid, home: account.home }, byOwner: true };
   }
 
   get shell(): string[] {

@@ -124,7 +124,7 @@ export class IncomingFile {
   commit({ mode, user }: WriteOptions): void {
     fchmodSync(this.#fd, mode ?? (this.#existing ? this.#existing.mode & 0o7777 : DEFAULT_FILE_MODE));
     const owner = this.#existing ?? user;
-    if (owner) fchownSync(this.#fd, owner.uid, owner.gid);
+    if (owner) giveTo(this.#fd, owner);
     closeSync(this.#fd);
     this.#fd = -1;
     renameSync(toBytes(this.#aside), toBytes(this.#target));
@@ -136,6 +136,15 @@ export class IncomingFile {
     closeSync(this.#fd);
     this.#fd = -1;
     rmSync(toBytes(this.#aside), { force: true });
+  }
+}
+
+/** Only root gives files away; a file that another user replaces becomes that user's, as with any program. */
+export function giveTo(fd: number, { uid, gid }: Pick<SandboxUser, "uid" | "gid">): void {
+  try {
+    fchownSync(fd, uid, gid);
+  } catch (error) {
+    if (errnoOf(error) !== "EPERM") throw error;
   }
 }
 

@@ -7,7 +7,7 @@ import type { Duplex } from "node:stream";
 import { ApiError, errnoOf, toApiError } from "./api-error.ts";
 import type { Daemon } from "./daemon.ts";
 import { type Call, type Handler, sendJson } from "./http-call.ts";
-import { ELSEWHERE, ROUTES } from "./routes.ts";
+import { ELSEWHERE, FILE_PATHS, ROUTES } from "./routes.ts";
 
 /**
  * Some clients join an endpoint and an absolute path with one encoded slash, which is the separator and the path's own
@@ -37,13 +37,14 @@ const WELCOME = {
 /** The one client is the platform, which closes what it no longer needs; a short limit here would only race with it. */
 const IDLE_CONNECTION_MS = 10 * 60 * 1000;
 
-export function createApiServer(daemon: Daemon): Server {
+/** `callTool` is for the helper of user-files alone, which answers nothing but that and requests about files. */
+export function createApiServer(daemon: Daemon, callTool?: Handler): Server {
   const server = createServer((req, res) => {
     res.once("close", daemon.trim.begin());
     const started = performance.now();
     for (const [name, value] of Object.entries(COMMON_HEADERS)) res.setHeader(name, value);
     if (daemon.environment.variable("ENABLE_PROCESSING_TIME")) stampTime(res, started);
-    dispatch(daemon, req, res).catch((error: unknown) => fail(res, error));
+    dispatch(daemon, req, res, callTool).catch((error: unknown) => fail(res, error));
   });
   server.on("upgrade", (req: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on("error", () => socket.destroy());
@@ -62,15 +63,25 @@ export function createApiServer(daemon: Daemon): Server {
   return server;
 }
 
-async function dispatch(daemon: Daemon, req: IncomingMessage, res: ServerResponse): Promise<void> {
+async function dispatch(
+  daemon: Daemon,
+  req: IncomingMessage,
+  res: ServerResponse,
+  callTool: Handler | undefined,
+): Promise<void> {
   const target = requestPath(req);
   const mark = target.indexOf("?");
   const path = (mark === -1 ? target : target.slice(0, mark)).replace(ENCODED_SEPARATOR, "$1//");
   const method = req.method ?? "GET";
   if (method === "OPTIONS") return void res.writeHead(204).end();
   if (path === "/" || path === "") return sendJson(res, 200, WELCOME);
-  const [load, params] = match(path, method, res);
+  const isTool = callTool !== undefined && path === "/tool";
+  const [load, params] = isTool ? [async () => callTool, []] : match(path, method, res);
   if (method === "HEAD") return void res.writeHead(200).end();
+  if (FILE_PATHS.test(path)) {
+    const user = daemon.userFiles ? daemon.environment.filesUser : undefined;
+    if (user) return (await daemon.userFiles?.())?.forward(user, req, res);
+  } else if (callTool !== undefined && !isTool) throw new ApiError(404, "The helper for files has only files.");
   const leaving = new AbortController();
   res.once("close", () => leaving.abort());
   const query = new URLSearchParams(mark === -1 ? "" : target.slice(mark + 1));

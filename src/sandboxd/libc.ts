@@ -15,6 +15,9 @@ const SIGNATURES = {
   inotify_add_watch: { args: ["i32", "ptr", "u32"], returns: "i32" },
   inotify_rm_watch: { args: ["i32", "i32"], returns: "i32" },
   read: { args: ["i32", "ptr", "u64"], returns: "i64" },
+  setgroups: { args: ["u64", "ptr"], returns: "i32" },
+  setresgid: { args: ["u32", "u32", "u32"], returns: "i32" },
+  setresuid: { args: ["u32", "u32", "u32"], returns: "i32" },
 } satisfies Record<string, Signature>;
 
 type Name = keyof typeof SIGNATURES;
@@ -106,3 +109,13 @@ export const inotifyAdd = (fd: number, path: Uint8Array, mask: number): number =
 export const inotifyRemove = (fd: number, watch: number): void => void call("inotify_rm_watch", fd, watch);
 /** Bytes read, or -1; on a non-blocking descriptor -1 mostly means "nothing yet". */
 export const readNow = (fd: number, buffer: Uint8Array): number => call("read", fd, buffer, buffer.byteLength);
+
+/** For good, in all threads: the C library, unlike the bare system call, sees to that. Capabilities go with root. */
+export function becomeUser(uid: number, gid: number): void {
+  const done = [call("setgroups", 0n, null), call("setresgid", gid, gid, gid), call("setresuid", uid, uid, uid)];
+  if (done.some((result) => result !== 0)) throw new Error(`the process could not become user ${uid}`);
+}
+
+const PR_SET_PDEATHSIG = 1;
+const SIGKILL = 9;
+export const endWithParent = (): boolean => call("prctl", PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) === 0;

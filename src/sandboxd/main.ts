@@ -4,6 +4,7 @@
  *   sandboxd init  --config FILE [--exec -- CMD ARG...]    PID 1
  *   sandboxd serve --config FILE [--door-listen 127.0.0.1:PORT --door-socket PATH]    the daemon
  *   sandboxd mcp-stdio CMD ARG...    the platform's own workloads; see builtins.ts
+ *   sandboxd files     the daemon's helper for files of another user; see user-files/
  *   sandboxd unpack JOB    unpacks the archive on standard input; started by the local driver, in a cage
  *   sandboxd version
  */
@@ -29,6 +30,7 @@ async function main(argv: string[]): Promise<void> {
   const builtin = BUILTINS[mode ?? ""];
   if (builtin) return builtin(rest);
   if (mode === "grep") return (await import("./grep-child.ts")).runGrepChild();
+  if (mode === "files") return (await import("./user-files/child.ts")).runFilesChild();
   if (mode === "unpack") return (await import("./unpack-child.ts")).runUnpackChild(rest);
   const { file, ...args } = parseArguments(rest);
   if (file === undefined || (mode !== "init" && mode !== "serve")) throw new Error(USAGE);

@@ -4,12 +4,23 @@ import { toApiError } from "./api-error.ts";
 import { providerOf } from "./codegen.ts";
 import type { Daemon } from "./daemon.ts";
 import { type Call, readBody, sendJson } from "./http-call.ts";
+import type { SandboxTool } from "./mcp-tool.ts";
 import { CODEGEN_TOOLS } from "./mcp-tools-codegen.ts";
 import { FILE_TOOLS } from "./mcp-tools-files.ts";
 import { PROCESS_TOOLS } from "./mcp-tools-process.ts";
 import { VERSION } from "./version.ts";
 
-const TOOLS = [...PROCESS_TOOLS, ...FILE_TOOLS, ...CODEGEN_TOOLS];
+/** With the rights of whoever may touch the files. */
+const asUser = (tool: SandboxTool): SandboxTool => ({
+  ...tool,
+  run: async (daemon, args, signal) => {
+    const user = daemon.environment.filesUser;
+    const files = user && (await daemon.userFiles?.());
+    return files ? files.callTool(user, tool.name, args) : tool.run(daemon, args, signal);
+  },
+});
+
+const TOOLS = [...PROCESS_TOOLS, ...[...FILE_TOOLS, ...CODEGEN_TOOLS].map(asUser)];
 
 const SERVER: McpServer<Daemon> = {
   info: { name: "Sandbox API Server", version: VERSION },

@@ -10,6 +10,9 @@ export interface Route {
   methods: Record<string, () => Promise<Handler>>;
 }
 
+/** What touches files at a path of the caller's: it has the rights of BL_SANDBOX_USER. MCP tools are told apart by name. */
+export const FILE_PATHS = /^\/(filesystem|watch\/filesystem|codegen)/;
+
 const process = () => import("./process-api.ts");
 const files = () => import("./files-api.ts");
 const tree = () => import("./tree-api.ts");

@@ -1,7 +1,8 @@
 /** /watch/filesystem/{path}: changes below a folder, one JSON object per line. */
-import { statSync } from "node:fs";
+import { accessSync, constants, statSync } from "node:fs";
 import { ApiError } from "./api-error.ts";
 import { pathFromUrl, toBytes, toText } from "./byte-path.ts";
+import { withSubject } from "./files-api.ts";
 import { FolderWatch, type WatchEvent } from "./folder-watch.ts";
 import { type Call, writeChunk } from "./http-call.ts";
 
@@ -17,6 +18,7 @@ export async function watchFolder({ res, signal, query, params, daemon }: Call):
   const stats = statSync(toBytes(path), { throwIfNoEntry: false });
   if (!stats) throw new ApiError(404, `${toText(path)}: no such file or directory`);
   if (!stats.isDirectory()) throw new ApiError(400, `${toText(path)} is not a directory.`);
+  withSubject(path, () => accessSync(toBytes(path), constants.R_OK)); // the watcher itself cannot say why it failed
   const ignore = (query.get("ignore") ?? "").split(",").filter(Boolean);
 
   const waiting: WatchEvent[] = [];
