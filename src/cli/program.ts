@@ -4,7 +4,9 @@ import { text as readAll } from "node:stream/consumers";
 import { Command, CommanderError, Option } from "commander";
 import { createClient } from "../client/client.ts";
 import { KINDS, OPERATIONS } from "../kinds/index.ts";
+import { nearestWord } from "../lib/nearest-word.ts";
 import { printable } from "../lib/printable.ts";
+import { UsageError } from "../lib/usage-error.ts";
 import { type CommandSpec, type Context, GROUPS, type OptionSpec, type OptionValue } from "./command.ts";
 import { auditVerbs } from "./commands/audit.ts";
 import { billingCommands } from "./commands/billing.ts";
@@ -71,6 +73,7 @@ export async function runProgram(
       build(command, "berth", context, (given) => (code = given)),
       { hidden: command.hidden ?? false },
     );
+  refuseUnknown(args[0], commands);
   try {
     await program.parseAsync([...args], { from: "user" });
     return code ?? EXIT.ok;
@@ -80,6 +83,19 @@ export async function runProgram(
       return error.exitCode === 0 || error.code === "commander.help" ? EXIT.ok : EXIT.usage;
     throw error;
   }
+}
+
+/** The parser suggests only commands that its help lists; the kinds are not among them. */
+function refuseUnknown(first: string | undefined, commands: readonly CommandSpec[]): void {
+  if (first === undefined || first.startsWith("-") || commands.some(({ name }) => name === first)) return;
+  const near = nearestWord(
+    first,
+    commands.map(({ name }) => name),
+  );
+  throw new UsageError(
+    `unknown command '${printable(first)}'.${near ? ` Did you mean ${near}?` : ""}`,
+    near ? `berth ${near} --help` : "see `berth --help`",
+  );
 }
 
 function root(version: string, commands: readonly CommandSpec[]): Command {

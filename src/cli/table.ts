@@ -19,7 +19,7 @@ const CELL_LENGTH_MAX = 80;
 /** Where rows say what they are called, the first that is there. */
 const NAME_PATHS = ["metadata.name", "name", "id", "client_id", "sub", "email", "key"];
 /** Told by other columns, or of no use in a list. */
-const DULL = /^(created_?at|updated_?at|created_?by|updated_?by|status|statusReason|workspace|uid)$/i;
+const DULL = /^(created_?at|updated_?at|created_?by|updated_?by|status|state|statusReason|workspace|uid)$/i;
 
 export const nameOf = (row: unknown): string => {
   const value = NAME_PATHS.map((path) => memberAt(row, path)).find(
@@ -65,13 +65,21 @@ function columnsOf(rows: readonly unknown[], kind: Kind | null): Column[] {
   const has = (path: string): boolean => rows.some((row) => isShown(memberAt(row, path)));
   const namePath = NAME_PATHS.find(has) ?? "id";
   const status = has("status") ? [{ title: "STATUS", path: "status" }] : [];
+  // RUNNING or STANDBY of a sandbox; the state of other kinds is an object and stays out.
+  const state = has("state") ? [{ title: "STATE", path: "state" }] : [];
   const created = ["metadata.createdAt", "createdAt", "created_at"].find(has);
   const age = created ? [{ title: "AGE", path: created }] : [];
   const isResource = rows.some((row) => isObject(memberAt(row, "metadata")));
   const between = isResource
     ? specMembers(rows, kind).map((key) => ({ title: titleOf(key), path: `spec.${key}` }))
     : plainMembers(rows, namePath).map((key) => ({ title: titleOf(key), path: key }));
-  return [{ title: titleOf(namePath.split(".").at(-1) ?? ""), path: namePath }, ...between, ...status, ...age];
+  return [
+    { title: titleOf(namePath.split(".").at(-1) ?? ""), path: namePath },
+    ...between,
+    ...status,
+    ...state,
+    ...age,
+  ];
 }
 
 /** In the order of the declaration; what the platform sets by itself is left out. */

@@ -11,24 +11,31 @@ export interface ParsedFlags {
 
 export const flagOf = (setting: string): string => setting.replaceAll("_", "-");
 
+/** A setting that is on or off: its flag alone means on, and `--flag=false` off. */
+const isYesNo = (name: string): boolean =>
+  SETTINGS[name as keyof typeof SETTINGS].schema.safeParse("true").data === true;
+
 export function parseSettingFlags(
   args: readonly string[],
   { command, switches }: { command: string; switches: readonly string[] },
 ): ParsedFlags {
   const help = `see \`berth ${command} --help\``;
   const options = Object.fromEntries([
-    ...[...Object.keys(SETTINGS).map(flagOf), "config"].map((flag) => [flag, { type: "string" as const }]),
+    ...Object.keys(SETTINGS).map((name) => [flagOf(name), { type: isYesNo(name) ? "boolean" : "string" } as const]),
+    ["config", { type: "string" as const }],
     ...switches.map((flag) => [flag, { type: "boolean" as const, ...(flag === "help" ? { short: "h" } : {}) }]),
   ]);
   // Not strict: the configuration knows better what a wrong flag was meant to be.
   const { tokens } = parseArgs({ args: [...args], options, strict: false, tokens: true });
   const unknown = tokens.find((token) => token.kind === "option" && !Object.hasOwn(options, token.name));
   if (unknown?.kind === "option") return { flags: { [unknown.name]: "" }, switches: new Set() };
+  const yesNo = new Set(Object.keys(SETTINGS).filter(isYesNo).map(flagOf));
   const parsed: ParsedFlags = { flags: {}, switches: new Set() };
   for (const token of tokens) {
     if (token.kind === "positional") throw new UsageError(`unexpected argument '${token.value}'.`, help);
     if (token.kind !== "option") continue;
     if (switches.includes(token.name)) parsed.switches.add(token.name);
+    else if (yesNo.has(token.name)) parsed.flags[token.name] = token.value ?? "true";
     else if (token.value === undefined || (token.value.startsWith("--") && !token.inlineValue))
       throw new UsageError(`${token.rawName} needs a value.`, help);
     else parsed.flags[token.name] = token.value;

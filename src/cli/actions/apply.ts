@@ -33,10 +33,11 @@ export function applyManifest(manifest: Manifest, deps: ApplyDeps): Promise<Chan
     if (name === "") return create(noun, manifest, deps);
     if (!update) return createOrCompare(noun, manifest, deps);
     const input = { params: paramsOf(update, noun, manifest), body: bodyOf(noun, manifest) };
+    const before = await read(noun, manifest, deps);
     const changed = await unlessStatus([404, 405], deps.client.call(update, input));
     if (changed === MISSED) return create(noun, manifest, deps);
     tellCallbackSecrets(changed, deps.note);
-    return "configured";
+    return isSame(before, changed) ? "unchanged" : "configured";
   });
 }
 
@@ -89,12 +90,24 @@ const contains = (whole: unknown, part: unknown): boolean =>
     ? Object.entries(part).every(([key, value]) => contains(whole[key], value))
     : part === undefined || isDeepStrictEqual(whole, part);
 
-async function exists(noun: Noun, name: string, manifest: Manifest, { client }: ApplyDeps): Promise<boolean> {
+const exists = async (noun: Noun, name: string, manifest: Manifest, deps: ApplyDeps): Promise<boolean> =>
+  name !== "" && (await read(noun, manifest, deps)) !== MISSED;
+
+/** MISSED when it is not there, or cannot be read. */
+async function read(noun: Noun, manifest: Manifest, { client }: ApplyDeps): Promise<unknown> {
   const operation = noun.verbs.get("get");
-  if (!operation || name === "") return false;
-  const input = { params: paramsOf(operation, noun, manifest) };
-  return (await unlessStatus([404], client.call(operation, input))) !== MISSED;
+  if (!operation) return MISSED;
+  return unlessStatus([403, 404], client.call(operation, { params: paramsOf(operation, noun, manifest) }));
 }
+
+/**
+ * Whether a replacement changed nothing that its author wrote. A secret is masked in both answers, but a new one leaves
+ * an event.
+ */
+const isSame = (before: unknown, after: unknown): boolean =>
+  ["spec", "metadata.labels", "metadata.displayName", "events"].every((path) =>
+    isDeepStrictEqual(memberAt(before, path), memberAt(after, path)),
+  ) && memberAt(after, "spec") !== undefined;
 
 const MISSED = Symbol("missed");
 

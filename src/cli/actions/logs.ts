@@ -49,12 +49,20 @@ export async function logs(nouns: readonly Noun[], call: Invocation): Promise<un
   const limit = positiveNumber(options.limit, "--limit") ?? Number.POSITIVE_INFINITY;
   const show = (line: Line): void => context.print(shown(line, call));
   const reader = createReader(client, operation, query);
-  for (const line of await reader.read(context.now() - sinceMs, limit)) show(line);
+  const written = await reader.read(context.now() - sinceMs, limit);
+  // A workload that was deleted leaves its lines behind; one that never was has none.
+  if (written.length === 0) await requireWorkload(noun, name, client);
+  for (const line of written) show(line);
   while (options.follow === true) {
     await pause(LOOK_MS);
     for (const line of await reader.read(context.now() - OVERLAP_MS, Number.POSITIVE_INFINITY)) show(line);
   }
   return undefined;
+}
+
+async function requireWorkload(noun: Noun, name: string, client: Client): Promise<void> {
+  const get = operationOf(noun, "get");
+  await client.call(get, { params: { [get.params.at(-1) ?? ""]: name } });
 }
 
 /** Reads from a time on, oldest first, and never tells a line twice. */

@@ -34,16 +34,17 @@ export async function login(workspaceList: Operation, call: Invocation): Promise
   const workspaces = await namesOf(createClient({ url, apiKey }).items(workspaceList));
   const workspace = text(options.workspace) ?? (workspaces.length === 1 ? workspaces[0] : undefined);
   if (workspace !== undefined && !workspaces.includes(workspace)) throw noWorkspace(workspace, workspaces);
-  await changeProfiles(dataDir, async ({ profiles }) => ({
-    profiles: {
-      current: name,
-      profiles: { ...profiles, [name]: { url, ...credentials, ...(workspace ? { workspace } : {}) } },
-    },
-    result: undefined,
-  }));
+  const isUsed = await changeProfiles(dataDir, async ({ current, profiles }) => {
+    // A login under a name of one's own takes nobody away from the server in use.
+    const isFree = current === LOCAL_PROFILE && local === null;
+    const used = isFree || current === name || text(options.profile) === undefined;
+    const kept = { ...profiles, [name]: { url, ...credentials, ...(workspace ? { workspace } : {}) } };
+    return { profiles: { current: used ? name : current, profiles: kept }, result: used };
+  });
   context.note(
     `logged in to ${url}${workspace ? `, workspace ${workspace}` : ""} (profile '${name}' in ${profilesFile(dataDir)})`,
   );
+  if (!isUsed) context.note(`  next: \`berth profiles use ${name}\`, or add --profile ${name} to a command`);
   if (!workspace) context.note(`  next: choose a workspace with \`berth workspaces NAME\`: ${workspaces.join(", ")}`);
 }
 

@@ -47,7 +47,7 @@ export const deployCommands = (nouns: readonly Noun[]): CommandSpec[] => [
     name: "run",
     group: GROUPS.resources,
     summary: "send a request to something that runs",
-    commands: ["agent", "function", "model", "sandbox"]
+    commands: ["agent", "application", "function", "model", "sandbox"]
       .map((kind) => runCommand(findNoun(nouns, kind)))
       .concat({
         name: "job",
@@ -75,6 +75,7 @@ const BODY: readonly OptionSpec[] = [
 
 const EXAMPLES: Record<string, string> = {
   agent: `berth run agent echo --data '{"inputs":"hello"}'`,
+  application: "berth run application site --path /health",
   function: `berth run function tools --data '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'`,
   model: `berth run model gpt --path /v1/chat/completions --file request.json`,
   sandbox: "berth run sandbox box --path /process",
@@ -83,7 +84,7 @@ const EXAMPLES: Record<string, string> = {
 const runCommand = (noun: Noun): CommandSpec => ({
   name: noun.name,
   group: GROUPS.verbs,
-  summary: `send a request to ${noun.name === "agent" ? "an" : "a"} ${noun.name} and show the answer as it comes`,
+  summary: `send a request to ${/^[aeiou]/.test(noun.name) ? "an" : "a"} ${noun.name} and show the answer as it comes`,
   args: [{ name: "name", about: "its name", offers: "name" }],
   options: [
     ...BODY,

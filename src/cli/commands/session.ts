@@ -1,8 +1,10 @@
 /** Servers, credentials, workspaces. */
 import type { Operation } from "../../contract/operation.ts";
 import { setPassword } from "../actions/password.ts";
+import { listProfiles, removeProfile, useProfile } from "../actions/profiles.ts";
 import { login, logout, token, workspaces } from "../actions/session.ts";
 import { CONNECTION_OPTIONS, type CommandSpec, GROUPS } from "../command.ts";
+import { OUTPUT_OPTION } from "../output.ts";
 import { REMOTE } from "./options.ts";
 
 export function sessionCommands(operations: readonly Operation[]): CommandSpec[] {
@@ -41,6 +43,37 @@ export function sessionCommands(operations: readonly Operation[]): CommandSpec[]
       options: REMOTE,
       examples: ["berth workspaces", "berth workspaces dev"],
       run: (call) => workspaces(workspaceList, call),
+    },
+    {
+      name: "profiles",
+      group,
+      summary: "the servers that you have logged in to",
+      commands: [
+        {
+          name: "list",
+          group,
+          summary: "list them; the one in use is marked",
+          options: [OUTPUT_OPTION],
+          examples: ["berth profiles list"],
+          run: listProfiles,
+        },
+        {
+          name: "use",
+          group,
+          summary: "use another one from now on",
+          args: [{ name: "name", about: "its name; local is the server on this machine" }],
+          examples: ["berth profiles use lab", "berth profiles use local"],
+          run: useProfile,
+        },
+        {
+          name: "remove",
+          group,
+          summary: "sign out of one and forget it",
+          args: [{ name: "name", about: "its name" }],
+          examples: ["berth profiles remove lab"],
+          run: removeProfile,
+        },
+      ],
     },
     {
       name: "token",
