@@ -137,10 +137,10 @@ export const SETTINGS = {
     env: "BERTH_CONSOLE_URL",
     schema: z
       .url({ protocol: /^https?$/ })
-      .refine(
-        (text) => new URL(text).pathname === "/" && new URL(text).search === "",
-        "must be an origin, without a path",
-      )
+      .refine((text) => {
+        const { pathname, search } = URL.parse(text) ?? {}; // what is no address is told by the rule above
+        return pathname === undefined || (pathname === "/" && search === "");
+      }, "must be an origin, without a path")
       .optional(),
     about:
       "Address of the pages for people, on a host of its own that leads here; best on a site without workloads. Absent = console.DOMAIN, or console.localhost.",

@@ -137,7 +137,7 @@ describe("apply", () => {
     assert.deepEqual([body.spec.size, body.metadata.labels.by], [12, "me"]);
 
     const second = await berth(`apply -f - -s WHO=you`, { env: { SIZE: "12" }, input: readFileSync(path, "utf8") });
-    assert.equal(second.stdout, "drive 'app-data' configured\nvolume 'app-disk' configured\n");
+    assert.equal(second.stdout, "drive 'app-data' configured\nvolume 'app-disk' unchanged\n");
     assert.equal((await platform.call("GET", "/drives/app-data")).body.metadata.labels.by, "you");
 
     assert.equal((await berth(`create -f ${path}`, variables)).code, 5);
@@ -217,7 +217,7 @@ spec: {}
       (JSON.parse(again.stdout) as { name: string; outcome: string }[]).map(({ name, outcome }) => [name, outcome]),
       [
         ["Not-A-Name", "failed"],
-        ["good", "configured"],
+        ["good", "unchanged"],
       ],
     );
     await platform.call("DELETE", "/drives/good");
