@@ -60,14 +60,14 @@ async function timed(work: () => unknown): Promise<number> {
 /** Half of each file compresses. */
 function makeLayer(dir: string, mb: number): Buffer {
   const tree = join(dir, "tree");
-  const half = randomBytes(Math.floor((1024 * 1024) / FILES_PER_MB / 2));
+  const halfBytes = Math.floor((1024 * 1024) / FILES_PER_MB / 2);
   for (let folder = 0; folder < mb; folder++) {
     mkdirSync(join(tree, `usr/share/${folder}`), { recursive: true });
-    for (let file = 0; file < FILES_PER_MB; file++)
-      writeFileSync(
-        join(tree, `usr/share/${folder}/${file}`),
-        Buffer.concat([half, Buffer.alloc(half.length, "text ")]),
-      );
+    for (let file = 0; file < FILES_PER_MB; file++) {
+      // Other bytes in each file: an image that compresses too well is refused.
+      const content = Buffer.concat([randomBytes(halfBytes), Buffer.alloc(halfBytes, "text ")]);
+      writeFileSync(join(tree, `usr/share/${folder}/${file}`), content);
+    }
   }
   const layer = execFileSync("tar", ["-cf", "-", "-C", tree, "."], { maxBuffer: 4 * 1024 ** 3 });
   rmSync(tree, { recursive: true });
