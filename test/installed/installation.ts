@@ -6,12 +6,16 @@
  * The packages are those that `npm ci` has just put into this checkout, linked instead of unpacked once more; npm then
  * runs the project's own scripts as it does after an installation.
  */
-import { execFileSync, spawn, spawnSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { type ChildProcess, execFile, execFileSync, spawn, spawnSync } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after } from "node:test";
+import { promisify } from "node:util";
 
+const run = promisify(execFile);
+/** Of the server's log; the rest is of no use to who reads it. */
+const OUTPUT_CHARS_MAX = 50_000;
 const CHECKOUT = join(import.meta.dirname, "../..");
 /** Tells the files of test/installed about the server that runs already. */
 export const SHARED_VARIABLE = "BERTH_TEST_INSTALLED";
@@ -70,16 +74,25 @@ function copyTree(root: string): void {
     encoding: "utf8",
     maxBuffer: 64 * 1024 * 1024,
   });
-  if (listed.status !== 0) throw new Error(`git ls-files: ${listed.stderr}`);
-  for (const path of listed.stdout.split("\0").filter(Boolean))
-    cpSync(join(CHECKOUT, path), join(root, path), { recursive: true, force: true });
-  const modules = join(root, "node_modules");
-  mkdirSync(modules);
+  // Without git, or where it does not trust the folder's owner, all that is there.
+  const paths =
+    listed.status === 0
+      ? listed.stdout.split("\0").filter((path) => path !== "" && existsSync(join(CHECKOUT, path)))
+      : readdirSync(CHECKOUT).filter((name) => name !== "node_modules" && name !== ".git");
+  for (const path of paths) cpSync(join(CHECKOUT, path), join(root, path), { recursive: true });
+  copyPackages(join(root, "node_modules"));
+}
+
+function copyPackages(target: string): void {
   const packages = readdirSync(join(CHECKOUT, "node_modules"))
     .filter((name) => name !== ".cache")
     .map((name) => join(CHECKOUT, "node_modules", name));
-  // Links cannot lead to another file system.
-  if (spawnSync("cp", ["-al", ...packages, modules]).status !== 0) execFileSync("cp", ["-a", ...packages, modules]);
+  mkdirSync(target);
+  if (spawnSync("cp", ["-al", ...packages, target]).status === 0) return;
+  // Links cannot lead to another file system, nor to what belongs to somebody else.
+  rmSync(target, { recursive: true });
+  mkdirSync(target);
+  execFileSync("cp", ["-a", ...packages, target]);
 }
 
 async function start(root: string, home: string, remove: () => void): Promise<RunningInstallation> {
@@ -100,7 +113,8 @@ async function start(root: string, home: string, remove: () => void): Promise<Ru
   };
   // Nothing outlives whoever started it, however that ends.
   process.once("exit", kill);
-  const url = await addressOf(child);
+  const output = keptOutput(child);
+  const url = await addressOf(child, output);
   const { apiKey } = JSON.parse(readFileSync(join(home, ".berth/credentials.json"), "utf8")) as { apiKey: string };
   return {
     root,
@@ -108,9 +122,10 @@ async function start(root: string, home: string, remove: () => void): Promise<Ru
     url,
     apiKey,
     async stop() {
+      if (child.exitCode !== null) console.error(`The installed server ended by itself:\n${output()}`);
       // Ends the workloads, too, which Ctrl-C would leave running.
-      const down = spawnSync("npm", ["run", "--silent", "berth", "down"], { cwd: root, env: strangersEnv({ home }) });
-      if (down.status !== 0) kill();
+      else
+        await run("npm", ["run", "--silent", "berth", "down"], { cwd: root, env: strangersEnv({ home }) }).catch(kill);
       await ended;
       process.off("exit", kill);
       remove();
@@ -118,18 +133,26 @@ async function start(root: string, home: string, remove: () => void): Promise<Ru
   };
 }
 
-function addressOf(child: ReturnType<typeof spawn>): Promise<string> {
+/** The last of what a process prints. */
+function keptOutput(child: ChildProcess): () => string {
+  let text = "";
+  for (const stream of [child.stdout, child.stderr])
+    stream?.setEncoding("utf8").on("data", (chunk: string) => {
+      text = (text + chunk).slice(-OUTPUT_CHARS_MAX);
+    });
+  return () => text;
+}
+
+function addressOf(child: ChildProcess, output: () => string): Promise<string> {
   return new Promise((resolve, reject) => {
-    let text = "";
-    for (const stream of [child.stdout, child.stderr])
-      stream?.setEncoding("utf8").on("data", (chunk: string) => {
-        if (text.length > 100_000) return;
-        text += chunk;
-        const url = /API {8}(\S+)\/v0[\s\S]*Ctrl-C/.exec(text)?.[1];
-        if (url) resolve(url);
-      });
+    const look = (): void => {
+      const url = /API {8}(\S+)\/v0[\s\S]*Ctrl-C/.exec(output())?.[1];
+      if (url) resolve(url);
+    };
+    child.stdout?.on("data", look);
+    child.stderr?.on("data", look);
     child.once("error", reject);
-    child.once("close", (code) => reject(new Error(`npm start ended with ${code}: ${text}`)));
+    child.once("close", (code) => reject(new Error(`npm start ended with ${code}: ${output()}`)));
   });
 }
 
