@@ -1,0 +1,22 @@
+/** What the pages of the repository name is there: files, tests and guides. Links between guides: guide-pages.test.ts. */
+import assert from "node:assert/strict";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+
+const ROOT = join(import.meta.dirname, "..");
+const read = (file: string): string => readFileSync(join(ROOT, file), "utf8");
+const FRONT_PAGES = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "ARCHITECTURE.md"];
+
+test("links of the pages at the front lead to files", () => {
+  for (const page of FRONT_PAGES)
+    for (const [, target = ""] of read(page).matchAll(/\]\(([^)#:]+)(?:#[^)]*)?\)/g))
+      assert.ok(existsSync(join(ROOT, target)), `${page} links to ${target}, which is not there`);
+});
+
+test("the threat model names sources and tests that exist", () => {
+  const page = read("docs/security.md");
+  const named = [...page.matchAll(/`((?:src|test)\/[\w./-]+)`/g)].map(([, file = ""]) => file);
+  assert.ok(named.length > 0);
+  for (const file of named) assert.ok(existsSync(join(ROOT, file)), `docs/security.md names ${file}`);
+});
