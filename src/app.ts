@@ -12,7 +12,7 @@ import { createAuthenticator } from "./auth/authenticator.ts";
 import { type Bootstrapped, bootstrap, settleWorkspace } from "./auth/bootstrap.ts";
 import { createIdentityProvider } from "./auth/external/identity-provider.ts";
 import { createTokenVerifier } from "./auth/oauth/access-tokens.ts";
-import { loadSecretKey, refuseAnotherKey, secretKeyPlace } from "./auth/secret-key.ts";
+import { secretKeyPlace, settleSecretKey, takeSecretKey } from "./auth/secret-key.ts";
 import { openBlobStore } from "./blobs/blob-store.ts";
 import { createDoors, openMachine, runningSince, storedMb } from "./composition/machine.ts";
 import { startModels } from "./composition/models.ts";
@@ -105,7 +105,8 @@ export async function startApp({ config, log, version, clock = systemClock, open
         log,
       }),
     );
-    const secretKey = loadSecretKey(config.data, config.secret_key);
+    const taken = takeSecretKey(config.data, config.secret_key);
+    const secretKey = taken.key;
     const store = await openStore({
       databaseUrl: config.database_url ?? null,
       dataDir: config.data,
@@ -116,7 +117,8 @@ export async function startApp({ config, log, version, clock = systemClock, open
       onError: (error) => log.error({ err: error }, "the database connection failed"),
     });
     stack.defer(() => store.close());
-    await refuseAnotherKey(store.records, secretKey, secretKeyPlace(config.data, config.secret_key));
+    const place = secretKeyPlace(config.data, config.secret_key);
+    await settleSecretKey(store.records, taken, { dataDir: config.data, place });
     const bootstrapped = await bootstrap(store, {
       workspace: config.workspace,
       region: config.region,

@@ -1,6 +1,6 @@
 /** The key that everything secret hangs on: given by the operator, or made once and kept in the data folder. */
 import { createHash, randomBytes } from "node:crypto";
-import { closeSync, existsSync, fsyncSync, openSync, readFileSync, writeSync } from "node:fs";
+import { closeSync, existsSync, fsyncSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { PlatformError } from "../contract/errors.ts";
 import { makeDataFolder } from "../lib/data-folder.ts";
@@ -15,15 +15,19 @@ export const secretKeyPlace = (dataDir: string, given: string | undefined): stri
 
 export const secretKeyFile = (dataDir: string): string => join(dataDir, "secret.key");
 
-export function loadSecretKey(dataDir: string, given: string | undefined): Buffer {
-  try {
-    if (!given) keepSecretKey(dataDir, randomBytes(KEY_BYTES));
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-  }
+export interface SecretKey {
+  key: Buffer;
+  /** Made just now, and kept nowhere yet. */
+  fresh: boolean;
+}
+
+/**
+ * The key that is there, or a new one. A new one is in memory only: `settleSecretKey` keeps it once a database takes
+ * it, so that a start which fails before leaves no key behind that belongs to nothing.
+ */
+export function takeSecretKey(dataDir: string, given: string | undefined): SecretKey {
   const key = readSecretKey(dataDir, given);
-  if (!key) throw new Error(`${secretKeyFile(dataDir)} has gone away while it was read.`);
-  return key;
+  return key ? { key, fresh: false } : { key: randomBytes(KEY_BYTES), fresh: true };
 }
 
 /** null when there is none yet. */
@@ -53,17 +57,29 @@ const FINGERPRINT_RECORD = "secret-key-fingerprint";
 
 /**
  * A database belongs to the key of its first start. With another one nothing secret in it could be read, and two
- * servers with a key each would hand out cursors and addresses that the other refuses.
+ * servers with a key each would hand out cursors and addresses that the other refuses. A new key is on the disk before
+ * the database knows of it, and goes away again when another server was faster.
  */
-export async function refuseAnotherKey(records: Records, key: Buffer, place: string): Promise<void> {
+export async function settleSecretKey(
+  records: Records,
+  { key, fresh }: SecretKey,
+  { dataDir, place }: { dataDir: string; place: string },
+): Promise<void> {
   const own = fingerprintOf(key);
-  const first = await records.update(FINGERPRINT_RECORD, Number.MAX_SAFE_INTEGER, (known) => ({
-    value: known ?? own,
-    result: known ?? own,
+  const known = await records.read(FINGERPRINT_RECORD);
+  if (known !== null && known !== own) throw anotherKey(known, fresh ? null : own, place);
+  if (fresh) keepSecretKey(dataDir, key);
+  const first = await records.update(FINGERPRINT_RECORD, Number.MAX_SAFE_INTEGER, (value) => ({
+    value: value ?? own,
+    result: value ?? own,
   }));
   if (first === own) return;
-  throw new PlatformError(
-    "conflict",
-    `The secrets in this database are sealed with the key ${first}, but ${place} is ${own}. Every server of one database needs the same key: copy secret.key from the data folder of the first one, or set BERTH_SECRET_KEY as it is there.`,
-  );
+  if (fresh) rmSync(secretKeyFile(dataDir));
+  throw anotherKey(first, fresh ? null : own, place);
 }
+
+const anotherKey = (first: string, own: string | null, place: string): PlatformError =>
+  new PlatformError(
+    "conflict",
+    `The secrets in this database are sealed with the key ${first}, but ${own === null ? `there is no ${place}` : `${place} is ${own}`}. Every server of one database needs the same key: copy secret.key from the data folder of the first one, or set BERTH_SECRET_KEY as it is there.`,
+  );

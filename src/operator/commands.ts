@@ -3,6 +3,7 @@ import { styleText } from "node:util";
 import { type CommandSpec, GROUPS, type Invocation, type OptionSpec, text, wordsOf } from "../cli/command.ts";
 import { EXIT } from "../cli/failure.ts";
 import { type Config, loadConfig, SETTINGS } from "../config.ts";
+import { UsageError } from "../lib/usage-error.ts";
 import type { Finding, State } from "./doctor.ts";
 import { flagOf } from "./setting-flags.ts";
 
@@ -41,12 +42,18 @@ export const operatorCommands: readonly CommandSpec[] = [
     group,
     summary: "stop the servers of a data folder, and their workloads",
     details:
-      "Requests in flight are finished, as with Ctrl-C. Sandboxes and other workloads end with them, and with that what\nthey keep outside of volumes and drives; with --keep they are left as the setting on_stop says.",
-    options: [{ flags: "--keep", about: "leave workloads as they are" }, ...settingOptions(["data"])],
-    examples: ["berth down", "berth down --keep"],
+      "Requests in flight are finished, as with Ctrl-C. Sandboxes and other workloads end with them, and with that what\nthey keep outside of volumes and drives; with --keep they are left as the setting on_stop says. What will be gone\nis named before, and on a terminal asked about.",
+    options: [
+      { flags: "--keep", about: "leave workloads as they are" },
+      { flags: "--yes", about: "do not ask" },
+      ...settingOptions(["data"]),
+    ],
+    examples: ["berth down", "berth down --keep", "berth down --yes"],
     run: async (call) => {
       const { stopServers } = await import("./down.ts");
-      return say(call, await stopServers({ config: configOf(call), keepWorkloads: call.options.keep === true }));
+      const [config, keepWorkloads] = [configOf(call), call.options.keep === true];
+      if (!keepWorkloads) await confirmLosses(config, call);
+      return say(call, await stopServers({ config, keepWorkloads }));
     },
   },
   {
@@ -110,6 +117,17 @@ export const operatorCommands: readonly CommandSpec[] = [
     },
   },
 ];
+
+/** What will be gone is always named; whoever sits before a terminal can still turn back. */
+async function confirmLosses(config: Config, { options, context }: Invocation): Promise<void> {
+  const { lossesOf } = await import("./losses.ts");
+  const losses = lossesOf(config);
+  for (const line of losses) context.note(line);
+  if (losses.length === 0 || options.yes === true || !context.canAsk) return;
+  const answer = await context.ask("Stop, and lose them? [y/N] ");
+  if (!/^\s*y(es)?\s*$/i.test(answer ?? ""))
+    throw new UsageError("nothing was stopped.", "`berth down --keep` stops the server and leaves workloads running");
+}
 
 /** Settings among the options, by flag. */
 const flagsFrom = (options: Invocation["options"]): Record<string, string> =>

@@ -6,7 +6,9 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, afterEach, beforeEach, describe, test } from "node:test";
+import type { Context } from "../../src/cli/command.ts";
 import { loadConfig } from "../../src/config.ts";
+import { operatorCommands } from "../../src/operator/commands.ts";
 import { probeIsolation } from "../../src/operator/runtime.ts";
 import { type Ended, runBerth, startServer } from "../berth-process.ts";
 import { testDatabases } from "../databases.ts";
@@ -56,13 +58,36 @@ describe("down with workloads", { skip }, () => {
     return (await answer.json()) as { metadata: { name: string } }[];
   };
 
+  const LOSSES = /^These end, and .* gone for good:\n {2}1 sandbox: main\/box\n$/;
+
+  /** What a person at a terminal is told before `down` gives up. */
+  const refusedWith = async (answer: string | null): Promise<void> => {
+    const told: string[] = [];
+    const down = operatorCommands.find(({ name }) => name === "down");
+    const context = {
+      canAsk: true,
+      ask: async () => answer,
+      note: (line: string) => void told.push(`${line}\n`),
+    } as Partial<Context> as Context;
+    await assert.rejects(
+      async () => down?.run?.({ args: [], options: { data: dataDir }, context }),
+      /nothing was stopped/,
+    );
+    assert.match(told.join(""), LOSSES);
+  };
+
   test("ends them, also those that a plain stop has left", async () => {
     const first = await startServer({ dataDir, env: { BERTH_POOL_SIZE: "0" } });
     const made = await berth("create", "sandbox", "box");
     assert.equal(made.code, 0, made.stderr);
+    await refusedWith("n");
+    await refusedWith(null);
+    assert.equal((await sandboxes(first.url)).length, 1, "whoever does not say yes has stopped nothing");
     await first.stop();
     assert.equal(workloads().length, 1);
-    assert.match((await berth("down")).stdout, /no server.*\nended 1 workload that had been left running\n$/);
+    const ended = await berth("down");
+    assert.match(ended.stdout, /no server.*\nended 1 workload that had been left running\n$/);
+    assert.match(ended.stderr, LOSSES);
     assert.deepEqual(workloads(), []);
 
     const second = await startServer({ dataDir, env: { BERTH_POOL_SIZE: "0" } });

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { connect } from "node:net";
+import { type AddressInfo, connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, test } from "node:test";
@@ -81,6 +81,22 @@ describe("starting", () => {
     });
     assert.notEqual(refused.code, 0);
     assert.match(refused.stderr, /sealed with the key [0-9a-f]{16}, but BERTH_SECRET_KEY is [0-9a-f]{16}/);
+    const without = await runBerth(["up", "--port", "0", "--data", dataDir]);
+    assert.notEqual(without.code, 0);
+    assert.match(without.stderr, /sealed with the key [0-9a-f]{16}, but there is no \S+secret\.key/);
+    assert.equal(existsSync(join(dataDir, "secret.key")), false, "a key that no database has taken is kept nowhere");
+  });
+
+  test("a database that cannot be opened leaves no secret key behind, which would refuse every backup", async (t) => {
+    const hangsUp = createServer((socket) => socket.destroy());
+    await new Promise<void>((done) => hangsUp.listen(0, "127.0.0.1", done));
+    t.after(() => hangsUp.close());
+    const { port } = hangsUp.address() as AddressInfo;
+    const failed = await runBerth(["up", "--port", "0", "--data", dataDir], {
+      env: { DATABASE_URL: `postgres://nobody@127.0.0.1:${port}/nothing` },
+    });
+    assert.notEqual(failed.code, 0);
+    assert.equal(existsSync(join(dataDir, "secret.key")), false, failed.stderr);
   });
 
   test("logs are JSON lines when nobody watches", async () => {

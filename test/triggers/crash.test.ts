@@ -8,7 +8,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { loadSecretKey } from "../../src/auth/secret-key.ts";
+import { takeSecretKey } from "../../src/auth/secret-key.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { openStore } from "../../src/store/store.ts";
 import { type TestPlace, testDatabases } from "../databases.ts";
@@ -67,7 +67,7 @@ const sawAll = (ids: Set<string>): Set<string> => new Set([...ids].map((id) => `
 async function compareCounts(place: Place, stop: () => Promise<number>): Promise<void> {
   const store = await openStore({
     ...place,
-    secretKey: loadSecretKey(place.dataDir, undefined),
+    secretKey: takeSecretKey(place.dataDir, undefined).key,
     clock: systemClock,
     onError: assert.ifError,
   });

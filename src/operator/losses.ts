@@ -1,0 +1,36 @@
+/** What a stop that ends workloads takes with it: their files outside of volumes and drives. */
+import { join } from "node:path";
+import type { Config } from "../config.ts";
+import { printable } from "../lib/printable.ts";
+import { isAlive, loadRecords } from "../runtime/drivers/local/record.ts";
+
+/** As many names as a person reads; the others are counted. */
+const NAMES_MAX = 20;
+
+/** What to tell the operator; nothing when nothing goes. */
+export function lossesOf(config: Config): string[] {
+  const byKind = Map.groupBy(
+    loadRecords(join(config.data, "runtime", "workloads")).flatMap(({ record }) =>
+      // One that waits in the pool belongs to nobody yet, and has nothing in it.
+      record?.uid && isAlive(record) ? [{ kind: record.log?.plural ?? "other workloads", name: nameOf(record) }] : [],
+    ),
+    ({ kind }) => kind,
+  );
+  if (byKind.size === 0) return [];
+  return [
+    "These end, and their files outside of volumes and drives are gone for good:",
+    ...[...byKind].map(([kind, all]) => `  ${all.length} ${all.length === 1 ? singular(kind) : kind}: ${listed(all)}`),
+  ];
+}
+
+/** With its workspace: names are told apart by it. */
+const nameOf = ({ log, name }: { log?: { workspace: string; name: string }; name: string }): string =>
+  printable(log ? `${log.workspace}/${log.name}` : name);
+
+const singular = (plural: string): string => plural.replace(/(?<=x|s)es$|s$/, "");
+
+function listed(all: readonly { name: string }[]): string {
+  const names = [...new Set(all.map(({ name }) => name))].sort();
+  const rest = names.length - NAMES_MAX;
+  return names.slice(0, NAMES_MAX).join(", ") + (rest > 0 ? ` and ${rest} more` : "");
+}
