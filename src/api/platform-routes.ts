@@ -59,11 +59,18 @@ export function addPlatformRoutes(api: FastifyInstance, options: PlatformRoutesO
     if (!isAt(request, pagesUrl())) return reply.redirect(`${pagesUrl()}${request.raw.url ?? ""}`, 303);
     return reply.headers(PAGE_HEADERS).send(await html());
   };
+  // Whoever types the address into a browser finds the reference; programs get the same 404 as ever.
+  api.get("/", (request, reply) => {
+    if (!isNavigation(request)) return reply.callNotFound();
+    return reply.header("vary", "accept").redirect(`${pagesUrl()}/docs`, 303);
+  });
   api.get("/docs", (request, reply) => page(request, reply, async () => referencePage));
   api.get<{ Params: { "*": string } }>("/docs/*", (request, reply) =>
     page(request, reply, () => guides.render(request.params["*"])),
   );
 }
+
+const isNavigation = ({ headers }: FastifyRequest): boolean => /\btext\/html\b/i.test(headers.accept ?? "");
 
 const PAGE_HEADERS = {
   "content-type": "text/html; charset=utf-8",

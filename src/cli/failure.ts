@@ -40,7 +40,13 @@ const statusOf = (error: unknown): number | undefined => {
 };
 
 /** Refused because of --strict: what was typed or written in a file is wrong, and nothing was done. */
-const isUnknownMember = (error: unknown): boolean => (error as { code?: unknown } | null)?.code === "unknown_member";
+const isUnknownMember = (error: unknown): boolean => codeOf(error) === "unknown_member";
+
+const codeOf = (error: unknown): unknown => (error as { code?: unknown } | null)?.code;
+
+/** The server tells programs which header to send; a person has an option and a command for it. */
+const WHICH_WORKSPACE = `berth: which workspace? These credentials do not say.
+  next: add -w NAME to this call, or choose one with \`berth workspaces NAME\`; \`berth workspaces\` lists them`;
 
 export function exitCodeOf(error: unknown): ExitCode {
   if (error instanceof UsageError || isUnknownMember(error)) return EXIT.usage;
@@ -54,6 +60,7 @@ export function describeFailure(error: unknown): string {
     return `berth: this is a bug in Berth, please report it\n${error instanceof Error ? error.stack : String(error)}`;
   }
   const next = error instanceof UsageError ? error.next : NEXT_BY_STATUS[status ?? -1];
+  if (codeOf(error) === "workspace_required") return WHICH_WORKSPACE;
   const message = printable((error as Error).message);
   return next ? `berth: ${message}\n  next: ${next}` : `berth: ${message}`;
 }

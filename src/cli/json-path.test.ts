@@ -10,12 +10,20 @@ const VALUES: [text: string, value: unknown][] = [
   ["null", null],
   ['"10"', "10"],
   ["a=b", "a=b"],
+  ['"true"', "true"],
+  ['"say \\"hi\\""', 'say "hi"'],
+  ['"[1]"', "[1]"],
+  ['[{"target":80}]', [{ target: 80 }]],
+  ['{"a":{"b":null}}', { a: { b: null } }],
   ["", ""],
 ];
 for (const [text, value] of VALUES) {
   test(`${text || "nothing"} is ${JSON.stringify(value)}`, () =>
     assert.deepEqual(parseAssignment(`a.b=${text}`), ["a.b", value]));
 }
+
+test("a list that is not JSON is refused with its path", () =>
+  assert.throws(() => parseAssignment("spec.ports=[{target:80}]"), /spec\.ports: this is not JSON/));
 
 test("members are set and read, and what is missing on the way is made", () => {
   const target = {};

@@ -24,12 +24,22 @@ export function setMember(target: Json, path: string, value: unknown): void {
   at[keys.at(-1) ?? ""] = value;
 }
 
-/** `spec.size=10` as path and value. Numbers, booleans and null are what they look like; quotes make a text of them. */
+/** `spec.size=10` as path and value. What looks like JSON is JSON; quotes make a text of a number. */
 export function parseAssignment(text: string): [path: string, value: unknown] {
   const [, path, value = ""] = text.match(/^([^=]+)=([\s\S]*)$/) ?? [];
   if (!path)
     throw new UsageError(`'${text}' is not an assignment.`, "write it as path=value, for example spec.size=10");
-  return [path, plainScalar(value)];
+  return [path, /^\s*[[{]/.test(value) ? jsonOf(value, path) : plainScalar(value)];
+}
+
+/** A list or an object; quoted it would be a text. */
+function jsonOf(value: string, path: string): unknown {
+  try {
+    return JSON.parse(value) as unknown;
+  } catch (error) {
+    const { message } = error as Error;
+    throw new UsageError(`${path}: this is not JSON: ${message}`, `for a text write it in quotes: '${path}="…"'`);
+  }
 }
 
 /** `key=value` where the value is always text. */
@@ -47,5 +57,16 @@ export function plainScalar(text: string): unknown {
   if (/^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/.test(text)) return Number(text);
   if (text === "true" || text === "false") return text === "true";
   if (text === "null") return null;
-  return text.match(/^"([\s\S]*)"$/)?.[1] ?? text;
+  return quoted(text) ?? text;
+}
+
+/** The text between quotes, as JSON writes it; where a backslash makes no sense it stands for itself. */
+function quoted(text: string): string | undefined {
+  const inner = text.match(/^"([\s\S]*)"$/)?.[1];
+  if (inner === undefined) return undefined;
+  try {
+    return JSON.parse(text) as string;
+  } catch {
+    return inner;
+  }
 }

@@ -3,7 +3,7 @@ import { styleText } from "node:util";
 import type { Kind } from "../contract/kind.ts";
 import { printable } from "../lib/printable.ts";
 import type { Context, OptionSpec } from "./command.ts";
-import { isObject } from "./json-path.ts";
+import { isObject, memberAt } from "./json-path.ts";
 import { identityOf, renderTable } from "./table.ts";
 
 export const FORMATS = ["table", "pretty", "json", "yaml", "name"] as const;
@@ -29,19 +29,27 @@ export async function render(
   { value, format, kind = null, manifestKind = null, itemParam = null }: Shown,
   context: Context,
 ): Promise<string> {
-  const rows = Array.isArray(value) ? (value as unknown[]) : null;
+  const rows = Array.isArray(value) ? (value as unknown[]).map(withId) : null;
   switch (format) {
     case "json":
       return JSON.stringify(value, null, 2);
     case "yaml":
       return (await manifests(value, manifestKind)).trimEnd();
     case "name":
-      return (rows ?? [value]).map((row) => printable(identityOf(row, itemParam))).join("\n");
+      return (rows ?? [withId(value)]).map((row) => printable(identityOf(row, itemParam))).join("\n");
     case "pretty":
       return paintYaml((await manifests(value, null)).trimEnd());
     case "table":
       return tableOf(rows ?? [value], kind, context);
   }
+}
+
+/** Executions and their tasks have no name, only an id among their metadata: it stands where a name would. */
+function withId(row: unknown): unknown {
+  const id = memberAt(row, "metadata.id");
+  return isObject(row) && typeof id === "string" && memberAt(row, "metadata.name") === undefined && !("id" in row)
+    ? { id, ...row }
+    : row;
 }
 
 function tableOf(rows: readonly unknown[], kind: Kind | null, context: Context): string {

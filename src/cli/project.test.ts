@@ -83,7 +83,7 @@ test("an application is flat, and an image takes the place of code", () => {
 
 test("variables come from .env, from what is given, then from [env]; credentials do not", () => {
   const [project] = read(
-    { ".env": "A=file\nB=file\nBL_API_KEY=mine", "berth.toml": '[env]\nB = "toml $NAME"\nC = "$secrets.S"' },
+    { ".env": "A=file\nB=file\nD=file\nBL_API_KEY=mine", "berth.toml": '[env]\nB = "toml $NAME"\nC = "$secrets.S"' },
     {
       variables: { env: { NAME: "Ada" }, secrets: { S: "s" } },
       envs: [
@@ -95,6 +95,7 @@ test("variables come from .env, from what is given, then from [env]; credentials
   assert.deepEqual((project?.spec.runtime as { envs: unknown } | undefined)?.envs, [
     { name: "A", value: "given" },
     { name: "B", value: "toml Ada" },
+    { name: "D", value: "file", secret: true },
     { name: "T", value: "token", secret: true },
     { name: "C", value: "s" },
   ]);

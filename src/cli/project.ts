@@ -142,13 +142,16 @@ function projectFrom(table: Table, dir: string, options: ProjectOptions): Projec
   };
 }
 
-/** The folder's .env, then what was given for this deployment, then [env]; the later wins. */
+/**
+ * The folder's .env, then what was given for this deployment, then [env]; the later wins. A .env is where people keep
+ * what must not be seen, so its values are secrets.
+ */
 function envsOf(table: Table, dir: string, { variables, envs }: ProjectOptions): Env[] {
   const file = join(dir, ".env");
   const own = existsSync(file) ? Object.entries(parseEnv(readFileSync(file, "utf8"))) : [];
   const declared = Object.entries(isObject(table.env) ? table.env : {});
   const all: Env[] = [
-    ...own.map(([name, value]) => ({ name, value: value ?? "" })),
+    ...own.map(([name, value]) => ({ name, value: value ?? "", secret: true as const })),
     ...envs,
     ...declared.map(([name, value]) => ({ name, value: interpolate(String(value), variables) })),
   ];

@@ -8,6 +8,7 @@ import { MINUTE_MS, SECOND_MS, toIso } from "../lib/clock.ts";
 import { credentialsFile, readCredentials } from "../lib/credentials.ts";
 import { runningNotes } from "../lib/process-note.ts";
 import { inspectDatabase } from "../store/inspect.ts";
+import { missingPackages } from "./packages.ts";
 import { probeIsolation } from "./runtime.ts";
 
 export type State = "ok" | "warning" | "problem";
@@ -127,7 +128,11 @@ export const CHECKS: Readonly<Record<string, Check>> = {
   isolation: async (config) => {
     const { grade, missing } = await probeIsolation(config);
     if (grade === "none") return problem("this machine cannot isolate workloads", missing.join(" "));
-    return missing.length === 0 ? ok(`grade '${grade}'`) : warning(`grade '${grade}'`, missing.join(" "));
+    const packages = missingPackages();
+    const install = packages.length === 0 ? [] : [`On Debian: apt-get install ${packages.join(" ")}`];
+    return missing.length === 0
+      ? ok(`grade '${grade}'`)
+      : warning(`grade '${grade}'`, [...missing, ...install].join(" "));
   },
 };
 

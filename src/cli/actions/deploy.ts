@@ -13,6 +13,7 @@ import { memberAt, parsePairs } from "../json-path.ts";
 import { findNoun, type Noun, operationOf } from "../nouns.ts";
 import { type Env, type Project, readProjects } from "../project.ts";
 import { connect, envFiles, variablesOf } from "./call-input.ts";
+import { tellWhenInterrupted } from "./interrupted.ts";
 import { createReader, type LogReader } from "./logs.ts";
 import { applyFiles } from "./manifests.ts";
 
@@ -47,14 +48,10 @@ export async function deploy(nouns: readonly Noun[], call: Invocation): Promise<
   return EXIT.ok;
 }
 
-/** Variables that were given by hand are secrets; those of files are not. */
+/** Variables of files and those given by hand are secrets; what may be seen stands in [env]. */
 function givenEnvs({ options }: Invocation): Env[] {
-  const files = Object.entries(Object.assign({}, ...envFiles(options)) as Record<string, string>);
-  const secrets = Object.entries(parsePairs(texts(options.secret)));
-  return [
-    ...files.map(([name, value]) => ({ name, value })),
-    ...secrets.map(([name, value]) => ({ name, value, secret: true as const })),
-  ];
+  const given = { ...Object.assign({}, ...envFiles(options)), ...parsePairs(texts(options.secret)) };
+  return Object.entries(given as Record<string, string>).map(([name, value]) => ({ name, value, secret: true }));
 }
 
 async function applyBeside(nouns: readonly Noun[], dir: string, call: Invocation): Promise<number | undefined> {
@@ -98,7 +95,13 @@ async function deployOne(
     workloadIds: project.name,
     type: "build",
   });
-  const end = await follow(noun, project.name, { call, client, logs: sendsCode ? logs : null });
+  const { name } = project;
+  const lines = [
+    `The deployment of ${name} goes on. Look with \`berth get ${noun.name} ${name}\`, read with \`berth logs ${noun.name}/${name}\`.`,
+  ];
+  const end = await tellWhenInterrupted(lines, context, () =>
+    follow(noun, name, { call, client, logs: sendsCode ? logs : null }),
+  );
   return memberAt(end, "status") === "DEPLOYED" ? String(memberAt(end, "metadata.url")) : null;
 }
 

@@ -1,8 +1,11 @@
 /** A folder to begin with, from the templates that the platform has. */
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
-import { basename, dirname, join, resolve } from "node:path";
+import { basename, dirname, resolve } from "node:path";
+import { ApiError } from "../../client/api-error.ts";
+import { nearestWord } from "../../lib/nearest-word.ts";
 import { UsageError } from "../../lib/usage-error.ts";
 import { type Invocation, text } from "../command.ts";
+import { resolveConnection } from "../connection.ts";
 import { findNoun, type Noun, operationOf } from "../nouns.ts";
 import { deployFiles } from "../project.ts";
 import { connect } from "./call-input.ts";
@@ -29,17 +32,52 @@ export async function createFolder(nouns: readonly Noun[], call: Invocation): Pr
   }
   const dir = text(args[1]) ?? template;
   if (existsSync(dir) && readdirSync(dir).length > 0) throw new UsageError(`${dir} is there already and not empty.`);
-  const answer = await client.call(operationOf(noun, "files"), { params: { templateName: template } });
-  for (const { path, content } of (answer as { files: TemplateFile[] }).files) {
+  const { files } = (await client
+    .call(operationOf(noun, "files"), { params: { templateName: template } })
+    .catch(async (error: unknown) => {
+      throw isNotFound(error) ? await withSuggestion(template, () => client.call(operationOf(noun, "list"))) : error;
+    })) as { files: TemplateFile[] };
+  for (const { path, content } of files) {
     const file = resolve(dir, path);
     // The files come from a server: none of them goes anywhere else.
     if (!file.startsWith(`${resolve(dir)}/`)) throw new UsageError(`the template names a file outside: ${path}.`);
     mkdirSync(dirname(file), { recursive: true });
-    writeFileSync(file, deployFiles(undefined).includes(path) ? named(content, basename(resolve(dir))) : content);
+    writeFileSync(file, isDeployFile({ path, content }) ? named(content, basename(resolve(dir))) : content);
   }
   context.print(dir);
-  context.note(`next: berth deploy ${join(dir)}`);
+  context.note(`next: ${files.some(isDeployFile) ? `berth deploy ${shellWord(dir)}` : runStep(dir, call)}`);
   return undefined;
+}
+
+const isDeployFile = ({ path }: TemplateFile): boolean => deployFiles(undefined).includes(path);
+
+/** What is not deployed is a program for this machine; the variables are those that its README names. */
+function runStep(dir: string, { context, options }: Invocation): string {
+  const asked = { url: text(options.url), workspace: text(options.workspace), profile: text(options.profile) };
+  const { url, workspace } = resolveConnection(asked, context.env);
+  const chosen = [
+    ...(asked.url === undefined ? [] : ["--url", shellWord(asked.url)]),
+    ...(asked.profile === undefined ? [] : ["--profile", shellWord(asked.profile)]),
+  ];
+  const variables = [
+    `BL_API_URL=${shellWord(`${url}/v0`)}`,
+    ...(workspace === null ? [] : [`BL_WORKSPACE=${shellWord(workspace)}`]),
+    `BL_API_KEY="$(${["berth", "token", ...chosen].join(" ")})"`,
+  ];
+  return `cd ${shellWord(dir)} && ${variables.join(" ")} node index.js`;
+}
+
+/** As a shell takes it for one word. */
+const shellWord = (word: string): string =>
+  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+
+const isNotFound = (error: unknown): boolean => error instanceof ApiError && error.status === 404;
+
+async function withSuggestion(given: string, list: () => Promise<unknown>): Promise<ApiError> {
+  const names = ((await list()) as { name: string }[]).map(({ name }) => name);
+  const near = nearestWord(given, names);
+  const message = `There is no template '${given}'.${near ? ` Did you mean ${near}?` : ""} Known: ${names.join(", ")}.`;
+  return new ApiError({ status: 404, code: "not_found", message });
 }
 
 /** What is deployed from the folder is called like the folder. */

@@ -9,6 +9,7 @@ import { EXIT } from "../failure.ts";
 import { memberAt } from "../json-path.ts";
 import { findNoun, type Noun, operationOf } from "../nouns.ts";
 import { connect } from "./call-input.ts";
+import { tellWhenInterrupted } from "./interrupted.ts";
 import { waitForExecution } from "./job-wait.ts";
 
 /** Where a request goes that names no path. */
@@ -60,7 +61,13 @@ export async function runJob(nouns: readonly Noun[], name: string, call: Invocat
   const id = String(memberAt(await client.call(create, { params, body: tasks }), "executionId"));
   call.context.print(id);
   if (call.options.wait !== true) return EXIT.ok;
-  return waitForExecution(get, { ...params, [get.params.at(-1) ?? ""]: id }, client, call.context);
+  const lines = [
+    `The execution goes on. Look with \`berth get ${noun.name} ${name}/${id}\`, read with \`berth logs job/${name} --execution ${id}\``,
+    `or end it with \`berth delete ${noun.name} ${name}/${id}\`.`,
+  ];
+  return tellWhenInterrupted(lines, call.context, () =>
+    waitForExecution(get, { ...params, [get.params.at(-1) ?? ""]: id }, client, call.context),
+  );
 }
 
 async function addressOf(noun: Noun, name: string, call: Invocation) {

@@ -34,7 +34,7 @@ export const deployCommands = (nouns: readonly Noun[]): CommandSpec[] => [
       { flags: "--skip-build", about: "keep the code or image that runs, change only the settings" },
       {
         flags: "-e, --env-file <file>",
-        about: "variables of the workload and for [env], KEY=VALUE per line",
+        about: "secret variables of the workload and for [env], KEY=VALUE per line",
         many: true,
       },
       { flags: "-s, --secret <key=value>", about: "a secret variable of the workload and for [env]", many: true },

@@ -28,7 +28,11 @@ export const FILES: readonly OptionSpec[] = [
 ];
 
 export const MEMBERS: readonly OptionSpec[] = [
-  { flags: "--set <path=value>", about: "a member of the resource, like spec.size=10", many: true },
+  {
+    flags: "--set <path=value>",
+    about: "a member of the resource, a number, a text or JSON, like spec.size=10",
+    many: true,
+  },
   { flags: "--label <key=value>", about: "a label", many: true },
   { flags: "--display-name <text>", about: "the display name" },
 ];
