@@ -140,7 +140,8 @@ export function createAuthenticator({
 
   async function callerOf(key: ApiKey): Promise<Caller | null> {
     const scopes = key.scopes ? new Set(key.scopes) : null;
-    const rest = { authMethod: "api_key", keyId: key.id, scopes } as const;
+    const end = key.expires_at === null ? {} : { keyEndsAt: key.expires_at };
+    const rest = { authMethod: "api_key", keyId: key.id, scopes, ...end } as const;
     return key.owner_type === "user"
       ? userCaller(key.owner, { ...rest, home: key.workspace })
       : serviceAccountCaller(key.owner, { ...rest, home: null });
@@ -148,7 +149,7 @@ export function createAuthenticator({
 
   async function userCaller(
     sub: string,
-    rest: Pick<Caller, "authMethod" | "keyId" | "scopes" | "home">,
+    rest: Pick<Caller, "authMethod" | "keyId" | "keyEndsAt" | "scopes" | "home">,
   ): Promise<Caller | null> {
     const [user, accounts] = await Promise.all([store.people.getUser(sub), store.people.accountsOf(sub)]);
     return user && { ...rest, subject: user.sub, subjectType: "user", displayName: user.email, accounts, bound: null };
@@ -156,7 +157,7 @@ export function createAuthenticator({
 
   async function serviceAccountCaller(
     clientId: string,
-    rest: Pick<Caller, "authMethod" | "keyId" | "scopes" | "home">,
+    rest: Pick<Caller, "authMethod" | "keyId" | "keyEndsAt" | "scopes" | "home">,
   ): Promise<Caller | null> {
     const account = await store.keys.findServiceAccountAcrossWorkspaces(clientId);
     const workspace = account && (await store.workspaces.get(account.workspace));

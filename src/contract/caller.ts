@@ -10,6 +10,8 @@ export interface Caller {
   displayName: string;
   authMethod: "api_key" | "jwt";
   keyId: string | null;
+  /** When the API key of this caller ends. Absent for a key without an end, and for tokens. */
+  keyEndsAt?: number;
   accounts: readonly { id: string; role: Role }[];
   /** A service account works only in its own workspace, with its own role. */
   bound: { workspace: string; role: Role } | null;

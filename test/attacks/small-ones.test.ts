@@ -25,6 +25,17 @@ suite("small holes", () => {
   });
   after(() => platform.stop());
 
+  test("a key that ends makes none that outlives it", async () => {
+    const made = await platform.call("POST", "/api_keys", { body: { name: "hour", expires_in: "1h" } });
+    const { apiKey: key, expiresAt } = made.body;
+    const heir = await platform.call("POST", "/api_keys", { key, body: { name: "heir" } });
+    assert.deepEqual([heir.status, heir.body.expiresAt], [200, expiresAt]);
+    const longer = await platform.call("POST", "/api_keys", { key, body: { name: "longer", expires_in: "2h" } });
+    assert.equal(longer.status, 403, JSON.stringify(longer.body));
+    const grandchild = await platform.call("POST", "/api_keys", { key: heir.body.apiKey, body: { name: "third" } });
+    assert.equal(grandchild.body.expiresAt, expiresAt);
+  });
+
   test("a key that was given an end has one, however the end is written", async () => {
     for (const expires_in of ["5s", 5, "5"]) {
       const { status, body } = await platform.call("POST", "/api_keys", { body: { name: "short", expires_in } });

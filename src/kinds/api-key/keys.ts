@@ -33,7 +33,7 @@ export async function createKey(
   { store, clock }: Deps,
 ): Promise<Wire> {
   const scopes = grantScopes(draft.scopes, caller);
-  const lifeMs = draft.expires_in === undefined ? null : parseExpiry(draft.expires_in);
+  const expiresAt = endOf(draft.expires_in, caller, clock.now());
   if ((await store.keys.listKeys(owner.type, owner.id)).length >= KEYS_PER_OWNER_MAX)
     throw new PlatformError(
       "usage_limit_exceeded",
@@ -46,7 +46,7 @@ export async function createKey(
     workspace: owner.workspace,
     scopes,
     createdBy: caller.displayName,
-    expiresAt: lifeMs === null ? null : clock.now() + lifeMs,
+    expiresAt,
   });
   return { ...keyToWire(key), apiKey: secret };
 }
@@ -67,6 +67,18 @@ export function grantScopes(asked: readonly string[] | undefined, caller: Caller
   if (beyond !== undefined)
     throw new PlatformError("forbidden", `scopes: these credentials do not have '${beyond}' themselves.`);
   return [...asked];
+}
+
+/** A key that ends makes none that lives longer; without a wish the new one ends with it. */
+function endOf(asked: string | number | undefined, { keyEndsAt }: Caller, now: number): number | null {
+  if (asked === undefined) return keyEndsAt ?? null;
+  const end = now + parseExpiry(asked);
+  if (keyEndsAt !== undefined && end > keyEndsAt)
+    throw new PlatformError(
+      "forbidden",
+      `expires_in: the API key of this request ends at ${toIso(keyEndsAt)}, and makes no key that lives longer.`,
+    );
+  return end;
 }
 
 function parseExpiry(text: string | number): number {
