@@ -31,6 +31,7 @@ test("a body that does not come is not waited for without end", async () => {
   let status = 0;
   const silent: PlainExchange = {
     remoteAddress: "127.0.0.1",
+    fromNetwork: true,
     attach: () => {},
     readBody: () => {},
     answer: (given) => {

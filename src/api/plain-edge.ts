@@ -15,6 +15,7 @@ import { API_PREFIX, createOperationRoutes, type Found } from "./operation-route
 import { type ApiRequest, answer, type PipelineDeps } from "./pipeline.ts";
 import { requestIdOf } from "./request-id.ts";
 import type { RequestLog } from "./request-log.ts";
+import { isTrustedHop } from "./trusted-hop.ts";
 
 /** The head of a request whose reading is not in doubt. */
 export interface PlainHead {
@@ -32,6 +33,8 @@ export interface PlainHead {
 
 export interface PlainExchange {
   readonly remoteAddress: string;
+  /** False for a connection from inside a workload, whose `remoteAddress` stands for this machine. */
+  readonly fromNetwork: boolean;
   attach(events: PlainEvents): void;
   readBody(): void;
   /** The whole answer at once. */
@@ -160,8 +163,11 @@ async function serve(plan: Plan, exchange: PlainExchange, options: PlainEdgeOpti
 }
 
 /** As the framework does it: the address that the outermost trusted proxy added. What stands before it, anybody wrote. */
-function addressOf({ remoteAddress }: PlainExchange, headers: IncomingHttpHeaders, trustProxy: number): string {
-  const forwarded = trustProxy > 0 ? headers["x-forwarded-for"] : undefined;
+function addressOf(exchange: PlainExchange, headers: IncomingHttpHeaders, trustProxy: number): string {
+  const { remoteAddress, fromNetwork } = exchange;
+  const forwarded = isTrustedHop(fromNetwork ? remoteAddress : undefined, 0, trustProxy)
+    ? headers["x-forwarded-for"]
+    : undefined;
   if (typeof forwarded !== "string") return remoteAddress;
   const hops = forwarded.split(",").map((hop) => hop.trim());
   return hops[Math.max(0, hops.length - trustProxy)] || remoteAddress;

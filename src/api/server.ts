@@ -10,6 +10,7 @@ import { answer, type PipelineDeps } from "./pipeline.ts";
 import { createPlainEdge, type PlainEdge } from "./plain-edge.ts";
 import { requestIdOf } from "./request-id.ts";
 import { createRequestLog, type RequestLog } from "./request-log.ts";
+import { isTrustedHop } from "./trusted-hop.ts";
 
 declare module "fastify" {
   interface FastifyContextConfig {
@@ -39,7 +40,7 @@ export function createApi(options: ApiOptions): FastifyInstance {
     serverFactory: (handler) => options.serverFactory(handler as RequestListener, (head) => plain(head)),
     logger: false,
     bodyLimit: BODY_BYTES_MAX,
-    trustProxy: (_address, hop) => hop < options.trustProxy,
+    trustProxy: (address, hop) => isTrustedHop(address, hop, options.trustProxy),
     routerOptions: { maxParamLength: PARAM_LENGTH_MAX, ignoreTrailingSlash: true },
     genReqId: (request) => requestIdOf(request.headers["x-request-id"]),
     return503OnClosing: false,

@@ -32,6 +32,7 @@ const IDLE_MS = 75_000;
 export class LaneConnection implements Sweepable {
   readonly socket: Socket;
   readonly remoteAddress: string;
+  readonly fromNetwork: boolean;
   readonly secure: boolean;
   readonly #options: LaneOptions;
   readonly #handOver: (socket: Socket) => void;
@@ -49,6 +50,7 @@ export class LaneConnection implements Sweepable {
   constructor(socket: Socket, options: LaneOptions, handOver: (socket: Socket) => void) {
     this.socket = socket;
     this.remoteAddress = socket.remoteAddress ?? "127.0.0.1";
+    this.fromNetwork = socket.remoteAddress !== undefined;
     this.secure = "encrypted" in socket && socket.encrypted === true;
     this.#options = options;
     this.#handOver = handOver;

@@ -7,6 +7,8 @@ import type { PlainHead } from "./http1/request-head.ts";
 export interface LaneSocket {
   readonly socket: Duplex & { destroySoon(): void };
   readonly remoteAddress: string;
+  /** False for a connection from inside a workload. */
+  readonly fromNetwork: boolean;
   readonly secure: boolean;
   readonly accepting: boolean;
   pauseBody(): void;
@@ -31,6 +33,7 @@ export class LaneRequest implements Downstream {
   readonly expectsContinue = false;
   readonly upgrade = null;
   readonly remoteAddress: string;
+  readonly fromNetwork: boolean;
   readonly secure: boolean;
   readonly #names: readonly string[];
   readonly #lane: LaneSocket;
@@ -56,6 +59,7 @@ export class LaneRequest implements Downstream {
     this.bodyFraming = head.contentLength === null ? "none" : "length";
     this.contentLength = head.contentLength ?? 0;
     this.remoteAddress = lane.remoteAddress;
+    this.fromNetwork = lane.fromNetwork;
     this.secure = lane.secure;
   }
 
