@@ -99,7 +99,7 @@ function refuseUnknown(first: string | undefined, commands: readonly CommandSpec
 }
 
 function root(version: string, commands: readonly CommandSpec[]): Command {
-  const nouns = commands.filter((command) => command.commands).map(({ name }) => name);
+  const nouns = commands.filter(({ commands: verbs, hidden }) => verbs && hidden).map(({ name }) => name);
   const program = parser("berth")
     .description("Agents, MCP servers, model APIs, jobs and sandboxes on your own machine.")
     .version(version, "-V, --version", "print the version")

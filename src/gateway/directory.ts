@@ -3,7 +3,6 @@
  * request to a running workload costs no query and waits for nothing.
  */
 import type { Duplex } from "node:stream";
-import { setTimeout as pause } from "node:timers/promises";
 import type { WorkloadKind } from "../contract/addresses.ts";
 import { GatewayError } from "../contract/gateway-errors.ts";
 import { hostLabelOf } from "../contract/held-words.ts";
@@ -17,6 +16,7 @@ import { dial, type Endpoint } from "../runtime/driver.ts";
 import { namesPolicies, storedPlacementRefusal } from "../store/placement-policies.ts";
 import type { Resource } from "../store/resource.ts";
 import type { Store } from "../store/store.ts";
+import { dialDaemon } from "./daemon-dial.ts";
 import type { Door, GatewayDeps, Lease, Workload } from "./deps.ts";
 import { createHeldLookup, type HeldLookup } from "./held-lookup.ts";
 import { httpTriggersOf } from "./http-trigger.ts";
@@ -30,9 +30,6 @@ const ENTRIES_MAX = 20_000;
 const WAKE_MAX_MS = 5 * MINUTE_MS;
 /** After so many looks an answer is used once and not kept. */
 const LOOKS_MAX = 3;
-/** A daemon that does not come back within this time is not being exchanged. */
-const DAEMON_AWAY_MS = 8000;
-const DAEMON_LOOK_MS = 20;
 /** The loop looks at a copy within a second; one that it still takes for running after this does not listen. */
 const COPY_LOOK_MS = 8000;
 
@@ -229,6 +226,10 @@ export function createDirectory({ store, clock, activity, isServed, place }: Dir
     }
   }
 
+  /** A sandbox that was started anew while a request waits for it has another endpoint than the lease says. */
+  const endpointNow = ({ workload, endpoint }: InstanceLease): Endpoint =>
+    entries.get(workload.uid)?.instances.find(({ phase }) => phase === "running")?.endpoint ?? endpoint;
+
   /** Asked once for all who find the same copy gone. */
   function isGone(workload: Workload, copy: string, signal: AbortSignal): Promise<boolean> {
     const known = looking.get(copy);
@@ -273,7 +274,11 @@ export function createDirectory({ store, clock, activity, isServed, place }: Dir
     wake: (workload, revision, { signal }) => wake(workload, revision, signal),
     dial(lease, door) {
       const on = lease as InstanceLease;
-      if (door === "api") return dialDaemon(on.endpoint, door);
+      if (door === "api")
+        return dialDaemon(
+          () => endpointNow(on),
+          (endpoint) => dial(endpoint, door),
+        );
       return on.workload.revisions === null ? dial(on.endpoint, door) : dialCopy(on, door);
     },
     async stop() {
@@ -281,18 +286,6 @@ export function createDirectory({ store, clock, activity, isServed, place }: Dir
       stopped.abort();
     },
   };
-}
-
-/** The daemon of a sandbox is away for a moment while it is exchanged for a newer one, or has been restarted. */
-async function dialDaemon(endpoint: Endpoint, door: Door): Promise<Duplex> {
-  for (const deadlineMs = performance.now() + DAEMON_AWAY_MS; ; ) {
-    try {
-      return await dial(endpoint, door);
-    } catch (error) {
-      if (performance.now() > deadlineMs) throw error;
-      await pause(DAEMON_LOOK_MS);
-    }
-  }
 }
 
 const instancesOf = (resource: Resource): Instance<Endpoint>[] =>

@@ -93,7 +93,7 @@ export function planSandbox(sandbox: Resource, observed: SandboxObserved, nowMs:
           do: "create",
           why:
             sandbox.status === "DEPLOYED"
-              ? `The sandbox was gone (a crash, a kill or a restart of the machine) and was started anew. ${keptAndLost(sandbox)}`
+              ? `The sandbox was gone (after berth down, a crash, a kill or a restart of the machine) and was started anew. ${keptAndLost(sandbox)}`
               : "Started.",
         },
       ],
