@@ -56,13 +56,15 @@ export function addPlatformRoutes(api: FastifyInstance, options: PlatformRoutesO
   });
   const guides = createGuidePages();
   const page = async (request: FastifyRequest, reply: FastifyReply, html: () => Promise<string>) => {
-    if (!isAt(request, pagesUrl())) return reply.redirect(`${pagesUrl()}${request.raw.url ?? ""}`, 303);
+    // Only browsers resolve console.localhost; other programs may read the page where they are.
+    if (isNavigation(request) && !isAt(request, pagesUrl()))
+      return reply.redirect(`${pagesUrl()}${request.raw.url ?? ""}`, 303);
     return reply.headers(PAGE_HEADERS).send(await html());
   };
-  // Whoever types the address into a browser finds the reference; programs get the same 404 as ever.
+  // Whoever opens the address finds the reference; a program that wants something else gets the same 404 as ever.
   api.get("/", (request, reply) => {
-    if (!isNavigation(request)) return reply.callNotFound();
-    return reply.header("vary", "accept").redirect(`${pagesUrl()}/docs`, 303);
+    if (!isNavigation(request) && !takesAnything(request)) return reply.callNotFound();
+    return reply.header("vary", "accept").redirect(`${isNavigation(request) ? pagesUrl() : ""}/docs`, 303);
   });
   api.get("/docs", (request, reply) => page(request, reply, async () => referencePage));
   api.get<{ Params: { "*": string } }>("/docs/*", (request, reply) =>
@@ -71,6 +73,8 @@ export function addPlatformRoutes(api: FastifyInstance, options: PlatformRoutesO
 }
 
 const isNavigation = ({ headers }: FastifyRequest): boolean => /\btext\/html\b/i.test(headers.accept ?? "");
+
+const takesAnything = ({ headers }: FastifyRequest): boolean => (headers.accept ?? "*/*").includes("*/*");
 
 const PAGE_HEADERS = {
   "content-type": "text/html; charset=utf-8",

@@ -64,13 +64,13 @@ test("whoever has to name a workspace is told how the command line does it", () 
   assert.match(describeFailure(error), /which workspace\?[\s\S]*-w NAME[\s\S]*berth workspaces/);
 });
 
-test("a browser that opens the address gets to the reference; programs get 404 as ever", async () => {
+test("whoever opens the address gets to the reference; programs that want data get 404 as ever", async () => {
   const look = (accept: string) => fetch(`${platform.url}/`, { headers: { accept }, redirect: "manual" });
   const page = await look("text/html,application/xhtml+xml,*/*;q=0.8");
   assert.deepEqual([page.status, page.headers.get("location")], [303, `${platform.app.pagesUrl}/docs`]);
-  for (const accept of ["*/*", "application/json"]) {
-    const answer = await look(accept);
-    assert.equal(answer.status, 404);
-    assert.equal(((await answer.json()) as { error: string }).error, "not_found");
-  }
+  const program = await fetch(`${platform.url}/`);
+  assert.deepEqual([program.status, new URL(program.url).pathname], [200, "/docs"], "without console.localhost");
+  const answer = await look("application/json");
+  assert.equal(answer.status, 404);
+  assert.equal(((await answer.json()) as { error: string }).error, "not_found");
 });
