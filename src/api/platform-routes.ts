@@ -74,7 +74,7 @@ export function addPlatformRoutes(api: FastifyInstance, options: PlatformRoutesO
 
 const isNavigation = ({ headers }: FastifyRequest): boolean => /\btext\/html\b/i.test(headers.accept ?? "");
 
-const takesAnything = ({ headers }: FastifyRequest): boolean => (headers.accept ?? "*/*").includes("*/*");
+const takesAnything = ({ headers }: FastifyRequest): boolean => headers.accept?.includes("*/*") === true;
 
 const PAGE_HEADERS = {
   "content-type": "text/html; charset=utf-8",
