@@ -6,6 +6,7 @@ import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import { answerMock } from "../../src/gateway/providers/mock/provider.ts";
 import { startGateway, type TestGateway, type TestModel } from "./gateway-harness.ts";
+import { nativeAnswer } from "./native-apis.ts";
 import { type ReceivedRequest, sendJson, sendPieces, startEvents, startUpstream } from "./upstream-server.ts";
 
 const openaiAt = (url: string): OpenAI => new OpenAI({ baseURL: `${url}/v1`, apiKey: "platform-key", maxRetries: 0 });
@@ -18,13 +19,11 @@ const ASK = 'call get_weather {"city":"Paris"}';
 /** A provider's server that answers in its own tongue what the development provider would. */
 async function provider(request: ReceivedRequest, res: ServerResponse): Promise<void> {
   if (request.url.includes(":")) return geminiAnswer(request, res);
-  const { status, contentType, chunks } = answerMock({
-    method: request.method,
-    path: request.url,
-    // Counts come with every stream, as they do from those who refuse to be asked for them.
-    body: Buffer.from(JSON.stringify({ ...request.json, stream_options: { include_usage: true } })),
-    nowMs: 0,
-  });
+  // Counts come with every stream, as they do from those who refuse to be asked for them.
+  const body = Buffer.from(JSON.stringify({ ...request.json, stream_options: { include_usage: true } }));
+  const { status, contentType, chunks } =
+    nativeAnswer(request.url, request.json) ??
+    answerMock({ method: request.method, path: request.url, body, nowMs: 0 });
   if (!contentType.startsWith("text/event-stream")) return sendJson(res, chunks.join(""), status);
   startEvents(res);
   await sendPieces(res, chunks);
@@ -279,8 +278,10 @@ test("the development provider counts tokens, draws and embeds", async () => {
   await using gateway = await startGateway({ echo: { type: "mock" } });
   const openai = openaiAt(gateway.url("echo"));
   const messages = [{ role: "user" as const, content: "one two three" }];
-  const counted = await anthropicAt(gateway.url("echo")).messages.countTokens({ model: "x", messages });
-  assert.equal(counted.input_tokens, 3);
+  const counting = anthropicAt(gateway.url("echo")).messages.countTokens({ model: "x", messages });
+  const { data: counted, response } = await counting.withResponse();
+  assert.ok(counted.input_tokens > 0);
+  assert.equal(response.headers.get("x-service-estimated"), "true");
   const drawn = await openai.images.generate({ model: "x", prompt: "a red square", size: "512x512", n: 2 });
   assert.equal(drawn.data?.length, 2);
   const png = Buffer.from(drawn.data?.[0]?.b64_json ?? "", "base64");
@@ -290,4 +291,31 @@ test("the development provider counts tokens, draws and embeds", async () => {
     (await openai.images.generate({ model: "x", prompt: "a red square", size: "512x512" })).data?.[0],
   );
   assert.equal((await openai.embeddings.create({ model: "x", input: "text" })).data.length, 1);
+});
+
+test("the development provider refuses in Responses and Messages what the guide says is refused", async () => {
+  await using gateway = await startGateway({ echo: { type: "mock" } });
+  const user = [{ role: "user", content: "hi" }];
+  const refused: [path: string, body: Record<string, unknown>][] = [
+    ["/v1/responses", { input: "hi", previous_response_id: "resp_1" }],
+    ["/v1/responses", { input: "hi", conversation: "conv_1" }],
+    ["/v1/responses", { input: "hi", prompt: { id: "pmpt_1" } }],
+    ["/v1/responses", { input: "hi", background: true }],
+    ["/v1/responses", { input: "hi", top_logprobs: 2 }],
+    ["/v1/responses", { input: "hi", tools: [{ type: "web_search" }] }],
+    ["/v1/responses", { input: [{ role: "user", content: [{ type: "input_file", file_id: "file_1" }] }] }],
+    ["/v1/messages", { messages: user, max_tokens: 5, tools: [{ type: "web_search_20250305", name: "web_search" }] }],
+    ["/v1/messages", { messages: user, max_tokens: 5, mcp_servers: [{ type: "url", url: "http://x", name: "x" }] }],
+  ];
+  for (const [path, body] of refused) {
+    const answer = await fetch(`${gateway.url("echo")}${path}`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+    assert.equal(answer.status, 400, `${path} ${JSON.stringify(body)}`);
+    assert.match(await answer.text(), /cannot be translated/);
+  }
+  const stored = await openaiAt(gateway.url("echo")).responses.create({ model: "x", input: "hi", store: true });
+  assert.equal("store" in stored && stored.store, false);
 });

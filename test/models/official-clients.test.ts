@@ -163,7 +163,7 @@ test("anthropic: messages, stream, tools, models", async () => {
   const client = anthropicAt(gateway.url("echo"));
   const messages = [{ role: "user" as const, content: "hello there" }];
   const answer = await client.messages.create({ model: "x", max_tokens: 100, messages });
-  assert.deepEqual(answer.content, [{ type: "text", text: "hello there" }]);
+  assert.deepEqual(answer.content, [{ type: "text", text: "hello there", citations: null }]);
   assert.equal(answer.usage.output_tokens, 2);
   const stream = client.messages.stream({ model: "x", max_tokens: 1, messages });
   const final = await stream.finalMessage();

@@ -1,4 +1,4 @@
-/** The reply of the development provider in the words of each dialect it speaks. */
+/** What the development provider says, as answers of the chat and embeddings APIs. */
 import { createHash } from "node:crypto";
 import { formatSseEvent } from "../../../lib/sse.ts";
 import { at } from "../../../lib/untrusted-json.ts";
@@ -59,109 +59,6 @@ export function chatAnswer(reply: Reply, context: MockContext): LocalAnswer {
   if (at(context.body.stream_options, "include_usage") === true) chunks.push(usageChunk(head, reply.usage));
   return events([...chunks.map((chunk) => formatSseEvent(JSON.stringify(chunk))), formatSseEvent("[DONE]")]);
 }
-
-export function messagesAnswer(reply: Reply, context: MockContext): LocalAnswer {
-  const block = reply.call
-    ? {
-        type: "tool_use",
-        id: `toolu_${context.id}`,
-        name: reply.call.name,
-        input: JSON.parse(reply.call.args) as unknown,
-      }
-    : { type: "text", text: reply.pieces.join("") };
-  const stop = reply.call ? "tool_use" : reply.truncated ? "max_tokens" : "end_turn";
-  const usage = { input_tokens: reply.usage.inputTokens, output_tokens: reply.usage.outputTokens };
-  const message = {
-    id: `msg_${context.id}`,
-    type: "message",
-    role: "assistant",
-    model: context.model,
-    content: [block],
-    stop_reason: stop,
-    stop_sequence: null,
-    usage,
-  };
-  if (!context.stream) return json(200, message);
-  const start = { ...message, content: [], stop_reason: null, usage: { ...usage, output_tokens: 1 } };
-  const empty = reply.call ? { ...block, input: {} } : { ...block, text: "" };
-  const delta = (piece: string) =>
-    reply.call ? { type: "input_json_delta", partial_json: piece } : { type: "text_delta", text: piece };
-  return typedEvents([
-    { type: "message_start", message: start },
-    { type: "content_block_start", index: 0, content_block: empty },
-    ...reply.pieces.map((piece) => ({ type: "content_block_delta", index: 0, delta: delta(piece) })),
-    { type: "content_block_stop", index: 0 },
-    {
-      type: "message_delta",
-      delta: { stop_reason: stop, stop_sequence: null },
-      usage: { output_tokens: usage.output_tokens },
-    },
-    { type: "message_stop" },
-  ]);
-}
-
-export function responsesAnswer(reply: Reply, context: MockContext): LocalAnswer {
-  const text = reply.pieces.join("");
-  const part = { type: "output_text", text, annotations: [] };
-  const item = reply.call
-    ? {
-        type: "function_call",
-        id: `fc_${context.id}`,
-        call_id: `call_${context.id}`,
-        name: reply.call.name,
-        arguments: reply.call.args,
-        status: "completed",
-      }
-    : { type: "message", id: `msg_${context.id}`, role: "assistant", status: "completed", content: [part] };
-  const { inputTokens, outputTokens } = reply.usage;
-  const response = {
-    id: `resp_${context.id}`,
-    object: "response",
-    created_at: seconds(context.nowMs),
-    status: reply.truncated ? "incomplete" : "completed",
-    incomplete_details: reply.truncated ? { reason: "max_output_tokens" } : null,
-    error: null,
-    model: context.model,
-    output: [item],
-    usage: {
-      input_tokens: inputTokens,
-      input_tokens_details: { cached_tokens: 0 },
-      output_tokens: outputTokens,
-      output_tokens_details: { reasoning_tokens: 0 },
-      total_tokens: inputTokens + outputTokens,
-    },
-  };
-  if (!context.stream) return json(200, response);
-  const place = { item_id: item.id, output_index: 0 };
-  const open = { ...response, status: "in_progress", output: [], usage: null };
-  const middle = reply.call
-    ? [
-        ...reply.pieces.map((delta) => ({ type: "response.function_call_arguments.delta", ...place, delta })),
-        { type: "response.function_call_arguments.done", ...place, arguments: reply.call.args },
-      ]
-    : [
-        { type: "response.content_part.added", ...place, content_index: 0, part: { ...part, text: "" } },
-        ...reply.pieces.map((delta) => ({ type: "response.output_text.delta", ...place, content_index: 0, delta })),
-        { type: "response.output_text.done", ...place, content_index: 0, text },
-        { type: "response.content_part.done", ...place, content_index: 0, part },
-      ];
-  const added = reply.call
-    ? { ...item, arguments: "", status: "in_progress" }
-    : { ...item, content: [], status: "in_progress" };
-  const end = reply.truncated ? "response.incomplete" : "response.completed";
-  return typedEvents(
-    [
-      { type: "response.created", response: open },
-      { type: "response.output_item.added", output_index: 0, item: added },
-      ...middle,
-      { type: "response.output_item.done", output_index: 0, item },
-      { type: end, response },
-    ].map((event, sequence_number) => ({ ...event, sequence_number })),
-  );
-}
-
-const typedEvents = (list: ({ type: string } & Record<string, unknown>)[]): LocalAnswer =>
-  events(list.map((event) => formatSseEvent(JSON.stringify(event), event.type)));
 
 const DIMENSIONS_DEFAULT = 64;
 const DIMENSIONS_MAX = 4096;

@@ -1,17 +1,17 @@
 import { createHash } from "node:crypto";
 import { isRecord } from "../../../lib/untrusted-json.ts";
-import type { DialectName } from "../dialect.ts";
 import { dialectOf } from "../endpoints.ts";
 import type { LocalAnswer, LocalRequest } from "../local-answer.ts";
 import { OPENAI_LIKE, type ProviderDeclaration } from "../provider.ts";
-import { chatAnswer, embeddingsAnswer, json, type MockContext, messagesAnswer, responsesAnswer } from "./answers.ts";
-import { type Conversation, fromChat, fromMessages, fromResponses } from "./conversation.ts";
+import { chatAnswer, embeddingsAnswer, json, type MockContext } from "./answers.ts";
+import { fromChat } from "./conversation.ts";
 import { imagesAnswer } from "./image.ts";
-import { type Reply, replyTo } from "./reply.ts";
+import { replyTo } from "./reply.ts";
 
 /**
  * The development provider: no key, no network, the same answer every time. It is never chosen by default, and every
- * answer that comes from it says so in a header.
+ * answer that comes from it says so in a header. It speaks chat and embeddings; Responses and Messages reach it by the
+ * fronts, so that they take and refuse the same here as on a provider without those APIs.
  */
 export const mock: ProviderDeclaration = {
   ...OPENAI_LIKE,
@@ -20,20 +20,9 @@ export const mock: ProviderDeclaration = {
   baseUrl: null,
   secretNames: [],
   secretOptional: true,
-  dialects: ["openai-chat", "openai-responses", "openai-embeddings", "anthropic-messages"],
+  dialects: ["openai-chat", "openai-embeddings"],
   modelsPath: null,
   local: answerMock,
-};
-
-type Speaker = [
-  read: (body: Record<string, unknown>) => Conversation,
-  write: (reply: Reply, context: MockContext) => LocalAnswer,
-];
-
-const SPEAKS: Partial<Record<DialectName, Speaker>> = {
-  "openai-chat": [fromChat, chatAnswer],
-  "openai-responses": [fromResponses, responsesAnswer],
-  "anthropic-messages": [fromMessages, messagesAnswer],
 };
 
 export function answerMock(request: LocalRequest): LocalAnswer {
@@ -51,12 +40,8 @@ export function answerMock(request: LocalRequest): LocalAnswer {
   if (dialect.name === "openai-embeddings") return embeddingsAnswer(context);
   const path = request.path.split("?")[0] ?? "";
   if (path.endsWith("/images/generations")) return imagesAnswer(context);
-  if (path.endsWith("/messages/count_tokens"))
-    return json(200, { input_tokens: replyTo(fromMessages(body)).usage.inputTokens });
-  const speaker = SPEAKS[dialect.name];
-  if (!speaker) return failure(404, `The development provider does not know ${request.path}.`);
-  const [read, write] = speaker;
-  return write(replyTo(read(body)), context);
+  if (dialect.name === "openai-chat") return chatAnswer(replyTo(fromChat(body)), context);
+  return failure(404, `The development provider does not know ${request.path}.`);
 }
 
 function parse(body: Buffer): Record<string, unknown> | null {
