@@ -10,8 +10,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { openLocalDriver } from "../src/runtime/drivers/local/local-driver.ts";
-import { cachedSandboxd } from "../src/runtime/sandboxd-build.ts";
+import { openLocalDriver } from "../src/node/drivers/local/local-driver.ts";
+import { cachedSandboxd } from "../src/node/sandboxd-build.ts";
 import { ociArchive } from "../test/image-archive.ts";
 import { percentiles, table } from "./measure.ts";
 

@@ -3,7 +3,7 @@
 import module from "node:module";
 
 /** What a start loads. */
-const LOADED = ["main", "operator/up", "app", "runtime/drivers/local/local-driver", "runtime/sandboxd-build"];
+const LOADED = ["main", "operator/up", "app", "node/drivers/local/local-driver", "node/sandboxd-build"];
 
 try {
   const { tuneStart } = await import("../bin/tune-start.js");

@@ -15,35 +15,37 @@ const MAY_IMPORT: Record<string, string[]> = {
   "src/main.ts": ["src/operator/", "src/cli/", "src/lib/"],
   "src/app.ts": ["src/"],
   "src/composition/": ["src/"],
-  "src/edge.ts": ["src/config.ts", "src/contract/", "src/gateway/", "src/lib/"],
   "src/config.ts": ["src/lib/"],
+  "src/http/": ["src/config.ts", "src/contract/", "src/lib/"],
+  "src/models/": ["src/contract/", "src/http/", "src/kinds/index.ts", "src/store/", "src/metering/", "src/lib/"],
   "src/lib/": [],
   "src/contract/": ["src/lib/"],
   "src/kinds/": [
-    "src/blobs/",
     "src/contract/",
     "src/lib/",
-    "src/logs/",
+    "src/node/blobs/",
+    "src/node/driver.ts",
+    "src/node/logs/",
     "src/store/",
     "src/auth/",
     "src/metering/",
-    "src/runtime/driver.ts",
   ],
   "src/store/": ["src/contract/", "src/lib/"],
-  "src/blobs/": ["src/contract/", "src/lib/"],
   "src/unpack/": [],
-  "src/logs/": ["src/contract/", "src/lib/", "src/runtime/driver.ts"],
-  "src/runtime/": ["src/contract/", "src/lib/", "src/unpack/"],
+  "src/node/": ["src/contract/", "src/lib/", "src/unpack/"],
+  "src/node/blobs/": ["src/contract/", "src/lib/"],
+  "src/node/logs/": ["src/contract/", "src/lib/", "src/node/driver.ts"],
   "src/auth/": ["src/contract/", "src/store/", "src/lib/"],
   "src/metering/": ["src/contract/", "src/store/", "src/lib/"],
   "src/api/": ["src/contract/", "src/kinds/", "src/store/", "src/auth/", "src/metering/", "src/lib/"],
   "src/gateway/": [
     "src/contract/",
+    "src/http/",
     "src/kinds/index.ts",
     "src/store/",
     "src/auth/",
     "src/metering/",
-    "src/runtime/driver.ts",
+    "src/node/driver.ts",
     "src/lib/",
   ],
   "src/reconcile/": [
@@ -53,7 +55,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     "src/kinds/index.ts",
     "src/store/",
     "src/metering/",
-    "src/runtime/driver.ts",
+    "src/node/driver.ts",
     "src/lib/",
   ],
   "src/sandboxd/": ["src/contract/sandbox-wire.ts", "src/lib/", "src/unpack/"],
@@ -64,7 +66,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     "src/auth/secret-key.ts",
     "src/cli/",
     "src/contract/",
-    "src/runtime/",
+    "src/node/",
     "src/store/",
     "src/lib/",
   ],
@@ -100,6 +102,19 @@ test("imports follow the house plan", () => {
     }
   }
   assert.deepEqual(wrong, []);
+});
+
+/** A folder with more files than this is several rooms in one. */
+const FILES_MAX = 50;
+
+test(`no folder holds more than ${FILES_MAX} files`, () => {
+  const counts = new Map<string, number>();
+  for (const file of globSync(["src/**/*.ts", "test/**/*.ts", "bench/**/*.ts"]))
+    counts.set(dirname(file), (counts.get(dirname(file)) ?? 0) + 1);
+  assert.deepEqual(
+    [...counts].filter(([, files]) => files > FILES_MAX),
+    [],
+  );
 });
 
 test(`no file is longer than ${LINES_MAX} lines`, () => {

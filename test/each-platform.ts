@@ -1,6 +1,6 @@
 /** A suite over the whole platform, once for every database. */
 import { after, before, describe } from "node:test";
-import type { Clock } from "../src/lib/clock.ts";
+import type { Clock } from "../src/lib/time/clock.ts";
 import type { Store } from "../src/store/store.ts";
 import { testDatabases } from "./databases.ts";
 import { type Answer, type CallOptions, startTestPlatform, type TestPlatform } from "./platform.ts";

@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { driverConformance, type Harness } from "../src/runtime/conformance.ts";
+import { driverConformance, type Harness } from "../src/node/conformance.ts";
 import { FakeMachine, fakeDriver } from "./fake-driver.ts";
 
 driverConformance("fake", async (): Promise<Harness> => {

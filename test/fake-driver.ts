@@ -36,7 +36,7 @@ import type {
   Volume,
   VolumeSpec,
   WorkloadSpec,
-} from "../src/runtime/driver.ts";
+} from "../src/node/driver.ts";
 import { unpackHere } from "./unpack-here.ts";
 
 export interface FakeOptions {

@@ -5,7 +5,7 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { hourOf } from "../src/lib/utc-calendar.ts";
+import { hourOf } from "../src/lib/time/utc-calendar.ts";
 import { type TestDatabase, testDatabases } from "./databases.ts";
 import { COUNTED, type JournalLine, RATED, readJournal } from "./metering/meter-process.ts";
 import { openTestStore } from "./store.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
 import { parseListQuery, SORTS } from "../src/contract/list-query.ts";
-import type { Resource } from "../src/store/resource.ts";
+import type { Resource } from "../src/store/resources/resource.ts";
 import { testDatabases } from "./databases.ts";
 import fc from "./properties.ts";
 import { addWorkspace, draftOf, openTestStore } from "./store.ts";

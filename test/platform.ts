@@ -10,8 +10,8 @@ import { join } from "node:path";
 import pino from "pino";
 import { type App, startApp } from "../src/app.ts";
 import { type Config, loadConfig } from "../src/config.ts";
-import type { Clock } from "../src/lib/clock.ts";
-import type { Driver } from "../src/runtime/driver.ts";
+import type { Clock } from "../src/lib/time/clock.ts";
+import type { Driver } from "../src/node/driver.ts";
 import { closeAtEnd } from "./closing.ts";
 import { FakeMachine, fakeDriver } from "./fake-driver.ts";
 

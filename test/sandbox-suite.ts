@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { localDriverMissing } from "./local-machine.ts";
+import { localDriverMissing } from "./local/machine.ts";
 import { type Answer, startTestPlatform, type TestPlatform } from "./platform.ts";
 
 export const machineSkip: string | false = localDriverMissing ?? false;

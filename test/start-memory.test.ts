@@ -14,5 +14,5 @@ test("a server that starts loads no large part of Node that it does not use", ()
     encoding: "utf8",
   });
   assert.match(loaded, /NativeModule http$/m);
-  for (const name of LARGE) assert.ok(!loaded.includes(name), `${name} is loaded; see src/lib/node-http.ts`);
+  for (const name of LARGE) assert.ok(!loaded.includes(name), `${name} is loaded; see src/lib/network/node-http.ts`);
 });

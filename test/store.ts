@@ -1,8 +1,8 @@
 /** A store of its own for a test, with nothing between it and the database. */
 
-import { systemClock } from "../src/lib/clock.ts";
 import { uuidv7 } from "../src/lib/ids.ts";
-import type { Draft } from "../src/store/resources.ts";
+import { systemClock } from "../src/lib/time/clock.ts";
+import type { Draft } from "../src/store/resources/resources.ts";
 import { openStore, type Store, type StoreOptions } from "../src/store/store.ts";
 import type { TestPlace } from "./databases.ts";
 

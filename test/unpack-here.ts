@@ -1,6 +1,6 @@
 /** Unpacks in this very process, as a machine without any isolation would: only the descriptors hold the boundary. */
 import { closeSync, openSync } from "node:fs";
-import { accepted, type Unpack } from "../src/runtime/drivers/local/unpack/cage.ts";
+import { accepted, type Unpack } from "../src/node/drivers/local/unpack/cage.ts";
 import { type Answer, runJob } from "../src/unpack/job.ts";
 
 const TIME_MAX_MS = 600_000;

@@ -3,12 +3,12 @@
  * rate, so its events and its sums on every level follow from where it starts and ends.
  */
 import { sql } from "kysely";
-import { HOUR_MS } from "../../src/lib/clock.ts";
-import { DAY_HOURS, dayStart, hourOf } from "../../src/lib/utc-calendar.ts";
+import { HOUR_MS } from "../../src/lib/time/clock.ts";
+import { DAY_HOURS, dayStart, hourOf } from "../../src/lib/time/utc-calendar.ts";
 import { createPriceBook, rateOf } from "../../src/metering/price-book.ts";
 import type { Store } from "../../src/store/store.ts";
-import type { UsageEvent } from "../../src/store/usage-port.ts";
-import { costOf, ROLLUP_LEVELS } from "../../src/store/usage-rollup.ts";
+import type { UsageEvent } from "../../src/store/usage/port.ts";
+import { costOf, ROLLUP_LEVELS } from "../../src/store/usage/rollup.ts";
 
 export const ACCOUNT = "bench";
 /** History ends here; more of it reaches further back. */

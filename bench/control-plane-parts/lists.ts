@@ -3,8 +3,8 @@
 import { sql } from "kysely";
 import { type ListQuery, parseListQuery } from "../../src/contract/list-query.ts";
 import { uuidv7 } from "../../src/lib/ids.ts";
-import type { Draft } from "../../src/store/resources.ts";
-import { gramsOf, searchText } from "../../src/store/search-grams.ts";
+import type { Draft } from "../../src/store/resources/resources.ts";
+import { gramsOf, searchText } from "../../src/store/resources/search-grams.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { TestDatabase } from "../../test/databases.ts";
 import { addWorkspace, openTestStore } from "../../test/store.ts";

@@ -3,10 +3,10 @@ import { createHash } from "node:crypto";
 import { createServer } from "node:http";
 import { connect, type Socket } from "node:net";
 import { Registry } from "prom-client";
-import { attachGateway, SERVER_OPTIONS } from "../../src/gateway/attach.ts";
 import type { Workload } from "../../src/gateway/deps.ts";
 import { createGateway } from "../../src/gateway/gateway.ts";
 import { DEFAULT_LIMITS } from "../../src/gateway/limits.ts";
+import { attachGateway, SERVER_OPTIONS } from "../../src/http/attach.ts";
 
 const upstream = Number(process.argv[2]);
 const principal = { id: "user-1", type: "user", method: "api_key" };

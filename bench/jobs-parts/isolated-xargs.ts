@@ -8,12 +8,17 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { removeTree } from "../../src/lib/remove-tree.ts";
-import { findCgroups, procsFiles, removeCgroup, removeCgroupHost } from "../../src/runtime/drivers/local/cgroup.ts";
-import { openImageStore, resolveImage } from "../../src/runtime/drivers/local/images.ts";
-import { openMachine } from "../../src/runtime/drivers/local/machine.ts";
-import { PROGRAM_BASE } from "../../src/runtime/drivers/local/stepper.ts";
-import { makeTaskSlot, taskPlan } from "../../src/runtime/drivers/local/task-plan.ts";
-import { TaskProgram } from "../../src/runtime/drivers/local/task-program.ts";
+import { PROGRAM_BASE } from "../../src/node/drivers/local/calls/stepper.ts";
+import { openImageStore, resolveImage } from "../../src/node/drivers/local/images/images.ts";
+import {
+  findCgroups,
+  procsFiles,
+  removeCgroup,
+  removeCgroupHost,
+} from "../../src/node/drivers/local/machine/cgroup.ts";
+import { openMachine } from "../../src/node/drivers/local/machine/machine.ts";
+import { makeTaskSlot, taskPlan } from "../../src/node/drivers/local/tasks/task-plan.ts";
+import { TaskProgram } from "../../src/node/drivers/local/tasks/task-program.ts";
 
 const run = promisify(execFile);
 

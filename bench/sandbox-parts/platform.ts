@@ -6,8 +6,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { Pool } from "undici";
-import { cgroupStats } from "../../src/runtime/drivers/local/cgroup.ts";
-import { loadRecords } from "../../src/runtime/drivers/local/record.ts";
+import { cgroupStats } from "../../src/node/drivers/local/machine/cgroup.ts";
+import { loadRecords } from "../../src/node/drivers/local/workload/record.ts";
 import { openRawClient } from "./raw-client.ts";
 
 const KEY = "bench-admin-key-0123456789";

@@ -2,7 +2,7 @@
 import type { Caller } from "../contract/caller.ts";
 import type { Operation } from "../contract/operation.ts";
 import type { AuditEntry, AuditOutcome } from "../store/audit.ts";
-import type { Workspace } from "../store/workspaces.ts";
+import type { Workspace } from "../store/people/workspaces.ts";
 import { errorResponse } from "./error-response.ts";
 
 const TARGET_LENGTH_MAX = 300;

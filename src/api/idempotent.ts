@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { PlatformError } from "../contract/errors.ts";
 import type { Call, Deps } from "../kinds/port.ts";
 import { canonicalJson } from "../lib/canonical-json.ts";
-import { SECOND_MS } from "../lib/clock.ts";
+import { SECOND_MS } from "../lib/time/clock.ts";
 import { IDEMPOTENCY_TOPIC, type StoredAnswer } from "../store/idempotency.ts";
 
 const KEY_LENGTH_MAX = 255;

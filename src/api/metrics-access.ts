@@ -5,7 +5,7 @@
 import type { FastifyRequest } from "fastify";
 import type { Authenticator } from "../auth/authenticator.ts";
 import { notFound, PlatformError } from "../contract/errors.ts";
-import { parseAddress } from "../lib/address-class.ts";
+import { parseAddress } from "../lib/network/address-class.ts";
 
 const PASSED_ON = ["forwarded", "via", "x-forwarded-for", "x-real-ip"];
 const IPV4_LOOPBACK = 127;

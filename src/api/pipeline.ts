@@ -18,7 +18,7 @@ import { isNewWork, refuseOnFullDisk } from "../kinds/new-work.ts";
 import type { Call, Deps, Implementation } from "../kinds/port.ts";
 import { uuidv7 } from "../lib/ids.ts";
 import { type Soon, soon } from "../lib/soon.ts";
-import type { Transaction } from "../store/database.ts";
+import type { Transaction } from "../store/database/database.ts";
 import { auditEntry } from "./audit-call.ts";
 import { answerOnce } from "./idempotent.ts";
 import { checkParams, parseBody, parseQuery, singleValues } from "./validate.ts";

@@ -8,7 +8,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { parse as parseQueryText } from "node:querystring";
 import { PlatformError } from "../contract/errors.ts";
 import type { Implementation } from "../kinds/port.ts";
-import { STATUS_CODES } from "../lib/node-http.ts";
+import { STATUS_CODES } from "../lib/network/node-http.ts";
 import type { Soon } from "../lib/soon.ts";
 import { atTurnEnd } from "../lib/turn-end.ts";
 import { API_PREFIX, createOperationRoutes, type Found } from "./operation-routes.ts";

@@ -11,10 +11,10 @@ import { isOver, locate } from "../kinds/place.ts";
 import type { Behaviour, Call, Deps, Input, PrepareContext } from "../kinds/port.ts";
 import { presentOne } from "../kinds/present.ts";
 import { announceUpload, openUpload } from "../kinds/uploads.ts";
-import type { Transaction } from "../store/database.ts";
-import type { Resource } from "../store/resource.ts";
-import type { Created, Draft } from "../store/resources.ts";
-import type { ListScope } from "../store/search-grams.ts";
+import type { Transaction } from "../store/database/database.ts";
+import type { Resource } from "../store/resources/resource.ts";
+import type { Created, Draft } from "../store/resources/resources.ts";
+import type { ListScope } from "../store/resources/search-grams.ts";
 import { readInput } from "./resource-input.ts";
 import { dropChoice } from "./revision-choice.ts";
 

@@ -23,12 +23,12 @@ import {
 import { presentAll, presentOne } from "../kinds/present.ts";
 import { announceUpload, openUpload } from "../kinds/uploads.ts";
 import { canonicalJson } from "../lib/canonical-json.ts";
-import { toIso } from "../lib/clock.ts";
-import type { Transaction } from "../store/database.ts";
-import type { Resource } from "../store/resource.ts";
-import type { Page } from "../store/resource-list.ts";
-import type { Modification } from "../store/resources.ts";
-import type { ListScope } from "../store/search-grams.ts";
+import { toIso } from "../lib/time/clock.ts";
+import type { Transaction } from "../store/database/database.ts";
+import type { Page } from "../store/resources/list.ts";
+import type { Resource } from "../store/resources/resource.ts";
+import type { Modification } from "../store/resources/resources.ts";
+import type { ListScope } from "../store/resources/search-grams.ts";
 import { create, linksFor, NAME_WAIT_MS, settled } from "./resource-create.ts";
 import { checkImmutable, readInput } from "./resource-input.ts";
 import { type Choice, followsLatest, isNewRevision, standingChoice, takeOver, trafficOf } from "./revision-choice.ts";

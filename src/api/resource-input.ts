@@ -4,7 +4,7 @@ import type { Kind } from "../contract/kind.ts";
 import { MASK } from "../contract/secret-fields.ts";
 import type { Input } from "../kinds/port.ts";
 import { canonicalJson } from "../lib/canonical-json.ts";
-import type { Resource } from "../store/resource.ts";
+import type { Resource } from "../store/resources/resource.ts";
 
 type Json = Record<string, unknown>;
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Resource } from "../store/resource.ts";
+import type { Resource } from "../store/resources/resource.ts";
 import { trafficOf } from "./revision-choice.ts";
 
 const resource = (spec: object, state: object, status = "DEPLOYED"): Resource =>

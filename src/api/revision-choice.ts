@@ -2,7 +2,7 @@
 import { invalidField } from "../contract/errors.ts";
 import type { Deps, Input } from "../kinds/port.ts";
 import { canonicalJson } from "../lib/canonical-json.ts";
-import type { Resource } from "../store/resource.ts";
+import type { Resource } from "../store/resources/resource.ts";
 
 export interface Choice {
   active?: string;

@@ -1,5 +1,5 @@
 /** Lets old lines of the audit log go, and says so in it. */
-import { type Clock, DAY_MS } from "../lib/clock.ts";
+import { type Clock, DAY_MS } from "../lib/time/clock.ts";
 import type { Store } from "../store/store.ts";
 
 export const pruneAudit =

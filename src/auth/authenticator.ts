@@ -6,12 +6,12 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { Caller } from "../contract/caller.ts";
 import { PlatformError } from "../contract/errors.ts";
 import type { Role } from "../contract/operation.ts";
-import { type Clock, MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
 import type { Running } from "../lib/lifecycle.ts";
 import { type Soon, soon } from "../lib/soon.ts";
-import { type ApiKey, hashSecret } from "../store/keys.ts";
+import { type Clock, MINUTE_MS, SECOND_MS } from "../lib/time/clock.ts";
+import { type ApiKey, hashSecret } from "../store/people/keys.ts";
+import type { Workspace } from "../store/people/workspaces.ts";
 import type { Store } from "../store/store.ts";
-import type { Workspace } from "../store/workspaces.ts";
 import { REVOKED, type TokenClaims } from "./oauth/access-tokens.ts";
 
 /** Bounds memory when somebody tries many keys; a full cache starts over. */

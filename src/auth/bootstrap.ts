@@ -2,10 +2,10 @@
 import { PlatformError } from "../contract/errors.ts";
 import { isReservedWord } from "../contract/reserved-words.ts";
 import { randomSecret } from "../lib/ids.ts";
-import type { Transaction } from "../store/database.ts";
-import { hashSecret } from "../store/keys.ts";
+import type { Transaction } from "../store/database/database.ts";
+import { hashSecret } from "../store/people/keys.ts";
+import type { Workspace } from "../store/people/workspaces.ts";
 import type { Store } from "../store/store.ts";
-import type { Workspace } from "../store/workspaces.ts";
 
 export const ADMIN_EMAIL = "admin@berth.local";
 

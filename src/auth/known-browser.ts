@@ -4,8 +4,8 @@
  * The cookie is worth nothing else: a known browser needs the password like any other.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
-import { DAY_MS, SECOND_MS } from "../lib/clock.ts";
 import { randomWord } from "../lib/ids.ts";
+import { DAY_MS, SECOND_MS } from "../lib/time/clock.ts";
 
 const COOKIE = "_known";
 const KEPT_SECONDS = (180 * DAY_MS) / SECOND_MS;

@@ -4,7 +4,7 @@
  * works for as long as that copy runs. Every start thus rotates it, and an end revokes it.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
-import type { ServiceAccount } from "../store/keys.ts";
+import type { ServiceAccount } from "../store/people/keys.ts";
 import type { Store } from "../store/store.ts";
 
 export interface MachineDeps {

@@ -6,8 +6,8 @@
  * browsers; a browser in which the person signed in before has tries of its own and keeps working.
  */
 
-import { clientNetwork } from "../lib/client-network.ts";
-import type { TryLimit } from "../store/sign-in-tries.ts";
+import { clientNetwork } from "../lib/network/client-network.ts";
+import type { TryLimit } from "../store/people/sign-in-tries.ts";
 import type { Store } from "../store/store.ts";
 import { verifyPassword } from "./passwords.ts";
 

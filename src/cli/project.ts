@@ -3,7 +3,7 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { parseEnv } from "node:util";
 import { parse as parseToml } from "smol-toml";
-import { parseDurationMs } from "../lib/duration.ts";
+import { parseDurationMs } from "../lib/time/duration.ts";
 import { UsageError } from "../lib/usage-error.ts";
 import { interpolate, type Variables } from "./interpolate.ts";
 import { isObject } from "./json-path.ts";

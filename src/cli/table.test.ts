@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { stripVTControlCharacters } from "node:util";
 import { z } from "zod";
 import { defineKind } from "../contract/kind.ts";
-import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/time/clock.ts";
 import { ageOf, renderTable } from "./table.ts";
 
 const NOW = Date.UTC(2026, 0, 10);

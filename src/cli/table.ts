@@ -2,8 +2,8 @@
 import { styleText } from "node:util";
 import { z } from "zod";
 import type { Kind } from "../contract/kind.ts";
-import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
 import { printable } from "../lib/printable.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/time/clock.ts";
 import { isObject, memberAt } from "./json-path.ts";
 
 interface Column {

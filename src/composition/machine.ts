@@ -3,13 +3,13 @@ import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import type { Logger } from "pino";
 import type { Config } from "../config.ts";
-import type { Edge } from "../edge.ts";
+import type { Edge } from "../http/edge.ts";
 import { findDriverImage } from "../kinds/image/resolve.ts";
 import type { Deps, Settings } from "../kinds/port.ts";
 import type { Stored } from "../metering/resource-rates.ts";
-import { type Driver, unheldLimits } from "../runtime/driver.ts";
-import type { createTraffic } from "../runtime/traffic.ts";
-import type { Resource } from "../store/resource.ts";
+import { type Driver, unheldLimits } from "../node/driver.ts";
+import type { createTraffic } from "../node/traffic.ts";
+import type { Resource } from "../store/resources/resource.ts";
 
 /** Connections from inside workloads; they wait for nothing, so before the server listens they are refused. */
 export function createDoors(log: Logger) {
@@ -39,8 +39,8 @@ interface MachineParts {
 
 export async function openMachine({ config, settings, doors, traffic, log }: MachineParts): Promise<Driver> {
   const [{ openLocalDriver }, { cachedSandboxd }] = await Promise.all([
-    import("../runtime/drivers/local/local-driver.ts"),
-    import("../runtime/sandboxd-build.ts"),
+    import("../node/drivers/local/local-driver.ts"),
+    import("../node/sandboxd-build.ts"),
   ]);
   const driver = await openLocalDriver({
     dataDir: join(config.data, "runtime"),

@@ -4,15 +4,15 @@ import type { Logger } from "pino";
 import type { Config } from "../config.ts";
 import { GATEWAY_DOCS_URL } from "../contract/gateway-errors.ts";
 import type { Place } from "../contract/placement.ts";
-import { createModelGateway, type ModelGateway } from "../gateway/models/model-gateway.ts";
-import type { PriceBook } from "../gateway/models/price-book.ts";
-import { createStoredBudget } from "../gateway/models/stored-budget.ts";
-import { createStoredModels } from "../gateway/models/stored-models.ts";
-import { createTokenBudget } from "../gateway/models/token-budget.ts";
-import type { Clock } from "../lib/clock.ts";
 import { Stack } from "../lib/lifecycle.ts";
+import type { Clock } from "../lib/time/clock.ts";
 import type { Meter } from "../metering/meter.ts";
 import { startTokenMeter } from "../metering/model-tokens.ts";
+import { createModelGateway, type ModelGateway } from "../models/model-gateway.ts";
+import type { PriceBook } from "../models/price-book.ts";
+import { createStoredBudget } from "../models/stored-budget.ts";
+import { createStoredModels } from "../models/stored-models.ts";
+import { createTokenBudget } from "../models/token-budget.ts";
 import type { Store } from "../store/store.ts";
 
 interface ModelParts {

@@ -3,9 +3,9 @@ import { BEHAVIOURS } from "../kinds/behaviour.ts";
 import { createTaskRunner } from "../kinds/job/runner.ts";
 import type { Deps } from "../kinds/port.ts";
 import { type Running, Stack } from "../lib/lifecycle.ts";
+import type { LazyDriver } from "../node/lazy-driver.ts";
 import { startJobScheduler } from "../reconcile/job-scheduler.ts";
 import { startReconcileLoop } from "../reconcile/loop.ts";
-import type { LazyDriver } from "../runtime/lazy-driver.ts";
 
 interface Reconciling {
   deps: Deps;

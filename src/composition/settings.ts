@@ -4,15 +4,15 @@ import { readFileSync } from "node:fs";
 import { arch, availableParallelism, hostname, totalmem } from "node:os";
 import { parseEnv } from "node:util";
 import { type Config, ConfigError, originOf } from "../config.ts";
+import type { Settings } from "../kinds/port.ts";
+import { quotasByKind } from "../kinds/quota/quotas.ts";
+import { DAY_MS, SECOND_MS } from "../lib/time/clock.ts";
+import { createPriceBook, type PriceBook, parsePriceFile } from "../metering/price-book.ts";
 import {
   createPriceBook as createModelPriceBook,
   type PriceBook as ModelPriceBook,
   parsePriceTable,
-} from "../gateway/models/price-book.ts";
-import type { Settings } from "../kinds/port.ts";
-import { quotasByKind } from "../kinds/quota/quotas.ts";
-import { DAY_MS, SECOND_MS } from "../lib/clock.ts";
-import { createPriceBook, type PriceBook, parsePriceFile } from "../metering/price-book.ts";
+} from "../models/price-book.ts";
 
 /** Tasks wait for others most of the time. */
 const SLOTS_PER_CORE = 4;

@@ -1,9 +1,9 @@
 /**
  * Where the platform's pages for people are: on a host of their own, which serves no workload. A page that somebody
  * else wrote then never has their origin. Without a host of their own they are at the public address; what workloads
- * show there is sandboxed (gateway/page-rules.ts).
+ * show there is sandboxed (http/page-rules.ts).
  */
-import { isLoopbackName, siteOf } from "../lib/site.ts";
+import { isLoopbackName, siteOf } from "../lib/network/site.ts";
 
 const LABEL = "console";
 

@@ -4,7 +4,7 @@
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { canonicalJson } from "../lib/canonical-json.ts";
-import { DAY_MS } from "../lib/clock.ts";
+import { DAY_MS } from "../lib/time/clock.ts";
 import { PlatformError } from "./errors.ts";
 
 /** An older cursor may point between rows that no longer mean the same place. */

@@ -1,10 +1,10 @@
 /** Requests that are answered before they reach their workload: kept first, so that the answer is a promise. */
 import { GatewayError } from "../contract/gateway-errors.ts";
-import type { Downstream } from "./downstream.ts";
+import type { Downstream } from "../http/downstream.ts";
+import { respond } from "../http/platform-response.ts";
 import type { ForwardOutcome } from "./forward.ts";
 import { headOf } from "./forwarded-head.ts";
 import type { HttpTrigger } from "./http-trigger.ts";
-import { respond } from "./platform-response.ts";
 import { readBody } from "./request-body.ts";
 import type { Call, ServeContext } from "./serve.ts";
 

@@ -1,5 +1,7 @@
 /** Who may pass: which workload a route leads to, and whether this request may reach it. */
 import { GatewayError } from "../contract/gateway-errors.ts";
+import type { Downstream } from "../http/downstream.ts";
+import type { Route } from "../http/route.ts";
 import {
   bearerToken,
   type Credential,
@@ -9,9 +11,7 @@ import {
   withoutTokens,
 } from "./credentials.ts";
 import type { GatewayDeps, Principal, Target, Workload } from "./deps.ts";
-import type { Downstream } from "./downstream.ts";
 import { challenge } from "./protected-resource.ts";
-import type { Route } from "./route.ts";
 
 export interface Admitted {
   workload: Workload;

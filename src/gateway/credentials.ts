@@ -2,8 +2,8 @@
  * Finds the platform's credentials in a request. Whatever is found here ends here: the workload never sees a
  * credential that opens more than itself.
  */
-import type { Downstream } from "./downstream.ts";
-import { brandWords } from "./header-rules.ts";
+import type { Downstream } from "../http/downstream.ts";
+import { brandWords } from "../http/header-rules.ts";
 
 export interface Credential {
   token: string;

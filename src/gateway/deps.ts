@@ -5,12 +5,12 @@ import type { Registry } from "prom-client";
 import type { WorkloadKind } from "../contract/addresses.ts";
 import type { GatewayErrorCode, GatewayErrorOptions } from "../contract/gateway-errors.ts";
 import type { Kept } from "../contract/kept-access.ts";
-import type { Clock } from "../lib/clock.ts";
-import type { Downstream } from "./downstream.ts";
-import type { FixedHeaders } from "./header-rules.ts";
+import type { Downstream } from "../http/downstream.ts";
+import type { FixedHeaders } from "../http/header-rules.ts";
+import type { PathPages } from "../http/page-rules.ts";
+import type { Clock } from "../lib/time/clock.ts";
 import type { HttpTrigger } from "./http-trigger.ts";
 import type { GatewayLimits } from "./limits.ts";
-import type { PathPages } from "./page-rules.ts";
 import type { RevisionPlan } from "./pick-revision.ts";
 
 export type Maybe<T> = T | Promise<T>;

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { addWorkspace, draftOf, openTestStore } from "../../test/store.ts";
 import { Activity } from "../lib/activity.ts";
-import { systemClock } from "../lib/clock.ts";
+import { systemClock } from "../lib/time/clock.ts";
 import type { Store } from "../store/store.ts";
 import type { Workload } from "./deps.ts";
 import { createDirectory, type Directory } from "./directory.ts";

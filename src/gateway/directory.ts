@@ -10,11 +10,11 @@ import { type Instance, type InstancesState, WORKLOAD_PORT } from "../contract/i
 import { keptOf } from "../contract/kept-access.ts";
 import type { Place } from "../contract/placement.ts";
 import type { Activity } from "../lib/activity.ts";
-import { type Clock, MINUTE_MS } from "../lib/clock.ts";
 import type { Running } from "../lib/lifecycle.ts";
-import { dial, type Endpoint } from "../runtime/driver.ts";
-import { namesPolicies, storedPlacementRefusal } from "../store/placement-policies.ts";
-import type { Resource } from "../store/resource.ts";
+import { type Clock, MINUTE_MS } from "../lib/time/clock.ts";
+import { dial, type Endpoint } from "../node/driver.ts";
+import { namesPolicies, storedPlacementRefusal } from "../store/resources/placement-policies.ts";
+import type { Resource } from "../store/resources/resource.ts";
 import type { Store } from "../store/store.ts";
 import { dialDaemon } from "./daemon-dial.ts";
 import type { Door, GatewayDeps, Lease, Workload } from "./deps.ts";

@@ -1,5 +1,5 @@
 /** Verified domains whose owners named a preview for the hosts that nobody has. */
-import type { Resource } from "../store/resource.ts";
+import type { Resource } from "../store/resources/resource.ts";
 import type { Store } from "../store/store.ts";
 
 export interface Fallback {

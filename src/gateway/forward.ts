@@ -9,13 +9,13 @@
 import type { Duplex } from "node:stream";
 import { PlatformError } from "../contract/errors.ts";
 import { asGatewayError, GatewayError } from "../contract/gateway-errors.ts";
+import type { Downstream, DownstreamEvents } from "../http/downstream.ts";
+import { type HeaderRules, type ResponseExtras, responseHeaders, safeTrailers } from "../http/header-rules.ts";
+import { type ResponseHead, ResponseSyntaxError } from "../http/http1/response-parser.ts";
+import type { ExchangeSink, UpstreamConnection } from "../http/http1/upstream-connection.ts";
+import { TooManyConnections, type UpstreamPool } from "../http/http1/upstream-pool.ts";
+import { Tunnel } from "../http/tunnel.ts";
 import type { Sweepable, Sweeper } from "../lib/sweeper.ts";
-import type { Downstream, DownstreamEvents } from "./downstream.ts";
-import { type HeaderRules, type ResponseExtras, responseHeaders, safeTrailers } from "./header-rules.ts";
-import { type ResponseHead, ResponseSyntaxError } from "./http1/response-parser.ts";
-import type { ExchangeSink, UpstreamConnection } from "./http1/upstream-connection.ts";
-import { TooManyConnections, type UpstreamPool } from "./http1/upstream-pool.ts";
-import { Tunnel } from "./tunnel.ts";
 
 export interface ForwardContext {
   pool: UpstreamPool;

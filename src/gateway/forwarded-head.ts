@@ -1,5 +1,5 @@
-import type { Downstream } from "./downstream.ts";
-import { requestHead } from "./header-rules.ts";
+import type { Downstream } from "../http/downstream.ts";
+import { requestHead } from "../http/header-rules.ts";
 import { identityLines } from "./request-rules.ts";
 import type { Call, ServeContext } from "./serve.ts";
 

@@ -4,50 +4,33 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { GatewayError } from "../contract/gateway-errors.ts";
 import { hasTriggers } from "../contract/triggers.ts";
-import { ServerResponse } from "../lib/node-http.ts";
+import type { InferenceDoor, PlainManagement } from "../http/attach.ts";
+import { answerClientError } from "../http/client-error.ts";
+import { type Downstream, NodeDownstream } from "../http/downstream.ts";
+import { LaneConnection, type LaneOptions } from "../http/fast-lane.ts";
+import { brandWords, capitalised, headerRules } from "../http/header-rules.ts";
+import { UpstreamPool } from "../http/http1/upstream-pool.ts";
+import type { LaneRequest } from "../http/lane-request.ts";
+import { requestIdOf } from "../http/request-id.ts";
+import { classify, type Route } from "../http/route.ts";
+import { Tunnel } from "../http/tunnel.ts";
+import { ServerResponse } from "../lib/network/node-http.ts";
 import { Sweeper } from "../lib/sweeper.ts";
 import { targetOf, type WorkloadRoute } from "./admit.ts";
-import { answerClientError } from "./client-error.ts";
 import { gatewayCounters } from "./counters.ts";
 import { credentialNames } from "./credentials.ts";
 import type { GatewayDeps, StoredRequest, Workload } from "./deps.ts";
-import { type Downstream, NodeDownstream } from "./downstream.ts";
-import { LaneConnection, type LaneOptions } from "./fast-lane.ts";
-import { brandWords, capitalised, headerRules } from "./header-rules.ts";
 import { enter } from "./http-trigger.ts";
-import type { PlainHead } from "./http1/request-head.ts";
-import { UpstreamPool } from "./http1/upstream-pool.ts";
-import type { LaneRequest } from "./lane-request.ts";
 import { challenge } from "./protected-resource.ts";
 import { compose, type OwnRequest, type Replay, type Replayed, replay } from "./replay.ts";
-import { requestIdOf } from "./request-id.ts";
-import { classify, type Route } from "./route.ts";
 import { finished, refuse, respondMetadata, type ServeContext, serve } from "./serve.ts";
-import { Tunnel } from "./tunnel.ts";
 
-export interface Gateway {
-  /** Where a request belongs; `management` is not the gateway's to serve. */
-  route(req: IncomingMessage): Route;
-  request(req: IncomingMessage, res: ServerResponse, route: Route, options?: { continueExpected?: boolean }): void;
-  upgrade(req: IncomingMessage, socket: Duplex, head: Buffer, route: Route): void;
-  /**
-   * Serves plain requests of a fresh connection itself, those of management by `management` as far as it takes them;
-   * `handOver` gets it, untouched, when another kind comes.
-   */
-  connection(socket: Socket, handOver: (socket: Socket) => void, management?: PlainManagement): void;
-  closeIdleConnections(): void;
-  /** For what Node's server could not read as a request. */
-  clientError(error: NodeJS.ErrnoException, socket: Duplex): void;
+export interface Gateway extends InferenceDoor {
   /** A request of the platform's own to a workload, in the form that it is kept in. */
   compose(request: OwnRequest): StoredRequest;
   /** Delivers a request that was kept earlier. */
   replay(asked: Replay): Promise<Replayed>;
-  /** Refuses new requests, lets running ones finish for `graceMs`, then ends them. */
-  stop(graceMs?: number): Promise<void>;
 }
-
-/** What serves a management request of this head; null leaves it to Node's server. */
-export type PlainManagement = (head: PlainHead) => ((request: LaneRequest) => Promise<void>) | null;
 
 const STOP_GRACE_MS = 10_000;
 

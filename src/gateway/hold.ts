@@ -1,8 +1,8 @@
 /** Holds a request while its workload starts or thaws: bounded in time and number, and ended when the client leaves. */
 import { asGatewayError, GatewayError } from "../contract/gateway-errors.ts";
+import type { Downstream } from "../http/downstream.ts";
 import type { GatewayCounters } from "./counters.ts";
 import type { GatewayDeps, Lease, Workload } from "./deps.ts";
-import type { Downstream } from "./downstream.ts";
 
 /** The client left while it was held: there is nobody to answer. */
 export class ClientGone extends Error {}

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { classify, type Route } from "../http/route.ts";
 import type { Workload } from "./deps.ts";
 import { asyncTriggerOf, enter, httpTriggersOf } from "./http-trigger.ts";
-import { classify, type Route } from "./route.ts";
 
 const TRIGGERS = [
   { id: "later", type: "http-async" },

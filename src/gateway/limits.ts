@@ -1,7 +1,7 @@
 /** Every limit of the inference path, with its reason. All of them are settings. */
 import type { WorkloadKind } from "../contract/addresses.ts";
 import { FILE_CONTENT_BYTES_MAX } from "../contract/sandbox-wire.ts";
-import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/time/clock.ts";
 import type { ExchangeLimits } from "./forward.ts";
 
 export interface GatewayLimits {

@@ -4,9 +4,9 @@
  * The server itself sees the id that it made.
  */
 import { GatewayError } from "../contract/gateway-errors.ts";
+import type { Downstream } from "../http/downstream.ts";
+import { lowerName } from "../http/http1/header-name.ts";
 import type { Lease, Workload } from "./deps.ts";
-import type { Downstream } from "./downstream.ts";
-import { lowerName } from "./http1/header-name.ts";
 
 export interface McpSession {
   /** As the server made it. */

@@ -1,9 +1,10 @@
 /** Answers a request to a sandbox's address on the platform's own authority. */
+
+import type { Downstream } from "../http/downstream.ts";
+import type { HeaderRules } from "../http/header-rules.ts";
+import { respond } from "../http/platform-response.ts";
 import type { OwnEndpoint } from "./deps.ts";
-import type { Downstream } from "./downstream.ts";
-import type { HeaderRules } from "./header-rules.ts";
 import { ClientGone } from "./hold.ts";
-import { respond } from "./platform-response.ts";
 import { readBody } from "./request-body.ts";
 
 /** Most are small JSON objects. */

@@ -3,11 +3,11 @@
  * localhost, where it has an origin of its own. Its address stays the path form: programs do not resolve such names.
  */
 import { DNS_LABEL_MAX, LOOPBACK_DOMAIN, PREVIEW_LABEL, workloadLabel } from "../contract/addresses.ts";
-import { isLoopbackName } from "../lib/site.ts";
+import type { Downstream } from "../http/downstream.ts";
+import { hostName } from "../http/route.ts";
+import { isLoopbackName } from "../lib/network/site.ts";
 import type { WorkloadRoute } from "./admit.ts";
 import type { GatewaySettings, Workload } from "./deps.ts";
-import type { Downstream } from "./downstream.ts";
-import { hostName } from "./route.ts";
 
 /** Where to send the browser instead; null when the request is to be served here. */
 export function ownOrigin(

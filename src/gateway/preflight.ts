@@ -3,9 +3,9 @@
  * preview's owner has set CORS headers the gateway answers itself: the application need not know about CORS, and a
  * private preview stays private.
  */
-import type { Downstream } from "./downstream.ts";
-import type { FixedHeaders, HeaderRules } from "./header-rules.ts";
-import { respond } from "./platform-response.ts";
+import type { Downstream } from "../http/downstream.ts";
+import type { FixedHeaders, HeaderRules } from "../http/header-rules.ts";
+import { respond } from "../http/platform-response.ts";
 
 export function isPreflight(down: Downstream): boolean {
   return (

@@ -2,14 +2,14 @@
 import { hostLabelOf } from "../contract/held-words.ts";
 import { isExpiredToken, previewTokenSlot } from "../contract/preview-tokens.ts";
 import { CLAIMS } from "../contract/references.ts";
+import { fixedHeaders } from "../http/header-rules.ts";
 import { kindNamed } from "../kinds/index.ts";
-import type { Clock } from "../lib/clock.ts";
 import type { Running } from "../lib/lifecycle.ts";
-import type { Resource } from "../store/resource.ts";
+import type { Clock } from "../lib/time/clock.ts";
+import type { Resource } from "../store/resources/resource.ts";
 import type { Store } from "../store/store.ts";
 import type { Door, Workload } from "./deps.ts";
 import { type FallbackDomains, fallbackFor, readFallbackDomains } from "./fallback-domains.ts";
-import { fixedHeaders } from "./header-rules.ts";
 
 /** The port by which the sandbox's own API is meant. */
 export const API_PORT = 443;

@@ -4,9 +4,9 @@
  */
 import { WORKLOADS } from "../contract/addresses.ts";
 import { RESOURCE_METADATA, type ResourceMetadata, resourceMetadata } from "../contract/protected-resource.ts";
+import type { Downstream } from "../http/downstream.ts";
 import type { WorkloadRoute } from "./admit.ts";
 import type { Challenge, GatewayDeps, Workload } from "./deps.ts";
-import type { Downstream } from "./downstream.ts";
 
 /** Both go into a header of ours and into addresses that clients call. */
 const PLAIN_PATH = /^[\w./~%-]{1,1024}$/;

@@ -4,11 +4,11 @@
  * workload answers is kept up to a bound.
  */
 import { asGatewayError, GatewayError } from "../contract/gateway-errors.ts";
+import type { Downstream, DownstreamEvents } from "../http/downstream.ts";
+import { type HeaderRules, requestHead } from "../http/header-rules.ts";
 import { requireOpen } from "./admit.ts";
 import type { StoredRequest } from "./deps.ts";
-import type { Downstream, DownstreamEvents } from "./downstream.ts";
 import type { ExchangeLimits } from "./forward.ts";
-import { type HeaderRules, requestHead } from "./header-rules.ts";
 import { ClientGone } from "./hold.ts";
 import { type Call, choose, instanceFor, refuse, type ServeContext, send } from "./serve.ts";
 

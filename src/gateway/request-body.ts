@@ -1,6 +1,6 @@
 /** The whole body of a small request, for what is not streamed on. */
 import { GatewayError } from "../contract/gateway-errors.ts";
-import type { Downstream } from "./downstream.ts";
+import type { Downstream } from "../http/downstream.ts";
 import { ClientGone } from "./hold.ts";
 
 /** `onGone` also tells of a client that leaves after its body has come. */

@@ -1,25 +1,26 @@
 /** One request on the straight path: find, admit, choose a revision, take an instance, forward, tell the meter. */
 import { asGatewayError, GatewayError } from "../contract/gateway-errors.ts";
+import type { Downstream } from "../http/downstream.ts";
+import type { FixedHeaders } from "../http/header-rules.ts";
+import { type PlatformResponseOptions, respond, respondError } from "../http/platform-response.ts";
+import { requestIdOf } from "../http/request-id.ts";
+import type { Route } from "../http/route.ts";
 import { acceptAsync } from "./accept-async.ts";
 import { type AdmitContext, type Admitted, admit, find, type WorkloadRoute } from "./admit.ts";
 import type { GatewayCounters } from "./counters.ts";
 import { cookieValue } from "./credentials.ts";
 import type { GatewayDeps, Lease, OwnEndpoint, RequestRecord, Workload } from "./deps.ts";
-import type { Downstream } from "./downstream.ts";
 import { type ExchangeLimits, type ForwardContext, type ForwardOutcome, forward } from "./forward.ts";
 import { headOf } from "./forwarded-head.ts";
-import type { FixedHeaders } from "./header-rules.ts";
 import { ClientGone, hold } from "./hold.ts";
 import { asyncTriggerOf, enter } from "./http-trigger.ts";
 import { sessionGone, sessionMarker, sessionOf, withOwnId } from "./mcp-session.ts";
 import { answerOwn } from "./own-answer.ts";
 import { ownOrigin } from "./own-origin.ts";
 import { pickRevision } from "./pick-revision.ts";
-import { type PlatformResponseOptions, respond, respondError } from "./platform-response.ts";
 import { throughPort } from "./port-path.ts";
 import { answerPreflight, isPreflight } from "./preflight.ts";
 import { metadataFor } from "./protected-resource.ts";
-import { requestIdOf } from "./request-id.ts";
 import {
   cookieFor,
   isSecure,
@@ -28,7 +29,6 @@ import {
   refuseWorkerScript,
   timeLimitFields,
 } from "./request-rules.ts";
-import type { Route } from "./route.ts";
 
 export interface ServeContext extends AdmitContext {
   counters: GatewayCounters;

@@ -1,6 +1,6 @@
 /** Who may delete what others of the workspace use by its name: whoever made it, and the workspace's admins. */
 import { PlatformError } from "../contract/errors.ts";
-import type { Resource } from "../store/resource.ts";
+import type { Resource } from "../store/resources/resource.ts";
 import type { Call } from "./port.ts";
 
 type Asker = Pick<Call, "caller" | "role">;

@@ -1,5 +1,5 @@
 /** Resources whose deletion is recorded and whose clean-up still runs. */
-import type { Resource } from "../store/resource.ts";
+import type { Resource } from "../store/resources/resource.ts";
 import type { Deps } from "./port.ts";
 
 /** Whether a record still holds its name and is about to give it up. */

@@ -1,7 +1,7 @@
 /** How long things live: durations and dates as clients write them, and the earliest end that several clocks give. */
 import { invalidField } from "../contract/errors.ts";
-import { DAY_MS } from "../lib/clock.ts";
-import { parseDurationMs } from "../lib/duration.ts";
+import { DAY_MS } from "../lib/time/clock.ts";
+import { parseDurationMs } from "../lib/time/duration.ts";
 
 /** A longer life is a typing error, and dates beyond it stop being dates. */
 export const LIFETIME_MAX_MS = 3660 * DAY_MS;

@@ -3,8 +3,8 @@ import { notFound } from "../contract/errors.ts";
 import type { Kind } from "../contract/kind.ts";
 import { uuidv7 } from "../lib/ids.ts";
 import type { Soon } from "../lib/soon.ts";
-import type { Resource } from "../store/resource.ts";
-import type { ListScope } from "../store/search-grams.ts";
+import type { Resource } from "../store/resources/resource.ts";
+import type { ListScope } from "../store/resources/search-grams.ts";
 import { type Call, type Deps, workspaceOf } from "./port.ts";
 import { requireEntry } from "./sandbox/kept.ts";
 

@@ -5,7 +5,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Readable } from "node:stream";
 import type { z } from "zod";
-import type { Blob, BlobStore } from "../blobs/blob-store.ts";
 import type { Caller } from "../contract/caller.ts";
 import type { PlatformError } from "../contract/errors.ts";
 import type { Kind } from "../contract/kind.ts";
@@ -13,21 +12,22 @@ import type { Operation, Role } from "../contract/operation.ts";
 import type { Link } from "../contract/references.ts";
 import type { Version } from "../contract/versions/index.ts";
 import type { Activity } from "../lib/activity.ts";
-import type { Clock } from "../lib/clock.ts";
 import type { DiskWatch } from "../lib/disk/disk-watch.ts";
-import type { Outbound } from "../lib/outbound-http.ts";
-import type { Logs } from "../logs/log-room.ts";
+import type { Outbound } from "../lib/network/outbound-http.ts";
+import type { Clock } from "../lib/time/clock.ts";
 import type { EgressMeter } from "../metering/egress-meter.ts";
 import type { Meter } from "../metering/meter.ts";
 import type { PriceBook } from "../metering/price-book.ts";
-import type { Driver } from "../runtime/driver.ts";
-import type { Transaction } from "../store/database.ts";
-import type { Metadata, Resource } from "../store/resource.ts";
-import type { Modification, NewEvent } from "../store/resources.ts";
-import type { Revision } from "../store/revision.ts";
-import type { ListScope } from "../store/search-grams.ts";
+import type { Blob, BlobStore } from "../node/blobs/blob-store.ts";
+import type { Driver } from "../node/driver.ts";
+import type { Logs } from "../node/logs/log-room.ts";
+import type { Transaction } from "../store/database/database.ts";
+import type { Workspace } from "../store/people/workspaces.ts";
+import type { Metadata, Resource } from "../store/resources/resource.ts";
+import type { Modification, NewEvent } from "../store/resources/resources.ts";
+import type { Revision } from "../store/resources/revision.ts";
+import type { ListScope } from "../store/resources/search-grams.ts";
 import type { Store } from "../store/store.ts";
-import type { Workspace } from "../store/workspaces.ts";
 
 /** The operator's choices that shape what the API says. */
 export interface Settings {

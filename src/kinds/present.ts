@@ -7,9 +7,9 @@ import type { Event } from "../contract/fields.ts";
 import { hostLabelOf } from "../contract/held-words.ts";
 import type { Kind } from "../contract/kind.ts";
 import { restoreSecrets } from "../contract/secret-fields.ts";
-import { toIso } from "../lib/clock.ts";
 import type { Soon } from "../lib/soon.ts";
-import type { Resource } from "../store/resource.ts";
+import { toIso } from "../lib/time/clock.ts";
+import type { Resource } from "../store/resources/resource.ts";
 import type { Behaviour, Deps, PresentContext, Wire } from "./port.ts";
 
 export interface PresentOptions extends Pick<PresentContext, "parents"> {

@@ -1,5 +1,5 @@
 /** Periodic work of the kinds; of several servers on one database, one does it. */
-import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/time/clock.ts";
 import { assignWaiting } from "./egress-ip/addresses.ts";
 import { imageTasks } from "./image/load.ts";
 import { removeOver } from "./over.ts";

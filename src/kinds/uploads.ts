@@ -3,10 +3,10 @@
  * one; with a nonce that the record holds, so it works once; and only for a while.
  */
 import { PlatformError } from "../contract/errors.ts";
-import { MINUTE_MS } from "../lib/clock.ts";
 import { randomWord } from "../lib/ids.ts";
 import { createSealedBox, type SealedBox } from "../lib/sealed-box.ts";
-import type { Resource } from "../store/resource.ts";
+import { MINUTE_MS } from "../lib/time/clock.ts";
+import type { Resource } from "../store/resources/resource.ts";
 import type { Behaviour, Call, Deps } from "./port.ts";
 
 /** An archive that may come. */

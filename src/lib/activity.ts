@@ -2,7 +2,7 @@
  * Who is busy: open requests and the time of the last one, by key. The gateway writes it, the decision to put
  * something to sleep reads it. It lives in one process, because so do the connections it counts.
  */
-import type { Clock } from "./clock.ts";
+import type { Clock } from "./time/clock.ts";
 
 export class Activity {
   #clock: Clock;

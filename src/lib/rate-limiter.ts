@@ -2,7 +2,7 @@
  * Token buckets by key, in memory. A key may spend `burst` at once and gets `perMinute` back in a minute. Buckets that
  * are full again are forgotten, so memory is bounded by the keys that were busy lately, and by `keysMax` at most.
  */
-import { type Clock, MINUTE_MS } from "./clock.ts";
+import { type Clock, MINUTE_MS } from "./time/clock.ts";
 
 export interface RateLimit {
   burst: number;

@@ -4,8 +4,8 @@
  */
 import type { CursorCodec } from "../contract/cursor.ts";
 import { PlatformError } from "../contract/errors.ts";
-import type { Clock } from "../lib/clock.ts";
-import { hourToRfc3339 } from "../lib/utc-calendar.ts";
+import type { Clock } from "../lib/time/clock.ts";
+import { hourToRfc3339 } from "../lib/time/utc-calendar.ts";
 import type {
   UsageAnswer,
   UsageColumn,
@@ -14,8 +14,8 @@ import type {
   UsageLedger,
   UsageQuestion,
   UsageView,
-} from "../store/usage-port.ts";
-import { asksForNames } from "../store/usage-rollup.ts";
+} from "../store/usage/port.ts";
+import { asksForNames } from "../store/usage/rollup.ts";
 import { DIMENSION_NAMES, isDimension, usageOf, usageOfAll } from "./dimensions.ts";
 import { FLUSH_MAX_MS } from "./meter.ts";
 import { columnsOf, type MetricsQuery } from "./metrics-query.ts";

@@ -3,9 +3,10 @@
  * through the platform is told as it goes. Before it is counted it is written down how far the counters were read and
  * what is to be counted: after a crash the same events are counted again, under the same keys, and add nothing.
  */
-import { type Clock, DAY_MS, SECOND_MS } from "../lib/clock.ts";
+
 import type { Running } from "../lib/lifecycle.ts";
-import type { Resource } from "../store/resource.ts";
+import { type Clock, DAY_MS, SECOND_MS } from "../lib/time/clock.ts";
+import type { Resource } from "../store/resources/resource.ts";
 import type { Store } from "../store/store.ts";
 import type { DimensionName } from "./dimensions.ts";
 import type { Meter, MeteredResource } from "./meter.ts";

@@ -1,9 +1,9 @@
 /** The events behind the costs, page by page: what was used, by whom, from when to when. */
 import type { CursorCodec } from "../contract/cursor.ts";
 import { PlatformError } from "../contract/errors.ts";
-import type { Clock } from "../lib/clock.ts";
-import { toIso } from "../lib/clock.ts";
-import type { UsageEvent, UsageEventPlace } from "../store/usage-port.ts";
+import type { Clock } from "../lib/time/clock.ts";
+import { toIso } from "../lib/time/clock.ts";
+import type { UsageEvent, UsageEventPlace } from "../store/usage/port.ts";
 import { isDimension, usageOf } from "./dimensions.ts";
 import { parseEventsQuery } from "./metrics-query.ts";
 

@@ -6,8 +6,8 @@
  * Elapsed time comes from the monotonic clock, labels from the wall clock. Where the two part (the clock was set, the
  * machine slept) every span is settled with the time that really passed and goes on under the new wall time.
  */
-import { DAY_MS, HOUR_MS } from "../lib/clock.ts";
-import { hourMs, hourOf } from "../lib/utc-calendar.ts";
+import { DAY_MS, HOUR_MS } from "../lib/time/clock.ts";
+import { hourMs, hourOf } from "../lib/time/utc-calendar.ts";
 import type {
   MeterState,
   RateOf,
@@ -16,9 +16,9 @@ import type {
   UsageEvent,
   UsageSeries,
   UsageSpan,
-} from "../store/usage-port.ts";
-import { hourPieces, splitAtHours } from "../store/usage-rollup.ts";
-import { seriesKey } from "../store/usage-series.ts";
+} from "../store/usage/port.ts";
+import { hourPieces, splitAtHours } from "../store/usage/rollup.ts";
+import { seriesKey } from "../store/usage/series.ts";
 
 /** Clocks drift and timers are late; a difference beyond this is a step. */
 const STEP_MIN_MS = 1000;

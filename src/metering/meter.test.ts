@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { MemoryLedger } from "../../test/metering/memory-ledger.ts";
 import { meteredOnce } from "../../test/metering/meter-property.ts";
 import { DIMENSION, MeterWorld } from "../../test/metering/meter-world.ts";
-import { HOUR_MS, MINUTE_MS } from "../lib/clock.ts";
+import { HOUR_MS, MINUTE_MS } from "../lib/time/clock.ts";
 
 const START_MS = Date.parse("2026-02-28T23:58:00Z");
 

@@ -9,10 +9,10 @@
  * repeat itself, above all after a restart (`atMs` is then when the thing really started).
  */
 import { PlatformError } from "../contract/errors.ts";
-import { type Clock, SECOND_MS } from "../lib/clock.ts";
 import type { Running } from "../lib/lifecycle.ts";
-import type { SeriesState, UsageChange, UsageLedger, UsageSeries } from "../store/usage-port.ts";
-import { seriesKey } from "../store/usage-series.ts";
+import { type Clock, SECOND_MS } from "../lib/time/clock.ts";
+import type { SeriesState, UsageChange, UsageLedger, UsageSeries } from "../store/usage/port.ts";
+import { seriesKey } from "../store/usage/series.ts";
 import { DIMENSIONS, type DimensionName } from "./dimensions.ts";
 import {
   BACKDATE_MAX_MS,

@@ -2,11 +2,12 @@
  * Metering as a whole, for the composition root: a meter for what runs on this node, and one for what merely exists,
  * which one server of the platform holds at a time.
  */
-import type { Clock } from "../lib/clock.ts";
-import { MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
+
 import { type Running, Stack } from "../lib/lifecycle.ts";
+import type { Clock } from "../lib/time/clock.ts";
+import { MINUTE_MS, SECOND_MS } from "../lib/time/clock.ts";
 import type { Lease } from "../store/leases.ts";
-import type { Resource } from "../store/resource.ts";
+import type { Resource } from "../store/resources/resource.ts";
 import type { Store } from "../store/store.ts";
 import { type EgressMeter, startEgressMeter, type Traffic } from "./egress-meter.ts";
 import { FLUSH_MAX_MS, Meter } from "./meter.ts";

@@ -2,8 +2,8 @@
  * The query of the metrics endpoint: every parameter checked, every refusal naming its parameter. A parameter that is
  * not known is refused too: a misspelt filter would otherwise silently answer for the whole account.
  */
-import type { UsageColumn, UsageKey } from "../store/usage-port.ts";
-import { USAGE_COLUMNS } from "../store/usage-port.ts";
+import type { UsageColumn, UsageKey } from "../store/usage/port.ts";
+import { USAGE_COLUMNS } from "../store/usage/port.ts";
 import { DIMENSION_NAMES, isDimension } from "./dimensions.ts";
 import { chooseResolution, invalidParameter, type MetricsWindow, parseWindow, type Resolution } from "./window.ts";
 

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { MemoryLedger } from "../../test/metering/memory-ledger.ts";
 import { ACCOUNTS, book } from "../../test/metering/usage-arbitraries.ts";
 import { createCursorCodec } from "../contract/cursor.ts";
-import { SECOND_MS } from "../lib/clock.ts";
+import { SECOND_MS } from "../lib/time/clock.ts";
 import { modelUsage } from "./model-usage.ts";
 import { rateOf } from "./price-book.ts";
 

@@ -1,8 +1,8 @@
 /** What the models of a workspace were used for, by model and by key: one question to the ledger, one row per group. */
 import type { CursorCodec } from "../contract/cursor.ts";
 import { PlatformError } from "../contract/errors.ts";
-import { type Clock, DAY_MS, toIso } from "../lib/clock.ts";
-import type { UsageColumn, UsageGroup, UsageKey, UsageLedger } from "../store/usage-port.ts";
+import { type Clock, DAY_MS, toIso } from "../lib/time/clock.ts";
+import type { UsageColumn, UsageGroup, UsageKey, UsageLedger } from "../store/usage/port.ts";
 import { DIMENSION_NAMES, usageOf } from "./dimensions.ts";
 import { type ModelCount, subjectFromText } from "./model-tokens.ts";
 import { type PriceBook, rateOf } from "./price-book.ts";

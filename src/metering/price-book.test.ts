@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hourOf } from "../lib/utc-calendar.ts";
-import { costOf } from "../store/usage-rollup.ts";
+import { hourOf } from "../lib/time/utc-calendar.ts";
+import { costOf } from "../store/usage/rollup.ts";
 import { DIMENSION_NAMES, STANDARD_DIMENSIONS } from "./dimensions.ts";
 import { costToDecimal, costToUsd, createPriceBook, parsePriceFile, rateOf } from "./price-book.ts";
 

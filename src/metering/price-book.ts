@@ -7,8 +7,8 @@
 import { parse as parseToml } from "smol-toml";
 import * as z from "zod";
 import { PlatformError } from "../contract/errors.ts";
-import { hourMs, hourOf, parseRfc3339Utc } from "../lib/utc-calendar.ts";
-import type { RateOf, UsageRate } from "../store/usage-port.ts";
+import { hourMs, hourOf, parseRfc3339Utc } from "../lib/time/utc-calendar.ts";
+import type { RateOf, UsageRate } from "../store/usage/port.ts";
 import { DIMENSION_NAMES, DIMENSIONS, type DimensionName, isDimension, UNIT_BASE } from "./dimensions.ts";
 
 export const PRICE_DECIMALS = 12;

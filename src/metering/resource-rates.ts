@@ -3,7 +3,7 @@
  * it runs on; what merely exists, once for the whole platform.
  */
 import type { Instance, InstancesState } from "../contract/instance.ts";
-import type { Resource } from "../store/resource.ts";
+import type { Resource } from "../store/resources/resource.ts";
 import type { DimensionName } from "./dimensions.ts";
 
 export type Rates = Partial<Record<DimensionName, number>>;

@@ -3,7 +3,7 @@
  * They tell nothing of accounts and workspaces: whoever may scrape need not be allowed to see a bill.
  */
 import { Counter, type Registry } from "prom-client";
-import type { Usage } from "../store/usage.ts";
+import type { Usage } from "../store/usage/usage.ts";
 import { DIMENSIONS, isDimension, usageOf } from "./dimensions.ts";
 import { costToUsd } from "./price-book.ts";
 

@@ -6,7 +6,7 @@ import { PlatformError } from "../contract/errors.ts";
 import { Gathering } from "../lib/gathering.ts";
 import { KeyedQueue } from "../lib/keyed-queue.ts";
 import type { Running } from "../lib/lifecycle.ts";
-import type { Resource } from "../store/resource.ts";
+import type { Resource } from "../store/resources/resource.ts";
 import type { Store } from "../store/store.ts";
 import type { DimensionName } from "./dimensions.ts";
 import type { Meter, MeteredResource } from "./meter.ts";

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "../../test/properties.ts";
 import { PlatformError } from "../contract/errors.ts";
-import { DAY_MS, HOUR_MS } from "../lib/clock.ts";
-import { hourMs, hourToRfc3339 } from "../lib/utc-calendar.ts";
-import type { Grain } from "../store/usage-port.ts";
+import { DAY_MS, HOUR_MS } from "../lib/time/clock.ts";
+import { hourMs, hourToRfc3339 } from "../lib/time/utc-calendar.ts";
+import type { Grain } from "../store/usage/port.ts";
 import { bucketHoursOf, chooseResolution, coverWindow, parseWindow } from "./window.ts";
 
 const START = "2025-01-01T00:00:00Z";

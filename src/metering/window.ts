@@ -4,7 +4,7 @@
  * of their own start and count only what lies inside the window.
  */
 import { PlatformError } from "../contract/errors.ts";
-import { DAY_MS } from "../lib/clock.ts";
+import { DAY_MS } from "../lib/time/clock.ts";
 import {
   DAY_HOURS,
   dayStart,
@@ -16,8 +16,8 @@ import {
   WEEK_HOURS,
   WEEK_SHIFT_HOURS,
   weekStart,
-} from "../lib/utc-calendar.ts";
-import type { Grain, UsagePart } from "../store/usage-port.ts";
+} from "../lib/time/utc-calendar.ts";
+import type { Grain, UsagePart } from "../store/usage/port.ts";
 
 const YEAR_MS = 365 * DAY_MS;
 

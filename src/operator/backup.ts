@@ -4,12 +4,12 @@ import { resolve } from "node:path";
 import { fingerprintOf, keepSecretKey, readSecretKey, secretKeyFile, secretKeyPlace } from "../auth/secret-key.ts";
 import type { Config } from "../config.ts";
 import { PlatformError } from "../contract/errors.ts";
-import { toIso } from "../lib/clock.ts";
+import { toIso } from "../lib/time/clock.ts";
 import { UsageError } from "../lib/usage-error.ts";
-import { writeBackup } from "../store/backup.ts";
-import { type BackupManifest, openBackup } from "../store/backup-format.ts";
-import { lockDataFolder } from "../store/data-lock.ts";
-import { refuseBusyPostgres, restoreBackup } from "../store/restore.ts";
+import { writeBackup } from "../store/backup/backup.ts";
+import { type BackupManifest, openBackup } from "../store/backup/format.ts";
+import { refuseBusyPostgres, restoreBackup } from "../store/backup/restore.ts";
+import { lockDataFolder } from "../store/database/data-lock.ts";
 import { openDatabase } from "../store/store.ts";
 import { packageVersion } from "./version.ts";
 

@@ -4,10 +4,10 @@ import { createServer } from "node:net";
 import { dirname } from "node:path";
 import { type Config, consoleBaseOf } from "../config.ts";
 import { consoleHost, SHARING_ADVICE, sharedWithWorkloads } from "../contract/console.ts";
-import { MINUTE_MS, SECOND_MS, toIso } from "../lib/clock.ts";
 import { credentialsFile, readCredentials } from "../lib/credentials.ts";
 import { runningNotes } from "../lib/process-note.ts";
-import { inspectDatabase } from "../store/inspect.ts";
+import { MINUTE_MS, SECOND_MS, toIso } from "../lib/time/clock.ts";
+import { inspectDatabase } from "../store/database/inspect.ts";
 import { missingPackages } from "./packages.ts";
 import { probeIsolation } from "./runtime.ts";
 

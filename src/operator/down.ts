@@ -6,7 +6,7 @@ import type { Config } from "../config.ts";
 import { PlatformError } from "../contract/errors.ts";
 import { makeRoomToStart } from "../lib/disk/disk-reserve.ts";
 import { isRunning, leaveWish, type ProcessNote, runningNotes } from "../lib/process-note.ts";
-import { lockDataFolder } from "../store/data-lock.ts";
+import { lockDataFolder } from "../store/database/data-lock.ts";
 
 /** What is in flight gets ten seconds, and workloads theirs; a server that takes longer than this hangs. */
 const STOP_MS = 60_000;

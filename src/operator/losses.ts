@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import type { Config } from "../config.ts";
 import { printable } from "../lib/printable.ts";
-import { isAlive, loadRecords } from "../runtime/drivers/local/record.ts";
+import { isAlive, loadRecords } from "../node/drivers/local/workload/record.ts";
 
 /** As many names as a person reads; the others are counted. */
 const NAMES_MAX = 20;

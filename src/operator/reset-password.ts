@@ -3,9 +3,9 @@ import { hashPassword } from "../auth/passwords.ts";
 import { readSecretKey } from "../auth/secret-key.ts";
 import type { Config } from "../config.ts";
 import { notFound, PlatformError } from "../contract/errors.ts";
-import { systemClock } from "../lib/clock.ts";
+import { systemClock } from "../lib/time/clock.ts";
 import { UsageError } from "../lib/usage-error.ts";
-import { lockDataFolder } from "../store/data-lock.ts";
+import { lockDataFolder } from "../store/database/data-lock.ts";
 import { openStore } from "../store/store.ts";
 
 /** As long as the API wants them. */

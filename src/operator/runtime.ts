@@ -3,12 +3,12 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Config } from "../config.ts";
-import type { Driver, Probe } from "../runtime/driver.ts";
+import type { Driver, Probe } from "../node/driver.ts";
 
 export async function openRuntime(config: Config, dataDir: string): Promise<Driver> {
   const [{ openLocalDriver }, { cachedSandboxd }] = await Promise.all([
-    import("../runtime/drivers/local/local-driver.ts"),
-    import("../runtime/sandboxd-build.ts"),
+    import("../node/drivers/local/local-driver.ts"),
+    import("../node/sandboxd-build.ts"),
   ]);
   const sandboxd = await cachedSandboxd(join(dataDir, "bin"));
   return openLocalDriver({ dataDir, brand: config.brand, sandboxd, allowUnisolated: true });

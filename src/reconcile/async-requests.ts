@@ -6,7 +6,7 @@
 import { GATEWAY_ERRORS, type GatewayError } from "../contract/gateway-errors.ts";
 import { type Trigger, triggerNamed } from "../contract/triggers.ts";
 import { backoffMs } from "../lib/backoff.ts";
-import { type Clock, MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
+import { type Clock, MINUTE_MS, SECOND_MS } from "../lib/time/clock.ts";
 import type { Meter } from "../metering/meter.ts";
 import {
   CALLBACK_WITHIN_MS,
@@ -14,9 +14,9 @@ import {
   type Delivery,
   type DeliveryLine,
   type DeliveryOutcome,
-} from "../store/delivery.ts";
-import { noteEvent } from "../store/note-event.ts";
-import type { Resource } from "../store/resource.ts";
+} from "../store/deliveries/delivery.ts";
+import { noteEvent } from "../store/resources/note-event.ts";
+import type { Resource } from "../store/resources/resource.ts";
 import type { Store } from "../store/store.ts";
 
 /** How long a request is tried, and how long one try may take. */

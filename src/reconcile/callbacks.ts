@@ -1,11 +1,11 @@
 /** Tells callback addresses what came of a request or an execution: signed, and again until they say that they have it. */
 import { callbackSecretKey, triggerNamed } from "../contract/triggers.ts";
 import { backoffMs } from "../lib/backoff.ts";
-import { type Clock, HOUR_MS, SECOND_MS } from "../lib/clock.ts";
-import { AddressRefused, type PostOutbound } from "../lib/outbound-post.ts";
-import { signWebhook } from "../lib/webhook-signature.ts";
-import type { Delivery, DeliveryLine, DeliveryOutcome } from "../store/delivery.ts";
-import { noteEvent } from "../store/note-event.ts";
+import { AddressRefused, type PostOutbound } from "../lib/network/outbound-post.ts";
+import { signWebhook } from "../lib/network/webhook-signature.ts";
+import { type Clock, HOUR_MS, SECOND_MS } from "../lib/time/clock.ts";
+import type { Delivery, DeliveryLine, DeliveryOutcome } from "../store/deliveries/delivery.ts";
+import { noteEvent } from "../store/resources/note-event.ts";
 import type { Store } from "../store/store.ts";
 
 export interface CallbacksDeps {

@@ -5,13 +5,13 @@
  */
 import { type Trigger, triggerNamed, triggerPath } from "../contract/triggers.ts";
 import type { Log } from "../kinds/port.ts";
-import { type Clock, SECOND_MS, toIso } from "../lib/clock.ts";
-import { cronTimes, dueTimes, LATE_MAX_MS, type Missed, missedTimes } from "../lib/cron.ts";
 import type { Running } from "../lib/lifecycle.ts";
-import type { CronTriggerRow } from "../store/cron-triggers.ts";
-import type { Transaction } from "../store/database.ts";
-import type { DeliveryDraft } from "../store/delivery.ts";
-import type { Resource } from "../store/resource.ts";
+import { type Clock, SECOND_MS, toIso } from "../lib/time/clock.ts";
+import { cronTimes, dueTimes, LATE_MAX_MS, type Missed, missedTimes } from "../lib/time/cron.ts";
+import type { Transaction } from "../store/database/database.ts";
+import type { CronTriggerRow } from "../store/deliveries/cron-triggers.ts";
+import type { DeliveryDraft } from "../store/deliveries/delivery.ts";
+import type { Resource } from "../store/resources/resource.ts";
 import type { Store } from "../store/store.ts";
 import { ASYNC_WITHIN_MS, type AsyncPayload } from "./async-requests.ts";
 

@@ -4,10 +4,10 @@
  */
 import type { Log } from "../kinds/port.ts";
 import { backoffMs } from "../lib/backoff.ts";
-import { SECOND_MS } from "../lib/clock.ts";
 import { randomWord } from "../lib/ids.ts";
 import type { Running } from "../lib/lifecycle.ts";
-import type { Delivery, DeliveryLine, DeliveryOutcome } from "../store/delivery.ts";
+import { SECOND_MS } from "../lib/time/clock.ts";
+import type { Delivery, DeliveryLine, DeliveryOutcome } from "../store/deliveries/delivery.ts";
 import type { Store } from "../store/store.ts";
 
 export interface DeliveriesOptions {

@@ -3,7 +3,7 @@
  * is soon taken up by another, and are renewed together for as long as the work goes on. Whoever loses one, because the
  * database was away for too long, is told to stop.
  */
-import { SECOND_MS } from "../lib/clock.ts";
+import { SECOND_MS } from "../lib/time/clock.ts";
 import type { Lease, Leases } from "../store/leases.ts";
 
 /** Two renewals may fail. */

@@ -8,16 +8,16 @@
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Log } from "../kinds/port.ts";
-import { type Clock, SECOND_MS } from "../lib/clock.ts";
 import type { Running } from "../lib/lifecycle.ts";
+import { type Clock, SECOND_MS } from "../lib/time/clock.ts";
 import {
   type ExecutionRow,
   JOB_SLOTS_RECORDS,
   type TaskClaim,
   type TaskOutcome,
   type TaskRow,
-} from "../store/execution.ts";
-import type { Claimable } from "../store/execution-views.ts";
+} from "../store/executions/execution.ts";
+import type { Claimable } from "../store/executions/views.ts";
 import type { Store } from "../store/store.ts";
 import { type Candidate, type Capacity, chooseStarts, type RunningTask } from "./fair-choice.ts";
 import { type Next, REPORT_AGAIN_MS, TaskReports } from "./task-reports.ts";

@@ -5,11 +5,11 @@
 import { DELAYED, isDelayed } from "../contract/delayed.ts";
 import { PlatformError } from "../contract/errors.ts";
 import type { Behaviour, Deps, ReconcileContext, Reconciler } from "../kinds/port.ts";
-import { SECOND_MS } from "../lib/clock.ts";
 import { isDiskFull } from "../lib/disk/disk-full.ts";
 import { KeyedQueue, type Rest } from "../lib/keyed-queue.ts";
 import type { Running } from "../lib/lifecycle.ts";
-import type { Resource } from "../store/resource.ts";
+import { SECOND_MS } from "../lib/time/clock.ts";
+import type { Resource } from "../store/resources/resource.ts";
 import { HeldLeases } from "./held-leases.ts";
 
 const RESYNC_MS = 30 * SECOND_MS;

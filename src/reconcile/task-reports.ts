@@ -5,9 +5,9 @@
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Log } from "../kinds/port.ts";
-import { type Clock, SECOND_MS } from "../lib/clock.ts";
-import type { TaskClaim, TaskOutcome } from "../store/execution.ts";
-import type { ClaimWish, ReportRules, TaskReport, TaskStart } from "../store/execution-queue.ts";
+import { type Clock, SECOND_MS } from "../lib/time/clock.ts";
+import type { TaskClaim, TaskOutcome } from "../store/executions/execution.ts";
+import type { ClaimWish, ReportRules, TaskReport, TaskStart } from "../store/executions/queue.ts";
 import type { Store } from "../store/store.ts";
 
 /** A task that is over by then costs no write for its start. */

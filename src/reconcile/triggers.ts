@@ -1,6 +1,6 @@
 /** Everything that starts workloads without a client that waits, as one thing to start and stop. */
 import { type Running, Stack } from "../lib/lifecycle.ts";
-import type { DeliveryLine } from "../store/delivery.ts";
+import type { DeliveryLine } from "../store/deliveries/delivery.ts";
 import { type AsyncRequestsDeps, asyncRequestLine } from "./async-requests.ts";
 import { type CallbacksDeps, callbackLine } from "./callbacks.ts";
 import { type CronDeps, startCron } from "./cron.ts";

@@ -5,7 +5,7 @@ type Builtin = (argv: string[]) => Promise<void>;
 
 export const BUILTINS: Readonly<Record<string, Builtin>> = {
   async "mcp-stdio"(argv) {
-    const { startMcpBridge } = await import("./mcp-bridge.ts");
+    const { startMcpBridge } = await import("./mcp/bridge.ts");
     const bridge = await startMcpBridge({ argv, ...listenAddress() });
     process.on("SIGTERM", () => {
       bridge.stop();
@@ -15,20 +15,20 @@ export const BUILTINS: Readonly<Record<string, Builtin>> = {
   /** argv: the folder. */
   async "mcp-files"([folder = "/data"]) {
     const [{ runMcpProgram }, { FILES_SERVER }] = await Promise.all([
-      import("./mcp-program.ts"),
-      import("./hub-files.ts"),
+      import("./mcp/program.ts"),
+      import("./hub/files.ts"),
     ]);
     await runMcpProgram(FILES_SERVER, { root: realpathSync(folder) }, listenAddress());
   },
   /** argv: the SQLite file, unless the environment names a PostgreSQL. */
   async "mcp-sql"([file = ""]) {
-    const [{ runMcpProgram }, { SQL_SERVER }] = await Promise.all([import("./mcp-program.ts"), import("./hub-sql.ts")]);
+    const [{ runMcpProgram }, { SQL_SERVER }] = await Promise.all([import("./mcp/program.ts"), import("./hub/sql.ts")]);
     const { POSTGRES_URL: url } = process.env;
     if (!url && file === "") throw new Error("there is neither a file nor POSTGRES_URL");
     await runMcpProgram(SQL_SERVER, url ? { url } : { file }, listenAddress());
   },
   async sql() {
-    await (await import("./sql-child.ts")).runSqlChild();
+    await (await import("./hub/sql-child.ts")).runSqlChild();
   },
 };
 

@@ -6,19 +6,19 @@ import { accessSync, chmodSync, closeSync, constants, mkdirSync, rmSync, writeSy
 import type { Server } from "node:net";
 import { dirname, join } from "node:path";
 import type { SandboxActivity, SandboxdConfig } from "../contract/sandbox-wire.ts";
-import { AwakeCounter } from "./awake-counter.ts";
 import { parseListen } from "./config.ts";
-import { createControlServer } from "./control-api.ts";
-import { Environment } from "./environment.ts";
-import { createApiServer } from "./http-server.ts";
-import { IdleTrim } from "./idle-trim.ts";
-import { DAEMON_READY_SIGNAL, INIT_PID_VARIABLE, READY_VARIABLE } from "./init-protocol.ts";
-import { LogMirror } from "./log-mirror.ts";
-import { createPlatformDoor } from "./platform-door.ts";
-import { createPortDoor } from "./port-door.ts";
-import { ProcessTable } from "./process-table.ts";
-import { noteArrival } from "./upgrade.ts";
-import type { UserFiles } from "./user-files/user-files.ts";
+import type { UserFiles } from "./files/user/user-files.ts";
+import { createApiServer } from "./http/server.ts";
+import { DAEMON_READY_SIGNAL, INIT_PID_VARIABLE, READY_VARIABLE } from "./init/protocol.ts";
+import { createPlatformDoor } from "./network/platform-door.ts";
+import { createPortDoor } from "./network/port-door.ts";
+import { Environment } from "./process/environment.ts";
+import { LogMirror } from "./process/log-mirror.ts";
+import { ProcessTable } from "./process/table.ts";
+import { AwakeCounter } from "./system/awake-counter.ts";
+import { createControlServer } from "./system/control-api.ts";
+import { IdleTrim } from "./system/idle-trim.ts";
+import { noteArrival } from "./system/upgrade.ts";
 
 const DEFAULT_LOG_DIR = "/var/log/sandbox-api";
 
@@ -56,7 +56,7 @@ export async function startDaemon(config: SandboxdConfig, startedAtMs: number): 
     processes,
     trim,
     userFiles: () => {
-      loading ??= import("./user-files/user-files.ts").then(({ UserFiles }) => new UserFiles(config, environment));
+      loading ??= import("./files/user/user-files.ts").then(({ UserFiles }) => new UserFiles(config, environment));
       return loading;
     },
     counters,
@@ -78,7 +78,7 @@ export async function startDaemon(config: SandboxdConfig, startedAtMs: number): 
   await Promise.all([
     ...doors,
     // Few need it, and sockets for datagrams are a module that all others can do without.
-    ...(names === null ? [] : [import("./own-names.ts").then(({ answerOwnNames }) => answerOwnNames(names))]),
+    ...(names === null ? [] : [import("./network/own-names.ts").then(({ answerOwnNames }) => answerOwnNames(names))]),
     atPath(ports, config.portSocket),
     atPath(createControlServer(daemon, api), config.controlSocket),
     atPath(api, config.apiSocket),
@@ -86,7 +86,7 @@ export async function startDaemon(config: SandboxdConfig, startedAtMs: number): 
   noteArrival(daemon);
   tellReady(config.readyFd);
   // Whoever waits for us has an answer to write first: time to load what most ask for next.
-  if (!config.exec) await import("./process-api.ts");
+  if (!config.exec) await import("./process/process-api.ts");
 }
 
 /** Where the usual place cannot be written (a read-only image, a daemon that is not root) the state folder can. */

@@ -29,13 +29,13 @@ async function main(argv: string[]): Promise<void> {
   if (mode === "version") return console.log(VERSION);
   const builtin = BUILTINS[mode ?? ""];
   if (builtin) return builtin(rest);
-  if (mode === "grep") return (await import("./grep-child.ts")).runGrepChild();
-  if (mode === "files") return (await import("./user-files/child.ts")).runFilesChild();
+  if (mode === "grep") return (await import("./search/grep-child.ts")).runGrepChild();
+  if (mode === "files") return (await import("./files/user/child.ts")).runFilesChild();
   if (mode === "unpack") return (await import("./unpack-child.ts")).runUnpackChild(rest);
   const { file, ...args } = parseArguments(rest);
   if (file === undefined || (mode !== "init" && mode !== "serve")) throw new Error(USAGE);
   const config = withArguments(readConfig(file), args);
-  if (mode === "init") (await import("./init.ts")).runInit(config, file);
+  if (mode === "init") (await import("./init/init.ts")).runInit(config, file);
   else await (await import("./daemon.ts")).startDaemon(config, startedAtMs);
 }
 

@@ -3,7 +3,7 @@
  * handed over undecoded. Handlers are loaded at their first use: a sandbox that only runs commands never pays for the
  * rest.
  */
-import type { Handler } from "./http-call.ts";
+import type { Handler } from "./http/call.ts";
 
 export interface Route {
   pattern: RegExp;
@@ -13,19 +13,19 @@ export interface Route {
 /** What touches files at a path of the caller's: it has the rights of BL_SANDBOX_USER. MCP tools are told apart by name. */
 export const FILE_PATHS = /^\/(filesystem|watch\/filesystem|codegen)/;
 
-const process = () => import("./process-api.ts");
-const files = () => import("./files-api.ts");
-const tree = () => import("./tree-api.ts");
-const uploads = () => import("./uploads-api.ts");
-const watch = () => import("./watch-api.ts");
-const search = () => import("./search-api.ts");
-const network = () => import("./network-api.ts");
-const system = () => import("./system-api.ts");
-const codegen = () => import("./codegen-api.ts");
-const terminal = () => import("./terminal-api.ts");
+const process = () => import("./process/process-api.ts");
+const files = () => import("./files/files-api.ts");
+const tree = () => import("./files/tree-api.ts");
+const uploads = () => import("./files/uploads-api.ts");
+const watch = () => import("./files/watch-api.ts");
+const search = () => import("./search/search-api.ts");
+const network = () => import("./network/network-api.ts");
+const system = () => import("./system/system-api.ts");
+const codegen = () => import("./search/codegen-api.ts");
+const terminal = () => import("./terminal/terminal-api.ts");
 const stdin = () => import("./process/stdin-api.ts");
 const move = () => import("./files/move-api.ts");
-const mcp = () => import("./mcp-api.ts");
+const mcp = () => import("./mcp/mcp-api.ts");
 
 export const ROUTES: Route[] = [
   {

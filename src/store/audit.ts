@@ -4,9 +4,9 @@
  * be let go from the front: the place and hash of the last one that went is kept, sealed with the same key.
  */
 import { createHmac, createSecretKey } from "node:crypto";
-import type { Clock } from "../lib/clock.ts";
-import { type Database, fixedQuery, type Queries, type Transaction } from "./database.ts";
-import type { AuditRow } from "./schema.ts";
+import type { Clock } from "../lib/time/clock.ts";
+import { type Database, fixedQuery, type Queries, type Transaction } from "./database/database.ts";
+import type { AuditRow } from "./database/schema.ts";
 
 export interface AuditEntry {
   actor: string;

@@ -3,11 +3,12 @@
  * stored (sealed: it may show a secret once) and given to every retry. When the holder dies in between, the claim runs
  * out and a retry goes on with the same uid, so it finds what the first one may have created.
  */
-import type { Clock } from "../lib/clock.ts";
-import { DAY_MS, MINUTE_MS } from "../lib/clock.ts";
+
 import { uuidv7 } from "../lib/ids.ts";
 import type { SealedBox } from "../lib/sealed-box.ts";
-import type { Database } from "./database.ts";
+import type { Clock } from "../lib/time/clock.ts";
+import { DAY_MS, MINUTE_MS } from "../lib/time/clock.ts";
+import type { Database } from "./database/database.ts";
 
 export const IDEMPOTENCY_AGE_MAX_MS = DAY_MS;
 /** Longer than any request may take. */

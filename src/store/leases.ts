@@ -3,8 +3,8 @@
  * lease carries the token, so a holder that was paused past its time can be told from the current one.
  */
 import { sql } from "kysely";
-import type { Clock } from "../lib/clock.ts";
-import type { Database } from "./database.ts";
+import type { Clock } from "../lib/time/clock.ts";
+import type { Database } from "./database/database.ts";
 
 export interface Lease {
   name: string;

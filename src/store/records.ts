@@ -1,6 +1,6 @@
 /** Small records that expire. A change reads and replaces one as a whole, in a transaction. */
-import type { Clock } from "../lib/clock.ts";
-import { type Database, fixedQuery } from "./database.ts";
+import type { Clock } from "../lib/time/clock.ts";
+import { type Database, fixedQuery } from "./database/database.ts";
 
 export interface RecordRow {
   key: string;

@@ -1,38 +1,38 @@
 /** The store: the only room that speaks SQL. Everything the other rooms agree on meets here. */
 import { join } from "node:path";
 import { createCursorCodec } from "../contract/cursor.ts";
-import type { Clock } from "../lib/clock.ts";
 import { createSealedBox, deriveKey } from "../lib/sealed-box.ts";
-import { createAccountMembers } from "./account-members.ts";
+import type { Clock } from "../lib/time/clock.ts";
 import { createAudit } from "./audit.ts";
-import { createClaims } from "./claims.ts";
-import { createCronTriggers } from "./cron-triggers.ts";
-import type { Database } from "./database.ts";
-import { createDeliveries } from "./deliveries.ts";
-import { executionCallback } from "./execution-callback.ts";
-import { createExecutionQueue } from "./execution-queue.ts";
-import { createExecutionViews } from "./execution-views.ts";
-import { createExecutions } from "./executions.ts";
-import { createExternalIdentities } from "./external-identities.ts";
-import { createHeldWords } from "./held-words.ts";
+import type { Database } from "./database/database.ts";
+import { migrate } from "./database/migrations/index.ts";
+import { openSqlite } from "./database/sqlite.ts";
+import { createCronTriggers } from "./deliveries/cron-triggers.ts";
+import { createDeliveries } from "./deliveries/deliveries.ts";
+import { executionCallback } from "./executions/callback.ts";
+import { createExecutions } from "./executions/executions.ts";
+import { createExecutionQueue } from "./executions/queue.ts";
+import { createExecutionViews } from "./executions/views.ts";
 import { createIdempotency } from "./idempotency.ts";
-import { createKeys } from "./keys.ts";
 import { createLeases } from "./leases.ts";
-import { createLinks } from "./links.ts";
-import { migrate } from "./migrations/index.ts";
-import { createOauthRecords } from "./oauth-records.ts";
-import { createPeople } from "./people.ts";
+import { createAccountMembers } from "./people/account-members.ts";
+import { createExternalIdentities } from "./people/external-identities.ts";
+import { createKeys } from "./people/keys.ts";
+import { createOauthRecords } from "./people/oauth-records.ts";
+import { createPeople } from "./people/people.ts";
+import { createSignInTries } from "./people/sign-in-tries.ts";
+import { createSigningKeys } from "./people/signing-keys.ts";
+import { createWorkloadAccounts } from "./people/workload-accounts.ts";
+import { createWorkspaceContents } from "./people/workspace-contents.ts";
+import { createWorkspaces, IDENTITY_TOPIC } from "./people/workspaces.ts";
 import { createRecords } from "./records.ts";
-import { createResources } from "./resources.ts";
-import { createShares } from "./shares.ts";
-import { createSignInTries } from "./sign-in-tries.ts";
-import { createSigningKeys } from "./signing-keys.ts";
-import { openSqlite } from "./sqlite.ts";
+import { createClaims } from "./resources/claims.ts";
+import { createHeldWords } from "./resources/held-words.ts";
+import { createLinks } from "./resources/links.ts";
+import { createResources } from "./resources/resources.ts";
+import { createShares } from "./resources/shares.ts";
 import { createThreads } from "./threads.ts";
-import { createUsage } from "./usage.ts";
-import { createWorkloadAccounts } from "./workload-accounts.ts";
-import { createWorkspaceContents } from "./workspace-contents.ts";
-import { createWorkspaces, IDENTITY_TOPIC } from "./workspaces.ts";
+import { createUsage } from "./usage/usage.ts";
 
 export interface StoreOptions {
   databaseUrl: string | null;
@@ -69,7 +69,7 @@ export async function openDatabase({
   onError,
 }: Pick<StoreOptions, "databaseUrl" | "dataDir" | "makeRoom" | "onError">): Promise<Database> {
   if (!databaseUrl) return openSqlite(join(dataDir, SQLITE_FILE), makeRoom ? { makeRoom } : {});
-  const { openPostgres } = await import("./postgres.ts");
+  const { openPostgres } = await import("./database/postgres.ts");
   return openPostgres(databaseUrl, onError);
 }
 

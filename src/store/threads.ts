@@ -3,9 +3,9 @@
  * a long thread forgets its oldest messages, an agent its threads that were used longest ago, and time the rest.
  */
 import type { CursorCodec } from "../contract/cursor.ts";
-import type { Clock } from "../lib/clock.ts";
 import type { SealedBox } from "../lib/sealed-box.ts";
-import type { Database, Queries, Transaction } from "./database.ts";
+import type { Clock } from "../lib/time/clock.ts";
+import type { Database, Queries, Transaction } from "./database/database.ts";
 
 /** More than any model reads of a conversation. */
 export const THREAD_MESSAGES_MAX = 1000;

@@ -7,11 +7,11 @@ import { existsSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileS
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
-import type { Grade } from "../../src/runtime/driver.ts";
-import type { LocalDriver } from "../../src/runtime/drivers/local/local-driver.ts";
+import type { Grade } from "../../src/node/driver.ts";
+import type { LocalDriver } from "../../src/node/drivers/local/local-driver.ts";
 import { Canary } from "../canary.ts";
 import { dockerSave, type Entry, tar } from "../image-archive.ts";
-import { LocalMachine, localDriverMissing } from "../local-machine.ts";
+import { LocalMachine, localDriverMissing } from "../local/machine.ts";
 
 const folder = (path: string): Entry => ({ path: `${path}/`, type: "5", mode: 0o755 });
 const link = (path: string, target: string): Entry => ({ path, type: "2", link: target });

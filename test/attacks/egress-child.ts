@@ -11,10 +11,10 @@ import { type AddressInfo, connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createIdentityProvider } from "../../src/auth/external/identity-provider.ts";
-import { systemClock } from "../../src/lib/clock.ts";
-import { createOutbound } from "../../src/lib/outbound-http.ts";
-import { createOutboundPost } from "../../src/lib/outbound-post.ts";
-import { startEgressProxy } from "../../src/runtime/egress-proxy.ts";
+import { createOutbound } from "../../src/lib/network/outbound-http.ts";
+import { createOutboundPost } from "../../src/lib/network/outbound-post.ts";
+import { systemClock } from "../../src/lib/time/clock.ts";
+import { startEgressProxy } from "../../src/node/egress-proxy.ts";
 import { answerQuestion } from "../dns-server.ts";
 
 const OWN = "203.0.113.7";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { createPriceBook, rateOf } from "../../src/metering/price-book.ts";
-import type { UsageEvent } from "../../src/store/usage-port.ts";
+import type { UsageEvent } from "../../src/store/usage/port.ts";
 import { makeAccount, makeServiceAccount, makeUser, makeWorkload } from "../identities.ts";
 import { type Answer, startTestPlatform, type TestPlatform } from "../platform.ts";
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { createPriceBook, rateOf } from "../../src/metering/price-book.ts";
-import type { UsageEvent } from "../../src/store/usage-port.ts";
+import type { UsageEvent } from "../../src/store/usage/port.ts";
 import { makeAccount, makeServiceAccount, makeUser } from "../identities.ts";
 import { startTestPlatform, type TestPlatform } from "../platform.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { createLocalJWKSet, decodeProtectedHeader, type JSONWebKeySet, jwtVerify } from "jose";
-import { DAY_MS, MINUTE_MS } from "../../src/lib/clock.ts";
+import { DAY_MS, MINUTE_MS } from "../../src/lib/time/clock.ts";
 import type { Store } from "../../src/store/store.ts";
 import { testDatabases } from "../databases.ts";
 import { makeAccount, makeUser } from "../identities.ts";

@@ -7,7 +7,7 @@ import { after, before, describe, test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { sweepImages } from "../../src/kinds/image/load.ts";
 import type { Deps } from "../../src/kinds/port.ts";
-import { HOUR_MS } from "../../src/lib/clock.ts";
+import { HOUR_MS } from "../../src/lib/time/clock.ts";
 import { runBerth } from "../berth-process.ts";
 import { FakeMachine, fakeDriver } from "../fake-driver.ts";
 import { dockerSave, type Entry, ociArchive, tar } from "../image-archive.ts";

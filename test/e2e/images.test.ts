@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { DAY_MS } from "../../src/lib/clock.ts";
+import { DAY_MS } from "../../src/lib/time/clock.ts";
 import type { Store } from "../../src/store/store.ts";
 import { testDatabases } from "../databases.ts";
 import { type Identity, makeAccount, makeUser } from "../identities.ts";

@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
-import { PROVIDERS } from "../../src/gateway/providers/catalogue.ts";
 import { INTEGRATIONS } from "../../src/kinds/integration/declarations.ts";
+import { PROVIDERS } from "../../src/models/providers/catalogue.ts";
 import { startTestPlatform, type TestPlatform } from "../platform.ts";
 
 let platform: TestPlatform;

@@ -12,7 +12,7 @@ import { operatorCommands } from "../../src/operator/commands.ts";
 import { probeIsolation } from "../../src/operator/runtime.ts";
 import { type Ended, runBerth, startServer } from "../berth-process.ts";
 import { testDatabases } from "../databases.ts";
-import { tracesOf } from "../local-machine.ts";
+import { tracesOf } from "../local/machine.ts";
 import { eventually } from "../sandboxd-harness.ts";
 
 const databases = await testDatabases();

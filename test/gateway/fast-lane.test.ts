@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { duplexPair } from "node:stream";
 import { test } from "node:test";
-import { attachGateway, SERVER_OPTIONS } from "../../src/gateway/attach.ts";
+import { attachGateway, SERVER_OPTIONS } from "../../src/http/attach.ts";
 import {
   AUTH,
   answering,

@@ -5,12 +5,12 @@ import { type AddressInfo, connect, createServer as createTcpServer, type Socket
 import { mock, test } from "node:test";
 import { Registry } from "prom-client";
 import { type WorkloadKind, workloadLabel } from "../../src/contract/addresses.ts";
-import { attachGateway, SERVER_OPTIONS } from "../../src/gateway/attach.ts";
 import type { GatewayDeps, Lease, PreviewRules, RequestRecord, Target, Workload } from "../../src/gateway/deps.ts";
 import type { ExchangeLimits } from "../../src/gateway/forward.ts";
 import { createGateway, type Gateway } from "../../src/gateway/gateway.ts";
 import { DEFAULT_LIMITS, type GatewayLimits } from "../../src/gateway/limits.ts";
-import type { PathPages } from "../../src/gateway/page-rules.ts";
+import { attachGateway, SERVER_OPTIONS } from "../../src/http/attach.ts";
+import type { PathPages } from "../../src/http/page-rules.ts";
 
 export interface TestGateway extends AsyncDisposable {
   port: number;

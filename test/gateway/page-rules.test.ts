@@ -1,8 +1,8 @@
 /** What a workload's response may tell a browser, in the path form and on a host of its own. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fixedHeaders } from "../../src/gateway/header-rules.ts";
-import { confinedCookie, isDocument } from "../../src/gateway/page-rules.ts";
+import { fixedHeaders } from "../../src/http/header-rules.ts";
+import { confinedCookie, isDocument } from "../../src/http/page-rules.ts";
 import { answering, exchange, inBothLanes, preview, rawUpstream } from "./harness.ts";
 
 const SANDBOX =

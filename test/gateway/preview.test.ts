@@ -1,6 +1,6 @@
 /** Previews: an address of its own for a port inside a sandbox. */
 import assert from "node:assert/strict";
-import { fixedHeaders } from "../../src/gateway/header-rules.ts";
+import { fixedHeaders } from "../../src/http/header-rules.ts";
 import { AUTH, answering, exchange, inBothLanes, OK, preview, rawUpstream } from "./harness.ts";
 
 const sandbox = { kind: "sandbox", door: 3000 } as const;

@@ -60,9 +60,9 @@ const ATTACKS: Record<string, readonly (readonly [file: string, title: string])[
   "making the platform call private addresses": [
     ["test/triggers/async.test.ts", "a workload that is gone ends it, and a callback address that is refused is told"],
     ["test/models/door-suite.ts", "private addresses are an administrator's choice, link-local ones nobody's"],
-    ["test/e2e/mcp-integrations.test.ts", "an administrator decides whether private addresses may be called"],
+    ["test/e2e/mcp/integrations.test.ts", "an administrator decides whether private addresses may be called"],
     ["src/auth/external/identity-provider.test.ts", "leads elsewhere without TLS, is not used"],
-    ["src/lib/address-class.test.ts", "::ffff:127.0.0.1"],
+    ["src/lib/network/address-class.test.ts", "::ffff:127.0.0.1"],
   ],
   "claiming somebody else's address": [
     ["test/e2e/people.test.ts", "an address that somebody else's admin wrote down opens nothing"],

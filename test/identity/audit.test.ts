@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sql } from "kysely";
 import { pruneAudit } from "../../src/auth/audit-retention.ts";
-import { type Clock, DAY_MS } from "../../src/lib/clock.ts";
+import { type Clock, DAY_MS } from "../../src/lib/time/clock.ts";
 import { runBerth } from "../berth-process.ts";
 import { onEachDatabase, type Suite } from "../each-platform.ts";
 import { makeAccount, makeUser } from "../identities.ts";

@@ -4,7 +4,7 @@ import { generateKeyPairSync } from "node:crypto";
 import { test } from "node:test";
 import { decodeJwt, decodeProtectedHeader, importPKCS8, type JSONWebKeySet, SignJWT } from "jose";
 import { generateSigningPair, SIGNING_PURPOSE } from "../../src/auth/oauth/access-tokens.ts";
-import { type Clock, DAY_MS, HOUR_MS } from "../../src/lib/clock.ts";
+import { type Clock, DAY_MS, HOUR_MS } from "../../src/lib/time/clock.ts";
 import { onEachDatabase } from "../each-platform.ts";
 import { askToken as ask, basic, type Credentials, GRANT, machineToken } from "./machine.ts";
 import { machineTokens } from "./machine-suite.ts";

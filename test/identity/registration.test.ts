@@ -1,7 +1,7 @@
 /** What of self-registered programs needs another clock; the rest asks an installation (test/installed). */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { DAY_MS } from "../../src/lib/clock.ts";
+import { DAY_MS } from "../../src/lib/time/clock.ts";
 import { startTestPlatform, type TestPlatform } from "../platform.ts";
 import { Browser } from "./browser.ts";
 import { addPerson } from "./people.ts";

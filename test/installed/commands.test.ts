@@ -27,7 +27,7 @@ const ELSEWHERE: Record<string, string> = {
   login: "test/identity/cli-suite.ts",
   logout: "test/identity/cli-suite.ts",
   apply: "docs/tour.md",
-  "sandbox connect": "test/e2e/sandbox-cli.test.ts",
+  "sandbox connect": "test/e2e/sandboxes/cli.test.ts",
   "customdomain verify": "test/e2e/custom-domains.test.ts, with a name server of its own",
   "image create": "test/e2e/images.test.ts",
   "workspace leave": "test/e2e/workspaces.test.ts, by its operation",

@@ -2,7 +2,7 @@
  * The usage ledger in plain maps: the same levels and the same parts as the databases keep, so that the rules of the
  * metering room are tried out thousands of times a second. It speaks the whole port.
  */
-import { hourMs, hourOf } from "../../src/lib/utc-calendar.ts";
+import { hourMs, hourOf } from "../../src/lib/time/utc-calendar.ts";
 import type {
   RateOf,
   UsageAnswer,
@@ -15,8 +15,8 @@ import type {
   UsageQuestion,
   UsageSeries,
   UsageSpan,
-} from "../../src/store/usage-port.ts";
-import { USAGE_COLUMNS } from "../../src/store/usage-port.ts";
+} from "../../src/store/usage/port.ts";
+import { USAGE_COLUMNS } from "../../src/store/usage/port.ts";
 import {
   asksForNames,
   costOf,
@@ -26,8 +26,8 @@ import {
   overlaps,
   quantityWithin,
   ROLLUP_LEVELS,
-} from "../../src/store/usage-rollup.ts";
-import { seriesKey } from "../../src/store/usage-series.ts";
+} from "../../src/store/usage/rollup.ts";
+import { seriesKey } from "../../src/store/usage/series.ts";
 
 interface Amount {
   cost: bigint;

@@ -5,7 +5,7 @@
 
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/time/clock.ts";
 import { Meter } from "../../src/metering/meter.ts";
 import { createPriceBook } from "../../src/metering/price-book.ts";
 import { openTestStore } from "../store.ts";

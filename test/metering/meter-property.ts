@@ -1,7 +1,7 @@
 /** Whatever befalls the meter of a small world, in the end the ledger says what the world knows was used. */
 import assert from "node:assert/strict";
-import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/lib/clock.ts";
-import type { UsageLedger } from "../../src/store/usage-port.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/lib/time/clock.ts";
+import type { UsageLedger } from "../../src/store/usage/port.ts";
 import fc from "../properties.ts";
 import { COUNTED, DIMENSION, MeterWorld } from "./meter-world.ts";
 

@@ -2,11 +2,11 @@
  * A small world to meter: resources that run at some rate, a clock that can be set, a machine that can sleep, and a
  * server that can die at any write. The world keeps its own account of what was really used.
  */
-import { hourOf } from "../../src/lib/utc-calendar.ts";
+import { hourOf } from "../../src/lib/time/utc-calendar.ts";
 import type { DimensionName } from "../../src/metering/dimensions.ts";
 import { Meter, type MeteredResource } from "../../src/metering/meter.ts";
 import { createPriceBook } from "../../src/metering/price-book.ts";
-import type { UsageLedger } from "../../src/store/usage-port.ts";
+import type { UsageLedger } from "../../src/store/usage/port.ts";
 
 export const DIMENSION: DimensionName = "sandbox_compute_runtime_gbs";
 export const COUNTED: DimensionName = "agent_async_requests_count";

@@ -2,10 +2,10 @@
  * The metrics endpoint once more, as plain loops over raw events: no rollups, no levels, no parts, no pages. Slow and
  * obvious, and written from the interface's own words, so that the real one can be held against it.
  */
-import { hourMs, hourOf } from "../../src/lib/utc-calendar.ts";
+import { hourMs, hourOf } from "../../src/lib/time/utc-calendar.ts";
 import { DIMENSIONS, type DimensionName, UNIT_BASE } from "../../src/metering/dimensions.ts";
 import type { PriceBook } from "../../src/metering/price-book.ts";
-import type { UsageEvent, UsageSeries } from "../../src/store/usage-port.ts";
+import type { UsageEvent, UsageSeries } from "../../src/store/usage/port.ts";
 
 export interface ModelQuery {
   accountId: string;

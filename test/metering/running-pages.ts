@@ -4,7 +4,7 @@ import { createCursorCodec } from "../../src/contract/cursor.ts";
 import { accountMetrics } from "../../src/metering/account-metrics.ts";
 import { parseMetricsQuery } from "../../src/metering/metrics-query.ts";
 import { rateOf } from "../../src/metering/price-book.ts";
-import type { UsageLedger, UsageSeries } from "../../src/store/usage-port.ts";
+import type { UsageLedger, UsageSeries } from "../../src/store/usage/port.ts";
 import { ACCOUNTS, book } from "./usage-arbitraries.ts";
 
 const START_MS = Date.parse("2026-05-04T10:00:00Z");

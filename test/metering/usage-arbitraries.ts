@@ -1,10 +1,10 @@
 /** Random usage around the dates where calendars go wrong: leap days, year and month ends, summer time changes. */
 
-import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/lib/clock.ts";
-import { hourMs, hourOf } from "../../src/lib/utc-calendar.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/lib/time/clock.ts";
+import { hourMs, hourOf } from "../../src/lib/time/utc-calendar.ts";
 import { DIMENSION_NAMES, DIMENSIONS } from "../../src/metering/dimensions.ts";
 import { createPriceBook, rateOf } from "../../src/metering/price-book.ts";
-import type { UsageEvent, UsageSeries, UsageSpan } from "../../src/store/usage-port.ts";
+import type { UsageEvent, UsageSeries, UsageSpan } from "../../src/store/usage/port.ts";
 import fc from "../properties.ts";
 import type { ModelQuery } from "./metrics-model.ts";
 

@@ -5,9 +5,9 @@ import {
   endpointConfigurations,
   getProviderModel,
   listProviderModels,
-} from "../../src/gateway/models/connections.ts";
-import { Upstreams } from "../../src/gateway/models/upstreams.ts";
-import { PROVIDERS } from "../../src/gateway/providers/catalogue.ts";
+} from "../../src/models/connections.ts";
+import { PROVIDERS } from "../../src/models/providers/catalogue.ts";
+import { Upstreams } from "../../src/models/upstreams.ts";
 import { connectionOf } from "./gateway-harness.ts";
 import { sendJson, startUpstream } from "./upstream-server.ts";
 

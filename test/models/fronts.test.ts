@@ -4,7 +4,7 @@ import type { ServerResponse } from "node:http";
 import { test } from "node:test";
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
-import { answerMock } from "../../src/gateway/providers/mock/provider.ts";
+import { answerMock } from "../../src/models/providers/mock/provider.ts";
 import { startGateway, type TestGateway, type TestModel } from "./gateway-harness.ts";
 import { nativeAnswer } from "./native-apis.ts";
 import { type ReceivedRequest, sendJson, sendPieces, startEvents, startUpstream } from "./upstream-server.ts";

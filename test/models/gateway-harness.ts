@@ -3,16 +3,16 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { Registry } from "prom-client";
 import type { ModelPrices } from "../../src/contract/model-prices.ts";
-import { attachGateway, SERVER_OPTIONS } from "../../src/gateway/attach.ts";
 import { createGateway } from "../../src/gateway/gateway.ts";
 import { DEFAULT_LIMITS } from "../../src/gateway/limits.ts";
-import type { ModelGatewayDeps } from "../../src/gateway/models/gateway-deps.ts";
-import { createModelGateway } from "../../src/gateway/models/model-gateway.ts";
-import type { Connection, PolicyRecord, ResolvedModel } from "../../src/gateway/models/model-records.ts";
-import type { ModelUsage } from "../../src/gateway/models/model-usage.ts";
-import { createPriceBook } from "../../src/gateway/models/price-book.ts";
-import { createTokenBudget, MemoryBudgetState } from "../../src/gateway/models/token-budget.ts";
-import { systemClock } from "../../src/lib/clock.ts";
+import { attachGateway, SERVER_OPTIONS } from "../../src/http/attach.ts";
+import { systemClock } from "../../src/lib/time/clock.ts";
+import type { ModelGatewayDeps } from "../../src/models/gateway-deps.ts";
+import { createModelGateway } from "../../src/models/model-gateway.ts";
+import type { Connection, PolicyRecord, ResolvedModel } from "../../src/models/model-records.ts";
+import type { ModelUsage } from "../../src/models/model-usage.ts";
+import { createPriceBook } from "../../src/models/price-book.ts";
+import { createTokenBudget, MemoryBudgetState } from "../../src/models/token-budget.ts";
 
 export interface TestModel {
   type: string;

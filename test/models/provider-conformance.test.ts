@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { PROVIDERS } from "../../src/gateway/providers/catalogue.ts";
+import { PROVIDERS } from "../../src/models/providers/catalogue.ts";
 import { startGateway, type TestGateway, type TestModel } from "./gateway-harness.ts";
 import { eventText, type Golden, goldens, parseEvents, saveGolden, updating } from "./golden.ts";
 import { cut, sendJson, sendPieces, startEvents, startUpstream, type UpstreamServer } from "./upstream-server.ts";

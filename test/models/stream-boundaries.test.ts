@@ -1,14 +1,14 @@
 /** Every recorded stream, cut in two at every byte: the caller gets the same bytes and the meter the same counts. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type BodyPipe, eventPipe, translatedEventPipe } from "../../src/gateway/models/body-pipes.ts";
-import { UsageMeter } from "../../src/gateway/models/usage-meter.ts";
-import { anthropicChat } from "../../src/gateway/providers/anthropic/chat.ts";
-import { anthropicMessages } from "../../src/gateway/providers/anthropic/dialect.ts";
-import { cohereChat } from "../../src/gateway/providers/cohere/dialect.ts";
-import { geminiChat } from "../../src/gateway/providers/gemini/chat.ts";
-import { geminiGenerate } from "../../src/gateway/providers/gemini/dialect.ts";
-import { openaiChat, openaiResponses } from "../../src/gateway/providers/openai/dialects.ts";
+import { type BodyPipe, eventPipe, translatedEventPipe } from "../../src/models/body-pipes.ts";
+import { anthropicChat } from "../../src/models/providers/anthropic/chat.ts";
+import { anthropicMessages } from "../../src/models/providers/anthropic/dialect.ts";
+import { cohereChat } from "../../src/models/providers/cohere/dialect.ts";
+import { geminiChat } from "../../src/models/providers/gemini/chat.ts";
+import { geminiGenerate } from "../../src/models/providers/gemini/dialect.ts";
+import { openaiChat, openaiResponses } from "../../src/models/providers/openai/dialects.ts";
+import { UsageMeter } from "../../src/models/usage-meter.ts";
 import { eventText, goldens, parseEvents } from "./golden.ts";
 
 const context = { model: "m", nowMs: 0 };

@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
-import { type Clock, MINUTE_MS } from "../../src/lib/clock.ts";
+import { type Clock, MINUTE_MS } from "../../src/lib/time/clock.ts";
 import { FakeMachine } from "../fake-driver.ts";
 
 export interface Got {

@@ -1,7 +1,7 @@
 /** Requests that nobody waits for: kept, delivered, called back. */
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
-import { verifyWebhook } from "../../src/lib/webhook-signature.ts";
+import { verifyWebhook } from "../../src/lib/network/webhook-signature.ts";
 import { testDatabases } from "../databases.ts";
 import { fakeDriver } from "../fake-driver.ts";
 import { type Answer, startTestPlatform, TEST_KEY, type TestPlatform } from "../platform.ts";

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { takeSecretKey } from "../../src/auth/secret-key.ts";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/time/clock.ts";
 import { openStore } from "../../src/store/store.ts";
 import { type TestPlace, testDatabases } from "../databases.ts";
 import { caller, TEST_KEY } from "../platform.ts";

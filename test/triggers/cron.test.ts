@@ -1,8 +1,8 @@
 /** Cron triggers of agents and jobs, HTTP triggers of jobs, and what executions tell when they end. */
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
-import { DAY_MS, MINUTE_MS } from "../../src/lib/clock.ts";
-import { verifyWebhook } from "../../src/lib/webhook-signature.ts";
+import { verifyWebhook } from "../../src/lib/network/webhook-signature.ts";
+import { DAY_MS, MINUTE_MS } from "../../src/lib/time/clock.ts";
 import { testDatabases } from "../databases.ts";
 import { fakeDriver } from "../fake-driver.ts";
 import { type Answer, startTestPlatform, TEST_KEY, type TestPlatform } from "../platform.ts";

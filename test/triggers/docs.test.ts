@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { signWebhook } from "../../src/lib/webhook-signature.ts";
+import { signWebhook } from "../../src/lib/network/webhook-signature.ts";
 import { freePort } from "../free-port.ts";
 import { until } from "./agent-world.ts";
 

@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
-import { systemClock } from "../../lib/clock.ts";
-import { createOutbound } from "../../lib/outbound-http.ts";
+import { createOutbound } from "../../lib/network/outbound-http.ts";
+import { systemClock } from "../../lib/time/clock.ts";
 import { createIdentityProvider } from "./identity-provider.ts";
 
 const challenge = { state: "s", nonce: "n", codeChallenge: "c", redirectUri: "http://127.0.0.1/cb" };

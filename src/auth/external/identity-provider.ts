@@ -3,8 +3,8 @@
  * somebody who has just signed in there. Nothing it sends is believed before its signature and its meaning are checked.
  */
 import type { JSONWebKeySet, JWTPayload } from "jose";
-import { type Clock, HOUR_MS, MINUTE_MS } from "../../lib/clock.ts";
-import { type Outbound, OutboundError } from "../../lib/outbound-http.ts";
+import { type Outbound, OutboundError } from "../../lib/network/outbound-http.ts";
+import { type Clock, HOUR_MS, MINUTE_MS } from "../../lib/time/clock.ts";
 import { isRecord, itemsOf } from "../../lib/untrusted-json.ts";
 
 export interface IdentityProviderSettings {

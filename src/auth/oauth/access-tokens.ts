@@ -4,9 +4,9 @@
  */
 import { generateKeyPairSync } from "node:crypto";
 import type { CryptoKey, JWK, KeyObject } from "jose";
-import { type Clock, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../lib/clock.ts";
 import { randomWord } from "../../lib/ids.ts";
-import type { KeyPair } from "../../store/signing-keys.ts";
+import { type Clock, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../lib/time/clock.ts";
+import type { KeyPair } from "../../store/people/signing-keys.ts";
 import type { Store } from "../../store/store.ts";
 
 /** What clients of such platforms expect; they renew a token at half of it. */

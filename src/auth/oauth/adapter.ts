@@ -1,5 +1,5 @@
 /** Connects oidc-provider's models to the store. */
-import type { OauthPayload } from "../../store/oauth-records.ts";
+import type { OauthPayload } from "../../store/people/oauth-records.ts";
 import type { Store } from "../../store/store.ts";
 import { type ClientRecord, findClient } from "./clients.ts";
 import { currentBrowser } from "./step-binding.ts";

@@ -2,9 +2,9 @@
  * How much a client without credentials may make the platform write: beginning a sign-in, asking for a device code,
  * trying one. Counted in memory, by address and for all addresses together, so that counting writes nothing either.
  */
-import { clientNetwork } from "../../lib/client-network.ts";
-import { type Clock, SECOND_MS } from "../../lib/clock.ts";
+import { clientNetwork } from "../../lib/network/client-network.ts";
 import { createRateLimiter } from "../../lib/rate-limiter.ts";
+import { type Clock, SECOND_MS } from "../../lib/time/clock.ts";
 import { OauthError } from "./request.ts";
 
 /** All addresses together may write as much as this many of them. */

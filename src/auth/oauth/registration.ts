@@ -4,9 +4,9 @@
  */
 import { z } from "zod";
 import { WORKLOADS } from "../../contract/addresses.ts";
-import { clientNetwork } from "../../lib/client-network.ts";
-import { type Clock, DAY_MS, SECOND_MS } from "../../lib/clock.ts";
 import { randomWord } from "../../lib/ids.ts";
+import { clientNetwork } from "../../lib/network/client-network.ts";
+import { type Clock, DAY_MS, SECOND_MS } from "../../lib/time/clock.ts";
 import type { Store } from "../../store/store.ts";
 import { ALL_SCOPES } from "./access-tokens.ts";
 import type { ClientRecord } from "./clients.ts";

@@ -2,7 +2,7 @@
  * OAuth requests as clients really send them, made into what the standard says: JSON bodies become forms, scopes are
  * checked as a whole, and a request without scopes asks for all that the role allows.
  */
-import { IncomingMessage } from "../../lib/node-http.ts";
+import { IncomingMessage } from "../../lib/network/node-http.ts";
 import { ALL_SCOPES } from "./access-tokens.ts";
 import type { Origin } from "./sign-in-audit.ts";
 

@@ -2,7 +2,7 @@
  * Ends one access token before its time. Such a token is checked by its signature, so what is kept is that it ended,
  * for as long as it would have lived. Refresh tokens and codes are records, which the authorization server ends itself.
  */
-import { SECOND_MS } from "../../lib/clock.ts";
+import { SECOND_MS } from "../../lib/time/clock.ts";
 import { type MachineDeps, verifyMachine } from "../machine-secrets.ts";
 import { REVOKED, type TokenClaims, type VerifierDeps } from "./access-tokens.ts";
 import { findClient } from "./clients.ts";

@@ -1,10 +1,10 @@
 /** Billing on the command line: everything here is asked from the metrics API. */
 import type { Client } from "../../client/client.ts";
 import type { Operation } from "../../contract/operation.ts";
-import { DAY_MS } from "../../lib/clock.ts";
-import { parseDurationMs } from "../../lib/duration.ts";
+import { DAY_MS } from "../../lib/time/clock.ts";
+import { parseDurationMs } from "../../lib/time/duration.ts";
+import { dayStart, hourMs, hourOf, weekStart } from "../../lib/time/utc-calendar.ts";
 import { UsageError } from "../../lib/usage-error.ts";
-import { dayStart, hourMs, hourOf, weekStart } from "../../lib/utc-calendar.ts";
 import { type Invocation, text } from "../command.ts";
 import { connect, positiveNumber } from "./call-input.ts";
 import { show } from "./show.ts";

@@ -1,4 +1,4 @@
-import { toIso } from "../../lib/clock.ts";
+import { toIso } from "../../lib/time/clock.ts";
 import { type Implementation, implement } from "../port.ts";
 import { metricsHandlers } from "./metrics-handlers.ts";
 import { accountList } from "./operations.ts";

@@ -1,5 +1,5 @@
 import { isAccountAdmin } from "../../contract/caller.ts";
-import { DAY_MS } from "../../lib/clock.ts";
+import { DAY_MS } from "../../lib/time/clock.ts";
 import { accountMetrics as answerMetrics, resourceTypesOf } from "../../metering/account-metrics.ts";
 import { DIMENSION_NAMES, DIMENSIONS, isDimension, usageOf } from "../../metering/dimensions.ts";
 import { usageEventsPage } from "../../metering/events-page.ts";
@@ -7,7 +7,7 @@ import { GROUP_BY_NAMES, parseMetricsQuery, parseWindowQuery } from "../../meter
 import { costToUsd, createPriceBook, rateOf } from "../../metering/price-book.ts";
 import { invalidParameter, parseWindow } from "../../metering/window.ts";
 import type { Store } from "../../store/store.ts";
-import type { UsageView } from "../../store/usage-port.ts";
+import type { UsageView } from "../../store/usage/port.ts";
 import { type Call, type Implementation, implement } from "../port.ts";
 import {
   accountMetrics,

@@ -1,8 +1,8 @@
 import type { z } from "zod";
 import { hashPassword } from "../../auth/passwords.ts";
 import { notFound, PlatformError } from "../../contract/errors.ts";
-import { toIso } from "../../lib/clock.ts";
-import type { AccountMember } from "../../store/account-members.ts";
+import { toIso } from "../../lib/time/clock.ts";
+import type { AccountMember } from "../../store/people/account-members.ts";
 import { type Call, type Deps, type Implementation, implement } from "../port.ts";
 import {
   accountUserCreate,

@@ -2,9 +2,9 @@
 import type { z } from "zod";
 import type { Caller } from "../../contract/caller.ts";
 import { notFound, PlatformError } from "../../contract/errors.ts";
-import { DAY_MS, SECOND_MS, toIso } from "../../lib/clock.ts";
-import { formatDuration, parseDurationMs } from "../../lib/duration.ts";
-import type { ApiKey, OwnerType } from "../../store/keys.ts";
+import { DAY_MS, SECOND_MS, toIso } from "../../lib/time/clock.ts";
+import { formatDuration, parseDurationMs } from "../../lib/time/duration.ts";
+import type { ApiKey, OwnerType } from "../../store/people/keys.ts";
 import type { Deps } from "../port.ts";
 import { SCOPES } from "../scopes.ts";
 import type { apiKeyShape, newApiKey } from "./operations.ts";

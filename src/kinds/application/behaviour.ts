@@ -1,6 +1,6 @@
 import { invalidField } from "../../contract/errors.ts";
-import { toIso } from "../../lib/clock.ts";
-import type { Revision } from "../../store/revision.ts";
+import { toIso } from "../../lib/time/clock.ts";
+import type { Revision } from "../../store/resources/revision.ts";
 import { requireOwnGrants } from "../drive/grants.ts";
 import { hostClaim, requireVerifiedDomain } from "../host.ts";
 import { type Behaviour, type PrepareContext, workspaceOf } from "../port.ts";

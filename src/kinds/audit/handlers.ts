@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { toIso } from "../../lib/clock.ts";
+import { toIso } from "../../lib/time/clock.ts";
 import type { AuditFilter, AuditLine } from "../../store/audit.ts";
 import type { Store } from "../../store/store.ts";
 import { type Implementation, implement, workspaceOf } from "../port.ts";

@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
 import { PlatformError } from "../../contract/errors.ts";
-import type { Driver } from "../../runtime/driver.ts";
+import type { Driver } from "../../node/driver.ts";
 import { type Implementation, implement, type Settings } from "../port.ts";
 import { isHere } from "../region.ts";
 import { configurationGet, locationList, publicIpList } from "./operations.ts";

@@ -1,5 +1,5 @@
 import { invalidField, PlatformError } from "../../contract/errors.ts";
-import { wholeAccount } from "../../store/shares.ts";
+import { wholeAccount } from "../../store/resources/shares.ts";
 import { HOST } from "../host.ts";
 import { type Behaviour, type Deps, type Input, type PrepareContext, workspaceOf } from "../port.ts";
 import { chosenRegion } from "../region.ts";

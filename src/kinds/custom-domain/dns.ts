@@ -1,6 +1,6 @@
 /** Looking records up. A name without a record is an answer; a server that does not answer is not. */
 import { Resolver } from "node:dns/promises";
-import { SECOND_MS } from "../../lib/clock.ts";
+import { SECOND_MS } from "../../lib/time/clock.ts";
 
 /** Two tries of this length fit into the patience of whoever pressed the button. */
 const QUERY_MS = 2 * SECOND_MS;

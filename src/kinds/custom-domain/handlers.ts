@@ -1,7 +1,7 @@
 import { notFound, PlatformError } from "../../contract/errors.ts";
-import type { Resource } from "../../store/resource.ts";
-import { wholeAccount } from "../../store/shares.ts";
-import type { Workspace } from "../../store/workspaces.ts";
+import type { Workspace } from "../../store/people/workspaces.ts";
+import type { Resource } from "../../store/resources/resource.ts";
+import { wholeAccount } from "../../store/resources/shares.ts";
 import { type Call, type Deps, type Implementation, type Input, implement, workspaceOf } from "../port.ts";
 import { type PresentOptions, toWire } from "../present.ts";
 import { customDomainBehaviour, prepareDomain } from "./behaviour.ts";

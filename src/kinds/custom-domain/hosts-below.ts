@@ -1,4 +1,4 @@
-import type { Resource } from "../../store/resource.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import { HOST } from "../host.ts";
 import type { Deps } from "../port.ts";
 import { mayServe } from "./usable.ts";

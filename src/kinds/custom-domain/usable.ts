@@ -1,5 +1,5 @@
 /** Which hosts a workspace may serve: those at or below a verified domain that is its own, or lent to it. */
-import { wholeAccount } from "../../store/shares.ts";
+import { wholeAccount } from "../../store/resources/shares.ts";
 import type { Deps } from "../port.ts";
 
 type UsableDeps = Pick<Deps, "store">;

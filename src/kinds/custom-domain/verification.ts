@@ -5,8 +5,8 @@
 import { createHmac } from "node:crypto";
 import { isIP } from "node:net";
 import { notFound, PlatformError } from "../../contract/errors.ts";
-import { toIso } from "../../lib/clock.ts";
-import type { Resource } from "../../store/resource.ts";
+import { toIso } from "../../lib/time/clock.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import type { Deps, Settings } from "../port.ts";
 import { type Dns, DnsUnreachable } from "./dns.ts";
 import { takeBackHosts } from "./hosts-below.ts";

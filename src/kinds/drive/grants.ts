@@ -6,7 +6,7 @@
  */
 import { invalidField, PlatformError } from "../../contract/errors.ts";
 import { canonicalJson } from "../../lib/canonical-json.ts";
-import type { Resource } from "../../store/resource.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import { type Call, type Deps, type Input, type PrepareContext, workspaceOf } from "../port.ts";
 import { type DriveAccess, type DriveRule, driveAccess, isWithin, workloadLabels } from "./permissions.ts";
 

@@ -5,8 +5,8 @@
 import { z } from "zod";
 import { linksOf } from "../../contract/references.ts";
 import { randomWord } from "../../lib/ids.ts";
-import type { Transaction } from "../../store/database.ts";
-import type { Resource } from "../../store/resource.ts";
+import type { Transaction } from "../../store/database/database.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import type { Deps, Settings } from "../port.ts";
 import { isSameRegion } from "../region.ts";
 import { sandbox as sandboxKind } from "../sandbox/kind.ts";

@@ -5,10 +5,10 @@
 import { createPrivateKey, generateKeyPairSync } from "node:crypto";
 import type { Caller } from "../../contract/caller.ts";
 import { notFound, PlatformError } from "../../contract/errors.ts";
-import { HOUR_MS, SECOND_MS } from "../../lib/clock.ts";
 import { randomWord } from "../../lib/ids.ts";
-import type { Resource } from "../../store/resource.ts";
-import type { KeyPair } from "../../store/signing-keys.ts";
+import { HOUR_MS, SECOND_MS } from "../../lib/time/clock.ts";
+import type { KeyPair } from "../../store/people/signing-keys.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import { type Deps, type Implementation, implement, workspaceOf } from "../port.ts";
 import { driveAccessToken, driveJwks } from "./operations.ts";
 import { type DriveAccess, type DriveRule, driveAccess, workloadLabels } from "./permissions.ts";

@@ -1,5 +1,5 @@
 import { PlatformError } from "../../contract/errors.ts";
-import type { Resource } from "../../store/resource.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import { type Behaviour, type Deps, implement, workspaceOf } from "../port.ts";
 import { toWire } from "../present.ts";
 import { chosenRegion } from "../region.ts";

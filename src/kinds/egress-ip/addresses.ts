@@ -3,9 +3,9 @@
  * finds none waits, says so, and gets one when one is free.
  */
 import { isIPv4, isIPv6 } from "node:net";
-import type { Transaction } from "../../store/database.ts";
-import type { Resource } from "../../store/resource.ts";
-import type { Modification } from "../../store/resources.ts";
+import type { Transaction } from "../../store/database/database.ts";
+import type { Resource } from "../../store/resources/resource.ts";
+import type { Modification } from "../../store/resources/resources.ts";
 import type { Store } from "../../store/store.ts";
 import { NOT_ROUTED } from "../egress-gateway/behaviour.ts";
 import type { Settings } from "../port.ts";

@@ -1,5 +1,5 @@
 import { notFound, PlatformError } from "../../contract/errors.ts";
-import { toIso } from "../../lib/clock.ts";
+import { toIso } from "../../lib/time/clock.ts";
 import { type Deps, type Implementation, implement } from "../port.ts";
 import { featureGet, featureList } from "./operations.ts";
 

@@ -1,7 +1,7 @@
 /** Functions that the platform answers itself: MCP servers of third-party services, with the credentials of a connection. */
-import { answerMcp, type McpReply, type McpServer } from "../../lib/mcp-server.ts";
-import type { HeaderOf } from "../../lib/mcp-wire.ts";
-import type { Resource } from "../../store/resource.ts";
+import { answerMcp, type McpReply, type McpServer } from "../../lib/mcp/server.ts";
+import type { HeaderOf } from "../../lib/mcp/wire.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import { memoryServer } from "../hub/memory-server.ts";
 import { MEMORY_SERVER, serverOf } from "../hub/servers.ts";
 import { restServer } from "../integration/rest-server.ts";

@@ -3,9 +3,9 @@
  * with the same bounds; each function has its own, which go with it.
  */
 import { PlatformError } from "../../contract/errors.ts";
-import { toIso } from "../../lib/clock.ts";
-import type { McpServer } from "../../lib/mcp-server.ts";
-import { integer, type Tool, text } from "../../lib/mcp-tool.ts";
+import type { McpServer } from "../../lib/mcp/server.ts";
+import { integer, type Tool, text } from "../../lib/mcp/tool.ts";
+import { toIso } from "../../lib/time/clock.ts";
 import { THREAD_MESSAGES_MAX } from "../../store/threads.ts";
 import type { Deps } from "../port.ts";
 import { THREAD_ID } from "../thread/thread-id.ts";

@@ -3,8 +3,8 @@
  * image behind the name. Some run as a workload, with a program that the driver brings along; others are answered by the
  * platform itself and run nowhere.
  */
-import type { Builtin } from "../../runtime/driver.ts";
-import type { Resource } from "../../store/resource.ts";
+import type { Builtin } from "../../node/driver.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import { INTEGRATIONS } from "../integration/declarations.ts";
 import type { Settings } from "../port.ts";
 

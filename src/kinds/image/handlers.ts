@@ -1,7 +1,7 @@
 import { notFound, PlatformError } from "../../contract/errors.ts";
 import { parseListQuery } from "../../contract/list-query.ts";
 import { BARE_LIST_MAX } from "../../contract/versions/2026-04-28.ts";
-import type { Resource } from "../../store/resource.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import { isCreator, requireCreator } from "../creator.ts";
 import { type Call, type Deps, type Implementation, implement, workspaceOf } from "../port.ts";
 import { findImage, IMAGE, imageToWire, recordTag, slotOf, tagsOf, typeOf, usersOf } from "./images.ts";

@@ -2,10 +2,10 @@
 import type { z } from "zod";
 import { notFound, PlatformError } from "../../contract/errors.ts";
 import type { Status } from "../../contract/fields.ts";
-import { toIso } from "../../lib/clock.ts";
 import { uuidv7 } from "../../lib/ids.ts";
-import type { Resource } from "../../store/resource.ts";
-import type { NewEvent } from "../../store/resources.ts";
+import { toIso } from "../../lib/time/clock.ts";
+import type { Resource } from "../../store/resources/resource.ts";
+import type { NewEvent } from "../../store/resources/resources.ts";
 import type { Deps } from "../port.ts";
 import type { imageShape } from "./operations.ts";
 

@@ -1,7 +1,7 @@
 /** From the words with which a workload names its image to what the driver knows it as. */
 import { PlatformError } from "../../contract/errors.ts";
 import { parseListQuery } from "../../contract/list-query.ts";
-import type { Resource } from "../../store/resource.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import type { Deps } from "../port.ts";
 import { IMAGE, tagsOf, typeOf } from "./images.ts";
 

@@ -4,11 +4,11 @@
  */
 import type { z } from "zod";
 import { notFound, PlatformError } from "../../contract/errors.ts";
-import { DAY_MS, toIso } from "../../lib/clock.ts";
-import type { Transaction } from "../../store/database.ts";
-import type { Resource } from "../../store/resource.ts";
-import type { ShareOffer } from "../../store/shares.ts";
-import type { Workspace } from "../../store/workspaces.ts";
+import { DAY_MS, toIso } from "../../lib/time/clock.ts";
+import type { Transaction } from "../../store/database/database.ts";
+import type { Workspace } from "../../store/people/workspaces.ts";
+import type { Resource } from "../../store/resources/resource.ts";
+import type { ShareOffer } from "../../store/resources/shares.ts";
 import { type Call, type Deps, type Implementation, implement, workspaceOf } from "../port.ts";
 import { findOwn } from "./handlers.ts";
 import { findImage, imageToWire, slotOf, typeOf } from "./images.ts";

@@ -6,12 +6,12 @@
 import { createHash } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import { PlatformError } from "../../contract/errors.ts";
-import { SECOND_MS } from "../../lib/clock.ts";
 import { randomWord } from "../../lib/ids.ts";
-import { OutboundError } from "../../lib/outbound-http.ts";
+import { OutboundError } from "../../lib/network/outbound-http.ts";
 import { createSealedBox, type SealedBox } from "../../lib/sealed-box.ts";
+import { SECOND_MS } from "../../lib/time/clock.ts";
 import { isRecord } from "../../lib/untrusted-json.ts";
-import type { Resource } from "../../store/resource.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import type { Deps } from "../port.ts";
 
 export interface Secrets {

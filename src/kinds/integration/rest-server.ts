@@ -3,11 +3,11 @@
  * with the connection's credentials, which never leave the platform; neither do they stand in anything it answers.
  */
 import { PlatformError } from "../../contract/errors.ts";
-import { SECOND_MS } from "../../lib/clock.ts";
-import type { McpServer } from "../../lib/mcp-server.ts";
-import type { Tool } from "../../lib/mcp-tool.ts";
-import { OutboundError } from "../../lib/outbound-http.ts";
-import type { Resource } from "../../store/resource.ts";
+import type { McpServer } from "../../lib/mcp/server.ts";
+import type { Tool } from "../../lib/mcp/tool.ts";
+import { OutboundError } from "../../lib/network/outbound-http.ts";
+import { SECOND_MS } from "../../lib/time/clock.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import { type AccessTokens, secretsOf } from "../integration-connection/access-token.ts";
 import type { Deps } from "../port.ts";
 import { findIntegration, type IntegrationDeclaration } from "./declarations.ts";

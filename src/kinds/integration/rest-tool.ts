@@ -1,6 +1,6 @@
 /** A tool that is one call of a service's HTTP API, written as data. */
 import { PlatformError } from "../../contract/errors.ts";
-import type { PropertySchema } from "../../lib/mcp-tool.ts";
+import type { PropertySchema } from "../../lib/mcp/tool.ts";
 
 export interface RestTool {
   name: string;

@@ -1,5 +1,5 @@
 /** What the MCP servers of third-party services can do: a few calls each, those that agents ask for. */
-import { integer, list, map, text } from "../../lib/mcp-tool.ts";
+import { integer, list, map, text } from "../../lib/mcp/tool.ts";
 import type { RestTool } from "./rest-tool.ts";
 
 const GET = "GET";

@@ -1,6 +1,6 @@
 /** Executions and tasks as clients see them. */
-import { toIso } from "../../lib/clock.ts";
-import type { ExecutionRow, TaskRow, TaskStatus } from "../../store/execution.ts";
+import { toIso } from "../../lib/time/clock.ts";
+import type { ExecutionRow, TaskRow, TaskStatus } from "../../store/executions/execution.ts";
 import type { ExecutionWire, TaskWire } from "./operations.ts";
 
 const VALUE_MASK = "***";

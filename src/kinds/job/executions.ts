@@ -1,7 +1,7 @@
 /** How an execution comes to be, whoever asks for it: a client, a trigger. */
 import { invalidField, PlatformError } from "../../contract/errors.ts";
-import { type ExecutionRow, JOB_SLOTS_RECORDS } from "../../store/execution.ts";
-import type { Resource } from "../../store/resource.ts";
+import { type ExecutionRow, JOB_SLOTS_RECORDS } from "../../store/executions/execution.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import { requirePlaced } from "../policy/placement.ts";
 import type { Deps } from "../port.ts";
 import { preparedEnvs } from "../workload/envs.ts";

@@ -1,8 +1,8 @@
 import { notFound } from "../../contract/errors.ts";
 import { LIMIT_DEFAULT, LIMIT_MAX, type Sort, searchWord } from "../../contract/list-query.ts";
 import { isOn, triggerNamed } from "../../contract/triggers.ts";
-import type { ExecutionRow } from "../../store/execution.ts";
-import type { Resource } from "../../store/resource.ts";
+import type { ExecutionRow } from "../../store/executions/execution.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import { type Call, type Deps, type Implementation, implement, workspaceOf } from "../port.ts";
 import { executionDataHandler } from "./execution-data.ts";
 import { executionToWire, tasksToWire } from "./execution-wire.ts";

@@ -1,7 +1,7 @@
 /** What a task runs: which revision of its job, from an image or from code that was built. */
 import { PlatformError } from "../../contract/errors.ts";
-import type { Resource } from "../../store/resource.ts";
-import type { Revision } from "../../store/revision.ts";
+import type { Resource } from "../../store/resources/resource.ts";
+import type { Revision } from "../../store/resources/revision.ts";
 import type { Deps } from "../port.ts";
 import { targetOf } from "../workload/deploy-plan.ts";
 import { type Bundle, codeOf, stateOf } from "../workload/deploy-state.ts";

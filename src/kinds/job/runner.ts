@@ -1,9 +1,9 @@
 /** Runs one attempt of one task: a workload of its own, from its start to the last trace of it. */
 import { PlatformError } from "../../contract/errors.ts";
-import { SECOND_MS } from "../../lib/clock.ts";
-import type { Observed } from "../../runtime/driver.ts";
-import type { ExecutionRow, TaskClaim, TaskOutcome } from "../../store/execution.ts";
-import type { Resource } from "../../store/resource.ts";
+import { SECOND_MS } from "../../lib/time/clock.ts";
+import type { Observed } from "../../node/driver.ts";
+import type { ExecutionRow, TaskClaim, TaskOutcome } from "../../store/executions/execution.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import type { Deps } from "../port.ts";
 import { scratchDisks, scratchOf, type TaskKind, taskKind, taskSpec } from "./task-spec.ts";
 

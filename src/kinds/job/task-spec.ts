@@ -1,10 +1,10 @@
 /** From a task to what the driver is asked for: the contract between the platform and the program of a job. */
 import { plainPath } from "../../contract/mount-path.ts";
 import { restoreSecrets } from "../../contract/secret-fields.ts";
-import type { WorkloadSpec } from "../../runtime/driver.ts";
-import type { ExecutionRow, TaskClaim } from "../../store/execution.ts";
-import type { Resource } from "../../store/resource.ts";
-import type { Revision } from "../../store/revision.ts";
+import type { WorkloadSpec } from "../../node/driver.ts";
+import type { ExecutionRow, TaskClaim } from "../../store/executions/execution.ts";
+import type { Resource } from "../../store/resources/resource.ts";
+import type { Revision } from "../../store/resources/revision.ts";
 import { driverImage } from "../image/resolve.ts";
 import type { Deps } from "../port.ts";
 import { baseImage, codeEnv, withArguments } from "../workload/bundle.ts";

@@ -1,9 +1,9 @@
 /** Executions that a cron trigger starts. */
 import { PlatformError } from "../../contract/errors.ts";
 import { type Trigger, triggerNamed } from "../../contract/triggers.ts";
-import type { DeliveryLine } from "../../store/delivery.ts";
-import { TRIGGER_CAUSE } from "../../store/execution-callback.ts";
-import { noteEvent } from "../../store/note-event.ts";
+import type { DeliveryLine } from "../../store/deliveries/delivery.ts";
+import { TRIGGER_CAUSE } from "../../store/executions/callback.ts";
+import { noteEvent } from "../../store/resources/note-event.ts";
 import type { Deps } from "../port.ts";
 import { createExecution, type ExecutionRequest } from "./executions.ts";
 

@@ -1,8 +1,8 @@
 /** Location and flavor policies hold when a workload is written and when it is run. */
 import { PlatformError } from "../../contract/errors.ts";
 import type { Place } from "../../contract/placement.ts";
-import { namesPolicies, storedPlacementRefusal } from "../../store/placement-policies.ts";
-import type { Resource } from "../../store/resource.ts";
+import { namesPolicies, storedPlacementRefusal } from "../../store/resources/placement-policies.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import { type Deps, type Input, type PrepareContext, type Settings, workspaceOf } from "../port.ts";
 
 export const standingOf = ({ region, regionAliases, country, continent, flavors }: Settings): Place => ({

@@ -5,8 +5,8 @@
  */
 import { createHmac } from "node:crypto";
 import { HOST_LABEL, hostLabelOf, type WordOwner } from "../../contract/held-words.ts";
-import type { Transaction } from "../../store/database.ts";
-import type { Resource } from "../../store/resource.ts";
+import type { Transaction } from "../../store/database/database.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import type { Deps } from "../port.ts";
 
 const WORD_DIGITS = 32;

@@ -1,6 +1,6 @@
 /** Asks the daemon inside a sandbox whether anything keeps it awake. */
 import { CONTROL, type SandboxActivity } from "../../contract/sandbox-wire.ts";
-import type { Endpoint } from "../../runtime/driver.ts";
+import type { Endpoint } from "../../node/driver.ts";
 import { askInside } from "./inside.ts";
 
 const ANSWER_MS = 2000;

@@ -1,6 +1,6 @@
 import { invalidField, PlatformError } from "../../contract/errors.ts";
-import { toIso } from "../../lib/clock.ts";
-import type { Resource } from "../../store/resource.ts";
+import { toIso } from "../../lib/time/clock.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import { requireOwnGrants } from "../drive/grants.ts";
 import { findDriverImage, supportedImages } from "../image/resolve.ts";
 import { requirePlacement } from "../policy/placement.ts";

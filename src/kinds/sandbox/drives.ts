@@ -1,6 +1,6 @@
 /** Performs what drive/mounts.ts has written down for one sandbox. */
-import type { Mount } from "../../runtime/driver.ts";
-import type { Resource } from "../../store/resource.ts";
+import type { Mount } from "../../node/driver.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import { type DriveMountIntent, linkDrives, mountsOf, withMounts } from "../drive/mounts.ts";
 import type { Deps, ReconcileContext } from "../port.ts";
 

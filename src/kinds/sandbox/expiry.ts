@@ -1,6 +1,6 @@
 /** When a sandbox ends by itself, and which of its clocks says so. */
-import { parseDurationMs } from "../../lib/duration.ts";
-import type { Resource } from "../../store/resource.ts";
+import { parseDurationMs } from "../../lib/time/duration.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import { checkedDurationMs, checkedFutureMs } from "../lifetime.ts";
 import type { Input, PrepareContext } from "../port.ts";
 

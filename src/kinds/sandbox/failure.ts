@@ -1,6 +1,6 @@
 /** The richer body that sandbox clients read when a create or an update fails, beside the common members. */
 import type { ErrorCode, PlatformError } from "../../contract/errors.ts";
-import { toIso } from "../../lib/clock.ts";
+import { toIso } from "../../lib/time/clock.ts";
 import type { FailedCall } from "../port.ts";
 
 const WORDS: Partial<Record<ErrorCode, string>> = {

@@ -1,5 +1,5 @@
 /** Where the files of a forked sandbox come from. */
-import type { Resource } from "../../store/resource.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import type { Deps } from "../port.ts";
 
 export interface ForkOrigin {

@@ -1,6 +1,6 @@
 /** Small requests of the platform's own to the daemon inside a sandbox. The other side is hostile ground: all is bounded. */
-import { request } from "../../lib/node-http.ts";
-import { type DialTarget, dial, type Endpoint } from "../../runtime/driver.ts";
+import { request } from "../../lib/network/node-http.ts";
+import { type DialTarget, dial, type Endpoint } from "../../node/driver.ts";
 
 export interface Question {
   door: DialTarget & string;

@@ -1,5 +1,5 @@
 /** Tells the owner of a sandbox what a new machine under the old name has kept of the old one. */
-import type { Resource } from "../../store/resource.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import { mountsOf } from "../drive/mounts.ts";
 import type { Attachment } from "./machine.ts";
 

@@ -2,8 +2,8 @@
 import { PlatformError } from "../../contract/errors.ts";
 import { keptOf, mayEnter } from "../../contract/kept-access.ts";
 import { canonicalJson } from "../../lib/canonical-json.ts";
-import { toIso } from "../../lib/clock.ts";
-import type { Resource } from "../../store/resource.ts";
+import { toIso } from "../../lib/time/clock.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import type { Call, Input, PrepareContext } from "../port.ts";
 
 export function requireEntry(resource: Resource, { role }: Pick<Call, "role">): void {

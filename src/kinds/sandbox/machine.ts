@@ -2,8 +2,8 @@
 import { PlatformError } from "../../contract/errors.ts";
 import { plainPath } from "../../contract/mount-path.ts";
 import { restoreSecrets } from "../../contract/secret-fields.ts";
-import type { Mount, WorkloadSpec } from "../../runtime/driver.ts";
-import type { Resource } from "../../store/resource.ts";
+import type { Mount, WorkloadSpec } from "../../node/driver.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import { driverImage } from "../image/resolve.ts";
 import type { Deps } from "../port.ts";
 import { makeStorage } from "../volume/storage.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Observed } from "../../runtime/driver.ts";
-import type { Resource } from "../../store/resource.ts";
+import type { Observed } from "../../node/driver.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import { fingerprint, planSandbox, type SandboxObserved } from "./plan.ts";
 
 const NOW = 1_800_000_000_000;

@@ -1,6 +1,6 @@
 /** Makes sandboxes exist, sleep, wake and go, as plan.ts decides. */
-import { type Observed, unheldLimits } from "../../runtime/driver.ts";
-import type { Resource } from "../../store/resource.ts";
+import { type Observed, unheldLimits } from "../../node/driver.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import { type Deps, defineReconciler, type ReconcileContext } from "../port.ts";
 import { sandboxActivity } from "./activity.ts";
 import { applyDrives } from "./drives.ts";

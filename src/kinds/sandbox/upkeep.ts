@@ -1,7 +1,7 @@
 /** Periodic work about sandboxes: records past their time, machines without a record, the time of last use. */
-import { MINUTE_MS, SECOND_MS } from "../../lib/clock.ts";
-import { parseDurationMs } from "../../lib/duration.ts";
-import type { Resource } from "../../store/resource.ts";
+import { MINUTE_MS, SECOND_MS } from "../../lib/time/clock.ts";
+import { parseDurationMs } from "../../lib/time/duration.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import type { Deps } from "../port.ts";
 import type { KindTask } from "../tasks.ts";
 import { volume } from "../volume/kind.ts";

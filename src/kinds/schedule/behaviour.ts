@@ -1,4 +1,4 @@
-import { toIso } from "../../lib/clock.ts";
+import { toIso } from "../../lib/time/clock.ts";
 import { checkedDurationMs, checkedFutureMs } from "../lifetime.ts";
 import type { Behaviour } from "../port.ts";
 import { checkCron } from "../workload/cron.ts";

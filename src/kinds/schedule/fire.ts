@@ -4,10 +4,10 @@
  * rather than making two.
  */
 import { restoreSecrets } from "../../contract/secret-fields.ts";
-import { SECOND_MS, toIso } from "../../lib/clock.ts";
-import { LATE_MAX_MS } from "../../lib/cron.ts";
 import { uuidv7 } from "../../lib/ids.ts";
-import type { Resource } from "../../store/resource.ts";
+import { SECOND_MS, toIso } from "../../lib/time/clock.ts";
+import { LATE_MAX_MS } from "../../lib/time/cron.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import { type Deps, defineReconciler, type ReconcileContext } from "../port.ts";
 import { awake } from "../sandbox/awake.ts";
 import { askInside } from "../sandbox/inside.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Resource } from "../../store/resource.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import { planSchedule } from "./plan.ts";
 
 const at = (text: string): number => Date.parse(`2027-03-01T${text}Z`);

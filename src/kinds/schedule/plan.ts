@@ -1,7 +1,7 @@
 /** When a schedule is due. Pure: every rule is a row of the test table. */
-import { MINUTE_MS } from "../../lib/clock.ts";
-import { cronTimes, dueTimes } from "../../lib/cron.ts";
-import type { Resource } from "../../store/resource.ts";
+import { MINUTE_MS } from "../../lib/time/clock.ts";
+import { cronTimes, dueTimes } from "../../lib/time/cron.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import type { Plan } from "../port.ts";
 
 /** A timer never waits longer: clocks are set, and timers have a limit. */

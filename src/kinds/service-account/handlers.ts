@@ -1,8 +1,8 @@
 import type { z } from "zod";
 import { notFound, PlatformError } from "../../contract/errors.ts";
 import type { Role } from "../../contract/operation.ts";
-import { toIso } from "../../lib/clock.ts";
-import type { ServiceAccount } from "../../store/keys.ts";
+import { toIso } from "../../lib/time/clock.ts";
+import type { ServiceAccount } from "../../store/people/keys.ts";
 import { createKey, deleteKey, grantScopes, listKeys, type Owner } from "../api-key/keys.ts";
 import { type Call, type Deps, type Implementation, implement, workspaceOf } from "../port.ts";
 import {

@@ -9,7 +9,7 @@ import * as fields from "../../contract/fields.ts";
 import { linksOf } from "../../contract/references.ts";
 import { CONTROL, type ServingProcess } from "../../contract/sandbox-wire.ts";
 import { extractSecrets, restoreSecrets } from "../../contract/secret-fields.ts";
-import type { Resource } from "../../store/resource.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import { applicationBehaviour } from "../application/behaviour.ts";
 import { application, command, workingDir } from "../application/kind.ts";
 import { findDriverImage } from "../image/resolve.ts";

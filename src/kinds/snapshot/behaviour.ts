@@ -1,8 +1,8 @@
 /** Snapshots of sandboxes: intent, then files that the driver keeps. What nobody names any more is swept. */
 import { notFound, PlatformError } from "../../contract/errors.ts";
-import { MINUTE_MS, SECOND_MS } from "../../lib/clock.ts";
 import { randomWord } from "../../lib/ids.ts";
-import type { Resource } from "../../store/resource.ts";
+import { MINUTE_MS, SECOND_MS } from "../../lib/time/clock.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import { application as applicationKind } from "../application/kind.ts";
 import { locate } from "../place.ts";
 import { type Behaviour, type Deps, defineReconciler, implement } from "../port.ts";

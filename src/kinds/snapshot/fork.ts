@@ -2,7 +2,7 @@
 import { notFound, PlatformError } from "../../contract/errors.ts";
 import { linksOf } from "../../contract/references.ts";
 import { uuidv7 } from "../../lib/ids.ts";
-import type { Resource } from "../../store/resource.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import { requireGrantable } from "../drive/grants.ts";
 import { find } from "../place.ts";
 import { type Call, type Deps, type Implementation, implement } from "../port.ts";

@@ -1,7 +1,7 @@
 /** Waits for what a fork has made, and tells its caller what became of it. */
 import { PlatformError } from "../../contract/errors.ts";
-import { SECOND_MS } from "../../lib/clock.ts";
-import type { Resource } from "../../store/resource.ts";
+import { SECOND_MS } from "../../lib/time/clock.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import type { Deps } from "../port.ts";
 
 const START_WAIT_MS = 60 * SECOND_MS;

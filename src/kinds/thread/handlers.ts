@@ -1,7 +1,7 @@
 import { invalidField, notFound, PlatformError } from "../../contract/errors.ts";
 import { LIMIT_DEFAULT, LIMIT_MAX } from "../../contract/list-query.ts";
-import { toIso } from "../../lib/clock.ts";
-import type { Resource } from "../../store/resource.ts";
+import { toIso } from "../../lib/time/clock.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import { THREAD_MESSAGES_MAX, type ThreadRow } from "../../store/threads.ts";
 import { agent as agentKind } from "../agent/kind.ts";
 import { type Call, type Deps, type Implementation, implement, workspaceOf } from "../port.ts";

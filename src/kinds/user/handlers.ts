@@ -1,8 +1,8 @@
 import type { z } from "zod";
 import { notFound, PlatformError } from "../../contract/errors.ts";
 import type { Role } from "../../contract/operation.ts";
-import { DAY_MS, toIso } from "../../lib/clock.ts";
-import type { Invitation, Member } from "../../store/people.ts";
+import { DAY_MS, toIso } from "../../lib/time/clock.ts";
+import type { Invitation, Member } from "../../store/people/people.ts";
 import { type Deps, type Implementation, implement, workspaceOf } from "../port.ts";
 import { type pendingInvitation, userInvite, userList, userRemove, type userShape, userUpdate } from "./operations.ts";
 

@@ -1,7 +1,7 @@
 import { hashPassword, verifyPassword } from "../../auth/passwords.ts";
 import type { Caller } from "../../contract/caller.ts";
 import { notFound, PlatformError } from "../../contract/errors.ts";
-import { toIso } from "../../lib/clock.ts";
+import { toIso } from "../../lib/time/clock.ts";
 import type { Store } from "../../store/store.ts";
 import { type Implementation, implement } from "../port.ts";
 import { passwordSet, sessionDelete, sessionList } from "./self-operations.ts";

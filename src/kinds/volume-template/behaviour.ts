@@ -1,5 +1,5 @@
 import { notFound, PlatformError } from "../../contract/errors.ts";
-import type { Resource } from "../../store/resource.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import { find } from "../place.ts";
 import { type Behaviour, implement } from "../port.ts";
 import { presentOne } from "../present.ts";

@@ -1,8 +1,9 @@
 /** The files of a new version come as an archive, which is kept as it is and unpacked into each volume. */
-import type { Blob } from "../../blobs/blob-store.ts";
+
 import { PlatformError } from "../../contract/errors.ts";
-import { toIso } from "../../lib/clock.ts";
 import { removeTree } from "../../lib/remove-tree.ts";
+import { toIso } from "../../lib/time/clock.ts";
+import type { Blob } from "../../node/blobs/blob-store.ts";
 import type { Deps, Uploads } from "../port.ts";
 import { PROJECT_LIMITS, ticketOf } from "../uploads.ts";
 import { type TemplateVersion, versionsOf } from "./versions.ts";

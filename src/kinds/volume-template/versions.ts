@@ -1,6 +1,6 @@
 /** Versions of a template's content, oldest first, kept in the observed state of its record. */
 import { invalidField } from "../../contract/errors.ts";
-import type { Resource } from "../../store/resource.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import type { Deps } from "../port.ts";
 
 export interface TemplateVersion {

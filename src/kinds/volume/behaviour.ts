@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { invalidField } from "../../contract/errors.ts";
-import { toIso } from "../../lib/clock.ts";
-import type { LinkOwner } from "../../store/links.ts";
+import { toIso } from "../../lib/time/clock.ts";
+import type { LinkOwner } from "../../store/resources/links.ts";
 import { type Behaviour, type Deps, workspaceOf } from "../port.ts";
 import { chosenRegion } from "../region.ts";
 import { requireTemplate } from "../volume-template/versions.ts";

@@ -1,7 +1,7 @@
 /** Storage of a volume is made when it is first attached, with the files of its template. */
 import { PlatformError } from "../../contract/errors.ts";
 import { removeTree } from "../../lib/remove-tree.ts";
-import type { Resource } from "../../store/resource.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import type { Deps } from "../port.ts";
 import { unpack } from "../volume-template/uploads.ts";
 

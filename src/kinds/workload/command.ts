@@ -1,6 +1,6 @@
 /** What a copy of a workload runs: the code of its bundle, an image, or a server of the hub. */
-import type { Exec } from "../../runtime/driver.ts";
-import type { Resource } from "../../store/resource.ts";
+import type { Exec } from "../../node/driver.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import { serverOf } from "../hub/servers.ts";
 import { driverImage } from "../image/resolve.ts";
 import type { Deps } from "../port.ts";

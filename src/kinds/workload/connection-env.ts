@@ -1,6 +1,6 @@
 /** Secrets of the connections that a function names, as variables of its environment. */
-import type { Resource } from "../../store/resource.ts";
-import type { Revision } from "../../store/revision.ts";
+import type { Resource } from "../../store/resources/resource.ts";
+import type { Revision } from "../../store/resources/revision.ts";
 import { serverOf } from "../hub/servers.ts";
 import { findImage } from "../image/resolve.ts";
 import { secretsOf } from "../integration-connection/access-token.ts";

@@ -1,9 +1,9 @@
 /** From a revision of a workload to what the driver is asked for. */
 import { WORKLOAD_PORT } from "../../contract/instance.ts";
 import { restoreSecrets } from "../../contract/secret-fields.ts";
-import type { WorkloadSpec } from "../../runtime/driver.ts";
-import type { Resource } from "../../store/resource.ts";
-import type { Revision } from "../../store/revision.ts";
+import type { WorkloadSpec } from "../../node/driver.ts";
+import type { Resource } from "../../store/resources/resource.ts";
+import type { Revision } from "../../store/resources/revision.ts";
 import type { Deps } from "../port.ts";
 import { type Attachment, volumeMounts } from "../sandbox/machine.ts";
 import { codeEnv } from "./bundle.ts";

@@ -1,7 +1,7 @@
 import { isOn, triggersOf } from "../../contract/triggers.ts";
-import { cronTimes } from "../../lib/cron.ts";
-import type { Transaction } from "../../store/database.ts";
-import type { Resource } from "../../store/resource.ts";
+import { cronTimes } from "../../lib/time/cron.ts";
+import type { Transaction } from "../../store/database/database.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import type { Deps } from "../port.ts";
 import { TIMEZONE_DEFAULT } from "./cron.ts";
 

@@ -1,5 +1,5 @@
 import { invalidField } from "../../contract/errors.ts";
-import { cronTimes } from "../../lib/cron.ts";
+import { cronTimes } from "../../lib/time/cron.ts";
 
 /** What a pattern is read in that names no time zone. */
 export const TIMEZONE_DEFAULT = "UTC";

@@ -6,9 +6,9 @@
  * it, the revision that answers goes on answering.
  */
 import { backoffMs } from "../../lib/backoff.ts";
-import { MINUTE_MS, SECOND_MS } from "../../lib/clock.ts";
-import type { Observed } from "../../runtime/driver.ts";
-import type { Resource } from "../../store/resource.ts";
+import { MINUTE_MS, SECOND_MS } from "../../lib/time/clock.ts";
+import type { Observed } from "../../node/driver.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import type { Plan } from "../port.ts";
 import { type Copy, codeOf, type DeployState, stateOf } from "./deploy-state.ts";
 

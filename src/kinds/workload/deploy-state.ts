@@ -1,7 +1,7 @@
 /** What the platform knows about the code of a workload and its running copies. */
 import type { InstancesState } from "../../contract/instance.ts";
-import type { Endpoint } from "../../runtime/driver.ts";
-import type { Resource } from "../../store/resource.ts";
+import type { Endpoint } from "../../node/driver.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import type { UploadTicket } from "../uploads.ts";
 
 export interface DeployState extends InstancesState<Endpoint> {

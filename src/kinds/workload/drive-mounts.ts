@@ -1,8 +1,8 @@
 /** Drives that a workload names in its specification, mounted when a copy of it starts. */
 import { PlatformError } from "../../contract/errors.ts";
 import { plainPath } from "../../contract/mount-path.ts";
-import type { Mount } from "../../runtime/driver.ts";
-import type { Resource } from "../../store/resource.ts";
+import type { Mount } from "../../node/driver.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import { drivePermission } from "../drive/mounts.ts";
 import type { Deps } from "../port.ts";
 

@@ -1,6 +1,6 @@
 /** Who a workload is when it calls the platform: a service account of its own, made when its first copy starts. */
 import { copySecret } from "../../auth/machine-secrets.ts";
-import type { Resource } from "../../store/resource.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import type { Deps } from "../port.ts";
 import { stateOf } from "./deploy-state.ts";
 

@@ -1,5 +1,5 @@
 import type { LogSource, LogTag } from "../../contract/log-line.ts";
-import type { Resource } from "../../store/resource.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import { kindNamed } from "../index.ts";
 
 /** Whose log the output of a workload of this resource is. */

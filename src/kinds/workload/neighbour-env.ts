@@ -1,8 +1,8 @@
 /** Where code reaches the agents and functions of its workspace from inside, and the names of those it says it calls. */
 import { INTERNAL_DOMAIN, INTERNAL_KINDS, internalHash, internalName } from "../../contract/internal-names.ts";
 import { parseListQuery } from "../../contract/list-query.ts";
-import { PLATFORM_DOOR_PORT } from "../../runtime/driver.ts";
-import type { Resource } from "../../store/resource.ts";
+import { PLATFORM_DOOR_PORT } from "../../node/driver.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import type { Deps } from "../port.ts";
 
 const HOST = `${INTERNAL_DOMAIN}:${PLATFORM_DOOR_PORT}`;

@@ -1,6 +1,6 @@
 /** Variables that the platform gives every workload: who it is, and where the platform is. */
-import { PLATFORM_DOOR_PORT } from "../../runtime/driver.ts";
-import type { Resource } from "../../store/resource.ts";
+import { PLATFORM_DOOR_PORT } from "../../node/driver.ts";
+import type { Resource } from "../../store/resources/resource.ts";
 import type { Settings } from "../port.ts";
 import { logTag } from "./log-tag.ts";
 

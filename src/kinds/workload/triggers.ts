@@ -13,8 +13,8 @@ import {
   type TriggerConfiguration,
   triggerPath,
 } from "../../contract/triggers.ts";
-import { classifyAddress } from "../../lib/address-class.ts";
 import { randomSecret } from "../../lib/ids.ts";
+import { classifyAddress } from "../../lib/network/address-class.ts";
 import type { Input, PrepareContext } from "../port.ts";
 import { checkCron } from "./cron.ts";
 

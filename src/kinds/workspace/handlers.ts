@@ -1,8 +1,8 @@
 import { settleWorkspace } from "../../auth/bootstrap.ts";
 import type { Caller } from "../../contract/caller.ts";
 import { notFound, PlatformError } from "../../contract/errors.ts";
-import { SECOND_MS } from "../../lib/clock.ts";
-import type { Workspace } from "../../store/workspaces.ts";
+import { SECOND_MS } from "../../lib/time/clock.ts";
+import type { Workspace } from "../../store/people/workspaces.ts";
 import { etagOf, requireMatch } from "../etag.ts";
 import { type Call, type Deps, type Implementation, implement, workspaceOf } from "../port.ts";
 import { chosenRegion } from "../region.ts";

@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { type TestDatabase, type TestPlace, testDatabases } from "../../../test/databases.ts";
 import { addWorkspace, openTestStore } from "../../../test/store.ts";
-import { systemClock } from "../../lib/clock.ts";
 import { uuidv7 } from "../../lib/ids.ts";
-import { type LogStore, openLogStore } from "../../logs/log-store.ts";
+import { systemClock } from "../../lib/time/clock.ts";
+import { type LogStore, openLogStore } from "../../node/logs/log-store.ts";
 import type { Store } from "../../store/store.ts";
 import { removeContents, removeWithin, resumeWorkspaceRemovals } from "./removal.ts";
 

@@ -1,6 +1,6 @@
 import type { z } from "zod";
-import { toIso } from "../../lib/clock.ts";
-import type { Workspace } from "../../store/workspaces.ts";
+import { toIso } from "../../lib/time/clock.ts";
+import type { Workspace } from "../../store/people/workspaces.ts";
 import type { workspaceShape } from "./operations.ts";
 
 export const workspaceToWire = (workspace: Workspace): z.input<typeof workspaceShape> => ({

@@ -3,8 +3,8 @@
  * what runs and the platform itself keep the rest. One line in the log tells when that begins, another when it ends.
  */
 import { statfsSync } from "node:fs";
-import { SECOND_MS } from "../clock.ts";
 import type { Running } from "../lifecycle.ts";
+import { SECOND_MS } from "../time/clock.ts";
 import { fillReserve, giveUpSlice, slicesLeft } from "./disk-reserve.ts";
 
 export interface DiskWatchOptions {

@@ -1,7 +1,9 @@
 /** POST /filesystem-move/{path}: another name or place for a file, a folder or a link. */
 import { lstatSync, renameSync, rmSync, type Stats, statSync } from "node:fs";
 import { cp, rm } from "node:fs/promises";
-import { ApiError, errnoOf, toApiError } from "../api-error.ts";
+import { ApiError, errnoOf, toApiError } from "../http/api-error.ts";
+import { type Call, field, readJson, requiredText, sendJson } from "../http/call.ts";
+import { randomWord } from "../random-word.ts";
 import {
   type BytePath,
   baseName,
@@ -12,10 +14,8 @@ import {
   pathFromUrl,
   toBytes,
   toText,
-} from "../byte-path.ts";
-import { DEFAULT_FOLDER_MODE, makeFolder } from "../file-io.ts";
-import { type Call, field, readJson, requiredText, sendJson } from "../http-call.ts";
-import { randomWord } from "../random-word.ts";
+} from "./byte-path.ts";
+import { DEFAULT_FOLDER_MODE, makeFolder } from "./file-io.ts";
 
 export async function moveFile(call: Call): Promise<void> {
   const { pathBase, user } = call.daemon.environment;

@@ -1,6 +1,6 @@
 /** What PUT /network/tunnel/config is given, checked value by value before anything is tried with it. */
 import { isIP } from "node:net";
-import { ApiError } from "../api-error.ts";
+import { ApiError } from "../http/api-error.ts";
 
 type Rule = { is: (value: unknown) => boolean; text: string };
 

@@ -4,8 +4,8 @@
  */
 import { closeSync, constants, openSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { ApiError } from "../api-error.ts";
 import { type FileSink, fileSink } from "../bun.ts";
+import { ApiError } from "../http/api-error.ts";
 import { makeFifo } from "../libc.ts";
 import { randomWord } from "../random-word.ts";
 

@@ -1,0 +1,127 @@
+/**
+ * Puts the gateway and the management API on one port: every event of the server is shared out by the raw address.
+ * Works for Node's HTTP/1.1 servers, with or without TLS.
+ */
+import type { IncomingMessage, Server, ServerOptions, ServerResponse } from "node:http";
+import { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { Server as TlsServer } from "node:tls";
+import type { PlainHead } from "./http1/request-head.ts";
+import type { LaneRequest } from "./lane-request.ts";
+import type { Route } from "./route.ts";
+
+/** The gateway as the port sees it. */
+export interface InferenceDoor {
+  /** Where a request belongs; `management` is not the gateway's to serve. */
+  route(req: IncomingMessage): Route;
+  request(req: IncomingMessage, res: ServerResponse, route: Route, options?: { continueExpected?: boolean }): void;
+  upgrade(req: IncomingMessage, socket: Duplex, head: Buffer, route: Route): void;
+  /**
+   * Serves plain requests of a fresh connection itself, those of management by `management` as far as it takes them;
+   * `handOver` gets the connection, untouched, when a request of another kind comes.
+   */
+  connection(socket: Socket, handOver: (socket: Socket) => void, management?: PlainManagement): void;
+  closeIdleConnections(): void;
+  /** For bytes that Node's server could not read as a request. */
+  clientError(error: NodeJS.ErrnoException, socket: Duplex): void;
+  /** Refuses new requests, lets running ones finish for `graceMs`, then ends them. */
+  stop(graceMs?: number): Promise<void>;
+}
+
+/** The function that serves a management request with this head; null leaves the request to Node's server. */
+export type PlainManagement = (head: PlainHead) => ((request: LaneRequest) => Promise<void>) | null;
+
+export interface Management {
+  request(req: IncomingMessage, res: ServerResponse): void;
+  /** Serves plain requests without Node's objects, as far as it takes them. */
+  plain?: PlainManagement;
+  /** Absent: management switches no protocols. */
+  upgrade?(req: IncomingMessage, socket: Duplex, head: Buffer): void;
+}
+
+/** Options that the server must be created with, for the gateway's own limits to be the ones that count. */
+export const SERVER_OPTIONS = {
+  /** Request line and headers together. Node's 16 KB are too few for cookies and tokens in a row. */
+  maxHeaderSize: 64 * 1024,
+  /** A body may take as long as the request itself; the gateway cuts off silence and overlong requests. */
+  requestTimeout: 0,
+  /** Headers that trickle in are an attack. */
+  headersTimeout: 60_000,
+  /** Longer than the 60 s that balancers keep a connection, so that they are the ones who close it. */
+  keepAliveTimeout: 75_000,
+  insecureHTTPParser: false,
+  /** Some clients offer h2c with every first request; they are served as if they had not. */
+  shouldUpgradeCallback: (req: IncomingMessage): boolean => !/^h2c$/i.test(req.headers.upgrade ?? ""),
+} satisfies ServerOptions;
+
+/** `fastLane: false` leaves every connection to Node's own HTTP server. */
+export function attachGateway(
+  server: Server,
+  gateway: InferenceDoor,
+  management: Management,
+  options: { fastLane?: boolean } = {},
+): void {
+  if (options.fastLane ?? true) putFastLaneInFront(server, gateway, management.plain);
+  // Node would silently leave headers out beyond this number; the size limit already bounds them.
+  server.maxHeadersCount = 0;
+  server.on("request", (req, res) => {
+    if (isUnreadable(req)) return refuse(res);
+    const route = gateway.route(req);
+    if (route.to === "management") management.request(req, res);
+    else gateway.request(req, res, route);
+  });
+  server.on("checkContinue", (req, res) => {
+    if (isUnreadable(req)) return refuse(res);
+    const route = gateway.route(req);
+    if (route.to === "management") {
+      res.writeContinue();
+      management.request(req, res);
+    } else gateway.request(req, res, route, { continueExpected: true });
+  });
+  server.on("upgrade", (req, socket, head) => {
+    if (isUnreadable(req)) return void gateway.clientError(new Error("unreadable framing"), socket);
+    const route = gateway.route(req);
+    if (route.to !== "management") gateway.upgrade(req, socket, head, route);
+    else if (management.upgrade) management.upgrade(req, socket, head);
+    else socket.end("HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+  });
+  server.on("clientError", (error, socket) => gateway.clientError(error, socket));
+}
+
+/**
+ * What Node's parser lets through and nobody else reads the same way: HTTP/0.9, which has no headers, and a length that
+ * a number cannot hold, which would be passed on rounded.
+ */
+function isUnreadable({ httpVersionMajor, headers }: IncomingMessage): boolean {
+  const length = headers["content-length"];
+  return httpVersionMajor < 1 || (length !== undefined && !Number.isSafeInteger(Number(length)));
+}
+
+/** What follows on the connection could be the body or another request: nobody knows, so the connection ends. */
+function refuse(res: ServerResponse): void {
+  const message = "The request is not valid HTTP/1.1: its version or its Content-Length cannot be read.";
+  const body = JSON.stringify({ code: 400, error: "bad_request", message });
+  res.writeHead(400, { "content-type": "application/json", "content-length": body.length, connection: "close" });
+  res.end(body);
+}
+
+/** Node's own listener for fresh connections is kept for those that the lane hands over. */
+function putFastLaneInFront(server: Server, gateway: InferenceDoor, plain: PlainManagement | undefined): void {
+  const event = server instanceof TlsServer ? "secureConnection" : "connection";
+  const listeners = server.listeners(event) as ((socket: Socket) => void)[];
+  server.removeAllListeners(event);
+  const handOver = (socket: Socket): void => {
+    for (const listener of listeners) listener.call(server, socket);
+  };
+  server.on(event, (socket: Socket) => {
+    // Streams of other kinds may be fed to the server, too: tunnels from inside a workload.
+    if (socket instanceof Socket) gateway.connection(socket, handOver, plain);
+    else handOver(socket);
+  });
+  // Closing the server goes through this method: the lane's idle connections would keep it open.
+  const closeIdle = server.closeIdleConnections.bind(server);
+  server.closeIdleConnections = () => {
+    closeIdle();
+    gateway.closeIdleConnections();
+  };
+}

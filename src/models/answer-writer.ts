@@ -1,0 +1,97 @@
+/** How a provider's answer is put on the caller's connection. */
+
+import type { GatewayError } from "../contract/gateway-errors.ts";
+import type { Downstream } from "../http/downstream.ts";
+import { STATUS_CODES } from "../lib/network/node-http.ts";
+import { fieldOf } from "./answer-fields.ts";
+import {
+  type BodyPipe,
+  eventPipe,
+  jsonPipe,
+  opaquePipe,
+  translatedEventPipe,
+  translatedJsonPipe,
+} from "./body-pipes.ts";
+import type { OpenedBody } from "./exchange.ts";
+import { frontEventPipe, frontJsonPipe } from "./front-pipes.ts";
+import type { AnswerContext } from "./providers/chat-translation.ts";
+import type { StreamFailure } from "./providers/dialect.ts";
+import { passedFields } from "./upstream-headers.ts";
+import type { UpstreamRequest } from "./upstream-request.ts";
+import type { UsageMeter } from "./usage-meter.ts";
+
+/** Short answers go out in one write with their head; longer ones are not held back. */
+const WHOLE_MAX_BYTES = 256 * 1024;
+const EVENT_STREAM = "text/event-stream; charset=utf-8";
+
+export interface OpenContext extends AnswerContext {
+  request: UpstreamRequest;
+  meter: UsageMeter;
+  down: Downstream;
+  /** Header fields of the platform's own. */
+  labels: string[];
+}
+
+export function openAnswer(status: number, headers: string[], context: OpenContext): OpenedBody {
+  const { request, meter, down, labels } = context;
+  const type = fieldOf(headers, "content-type") ?? "";
+  const events = type.startsWith("text/event-stream");
+  const translated = request.translation !== null || request.front !== null;
+  const bodiless = request.method === "HEAD" || status === 204 || status === 304;
+  const length = fieldOf(headers, "content-encoding") === undefined ? fieldOf(headers, "content-length") : undefined;
+  const isShort = length !== undefined && Number(length) <= WHOLE_MAX_BYTES;
+  return {
+    pipe: pipeFor(status, type, events, context, meter),
+    sent: events ? "events" : translated || isShort ? "whole" : "chunks",
+    writeHead(bytes) {
+      const fields = passedFields(headers, translated ? TRANSLATED_DROP : NOTHING_DROP, labels);
+      if (translated) fields.push("Content-Type", events ? EVENT_STREAM : "application/json");
+      // What is passed on in chunks is passed on unchanged, so that its length is the provider's.
+      const told = bytes === null ? (events || translated ? undefined : length) : String(bytes);
+      if (told !== undefined && !bodiless) fields.push("Content-Length", told);
+      down.head(status, STATUS_CODES[status] ?? "", fields);
+    },
+  };
+}
+
+const NOTHING_DROP: ReadonlySet<string> = new Set();
+const TRANSLATED_DROP: ReadonlySet<string> = new Set(["content-type"]);
+
+function pipeFor(status: number, type: string, events: boolean, context: OpenContext, meter: UsageMeter): BodyPipe {
+  const { request, model, nowMs } = context;
+  if (status >= 400) return opaquePipe;
+  if (request.front) {
+    const { front, request: asked } = request.front;
+    const inner = chatPipeFor(type, events, context, meter);
+    return (events ? frontEventPipe : frontJsonPipe)(inner, front, { request: asked, model, nowMs });
+  }
+  return chatPipeFor(type, events, context, meter);
+}
+
+function chatPipeFor(type: string, events: boolean, context: OpenContext, meter: UsageMeter): BodyPipe {
+  const { request } = context;
+  if (request.translation) {
+    return events
+      ? translatedEventPipe(request.translation, meter, context, request.wantsUsage)
+      : translatedJsonPipe(request.translation, meter, context);
+  }
+  if (events) return eventPipe(request.dialect, meter, request.hidesUsage);
+  return type.includes("json") ? jsonPipe(meter) : opaquePipe;
+}
+
+/** A failure in the middle of a stream, in the caller's dialect. */
+export const streamFailure = (error: GatewayError): StreamFailure => ({
+  code: error.code,
+  message: error.message,
+  status: error.status,
+});
+
+export function writeJson(down: Downstream, status: number, value: unknown, fields: readonly string[]): void {
+  writeWhole(down, status, Buffer.from(JSON.stringify(value)), [...fields, "Content-Type", "application/json"]);
+}
+
+export function writeWhole(down: Downstream, status: number, body: Buffer, fields: readonly string[]): void {
+  down.head(status, STATUS_CODES[status] ?? "", [...fields, "Content-Length", String(body.length)]);
+  if (body.length > 0) down.write(body);
+  down.end([]);
+}

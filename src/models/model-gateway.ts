@@ -1,0 +1,275 @@
+/**
+ * The model APIs: one door for every provider. A request is resolved to a model, admitted by its policies, sent to
+ * its provider with the stored key, and its answer is passed on as it comes. When the model fails, the next of its
+ * fallbacks is asked.
+ *
+ * The engine keeps nothing but connections; all it has to know comes in through ModelGatewayDeps.
+ */
+import { asGatewayError, GATEWAY_ERRORS, GatewayError } from "../contract/gateway-errors.ts";
+import type { Downstream } from "../http/downstream.ts";
+import { brandWords, headerRules } from "../http/header-rules.ts";
+import { type PlatformResponseOptions, respondError } from "../http/platform-response.ts";
+import { at } from "../lib/untrusted-json.ts";
+import { writeJson, writeWhole } from "./answer-writer.ts";
+import { Caller, HeldBytes } from "./caller.ts";
+import { type ClientCall, describeCall } from "./client-call.ts";
+import { LIMIT_DEFAULTS, type ModelGatewayDeps, type ModelGatewayLimits } from "./gateway-deps.ts";
+import { localCall } from "./local-call.ts";
+import { answerModelList, isModelList } from "./model-list.ts";
+import type { ModelTarget } from "./model-records.ts";
+import { type Failure, Passage, type PassageEngine } from "./passage.ts";
+import type { ChatError } from "./providers/chat-translation.ts";
+import { answerTokenCount, isTokenCount } from "./token-count.ts";
+import { passedFields } from "./upstream-headers.ts";
+import { baseUrlOf, type Candidate, candidateOf, speaks } from "./upstream-request.ts";
+import { type Upstream, Upstreams } from "./upstreams.ts";
+
+export interface ModelGateway {
+  /** Answers one request; never rejects. */
+  handleModelRequest(down: Downstream, target: ModelTarget): Promise<void>;
+  /** The providers, for calls of the platform's own (lists of models). */
+  readonly upstreams: Upstreams;
+  /** How refusals are written. */
+  readonly responding: PlatformResponseOptions;
+  stop(): Promise<void>;
+}
+
+/** As many as a model's record may name. */
+const FALLBACKS_MAX = 8;
+
+export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
+  const limits: ModelGatewayLimits = { ...LIMIT_DEFAULTS, ...deps.limits };
+  const upstreams = new Upstreams({
+    privateAddresses: deps.privateAddresses,
+    connectTimeoutMs: limits.connectTimeoutMs,
+    tickMs: limits.tickMs,
+  });
+  const headerNames = namesOf(brandWords(deps.brand));
+  const engine: Engine = {
+    deps,
+    limits,
+    random: deps.random ?? Math.random,
+    held: new HeldBytes(limits.heldMaxBytes),
+    responding: {
+      rules: headerRules({ brand: deps.brand, trustProxy: false, pathPages: "sandboxed" }),
+      clock: deps.clock,
+      docsUrl: deps.docsUrl,
+    },
+    headerNames,
+    upstreams,
+    upstreamOf: (candidate) => upstreamOf(candidate, upstreams, deps),
+    labelsOf: (candidate, requestId, attempts) => labelsOf(candidate, requestId, attempts, headerNames),
+  };
+  return {
+    upstreams,
+    responding: engine.responding,
+    handleModelRequest: (down, target) => handle(engine, down, target),
+    stop: () => upstreams.stop(),
+  };
+}
+
+interface Engine extends PassageEngine {
+  held: HeldBytes;
+  responding: PlatformResponseOptions;
+  headerNames: HeaderNames;
+}
+
+async function handle(engine: Engine, down: Downstream, target: ModelTarget): Promise<void> {
+  const passage = new Passage(engine, down, target);
+  const { bodyMaxBytes: maxBytes } = engine.limits;
+  const caller = new Caller(down, passage, { maxBytes, held: engine.held });
+  try {
+    const resolved = await engine.deps.resolveModel(target.workspace, target.model);
+    if (!resolved) throw new GatewayError("WORKLOAD_NOT_FOUND", `Model ${target.model} does not exist.`);
+    if (resolved.model.spec.enabled === false) {
+      throw new GatewayError("WORKLOAD_DISABLED", `Model ${target.model} is switched off.`);
+    }
+    const first = candidateOf(resolved);
+    const call = describeCall(down, target.subPath, await caller.readBody(), first.provider);
+    await serveCall(engine, passage, call, first, down, target);
+  } catch (error) {
+    refuse(engine, passage, down, target, error);
+  } finally {
+    caller.releaseBody();
+  }
+}
+
+/** The model itself, then its fallbacks in their order. */
+async function serveCall(
+  engine: Engine,
+  passage: Passage,
+  call: ClientCall,
+  first: Candidate,
+  down: Downstream,
+  target: ModelTarget,
+): Promise<void> {
+  const { deps } = engine;
+  if (isModelList(call)) {
+    answerModelList(down, call, first, engine.labelsOf(first, target.requestId, 0));
+    return;
+  }
+  if (isTokenCount(call, first)) {
+    const estimated = engine.headerNames.estimated.flatMap((name) => [name, "true"]);
+    answerTokenCount(down, call, [...engine.labelsOf(first, target.requestId, 0), ...estimated]);
+    return;
+  }
+  const fallbacks = fallbacksOf(first, target);
+  let left = await passage.tryModel(call, first, fallbacks.length > 0);
+  for (const [index, name] of fallbacks.entries()) {
+    if (!left || passage.gone || (left instanceof GatewayError && FINAL.has(left.code))) break;
+    deps.log.warn(
+      { ...leftFields(left), requestId: target.requestId, next: name },
+      "a model failed, its fallback is asked",
+    );
+    const next = await usableFallback(engine, target, call, name);
+    if (!next) continue;
+    const after = await passage.tryModel(call, next, index < fallbacks.length - 1);
+    // A fallback that was refused before it was asked leaves the earlier failure standing.
+    left = after instanceof GatewayError ? left : after;
+  }
+  if (!left) return;
+  if (left instanceof GatewayError) throw left;
+  passage.recordFailure(left, call);
+  if (!passage.gone) writeFailure(down, left, engine.labelsOf(left.candidate, target.requestId, passage.attempts));
+}
+
+/** Every model is asked once: who names itself, or another twice, gains nothing but load. */
+const fallbacksOf = ({ resolved }: Candidate, { model }: ModelTarget): string[] => {
+  const names = resolved.model.spec.fallbacks;
+  return names ? [...new Set(names)].filter((name) => name !== model).slice(0, FALLBACKS_MAX) : NO_FALLBACKS;
+};
+
+const NO_FALLBACKS: string[] = [];
+
+/** The refusal of a model's own policy is an answer, not a failure: no fallback gets around it. */
+const FINAL = new Set<string>(["TOKEN_LIMIT_EXCEEDED", "POLICY_VIOLATION", "BAD_REQUEST"]);
+
+async function usableFallback(
+  { deps }: Engine,
+  target: ModelTarget,
+  call: ClientCall,
+  name: string,
+): Promise<Candidate | null> {
+  const resolved = await deps.resolveModel(target.workspace, name);
+  if (!resolved || resolved.model.spec.enabled === false) return null;
+  const candidate = candidateOf(resolved);
+  return speaks(candidate.provider, call.dialect) ? candidate : null;
+}
+
+/** What the last model left behind, told to the caller. */
+function writeFailure(down: Downstream, failure: Failure, labels: string[]): void {
+  const { candidate, request, collected, error } = failure;
+  const { title } = candidate.provider;
+  if (!collected) throw error ?? new GatewayError("PROVIDER_UNAVAILABLE");
+  const { status, headers, body, complete } = collected;
+  if (status === 401)
+    throw new GatewayError("PROVIDER_AUTHENTICATION_FAILED", `${title} refused the key of the connection.`);
+  if (status < 400) {
+    throw new GatewayError(
+      "PROVIDER_BAD_RESPONSE",
+      `${title} answered with a redirect, which is not followed: correct spec.config.baseUrl.`,
+    );
+  }
+  if (request.translation || request.front) {
+    const translated = request.translation ? request.translation.error(parse(body)) : chatError(parse(body));
+    const message = translated?.message ?? `${title} answered with status ${status}.`;
+    const told = { message, type: translated?.type ?? "api_error", param: null, code: translated?.code ?? null };
+    const shown = request.front ? request.front.front.error(status, told) : { error: told };
+    writeJson(down, status, shown, passedFields(headers, CONTENT_TYPE, labels));
+    return;
+  }
+  if (!complete) throw new GatewayError("PROVIDER_UNAVAILABLE", `${title} answered with status ${status}.`);
+  writeWhole(down, status, body, passedFields(headers, NOTHING, labels));
+}
+
+/** As providers of OpenAI's tongue write it; some leave the frame out. */
+function chatError(body: unknown): ChatError | null {
+  const error = at(body, "error") ?? body;
+  const message = at(error, "message");
+  if (typeof message !== "string") return null;
+  const [type, code] = [at(error, "type"), at(error, "code")];
+  return { message, type: typeof type === "string" ? type : "api_error", code: code == null ? null : String(code) };
+}
+
+const CONTENT_TYPE: ReadonlySet<string> = new Set(["content-type"]);
+const NOTHING: ReadonlySet<string> = new Set();
+
+function parse(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString("utf8"));
+  } catch {
+    return null;
+  }
+}
+
+function refuse(engine: Engine, passage: Passage, down: Downstream, target: ModelTarget, error: unknown): void {
+  const { deps, responding, headerNames } = engine;
+  const { requestId } = target;
+  const told = asGatewayError(error);
+  const policy = typeof told.detail?.policy === "string" ? told.detail.policy : null;
+  const marks = policy === null ? [] : headerNames.policy.flatMap((name) => [name, policy]);
+  // The clients of the providers ask again after any 5xx, unless they are told not to in a header of their own.
+  if (!GATEWAY_ERRORS[told.code].retryable) marks.push("x-should-retry", "false");
+  // A caller who already has part of an answer only sees the connection close.
+  if (passage.begun) down.destroy();
+  else if (!passage.gone) respondError(responding, down, told, { fixed: null, requestId, marks });
+  const fields = {
+    code: told.code,
+    workspace: target.workspace,
+    model: target.model,
+    requestId,
+    ...told.detail,
+  };
+  if (told.status >= 500) deps.log.error({ ...fields, error: told.cause ?? told }, "a model request failed");
+}
+
+const leftFields = (left: Failure | GatewayError) =>
+  left instanceof GatewayError
+    ? { code: left.code }
+    : {
+        model: left.candidate.resolved.model.name,
+        status: left.collected?.status ?? null,
+        code: left.error?.code ?? null,
+      };
+
+function upstreamOf(candidate: Candidate, upstreams: Upstreams, deps: ModelGatewayDeps): Upstream {
+  const { local } = candidate.provider;
+  if (local) return { basePath: "", send: (request, sink) => localCall(local, deps.clock, request, sink) };
+  return upstreams.at(baseUrlOf(candidate));
+}
+
+interface HeaderNames {
+  model: string[];
+  requestId: string[];
+  attempts: string[];
+  mock: string[];
+  policy: string[];
+  estimated: string[];
+}
+
+function namesOf(words: readonly string[]): HeaderNames {
+  const named = (end: string): string[] => words.map((word) => `x-${word}-${end}`);
+  return {
+    model: named("model"),
+    requestId: ["x-request-id", ...named("request-id")],
+    attempts: named("attempts"),
+    mock: named("mock"),
+    policy: named("policy"),
+    estimated: named("estimated"),
+  };
+}
+
+/** Which model answered, after how many attempts if more than one, and whether it is a real one. */
+function labelsOf(
+  { resolved, provider }: Candidate,
+  requestId: string,
+  attempts: number,
+  names: HeaderNames,
+): string[] {
+  const labels: string[] = [];
+  for (const name of names.model) labels.push(name, resolved.model.name);
+  for (const name of names.requestId) labels.push(name, requestId);
+  if (attempts > 1) for (const name of names.attempts) labels.push(name, String(attempts));
+  if (provider.local) for (const name of names.mock) labels.push(name, "true");
+  return labels;
+}

@@ -1,0 +1,67 @@
+/** What the engine is told about a model and its surroundings. Plain data: whoever wires it reads the store. */
+import type { ModelPrices } from "../contract/model-prices.ts";
+
+export interface ModelRecord {
+  name: string;
+  spec: {
+    enabled?: boolean | undefined;
+    runtime?:
+      | {
+          type?: string | undefined;
+          /** The provider's name for the model; the resource's own name when absent. */
+          model?: string | undefined;
+          endpointName?: string | undefined;
+          organization?: string | undefined;
+        }
+      | undefined;
+    /** Names of models of the same workspace, tried in this order when this one fails. */
+    fallbacks?: readonly string[] | undefined;
+  };
+}
+
+export interface Connection {
+  name: string;
+  integration: string;
+  config: Readonly<Record<string, string>>;
+  /** In the clear: it goes into a request header and nowhere else. */
+  secret: Readonly<Record<string, string>>;
+}
+
+export interface PolicyRecord {
+  name: string;
+  type: string;
+  resourceTypes?: readonly string[] | undefined;
+  maxTokens?: Record<string, unknown> | undefined;
+  locations?: readonly { type?: string | undefined; name?: string | undefined }[] | undefined;
+}
+
+export interface ResolvedModel {
+  model: ModelRecord;
+  /** Under what the usage ledger knows the model. */
+  ledger: LedgerName;
+  /** Null when the model names none. */
+  connection: Connection | null;
+  policies: readonly PolicyRecord[];
+  /** Prices of this model; the price book's when absent. */
+  prices?: ModelPrices | undefined;
+}
+
+export interface LedgerName {
+  accountId: string;
+  modelUid: string;
+}
+
+/** Who calls, a key if it came with one: written into the usage ledger as given. */
+export interface Subject {
+  id: string;
+  type: string;
+}
+
+export interface ModelTarget {
+  workspace: string;
+  model: string;
+  /** What follows the model's name in the address, byte for byte, with the query; empty or starting with / or ?. */
+  subPath: string;
+  subject: Subject | null;
+  requestId: string;
+}

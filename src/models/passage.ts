@@ -1,0 +1,311 @@
+/**
+ * One caller's request on its way through: the attempts at one model after the other, what they used, and the one
+ * entry in the usage ledger at the end.
+ */
+import { GATEWAY_ERRORS, GatewayError } from "../contract/gateway-errors.ts";
+import type { Downstream } from "../http/downstream.ts";
+import { admitRequest } from "./admission.ts";
+import { openAnswer, streamFailure } from "./answer-writer.ts";
+import { type ClientCall, estimateInputTokens, outputLimit } from "./client-call.ts";
+import { Exchange, type ExchangeJudge, type ExchangeResult, type OpenedBody } from "./exchange.ts";
+import type { ModelGatewayDeps, ModelGatewayLimits } from "./gateway-deps.ts";
+import type { ModelTarget, ResolvedModel } from "./model-records.ts";
+import type { ModelUsage } from "./model-usage.ts";
+import { costNanoUsd } from "./price-book.ts";
+import { NO_USAGE } from "./providers/token-usage.ts";
+import { judge, type Verdict } from "./retry.ts";
+import { OUTPUT_RESERVE_DEFAULT, type Reservation } from "./token-budget.ts";
+import { type Candidate, type UpstreamRequest, upstreamRequest } from "./upstream-request.ts";
+import { providerFailure, type Upstream, type Upstreams } from "./upstreams.ts";
+import { type MeteredUsage, UsageMeter } from "./usage-meter.ts";
+
+/** What all requests have in common. */
+export interface PassageEngine {
+  deps: ModelGatewayDeps;
+  limits: ModelGatewayLimits;
+  random: () => number;
+  upstreams: Upstreams;
+  upstreamOf(candidate: Candidate): Upstream;
+  labelsOf(candidate: Candidate, requestId: string, attempts: number): string[];
+}
+
+type Collected = Extract<ExchangeResult, { kind: "collected" }>;
+
+/** What a model left behind that did not serve the request: an answer of its own, or none. */
+export interface Failure {
+  candidate: Candidate;
+  request: UpstreamRequest;
+  collected: Collected | null;
+  error: GatewayError | null;
+}
+
+interface Attempt {
+  call: ClientCall;
+  candidate: Candidate;
+  upstream: Upstream;
+  request: UpstreamRequest;
+  hasNext: boolean;
+  /** Counted from one, at this model. */
+  number: number;
+  meter: UsageMeter;
+  reservation: Reservation | null;
+}
+
+type Metered = Pick<Attempt, "call" | "candidate" | "reservation">;
+
+export class Passage {
+  readonly #engine: PassageEngine;
+  readonly #down: Downstream;
+  readonly #target: ModelTarget;
+  readonly #startedAtMs: number;
+  #gone = false;
+  #current: Exchange | null = null;
+  #begun = false;
+  #body: OpenedBody | null = null;
+  #wake: (() => void) | null = null;
+  #attempts = 0;
+  #status = 0;
+  #firstByteMs: number | null = null;
+  /** The model that was asked: the first that is tried. */
+  #asked: ResolvedModel | null = null;
+  #recorded = false;
+
+  constructor(engine: PassageEngine, down: Downstream, target: ModelTarget) {
+    this.#engine = engine;
+    this.#down = down;
+    this.#target = target;
+    this.#startedAtMs = engine.deps.clock.now();
+  }
+
+  /** True when the caller went away. */
+  get gone(): boolean {
+    return this.#gone;
+  }
+
+  /** Made so far, at all models together. */
+  get attempts(): number {
+    return this.#attempts;
+  }
+
+  /** True once the caller has been sent a part of an answer. */
+  get begun(): boolean {
+    return this.#begun || (this.#current?.begun ?? false);
+  }
+
+  /** The caller takes more of the answer. */
+  onDrain(): void {
+    this.#current?.drained();
+  }
+
+  /** The caller went away: the attempt under way ends, and none follows. */
+  onGone(): void {
+    this.#gone = true;
+    this.#current?.abort();
+    this.#wake?.();
+  }
+
+  /** Null when the request is over; otherwise why this model did not serve it, or was not even asked. */
+  async tryModel(asked: ClientCall, candidate: Candidate, hasNext: boolean): Promise<Failure | GatewayError | null> {
+    let reservation: Reservation | null = null;
+    this.#asked ??= candidate.resolved;
+    try {
+      const upstream = this.#engine.upstreamOf(candidate);
+      const request = upstreamRequest(asked, candidate, upstream.basePath);
+      const call = request.front?.call ?? asked;
+      if (candidate.resolved.policies.length > 0) reservation = await this.#admit(call, candidate);
+      for (let number = 1; ; number += 1) {
+        const meter = new UsageMeter(request.dialect);
+        const attempt = { call, candidate, upstream, request, hasNext, number, meter, reservation };
+        const failed = await this.#send(attempt);
+        if (!failed) return null;
+        const verdict = this.#judge(attempt, failed.collected, isHopeless(failed.error));
+        if (verdict.do !== "retry") return failed;
+        await this.#pause(verdict.delayMs);
+        if (this.#gone) {
+          this.#record(attempt, "aborted", NOTHING);
+          return null;
+        }
+      }
+    } catch (error) {
+      if (error instanceof GatewayError && NOT_ASKED.has(error.code)) return error;
+      throw error;
+    } finally {
+      // Whoever used tokens has settled; what is still held was used for nothing.
+      if (reservation) await reservation.release();
+    }
+  }
+
+  #admit(call: ClientCall, { resolved }: Candidate): Promise<Reservation | null> {
+    const tokens = () => (call.dialect.free ? null : { input: estimateInputTokens(call), output: outputLimit(call) });
+    return admitRequest({ workspace: this.#target.workspace, resolved, tokens }, this.#engine.deps);
+  }
+
+  /** The request ends with what the last model left behind. */
+  recordFailure({ candidate, collected }: Failure, call: ClientCall): void {
+    this.#status = collected?.status ?? 0;
+    this.#record({ call, candidate, reservation: null }, "failed", NOTHING);
+  }
+
+  async #send(attempt: Attempt): Promise<Failure | null> {
+    const { limits, upstreams } = this.#engine;
+    const { candidate, request, upstream } = attempt;
+    const { firstByteTimeoutMs, idleTimeoutMs } = limits;
+    const exchange = new Exchange(
+      { upstream, request, down: this.#down, sweeper: upstreams.sweeper, firstByteTimeoutMs, idleTimeoutMs },
+      this.#judgeOf(attempt),
+    );
+    this.#attempts += 1;
+    this.#current = exchange;
+    if (this.#gone) exchange.abort();
+    const result = await exchange.run();
+    this.#current = null;
+    this.#begun = exchange.begun;
+    switch (result.kind) {
+      case "delivered":
+        return null;
+      case "aborted":
+        this.#record(attempt, "aborted", result.sent ? this.#metered(attempt) : NOTHING);
+        return null;
+      case "interrupted": {
+        this.#record(attempt, "interrupted", this.#metered(attempt));
+        // An answer that nobody has seen is not asked for again: the provider has counted it.
+        if (!result.told) throw providerFailure(result.error, candidate.provider.title, true);
+        return null;
+      }
+      case "collected":
+        return { candidate, request, collected: result, error: null };
+      case "failed":
+        return { candidate, request, collected: null, error: providerFailure(result.error, candidate.provider.title) };
+    }
+  }
+
+  #judgeOf(attempt: Attempt): ExchangeJudge {
+    const { labelsOf, deps } = this.#engine;
+    const { candidate, request, meter } = attempt;
+    return {
+      collects: (status, headers) => {
+        this.#firstByteMs ??= deps.clock.now() - this.#startedAtMs;
+        // A refused key is the platform's trouble, not the caller's; a redirect would take the key elsewhere.
+        if (status === 401 || (status >= 300 && status < 400)) return true;
+        if (status < 400) return false;
+        return (
+          request.translation !== null ||
+          request.front !== null ||
+          this.#judge(attempt, { status, headers }).do !== "deliver"
+        );
+      },
+      open: (status, headers) => {
+        this.#status = status;
+        const labels = labelsOf(candidate, this.#target.requestId, this.#attempts);
+        this.#body = openAnswer(status, headers, {
+          request,
+          meter,
+          down: this.#down,
+          labels,
+          model: candidate.model,
+          nowMs: deps.clock.now(),
+        });
+        return this.#body;
+      },
+      almostDone: () => this.#tell("note", attempt, "interrupted", this.#metered(attempt)),
+      complete: () => {
+        if (this.#status >= 400) return this.#record(attempt, "failed", NOTHING);
+        return this.#record(attempt, this.#body?.pipe.broke ? "interrupted" : "completed", this.#metered(attempt));
+      },
+      failed: (pipe, error) => pipe.fail(streamFailure(providerFailure(error, candidate.provider.title, true))),
+    };
+  }
+
+  #judge(
+    { number, hasNext }: Attempt,
+    answer: { status: number; headers: readonly string[] } | null,
+    hopeless = false,
+  ): Verdict {
+    const { limits, random, deps } = this.#engine;
+    const { status, headers } = answer ?? { status: null, headers: [] };
+    return judge({ status, hopeless, headers, attempts: number, hasNext }, limits.retry, deps.clock.now(), random);
+  }
+
+  #pause(delayMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const done = (): void => {
+        clearTimeout(timer);
+        this.#wake = null;
+        resolve();
+      };
+      const timer = setTimeout(done, delayMs);
+      this.#wake = done;
+      if (this.#gone) done();
+    });
+  }
+
+  #metered({ meter, call }: Pick<Attempt, "meter" | "call">): MeteredUsage {
+    const metered = meter.result((bytesPerToken) => estimateInputTokens(call, bytesPerToken));
+    const { laterMember } = call.dialect;
+    if (!metered.estimated || laterMember === undefined || call.member(laterMember) !== true) return metered;
+    // It goes on after this answer, and nobody will report how far: it counts as what it may use.
+    const outputTokens = outputLimit(call) ?? OUTPUT_RESERVE_DEFAULT;
+    return { usage: { ...metered.usage, outputTokens }, estimated: true };
+  }
+
+  /** What is returned is done when the caps know of it too. */
+  #record(attempt: Metered, outcome: ModelUsage["outcome"], metered: MeteredUsage): Promise<void> | null {
+    if (this.#recorded) return null;
+    this.#recorded = true;
+    this.#tell("record", attempt, outcome, metered);
+    const { usage } = metered;
+    if (!attempt.reservation || usage === NO_USAGE) return null;
+    return attempt.reservation.settle({ input: usage.inputTokens, output: usage.outputTokens }).catch((error) => {
+      const { requestId } = this.#target;
+      this.#engine.deps.log.error({ error, requestId }, "a token reservation was not settled");
+    });
+  }
+
+  #tell(
+    how: "note" | "record",
+    { call, candidate }: Metered,
+    outcome: ModelUsage["outcome"],
+    { usage, estimated }: MeteredUsage,
+  ): void {
+    const { deps } = this.#engine;
+    const { requestId, workspace, model, subject } = this.#target;
+    const { provider, resolved } = candidate;
+    if (candidate.prices === undefined) candidate.prices = deps.priceBook.pricesOf(provider.name, candidate.model);
+    const { prices } = candidate;
+    try {
+      deps.usage[how]({
+        ...usage,
+        ...(this.#asked ?? resolved).ledger,
+        ...{ requestId, workspace, model, subject, estimated, outcome },
+        servedBy: resolved.model.name,
+        provider: provider.name,
+        providerModel: candidate.model,
+        costNanoUsd: prices ? costNanoUsd(prices, usage) : 0,
+        priced: prices !== null,
+        status: this.#status,
+        stream: call.stream,
+        attempts: this.#attempts,
+        startedAtMs: this.#startedAtMs,
+        firstByteMs: this.#firstByteMs,
+        durationMs: deps.clock.now() - this.#startedAtMs,
+      });
+    } catch (error) {
+      // The answer is the caller's; that the ledger failed is for the operator to know.
+      deps.log.error({ error, requestId }, "model usage was not recorded");
+    }
+  }
+}
+
+const NOT_ASKED = new Set<string>([
+  "TOKEN_LIMIT_EXCEEDED",
+  "POLICY_VIOLATION",
+  "PROVIDER_NOT_CONFIGURED",
+  "PROVIDER_ADDRESS_REFUSED",
+  "BAD_REQUEST",
+]);
+
+/** A wait for the first byte takes minutes: who has waited once should be told. */
+const isHopeless = (error: GatewayError | null): boolean =>
+  error !== null && (error.code === "PROVIDER_TIMEOUT" || !GATEWAY_ERRORS[error.code].retryable);
+
+const NOTHING: MeteredUsage = { usage: NO_USAGE, estimated: false };

@@ -1,0 +1,19 @@
+/** How many tokens a request would use, for callers of the Messages API whose provider has no such question. */
+import type { Downstream } from "../http/downstream.ts";
+import { writeJson } from "./answer-writer.ts";
+import { type ClientCall, estimateInputTokens } from "./client-call.ts";
+import { frontFor } from "./providers/fronts/index.ts";
+import type { Candidate } from "./upstream-request.ts";
+
+/** Typical of prose in European languages. */
+const BYTES_PER_TOKEN = 4;
+
+export const isTokenCount = ({ method, path }: ClientCall, { provider, resolved }: Candidate): boolean =>
+  method === "POST" &&
+  path.endsWith("/messages/count_tokens") &&
+  frontFor("anthropic-messages", provider, resolved.connection?.config) !== null;
+
+/** An estimate, which its header says: nobody is asked, and nothing is counted. */
+export function answerTokenCount(down: Downstream, call: ClientCall, labels: readonly string[]): void {
+  writeJson(down, 200, { input_tokens: estimateInputTokens(call, BYTES_PER_TOKEN) }, labels);
+}

@@ -1,0 +1,127 @@
+/**
+ * Large files that clients send: each is kept under the hash of its content, so the same content is kept once. A file
+ * is there whole or not at all; what was cut off is swept away with the next start.
+ */
+import { createHash, type Hash } from "node:crypto";
+import { createWriteStream, mkdirSync, rmSync } from "node:fs";
+import { mkdtemp, readdir, readFile, rename, rm, stat, statfs, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { Transform } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { PlatformError } from "../../contract/errors.ts";
+import { randomWord } from "../../lib/ids.ts";
+
+export interface Blob {
+  /** Hash of the content, in hex. */
+  digest: string;
+  sizeBytes: number;
+}
+
+export interface BlobStore {
+  /** Takes a stream to its end, never holding more than a chunk of it. */
+  put(content: NodeJS.ReadableStream, bytesMax: number): Promise<Blob>;
+  /** A file with all of the stream, for whoever reads it soon and removes it then. */
+  receive(content: NodeJS.ReadableStream, bytesMax: number): Promise<{ path: string; sizeBytes: number }>;
+  /** Where the file is; null when there is none. */
+  find(digest: string): Promise<string | null>;
+  list(): Promise<{ digest: string; writtenMs: number }[]>;
+  remove(digest: string): Promise<void>;
+  /** A few words about something, kept under a key. */
+  writeNote(key: string, value: unknown): Promise<void>;
+  readNote(key: string): Promise<unknown>;
+  listNotes(): Promise<{ key: string; writtenMs: number }[]>;
+  removeNote(key: string): Promise<void>;
+  /** A folder for work in progress; whoever takes it removes it. */
+  makeWorkFolder(): Promise<string>;
+}
+
+/** The database beside these files needs room, too. */
+const DISK_RESERVE_BYTES = 256 * 1024 * 1024;
+
+const DIGEST = /^[0-9a-f]{64}$/;
+
+export function openBlobStore(dir: string): BlobStore {
+  const kept = join(dir, "sha256");
+  const notes = join(dir, "notes");
+  const temp = join(dir, "temp");
+  rmSync(temp, { recursive: true, force: true });
+  for (const folder of [kept, notes, temp]) mkdirSync(folder, { recursive: true, mode: 0o700 });
+  return {
+    async put(content, bytesMax) {
+      const hash = createHash("sha256");
+      const { path, sizeBytes } = await receive(temp, content, bytesMax, hash);
+      const digest = hash.digest("hex");
+      await rename(path, join(kept, digest));
+      return { digest, sizeBytes };
+    },
+    receive: (content, bytesMax) => receive(temp, content, bytesMax),
+    async find(digest) {
+      if (!DIGEST.test(digest)) return null;
+      const file = join(kept, digest);
+      return stat(file).then(
+        () => file,
+        () => null,
+      );
+    },
+    list: async () => (await listFolder(kept)).map(({ key: digest, writtenMs }) => ({ digest, writtenMs })),
+    async remove(digest) {
+      if (DIGEST.test(digest)) await rm(join(kept, digest), { force: true });
+    },
+    async writeNote(key, value) {
+      const file = join(temp, randomWord(16));
+      await writeFile(file, JSON.stringify(value), { mode: 0o600, flush: true });
+      await rename(file, join(notes, noteName(key)));
+    },
+    async readNote(key) {
+      const text = await readFile(join(notes, noteName(key)), "utf8").catch((error: NodeJS.ErrnoException) => {
+        if (error.code === "ENOENT") return "null";
+        throw error;
+      });
+      return JSON.parse(text) as unknown;
+    },
+    listNotes: () => listFolder(notes),
+    removeNote: (key) => rm(join(notes, noteName(key)), { force: true }),
+    makeWorkFolder: () => mkdtemp(join(temp, "work-")),
+  };
+}
+
+async function receive(
+  folder: string,
+  content: NodeJS.ReadableStream,
+  bytesMax: number,
+  hash?: Hash,
+): Promise<{ path: string; sizeBytes: number }> {
+  const path = join(folder, randomWord(16));
+  const { bavail, bsize } = await statfs(folder);
+  const limit = Math.min(bytesMax, Math.max(0, bavail * bsize - DISK_RESERVE_BYTES));
+  let sizeBytes = 0;
+  const count = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      sizeBytes += chunk.length;
+      if (sizeBytes > limit) return done(tooLarge(limit));
+      hash?.update(chunk);
+      done(null, chunk);
+    },
+  });
+  try {
+    await pipeline(content, count, createWriteStream(path, { flags: "wx", mode: 0o600, flush: true }));
+    return { path, sizeBytes };
+  } catch (error) {
+    await rm(path, { force: true });
+    throw error;
+  }
+}
+
+async function listFolder(folder: string): Promise<{ key: string; writtenMs: number }[]> {
+  const names = (await readdir(folder)).filter((name) => DIGEST.test(name));
+  return Promise.all(names.map(async (key) => ({ key, writtenMs: (await stat(join(folder, key))).mtimeMs })));
+}
+
+/** Keys are hashes too, so none of them can be a path. */
+function noteName(key: string): string {
+  if (!DIGEST.test(key)) throw new Error("a note's key is a hash");
+  return key;
+}
+
+const tooLarge = (bytesMax: number): PlatformError =>
+  new PlatformError("payload_too_large", `At most ${Math.floor(bytesMax / 1024 / 1024)} MB can be sent here.`);

@@ -1,0 +1,470 @@
+/**
+ * Workloads on this Linux machine. Everything the driver knows is in files below its data folder, so that a server can
+ * be killed at any moment: the next one finds the workloads running and goes on with them.
+ *
+ *   stepper      the executable that makes system calls
+ *   bin/         the daemon, seen by every workload
+ *   images/      layers, manifests, the base image
+ *   workloads/   one folder each: record.json, fs/ (what it wrote), run/ (shared with it), host/ (it may only read)
+ *   snapshots/, volumes/, drives/
+ */
+import { createHash } from "node:crypto";
+import { chmodSync, mkdirSync, readdirSync } from "node:fs";
+import type { Socket } from "node:net";
+import { hostname } from "node:os";
+import { join } from "node:path";
+import { PlatformError } from "../../../contract/errors.ts";
+import type {
+  CallOptions,
+  DestroyOptions,
+  DriveOptions,
+  Driver,
+  Grade,
+  Image,
+  Limits,
+  Mount,
+  Observed,
+  OnStop,
+  Output,
+  Probe,
+  Snapshot,
+  Stats,
+  Unpacked,
+  UnpackLimits,
+  Volume,
+  VolumeSpec,
+  WorkloadSpec,
+} from "../../driver.ts";
+import { type EgressOptions, type EgressProxy, startEgressProxy } from "../../egress-proxy.ts";
+import { loadImage } from "./images/image-archive.ts";
+import * as imageStore from "./images/images.ts";
+import { type CgroupHost, findCgroups, reclaim, removeCgroupHost } from "./machine/cgroup.ts";
+import { identityFor, type Machine, openMachine } from "./machine/machine.ts";
+import { Serial } from "./machine/serial.ts";
+import { type Nat, openNat } from "./network/nat.ts";
+import { PROXY_ENV } from "./network/proxy-env.ts";
+import { sweepDrives } from "./storage/drives.ts";
+import {
+  forgetSnapshot,
+  listSnapshots,
+  readSnapshot,
+  type SnapshotRecord,
+  sweepSnapshots,
+  takeSnapshot,
+} from "./storage/snapshots.ts";
+import { Storage } from "./storage/storage.ts";
+import { openVolumeStore, type VolumeStore } from "./storage/volumes.ts";
+import { openCage, type Unpack } from "./unpack/cage.ts";
+import { Fleet } from "./workload/fleet.ts";
+import { checkId, checkLimits, checkMount, checkSpec } from "./workload/spec-check.ts";
+import type { Workload, WorkloadContext } from "./workload/workload.ts";
+
+export interface LocalDriverOptions {
+  /** Folder of this driver alone. */
+  dataDir: string;
+  /** The word that stands before the slash in image names. */
+  brand: string;
+  /** The daemon's executable. */
+  sandboxd: string;
+  /** A Node executable to put into the base image. */
+  nodeBinary?: string;
+  /** Name of this machine; default: its host name. */
+  node?: string;
+  /** Prepared workloads per kind of workload in use; 0 (default) turns the pool off. */
+  poolSize?: number;
+  /** Run workloads as plain processes where the machine can give no isolation. */
+  allowUnisolated?: boolean;
+  /** Use this rung of the ladder and no other. */
+  grade?: Grade;
+  /** A connection that a workload made to the platform. The default hangs up. */
+  onPlatform?: (uid: string, socket: Socket) => void;
+  /** Rules and counting of what goes out. */
+  egress?: EgressOptions;
+  /** "proxy" leaves the machine's network alone even where it could give each workload one of its own. */
+  outbound?: "auto" | "proxy";
+  /** Trouble in the background that no caller hears of. */
+  onWarning?: (message: string, fields: Record<string, unknown>) => void;
+}
+
+interface Parts {
+  options: LocalDriverOptions;
+  machine: Machine;
+  images: imageStore.ImageStore;
+  base: imageStore.ResolvedImage;
+  nat: Nat | null;
+  volumes: VolumeStore;
+}
+
+export async function openLocalDriver(options: LocalDriverOptions): Promise<LocalDriver> {
+  const dir = options.dataDir;
+  for (const name of ["workloads", "drives", "snapshots"]) mkdirSync(join(dir, name), { recursive: true });
+  // Root inside owns files as root on disk, and may mark them set-user-id: no other user may ever come near them.
+  chmodSync(dir, 0o700);
+  const name = `${options.brand}-${createHash("sha256").update(dir).digest("hex").slice(0, 8)}`;
+  const cgroups = findCgroups(name);
+  const { nat, missing: noNat } =
+    options.outbound === "proxy" ? { nat: null, missing: "" } : await openNat(`b${name.slice(-5)}`);
+  try {
+    return await openOn({ options, cgroups, nat, noNat });
+  } catch (error) {
+    // What an earlier server has left running still needs the network.
+    await nat?.stop(readdirSync(join(dir, "workloads")).length === 0);
+    removeCgroupHost(cgroups);
+    throw error;
+  }
+}
+
+interface Ground {
+  options: LocalDriverOptions;
+  cgroups: CgroupHost;
+  nat: Nat | null;
+  /** Why there is none. */
+  noNat: string;
+}
+
+async function openOn({ options, cgroups, nat, noNat }: Ground): Promise<LocalDriver> {
+  const { dataDir: dir, brand, nodeBinary } = options;
+  const images = imageStore.openImageStore({
+    dir: join(dir, "images"),
+    brand,
+    resolvConf: nat?.resolvConf ?? "",
+    ...(nodeBinary ? { nodeBinary } : {}),
+  });
+  const base = imageStore.resolveImage(images, "base-image");
+  if (!base) throw new Error("the image store does not know its base image");
+  const machine = await openMachine(dir, options.sandboxd, base, cgroups, options.grade);
+  if (machine.grade === "none" && !options.allowUnisolated) {
+    await machine.spawner.stop();
+    throw new PlatformError("unavailable", `This machine cannot isolate workloads. ${machine.missing.join(" ")}`);
+  }
+  const { store: volumes, missing } = await openVolumeStore(join(dir, "volumes"));
+  for (const each of [missing, noNat]) if (each) machine.missing.push(each);
+  const driver = new LocalDriver({ options, machine, images, base, nat, volumes });
+  await driver.takeOver();
+  return driver;
+}
+
+export class LocalDriver implements Driver {
+  readonly node: string;
+  readonly #parts: Parts;
+  readonly #context: WorkloadContext;
+  readonly #fleet: Fleet;
+  readonly #storage: Storage;
+  readonly #egress: EgressProxy;
+  readonly #unpack: Unpack;
+  readonly #creating = new Map<string, Promise<Observed>>();
+  readonly #serial = new Serial();
+  readonly #background = new Set<Promise<void>>();
+  #stopped = false;
+
+  constructor(parts: Parts) {
+    const { options, machine } = parts;
+    this.#parts = parts;
+    this.node = options.node ?? hostname();
+    this.#egress = startEgressProxy(options.egress);
+    this.#unpack = openCage(machine, imageStore.programRoot(parts.images));
+    this.#context = {
+      node: this.node,
+      machine,
+      nat: parts.nat,
+      onDoor: {
+        platform: options.onPlatform ?? ((_, socket) => socket.destroy()),
+        egress: (uid, socket) => this.#egress.serve(uid, socket),
+      },
+    };
+    this.#fleet = new Fleet({
+      context: this.#context,
+      dir: this.#path("workloads"),
+      poolSize: options.poolSize ?? 0,
+      onWarning: options.onWarning ?? (() => {}),
+    });
+    this.#storage = new Storage({
+      volumes: parts.volumes,
+      drives: this.#path("drives"),
+      usersOf: (volume) => this.#fleet.usersOf(volume),
+    });
+  }
+
+  /** Adopts what is there and starts to stock the pool; part of opening. */
+  async takeOver(): Promise<void> {
+    const { base } = this.#parts;
+    await this.#fleet.open();
+    await this.#sweep();
+    await sweepDrives(this.#path("drives"));
+    await imageStore.sweepImages(this.#parts.images, this.#layersInUse());
+    this.#fleet.stock(base, "outbound");
+  }
+
+  async probe(): Promise<Probe> {
+    const { machine, volumes, nat } = this.#parts;
+    const { grade, missing, seccomp, cgroups } = machine;
+    return {
+      grade,
+      missing,
+      seccomp: seccomp !== null,
+      limits: cgroups.limits,
+      freezer: cgroups.freezer,
+      outbound: nat ? "nat" : "proxy",
+      volumes: volumes.sized ? "sized" : "unsized",
+    };
+  }
+
+  create(spec: WorkloadSpec, { signal }: CallOptions = {}): Promise<Observed> {
+    const there = this.#fleet.find(spec.uid);
+    if (there) return Promise.resolve(there.observe());
+    const before = this.#creating.get(spec.uid);
+    if (before) return before;
+    const creating = this.#create(spec, signal).finally(() => this.#creating.delete(spec.uid));
+    this.#creating.set(spec.uid, creating);
+    return creating;
+  }
+
+  async #create(spec: WorkloadSpec, signal?: AbortSignal): Promise<Observed> {
+    if (this.#stopped) throw new PlatformError("unavailable", "The server is stopping.");
+    signal?.throwIfAborted();
+    checkSpec(spec);
+    const image = imageStore.resolveImage(this.#parts.images, spec.image);
+    if (!image) throw new PlatformError("bad_request", `There is no image ${spec.image}.`);
+    if (this.#parts.machine.grade === "none" && (spec.mounts?.length || spec.snapshot || image.parts.length < 2)) {
+      throw needsIsolation();
+    }
+    const env = { ...image.env, ...(spec.network === "outbound" && !this.#parts.nat ? PROXY_ENV : {}), ...spec.env };
+    const { hostMounts, release } = await this.#storage.expose(spec.uid, spec.mounts ?? []);
+    try {
+      const parts = this.#snapshotParts(spec) ?? image.parts;
+      const workDir = spec.workDir ?? image.workDir;
+      const order = { spec, image, parts, mounts: hostMounts, env, workDir };
+      return (await this.#fleet.start(order, signal)).observe({ untouched: true });
+    } finally {
+      await release();
+    }
+  }
+
+  async observe(uid: string): Promise<Observed | null> {
+    return this.#fleet.find(uid)?.observe() ?? null;
+  }
+
+  async list(): Promise<Observed[]> {
+    return this.#fleet.claimed().map((workload) => workload.observe());
+  }
+
+  async waitExit(uid: string, options?: CallOptions): Promise<Observed | null> {
+    await this.#fleet.find(uid)?.waitExit(options);
+    return this.observe(uid);
+  }
+
+  async prolong(uid: string, endsAtMs: number): Promise<void> {
+    this.#fleet.find(uid)?.prolong(endsAtMs);
+  }
+
+  async stats(uid: string): Promise<Stats> {
+    return this.#known(uid).stats();
+  }
+
+  async readOutput(uid: string, stream: "stdout" | "stderr", offset: number, bytesMax: number): Promise<Output> {
+    return this.#known(uid).readOutput(stream, offset, bytesMax);
+  }
+
+  freeze(uid: string): Promise<Observed> {
+    return this.#serial.run(uid, async () => {
+      const workload = this.#known(uid);
+      const observed = await workload.setFrozen(true);
+      // Not waited for: whoever wants it thawed must not wait for pages to be written out.
+      const reclaiming = reclaim(workload.record.cgroup).finally(() => this.#background.delete(reclaiming));
+      this.#background.add(reclaiming);
+      return observed;
+    });
+  }
+
+  thaw(uid: string): Promise<Observed> {
+    return this.#serial.run(uid, () => this.#known(uid).setFrozen(false));
+  }
+
+  setLimits(uid: string, limits: Limits): Promise<void> {
+    return this.#serial.run(uid, async () => {
+      checkLimits(limits);
+      this.#known(uid).setLimits(limits);
+    });
+  }
+
+  mount(uid: string, mount: Mount): Promise<void> {
+    return this.#serial.run(uid, async () => {
+      checkMount(mount);
+      const workload = this.#known(uid);
+      if (workload.record.grade === "none") throw needsIsolation();
+      const there = workload.record.mounts.find(({ path }) => path === mount.path);
+      if (there && sameMount(there, mount)) return;
+      if (there) throw new PlatformError("conflict", `Something else is mounted at ${mount.path}.`);
+      const { hostMounts, release } = await this.#storage.expose(uid, [mount]);
+      try {
+        await workload.mount(mount, hostMounts);
+      } finally {
+        await release();
+      }
+    });
+  }
+
+  unmount(uid: string, path: string): Promise<boolean> {
+    return this.#serial.run(uid, async () => {
+      const workload = this.#known(uid);
+      const mount = workload.record.mounts.find((each) => each.path === path);
+      if (!mount) return false;
+      if ("volume" in mount.source) throw new PlatformError("conflict", "A volume stays attached until the end.");
+      await workload.unmount(mount, this.#storage.driveDir(mount.source.drive));
+      return true;
+    });
+  }
+
+  async destroy(uid: string, { graceMs = 0, ended }: DestroyOptions = {}): Promise<void> {
+    await this.#creating.get(uid)?.catch(() => {}); // whoever asked for it hears of the failure
+    await this.#serial.run(uid, async () => {
+      const workload = this.#fleet.find(uid);
+      if (!workload) return;
+      await this.#fleet.remove(workload, graceMs, ended);
+      await this.#sweep();
+    });
+  }
+
+  snapshot(uid: string, id: string): Promise<Snapshot> {
+    return this.#serial.run(uid, async () => {
+      checkId(id);
+      const workload = this.#known(uid);
+      if (workload.record.grade === "none") throw needsIsolation();
+      const there = readSnapshot(this.#path("snapshots"), id);
+      if (there) return publicSnapshot(there);
+      const running = workload.observe().state === "running";
+      if (running) await workload.setFrozen(true);
+      try {
+        const { image, imageDigest, parts } = workload.record;
+        const source = { dir: workload.dir, image, imageDigest, parts };
+        return publicSnapshot(await takeSnapshot(this.#path("snapshots"), id, source));
+      } finally {
+        if (running) await workload.setFrozen(false);
+      }
+    });
+  }
+
+  async removeSnapshot(id: string): Promise<void> {
+    checkId(id);
+    forgetSnapshot(this.#path("snapshots"), id);
+    await this.#sweep();
+  }
+
+  async listSnapshots(): Promise<Snapshot[]> {
+    return listSnapshots(this.#path("snapshots")).map(publicSnapshot);
+  }
+
+  createVolume(spec: VolumeSpec): Promise<Volume> {
+    return this.#storage.createVolume(spec);
+  }
+
+  observeVolume(id: string): Promise<Volume | null> {
+    return this.#storage.observeVolume(id);
+  }
+
+  destroyVolume(id: string): Promise<void> {
+    return this.#storage.destroyVolume(id);
+  }
+
+  createDrive(id: string, options?: DriveOptions): Promise<void> {
+    return this.#storage.createDrive(id, options);
+  }
+
+  driveBytes(id: string): Promise<number | null> {
+    return this.#storage.driveBytes(id);
+  }
+
+  destroyDrive(id: string): Promise<void> {
+    return this.#storage.destroyDrive(id);
+  }
+
+  unpack(archive: string, target: string, limits: UnpackLimits, options: CallOptions = {}): Promise<Unpacked> {
+    return this.#unpack({ work: { kind: "files", limits }, archive, target }, options);
+  }
+
+  loadImage(tarPath: string, name: string, options: CallOptions = {}): Promise<Image> {
+    const { images, machine } = this.#parts;
+    const identity = identityFor(machine, null);
+    const loader = { store: images, spawner: machine.spawner, unpack: this.#unpack, identity };
+    return loadImage(loader, tarPath, name, options);
+  }
+
+  async findImage(name: string): Promise<Image | null> {
+    return imageStore.findImage(this.#parts.images, name);
+  }
+
+  async imageBytes(name: string): Promise<number | null> {
+    return imageStore.imageBytes(this.#parts.images, name);
+  }
+
+  async listImages(): Promise<Image[]> {
+    return imageStore.listImages(this.#parts.images);
+  }
+
+  removeImage(name: string): Promise<boolean> {
+    return imageStore.removeImage(this.#parts.images, name, this.#layersInUse());
+  }
+
+  #layersInUse(): Set<string> {
+    const kept = listSnapshots(this.#path("snapshots")).flatMap(({ parts }) => parts);
+    return new Set([...this.#fleet.partsInUse(), ...kept].flatMap(({ lowers }) => lowers));
+  }
+
+  /** Resolves when the pool holds as many prepared workloads as it should. */
+  stocked(): Promise<void> {
+    return this.#fleet.stocked();
+  }
+
+  async stop(workloads: OnStop = "keep"): Promise<void> {
+    if (this.#stopped) return;
+    this.#stopped = true;
+    await Promise.allSettled(this.#creating.values());
+    await this.#fleet.drain();
+    await Promise.all(this.#background);
+    for (const workload of this.#fleet.claimed()) {
+      if (workloads === "kill") await this.#fleet.remove(workload, 0);
+      else if (workloads === "freeze" && workload.alive) await workload.setFrozen(true);
+      workload.closeDoors();
+    }
+    await this.#fleet.close();
+    await this.#egress.stop();
+    await this.#parts.machine.spawner.stop();
+    await this.#parts.nat?.stop(workloads === "kill");
+    removeCgroupHost(this.#parts.machine.cgroups);
+  }
+
+  #snapshotParts({ snapshot }: WorkloadSpec): SnapshotRecord["parts"] | null {
+    if (snapshot === undefined) return null;
+    checkId(snapshot);
+    const found = readSnapshot(this.#path("snapshots"), snapshot);
+    if (!found) throw new PlatformError("bad_request", `There is no snapshot ${snapshot}.`);
+    return found.parts;
+  }
+
+  #sweep(): Promise<void> {
+    return sweepSnapshots(this.#path("snapshots"), this.#fleet.partsInUse());
+  }
+
+  #known(uid: string): Workload {
+    const workload = this.#fleet.find(uid);
+    if (!workload) throw new PlatformError("not_found", `There is no workload ${uid} on this machine.`);
+    return workload;
+  }
+
+  #path(...names: string[]): string {
+    return join(this.#parts.options.dataDir, ...names);
+  }
+}
+
+const needsIsolation = (): PlatformError =>
+  new PlatformError("unprocessable", "Workloads on this machine are not isolated: they have no images or mounts.");
+
+const sameMount = (a: Mount, b: Mount): boolean =>
+  JSON.stringify(a.source) === JSON.stringify(b.source) && (a.readOnly ?? false) === (b.readOnly ?? false);
+
+const publicSnapshot = ({ id, image, sizeBytes, createdAt }: SnapshotRecord): Snapshot => ({
+  id,
+  image,
+  sizeBytes,
+  createdAt,
+});

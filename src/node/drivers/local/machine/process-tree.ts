@@ -1,0 +1,98 @@
+/** The processes of one workload as the host sees them, for machines whose control groups are not ours to use. */
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import type { Stats } from "../../../driver.ts";
+
+/**
+ * Everything in the first process's pid namespace; where that is our own, everything that descends from it. (The
+ * daemon's init adopts orphans, so what it started stays below it.)
+ */
+export function processesBelow(first: number): number[] {
+  const all = readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number);
+  const namespace = readLink(`/proc/${first}/ns/pid`);
+  if (namespace === "") return [];
+  if (namespace !== readLink("/proc/self/ns/pid")) {
+    return all.filter((pid) => readLink(`/proc/${pid}/ns/pid`) === namespace);
+  }
+  const found = new Set([first]);
+  const parents = all.map((pid) => ({ pid, parent: parentOf(pid) }));
+  for (let before = 0; before < found.size; ) {
+    before = found.size;
+    for (const { pid, parent } of parents) if (found.has(parent)) found.add(pid);
+  }
+  return [...found];
+}
+
+/** Processes that have that text in their arguments. */
+export const processesNaming = (text: string): number[] =>
+  readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name) && readText(`/proc/${name}/cmdline`).includes(text))
+    .map(Number)
+    .filter((pid) => pid !== process.pid);
+
+/** New processes may appear while we signal the others; they are found in the next round. */
+const ROUNDS_MAX = 10;
+
+export function freezeBySignal(first: number, frozen: boolean): void {
+  for (let round = 0; round < ROUNDS_MAX; round++) {
+    const pids = processesBelow(first).filter((pid) => isStopped(pid) !== frozen);
+    if (pids.length === 0) return;
+    for (const pid of pids) signal(pid, frozen ? "SIGSTOP" : "SIGCONT");
+  }
+}
+
+/** Whether the process is held by a signal. */
+export const isStopped = (pid: number): boolean => /^State:\s+T/m.test(readText(`/proc/${pid}/status`));
+
+/** Held first, so that nothing new is started meanwhile. */
+export function killBelow(first: number): void {
+  freezeBySignal(first, true);
+  for (const pid of processesBelow(first)) signal(pid, "SIGKILL");
+}
+
+const TICKS_PER_SECOND = 100; // what the kernel shows to programs on every architecture we run on
+
+export function processStats(first: number): Stats {
+  const stats: Stats = { memoryBytes: 0, cpuMs: 0, pids: 0 };
+  for (const pid of processesBelow(first)) {
+    const resident = /^VmRSS:\s+(\d+)/m.exec(readText(`/proc/${pid}/status`))?.[1];
+    const fields = fieldsOf(pid);
+    stats.memoryBytes += Number(resident ?? 0) * 1024;
+    stats.cpuMs += ((Number(fields[11] ?? 0) + Number(fields[12] ?? 0)) * 1000) / TICKS_PER_SECOND;
+    stats.pids += 1;
+  }
+  return stats;
+}
+
+/** Fields of /proc/PID/stat behind the command's name: state, parent, ... */
+function fieldsOf(pid: number): string[] {
+  const stat = readText(`/proc/${pid}/stat`);
+  return stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+}
+
+const parentOf = (pid: number): number => Number(fieldsOf(pid)[1] ?? 0);
+
+export function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error; // ended in between
+  }
+}
+
+function readLink(path: string): string {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return ""; // ended, or another user's
+  }
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
+}

@@ -1,0 +1,66 @@
+import assert from "node:assert/strict";
+import { createSocket } from "node:dgram";
+import { Resolver } from "node:dns/promises";
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer } from "node:net";
+import { test } from "node:test";
+import { freePort } from "../../../../../test/free-port.ts";
+import { startNameServer } from "./name-server.ts";
+
+test("questions go to the machine's name server and answers back to whoever asked", async (t) => {
+  const port = await freePort();
+  const upstream = createSocket("udp4").bind(port, "127.0.0.1");
+  await once(upstream, "listening");
+  upstream.on("message", (question, asker) => upstream.send(`answer to ${question}`, asker.port, asker.address));
+  const long = createServer((socket) => socket.end("a long answer")).listen(port, "127.0.0.1");
+  await once(long, "listening");
+  const names = await startNameServer("127.0.0.1", [{ host: "127.0.0.1", port }], await freePort());
+  t.after(async () => {
+    await names.stop();
+    upstream.close();
+    long.close();
+  });
+
+  const answers = await Promise.all(
+    ["one", "two"].map(async (question) => {
+      const asker = createSocket("udp4");
+      asker.send(question, names.port, "127.0.0.1");
+      const [answer] = (await once(asker, "message")) as [Buffer];
+      asker.close();
+      return answer.toString();
+    }),
+  );
+  assert.deepEqual(answers, ["answer to one", "answer to two"]);
+  const socket = connect(names.port, "127.0.0.1");
+  let text = "";
+  for await (const chunk of socket) text += chunk;
+  assert.equal(text, "a long answer");
+});
+
+test("names below localhost are the asker's own loopback", async (t) => {
+  const names = await startNameServer("127.0.0.1", [{ host: "127.0.0.1", port: 9 }], await freePort());
+  t.after(() => names.stop());
+  const asking = (timeout: number): Resolver => {
+    const resolver = new Resolver({ timeout, tries: 1 });
+    resolver.setServers([`127.0.0.1:${names.port}`]);
+    return resolver;
+  };
+  const resolver = asking(60_000);
+  assert.deepEqual(await resolver.resolve4("bl-prod-0123.Run.localhost"), ["127.0.0.1"]);
+  await assert.rejects(resolver.resolve6("a.localhost"), { code: "ENODATA" });
+  for (const name of ["localhost.example.com", "alocalhost"])
+    await assert.rejects(asking(500).resolve4(name), { code: /ETIMEOUT|ECONNREFUSED/ });
+});
+
+test("a machine without a name server says so", async () => {
+  await assert.rejects(startNameServer("127.0.0.1", [], 0), /names no name server/);
+});
+
+test("the port of both ways is one", async (t) => {
+  const names = await startNameServer("127.0.0.1", [{ host: "127.0.0.1", port: 9 }], await freePort());
+  t.after(() => names.stop());
+  const taken = createServer().listen(names.port, "127.0.0.1");
+  const [error] = (await once(taken, "error")) as [NodeJS.ErrnoException];
+  assert.equal(error.code, "EADDRINUSE");
+  assert.equal((taken.address() as AddressInfo | null)?.port, undefined);
+});

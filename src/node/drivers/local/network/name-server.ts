@@ -1,0 +1,85 @@
+/**
+ * Passes questions of workloads to the machine's own name servers, which workloads cannot reach; names below
+ * `localhost` are answered here. Answers go only to the workload that asked, and only once.
+ */
+import { createSocket, type RemoteInfo, type Socket as UdpSocket } from "node:dgram";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { connect, createServer, isIPv6 } from "node:net";
+import { answerLoopback } from "../../../../lib/network/loopback-names.ts";
+
+export interface NameServer {
+  port: number;
+  stop(): Promise<void>;
+}
+
+/** Questions in flight; more than any honest set of workloads has. */
+const PENDING_MAX = 4096;
+const ANSWER_WAIT_MS = 5_000;
+/** Long answers come by TCP; such a conversation is short. */
+const TCP_IDLE_MS = 10_000;
+const TCP_CONNECTIONS_MAX = 256;
+
+export async function startNameServer(address: string, upstreams = readUpstreams(), port = 53): Promise<NameServer> {
+  const [upstream] = upstreams;
+  if (!upstream) throw new Error("/etc/resolv.conf names no name server");
+  const door = createSocket("udp4");
+  const pending = new Set<UdpSocket>();
+  door.on("message", (question, asker) => {
+    const own = answerLoopback(question);
+    if (own !== null)
+      door.send(own, asker.port, asker.address, () => {}); // the asker may be gone
+    else if (pending.size < PENDING_MAX) ask(door, pending, question, asker, upstream);
+  });
+  door.bind(port, address);
+  await once(door, "listening");
+  door.unref();
+  const tcp = createServer((client) => {
+    const server = connect(upstream.port, upstream.host);
+    for (const [one, other] of [[client, server] as const, [server, client] as const]) {
+      one.setTimeout(TCP_IDLE_MS, () => one.destroy());
+      one.on("error", () => one.destroy());
+      one.once("close", () => other.destroy());
+    }
+    client.pipe(server).pipe(client);
+  });
+  tcp.maxConnections = TCP_CONNECTIONS_MAX;
+  tcp.listen(door.address().port, address);
+  await once(tcp, "listening");
+  tcp.unref();
+  return {
+    port: door.address().port,
+    async stop() {
+      for (const socket of pending) socket.close();
+      door.close();
+      tcp.close();
+    },
+  };
+}
+
+/** A socket of its own per question: a forged answer would have to guess its port. */
+function ask(door: UdpSocket, pending: Set<UdpSocket>, question: Buffer, asker: RemoteInfo, upstream: Upstream): void {
+  const socket = createSocket(isIPv6(upstream.host) ? "udp6" : "udp4");
+  pending.add(socket);
+  const finish = (): void => {
+    clearTimeout(timer);
+    if (pending.delete(socket)) socket.close();
+  };
+  const timer = setTimeout(finish, ANSWER_WAIT_MS).unref();
+  socket.on("error", finish);
+  socket.once("message", (answer) => {
+    door.send(answer, asker.port, asker.address, () => {}); // the asker may be gone
+    finish();
+  });
+  socket.connect(upstream.port, upstream.host, () => socket.send(question));
+}
+
+interface Upstream {
+  host: string;
+  port: number;
+}
+
+function readUpstreams(): Upstream[] {
+  const lines = readFileSync("/etc/resolv.conf", "utf8").matchAll(/^nameserver\s+([0-9a-fA-F:.]+)/gm);
+  return [...lines].map(([, host = ""]) => ({ host, port: 53 }));
+}

@@ -1,0 +1,31 @@
+/** Drives: plain directories below one folder. */
+import { existsSync, readdirSync } from "node:fs";
+import { chmod, cp, mkdir, rename } from "node:fs/promises";
+import { join } from "node:path";
+import { removeTree } from "../../../../lib/remove-tree.ts";
+import { checkId } from "../workload/spec-check.ts";
+import { folderBytes } from "./volumes.ts";
+
+/** A name that no drive can have, for one whose files are still being copied. */
+const unfinished = (dir: string, id: string): string => join(dir, `.${id}`);
+
+export async function createDrive(dir: string, id: string, from?: string): Promise<void> {
+  if (existsSync(join(dir, id))) return;
+  const temp = unfinished(dir, id);
+  await removeTree(temp);
+  if (from) await cp(from, temp, { recursive: true, verbatimSymlinks: true });
+  else await mkdir(temp);
+  await chmod(temp, 0o755);
+  await rename(temp, join(dir, id));
+}
+
+/** What a server left behind that ended while it copied. */
+export async function sweepDrives(dir: string): Promise<void> {
+  for (const name of readdirSync(dir)) if (name.startsWith(".")) await removeTree(join(dir, name));
+}
+
+/** Null when there is none of that id. */
+export async function driveBytes(dir: string, id: string): Promise<number | null> {
+  checkId(id);
+  return existsSync(join(dir, id)) ? folderBytes(join(dir, id)) : null;
+}

@@ -1,0 +1,99 @@
+/**
+ * Snapshots: copies of what a workload wrote, used as read-only layers by the workloads made from them. Nothing is
+ * copied again when one is made; blocks are shared with the original where the file system can.
+ */
+import { execFile } from "node:child_process";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { PlatformError } from "../../../../contract/errors.ts";
+import { removeTree } from "../../../../lib/remove-tree.ts";
+import type { Snapshot } from "../../../driver.ts";
+import type { RootPart } from "../workload/launch-program.ts";
+
+const run = promisify(execFile);
+
+export interface SnapshotRecord extends Snapshot {
+  imageDigest: string;
+  /** What a workload made from it stands on. */
+  parts: RootPart[];
+}
+
+const FILE = "snapshot.json";
+const TOOL_ENV = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" };
+
+export async function takeSnapshot(
+  dir: string,
+  id: string,
+  workload: { dir: string; image: string; imageDigest: string; parts: RootPart[] },
+): Promise<SnapshotRecord> {
+  const temp = join(dir, `.${id}`);
+  const target = join(dir, id);
+  await removeTree(temp);
+  mkdirSync(temp, { recursive: true });
+  try {
+    for (const index of workload.parts.keys()) {
+      await run("cp", [...COPY, join(workload.dir, "fs", String(index), "upper"), join(temp, String(index))], {
+        env: TOOL_ENV,
+      });
+    }
+    const { stdout } = await run("du", ["-sk", temp], { env: TOOL_ENV });
+    const record: SnapshotRecord = {
+      id,
+      image: workload.image,
+      imageDigest: workload.imageDigest,
+      sizeBytes: Number.parseInt(stdout, 10) * 1024,
+      createdAt: new Date().toISOString(),
+      parts: workload.parts.map(({ at, lowers }, index) => ({ at, lowers: [join(target, String(index)), ...lowers] })),
+    };
+    await writeFile(join(temp, FILE), JSON.stringify(record));
+    renameSync(temp, target);
+    return record;
+  } catch (error) {
+    await removeTree(temp);
+    // Not tried again by itself: the original stands still meanwhile, and the next try would fail for the same reason.
+    const message = `The files could not be copied${reasonIn(error, workload)}.`;
+    throw new PlatformError("unprocessable", message, { cause: String(error).slice(0, REASON_MAX) });
+  }
+}
+
+const REASON_MAX = 500;
+
+/** "cp: cannot open 'PATH' for reading: Permission denied", with the path as its owner knows it. */
+function reasonIn(error: unknown, { dir, parts }: { dir: string; parts: RootPart[] }): string {
+  const [line = ""] = String((error as { stderr?: unknown }).stderr ?? "").split("\n");
+  const [, path = "", reason] = /^\w+: [^']*'(.*)'.*: ([^:]+)$/.exec(line) ?? [];
+  if (reason === undefined) return "";
+  const part = parts.findIndex((_, index) => path.startsWith(`${dir}/fs/${index}/upper/`));
+  const inside = join(parts[part]?.at ?? "", path.slice(`${dir}/fs/${part}/upper`.length));
+  return part < 0 || inside.length > REASON_MAX ? `: ${reason}` : `: ${inside}: ${reason}`;
+}
+
+/** -a keeps owners, times, extended attributes and whiteouts. */
+const COPY = ["-a", "--reflink=auto"];
+
+export function readSnapshot(dir: string, id: string): SnapshotRecord | null {
+  const file = join(dir, id, FILE);
+  return existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as SnapshotRecord) : null;
+}
+
+export function listSnapshots(dir: string): SnapshotRecord[] {
+  if (!existsSync(dir)) return [];
+  return readdirSync(dir).flatMap((id) => readSnapshot(dir, id) ?? []);
+}
+
+/** Its files stay as long as something stands on them; see `sweepSnapshots`. */
+export const forgetSnapshot = (dir: string, id: string): void => rmSync(join(dir, id, FILE), { force: true });
+
+/** Removes the files of forgotten snapshots that neither a workload nor another snapshot uses. */
+export async function sweepSnapshots(dir: string, partsInUse: RootPart[]): Promise<void> {
+  if (!existsSync(dir)) return;
+  const parts = [...partsInUse, ...listSnapshots(dir).flatMap((snapshot) => snapshot.parts)];
+  const used = new Set(parts.flatMap(({ lowers }) => lowers));
+  for (const id of readdirSync(dir)) {
+    if (id.startsWith(".") || existsSync(join(dir, id, FILE))) continue;
+    const layers = readdirSync(join(dir, id)).map((index) => join(dir, id, index));
+    if (!layers.some((layer) => used.has(layer))) await removeTree(join(dir, id));
+  }
+}

@@ -1,0 +1,108 @@
+/** Volumes and drives of this machine, and how a workload gets at them. */
+import { join } from "node:path";
+import { PlatformError } from "../../../../contract/errors.ts";
+import { removeTree } from "../../../../lib/remove-tree.ts";
+import type { DriveOptions, Mount, Volume, VolumeSpec } from "../../../driver.ts";
+import { Serial } from "../machine/serial.ts";
+import type { HostMount } from "../workload/launch-program.ts";
+import { checkId } from "../workload/spec-check.ts";
+import { createDrive, driveBytes } from "./drives.ts";
+import { createVolume, destroyVolume, exposeVolume, observeVolume, type VolumeStore } from "./volumes.ts";
+
+export interface StorageOptions {
+  volumes: VolumeStore;
+  /** Folder of the drives. */
+  drives: string;
+  /** Uids of the workloads that have a volume. */
+  usersOf: (volume: string) => string[];
+}
+
+/** Sources of mounts on the host, good until they are released. */
+export interface Exposed {
+  hostMounts: HostMount[];
+  release: () => Promise<void>;
+}
+
+export class Storage {
+  readonly #options: StorageOptions;
+  readonly #serial = new Serial();
+
+  constructor(options: StorageOptions) {
+    this.#options = options;
+  }
+
+  createVolume(spec: VolumeSpec): Promise<Volume> {
+    return this.#serial.run(`volume ${spec.id}`, async () => {
+      checkId(spec.id);
+      return createVolume(this.#options.volumes, spec);
+    });
+  }
+
+  async observeVolume(id: string): Promise<Volume | null> {
+    checkId(id);
+    return observeVolume(this.#options.volumes, id);
+  }
+
+  destroyVolume(id: string): Promise<void> {
+    return this.#serial.run(`volume ${id}`, async () => {
+      checkId(id);
+      if (this.#options.usersOf(id).length > 0) throw inUse(id);
+      await destroyVolume(this.#options.volumes, id);
+    });
+  }
+
+  createDrive(id: string, { from }: DriveOptions = {}): Promise<void> {
+    return this.#serial.run(`drive ${id}`, async () => {
+      checkId(id);
+      await createDrive(this.#options.drives, id, from);
+    });
+  }
+
+  async driveBytes(id: string): Promise<number | null> {
+    return driveBytes(this.#options.drives, id);
+  }
+
+  async destroyDrive(id: string): Promise<void> {
+    checkId(id);
+    await removeTree(this.driveDir(id));
+  }
+
+  driveDir(id: string): string {
+    return join(this.#options.drives, id);
+  }
+
+  /** Finds the mounts' sources on the host. A volume is held meanwhile, so that two creates cannot both have it. */
+  async expose(uid: string, mounts: Mount[]): Promise<Exposed> {
+    const releases: (() => Promise<void>)[] = [];
+    const release = async (): Promise<void> => {
+      for (const each of releases.splice(0).reverse()) await each();
+    };
+    try {
+      const hostMounts: HostMount[] = [];
+      for (const mount of mounts) hostMounts.push(await this.#exposeOne(uid, mount, releases));
+      return { hostMounts, release };
+    } catch (error) {
+      await release();
+      throw error;
+    }
+  }
+
+  async #exposeOne(
+    uid: string,
+    { source, path, readOnly = false }: Mount,
+    releases: (() => Promise<void>)[],
+  ): Promise<HostMount> {
+    if ("drive" in source) {
+      const below = source.path === undefined ? {} : { below: source.path };
+      return { base: this.driveDir(source.drive), ...below, path, readOnly };
+    }
+    const letNextIn = await this.#serial.hold(`volume ${source.volume}`);
+    releases.push(async () => letNextIn());
+    if (this.#options.usersOf(source.volume).some((user) => user !== uid)) throw inUse(source.volume);
+    const exposed = await exposeVolume(this.#options.volumes, source.volume);
+    releases.push(exposed.release);
+    return { base: exposed.path, path, readOnly };
+  }
+}
+
+const inUse = (volume: string): PlatformError => new PlatformError("conflict", `The volume ${volume} is in use.`);

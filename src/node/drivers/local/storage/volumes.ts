@@ -1,0 +1,157 @@
+/**
+ * Volumes: directories of limited size. Where the machine can, a volume is an ext4 file system in a sparse file, mounted
+ * only while a workload uses it and only in that workload's namespace: when the workload ends, however it ends, the
+ * kernel unmounts it and frees the loop device. Elsewhere it is a plain directory, and says so.
+ */
+import { execFile } from "node:child_process";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+} from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { PlatformError } from "../../../../contract/errors.ts";
+import { removeTree } from "../../../../lib/remove-tree.ts";
+import type { Volume, VolumeSpec } from "../../../driver.ts";
+
+const run = promisify(execFile);
+
+export interface VolumeStore {
+  dir: string;
+  /** Whether ext4 files can be made and mounted here. */
+  sized: boolean;
+}
+
+interface VolumeRecord {
+  id: string;
+  sizeMb: number;
+  sized: boolean;
+}
+
+/** Below this ext4 has no room for its own tables. */
+const SIZED_MB_MIN = 4;
+/** Making a file system is quick even on a slow disk, since the file is sparse. */
+const TOOL_TIMEOUT_MS = 60_000;
+
+/** Tries it once: tools, loop devices and rights are all needed. */
+export async function openVolumeStore(dir: string): Promise<{ store: VolumeStore; missing: string | null }> {
+  mkdirSync(dir, { recursive: true });
+  await unmountLeftovers(dir);
+  for (const name of readdirSync(dir)) if (name.startsWith(".")) await removeTree(join(dir, name));
+  const store = { dir, sized: true };
+  const trial = join(dir, ".trial");
+  try {
+    await makeSized(trial, { id: ".trial", sizeMb: SIZED_MB_MIN, sized: true });
+    await mountImage(trial);
+    await unmountImage(trial);
+    return { store, missing: null };
+  } catch (error) {
+    const reason = error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error);
+    return { store: { dir, sized: false }, missing: `Volumes have no enforced size (${reason}).` };
+  } finally {
+    await removeTree(trial);
+  }
+}
+
+export async function createVolume(store: VolumeStore, spec: VolumeSpec): Promise<Volume> {
+  const there = await observeVolume(store, spec.id);
+  if (there) return there;
+  const record = { id: spec.id, sizeMb: spec.sizeMb, sized: store.sized && spec.sizeMb >= SIZED_MB_MIN };
+  const temp = join(store.dir, `.${spec.id}`);
+  rmSync(temp, { recursive: true, force: true });
+  try {
+    if (record.sized) await makeSized(temp, record, spec.from);
+    else {
+      mkdirSync(join(temp, "data"), { recursive: true });
+      if (spec.from) cpSync(spec.from, join(temp, "data"), { recursive: true, verbatimSymlinks: true });
+    }
+    await writeFile(join(temp, "volume.json"), JSON.stringify(record));
+    renameSync(temp, join(store.dir, spec.id));
+  } catch (error) {
+    rmSync(temp, { recursive: true, force: true });
+    throw new PlatformError("unprocessable", "The volume could not be made; is its content larger than it?", {
+      cause: error,
+    });
+  }
+  return { ...record, usedBytes: await usedBytes(join(store.dir, spec.id), record.sized) };
+}
+
+export async function observeVolume(store: VolumeStore, id: string): Promise<Volume | null> {
+  const dir = join(store.dir, id);
+  if (!existsSync(join(dir, "volume.json"))) return null;
+  const record = JSON.parse(readFileSync(join(dir, "volume.json"), "utf8")) as VolumeRecord;
+  return { ...record, usedBytes: await usedBytes(dir, record.sized) };
+}
+
+export async function destroyVolume(store: VolumeStore, id: string): Promise<void> {
+  const dir = join(store.dir, id);
+  if (!existsSync(dir)) return;
+  const trash = join(store.dir, `.${id}.${process.pid}`);
+  renameSync(dir, trash);
+  await removeTree(trash);
+}
+
+/** Makes the volume's files visible to the driver while a workload takes them; `release` afterwards. */
+export async function exposeVolume(
+  store: VolumeStore,
+  id: string,
+): Promise<{ path: string; release: () => Promise<void> }> {
+  const volume = await observeVolume(store, id);
+  if (!volume) throw new PlatformError("bad_request", `There is no volume ${id}.`);
+  const dir = join(store.dir, id);
+  if (!volume.sized) return { path: join(dir, "data"), release: async () => {} };
+  await mountImage(dir);
+  return { path: join(dir, "mnt"), release: () => unmountImage(dir) };
+}
+
+async function makeSized(dir: string, record: VolumeRecord, from?: string): Promise<void> {
+  mkdirSync(join(dir, "mnt"), { recursive: true });
+  const image = join(dir, "image");
+  await writeFile(image, "");
+  truncateSync(image, record.sizeMb * 1024 * 1024);
+  const seed = from ? ["-d", from] : [];
+  // -m 0: no blocks reserved for root; -E: owned by the workload's root; lazy tables keep the file sparse.
+  const args = ["-q", "-F", "-m", "0", "-E", "root_owner=0:0,lazy_itable_init=1,nodiscard", ...seed, image];
+  await run("mkfs.ext4", args, { env: TOOL_ENV, timeout: TOOL_TIMEOUT_MS });
+}
+
+/** Tools are found where distributions put them, whatever the server's own PATH. */
+const TOOL_ENV = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" };
+
+/** discard: what is deleted inside leaves the sparse file, so its allocation tells the use. */
+const mountImage = (dir: string): Promise<unknown> =>
+  run("mount", ["-t", "ext4", "-o", "loop,nosuid,nodev,discard", join(dir, "image"), join(dir, "mnt")], {
+    env: TOOL_ENV,
+    timeout: TOOL_TIMEOUT_MS,
+  });
+
+const unmountImage = async (dir: string): Promise<void> => {
+  await run("umount", ["-l", join(dir, "mnt")], { env: TOOL_ENV, timeout: TOOL_TIMEOUT_MS });
+};
+
+/** A server killed between mount and unmount leaves its mount in the host's own namespace. */
+async function unmountLeftovers(dir: string): Promise<void> {
+  for (const line of readFileSync("/proc/self/mountinfo", "utf8").split("\n")) {
+    const at = line.split(" ")[4]?.replace(/\\040/g, " ") ?? "";
+    if (at.startsWith(`${dir}/`)) await run("umount", ["-l", at], { env: TOOL_ENV, timeout: TOOL_TIMEOUT_MS });
+  }
+}
+
+/** A sized volume's use is what its file occupies, tables of the file system included. */
+async function usedBytes(dir: string, sized: boolean): Promise<number> {
+  return sized ? statSync(join(dir, "image")).blocks * 512 : folderBytes(join(dir, "data"));
+}
+
+/** What the files below a folder take up on the disk. */
+export async function folderBytes(dir: string): Promise<number> {
+  const { stdout } = await run("du", ["-sk", dir], { env: TOOL_ENV, timeout: TOOL_TIMEOUT_MS });
+  return Number.parseInt(stdout, 10) * 1024;
+}

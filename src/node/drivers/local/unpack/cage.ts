@@ -1,0 +1,185 @@
+/**
+ * Runs unpacking jobs, each in a process of its own that sees two folders of the machine: its own executable, read-only,
+ * and the target. It is launched like a workload (namespaces for mounts, processes, network and users; system call
+ * filter; no new privileges), as a user range of its own where ids are mapped. The archive is a descriptor.
+ *
+ * A machine that isolates nothing runs the job in a plain process. Its boundary is then the job's own care: every change
+ * is relative to a descriptor and follows no link (`src/unpack/tree.ts`).
+ */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, mkdtempSync, openSync, readSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { PlatformError } from "../../../../contract/errors.ts";
+import { removeTree } from "../../../../lib/remove-tree.ts";
+import type { Answer, Answers, Job, WorkKind } from "../../../../unpack/job.ts";
+import type { CallOptions } from "../../../driver.ts";
+import { failureOf } from "../calls/spawner.ts";
+import { CAP } from "../calls/syscalls.ts";
+import { ID_BASE_FIRST, identityFor, type Machine, makeWorkloadDirs } from "../machine/machine.ts";
+import { type LaunchPlan, launchSteps, type RootPart } from "../workload/launch-program.ts";
+import { Slots } from "./slots.ts";
+
+export interface UnpackRequest<Kind extends WorkKind = WorkKind> {
+  work: Extract<Job["work"], { kind: Kind }>;
+  /** A file. */
+  archive: string;
+  /** An empty folder. */
+  target: string;
+}
+
+export type Unpack = <Kind extends WorkKind>(
+  request: UnpackRequest<Kind>,
+  options?: CallOptions,
+) => Promise<Answers[Kind]>;
+
+/** Far below every workload's range and the one of trials; nothing else ever runs as one of these users. */
+const ID_BASE = ID_BASE_FIRST - 2 * 65_536;
+/** To give files their owners, also in folders that those closed. Void outside the user namespace. */
+const CAPABILITIES = [CAP.CHOWN, CAP.DAC_OVERRIDE, CAP.FOWNER, CAP.FSETID];
+const [TARGET, PROGRAM] = ["/target", "/program"];
+/** The heap of the job: buffers, and the names of the folders it made. */
+const MEMORY_MB = 1024;
+/** JavaScript engines set aside this much without using it, but the kernel counts it. */
+const RESERVED_MB = 2048;
+const PROCESSES_MAX = 512; // of all jobs together: threads of the runtime
+/** The largest images take minutes on a slow disk. */
+const TIME_MAX_MS = 30 * 60_000;
+/** For a job to say by itself that it takes too long, before it is ended. */
+const TIME_GRACE_MS = 10_000;
+/** Each job has a processor and a disk to keep busy; more at once only take memory. */
+const JOBS_AT_ONCE = 4;
+/** A job answers at most 16 MB of names, as JSON. */
+const ANSWER_BYTES_MAX = 64 * 1024 ** 2;
+
+/** `parts`: a root with the libraries that the executable needs. */
+export function openCage(machine: Machine, parts: RootPart[]): Unpack {
+  const slots = new Slots(JOBS_AT_ONCE);
+  return <Kind extends WorkKind>(request: UnpackRequest<Kind>, { signal }: CallOptions = {}) =>
+    slots.run(async () => {
+      const timer = AbortSignal.timeout(TIME_MAX_MS + TIME_GRACE_MS);
+      const either = AbortSignal.any([timer, ...(signal ? [signal] : [])]);
+      const isolated = machine.grade !== "none";
+      const job: Job = { target: isolated ? TARGET : request.target, timeMaxMs: TIME_MAX_MS, work: request.work };
+      const { archive, target } = request;
+      const text = isolated
+        ? await runCaged(machine, parts, job, { archive, target }, either)
+        : await runPlain(machine, job, archive, either);
+      signal?.throwIfAborted();
+      return accepted<Kind>(answerIn<Kind>(text), request.work.kind);
+    }, signal);
+}
+
+async function runCaged(
+  machine: Machine,
+  parts: RootPart[],
+  job: Job,
+  { archive, target }: Pick<UnpackRequest, "archive" | "target">,
+  signal: AbortSignal,
+): Promise<string> {
+  signal.throwIfAborted();
+  const dir = mkdtempSync(join(machine.spawner.tempDir, "unpack-"));
+  makeWorkloadDirs(dir, parts.length);
+  const plan: LaunchPlan = {
+    identity: identityFor(machine, machine.grade === "mapped" ? ID_BASE : null),
+    dir,
+    parts,
+    shared: [],
+    mounts: [
+      { base: machine.binDir, path: PROGRAM, readOnly: true },
+      { base: target, path: TARGET, readOnly: false },
+    ],
+    hostname: "unpack",
+    cgroups: [],
+    memoryMb: MEMORY_MB,
+    dataBytesMax: (MEMORY_MB + RESERVED_MB) * 1024 ** 2,
+    processesMax: PROCESSES_MAX,
+    capabilities: CAPABILITIES,
+    seccomp: machine.seccomp,
+    stdin: archive,
+    argv: [`${PROGRAM}/sandboxd`, "unpack", JSON.stringify(job)],
+    env: [],
+  };
+  let pid: number | null = null;
+  const end = (): void => {
+    if (pid !== null) kill(pid);
+  };
+  signal.addEventListener("abort", end);
+  try {
+    const report = await machine.spawner.start(
+      (program) => launchSteps(program, plan),
+      (said) => {
+        pid = said.pid;
+        if (signal.aborted) end();
+        return false;
+      },
+    );
+    if (report.failure) throw failureOf("The unpacking of an archive", report, "");
+    return readAnswer(join(dir, "init.log"));
+  } finally {
+    signal.removeEventListener("abort", end);
+    await removeTree(dir);
+  }
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // It has ended by itself.
+  }
+}
+
+async function runPlain(machine: Machine, job: Job, archive: string, signal: AbortSignal): Promise<string> {
+  const input = openSync(archive, "r");
+  const child = spawn(join(machine.binDir, "sandboxd"), ["unpack", JSON.stringify(job)], {
+    env: {},
+    stdio: [input, "pipe", "ignore"],
+    signal,
+    killSignal: "SIGKILL",
+  });
+  closeSync(input);
+  const chunks: Buffer[] = [];
+  let left = ANSWER_BYTES_MAX;
+  child.stdout?.on("data", (chunk: Buffer) => {
+    left -= chunk.length;
+    if (left > 0) chunks.push(chunk);
+  });
+  await once(child, "close").catch(() => {}); // a job that was ended has no answer, and that is told
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+function readAnswer(file: string): string {
+  const size = Math.min(statSync(file).size, ANSWER_BYTES_MAX);
+  const bytes = Buffer.alloc(size);
+  const fd = openSync(file, "r");
+  try {
+    return bytes.toString("utf8", 0, readSync(fd, bytes, 0, size, 0));
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** The answer is the last line; what a runtime may have said before it is for the operator. */
+function answerIn<Kind extends WorkKind>(text: string): Answer<Kind> {
+  const line = text.trimEnd().split("\n").at(-1) ?? "";
+  try {
+    return JSON.parse(line) as Answer<Kind>;
+  } catch (cause) {
+    const message = "The process that unpacks archives ended without an answer.";
+    throw new PlatformError("internal", message, { cause, detail: { said: text.slice(-SAID_MAX) } });
+  }
+}
+
+const SAID_MAX = 2000;
+
+/** What the sender is told. */
+export function accepted<Kind extends WorkKind>(answer: Answer<Kind>, kind: WorkKind): Answers[Kind] {
+  if (!("refusal" in answer)) return answer;
+  const { kind: why, reason } = answer.refusal;
+  const refused = kind === "files" ? "The archive was refused" : "The image is refused";
+  throw new PlatformError(
+    "bad_request",
+    `${why === "unreadable" ? "The archive cannot be read" : refused}: ${reason}.`,
+  );
+}

@@ -1,0 +1,263 @@
+/**
+ * All workloads of this machine, the prepared ones included, and the one way in which any of them comes to be:
+ * draft (a folder, control groups, a range of ids), launch (processes), claim (somebody's name, limits, environment).
+ */
+import { randomBytes } from "node:crypto";
+import { mkdirSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { join } from "node:path";
+import { PlatformError } from "../../../../contract/errors.ts";
+import type { DestroyOptions, Limits, NetworkClass, WorkloadSpec } from "../../../driver.ts";
+import type { ResolvedImage } from "../images/images.ts";
+import { createCgroup } from "../machine/cgroup.ts";
+import { ID_BASE_FIRST } from "../machine/machine.ts";
+import { Gate } from "../machine/serial.ts";
+import { Tasks } from "../tasks/tasks.ts";
+import { adopt } from "./adopt.ts";
+import { type Launch, launch } from "./launch.ts";
+import { launchPlain, plainHome } from "./launch-plain.ts";
+import { type HostMount, ID_COUNT, type RootPart } from "./launch-program.ts";
+import { Pool } from "./pool.ts";
+import { RECORD_FORMAT } from "./record.ts";
+import { Workload, type WorkloadContext } from "./workload.ts";
+
+export interface FleetOptions {
+  context: WorkloadContext;
+  dir: string;
+  poolSize: number;
+  onWarning: (message: string, fields: Record<string, unknown>) => void;
+}
+
+/** A workload to be, with everything that was looked up for it. */
+export interface Order {
+  spec: WorkloadSpec;
+  image: ResolvedImage;
+  /** The image's own, or a snapshot's. */
+  parts: RootPart[];
+  mounts: HostMount[];
+  env: Record<string, string>;
+  workDir: string;
+}
+
+/** What a pooled workload has until it is claimed: what most ask for, so that nothing is left to change. */
+const POOLED_LIMITS: Limits = { memoryMb: 4096, cpus: 2 };
+const POOLED_NAME = "sandbox";
+/** A few more than share one process that sets their host names. */
+const CLAIMS_MAX = 16;
+/** Ranges of user ids and network addresses; more workloads than this do not fit one machine anyway. */
+const SLOTS_MAX = 4000;
+
+export class Fleet {
+  readonly #options: FleetOptions;
+  readonly #byId = new Map<string, Workload>();
+  readonly #byUid = new Map<string, Workload>();
+  /** Launches at once; more would only take the processor from each other. */
+  readonly #gate = new Gate(Math.max(2, availableParallelism()));
+  /**
+   * Claims at once. Of a hundred, the first are answered while the last are still in line: what their owners do next
+   * then has the processors that one thread of claims leaves free.
+   */
+  readonly #claims = new Gate(CLAIMS_MAX);
+  readonly #pool: Pool<Workload>;
+  /** null: where nothing is isolated a command needs somebody who ends all that it started. */
+  readonly #tasks: Tasks | null;
+  readonly #poolable = new Map<string, { image: ResolvedImage; network: NetworkClass }>();
+
+  constructor(options: FleetOptions) {
+    this.#options = options;
+    const { context, onWarning } = options;
+    const { grade, spawner } = context.machine;
+    const dir = join(options.dir, "../tasks");
+    const freeSlot = (): number => this.#freeSlot();
+    this.#tasks =
+      grade === "none" ? null : new Tasks({ context, dir, executable: spawner.executable, freeSlot, onWarning });
+    this.#pool = new Pool({
+      size: options.poolSize,
+      make: (key) => this.#prepare(key),
+      discard: (workload) => this.remove(workload, 0),
+      onError: (error) => options.onWarning("A prepared workload could not be started.", { error }),
+    });
+  }
+
+  /** Takes over what an earlier life has left; part of opening. */
+  async open(): Promise<void> {
+    const { context, dir } = this.#options;
+    for (const each of await adopt(context, dir, context.machine.cgroups)) this.#adopt(each);
+    for (const each of (await this.#tasks?.open()) ?? []) this.#adopt(each);
+  }
+
+  async close(): Promise<void> {
+    await this.#tasks?.stop();
+  }
+
+  find(uid: string): Workload | undefined {
+    return this.#byUid.get(uid);
+  }
+
+  claimed(): Workload[] {
+    return [...this.#byUid.values()];
+  }
+
+  partsInUse(): RootPart[] {
+    return [...this.#byId.values()].flatMap(({ record }) => record.parts);
+  }
+
+  /** Uids of those that have the volume, from the moment they are drafted. */
+  usersOf(volume: string): string[] {
+    return [...this.#byId.values()]
+      .filter(({ record }) => record.mounts.some(({ source }) => "volume" in source && source.volume === volume))
+      .flatMap(({ record }) => record.uid ?? []);
+  }
+
+  #adopt(workload: Workload): void {
+    this.#byId.set(workload.record.id, workload);
+    if (workload.record.uid !== null) this.#byUid.set(workload.record.uid, workload);
+  }
+
+  async start(order: Order, signal?: AbortSignal): Promise<Workload> {
+    const { spec, image, parts, mounts, env, workDir } = order;
+    // Another user than root is the daemon's business.
+    if (this.#tasks && spec.exec?.alone && !env.BL_SANDBOX_USER_ENABLED && !image.user) {
+      const task = await this.#tasks.start(order, signal);
+      this.#adopt(task);
+      return task;
+    }
+    const pooled = spec.exec || spec.snapshot ? undefined : this.#take(image, spec.network);
+    const workload = pooled ?? this.#draft(image, parts, spec.network, spec.name, spec.limits);
+    const { record, dir } = workload;
+    record.uid = spec.uid;
+    record.mounts = spec.mounts ?? [];
+    if (spec.log) record.log = spec.log;
+    record.createdAt = new Date().toISOString();
+    try {
+      if (!pooled) {
+        record.command = spec.exec !== undefined;
+        const exec = spec.exec ? { exec: spec.exec } : {};
+        const ownNames = spec.loopbackNames === true && this.#options.context.nat === null;
+        await this.#launch(workload, { dir, record, image, mounts, env, workDir, ...exec, ownNames }, signal);
+      }
+      const plain = record.grade === "none" ? { env: { ...env, HOME: plainHome(dir) }, workDir: plainHome(dir) } : {};
+      const daemon = pooled ? { env, workDir, ...plain } : null;
+      const claim = { name: spec.name, limits: spec.limits, hostMounts: pooled ? mounts : [], daemon };
+      await this.#claims.run(() => workload.claim(claim));
+      signal?.throwIfAborted();
+    } catch (error) {
+      await this.remove(workload, 0);
+      throw error;
+    }
+    this.#byUid.set(spec.uid, workload);
+    return workload;
+  }
+
+  async remove(workload: Workload, graceMs: number, ended?: DestroyOptions["ended"]): Promise<void> {
+    await workload.destroy(graceMs, ended);
+    const { id, uid } = workload.record;
+    this.#byId.delete(id);
+    if (uid !== null && this.#byUid.get(uid) === workload) this.#byUid.delete(uid);
+  }
+
+  /** Keeps prepared workloads of this kind from now on. */
+  stock(image: ResolvedImage, network: NetworkClass): string {
+    const key = `${image.digest} ${network}`;
+    this.#poolable.set(key, { image, network });
+    this.#pool.want(key);
+    return key;
+  }
+
+  /** Resolves when the pool holds as many prepared workloads as it should. */
+  stocked(): Promise<void> {
+    return this.#pool.filled();
+  }
+
+  drain(): Promise<void> {
+    return this.#pool.drain();
+  }
+
+  /** A prepared workload may have died while it waited. */
+  #take(image: ResolvedImage, network: NetworkClass): Workload | undefined {
+    const key = this.stock(image, network);
+    for (let found = this.#pool.take(key); found; found = this.#pool.take(key)) {
+      if (found.alive) return found;
+      const { id } = found.record;
+      this.remove(found, 0).catch((error) => {
+        this.#options.onWarning("A prepared workload that had died could not be removed.", { error, id });
+      });
+    }
+    return undefined;
+  }
+
+  async #prepare(key: string): Promise<Workload> {
+    const kind = this.#poolable.get(key);
+    if (!kind) throw new Error(`the pool was asked for an unknown kind: ${key}`);
+    const { image, network } = kind;
+    const workload = this.#draft(image, image.parts, network, POOLED_NAME, POOLED_LIMITS);
+    const { record, dir } = workload;
+    record.pooled = true;
+    try {
+      const { env, workDir } = image;
+      await this.#launch(workload, { dir, record, image, mounts: [], env, workDir });
+      await workload.warm();
+    } catch (error) {
+      await this.remove(workload, 0);
+      throw error;
+    }
+    return workload;
+  }
+
+  #draft(image: ResolvedImage, parts: RootPart[], network: NetworkClass, name: string, limits: Limits): Workload {
+    const { context } = this.#options;
+    const id = randomBytes(6).toString("hex");
+    const { grade, cgroups } = context.machine;
+    const dir = join(this.#options.dir, id);
+    const slot = this.#freeSlot();
+    const workload = new Workload(context, dir, {
+      format: RECORD_FORMAT,
+      id,
+      uid: null,
+      phase: "starting",
+      name,
+      image: image.name,
+      imageDigest: image.digest,
+      parts,
+      network,
+      limits,
+      mounts: [],
+      command: false,
+      grade,
+      slot,
+      idBase: grade === "mapped" ? ID_BASE_FIRST + slot * ID_COUNT : null,
+      cgroup: createCgroup(cgroups, id),
+      pid: 0,
+      startTime: "",
+      watcher: { pid: 0, startTime: "" },
+      pooled: false,
+      createdAt: new Date().toISOString(),
+    });
+    this.#byId.set(id, workload);
+    mkdirSync(dir, { mode: 0o700 });
+    return workload;
+  }
+
+  #launch(workload: Workload, launching: Launch, signal?: AbortSignal): Promise<void> {
+    const { machine } = this.#options.context;
+    return this.#gate.run(() =>
+      machine.grade === "none"
+        ? launchPlain(machine, launching, signal)
+        : this.#launchIsolated(workload, launching, signal),
+    );
+  }
+
+  async #launchIsolated(workload: Workload, launching: Launch, signal?: AbortSignal): Promise<void> {
+    const { machine, nat } = this.#options.context;
+    await launch(machine, launching, () => workload.open(), signal);
+    const { network, pid, slot } = workload.record;
+    if (nat && network === "outbound" && workload.alive) await nat.attach(pid, slot);
+  }
+
+  #freeSlot(): number {
+    const taken = new Set([...this.#byId.values()].map(({ record }) => record.slot));
+    for (const slot of this.#tasks?.slotNumbers ?? []) taken.add(slot);
+    for (let slot = 0; slot < SLOTS_MAX; slot++) if (!taken.has(slot)) return slot;
+    throw new PlatformError("unavailable", "This machine runs as many workloads as it can.");
+  }
+}

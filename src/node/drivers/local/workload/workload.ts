@@ -1,0 +1,321 @@
+/**
+ * One workload of this machine.
+ *
+ * Modes, by what is true rather than by what is remembered: exited (its first process is gone), frozen (its control
+ * group says so), running. The record's phase only tells a finished start from an interrupted one.
+ */
+import { type FSWatcher, constants as fsConstants, watch } from "node:fs";
+import { open } from "node:fs/promises";
+import type { Server, Socket } from "node:net";
+import { constants } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { isDeepStrictEqual } from "node:util";
+import { PlatformError } from "../../../../contract/errors.ts";
+import { CONTROL, SANDBOX_FILES, type SandboxClaim } from "../../../../contract/sandbox-wire.ts";
+import { removeTree } from "../../../../lib/remove-tree.ts";
+import type { CallOptions, DestroyOptions, Limits, Mount, Observed, Output, Stats } from "../../../driver.ts";
+import {
+  cgroupStats,
+  freezeCgroup,
+  isFrozen,
+  oomKills,
+  processesIn,
+  removeCgroup,
+  setCgroupLimits,
+} from "../machine/cgroup.ts";
+import type { Machine } from "../machine/machine.ts";
+import { findMount, pathInFileSystem, readMountTable } from "../machine/mount-table.ts";
+import { writePage } from "../machine/page-file.ts";
+import {
+  freezeBySignal,
+  isStopped,
+  killBelow,
+  processesNaming,
+  processStats,
+  signal as sendSignal,
+} from "../machine/process-tree.ts";
+import { openDoor } from "../network/doors.ts";
+import type { Nat } from "../network/nat.ts";
+import { callControl } from "./control.ts";
+import { EGRESS_SOCKET, enter, OUTPUT_FILES, saveDrives, setEnd } from "./launch.ts";
+import type { HostMount } from "./launch-program.ts";
+import { findProcess, isAlive, readExit, saveRecord, type WorkloadRecord } from "./record.ts";
+
+export type Door = "platform" | "egress";
+
+export interface WorkloadContext {
+  node: string;
+  machine: Machine;
+  nat: Nat | null;
+  /** A connection that the workload made to the platform, or to the outside. */
+  onDoor: Record<Door, (uid: string, socket: Socket) => void>;
+}
+
+/** What is applied to a prepared workload to make it somebody's; a cold create takes the same step. */
+export interface Claim {
+  name: string;
+  limits: Limits;
+  /** Mounts that the launch has not made. */
+  hostMounts: HostMount[];
+  /** What the daemon is to take over; null: it was started with everything. */
+  daemon: SandboxClaim | null;
+}
+
+/** The second is faster than the first, the third a little faster still. */
+const WARM_ROUNDS = 3;
+/** Between looks at a process that is ending. */
+const END_POLL_MS = 2;
+/** Killed processes are gone in milliseconds unless the kernel holds them in I/O. */
+const END_WAIT_MS = 20_000;
+/** A signal arrives in microseconds unless the machine is very busy. */
+const SIGNAL_WAIT_MS = 5_000;
+/** While somebody waits for an exit: the watcher's note may be missing, if it was killed too. */
+const EXIT_LOOK_MS = 2_000;
+
+export class Workload {
+  readonly dir: string;
+  readonly record: WorkloadRecord;
+  readonly #context: WorkloadContext;
+  #doors: Server[] = [];
+
+  constructor(context: WorkloadContext, dir: string, record: WorkloadRecord) {
+    this.#context = context;
+    this.dir = dir;
+    this.record = record;
+  }
+
+  /** Until its exit is noted, or nobody is left to note it. */
+  get alive(): boolean {
+    return isAlive(this.record) || (isAlive(this.record.watcher) && readExit(this.dir) === null);
+  }
+
+  /** `untouched`: it has just started, so nobody has frozen it and its memory has not run out. */
+  observe({ untouched = false } = {}): Observed {
+    const { record, dir } = this;
+    const alive = (untouched && isThere(record.pid)) || this.alive;
+    const exit = alive ? null : readExit(dir);
+    const signal = exit?.exitSignal;
+    const { node } = this.#context;
+    return {
+      uid: record.uid ?? "",
+      node,
+      state: alive ? (!untouched && this.#frozen() ? "frozen" : "running") : "exited",
+      grade: record.grade,
+      endpoint: { kind: "unix", node, dir: join(dir, "run") },
+      ...(alive ? { pid: record.pid } : {}),
+      limits: record.limits,
+      mounts: record.mounts,
+      createdAt: record.createdAt,
+      pooled: record.pooled,
+      ...(record.log ? { log: record.log } : {}),
+      ...(exit?.exitCode === undefined ? {} : { exitCode: exit.exitCode }),
+      ...(signal === undefined ? {} : { exitSignal: SIGNAL_NAMES.get(signal) ?? String(signal) }),
+      oom: !(alive && untouched) && oomKills(record.cgroup) > 0,
+    };
+  }
+
+  /** Opens the doors: before its processes start, or when they are taken over. */
+  async open(): Promise<void> {
+    if (this.record.grade === "none") return;
+    setCgroupLimits(this.record.cgroup, this.record.limits);
+    const listen = (door: Door, file: string): Promise<Server> =>
+      openDoor(join(this.dir, "host", file), (socket) => {
+        if (this.record.uid === null)
+          socket.destroy(); // nobody's yet: there is no one to speak for
+        else this.#context.onDoor[door](this.record.uid, socket);
+      });
+    this.#doors.push(await listen("platform", SANDBOX_FILES.platform));
+    if (this.record.network === "outbound") this.#doors.push(await listen("egress", EGRESS_SOCKET));
+  }
+
+  closeDoors(): void {
+    for (const server of this.#doors.splice(0)) server.close();
+  }
+
+  async claim({ name, limits, hostMounts, daemon }: Claim): Promise<void> {
+    const { record } = this;
+    const changes = {
+      ...(record.name === name ? {} : { hostname: name }),
+      ...(record.limits.memoryMb === limits.memoryMb ? {} : { memoryMb: limits.memoryMb }),
+      ...(hostMounts.length > 0 ? { mounts: hostMounts } : {}),
+    };
+    if (!isDeepStrictEqual(record.limits, limits)) setCgroupLimits(record.cgroup, limits);
+    Object.assign(record, { name, limits });
+    // Before the record: whoever finds an owner in that finds the owner's environment too.
+    if (daemon) writePage(join(this.dir, "host", SANDBOX_FILES.claim), JSON.stringify(daemon));
+    saveRecord(this.dir, record);
+    if (record.mounts.length > 0) saveDrives(this.dir, record.mounts);
+    if (Object.keys(changes).length > 0) await enter(this.#context.machine, record, changes);
+  }
+
+  /** A first command is twice as slow as the next. One that cannot run here, for want of a shell, warms up half. */
+  async warm(): Promise<void> {
+    const command = { command: "true", waitForCompletion: true };
+    for (let round = 0; round < WARM_ROUNDS; round++)
+      await callControl(this.observe().endpoint, CONTROL.warm, command).catch(() => {});
+  }
+
+  async setFrozen(frozen: boolean): Promise<Observed> {
+    this.#mustLive();
+    const { record } = this;
+    if (this.#frozen() !== frozen && !(await freezeCgroup(record.cgroup, frozen))) {
+      freezeBySignal(record.pid, frozen);
+      // A signal takes effect when its process is next about to run.
+      const deadline = Date.now() + SIGNAL_WAIT_MS;
+      while (isStopped(record.pid) !== frozen && this.alive && Date.now() < deadline) await delay(END_POLL_MS);
+    }
+    return this.observe();
+  }
+
+  /** When it ends by itself; see `Exec.endsAtMs`. */
+  prolong(endsAtMs: number): void {
+    if (this.alive) setEnd(this.dir, endsAtMs);
+  }
+
+  setLimits(limits: Limits): void {
+    this.#mustLive();
+    setCgroupLimits(this.record.cgroup, limits);
+    this.record.limits = limits;
+    saveRecord(this.dir, this.record);
+  }
+
+  async mount(mount: Mount, mounts: HostMount[]): Promise<void> {
+    this.#mustLive();
+    await enter(this.#context.machine, this.record, { mounts });
+    this.#setMounts([...this.record.mounts, mount]);
+  }
+
+  /** It holds still meanwhile, so that the place found is the place unmounted. */
+  async unmount(mount: Mount, source: string): Promise<void> {
+    this.#mustLive();
+    const others = this.record.mounts.filter((each) => each !== mount);
+    const held = !this.#frozen() && (await freezeCgroup(this.record.cgroup, true));
+    try {
+      const wanted = pathInFileSystem(source, readMountTable("self"));
+      const paths = others.map(({ path }) => path);
+      const at = findMount(readMountTable(this.record.pid), wanted, mount.path, paths);
+      if (at !== null) await enter(this.#context.machine, this.record, { unmount: at });
+    } finally {
+      if (held) await freezeCgroup(this.record.cgroup, false);
+    }
+    this.#setMounts(others);
+  }
+
+  stats(): Stats {
+    this.#mustLive();
+    const counted = cgroupStats(this.record.cgroup);
+    const traffic = this.record.network === "outbound" ? this.#context.nat?.traffic(this.record.slot) : undefined;
+    return { ...(isWhole(counted) ? counted : { ...processStats(this.record.pid), ...counted }), ...traffic };
+  }
+
+  /** The file lies in a folder that the workload can write: no link is followed, no pipe is waited on. */
+  async readOutput(stream: "stdout" | "stderr", offset: number, bytesMax: number): Promise<Output> {
+    const flags = fsConstants.O_RDONLY | fsConstants.O_NOFOLLOW | fsConstants.O_NONBLOCK;
+    const empty = { bytes: Buffer.alloc(0), size: 0 };
+    const file = await open(join(this.dir, "run", OUTPUT_FILES[stream]), flags).catch(() => null);
+    if (!file) return empty; // it has not written yet, or put something else there
+    try {
+      const stat = await file.stat();
+      if (!stat.isFile()) return empty;
+      const length = Math.max(0, Math.min(bytesMax, stat.size - offset));
+      const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, offset);
+      return { bytes: buffer.subarray(0, bytesRead), size: stat.size };
+    } finally {
+      await file.close();
+    }
+  }
+
+  /** Resolves when its first process is gone, or the signal says so. */
+  async waitExit({ signal }: CallOptions = {}): Promise<void> {
+    signal?.throwIfAborted();
+    while (this.alive) {
+      await this.#change(signal);
+      signal?.throwIfAborted();
+    }
+  }
+
+  /** Something happened in its folder, or some time has passed. */
+  #change(signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const done = (): void => {
+        watcher?.close();
+        clearTimeout(timer);
+        signal?.removeEventListener("abort", done);
+        resolve();
+      };
+      const timer = setTimeout(done, EXIT_LOOK_MS);
+      signal?.addEventListener("abort", done, { once: true });
+      const watcher = tryWatch(this.dir, done);
+      if (!watcher || !this.alive) done();
+    });
+  }
+
+  async destroy(graceMs: number, ended?: DestroyOptions["ended"]): Promise<void> {
+    this.closeDoors();
+    if (this.record.pid === 0) Object.assign(this.record, findProcess(this.dir));
+    if (this.alive) {
+      if (graceMs > 0) {
+        if (this.#frozen()) await this.setFrozen(false);
+        sendSignal(this.record.pid, "SIGTERM");
+        const limit = AbortSignal.timeout(graceMs);
+        while (this.alive && !limit.aborted) await delay(END_POLL_MS);
+      }
+      if (this.record.grade !== "none") sendSignal(this.record.pid, "SIGKILL");
+    }
+    // No namespace ends with its first process here: the daemon is known by the folder in its arguments.
+    if (this.record.grade === "none") for (const pid of processesNaming(`${this.dir}/`)) killBelow(pid);
+    // What is frozen does not die, and a start that was interrupted may have left more than the first process.
+    for (const pid of processesIn(this.record.cgroup)) sendSignal(pid, "SIGKILL");
+    if (isFrozen(this.record.cgroup)) await freezeCgroup(this.record.cgroup, false);
+    await this.#gone();
+    await ended?.();
+    await removeCgroup(this.record.cgroup);
+    await removeTree(this.dir);
+  }
+
+  async #gone(): Promise<void> {
+    const deadline = Date.now() + END_WAIT_MS;
+    while (this.alive || processesIn(this.record.cgroup).length > 0) {
+      if (Date.now() > deadline) throw new PlatformError("internal", "The workload's processes do not end.");
+      await delay(END_POLL_MS);
+    }
+  }
+
+  #frozen(): boolean {
+    return isFrozen(this.record.cgroup) ?? isStopped(this.record.pid);
+  }
+
+  #mustLive(): void {
+    if (!this.alive) throw new PlatformError("conflict", "The workload has ended.");
+  }
+
+  #setMounts(mounts: Mount[]): void {
+    this.record.mounts = mounts;
+    saveRecord(this.dir, this.record);
+    saveDrives(this.dir, mounts);
+  }
+}
+
+/** Cheaper than to look at what it is, which cannot have changed while it was started. */
+function isThere(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false; // or not ours to ask
+  }
+}
+
+/** null: the folder is gone, and with it the workload. */
+function tryWatch(dir: string, onChange: () => void): FSWatcher | null {
+  try {
+    return watch(dir, { persistent: false }, onChange).on("error", onChange);
+  } catch {
+    return null;
+  }
+}
+
+const SIGNAL_NAMES = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name]));
+
+const isWhole = (stats: Partial<Stats>): stats is Stats =>
+  stats.memoryBytes !== undefined && stats.cpuMs !== undefined && stats.pids !== undefined;

@@ -1,0 +1,57 @@
+/** The logs of all workloads of this server: what takes them in, keeps them and answers questions about them. */
+import { join } from "node:path";
+import type { LogTag } from "../../contract/log-line.ts";
+import type { Running } from "../../lib/lifecycle.ts";
+import { type Clock, MINUTE_MS } from "../../lib/time/clock.ts";
+import type { Driver } from "../driver.ts";
+import type { LogLine } from "./log-line.ts";
+import { type LogBounds, type LogPage, type LogQuery, openLogStore } from "./log-store.ts";
+import { loggedDriver } from "./logged-driver.ts";
+import { OutputFollower } from "./output-follower.ts";
+
+export interface Logs {
+  /** A word of the platform itself among what the workload writes. */
+  append(tag: LogTag, lines: readonly LogLine[]): void;
+  /** With all that was written until now. */
+  query(query: LogQuery): Promise<LogPage>;
+  names(workspace: string, plural: string): Promise<string[]>;
+  forgetWorkspace(workspace: string): Promise<void>;
+}
+
+export interface LogRoom extends Logs, Running {
+  /** The same driver, whose workloads have a log when they are created with a tag. */
+  listenTo(driver: Driver): Promise<Driver>;
+}
+
+export interface LogRoomOptions {
+  dir: string;
+  clock: Clock;
+  bounds?: Partial<LogBounds>;
+  lastUsedMs?(uid: string): number;
+  onError(error: unknown): void;
+}
+
+/** Bounds of age and of all logs together may be passed by what comes in meanwhile. */
+const SWEEP_MS = 10 * MINUTE_MS;
+
+export function openLogRoom({ dir, ...options }: LogRoomOptions): LogRoom {
+  const store = openLogStore({ ...options, dir: join(dir, "lines") });
+  const follower = new OutputFollower({ ...options, store });
+  // Every server keeps the logs of its own workloads, so every one sweeps.
+  const sweeping = setInterval(() => void store.sweep().catch(options.onError), SWEEP_MS).unref();
+  return {
+    append: (tag, lines) => store.append(tag, lines),
+    async query(query) {
+      await follower.lookAt(query);
+      return store.query(query);
+    },
+    names: (workspace, plural) => store.names(workspace, plural),
+    forgetWorkspace: (workspace) => store.forgetWorkspace(workspace),
+    listenTo: (driver) => loggedDriver({ driver, store, follower, dir: join(dir, "followed") }),
+    async stop() {
+      clearInterval(sweeping);
+      await follower.stop();
+      await store.stop();
+    },
+  };
+}

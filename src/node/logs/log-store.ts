@@ -1,0 +1,268 @@
+/**
+ * What workloads write, kept below the data folder in segment files with bounds: bytes and age of one workload's log,
+ * bytes of all together. Whoever appends never waits for the disk; what the disk cannot take in time is dropped, and a
+ * line says how much. Losing the last moments in a crash of the machine is the price.
+ */
+import { readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { type LogSource, type LogTag, SEVERITY, type SeverityName, severityName } from "../../contract/log-line.ts";
+import { type Clock, DAY_MS } from "../../lib/time/clock.ts";
+import {
+  decodeLine,
+  type LogLine,
+  markOf,
+  type Origin,
+  type StoredLine,
+  severityOf,
+  sourceOf,
+  timeOf,
+} from "./log-line.ts";
+import { positionsIn, WorkloadLog } from "./workload-log.ts";
+
+/** Whose log: one workload, by its name. */
+export type LogSubject = Pick<LogTag, "workspace" | "plural" | "name">;
+
+export interface LogQuery extends LogSubject {
+  fromMs: number;
+  toMs: number;
+  limit: number;
+  offset?: number;
+  source?: LogSource;
+  uid?: string;
+  revision?: string;
+  executionId?: string;
+  taskId?: string;
+  traceId?: string;
+  severities?: readonly SeverityName[];
+  /** Letters of either case. */
+  search?: string;
+}
+
+export interface LogPage {
+  /** Newest first. */
+  lines: StoredLine[];
+  /** All that match, also beyond the page. */
+  total: number;
+}
+
+export interface LogStore {
+  append(tag: LogTag, lines: readonly LogLine[]): void;
+  /** Sees all that was appended before. */
+  query(query: LogQuery): Promise<LogPage>;
+  /** Names of the workloads of a kind that have a log. */
+  names(workspace: string, plural: string): Promise<string[]>;
+  /** Up to where the output of a workload has been kept. */
+  positions(tag: LogTag, workload: string): Promise<Record<Origin["stream"], number>>;
+  /** Resolves when all that was appended before is written. */
+  flush(): Promise<void>;
+  /** Removes what is too old, and the oldest of what is too much. */
+  sweep(): Promise<void>;
+  forgetWorkspace(workspace: string): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export interface LogBounds {
+  workloadBytes: number;
+  totalBytes: number;
+  ageMs: number;
+  /** Lines that wait for the disk, of all workloads together. */
+  pendingBytes: number;
+}
+
+export const LOG_BOUNDS: LogBounds = {
+  workloadBytes: 64 * 1024 * 1024,
+  totalBytes: 4 * 1024 * 1024 * 1024,
+  ageMs: 7 * DAY_MS,
+  pendingBytes: 32 * 1024 * 1024,
+};
+
+export interface LogStoreOptions {
+  dir: string;
+  clock: Clock;
+  bounds?: Partial<LogBounds>;
+  onError(error: unknown): void;
+}
+
+const FLUSH_MS = 200;
+
+export function openLogStore(options: LogStoreOptions): LogStore {
+  return new FolderLogStore(options);
+}
+
+class FolderLogStore implements LogStore {
+  readonly #dir: string;
+  readonly #clock: Clock;
+  readonly #bounds: LogBounds;
+  readonly #onError: (error: unknown) => void;
+  readonly #logs = new Map<string, WorkloadLog>();
+  readonly #dirty = new Set<WorkloadLog>();
+  readonly #dropped = new Map<WorkloadLog, { tag: LogTag; lines: number }>();
+  #pendingBytes = 0;
+  #timer: NodeJS.Timeout | null = null;
+  #flushing: Promise<void> = Promise.resolve();
+
+  constructor({ dir, clock, bounds, onError }: LogStoreOptions) {
+    this.#dir = dir;
+    this.#clock = clock;
+    this.#bounds = { ...LOG_BOUNDS, ...bounds };
+    this.#onError = onError;
+  }
+
+  append(tag: LogTag, lines: readonly LogLine[]): void {
+    const log = this.#logOf(tag);
+    this.#logs.set(keyOf(tag), log);
+    for (const line of lines) {
+      if (this.#pendingBytes >= this.#bounds.pendingBytes) {
+        const before = this.#dropped.get(log)?.lines ?? 0;
+        this.#dropped.set(log, { tag, lines: before + 1 });
+        continue;
+      }
+      this.#push(log, tag, line);
+    }
+    this.#timer ??= setTimeout(() => void this.flush(), FLUSH_MS).unref();
+  }
+
+  #push(log: WorkloadLog, tag: LogTag, line: LogLine): void {
+    this.#pendingBytes += log.push(this.#clock.now(), tag, line);
+    this.#dirty.add(log);
+  }
+
+  flush(): Promise<void> {
+    if (this.#timer) clearTimeout(this.#timer);
+    this.#timer = null;
+    this.#flushing = this.#flushing.then(() => this.#flushAll());
+    return this.#flushing;
+  }
+
+  async #flushAll(): Promise<void> {
+    for (const [log, { tag, lines }] of this.#dropped) {
+      const message = `${lines} lines were dropped: they came faster than they could be written.`;
+      this.#push(log, tag, { message, severity: SEVERITY.WARNING });
+    }
+    this.#dropped.clear();
+    for (const log of [...this.#dirty]) {
+      this.#dirty.delete(log);
+      this.#pendingBytes -= log.pendingBytes;
+      await log.flush().catch((error: unknown) => this.#onError(error));
+    }
+  }
+
+  async query({ limit, offset = 0, ...query }: LogQuery): Promise<LogPage> {
+    await this.flush();
+    const fromUs = query.fromMs * 1000;
+    const toUs = query.toMs * 1000 + 999;
+    const { mayMatch, matches, mustDecode } = matcherOf(query);
+    const lines: StoredLine[] = [];
+    let total = 0;
+    await this.#logOf(query).scan(
+      (text) => {
+        const time = timeOf(text);
+        if (time < fromUs) return "stop";
+        if (!(time <= toUs) || !mayMatch(text)) return "on";
+        // Beyond the page lines are only counted.
+        const line = mustDecode || total < offset + limit ? decodeLine(text) : undefined;
+        if (line === null || (line && !matches(line))) return "on";
+        if (line && total >= offset && total < offset + limit) lines.push(line);
+        total += 1;
+        return "on";
+      },
+      { fromUs, toUs },
+    );
+    return { lines, total };
+  }
+
+  async names(workspace: string, plural: string): Promise<string[]> {
+    await this.flush();
+    return (await readdir(join(this.#dir, word(workspace), word(plural))).catch(() => []))
+      .map((name) => decodeURIComponent(name))
+      .sort();
+  }
+
+  async positions(tag: LogTag, workload: string): Promise<Record<Origin["stream"], number>> {
+    await this.flush();
+    return positionsIn(this.#logOf(tag), workload);
+  }
+
+  async sweep(): Promise<void> {
+    await this.flush();
+    const now = this.#clock.now();
+    const kept: { log: WorkloadLog; name: string; bytes: number; writtenMs: number }[] = [];
+    for (const log of await this.#all()) {
+      const segments = await log.segments();
+      const old = segments.filter(({ writtenMs }) => writtenMs + this.#bounds.ageMs < now);
+      if (old.length > 0) await log.removeSegments(new Set(old.map(({ name }) => name)));
+      for (const segment of segments) if (!old.includes(segment)) kept.push({ log, ...segment });
+    }
+    let bytes = kept.reduce((sum, segment) => sum + segment.bytes, 0);
+    for (const segment of kept.sort((a, b) => a.writtenMs - b.writtenMs)) {
+      if (bytes <= this.#bounds.totalBytes) break;
+      await segment.log.removeSegments(new Set([segment.name]));
+      bytes -= segment.bytes;
+    }
+    // What is not written to is opened again when somebody asks.
+    for (const [key, log] of this.#logs) if (log.idle) this.#logs.delete(key);
+  }
+
+  async forgetWorkspace(workspace: string): Promise<void> {
+    await this.flush();
+    for (const key of this.#logs.keys()) if (key.startsWith(`${word(workspace)}/`)) this.#logs.delete(key);
+    await rm(join(this.#dir, word(workspace)), { recursive: true, force: true });
+  }
+
+  async stop(): Promise<void> {
+    await this.flush();
+  }
+
+  async #all(): Promise<WorkloadLog[]> {
+    const entries = await readdir(this.#dir, { recursive: true, withFileTypes: true }).catch(() => []);
+    const dirs = new Set(entries.filter((entry) => entry.isFile()).map(({ parentPath }) => parentPath));
+    return [...dirs].map((dir) => this.#logAt(dir.slice(this.#dir.length + 1)));
+  }
+
+  #logOf(subject: LogSubject): WorkloadLog {
+    return this.#logAt(keyOf(subject));
+  }
+
+  #logAt(key: string): WorkloadLog {
+    return this.#logs.get(key) ?? new WorkloadLog(join(this.#dir, key), this.#bounds.workloadBytes);
+  }
+}
+
+const keyOf = ({ workspace, plural, name }: LogSubject): string => `${word(workspace)}/${word(plural)}/${word(name)}`;
+
+/** Names come from users: none of them leads out of the folder. */
+const word = (name: string): string => encodeURIComponent(name).replace(/^\.+/, (dots) => dots.replaceAll(".", "%2E"));
+
+interface Matcher {
+  /** Quick, and right when it says no. */
+  mayMatch(text: string): boolean;
+  matches(line: StoredLine): boolean;
+  mustDecode: boolean;
+}
+
+function matcherOf(query: Omit<LogQuery, "limit" | "offset">): Matcher {
+  const { source, severities, search = "" } = query;
+  const members = (["uid", "revision", "executionId", "taskId", "traceId"] as const).flatMap((member) => {
+    const value = query[member];
+    return value === undefined ? [] : [{ member, value, mark: markOf(MARKS[member], value) }];
+  });
+  const wanted = severities && severities.length > 0 ? new Set<SeverityName>(severities) : null;
+  const found = search.toLowerCase();
+  const written = JSON.stringify(found).slice(1, -1);
+  const holds = (text: string): boolean => text.toLowerCase().includes(found);
+  return {
+    mustDecode: members.length > 0 || found !== "",
+    mayMatch: (text) =>
+      (source === undefined || sourceOf(text) === source) &&
+      (wanted === null || wanted.has(severityName(severityOf(text)))) &&
+      members.every(({ mark }) => text.includes(mark)) &&
+      (found === "" || text.toLowerCase().includes(written)),
+    matches: (line) =>
+      members.every(({ member, value }) => line[member] === value) &&
+      (found === "" ||
+        holds(line.message) ||
+        (line.attributes !== undefined && holds(JSON.stringify(line.attributes)))),
+  };
+}
+
+const MARKS = { uid: "u", revision: "r", executionId: "e", taskId: "k", traceId: "t" } as const;

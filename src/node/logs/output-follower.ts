@@ -1,0 +1,183 @@
+/**
+ * Takes what workloads write into the log store. Output lies in files that the driver keeps short; each is read from
+ * where the last look ended. A busy workload is looked at often, a quiet one seldom, and one whose log is asked for at
+ * once. More than a look may read is left for the next one; a flood is jumped over, and a line says how much of it.
+ */
+import { type LogTag, SEVERITY } from "../../contract/log-line.ts";
+import { type Clock, SECOND_MS } from "../../lib/time/clock.ts";
+import type { LogLine, Origin } from "./log-line.ts";
+import type { LogStore, LogSubject } from "./log-store.ts";
+import { parseLine } from "./parse-output.ts";
+
+export interface OutputSource {
+  readOutput(
+    uid: string,
+    stream: Origin["stream"],
+    offset: number,
+    bytesMax: number,
+  ): Promise<{ bytes: Buffer; size: number }>;
+}
+
+export interface FollowerOptions {
+  store: LogStore;
+  clock: Clock;
+  /** When a workload last had something to do; it is then looked at without delay. */
+  lastUsedMs?(uid: string): number;
+  onError(error: unknown): void;
+}
+
+/** With LOOK_MIN_MS: half a megabyte a second of one stream, some thousand lines. */
+export const READ_BYTES = 128 * 1024;
+/** A burst of this size is taken in as a whole; what is behind by more is jumped over. */
+export const BACKLOG_BYTES_MAX = 4 * 1024 * 1024;
+const LOOK_MIN_MS = 250;
+/** Files hold far more than comes in this time, and who asks for a log has it looked at first. */
+const LOOK_MAX_MS = 30 * SECOND_MS;
+/** One that is used is looked at so often, whether it writes or not. */
+const LOOK_USED_MS = SECOND_MS;
+/** Looks at the same time: each holds a few descriptors of the machine. */
+const LOOKS_AT_ONCE = 8;
+const STREAMS = ["stdout", "stderr"] as const;
+const NEWLINE = 0x0a;
+
+interface Followed {
+  uid: string;
+  tag: LogTag;
+  source: OutputSource;
+  position: Record<Origin["stream"], number>;
+  lookedMs: number;
+  everyMs: number;
+  looking: Promise<void> | null;
+}
+
+export class OutputFollower {
+  readonly #options: FollowerOptions;
+  readonly #followed = new Map<string, Followed>();
+  readonly #timer: NodeJS.Timeout;
+  #looks = 0;
+
+  constructor(options: FollowerOptions) {
+    this.#options = options;
+    this.#timer = setInterval(() => this.#tick(), LOOK_MIN_MS).unref();
+  }
+
+  follow(uid: string, tag: LogTag, source: OutputSource, position = { stdout: 0, stderr: 0 }): void {
+    if (this.#followed.has(uid)) return;
+    // Not at once: who has just begun has little to say, and others may be beginning too.
+    const lookedMs = this.#options.clock.now();
+    this.#followed.set(uid, { uid, tag, source, position, lookedMs, everyMs: LOOK_USED_MS, looking: null });
+  }
+
+  /** The last look: takes what is left and lets go. */
+  async finish(uid: string): Promise<void> {
+    const followed = this.#followed.get(uid);
+    if (!followed) return;
+    for (let before = -1; before !== sum(followed.position); ) {
+      before = sum(followed.position);
+      await this.#look(followed, true);
+    }
+    this.#followed.delete(uid);
+  }
+
+  /** There is nothing left to read. */
+  drop(uid: string): void {
+    this.#followed.delete(uid);
+  }
+
+  /** Looks now at whatever writes into this log. */
+  async lookAt({ workspace, plural, name }: LogSubject): Promise<void> {
+    const asked = [...this.#followed.values()].filter(
+      ({ tag }) => tag.workspace === workspace && tag.plural === plural && tag.name === name,
+    );
+    await Promise.all(asked.map((followed) => this.#look(followed)));
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    await Promise.all([...this.#followed.values()].map(({ looking }) => looking));
+  }
+
+  #tick(): void {
+    const nowMs = this.#options.clock.now();
+    for (const followed of this.#followed.values()) {
+      if (this.#looks >= LOOKS_AT_ONCE) return;
+      if (followed.looking) continue;
+      const used = (this.#options.lastUsedMs?.(followed.uid) ?? 0) >= followed.lookedMs;
+      const everyMs = used ? Math.min(followed.everyMs, LOOK_USED_MS) : followed.everyMs;
+      if (followed.lookedMs + everyMs <= nowMs) void this.#look(followed);
+    }
+  }
+
+  /** One look at a time; whoever asks meanwhile waits for that one and has another. */
+  async #look(followed: Followed, last = false): Promise<void> {
+    while (followed.looking) await followed.looking;
+    this.#looks += 1;
+    followed.looking = this.#takeSome(followed, last)
+      .catch((error: unknown) => this.#options.onError(error))
+      .finally(() => {
+        this.#looks -= 1;
+        followed.looking = null;
+        // The one that waited longest is next when there are more than can be looked at together.
+        if (this.#followed.delete(followed.uid)) this.#followed.set(followed.uid, followed);
+      });
+    await followed.looking;
+  }
+
+  async #takeSome(followed: Followed, last: boolean): Promise<void> {
+    const { uid, tag, source, position } = followed;
+    followed.lookedMs = this.#options.clock.now();
+    let taken = 0;
+    for (const stream of STREAMS) {
+      const lines: LogLine[] = [];
+      const there = await source.readOutput(uid, stream, position[stream], 0);
+      if (there.size === position[stream]) continue;
+      const skipped = await this.#skipFlood(followed, stream, there.size);
+      if (skipped > 0) lines.push(dropped(skipped));
+      const { bytes, size } = await source.readOutput(uid, stream, position[stream], READ_BYTES);
+      const atEnd = position[stream] + bytes.length >= size;
+      const whole = wholeLines(bytes, last && atEnd);
+      for (const { text, end } of whole.lines) {
+        const origin = { workload: uid, stream, end: position[stream] + end };
+        lines.push({ ...parseLine(text, stream, tag.source), origin });
+      }
+      position[stream] += whole.bytes;
+      taken += whole.bytes;
+      if (lines.length > 0) this.#options.store.append(tag, lines);
+    }
+    followed.everyMs = taken > 0 ? LOOK_MIN_MS : Math.min(followed.everyMs * 2, LOOK_MAX_MS);
+  }
+
+  async #skipFlood({ uid, source, position }: Followed, stream: Origin["stream"], size: number): Promise<number> {
+    if (size < position[stream]) position[stream] = 0; // it was emptied
+    if (size - position[stream] <= BACKLOG_BYTES_MAX) return 0;
+    const near = size - READ_BYTES;
+    const { bytes } = await source.readOutput(uid, stream, near, READ_BYTES);
+    const next = near + bytes.indexOf(NEWLINE) + 1;
+    const skipped = next - position[stream];
+    position[stream] = next;
+    return skipped;
+  }
+}
+
+/** A line without an end waits for it, unless nothing more comes or it fills all that is read at once. */
+function wholeLines(bytes: Buffer, isLast: boolean): { lines: { text: string; end: number }[]; bytes: number } {
+  const complete = bytes.lastIndexOf(NEWLINE) + 1;
+  const until = isLast || (complete === 0 && bytes.length >= READ_BYTES) ? bytes.length : complete;
+  const lines: { text: string; end: number }[] = [];
+  for (let start = 0; start < until; ) {
+    const newline = bytes.indexOf(NEWLINE, start);
+    const end = newline === -1 || newline >= until ? until : newline;
+    // Where the head of a file was dropped it reads as zeros.
+    const text = bytes.toString("utf8", start, end).replaceAll("\0", "").trimEnd();
+    start = end + 1;
+    if (text !== "") lines.push({ text, end: Math.min(start, until) });
+  }
+  return { lines, bytes: until };
+}
+
+const sum = ({ stdout, stderr }: Record<Origin["stream"], number>): number => stdout + stderr;
+
+const dropped = (bytes: number): LogLine => ({
+  message: `${Math.ceil(bytes / 1024)} KB of output were dropped here: they came faster than logs are kept.`,
+  severity: SEVERITY.WARNING,
+});

@@ -1,0 +1,250 @@
+/**
+ * PID 1 of a sandbox. It starts the daemon and, when asked, one foreground command; it restarts the daemon when it dies,
+ * reaps every orphan and passes SIGTERM on. It holds no state that matters: what must survive the daemon lies in files.
+ *
+ * Orphans of a dead daemon come to init, so init alone learns how they end. For those the daemon had marked as its own
+ * (`running/<pid>`), it leaves the exit code in `exits/<pid>` for the next daemon.
+ */
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { constants } from "node:os";
+import { join } from "node:path";
+import {
+  type ExecConfig,
+  type ExecStatus,
+  SANDBOXD_RUNTIME_ENV,
+  type SandboxdConfig,
+} from "../../contract/sandbox-wire.ts";
+import { backoffMs } from "../../lib/backoff.ts";
+import { type Child, selfArgv, spawn } from "../bun.ts";
+import { errnoOf } from "../http/api-error.ts";
+import { becomeSubreaper, peekZombie, reap } from "../libc.ts";
+import { Environment } from "../process/environment.ts";
+import { spawnExpendable } from "../process/expendable.ts";
+import { DAEMON_READY_SIGNAL, EXIT_FOR_UPGRADE, INIT_PID_VARIABLE, READY_VARIABLE, STATE_FILES } from "./protocol.ts";
+
+/** A command is started without the daemon when that takes longer. */
+const DAEMON_READY_MAX_MS = 5_000;
+
+const RESTART = { baseMs: 20, maxMs: 5_000 };
+/** A daemon that lived this long was well; its next death starts the back-off anew. */
+const HEALTHY_MS = 10_000;
+/** Long, because whoever is less patient can send SIGKILL. */
+const GRACE_DEFAULT_MS = 60_000;
+const ALONE_LOOK_MS = 20;
+const NOT_FOUND_CODE = 127;
+/** The clock may be set while we wait, so a far end is looked at again before. */
+const END_LOOK_MAX_MS = 5_000;
+
+export function runInit(config: SandboxdConfig, configFile: string): void {
+  const init = new Init(config, configFile);
+  process.on("SIGCHLD", () => init.reapOrphans());
+  process.on("SIGTERM", () => init.terminate());
+  process.on("SIGINT", () => init.terminate());
+  process.on(DAEMON_READY_SIGNAL, () => init.daemonReady());
+  init.start();
+}
+
+class Init {
+  readonly #config: SandboxdConfig;
+  readonly #configFile: string;
+  #daemon: Child | null = null;
+  #command: Child | null = null;
+  #commandWanted = false;
+  #commandRestarts = 0;
+  #daemonDeaths = 0;
+  #stopping = false;
+  /** Passed on until the first daemon has used it. */
+  #readyFd: number | undefined;
+
+  constructor(config: SandboxdConfig, configFile: string) {
+    this.#config = config;
+    this.#configFile = configFile;
+    this.#readyFd = config.readyFd;
+  }
+
+  start(): void {
+    for (const folder of ["running", "exits"]) mkdirSync(join(this.#config.stateDir, folder), { recursive: true });
+    becomeSubreaper();
+    this.#endInTime();
+    this.#startDaemon();
+    if (this.#config.exec) setTimeout(() => this.#startCommandOnce(), DAEMON_READY_MAX_MS).unref();
+  }
+
+  /** Whoever asked for the command may be gone, and somebody else may be about to do the same work. */
+  #endInTime(): void {
+    const { endsAtFile } = this.#config.exec ?? {};
+    if (endsAtFile === undefined) return;
+    const leftMs = statSync(endsAtFile).mtimeMs - Date.now();
+    if (leftMs <= 0) this.#exit(128 + constants.signals.SIGKILL);
+    setTimeout(() => this.#endInTime(), Math.min(leftMs, END_LOOK_MAX_MS));
+  }
+
+  daemonReady(): void {
+    if (this.#readyFd !== undefined) closeSync(this.#readyFd);
+    this.#readyFd = undefined;
+    this.#startCommandOnce();
+  }
+
+  #startCommandOnce(): void {
+    const { exec } = this.#config;
+    if (!exec || this.#commandWanted || this.#stopping) return;
+    this.#commandWanted = true;
+    this.#startCommand(exec);
+  }
+
+  /** Every ended child that is not one of the two we started. Those two belong to the runtime, which tells us. */
+  reapOrphans(): void {
+    for (let pid = peekZombie(); pid > 0; pid = peekZombie()) {
+      // The runtime has not yet taken its own child away; its exit handler comes back here.
+      if (pid === this.#daemon?.pid || pid === this.#command?.pid) return;
+      const exit = reap(pid);
+      const mark = join(this.#config.stateDir, "running", String(pid));
+      if (!exit || !existsSync(mark)) continue;
+      const note = join(this.#config.stateDir, "exits", String(pid));
+      writeFileSync(`${note}.new`, JSON.stringify(exit));
+      renameSync(`${note}.new`, note);
+      rmSync(mark, { force: true });
+    }
+  }
+
+  /** SIGTERM to everything, then the end: when all is gone, at the latest after the grace period. */
+  terminate(): void {
+    if (this.#stopping) return;
+    this.#stopping = true;
+    const everything = process.pid === 1 ? [-1] : [this.#daemon?.pid, this.#command && -this.#command.pid];
+    for (const target of everything) if (target) trySignal(target, "SIGTERM");
+    const graceMs = this.#config.graceMs ?? GRACE_DEFAULT_MS;
+    setTimeout(() => this.#exit(128 + constants.signals.SIGTERM), graceMs);
+    this.#exitWhenAlone();
+  }
+
+  #startDaemon(): void {
+    const startedAtMs = Date.now();
+    const readyFd = this.#readyFd;
+    const stdio: (number | "ignore" | "inherit")[] = ["ignore", "inherit", "inherit"];
+    // The descriptor keeps its number, with nothing in the ones between.
+    if (readyFd !== undefined && readyFd > 2) for (let fd = 3; fd <= readyFd; fd += 1) stdio.push("ignore");
+    if (readyFd !== undefined && readyFd > 2) stdio[readyFd] = readyFd;
+    this.#daemon = spawn([...this.#executable(), "serve", "--config", this.#configFile], {
+      stdio,
+      env: {
+        ...process.env,
+        ...SANDBOXD_RUNTIME_ENV,
+        [INIT_PID_VARIABLE]: String(process.pid),
+        ...(readyFd === undefined ? {} : { [READY_VARIABLE]: "1" }),
+      },
+      onExit: (_, exitCode) => {
+        this.#daemon = null;
+        this.reapOrphans();
+        if (this.#stopping) return this.#exitWhenAlone();
+        const planned = exitCode === EXIT_FOR_UPGRADE;
+        this.#daemonDeaths = planned || Date.now() - startedAtMs > HEALTHY_MS ? 0 : this.#daemonDeaths + 1;
+        const pauseMs = this.#daemonDeaths === 0 ? 0 : backoffMs(this.#daemonDeaths, RESTART);
+        setTimeout(() => this.#stopping || this.#startDaemon(), pauseMs);
+      },
+    });
+  }
+
+  /** A newer executable that the platform has put beside us, once the daemon has asked for it. */
+  #executable(): string[] {
+    const { stateDir, upgradeFile } = this.#config;
+    const chosen =
+      upgradeFile !== undefined && existsSync(join(stateDir, STATE_FILES.upgraded)) && existsSync(upgradeFile);
+    return chosen ? [upgradeFile] : selfArgv();
+  }
+
+  #startCommand(exec: ExecConfig): void {
+    const startedAt = new Date().toISOString();
+    const base = { startedAt, restarts: this.#commandRestarts };
+    const opened: number[] = [];
+    const outputTo = (file: string | undefined, inherited: number): number => {
+      if (file === undefined) return inherited;
+      const fd = openSync(file, "a", 0o644);
+      opened.push(fd);
+      return fd;
+    };
+    try {
+      const environment = new Environment(this.#config, process.env);
+      const { user } = environment;
+      const argv = exec.builtin === undefined ? exec.argv : [...selfArgv(), exec.builtin, ...exec.argv];
+      const child = spawnExpendable(environment, argv, {
+        cwd: exec.cwd ?? environment.workDir,
+        env: environment.variables(exec.env),
+        stdio: ["ignore", outputTo(exec.stdoutFile, 1), outputTo(exec.stderrFile, 2)],
+        detached: true,
+        ...(user ? { uid: user.uid, gid: user.gid } : {}),
+        onExit: (ended, exitCode) => {
+          this.#command = null;
+          const { signalCode } = ended;
+          const how = signalCode ? { signal: signalCode } : { exitCode: exitCode ?? 0 };
+          this.#commandEnded(exec, { ...base, pid: ended.pid, ...how });
+        },
+      });
+      this.#command = child;
+      writeStatus(exec, { ...base, state: "running", pid: child.pid });
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      this.#commandEnded(exec, { ...base, pid: 0, exitCode: NOT_FOUND_CODE, error: message });
+    } finally {
+      for (const fd of opened) closeSync(fd);
+    }
+  }
+
+  #commandEnded(exec: ExecConfig, end: Omit<ExecStatus, "state" | "finishedAt">): void {
+    writeStatus(exec, { ...end, state: "exited", finishedAt: new Date().toISOString() });
+    this.reapOrphans();
+    if (this.#stopping) {
+      this.#exitWhenAlone();
+      return;
+    }
+    const { onExit = "exit" } = exec;
+    if (onExit === "exit") this.#exit(end.exitCode ?? 128 + signalNumber(end.signal));
+    if (onExit === "stay") return;
+    this.#commandRestarts += 1;
+    const livedMs = Date.now() - Date.parse(end.startedAt);
+    const pauseMs = livedMs > HEALTHY_MS ? RESTART.baseMs : backoffMs(this.#commandRestarts, RESTART);
+    setTimeout(() => this.#stopping || this.#startCommand(exec), pauseMs);
+  }
+
+  /** The two children, and as PID 1 whatever else runs here: it was asked to end and may need its time. */
+  #exitWhenAlone(): void {
+    if (!this.#stopping || this.#daemon || this.#command) return;
+    const others = process.pid === 1 && readdirSync("/proc").some((entry) => /^\d+$/.test(entry) && entry !== "1");
+    if (!others) this.#exit(0);
+    setTimeout(() => this.#exitWhenAlone(), ALONE_LOOK_MS);
+  }
+
+  /** As PID 1 the kernel would take everything along; elsewhere nobody else does. */
+  #exit(code: number): never {
+    if (this.#command) trySignal(-this.#command.pid, "SIGKILL");
+    if (this.#daemon) trySignal(this.#daemon.pid, "SIGKILL");
+    process.exit(code);
+  }
+}
+
+/** Replaced as a whole, so that a reader never sees half of it. */
+function writeStatus({ statusFile }: ExecConfig, status: ExecStatus): void {
+  writeFileSync(`${statusFile}.new`, JSON.stringify(status));
+  renameSync(`${statusFile}.new`, statusFile);
+}
+
+function trySignal(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    if (errnoOf(error) !== "ESRCH") throw error;
+  }
+}
+
+const signalNumber = (name: string | undefined): number =>
+  (name && constants.signals[name as keyof typeof constants.signals]) || 0;

@@ -1,0 +1,171 @@
+/**
+ * What a process started here gets to see: variables, work dir, user. Layers, later ones win: what init was started
+ * with, the configuration (or the claim that replaced its part), the metadata file, the request.
+ */
+import { readFileSync, statSync } from "node:fs";
+import type { SandboxClaim, SandboxdConfig, SandboxUser } from "../../contract/sandbox-wire.ts";
+import { userByName, userOf } from "../files/accounts.ts";
+import type { PathBase } from "../files/byte-path.ts";
+import { ApiError, errnoOf } from "../http/api-error.ts";
+
+/** Meant for the daemon's own runtime; a workload that runs Bun must not inherit them. */
+const OWN_VARIABLE = /^(BUN_|SANDBOXD_|NODE_CHANNEL_FD|MIMALLOC_)/;
+const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+const DEFAULT_METADATA_FILE = "/bl/metadata";
+const UNCLAIMED: SandboxClaim = {};
+const ROOT_HOME = "/root";
+
+export class Environment {
+  readonly #config: SandboxdConfig;
+  readonly #own: Record<string, string>;
+  #claimed: SandboxClaim | null = null;
+  #metadata: Record<string, string> = {};
+  #merged: Record<string, string> | null = null;
+
+  constructor(config: SandboxdConfig, processEnv: NodeJS.ProcessEnv) {
+    this.#config = config;
+    this.#own = { PATH: DEFAULT_PATH };
+    for (const [name, value] of Object.entries(processEnv)) {
+      if (value !== undefined && !OWN_VARIABLE.test(name)) this.#own[name] = value;
+    }
+  }
+
+  /** False while a prepared sandbox waits for its owner. */
+  get isOwned(): boolean {
+    return this.#config.claimFile === undefined || this.#claim !== UNCLAIMED;
+  }
+
+  /** What is left to commands; see the configuration. */
+  get processesMax(): number | undefined {
+    return this.#config.processesMax;
+  }
+
+  /** When it became somebody's; 0 for one that was made for its owner. */
+  get ownedSinceMs(): number {
+    const { claimFile } = this.#config;
+    return claimFile !== undefined && this.isOwned ? statSync(claimFile).mtimeMs : 0;
+  }
+
+  /** Looked for until it is there: nobody has to tell the daemon, and a restarted one finds it again. */
+  get #claim(): SandboxClaim {
+    if (this.#claimed) return this.#claimed;
+    const { claimFile } = this.#config;
+    this.#claimed = claimFile === undefined ? null : readClaim(claimFile);
+    if (this.#claimed) this.#merged = null;
+    return this.#claimed ?? UNCLAIMED;
+  }
+
+  variables(extra: Record<string, string> = {}): Record<string, string> {
+    return { ...this.#current(), ...extra };
+  }
+
+  variable(name: string): string | undefined {
+    return this.#current()[name];
+  }
+
+  /** Put together once per change: every request asks for some of it. */
+  #current(): Record<string, string> {
+    const { env = this.#config.env } = this.#claim;
+    this.#merged ??= this.#merge(env);
+    return this.#merged;
+  }
+
+  #merge(env?: Record<string, string>): Record<string, string> {
+    const { user } = this.#chosen;
+    const name = user ? userOf(user.uid)?.name : undefined;
+    const own = { ...(user ? { HOME: this.home } : {}), ...(name ? { USER: name, LOGNAME: name } : {}) };
+    const merged = { ...this.#own, ...own, ...env, ...this.#metadata };
+    // Images say where root is at home, which is nobody else's place.
+    if (user && user.uid !== 0 && merged.HOME === ROOT_HOME) merged.HOME = this.home;
+    return merged;
+  }
+
+  get workDir(): string {
+    return this.#claim.workDir ?? this.#config.workDir ?? this.variable("WORKDIR") ?? process.cwd();
+  }
+
+  get home(): string {
+    const { user } = this.#chosen;
+    if (user?.home) return user.home;
+    return (user ? userOf(user.uid)?.home : this.#own.HOME) ?? ROOT_HOME;
+  }
+
+  get pathBase(): PathBase {
+    return { workDir: this.workDir, home: this.home };
+  }
+
+  /** Undefined: everything runs as the daemon does. What should run as somebody who does not exist does not run. */
+  get user(): SandboxUser | undefined {
+    const { user, unknown } = this.#chosen;
+    if (unknown !== undefined)
+      throw new ApiError(422, `There is no user "${unknown}" in this sandbox, which BL_SANDBOX_USER asks for.`);
+    return user;
+  }
+
+  /** Whose rights the file API has; undefined: the daemon's own. An image's USER only runs its commands. */
+  get filesUser(): SandboxUser | undefined {
+    const { user } = this;
+    return this.#chosen.byOwner && user?.uid !== process.getuid?.() ? user : undefined;
+  }
+
+  /** What the sandbox's owner says comes before what its image says. */
+  get #chosen(): { user?: SandboxUser; unknown?: string; byOwner?: true } {
+    const env = { ...this.#own, ...(this.#claim.env ?? this.#config.env) };
+    const name = env.BL_SANDBOX_USER;
+    if (!name || !/^(1|true|yes|on)$/i.test(env.BL_SANDBOX_USER_ENABLED ?? "")) {
+      const user = this.#claim.user ?? this.#config.user;
+      return user ? { user } : {};
+    }
+    const account = userByName(name) ?? (/^\d+$/.test(name) ? userOf(Number(name)) : undefined);
+    if (!account) return { unknown: name, byOwner: true };
+    return { user: { uid: account.uid, gid: account.gid, home: account.home }, byOwner: true };
+  }
+
+  get shell(): string[] {
+    const { SHELL, SHELL_ARGS } = this.#current();
+    return [SHELL || "sh", ...(SHELL_ARGS || "-c").split(" ").filter(Boolean)];
+  }
+
+  /** Applies the metadata file to future processes and tells how many variables changed. */
+  reload(): { generation: number; applied: number; removed: number } {
+    const file = this.#config.metadataFile ?? DEFAULT_METADATA_FILE;
+    const metadata = readIfPresent<{ generation?: unknown; environment?: unknown }>(file);
+    if (!metadata) throw new ApiError(404, `There is no metadata file at ${file}.`);
+    const next = variablesOf(metadata.environment);
+    if (!next) throw new ApiError(500, `${file} has no "environment" made of names and texts.`);
+    const removed = Object.keys(this.#metadata).filter((name) => !(name in next)).length;
+    const applied = Object.entries(next).filter(([name, value]) => this.#metadata[name] !== value).length;
+    this.#metadata = next;
+    this.#merged = null;
+    return { generation: Number(metadata.generation ?? 0) || 0, applied, removed };
+  }
+}
+
+/** A map, or the list of pairs that the management API uses. */
+function variablesOf(environment: unknown): Record<string, string> | null {
+  if (typeof environment !== "object" || environment === null) return null;
+  const pairs: [unknown, unknown][] = Array.isArray(environment)
+    ? environment.map((entry: { name?: unknown; value?: unknown } | null) => [entry?.name, entry?.value])
+    : Object.entries(environment);
+  const isPair = (pair: [unknown, unknown]): pair is [string, string] => pair.every((part) => typeof part === "string");
+  return pairs.every(isPair) ? Object.fromEntries(pairs as [string, string][]) : null;
+}
+
+/** Blank until there is an owner. Only the platform can write it, and what it is writing just now is read next time. */
+function readClaim(file: string): SandboxClaim | null {
+  try {
+    return JSON.parse(readFileSync(file, "utf8")) as SandboxClaim;
+  } catch {
+    return null;
+  }
+}
+
+function readIfPresent<T>(file: string): T | null {
+  try {
+    const parsed: unknown = JSON.parse(readFileSync(file, "utf8"));
+    return typeof parsed === "object" && parsed !== null ? (parsed as T) : null;
+  } catch (error) {
+    if (errnoOf(error) === "ENOENT") return null;
+    throw new ApiError(500, `${file} could not be read: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}

@@ -1,0 +1,38 @@
+/** The driver's own socket: warming a prepared sandbox up, asking whether it may sleep and what it serves. No tenant reaches it. */
+import { createServer, type Server } from "node:http";
+import { CONTROL } from "../../contract/sandbox-wire.ts";
+import { collectGarbage } from "../bun.ts";
+import type { Daemon } from "../daemon.ts";
+import { ApiError } from "../http/api-error.ts";
+import { type Call, sendJson } from "../http/call.ts";
+import { fail, requestPath } from "../http/server.ts";
+import { servingProcess } from "../process/serving.ts";
+
+export function createControlServer(daemon: Daemon, api: Server): Server {
+  return createServer((req, res) => {
+    const path = requestPath(req);
+    const call: Call = { req, res, path, daemon, query: new URLSearchParams(), params: [], signal: NEVER };
+    answer(call, api).catch((error: unknown) => fail(res, error));
+  });
+}
+
+const NEVER = new AbortController().signal;
+
+async function answer(call: Call, api: Server): Promise<void> {
+  const { daemon, path, req, res } = call;
+  if (path === CONTROL.activity && req.method === "GET") return sendJson(res, 200, daemon.activity());
+  if (path.startsWith(CONTROL.serving) && req.method === "GET") {
+    const found = servingProcess(Number(path.slice(CONTROL.serving.length)), daemon.environment);
+    if (!found) throw new ApiError(404, "Nothing listens on that port.");
+    return sendJson(res, 200, found);
+  }
+  if (path === CONTROL.warm && req.method === "POST") {
+    req.url = "/process";
+    res.once("finish", () => {
+      daemon.processes.forgetEnded();
+      collectGarbage();
+    });
+    return void api.emit("request", req, res);
+  }
+  throw new ApiError(404, `The control socket has no ${req.method} ${path}.`);
+}

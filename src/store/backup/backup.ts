@@ -1,0 +1,90 @@
+/** Writes everything the platform knows into one file, online, from either database. */
+import { createHash } from "node:crypto";
+import { createWriteStream, renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { createGzip } from "node:zlib";
+import { MIGRATIONS, ownTables, refuseForeign } from "../database/migrations/index.ts";
+import { SQLITE_FILE } from "../store.ts";
+import { BACKUP_FORMAT, type BackupEnd, type BackupManifest, encodeRow } from "./format.ts";
+import { portableTables } from "./portable-tables.ts";
+import { openPostgresSnapshot, openSqliteSnapshot, type Snapshot } from "./snapshot.ts";
+
+export interface BackupOptions {
+  databaseUrl: string | null;
+  dataDir: string;
+  file: string;
+  key: BackupManifest["key"];
+  version: string;
+  createdAt: string;
+}
+
+/** Lines are joined to pieces of about this size before they are compressed. */
+const PIECE_CHARS = 64 * 1024;
+
+/** The file is there whole or not at all. Returns how many rows each table has. */
+export async function writeBackup(options: BackupOptions): Promise<BackupEnd["rows"]> {
+  const { databaseUrl, dataDir, file } = options;
+  const snapshot = databaseUrl
+    ? await openPostgresSnapshot(databaseUrl)
+    : openSqliteSnapshot(join(dataDir, SQLITE_FILE));
+  const partial = `${file}.partial`;
+  try {
+    refuseForeign(snapshot.migrations, MIGRATIONS);
+    const rows: BackupEnd["rows"] = {};
+    await pipeline(
+      Readable.from(pieces(linesOf(snapshot, options, rows))),
+      createGzip(),
+      createWriteStream(partial, { mode: 0o600, flush: true }),
+    );
+    renameSync(partial, file);
+    return rows;
+  } finally {
+    await snapshot.close();
+    rmSync(partial, { force: true });
+  }
+}
+
+async function* linesOf(
+  snapshot: Snapshot,
+  { key, version, createdAt }: BackupOptions,
+  rows: BackupEnd["rows"],
+): AsyncGenerator<string> {
+  const hash = createHash("sha256");
+  const line = (text: string): string => {
+    hash.update(`${text}\n`);
+    return `${text}\n`;
+  };
+  const manifest: BackupManifest = {
+    berth: "backup",
+    format: BACKUP_FORMAT,
+    createdAt,
+    version,
+    database: snapshot.dialect,
+    migrations: snapshot.migrations,
+    tables: portableTables(snapshot.tables, ownTables(MIGRATIONS)),
+    key,
+  };
+  yield line(JSON.stringify(manifest));
+  for (const { name, columns } of manifest.tables) {
+    rows[name] = 0;
+    yield line(JSON.stringify({ table: name }));
+    for await (const row of snapshot.rows(name, columns)) {
+      rows[name] += 1;
+      yield line(encodeRow(row));
+    }
+  }
+  yield `${JSON.stringify({ end: { rows, sha256: hash.digest("hex") } satisfies BackupEnd })}\n`;
+}
+
+async function* pieces(lines: AsyncIterable<string>): AsyncGenerator<string> {
+  let piece = "";
+  for await (const line of lines) {
+    piece += line;
+    if (piece.length < PIECE_CHARS) continue;
+    yield piece;
+    piece = "";
+  }
+  yield piece;
+}

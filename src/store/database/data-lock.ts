@@ -1,0 +1,52 @@
+/**
+ * One process owns a data folder. The lock is one of the operating system (SQLite's own file lock), so it goes with
+ * the process however that ends; the note beside it only tells a second process who is there.
+ */
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { PlatformError } from "../../contract/errors.ts";
+import { makeDataFolder } from "../../lib/data-folder.ts";
+import { isDiskFull } from "../../lib/disk/disk-full.ts";
+import type { Running } from "../../lib/lifecycle.ts";
+
+const SQLITE_BUSY = 5;
+
+export function lockDataFolder(dataDir: string, note: string): Running {
+  makeDataFolder(dataDir);
+  const noteFile = join(dataDir, "berth.pid");
+  const lock = new DatabaseSync(join(dataDir, "berth.lock"));
+  try {
+    lock.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE");
+  } catch (error) {
+    lock.close();
+    if ((error as { errcode?: number }).errcode !== SQLITE_BUSY) throw cannotLock(dataDir, error);
+    throw new PlatformError(
+      "conflict",
+      `The data folder ${dataDir} is in use by another Berth (${readNote(noteFile)}). Stop that one, or choose another BERTH_DATA: several servers of one PostgreSQL have a folder each.`,
+      { cause: error },
+    );
+  }
+  writeFileSync(noteFile, note, { mode: 0o600 });
+  return {
+    async stop() {
+      if (lock.isOpen) lock.close();
+    },
+  };
+}
+
+/** Nobody holds the lock: the file system refuses it. */
+function cannotLock(dataDir: string, error: unknown): PlatformError {
+  const reason = isDiskFull(error)
+    ? "its disk is full. Free some space on it"
+    : `${(error as Error).message}. Check its disk and who owns it`;
+  return new PlatformError("unavailable", `The data folder ${dataDir} cannot be locked: ${reason}.`, { cause: error });
+}
+
+function readNote(file: string): string {
+  try {
+    return readFileSync(file, "utf8").trim();
+  } catch {
+    return "which left no note"; // the other process is just starting
+  }
+}

@@ -1,0 +1,58 @@
+/** Looks at a database without changing it: is it there, whole, and as this Berth needs it? */
+import { statSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { openPostgresSnapshot, openSqliteSnapshot, type Snapshot } from "../backup/snapshot.ts";
+import { SQLITE_FILE } from "../store.ts";
+import { MIGRATIONS, refuseForeign } from "./migrations/index.ts";
+
+/** Reading all of a larger file takes too long for a look. */
+const CHECKED_BYTES_MAX = 256 * 1024 * 1024;
+
+export interface Inspection {
+  /** Migrations that this Berth would apply at its next start; null when there is no database yet. */
+  pending: number | null;
+  /** Its own idea of the time, where it has one. */
+  nowMs: number | null;
+  /** What is broken, in SQLite's words. */
+  broken: string | null;
+}
+
+export async function inspectDatabase({
+  databaseUrl,
+  dataDir,
+}: {
+  databaseUrl: string | null;
+  dataDir: string;
+}): Promise<Inspection> {
+  if (databaseUrl) {
+    const snapshot = await openPostgresSnapshot(databaseUrl);
+    return inspect(snapshot, { nowMs: await snapshot.nowMs(), broken: null });
+  }
+  const file = join(dataDir, SQLITE_FILE);
+  const stat = statSync(file, { throwIfNoEntry: false });
+  if (!stat) return { pending: null, nowMs: null, broken: null };
+  return inspect(openSqliteSnapshot(file), {
+    nowMs: null,
+    broken: stat.size <= CHECKED_BYTES_MAX ? quickCheck(file) : null,
+  });
+}
+
+async function inspect(snapshot: Snapshot, rest: Omit<Inspection, "pending">): Promise<Inspection> {
+  try {
+    refuseForeign(snapshot.migrations, MIGRATIONS);
+    return { pending: MIGRATIONS.length - snapshot.migrations.length, ...rest };
+  } finally {
+    await snapshot.close();
+  }
+}
+
+function quickCheck(file: string): string | null {
+  const database = new DatabaseSync(file, { readOnly: true });
+  try {
+    const answer = database.prepare("PRAGMA quick_check(1)").get() as { quick_check: string };
+    return answer.quick_check === "ok" ? null : answer.quick_check;
+  } finally {
+    database.close();
+  }
+}

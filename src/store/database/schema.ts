@@ -1,0 +1,272 @@
+/**
+ * The tables. JSON is kept as text on both databases and (un)packed by fromRow/toRow, times are milliseconds since
+ * the epoch, and booleans are 0 or 1, so that one set of row types serves SQLite and PostgreSQL.
+ */
+
+import type { Generated } from "kysely";
+import type { CronTriggerRow } from "../deliveries/cron-triggers.ts";
+import type { DeliveryCountRow, DeliveryRow } from "../deliveries/delivery.ts";
+import type { ChunkRow, ExecutionRow, TaskRow } from "../executions/execution.ts";
+import type { RecordRow } from "../records.ts";
+import type { HeldWordRow } from "../resources/held-words.ts";
+import type { ThreadMessageRow, ThreadRow } from "../threads.ts";
+
+export interface Tables {
+  records: RecordRow;
+  executions: ExecutionRow;
+  execution_chunks: ChunkRow;
+  tasks: TaskRow;
+  deliveries: DeliveryRow;
+  cron_triggers: CronTriggerRow;
+  threads: ThreadRow;
+  thread_messages: ThreadMessageRow;
+  delivery_counts: DeliveryCountRow;
+  resources: ResourceRow;
+  resource_counts: { workspace: string; kind: string; parent: string; n: number };
+  resource_links: LinkRow;
+  held_words: HeldWordRow;
+  revisions: RevisionRow;
+  accounts: { id: string; name: string; created_at: number };
+  users: UserRow;
+  account_members: { account_id: string; sub: string; role: string };
+  workspaces: WorkspaceRow;
+  workspace_members: { workspace: string; sub: string; role: string; source: string; created_at: number };
+  service_accounts: ServiceAccountRow;
+  external_identities: { issuer: string; subject: string; sub: string; created_at: number };
+  api_keys: ApiKeyRow;
+  invitations: InvitationRow;
+  idempotency: IdempotencyRow;
+  shares: ShareRow;
+  share_offers: ShareOfferRow;
+  signing_keys: SigningKeyRow;
+  oauth_records: OauthRecordRow;
+  audit_log: AuditRow;
+  audit_head: { id: number; seq: number; hash: string };
+  audit_base: { id: number; seq: number; hash: string; seal: string };
+  sign_in_tries: { key: string; tries: number; since: number };
+  leases: { name: string; holder: string; token: number; expires_at: number };
+  usage_accounts: { id: Generated<number>; account_id: string };
+  usage_series: UsageSeriesRow;
+  usage_events: { start_ms: number; series_id: number; event_key: string; end_ms: number; quantity: number };
+  /** `level` is a row of ROLLUP_LEVELS, `bucket` the hour number that it starts at. */
+  usage_rollups: { account: number; level: number; bucket: number; series_id: number; quantity: number; cost: number };
+  usage_spans: UsageSpanRow;
+  usage_metered: { series_id: number; node: string; until_ms: number };
+  usage_meters: { node: string; covered_until: number; era: number };
+  usage_retention: { id: number; events_since: number };
+}
+
+export interface ResourceRow {
+  /** SQLite only: the rowid, made from uid so that its order is the order of creation. Null on PostgreSQL. */
+  id: number | null;
+  uid: string;
+  workspace: string;
+  kind: string;
+  /** uid of the containing resource, or "" directly below the workspace. */
+  parent: string;
+  name: string;
+  /** Equals the name while the resource holds it; a retired record gives its name free by changing its slot. */
+  slot: string;
+  external_id: string | null;
+  status: string | null;
+  generation: number;
+  observed_generation: number;
+  version: number;
+  created_at: number;
+  updated_at: number;
+  deleted_at: number | null;
+  created_by: string;
+  updated_by: string;
+  metadata: string;
+  spec: string;
+  secrets: string | null;
+  state: string;
+  events: string;
+  search: string;
+}
+
+export interface LinkRow {
+  /** Who names another, with enough of it to be told apart by people. */
+  uid: string;
+  workspace: string;
+  kind: string;
+  name: string;
+  /** "" for words of the whole platform. */
+  target_workspace: string;
+  target_kind: string;
+  target: string;
+  exclusive: number;
+}
+
+export interface RevisionRow {
+  uid: string;
+  revision: string;
+  workspace: string;
+  created_at: number;
+  created_by: string;
+  spec: string;
+  secrets: string | null;
+}
+
+export interface UserRow {
+  sub: string;
+  email: string;
+  given_name: string;
+  family_name: string;
+  password_hash: string | null;
+  email_verified: number;
+  created_at: number;
+}
+
+export interface WorkspaceRow {
+  name: string;
+  id: string;
+  account_id: string;
+  display_name: string;
+  region: string;
+  labels: string;
+  group_mappings: string;
+  runtime: string;
+  status: string;
+  status_reason: string | null;
+  version: number;
+  created_at: number;
+  updated_at: number;
+  created_by: string;
+  updated_by: string;
+  deleted_at: number | null;
+}
+
+export interface ServiceAccountRow {
+  client_id: string;
+  workspace: string;
+  name: string;
+  description: string;
+  role: string;
+  secret_hash: string;
+  /** The workload whose own identity this is; null for one that people made. */
+  workload: string | null;
+  scopes: string | null;
+  created_at: number;
+  updated_at: number;
+  created_by: string;
+}
+
+export interface ApiKeyRow {
+  id: string;
+  hash: string;
+  /** The first characters of the key, enough to recognise it. */
+  prefix: string;
+  name: string;
+  owner_type: string;
+  owner: string;
+  /** A key of a service account works only here. */
+  workspace: string | null;
+  scopes: string | null;
+  created_at: number;
+  created_by: string;
+  expires_at: number | null;
+  last_used_at: number | null;
+}
+
+export interface InvitationRow {
+  id: string;
+  workspace: string;
+  email: string;
+  role: string;
+  invited_by: string;
+  created_at: number;
+  expires_at: number;
+}
+
+export interface IdempotencyRow {
+  scope: string;
+  key: string;
+  body_hash: string;
+  uid: string;
+  holder: string;
+  claimed_until: number;
+  status: number | null;
+  response: string | null;
+  created_at: number;
+}
+
+export interface ShareRow {
+  /** The resource that is lent. */
+  uid: string;
+  /** The borrowing workspace, or `account:<id>`. */
+  target: string;
+  /** The lending workspace. */
+  workspace: string;
+  created_by: string;
+  created_at: number;
+}
+
+export interface ShareOfferRow extends ShareRow {
+  id: string;
+  expires_at: number;
+}
+
+export interface SigningKeyRow {
+  id: string;
+  purpose: string;
+  /** JSON Web Key. */
+  public_key: string;
+  sealed_key: string;
+  created_at: number;
+}
+
+export interface UsageSeriesRow {
+  id: Generated<number>;
+  account: number;
+  /** 1 for a resource's own line, 0 for the sum without resource names. */
+  named: number;
+  workspace: string;
+  resource_type: string;
+  resource_name: string;
+  resource_uuid: string;
+  dimension: string;
+  /** Who used it, where that is told apart; empty otherwise. */
+  subject: string;
+  /** The line that this one is summed into. */
+  unnamed_id: number | null;
+}
+
+export interface UsageSpanRow {
+  series_id: number;
+  node: string;
+  start_ms: number;
+  rate: number;
+  span_key: string;
+  price_numerator: number;
+  price_denominator: number;
+}
+
+export interface OauthRecordRow {
+  model: string;
+  /** A hash: the id is the token itself. */
+  id: string;
+  sealed_payload: string;
+  /** The id of the consent that it hangs on. */
+  grant_hash: string | null;
+  uid: string | null;
+  user_code: string | null;
+  /** The person that it is about. */
+  subject: string | null;
+  created_at: number;
+  expires_at: number;
+  consumed_at: number | null;
+}
+
+export interface AuditRow {
+  seq: number;
+  at: number;
+  account_id: string | null;
+  workspace: string | null;
+  actor: string;
+  action: string;
+  outcome: string;
+  /** Everything that the line says, as JSON; the columns beside it are for filters. */
+  entry: string;
+  hash: string;
+}

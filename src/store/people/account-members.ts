@@ -1,0 +1,101 @@
+/** The people of an account. Each account keeps an admin; who leaves the last one is gone. */
+import type { Role } from "../../contract/operation.ts";
+import type { Database, Transaction } from "../database/database.ts";
+import type { UserRow } from "../database/schema.ts";
+import { IDENTITY_TOPIC } from "./workspaces.ts";
+
+export type AccountMember = UserRow & { role: Role };
+
+export function createAccountMembers({ database }: { database: Database }) {
+  const members = (accountId: string) =>
+    database.read
+      .selectFrom("account_members as m")
+      .innerJoin("users as u", "u.sub", "m.sub")
+      .where("m.account_id", "=", accountId)
+      .selectAll("u")
+      .select("m.role");
+
+  /** Held until the end of the transaction, so that two admins who go at once do not both. */
+  async function leavesAnAdmin({ queries }: Transaction, accountId: string, sub: string): Promise<boolean> {
+    const admins = queries
+      .selectFrom("account_members")
+      .select("sub")
+      .where("account_id", "=", accountId)
+      .where("role", "=", "admin");
+    const rows = await (database.dialect === "postgres" ? admins.forUpdate() : admins).execute();
+    return rows.some((row) => row.sub !== sub);
+  }
+
+  return {
+    async list(accountId: string): Promise<AccountMember[]> {
+      return (await members(accountId).orderBy("u.email").execute()) as AccountMember[];
+    },
+
+    async find(accountId: string, subOrEmail: string): Promise<AccountMember | null> {
+      const row = await members(accountId)
+        .where((eb) => eb.or([eb("u.sub", "=", subOrEmail), eb("u.email", "=", subOrEmail.toLowerCase())]))
+        .executeTakeFirst();
+      return (row as AccountMember | undefined) ?? null;
+    },
+
+    /** False when that would leave the account without an admin. */
+    async setRole(accountId: string, sub: string, role: Role): Promise<boolean> {
+      return database.write(async (tx) => {
+        if (role !== "admin" && !(await leavesAnAdmin(tx, accountId, sub))) return false;
+        await tx.queries
+          .updateTable("account_members")
+          .set({ role })
+          .where("account_id", "=", accountId)
+          .where("sub", "=", sub)
+          .execute();
+        tx.announce({ topic: IDENTITY_TOPIC, key: sub });
+        return true;
+      });
+    },
+
+    /** Takes a person out of the account and its workspaces; false when it would be left without an admin. */
+    async remove(accountId: string, { sub, email }: UserRow): Promise<boolean> {
+      return database.write(async (tx) => {
+        const { queries } = tx;
+        if (!(await leavesAnAdmin(tx, accountId, sub))) return false;
+        const workspaces = queries.selectFrom("workspaces").select("name").where("account_id", "=", accountId);
+        await queries
+          .deleteFrom("account_members")
+          .where("account_id", "=", accountId)
+          .where("sub", "=", sub)
+          .execute();
+        await queries
+          .deleteFrom("workspace_members")
+          .where("sub", "=", sub)
+          .where("workspace", "in", workspaces)
+          .execute();
+        await queries
+          .deleteFrom("invitations")
+          .where("email", "=", email)
+          .where("workspace", "in", workspaces)
+          .execute();
+        if (await belongsNowhere(tx, sub)) await forget(tx, sub);
+        tx.announce({ topic: IDENTITY_TOPIC, key: sub });
+        return true;
+      });
+    },
+  };
+}
+
+async function belongsNowhere({ queries }: Transaction, sub: string): Promise<boolean> {
+  const account = await queries.selectFrom("account_members").select("sub").where("sub", "=", sub).executeTakeFirst();
+  const workspace = await queries
+    .selectFrom("workspace_members")
+    .select("sub")
+    .where("sub", "=", sub)
+    .executeTakeFirst();
+  return !account && !workspace;
+}
+
+/** Keys and sessions stop in the same moment. */
+async function forget({ queries }: Transaction, sub: string): Promise<void> {
+  await queries.deleteFrom("api_keys").where("owner_type", "=", "user").where("owner", "=", sub).execute();
+  await queries.deleteFrom("oauth_records").where("subject", "=", sub).execute();
+  await queries.deleteFrom("external_identities").where("sub", "=", sub).execute();
+  await queries.deleteFrom("users").where("sub", "=", sub).execute();
+}

@@ -1,0 +1,186 @@
+/**
+ * The authorization server's memory: codes, refresh tokens, sign-in sessions, grants. It is here and not in a process,
+ * so any instance can serve any step. Whoever reads the database learns no token: ids, which are the tokens
+ * themselves, are stored as hashes and payloads are sealed.
+ */
+import { createHash } from "node:crypto";
+import type { SealedBox } from "../../lib/sealed-box.ts";
+import { type Clock, SECOND_MS } from "../../lib/time/clock.ts";
+import type { Database } from "../database/database.ts";
+import type { OauthRecordRow } from "../database/schema.ts";
+import { IDENTITY_TOPIC } from "./workspaces.ts";
+
+export type OauthPayload = Record<string, unknown>;
+
+export interface Session {
+  id: string;
+  /** The program; null for a browser. */
+  client: string | null;
+  createdAt: number;
+  expiresAt: number;
+}
+
+const SESSION_MODELS = ["Session", "Grant"];
+/** The newest are what anybody looks for. */
+const SESSIONS_MAX = 500;
+
+export type OauthRecords = ReturnType<typeof createOauthRecords>;
+
+export function createOauthRecords({ database, clock, box }: { database: Database; clock: Clock; box: SealedBox }) {
+  const open = (row: OauthRecordRow, id: string | null): OauthPayload => ({
+    ...(JSON.parse(box.open(row.sealed_payload, `${row.model}\0${row.id}`)) as OauthPayload),
+    ...(id === null ? {} : { jti: id }),
+    ...(row.consumed_at === null ? {} : { consumed: Math.floor(row.consumed_at / SECOND_MS) }),
+  });
+
+  const live = (model: string) =>
+    database.read
+      .selectFrom("oauth_records")
+      .selectAll()
+      .where("model", "=", model)
+      .where("expires_at", ">", clock.now());
+
+  return {
+    async put(model: string, id: string, payload: OauthPayload, expiresInSeconds: number): Promise<void> {
+      // Sessions are found again by a name that is no secret, so their own id has to come back out of the payload.
+      const { jti: _jti, ...rest } = payload;
+      const kept = model === "Session" || payload.userCode !== undefined ? payload : rest;
+      const now = clock.now();
+      const row: OauthRecordRow = {
+        model,
+        id: hash(id),
+        sealed_payload: box.seal(JSON.stringify(kept), `${model}\0${hash(id)}`),
+        grant_hash: typeof payload.grantId === "string" ? hash(payload.grantId) : null,
+        uid: textOf(payload.uid),
+        user_code: textOf(payload.userCode),
+        subject: textOf(payload.accountId),
+        created_at: now,
+        expires_at: now + expiresInSeconds * SECOND_MS,
+        consumed_at: null,
+      };
+      const { created_at: _created, consumed_at: _consumed, ...changed } = row;
+      await database.write(({ queries }) =>
+        queries
+          .insertInto("oauth_records")
+          .values(row)
+          .onConflict((conflict) => conflict.columns(["model", "id"]).doUpdateSet(changed))
+          .execute(),
+      );
+    },
+
+    async find(model: string, id: string): Promise<OauthPayload | undefined> {
+      const row = await live(model).where("id", "=", hash(id)).executeTakeFirst();
+      return row && open(row, id);
+    },
+
+    async count(model: string): Promise<number> {
+      const row = await database.read
+        .selectFrom("oauth_records")
+        .select(({ fn }) => fn.countAll<number>().as("n"))
+        .where("model", "=", model)
+        .executeTakeFirst();
+      return Number(row?.n ?? 0);
+    },
+
+    async findByUid(model: string, uid: string): Promise<OauthPayload | undefined> {
+      const row = await live(model).where("uid", "=", uid).executeTakeFirst();
+      return row && open(row, null);
+    },
+
+    async findByUserCode(model: string, userCode: string): Promise<OauthPayload | undefined> {
+      const row = await live(model).where("user_code", "=", userCode).executeTakeFirst();
+      return row && open(row, null);
+    },
+
+    /** Only one of several that come at once is told true. */
+    async consume(model: string, id: string): Promise<boolean> {
+      const result = await database.write(({ queries }) =>
+        queries
+          .updateTable("oauth_records")
+          .set({ consumed_at: clock.now() })
+          .where("model", "=", model)
+          .where("id", "=", hash(id))
+          .where("consumed_at", "is", null)
+          .executeTakeFirst(),
+      );
+      return Number(result.numUpdatedRows) > 0;
+    },
+
+    async remove(model: string, id: string): Promise<void> {
+      await database.write(async (tx) => {
+        await tx.queries.deleteFrom("oauth_records").where("model", "=", model).where("id", "=", hash(id)).execute();
+        if (model === "Grant") tx.announce({ topic: IDENTITY_TOPIC, key: "grant" });
+      });
+    },
+
+    /** Everything that was given out under one consent, at once. */
+    async removeGrant(grantId: string): Promise<void> {
+      await database.write(async (tx) => {
+        await tx.queries
+          .deleteFrom("oauth_records")
+          .where((eb) =>
+            eb.or([
+              eb("grant_hash", "=", hash(grantId)),
+              eb.and([eb("model", "=", "Grant"), eb("id", "=", hash(grantId))]),
+            ]),
+          )
+          .execute();
+        tx.announce({ topic: IDENTITY_TOPIC, key: "grant" });
+      });
+    },
+
+    /** Browsers that are signed in, and programs that were allowed access, of one person. */
+    async listSessions(subject: string): Promise<Session[]> {
+      const rows = await database.read
+        .selectFrom("oauth_records")
+        .selectAll()
+        .where("subject", "=", subject)
+        .where("model", "in", SESSION_MODELS)
+        .where("expires_at", ">", clock.now())
+        .orderBy("created_at", "desc")
+        .limit(SESSIONS_MAX)
+        .execute();
+      return rows.map((row) => ({
+        id: row.id,
+        client: row.model === "Session" ? null : (textOf(open(row, null).clientId) ?? ""),
+        createdAt: row.created_at,
+        expiresAt: row.expires_at,
+      }));
+    },
+
+    /** Ends one session (by its id in the list) or all of them, with every token that hangs on it. */
+    async endSessions(subject: string, id: string | null): Promise<boolean> {
+      return database.write(async (tx) => {
+        let doomed = tx.queries
+          .deleteFrom("oauth_records")
+          .where("subject", "=", subject)
+          .where("model", "in", SESSION_MODELS);
+        if (id !== null) doomed = doomed.where("id", "=", id);
+        const rows = await doomed.returningAll().execute();
+        for (const row of rows)
+          await tx.queries
+            .deleteFrom("oauth_records")
+            .where("subject", "=", subject)
+            .where("grant_hash", "=", row.id)
+            .execute();
+        tx.announce({ topic: IDENTITY_TOPIC, key: subject });
+        return rows.length > 0;
+      });
+    },
+
+    /** What was read about credentials no longer holds. */
+    async announceChange(): Promise<void> {
+      await database.write(async (tx) => tx.announce({ topic: IDENTITY_TOPIC, key: "token" }));
+    },
+
+    async forgetExpired(): Promise<void> {
+      await database.write(({ queries }) =>
+        queries.deleteFrom("oauth_records").where("expires_at", "<=", clock.now()).execute(),
+      );
+    },
+  };
+}
+
+const hash = (id: string): string => createHash("sha256").update(id).digest("base64url");
+
+const textOf = (value: unknown): string | null => (typeof value === "string" ? value : null);

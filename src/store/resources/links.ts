@@ -1,0 +1,188 @@
+/**
+ * Who names whom. A link is written in the same transaction as the resource that has it, so that what is named exists
+ * and cannot go away meanwhile, and what only one may have is had by one.
+ */
+import { invalidField, PlatformError } from "../../contract/errors.ts";
+import type { Link } from "../../contract/references.ts";
+import type { Database, Queries, Transaction } from "../database/database.ts";
+import type { LinkRow } from "../database/schema.ts";
+
+export interface LinkOwner {
+  uid: string;
+  workspace: string;
+  kind: string;
+  name: string;
+}
+
+/** Named in a refusal; more would only make the sentence longer. */
+const USERS_SHOWN_MAX = 5;
+
+export type Links = ReturnType<typeof createLinks>;
+
+export function createLinks({ database }: { database: Database }) {
+  return {
+    /** Makes the links of a resource these, and no others; in the transaction that writes the resource. */
+    replace: (tx: Transaction, owner: LinkOwner, links: readonly Link[]) =>
+      replaceLinks(tx.queries, database.dialect, owner, links),
+
+    /** What others name cannot go away under them; in the transaction that marks it deleted. */
+    requireUnused: (tx: Transaction, resource: LinkOwner) => requireUnused(tx.queries, resource),
+
+    /** Who names these, by name of what is named. */
+    async usersOf(workspace: string, kind: string, names: readonly string[]): Promise<Map<string, LinkOwner[]>> {
+      const users = new Map<string, LinkOwner[]>();
+      if (names.length === 0) return users;
+      const rows = await database.read
+        .selectFrom("resource_links")
+        .selectAll()
+        .where("target_workspace", "=", workspace)
+        .where("target_kind", "=", kind)
+        .where("target", "in", names)
+        .orderBy("uid")
+        .execute();
+      for (const row of rows) users.set(row.target, [...(users.get(row.target) ?? []), ownerOf(row)]);
+      return users;
+    },
+
+    /** How many of each kind name these: name → kind → count. */
+    async countsOf(
+      workspace: string,
+      kind: string,
+      names: readonly string[],
+    ): Promise<Map<string, Record<string, number>>> {
+      const counts = new Map<string, Record<string, number>>();
+      if (names.length === 0) return counts;
+      const rows = await database.read
+        .selectFrom("resource_links")
+        .select(["target", "kind", (eb) => eb.fn.countAll<number>().as("n")])
+        .where("target_workspace", "=", workspace)
+        .where("target_kind", "=", kind)
+        .where("target", "in", names)
+        .groupBy(["target", "kind"])
+        .execute();
+      for (const row of rows) counts.set(row.target, { ...counts.get(row.target), [row.kind]: Number(row.n) });
+      return counts;
+    },
+
+    /** Who has a word of the whole platform, within a transaction; see claims.ts for a look from outside. */
+    async holderIn(tx: Transaction, kind: string, word: string): Promise<LinkOwner | null> {
+      const row = await exclusiveRow(tx.queries, "", kind, word);
+      return row ? ownerOf(row) : null;
+    },
+
+    /** Every claimed word of one kind; the gateway keeps the host names in memory. */
+    async wordsAcrossWorkspaces(kind: string): Promise<string[]> {
+      const rows = await database.read
+        .selectFrom("resource_links")
+        .select("target")
+        .where("target_workspace", "=", "")
+        .where("target_kind", "=", kind)
+        .execute();
+      return rows.map(({ target }) => target);
+    },
+
+    /** Who has a word of the whole platform, such as a host name. */
+    async holderOfAcrossWorkspaces(kind: string, word: string): Promise<LinkOwner | null> {
+      const row = await exclusiveRow(database.read, "", kind, word);
+      return row ? ownerOf(row) : null;
+    },
+  };
+}
+
+const ownerOf = ({ uid, workspace, kind, name }: LinkRow): LinkOwner => ({ uid, workspace, kind, name });
+
+async function replaceLinks(
+  queries: Queries,
+  dialect: Database["dialect"],
+  owner: LinkOwner,
+  links: readonly Link[],
+): Promise<void> {
+  await removeLinks(queries, owner.uid);
+  // One order for everybody, so that two who want the same things never wait for each other.
+  const ordered = [...links].sort((a, b) => (`${a.kind}/${a.name}` < `${b.kind}/${b.name}` ? -1 : 1));
+  for (const link of ordered) {
+    if (link.to === "resource") await requireTarget(queries, dialect, owner.workspace, link);
+    await insertLink(queries, owner, link);
+  }
+}
+
+export async function removeLinks(queries: Queries, uid: string): Promise<void> {
+  await queries.deleteFrom("resource_links").where("uid", "=", uid).execute();
+}
+
+async function requireUnused(queries: Queries, { uid, workspace, kind, name }: LinkOwner): Promise<void> {
+  const users = await queries
+    .selectFrom("resource_links")
+    .select(["kind", "name"])
+    .where("target_workspace", "=", workspace)
+    .where("target_kind", "=", kind)
+    .where("target", "=", name)
+    .where("uid", "<>", uid)
+    .orderBy("uid")
+    .limit(USERS_SHOWN_MAX + 1)
+    .execute();
+  if (users.length === 0) return;
+  const shown = users.slice(0, USERS_SHOWN_MAX).map((user) => `${user.kind} '${user.name}'`);
+  if (users.length > USERS_SHOWN_MAX) shown.push("others");
+  throw new PlatformError(
+    "conflict",
+    `${kind} '${name}' is in use by ${shown.join(", ")}. Delete or change what uses it first.`,
+  );
+}
+
+async function requireTarget(
+  queries: Queries,
+  dialect: Database["dialect"],
+  workspace: string,
+  { kind, name, field }: Link,
+): Promise<void> {
+  const target = queries
+    .selectFrom("resources")
+    .select("uid")
+    .where("workspace", "=", workspace)
+    .where("kind", "=", kind)
+    .where("parent", "=", "")
+    .where("slot", "=", name)
+    .where("deleted_at", "is", null);
+  // Whoever deletes it waits for us and then finds our link; on SQLite the writer is alone anyway.
+  const row = await (dialect === "postgres" ? target.forShare() : target).executeTakeFirst();
+  if (!row) throw invalidField(field, `${kind} '${name}' does not exist in this workspace`);
+}
+
+async function insertLink(queries: Queries, owner: LinkOwner, { field, kind, name, exclusive, to }: Link) {
+  const scope = to === "claim" ? "" : owner.workspace;
+  const inserted = await queries
+    .insertInto("resource_links")
+    .values({
+      uid: owner.uid,
+      workspace: owner.workspace,
+      kind: owner.kind,
+      name: owner.name,
+      target_workspace: scope,
+      target_kind: kind,
+      target: name,
+      exclusive: exclusive ? 1 : 0,
+    })
+    .onConflict((conflict) => conflict.doNothing())
+    .executeTakeFirst();
+  if (Number(inserted.numInsertedOrUpdatedRows ?? 0) > 0 || !exclusive) return;
+  const holder = await exclusiveRow(queries, scope, kind, name);
+  if (holder?.uid === owner.uid) return;
+  const who = holder?.workspace === owner.workspace ? `${holder.kind} '${holder.name}'` : "somebody else";
+  throw new PlatformError("conflict", `${field}: ${kind} '${name}' is in use by ${who}.`);
+}
+
+const exclusiveRow = (
+  queries: Queries,
+  workspace: string,
+  kind: string,
+  target: string,
+): Promise<LinkRow | undefined> =>
+  queries
+    .selectFrom("resource_links")
+    .selectAll()
+    .where("target_workspace", "=", workspace)
+    .where("target_kind", "=", kind)
+    .where("target", "=", target)
+    .where("exclusive", "=", 1)
+    .executeTakeFirst();

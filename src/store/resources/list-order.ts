@@ -1,0 +1,60 @@
+/** The orders of a list, and places in them: a cursor is a place, not a count. */
+import { type SelectQueryBuilder, sql } from "kysely";
+import { PlatformError } from "../../contract/errors.ts";
+import type { Queries } from "../database/database.ts";
+import type { Tables } from "../database/schema.ts";
+import type { ListScope } from "./search-grams.ts";
+
+export type Rows = SelectQueryBuilder<Tables & { r: Tables["resources"] }, "r", object>;
+
+/** A row in its order: name and uid by name, the uid alone by creation. */
+export type Position = readonly string[];
+
+export interface ListOrder {
+  by: "createdAt" | "name";
+  direction: "asc" | "desc";
+  /** Where the page before ended; null for the first one. */
+  position: Position | null;
+}
+
+export function positionOf(by: ListOrder["by"], decoded: unknown[]): Position {
+  if (decoded.length === (by === "name" ? 2 : 1) && decoded.every((part) => typeof part === "string")) return decoded;
+  throw new PlatformError("invalid_cursor", "cursor was made for another query. Start again without a cursor.");
+}
+
+/** All rows of a list. */
+export const rowsOf = (queries: Queries, { workspace, kind, parent }: ListScope): Rows =>
+  queries
+    .selectFrom("resources as r")
+    .where("r.workspace", "=", workspace)
+    .where("r.kind", "=", kind)
+    .where("r.parent", "=", parent) as unknown as Rows;
+
+/** What follows the page before, in order. */
+export function inOrder(rows: Rows, order: ListOrder): Rows {
+  const { by, direction, position } = order;
+  const rest = position ? after(rows, order, position) : rows;
+  return by === "name"
+    ? rest.orderBy("r.name", direction).orderBy("r.uid", direction)
+    : rest.orderBy("r.uid", direction);
+}
+
+/** The same among the next so many rows of the list; none at all when there are not so many. */
+export function inOrderWithin(rows: Rows, next: number, queries: Queries, scope: ListScope, order: ListOrder): Rows {
+  const until = sql.raw(order.direction === "asc" ? "<=" : ">=");
+  // Only what the index of the order holds is read of the rows on the way.
+  const last = inOrder(rowsOf(queries, scope), order)
+    .offset(next - 1)
+    .limit(1);
+  const bounded =
+    order.by === "name"
+      ? rows.where(sql<boolean>`(r.name, r.uid) ${until} (${last.select(["r.name", "r.uid"])})`)
+      : rows.where(sql<boolean>`r.uid ${until} (${last.select("r.uid")})`);
+  return inOrder(bounded, order);
+}
+
+function after(rows: Rows, { by, direction }: ListOrder, position: Position): Rows {
+  const than = sql.raw(direction === "asc" ? ">" : "<");
+  if (by === "createdAt") return rows.where(sql<boolean>`r.uid ${than} ${position[0]}`);
+  return rows.where(sql<boolean>`(r.name, r.uid) ${than} (${position[0]}, ${position[1]})`);
+}

@@ -1,0 +1,15 @@
+import type { Store } from "../store.ts";
+import type { Resource } from "./resource.ts";
+import type { NewEvent } from "./resources.ts";
+
+/** An event of a resource; the same again says nothing new and would only push others out. */
+export async function noteEvent(
+  { resources }: Pick<Store, "resources">,
+  { workspace, uid }: Resource,
+  event: NewEvent,
+): Promise<void> {
+  await resources.update(workspace, uid, ({ events }) => {
+    const last = events.at(-1);
+    return last?.type === event.type && last.message === event.message ? null : { event };
+  });
+}

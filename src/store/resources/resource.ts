@@ -1,0 +1,83 @@
+/** A resource as the core knows it, and its two conversions to and from a row. */
+import type { Event } from "../../contract/fields.ts";
+import { sequenceOfUid, timeOfUid } from "../../lib/ids.ts";
+import type { ResourceRow } from "../database/schema.ts";
+
+export interface Metadata {
+  displayName?: string | undefined;
+  labels?: Record<string, string> | undefined;
+  externalId?: string | undefined;
+  [extra: string]: unknown;
+}
+
+export interface Resource {
+  uid: string;
+  workspace: string;
+  kind: string;
+  /** uid of the containing resource, or "". */
+  parent: string;
+  name: string;
+  metadata: Metadata;
+  /** Secrets are masked here; see Resources.secretsOf. */
+  spec: Record<string, unknown>;
+  sealedSecrets: string | null;
+  /** What the platform observed or decided. */
+  state: Record<string, unknown>;
+  status: string | null;
+  events: Event[];
+  /** Counts changes of intent; `observedGeneration` says which of them the world reflects. */
+  generation: number;
+  observedGeneration: number;
+  /** Counts every change; the ETag. */
+  version: number;
+  createdAt: number;
+  updatedAt: number;
+  deletedAt: number | null;
+  createdBy: string;
+  updatedBy: string;
+  /** A retired record has given its name free and is kept only to be looked at. */
+  retired: boolean;
+}
+
+type Row = Omit<ResourceRow, "id" | "search">;
+
+export const fromRow = (row: Row): Resource =>
+  withTexts(row, {
+    metadata: JSON.parse(row.metadata) as Metadata,
+    spec: JSON.parse(row.spec) as Record<string, unknown>,
+    state: JSON.parse(row.state) as Record<string, unknown>,
+    events: JSON.parse(row.events) as Event[],
+  });
+
+/** For whoever knows what the row's texts say. */
+export function withTexts(row: Row, texts: Pick<Resource, "metadata" | "spec" | "state" | "events">): Resource {
+  return {
+    uid: row.uid,
+    workspace: row.workspace,
+    kind: row.kind,
+    parent: row.parent,
+    name: row.name,
+    metadata: texts.metadata,
+    spec: texts.spec,
+    sealedSecrets: row.secrets,
+    state: texts.state,
+    status: row.status,
+    events: texts.events,
+    generation: row.generation,
+    observedGeneration: row.observed_generation,
+    version: row.version,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+    deletedAt: row.deleted_at,
+    createdBy: row.created_by,
+    updatedBy: row.updated_by,
+    retired: row.slot.startsWith("~"),
+  };
+}
+
+/** SQLite's rowid of a uid: its time and counter, so that rows and their search index are in order of creation. */
+export const rowidOf = (uid: string, time = timeOfUid(uid)): number =>
+  (time - ROWID_EPOCH_MS) * 4096 + sequenceOfUid(uid);
+
+/** 41 bits of milliseconds and 12 of counter fit the 53 bits of a number until 2094. */
+const ROWID_EPOCH_MS = Date.UTC(2025, 0, 1);

@@ -1,0 +1,271 @@
+/**
+ * The one table of resources: every kind, every workspace. The workspace is the first argument and never optional;
+ * what crosses workspaces says so in its name.
+ */
+import { sql } from "kysely";
+import type { CursorCodec } from "../../contract/cursor.ts";
+import { PlatformError } from "../../contract/errors.ts";
+import type { Event } from "../../contract/fields.ts";
+import { HOST_LABEL } from "../../contract/held-words.ts";
+import type { ListQuery } from "../../contract/list-query.ts";
+import { timeOfUid } from "../../lib/ids.ts";
+import type { SealedBox } from "../../lib/sealed-box.ts";
+import { type Clock, toIso } from "../../lib/time/clock.ts";
+import { type Change, type Database, RESOURCE_TOPIC, type Transaction } from "../database/database.ts";
+import type { ResourceRow } from "../database/schema.ts";
+import { removeCronTriggers } from "../deliveries/cron-triggers.ts";
+import { removeWorkloadAccount } from "../people/workload-accounts.ts";
+import { removeThreads } from "../threads.ts";
+import { createGramFrequencies } from "./gram-frequencies.ts";
+import { claimAddresses, keepingLabel } from "./held-words.ts";
+import { removeLinks } from "./links.ts";
+import { countOf, listResources, type Page } from "./list.ts";
+import { requireRoom, takeTurn } from "./quota.ts";
+import { createResourceReads } from "./reads.ts";
+import { fromRow, type Metadata, type Resource, rowidOf, withTexts } from "./resource.ts";
+import { RowCache } from "./row-cache.ts";
+import {
+  count,
+  countNew,
+  indexGrams,
+  insertRow,
+  keepRevision,
+  lockRow,
+  requireLiveParents,
+  requireLiveWorkspace,
+  rowBySlot,
+  updateRow,
+} from "./rows.ts";
+import { gramsOf, type ListScope, searchText } from "./search-grams.ts";
+
+/** Old events make room for new ones; the latest tell why a resource is as it is. */
+export const EVENTS_MAX = 50;
+
+export interface NewEvent {
+  type: string;
+  message: string;
+  status?: string | undefined;
+  revision?: string | undefined;
+}
+
+export interface Draft extends ListScope {
+  uid: string;
+  name: string;
+  /** Where the name need not be unique (preview tokens), the slot is something that is. */
+  slot?: string | undefined;
+  metadata: Metadata;
+  spec: Record<string, unknown>;
+  secrets: Record<string, string>;
+  state: Record<string, unknown>;
+  status: string | null;
+  events: NewEvent[];
+  /** Keep this spec as a revision. */
+  revision: boolean;
+  /** At most this many of the kind in one container. */
+  countMax?: number | undefined;
+  actor: string;
+  /** Nothing has to act on this resource: it is as intended from the start. */
+  settled: boolean;
+}
+
+export interface Modification {
+  metadata?: Metadata;
+  spec?: Record<string, unknown>;
+  secrets?: Record<string, string>;
+  state?: Record<string, unknown>;
+  status?: string | null;
+  event?: NewEvent;
+  revision?: boolean;
+  actor?: string;
+  deleted?: true;
+  /** Gives the name free and keeps the record to be looked at. */
+  retire?: true;
+  /** The intent changed: somebody has to act on it. */
+  intent?: boolean;
+  observedGeneration?: number;
+}
+
+export type Created = { outcome: "created"; resource: Resource } | { outcome: "exists"; resource: Resource };
+
+export interface ResourcesDeps {
+  database: Database;
+  clock: Clock;
+  box: SealedBox;
+  cursors: CursorCodec;
+  /** How many of a kind a workspace may have; a kind that is not named has no limit. */
+  quotas: Readonly<Record<string, number>>;
+}
+
+export type Resources = ReturnType<typeof createResources>;
+
+export function createResources({ database, clock, box, cursors, quotas }: ResourcesDeps) {
+  // Other servers on one PostgreSQL write without telling us in time.
+  const cache = database.dialect === "sqlite" ? new RowCache() : null;
+  const frequencies = database.dialect === "postgres" ? createGramFrequencies(database, clock) : null;
+  const countShared = countNew(database.dialect);
+  const seal = (uid: string, secrets: Record<string, string>): string | null =>
+    Object.keys(secrets).length === 0 ? null : box.seal(JSON.stringify(secrets), uid);
+
+  const secretsOf = (resource: Pick<Resource, "uid" | "sealedSecrets">): Record<string, string> =>
+    resource.sealedSecrets === null
+      ? {}
+      : (JSON.parse(box.open(resource.sealedSecrets, resource.uid)) as Record<string, string>);
+
+  const toEvent = (
+    event: NewEvent,
+    status: string | null,
+    now: number,
+    spec: Readonly<Record<string, unknown>>,
+  ): Event => {
+    const { type, message, revision } = event;
+    const { canary } = (spec.revision ?? {}) as { canary?: unknown };
+    const told: Event = { type, status: event.status ?? status ?? "", message, time: toIso(now) };
+    if (revision) told.revision = revision;
+    if (typeof canary === "string" && canary !== "") told.canaryRevision = canary;
+    return told;
+  };
+
+  async function insert(tx: Transaction, draft: Draft): Promise<Created> {
+    const { queries } = tx;
+    const { dialect } = database;
+    if (dialect === "postgres" || draft.parent !== "") await requireLiveParents(queries, dialect, draft);
+    const quota = quotas[draft.kind];
+    if (quota !== undefined) await takeTurn(queries, dialect, draft.workspace, draft.kind);
+    const now = timeOfUid(draft.uid);
+    const { metadata, spec, state } = draft;
+    const events = draft.events.map((event) => toEvent(event, draft.status, now, spec));
+    const row: ResourceRow = {
+      id: dialect === "sqlite" ? rowidOf(draft.uid, now) : null,
+      uid: draft.uid,
+      workspace: draft.workspace,
+      kind: draft.kind,
+      parent: draft.parent,
+      name: draft.name,
+      slot: draft.slot ?? draft.name,
+      external_id: metadata.externalId || null,
+      status: draft.status,
+      generation: 1,
+      observed_generation: draft.settled ? 1 : 0,
+      version: 1,
+      created_at: now,
+      updated_at: now,
+      deleted_at: null,
+      created_by: draft.actor,
+      updated_by: draft.actor,
+      metadata: JSON.stringify(metadata),
+      spec: JSON.stringify(spec),
+      secrets: seal(draft.uid, draft.secrets),
+      state: JSON.stringify(state),
+      events: JSON.stringify(events),
+      search: searchText(draft.name, metadata),
+    };
+    if (!(await insertRow(queries, dialect, row, gramsOf(row.search, draft)))) {
+      await requireLiveWorkspace(queries, dialect, draft.workspace);
+      const existing = await rowBySlot(queries, dialect, draft, row.slot);
+      if (!existing)
+        throw new PlatformError("conflict", `${draft.kind} '${draft.name}' is being replaced right now. Try again.`);
+      return { outcome: "exists", resource: fromRow(existing) };
+    }
+    // Where nothing hangs on the number, those who share the commit are counted together.
+    if (quota === undefined && draft.countMax === undefined) tx.share(countShared, draft);
+    else await count(queries, dialect, draft, 1);
+    if (quota !== undefined) await requireRoom(queries, draft.workspace, draft.kind, quota);
+    if (draft.countMax !== undefined && (await countOf(queries, draft)) > draft.countMax)
+      throw new PlatformError("bad_request", `There cannot be more than ${draft.countMax} of kind ${draft.kind} here.`);
+    if (draft.revision) await keepRevision(queries, row, draft.actor, now);
+    const label = await claimAddresses(queries, dialect, draft);
+    const labelled = label === null ? state : { ...state, [HOST_LABEL]: label };
+    if (label !== null) await updateRow(queries, dialect, Object.assign(row, { state: JSON.stringify(labelled) }));
+    tx.afterCommit(() => cache?.put(row));
+    tx.announce(changeOf(draft));
+    return { outcome: "created", resource: withTexts(row, { metadata, spec, state: labelled, events }) };
+  }
+
+  async function modify(
+    tx: Transaction,
+    workspace: string,
+    uid: string,
+    decide: (current: Resource) => Modification | null,
+  ): Promise<Resource | null> {
+    const row = await lockRow(tx.queries, database.dialect, workspace, uid);
+    if (!row) return null;
+    const current = fromRow(row);
+    const change = decide(current);
+    if (!change) return current;
+    const now = clock.now();
+    const metadata = change.metadata ?? current.metadata;
+    const status = change.status === undefined ? current.status : change.status;
+    const next: ResourceRow = {
+      ...row,
+      status,
+      metadata: JSON.stringify(metadata),
+      external_id: metadata.externalId || null,
+      spec: change.spec ? JSON.stringify(change.spec) : row.spec,
+      secrets: change.secrets ? seal(uid, change.secrets) : row.secrets,
+      state: change.state ? JSON.stringify(keepingLabel(change.state, current)) : row.state,
+      events: change.event
+        ? JSON.stringify(
+            [...current.events, toEvent(change.event, status, now, change.spec ?? current.spec)].slice(-EVENTS_MAX),
+          )
+        : row.events,
+      generation: row.generation + (change.intent ? 1 : 0),
+      observed_generation: change.observedGeneration ?? row.observed_generation,
+      version: row.version + 1,
+      updated_at: change.actor ? now : row.updated_at,
+      updated_by: change.actor ?? row.updated_by,
+      deleted_at: change.deleted ? (row.deleted_at ?? now) : row.deleted_at,
+      slot: change.retire ? `~${uid}` : row.slot,
+      search: searchText(row.name, metadata),
+    };
+    await updateRow(tx.queries, database.dialect, next);
+    if (next.search !== row.search) await indexGrams(tx.queries, database.dialect, uid, gramsOf(next.search, current));
+    if (change.retire && !current.retired) {
+      await count(tx.queries, database.dialect, current, -1);
+      await removeLinks(tx.queries, uid);
+      await removeWorkloadAccount(tx, uid);
+      await removeCronTriggers(tx.queries, uid);
+    }
+    if (change.revision) await keepRevision(tx.queries, next, change.actor ?? row.updated_by, now);
+    tx.afterCommit(() => cache?.put(next));
+    tx.announce(changeOf(current));
+    return fromRow(next);
+  }
+
+  async function remove(tx: Transaction, workspace: string, uid: string): Promise<boolean> {
+    const row = await lockRow(tx.queries, database.dialect, workspace, uid);
+    if (!row) return false;
+    const children = await tx.queries.selectFrom("resources").select("uid").where("parent", "=", uid).execute();
+    for (const child of children) await remove(tx, workspace, child.uid);
+    await tx.queries.deleteFrom("resources").where("uid", "=", uid).execute();
+    await tx.queries.deleteFrom("revisions").where("uid", "=", uid).execute();
+    await removeLinks(tx.queries, uid);
+    await removeWorkloadAccount(tx, uid);
+    await removeCronTriggers(tx.queries, uid);
+    await removeThreads(tx.queries, uid);
+    if (database.dialect === "sqlite")
+      await sql`DELETE FROM resource_grams WHERE rowid = ${rowidOf(uid)}`.execute(tx.queries);
+    if (!row.slot.startsWith("~")) await count(tx.queries, database.dialect, row, -1);
+    tx.afterCommit(() => cache?.forget(uid));
+    tx.announce(changeOf(row));
+    return true;
+  }
+
+  return {
+    ...createResourceReads(database, cache),
+    insert,
+    modify,
+    remove,
+    secretsOf,
+    create: (draft: Draft) => database.write((tx) => insert(tx, draft)),
+    update: (workspace: string, uid: string, decide: (current: Resource) => Modification | null) =>
+      database.write((tx) => modify(tx, workspace, uid, decide)),
+    delete: (workspace: string, uid: string) => database.write((tx) => remove(tx, workspace, uid)),
+    list: (scope: ListScope, query: ListQuery): Promise<Page> =>
+      listResources({ database, cursors, frequencies, now: () => clock.now() }, scope, query),
+  };
+}
+
+const changeOf = ({ kind, uid }: { kind: string; uid: string }): Change => ({
+  topic: RESOURCE_TOPIC,
+  key: `${kind}/${uid}`,
+});

@@ -1,0 +1,204 @@
+/** Sandboxes on this machine's own driver: real namespaces, processes and files, reached through the gateway. */
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import type { TestPlatform } from "../../platform.ts";
+import { projectArchive } from "../../project-archive.ts";
+import { machineSkip, sandboxSuite } from "../../sandbox-suite.ts";
+
+describe("a sandbox on this machine", { skip: machineSkip }, () => {
+  const suite = sandboxSuite();
+  const { inside, exec, create, reaches } = suite;
+  let platform: TestPlatform;
+  before(async () => {
+    await suite.start({ standby_after: "1", pool_size: "1" });
+    platform = suite.platform();
+  });
+  after(() => suite.stop());
+
+  test("runs commands with its environment and keeps files", async () => {
+    const made = await create("desk", {
+      runtime: {
+        memory: 512,
+        envs: [
+          { name: "GREETING", value: 'it\'s $5 "ok"' },
+          { name: "TOKEN", value: "hush", secret: true },
+        ],
+      },
+    });
+    assert.equal(made.state, "RUNNING");
+    const said = await exec("desk", 'printf %s "$GREETING/$TOKEN/$BL_WORKSPACE/$BL_NAME"');
+    assert.equal(said.body.stdout, 'it\'s $5 "ok"/hush/main/desk');
+    assert.equal(said.body.exitCode, 0);
+    await inside("desk", "PUT", "/filesystem/%2Ftmp%2Fnote.txt", { content: "hello" });
+    assert.equal((await exec("desk", "cat /tmp/note.txt")).body.stdout, "hello");
+    assert.equal((await inside("desk", "GET", "/filesystem/%2Ftmp%2Fnote.txt")).body.content, "hello");
+    const awake = await exec(
+      "desk",
+      "cd /uk/libukp && test -p scale_to_zero_disable && echo +- > scale_to_zero_disable",
+    );
+    assert.equal(awake.body.exitCode, 0, "a program can keep it awake");
+  });
+
+  test("is not to be entered without credentials, or by another tenant's", async () => {
+    assert.equal((await fetch(`${platform.url}/main/sandboxes/desk/process`)).status, 401);
+    assert.equal(
+      (await fetch(`${platform.url}/main/sandboxes/desk/process`, { headers: { authorization: "Bearer nobody" } }))
+        .status,
+      401,
+    );
+  });
+
+  test("shared memory is half of its memory, and full of it the sandbox still answers", async () => {
+    const size = async (name: string): Promise<string> => {
+      const { body } = await exec(name, "df --output=size -m /dev/shm | tail -1");
+      return body.stdout.trim();
+    };
+    assert.equal(await size("desk"), "256");
+    await create("scratch", {
+      runtime: { memory: 256 },
+      volumes: [{ name: "disk", type: "ephemeral", sizeMb: 16, mountPath: "/data" }],
+    });
+    assert.equal(await size("scratch"), "128");
+    const full = await exec("scratch", "touch /tmp/kept; head -c 300M /dev/zero > /dev/shm/x; ls /tmp/kept");
+    assert.deepEqual([full.body.exitCode, full.body.stdout], [0, "/tmp/kept\n"]);
+    assert.equal((await platform.call("DELETE", "/sandboxes/scratch")).status, 200);
+  });
+
+  test("another user than root has a home, a place to work, and root can become it", async (t) => {
+    const { body } = await platform.call("GET", "/sandboxes/desk");
+    if (body.isolation !== "mapped") return t.skip("needs a machine that can map users");
+    const envs = [
+      { name: "BL_SANDBOX_USER_ENABLED", value: "true" },
+      { name: "BL_SANDBOX_USER", value: "user" },
+    ];
+    await create("plain", { runtime: { memory: 512, envs } });
+    const said = await exec("plain", "id -un; echo $HOME; touch ~/note ./note && echo both");
+    assert.equal(said.body.stdout, "user\n/home/user\nboth\n", said.body.stderr);
+    assert.equal((await platform.call("DELETE", "/sandboxes/plain")).status, 200);
+    assert.equal((await exec("desk", "su user -c 'id -un'")).body.stdout, "user\n");
+  });
+
+  test("sleeps when idle and wakes for a request, with its processes", async () => {
+    await inside("desk", "POST", "/process", { command: "sleep 1000", name: "sleeper" });
+    await reaches("desk", ({ state }) => state === "STANDBY");
+    const { body } = await inside("desk", "GET", "/process/sleeper");
+    assert.equal(body.status, "running");
+    assert.equal((await platform.call("GET", "/sandboxes/desk")).body.state, "RUNNING");
+  });
+
+  test("nobody finds the door shut while the daemon is exchanged", async () => {
+    assert.equal((await inside("desk", "POST", "/upgrade", {})).status, 200);
+    for (let n = 0; n < 50; n += 1) assert.equal((await inside("desk", "GET", "/process/sleeper")).status, 200);
+    assert.equal((await inside("desk", "GET", "/health")).body.upgradeCount, 1);
+  });
+
+  test("a change that needs no other machine keeps it; one that does is in place when it is answered", async () => {
+    const change = async (runtime: object, more: object = {}) => {
+      const { body } = await platform.call("GET", "/sandboxes/desk");
+      const spec = { ...body.spec, ...more, runtime: { ...body.spec.runtime, ...runtime } };
+      return platform.call("PUT", "/sandboxes/desk", { body: { ...body, spec } });
+    };
+    const network = { proxy: { routing: [{ destinations: ["example.com"], secrets: { key: "hush" } }] } };
+    const kept = await change({ ttl: "1h", ports: [{ target: 3000 }], snapshotEnabled: true }, { network });
+    assert.deepEqual([kept.status, kept.body.status], [200, "DEPLOYED"]);
+    assert.equal((await inside("desk", "GET", "/process/sleeper")).body.status, "running");
+    const other = await change({ memory: 256 });
+    assert.deepEqual([other.status, other.body.status], [200, "DEPLOYED"]);
+    assert.equal((await inside("desk", "GET", "/process/sleeper")).status, 404);
+    assert.equal((await exec("desk", "echo $HOST:$PORT")).body.stdout, "0.0.0.0:3000\n", "its first declared port");
+    await inside("desk", "PUT", "/filesystem/%2Ftmp%2Fnote.txt", { content: "hello" });
+    await inside("desk", "POST", "/process", { command: "sleep 1000", name: "sleeper" });
+  });
+
+  test("a volume outlives its sandbox, a full one refuses to grow", async () => {
+    await platform.call("POST", "/volumes", { body: { metadata: { name: "data" }, spec: { size: 16 } } });
+    const volumes = [{ name: "data", mountPath: "/data" }];
+    await create("first", { volumes });
+    await exec("first", "echo kept > /data/file");
+    const full = await exec("first", "dd if=/dev/zero of=/data/big bs=1M count=64 2>&1; rm -f /data/big");
+    assert.match(full.body.stdout + full.body.stderr, /No space left/);
+    await platform.call("DELETE", "/sandboxes/first");
+    await create("second", { volumes });
+    assert.equal((await exec("second", "cat /data/file")).body.stdout, "kept\n");
+    await platform.call("DELETE", "/sandboxes/second");
+  });
+
+  test("a volume of a template starts with its files, whatever becomes of the template", async () => {
+    const body = { metadata: { name: "seed" }, spec: { defaultSize: 16 } };
+    const made = await platform.call("POST", "/volume_templates?upload=true", { body });
+    const url = made.headers.get("x-service-upload-url") ?? "";
+    assert.equal((await fetch(url, { method: "PUT", body: projectArchive({ "in/a.txt": "hello" }) })).status, 200);
+    await platform.call("POST", "/volumes", { body: { metadata: { name: "seeded" }, spec: { template: "seed" } } });
+    assert.equal((await platform.call("DELETE", "/volume_templates/seed")).status, 200);
+    await create("sown", { volumes: [{ name: "seeded", mountPath: "/data" }] });
+    assert.equal((await exec("sown", "cat /data/in/a.txt && echo more > /data/in/a.txt")).body.stdout, "hello");
+    await platform.call("DELETE", "/sandboxes/sown");
+    await create("sown", { volumes: [{ name: "seeded", mountPath: "/data" }] });
+    assert.equal((await exec("sown", "cat /data/in/a.txt")).body.stdout, "more\n", "it is filled once");
+    await platform.call("DELETE", "/sandboxes/sown");
+  });
+
+  test("previews lead to a port, private ones with a token", async () => {
+    await inside("desk", "POST", "/process", {
+      command:
+        'cd /tmp && python3 -m http.server 4000 --bind 127.0.0.1 || node -e \'require("http").createServer((q,s)=>s.end("x")).listen(4000)\'',
+      name: "web",
+      waitForPorts: [],
+    });
+    await inside("desk", "POST", "/process", {
+      command: "bash -c 'until (echo > /dev/tcp/127.0.0.1/4000) 2>/dev/null; do sleep 0.05; done'",
+      timeout: 60,
+      waitForCompletion: true,
+    });
+    const { body: open } = await platform.call("POST", "/sandboxes/desk/previews", {
+      body: { metadata: { name: "open" }, spec: { port: 4000, public: true, responseHeaders: { "X-Seen": "yes" } } },
+    });
+    const seen = await fetch(`${open.spec.url}/note.txt`);
+    assert.equal(seen.status, 200);
+    assert.equal(seen.headers.get("x-seen"), "yes");
+    assert.equal((await inside("desk", "GET", "/port/4000/note.txt")).body, "hello");
+    assert.equal((await fetch(`${platform.url}/main/sandboxes/desk/port/4000/note.txt`)).status, 401);
+    assert.equal((await inside("desk", "GET", "/port/4001/")).status, 502);
+    const { body: closed } = await platform.call("POST", "/sandboxes/desk/previews", {
+      body: { metadata: { name: "closed" }, spec: { port: 4000 } },
+    });
+    assert.equal((await fetch(closed.spec.url)).status, 401);
+    const { body: token } = await platform.call("POST", "/sandboxes/desk/previews/closed/tokens", {
+      body: { metadata: { name: "t" }, spec: {} },
+    });
+    assert.equal(
+      (await fetch(closed.spec.url, { headers: { "x-service-preview-token": token.spec.token } })).status,
+      200,
+    );
+  });
+
+  test("an unknown image is refused and nothing is stored", async () => {
+    const refused = await platform.call("POST", "/sandboxes", {
+      body: { metadata: { name: "never" }, spec: { runtime: { image: "no/such" } } },
+    });
+    assert.deepEqual([refused.status, refused.body.code], [400, "INVALID_IMAGE"]);
+    assert.equal((await platform.call("GET", "/sandboxes/never")).status, 404);
+  });
+
+  test("a lifetime ends it to the second and the record says which clock", async () => {
+    await create("mortal", { runtime: { memory: 256, ttl: "2s" } });
+    await reaches("mortal", ({ status }) => status === "TERMINATED");
+    const { body } = await platform.call("GET", "/sandboxes/mortal");
+    assert.ok(body.events.some(({ message }: { message: string }) => message.includes("spec.runtime.ttl")));
+  });
+
+  test("survives a restart of the server, with its processes and files", async () => {
+    await suite.restart({ standby_after: "60" });
+    platform = suite.platform();
+    assert.equal((await inside("desk", "GET", "/process/sleeper")).body.status, "running");
+    assert.equal((await exec("desk", "cat /tmp/note.txt")).body.stdout, "hello");
+  });
+
+  test("a delete takes everything with it", async () => {
+    const deleted = await platform.call("DELETE", "/sandboxes/desk");
+    assert.equal(deleted.body.status, "DELETING");
+    const gone = await inside("desk", "GET", "/process");
+    assert.equal(gone.status, 404);
+    assert.equal((await platform.call("GET", "/sandboxes/desk")).body.status, "TERMINATED");
+  });
+});

@@ -1,0 +1,128 @@
+/** A local driver with a data folder of its own, for tests that need real isolation. */
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { globSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { call, type Harness } from "../../src/node/conformance.ts";
+import type { Observed } from "../../src/node/driver.ts";
+import {
+  type LocalDriver,
+  type LocalDriverOptions,
+  openLocalDriver,
+} from "../../src/node/drivers/local/local-driver.ts";
+import { findBun } from "../../src/node/sandboxd-build.ts";
+import { closeAtEnd } from "../closing.ts";
+import { sandboxdBinary } from "../sandboxd-binary.ts";
+
+/** Why the machine cannot run these tests; null when it can. */
+export const localDriverMissing: string | null =
+  process.platform !== "linux"
+    ? "needs Linux"
+    : process.getuid?.() !== 0
+      ? "needs root: run the tests as root to include it"
+      : findBun() === null
+        ? "needs Bun: npm install --include=optional"
+        : null;
+
+export class LocalMachine {
+  readonly dataDir = mkdtempSync(join(tmpdir(), "berth-"));
+  readonly warnings: unknown[] = [];
+  readonly #drivers = new Set<LocalDriver>();
+  /** Called when the machine was disposed of in time. */
+  readonly #closed = closeAtEnd(() => this.#end());
+
+  async open(options: Partial<LocalDriverOptions> = {}): Promise<LocalDriver> {
+    const driver = await openLocalDriver({
+      dataDir: this.dataDir,
+      brand: "berth",
+      sandboxd: await sandboxdBinary(),
+      nodeBinary: realpathSync(process.execPath),
+      node: "here",
+      onWarning: (message, fields) => this.warnings.push({ message, fields }),
+      ...options,
+    });
+    this.#drivers.add(driver);
+    return driver;
+  }
+
+  /** What a failed test has left running ends too. */
+  async #end(): Promise<void> {
+    for (const driver of this.#drivers) await driver.stop("kill").catch(() => {});
+    await (await this.open({ outbound: "proxy" })).stop("kill"); // whatever drivers that were stopped had kept
+    this.dispose();
+  }
+
+  dispose(): void {
+    this.#closed();
+    rmSync(this.dataDir, { recursive: true, force: true, maxRetries: 10 });
+  }
+}
+
+export interface Ran {
+  exitCode: number;
+  output: string;
+}
+
+/** Runs a shell line inside and waits for its end. */
+export async function run(workload: Pick<Observed, "endpoint">, command: string): Promise<Ran> {
+  const body = { command, waitForCompletion: true, timeout: 60 };
+  const { status, text } = await call(workload, "/process", { method: "POST", body });
+  if (status !== 200) throw new Error(`${status} ${text}`);
+  const { exitCode, logs } = JSON.parse(text) as { exitCode: number; logs: string };
+  return { exitCode, output: logs };
+}
+
+/** A local driver for the conformance suite; leaves no trace, or its end fails. */
+export async function localHarness(options: Partial<LocalDriverOptions>): Promise<Harness> {
+  const machine = new LocalMachine();
+  const made: Harness = {
+    driver: await machine.open({ poolSize: 1, ...options }),
+    image: "berth/base-image:latest",
+    read: async (workload, path) => {
+      const { exitCode, output } = await run(workload, `cat ${path}`);
+      if (exitCode !== 0) throw new Error(output);
+      return output;
+    },
+    write: async (workload, path, text) => {
+      const { exitCode, output } = await run(workload, `printf %s '${text}' > ${path}`);
+      if (exitCode !== 0) throw new Error(output);
+    },
+    ownFiles: ["/tmp/left", "/left"],
+    restart: async () => {
+      await made.driver.stop("keep");
+      made.driver = await machine.open({ poolSize: 1, ...options });
+      return made.driver;
+    },
+    dispose: async () => {
+      await made.driver.stop("kill");
+      assert.deepEqual(tracesOf(machine.dataDir), []);
+      assert.deepEqual(machine.warnings, []);
+      machine.dispose();
+    },
+  };
+  return made;
+}
+
+/** Whatever a driver may leave behind on the machine: processes, mounts, control groups, folders. */
+export function tracesOf(dataDir: string): string[] {
+  const processes = readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .filter((pid) => ["mountinfo", "cmdline"].some((file) => readOrEmpty(`/proc/${pid}/${file}`).includes(dataDir)))
+    .map((pid) => `process ${pid} ${readOrEmpty(`/proc/${pid}/cmdline`)}`);
+  const mounts = readOrEmpty("/proc/self/mountinfo")
+    .split("\n")
+    .filter((line) => line.includes(dataDir));
+  const folders = readdirSync(join(dataDir, "workloads"));
+  const group = `*-${createHash("sha256").update(dataDir).digest("hex").slice(0, 8)}`; // the brand comes first
+  const groups = globSync(`/sys/fs/cgroup/**/${group}`);
+  return [...processes, ...mounts, ...folders, ...groups];
+}
+
+function readOrEmpty(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
+}
