@@ -1,13 +1,13 @@
 /** A provider's server that has the Responses and Messages APIs itself, and answers what the development provider would. */
 
-import type { LocalAnswer } from "../../src/gateway/providers/local-answer.ts";
-import type { MockContext } from "../../src/gateway/providers/mock/answers.ts";
-import { json } from "../../src/gateway/providers/mock/answers.ts";
-import type { Conversation } from "../../src/gateway/providers/mock/conversation.ts";
-import { type Reply, replyTo } from "../../src/gateway/providers/mock/reply.ts";
-import { seconds } from "../../src/gateway/providers/openai/chat-answer.ts";
-import { formatSseEvent } from "../../src/lib/sse.ts";
+import { formatSseEvent } from "../../src/lib/network/sse.ts";
 import { at, isRecord, itemsOf } from "../../src/lib/untrusted-json.ts";
+import type { LocalAnswer } from "../../src/models/providers/local-answer.ts";
+import type { MockContext } from "../../src/models/providers/mock/answers.ts";
+import { json } from "../../src/models/providers/mock/answers.ts";
+import type { Conversation } from "../../src/models/providers/mock/conversation.ts";
+import { type Reply, replyTo } from "../../src/models/providers/mock/reply.ts";
+import { seconds } from "../../src/models/providers/openai/chat-answer.ts";
 
 type Json = Record<string, unknown>;
 
