@@ -6,6 +6,7 @@ import type { IncomingMessage, Server, ServerOptions, ServerResponse } from "nod
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { Server as TlsServer } from "node:tls";
+import { namesOneHost } from "./http1/host-field.ts";
 import type { PlainHead } from "./http1/request-head.ts";
 import type { LaneRequest } from "./lane-request.ts";
 import type { Route } from "./route.ts";
@@ -89,17 +90,18 @@ export function attachGateway(
 }
 
 /**
- * What Node's parser lets through and nobody else reads the same way: HTTP/0.9, which has no headers, and a length that
- * a number cannot hold, which would be passed on rounded.
+ * What Node's parser lets through and nobody else reads the same way: HTTP/0.9, which has no headers, a length that a
+ * number cannot hold, which would be passed on rounded, and more than one host.
  */
-function isUnreadable({ httpVersionMajor, headers }: IncomingMessage): boolean {
+function isUnreadable({ httpVersionMajor, headers, rawHeaders, url }: IncomingMessage): boolean {
   const length = headers["content-length"];
-  return httpVersionMajor < 1 || (length !== undefined && !Number.isSafeInteger(Number(length)));
+  if (httpVersionMajor < 1 || (length !== undefined && !Number.isSafeInteger(Number(length)))) return true;
+  return !namesOneHost(url ?? "/", rawHeaders);
 }
 
 /** What follows on the connection could be the body or another request: nobody knows, so the connection ends. */
 function refuse(res: ServerResponse): void {
-  const message = "The request is not valid HTTP/1.1: its version or its Content-Length cannot be read.";
+  const message = "The request is not valid HTTP/1.1: its version, its Host or its Content-Length cannot be read.";
   const body = JSON.stringify({ code: 400, error: "bad_request", message });
   res.writeHead(400, { "content-type": "application/json", "content-length": body.length, connection: "close" });
   res.end(body);

@@ -77,7 +77,8 @@ export function classify(target: string, hostHeader: string | undefined, setting
 }
 
 const SLASH = 47;
-const ABSOLUTE_FORM = /^https?:\/\/(?:[^/?#@]*@)?([^/?#@]+)/i;
+/** Its authority, without a user. */
+export const ABSOLUTE_FORM = /^https?:\/\/(?:[^/?#@]*@)?([^/?#@]+)/i;
 
 /** Lower case, no port, no trailing dot. */
 export function hostName(header: string): string {

@@ -109,6 +109,31 @@ suite("small holes", () => {
     assert.match(await raw("GET /healthz HTTP/1.0\r\n\r\n"), /^HTTP\/1\.1 200/);
   });
 
+  test("a request that names two hosts, or none that a host could be, is refused", async () => {
+    const ask = (line: string, ...fields: string[]): Promise<string> =>
+      raw(`${line} HTTP/1.1\r\n${fields.map((field) => `${field}\r\n`).join("")}Connection: close\r\n\r\n`);
+    for (const path of ["/healthz", "/main/agents/a"]) {
+      for (const fields of [
+        ["Host: a.test", "Host: b.test"],
+        ["Host: a.test", "hOST: a.test"],
+        ["Host: a.test, b.test"],
+        ["Host: a.test b.test"],
+        ["Host: u@a.test"],
+        ["Host: a.test/x"],
+        ["Host: a.test#x"],
+        ["Host: a.test:80:81"],
+        ["Host: [::1"],
+        ["X: 1"],
+      ])
+        assert.match(await ask(`GET ${path}`, ...fields), /^HTTP\/1\.1 400/, fields.join("|"));
+      for (const absolute of ["http://b.test", "http://u:p@b.test", "https://b.test:9"])
+        assert.match(await ask(`GET ${absolute}${path}`, "Host: a.test"), /^HTTP\/1\.1 400/, absolute);
+    }
+    for (const fields of [["Host:"], ["Host: a.test."], ["Host: [::1]:80"], ["Host: x_y.test:1"]])
+      assert.match(await ask("GET /healthz", ...fields), /^HTTP\/1\.1 200/, fields[0]);
+    assert.match(await ask("GET http://A.test./healthz", "Host: a.test:80"), /^HTTP\/1\.1 200/);
+  });
+
   test("metrics are for this machine and for admins, and not for workloads", async () => {
     const scrape = async (headers: Record<string, string>): Promise<number> => {
       const response = await fetch(`${platform.url}/metrics`, { headers });

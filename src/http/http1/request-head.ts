@@ -4,6 +4,7 @@
  * refused but left to Node's own parser, which knows the whole of HTTP.
  */
 import { lowerName, trimField } from "./header-name.ts";
+import { isHost } from "./host-field.ts";
 
 export interface PlainHead {
   method: string;
@@ -46,7 +47,7 @@ export function readPlainHead(text: string): PlainHead | null {
     const name = lowerName(raw);
     switch (name) {
       case "host":
-        if (host !== null) return null;
+        if (host !== null || !isHost(value)) return null;
         host = value;
         break;
       case "content-length":

@@ -1,0 +1,24 @@
+/**
+ * A request names one host: in one Host field, with nothing else in it, and no other one in an absolute target. Of two
+ * hosts a proxy in front, the gateway and a workload could each believe another one.
+ */
+import { ABSOLUTE_FORM, hostName } from "../route.ts";
+
+const HOST = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~!$&'()*+;=%-]*)(?::[0-9]*)?$/;
+
+export const isHost = (value: string): boolean => HOST.test(value);
+
+/** `rawHeaders`: names and values in turn. Whether there has to be a Host field is for the parser to say. */
+export function namesOneHost(target: string, rawHeaders: readonly string[]): boolean {
+  let host: string | null = null;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] as string;
+    if (name.length !== 4 || name.toLowerCase() !== "host") continue;
+    if (host !== null) return false;
+    host = rawHeaders[i + 1] as string;
+  }
+  if (host === null) return true;
+  if (!isHost(host)) return false;
+  const absolute = ABSOLUTE_FORM.exec(target)?.[1];
+  return absolute === undefined || hostName(absolute) === hostName(host);
+}
