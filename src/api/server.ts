@@ -5,6 +5,7 @@ import type { Registry } from "prom-client";
 import { PlatformError } from "../contract/errors.ts";
 import type { Method } from "../contract/operation.ts";
 import type { Implementation } from "../kinds/port.ts";
+import { BODY_WAIT_MS, watchBody } from "./late-body.ts";
 import { API_PREFIX } from "./operation-routes.ts";
 import { answer, type PipelineDeps } from "./pipeline.ts";
 import { createPlainEdge, type PlainEdge } from "./plain-edge.ts";
@@ -15,6 +16,8 @@ import { isTrustedHop } from "./trusted-hop.ts";
 declare module "fastify" {
   interface FastifyContextConfig {
     operation?: string;
+    /** The body is left in the request: its handler reads it. */
+    readsStream?: boolean;
   }
 }
 
@@ -30,10 +33,11 @@ export interface ApiOptions extends PipelineDeps {
   serverFactory(handler: RequestListener, plain: PlainEdge): Server;
   /** Proxies in front, each of which adds its client to X-Forwarded-For. */
   trustProxy: number;
+  bodyWaitMs?: number;
 }
 
 export function createApi(options: ApiOptions): FastifyInstance {
-  const { implementations, registry, deps } = options;
+  const { implementations, registry, deps, bodyWaitMs = BODY_WAIT_MS } = options;
   const requestLog = createRequestLog(registry, deps.log);
   let plain: PlainEdge = () => null;
   const api = Fastify({
@@ -53,6 +57,10 @@ export function createApi(options: ApiOptions): FastifyInstance {
   // Pages, probes and descriptions are answers too.
   api.addHook("onRequest", (request, reply, done) => {
     reply.header("x-request-id", request.id);
+    const isStream = request.routeOptions.config.readsStream ?? false;
+    watchBody(request.raw, { isStream, waitMs: bodyWaitMs }, () => {
+      if (!reply.sent) fail(lateBody(bodyWaitMs), request, reply, requestLog);
+    });
     done();
   });
   api.addHook("onResponse", async (request, reply) =>
@@ -95,7 +103,7 @@ function addRoute(api: FastifyInstance, implementation: Implementation, options:
     method: operation.method,
     url: toRoute(operation.path),
     ...(operation.bodyBytesMax ? { bodyLimit: operation.bodyBytesMax } : {}),
-    config: { operation: operation.id },
+    config: { operation: operation.id, readsStream: operation.stream !== undefined },
     handler: async (request, reply) => {
       const stream = operation.stream ? request.raw : null;
       const result = await answer(implementation, { ...requestOf(request), stream }, options);
@@ -106,6 +114,9 @@ function addRoute(api: FastifyInstance, implementation: Implementation, options:
     },
   });
 }
+
+const lateBody = (waitMs: number): PlatformError =>
+  new PlatformError("bad_request", `The body did not arrive within ${waitMs / 1000} s.`);
 
 const noCompiler = (): never => {
   throw new Error("a route has a schema; declare it with the operation instead");

@@ -10,10 +10,14 @@ export function addUploadRoute(api: FastifyInstance, deps: Deps): void {
     // The body is left in the request, to be streamed to a file.
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser("*", (_request, _payload, done) => done(null));
-    scope.put<{ Params: { token: string } }>("/uploads/:token", async (request, reply) => {
-      refuseOnFullDisk(deps);
-      await receiveUpload(request.params.token, request.raw, BEHAVIOURS, deps);
-      return reply.code(200).send({ status: "uploaded" });
-    });
+    scope.put<{ Params: { token: string } }>(
+      "/uploads/:token",
+      { config: { readsStream: true } },
+      async (request, reply) => {
+        refuseOnFullDisk(deps);
+        await receiveUpload(request.params.token, request.raw, BEHAVIOURS, deps);
+        return reply.code(200).send({ status: "uploaded" });
+      },
+    );
   });
 }

@@ -11,6 +11,7 @@ import { LaneConnection, type LaneOptions } from "../http/fast-lane.ts";
 import { brandWords, capitalised, headerRules } from "../http/header-rules.ts";
 import { UpstreamPool } from "../http/http1/upstream-pool.ts";
 import type { LaneRequest } from "../http/lane-request.ts";
+import { Newcomers } from "../http/newcomers.ts";
 import { requestIdOf } from "../http/request-id.ts";
 import { classify, type Route } from "../http/route.ts";
 import { Tunnel } from "../http/tunnel.ts";
@@ -39,6 +40,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
   const rules = headerRules(settings);
   const now = (): number => performance.now();
   const sweeper = new Sweeper(settings.limits.tickMs, now);
+  const newcomers = new Newcomers(settings.limits.newcomersMax);
   const pool = new UpstreamPool({ perKeyMax: settings.limits.connectionsMax, now });
   sweeper.add(pool);
   const context: ServeContext = {
@@ -60,6 +62,8 @@ export function createGateway(deps: GatewayDeps): Gateway {
   const laneOf = (management: PlainManagement | undefined): LaneOptions => ({
     sweeper,
     accepting,
+    headMs: settings.limits.headMs,
+    arrived: (socket) => newcomers.arrived(socket),
     route: (target, host) => classify(target, host, routing),
     serverOf(head, route) {
       if (route.to === "management") return running(context, management?.(head) ?? null);
@@ -68,6 +72,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
   });
 
   return {
+    newcomers,
     route: (req) => classify(req.url ?? "/", hostOf(req), routing),
     request(req, res, route, options = {}) {
       const handler = route.to === "workload" && !hasTriggers(route.kind) ? deps.handlers?.[route.kind] : undefined;

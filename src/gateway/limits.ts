@@ -1,6 +1,7 @@
 /** Every limit of the inference path, with its reason. All of them are settings. */
 import type { WorkloadKind } from "../contract/addresses.ts";
 import { FILE_CONTENT_BYTES_MAX } from "../contract/sandbox-wire.ts";
+import { HEAD_WAIT_MS } from "../http/newcomers.ts";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/time/clock.ts";
 import type { ExchangeLimits } from "./forward.ts";
 
@@ -14,6 +15,10 @@ export interface GatewayLimits {
   connectionsMax: number;
   /** Bytes of content in one JSON or form request that writes files; null for no limit. Raw bodies have none. */
   sandboxFileMax: number | null;
+  /** How long a new connection may take for its first request. */
+  headMs: number;
+  /** Connections without a whole request at the same time. Beyond that the oldest is closed. */
+  newcomersMax: number;
   /** Distance between two looks at the deadlines. */
   tickMs: number;
 }
@@ -49,5 +54,8 @@ export const DEFAULT_LIMITS: GatewayLimits = {
   connectionsMax: 4096,
   // Larger files go in parts or as a raw body.
   sandboxFileMax: FILE_CONTENT_BYTES_MAX,
+  headMs: HEAD_WAIT_MS,
+  // Eight times what the kernel keeps of connections that nobody has taken yet, and few of the descriptors.
+  newcomersMax: 4096,
   tickMs: SECOND_MS,
 };

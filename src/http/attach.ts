@@ -9,6 +9,7 @@ import { Server as TlsServer } from "node:tls";
 import { namesOneHost } from "./http1/host-field.ts";
 import type { PlainHead } from "./http1/request-head.ts";
 import type { LaneRequest } from "./lane-request.ts";
+import { HEAD_WAIT_MS, type Newcomers } from "./newcomers.ts";
 import type { Route } from "./route.ts";
 
 /** The gateway as the port sees it. */
@@ -23,6 +24,8 @@ export interface InferenceDoor {
    */
   connection(socket: Socket, handOver: (socket: Socket) => void, management?: PlainManagement): void;
   closeIdleConnections(): void;
+  /** The server's connections that have not sent a whole request yet. */
+  readonly newcomers: Newcomers;
   /** For bytes that Node's server could not read as a request. */
   clientError(error: NodeJS.ErrnoException, socket: Duplex): void;
   /** Refuses new requests, lets running ones finish for `graceMs`, then ends them. */
@@ -47,7 +50,9 @@ export const SERVER_OPTIONS = {
   /** A body may take as long as the request itself; the gateway cuts off silence and overlong requests. */
   requestTimeout: 0,
   /** Headers that trickle in are an attack. */
-  headersTimeout: 60_000,
+  headersTimeout: HEAD_WAIT_MS,
+  /** A head that is late is noticed this much later at most. */
+  connectionsCheckingInterval: 5_000,
   /** Longer than the 60 s that balancers keep a connection, so that they are the ones who close it. */
   keepAliveTimeout: 75_000,
   insecureHTTPParser: false,
@@ -65,13 +70,18 @@ export function attachGateway(
   if (options.fastLane ?? true) putFastLaneInFront(server, gateway, management.plain);
   // Node would silently leave headers out beyond this number; the size limit already bounds them.
   server.maxHeadersCount = 0;
+  server.on("connection", (socket: Duplex) => {
+    if (socket instanceof Socket) gateway.newcomers.add(socket);
+  });
   server.on("request", (req, res) => {
+    gateway.newcomers.arrived(req.socket);
     if (isUnreadable(req)) return refuse(res);
     const route = gateway.route(req);
     if (route.to === "management") management.request(req, res);
     else gateway.request(req, res, route);
   });
   server.on("checkContinue", (req, res) => {
+    gateway.newcomers.arrived(req.socket);
     if (isUnreadable(req)) return refuse(res);
     const route = gateway.route(req);
     if (route.to === "management") {
@@ -80,6 +90,7 @@ export function attachGateway(
     } else gateway.request(req, res, route, { continueExpected: true });
   });
   server.on("upgrade", (req, socket, head) => {
+    gateway.newcomers.arrived(req.socket);
     if (isUnreadable(req)) return void gateway.clientError(new Error("unreadable framing"), socket);
     const route = gateway.route(req);
     if (route.to !== "management") gateway.upgrade(req, socket, head, route);

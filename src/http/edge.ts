@@ -81,7 +81,11 @@ export function createEdge(config: Config, gateway: InferenceDoor): Edge {
 
 function createReloadingTls(certFile: string, keyFile: string): Server {
   const read = () => ({ cert: readFileSync(certFile), key: readFileSync(keyFile) });
-  const server: TlsServer = createTlsServer({ ...SERVER_OPTIONS, ...read() });
+  const server: TlsServer = createTlsServer({
+    ...SERVER_OPTIONS,
+    handshakeTimeout: SERVER_OPTIONS.headersTimeout,
+    ...read(),
+  });
   watchFile(certFile, { interval: CERTIFICATE_LOOK_MS }, () => {
     try {
       server.setSecureContext(read());

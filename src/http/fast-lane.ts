@@ -18,6 +18,10 @@ export interface LaneOptions {
   route(target: string, host: string): Route;
   /** What serves requests of this head and route here; null leaves them to Node's server. */
   serverOf(head: PlainHead, route: Route): ((request: LaneRequest) => void) | null;
+  /** How long the first request may take. */
+  headMs: number;
+  /** Told when a connection has sent a whole request. */
+  arrived(socket: Socket): void;
   /** False once the server is closing: connections end with their current response. */
   accepting(): boolean;
 }
@@ -44,6 +48,7 @@ export class LaneConnection implements Sweepable {
   /** Bytes of a body that is read only to be thrown away; null when none is. */
   #drained: number | null = null;
   #sinceMs: number;
+  #isNew = true;
   #reading = true;
   #left = false;
 
@@ -65,13 +70,13 @@ export class LaneConnection implements Sweepable {
   }
 
   sweep(nowMs: number): void {
-    if (
-      this.#drained !== null
-        ? nowMs - this.#sinceMs > LINGER_MS
-        : this.#request === null && nowMs - this.#sinceMs > IDLE_MS
-    ) {
-      this.socket.destroy();
-    }
+    const isWaiting = this.#request === null || this.#drained !== null;
+    if (isWaiting && nowMs - this.#sinceMs > this.#waitMs()) this.socket.destroy();
+  }
+
+  #waitMs(): number {
+    if (this.#drained !== null) return LINGER_MS;
+    return this.#isNew ? this.#options.headMs : IDLE_MS;
   }
 
   /** What has been written may still leave. */
@@ -148,6 +153,8 @@ export class LaneConnection implements Sweepable {
   }
 
   #serve(head: PlainHead, serve: (request: LaneRequest) => void, rest: Buffer): void {
+    if (this.#isNew) this.#options.arrived(this.socket);
+    this.#isNew = false;
     const length = head.contentLength ?? 0;
     const body = rest.length > length ? rest.subarray(0, length) : rest;
     this.#bodyLeft = length - body.length;

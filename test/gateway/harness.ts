@@ -1,6 +1,6 @@
 /** A gateway on a real port in front of real servers, and clients that see every byte. */
 import { once } from "node:events";
-import { createServer, type Server } from "node:http";
+import { createServer, type Server, type ServerOptions } from "node:http";
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from "node:net";
 import { mock, test } from "node:test";
 import { Registry } from "prom-client";
@@ -41,6 +41,7 @@ export interface TestGatewayOptions {
   isLoopback?: boolean;
   consoleHost?: string;
   fastLane?: boolean;
+  server?: ServerOptions;
 }
 
 const TICK_MS = 20;
@@ -141,7 +142,7 @@ export async function startTestGateway(options: TestGatewayOptions): Promise<Tes
     ...options.deps,
   };
   running.gateway = createGateway(deps);
-  running.server = createServer(SERVER_OPTIONS);
+  running.server = createServer({ ...SERVER_OPTIONS, ...options.server });
   attachGateway(running.server, running.gateway, { request: (_, res) => res.end("management") }, options);
   running.port = await listen(running.server);
   running.url = `http://127.0.0.1:${running.port}`;
