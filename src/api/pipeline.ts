@@ -8,6 +8,7 @@ import type { Readable } from "node:stream";
 import type { Authenticator, Credential, Membership } from "../auth/authenticator.ts";
 import { authorizeAccount, authorizeRole, authorizeScope, authorizeUse } from "../auth/authorize.ts";
 import { type Caller, isAccountAdmin } from "../contract/caller.ts";
+import { isDryRun } from "../contract/dry-run.ts";
 import { notFound, PlatformError } from "../contract/errors.ts";
 import { SHOW_SECRETS } from "../contract/kind.ts";
 import { unknownMembers, unknownParameters } from "../contract/members/unknown-members.ts";
@@ -82,10 +83,11 @@ export async function answer(
   // Reading is not in the audit log, reading a secret is.
   const isSecret = SHOW_SECRETS.applies(request.query as Record<string, string>);
   const isAudited = (operation.mutates || isSecret) && !isPublic;
+  const isTrial = isDryRun(operation, request.query);
   const audited = () => ({ ...request, operation, isSecret, caller, workspace: membership?.workspace ?? null });
   let isTold = false;
   const audit = (tx: Transaction, status: number): void => {
-    isTold = isAudited && deps.store.audit.enlist(tx, auditEntry(audited(), { status }));
+    isTold = isAudited && !isTrial && deps.store.audit.enlist(tx, auditEntry(audited(), { status }));
   };
   const settle = async (): Promise<ApiAnswer> => {
     checkParams(request.params);
@@ -105,10 +107,12 @@ export async function answer(
   try {
     result = await settle();
   } catch (error) {
-    await deps.store.audit.record(auditEntry(audited(), { error }));
+    const entry = auditEntry(audited(), { error });
+    // A dry run changes nothing; that somebody tried what is not theirs is told all the same.
+    if (!isTrial || entry.outcome === "denied") await deps.store.audit.record(entry);
     throw error;
   }
-  if (!isTold) await deps.store.audit.record(auditEntry(audited(), result));
+  if (!isTold && !isTrial) await deps.store.audit.record(auditEntry(audited(), result));
   return result;
 }
 
@@ -188,7 +192,8 @@ async function perform(
   warnings.push(...unknownParameters(operation, query), ...unknownMembers(operation, request.body));
   if (warnings.length > 0 && isStrict(headerOf(headers, "prefer")))
     throw new PlatformError("unknown_member", warnings.join(" "));
-  const key = operation.method === "POST" ? headerOf(headers, "idempotency-key") : undefined;
+  const key =
+    operation.method === "POST" && !isDryRun(operation, query) ? headerOf(headers, "idempotency-key") : undefined;
   const result = key === undefined ? await run(null) : await answerOnce(key, call, run, deps);
   if (warnings.length > 0) answered.warning = warningHeader(warnings);
   return { ...result, headers: answered, caller: operation.tenancy === "public" ? null : caller };

@@ -15,6 +15,7 @@ import type { Transaction } from "../store/database/database.ts";
 import type { Resource } from "../store/resources/resource.ts";
 import type { Created, Draft } from "../store/resources/resources.ts";
 import type { ListScope } from "../store/resources/search-grams.ts";
+import { isRehearsal } from "./rehearsal.ts";
 import { readInput } from "./resource-input.ts";
 import { dropChoice } from "./revision-choice.ts";
 
@@ -44,10 +45,11 @@ export async function create(behaviour: Behaviour, call: Call, deps: Deps): Prom
   const draft = draftOf(behaviour, scope, { uid, state }, input, context);
   if (slot !== undefined) draft.slot = slot;
   const created = await insert(behaviour, draft, links, call, deps);
-  const resource = behaviour.ready ? await settled(created, behaviour.ready, deps) : created;
-  if (behaviour.ready && isDelayed(resource)) throw delayed(resource);
+  const ready = isRehearsal(call) ? undefined : behaviour.ready;
+  const resource = ready ? await settled(created, ready, deps) : created;
+  if (ready && isDelayed(resource)) throw delayed(resource);
   call.setHeader("etag", etagOf(resource));
-  if (state.upload) announceUpload(call, resource, deps);
+  if (state.upload && !isRehearsal(call)) announceUpload(call, resource, deps);
   return presentOne(
     behaviour,
     resource,

@@ -29,6 +29,7 @@ import type { Page } from "../store/resources/list.ts";
 import type { Resource } from "../store/resources/resource.ts";
 import type { Modification } from "../store/resources/resources.ts";
 import type { ListScope } from "../store/resources/search-grams.ts";
+import { isRehearsal, rehearsable } from "./rehearsal.ts";
 import { create, linksFor, NAME_WAIT_MS, settled } from "./resource-create.ts";
 import { checkImmutable, readInput } from "./resource-input.ts";
 import { type Choice, followsLatest, isNewRevision, standingChoice, takeOver, trafficOf } from "./revision-choice.ts";
@@ -40,9 +41,9 @@ export function resourceHandlers(behaviour: Behaviour): Implementation[] {
   const handlers: Record<Verb, Implementation["handle"]> = {
     list: (call, deps) => list(behaviour, call, deps),
     get: (call, deps) => get(behaviour, call, deps),
-    create: (call, deps) => create(behaviour, call, deps),
-    update: (call, deps) => update(behaviour, call, deps),
-    delete: (call, deps) => remove(behaviour, call, deps),
+    create: rehearsable((call, deps) => create(behaviour, call, deps)),
+    update: rehearsable((call, deps) => update(behaviour, call, deps)),
+    delete: rehearsable((call, deps) => remove(behaviour, call, deps)),
   };
   return kind.operations.map((operation) => {
     const { verb } = operation;
@@ -174,9 +175,10 @@ async function update(behaviour: Behaviour, call: Call, deps: Deps): Promise<unk
   });
   if (!updated) throw notFound(`${kind.name} '${resource.name}'`);
   // A failure is in the record: what was asked for is stored all the same.
-  const now = behaviour.ready ? await settled(updated, { ...behaviour.ready, failed: () => null }, deps) : updated;
+  const { ready } = behaviour;
+  const now = ready && !isRehearsal(call) ? await settled(updated, { ...ready, failed: () => null }, deps) : updated;
   call.setHeader("etag", etagOf(now));
-  if (call.query.upload === true) announceUpload(call, now, deps);
+  if (call.query.upload === true && !isRehearsal(call)) announceUpload(call, now, deps);
   return presentOne(behaviour, now, { parents, caller: call.caller, reveal }, deps);
 }
 
@@ -262,7 +264,7 @@ async function remove(behaviour: Behaviour, call: Call, deps: Deps): Promise<unk
   });
   if (!leaving) throw notFound(`${kind.name} '${resource.name}'`);
   // The mark is durable; clean-up that takes longer goes on without the caller.
-  if (behaviour.awaitDelete) await untilGone(leaving, DELETE_WAIT_MS, deps);
+  if (behaviour.awaitDelete && !isRehearsal(call)) await untilGone(leaving, DELETE_WAIT_MS, deps);
   return behaviour.deleted
     ? behaviour.deleted(leaving)
     : presentOne(behaviour, leaving, { parents, caller: call.caller }, deps);

@@ -3,6 +3,7 @@
  * Declarations are browser-safe; what a server does beyond the rules sits in the kind's behaviour.
  */
 import { z } from "zod";
+import { dryRun } from "./dry-run.ts";
 import * as fields from "./fields.ts";
 import { LIMIT_DEFAULT, LIMIT_MAX, type ListLimits, listParameters, pageMeta } from "./list-query.ts";
 import type { WithoutEffect } from "./members/without-effect.ts";
@@ -153,6 +154,7 @@ function defineVerb(kind: KindBase, verb: Verb): Operation {
   const query: z.ZodRawShape = {
     ...(verb === "list" && kind.paged ? listParameters.shape : {}),
     ...(verb === "get" && kind.secretsShown === "on_request" ? { show_secrets: z.stringbool().optional() } : {}),
+    ...(verb === "list" || verb === "get" ? {} : dryRun),
     ...kind.query?.[verb],
   };
   return defineOperation({

@@ -24,6 +24,10 @@ export interface Link {
   to: "resource" | "claim";
 }
 
+/** What is wrong with a link to a resource that is not there; see `invalidField` for the whole sentence. */
+export const missingTarget = ({ kind, name }: Pick<Link, "kind" | "name">): string =>
+  `${kind} '${name}' does not exist in this workspace`;
+
 /** Words of the whole platform that one resource may have; the gateway finds it by them. */
 export const CLAIMS = {
   /** A host name that a user brought. */

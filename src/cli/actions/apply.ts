@@ -2,19 +2,23 @@
 import { isDeepStrictEqual } from "node:util";
 import { ApiError } from "../../client/api-error.ts";
 import type { Client } from "../../client/client.ts";
+import { canRehearse } from "../../contract/dry-run.ts";
 import { unknownMembers } from "../../contract/members/unknown-members.ts";
 import type { Operation } from "../../contract/operation.ts";
+import { linksOf, missingTarget } from "../../contract/references.ts";
 import { UsageError } from "../../lib/usage-error.ts";
 import { tellCallbackSecrets } from "../callback-secrets.ts";
 import { isObject, memberAt } from "../json-path.ts";
 import type { Manifest } from "../manifest.ts";
 import { findNoun, type Noun, operationOf } from "../nouns.ts";
-import type { Change, Outcome } from "./changes.ts";
+import { type Change, type Outcome, wouldBe } from "./changes.ts";
 
 export interface ApplyDeps {
   nouns: readonly Noun[];
   client: Client;
   dryRun: boolean;
+  /** What this dry run would have created by now, as `kind/name`: later documents may need it. */
+  planned: Set<string>;
   /** What exists already is an error. */
   createOnly: boolean;
   /** A member that nobody knows is an error. */
@@ -26,27 +30,43 @@ export interface ApplyDeps {
 export function applyManifest(manifest: Manifest, deps: ApplyDeps): Promise<Change> {
   return settle(manifest, deps, async (noun, name) => {
     checkBody(noun, manifest, deps);
-    if (deps.dryRun) return (await exists(noun, name, manifest, deps)) ? "would be configured" : "would be created";
-    if (deps.createOnly) return create(noun, manifest, deps);
-    const update = noun.verbs.get("update");
-    // Without a name there is nothing to replace: the platform makes one up.
-    if (name === "") return create(noun, manifest, deps);
-    if (!update) return createOrCompare(noun, manifest, deps);
-    const input = { params: paramsOf(update, noun, manifest), body: bodyOf(noun, manifest) };
-    const before = await read(noun, manifest, deps);
-    const changed = await unlessStatus([404, 405], deps.client.call(update, input));
-    if (changed === MISSED) return create(noun, manifest, deps);
-    tellCallbackSecrets(changed, deps.note);
-    return isSame(before, changed) ? "unchanged" : "configured";
+    const outcome = deps.createOnly ? await create(noun, manifest, deps) : await applied(noun, name, manifest, deps);
+    if (deps.dryRun && outcome === "created") deps.planned.add(`${noun.kind?.name ?? noun.name}/${name}`);
+    return deps.dryRun ? wouldBe(outcome) : outcome;
   });
 }
 
+/** Looks before it writes: a replacement of what is not there would stand in the audit log as a failure. */
+async function applied(noun: Noun, name: string, manifest: Manifest, deps: ApplyDeps): Promise<Outcome> {
+  // Without a name there is nothing to replace: the platform makes one up.
+  if (name === "") return create(noun, manifest, deps);
+  // The server cannot be asked about the inside of what is not there yet.
+  if (isWithinPlanned(noun, manifest, deps)) return "created";
+  const before = await read(noun, manifest, deps);
+  if (before === MISSED || isGone(before)) return create(noun, manifest, deps);
+  const update = noun.verbs.get("update");
+  if (!update) return createOrCompare(noun, manifest, before, deps);
+  if (deps.dryRun && !canRehearse(update)) return contains(before, bodyOf(noun, manifest)) ? "unchanged" : "configured";
+  const input = inputOf(update, noun, manifest, deps);
+  const changed = await unlessStatus([404, 405], sent(deps.client.call(update, input), noun, manifest, deps));
+  if (changed === NEEDS_PLANNED) return "configured";
+  if (changed === MISSED) return create(noun, manifest, deps);
+  if (!deps.dryRun) tellCallbackSecrets(changed, deps.note);
+  return isSame(before, changed) ? "unchanged" : "configured";
+}
+
+/** A record whose resource has ended, or is about to, gives its name to a new one. */
+const isGone = (before: unknown): boolean => ["DELETING", "TERMINATED"].includes(String(memberAt(before, "status")));
+
 export function deleteManifest(manifest: Manifest, deps: ApplyDeps): Promise<Change> {
   return settle(manifest, deps, async (noun, name) => {
-    if (deps.dryRun) return (await exists(noun, name, manifest, deps)) ? "would be deleted" : "not there";
     const operation = operationOf(noun, "delete");
-    const input = { params: paramsOf(operation, noun, manifest) };
-    return (await unlessStatus([404], deps.client.call(operation, input))) === MISSED ? "not there" : "deleted";
+    if (deps.dryRun && !canRehearse(operation))
+      return name !== "" && isThere(await read(noun, manifest, deps)) ? "would be deleted" : "not there";
+    const { params, query } = inputOf(operation, noun, manifest, deps);
+    const gone = await unlessStatus([404], deps.client.call(operation, { params, query }));
+    if (gone === MISSED) return "not there";
+    return deps.dryRun ? "would be deleted" : "deleted";
   });
 }
 
@@ -65,40 +85,59 @@ async function settle(
   }
 }
 
-async function create(noun: Noun, manifest: Manifest, { client, note }: ApplyDeps): Promise<Outcome> {
+async function create(noun: Noun, manifest: Manifest, deps: ApplyDeps): Promise<Outcome> {
   const operation = operationOf(noun, "create");
-  const input = { params: paramsOf(operation, noun, manifest), body: bodyOf(noun, manifest) };
-  tellCallbackSecrets(await client.call(operation, input), note);
+  const input = inputOf(operation, noun, manifest, deps);
+  if (!deps.dryRun) tellCallbackSecrets(await deps.client.call(operation, input), deps.note);
+  else if (canRehearse(operation)) await sent(deps.client.call(operation, input), noun, manifest, deps);
   return "created";
 }
 
 /** A kind that cannot be changed may be applied again, as long as nothing in it was. */
-async function createOrCompare(noun: Noun, manifest: Manifest, deps: ApplyDeps): Promise<Outcome> {
+async function createOrCompare(noun: Noun, manifest: Manifest, before: unknown, deps: ApplyDeps): Promise<Outcome> {
+  if (isThere(before) && contains(memberAt(before, "spec"), memberAt(manifest.body, "spec"))) return "unchanged";
+  return create(noun, manifest, deps);
+}
+
+function isWithinPlanned(noun: Noun, manifest: Manifest, { planned }: ApplyDeps): boolean {
+  const params = containersOf(noun, manifest);
+  for (let above = noun.kind?.within; above; above = above.within)
+    if (planned.has(`${above.name}/${params[above.param]}`)) return true;
+  return false;
+}
+
+/** A dry run is refused for the lack of what the same run would have created: the real one would not be. */
+async function sent<T>(call: Promise<T>, noun: Noun, { body }: Manifest, deps: ApplyDeps): Promise<T | symbol> {
   try {
-    return await create(noun, manifest, deps);
+    return await call;
   } catch (error) {
-    const reading = noun.verbs.get("get");
-    if (!reading || !(error instanceof ApiError) || error.status !== 409) throw error;
-    const current = await deps.client.call(reading, { params: paramsOf(reading, noun, manifest) });
-    if (!contains(memberAt(current, "spec"), memberAt(manifest.body, "spec"))) throw error;
-    return "unchanged";
+    const needed = linksOf(body, noun.kind?.references ?? []).filter((to) => deps.planned.has(`${to.kind}/${to.name}`));
+    const missing = needed.find((link) => (error as Error).message.includes(missingTarget(link)));
+    if (!missing) throw error;
+    return NEEDS_PLANNED;
   }
 }
+
+const inputOf = (operation: Operation, noun: Noun, manifest: Manifest, { dryRun }: ApplyDeps) => ({
+  params: paramsOf(operation, noun, manifest),
+  body: bodyOf(noun, manifest),
+  query: dryRun && canRehearse(operation) ? { dryRun: true } : {},
+});
 
 const contains = (whole: unknown, part: unknown): boolean =>
   isObject(part) && isObject(whole)
     ? Object.entries(part).every(([key, value]) => contains(whole[key], value))
     : part === undefined || isDeepStrictEqual(whole, part);
 
-const exists = async (noun: Noun, name: string, manifest: Manifest, deps: ApplyDeps): Promise<boolean> =>
-  name !== "" && (await read(noun, manifest, deps)) !== MISSED;
-
-/** MISSED when it is not there, or cannot be read. */
+/** MISSED when it is not there, UNREADABLE when these credentials may not look. */
 async function read(noun: Noun, manifest: Manifest, { client }: ApplyDeps): Promise<unknown> {
   const operation = noun.verbs.get("get");
-  if (!operation) return MISSED;
-  return unlessStatus([403, 404], client.call(operation, { params: paramsOf(operation, noun, manifest) }));
+  if (!operation) return UNREADABLE;
+  const found = client.call(operation, { params: paramsOf(operation, noun, manifest) });
+  return unlessStatus([403], unlessStatus([404], found), UNREADABLE);
 }
+
+const isThere = (found: unknown): boolean => found !== MISSED && found !== UNREADABLE;
 
 /**
  * Whether a replacement changed nothing that its author wrote. A secret is masked in both answers, but a new one leaves
@@ -110,10 +149,16 @@ const isSame = (before: unknown, after: unknown): boolean =>
   ) && memberAt(after, "spec") !== undefined;
 
 const MISSED = Symbol("missed");
+const NEEDS_PLANNED = Symbol("needs what the same run would create");
+const UNREADABLE = Symbol("unreadable");
 
-const unlessStatus = <T>(statuses: readonly number[], call: Promise<T>): Promise<T | typeof MISSED> =>
+const unlessStatus = <T>(
+  statuses: readonly number[],
+  call: Promise<T>,
+  instead: symbol = MISSED,
+): Promise<T | symbol> =>
   call.catch((error: unknown) => {
-    if (error instanceof ApiError && statuses.includes(error.status)) return MISSED;
+    if (error instanceof ApiError && statuses.includes(error.status)) return instead;
     throw error;
   });
 
@@ -127,7 +172,8 @@ function checkBody(noun: Noun, manifest: Manifest, { dryRun, strict, note }: Che
   const broken = (result.error?.issues ?? []).map((issue) => `${issue.path.join(".") || "it"}: ${issue.message}`);
   const problems = strict ? [...broken, ...unknown] : broken;
   // What is sent is answered with these warnings by the server.
-  if (dryRun && !strict) for (const text of unknown) note(`berth: warning: ${manifest.origin}: ${text}`);
+  if (dryRun && !strict && !canRehearse(operation))
+    for (const text of unknown) note(`berth: warning: ${manifest.origin}: ${text}`);
   if (problems.length > 0) throw new UsageError(`${manifest.origin}: ${problems.join("; ")}`);
 }
 
@@ -137,6 +183,7 @@ type CheckDeps = Pick<ApplyDeps, "dryRun" | "strict" | "note">;
 export const validateManifest = (manifest: Manifest, deps: Pick<ApplyDeps, "nouns" | "note">): Promise<Change> =>
   settle(manifest, deps, async (noun) => {
     checkBody(noun, manifest, { ...deps, dryRun: true, strict: true });
+    containersOf(noun, manifest);
     return "valid";
   });
 
@@ -152,6 +199,11 @@ function ownName(noun: Noun, { body }: Manifest): string {
   const paths = ["metadata.name", ...(noun.kind?.flat ? [noun.kind.flat.name] : []), "name"];
   const found = paths.map((path) => memberAt(body, path)).find((value) => typeof value === "string");
   return typeof found === "string" ? found : "";
+}
+
+function containersOf(noun: Noun, manifest: Manifest): Record<string, string> {
+  const operation = noun.verbs.get("create") ?? noun.verbs.get("update");
+  return operation ? paramsOf(operation, noun, manifest) : {};
 }
 
 /**

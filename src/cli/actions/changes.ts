@@ -15,6 +15,15 @@ export type Outcome =
   | "would be configured"
   | "would be deleted";
 
+const WOULD_BE: Partial<Record<Outcome, Outcome>> = {
+  created: "would be created",
+  configured: "would be configured",
+  deleted: "would be deleted",
+};
+
+/** The word for what a dry run found out. */
+export const wouldBe = (outcome: Outcome): Outcome => WOULD_BE[outcome] ?? outcome;
+
 export interface Change {
   kind: string;
   name: string;

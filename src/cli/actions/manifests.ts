@@ -28,11 +28,23 @@ async function forEachManifest(
   const manifests = await manifestsOf(nouns, call);
   const { note } = call.context;
   const [dryRun, strict] = [call.options.dryRun === true, call.options.strict === true];
-  const deps = { nouns, client: connect(call), dryRun, strict, createOnly, note };
+  const wrong = strict && !reverse ? await wrongOnes(manifests, { nouns, note }) : [];
+  if (wrong.length > 0) {
+    for (const change of wrong) reportChange(change, call);
+    note("berth: nothing was applied");
+    return finishChanges(wrong, call);
+  }
+  const deps = { nouns, client: connect(call), dryRun, planned: new Set<string>(), strict, createOnly, note };
   const changes: Change[] = [];
   for (const manifest of reverse ? manifests.reverse() : manifests)
     changes.push(reportChange(await work(manifest, deps), call));
   return finishChanges(changes, call);
+}
+
+/** With --strict every document is looked at before the first is sent. */
+async function wrongOnes(manifests: readonly Manifest[], deps: Pick<ApplyDeps, "nouns" | "note">): Promise<Change[]> {
+  const changes = await Promise.all(manifests.map((manifest) => validateManifest(manifest, deps)));
+  return changes.filter(({ outcome }) => outcome === "failed");
 }
 
 async function validateFiles(nouns: readonly Noun[], call: Invocation): Promise<number | undefined> {

@@ -1,5 +1,6 @@
 /** list, get, create, update and delete, the same for every noun. */
 import { ApiError } from "../../client/api-error.ts";
+import { canRehearse } from "../../contract/dry-run.ts";
 import { UsageError } from "../../lib/usage-error.ts";
 import { type Invocation, text, texts } from "../command.ts";
 import { isObject, memberAt, setMember } from "../json-path.ts";
@@ -101,12 +102,13 @@ export async function remove(noun: Noun, paths: readonly string[], call: Invocat
   const inputs = paths.map((path) => ({ path, params: paramsFrom(operation, path) }));
   const client = connect(call);
   const trial = call.options.dryRun === true;
-  const acting = trial ? operationOf(noun, "get") : operation;
+  const acting = trial && !canRehearse(operation) ? operationOf(noun, "get") : operation;
+  const query = trial ? { dryRun: canRehearse(operation) ? true : undefined } : queryFrom(call);
   const changes: Change[] = [];
   if (noun.name === "workspace" && !trial) await confirmWorkspaces(noun, inputs, client, call);
   for (const { path, params } of inputs) {
     const change = { kind: noun.name, name: path };
-    const work = client.call(acting, { params, query: trial ? {} : queryFrom(call) }).then(
+    const work = client.call(acting, { params, query }).then(
       (): Change => ({ ...change, outcome: trial ? "would be deleted" : "deleted" }),
       (error: unknown): Change => ({ ...change, outcome: "failed", error }),
     );

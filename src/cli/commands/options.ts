@@ -39,7 +39,7 @@ export const MEMBERS: readonly OptionSpec[] = [
 
 export const YES: OptionSpec = { flags: "--yes", about: "delete a workspace that is not empty without asking" };
 
-export const DRY_RUN: OptionSpec = { flags: "--dry-run", about: "check, and say what would happen" };
+export const DRY_RUN: OptionSpec = { flags: "--dry-run", about: "ask the server what would happen; change nothing" };
 
 export const VALIDATE: OptionSpec = {
   flags: "--validate",

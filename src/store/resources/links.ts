@@ -3,7 +3,7 @@
  * and cannot go away meanwhile, and what only one may have is had by one.
  */
 import { invalidField, PlatformError } from "../../contract/errors.ts";
-import type { Link } from "../../contract/references.ts";
+import { type Link, missingTarget } from "../../contract/references.ts";
 import type { Database, Queries, Transaction } from "../database/database.ts";
 import type { LinkRow } from "../database/schema.ts";
 
@@ -134,8 +134,9 @@ async function requireTarget(
   queries: Queries,
   dialect: Database["dialect"],
   workspace: string,
-  { kind, name, field }: Link,
+  link: Link,
 ): Promise<void> {
+  const { kind, name, field } = link;
   const target = queries
     .selectFrom("resources")
     .select("uid")
@@ -146,7 +147,7 @@ async function requireTarget(
     .where("deleted_at", "is", null);
   // Whoever deletes it waits for us and then finds our link; on SQLite the writer is alone anyway.
   const row = await (dialect === "postgres" ? target.forShare() : target).executeTakeFirst();
-  if (!row) throw invalidField(field, `${kind} '${name}' does not exist in this workspace`);
+  if (!row) throw invalidField(field, missingTarget(link));
 }
 
 async function insertLink(queries: Queries, owner: LinkOwner, { field, kind, name, exclusive, to }: Link) {
