@@ -24,6 +24,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     "src/contract/",
     "src/lib/",
     "src/node/blobs/",
+    "src/node/dial/",
     "src/node/driver.ts",
     "src/node/logs/",
     "src/store/",
@@ -34,7 +35,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   "src/unpack/": [],
   "src/node/": ["src/contract/", "src/lib/", "src/unpack/"],
   "src/node/blobs/": ["src/contract/", "src/lib/"],
-  "src/node/logs/": ["src/contract/", "src/lib/", "src/node/driver.ts"],
+  "src/node/logs/": ["src/contract/", "src/lib/", "src/node/dial/", "src/node/driver.ts"],
   "src/auth/": ["src/contract/", "src/store/", "src/lib/"],
   "src/metering/": ["src/contract/", "src/store/", "src/lib/"],
   "src/api/": ["src/contract/", "src/kinds/", "src/store/", "src/auth/", "src/metering/", "src/lib/"],
@@ -45,7 +46,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     "src/store/",
     "src/auth/",
     "src/metering/",
-    "src/node/driver.ts",
+    "src/node/dial/",
     "src/lib/",
   ],
   "src/reconcile/": [
@@ -86,6 +87,11 @@ const roomOf = (file: string): string | undefined =>
 const matches = (file: string, pattern: string): boolean =>
   pattern.endsWith("/") ? file.startsWith(pattern) : file === pattern;
 
+const importsOf = (file: string): string[] =>
+  [...readFileSync(file, "utf8").matchAll(IMPORT)].map(([, statical, dynamic]) =>
+    relative(".", join(dirname(file), statical ?? dynamic ?? "")),
+  );
+
 test("imports follow the house plan", () => {
   const wrong: string[] = [];
   for (const file of sources.filter((name) => !isTest(name))) {
@@ -94,14 +100,28 @@ test("imports follow the house plan", () => {
       wrong.push(`${file} belongs to no room: add its folder to MAY_IMPORT`);
       continue;
     }
-    for (const [, statical, dynamic] of readFileSync(file, "utf8").matchAll(IMPORT)) {
-      const target = relative(".", join(dirname(file), statical ?? dynamic ?? ""));
+    for (const target of importsOf(file)) {
       const allowed = [room, ...(MAY_IMPORT[room] ?? [])];
       if (!target.startsWith("src/")) continue;
       if (!allowed.some((pattern) => matches(target, pattern))) wrong.push(`${file} may not import ${target}`);
     }
   }
   assert.deepEqual(wrong, []);
+});
+
+/** Types count too: a circle of types is two files that cannot be read one after the other. */
+test("no file imports itself by way of others", () => {
+  const done = new Set<string>();
+  const circles: string[] = [];
+  const visit = (file: string, path: readonly string[]): void => {
+    if (path.includes(file)) circles.push([...path.slice(path.indexOf(file)), file].join(" -> "));
+    if (done.has(file) || path.includes(file)) return;
+    if (file.startsWith("src/") && sources.includes(file))
+      for (const next of importsOf(file)) visit(next, [...path, file]);
+    done.add(file);
+  };
+  for (const file of sources.filter((name) => !isTest(name))) visit(file, []);
+  assert.deepEqual(circles, []);
 });
 
 /** A folder with more files than this is several rooms in one. */

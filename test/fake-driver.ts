@@ -3,6 +3,7 @@
  * process, their sockets speak the real protocols. Ports inside are ports of the test machine's loopback.
  * The machine outlives its drivers, so a test can "restart the server" by making a second driver of the same machine.
  */
+
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import {
@@ -23,8 +24,8 @@ import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { PlatformError } from "../src/contract/errors.ts";
 import { SANDBOX_FILES } from "../src/contract/sandbox-wire.ts";
+import type { CallOptions } from "../src/node/dial/endpoint.ts";
 import type {
-  CallOptions,
   Driver,
   Exec,
   Image,

@@ -1,20 +1,18 @@
 /** The authorization server's endpoints, below `/oauth` and `/v0/oauth` with one issuer, and what describes them. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import type Provider from "oidc-provider";
-import type { Authenticator } from "../auth/authenticator.ts";
-import { ALL_SCOPES, SIGNING_PURPOSE, type TokenClaims } from "../auth/oauth/access-tokens.ts";
+import { ALL_SCOPES, SIGNING_PURPOSE } from "../auth/oauth/access-tokens.ts";
 import { type AnonymousLimit, createAnonymousLimit, TooManyWrites } from "../auth/oauth/anonymous-limit.ts";
 import { cliNames } from "../auth/oauth/clients.ts";
 import { introspect } from "../auth/oauth/introspection.ts";
 import { pageHeaders } from "../auth/oauth/pages.ts";
-import { createProviders, INTROSPECTION, type OauthDeps, REGISTRATION, ROUTES } from "../auth/oauth/provider.ts";
+import { createProviders, INTROSPECTION, REGISTRATION, ROUTES } from "../auth/oauth/provider.ts";
 import { register } from "../auth/oauth/registration.ts";
 import { formOf, OauthError, rewrite, settleClient, settleScopes, settleTokenRequest } from "../auth/oauth/request.ts";
 import { revokeAccessToken } from "../auth/oauth/revocation.ts";
-import type { Origin } from "../auth/oauth/sign-in-audit.ts";
 import { identifyBrowser, inBrowser } from "../auth/oauth/step-binding.ts";
 import { WORKLOADS } from "../contract/addresses.ts";
 import { RESOURCE_METADATA, resourceMetadata } from "../contract/protected-resource.ts";
+import { type OauthRoutesOptions, originOf, type PagePass, type Pass } from "./oauth-exchange.ts";
 import { addSignInRoutes } from "./sign-in-routes.ts";
 
 /** Grants are short texts. */
@@ -23,30 +21,6 @@ const BODY_BYTES_MAX = 32 * 1024;
 const JWKS_CACHE = "public, max-age=300";
 const PREFIXES = ["", "/v0"] as const;
 const DISCOVERY = ["/.well-known/openid-configuration", "/.well-known/oauth-authorization-server"] as const;
-
-export interface OauthRoutesOptions extends OauthDeps {
-  authenticator: Authenticator;
-  verifyToken(token: string): Promise<TokenClaims | null>;
-  /** Writes that one address without credentials may cause in a minute. */
-  anonymousPerMinute: number;
-}
-
-/** Hands a request over as if it had come to `url` at the issuer's own address. */
-export type Pass = (
-  request: FastifyRequest,
-  reply: FastifyReply,
-  url: string,
-  form: URLSearchParams | null,
-) => Promise<void>;
-
-/** `userCode` is that of a device, when the person came with one. */
-export type PagePass = (
-  request: FastifyRequest,
-  reply: FastifyReply,
-  url: string,
-  form: URLSearchParams | null,
-  userCode: string | null,
-) => Promise<void>;
 
 export function addOauthRoutes(api: FastifyInstance, options: OauthRoutesOptions): void {
   const currentProvider = createProviders(options);
@@ -80,11 +54,6 @@ export function addOauthRoutes(api: FastifyInstance, options: OauthRoutesOptions
     addSignInRoutes(routes, options, currentProvider, passPage, limit);
   });
 }
-
-/** Where a request comes from, for the audit log. */
-export const originOf = ({ ip, id }: FastifyRequest): Origin => ({ address: ip || "workload", requestId: id });
-
-export type CurrentProvider = () => Promise<Provider>;
 
 function addEndpoints(
   routes: FastifyInstance,

@@ -3,6 +3,7 @@
  * version → authenticate → authorize → parse → handler (once, if it has an idempotency key) → lower to the asked version;
  * what was meant to change something, or to show a secret, is in the audit log before it is answered.
  */
+
 import type { IncomingHttpHeaders } from "node:http";
 import type { Readable } from "node:stream";
 import type { Authenticator, Credential, Membership } from "../auth/authenticator.ts";
@@ -13,7 +14,8 @@ import { notFound, PlatformError } from "../contract/errors.ts";
 import { SHOW_SECRETS } from "../contract/kind.ts";
 import { unknownMembers, unknownParameters } from "../contract/members/unknown-members.ts";
 import type { Operation } from "../contract/operation.ts";
-import { liftQuery, lower, resolveVersion, type Version } from "../contract/versions/index.ts";
+import { liftQuery, lower, resolveVersion } from "../contract/versions/index.ts";
+import type { Version } from "../contract/versions/version.ts";
 import { isStrict, warningHeader } from "../contract/warnings.ts";
 import { isNewWork, refuseOnFullDisk } from "../kinds/new-work.ts";
 import type { Call, Deps, Implementation } from "../kinds/port.ts";

@@ -6,9 +6,10 @@
  *   const made = await client.call(workspaceCreate, { body: { name: "dev" } });
  *   for await (const item of client.items(driveList)) …
  */
+
 import type { z } from "zod";
 import type { Operation } from "../contract/operation.ts";
-import { VERSIONS } from "../contract/versions/index.ts";
+import { VERSIONS } from "../contract/versions/version.ts";
 import { readWarnings, STRICT_HANDLING } from "../contract/warnings.ts";
 import { ApiError, errorFromAnswer } from "./api-error.ts";
 

@@ -1,12 +1,13 @@
 /** Requests that are answered before they reach their workload: kept first, so that the answer is a promise. */
+
 import { GatewayError } from "../contract/gateway-errors.ts";
 import type { Downstream } from "../http/downstream.ts";
 import { respond } from "../http/platform-response.ts";
+import type { Call, ServeContext } from "./call.ts";
+import type { HttpTrigger } from "./deps.ts";
 import type { ForwardOutcome } from "./forward.ts";
 import { headOf } from "./forwarded-head.ts";
-import type { HttpTrigger } from "./http-trigger.ts";
 import { readBody } from "./request-body.ts";
-import type { Call, ServeContext } from "./serve.ts";
 
 /** It is kept in the database until it is delivered; larger inputs belong in a drive or a volume. */
 const BODY_BYTES_MAX = 4 * 1024 * 1024;

@@ -1,7 +1,8 @@
 /** Who may pass: which workload a route leads to, and whether this request may reach it. */
+
 import { GatewayError } from "../contract/gateway-errors.ts";
 import type { Downstream } from "../http/downstream.ts";
-import type { Route } from "../http/route.ts";
+import type { WorkloadRoute } from "../http/route.ts";
 import {
   bearerToken,
   type Credential,
@@ -28,8 +29,6 @@ export interface AdmitContext {
   names: CredentialNames;
   cookies: { preview: string; revision: string };
 }
-
-export type WorkloadRoute = Exclude<Route, { to: "management" } | { to: "nothing" }>;
 
 /** The workload that a route leads to, before anything is known about who asks. */
 export async function find(context: AdmitContext, down: Downstream, route: WorkloadRoute): Promise<Workload> {

@@ -9,7 +9,6 @@ import type { Downstream } from "../http/downstream.ts";
 import type { FixedHeaders } from "../http/header-rules.ts";
 import type { PathPages } from "../http/page-rules.ts";
 import type { Clock } from "../lib/time/clock.ts";
-import type { HttpTrigger } from "./http-trigger.ts";
 import type { GatewayLimits } from "./limits.ts";
 import type { RevisionPlan } from "./pick-revision.ts";
 
@@ -55,6 +54,20 @@ export interface GatewayDeps {
   answerers?: Partial<Record<WorkloadKind, Answerer>>;
   /** The same for rooms that want Node's own request and response: jobs. */
   handlers?: Partial<Record<WorkloadKind, Handler>>;
+}
+
+/** An address that a workload has beside its own. */
+export interface HttpTrigger {
+  id: string;
+  /** Answered at once, delivered later. */
+  async: boolean;
+  /** Below the workspace, with a leading slash. */
+  path: string;
+  /** Below the workload's own address, "" for that address itself; null when it lies elsewhere. */
+  own: string | null;
+  on: boolean;
+  /** Null: as the workload itself. */
+  public: boolean | null;
 }
 
 export interface OwnRequest {

@@ -2,6 +2,7 @@
  * Finds workloads and their instances in the store. What was read is kept until the store tells that it changed, so a
  * request to a running workload costs no query and waits for nothing.
  */
+
 import type { Duplex } from "node:stream";
 import type { WorkloadKind } from "../contract/addresses.ts";
 import { GatewayError } from "../contract/gateway-errors.ts";
@@ -12,7 +13,8 @@ import type { Place } from "../contract/placement.ts";
 import type { Activity } from "../lib/activity.ts";
 import type { Running } from "../lib/lifecycle.ts";
 import { type Clock, MINUTE_MS } from "../lib/time/clock.ts";
-import { dial, type Endpoint } from "../node/driver.ts";
+import { dial } from "../node/dial/dial.ts";
+import type { Endpoint } from "../node/dial/endpoint.ts";
 import { namesPolicies, storedPlacementRefusal } from "../store/resources/placement-policies.ts";
 import type { Resource } from "../store/resources/resource.ts";
 import type { Store } from "../store/store.ts";

@@ -1,7 +1,7 @@
 import type { Downstream } from "../http/downstream.ts";
 import { requestHead } from "../http/header-rules.ts";
+import type { Call, ServeContext } from "./call.ts";
 import { identityLines } from "./request-rules.ts";
-import type { Call, ServeContext } from "./serve.ts";
 
 export interface HeadExtras {
   requestId: string;

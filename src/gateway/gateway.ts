@@ -1,4 +1,5 @@
 /** The gateway as one object: made from what arrives in `deps`, fed with requests and connections, stopped once. */
+
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
@@ -13,18 +14,20 @@ import { UpstreamPool } from "../http/http1/upstream-pool.ts";
 import type { LaneRequest } from "../http/lane-request.ts";
 import { Newcomers } from "../http/newcomers.ts";
 import { requestIdOf } from "../http/request-id.ts";
+import type { WorkloadRoute } from "../http/route.ts";
 import { classify, type Route } from "../http/route.ts";
 import { Tunnel } from "../http/tunnel.ts";
 import { ServerResponse } from "../lib/network/node-http.ts";
 import { Sweeper } from "../lib/sweeper.ts";
-import { targetOf, type WorkloadRoute } from "./admit.ts";
+import { targetOf } from "./admit.ts";
+import type { ServeContext } from "./call.ts";
 import { gatewayCounters } from "./counters.ts";
 import { credentialNames } from "./credentials.ts";
 import type { GatewayDeps, StoredRequest, Workload } from "./deps.ts";
 import { enter } from "./http-trigger.ts";
 import { challenge } from "./protected-resource.ts";
 import { compose, type OwnRequest, type Replay, type Replayed, replay } from "./replay.ts";
-import { finished, refuse, respondMetadata, type ServeContext, serve } from "./serve.ts";
+import { finished, refuse, respondMetadata, serve } from "./serve.ts";
 
 export interface Gateway extends InferenceDoor {
   /** A request of the platform's own to a workload, in the form that it is kept in. */

@@ -1,21 +1,9 @@
 /** Addresses that a workload has beside its own, and what they change about a request that comes by one of them. */
-import { behind, isOn, ownPath, triggerPath, triggersOf } from "../contract/triggers.ts";
-import type { WorkloadRoute } from "./admit.ts";
-import { queryValue } from "./credentials.ts";
-import type { Workload } from "./deps.ts";
 
-export interface HttpTrigger {
-  id: string;
-  /** Answered at once, delivered later. */
-  async: boolean;
-  /** Below the workspace, with a leading slash. */
-  path: string;
-  /** Below the workload's own address, "" for that address itself; null when it lies elsewhere. */
-  own: string | null;
-  on: boolean;
-  /** Null: as the workload itself. */
-  public: boolean | null;
-}
+import { behind, isOn, ownPath, triggerPath, triggersOf } from "../contract/triggers.ts";
+import type { WorkloadRoute } from "../http/route.ts";
+import { queryValue } from "./credentials.ts";
+import type { HttpTrigger, Workload } from "./deps.ts";
 
 export function httpTriggersOf(resource: { kind: string; name: string; spec: Record<string, unknown> }): HttpTrigger[] {
   return triggersOf(resource)

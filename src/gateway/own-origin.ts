@@ -2,11 +2,12 @@
  * On loopback a preview or application that a browser opens in the path form is shown at a host of its own below
  * localhost, where it has an origin of its own. Its address stays the path form: programs do not resolve such names.
  */
+
 import { DNS_LABEL_MAX, LOOPBACK_DOMAIN, PREVIEW_LABEL, workloadLabel } from "../contract/addresses.ts";
 import type { Downstream } from "../http/downstream.ts";
+import type { WorkloadRoute } from "../http/route.ts";
 import { hostName } from "../http/route.ts";
 import { isLoopbackName } from "../lib/network/site.ts";
-import type { WorkloadRoute } from "./admit.ts";
 import type { GatewaySettings, Workload } from "./deps.ts";
 
 /** Where to send the browser instead; null when the request is to be served here. */

@@ -2,10 +2,11 @@
  * Tells a client without credentials where to read who gives them out (RFC 9728). What it reads has to name the address
  * that it called: below the platform's own address for paths, and at the very host for a host name of the workload's own.
  */
+
 import { WORKLOADS } from "../contract/addresses.ts";
 import { RESOURCE_METADATA, type ResourceMetadata, resourceMetadata } from "../contract/protected-resource.ts";
 import type { Downstream } from "../http/downstream.ts";
-import type { WorkloadRoute } from "./admit.ts";
+import type { WorkloadRoute } from "../http/route.ts";
 import type { Challenge, GatewayDeps, Workload } from "./deps.ts";
 
 /** Both go into a header of ours and into addresses that clients call. */

@@ -3,14 +3,16 @@
  * instance (starting one if need be), forward, tell the meter. Only the client is another: nobody waits, and what the
  * workload answers is kept up to a bound.
  */
+
 import { asGatewayError, GatewayError } from "../contract/gateway-errors.ts";
 import type { Downstream, DownstreamEvents } from "../http/downstream.ts";
 import { type HeaderRules, requestHead } from "../http/header-rules.ts";
 import { requireOpen } from "./admit.ts";
+import type { Call, ServeContext } from "./call.ts";
 import type { StoredRequest } from "./deps.ts";
 import type { ExchangeLimits } from "./forward.ts";
 import { ClientGone } from "./hold.ts";
-import { type Call, choose, instanceFor, refuse, type ServeContext, send } from "./serve.ts";
+import { choose, instanceFor, refuse, send } from "./serve.ts";
 
 /** More than this of an answer is counted, and thrown away. */
 const ANSWER_BYTES_MAX = 1024 * 1024;

@@ -1,8 +1,10 @@
 /** What the kind of workload and the shape of a request decide: its limits, its identity headers, its cookies. */
+
 import { GatewayError } from "../contract/gateway-errors.ts";
 import type { Downstream } from "../http/downstream.ts";
 import type { HeaderRules } from "../http/header-rules.ts";
-import type { Admitted, WorkloadRoute } from "./admit.ts";
+import type { WorkloadRoute } from "../http/route.ts";
+import type { Admitted } from "./admit.ts";
 import type { GatewayDeps, Workload } from "./deps.ts";
 import type { ExchangeLimits } from "./forward.ts";
 import { STICKY_TTL_MAX_SECONDS } from "./pick-revision.ts";

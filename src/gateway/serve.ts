@@ -1,16 +1,17 @@
 /** One request on the straight path: find, admit, choose a revision, take an instance, forward, tell the meter. */
+
 import { asGatewayError, GatewayError } from "../contract/gateway-errors.ts";
 import type { Downstream } from "../http/downstream.ts";
 import type { FixedHeaders } from "../http/header-rules.ts";
-import { type PlatformResponseOptions, respond, respondError } from "../http/platform-response.ts";
+import { respond, respondError } from "../http/platform-response.ts";
 import { requestIdOf } from "../http/request-id.ts";
-import type { Route } from "../http/route.ts";
+import type { Route, WorkloadRoute } from "../http/route.ts";
 import { acceptAsync } from "./accept-async.ts";
-import { type AdmitContext, type Admitted, admit, find, type WorkloadRoute } from "./admit.ts";
-import type { GatewayCounters } from "./counters.ts";
+import { type Admitted, admit, find } from "./admit.ts";
+import type { Call, ServeContext } from "./call.ts";
 import { cookieValue } from "./credentials.ts";
 import type { GatewayDeps, Lease, OwnEndpoint, RequestRecord, Workload } from "./deps.ts";
-import { type ExchangeLimits, type ForwardContext, type ForwardOutcome, forward } from "./forward.ts";
+import { type ExchangeLimits, type ForwardOutcome, forward } from "./forward.ts";
 import { headOf } from "./forwarded-head.ts";
 import { ClientGone, hold } from "./hold.ts";
 import { asyncTriggerOf, enter } from "./http-trigger.ts";
@@ -29,17 +30,6 @@ import {
   refuseWorkerScript,
   timeLimitFields,
 } from "./request-rules.ts";
-
-export interface ServeContext extends AdmitContext {
-  counters: GatewayCounters;
-  forwarding: ForwardContext;
-  responding: PlatformResponseOptions;
-  identityWords: string[];
-  stopping: boolean;
-  /** Requests being served, tunnels included. */
-  running: number;
-  drained: (() => void) | null;
-}
 
 export async function serve(context: ServeContext, down: Downstream, route: Route): Promise<void> {
   const startedAtMs = context.deps.clock.now();
@@ -99,20 +89,6 @@ const NOT_KEPT = ["Cache-Control", "no-store", "Vary", "Sec-Fetch-Mode"];
 const ANY_ORIGIN = ["Access-Control-Allow-Origin", "*"];
 
 /** One admitted request, on its way to becoming a record. */
-export interface Call {
-  startedAtMs: number;
-  startedMs: number;
-  requestId: string;
-  admitted: Admitted;
-  /** What stands before the path that the workload sees. */
-  prefix: string;
-  /** The same where the workload shares the platform's origin, "" where its host is its own. */
-  pagePrefix: string;
-  method: string;
-  revision: string | null;
-  heldMs: number | null;
-}
-
 async function pass(
   context: ServeContext,
   down: Downstream,

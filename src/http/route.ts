@@ -35,6 +35,8 @@ export type Route =
   | { to: "trigger"; workspace: string; prefix: string; path: string }
   | { to: "nothing" };
 
+export type WorkloadRoute = Exclude<Route, { to: "management" } | { to: "nothing" }>;
+
 export interface RouteSettings {
   /** Lower case, without a leading dot; undefined when only path addresses exist. */
   domain?: string | undefined;

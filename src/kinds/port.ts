@@ -2,6 +2,7 @@
  * What the server half of a kind gets and gives. The context never learns a kind: what one kind alone needs, it makes
  * itself from these.
  */
+
 import type { IncomingHttpHeaders } from "node:http";
 import type { Readable } from "node:stream";
 import type { z } from "zod";
@@ -10,7 +11,7 @@ import type { PlatformError } from "../contract/errors.ts";
 import type { Kind } from "../contract/kind.ts";
 import type { Operation, Role } from "../contract/operation.ts";
 import type { Link } from "../contract/references.ts";
-import type { Version } from "../contract/versions/index.ts";
+import type { Version } from "../contract/versions/version.ts";
 import type { Activity } from "../lib/activity.ts";
 import type { DiskWatch } from "../lib/disk/disk-watch.ts";
 import type { Outbound } from "../lib/network/outbound-http.ts";

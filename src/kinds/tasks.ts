@@ -1,7 +1,9 @@
 /** Periodic work of the kinds; of several servers on one database, one does it. */
+
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/time/clock.ts";
 import { assignWaiting } from "./egress-ip/addresses.ts";
 import { imageTasks } from "./image/load.ts";
+import type { KindTask } from "./kind-task.ts";
 import { removeOver } from "./over.ts";
 import type { Deps } from "./port.ts";
 import { sandboxTasks } from "./sandbox/upkeep.ts";
@@ -10,12 +12,6 @@ import { neededByVolume } from "./volume/storage.ts";
 import { neededByTemplate } from "./volume-template/versions.ts";
 import { neededByCode, sweepBundles } from "./workload/bundle.ts";
 import { resumeWorkspaceRemovals } from "./workspace/removal.ts";
-
-export interface KindTask {
-  name: string;
-  everyMs: number;
-  run(signal: AbortSignal): Promise<void>;
-}
 
 /** How soon the removal of a workspace goes on after its request has ended, or its server has. */
 const WORKSPACE_REMOVAL_MS = 5 * SECOND_MS;

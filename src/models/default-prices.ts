@@ -9,7 +9,7 @@
  * model's own prices. Discounts, batch rates, regional surcharges and tool fees are not modelled.
  */
 import type { ModelPrices } from "../contract/model-prices.ts";
-import type { PriceTable } from "./price-book.ts";
+import type { PriceTable } from "./price-table.ts";
 
 const flat = (input: string, output: string, cachedInput?: string): ModelPrices =>
   cachedInput === undefined ? { input, output } : { input, output, cachedInput };

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "../../test/properties.ts";
 import { DEFAULT_PRICES } from "./default-prices.ts";
-import { costNanoUsd, createPriceBook, parsePriceTable, priceTable } from "./price-book.ts";
+import { costNanoUsd, createPriceBook, parsePriceTable } from "./price-book.ts";
+import { priceTable } from "./price-table.ts";
 import { NO_USAGE } from "./providers/token-usage.ts";
 
 test("a cost is exact to the nano-dollar", () => {

@@ -6,16 +6,13 @@
  * The shipped prices are defaults of a date (see default-prices.ts). The operator's file and a model's own prices
  * come first. A model nobody has a price for costs nothing and is reported as unpriced.
  */
-import { z } from "zod";
-import { type ModelPrices, modelPrices } from "../contract/model-prices.ts";
+
+import type { ModelPrices } from "../contract/model-prices.ts";
 import { DEFAULT_PRICES } from "./default-prices.ts";
+import type { PriceTable } from "./price-table.ts";
+import { priceTable } from "./price-table.ts";
 import { findProvider } from "./providers/catalogue.ts";
 import type { TokenUsage } from "./providers/token-usage.ts";
-
-/** Provider name, then model name. */
-export const priceTable = z.record(z.string(), z.record(z.string(), modelPrices));
-
-export type PriceTable = z.infer<typeof priceTable>;
 
 export interface PriceBook {
   pricesOf(provider: string, model: string): ModelPrices | null;

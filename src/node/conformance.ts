@@ -2,6 +2,7 @@
  * What every driver must do, as tests. A driver's own test file calls `driverConformance` with a way to make one and
  * to look inside its workloads. Differences between drivers are capabilities in the harness, never other expectations.
  */
+
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
@@ -9,8 +10,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
 import { gzipSync } from "node:zlib";
+import { dial } from "./dial/dial.ts";
 import type { Driver, Observed, WorkloadSpec } from "./driver.ts";
-import { dial } from "./driver.ts";
 
 export interface Harness {
   driver: Driver;

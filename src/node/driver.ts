@@ -6,8 +6,9 @@
  * What a driver observes is plain data. `dial` is a pure function of that data: any process of the node can reach a
  * workload from its stored record, without asking the driver that made it.
  */
+
 import type { LogTag } from "../contract/log-line.ts";
-import { dialUnix } from "./dial.ts";
+import type { CallOptions, Endpoint } from "./dial/endpoint.ts";
 
 export interface Driver {
   /** Name of this machine; stands in every observation. */
@@ -71,10 +72,6 @@ export interface Driver {
 
   /** Ends this driver; workloads go on ("keep"), go on frozen, or end, as the argument says. */
   stop(workloads?: OnStop): Promise<void>;
-}
-
-export interface CallOptions {
-  signal?: AbortSignal;
 }
 
 export interface UnpackLimits {
@@ -219,14 +216,6 @@ export interface Observed {
   log?: LogTag;
 }
 
-/** Where a workload's sockets are. One variant per way of reaching one. */
-export interface Endpoint {
-  kind: "unix";
-  node: string;
-  /** Folder shared with the workload. It is hostile ground: names in it may be symbolic links. */
-  dir: string;
-}
-
 export interface Stats {
   memoryBytes: number;
   cpuMs: number;
@@ -290,9 +279,3 @@ export const EGRESS_DOOR_PORT = 988;
 
 /** Processes and threads of one workload together; enough for a build, far below the machine's own limit. */
 export const PIDS_DEFAULT = 2048;
-
-/** The in-sandbox API, the driver's own control socket, or a port inside. */
-export type DialTarget = "api" | "control" | number;
-
-/** A raw byte stream to the workload. Throws `bad_gateway` when nothing listens there. */
-export const dial = dialUnix;

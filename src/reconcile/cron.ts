@@ -3,13 +3,14 @@
  * in the transaction that queues what it starts, so each slot is fired by one of them. What no server was there for is
  * written down as skipped, once, and not made good: a platform that comes back must not start everything it missed.
  */
+
 import { type Trigger, triggerNamed, triggerPath } from "../contract/triggers.ts";
 import type { Log } from "../kinds/port.ts";
 import type { Running } from "../lib/lifecycle.ts";
 import { type Clock, SECOND_MS, toIso } from "../lib/time/clock.ts";
 import { cronTimes, dueTimes, LATE_MAX_MS, type Missed, missedTimes } from "../lib/time/cron.ts";
 import type { Transaction } from "../store/database/database.ts";
-import type { CronTriggerRow } from "../store/deliveries/cron-triggers.ts";
+import type { CronTriggerRow } from "../store/database/schema.ts";
 import type { DeliveryDraft } from "../store/deliveries/delivery.ts";
 import type { Resource } from "../store/resources/resource.ts";
 import type { Store } from "../store/store.ts";

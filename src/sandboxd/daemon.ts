@@ -2,11 +2,13 @@
  * The daemon: three sockets, the doors, and what their handlers share. Started by init, killed by anybody, and always
  * ready to be started again over the same state folder.
  */
+
 import { accessSync, chmodSync, closeSync, constants, mkdirSync, rmSync, writeSync } from "node:fs";
 import type { Server } from "node:net";
 import { dirname, join } from "node:path";
-import type { SandboxActivity, SandboxdConfig } from "../contract/sandbox-wire.ts";
+import type { SandboxdConfig } from "../contract/sandbox-wire.ts";
 import { parseListen } from "./config.ts";
+import type { Daemon } from "./daemon-context.ts";
 import type { UserFiles } from "./files/user/user-files.ts";
 import { createApiServer } from "./http/server.ts";
 import { DAEMON_READY_SIGNAL, INIT_PID_VARIABLE, READY_VARIABLE } from "./init/protocol.ts";
@@ -21,18 +23,6 @@ import { IdleTrim } from "./system/idle-trim.ts";
 import { noteArrival } from "./system/upgrade.ts";
 
 const DEFAULT_LOG_DIR = "/var/log/sandbox-api";
-
-export interface Daemon {
-  readonly config: SandboxdConfig;
-  readonly startedAtMs: number;
-  readonly environment: Environment;
-  readonly processes: ProcessTable;
-  readonly trim: IdleTrim;
-  /** Handles files with the rights of another user; null in the process that does so. Loaded at first use. */
-  readonly userFiles: (() => Promise<UserFiles>) | null;
-  readonly counters: Pick<SandboxActivity, "terminalClients" | "portConnections" | "doorConnections">;
-  activity(): SandboxActivity;
-}
 
 export async function startDaemon(config: SandboxdConfig, startedAtMs: number): Promise<void> {
   process.umask(0o022);

@@ -2,12 +2,6 @@
 import type { Clock } from "../lib/time/clock.ts";
 import { type Database, fixedQuery } from "./database/database.ts";
 
-export interface RecordRow {
-  key: string;
-  value: string;
-  expires_at: number;
-}
-
 export type Records = ReturnType<typeof createRecords>;
 
 const LOCKED = fixedQuery<{ value: string }>({

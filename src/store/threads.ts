@@ -2,10 +2,12 @@
  * Conversations that agents remember: messages under an id that the client chose, of one agent. Everything is bounded:
  * a long thread forgets its oldest messages, an agent its threads that were used longest ago, and time the rest.
  */
+
 import type { CursorCodec } from "../contract/cursor.ts";
 import type { SealedBox } from "../lib/sealed-box.ts";
 import type { Clock } from "../lib/time/clock.ts";
 import type { Database, Queries, Transaction } from "./database/database.ts";
+import type { ThreadRow } from "./database/schema.ts";
 
 /** More than any model reads of a conversation. */
 export const THREAD_MESSAGES_MAX = 1000;
@@ -14,27 +16,6 @@ const THREAD_BYTES_MAX = 4 * 1024 * 1024;
 const THREADS_MAX = 10_000;
 /** Looked at in one go when a thread is too long. */
 const TRIM_PAGE = 200;
-
-export interface ThreadRow {
-  agent_uid: string;
-  thread_id: string;
-  /** Messages are numbered; those before this one are forgotten. */
-  first_seq: number;
-  next_seq: number;
-  bytes: number;
-  created_at: number;
-  updated_at: number;
-  expires_at: number;
-}
-
-export interface ThreadMessageRow {
-  agent_uid: string;
-  thread_id: string;
-  seq: number;
-  /** JSON; what people say to an agent is nobody else's business. */
-  sealed: string;
-  bytes: number;
-}
 
 export type Message = Record<string, unknown>;
 

@@ -2,6 +2,7 @@
  * Attempts to get out of a workload. Each must fail, on every grade of isolation that this machine gives. Whoever adds a
  * way in (a mount, a socket, a file shared with the workload) adds the attempt to abuse it here.
  */
+
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -10,8 +11,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
 import { call } from "../../src/node/conformance.ts";
+import { dial } from "../../src/node/dial/dial.ts";
 import type { Grade, Observed, WorkloadSpec } from "../../src/node/driver.ts";
-import { dial } from "../../src/node/driver.ts";
 import { Program } from "../../src/node/drivers/local/calls/program.ts";
 import { ABSENT, REFUSED } from "../../src/node/drivers/local/calls/seccomp.ts";
 import { parseReport } from "../../src/node/drivers/local/calls/spawner.ts";

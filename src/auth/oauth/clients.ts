@@ -1,9 +1,13 @@
 /** Who may ask for tokens: every service account, the platform's own command line, programs that registered. */
 import { randomSecret } from "../../lib/ids.ts";
 import type { Store } from "../../store/store.ts";
-import { isRegistered } from "./registration.ts";
 
 export const DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code";
+
+export const REGISTERED_PREFIX = "reg-";
+
+/** Whether a client registered itself; anybody may. */
+export const isRegistered = (clientId: string): boolean => clientId.startsWith(REGISTERED_PREFIX);
 
 /** Client records are data of oidc-provider, in the words of the registration standard. */
 export type ClientRecord = Record<string, unknown>;

@@ -9,7 +9,7 @@ import { clientNetwork } from "../../lib/network/client-network.ts";
 import { type Clock, DAY_MS, SECOND_MS } from "../../lib/time/clock.ts";
 import type { Store } from "../../store/store.ts";
 import { ALL_SCOPES } from "./access-tokens.ts";
-import type { ClientRecord } from "./clients.ts";
+import { type ClientRecord, isRegistered, REGISTERED_PREFIX } from "./clients.ts";
 import { OauthError, PROTOCOL_SCOPES } from "./request.ts";
 
 /** Within a quarter of an hour. A person sets up a few programs; an office shares an address. */
@@ -18,7 +18,6 @@ const TRIES_MAX = { address: 30, all: 1000 };
 const CLIENTS_MAX = 10_000;
 const UNUSED_SECONDS = DAY_MS / SECOND_MS;
 const USED_SECONDS = (180 * DAY_MS) / SECOND_MS;
-const ID_PREFIX = "reg-";
 const REDIRECTS_MAX = 10;
 const LOOPBACK = new Set(["127.0.0.1", "[::1]", "localhost"]);
 /**
@@ -34,8 +33,6 @@ const metadata = z.looseObject({
 
 /** What such a program gets when it does not say: to call workloads. */
 export const CALLING_SCOPES: readonly string[] = [...new Set(Object.values(WORKLOADS).map(({ scope }) => scope))];
-
-export const isRegistered = (clientId: string): boolean => clientId.startsWith(ID_PREFIX);
 
 export interface RegistrationDeps {
   store: Store;
@@ -62,7 +59,7 @@ export async function register(
       "invalid_redirect_uri",
       "Redirect addresses are https, loopback, or an app's own scheme with a dot, such as com.example.app:/callback.",
     );
-  const id = `${ID_PREFIX}${randomWord(24)}`;
+  const id = `${REGISTERED_PREFIX}${randomWord(24)}`;
   const allowed = [...scopes].filter((scope) => scope !== ALL_SCOPES);
   const record: ClientRecord = {
     client_id: id,

@@ -1,5 +1,5 @@
 import { LIMIT_MAX } from "../list-query.ts";
-import type { VersionStep } from "./index.ts";
+import type { VersionStep } from "./version.ts";
 
 /** Older clients read a list whole; beyond this many rows they have to use the paged version. */
 export const BARE_LIST_MAX = 10_000;

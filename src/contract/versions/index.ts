@@ -2,20 +2,12 @@
  * Behaviour versions. The core knows only the newest one; each older version is a step that lifts an old request to
  * the next version and lowers the answer back. A new version is one file here and one line in each list.
  */
+
 import { PlatformError } from "../errors.ts";
 import type { Operation } from "../operation.ts";
 import { bareLists } from "./2026-04-28.ts";
-
-export const VERSIONS = ["2026-04-16", "2026-04-20", "2026-04-28"] as const;
-export type Version = (typeof VERSIONS)[number];
-export const DEFAULT_VERSION: Version = "2026-04-16";
-
-export interface VersionStep {
-  /** The version that introduced the new behaviour; clients below it get the old one. */
-  since: Version;
-  liftQuery?(operation: Operation, query: Record<string, string>): Record<string, string>;
-  lower?(operation: Operation, response: unknown): unknown;
-}
+import type { Version, VersionStep } from "./version.ts";
+import { DEFAULT_VERSION, VERSIONS } from "./version.ts";
 
 const STEPS: readonly VersionStep[] = [bareLists];
 

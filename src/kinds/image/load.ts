@@ -1,4 +1,5 @@
 /** Images that arrive as files. The driver keeps each under a name of its own; the tag of a record leads to it. */
+
 import { rm } from "node:fs/promises";
 import type { z } from "zod";
 import { PlatformError } from "../../contract/errors.ts";
@@ -6,8 +7,8 @@ import * as fields from "../../contract/fields.ts";
 import { randomWord } from "../../lib/ids.ts";
 import { MINUTE_MS } from "../../lib/time/clock.ts";
 import type { Resource } from "../../store/resources/resource.ts";
+import type { KindTask } from "../kind-task.ts";
 import { type Call, type Deps, workspaceOf } from "../port.ts";
-import type { KindTask } from "../tasks.ts";
 import { IMAGE, recordTag, tagsOf } from "./images.ts";
 import { resourceType, tagName } from "./operations.ts";
 import { LOADED_PREFIX } from "./resolve.ts";

@@ -1,6 +1,7 @@
 /** Asks the daemon inside a sandbox whether anything keeps it awake. */
+
 import { CONTROL, type SandboxActivity } from "../../contract/sandbox-wire.ts";
-import type { Endpoint } from "../../node/driver.ts";
+import type { Endpoint } from "../../node/dial/endpoint.ts";
 import { askInside } from "./inside.ts";
 
 const ANSWER_MS = 2000;

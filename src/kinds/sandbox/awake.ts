@@ -1,7 +1,8 @@
 /** Wakes a sandbox for a request of the platform's own. */
+
 import type { InstancesState } from "../../contract/instance.ts";
 import { SECOND_MS } from "../../lib/time/clock.ts";
-import type { Endpoint } from "../../node/driver.ts";
+import type { Endpoint } from "../../node/dial/endpoint.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Deps } from "../port.ts";
 

@@ -1,6 +1,8 @@
 /** Small requests of the platform's own to the daemon inside a sandbox. The other side is hostile ground: all is bounded. */
+
 import { request } from "../../lib/network/node-http.ts";
-import { type DialTarget, dial, type Endpoint } from "../../node/driver.ts";
+import { dial } from "../../node/dial/dial.ts";
+import type { DialTarget, Endpoint } from "../../node/dial/endpoint.ts";
 
 export interface Question {
   door: DialTarget & string;

@@ -1,9 +1,11 @@
 /** What to do with a sandbox, decided from its record and what was observed. Pure: every rule is a row of the test table. */
+
 import { createHash } from "node:crypto";
 import type { Instance, InstancesState } from "../../contract/instance.ts";
 import type { SandboxActivity } from "../../contract/sandbox-wire.ts";
 import { canonicalJson } from "../../lib/canonical-json.ts";
-import type { Endpoint, Observed } from "../../node/driver.ts";
+import type { Endpoint } from "../../node/dial/endpoint.ts";
+import type { Observed } from "../../node/driver.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { type DriveMountIntent, mountsOf } from "../drive/mounts.ts";
 import type { Plan } from "../port.ts";

@@ -1,9 +1,10 @@
 /** Periodic work about sandboxes: records past their time, machines without a record, the time of last use. */
+
 import { MINUTE_MS, SECOND_MS } from "../../lib/time/clock.ts";
 import { parseDurationMs } from "../../lib/time/duration.ts";
 import type { Resource } from "../../store/resources/resource.ts";
+import type { KindTask } from "../kind-task.ts";
 import type { Deps } from "../port.ts";
-import type { KindTask } from "../tasks.ts";
 import { volume } from "../volume/kind.ts";
 import { sandbox } from "./kind.ts";
 import { stateOf } from "./plan.ts";

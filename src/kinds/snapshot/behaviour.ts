@@ -1,14 +1,15 @@
 /** Snapshots of sandboxes: intent, then files that the driver keeps. What nobody names any more is swept. */
+
 import { notFound, PlatformError } from "../../contract/errors.ts";
 import { randomWord } from "../../lib/ids.ts";
 import { MINUTE_MS, SECOND_MS } from "../../lib/time/clock.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { application as applicationKind } from "../application/kind.ts";
+import type { KindTask } from "../kind-task.ts";
 import { locate } from "../place.ts";
 import { type Behaviour, type Deps, defineReconciler, implement } from "../port.ts";
 import { forkOf } from "../sandbox/fork-origin.ts";
 import { sandbox as sandboxKind } from "../sandbox/kind.ts";
-import type { KindTask } from "../tasks.ts";
 import { snapshot } from "./kind.ts";
 import { snapshotDelete } from "./operations.ts";
 

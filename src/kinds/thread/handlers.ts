@@ -1,8 +1,9 @@
 import { invalidField, notFound, PlatformError } from "../../contract/errors.ts";
 import { LIMIT_DEFAULT, LIMIT_MAX } from "../../contract/list-query.ts";
 import { toIso } from "../../lib/time/clock.ts";
+import type { ThreadRow } from "../../store/database/schema.ts";
 import type { Resource } from "../../store/resources/resource.ts";
-import { THREAD_MESSAGES_MAX, type ThreadRow } from "../../store/threads.ts";
+import { THREAD_MESSAGES_MAX } from "../../store/threads.ts";
 import { agent as agentKind } from "../agent/kind.ts";
 import { type Call, type Deps, type Implementation, implement, workspaceOf } from "../port.ts";
 import { READ_DEFAULT, threadAppend, threadDelete, threadGet, threadList } from "./operations.ts";

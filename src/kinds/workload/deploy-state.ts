@@ -1,6 +1,7 @@
 /** What the platform knows about the code of a workload and its running copies. */
+
 import type { InstancesState } from "../../contract/instance.ts";
-import type { Endpoint } from "../../node/driver.ts";
+import type { Endpoint } from "../../node/dial/endpoint.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { UploadTicket } from "../uploads.ts";
 

@@ -1,7 +1,9 @@
 /** A file's bytes, whole or one range, at the pace of the client. */
+
 import { closeSync } from "node:fs";
 import { ApiError } from "../http/api-error.ts";
-import { type Call, writeChunk } from "../http/call.ts";
+import type { Call } from "../http/call.ts";
+import { writeChunk } from "../http/send.ts";
 import { type BytePath, baseName, toText } from "./byte-path.ts";
 import { type OpenFile, openRegular, readAt } from "./file-io.ts";
 

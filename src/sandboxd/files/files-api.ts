@@ -1,11 +1,13 @@
 /** /filesystem/{path}: read, write and delete one file or folder. */
+
 import { closeSync, lstatSync, rmdirSync, statSync, unlinkSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { FILE_CONTENT_BYTES_MAX } from "../../contract/sandbox-wire.ts";
 import { ApiError, toApiError } from "../http/api-error.ts";
-import { booleanQuery, type Call, field, readJson, sendJson } from "../http/call.ts";
+import { booleanQuery, type Call, field, readJson } from "../http/call.ts";
 import { isFormData, readForm } from "../http/form-data.ts";
 import { sendJsonWithTexts } from "../http/json-stream.ts";
+import { sendJson } from "../http/send.ts";
 import { type BytePath, pathFromUrl, toBytes, toText } from "./byte-path.ts";
 import { fileEntry, listFolder, parsePermissions } from "./entry.ts";
 import {

@@ -1,8 +1,10 @@
 /** POST /filesystem-move/{path}: another name or place for a file, a folder or a link. */
+
 import { lstatSync, renameSync, rmSync, type Stats, statSync } from "node:fs";
 import { cp, rm } from "node:fs/promises";
 import { ApiError, errnoOf, toApiError } from "../http/api-error.ts";
-import { type Call, field, readJson, requiredText, sendJson } from "../http/call.ts";
+import { type Call, field, readJson, requiredText } from "../http/call.ts";
+import { sendJson } from "../http/send.ts";
 import { randomWord } from "../random-word.ts";
 import {
   type BytePath,

@@ -1,8 +1,10 @@
 /** /filesystem/tree/{path}: one folder, or many files written at once. */
+
 import { statSync } from "node:fs";
 import { posix } from "node:path";
 import { ApiError } from "../http/api-error.ts";
-import { booleanQuery, type Call, readJson, sendJson } from "../http/call.ts";
+import { booleanQuery, type Call, readJson } from "../http/call.ts";
+import { sendJson } from "../http/send.ts";
 import { type BytePath, fromText, pathFromUrl, toBytes, toText } from "./byte-path.ts";
 import { listFolder } from "./entry.ts";
 import { DEFAULT_FOLDER_MODE, makeFolder, writeWhole } from "./file-io.ts";

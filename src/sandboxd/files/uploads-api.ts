@@ -1,9 +1,10 @@
 /** /filesystem-multipart: large files in parts, in any order and at the same time. */
 
-import type { Daemon } from "../daemon.ts";
+import type { Daemon } from "../daemon-context.ts";
 import { ApiError } from "../http/api-error.ts";
-import { type Call, field, integerQuery, readJson, sendJson } from "../http/call.ts";
+import { type Call, field, integerQuery, readJson } from "../http/call.ts";
 import { isFormData, readForm } from "../http/form-data.ts";
+import { sendJson } from "../http/send.ts";
 import { pathFromUrl, toText } from "./byte-path.ts";
 import { parsePermissions } from "./entry.ts";
 import { DEFAULT_FILE_MODE } from "./file-io.ts";

@@ -1,7 +1,9 @@
 /** /watch/filesystem/{path}: changes below a folder, one JSON object per line. */
+
 import { accessSync, constants, statSync } from "node:fs";
 import { ApiError } from "../http/api-error.ts";
-import { type Call, writeChunk } from "../http/call.ts";
+import type { Call } from "../http/call.ts";
+import { writeChunk } from "../http/send.ts";
 import { pathFromUrl, toBytes, toText } from "./byte-path.ts";
 import { withSubject } from "./files-api.ts";
 import { FolderWatch, type WatchEvent } from "./folder-watch.ts";

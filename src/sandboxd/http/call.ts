@@ -2,8 +2,9 @@
  * One HTTP exchange. Handlers take a Call, throw ApiError for failures and answer with the helpers below; headers that
  * every answer carries were set before the handler runs.
  */
+
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Daemon } from "../daemon.ts";
+import type { Daemon } from "../daemon-context.ts";
 import { ApiError } from "./api-error.ts";
 
 export interface Call {
@@ -27,12 +28,6 @@ export type Handler = (call: Call) => void | Promise<void>;
  */
 export const JSON_BODY_BYTES_MAX = 64 * 1024 * 1024;
 const REASON_CHARS_MAX = 200;
-
-export function sendJson(res: ServerResponse, status: number, value: unknown): void {
-  const body = Buffer.from(JSON.stringify(value));
-  res.writeHead(status, { "Content-Type": "application/json; charset=utf-8", "Content-Length": body.byteLength });
-  res.end(body);
-}
 
 export async function readBody(call: Call, bytesMax = JSON_BODY_BYTES_MAX): Promise<Buffer> {
   const chunks: Buffer[] = [];
@@ -61,21 +56,6 @@ export async function readJson(call: Call): Promise<Record<string, unknown>> {
     throw new ApiError(400, "The body must be a JSON object.");
   }
   return parsed as Record<string, unknown>;
-}
-
-/** Writes and waits while the client is slower than we are; false once it is gone. */
-export async function writeChunk(res: ServerResponse, chunk: string | Uint8Array): Promise<boolean> {
-  if (res.destroyed || res.closed) return false;
-  if (res.write(chunk)) return true;
-  return new Promise((resolve) => {
-    const settle = (): void => {
-      res.off("drain", settle);
-      res.off("close", settle);
-      resolve(!res.destroyed && !res.closed);
-    };
-    res.once("drain", settle);
-    res.once("close", settle);
-  });
 }
 
 type Kind = { string: string; boolean: boolean; integer: number };
@@ -110,3 +90,6 @@ export function booleanQuery(call: Call, name: string, fallback: boolean): boole
   if (text === "false" || text === "0") return false;
   throw new ApiError(400, `The query parameter "${name}" must be true or false.`);
 }
+
+/** Path and query as sent; an absolute-form target loses its scheme and host. */
+export const requestPath = (req: IncomingMessage): string => (req.url ?? "/").replace(/^https?:\/\/[^/?#]*/i, "");

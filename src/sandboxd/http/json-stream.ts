@@ -2,8 +2,9 @@
  * JSON answers whose strings lie in files. Output of a process and content of a file may be large; they are escaped and
  * sent piece by piece, so that an answer costs one buffer, whatever its size.
  */
+
 import type { ServerResponse } from "node:http";
-import { sendJson, writeChunk } from "./call.ts";
+import { sendJson, writeChunk } from "./send.ts";
 
 /** A text to be read later: `read` returns 0 at the end. */
 export interface TextSource {

@@ -2,12 +2,15 @@
  * HTTP in front of the handlers: routing on raw paths, the headers every answer carries, and errors as `{ error }`.
  * node:http rather than Bun.serve, because the latter resolves `..` in a path before anybody can see it.
  */
+
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
-import type { Daemon } from "../daemon.ts";
+import type { Daemon } from "../daemon-context.ts";
 import { ELSEWHERE, FILE_PATHS, ROUTES } from "../routes.ts";
 import { ApiError, errnoOf, toApiError } from "./api-error.ts";
-import { type Call, type Handler, sendJson } from "./call.ts";
+import type { Call, Handler } from "./call.ts";
+import { requestPath } from "./call.ts";
+import { sendJson } from "./send.ts";
 
 /**
  * Some clients join an endpoint and an absolute path with one encoded slash, which is the separator and the path's own
@@ -103,9 +106,6 @@ function match(path: string, method: string, res: ServerResponse): [() => Promis
   const elsewhere = ELSEWHERE.find(({ pattern }) => pattern.test(path));
   throw new ApiError(404, elsewhere?.sentence ?? `The sandbox API has nothing at ${path}.`);
 }
-
-/** Path and query as sent; an absolute-form target loses its scheme and host. */
-export const requestPath = (req: IncomingMessage): string => (req.url ?? "/").replace(/^https?:\/\/[^/?#]*/i, "");
 
 export function fail(res: ServerResponse, error: unknown): void {
   const failure = error instanceof URIError ? new ApiError(400, "The path is not valid UTF-8.") : toApiError(error);

@@ -5,9 +5,10 @@
  *
  * It listens once the command has answered `initialize`, so a broken one never gets requests.
  */
+
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { declaredVersion, failure, type HeaderOf, RPC, RpcError, type RpcId, STATELESS } from "../../lib/mcp/wire.ts";
-import { sendJson } from "../http/call.ts";
+import { sendJson } from "../http/send.ts";
 import { type Accepts, BridgeSession } from "./bridge-session.ts";
 import { SharedChild } from "./bridge-shared.ts";
 import { isRequest, MESSAGE_BYTES_MAX, type Message } from "./stdio-child.ts";

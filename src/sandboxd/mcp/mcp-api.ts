@@ -1,8 +1,10 @@
 /** /mcp: the tools of a sandbox for agents, over streamable HTTP. */
+
 import { answerMcp, type McpServer } from "../../lib/mcp/server.ts";
-import type { Daemon } from "../daemon.ts";
+import type { Daemon } from "../daemon-context.ts";
 import { toApiError } from "../http/api-error.ts";
-import { type Call, readBody, sendJson } from "../http/call.ts";
+import { type Call, readBody } from "../http/call.ts";
+import { sendJson } from "../http/send.ts";
 import { providerOf } from "../search/codegen.ts";
 import { VERSION } from "../version.ts";
 import type { SandboxTool } from "./tool.ts";

@@ -1,8 +1,9 @@
 /** An MCP server of tools as a program of its own: listens where HOST and PORT say, serves /mcp. */
+
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { answerMcp, type McpServer } from "../../lib/mcp/server.ts";
-import { sendJson } from "../http/call.ts";
+import { sendJson } from "../http/send.ts";
 
 const BODY_BYTES_MAX = 8 * 1024 * 1024;
 

@@ -1,6 +1,7 @@
 /** Ways to answer an MCP client over HTTP: one JSON object, or a stream of server-sent events that ends with it. */
+
 import type { ServerResponse } from "node:http";
-import { sendJson } from "../http/call.ts";
+import { sendJson } from "../http/send.ts";
 import type { Message } from "./stdio-child.ts";
 
 /** Clients give up when no head comes for a few minutes, and so do proxies when no byte does. */

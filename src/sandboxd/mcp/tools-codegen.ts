@@ -1,7 +1,7 @@
 /** Tools that coding agents expect: searching, reading ranges, and edits merged by a model. */
 
 import { flag, integer, list, number, text } from "../../lib/mcp/tool.ts";
-import type { Daemon } from "../daemon.ts";
+import type { Daemon } from "../daemon-context.ts";
 import { type BytePath, fromText, toText } from "../files/byte-path.ts";
 import { listFolder } from "../files/entry.ts";
 import { ApiError } from "../http/api-error.ts";

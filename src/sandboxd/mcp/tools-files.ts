@@ -1,7 +1,8 @@
 /** Tools for files. */
+
 import { closeSync } from "node:fs";
 import { flag, text } from "../../lib/mcp/tool.ts";
-import type { Daemon } from "../daemon.ts";
+import type { Daemon } from "../daemon-context.ts";
 import { type BytePath, pathFromBody, toText } from "../files/byte-path.ts";
 import { fileEntry, listFolder, parsePermissions } from "../files/entry.ts";
 import { DEFAULT_FOLDER_MODE, makeFolder, openRegular, textSource, writeWhole } from "../files/file-io.ts";

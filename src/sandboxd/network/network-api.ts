@@ -1,8 +1,9 @@
 /** /network: which ports a process holds, being told of new ones, and the tunnel. */
 
-import type { Daemon } from "../daemon.ts";
+import type { Daemon } from "../daemon-context.ts";
 import { ApiError } from "../http/api-error.ts";
-import { type Call, readJson, requiredText, sendJson } from "../http/call.ts";
+import { type Call, readJson, requiredText } from "../http/call.ts";
+import { sendJson } from "../http/send.ts";
 import { statOf } from "../process/tree.ts";
 import { socketsOfFamily } from "./sockets.ts";
 import { checkTunnel } from "./tunnel-config.ts";

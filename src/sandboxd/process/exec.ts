@@ -1,6 +1,7 @@
 /** Starting a process and waiting for it, as POST /process and the MCP tool of the same purpose both do. */
+
 import { setTimeout as pause } from "node:timers/promises";
-import type { Daemon } from "../daemon.ts";
+import type { Daemon } from "../daemon-context.ts";
 import { pathFromBody, toText } from "../files/byte-path.ts";
 import { ApiError } from "../http/api-error.ts";
 import { field, requiredText } from "../http/call.ts";

@@ -1,8 +1,10 @@
 /** /process: exec, list, output, stop. */
+
 import { LOG_FILE_BYTES_MAX } from "../../contract/sandbox-wire.ts";
 import { ApiError, toApiError } from "../http/api-error.ts";
-import { type Call, readJson, sendJson, writeChunk } from "../http/call.ts";
+import { type Call, readJson } from "../http/call.ts";
 import { readText, sendJsonWithTexts, type TextSource } from "../http/json-stream.ts";
+import { sendJson, writeChunk } from "../http/send.ts";
 import { awaitProcess, startProcess } from "./exec.ts";
 import { TRUNCATION_MARKER } from "./log-file.ts";
 import type { ManagedProcess } from "./managed-process.ts";

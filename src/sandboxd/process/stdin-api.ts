@@ -1,6 +1,8 @@
 /** POST /process/{id}/stdin: bytes for a process that was started with `stdin: true`. */
+
 import { ApiError } from "../http/api-error.ts";
-import { booleanQuery, type Call, field, readJson, sendJson } from "../http/call.ts";
+import { booleanQuery, type Call, field, readJson } from "../http/call.ts";
+import { sendJson } from "../http/send.ts";
 
 /** The body is the input as it is; as JSON it is `{data, end}`, for clients that can send nothing else. */
 export async function postStdin(call: Call): Promise<void> {

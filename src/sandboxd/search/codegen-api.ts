@@ -1,11 +1,13 @@
 /** /codegen: merge an edit into a file, and rank files for a question. */
+
 import { closeSync } from "node:fs";
-import type { Daemon } from "../daemon.ts";
+import type { Daemon } from "../daemon-context.ts";
 import { type BytePath, pathFromUrl, toText } from "../files/byte-path.ts";
 import { openRegular, textSource, writeWhole } from "../files/file-io.ts";
 import { ApiError } from "../http/api-error.ts";
-import { type Call, field, integerQuery, readJson, requiredText, sendJson } from "../http/call.ts";
+import { type Call, field, integerQuery, readJson, requiredText } from "../http/call.ts";
 import { readText } from "../http/json-stream.ts";
+import { sendJson } from "../http/send.ts";
 import { applyEdit, rankFiles, requireProvider, type SourceFile } from "./codegen.ts";
 import { EXCLUDED_FOLDERS, walk } from "./file-walk.ts";
 import { nameMatcher, splitPatterns } from "./glob.ts";

@@ -1,9 +1,11 @@
 /** Finding files by name, by likeness and by content. */
+
 import { closeSync, statSync } from "node:fs";
 import { type BytePath, baseName, folderOf, pathFromUrl, toBytes, toText } from "../files/byte-path.ts";
 import { openRegular } from "../files/file-io.ts";
 import { ApiError } from "../http/api-error.ts";
-import { booleanQuery, type Call, integerQuery, sendJson } from "../http/call.ts";
+import { booleanQuery, type Call, integerQuery } from "../http/call.ts";
+import { sendJson } from "../http/send.ts";
 import { type ContentMatch, searchFile } from "./content-search.ts";
 import { EXCLUDED_FOLDERS, type Walked, walk } from "./file-walk.ts";
 import { fuzzyScore } from "./fuzzy-score.ts";

@@ -1,11 +1,14 @@
 /** The driver's own socket: warming a prepared sandbox up, asking whether it may sleep and what it serves. No tenant reaches it. */
+
 import { createServer, type Server } from "node:http";
 import { CONTROL } from "../../contract/sandbox-wire.ts";
 import { collectGarbage } from "../bun.ts";
-import type { Daemon } from "../daemon.ts";
+import type { Daemon } from "../daemon-context.ts";
 import { ApiError } from "../http/api-error.ts";
-import { type Call, sendJson } from "../http/call.ts";
-import { fail, requestPath } from "../http/server.ts";
+import type { Call } from "../http/call.ts";
+import { requestPath } from "../http/call.ts";
+import { sendJson } from "../http/send.ts";
+import { fail } from "../http/server.ts";
 import { servingProcess } from "../process/serving.ts";
 
 export function createControlServer(daemon: Daemon, api: Server): Server {

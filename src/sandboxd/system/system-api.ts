@@ -1,9 +1,11 @@
 /** /health, /upgrade, /environment/reload, /drives/mount. */
+
 import { readFileSync } from "node:fs";
 import type { DriveMount } from "../../contract/sandbox-wire.ts";
 import { bunVersion } from "../bun.ts";
 import { ApiError, errnoOf } from "../http/api-error.ts";
-import { type Call, field, readJson, sendJson } from "../http/call.ts";
+import { type Call, field, readJson } from "../http/call.ts";
+import { sendJson } from "../http/send.ts";
 import { BUILD_TIME, VERSION } from "../version.ts";
 import { noteBegin, upgradesOf, upgradeTo } from "./upgrade.ts";
 

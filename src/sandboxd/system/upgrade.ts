@@ -2,10 +2,11 @@
  * Changing the daemon under running processes: it notes what it is about to do and exits; init starts the executable the
  * platform has put in place; the new daemon adopts the processes and notes that it is there.
  */
+
 import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { spawn } from "../bun.ts";
-import type { Daemon } from "../daemon.ts";
+import type { Daemon } from "../daemon-context.ts";
 import { EXIT_FOR_UPGRADE, INIT_PID_VARIABLE, STATE_FILES } from "../init/protocol.ts";
 import { VERSION } from "../version.ts";
 

@@ -2,9 +2,10 @@
  * A shell on a pseudo terminal, shared by every client that names its session. It outlives its clients: a browser tab
  * that comes back sees the screen as it was. Without clients it is closed after a while, and with its shell at once.
  */
+
 import { statSync } from "node:fs";
 import type { Child } from "../bun.ts";
-import type { Daemon } from "../daemon.ts";
+import type { Daemon } from "../daemon-context.ts";
 import { pathFromBody, toText } from "../files/byte-path.ts";
 import { ApiError } from "../http/api-error.ts";
 import type { WebSocketConnection } from "../http/websocket.ts";

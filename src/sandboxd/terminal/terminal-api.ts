@@ -1,10 +1,11 @@
 /** /terminal (a page for people) and /terminal/ws (the terminal itself). */
+
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
-import type { Daemon } from "../daemon.ts";
+import type { Daemon } from "../daemon-context.ts";
 import { ApiError, toApiError } from "../http/api-error.ts";
 import type { Call } from "../http/call.ts";
-import { requestPath } from "../http/server.ts";
+import { requestPath } from "../http/call.ts";
 import { acceptWebSocket, WebSocketConnection } from "../http/websocket.ts";
 import { TERMINAL_PAGE } from "./page.ts";
 import { attachTerminal, COLS_DEFAULT, ROWS_DEFAULT, side, type TerminalSession } from "./session.ts";

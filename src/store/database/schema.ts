@@ -4,12 +4,8 @@
  */
 
 import type { Generated } from "kysely";
-import type { CronTriggerRow } from "../deliveries/cron-triggers.ts";
 import type { DeliveryCountRow, DeliveryRow } from "../deliveries/delivery.ts";
 import type { ChunkRow, ExecutionRow, TaskRow } from "../executions/execution.ts";
-import type { RecordRow } from "../records.ts";
-import type { HeldWordRow } from "../resources/held-words.ts";
-import type { ThreadMessageRow, ThreadRow } from "../threads.ts";
 
 export interface Tables {
   records: RecordRow;
@@ -269,4 +265,51 @@ export interface AuditRow {
   /** Everything that the line says, as JSON; the columns beside it are for filters. */
   entry: string;
   hash: string;
+}
+
+export interface CronTriggerRow {
+  uid: string;
+  trigger_id: string;
+  workspace: string;
+  schedule: string;
+  timezone: string;
+  next_at: number;
+}
+
+export interface RecordRow {
+  key: string;
+  value: string;
+  expires_at: number;
+}
+
+export interface HeldWordRow {
+  pool: string;
+  word: string;
+  /** Two accounts may have a workspace of one name, one after the other. */
+  account_id: string;
+  workspace: string;
+  kind: string;
+  name: string;
+  uid: string;
+}
+
+export interface ThreadRow {
+  agent_uid: string;
+  thread_id: string;
+  /** Messages are numbered; those before this one are forgotten. */
+  first_seq: number;
+  next_seq: number;
+  bytes: number;
+  created_at: number;
+  updated_at: number;
+  expires_at: number;
+}
+
+export interface ThreadMessageRow {
+  agent_uid: string;
+  thread_id: string;
+  seq: number;
+  /** JSON; what people say to an agent is nobody else's business. */
+  sealed: string;
+  bytes: number;
 }

@@ -2,16 +2,9 @@
  * When each cron trigger of a workload fires next. Rows follow the workload's own record, in its transactions; whoever
  * fires one moves its time on in the same step, so one slot is fired by one server.
  */
-import type { Database, Queries, Transaction } from "../database/database.ts";
 
-export interface CronTriggerRow {
-  uid: string;
-  trigger_id: string;
-  workspace: string;
-  schedule: string;
-  timezone: string;
-  next_at: number;
-}
+import type { Database, Queries, Transaction } from "../database/database.ts";
+import type { CronTriggerRow } from "../database/schema.ts";
 
 export type CronTriggers = ReturnType<typeof createCronTriggers>;
 

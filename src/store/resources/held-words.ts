@@ -2,6 +2,7 @@
  * Who holds which word of a host name (contract/held-words.ts says what these words are). A row is never deleted and
  * never changes its owner; `uid` is the resource that has it now, or had it last.
  */
+
 import { sql } from "kysely";
 import { DNS_LABEL_MAX } from "../../contract/addresses.ts";
 import {
@@ -15,17 +16,7 @@ import {
   workloadWish,
 } from "../../contract/held-words.ts";
 import { type Database, type Dialect, fixedQuery, type Queries, type Transaction } from "../database/database.ts";
-
-export interface HeldWordRow {
-  pool: string;
-  word: string;
-  /** Two accounts may have a workspace of one name, one after the other. */
-  account_id: string;
-  workspace: string;
-  kind: string;
-  name: string;
-  uid: string;
-}
+import type { HeldWordRow } from "../database/schema.ts";
 
 /** One statement: takes a free word, takes an own one again, and leaves that of another alone. */
 const CLAIM = fixedQuery(

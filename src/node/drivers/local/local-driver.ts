@@ -8,14 +8,15 @@
  *   workloads/   one folder each: record.json, fs/ (what it wrote), run/ (shared with it), host/ (it may only read)
  *   snapshots/, volumes/, drives/
  */
+
 import { createHash } from "node:crypto";
 import { chmodSync, mkdirSync, readdirSync } from "node:fs";
 import type { Socket } from "node:net";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { PlatformError } from "../../../contract/errors.ts";
+import type { CallOptions } from "../../dial/endpoint.ts";
 import type {
-  CallOptions,
   DestroyOptions,
   DriveOptions,
   Driver,

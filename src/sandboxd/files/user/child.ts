@@ -2,26 +2,21 @@
  * `sandboxd files`: the helper of user-files.ts. It begins as root, listens where only root may connect, gives up root
  * in all of its threads, and makes sure of that before it serves anything.
  */
+
 import { chmodSync, readdirSync, readFileSync, writeSync } from "node:fs";
-import type { SandboxdConfig, SandboxUser } from "../../../contract/sandbox-wire.ts";
-import type { Daemon } from "../../daemon.ts";
+import type { SandboxdConfig } from "../../../contract/sandbox-wire.ts";
+import type { Daemon } from "../../daemon-context.ts";
 import { ApiError } from "../../http/api-error.ts";
-import { type Call, readJson, sendJson } from "../../http/call.ts";
+import { type Call, readJson } from "../../http/call.ts";
+import { sendJson } from "../../http/send.ts";
 import { createApiServer } from "../../http/server.ts";
 import { becomeUser, endWithParent } from "../../libc.ts";
 import { CODEGEN_TOOLS } from "../../mcp/tools-codegen.ts";
 import { FILE_TOOLS } from "../../mcp/tools-files.ts";
 import { Environment } from "../../process/environment.ts";
 import { IdleTrim } from "../../system/idle-trim.ts";
-
-export const HELPER_VARIABLE = "SANDBOXD_FILES";
-
-export interface HelperTask {
-  socket: string;
-  user: SandboxUser;
-  /** With a state folder that belongs to the user. */
-  config: SandboxdConfig;
-}
+import type { HelperTask } from "./helper-task.ts";
+import { HELPER_VARIABLE } from "./helper-task.ts";
 
 export async function runFilesChild(): Promise<void> {
   const parent = process.ppid;

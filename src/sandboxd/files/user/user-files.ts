@@ -3,6 +3,7 @@
  * not touch their files: it passes each request on to a helper process with that user's rights, which is the same
  * program (see child.ts). The kernel then decides what the user may do, on every path, through every link.
  */
+
 import { chownSync, mkdirSync, rmSync } from "node:fs";
 import { type IncomingMessage, request, type ServerResponse } from "node:http";
 import { dirname, join } from "node:path";
@@ -12,7 +13,8 @@ import { type Child, selfArgv } from "../../bun.ts";
 import { ApiError } from "../../http/api-error.ts";
 import type { Environment } from "../../process/environment.ts";
 import { spawnExpendable } from "../../process/expendable.ts";
-import { HELPER_VARIABLE, type HelperTask } from "./child.ts";
+import type { HelperTask } from "./helper-task.ts";
+import { HELPER_VARIABLE } from "./helper-task.ts";
 
 /** They describe one connection, and there are two. */
 const HOP_HEADERS = ["connection", "keep-alive", "transfer-encoding", "upgrade", "expect"];

@@ -1,4 +1,4 @@
-import type { Migration } from "./index.ts";
+import type { Migration } from "./migration.ts";
 
 /** `{text}` becomes a byte-ordered text type: both databases must sort names the same way. */
 export const foundation: Migration = {

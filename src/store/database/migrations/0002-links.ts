@@ -1,4 +1,4 @@
-import type { Migration } from "./index.ts";
+import type { Migration } from "./migration.ts";
 
 /** Who names whom, and which words are taken; see links.ts. */
 export const links: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from "./index.ts";
+import type { Migration } from "./migration.ts";
 
 /**
  * Executions of jobs. A task has a row only once it was started: what waits is a number (next_index) and its

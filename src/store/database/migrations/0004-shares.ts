@@ -1,4 +1,4 @@
-import type { Migration } from "./index.ts";
+import type { Migration } from "./migration.ts";
 
 /** What one workspace lends to others (see shares.ts), and the keys that tokens are signed with (see signing-keys.ts). */
 export const shares: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from "./index.ts";
+import type { Migration } from "./migration.ts";
 
 /**
  * The usage ledger. Rows of the big tables hold small integers only: what they are about (names, UUIDs) is written once

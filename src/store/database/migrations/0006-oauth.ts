@@ -1,4 +1,4 @@
-import type { Migration } from "./index.ts";
+import type { Migration } from "./migration.ts";
 
 /** What the authorization server remembers between two steps of a flow; see oauth-records.ts. */
 export const oauth: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from "./index.ts";
+import type { Migration } from "./migration.ts";
 
 /** Small records that expire, each read and replaced as a whole: counters of a window, and the like. */
 export const records: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from "./index.ts";
+import type { Migration } from "./migration.ts";
 
 /** Tries at signing in, so that guessing stays slow whichever instance is asked; see sign-in-tries.ts. */
 export const signIns: Migration = {

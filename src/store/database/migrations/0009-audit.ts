@@ -1,4 +1,4 @@
-import type { Migration } from "./index.ts";
+import type { Migration } from "./migration.ts";
 
 /** Who did what; see audit.ts. The database itself refuses to change or remove what is written. */
 export const audit: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from "./index.ts";
+import type { Migration } from "./migration.ts";
 
 /** A workload has one identity, whichever server starts its first copy. */
 export const workloadAccounts: Migration = {

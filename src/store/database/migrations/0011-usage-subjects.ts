@@ -1,4 +1,4 @@
-import type { Migration } from "./index.ts";
+import type { Migration } from "./migration.ts";
 
 /** A line of the ledger may also tell who used it. The table is made anew: the line's identity has one more part. */
 export const usageSubjects: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from "./index.ts";
+import type { Migration } from "./migration.ts";
 
 /** Who somebody is at another identity provider; see external-identities.ts. */
 export const externalIdentities: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from "./index.ts";
+import type { Migration } from "./migration.ts";
 
 /** What the platform does later, with nobody waiting; see deliveries.ts. */
 export const deliveries: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from "./index.ts";
+import type { Migration } from "./migration.ts";
 
 /** When each cron trigger fires next, so that a look at what is due costs no more than what is due. */
 export const cronTriggers: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from "./index.ts";
+import type { Migration } from "./migration.ts";
 
 /** Where the audit log begins once old lines are gone; see audit-retention.ts. Only what lies before it may go. */
 export const auditBase: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from "./index.ts";
+import type { Migration } from "./migration.ts";
 
 /** Conversations of agents; see threads.ts. */
 export const threads: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from "./index.ts";
+import type { Migration } from "./migration.ts";
 
 /** What waits is found by its job, so that ten thousand executions of one do not stand before another's. */
 export const executionQueue: Migration = {

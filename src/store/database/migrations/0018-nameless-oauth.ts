@@ -1,4 +1,4 @@
-import type { Migration } from "./index.ts";
+import type { Migration } from "./migration.ts";
 
 /**
  * The bundle that 0.1.0 ran after `npm ci` kept authorization codes, refresh tokens, sessions and consents under an

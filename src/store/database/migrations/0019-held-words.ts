@@ -4,7 +4,7 @@ import { HOST_LABEL, internalWish, type WordWish, workloadWish } from "../../../
 import { INTERNAL_KINDS } from "../../../contract/internal-names.ts";
 import { claimWord } from "../../resources/held-words.ts";
 import type { Dialect, Queries } from "../database.ts";
-import type { Migration } from "./index.ts";
+import type { Migration } from "./migration.ts";
 
 /** Host names are held by one owner for ever; see held-words.ts. What exists keeps its addresses, the eldest first. */
 export const heldWords: Migration = {

@@ -22,16 +22,7 @@ import { threads } from "./0016-threads.ts";
 import { executionQueue } from "./0017-execution-queue.ts";
 import { namelessOauth } from "./0018-nameless-oauth.ts";
 import { heldWords } from "./0019-held-words.ts";
-
-export interface Migration {
-  id: number;
-  name: string;
-  both: readonly string[];
-  sqlite?: readonly string[];
-  postgres?: readonly string[];
-  /** What SQL alone cannot say, after the statements. It has no checksum of its own: it is told by its name. */
-  work?(queries: Queries, dialect: Dialect): Promise<void>;
-}
+import type { Migration } from "./migration.ts";
 
 export const MIGRATIONS: readonly Migration[] = [
   foundation,

@@ -2,6 +2,7 @@
  * Takes in images as files: what `docker save` writes, and OCI image layouts in a tar. No registry and no Docker is
  * needed. The archive is hostile: every size is bounded, every layer is addressed by the digest of what it really holds.
  */
+
 import { createHash } from "node:crypto";
 import { constants } from "node:fs";
 import { lstat, mkdir, open, rename, stat, statfs } from "node:fs/promises";
@@ -10,7 +11,8 @@ import { z } from "zod";
 import { PlatformError } from "../../../../contract/errors.ts";
 import { removeTree } from "../../../../lib/remove-tree.ts";
 import type { ArchiveFile, Budget } from "../../../../unpack/job.ts";
-import type { CallOptions, Image, ImageUser } from "../../../driver.ts";
+import type { CallOptions } from "../../../dial/endpoint.ts";
+import type { Image, ImageUser } from "../../../driver.ts";
 import type { Spawner } from "../calls/spawner.ts";
 import type { Unpack } from "../unpack/cage.ts";
 import { writeMarks } from "../unpack/marks.ts";

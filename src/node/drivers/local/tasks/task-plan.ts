@@ -9,9 +9,9 @@ import { EGRESS_DOOR_PORT, type Limits, PIDS_DEFAULT, PLATFORM_DOOR_PORT } from 
 import { type Cgroup, createCgroup, setCgroupLimits } from "../machine/cgroup.ts";
 import { CAPABILITIES_MAPPED, ID_BASE_FIRST, identityFor, type Machine } from "../machine/machine.ts";
 import type { Nat } from "../network/nat.ts";
-import type { Order } from "../workload/fleet.ts";
 import { RESERVED_MB } from "../workload/launch.ts";
 import { ID_COUNT } from "../workload/launch-program.ts";
+import type { Order } from "../workload/order.ts";
 import { TASK_GROUPS } from "./task-lives.ts";
 import { TASK_FILES, type TaskPlan, type TaskProgram } from "./task-program.ts";
 import { TASK_TAG } from "./task-report.ts";

@@ -14,7 +14,7 @@ import { failureOf } from "../calls/spawner.ts";
 import { procsFiles, removeCgroup } from "../machine/cgroup.ts";
 import { signal as sendSignal } from "../machine/process-tree.ts";
 import { openDoor } from "../network/doors.ts";
-import type { Order } from "../workload/fleet.ts";
+import type { Order } from "../workload/order.ts";
 import { processStart, RECORD_FORMAT, type WorkloadRecord } from "../workload/record.ts";
 import type { WorkloadContext } from "../workload/workload.ts";
 import { Task } from "./task.ts";

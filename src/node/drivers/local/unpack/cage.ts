@@ -6,6 +6,7 @@
  * A machine that isolates nothing runs the job in a plain process. Its boundary is then the job's own care: every change
  * is relative to a descriptor and follows no link (`src/unpack/tree.ts`).
  */
+
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, mkdtempSync, openSync, readSync, statSync } from "node:fs";
@@ -13,7 +14,7 @@ import { join } from "node:path";
 import { PlatformError } from "../../../../contract/errors.ts";
 import { removeTree } from "../../../../lib/remove-tree.ts";
 import type { Answer, Answers, Job, WorkKind } from "../../../../unpack/job.ts";
-import type { CallOptions } from "../../../driver.ts";
+import type { CallOptions } from "../../../dial/endpoint.ts";
 import { failureOf } from "../calls/spawner.ts";
 import { CAP } from "../calls/syscalls.ts";
 import { ID_BASE_FIRST, identityFor, type Machine, makeWorkloadDirs } from "../machine/machine.ts";

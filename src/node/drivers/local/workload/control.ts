@@ -2,8 +2,8 @@
 
 import { PlatformError } from "../../../../contract/errors.ts";
 import { request } from "../../../../lib/network/node-http.ts";
-import { dialUnix } from "../../../dial.ts";
-import type { Endpoint } from "../../../driver.ts";
+import type { Endpoint } from "../../../dial/endpoint.ts";
+import { dialUnix } from "../../../dial/unix.ts";
 
 /** The daemon answers in a millisecond; a hostile one may never. */
 const ANSWER_WAIT_MS = 10_000;

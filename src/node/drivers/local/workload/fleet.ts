@@ -7,7 +7,7 @@ import { mkdirSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { PlatformError } from "../../../../contract/errors.ts";
-import type { DestroyOptions, Limits, NetworkClass, WorkloadSpec } from "../../../driver.ts";
+import type { DestroyOptions, Limits, NetworkClass } from "../../../driver.ts";
 import type { ResolvedImage } from "../images/images.ts";
 import { createCgroup } from "../machine/cgroup.ts";
 import { ID_BASE_FIRST } from "../machine/machine.ts";
@@ -16,7 +16,8 @@ import { Tasks } from "../tasks/tasks.ts";
 import { adopt } from "./adopt.ts";
 import { type Launch, launch } from "./launch.ts";
 import { launchPlain, plainHome } from "./launch-plain.ts";
-import { type HostMount, ID_COUNT, type RootPart } from "./launch-program.ts";
+import { ID_COUNT, type RootPart } from "./launch-program.ts";
+import type { Order } from "./order.ts";
 import { Pool } from "./pool.ts";
 import { RECORD_FORMAT } from "./record.ts";
 import { Workload, type WorkloadContext } from "./workload.ts";
@@ -26,17 +27,6 @@ export interface FleetOptions {
   dir: string;
   poolSize: number;
   onWarning: (message: string, fields: Record<string, unknown>) => void;
-}
-
-/** A workload to be, with everything that was looked up for it. */
-export interface Order {
-  spec: WorkloadSpec;
-  image: ResolvedImage;
-  /** The image's own, or a snapshot's. */
-  parts: RootPart[];
-  mounts: HostMount[];
-  env: Record<string, string>;
-  workDir: string;
 }
 
 /** What a pooled workload has until it is claimed: what most ask for, so that nothing is left to change. */

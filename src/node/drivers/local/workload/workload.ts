@@ -4,6 +4,7 @@
  * Modes, by what is true rather than by what is remembered: exited (its first process is gone), frozen (its control
  * group says so), running. The record's phase only tells a finished start from an interrupted one.
  */
+
 import { type FSWatcher, constants as fsConstants, watch } from "node:fs";
 import { open } from "node:fs/promises";
 import type { Server, Socket } from "node:net";
@@ -14,7 +15,8 @@ import { isDeepStrictEqual } from "node:util";
 import { PlatformError } from "../../../../contract/errors.ts";
 import { CONTROL, SANDBOX_FILES, type SandboxClaim } from "../../../../contract/sandbox-wire.ts";
 import { removeTree } from "../../../../lib/remove-tree.ts";
-import type { CallOptions, DestroyOptions, Limits, Mount, Observed, Output, Stats } from "../../../driver.ts";
+import type { CallOptions } from "../../../dial/endpoint.ts";
+import type { DestroyOptions, Limits, Mount, Observed, Output, Stats } from "../../../driver.ts";
 import {
   cgroupStats,
   freezeCgroup,

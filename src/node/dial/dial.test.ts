@@ -5,7 +5,8 @@ import { createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { dial, type Endpoint } from "./driver.ts";
+import { dial } from "./dial.ts";
+import type { Endpoint } from "./endpoint.ts";
 
 async function place(t: TestContext): Promise<Endpoint> {
   const dir = mkdtempSync(join(tmpdir(), "dial-"));

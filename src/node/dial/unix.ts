@@ -3,12 +3,13 @@
  * put a symbolic link to any socket of the host in their place. So the name is opened without following links, checked
  * to be a socket, and connected to through the descriptor: what was checked is what is dialled.
  */
+
 import { closeSync, constants, fstatSync, openSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { PlatformError } from "../contract/errors.ts";
-import { PORT_DOOR_LINE_BYTES_MAX, portDoorRequest, SANDBOX_FILES } from "../contract/sandbox-wire.ts";
-import type { CallOptions, DialTarget, Endpoint } from "./driver.ts";
+import { PlatformError } from "../../contract/errors.ts";
+import { PORT_DOOR_LINE_BYTES_MAX, portDoorRequest, SANDBOX_FILES } from "../../contract/sandbox-wire.ts";
+import type { CallOptions, DialTarget, Endpoint } from "./endpoint.ts";
 
 export async function dialUnix(endpoint: Endpoint, target: DialTarget, options: CallOptions = {}): Promise<Duplex> {
   if (target === "api" || target === "control") return connectTo(endpoint, SANDBOX_FILES[target], options);

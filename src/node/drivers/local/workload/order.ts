@@ -1,0 +1,14 @@
+import type { WorkloadSpec } from "../../../driver.ts";
+import type { ResolvedImage } from "../images/images.ts";
+import type { HostMount, RootPart } from "./launch-program.ts";
+
+/** A workload to be, with everything that was looked up for it. */
+export interface Order {
+  spec: WorkloadSpec;
+  image: ResolvedImage;
+  /** The image's own, or a snapshot's. */
+  parts: RootPart[];
+  mounts: HostMount[];
+  env: Record<string, string>;
+  workDir: string;
+}

@@ -1,0 +1,18 @@
+/** The daemon as its handlers see it. */
+import type { SandboxActivity, SandboxdConfig } from "../contract/sandbox-wire.ts";
+import type { UserFiles } from "./files/user/user-files.ts";
+import type { Environment } from "./process/environment.ts";
+import type { ProcessTable } from "./process/table.ts";
+import type { IdleTrim } from "./system/idle-trim.ts";
+
+export interface Daemon {
+  readonly config: SandboxdConfig;
+  readonly startedAtMs: number;
+  readonly environment: Environment;
+  readonly processes: ProcessTable;
+  readonly trim: IdleTrim;
+  /** Handles files with the rights of another user; null in the process that does so. Loaded at first use. */
+  readonly userFiles: (() => Promise<UserFiles>) | null;
+  readonly counters: Pick<SandboxActivity, "terminalClients" | "portConnections" | "doorConnections">;
+  activity(): SandboxActivity;
+}
