@@ -54,6 +54,7 @@ import {
   takeSnapshot,
 } from "./storage/snapshots.ts";
 import { Storage } from "./storage/storage.ts";
+import { type CopyTree, treeCopier } from "./storage/tree-copy.ts";
 import { openVolumeStore, type VolumeStore } from "./storage/volumes.ts";
 import { openCage, type Unpack } from "./unpack/cage.ts";
 import { Fleet } from "./workload/fleet.ts";
@@ -153,6 +154,7 @@ export class LocalDriver implements Driver {
   readonly #storage: Storage;
   readonly #egress: EgressProxy;
   readonly #unpack: Unpack;
+  readonly #copyTree: CopyTree;
   readonly #creating = new Map<string, Promise<Observed>>();
   readonly #serial = new Serial();
   readonly #background = new Set<Promise<void>>();
@@ -164,6 +166,7 @@ export class LocalDriver implements Driver {
     this.node = options.node ?? hostname();
     this.#egress = startEgressProxy(options.egress);
     this.#unpack = openCage(machine, imageStore.programRoot(parts.images));
+    this.#copyTree = treeCopier(machine, parts.base.parts);
     this.#context = {
       node: this.node,
       machine,
@@ -338,7 +341,7 @@ export class LocalDriver implements Driver {
       try {
         const { image, imageDigest, parts } = workload.record;
         const source = { dir: workload.dir, image, imageDigest, parts };
-        return publicSnapshot(await takeSnapshot(this.#path("snapshots"), id, source));
+        return publicSnapshot(await takeSnapshot(this.#path("snapshots"), id, source, this.#copyTree));
       } finally {
         if (running) await workload.setFrozen(false);
       }

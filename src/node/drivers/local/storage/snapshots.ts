@@ -11,6 +11,7 @@ import { PlatformError } from "../../../../contract/errors.ts";
 import { removeTree } from "../../../../lib/remove-tree.ts";
 import type { Snapshot } from "../../../driver.ts";
 import type { RootPart } from "../workload/launch-program.ts";
+import { COPY_SOURCE, CopyFailed, type CopyTree } from "./tree-copy.ts";
 
 const run = promisify(execFile);
 
@@ -27,16 +28,17 @@ export async function takeSnapshot(
   dir: string,
   id: string,
   workload: { dir: string; image: string; imageDigest: string; parts: RootPart[] },
+  copy: CopyTree,
 ): Promise<SnapshotRecord> {
   const temp = join(dir, `.${id}`);
   const target = join(dir, id);
+  let part = 0;
   await removeTree(temp);
   mkdirSync(temp, { recursive: true });
   try {
     for (const index of workload.parts.keys()) {
-      await run("cp", [...COPY, join(workload.dir, "fs", String(index), "upper"), join(temp, String(index))], {
-        env: TOOL_ENV,
-      });
+      part = index;
+      await copy(join(workload.dir, "fs", String(index), "upper"), join(temp, String(index)));
     }
     const { stdout } = await run("du", ["-sk", temp], { env: TOOL_ENV });
     const record: SnapshotRecord = {
@@ -53,7 +55,7 @@ export async function takeSnapshot(
   } catch (error) {
     await removeTree(temp);
     // Not tried again by itself: the original stands still meanwhile, and the next try would fail for the same reason.
-    const message = `The files could not be copied${reasonIn(error, workload)}.`;
+    const message = `The files could not be copied${reasonIn(error, workload.parts[part]?.at ?? "")}.`;
     throw new PlatformError("unprocessable", message, { cause: String(error).slice(0, REASON_MAX) });
   }
 }
@@ -61,17 +63,13 @@ export async function takeSnapshot(
 const REASON_MAX = 500;
 
 /** "cp: cannot open 'PATH' for reading: Permission denied", with the path as its owner knows it. */
-function reasonIn(error: unknown, { dir, parts }: { dir: string; parts: RootPart[] }): string {
-  const [line = ""] = String((error as { stderr?: unknown }).stderr ?? "").split("\n");
-  const [, path = "", reason] = /^\w+: [^']*'(.*)'.*: ([^:]+)$/.exec(line) ?? [];
+function reasonIn(error: unknown, at: string): string {
+  const [line = ""] = error instanceof CopyFailed ? error.message.split("\n") : [];
+  const [, path = "", reason] = /^[^']*'(.*)'.*: ([^:]+)$/.exec(line) ?? [];
   if (reason === undefined) return "";
-  const part = parts.findIndex((_, index) => path.startsWith(`${dir}/fs/${index}/upper/`));
-  const inside = join(parts[part]?.at ?? "", path.slice(`${dir}/fs/${part}/upper`.length));
-  return part < 0 || inside.length > REASON_MAX ? `: ${reason}` : `: ${inside}: ${reason}`;
+  const inside = path.startsWith(`${COPY_SOURCE}/`) ? join(at, path.slice(COPY_SOURCE.length)) : "";
+  return inside === "" || inside.length > REASON_MAX ? `: ${reason}` : `: ${inside}: ${reason}`;
 }
-
-/** -a keeps owners, times, extended attributes and whiteouts. */
-const COPY = ["-a", "--reflink=auto"];
 
 export function readSnapshot(dir: string, id: string): SnapshotRecord | null {
   const file = join(dir, id, FILE);

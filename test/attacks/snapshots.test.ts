@@ -1,0 +1,106 @@
+/**
+ * The files of a workload attack the copy that is made of them: links that lead out, a folder that becomes a link while
+ * it is copied, and files that are no files. The copy holds files of the workload and nothing of the machine.
+ */
+import assert from "node:assert/strict";
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, globSync, lstatSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { after, before, suite, test } from "node:test";
+import type { Grade } from "../../src/node/driver.ts";
+import type { LocalDriver } from "../../src/node/drivers/local/local-driver.ts";
+import { Canary } from "../canary.ts";
+import { LocalMachine, localDriverMissing, run } from "../local/machine.ts";
+
+const SECRET = "a-secret-of-the-machine";
+const NAMES = 2000;
+/** The copy is made the same way on both; where ids are mapped, less of the machine can be read. */
+const GRADES: Grade[] = process.env.BERTH_TEST_LONG ? ["mapped", "contained"] : ["contained"];
+const ROUNDS = process.env.BERTH_TEST_LONG ? 40 : 3;
+
+/** Puts a link in the place of a folder and the folder back, as fast as the machine can. */
+const SWAP = `
+  const { renameSync, symlinkSync, unlinkSync } = require("node:fs");
+  const [, folder, target] = process.argv;
+  process.stdout.write("begun");
+  for (;;) {
+    renameSync(folder, folder + ".away");
+    symlinkSync(target, folder);
+    unlinkSync(folder);
+    renameSync(folder + ".away", folder);
+  }`;
+
+if (localDriverMissing) test("snapshots", { skip: localDriverMissing }, () => {});
+else
+  for (const grade of GRADES)
+    suite(`a workload of grade ${grade} attacks its own snapshot`, () => {
+      let machine: LocalMachine;
+      let driver: LocalDriver;
+      let canary: Canary;
+      let upper: string;
+
+      before(async () => {
+        machine = new LocalMachine();
+        driver = await machine.open({ grade });
+        canary = new Canary();
+        const box = await driver.create({
+          uid: "box",
+          name: "box",
+          image: "berth/base-image:latest",
+          env: {},
+          limits: { memoryMb: 256, cpus: 1, pids: 128 },
+          network: "closed",
+        });
+        mkdirSync(join(canary.dir, "names"));
+        for (let n = 0; n < NAMES; n += 1) writeFileSync(join(canary.dir, "names", `f${n}`), SECRET);
+        const { exitCode, output } = await run(
+          box,
+          `set -e; mkdir -p /work/names /work/odd; cd /work/names; for n in $(seq 0 ${NAMES - 1}); do echo own > f$n; done
+         cd /work/odd; ln -s ${canary.dir} out; ln -s ${"../".repeat(20)}${canary.dir}/precious up; ln -s loop loop
+         echo own > twice; ln twice twice-again; mkfifo pipe; cp /bin/true root; chmod 6755 root
+         mkdir closed; echo own > closed/file; chmod 0 closed`,
+        );
+        assert.equal(exitCode, 0, output);
+        const [work = ""] = globSync(join(machine.dataDir, "workloads/*/fs/0/upper/work"));
+        upper = dirname(work);
+      });
+      after(async () => {
+        canary[Symbol.dispose]();
+        await driver.stop("kill");
+        machine.dispose();
+      });
+
+      test("links, pipes, set-user-id and closed folders are copied as what they are", async () => {
+        const { id } = await driver.snapshot("box", "odd");
+        const odd = join(machine.dataDir, "snapshots", id, "0/work/odd");
+        for (const name of ["out", "up", "loop"]) assert.ok(lstatSync(join(odd, name)).isSymbolicLink(), name);
+        assert.equal(lstatSync(join(odd, "twice")).ino, lstatSync(join(odd, "twice-again")).ino);
+        assert.ok(lstatSync(join(odd, "pipe")).isFIFO());
+        const [copied, original] = [lstatSync(join(odd, "root")), lstatSync(join(upper, "work/odd/root"))];
+        assert.deepEqual([copied.uid, copied.mode], [original.uid, original.mode]);
+        assert.equal(readFileSync(join(odd, "closed/file"), "utf8"), "own\n");
+        assert.equal(lstatSync(join(machine.dataDir)).mode & 0o077, 0, "no other user reaches what root left there");
+      });
+
+      test("a folder that becomes a link while it is copied brings nothing of the machine", async (t) => {
+        // From outside, where no freezing holds the swapping back.
+        const swap: ChildProcess = spawn(process.execPath, [
+          "-e",
+          SWAP,
+          join(upper, "work/names"),
+          join(canary.dir, "names"),
+        ]);
+        t.after(() => swap.kill("SIGKILL"));
+        if (swap.stdout) await once(swap.stdout, "data");
+        for (let round = 0; round < ROUNDS; round += 1) {
+          // Files that come and go may make the copy fail; then there is none.
+          await driver
+            .snapshot("box", `swapped-${round}`)
+            .catch((error) => assert.match(String(error), /could not be copied/));
+          for (const file of globSync(join(machine.dataDir, "snapshots", `swapped-${round}`, "*/work/names{,.away}/*")))
+            if (lstatSync(file).isFile()) assert.equal(readFileSync(file, "utf8"), "own\n", file);
+        }
+        assert.ok(existsSync(canary.dir));
+      });
+    });
