@@ -4,17 +4,30 @@ import { uuidv7 } from "../src/lib/ids.ts";
 import { systemClock } from "../src/lib/time/clock.ts";
 import type { Draft } from "../src/store/resources/resources.ts";
 import { openStore, type Store, type StoreOptions } from "../src/store/store.ts";
+import { closeAtEnd } from "./closing.ts";
 import type { TestPlace } from "./databases.ts";
 
-export const openTestStore = (place: Pick<TestPlace, "dataDir" | "databaseUrl">, options: Partial<StoreOptions> = {}) =>
-  openStore({
-    dataDir: place.dataDir,
-    databaseUrl: place.databaseUrl,
+export async function openTestStore(
+  { dataDir, databaseUrl }: Pick<TestPlace, "dataDir" | "databaseUrl">,
+  options: Partial<StoreOptions> = {},
+): Promise<Store> {
+  const store = await openStore({
+    dataDir,
+    databaseUrl,
     secretKey: Buffer.alloc(32, 1),
     clock: systemClock,
     onError: (error) => console.error(error),
     ...options,
   });
+  const closed = closeAtEnd(() => store.close());
+  return {
+    ...store,
+    close: () => {
+      closed();
+      return store.close();
+    },
+  };
+}
 
 /** A resource of the workspace `main`. Ids only grow: whoever has a clock of his own gives it one of that time. */
 export const draftOf = (

@@ -6,6 +6,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import Provider from "oidc-provider";
+import { closeAtEnd } from "./closing.ts";
 
 export const CLIENT = { id: "customer-app", secret: "customer-secret-0123456789" };
 const SCOPE = "openid files";
@@ -29,6 +30,7 @@ export async function startThirdParty(redirectUri: string): Promise<ThirdParty> 
   const listener = createServer();
   listener.listen(0, "127.0.0.1");
   await once(listener, "listening");
+  const closed = closeAtEnd(() => close(listener));
   const issuer = `http://127.0.0.1:${(listener.address() as AddressInfo).port}`;
   const provider = makeProvider(issuer, redirectUri);
   let refreshes = 0;
@@ -47,6 +49,7 @@ export async function startThirdParty(redirectUri: string): Promise<ThirdParty> 
     refused: new Set(),
     user: "nobody",
     async [Symbol.asyncDispose]() {
+      closed();
       await close(listener);
     },
   };

@@ -71,11 +71,14 @@ describe("traffic to deployed code", { skip: machineSkip }, () => {
     await Promise.all(answers.map((answer) => answer.text()));
   });
 
-  test("a roll-out under continuous requests drops none", async () => {
+  test("a roll-out under continuous requests drops none", async (t) => {
     await create("busy", says("one"));
     await reaches("busy", isDeployed);
     const heard: string[] = [];
     let stop = false;
+    t.after(() => {
+      stop = true;
+    });
     const clients = Array.from({ length: 4 }, async () => {
       while (!stop) heard.push(await wordOf("busy"));
     });
@@ -124,7 +127,7 @@ describe("traffic to deployed code", { skip: machineSkip }, () => {
     );
   });
 
-  test("events, a socket and large bodies pass as they come", async () => {
+  test("events, a socket and large bodies pass as they come", async (t) => {
     await create("speaker", speaker);
     await reaches("speaker", isDeployed);
     const events = (await ask("speaker/events")).body?.getReader();
@@ -137,6 +140,7 @@ describe("traffic to deployed code", { skip: machineSkip }, () => {
     const socket = new WebSocket(`${url.replace("http", "ws")}/main/agents/speaker/socket`, {
       headers: { "x-service-authorization": `Bearer ${apiKey}` },
     });
+    t.after(() => socket.terminate());
     const [message] = await once(socket, "message");
     assert.equal(String(message), "hello from inside");
     socket.send("done");
@@ -199,11 +203,12 @@ describe("traffic to deployed code", { skip: machineSkip }, () => {
     assert.match(events.at(-1).message, /access denied.*red-only/);
   });
 
-  test("a copy that is let go finishes what it has", async () => {
+  test("a copy that is let go finishes what it has", async (t) => {
     const upload = new TransformStream<Uint8Array, Uint8Array>();
     const writer = upload.writable.getWriter();
     const open = { method: "POST", body: upload.readable, duplex: "half" } as unknown as RequestInit;
     const held = ask("speaker/hash", open);
+    t.after(() => writer.abort().catch(() => {})); // closed already, where the test went well
     await writer.write(Buffer.from("half, "));
     const old = (await copies("speaker"))[0]?.uid;
     await update("speaker", { ...speaker, "note.txt": "another revision" });

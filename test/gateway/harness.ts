@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { createServer, type Server, type ServerOptions } from "node:http";
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from "node:net";
-import { mock, test } from "node:test";
+import { mock, type TestContext, test } from "node:test";
 import { Registry } from "prom-client";
 import { type WorkloadKind, workloadLabel } from "../../src/contract/addresses.ts";
 import type { GatewayDeps, Lease, PreviewRules, RequestRecord, Target, Workload } from "../../src/gateway/deps.ts";
@@ -78,9 +78,9 @@ export function preview(patch: Partial<PreviewRules> = {}): PreviewRules {
 export type Start = (options: TestGatewayOptions) => Promise<TestGateway>;
 
 /** The fast lane and Node's own server must be told apart by nothing but speed. */
-export function inBothLanes(name: string, body: (start: Start) => Promise<void>): void {
-  test(`${name} (fast lane)`, () => body((options) => startTestGateway({ ...options, fastLane: true })));
-  test(`${name} (node:http)`, () => body((options) => startTestGateway({ ...options, fastLane: false })));
+export function inBothLanes(name: string, body: (start: Start, t: TestContext) => Promise<void>): void {
+  test(`${name} (fast lane)`, (t) => body((options) => startTestGateway({ ...options, fastLane: true }), t));
+  test(`${name} (node:http)`, (t) => body((options) => startTestGateway({ ...options, fastLane: false }), t));
 }
 
 export async function startTestGateway(options: TestGatewayOptions): Promise<TestGateway> {

@@ -6,7 +6,7 @@ import { connect, createServer } from "node:http2";
 import { test } from "node:test";
 import { listen, OK, rawUpstream, startTestGateway } from "./harness.ts";
 
-test("methods, bodies, cookies, events and aborts over HTTP/2", async () => {
+test("methods, bodies, cookies, events and aborts over HTTP/2", async (t) => {
   await using up = await rawUpstream((socket, received) => {
     socket.on("data", () => {
       const last = received().split("HTTP/1.1\r\n").length;
@@ -24,7 +24,9 @@ test("methods, bodies, cookies, events and aborts over HTTP/2", async () => {
     gw.gateway.request(req, res, gw.gateway.route(req));
   });
   const port = await listen(server);
+  t.after(() => server.close());
   const session = connect(`http://127.0.0.1:${port}`);
+  t.after(() => session.destroy());
   const headers = { authorization: "Bearer good", cookie: ["x=1", "y=2"] };
   const post = session.request({ ":method": "POST", ":path": "/ws/agents/a//p?q", ...headers });
   post.end("hello");
@@ -51,6 +53,4 @@ test("methods, bodies, cookies, events and aborts over HTTP/2", async () => {
   const refused = session.request({ ":path": "/ws/agents/none", ...headers });
   const [no] = await once(refused, "response");
   assert.deepEqual([no[":status"], no["x-berth-source"]], [404, "platform"]);
-  session.destroy();
-  server.close();
 });

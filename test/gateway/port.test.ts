@@ -7,7 +7,7 @@ import { WebSocket, WebSocketServer } from "ws";
 import type { Door } from "../../src/gateway/deps.ts";
 import { inBothLanes, listen } from "./harness.ts";
 
-inBothLanes("a sandbox's ports are below its address, for requests and for WebSockets", async (start) => {
+inBothLanes("a sandbox's ports are below its address, for requests and for WebSockets", async (start, t) => {
   const server = createServer((req, res) =>
     res.end(JSON.stringify([req.url, req.headers["x-forwarded-prefix"], req.headers.authorization ?? null])),
   );
@@ -17,6 +17,11 @@ inBothLanes("a sandbox's ports are below its address, for requests and for WebSo
     socket.on("message", (data) => socket.send(data));
   });
   const upstream = await listen(server);
+  t.after(() => {
+    server.close();
+    server.closeAllConnections();
+    for (const socket of sockets.clients) socket.terminate();
+  });
   const doors: Door[] = [];
   const dial = async (_lease: unknown, door: Door) => {
     doors.push(door);
@@ -34,12 +39,11 @@ inBothLanes("a sandbox's ports are below its address, for requests and for WebSo
   assert.equal((await fetch(`${gw.url}/ws/sandboxes/s/port/70000/`, { headers })).status, 400);
 
   const client = new WebSocket(`ws://127.0.0.1:${gw.port}/ws/sandboxes/s/port/3001/chat?token=good`);
+  t.after(() => client.terminate());
   assert.equal(String((await once(client, "message"))[0]), "/chat");
   client.send("echo");
   assert.equal(String((await once(client, "message"))[0]), "echo");
   assert.deepEqual(doors, [3000, 3001]);
   client.close();
   await once(client, "close");
-  server.close();
-  server.closeAllConnections();
 });

@@ -10,7 +10,7 @@ const UPGRADE = "Connection: Upgrade\r\nUpgrade: echo\r\n";
 const SWITCH = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\nConnection: Upgrade\r\nX-App: 1\r\n\r\n";
 const ask = (extra = ""): string => `GET /ws/agents/a/ws?x=1 HTTP/1.1\r\nHost: h\r\n${AUTH}${UPGRADE}${extra}\r\n`;
 
-inBothLanes("WebSocket clients talk to WebSocket servers", async (start) => {
+inBothLanes("WebSocket clients talk to WebSocket servers", async (start, t) => {
   const server = createServer();
   const sockets = new WebSocketServer({ server });
   sockets.on("connection", (socket, req) => {
@@ -18,9 +18,15 @@ inBothLanes("WebSocket clients talk to WebSocket servers", async (start) => {
     socket.on("message", (data, binary) => socket.send(data, { binary }));
   });
   const upstream = await listen(server);
+  t.after(() => {
+    server.close();
+    server.closeAllConnections();
+    for (const socket of sockets.clients) socket.terminate();
+  });
   await using gw = await start({ upstream });
   // A browser cannot set headers: the token comes in the query and goes no further.
   const client = new WebSocket(`ws://127.0.0.1:${gw.port}/ws/agents/a/chat?a=1&token=good&b=2`);
+  t.after(() => client.terminate());
   const [hello] = await once(client, "message");
   assert.deepEqual(JSON.parse(String(hello)), ["/chat?a=1&b=2", null, "/ws/agents/a"]);
   const big = Buffer.alloc(8 * 1024 * 1024, "z");
@@ -34,8 +40,6 @@ inBothLanes("WebSocket clients talk to WebSocket servers", async (start) => {
   assert.equal((await record).status, 101);
   assert.ok((await record).bytesIn > big.length && (await record).bytesOut > big.length);
   assert.equal(gw.leases, 0);
-  server.close();
-  server.closeAllConnections();
 });
 
 inBothLanes("bytes behind either head are not lost", async (start) => {
@@ -62,7 +66,7 @@ inBothLanes("bytes behind either head are not lost", async (start) => {
   );
 });
 
-inBothLanes("each direction may end on its own", async (start) => {
+inBothLanes("each direction may end on its own", async (start, t) => {
   await using up = await rawUpstream((socket, received) => {
     socket.on("data", () => {
       if (received().endsWith("\r\n\r\n")) socket.write(SWITCH);
@@ -71,6 +75,7 @@ inBothLanes("each direction may end on its own", async (start) => {
   });
   await using gw = await start({ upstream: up.port });
   const socket = connect({ port: gw.port, host: "127.0.0.1", allowHalfOpen: true });
+  t.after(() => socket.destroy());
   let text = "";
   socket.on("data", (chunk) => {
     text += chunk.toString();

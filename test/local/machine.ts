@@ -1,5 +1,6 @@
 /** A local driver with a data folder of its own, for tests that need real isolation. */
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { globSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,15 +16,23 @@ import { findBun } from "../../src/node/sandboxd-build.ts";
 import { closeAtEnd } from "../closing.ts";
 import { sandboxdBinary } from "../sandboxd-binary.ts";
 
-/** Why the machine cannot run these tests; null when it can. */
+/** Why the machine cannot run these tests; null when it can, at the grade that it offers (`docs/isolation.md`). */
 export const localDriverMissing: string | null =
   process.platform !== "linux"
     ? "needs Linux"
-    : process.getuid?.() !== 0
-      ? "needs root: run the tests as root to include it"
-      : findBun() === null
-        ? "needs Bun: npm install --include=optional"
-        : null;
+    : findBun() === null
+      ? "needs Bun: npm install --include=optional"
+      : process.getuid?.() === 0 || mayMakeUserNamespaces()
+        ? null
+        : "needs root or user namespaces: run as root, or `sysctl kernel.apparmor_restrict_unprivileged_userns=0`";
+
+/** For what only the grades `mapped` and `contained` can do. */
+export const rootMissing: string | false =
+  process.getuid?.() === 0 ? false : "needs root: grade `user` cannot do this; run the tests as root to include it";
+
+function mayMakeUserNamespaces(): boolean {
+  return spawnSync("unshare", ["--map-root-user", "--mount", "true"]).status === 0;
+}
 
 export class LocalMachine {
   readonly dataDir = mkdtempSync(join(tmpdir(), "berth-"));

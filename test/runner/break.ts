@@ -17,8 +17,14 @@ for (const name of names) {
   const real = assert[name] as (...values: unknown[]) => unknown;
   Object.assign(assert, {
     [name]: (...values: unknown[]): unknown => {
-      if (random() < CHANCE) throw new Error(`broken on purpose (${name})`);
+      if (isOurs() && random() < CHANCE) throw new Error(`broken on purpose (${name})`);
       return real(...values);
     },
   });
+}
+
+/** The packages that the platform uses check themselves with the same module. */
+function isOurs(): boolean {
+  const [, , , caller = ""] = (new Error("where").stack ?? "").split("\n");
+  return !caller.includes("node_modules");
 }

@@ -8,6 +8,7 @@ import { type TestPlace, testDatabases } from "../../../test/databases.ts";
 import type { Database } from "../database/database.ts";
 import { MIGRATIONS, migrate, ownTables } from "../database/migrations/index.ts";
 import { openDatabase, SQLITE_FILE } from "../store.ts";
+import { closeAtEnd } from "../../../test/closing.ts";
 import { writeBackup } from "./backup.ts";
 import { decodeRow, encodeRow, openBackup } from "./format.ts";
 import { portableTables } from "./portable-tables.ts";
@@ -22,7 +23,17 @@ after(async () => {
 });
 
 type Place = TestPlace;
-const open = (place: Place): Promise<Database> => openDatabase({ ...place, onError: assert.ifError });
+async function open(place: Place): Promise<Database> {
+  const database = await openDatabase({ ...place, onError: assert.ifError });
+  const closed = closeAtEnd(() => database.close());
+  return {
+    ...database,
+    close: () => {
+      closed();
+      return database.close();
+    },
+  };
+}
 const NOW = 1_800_000_000_000;
 
 test("values keep what they are", () => {
@@ -103,7 +114,7 @@ for (const database of databases.all) {
       for (const place of [from, to, third]) place.remove();
     });
 
-    test("see one moment, whatever is written meanwhile", async () => {
+    test("see one moment, whatever is written meanwhile", async (t) => {
       const place = await database.fresh();
       const opened = await open(place);
       await migrate(opened, NOW);
@@ -115,6 +126,9 @@ for (const database of databases.all) {
         });
       for (let n = 0; n < 50; n += 1) await add(n);
       let stop = false;
+      t.after(() => {
+        stop = true;
+      });
       const writing = (async () => {
         let n = 50;
         for (; !stop; n += 1) await add(n);

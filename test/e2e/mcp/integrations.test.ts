@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { createServer, type Server } from "node:http";
+import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, describe, test } from "node:test";
 import type { Clock } from "../../../src/lib/time/clock.ts";
@@ -15,6 +15,7 @@ import { Browser } from "../../identity/browser.ts";
 import { type Connected, connectMcp, connectModern } from "../../mcp-suite.ts";
 import { startTestPlatform, type TestPlatform } from "../../platform.ts";
 import { CLIENT, startThirdParty, type ThirdParty } from "../../third-party.ts";
+import { closeAtEnd } from "../../closing.ts";
 
 /** Tokens of the third party live an hour; this makes the platform think that it is later. */
 let skewMs = 0;
@@ -27,14 +28,9 @@ before(async () => {
   backend = await startBackend();
   party = await startThirdParty(`${backend.url}/callback`);
 });
-after(async () => {
-  await party[Symbol.asyncDispose]();
-  backend.server.close();
-  await databases.stop();
-});
+after(() => databases.stop());
 
 interface Backend {
-  server: Server;
   url: string;
   /** Where the next user's connection is made. */
   platform: TestPlatform | null;
@@ -46,8 +42,11 @@ interface Backend {
 async function startBackend(): Promise<Backend> {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
+  closeAtEnd(() => {
+    server.close();
+    server.closeAllConnections();
+  });
   const made: Backend = {
-    server,
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     platform: null,
     tokens: new Map(),

@@ -51,6 +51,7 @@ const NUMBERS = {
   mknodat: [259, 33],
   unlinkat: [263, 35],
   symlinkat: [266, 36],
+  fchmodat: [268, 53],
   ppoll: [271, 73],
   unshare: [272, 97],
   timerfd_create: [283, 85],

@@ -297,6 +297,8 @@ function enterRoot(program: Program, { parts, identity }: Plan, userns: number |
     const data = identity.kind === "user" ? `${layers},userxattr,volatile` : options;
     const flags = MS.NODEV | (userns === null ? MS.NOSUID : 0);
     program.step("mount", ["overlay", at === "/" ? "r" : `r${at}`, "overlay", flags, data], `mount the files at ${at}`);
+    // The kernel makes this folder with mode 000: an ordinary user could not remove the data folder.
+    program.step("fchmodat", [AT_FDCWD, `u/${part}/work/work`, 0o700], `open the work folder of ${at} to its owner`);
   });
   program.step("chdir", ["r"], "enter the new root");
   program.step("pivot_root", [".", "."], "change the root");
