@@ -4,6 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { usersMissing } from "../local/machine.ts";
 import { machineSkip, sandboxSuite } from "../sandbox-suite.ts";
 
 const USER = [
@@ -12,7 +13,7 @@ const USER = [
 ];
 const DENIED = /permission denied|not permitted/;
 
-describe("the rights of BL_SANDBOX_USER", { skip: machineSkip }, () => {
+describe("the rights of BL_SANDBOX_USER", { skip: machineSkip || usersMissing }, () => {
   const suite = sandboxSuite();
   before(async () => {
     await suite.start({ standby_after: "60" });

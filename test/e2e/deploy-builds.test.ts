@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { deploySuite, type Files, hasFailed, isDeployed, says } from "../deploy-suite.ts";
+import { memoryMissing } from "../local/machine.ts";
 import { machineSkip } from "../sandbox-suite.ts";
 
 /** The base image has the machine's own programs, not those of whoever runs the tests. */
@@ -136,7 +137,10 @@ HTTPServer((os.environ["HOST"], int(os.environ["PORT"])), Handler).serve_forever
     assert.deepEqual([open.status, await open.json()], [200, { word: "3456" }]);
   });
 
-  test("too little memory is called by its name", async () => {
+  test("too little memory is called by its name", async (t) => {
+    const { body: offered } = await suite.call("GET", "/configuration");
+    const missing = memoryMissing(offered.regions[0].isolation.limits);
+    if (missing) return t.skip(missing);
     const eats = `const http = require("node:http"); const all = [];
       http.createServer((request, response) => { for (;;) all.push(Buffer.alloc(8 * 1024 * 1024, 1)); })
         .listen(process.env.PORT, process.env.HOST);`;

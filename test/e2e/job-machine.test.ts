@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { runBerth } from "../berth-process.ts";
+import { sizesMissing } from "../local/machine.ts";
 import type { Answer, TestPlatform } from "../platform.ts";
 import { projectArchive } from "../project-archive.ts";
 import { machineSkip, sandboxSuite } from "../sandbox-suite.ts";
@@ -91,7 +92,7 @@ describe("a job on this machine", { skip: machineSkip }, () => {
     assert.equal((await ended("reader", badly.stdout.trim())).stats.failure, 1);
   });
 
-  test("a scratch disk is there and has its size", async () => {
+  test("a scratch disk is there and has its size", { skip: sizesMissing }, async () => {
     const command = [
       "sh",
       "-c",

@@ -1,14 +1,33 @@
-/** The conformance suite as a user without rights; run by test/local/driver.test.ts, which has them. */
+/** The conformance suite as a user without rights; run by test/local/driver.test.ts, as root in a process of its own. */
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { driverConformance } from "../../src/node/conformance.ts";
 import { Canary } from "../canary.ts";
 import { dockerSave, tar } from "../image-archive.ts";
-import { LocalMachine, localHarness } from "./machine.ts";
+import { LocalMachine, localHarness, run } from "./machine.ts";
 
 driverConformance("local (user)", () => localHarness({ grade: "user" }));
+
+test("the user who runs the server removes its data folder with plain rm", async (t) => {
+  const machine = new LocalMachine();
+  const driver = await machine.open({ grade: "user" });
+  t.after(() => driver.stop("kill"));
+  const made = await driver.create({
+    uid: "box",
+    name: "box",
+    image: "berth/base-image:latest",
+    env: {},
+    limits: { memoryMb: 128, cpus: 1 }, // less than the daemon's runtime sets aside
+    network: "outbound",
+  });
+  assert.equal((await run(made, "touch /usr/mine /mine && echo made")).output, "made\n");
+  assert.ok(((await driver.imageBytes("berth/base-image")) ?? 0) > 1e6, "also where folders of /usr are closed");
+  const { status, stderr } = spawnSync("rm", ["-rf", machine.dataDir], { encoding: "utf8" });
+  assert.deepEqual([status, stderr], [0, ""]);
+});
 
 test("an image is unpacked in a cage without root, too", async (t) => {
   const machine = new LocalMachine();

@@ -9,12 +9,16 @@ import { createInterface } from "node:readline";
 import { test } from "node:test";
 import { driverConformance } from "../../src/node/conformance.ts";
 import { type Observed, PLATFORM_DOOR_PORT, type WorkloadSpec } from "../../src/node/driver.ts";
-import { LocalMachine, localDriverMissing, localHarness, run, tracesOf } from "./machine.ts";
+import { LocalMachine, localDriverMissing, localGrades, localHarness, run, tracesOf } from "./machine.ts";
 
 if (localDriverMissing) test("local driver", { skip: localDriverMissing }, () => {});
 else {
-  driverConformance("local", () => localHarness({}));
-  driverConformance("local (contained)", () => localHarness({ grade: "contained" }));
+  if (localGrades.includes("user")) await import("./driver-user.ts");
+  else {
+    driverConformance("local", () => localHarness({}));
+    driverConformance("local (contained)", () => localHarness({ grade: "contained" }));
+    fromRoot();
+  }
   ownTests();
 }
 
@@ -27,6 +31,17 @@ const spec = (uid: string, more: Partial<WorkloadSpec> = {}): WorkloadSpec => ({
   network: "outbound",
   ...more,
 });
+
+function fromRoot(): void {
+  test("a server without root isolates too", async () => {
+    const env = { ...process.env };
+    const child = spawn(process.execPath, ["test/local/driver-user.ts"], { uid: 1000, gid: 1000, stdio: "pipe", env });
+    let output = "";
+    for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk: Buffer) => (output += chunk));
+    const [code] = await once(child, "close");
+    assert.equal(code, 0, output);
+  });
+}
 
 function ownTests(): void {
   test("the base image is as large as the programs in it", async () => {
@@ -152,15 +167,6 @@ function ownTests(): void {
     await driver.stop("kill");
     assert.deepEqual(tracesOf(machine.dataDir), []);
     machine.dispose();
-  });
-
-  test("a server without root isolates too", async () => {
-    const env = { ...process.env };
-    const child = spawn(process.execPath, ["test/local/driver-user.ts"], { uid: 1000, gid: 1000, stdio: "pipe", env });
-    let output = "";
-    for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk: Buffer) => (output += chunk));
-    const [code] = await once(child, "close");
-    assert.equal(code, 0, output);
   });
 
   test("a server killed in the middle leaves nothing half-made", async (t) => {

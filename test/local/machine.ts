@@ -6,7 +6,7 @@ import { globSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { call, type Harness } from "../../src/node/conformance.ts";
-import type { Observed } from "../../src/node/driver.ts";
+import type { Grade, Observed } from "../../src/node/driver.ts";
 import {
   type LocalDriver,
   type LocalDriverOptions,
@@ -26,9 +26,22 @@ export const localDriverMissing: string | null =
         ? null
         : "needs root or user namespaces: run as root, or `sysctl kernel.apparmor_restrict_unprivileged_userns=0`";
 
-/** For what only the grades `mapped` and `contained` can do. */
-export const rootMissing: string | false =
-  process.getuid?.() === 0 ? false : "needs root: grade `user` cannot do this; run the tests as root to include it";
+/** Grades that this user reaches, strongest first. */
+export const localGrades: readonly Grade[] = process.getuid?.() === 0 ? ["mapped", "contained"] : ["user"];
+
+/** Why nobody inside can become another user; false where they can. */
+export const usersMissing = needsRoot("other users inside a workload");
+/** Why the size of a volume does not hold; false where it does. */
+export const sizesMissing = needsRoot("volumes with a size");
+
+/** Reason to skip what grade `user` does not have. */
+function needsRoot(what: string): string | false {
+  return process.getuid?.() === 0 ? false : `needs root for ${what}: run the tests as root to include it`;
+}
+
+/** Reason to skip what a machine does not limit; `held` is what its probe says. */
+export const memoryMissing = (held: readonly string[]): string | false =>
+  held.includes("memory") ? false : "needs a control group that limits memory: run the tests as root to include it";
 
 function mayMakeUserNamespaces(): boolean {
   return spawnSync("unshare", ["--map-root-user", "--mount", "true"]).status === 0;

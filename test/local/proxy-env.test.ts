@@ -21,12 +21,14 @@ test("programs of a workload find the proxy", { skip: localDriverMissing ?? fals
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
   const machine = new LocalMachine();
-  t.after(() => machine.dispose());
   const driver = await machine.open({
     poolSize: 0,
     egress: { allowed: (host) => host === "allowed.test", resolve: async () => ["127.0.0.1"], onBytes: () => {} },
   });
-  t.after(() => driver.stop("kill"));
+  t.after(async () => {
+    await driver.stop("kill");
+    machine.dispose();
+  });
   const made = await driver.create({
     uid: "caller",
     name: "box",

@@ -8,6 +8,7 @@ import { KINDS } from "../../src/kinds/index.ts";
 import { type TestPlace, testDatabases } from "../databases.ts";
 import { EVERY_KIND, WRITTEN_BY_THE_PLATFORM } from "../every-kind.ts";
 import { DEVICE_GRANT, program } from "../identity/program.ts";
+import { sizesMissing } from "../local/machine.ts";
 import { type Answer, type CallOptions, startTestPlatform, type TestPlatform } from "../platform.ts";
 import { machineSkip } from "../sandbox-suite.ts";
 import { eventually } from "../sandboxd-harness.ts";
@@ -140,7 +141,9 @@ for (const version of olderVersions)
     });
 
 for (const version of olderVersions)
-  test(`code, volumes and drives of ${version} run on this machine`, { skip: machineSkip }, async () => {
+  test(`code, volumes and drives of ${version} run on this machine`, {
+    skip: machineSkip || sizesMissing,
+  }, async () => {
     const old = expectedOf(version, "sqlite");
     const key = old.credentials.apiKey;
     const place = await (databases.all[0] ?? assert.fail()).fresh();

@@ -1,7 +1,8 @@
 /** Runs test files side by side, each in a process of its own (`file-run.ts`), and prints each as it ends. */
-import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { removeTree } from "../../src/lib/remove-tree.ts";
 import { type FileRun, type Limits, runFile } from "./file-run.ts";
 import type { Outcome } from "./outcome.ts";
 import { fileReport } from "./report.ts";
@@ -54,7 +55,7 @@ export async function runFiles({
     await Promise.all(Array.from({ length: lanes }, lane));
   } finally {
     signal.removeEventListener("abort", abort);
-    rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
+    await removeTree(folder);
   }
   return outcomes;
 }

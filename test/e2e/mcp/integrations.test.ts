@@ -9,13 +9,13 @@ import type { AddressInfo } from "node:net";
 import { after, before, describe, test } from "node:test";
 import type { Clock } from "../../../src/lib/time/clock.ts";
 import { HOUR_MS } from "../../../src/lib/time/clock.ts";
+import { closeAtEnd } from "../../closing.ts";
 import { testDatabases } from "../../databases.ts";
 import { makeUser } from "../../identities.ts";
 import { Browser } from "../../identity/browser.ts";
 import { type Connected, connectMcp, connectModern } from "../../mcp-suite.ts";
 import { startTestPlatform, type TestPlatform } from "../../platform.ts";
 import { CLIENT, startThirdParty, type ThirdParty } from "../../third-party.ts";
-import { closeAtEnd } from "../../closing.ts";
 
 /** Tokens of the third party live an hour; this makes the platform think that it is later. */
 let skewMs = 0;

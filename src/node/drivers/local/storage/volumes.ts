@@ -150,8 +150,12 @@ async function usedBytes(dir: string, sized: boolean): Promise<number> {
   return sized ? statSync(join(dir, "image")).blocks * 512 : folderBytes(join(dir, "data"));
 }
 
-/** What the files below a folder take up on the disk. */
+/** What the files below a folder take up on the disk, without those that the server may not see or that go meanwhile. */
 export async function folderBytes(dir: string): Promise<number> {
-  const { stdout } = await run("du", ["-sk", dir], { env: TOOL_ENV, timeout: TOOL_TIMEOUT_MS });
+  const counting = run("du", ["-sk", dir], { env: TOOL_ENV, timeout: TOOL_TIMEOUT_MS });
+  const { stdout } = await counting.catch((error: { stdout?: string }) => {
+    if (error.stdout) return { stdout: error.stdout };
+    throw error;
+  });
   return Number.parseInt(stdout, 10) * 1024;
 }

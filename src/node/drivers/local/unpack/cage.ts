@@ -18,6 +18,7 @@ import type { CallOptions } from "../../../dial/endpoint.ts";
 import { failureOf } from "../calls/spawner.ts";
 import { CAP } from "../calls/syscalls.ts";
 import { ID_BASE_FIRST, identityFor, type Machine, makeWorkloadDirs } from "../machine/machine.ts";
+import { RESERVED_MB } from "../workload/launch.ts";
 import { type LaunchPlan, launchSteps, type RootPart } from "../workload/launch-program.ts";
 import { Slots } from "./slots.ts";
 
@@ -41,8 +42,6 @@ const CAPABILITIES = [CAP.CHOWN, CAP.DAC_OVERRIDE, CAP.FOWNER, CAP.FSETID];
 const [TARGET, PROGRAM] = ["/target", "/program"];
 /** The heap of the job: buffers, and the names of the folders it made. */
 const MEMORY_MB = 1024;
-/** JavaScript engines set aside this much without using it, but the kernel counts it. */
-const RESERVED_MB = 2048;
 const PROCESSES_MAX = 512; // of all jobs together: threads of the runtime
 /** The largest images take minutes on a slow disk. */
 const TIME_MAX_MS = 30 * 60_000;

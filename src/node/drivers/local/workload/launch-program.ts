@@ -287,6 +287,9 @@ function setAttributes(program: Program, fd: number, flags: number, userns: numb
   program.step("mount_setattr", [fd, "", AT_EMPTY_PATH, attributes, 32], `set attributes of ${what}`);
 }
 
+/** An overlay makes these with mode 000. Closed to their owner, an ordinary user could not remove the data folder. */
+const OVERLAY_FOLDERS = ["work", "work/incompat", "work/incompat/volatile"];
+
 /** Mounts the overlays and makes them the root. Names are relative: no path of the host needs escaping. */
 function enterRoot(program: Program, { parts, identity }: Plan, userns: number | null): void {
   parts.forEach(({ at, lowers }, part) => {
@@ -297,8 +300,10 @@ function enterRoot(program: Program, { parts, identity }: Plan, userns: number |
     const data = identity.kind === "user" ? `${layers},userxattr,volatile` : options;
     const flags = MS.NODEV | (userns === null ? MS.NOSUID : 0);
     program.step("mount", ["overlay", at === "/" ? "r" : `r${at}`, "overlay", flags, data], `mount the files at ${at}`);
-    // The kernel makes this folder with mode 000: an ordinary user could not remove the data folder.
-    program.step("fchmodat", [AT_FDCWD, `u/${part}/work/work`, 0o700], `open the work folder of ${at} to its owner`);
+    for (const folder of OVERLAY_FOLDERS) {
+      const path = `u/${part}/work/${folder}`;
+      program.step("fchmodat", [AT_FDCWD, path, 0o700], `open ${path} to its owner`, { onError: "ignore" });
+    }
   });
   program.step("chdir", ["r"], "enter the new root");
   program.step("pivot_root", [".", "."], "change the root");

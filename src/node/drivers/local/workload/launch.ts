@@ -79,8 +79,11 @@ export function noteEnd(dir: string, exec: Exec | undefined): void {
 export const setEnd = (dir: string, endsAtMs: number): void =>
   utimesSync(join(dir, "host", SANDBOX_FILES.endsAt), endsAtMs / 1000, endsAtMs / 1000);
 
-/** JavaScript engines set aside this much for code without using it, but the kernel counts it. */
-export const RESERVED_MB = 2048;
+/**
+ * The daemon's runtime sets 2 GB aside for code without using them, but the kernel counts them; where they fit it ends
+ * at once unless another 150 MB do.
+ */
+export const RESERVED_MB = 2560;
 
 function planOf(machine: Machine, { dir, record, mounts }: Launch): LaunchPlan {
   const { limits } = machine.cgroups;
