@@ -13,6 +13,7 @@ import { type Bootstrapped, bootstrap, settleWorkspace } from "./auth/bootstrap.
 import { createIdentityProvider } from "./auth/external/identity-provider.ts";
 import { createTokenVerifier } from "./auth/oauth/access-tokens.ts";
 import { secretKeyPlace, settleSecretKey, takeSecretKey } from "./auth/secret-key.ts";
+import { joinNode } from "./composition/join-node.ts";
 import { createDoors, openMachine, runningSince, storedMb } from "./composition/machine.ts";
 import { createModelHandler } from "./composition/model-handler.ts";
 import { startModels } from "./composition/models.ts";
@@ -176,24 +177,16 @@ export async function startApp({ config, log, version, clock = systemClock, open
       }),
     );
     addUsageCounters(registry, store.usage);
-    const deps: Deps = {
-      providers: createProviderPort(store, () => models),
-      driver,
-      prices,
-      meter,
-      egress,
-      outbound: stack.add(createOutbound({ privateAddresses })),
-      blobs: openBlobStore(join(config.data, "blobs")),
-      logs,
-      activity,
-      store,
-      disk,
-      clock,
-      settings,
-      log,
-      reconciledKinds: BEHAVIOURS.filter((half) => half.reconciled).map((half) => half.kind.name),
-      keyFor: (purpose) => deriveKey(secretKey, purpose),
-    };
+    const { platform, deps } = joinNode(
+      {
+        ...{ store, clock, settings, log, prices },
+        providers: createProviderPort(store, () => models),
+        outbound: stack.add(createOutbound({ privateAddresses })),
+        reconciledKinds: BEHAVIOURS.filter((half) => half.reconciled).map((half) => half.kind.name),
+        keyFor: (purpose) => deriveKey(secretKey, purpose),
+      },
+      { ...{ driver, disk, logs, activity, meter, egress }, blobs: openBlobStore(join(config.data, "blobs")) },
+    );
     const implementations = [
       ...BEHAVIOURS.flatMap((behaviour) => [...resourceHandlers(behaviour), ...(behaviour.handlers ?? [])]),
       ...HANDLERS,
@@ -275,17 +268,17 @@ export async function startApp({ config, log, version, clock = systemClock, open
     // Last in, first out: the port closes before anything that a request in flight may need.
     const edge = stack.add(createEdge(config, gateway));
     const api = createApi({
-      deps,
+      deps: platform,
       authenticator,
       implementations,
       registry,
       serverFactory: edge.serve,
       trustProxy: config.trust_proxy,
     });
-    addPlatformRoutes(api, { deps, operations: OPERATIONS, registry, authenticator, pagesUrl });
+    addPlatformRoutes(api, { deps: platform, operations: OPERATIONS, registry, authenticator, pagesUrl });
     const toProviders = { clock, outbound: stack.add(createOutbound({ privateAddresses: true })) };
     addOauthRoutes(api, {
-      ...deps,
+      ...platform,
       authenticator,
       verifyToken,
       issuer,
@@ -298,7 +291,7 @@ export async function startApp({ config, log, version, clock = systemClock, open
       anonymousPerMinute: config.anonymous_writes,
       identityProviders: config.identity_providers.map((one) => createIdentityProvider(one, toProviders)),
     });
-    addUploadRoute(api, deps);
+    addUploadRoute(api, platform);
     await api.ready();
     const url = await edge.listen();
     if (!config.public_url) settings.publicUrl = url;

@@ -1,7 +1,7 @@
 /** Runs a request once however often it is sent with the same Idempotency-Key. */
 import { createHash } from "node:crypto";
 import { PlatformError } from "../contract/errors.ts";
-import type { Call, Deps } from "../kinds/port.ts";
+import type { Call, Platform } from "../kinds/port.ts";
 import { canonicalJson } from "../lib/canonical-json.ts";
 import { SECOND_MS } from "../lib/time/clock.ts";
 import { IDEMPOTENCY_TOPIC, type StoredAnswer } from "../store/idempotency.ts";
@@ -18,7 +18,7 @@ export async function answerOnce(
   key: string,
   call: Call,
   run: (uid: string) => Promise<Result>,
-  deps: Deps,
+  deps: Platform,
 ): Promise<Result> {
   if (key.length > KEY_LENGTH_MAX)
     throw new PlatformError(
@@ -60,7 +60,7 @@ async function execute(
   key: string,
   holder: string,
   run: () => Promise<Result>,
-  deps: Deps,
+  deps: Platform,
 ): Promise<Result> {
   try {
     const result = await run();
@@ -73,7 +73,7 @@ async function execute(
   }
 }
 
-function nextFinish(deps: Deps): Promise<void> {
+function nextFinish(deps: Platform): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
       clearTimeout(timer);

@@ -18,7 +18,7 @@ import { liftQuery, lower, resolveVersion } from "../contract/versions/index.ts"
 import type { Version } from "../contract/versions/version.ts";
 import { isStrict, warningHeader } from "../contract/warnings.ts";
 import { isNewWork, refuseOnFullDisk } from "../kinds/new-work.ts";
-import type { Call, Deps, Implementation } from "../kinds/port.ts";
+import type { Call, Implementation, Platform } from "../kinds/port.ts";
 import { uuidv7 } from "../lib/ids.ts";
 import { type Soon, soon } from "../lib/soon.ts";
 import type { Transaction } from "../store/database/database.ts";
@@ -48,7 +48,7 @@ export interface ApiAnswer {
 }
 
 export interface PipelineDeps {
-  deps: Deps;
+  deps: Platform;
   authenticator: Authenticator;
 }
 
@@ -123,7 +123,7 @@ async function explaining(
   implementation: Implementation,
   request: ApiRequest,
   known: Known,
-  deps: Deps,
+  deps: Platform,
 ): Promise<ApiAnswer> {
   try {
     return await perform(implementation, request, known, deps);
@@ -148,9 +148,9 @@ async function perform(
   { operation, handle, subject }: Implementation,
   request: ApiRequest,
   { caller, membership, version, query, audit }: Known,
-  deps: Deps,
+  deps: Platform,
 ): Promise<ApiAnswer> {
-  if (isNewWork(operation)) refuseOnFullDisk(deps);
+  if (isNewWork(operation)) refuseOnFullDisk(deps.here);
   const { headers } = request;
   const answered: Record<string, string> = {};
   const warnings: string[] = [];
@@ -208,7 +208,7 @@ function admit(
   request: ApiRequest,
   query: Record<string, string>,
   authenticator: Authenticator,
-  deps: Deps,
+  deps: Platform,
 ): Soon<Membership | null> {
   authorizeScope(operation, caller);
   if (operation.tenancy === "account") {

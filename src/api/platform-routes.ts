@@ -4,7 +4,7 @@ import type { Registry } from "prom-client";
 import type { Authenticator } from "../auth/authenticator.ts";
 import { buildOpenApi } from "../contract/openapi.ts";
 import type { Operation } from "../contract/operation.ts";
-import type { Deps } from "../kinds/port.ts";
+import type { Platform } from "../kinds/port.ts";
 import { createGuidePages } from "./guide-pages.ts";
 import { requireScraper } from "./metrics-access.ts";
 import { scrape } from "./open-metrics.ts";
@@ -12,7 +12,7 @@ import { isAt } from "./page-host.ts";
 import { referencePage } from "./reference-page.ts";
 
 export interface PlatformRoutesOptions {
-  deps: Deps;
+  deps: Platform;
   operations: readonly Operation[];
   registry: Registry;
   authenticator: Authenticator;
@@ -28,10 +28,10 @@ export function addPlatformRoutes(api: FastifyInstance, options: PlatformRoutesO
   api.get("/readyz", async (_request, reply) => {
     try {
       await deps.store.ping();
-      const shortage = deps.disk.shortage();
+      const shortage = deps.here.disk.shortage();
       if (shortage === null) return { status: "ready" };
       // What runs goes on being served, so a balancer keeps sending requests as long as anything can be written.
-      const isDegraded = deps.disk.canWrite();
+      const isDegraded = deps.here.disk.canWrite();
       const status = isDegraded ? "degraded" : "unavailable";
       return reply.code(isDegraded ? 200 : 503).send({ status, reason: `New work is refused. ${shortage}` });
     } catch (error) {

@@ -3,7 +3,7 @@
  * rolled back at the end. The answer is the one that the real request would get before anybody acts on the resource.
  */
 import { isDryRun } from "../contract/dry-run.ts";
-import type { Call, Deps, Implementation } from "../kinds/port.ts";
+import type { Call, Implementation, Platform } from "../kinds/port.ts";
 import type { Transaction } from "../store/database/database.ts";
 import type { Store } from "../store/store.ts";
 
@@ -16,7 +16,7 @@ export const rehearsable =
   (call, deps) =>
     handle(call, isRehearsal(call) ? rehearsalOf(deps) : deps);
 
-const rehearsalOf = (deps: Deps): Deps => ({ ...deps, store: { ...deps.store, write: rehearsed(deps.store) } });
+const rehearsalOf = (deps: Platform): Platform => ({ ...deps, store: { ...deps.store, write: rehearsed(deps.store) } });
 
 /** Carries the result out of a transaction that it ends. */
 class Rehearsed extends Error {

@@ -8,7 +8,7 @@ import { extractSecrets, keepMasked } from "../contract/secret-fields.ts";
 import { etagOf } from "../kinds/etag.ts";
 import { isLeaving, untilGone } from "../kinds/leaving.ts";
 import { isOver, locate } from "../kinds/place.ts";
-import type { Behaviour, Call, Deps, Input, PrepareContext } from "../kinds/port.ts";
+import type { Behaviour, Call, Input, Platform, PrepareContext } from "../kinds/port.ts";
 import { presentOne } from "../kinds/present.ts";
 import { announceUpload, openUpload } from "../kinds/uploads.ts";
 import type { Transaction } from "../store/database/database.ts";
@@ -25,7 +25,7 @@ const NAME_ATTEMPTS_MAX = 50;
 /** How long a request waits for the deletion of the resource that has its name. */
 export const NAME_WAIT_MS = 30_000;
 
-export async function create(behaviour: Behaviour, call: Call, deps: Deps): Promise<unknown> {
+export async function create(behaviour: Behaviour, call: Call, deps: Platform): Promise<unknown> {
   const { kind } = behaviour;
   const place = locate(kind, call, deps);
   const { scope, parents } = place instanceof Promise ? await place : place;
@@ -105,7 +105,7 @@ async function insert(
   draft: Draft,
   links: readonly Link[],
   call: Call,
-  deps: Deps,
+  deps: Platform,
 ): Promise<Resource> {
   for (let attempt = 1; ; attempt += 1) {
     const { outcome, resource } = await deps.store.write(async (tx) => {
@@ -136,7 +136,7 @@ async function insert(
   }
 }
 
-async function finished(behaviour: Behaviour, made: Resource, deps: Deps, tx: Transaction): Promise<Resource> {
+async function finished(behaviour: Behaviour, made: Resource, deps: Platform, tx: Transaction): Promise<Resource> {
   const written = (await behaviour.onWrite?.(tx, made, deps)) ?? made;
   const change = await behaviour.onCreate?.(tx, written, deps);
   if (!change) return written;
@@ -149,7 +149,7 @@ async function makeRoom(
   draft: Draft,
   found: Created,
   call: Call,
-  deps: Deps,
+  deps: Platform,
   tx: Transaction,
 ): Promise<Created> {
   const { kind } = behaviour;
@@ -180,7 +180,7 @@ function alreadyExists(kind: Kind, existing: Resource): PlatformError {
 export async function settled(
   resource: Resource,
   ready: NonNullable<Behaviour["ready"]>,
-  deps: Deps,
+  deps: Platform,
 ): Promise<Resource> {
   const signal = AbortSignal.timeout(ready.waitMs);
   const reached = await deps.store.resources

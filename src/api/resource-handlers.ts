@@ -13,10 +13,10 @@ import { find, isOver, locate, lookUp } from "../kinds/place.ts";
 import {
   type Behaviour,
   type Call,
-  type Deps,
   type Implementation,
   type Input,
   type Outlook,
+  type Platform,
   type PrepareContext,
   workspaceOf,
 } from "../kinds/port.ts";
@@ -64,7 +64,7 @@ function subjectOf({ kind }: Behaviour, verb: Verb): Implementation["subject"] {
   return undefined;
 }
 
-async function list(behaviour: Behaviour, call: Call, deps: Deps): Promise<unknown> {
+async function list(behaviour: Behaviour, call: Call, deps: Platform): Promise<unknown> {
   const { kind } = behaviour;
   const { scope, parents } = await locate(kind, call, deps);
   const present = (resources: readonly Resource[]) =>
@@ -97,7 +97,7 @@ async function narrowedPage(
   scope: ListScope,
   query: ListQuery,
   call: Call,
-  deps: Deps,
+  deps: Platform,
 ): Promise<Page> {
   const own = Object.keys(kind.query?.list ?? {}).filter((key) => call.query[key] !== undefined);
   if (!narrow || own.length === 0) return deps.store.resources.list(scope, query);
@@ -112,7 +112,7 @@ async function narrowedPage(
   }
 }
 
-async function get(behaviour: Behaviour, call: Call, deps: Deps): Promise<unknown> {
+async function get(behaviour: Behaviour, call: Call, deps: Platform): Promise<unknown> {
   const { resource, parents } = await find(behaviour.kind, call, deps).catch(async (error: unknown) => {
     const [lent] = await borrowed(behaviour, call, call.params[behaviour.kind.param] ?? "", deps);
     if (!lent) throw error;
@@ -127,10 +127,10 @@ async function get(behaviour: Behaviour, call: Call, deps: Deps): Promise<unknow
   return wire;
 }
 
-const borrowed = async (behaviour: Behaviour, call: Call, name: string | null, deps: Deps): Promise<Resource[]> =>
+const borrowed = async (behaviour: Behaviour, call: Call, name: string | null, deps: Platform): Promise<Resource[]> =>
   call.workspace ? ((await behaviour.borrowed?.(call.workspace, name, deps)) ?? []) : [];
 
-async function getByExternalId(behaviour: Behaviour, call: Call, deps: Deps): Promise<unknown> {
+async function getByExternalId(behaviour: Behaviour, call: Call, deps: Platform): Promise<unknown> {
   const id = call.params.externalId ?? "";
   const resource = await deps.store.resources.getByExternalId(workspaceOf(call).name, behaviour.kind.name, id);
   if (!resource) throw notFound(`${behaviour.kind.name} with external id '${id}'`);
@@ -138,7 +138,7 @@ async function getByExternalId(behaviour: Behaviour, call: Call, deps: Deps): Pr
   return presentOne(behaviour, resource, { parents: [], caller: call.caller }, deps);
 }
 
-async function update(behaviour: Behaviour, call: Call, deps: Deps): Promise<unknown> {
+async function update(behaviour: Behaviour, call: Call, deps: Platform): Promise<unknown> {
   const { kind } = behaviour;
   const { resource, parents } = await find(kind, call, deps);
   // A deleted resource can be made again under its name, which a 404 tells the caller.
@@ -196,7 +196,7 @@ function replacement(
   current: Resource,
   { follows, standing, idle, prepared }: Replaced,
   call: Call,
-  deps: Deps,
+  deps: Platform,
 ): Modification {
   const { kind } = behaviour;
   const stored = deps.store.resources.secretsOf(current);
@@ -236,7 +236,7 @@ function replacement(
   };
 }
 
-async function remove(behaviour: Behaviour, call: Call, deps: Deps): Promise<unknown> {
+async function remove(behaviour: Behaviour, call: Call, deps: Platform): Promise<unknown> {
   const { kind } = behaviour;
   const { resource, parents } = await find(kind, call, deps);
   if (resource.retired) throw notFound(`${kind.name} '${resource.name}'`);
@@ -271,7 +271,7 @@ async function remove(behaviour: Behaviour, call: Call, deps: Deps): Promise<unk
 }
 
 /** The mark keeps new children out, so what is not there now will not be there later. */
-async function refuseNonEmpty(tx: Transaction, { kind, name, uid }: Resource, deps: Deps): Promise<void> {
+async function refuseNonEmpty(tx: Transaction, { kind, name, uid }: Resource, deps: Platform): Promise<void> {
   const [child] = await deps.store.resources.childrenIn(tx, uid, 1);
   if (!child) return;
   throw new PlatformError(
@@ -280,7 +280,7 @@ async function refuseNonEmpty(tx: Transaction, { kind, name, uid }: Resource, de
   );
 }
 
-async function listRevisions({ kind, presentRevision }: Behaviour, call: Call, deps: Deps): Promise<unknown> {
+async function listRevisions({ kind, presentRevision }: Behaviour, call: Call, deps: Platform): Promise<unknown> {
   const { resource } = await find(kind, call, deps);
   const revisions = await deps.store.resources.revisionsOf(resource.workspace, resource.uid);
   const sharesOf = trafficOf(resource, revisions[0]?.id);

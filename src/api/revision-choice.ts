@@ -1,6 +1,6 @@
 /** Which revisions take the traffic: a choice among those that are kept, written in `spec.revision`. */
 import { invalidField } from "../contract/errors.ts";
-import type { Deps, Input } from "../kinds/port.ts";
+import type { Input, Platform } from "../kinds/port.ts";
 import { canonicalJson } from "../lib/canonical-json.ts";
 import type { Resource } from "../store/resources/resource.ts";
 
@@ -23,7 +23,11 @@ export function dropChoice({ spec }: Input): void {
  * Refuses what is not kept. True when the latest revision is the active one by name: the next deployment then takes
  * over from it, as it does when none is named.
  */
-export async function followsLatest({ spec }: Input, { workspace, uid }: Resource, { store }: Deps): Promise<boolean> {
+export async function followsLatest(
+  { spec }: Input,
+  { workspace, uid }: Resource,
+  { store }: Platform,
+): Promise<boolean> {
   const choice = spec.revision as Choice | undefined;
   if (choice?.active === undefined && choice?.canary === undefined) return false;
   const kept = (await store.resources.revisionsOf(workspace, uid)).map(({ id }) => id);
@@ -55,7 +59,7 @@ export function takeOver({ spec }: Input): void {
  * What a deployment that says nothing of the traffic leaves as it is: somebody has put it on a revision that is not the
  * latest. Null when the deployment takes over.
  */
-export async function standingChoice({ spec }: Input, current: Resource, { store }: Deps): Promise<Choice | null> {
+export async function standingChoice({ spec }: Input, current: Resource, { store }: Platform): Promise<Choice | null> {
   const { active, canary } = (spec.revision ?? {}) as Choice;
   const had = (current.spec.revision ?? {}) as Choice;
   if (active !== undefined || canary !== undefined || !had.active) return null;

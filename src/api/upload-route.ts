@@ -2,10 +2,10 @@
 import type { FastifyInstance } from "fastify";
 import { BEHAVIOURS } from "../kinds/behaviour.ts";
 import { refuseOnFullDisk } from "../kinds/new-work.ts";
-import type { Deps } from "../kinds/port.ts";
+import type { Platform } from "../kinds/port.ts";
 import { receiveUpload } from "../kinds/uploads.ts";
 
-export function addUploadRoute(api: FastifyInstance, deps: Deps): void {
+export function addUploadRoute(api: FastifyInstance, deps: Platform): void {
   api.register(async (scope) => {
     // The body is left in the request, to be streamed to a file.
     scope.removeAllContentTypeParsers();
@@ -14,7 +14,7 @@ export function addUploadRoute(api: FastifyInstance, deps: Deps): void {
       "/uploads/:token",
       { config: { readsStream: true } },
       async (request, reply) => {
-        refuseOnFullDisk(deps);
+        refuseOnFullDisk(deps.here);
         await receiveUpload(request.params.token, request.raw, BEHAVIOURS, deps);
         return reply.code(200).send({ status: "uploaded" });
       },

@@ -1,12 +1,12 @@
 /** Resources whose deletion is recorded and whose clean-up still runs. */
 import type { Resource } from "../store/resources/resource.ts";
-import type { Deps } from "./port.ts";
+import type { Platform } from "./port.ts";
 
 /** Whether a record still holds its name and is about to give it up. */
 export const isLeaving = ({ deletedAt, retired }: Resource): boolean => deletedAt !== null && !retired;
 
 /** Waits until the clean-up of a deleted resource has ended. False when that takes longer than `waitMs`. */
-export async function untilGone({ workspace, uid }: Resource, waitMs: number, deps: Deps): Promise<boolean> {
+export async function untilGone({ workspace, uid }: Resource, waitMs: number, deps: Platform): Promise<boolean> {
   const signal = AbortSignal.timeout(waitMs);
   try {
     await deps.store.resources.waitFor(workspace, uid, (now) => now === null || now.retired, { signal });

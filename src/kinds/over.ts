@@ -1,10 +1,13 @@
 /** Removes records whose time is over: nobody sees them any more, and they would only take room. */
 import { KINDS } from "./index.ts";
-import type { Deps } from "./port.ts";
+import type { Platform } from "./port.ts";
 
 const PAGE = 500;
 
-export async function removeOver({ store, clock }: Pick<Deps, "store" | "clock">, signal: AbortSignal): Promise<void> {
+export async function removeOver(
+  { store, clock }: Pick<Platform, "store" | "clock">,
+  signal: AbortSignal,
+): Promise<void> {
   for (const { name, isOver } of KINDS) {
     if (!isOver) continue;
     for (let after = ""; ; ) {

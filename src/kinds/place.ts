@@ -5,7 +5,7 @@ import { uuidv7 } from "../lib/ids.ts";
 import type { Soon } from "../lib/soon.ts";
 import type { Resource } from "../store/resources/resource.ts";
 import type { ListScope } from "../store/resources/search-grams.ts";
-import { type Call, type Deps, workspaceOf } from "./port.ts";
+import { type Call, type Platform, workspaceOf } from "./port.ts";
 import { requireEntry } from "./sandbox/kept.ts";
 
 export interface Place {
@@ -15,13 +15,13 @@ export interface Place {
 }
 
 /** Every container on the way must exist. */
-export function locate(kind: Kind, call: Call, deps: Deps): Soon<Place> {
+export function locate(kind: Kind, call: Call, deps: Platform): Soon<Place> {
   const workspace = workspaceOf(call).name;
   if (kind.within) return locateWithin(kind, workspace, call, deps);
   return { scope: { workspace, kind: kind.name, parent: "" }, parents: [] };
 }
 
-async function locateWithin(kind: Kind, workspace: string, call: Call, deps: Deps): Promise<Place> {
+async function locateWithin(kind: Kind, workspace: string, call: Call, deps: Platform): Promise<Place> {
   const ancestors: Kind[] = [];
   for (let above = kind.within; above; above = above.within) ancestors.unshift(above);
   const parents: Resource[] = [];
@@ -36,7 +36,7 @@ async function locateWithin(kind: Kind, workspace: string, call: Call, deps: Dep
   return { scope: { workspace, kind: kind.name, parent: parents.at(-1)?.uid ?? "" }, parents };
 }
 
-export async function find(kind: Kind, call: Call, deps: Deps): Promise<Place & { resource: Resource }> {
+export async function find(kind: Kind, call: Call, deps: Platform): Promise<Place & { resource: Resource }> {
   const place = await locate(kind, call, deps);
   const name = call.params[kind.param] ?? "";
   const resource = await lookUp(kind, place.scope, name, deps);
@@ -47,7 +47,7 @@ export async function find(kind: Kind, call: Call, deps: Deps): Promise<Place & 
 }
 
 /** A built-in resource exists as soon as somebody looks for it. */
-export async function lookUp(kind: Kind, scope: ListScope, name: string, deps: Deps): Promise<Resource | null> {
+export async function lookUp(kind: Kind, scope: ListScope, name: string, deps: Platform): Promise<Resource | null> {
   const found = await deps.store.resources.get(scope, name);
   if (name !== kind.builtIn || (found && !found.retired)) return found;
   const made = await deps.store.resources.create({
@@ -67,5 +67,5 @@ export async function lookUp(kind: Kind, scope: ListScope, name: string, deps: D
   return made.resource;
 }
 
-export const isOver = (kind: Kind, resource: Resource, { clock }: Deps): boolean =>
+export const isOver = (kind: Kind, resource: Resource, { clock }: Platform): boolean =>
   kind.isOver?.(resource, clock.now()) ?? false;

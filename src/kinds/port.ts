@@ -119,34 +119,47 @@ export interface ProviderModel {
   ownedBy?: string;
 }
 
-export interface Deps {
+/** What the operations of the API work with: nothing here belongs to one machine. */
+export interface Platform {
   providers: ModelProviders;
   store: Store;
-  /** Whether the data folder has room for new work. */
-  disk: DiskWatch;
-  driver: Driver;
-  /** Archives that clients sent. */
-  blobs: BlobStore;
-  /** What workloads write; whatever the driver is given with a tag is taken in by itself. */
-  logs: Logs;
   /** HTTP to addresses that tenants name. */
   outbound: Outbound;
-  /** Which workloads are busy, in this process. */
-  activity: Activity;
   clock: Clock;
   settings: Settings;
   log: Log;
   /** What usage costs. */
   prices: PriceBook;
-  /** Tells the bill what runs and what happened on this node. */
-  meter: Meter;
-  /** Tells it whose what a workload of this node sends out is. */
-  egress: Pick<EgressMeter, "watch">;
   /** Kinds that something acts on; see Behaviour.reconciled. */
   reconciledKinds: readonly string[];
   /** A key for one purpose, made from the platform's secret key. */
   keyFor(purpose: string): Buffer;
+  /**
+   * The machine of the server that took the request. An operation that uses it works only where the workload or the
+   * file is on that machine.
+   */
+  readonly here: Deps;
 }
+
+/** One machine that workloads run on, as the server on that machine sees it. */
+export interface Node {
+  driver: Driver;
+  /** Whether the data folder has room for new work. */
+  disk: DiskWatch;
+  /** Archives that clients sent. */
+  blobs: BlobStore;
+  /** Lines that workloads write; the driver takes in the output of every workload that has a tag. */
+  logs: Logs;
+  /** Which workloads are busy, in this process. */
+  activity: Activity;
+  /** Tells the bill what runs and what happened on this node. */
+  meter: Meter;
+  /** Records which workload owns an outgoing connection of this node. */
+  egress: Pick<EgressMeter, "watch">;
+}
+
+/** What reconcilers and periodic tasks work with: the platform, and the machine that they act on. */
+export type Deps = Platform & Node;
 
 export interface Call<Query = Record<string, unknown>, Body = unknown> {
   operation: Operation;
@@ -178,9 +191,9 @@ export interface Call<Query = Record<string, unknown>, Body = unknown> {
 
 export interface Implementation {
   operation: Operation;
-  handle(call: Call, deps: Deps): Promise<unknown>;
+  handle(call: Call, deps: Platform): Promise<unknown>;
   /** Throws when what the request is about is not there; asked before its body is read. */
-  subject?: ((call: Call, deps: Deps) => Promise<void>) | undefined;
+  subject?: ((call: Call, deps: Platform) => Promise<void>) | undefined;
   /** Members that clients of this operation expect in the body of a failure, once the caller is known. */
   explain?(error: PlatformError, failed: FailedCall): Record<string, unknown>;
 }
@@ -197,7 +210,7 @@ export interface FailedCall {
 /** Ties a handler to its declaration, so that the types of query, body and response come from the schema. */
 export function implement<Query extends z.ZodObject, Body extends z.ZodType, Response extends z.ZodType>(
   operation: Operation<Query, Body, Response>,
-  handle: (call: Call<z.output<Query>, z.output<Body>>, deps: Deps) => Promise<z.input<Response>>,
+  handle: (call: Call<z.output<Query>, z.output<Body>>, deps: Platform) => Promise<z.input<Response>>,
 ): Implementation {
   return { operation: operation as unknown as Operation, handle: handle as Implementation["handle"] };
 }
@@ -216,7 +229,7 @@ export interface Input {
 
 export interface PrepareContext {
   call: Call;
-  deps: Deps;
+  deps: Platform;
   /** The resource being replaced; null on create. */
   current: Resource | null;
   /** From the outermost container to the innermost. */
@@ -230,7 +243,7 @@ export interface PrepareContext {
 }
 
 export interface PresentContext {
-  deps: Deps;
+  deps: Platform;
   parents: readonly Resource[];
   /** What `gather` found. */
   gathered: unknown;
@@ -256,7 +269,7 @@ export interface Uploads {
   take(
     archive: Blob,
     name: string,
-    deps: Deps,
+    deps: Platform,
   ): Promise<{ change(current: Resource): Modification; refusal?: PlatformError }>;
 }
 
@@ -265,7 +278,7 @@ export interface Behaviour {
   /** Fills defaults and checks what the schema cannot; changes `input` in place. */
   prepare?(input: Input, context: PrepareContext): Promise<void> | void;
   /** A name for what was sent without one; called again when another took it meanwhile. */
-  generateName?(tx: Transaction, scope: ListScope, deps: Deps): Promise<string>;
+  generateName?(tx: Transaction, scope: ListScope, deps: Platform): Promise<string>;
   /** What the unique place of the resource is, where that is not its name. */
   slot?(input: Input): string;
   /** Where the status depends on the spec; absent = the kind's initial status. */
@@ -273,17 +286,17 @@ export interface Behaviour {
   /** Words of the whole platform that only one resource may have, beside the kind's references. */
   claims?(input: Input, call: Call): Link[];
   /** In the transaction that writes the resource, before its links are made. */
-  beforeLinks?(tx: Transaction, links: readonly Link[], call: Call, deps: Deps): Promise<void>;
+  beforeLinks?(tx: Transaction, links: readonly Link[], call: Call, deps: Platform): Promise<void>;
   /** Reads what `present` needs beside the resources themselves, once for all that are answered. */
-  gather?(resources: readonly Resource[], context: { deps: Deps; inList: boolean }): Promise<unknown>;
+  gather?(resources: readonly Resource[], context: { deps: Platform; inList: boolean }): Promise<unknown>;
   /** Adds computed members to the answer. */
   present?(wire: Wire, resource: Resource, context: PresentContext): void;
   /** The last part of a create, in its transaction: takes what only one resource can have. */
-  onCreate?(tx: Transaction, resource: Resource, deps: Deps): Promise<Modification | null>;
+  onCreate?(tx: Transaction, resource: Resource, deps: Platform): Promise<Modification | null>;
   /** In the transaction of every create and update, after the resource is written; returns it as it is then. */
-  onWrite?(tx: Transaction, resource: Resource, deps: Deps): Promise<Resource>;
+  onWrite?(tx: Transaction, resource: Resource, deps: Platform): Promise<Resource>;
   /** Resources of other workspaces that this one may read but not change: all, or those of one name. */
-  borrowed?(workspace: Workspace, name: string | null, deps: Deps): Promise<Resource[]>;
+  borrowed?(workspace: Workspace, name: string | null, deps: Platform): Promise<Resource[]>;
   /** A resource that contains others is not deleted. */
   childrenFirst?: boolean;
   /** Members of one revision in a list of them, where the kind has a shape of its own. */
@@ -291,7 +304,7 @@ export interface Behaviour {
   /** Which resources a list with the kind's own parameters shows. */
   narrow?(resource: Resource, query: Record<string, unknown>): boolean;
   /** Throws when the resource may not be deleted now. */
-  guardDelete?(resource: Resource, deps: Deps): Promise<void>;
+  guardDelete?(resource: Resource, deps: Platform): Promise<void>;
   /** Only who made the resource, or an admin of the workspace, may delete it. */
   deletedByCreator?: true;
   /** What delete answers, when it is not the resource. */

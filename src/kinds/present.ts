@@ -10,7 +10,7 @@ import { restoreSecrets } from "../contract/secret-fields.ts";
 import type { Soon } from "../lib/soon.ts";
 import { toIso } from "../lib/time/clock.ts";
 import type { Resource } from "../store/resources/resource.ts";
-import type { Behaviour, Deps, PresentContext, Wire } from "./port.ts";
+import type { Behaviour, Platform, PresentContext, Wire } from "./port.ts";
 
 export interface PresentOptions extends Pick<PresentContext, "parents"> {
   inList?: boolean;
@@ -30,7 +30,7 @@ export function presentOne(
   behaviour: Behaviour,
   resource: Resource,
   options: PresentOptions,
-  deps: Deps,
+  deps: Platform,
 ): Soon<unknown> {
   if (!behaviour.gather) return present(behaviour, resource, options, deps);
   return presentAll(behaviour, [resource], options, deps).then(([one]) => one);
@@ -40,20 +40,20 @@ export async function presentAll(
   behaviour: Behaviour,
   resources: readonly Resource[],
   options: PresentOptions,
-  deps: Deps,
+  deps: Platform,
 ): Promise<unknown[]> {
   const inList = options.inList ?? false;
   const gathered = await behaviour.gather?.(resources, { deps, inList });
   return resources.map((resource) => present(behaviour, resource, { ...options, gathered }, deps));
 }
 
-function present(behaviour: Behaviour, resource: Resource, options: PresentOptions, deps: Deps): unknown {
+function present(behaviour: Behaviour, resource: Resource, options: PresentOptions, deps: Platform): unknown {
   const { flat } = behaviour.kind;
   const wire = toWire(behaviour, resource, options, deps);
   return flat ? flattened(wire, flat.name) : wire;
 }
 
-export function toWire(behaviour: Behaviour, resource: Resource, options: PresentOptions, deps: Deps): Wire {
+export function toWire(behaviour: Behaviour, resource: Resource, options: PresentOptions, deps: Platform): Wire {
   const { kind } = behaviour;
   const viewer = options.viewer ?? resource.workspace;
   const { spec } = resource; // read for this answer alone, so it may be changed
@@ -91,7 +91,7 @@ const eventsFor = (caller: PresentOptions["caller"], events: Event[]): Event[] =
         event.message === undefined ? event : { ...event, message: withoutOutput(event.message) },
       );
 
-function showSecrets(kind: Kind, resource: Resource, options: PresentOptions, deps: Deps): void {
+function showSecrets(kind: Kind, resource: Resource, options: PresentOptions, deps: Platform): void {
   const all = options.showSecrets || kind.secretsShown === "always";
   if (!all && !options.reveal?.size) return;
   const stored = Object.entries(deps.store.resources.secretsOf(resource));
@@ -113,7 +113,7 @@ function declaredState(schema: z.ZodType, state: Record<string, unknown>): Recor
 }
 
 /** Workloads are found where they run; everything else where it is managed. */
-function addressOf(kind: Kind, resource: Resource, parents: readonly Resource[], deps: Deps): string {
+function addressOf(kind: Kind, resource: Resource, parents: readonly Resource[], deps: Platform): string {
   const { publicUrl, domain, region } = deps.settings;
   if (Object.hasOwn(WORKLOADS, kind.name)) {
     return workloadUrl(

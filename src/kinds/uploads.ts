@@ -7,7 +7,7 @@ import { randomWord } from "../lib/ids.ts";
 import { createSealedBox, type SealedBox } from "../lib/sealed-box.ts";
 import { MINUTE_MS } from "../lib/time/clock.ts";
 import type { Resource } from "../store/resources/resource.ts";
-import type { Behaviour, Call, Deps } from "./port.ts";
+import type { Behaviour, Call, Platform } from "./port.ts";
 
 /** An archive that may come. */
 export interface UploadTicket {
@@ -38,7 +38,7 @@ export function openUpload(
   { uploads }: Behaviour,
   call: Call,
   current: Resource | null,
-  { clock }: Pick<Deps, "clock">,
+  { clock }: Pick<Platform, "clock">,
 ): { upload?: UploadTicket } {
   if (!uploads || call.query.upload !== true) return {};
   const expiresAt = clock.now() + UPLOAD_WITHIN_MS;
@@ -46,7 +46,7 @@ export function openUpload(
 }
 
 /** Tells the client where to send the archive. */
-export function announceUpload(call: Call, resource: Resource, deps: Deps): void {
+export function announceUpload(call: Call, resource: Resource, deps: Platform): void {
   const { nonce } = ticketOf(resource) ?? {};
   if (nonce === undefined) return;
   const { brand, publicUrl } = deps.settings;
@@ -62,10 +62,10 @@ export async function receiveUpload(
   token: string,
   archive: NodeJS.ReadableStream,
   behaviours: readonly Behaviour[],
-  deps: Deps,
+  deps: Platform,
 ): Promise<void> {
   const { workspace, uid, nonce } = readToken(token, deps);
-  const { store, blobs, clock } = deps;
+  const { store, clock, here } = deps;
   const openIn = (resource: Resource | null): UploadTicket | null => {
     const ticket = resource && resource.deletedAt === null ? ticketOf(resource) : undefined;
     return ticket?.nonce === nonce && ticket.expiresAt > clock.now() ? ticket : null;
@@ -75,7 +75,7 @@ export async function receiveUpload(
   const ticket = openIn(resource);
   const rules = behaviours.find(({ kind }) => kind.name === resource?.kind)?.uploads;
   if (!ticket || !rules) throw closed();
-  const blob = await blobs.put(archive, ARCHIVE_BYTES_MAX);
+  const blob = await here.blobs.put(archive, ARCHIVE_BYTES_MAX);
   const { change, refusal } = await rules.take(blob, ticket.revision, deps);
   let taken = false;
   await store.resources.update(workspace, uid, (current) => {
@@ -87,7 +87,7 @@ export async function receiveUpload(
   if (refusal) throw refusal;
 }
 
-function readToken(token: string, deps: Deps): Address {
+function readToken(token: string, deps: Platform): Address {
   try {
     return JSON.parse(boxOf(deps).open(token, CONTEXT)) as Address;
   } catch {
@@ -95,7 +95,7 @@ function readToken(token: string, deps: Deps): Address {
   }
 }
 
-const boxOf = (deps: Deps): SealedBox => createSealedBox(deps.keyFor("uploads"));
+const boxOf = (deps: Platform): SealedBox => createSealedBox(deps.keyFor("uploads"));
 
 const closed = (): PlatformError =>
   new PlatformError(

@@ -3,7 +3,7 @@ import { hashPassword } from "../../auth/passwords.ts";
 import { notFound, PlatformError } from "../../contract/errors.ts";
 import { toIso } from "../../lib/time/clock.ts";
 import type { AccountMember } from "../../store/people/account-members.ts";
-import { type Call, type Deps, type Implementation, implement } from "../port.ts";
+import { type Call, type Implementation, implement, type Platform } from "../port.ts";
 import {
   accountUserCreate,
   accountUserDelete,
@@ -64,14 +64,14 @@ export const accountUserHandlers: readonly Implementation[] = [
 
 const accountOf = ({ params }: Pick<Call, "params">): string => params.accountId ?? "";
 
-async function find(call: Pick<Call, "params">, { store }: Deps): Promise<AccountMember> {
+async function find(call: Pick<Call, "params">, { store }: Platform): Promise<AccountMember> {
   const wanted = call.params.subOrEmail ?? "";
   const person = await store.accountMembers.find(accountOf(call), wanted);
   if (!person) throw notFound(`User '${wanted.slice(0, 254)}'`);
   return person;
 }
 
-const onlyWithin = async (accountId: string, sub: string, { store }: Deps): Promise<boolean> =>
+const onlyWithin = async (accountId: string, sub: string, { store }: Platform): Promise<boolean> =>
   (await store.workspaces.listFor(sub)).every((workspace) => workspace.accountId === accountId);
 
 const lastAdmin = ({ email }: AccountMember): PlatformError =>

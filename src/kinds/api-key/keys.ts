@@ -5,7 +5,7 @@ import { notFound, PlatformError } from "../../contract/errors.ts";
 import { DAY_MS, SECOND_MS, toIso } from "../../lib/time/clock.ts";
 import { formatDuration, parseDurationMs } from "../../lib/time/duration.ts";
 import type { ApiKey, OwnerType } from "../../store/people/keys.ts";
-import type { Deps } from "../port.ts";
+import type { Platform } from "../port.ts";
 import { SCOPES } from "../scopes.ts";
 import type { apiKeyShape, newApiKey } from "./operations.ts";
 
@@ -23,14 +23,14 @@ export interface Owner {
 
 type Wire = z.input<typeof apiKeyShape>;
 
-export const listKeys = async ({ type, id }: Owner, { store }: Deps): Promise<Wire[]> =>
+export const listKeys = async ({ type, id }: Owner, { store }: Platform): Promise<Wire[]> =>
   (await store.keys.listKeys(type, id)).map(keyToWire);
 
 export async function createKey(
   owner: Owner,
   draft: z.output<typeof newApiKey>,
   caller: Caller,
-  { store, clock }: Deps,
+  { store, clock }: Platform,
 ): Promise<Wire> {
   const scopes = grantScopes(draft.scopes, caller);
   const expiresAt = endOf(draft.expires_in, caller, clock.now());
@@ -51,7 +51,7 @@ export async function createKey(
   return { ...keyToWire(key), apiKey: secret };
 }
 
-export async function deleteKey({ type, id }: Owner, keyId: string, { store }: Deps): Promise<{ message: string }> {
+export async function deleteKey({ type, id }: Owner, keyId: string, { store }: Platform): Promise<{ message: string }> {
   if (!(await store.keys.removeKey(type, id, keyId))) throw notFound(`API key '${keyId}'`);
   return { message: `API key '${keyId}' is deleted and no longer works.` };
 }

@@ -6,7 +6,7 @@ import { isHere } from "../region.ts";
 import { configurationGet, locationList, publicIpList } from "./operations.ts";
 
 export const configurationHandlers: readonly Implementation[] = [
-  implement(configurationGet, async (_call, { settings, driver }) => ({
+  implement(configurationGet, async (_call, { settings, here }) => ({
     continents: namedOnce(settings.continent),
     countries: namedOnce(settings.country),
     regions: [
@@ -20,7 +20,7 @@ export const configurationHandlers: readonly Implementation[] = [
         egressAvailable: false,
         proxyAvailable: false,
         mk31Available: false,
-        isolation: await isolationOf(driver),
+        isolation: await isolationOf(here.driver),
       },
     ],
     detectedRegion: settings.region,

@@ -1,7 +1,7 @@
 import { invalidField, PlatformError } from "../../contract/errors.ts";
 import { wholeAccount } from "../../store/resources/shares.ts";
 import { HOST } from "../host.ts";
-import { type Behaviour, type Deps, type Input, type PrepareContext, workspaceOf } from "../port.ts";
+import { type Behaviour, type Input, type Platform, type PrepareContext, workspaceOf } from "../port.ts";
 import { chosenRegion } from "../region.ts";
 import { customDomain } from "./kind.ts";
 import { edgeHost, recordsFor } from "./verification.ts";
@@ -31,7 +31,11 @@ export const customDomainBehaviour: Behaviour = {
 };
 
 /** Fills what the platform decides about a new domain. */
-export function prepareDomain({ metadata, spec }: Input, workspaceId: string, deps: Pick<Deps, "settings" | "keyFor">) {
+export function prepareDomain(
+  { metadata, spec }: Input,
+  workspaceId: string,
+  deps: Pick<Platform, "settings" | "keyFor">,
+) {
   const { name = "" } = metadata;
   const own = edgeHost(deps.settings);
   if (own && (name === own || name.endsWith(`.${own}`)))

@@ -2,7 +2,7 @@ import { notFound, PlatformError } from "../../contract/errors.ts";
 import type { Workspace } from "../../store/people/workspaces.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { wholeAccount } from "../../store/resources/shares.ts";
-import { type Call, type Deps, type Implementation, type Input, implement, workspaceOf } from "../port.ts";
+import { type Call, type Implementation, type Input, implement, type Platform, workspaceOf } from "../port.ts";
 import { type PresentOptions, toWire } from "../present.ts";
 import { customDomainBehaviour, prepareDomain } from "./behaviour.ts";
 import { createDns } from "./dns.ts";
@@ -80,7 +80,7 @@ async function create(
   application: string,
   workspace: string,
   { caller, uid }: Pick<Call, "caller" | "uid">,
-  { store }: Deps,
+  { store }: Platform,
 ): Promise<Resource> {
   const made = uid();
   const { outcome, resource } = await store.resources.create({
@@ -101,7 +101,7 @@ async function create(
 }
 
 /** Only its own workspace changes a domain; a borrowed one is as good as absent here. */
-async function find(call: Pick<Call, "workspace" | "operation" | "params">, { store }: Deps): Promise<Resource> {
+async function find(call: Pick<Call, "workspace" | "operation" | "params">, { store }: Platform): Promise<Resource> {
   const name = call.params.domainName ?? "";
   const scope = { workspace: workspaceOf(call).name, kind: "customdomain", parent: "" };
   const domain = await store.resources.get(scope, name);
@@ -109,7 +109,7 @@ async function find(call: Pick<Call, "workspace" | "operation" | "params">, { st
   return domain;
 }
 
-async function borrower(named: string, own: Workspace, { store }: Deps): Promise<string> {
+async function borrower(named: string, own: Workspace, { store }: Platform): Promise<string> {
   if (named === WHOLE_ACCOUNT_WORD) return wholeAccount(own.accountId);
   if (named === own.name)
     throw new PlatformError("bad_request", "targetWorkspace: this is the domain's own workspace.");
@@ -118,5 +118,5 @@ async function borrower(named: string, own: Workspace, { store }: Deps): Promise
   return workspace.name;
 }
 
-const present = (domain: Resource, deps: Deps) =>
+const present = (domain: Resource, deps: Platform) =>
   toWire(customDomainBehaviour, domain, { parents: [] } satisfies PresentOptions, deps);

@@ -1,8 +1,8 @@
 /** Which hosts a workspace may serve: those at or below a verified domain that is its own, or lent to it. */
 import { wholeAccount } from "../../store/resources/shares.ts";
-import type { Deps } from "../port.ts";
+import type { Platform } from "../port.ts";
 
-type UsableDeps = Pick<Deps, "store">;
+type UsableDeps = Pick<Platform, "store">;
 
 export async function mayServe(host: string, workspace: string, { store }: UsableDeps): Promise<boolean> {
   const labels = host.split(".");

@@ -7,7 +7,7 @@ import { isIP } from "node:net";
 import { notFound, PlatformError } from "../../contract/errors.ts";
 import { toIso } from "../../lib/time/clock.ts";
 import type { Resource } from "../../store/resources/resource.ts";
-import type { Deps, Settings } from "../port.ts";
+import type { Platform, Settings } from "../port.ts";
 import { type Dns, DnsUnreachable } from "./dns.ts";
 import { takeBackHosts } from "./hosts-below.ts";
 
@@ -21,7 +21,7 @@ export function edgeHost({ domain, publicUrl }: Pick<Settings, "domain" | "publi
 }
 
 /** The records that the owner has to publish. */
-export function recordsFor(name: string, workspaceId: string, deps: Pick<Deps, "settings" | "keyFor">) {
+export function recordsFor(name: string, workspaceId: string, deps: Pick<Platform, "settings" | "keyFor">) {
   const { settings } = deps;
   const token = createHmac("sha256", deps.keyFor("custom-domains")).update(`${workspaceId}\n${name}`).digest("hex");
   const target = edgeHost(settings);
@@ -71,7 +71,7 @@ async function missingCname({ name, spec }: Resource, dns: Dns): Promise<string 
 }
 
 /** Looks the records up and writes down what was found. */
-export async function verify(domain: Resource, actor: string, dns: Dns, deps: Deps): Promise<Resource> {
+export async function verify(domain: Resource, actor: string, dns: Dns, deps: Platform): Promise<Resource> {
   const verdict = await lookUp(domain, dns);
   const written = await write(domain, verdict, actor, deps);
   if (written) return written;
@@ -91,7 +91,7 @@ export async function verify(domain: Resource, actor: string, dns: Dns, deps: De
 }
 
 /** Null when the domain is verified, but held by another workspace. */
-async function write(domain: Resource, verdict: Verdict, actor: string, deps: Deps): Promise<Resource | null> {
+async function write(domain: Resource, verdict: Verdict, actor: string, deps: Platform): Promise<Resource | null> {
   const { store, clock } = deps;
   return store.write(async (tx) => {
     const current = await store.resources.modify(tx, domain.workspace, domain.uid, () => null);

@@ -7,7 +7,7 @@
 import { invalidField, PlatformError } from "../../contract/errors.ts";
 import { canonicalJson } from "../../lib/canonical-json.ts";
 import type { Resource } from "../../store/resources/resource.ts";
-import { type Call, type Deps, type Input, type PrepareContext, workspaceOf } from "../port.ts";
+import { type Call, type Input, type Platform, type PrepareContext, workspaceOf } from "../port.ts";
 import { type DriveAccess, type DriveRule, driveAccess, isWithin, workloadLabels } from "./permissions.ts";
 
 type Labelled = Pick<Resource, "workspace" | "kind" | "name" | "metadata">;
@@ -28,7 +28,7 @@ export async function requireGrantable(
   next: Labelled,
   before: Labelled | null,
   call: Pick<Call, "caller" | "role">,
-  deps: Deps,
+  deps: Platform,
 ): Promise<void> {
   if (call.role === "admin") return;
   const isWorkload = call.caller.subjectType === "workload";
@@ -63,7 +63,7 @@ export function requireSamePermissions({ spec }: Input, { call, current }: Prepa
   throw new PlatformError("forbidden", "spec.permissions: only an admin changes who may use a drive.");
 }
 
-async function ownLabels(workspace: string, subject: string, { store, settings }: Deps): Promise<Labels | null> {
+async function ownLabels(workspace: string, subject: string, { store, settings }: Platform): Promise<Labels | null> {
   const identity = await store.keys.getServiceAccount(workspace, subject);
   const workload = identity?.workload ? await store.resources.getByUid(workspace, identity.workload) : null;
   return workload && workloadLabels(workload, settings.brand);

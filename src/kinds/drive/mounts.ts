@@ -7,7 +7,7 @@ import { linksOf } from "../../contract/references.ts";
 import { randomWord } from "../../lib/ids.ts";
 import type { Transaction } from "../../store/database/database.ts";
 import type { Resource } from "../../store/resources/resource.ts";
-import type { Deps, Settings } from "../port.ts";
+import type { Platform, Settings } from "../port.ts";
 import { isSameRegion } from "../region.ts";
 import { sandbox as sandboxKind } from "../sandbox/kind.ts";
 import { type DriveAccess, type DriveRule, driveAccess, isWithin, normalized, workloadLabels } from "./permissions.ts";
@@ -58,7 +58,7 @@ const mountRequest = z.object({
 export type SandboxRef = Pick<Resource, "workspace" | "uid">;
 
 /** Answers `/drives/mount…` of a sandbox's address. */
-export function createDriveMounts({ store, settings }: Pick<Deps, "store" | "settings">) {
+export function createDriveMounts({ store, settings }: Pick<Platform, "store" | "settings">) {
   const list = async ({ workspace, uid }: SandboxRef): Promise<Answer> => {
     const sandbox = await store.resources.getByUid(workspace, uid);
     const mounts = sandbox ? mountsOf(sandbox) : [];
@@ -176,7 +176,7 @@ export const withMounts = (
 });
 
 /** A drive stays as long as a sandbox has it. */
-export const linkDrives = (tx: Transaction, sandbox: Resource, { store }: Pick<Deps, "store">): Promise<void> =>
+export const linkDrives = (tx: Transaction, sandbox: Resource, { store }: Pick<Platform, "store">): Promise<void> =>
   store.links.replace(tx, sandbox, linksOf(sandbox, sandboxKind.references));
 
 /** The wish itself, the same one of before, or why there is no place for it. */

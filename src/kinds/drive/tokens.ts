@@ -9,7 +9,7 @@ import { randomWord } from "../../lib/ids.ts";
 import { HOUR_MS, SECOND_MS } from "../../lib/time/clock.ts";
 import type { KeyPair } from "../../store/people/signing-keys.ts";
 import type { Resource } from "../../store/resources/resource.ts";
-import { type Deps, type Implementation, implement, workspaceOf } from "../port.ts";
+import { type Implementation, implement, type Platform, workspaceOf } from "../port.ts";
 import { driveAccessToken, driveJwks } from "./operations.ts";
 import { type DriveAccess, type DriveRule, driveAccess, workloadLabels } from "./permissions.ts";
 
@@ -43,7 +43,7 @@ export const driveTokenHandlers: readonly Implementation[] = [
 ];
 
 /** People and service accounts have the whole drive, as they may change its rules anyway; workloads have what the rules say. */
-async function accessOf(caller: Caller, drive: Resource, { store, settings }: Deps): Promise<DriveAccess | null> {
+async function accessOf(caller: Caller, drive: Resource, { store, settings }: Platform): Promise<DriveAccess | null> {
   if (caller.subjectType !== "workload") return { mode: "read-write", path: "/" };
   const identity = await store.keys.getServiceAccount(drive.workspace, caller.subject);
   const workload = identity?.workload && (await store.resources.getByUid(drive.workspace, identity.workload));
@@ -51,7 +51,7 @@ async function accessOf(caller: Caller, drive: Resource, { store, settings }: De
   return driveAccess(drive.spec.permissions as DriveRule[] | undefined, workloadLabels(workload, settings.brand));
 }
 
-async function sign(drive: Resource, access: DriveAccess, caller: Caller, deps: Deps): Promise<string> {
+async function sign(drive: Resource, access: DriveAccess, caller: Caller, deps: Platform): Promise<string> {
   const { SignJWT } = await import("jose"); // with the first token: few servers ever sign one
   const { id, privateKey } = await deps.store.signingKeys.current(PURPOSE, generatePair);
   const now = Math.floor(deps.clock.now() / SECOND_MS);

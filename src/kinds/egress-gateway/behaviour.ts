@@ -1,6 +1,6 @@
 import { PlatformError } from "../../contract/errors.ts";
 import type { Resource } from "../../store/resources/resource.ts";
-import { type Behaviour, type Deps, implement, workspaceOf } from "../port.ts";
+import { type Behaviour, implement, type Platform, workspaceOf } from "../port.ts";
 import { toWire } from "../present.ts";
 import { chosenRegion } from "../region.ts";
 import { egressGateway, egressGatewayListAll, egressGatewayUsage } from "./kind.ts";
@@ -54,7 +54,7 @@ export const NOT_ROUTED =
 export const unrouted = (status: unknown): unknown => (status === "DEPLOYED" ? "DEPLOYING" : status);
 
 /** The containers of each, from the outermost to the innermost, by the uid of the innermost. */
-export async function parentsOf(children: readonly Resource[], { store }: Deps): Promise<Map<string, Resource[]>> {
+export async function parentsOf(children: readonly Resource[], { store }: Platform): Promise<Map<string, Resource[]>> {
   const paths = new Map<string, Resource[]>();
   for (const { workspace, parent } of children) {
     if (paths.has(parent)) continue;
@@ -73,7 +73,7 @@ const gatewayOf = ({ spec }: Resource): string =>
   (spec.network as { egress?: { gateway?: string } } | undefined)?.egress?.gateway ?? "";
 
 /** Sandboxes that leave by a gateway: by this one, or by any. */
-async function sandboxesBehind(workspace: string, { store }: Deps, gateway?: string): Promise<Resource[]> {
+async function sandboxesBehind(workspace: string, { store }: Platform, gateway?: string): Promise<Resource[]> {
   const text = gateway === undefined ? '"gateway":"' : `"gateway":${JSON.stringify(gateway)}`;
   const candidates = await store.resources.listWithSpecText([workspace], ["sandbox"], [text], SANDBOXES_MAX);
   return candidates.filter((sandbox) => (gateway === undefined ? gatewayOf(sandbox) : gatewayOf(sandbox) === gateway));

@@ -1,6 +1,6 @@
 import { notFound, PlatformError } from "../../contract/errors.ts";
 import { toIso } from "../../lib/time/clock.ts";
-import { type Deps, type Implementation, implement } from "../port.ts";
+import { type Implementation, implement, type Platform } from "../port.ts";
 import { featureGet, featureList } from "./operations.ts";
 
 export const featureHandlers: readonly Implementation[] = [
@@ -19,7 +19,7 @@ export const featureHandlers: readonly Implementation[] = [
 ];
 
 /** Facts about how the server is set up, under names that clients can ask for. */
-function featuresOf({ settings, store }: Deps): Record<string, boolean> {
+function featuresOf({ settings, store }: Platform): Record<string, boolean> {
   return {
     // Addresses are reserved, but no traffic leaves by them yet.
     "egress-addresses": false,

@@ -3,7 +3,7 @@ import { requireOwnGrants } from "../drive/grants.ts";
 import { type HubServer, hubImage, hubServerFor, hubServerOf, serverOf } from "../hub/servers.ts";
 import { integrationConnection } from "../integration-connection/kind.ts";
 import { requirePlacement } from "../policy/placement.ts";
-import { type Behaviour, type Deps, type Input, type PrepareContext, workspaceOf } from "../port.ts";
+import { type Behaviour, type Input, type Platform, type PrepareContext, workspaceOf } from "../port.ts";
 import { deployed, prepareWorkload } from "../workload/behaviour.ts";
 import { connectionNames, requireUntouched } from "../workload/connection-rules.ts";
 import { keepCronTriggers } from "../workload/cron-triggers.ts";
@@ -45,7 +45,7 @@ async function requireItsConnections(
   { displayName, integration }: HubServer,
   names: readonly string[],
   workspace: string,
-  { store }: Deps,
+  { store }: Platform,
 ): Promise<void> {
   for (const [index, name] of names.entries()) {
     const connection = await store.resources.get({ workspace, kind: integrationConnection.name, parent: "" }, name);

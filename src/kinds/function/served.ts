@@ -7,7 +7,7 @@ import { MEMORY_SERVER, serverOf } from "../hub/servers.ts";
 import { restServer } from "../integration/rest-server.ts";
 import { type AccessTokens, createAccessTokens } from "../integration-connection/access-token.ts";
 import { integrationConnection } from "../integration-connection/kind.ts";
-import type { Deps } from "../port.ts";
+import type { Platform } from "../port.ts";
 
 export interface ServedRequest {
   workspace: string;
@@ -26,7 +26,7 @@ interface Served {
 const MCP_PATH = /^\/mcp\/?(\?|$)/;
 
 /** Null for paths where there is nothing. */
-export function createServedFunctions(deps: Deps) {
+export function createServedFunctions(deps: Platform) {
   const tokens = createAccessTokens(deps);
   return ({ workspace, uid, method, path, header }: ServedRequest) => {
     if (!MCP_PATH.test(path)) return null;
@@ -42,7 +42,7 @@ export function createServedFunctions(deps: Deps) {
 
 type Answerer = (asked: { header: HeaderOf; body: string }, signal: AbortSignal) => Promise<McpReply>;
 
-async function answererFor(resource: Resource, deps: Deps, tokens: AccessTokens): Promise<Answerer | null> {
+async function answererFor(resource: Resource, deps: Platform, tokens: AccessTokens): Promise<Answerer | null> {
   const { name, integration } = serverOf(resource, deps.settings) ?? {};
   const { version } = deps.settings;
   if (name === MEMORY_SERVER) return bound(memoryServer(version), { deps, owner: resource.uid });
@@ -57,7 +57,11 @@ const bound =
     answerMcp(server, asked, context, signal);
 
 /** The first of the function's connections that is to this service. */
-async function connectionTo(integration: string, { workspace, spec }: Resource, deps: Deps): Promise<Resource | null> {
+async function connectionTo(
+  integration: string,
+  { workspace, spec }: Resource,
+  deps: Platform,
+): Promise<Resource | null> {
   for (const name of (spec.integrationConnections ?? []) as string[]) {
     const place = { workspace, kind: integrationConnection.name, parent: "" };
     const connection = await deps.store.resources.get(place, name);

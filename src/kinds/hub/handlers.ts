@@ -21,9 +21,9 @@ const SANDBOX_IMAGES = [
 ];
 
 export const hubHandlers: readonly Implementation[] = [
-  implement(sandboxHubList, async (_call, { settings, driver }) => {
+  implement(sandboxHubList, async (_call, { settings, here }) => {
     const known = SANDBOX_IMAGES.map((entry) => ({ ...entry, image: `${settings.brand}/${entry.name}:latest` }));
-    const there = await Promise.all(known.map(async ({ image }) => (await driver.findImage(image)) !== null));
+    const there = await Promise.all(known.map(async ({ image }) => (await here.driver.findImage(image)) !== null));
     return known
       .filter((_, index) => there[index])
       .map((entry) => ({

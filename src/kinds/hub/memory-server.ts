@@ -7,11 +7,11 @@ import type { McpServer } from "../../lib/mcp/server.ts";
 import { integer, type Tool, text } from "../../lib/mcp/tool.ts";
 import { toIso } from "../../lib/time/clock.ts";
 import { THREAD_MESSAGES_MAX } from "../../store/threads.ts";
-import type { Deps } from "../port.ts";
+import type { Platform } from "../port.ts";
 import { THREAD_ID } from "../thread/thread-id.ts";
 
 export interface MemoryContext {
-  deps: Deps;
+  deps: Platform;
   /** The function whose memory it is. */
   owner: string;
 }

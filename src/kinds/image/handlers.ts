@@ -3,7 +3,7 @@ import { parseListQuery } from "../../contract/list-query.ts";
 import { BARE_LIST_MAX } from "../../contract/versions/2026-04-28.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { isCreator, requireCreator } from "../creator.ts";
-import { type Call, type Deps, type Implementation, implement, workspaceOf } from "../port.ts";
+import { type Call, type Implementation, implement, type Platform, workspaceOf } from "../port.ts";
 import { findImage, IMAGE, imageToWire, recordTag, slotOf, tagsOf, typeOf, usersOf } from "./images.ts";
 import { imageFromArchive } from "./load.ts";
 import {
@@ -53,7 +53,7 @@ export const imageHandlers: readonly Implementation[] = [
   }),
 
   implement(imageLoad, async (call, deps) =>
-    imageToWire(await imageFromArchive(call, deps), workspaceOf(call).name, false),
+    imageToWire(await imageFromArchive(call, deps.here), workspaceOf(call).name, false),
   ),
 
   implement(imageDelete, async (call, deps) => {
@@ -99,14 +99,14 @@ export const imageHandlers: readonly Implementation[] = [
   }),
 ];
 
-const listOwn = async (workspace: string, { store }: Deps): Promise<Resource[]> => {
+const listOwn = async (workspace: string, { store }: Platform): Promise<Resource[]> => {
   const all = { limitDefault: BARE_LIST_MAX, limitMax: BARE_LIST_MAX };
   return (await store.resources.list({ workspace, kind: IMAGE, parent: "" }, parseListQuery({}, all))).items;
 };
 
 type ImageCall = Pick<Call, "workspace" | "operation" | "params">;
 
-async function find(call: ImageCall, deps: Deps): Promise<Resource> {
+async function find(call: ImageCall, deps: Platform): Promise<Resource> {
   const { resourceType = "", imageName = "" } = call.params;
   const image = await findImage(workspaceOf(call).name, resourceType, imageName, deps);
   if (!image) throw notFound(`image '${slotOf(resourceType, imageName)}'`);
@@ -114,7 +114,7 @@ async function find(call: ImageCall, deps: Deps): Promise<Resource> {
 }
 
 /** What only the workspace that has the image may do with it. */
-export async function findOwn(call: ImageCall, deps: Deps): Promise<Resource> {
+export async function findOwn(call: ImageCall, deps: Platform): Promise<Resource> {
   const image = await find(call, deps);
   if (image.workspace !== workspaceOf(call).name)
     throw new PlatformError(
@@ -124,7 +124,7 @@ export async function findOwn(call: ImageCall, deps: Deps): Promise<Resource> {
   return image;
 }
 
-const remove = (image: Resource, { store }: Deps): Promise<void> =>
+const remove = (image: Resource, { store }: Platform): Promise<void> =>
   store.write(async (tx) => {
     await store.shares.removeOffersOf(tx, image.uid);
     await store.resources.remove(tx, image.workspace, image.uid);

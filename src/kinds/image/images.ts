@@ -6,7 +6,7 @@ import { uuidv7 } from "../../lib/ids.ts";
 import { toIso } from "../../lib/time/clock.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { NewEvent } from "../../store/resources/resources.ts";
-import type { Deps } from "../port.ts";
+import type { Platform } from "../port.ts";
 import type { imageShape } from "./operations.ts";
 
 export const IMAGE = "image";
@@ -42,7 +42,7 @@ export interface NewTag {
   actor: string;
 }
 
-type ImageDeps = Pick<Deps, "store" | "clock">;
+type ImageDeps = Pick<Platform, "store" | "clock">;
 
 export const slotOf = (resourceType: string, name: string): string => `${resourceType}/${name}`;
 export const typeOf = (image: Resource): string => String(image.spec.resourceType);
@@ -99,7 +99,7 @@ export async function findImage(
   workspace: string,
   resourceType: string,
   name: string,
-  { store }: Pick<Deps, "store">,
+  { store }: Pick<Platform, "store">,
 ): Promise<Resource | null> {
   const fits = (image: Resource): boolean => resourceType === ANY_TYPE || typeOf(image) === resourceType;
   const own = await store.resources.listNamed(workspace, IMAGE, name);
@@ -112,7 +112,7 @@ export async function findImage(
 export async function usersOf(
   image: Resource,
   workspace: string,
-  { store }: Pick<Deps, "store">,
+  { store }: Pick<Platform, "store">,
   tag?: string,
 ): Promise<Resource[]> {
   const names = [image.name, slotOf(typeOf(image), image.name)];

@@ -9,7 +9,7 @@ import type { Transaction } from "../../store/database/database.ts";
 import type { Workspace } from "../../store/people/workspaces.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { ShareOffer } from "../../store/resources/shares.ts";
-import { type Call, type Deps, type Implementation, implement, workspaceOf } from "../port.ts";
+import { type Call, type Implementation, implement, type Platform, workspaceOf } from "../port.ts";
 import { findOwn } from "./handlers.ts";
 import { findImage, imageToWire, slotOf, typeOf } from "./images.ts";
 import {
@@ -108,7 +108,7 @@ export const imageShareHandlers: readonly Implementation[] = [
 async function targetOf(
   { targetWorkspace, targetAccountId }: { targetWorkspace: string; targetAccountId?: string | undefined },
   own: Workspace,
-  { store }: Deps,
+  { store }: Platform,
 ): Promise<Workspace> {
   if (targetWorkspace === own.name)
     throw new PlatformError("bad_request", "targetWorkspace: this is the image's own workspace.");
@@ -119,7 +119,7 @@ async function targetOf(
 }
 
 /** The target has an image of this name already, of its own or from somebody else. */
-async function isTaken(image: Resource, workspace: string, deps: Deps): Promise<boolean> {
+async function isTaken(image: Resource, workspace: string, deps: Platform): Promise<boolean> {
   const other = await findImage(workspace, typeOf(image), image.name, deps);
   return other !== null && other.uid !== image.uid;
 }
@@ -131,7 +131,10 @@ const nameTaken = (image: Resource, workspace: string): PlatformError =>
   );
 
 /** An offer to another workspace is as invisible as one that does not exist. */
-async function findOffer(call: Pick<Call, "workspace" | "operation" | "params">, { store }: Deps): Promise<ShareOffer> {
+async function findOffer(
+  call: Pick<Call, "workspace" | "operation" | "params">,
+  { store }: Platform,
+): Promise<ShareOffer> {
   const id = call.params.pendingShareId ?? "";
   const offer = await store.shares.getOffer(id);
   if (offer?.target !== workspaceOf(call).name) throw notFound(`Pending share '${id}'`);
@@ -139,7 +142,7 @@ async function findOffer(call: Pick<Call, "workspace" | "operation" | "params">,
 }
 
 /** What had the name before goes: deleted when it is our own, given back when it is borrowed. */
-async function giveWay(tx: Transaction, other: Resource, workspace: string, { store }: Deps): Promise<void> {
+async function giveWay(tx: Transaction, other: Resource, workspace: string, { store }: Platform): Promise<void> {
   if (other.workspace !== workspace) {
     await store.shares.removeIn(tx, other.uid, workspace);
     return;
@@ -172,7 +175,7 @@ const offerToWire = (
 });
 
 /** Each side sees of the other what it needs to decide, and no more. */
-async function render(offer: ShareOffer, incoming: boolean, deps: Deps) {
+async function render(offer: ShareOffer, incoming: boolean, deps: Platform) {
   const { store } = deps;
   const [image, source, target] = await Promise.all([
     store.resources.getAcrossWorkspaces(offer.uid),

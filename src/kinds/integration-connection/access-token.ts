@@ -12,7 +12,7 @@ import { createSealedBox, type SealedBox } from "../../lib/sealed-box.ts";
 import { SECOND_MS } from "../../lib/time/clock.ts";
 import { isRecord } from "../../lib/untrusted-json.ts";
 import type { Resource } from "../../store/resources/resource.ts";
-import type { Deps } from "../port.ts";
+import type { Platform } from "../port.ts";
 
 export interface Secrets {
   CLIENT_ID?: string;
@@ -39,7 +39,7 @@ const REFRESH_TOKEN = "/spec/secret/REFRESH_TOKEN";
 
 export type AccessTokens = ReturnType<typeof createAccessTokens>;
 
-export function createAccessTokens(deps: Deps) {
+export function createAccessTokens(deps: Platform) {
   const { store, clock } = deps;
   const holder = randomWord(12);
   const under = new Map<string, Promise<string>>();
@@ -118,7 +118,7 @@ export function createAccessTokens(deps: Deps) {
   return { get };
 }
 
-export function secretsOf(connection: Resource, { store }: Pick<Deps, "store">): Secrets {
+export function secretsOf(connection: Resource, { store }: Pick<Platform, "store">): Secrets {
   const prefix = "/spec/secret/";
   return Object.fromEntries(
     Object.entries(store.resources.secretsOf(connection)).map(([key, value]) => [key.slice(prefix.length), value]),
@@ -129,7 +129,7 @@ interface Exchanged extends Token {
   refreshToken: string | null;
 }
 
-async function ask(tokenUrl: string, secrets: Secrets, { outbound, clock }: Deps): Promise<Exchanged> {
+async function ask(tokenUrl: string, secrets: Secrets, { outbound, clock }: Platform): Promise<Exchanged> {
   const { CLIENT_ID, CLIENT_SECRET, REFRESH_TOKEN: refresh } = secrets;
   if (!refresh || !CLIENT_ID) throw refused("the connection holds no REFRESH_TOKEN or no CLIENT_ID");
   const form = new URLSearchParams({ grant_type: "refresh_token", refresh_token: refresh, client_id: CLIENT_ID });
@@ -176,8 +176,8 @@ function jsonOf(text: string): Record<string, unknown> {
 
 const recordKey = (uid: string): string => `connection-token/${uid}`;
 /** An access token is kept with the refresh token that goes on from it. */
-const contextOf = (connection: Resource, deps: Deps): string =>
+const contextOf = (connection: Resource, deps: Platform): string =>
   `${connection.uid}/${createHash("sha256")
     .update(secretsOf(connection, deps).REFRESH_TOKEN ?? "")
     .digest("hex")}`;
-const boxOf = (deps: Deps): SealedBox => createSealedBox(deps.keyFor("connection-tokens"));
+const boxOf = (deps: Platform): SealedBox => createSealedBox(deps.keyFor("connection-tokens"));

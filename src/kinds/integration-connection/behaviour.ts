@@ -1,6 +1,6 @@
 import { nearestWord } from "../../lib/nearest-word.ts";
 import { findIntegration, INTEGRATIONS } from "../integration/declarations.ts";
-import type { Behaviour, Deps, Input } from "../port.ts";
+import type { Behaviour, Input, Platform } from "../port.ts";
 import { integrationConnection } from "./kind.ts";
 
 export const integrationConnectionBehaviour: Behaviour = {
@@ -15,7 +15,7 @@ export const integrationConnectionBehaviour: Behaviour = {
 };
 
 /** Why nothing on the platform's side can use the connection. Code that names it gets its secrets all the same. */
-function problemOf({ spec }: Input, { providers }: Deps): string | null {
+function problemOf({ spec }: Input, { providers }: Platform): string | null {
   const name = String(spec.integration);
   const given = (spec.secret ?? {}) as Record<string, string>;
   const provider = providers.describe(name);

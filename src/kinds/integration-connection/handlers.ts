@@ -1,7 +1,7 @@
 import { notFound, PlatformError } from "../../contract/errors.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { find } from "../place.ts";
-import { type Call, type Deps, type Implementation, implement } from "../port.ts";
+import { type Call, type Implementation, implement, type Platform } from "../port.ts";
 import { integrationConnection } from "./kind.ts";
 import { connectionEndpoints, connectionModelGet, connectionModelList } from "./operations.ts";
 
@@ -22,7 +22,10 @@ export const connectionHandlers: readonly Implementation[] = [
   }),
 ];
 
-async function modelConnection(call: Pick<Call, "params" | "workspace" | "operation">, deps: Deps): Promise<Resource> {
+async function modelConnection(
+  call: Pick<Call, "params" | "workspace" | "operation">,
+  deps: Platform,
+): Promise<Resource> {
   const { resource } = await find(integrationConnection, call as Call, deps);
   if (deps.providers.describe(String(resource.spec.integration))) return resource;
   throw new PlatformError(

@@ -9,12 +9,12 @@ import { OutboundError } from "../../lib/network/outbound-http.ts";
 import { SECOND_MS } from "../../lib/time/clock.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { type AccessTokens, secretsOf } from "../integration-connection/access-token.ts";
-import type { Deps } from "../port.ts";
+import type { Platform } from "../port.ts";
 import { findIntegration, type IntegrationDeclaration } from "./declarations.ts";
 import { type RestCall, type RestTool, restCall } from "./rest-tool.ts";
 
 export interface RestContext {
-  deps: Deps;
+  deps: Platform;
   tokens: AccessTokens;
   connection: Resource;
 }

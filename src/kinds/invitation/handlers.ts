@@ -5,7 +5,7 @@ import type { Role } from "../../contract/operation.ts";
 import { toIso } from "../../lib/time/clock.ts";
 import type { Invitation, User } from "../../store/people/people.ts";
 import type { Store } from "../../store/store.ts";
-import { type Deps, type Implementation, implement } from "../port.ts";
+import { type Implementation, implement, type Platform } from "../port.ts";
 import { workspaceToWire } from "../workspace/wire.ts";
 import { invitationAccept, invitationDecline, invitationList, type invitationShape } from "./operations.ts";
 
@@ -37,14 +37,14 @@ export const invitationHandlers: readonly Implementation[] = [
   }),
 ];
 
-async function personOf(caller: Caller, { store }: Deps): Promise<User> {
+async function personOf(caller: Caller, { store }: Platform): Promise<User> {
   const person = caller.subjectType === "user" ? await store.people.getUser(caller.subject) : null;
   if (!person) throw new PlatformError("forbidden", "Invitations are for people, and these credentials are not one's.");
   return person;
 }
 
 /** Somebody else's invitation is as invisible as one that does not exist. */
-async function find(id: string, person: User, { store }: Deps): Promise<Invitation> {
+async function find(id: string, person: User, { store }: Platform): Promise<Invitation> {
   const invitation = await store.people.getInvitation(id);
   const workspace = invitation && (await store.workspaces.get(invitation.workspace));
   if (invitation?.email !== person.email || !workspace || !(await owns(person, workspace.accountId, store)))
@@ -60,7 +60,7 @@ const owns = async ({ sub, email_verified }: User, accountId: string, store: Sto
 async function toWire(
   invitation: Invitation,
   person: User,
-  { store }: Deps,
+  { store }: Platform,
 ): Promise<z.input<typeof invitationShape>[]> {
   const workspace = await store.workspaces.get(invitation.workspace);
   if (!workspace || !(await owns(person, workspace.accountId, store))) return [];

@@ -4,14 +4,14 @@
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { notFound } from "../../contract/errors.ts";
-import { type Deps, type Implementation, implement } from "../port.ts";
+import { type Implementation, implement, type Platform } from "../port.ts";
 import { executionData } from "./operations.ts";
 
 /** In a longer list a task finds only its own arguments: reading all of them by every task would grow with the square. */
 const WHOLE_LIST_MAX = 1000;
 
 export const dataPath = (
-  deps: Pick<Deps, "keyFor">,
+  deps: Pick<Platform, "keyFor">,
   task: { job: string; executionId: string; index: number },
 ): string => `/jobs/${task.job}/executions/${task.executionId}/data/${tokenOf(deps, task)}`;
 
@@ -32,7 +32,10 @@ export const executionDataHandler: Implementation = implement(executionData, asy
   return { tasks: [...tasks, ...(await executions.argumentsOf(executionId, index, 1))] };
 });
 
-const tokenOf = (deps: Pick<Deps, "keyFor">, { executionId, index }: { executionId: string; index: number }): string =>
+const tokenOf = (
+  deps: Pick<Platform, "keyFor">,
+  { executionId, index }: { executionId: string; index: number },
+): string =>
   `${index}.${createHmac("sha256", deps.keyFor("execution-data")).update(`${executionId}/${index}`).digest("base64url")}`;
 
 function isSame(given: string, expected: string): boolean {

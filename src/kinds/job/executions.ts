@@ -3,7 +3,7 @@ import { invalidField, PlatformError } from "../../contract/errors.ts";
 import { type ExecutionRow, JOB_SLOTS_RECORDS } from "../../store/executions/execution.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { requirePlaced } from "../policy/placement.ts";
-import type { Deps } from "../port.ts";
+import type { Platform } from "../port.ts";
 import { preparedEnvs } from "../workload/envs.ts";
 import { runnableOf } from "./runnable.ts";
 
@@ -25,7 +25,7 @@ export interface ExecutionRequest {
   createdBy: string;
 }
 
-export async function createExecution(job: Resource, request: ExecutionRequest, deps: Deps): Promise<ExecutionRow> {
+export async function createExecution(job: Resource, request: ExecutionRequest, deps: Platform): Promise<ExecutionRow> {
   const { env = {}, memory, slot } = request;
   if (job.spec.enabled === false)
     throw new PlatformError("conflict", `Job '${job.name}' is switched off: its spec.enabled is false.`);
@@ -60,7 +60,7 @@ export async function createExecution(job: Resource, request: ExecutionRequest, 
 }
 
 /** At least one task must be able to start at once. */
-async function refuseWaiting(job: Resource, parallelism: number, tasks: number, deps: Deps): Promise<void> {
+async function refuseWaiting(job: Resource, parallelism: number, tasks: number, deps: Platform): Promise<void> {
   const { executions, records } = deps.store;
   const [load, servers] = await Promise.all([executions.loadOf(job.uid), records.list(JOB_SLOTS_RECORDS)]);
   const slots = servers.reduce((sum, each) => sum + Number(each), 0);

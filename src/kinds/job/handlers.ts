@@ -3,7 +3,7 @@ import { LIMIT_DEFAULT, LIMIT_MAX, type Sort, searchWord } from "../../contract/
 import { isOn, triggerNamed } from "../../contract/triggers.ts";
 import type { ExecutionRow } from "../../store/executions/execution.ts";
 import type { Resource } from "../../store/resources/resource.ts";
-import { type Call, type Deps, type Implementation, implement, workspaceOf } from "../port.ts";
+import { type Call, type Implementation, implement, type Platform, workspaceOf } from "../port.ts";
 import { executionDataHandler } from "./execution-data.ts";
 import { executionToWire, tasksToWire } from "./execution-wire.ts";
 import { createExecution } from "./executions.ts";
@@ -128,7 +128,7 @@ function httpTriggerOf(job: Resource, id: string): ReturnType<typeof asTriggered
   return asTriggered(trigger);
 }
 
-async function jobOf(call: Pick<Call, "workspace" | "operation" | "params">, deps: Deps): Promise<Resource> {
+async function jobOf(call: Pick<Call, "workspace" | "operation" | "params">, deps: Platform): Promise<Resource> {
   const { jobId = "" } = call.params;
   const scope = { workspace: workspaceOf(call).name, kind: "job", parent: "" };
   const job = await deps.store.resources.get(scope, jobId);
@@ -137,7 +137,10 @@ async function jobOf(call: Pick<Call, "workspace" | "operation" | "params">, dep
 }
 
 /** By the platform's id, or by the name that the client gave it. */
-async function executionOf(call: Pick<Call, "workspace" | "operation" | "params">, deps: Deps): Promise<ExecutionRow> {
+async function executionOf(
+  call: Pick<Call, "workspace" | "operation" | "params">,
+  deps: Platform,
+): Promise<ExecutionRow> {
   const job = await jobOf(call, deps);
   const { executionId = "" } = call.params;
   const { executions } = deps.store;
@@ -148,7 +151,7 @@ async function executionOf(call: Pick<Call, "workspace" | "operation" | "params"
   return row;
 }
 
-const toWire = (row: ExecutionRow, deps: Deps): ExecutionWire =>
+const toWire = (row: ExecutionRow, deps: Platform): ExecutionWire =>
   executionToWire(row, {
     envNames: Object.keys(deps.store.executions.envOf(row)),
     region: deps.settings.region,

@@ -2,7 +2,7 @@
 import { PlatformError } from "../../contract/errors.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Revision } from "../../store/resources/revision.ts";
-import type { Deps } from "../port.ts";
+import type { Platform } from "../port.ts";
 import { targetOf } from "../workload/deploy-plan.ts";
 import { type Bundle, codeOf, stateOf } from "../workload/deploy-state.ts";
 
@@ -23,14 +23,14 @@ export interface Runnable {
   bundle: Bundle | null;
 }
 
-export const revisionsOf = ({ workspace, uid }: Resource, { store }: Pick<Deps, "store">): Promise<Revision[]> =>
+export const revisionsOf = ({ workspace, uid }: Resource, { store }: Pick<Platform, "store">): Promise<Revision[]> =>
   store.resources.revisionsOf(workspace, uid);
 
 /**
  * The revision of the execution while it is kept, else the one that is wanted if its code is there, else the one that
  * ran until now.
  */
-export async function runnableOf(job: Resource, deps: Pick<Deps, "store">, own?: string): Promise<Runnable> {
+export async function runnableOf(job: Resource, deps: Pick<Platform, "store">, own?: string): Promise<Runnable> {
   const revisions = await revisionsOf(job, deps);
   const state = stateOf(job);
   const wanted = targetOf(job, { kept: revisions.map(({ id }) => id) });

@@ -4,13 +4,13 @@ import { type Trigger, triggerNamed } from "../../contract/triggers.ts";
 import type { DeliveryLine } from "../../store/deliveries/delivery.ts";
 import { TRIGGER_CAUSE } from "../../store/executions/callback.ts";
 import { noteEvent } from "../../store/resources/note-event.ts";
-import type { Deps } from "../port.ts";
+import type { Platform } from "../port.ts";
 import { createExecution, type ExecutionRequest } from "./executions.ts";
 
 const AT_ONCE_MAX = 16;
 const OF_ONE_MAX = 1;
 
-export const executionLine = (deps: Deps): DeliveryLine => ({
+export const executionLine = (deps: Platform): DeliveryLine => ({
   phase: "execution",
   atOnceMax: AT_ONCE_MAX,
   ofOneMax: OF_ONE_MAX,

@@ -6,7 +6,7 @@ import { DAY_MS, HOUR_MS, toIso } from "../../lib/time/clock.ts";
 import type { StoredLine } from "../../node/logs/log-line.ts";
 import type { LogQuery } from "../../node/logs/log-store.ts";
 import { KINDS } from "../index.ts";
-import { type Deps, type Implementation, implement, workspaceOf } from "../port.ts";
+import { type Implementation, implement, type Platform, workspaceOf } from "../port.ts";
 import { requireEntry } from "../sandbox/kept.ts";
 import { LIMIT_DEFAULT, LIMIT_MAX, logQuery } from "./operations.ts";
 
@@ -39,7 +39,7 @@ export const logHandlers: readonly Implementation[] = [
       const found = await deps.store.resources.get({ workspace, kind: kind.name, parent: "" }, workload.name);
       if (found && query.workloadIds !== undefined) requireEntry(found, call);
       if (found && !mayEnter(keptOf(found), call.role)) continue;
-      const { lines, total } = await deps.logs.query({ ...asked, ...workload });
+      const { lines, total } = await deps.here.logs.query({ ...asked, ...workload });
       answer[workload.name] = { logs: lines.map(toWire), totalCount: total, server: deps.settings.nodeId };
     }
     return answer;
@@ -64,14 +64,14 @@ async function workloadsOf(
   ids: string | undefined,
   kind: string,
   { workspace, plural }: Pick<LogQuery, "workspace" | "plural">,
-  { store, logs }: Deps,
+  { store, here }: Platform,
 ): Promise<{ name: string; uid?: string }[]> {
   const words = ids
     ?.split(",")
     .map((word) => word.trim())
     .filter((word) => word !== "");
   if (words === undefined)
-    return (await logs.names(workspace, plural)).slice(0, WORKLOADS_MAX).map((name) => ({ name }));
+    return (await here.logs.names(workspace, plural)).slice(0, WORKLOADS_MAX).map((name) => ({ name }));
   if (words.length > WORKLOADS_MAX)
     throw new PlatformError("bad_request", `workloadIds: at most ${WORKLOADS_MAX} at a time.`);
   return Promise.all(

@@ -3,7 +3,7 @@ import { PlatformError } from "../../contract/errors.ts";
 import type { Place } from "../../contract/placement.ts";
 import { namesPolicies, storedPlacementRefusal } from "../../store/resources/placement-policies.ts";
 import type { Resource } from "../../store/resources/resource.ts";
-import { type Deps, type Input, type PrepareContext, type Settings, workspaceOf } from "../port.ts";
+import { type Input, type Platform, type PrepareContext, type Settings, workspaceOf } from "../port.ts";
 
 export const standingOf = ({ region, regionAliases, country, continent, flavors }: Settings): Place => ({
   regions: [region, ...regionAliases],
@@ -21,7 +21,7 @@ export async function requirePlacement(kind: string, { spec }: Input, context: P
 /** The same for a workload that is there, when it is asked to run something. */
 export async function requirePlaced(
   workload: Pick<Resource, "kind" | "workspace" | "spec">,
-  { store, settings }: Pick<Deps, "store" | "settings">,
+  { store, settings }: Pick<Platform, "store" | "settings">,
 ): Promise<void> {
   if (!namesPolicies(workload)) return;
   const refusal = await storedPlacementRefusal(store, workload, standingOf(settings));

@@ -6,7 +6,7 @@ import type { Transaction } from "../../store/database/database.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { hostClaim, requireVerifiedDomain } from "../host.ts";
 import { checkedDurationMs, checkedFutureMs } from "../lifetime.ts";
-import { type Behaviour, type Call, type Deps, workspaceOf } from "../port.ts";
+import { type Behaviour, type Call, type Platform, workspaceOf } from "../port.ts";
 import { holdWord, prefixLabel } from "./held-word.ts";
 import { preview } from "./kind.ts";
 
@@ -65,7 +65,7 @@ export const previewBehaviour: Behaviour = {
 
 const hostOf = (domain: string, prefix: string | undefined): string => (prefix ? `${prefix}.${domain}` : domain);
 
-function urlOf({ customDomain, prefixUrl }: PreviewSpec, resource: Resource, { settings }: Deps): string {
+function urlOf({ customDomain, prefixUrl }: PreviewSpec, resource: Resource, { settings }: Platform): string {
   if (customDomain) return `https://${hostOf(customDomain, prefixUrl)}`;
   return previewUrl(
     { publicUrl: settings.publicUrl, domain: settings.domain ?? undefined },
@@ -74,7 +74,7 @@ function urlOf({ customDomain, prefixUrl }: PreviewSpec, resource: Resource, { s
 }
 
 /** Another preview of the same workspace gives up the host; what it serves is reachable at its own address again. */
-async function takeOver(tx: Transaction, links: readonly Link[], call: Call, deps: Deps): Promise<void> {
+async function takeOver(tx: Transaction, links: readonly Link[], call: Call, deps: Platform): Promise<void> {
   const { store } = deps;
   const workspace = workspaceOf(call).name;
   for (const { kind, name } of links) {

@@ -7,14 +7,14 @@ import { createHmac } from "node:crypto";
 import { HOST_LABEL, hostLabelOf, type WordOwner } from "../../contract/held-words.ts";
 import type { Transaction } from "../../store/database/database.ts";
 import type { Resource } from "../../store/resources/resource.ts";
-import type { Deps } from "../port.ts";
+import type { Platform } from "../port.ts";
 
 const WORD_DIGITS = 32;
 
 export const prefixLabel = (prefix: string, workspace: string): string => `${prefix}-${workspace}`;
 
 /** Makes the preview hold the word that its spec asks for; in the transaction that writes it. */
-export async function holdWord(tx: Transaction, preview: Resource, deps: Deps): Promise<Resource> {
+export async function holdWord(tx: Transaction, preview: Resource, deps: Platform): Promise<Resource> {
   const word = (await prefixWord(tx, preview, deps)) || (await plainWord(tx, preview, deps));
   if (word === hostLabelOf(preview)) return preview;
   const labelled = await deps.store.resources.modify(tx, preview.workspace, preview.uid, ({ state }) => ({
@@ -24,14 +24,14 @@ export async function holdWord(tx: Transaction, preview: Resource, deps: Deps): 
 }
 
 /** Empty when the preview has no prefix, or when there is no room left in a label for one that is held elsewhere. */
-async function prefixWord(tx: Transaction, { workspace, uid, spec }: Resource, { store }: Deps): Promise<string> {
+async function prefixWord(tx: Transaction, { workspace, uid, spec }: Resource, { store }: Platform): Promise<string> {
   const { prefixUrl: prefix, customDomain } = spec;
   if (typeof prefix !== "string" || prefix === "" || customDomain) return "";
   const owner: WordOwner = { workspace, kind: "prefix", name: prefix };
   return store.heldWords.claim(tx, { pool: "preview", owner, natural: prefixLabel(prefix, workspace) }, uid);
 }
 
-async function plainWord(tx: Transaction, { workspace, uid, name, parent }: Resource, deps: Deps): Promise<string> {
+async function plainWord(tx: Transaction, { workspace, uid, name, parent }: Resource, deps: Platform): Promise<string> {
   const { store } = deps;
   const sandbox = (await store.resources.nameIn(tx, parent)) ?? "";
   const owner: WordOwner = { workspace, kind: "preview", name: `${sandbox}/${name}` };
@@ -40,5 +40,5 @@ async function plainWord(tx: Transaction, { workspace, uid, name, parent }: Reso
   return store.heldWords.claim(tx, { pool: "preview", owner, natural }, uid);
 }
 
-const hashOf = (parts: readonly string[], { keyFor }: Pick<Deps, "keyFor">): string =>
+const hashOf = (parts: readonly string[], { keyFor }: Pick<Platform, "keyFor">): string =>
   createHmac("sha256", keyFor("preview-addresses")).update(JSON.stringify(parts)).digest("hex").slice(0, WORD_DIGITS);

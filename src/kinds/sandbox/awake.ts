@@ -4,7 +4,7 @@ import type { InstancesState } from "../../contract/instance.ts";
 import { SECOND_MS } from "../../lib/time/clock.ts";
 import type { Endpoint } from "../../node/dial/endpoint.ts";
 import type { Resource } from "../../store/resources/resource.ts";
-import type { Deps } from "../port.ts";
+import type { Platform } from "../port.ts";
 
 /** One that is not awake by then is unreachable. */
 const WAKE_MS = 30 * SECOND_MS;
@@ -13,7 +13,7 @@ const WAKE_MS = 30 * SECOND_MS;
 export async function awake(
   workspace: string,
   uid: string,
-  { store, clock }: Pick<Deps, "store" | "clock">,
+  { store, clock }: Pick<Platform, "store" | "clock">,
   stop?: AbortSignal,
 ): Promise<Endpoint> {
   const running = (sandbox: Resource | null): Endpoint | undefined =>

@@ -91,7 +91,7 @@ export const sandboxBehaviour: Behaviour = {
     const { state } = resource;
     if (typeof state.compute === "string") wire.state = state.compute;
     if (typeof state.isolation === "string") wire.isolation = state.isolation;
-    const lastUsedAt = Math.max(Number(state.lastUsedAt ?? 0), deps.activity.lastOf(resource.uid));
+    const lastUsedAt = Math.max(Number(state.lastUsedAt ?? 0), deps.here.activity.lastOf(resource.uid));
     if (lastUsedAt > 0) wire.lastUsedAt = toIso(lastUsedAt);
     const errors = errorsOf(resource);
     if (errors.length > 0) wire.errors = errors;
@@ -115,8 +115,8 @@ function errorsOf({ status, events, spec, state, uid, updatedAt }: Resource): Re
 /** An unknown image is refused before anything is stored. */
 async function requireImage(image: string, { call, deps }: PrepareContext): Promise<void> {
   const workspace = workspaceOf(call).name;
-  if (await findDriverImage(image, { workspace, kind: sandbox.name }, deps)) return;
-  const supported = await supportedImages(workspace, deps);
+  if (await findDriverImage(image, { workspace, kind: sandbox.name }, deps.here)) return;
+  const supported = await supportedImages(workspace, deps.here);
   throw new PlatformError(
     "invalid_field",
     `spec.runtime.image: there is no image '${image}' here. Use one of ${supported.join(", ")}.`,

@@ -1,6 +1,6 @@
 /** Endpoints of a sandbox's address that the platform answers itself, because the daemon inside cannot be believed. */
 import { type Answer, createDriveMounts } from "../drive/mounts.ts";
-import type { Deps } from "../port.ts";
+import type { Platform } from "../port.ts";
 
 export interface SandboxRequest {
   workspace: string;
@@ -15,7 +15,7 @@ export type OwnEndpoint = (body: Buffer) => Promise<Answer>;
 
 const MOUNT_PATH = /^\/drives\/mount(?:\/([^?]*))?(?:\?|$)/;
 
-export function createOwnEndpoints(deps: Pick<Deps, "store" | "settings">) {
+export function createOwnEndpoints(deps: Pick<Platform, "store" | "settings">) {
   const drives = createDriveMounts(deps);
   return ({ workspace, uid, method, path }: SandboxRequest): OwnEndpoint | null => {
     const found = MOUNT_PATH.exec(path);

@@ -1,7 +1,7 @@
 /** Makes sandboxes exist, sleep, wake and go, as plan.ts decides. */
 import { type Observed, unheldLimits } from "../../node/driver.ts";
 import type { Resource } from "../../store/resources/resource.ts";
-import { type Deps, defineReconciler, type ReconcileContext } from "../port.ts";
+import { defineReconciler, type Platform, type ReconcileContext } from "../port.ts";
 import { sandboxActivity } from "./activity.ts";
 import { applyDrives } from "./drives.ts";
 import { type Attachment, sandboxSpec, scratchId } from "./machine.ts";
@@ -155,7 +155,7 @@ async function running(
   }));
 }
 
-const wantedOf = (sandbox: Resource, deps: Deps): string =>
+const wantedOf = (sandbox: Resource, deps: Platform): string =>
   fingerprint(sandbox, deps.store.resources.secretsOf(sandbox));
 
 const next = (current: Resource, change: Partial<SandboxState>): Record<string, unknown> => ({

@@ -8,7 +8,7 @@ import { uuidv7 } from "../../lib/ids.ts";
 import { SECOND_MS, toIso } from "../../lib/time/clock.ts";
 import { LATE_MAX_MS } from "../../lib/time/cron.ts";
 import type { Resource } from "../../store/resources/resource.ts";
-import { type Deps, defineReconciler, type ReconcileContext } from "../port.ts";
+import { defineReconciler, type Platform, type ReconcileContext } from "../port.ts";
 import { awake } from "../sandbox/awake.ts";
 import { askInside } from "../sandbox/inside.ts";
 import { scheduleExecution } from "../schedule-execution/kind.ts";
@@ -98,7 +98,12 @@ function outcomeOf(statusCode: number, text: string, { name = "" }: Input): Outc
   return { statusCode, processName, error: String(answer.error ?? text).slice(0, REASON_MAX) };
 }
 
-async function writeDown(schedule: Resource, slot: number, outcome: Outcome, { store, clock }: Deps): Promise<void> {
+async function writeDown(
+  schedule: Resource,
+  slot: number,
+  outcome: Outcome,
+  { store, clock }: Platform,
+): Promise<void> {
   const { workspace, parent, name, uid, spec } = schedule;
   const {
     input,
@@ -145,7 +150,7 @@ async function writeDown(schedule: Resource, slot: number, outcome: Outcome, { s
   if (type !== "cron") await forgetOldest(schedule, { store });
 }
 
-async function forgetOldest({ workspace, parent }: Resource, { store }: Pick<Deps, "store">): Promise<void> {
+async function forgetOldest({ workspace, parent }: Resource, { store }: Pick<Platform, "store">): Promise<void> {
   const all = await store.resources.childrenOf(workspace, parent, scheduleExecution.name);
   for (const { uid } of all.slice(0, -EXECUTIONS_MAX)) await store.resources.delete(workspace, uid);
 }

@@ -4,7 +4,7 @@ import type { Role } from "../../contract/operation.ts";
 import { toIso } from "../../lib/time/clock.ts";
 import type { ServiceAccount } from "../../store/people/keys.ts";
 import { createKey, deleteKey, grantScopes, listKeys, type Owner } from "../api-key/keys.ts";
-import { type Call, type Deps, type Implementation, implement, workspaceOf } from "../port.ts";
+import { type Call, type Implementation, implement, type Platform, workspaceOf } from "../port.ts";
 import {
   serviceAccountCreate,
   serviceAccountDelete,
@@ -76,14 +76,14 @@ export const serviceAccountHandlers: readonly Implementation[] = [
 type AnyCall = Pick<Call, "workspace" | "operation" | "params">;
 
 /** Identities of workloads are the platform's business and not managed here. */
-async function find(call: AnyCall, { store }: Deps): Promise<ServiceAccount> {
+async function find(call: AnyCall, { store }: Platform): Promise<ServiceAccount> {
   const clientId = call.params.clientId ?? "";
   const account = await store.keys.getServiceAccount(workspaceOf(call).name, clientId);
   if (!account || account.workload !== null) throw unknown(clientId);
   return account;
 }
 
-async function ownerOf(call: AnyCall, deps: Deps): Promise<Owner> {
+async function ownerOf(call: AnyCall, deps: Platform): Promise<Owner> {
   const { client_id: id, workspace } = await find(call, deps);
   return { type: "service_account", id, workspace };
 }

@@ -5,7 +5,7 @@ import { uuidv7 } from "../../lib/ids.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { requireGrantable } from "../drive/grants.ts";
 import { find } from "../place.ts";
-import { type Call, type Deps, type Implementation, implement } from "../port.ts";
+import { type Call, type Implementation, implement, type Platform } from "../port.ts";
 import type { ForkOrigin } from "../sandbox/fork-origin.ts";
 import { sandbox as sandboxKind } from "../sandbox/kind.ts";
 import { forkToApplication } from "./application-fork.ts";
@@ -30,7 +30,7 @@ export const forkHandlers: readonly Implementation[] = [
     const snapshotId = body.snapshotId ?? (await takenNow(source, call.caller.displayName, deps));
     const origin = await originOf(source, snapshotId, deps);
     if (type === "application") {
-      await forkToApplication({ source, name, snapshot: origin.snapshot }, call, deps);
+      await forkToApplication({ source, name, snapshot: origin.snapshot }, call, deps.here);
       return { name, type, snapshotId: origin.snapshot };
     }
     await requireGrantable({ ...source, name }, source, call, deps);
@@ -41,14 +41,14 @@ export const forkHandlers: readonly Implementation[] = [
 ];
 
 /** Said before the files are copied; who comes in between is refused by the insert. */
-async function refuseTaken(workspace: string, name: string, { store }: Deps): Promise<void> {
+async function refuseTaken(workspace: string, name: string, { store }: Platform): Promise<void> {
   const found = await store.resources.get({ workspace, kind: sandboxKind.name, parent: "" }, name);
   if (!found || found.retired || ENDED.has(found.status ?? "")) return;
   throw new PlatformError("already_exists", `sandbox '${name}' exists already. Choose another name.`);
 }
 
 /** The files as they are now, kept like any other snapshot: what was forked can be forked again, and deleted. */
-async function takenNow(source: Resource, actor: string, deps: Deps): Promise<string> {
+async function takenNow(source: Resource, actor: string, deps: Platform): Promise<string> {
   const { resource } = await deps.store.resources.create({
     workspace: source.workspace,
     kind: snapshotKind.name,
@@ -74,7 +74,7 @@ async function takenNow(source: Resource, actor: string, deps: Deps): Promise<st
   return resource.name;
 }
 
-async function originOf(source: Resource, snapshotId: string, { store }: Deps): Promise<ForkOrigin> {
+async function originOf(source: Resource, snapshotId: string, { store }: Platform): Promise<ForkOrigin> {
   const { image } = source.spec.runtime as { image: string };
   const scope = { workspace: source.workspace, kind: snapshotKind.name, parent: source.uid };
   const found = await store.resources.get(scope, snapshotId);
@@ -97,7 +97,7 @@ async function insert(
   fork: ForkOrigin,
   memory: number | undefined,
   call: Call<Record<string, unknown>, unknown>,
-  { store }: Deps,
+  { store }: Platform,
 ): Promise<Resource> {
   const actor = call.caller.displayName;
   const draft = {

@@ -2,14 +2,14 @@
 import { PlatformError } from "../../contract/errors.ts";
 import { SECOND_MS } from "../../lib/time/clock.ts";
 import type { Resource } from "../../store/resources/resource.ts";
-import type { Deps } from "../port.ts";
+import type { Platform } from "../port.ts";
 
 const START_WAIT_MS = 60 * SECOND_MS;
 
 export async function settled(
   { workspace, uid, name, kind }: Resource,
   until: (now: Resource | null) => boolean,
-  { store }: Pick<Deps, "store">,
+  { store }: Pick<Platform, "store">,
 ): Promise<void> {
   const signal = AbortSignal.timeout(START_WAIT_MS);
   const reached = await store.resources.waitFor(workspace, uid, until, { signal }).catch((error: unknown) => {

@@ -1,5 +1,5 @@
 import { notFound } from "../../contract/errors.ts";
-import { type Deps, type Implementation, implement } from "../port.ts";
+import { type Implementation, implement, type Platform } from "../port.ts";
 import { type Template, templates } from "./catalogue.ts";
 import { templateFiles, templateGet, templateList } from "./operations.ts";
 
@@ -18,7 +18,7 @@ function find(name: string): Template {
   return template;
 }
 
-const toWire = ({ files: _files, ...template }: Template, { settings }: Deps) => ({
+const toWire = ({ files: _files, ...template }: Template, { settings }: Platform) => ({
   ...template,
   defaultBranch: "main",
   url: `${settings.publicUrl}/v0/templates/${template.name}/files`,

@@ -5,7 +5,7 @@ import type { ThreadRow } from "../../store/database/schema.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { THREAD_MESSAGES_MAX } from "../../store/threads.ts";
 import { agent as agentKind } from "../agent/kind.ts";
-import { type Call, type Deps, type Implementation, implement, workspaceOf } from "../port.ts";
+import { type Call, type Implementation, implement, type Platform, workspaceOf } from "../port.ts";
 import { READ_DEFAULT, threadAppend, threadDelete, threadGet, threadList } from "./operations.ts";
 import { THREAD_ID } from "./thread-id.ts";
 
@@ -44,7 +44,7 @@ export const threadHandlers: readonly Implementation[] = [
 
 type AgentCall = Pick<Call, "workspace" | "operation" | "params" | "caller">;
 
-async function agentOf(call: AgentCall, deps: Deps): Promise<Resource> {
+async function agentOf(call: AgentCall, deps: Platform): Promise<Resource> {
   const { agentName = "" } = call.params;
   const scope = { workspace: workspaceOf(call).name, kind: agentKind.name, parent: "" };
   const agent = await deps.store.resources.get(scope, agentName);
@@ -54,7 +54,7 @@ async function agentOf(call: AgentCall, deps: Deps): Promise<Resource> {
 }
 
 /** Code that runs here has its own conversations to read, not its neighbours'. */
-async function refuseForeign({ caller }: AgentCall, agent: Resource, { store }: Deps): Promise<void> {
+async function refuseForeign({ caller }: AgentCall, agent: Resource, { store }: Platform): Promise<void> {
   if (caller.subjectType !== "workload") return;
   const account = await store.keys.findServiceAccountAcrossWorkspaces(caller.subject);
   if (account?.workload === agent.uid) return;

@@ -3,7 +3,7 @@ import { notFound, PlatformError } from "../../contract/errors.ts";
 import type { Role } from "../../contract/operation.ts";
 import { DAY_MS, toIso } from "../../lib/time/clock.ts";
 import type { Invitation, Member } from "../../store/people/people.ts";
-import { type Deps, type Implementation, implement, workspaceOf } from "../port.ts";
+import { type Implementation, implement, type Platform, workspaceOf } from "../port.ts";
 import { type pendingInvitation, userInvite, userList, userRemove, type userShape, userUpdate } from "./operations.ts";
 
 /** Long enough for a holiday week, short enough that a forgotten one does not lie around. */
@@ -73,7 +73,7 @@ export const userHandlers: readonly Implementation[] = [
 async function find(
   workspace: string,
   subOrEmail: string,
-  { store }: Deps,
+  { store }: Platform,
 ): Promise<{ member: Member } | { invitation: Invitation }> {
   const wanted = subOrEmail.toLowerCase();
   const member = (await store.people.listMembers(workspace)).find(
@@ -85,7 +85,12 @@ async function find(
   throw notFound(`User '${subOrEmail.slice(0, 254)}'`);
 }
 
-async function change(workspace: string, { sub, email }: Member, role: Role | null, { store }: Deps): Promise<void> {
+async function change(
+  workspace: string,
+  { sub, email }: Member,
+  role: Role | null,
+  { store }: Platform,
+): Promise<void> {
   if (await store.people.changeMember(workspace, sub, role)) return;
   throw new PlatformError(
     "conflict",

@@ -23,7 +23,7 @@ export const templateUploads: Uploads = {
   },
   async take(archive, name, deps) {
     const uploadedAt = toIso(deps.clock.now());
-    const looked = await look(archive, deps);
+    const looked = await look(archive, deps.here);
     const version: TemplateVersion =
       "contentSize" in looked
         ? { name, status: "READY", contentSize: looked.contentSize, uploadedAt, source: archive.digest }

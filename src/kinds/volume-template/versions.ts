@@ -1,7 +1,7 @@
 /** Versions of a template's content, oldest first, kept in the observed state of its record. */
 import { invalidField } from "../../contract/errors.ts";
 import type { Resource } from "../../store/resources/resource.ts";
-import type { Deps } from "../port.ts";
+import type { Platform } from "../port.ts";
 
 export interface TemplateVersion {
   name: string;
@@ -23,7 +23,7 @@ export async function requireTemplate(
   field: string,
   reference: string,
   workspace: string,
-  { store }: Deps,
+  { store }: Platform,
 ): Promise<{ template: Resource; version: TemplateVersion }> {
   const [name = "", wanted = "latest"] = reference.split(":");
   const template = await store.resources.get({ workspace, kind: "volumetemplate", parent: "" }, name);

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { invalidField } from "../../contract/errors.ts";
 import { toIso } from "../../lib/time/clock.ts";
 import type { LinkOwner } from "../../store/resources/links.ts";
-import { type Behaviour, type Deps, workspaceOf } from "../port.ts";
+import { type Behaviour, type Platform, workspaceOf } from "../port.ts";
 import { chosenRegion } from "../region.ts";
 import { requireTemplate } from "../volume-template/versions.ts";
 import { VOLUME_SIZE_DEFAULT_MB, volume } from "./kind.ts";
@@ -53,9 +53,9 @@ export const volumeBehaviour: Behaviour = {
 };
 
 /** Nobody waits for a machine that is still being opened: an open one answers before the turn ends. */
-const sizesHold = ({ driver }: Deps): Promise<boolean | null> =>
+const sizesHold = ({ here }: Platform): Promise<boolean | null> =>
   Promise.race([
-    driver.probe().then(
+    here.driver.probe().then(
       ({ volumes }) => volumes === "sized",
       () => null,
     ),

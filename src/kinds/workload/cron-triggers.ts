@@ -2,11 +2,15 @@ import { isOn, triggersOf } from "../../contract/triggers.ts";
 import { cronTimes } from "../../lib/time/cron.ts";
 import type { Transaction } from "../../store/database/database.ts";
 import type { Resource } from "../../store/resources/resource.ts";
-import type { Deps } from "../port.ts";
+import type { Platform } from "../port.ts";
 import { TIMEZONE_DEFAULT } from "./cron.ts";
 
 /** In the transaction that writes a workload: what is off has no times, and begins anew when it is on again. */
-export async function keepCronTriggers(tx: Transaction, resource: Resource, { store, clock }: Deps): Promise<Resource> {
+export async function keepCronTriggers(
+  tx: Transaction,
+  resource: Resource,
+  { store, clock }: Platform,
+): Promise<Resource> {
   const { uid, workspace, spec } = resource;
   const triggers =
     spec.enabled === false ? [] : triggersOf(resource).filter((each) => each.type === "cron" && isOn(each));

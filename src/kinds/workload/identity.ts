@@ -1,7 +1,7 @@
 /** Who a workload is when it calls the platform: a service account of its own, made when its first copy starts. */
 import { copySecret } from "../../auth/machine-secrets.ts";
 import type { Resource } from "../../store/resources/resource.ts";
-import type { Deps } from "../port.ts";
+import type { Platform } from "../port.ts";
 import { stateOf } from "./deploy-state.ts";
 
 /**
@@ -24,14 +24,14 @@ export const WORKLOAD_SCOPES: readonly string[] = [
 ];
 
 /** `copy` is the word by which `isRunning` finds it again. */
-export async function identityEnv(resource: Resource, copy: string, deps: Deps): Promise<Record<string, string>> {
+export async function identityEnv(resource: Resource, copy: string, deps: Platform): Promise<Record<string, string>> {
   return credentialsOf(await accountOf(resource, deps), copy, deps);
 }
 
-export const accountOf = ({ workspace, uid, kind, name }: Resource, deps: Deps): Promise<string> =>
+export const accountOf = ({ workspace, uid, kind, name }: Resource, deps: Platform): Promise<string> =>
   deps.store.workloadAccounts.ensure({ workspace, workload: uid, name: `${kind} ${name}`, scopes: WORKLOAD_SCOPES });
 
-export function credentialsOf(id: string, copy: string, deps: Deps): Record<string, string> {
+export function credentialsOf(id: string, copy: string, deps: Platform): Record<string, string> {
   return { BL_CLIENT_CREDENTIALS: Buffer.from(`${id}:${copySecret(deps.keyFor, id, copy)}`).toString("base64") };
 }
 
@@ -39,7 +39,7 @@ export function credentialsOf(id: string, copy: string, deps: Deps): Record<stri
 export const taskCopy = (executionId: string, index: number, uid: string): string => `${executionId}/${index}/${uid}`;
 
 export const createCopyCheck =
-  ({ store }: Pick<Deps, "store">) =>
+  ({ store }: Pick<Platform, "store">) =>
   async (workload: string, copy: string): Promise<boolean> => {
     const resource = await store.resources.getAcrossWorkspaces(workload);
     if (!resource || resource.retired) return false;

@@ -3,7 +3,7 @@ import { INTERNAL_DOMAIN, INTERNAL_KINDS, internalHash, internalName } from "../
 import { parseListQuery } from "../../contract/list-query.ts";
 import { PLATFORM_DOOR_PORT } from "../../node/driver.ts";
 import type { Resource } from "../../store/resources/resource.ts";
-import type { Deps } from "../port.ts";
+import type { Platform } from "../port.ts";
 
 const HOST = `${INTERNAL_DOMAIN}:${PLATFORM_DOOR_PORT}`;
 /** Everything there is, up to a bound: an environment is no directory. */
@@ -13,7 +13,7 @@ const ALL_MAX = 200;
 export async function neighbourEnv(
   { workspace }: Resource,
   spec: Record<string, unknown>,
-  { store }: Pick<Deps, "store">,
+  { store }: Pick<Platform, "store">,
 ): Promise<Record<string, string>> {
   const env: Record<string, string> = {
     BL_RUN_INTERNAL_HOST: HOST,
@@ -31,7 +31,7 @@ export async function neighbourEnv(
   return env;
 }
 
-async function everyName(workspace: string, kind: string, store: Deps["store"]): Promise<string[]> {
+async function everyName(workspace: string, kind: string, store: Platform["store"]): Promise<string[]> {
   const all = { limitDefault: ALL_MAX, limitMax: ALL_MAX };
   const { items } = await store.resources.list({ workspace, kind, parent: "" }, parseListQuery({}, all));
   return items.map(({ name }) => name);

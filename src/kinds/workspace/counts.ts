@@ -1,5 +1,5 @@
 /** What is in a workspace, by the words that clients know. */
-import type { Deps } from "../port.ts";
+import type { Platform } from "../port.ts";
 
 /** Word in `resourceCounts` -> kind of the resources table. */
 const COUNTED: Record<string, string> = {
@@ -18,7 +18,7 @@ const COUNTED: Record<string, string> = {
   images: "image",
 };
 
-export async function countResources(workspace: string, { store }: Pick<Deps, "store">) {
+export async function countResources(workspace: string, { store }: Pick<Platform, "store">) {
   const [byKind, serviceAccounts] = await Promise.all([
     store.resources.countsIn(workspace),
     store.keys.countServiceAccounts(workspace),
@@ -28,7 +28,7 @@ export async function countResources(workspace: string, { store }: Pick<Deps, "s
 }
 
 /** Everything that goes with a workspace: "2 drives, 1 serviceaccounts", or "nothing". */
-export async function describeContent(workspace: string, deps: Pick<Deps, "store">): Promise<string> {
+export async function describeContent(workspace: string, deps: Pick<Platform, "store">): Promise<string> {
   const counts = await countResources(workspace, deps);
   const known = new Set(Object.values(COUNTED));
   const others = Object.entries(await deps.store.resources.countsIn(workspace)).filter(([kind]) => !known.has(kind));

@@ -4,7 +4,7 @@ import { notFound, PlatformError } from "../../contract/errors.ts";
 import { SECOND_MS } from "../../lib/time/clock.ts";
 import type { Workspace } from "../../store/people/workspaces.ts";
 import { etagOf, requireMatch } from "../etag.ts";
-import { type Call, type Deps, type Implementation, implement, workspaceOf } from "../port.ts";
+import { type Call, type Implementation, implement, type Platform, workspaceOf } from "../port.ts";
 import { chosenRegion } from "../region.ts";
 import { countResources, describeContent } from "./counts.ts";
 import { refuseName } from "./names.ts";
@@ -94,7 +94,7 @@ export const workspaceHandlers: readonly Implementation[] = [
     const marked = await deps.store.workspaces.markDeleted(name, actor, (now) =>
       requireMatch(call.headers, now, `Workspace '${name}'`),
     );
-    const gone = await removeWithin(name, actor, deps, AbortSignal.timeout(REMOVAL_WAIT_MS));
+    const gone = await removeWithin(name, actor, deps.here, AbortSignal.timeout(REMOVAL_WAIT_MS));
     return {
       ...workspaceToWire(marked),
       message: `Workspace '${name}' is deleted with everything in it (${held})${
@@ -127,7 +127,7 @@ export const workspaceHandlers: readonly Implementation[] = [
 ];
 
 /** The membership that let the caller in may be a moment old; a single read shows the record as it is. */
-async function current(call: Pick<Call, "workspace" | "operation">, { store }: Deps): Promise<Workspace> {
+async function current(call: Pick<Call, "workspace" | "operation">, { store }: Platform): Promise<Workspace> {
   const { name } = workspaceOf(call);
   const workspace = await store.workspaces.get(name);
   if (!workspace) throw notFound(`Workspace '${name}'`);
