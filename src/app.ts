@@ -19,7 +19,7 @@ import { createModelHandler } from "./composition/model-handler.ts";
 import { startModels } from "./composition/models.ts";
 import { startReconciling } from "./composition/reconciling.ts";
 import { logBounds, modelPrices, placeOf, settingsOf, usagePrices } from "./composition/settings.ts";
-import { type Config, consoleBaseOf, isLoopback } from "./config.ts";
+import { type Config, clientUrl, consoleBaseOf, isLoopback } from "./config.ts";
 import { consoleHost, consoleUrl, sharedWithWorkloads } from "./contract/console.ts";
 import { GATEWAY_DOCS_URL } from "./contract/gateway-errors.ts";
 import { RESOURCE_METADATA } from "./contract/protected-resource.ts";
@@ -129,6 +129,7 @@ export async function startApp({ config, log, version, clock = systemClock, open
       if (status !== "ready") await settleWorkspace(store, name);
 
     const registry = new Registry();
+    const baseBeforeListening = consoleBaseOf(config, await clientUrl(config));
     const issuer = (): string => settings.publicUrl;
     const consoleBase = () => consoleBaseOf(config, settings.publicUrl);
     const pagesUrl = (): string => consoleUrl(consoleBase());
@@ -235,8 +236,8 @@ export async function startApp({ config, log, version, clock = systemClock, open
         domain: config.domain,
         trustProxy: config.trust_proxy > 0,
         pathPages: config.path_pages,
-        consoleHost: consoleHost(consoleBaseOf(config)),
-        isLoopback: isLoopbackName(new URL(consoleBaseOf(config).publicUrl).hostname),
+        consoleHost: consoleHost(baseBeforeListening),
+        isLoopback: isLoopbackName(new URL(baseBeforeListening.publicUrl).hostname),
         docsUrl: GATEWAY_DOCS_URL,
         limits: DEFAULT_LIMITS,
       },
@@ -293,13 +294,13 @@ export async function startApp({ config, log, version, clock = systemClock, open
     });
     addUploadRoute(api, platform);
     await api.ready();
-    const url = await edge.listen();
-    if (!config.public_url) settings.publicUrl = url;
+    const listensAt = await edge.listen();
+    settings.publicUrl = await clientUrl(config, Number(new URL(listensAt).port) || config.port);
     doors.open(edge);
     return {
       url: settings.publicUrl,
       pagesUrl: pagesUrl(),
-      listensAt: url,
+      listensAt,
       bootstrapped,
       store,
       stop: (workloads) => {

@@ -8,6 +8,7 @@ import { join, resolve } from "node:path";
 import { parse as parseToml } from "smol-toml";
 import { z } from "zod";
 import { nearestWord } from "./lib/nearest-word.ts";
+import { isEveryAddress, ownAddress } from "./lib/network/own-address.ts";
 import { UsageError } from "./lib/usage-error.ts";
 
 interface Setting {
@@ -463,11 +464,19 @@ function checkTogether(config: Config): void {
   }
 }
 
-/** What the address of people's pages is made of. Before the server listens, without its port. */
-export const consoleBaseOf = (config: Config, publicUrl = config.public_url ?? `http://${hostIn(config.host)}`) => ({
+/** What the address of people's pages is made of. */
+export const consoleBaseOf = (config: Config, publicUrl: string) => ({
   publicUrl,
   domain: config.domain,
   consoleUrl: config.console_url,
 });
 
-const hostIn = (host: string): string => (host.includes(":") ? `[${host}]` : host);
+/**
+ * The address that clients are told. Without a public address: the one that the server listens on, and this machine's
+ * own when the server listens on every address. A port of 0 is replaced once the server listens.
+ */
+export async function clientUrl(config: Config, port = config.port): Promise<string> {
+  if (config.public_url) return config.public_url.replace(/\/+$/, "");
+  const host = isEveryAddress(config.host) ? await ownAddress() : config.host;
+  return `${config.tls_cert ? "https" : "http"}://${host.includes(":") ? `[${host}]` : host}:${port}`;
+}

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { normalizeUrl } from "../client/client.ts";
 import { credentialsFile, readCredentials } from "../lib/credentials.ts";
 import { UsageError } from "../lib/usage-error.ts";
-import { LOCAL_PROFILE, type Profile, readProfiles } from "./profiles.ts";
+import { LOCAL_PROFILE, noProfile, type Profile, readProfiles } from "./profiles.ts";
 import { accessTokenOf } from "./tokens.ts";
 
 export interface ConnectionOptions {
@@ -78,11 +78,7 @@ function storedConnection(asked: string | undefined, env: Env): Stored | null {
       const bearer = bearerOf(dataDir, name, url, profile);
       return { url, ...(workspace ? { workspace } : {}), bearer, source: `profile '${name}'` };
     }
-    const known = Object.keys(profiles).join(", ") || "none";
-    throw new UsageError(
-      `there is no profile '${name}'; known: ${known}.`,
-      `use \`berth login URL --profile ${name}\``,
-    );
+    throw noProfile(name, dataDir);
   }
   const local = readCredentials(dataDir);
   if (!local) return null;

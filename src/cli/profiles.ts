@@ -2,6 +2,8 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
+import { readCredentials } from "../lib/credentials.ts";
+import { nearestWord } from "../lib/nearest-word.ts";
 import { UsageError } from "../lib/usage-error.ts";
 
 /** The server on this machine: its address and key are what the server wrote; only the workspace is chosen here. */
@@ -42,6 +44,18 @@ export function readProfiles(dataDir: string): Profiles {
   } catch (error) {
     throw new UsageError(`${file} cannot be read: ${(error as Error).message}`, "remove it and log in again");
   }
+}
+
+/** For a name that nobody has logged in under: the names that there are, and the one that was probably meant. */
+export function noProfile(name: string, dataDir: string): UsageError {
+  const here = readCredentials(dataDir) === null ? [] : [LOCAL_PROFILE];
+  const others = Object.entries(readProfiles(dataDir).profiles).filter(([, { url }]) => url !== undefined);
+  const names = [...new Set([...here, ...others.map(([known]) => known)])];
+  const near = nearestWord(name, names);
+  return new UsageError(
+    `there is no profile '${name}'; known: ${names.join(", ") || "none"}.${near ? ` Did you mean ${near}?` : ""}`,
+    `see \`berth profiles list\`, or use \`berth login URL --profile ${name}\``,
+  );
 }
 
 /** Reads and replaces the file while no other command does. */

@@ -2,7 +2,7 @@
 import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs";
 import { createServer } from "node:net";
 import { dirname } from "node:path";
-import { type Config, consoleBaseOf } from "../config.ts";
+import { type Config, clientUrl, consoleBaseOf } from "../config.ts";
 import { consoleHost, SHARING_ADVICE, sharedWithWorkloads } from "../contract/console.ts";
 import { credentialsFile, readCredentials } from "../lib/credentials.ts";
 import { runningNotes } from "../lib/process-note.ts";
@@ -86,7 +86,7 @@ export const CHECKS: Readonly<Record<string, Check>> = {
   },
 
   pages: async (config) => {
-    const base = consoleBaseOf(config);
+    const base = consoleBaseOf(config, await clientUrl(config));
     const shared = sharedWithWorkloads(base);
     const [says = "", next = ""] = shared === null ? [] : SHARING_ADVICE[shared].split(": ");
     return shared === null ? ok(`${consoleHost(base)}, apart from workloads`) : warning(says, next);

@@ -6,10 +6,12 @@ import type { App } from "../app.ts";
 import { type Config, consoleBaseOf, describeConfig, loadConfig } from "../config.ts";
 import { SHARING_ADVICE, sharedWithWorkloads } from "../contract/console.ts";
 import { credentialsFile, readCredentials, writeCredentials } from "../lib/credentials.ts";
+import { isEveryAddress } from "../lib/network/own-address.ts";
 import { leaveNote, takeWish } from "../lib/process-note.ts";
 import { terminalLog } from "../lib/terminal-log.ts";
 import { toIso } from "../lib/time/clock.ts";
 import { END_WORKLOADS } from "./down.ts";
+import { leftBehind, stopHint } from "./left-running.ts";
 import { parseSettingFlags, settingsHelp } from "./setting-flags.ts";
 import { packageVersion } from "./version.ts";
 
@@ -34,9 +36,12 @@ export async function up(args: readonly string[]): Promise<void> {
   await stopAsked;
   log.info({}, "stopping");
   // `berth down` ends the workloads too, whatever a plain stop does to them.
-  await app.stop(takeWish(config.data) === END_WORKLOADS ? "kill" : undefined);
+  const onStop = takeWish(config.data) === END_WORKLOADS ? "kill" : config.on_stop;
+  await app.stop(onStop);
   removeNote();
   file?.flushSync();
+  const left = leftBehind(config, onStop);
+  if (left !== null) console.error(left);
 }
 
 /** By then what is opened in the background is open too. */
@@ -64,14 +69,25 @@ function greeting({ url, pagesUrl, bootstrapped: { newKey, workspace: first } }:
     `  API        ${url}/v0`,
     `  Run        ${url}`,
     `  Reference  ${pagesUrl}/docs`,
+    ...guessedAddress(config),
     `  Workspace  ${workspace}`,
     `  API key    ${keyLine(newKey, config)}`,
     `  Data       ${config.database_url ? `PostgreSQL, and ${config.data}` : config.data}`,
     "",
-    "  Stop with Ctrl-C. Try: npx berth --help",
+    `  ${stopHint(config)}`,
+    "  Try: npx berth --help",
     "",
   ].join("\n");
 }
+
+/** Links, sign-in and the command line use this machine's own address, which may not be the one that clients use. */
+const guessedAddress = ({ host, public_url: told }: Config): string[] =>
+  isEveryAddress(host) && !told
+    ? [
+        `             The server listens on every address (${host}) and tells clients this machine's own.`,
+        "             Set BERTH_PUBLIC_URL if clients use another address.",
+      ]
+    : [];
 
 /** A key that the operator brought is known to them, and a terminal may be recorded: it is not shown. */
 function keyLine(newKey: string | null, config: Config): string {

@@ -1,6 +1,6 @@
 /** Commands that people try in their first hour. */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -88,6 +88,28 @@ describe("the command line in the first hour", () => {
     assert.match(unknown.stderr, /Did you mean lab\?/);
     assert.equal((await run(["profiles", "remove", "lab"])).code, 0);
     assert.doesNotMatch((await run(["profiles", "list"])).stdout, /^lab /m);
+  });
+
+  test("a login under a name makes a profile of the server on this machine; an unknown name is told with its neighbour", async () => {
+    const own = { BERTH_DATA: join(folder, "at-home"), HOME: folder };
+    mkdirSync(own.BERTH_DATA);
+    const credentials = { url: platform.url, workspace: "main", apiKey: TEST_KEY };
+    writeFileSync(join(own.BERTH_DATA, "credentials.json"), JSON.stringify(credentials));
+    const run = (...args: string[]): Promise<Ended> => runBerth(args, { env: own });
+    const mistyped = await run("sandbox", "list", "--profile", "lcal");
+    assert.equal(mistyped.code, 2);
+    assert.match(mistyped.stderr, /no profile 'lcal'; known: local\. Did you mean local\?/);
+    const login = await run("login", "--profile", "home");
+    assert.equal(login.code, 0, login.stderr);
+    assert.match(login.stderr, /profile 'home' in .*\n.*berth profiles use home/);
+    const listed = JSON.parse((await run("profiles", "list", "-o", "json")).stdout) as { name: string }[];
+    assert.deepEqual(listed.map(({ name }) => name).sort(), ["home", "local"]);
+    assert.equal((await run("sandbox", "list", "--profile", "home")).code, 0);
+    assert.match(
+      (await run("sandbox", "list", "--profile", "hone")).stderr,
+      /known: local, home\. Did you mean home\?/,
+    );
+    assert.match((await run("login", "--profile", "local")).stderr, /using the server on this machine/);
   });
 
   test("a setting that is on or off needs no value", async () => {

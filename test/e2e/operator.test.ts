@@ -83,8 +83,9 @@ describe("down with workloads", { skip }, () => {
     await refusedWith("n");
     await refusedWith(null);
     assert.equal((await sandboxes(first.url)).length, 1, "whoever does not say yes has stopped nothing");
-    await first.stop();
+    const stopped = await first.stop();
     assert.equal(workloads().length, 1);
+    assert.match(stopped.stderr, /Berth has stopped\. 1 workload is still running\..*`npx berth down` ends/);
     const ended = await berth("down");
     assert.match(ended.stdout, /no server.*\nended 1 workload that had been left running\n$/);
     assert.match(ended.stderr, LOSSES);
@@ -94,7 +95,9 @@ describe("down with workloads", { skip }, () => {
     assert.equal((await sandboxes(second.url)).length, 1);
     assert.equal((await berth("create", "sandbox", "other")).code, 0);
     assert.equal((await berth("down")).code, 0);
-    assert.equal((await second.ended).code, 0);
+    const { code, stderr } = await second.ended;
+    assert.equal(code, 0);
+    assert.doesNotMatch(stderr, /has stopped/, "nothing was left behind");
     assert.deepEqual(workloads(), []);
   });
 

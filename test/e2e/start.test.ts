@@ -117,6 +117,17 @@ describe("starting", () => {
     assert.match(second.stderr, /BERTH_DATA/);
   });
 
+  test("a server on every address tells clients an address that they can use, and says so", async () => {
+    const server = await start({ env: { HOST: "0.0.0.0", BERTH_INSECURE_HTTP: "true" } });
+    const { hostname, port } = new URL(server.url);
+    assert.match(server.stderr(), /listens on every address \(0\.0\.0\.0\)[^\n]*\n[^\n]*BERTH_PUBLIC_URL/);
+    const { url } = JSON.parse(readFileSync(join(dataDir, "credentials.json"), "utf8"));
+    const metadata = await fetch(`http://127.0.0.1:${port}/.well-known/oauth-authorization-server`);
+    const { issuer } = (await metadata.json()) as { issuer: string };
+    for (const address of [server.url, url, issuer, server.stderr()]) assert.doesNotMatch(address, /\/\/0\.0\.0\.0/);
+    assert.deepEqual([new URL(url).hostname, new URL(issuer).hostname], [hostname, hostname]);
+  });
+
   test("a port that is taken is named", async () => {
     const first = await start();
     const port = new URL(first.url).port;

@@ -1,10 +1,9 @@
 /** The servers that somebody has logged in to: listed, chosen, forgotten. */
 import { readCredentials } from "../../lib/credentials.ts";
-import { nearestWord } from "../../lib/nearest-word.ts";
 import { UsageError } from "../../lib/usage-error.ts";
 import { type Invocation, text } from "../command.ts";
 import { dataFolder } from "../connection.ts";
-import { changeProfiles, LOCAL_PROFILE, type Profile, type Profiles, readProfiles } from "../profiles.ts";
+import { changeProfiles, LOCAL_PROFILE, noProfile, type Profile, readProfiles } from "../profiles.ts";
 import { logout } from "./session.ts";
 import { print } from "./show.ts";
 
@@ -30,7 +29,7 @@ export async function useProfile(call: Invocation): Promise<undefined> {
   const dataDir = dataFolder(call.context.env);
   const url = await changeProfiles(dataDir, async (known) => {
     const chosen = name === LOCAL_PROFILE ? readCredentials(dataDir) : known.profiles[name];
-    if (!chosen?.url) throw noProfile(name, known);
+    if (!chosen?.url) throw noProfile(name, dataDir);
     return { profiles: { ...known, current: name }, result: chosen.url };
   });
   call.context.note(`now using profile '${name}', ${url}`);
@@ -38,18 +37,9 @@ export async function useProfile(call: Invocation): Promise<undefined> {
 
 export async function removeProfile(call: Invocation): Promise<undefined> {
   const name = text(call.args[0]) ?? "";
-  const known = readProfiles(dataFolder(call.context.env));
+  const dataDir = dataFolder(call.context.env);
   if (name === LOCAL_PROFILE)
     throw new UsageError(`'${LOCAL_PROFILE}' is the server on this machine; its key stays with the server.`);
-  if (!known.profiles[name]) throw noProfile(name, known);
+  if (!readProfiles(dataDir).profiles[name]) throw noProfile(name, dataDir);
   return logout({ ...call, options: { ...call.options, profile: name } });
-}
-
-function noProfile(name: string, { profiles }: Profiles): UsageError {
-  const names = [LOCAL_PROFILE, ...Object.keys(profiles).filter((known) => known !== LOCAL_PROFILE)];
-  const near = nearestWord(name, names);
-  return new UsageError(
-    `there is no profile '${name}'; known: ${names.join(", ")}.${near ? ` Did you mean ${near}?` : ""}`,
-    "see `berth profiles list`",
-  );
 }

@@ -22,14 +22,17 @@ export async function login(workspaceList: Operation, call: Invocation): Promise
   );
   const isLocal = local !== null && (given === "" || given === normalizeUrl(local.url));
   const brought = await broughtKey(call);
-  if (isLocal && !options.browser && (brought === null || brought === local.apiKey))
-    return useLocal(dataDir, local, call);
+  const takesLocalKey = isLocal && !options.browser && (brought === null || brought === local.apiKey);
+  // Under a name of its own, the server on this machine becomes a profile like any other.
+  const isNamed = (text(options.profile) ?? LOCAL_PROFILE) !== LOCAL_PROFILE;
+  if (takesLocalKey && !isNamed) return useLocal(dataDir, local, call);
   const url = isLocal ? normalizeUrl(local.url) : given;
   if (!/^https?:\/\//.test(url)) throw new UsageError("which server?", "berth login http://host:port");
   const name = text(options.profile) ?? new URL(url).host;
   if (name === LOCAL_PROFILE)
     throw new UsageError(`'${LOCAL_PROFILE}' is the server on this machine; choose another name.`);
-  const credentials = await credentialsFor(url, brought, call);
+  const key = takesLocalKey ? (local.apiKey ?? null) : brought;
+  const credentials = await credentialsFor(url, key, call);
   const apiKey = "tokens" in credentials ? credentials.tokens.accessToken : credentials.apiKey;
   const workspaces = await namesOf(createClient({ url, apiKey }).items(workspaceList));
   const workspace = text(options.workspace) ?? (workspaces.length === 1 ? workspaces[0] : undefined);
