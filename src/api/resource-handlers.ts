@@ -143,7 +143,7 @@ async function update(behaviour: Behaviour, call: Call, deps: Platform): Promise
   const { resource, parents } = await find(kind, call, deps);
   // A deleted resource can be made again under its name, which a 404 tells the caller.
   if (resource.retired || (isLeaving(resource) && (await untilGone(resource, NAME_WAIT_MS, deps))))
-    throw notFound(`${kind.name} '${resource.name}'`);
+    throw deletedBefore(resource);
   if (isLeaving(resource))
     throw new PlatformError("conflict", `${kind.name} '${resource.name}' is being deleted and cannot be changed.`);
   const input = readInput(kind, call.body, resource);
@@ -239,7 +239,7 @@ function replacement(
 async function remove(behaviour: Behaviour, call: Call, deps: Platform): Promise<unknown> {
   const { kind } = behaviour;
   const { resource, parents } = await find(kind, call, deps);
-  if (resource.retired) throw notFound(`${kind.name} '${resource.name}'`);
+  if (resource.retired) throw deletedBefore(resource);
   if (resource.name === kind.builtIn)
     throw new PlatformError("conflict", `${kind.name} '${resource.name}' belongs to the workspace and stays with it.`);
   if (behaviour.deletedByCreator) requireCreator(resource, call);
@@ -262,13 +262,22 @@ async function remove(behaviour: Behaviour, call: Call, deps: Platform): Promise
     if (marked) call.audit(tx);
     return marked;
   });
-  if (!leaving) throw notFound(`${kind.name} '${resource.name}'`);
+  if (!leaving) throw deletedBefore(resource);
   // The mark is durable; clean-up that takes longer goes on without the caller.
   if (behaviour.awaitDelete && !isRehearsal(call)) await untilGone(leaving, DELETE_WAIT_MS, deps);
   return behaviour.deleted
     ? behaviour.deleted(leaving)
     : presentOne(behaviour, leaving, { parents, caller: call.caller }, deps);
 }
+
+/** 404 as for what never was; but a reader still sees the record for a while, so the message tells both apart. */
+const deletedBefore = ({ kind, name, deletedAt }: Resource): PlatformError =>
+  deletedAt === null
+    ? notFound(`${kind} '${name}'`)
+    : new PlatformError(
+        "not_found",
+        `${kind} '${name}' was deleted at ${toIso(deletedAt)}. Only its record can still be read, for a few minutes.`,
+      );
 
 /** The mark keeps new children out, so what is not there now will not be there later. */
 async function refuseNonEmpty(tx: Transaction, { kind, name, uid }: Resource, deps: Platform): Promise<void> {

@@ -44,6 +44,23 @@ describe("a sandbox that is made again while its deletion runs", () => {
   });
 });
 
+test("reading and deleting a deleted volume again tell the same: it was deleted, and when", async () => {
+  await using platform = await startTestPlatform({});
+  await platform.call("POST", "/volumes", { body: { metadata: { name: "notes" }, spec: { size: 64 } } });
+  assert.equal((await platform.call("DELETE", "/volumes/notes")).status, 200);
+  const { status, terminatedAt } = (await platform.call("GET", "/volumes/notes")).body;
+  assert.ok(["DELETING", "TERMINATED"].includes(status));
+  const body = { metadata: { name: "notes" }, spec: { size: 128 } };
+  for (const again of [
+    await platform.call("DELETE", "/volumes/notes"),
+    await platform.call("PUT", "/volumes/notes", { body }),
+  ]) {
+    assert.equal(again.status, 404);
+    assert.match(again.body.message, new RegExp(`^volume 'notes' was deleted at ${terminatedAt}\\.`));
+  }
+  assert.match((await platform.call("DELETE", "/volumes/never")).body.message, /'never' does not exist/);
+});
+
 async function deletionBegun({ call }: Awaited<ReturnType<typeof startTestPlatform>>): Promise<void> {
   while ((await call("GET", "/sandboxes/again")).body.status !== "DELETING");
 }

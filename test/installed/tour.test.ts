@@ -17,7 +17,8 @@ const TOURS: Readonly<Record<string, readonly RegExp[]>> = {
     /You said: hello/,
     /^lab +/m,
     /sandbox 'lab' deleted/,
-    /"summary":/,
+    /^NAME +USD +SHARE +TREND\nsandbox_\w+ +0\.\d+ /m,
+    /^timestamp,workspace,.*usage,cost\n.*,main,sandbox,/m,
   ],
   "docs/tour.md": [
     /^main +\* /m,
