@@ -3,7 +3,9 @@
 export async function main(args: readonly string[]): Promise<void> {
   const [command, ...rest] = args;
   try {
-    if (command === "up") await (await import("./operator/up.ts")).up(rest);
+    if (command === "--version" || command === "-V")
+      console.log((await import("./operator/version.ts")).packageVersion());
+    else if (command === "up") await (await import("./operator/up.ts")).up(rest);
     else process.exitCode = await commandLine(args);
   } catch (error) {
     const { describeFailure, exitCodeOf } = await import("./cli/failure.ts");

@@ -68,7 +68,9 @@ export async function runProgram(
   const context = processContext(version, commands);
   let code: number | undefined;
   const program = root(version, commands);
-  for (const command of commands)
+  // A command that is named first is all that the parser needs to know; there are several hundred.
+  const named = commands.filter(({ name }) => isCalled(name, args[0]));
+  for (const command of named.length > 0 ? named : commands)
     program.addCommand(
       build(command, "berth", context, (given) => (code = given)),
       { hidden: command.hidden ?? false },
@@ -85,9 +87,15 @@ export async function runProgram(
   }
 }
 
+/** Words that fingers type for a command, wherever the command stands. */
+const ALIASES: Readonly<Record<string, string>> = { list: "ls" };
+
+const isCalled = (name: string, word: string | undefined): boolean =>
+  word !== undefined && (name === word || ALIASES[name] === word);
+
 /** The parser suggests only commands that its help lists; the kinds are not among them. */
 function refuseUnknown(first: string | undefined, commands: readonly CommandSpec[]): void {
-  if (first === undefined || first.startsWith("-") || commands.some(({ name }) => name === first)) return;
+  if (first === undefined || first.startsWith("-") || commands.some(({ name }) => isCalled(name, first))) return;
   const near = nearestWord(
     first,
     commands.map(({ name }) => name),
@@ -131,6 +139,8 @@ function build(spec: CommandSpec, under: string, context: Context, end: (code: n
     .description(spec.details ? `${spec.summary}\n\n${spec.details}` : spec.summary)
     .summary(spec.summary);
   command.helpGroup(spec.group);
+  const alias = ALIASES[spec.name];
+  if (alias) command.alias(alias);
   for (const { name, about, optional, many } of spec.args ?? []) {
     const dots = many ? `${name}...` : name;
     command.argument(optional ? `[${dots}]` : `<${dots}>`, about);

@@ -1,7 +1,7 @@
 /** apply, create and delete of what files describe. */
 
 import { type Invocation, texts } from "../command.ts";
-import { type Manifest, readManifests } from "../manifest.ts";
+import type { Manifest } from "../manifest.ts";
 import { findNoun, type Noun } from "../nouns.ts";
 import { type ApplyDeps, applyManifest, deleteManifest, validateManifest } from "./apply.ts";
 import { connect, variablesOf } from "./call-input.ts";
@@ -57,6 +57,7 @@ async function validateFiles(nouns: readonly Noun[], call: Invocation): Promise<
 
 /** A kind that nobody knows is told before anything is done. */
 async function manifestsOf(nouns: readonly Noun[], call: Invocation): Promise<Manifest[]> {
+  const { readManifests } = await import("../manifest.ts"); // the YAML library, which most commands do without
   const manifests = await readManifests(texts(call.options.file), variablesOf(call), call.context);
   for (const { kind } of manifests) findNoun(nouns, kind);
   return manifests;
