@@ -9,6 +9,7 @@ import { parse as parseToml } from "smol-toml";
 import { z } from "zod";
 import { nearestWord } from "./lib/nearest-word.ts";
 import { isEveryAddress, ownAddress } from "./lib/network/own-address.ts";
+import "./lib/schemas/plain-words.ts";
 import { UsageError } from "./lib/usage-error.ts";
 
 interface Setting {

@@ -57,7 +57,7 @@ const pathOf = (path: readonly PropertyKey[]): string =>
     "",
   );
 
-const ruleOf = (message: string): string => message.replace(/^Invalid input: /, "").replace(/\.$/, "");
+const ruleOf = (message: string): string => message.replace(/\.$/, "");
 
 /**
  * Clients write back the nulls they read; in a full replacement an absent member and a null one mean the same. Nearly

@@ -1,5 +1,6 @@
 /** The field rules that every kind shares. Messages name the rule; the path is added by the validator. */
 import { z } from "zod";
+import "../lib/schemas/plain-words.ts";
 import { mountPath, refuseSamePath } from "./mount-path.ts";
 
 export const NAME_MAX = 49;

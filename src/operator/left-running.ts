@@ -2,7 +2,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../config.ts";
-import type { OnStop } from "../runtime/driver.ts";
+import type { OnStop } from "../node/driver.ts";
 
 /** For each value of on_stop: what becomes of workloads, before and after the stop. */
 const FATES: Record<OnStop, { before: string; after: string | null }> = {

@@ -61,7 +61,7 @@ describe("starting", () => {
     const rows = [
       ["BERTH_MODEL_PRICES", "not JSON", /^berth: model_prices \(BERTH_MODEL_PRICES, --model-prices\): .*JSON/],
       ["BERTH_MODEL_PRICES", '{"openai":{"gpt":{"input":1}}}', /^berth: model_prices .*: at openai\.gpt\.input: /],
-      ["BERTH_PRICE_FILE", "price = 3", /^berth: price_file .*expected array/],
+      ["BERTH_PRICE_FILE", "price = 3", /^berth: price_file .*must be a list, not a number/],
       ["BERTH_PRICE_FILE", null, /^berth: price_file .*: ENOENT/],
     ] as const;
     for (const [name, text, told] of rows) {

@@ -40,6 +40,29 @@ await onEachDatabase("the wire", (suite) => {
     assert.equal((await call("PUT", "/drives/quiet", { body: bad })).status, 400);
   });
 
+  test("what breaks a rule is told with its field and the rule, in plain words", async () => {
+    const rows: [path: string, body: unknown, message: string][] = [
+      ["/drives", { spec: {} }, "metadata: is required."],
+      ["/drives", [], "The body: must be an object, not a list."],
+      [
+        "/drives",
+        { metadata: { name: "d", displayName: 7 }, spec: {} },
+        "metadata.displayName: must be a text, not a number.",
+      ],
+      ["/volumes", { metadata: { name: "v" }, spec: { size: "1" } }, "spec.size: must be a number, not a text."],
+      ["/volumes", { metadata: { name: "v" }, spec: { size: 0 } }, "spec.size: must be more than 0."],
+      [
+        "/sandboxes",
+        { metadata: { name: "s" }, spec: { runtime: { envs: {} } } },
+        "spec.runtime.envs: must be a list, not an object.",
+      ],
+    ];
+    for (const [path, body, message] of rows)
+      assert.equal((await call("POST", path, { body })).body.message, message, `${path} ${JSON.stringify(body)}`);
+    assert.equal((await call("GET", "/drives?limit=x")).body.message, "limit: must be a number.");
+    assert.match((await call("GET", "/drives?sort=size")).body.message, /^sort: must be one of createdAt:desc, /);
+  });
+
   test("empty search and trace of the logs are none", async () => {
     const path = "/observability/logs?resourceType=agents&search=&traceId=&severity=&executionId=&taskId=";
     assert.equal((await call("GET", path)).status, 200);
