@@ -37,12 +37,12 @@ export async function create(behaviour: Behaviour, call: Call, deps: Platform): 
   const context: PrepareContext = { call, deps, current: null, parents, reveal, state };
   const preparing = behaviour.prepare?.(input, context);
   if (preparing) await preparing;
-  if (kind.revisions) dropChoice(input);
+  const idle = kind.revisions ? dropChoice(input) : [];
   keepMasked(input, kind.secrets, {});
   const slot = behaviour.slot?.(input);
   const links = linksFor(behaviour, input, call);
   Object.assign(state, openUpload(behaviour, call, null, deps));
-  const draft = draftOf(behaviour, scope, { uid, state }, input, context);
+  const draft = draftOf(behaviour, scope, { uid, state, idle }, input, context);
   if (slot !== undefined) draft.slot = slot;
   const created = await insert(behaviour, draft, links, call, deps);
   const ready = isRehearsal(call) ? undefined : behaviour.ready;
@@ -67,14 +67,14 @@ export function linksFor(behaviour: Behaviour, input: Input & { state?: unknown 
 function draftOf(
   { kind, uploads, outlook: outlookOf, reconciled }: Behaviour,
   { workspace, kind: kindName, parent }: ListScope,
-  { uid, state }: Pick<Draft, "uid" | "state">,
+  { uid, state, idle: idleChoice }: Pick<Draft, "uid" | "state"> & { idle: readonly string[] },
   input: Input,
   { call, outlook: prepared }: PrepareContext,
 ): Draft {
   const secrets = extractSecrets(input, kind.secrets);
   const { name, ...metadata } = input.metadata;
   const outlook = (state.upload ? uploads?.awaiting : undefined) ?? prepared ?? outlookOf?.(input.spec, null);
-  const idle = withoutEffect(kind.withoutEffect, input.spec, null);
+  const idle = [...idleChoice, ...withoutEffect(kind.withoutEffect, input.spec, null)];
   for (const text of idle) call.warn(text);
   return {
     workspace,

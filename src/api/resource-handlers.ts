@@ -32,7 +32,14 @@ import type { ListScope } from "../store/resources/search-grams.ts";
 import { isRehearsal, rehearsable } from "./rehearsal.ts";
 import { create, linksFor, NAME_WAIT_MS, settled } from "./resource-create.ts";
 import { checkImmutable, readInput } from "./resource-input.ts";
-import { type Choice, followsLatest, isNewRevision, standingChoice, takeOver, trafficOf } from "./revision-choice.ts";
+import {
+  isNewRevision,
+  refuseSharedVolume,
+  type Standing,
+  settleChoice,
+  standingOf,
+  trafficOf,
+} from "./revision-choice.ts";
 
 const DELETE_WAIT_MS = 10_000;
 
@@ -152,8 +159,10 @@ async function update(behaviour: Behaviour, call: Call, deps: Platform): Promise
   await behaviour.prepare?.(input, context);
   const idle = withoutEffect(kind.withoutEffect, input.spec, resource.spec);
   for (const text of idle) call.warn(text);
-  const follows = kind.revisions === true && (await followsLatest(input, resource, deps));
-  const standing = kind.revisions === true ? await standingChoice(input, resource, deps) : null;
+  if (kind.revisions) refuseSharedVolume(input, resource);
+  const standing = kind.revisions ? await standingOf(input, resource, deps) : null;
+  // Found out in the transaction, which may run more than once.
+  let idleChoice: string[] = [];
   const updated = await deps.store.write(async (tx) => {
     let links: Link[] = [];
     const next = await deps.store.resources.modify(tx, resource.workspace, resource.uid, (current) => {
@@ -162,7 +171,9 @@ async function update(behaviour: Behaviour, call: Call, deps: Platform): Promise
       checkImmutable(kind, draft, current);
       draft.metadata.name = current.name;
       links = linksFor(behaviour, { ...draft, state: current.state }, call);
-      return replacement(behaviour, draft, current, { follows, standing, idle, prepared: context.outlook }, call, deps);
+      idleChoice = [];
+      const found = { standing, idle, idleChoice, prepared: context.outlook };
+      return replacement(behaviour, draft, current, found, call, deps);
     });
     if (next && (kind.references.length > 0 || behaviour.claims)) {
       await behaviour.beforeLinks?.(tx, links, call, deps);
@@ -174,6 +185,7 @@ async function update(behaviour: Behaviour, call: Call, deps: Platform): Promise
     return written;
   });
   if (!updated) throw notFound(`${kind.name} '${resource.name}'`);
+  for (const text of idleChoice) call.warn(text);
   // A failure is in the record: what was asked for is stored all the same.
   const { ready } = behaviour;
   const now = ready && !isRehearsal(call) ? await settled(updated, { ...ready, failed: () => null }, deps) : updated;
@@ -184,9 +196,11 @@ async function update(behaviour: Behaviour, call: Call, deps: Platform): Promise
 
 /** What was found out about a replacement before it is written. */
 interface Replaced {
-  follows: boolean;
-  standing: Choice | null;
+  /** Null for kinds without revisions. */
+  standing: Standing | null;
   idle: readonly string[];
+  /** Gets the sentences about `spec.revision`. */
+  idleChoice: string[];
   prepared: Outlook | undefined;
 }
 
@@ -194,7 +208,7 @@ function replacement(
   behaviour: Behaviour,
   draft: Input,
   current: Resource,
-  { follows, standing, idle, prepared }: Replaced,
+  { standing, idle, idleChoice, prepared }: Replaced,
   call: Call,
   deps: Platform,
 ): Modification {
@@ -206,9 +220,8 @@ function replacement(
   // New code is a new revision, even where nothing else changes.
   const waiting = openUpload(behaviour, call, current, deps);
   const upload = waiting.upload !== undefined;
-  const revision = kind.revisions === true && (upload || isNewRevision(draft, current, secrets, stored));
-  if (revision && follows) takeOver(draft);
-  if (revision && standing) draft.spec.revision = { ...standing, ...(draft.spec.revision as Choice | undefined) };
+  const revision = standing !== null && (upload || isNewRevision(draft, current, secrets, stored));
+  if (standing) idleChoice.push(...settleChoice(draft, current, revision, standing));
   const intent = upload || canonicalJson([draft.spec, secrets]) !== canonicalJson([current.spec, stored]);
   const outlook =
     (upload ? behaviour.uploads?.awaiting : undefined) ?? prepared ?? behaviour.outlook?.(draft.spec, current);
@@ -229,7 +242,7 @@ function replacement(
       ? {
           event: {
             type: "updated",
-            message: [changed, ...idle, ...(prepared?.event ? [prepared.event.message] : [])].join(" "),
+            message: [changed, ...idle, ...idleChoice, ...(prepared?.event ? [prepared.event.message] : [])].join(" "),
           },
         }
       : {}),
@@ -297,6 +310,7 @@ async function listRevisions({ kind, presentRevision }: Behaviour, call: Call, d
     id: revision.id,
     createdAt: toIso(revision.createdAt),
     createdBy: revision.createdBy,
-    ...(presentRevision?.(revision) ?? sharesOf(revision.id)),
+    ...sharesOf(revision.id),
+    ...presentRevision?.(revision),
   }));
 }

@@ -93,11 +93,16 @@ export const port = z.looseObject({
 const revisionName = z.preprocess((given) => (Number.isSafeInteger(given) ? String(given) : given), z.string());
 
 export const revisionConfiguration = z.looseObject({
-  active: revisionName.optional(),
-  canary: revisionName.optional(),
-  canaryPercent: z.int().min(0).max(100).optional(),
-  stickySessionTtl: z.int().min(0).optional(),
-  traffic: z.int().min(0).max(100).optional(),
+  active: revisionName.optional().describe("The revision that takes what no canary takes; default the latest."),
+  canary: revisionName.optional().describe("Another revision that takes a share."),
+  canaryPercent: z.int().min(0).max(100).optional().describe("Share of the canary; default 0."),
+  stickySessionTtl: z.int().min(0).optional().describe("Seconds for which a cookie keeps a client at its revision."),
+  traffic: z
+    .int()
+    .min(0)
+    .max(100)
+    .optional()
+    .describe("Share of each new revision: below 100 the new one becomes the canary and the one before stays active."),
 });
 
 export const ports = z.array(port).max(LIST_MAX);

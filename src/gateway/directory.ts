@@ -10,6 +10,7 @@ import { hostLabelOf } from "../contract/held-words.ts";
 import { type Instance, type InstancesState, WORKLOAD_PORT } from "../contract/instance.ts";
 import { keptOf } from "../contract/kept-access.ts";
 import type { Place } from "../contract/placement.ts";
+import { choiceOf, liveCanary } from "../contract/revision-share.ts";
 import type { Activity } from "../lib/activity.ts";
 import type { Running } from "../lib/lifecycle.ts";
 import { type Clock, MINUTE_MS } from "../lib/time/clock.ts";
@@ -331,12 +332,13 @@ function doorOf({ kind, spec }: Resource): "api" | number {
 }
 
 /** The gateway follows the live revision that the loop recorded, never the status of a newer one on its way. */
-function revisionPlanOf({ state, spec, generation }: Resource): RevisionPlan {
-  const wanted = (spec.revision ?? {}) as { canary?: string; canaryPercent?: number; stickySessionTtl?: number };
+function revisionPlanOf(resource: Resource): RevisionPlan {
+  const { state, generation } = resource;
+  const canary = liveCanary(resource);
   return {
     active: typeof state.activeRevision === "string" ? state.activeRevision : String(generation),
-    canary: wanted.canary,
-    canaryPercent: wanted.canaryPercent,
-    stickyTtlSeconds: wanted.stickySessionTtl,
+    canary: canary?.revision,
+    canaryPercent: canary?.percent,
+    stickyTtlSeconds: choiceOf(resource).stickySessionTtl,
   };
 }

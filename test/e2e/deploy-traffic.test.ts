@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { Readable } from "node:stream";
 import { after, before, describe, test } from "node:test";
 import { WebSocket } from "ws";
-import { deploySuite, isDeployed, says } from "../deploy-suite.ts";
+import { deploySuite, type Files, isDeployed, says } from "../deploy-suite.ts";
 import { machineSkip } from "../sandbox-suite.ts";
 
 /** Speaks everything that passes through the gateway, with nothing but Node. */
@@ -125,6 +125,70 @@ describe("traffic to deployed code", { skip: machineSkip }, () => {
       () => copies("busy"),
       (all) => all.every(({ revision }) => revision === "2"),
     );
+  });
+
+  /** New code with another choice of revisions. */
+  const deploy = async (name: string, files: Files, revision: object | undefined): Promise<void> => {
+    const { body } = await call("GET", `/agents/${name}`);
+    const sent = await call("PUT", `/agents/${name}?upload=true`, {
+      body: { ...body, spec: { ...body.spec, revision } },
+    });
+    assert.equal((await suite.send(sent, files)).status, 200);
+  };
+  const shows = (name: string, wanted: unknown[][]): Promise<unknown> =>
+    until(
+      async () => {
+        const { body } = await call("GET", `/agents/${name}/revisions`);
+        return body.map((each: Record<string, unknown>) => [each.id, each.active, each.trafficPercent, each.status]);
+      },
+      (seen) => JSON.stringify(seen) === JSON.stringify(wanted),
+    );
+
+  test("a deployment with a share is the canary, and one that says nothing changes no traffic", async () => {
+    await deploy("busy", says("three"), { traffic: 50 });
+    await shows("busy", [
+      ["5", false, 50, undefined],
+      ["2", true, 50, "DEPLOYED"],
+      ["1", false, 0, undefined],
+    ]);
+    const words = new Set<string>();
+    await until(
+      async () => words.add(await wordOf("busy")).size,
+      (size) => size === 2,
+    );
+    assert.deepEqual([...words].sort(), ["three", "two"]);
+    const { events } = (await call("GET", "/agents/busy")).body;
+    const admitted = events.findLast(({ type }: { type: string }) => type === "canary");
+    assert.deepEqual([admitted.revision, admitted.canaryRevision], ["5", "5"]);
+
+    await deploy("busy", says("four"), undefined);
+    await shows("busy", [
+      ["6", false, 0, undefined],
+      ["5", false, 50, undefined],
+      ["2", true, 50, "DEPLOYED"],
+      ["1", false, 0, undefined],
+    ]);
+    await change("busy", { revision: { active: "5" } });
+    await until(
+      () => wordOf("busy"),
+      (word) => word === "three",
+    );
+  });
+
+  test("after a deployment that failed, revisions show which one really answers", async () => {
+    await create("fallen", says("stands"));
+    await reaches("fallen", isDeployed);
+    await deploy("fallen", { "index.js": "process.exit(3)" }, undefined);
+    const answering = [
+      ["2", false, 0, "FAILED"],
+      ["1", true, 100, "DEPLOYED"],
+    ];
+    await shows("fallen", answering);
+    assert.equal((await call("GET", "/agents/fallen")).body.status, "FAILED");
+    assert.equal(await wordOf("fallen"), "stands");
+    await deploy("fallen", { "notes.txt": "nothing to run" }, { traffic: 90 });
+    await shows("fallen", [["3", false, 0, "FAILED"], ...answering]);
+    for (let n = 0; n < 8; n += 1) assert.equal(await wordOf("fallen"), "stands");
   });
 
   test("events, a socket and large bodies pass as they come", async (t) => {

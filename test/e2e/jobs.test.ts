@@ -212,6 +212,52 @@ await onEachDatabase(
       assert.deepEqual(rest.body.data[0].metadata.id, ids[2]);
     });
 
+    test("a canary runs exactly its share of the executions, and each says which revision it ran", async () => {
+      const out = file("trial");
+      const runtime = (word: string) => ({ image, memory: 256, command: shell(`echo ${word} >> ${out}`) });
+      await make("/jobs", "trial", { runtime: runtime("one") });
+      const shares = (wanted: number[]) =>
+        until(async () => {
+          const { body } = await call("GET", "/jobs/trial/revisions");
+          const found = body.map(({ trafficPercent }: Answer["body"]) => trafficPercent);
+          return JSON.stringify(found) === JSON.stringify(wanted);
+        });
+      const put = (spec: object): Promise<Answer> =>
+        call("PUT", "/jobs/trial", { body: { metadata: { name: "trial" }, spec } });
+      await until(async () => (await call("GET", "/jobs/trial")).body.status === "DEPLOYED");
+      const shared = await put({ runtime: runtime("two"), revision: { traffic: 30, stickySessionTtl: 5 } });
+      const choice = { active: "1", canary: "2", canaryPercent: 30, traffic: 30, stickySessionTtl: 5 };
+      assert.deepEqual(shared.body.spec.revision, choice);
+      assert.match(shared.headers.get("warning") ?? "", /stickySessionTtl is kept and has no effect/);
+      await shares([30, 70]);
+      const { events } = (await call("GET", "/jobs/trial")).body;
+      assert.deepEqual([events.at(-1).type, events.at(-1).canaryRevision], ["canary", "2"]);
+
+      const ran = async (ids: string[]): Promise<Record<string, number>> => {
+        const count: Record<string, number> = {};
+        for (const id of ids) {
+          const { revision } = (await ended("trial", id)).metadata;
+          count[revision] = (count[revision] ?? 0) + 1;
+        }
+        return count;
+      };
+      const ids = await Promise.all(Array.from({ length: 20 }, () => run("trial", { tasks: [{}] })));
+      assert.deepEqual(await ran(ids), { "1": 14, "2": 6 });
+      const words = readFileSync(out, "utf8").trim().split("\n");
+      assert.equal(words.filter((word) => word === "two").length, 6);
+      assert.equal(words.length, 20);
+
+      // The same execution asked for again takes no turn.
+      const first = await run("trial", { tasks: [{}], executionId: "mine" });
+      for (let n = 0; n < 3; n += 1) assert.equal(await run("trial", { tasks: [{}], executionId: "mine" }), first);
+      const more = await Promise.all(Array.from({ length: 9 }, () => run("trial", { tasks: [{}] })));
+      assert.deepEqual(await ran([first, ...more]), { "1": 7, "2": 3 });
+
+      await put({ runtime: runtime("two"), revision: { active: "2" } });
+      await shares([100, 0]);
+      assert.deepEqual(await ran(await Promise.all([1, 2, 3].map(() => run("trial", { tasks: [{}] })))), { "2": 3 });
+    });
+
     test("deleting a job ends what waits", async () => {
       const out = file("deleted");
       await make("/jobs", "going", {

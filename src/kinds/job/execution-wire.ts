@@ -16,6 +16,7 @@ export function executionToWire(
       job: row.job,
       workspace: row.workspace,
       cluster: region,
+      revision: row.revision,
       createdAt: toIso(row.created_at),
       updatedAt: toIso(row.updated_at),
       ...(startedAt === null ? {} : { startedAt: toIso(startedAt) }),

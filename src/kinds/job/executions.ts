@@ -5,7 +5,8 @@ import type { Resource } from "../../store/resources/resource.ts";
 import { requirePlaced } from "../policy/placement.ts";
 import type { Platform } from "../port.ts";
 import { preparedEnvs } from "../workload/envs.ts";
-import { runnableOf } from "./runnable.ts";
+import { type JobRuntime, runnableOf } from "./runnable.ts";
+import { takeTurn, trialOf } from "./trial.ts";
 
 /** Tasks of a job that does not say run this many at a time. */
 const PARALLELISM_DEFAULT = 10;
@@ -30,23 +31,28 @@ export async function createExecution(job: Resource, request: ExecutionRequest, 
   if (job.spec.enabled === false)
     throw new PlatformError("conflict", `Job '${job.name}' is switched off: its spec.enabled is false.`);
   await requirePlaced(job, deps);
-  const { revision, runtime } = await runnableOf(job, deps);
-  if (memory !== undefined && memory > runtime.memory)
-    throw invalidField("memory", `must not be above the job's own, which is ${runtime.memory} MB`);
+  const active = await runnableOf(job, deps);
+  const trial = await trialOf(job, active, deps);
+  // What is refused does not depend on whose turn it is.
+  const both = [active, ...(trial ? [trial.canary] : [])].map(({ runtime }) => runtime);
+  const memoryMb = Math.min(...both.map((runtime) => runtime.memory));
+  if (memory !== undefined && memory > memoryMb)
+    throw invalidField("memory", `must not be above the job's own, which is ${memoryMb} MB`);
   preparedEnvs(
     Object.keys(env).map((name) => ({ name })),
     "env",
   );
-  const parallelism = runtime.maxConcurrentTasks ?? PARALLELISM_DEFAULT;
   const known = slot === null ? null : await deps.store.executions.getBySlot(job.workspace, slot);
   if (known) return known;
-  if (request.allowQueue === false) await refuseWaiting(job, parallelism, request.tasks.length, deps);
+  if (request.allowQueue === false)
+    await refuseWaiting(job, Math.min(...both.map(parallelismOf)), request.tasks.length, deps);
+  const { revision, runtime } = trial ? await takeTurn(job, trial, deps) : active;
   return deps.store.executions.create({
     workspace: job.workspace,
     jobUid: job.uid,
     job: job.name,
     tasks: request.tasks,
-    parallelism,
+    parallelism: parallelismOf(runtime),
     maxRetries: request.maxRetries ?? runtime.maxRetries ?? 0,
     timeoutS: request.timeoutS ?? runtime.timeout ?? TIMEOUT_DEFAULT_SECONDS,
     memoryMb: runtime.memory,
@@ -58,6 +64,8 @@ export async function createExecution(job: Resource, request: ExecutionRequest, 
     createdBy: request.createdBy,
   });
 }
+
+const parallelismOf = ({ maxConcurrentTasks }: JobRuntime): number => maxConcurrentTasks ?? PARALLELISM_DEFAULT;
 
 /** At least one task must be able to start at once. */
 async function refuseWaiting(job: Resource, parallelism: number, tasks: number, deps: Platform): Promise<void> {

@@ -56,6 +56,11 @@ export const job = defineKind({
   query: workload.upload,
   withoutEffect: [
     ...workload.rootStorage,
+    {
+      path: "revision.stickySessionTtl",
+      why: "an execution has no session; each one is drawn for itself",
+      unless: [0],
+    },
     { path: "runtime.diskPercent", why: "the disk of a task is not divided; a volume has a size" },
     { path: "runtime.ports", why: "nobody connects to a task" },
   ],

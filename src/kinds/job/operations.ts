@@ -48,6 +48,7 @@ const execution = z.object({
     job: z.string(),
     workspace: z.string(),
     cluster: z.string(),
+    revision: z.string().describe("The revision of the job that its tasks run."),
     createdAt: z.string(),
     updatedAt: z.string(),
     startedAt: z.string().optional(),

@@ -14,7 +14,7 @@ export const jobReconciler = defineReconciler<DeployObserved, DeployStep>({
   async act(step, job, context) {
     const { store, settings } = context.deps;
     if (step.do === "retire") await store.executions.cancelAllOf(job.uid, settings.executionsKeptMs);
-    if (step.do === "adopt") {
+    if (step.do === "adopt" || step.do === "admit") {
       const revision = (await revisionsOf(job, context.deps)).find(({ id }) => id === step.revision);
       const { image } = runtimeOf(job.kind, revision?.spec ?? {});
       if (image) await driverImage(image, job, context.deps);

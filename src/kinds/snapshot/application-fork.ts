@@ -7,6 +7,7 @@ import { authorizeScope } from "../../auth/authorize.ts";
 import { invalidField, PlatformError } from "../../contract/errors.ts";
 import * as fields from "../../contract/fields.ts";
 import { linksOf } from "../../contract/references.ts";
+import { ALL_PERCENT, choiceOf, sharedChoice } from "../../contract/revision-share.ts";
 import { CONTROL, type ServingProcess } from "../../contract/sandbox-wire.ts";
 import { extractSecrets, restoreSecrets } from "../../contract/secret-fields.ts";
 import type { Resource } from "../../store/resources/resource.ts";
@@ -18,7 +19,6 @@ import { isHere } from "../region.ts";
 import { awake } from "../sandbox/awake.ts";
 import { askInside } from "../sandbox/inside.ts";
 import { sandbox as sandboxKind } from "../sandbox/kind.ts";
-import type { DeployState } from "../workload/deploy-state.ts";
 import type { Env } from "../workload/envs.ts";
 import type { sandboxFork } from "./operations.ts";
 import { settled } from "./settled.ts";
@@ -36,8 +36,6 @@ interface Origin {
 const PORT_DEFAULT = 8080;
 const ANSWER_MS = 10_000;
 const ENV_VALUE_MAX = 128 * 1024;
-/** Every request goes to the new revision. */
-const ALL = 100;
 
 export async function forkToApplication(origin: Origin, call: ForkCall, deps: Deps): Promise<void> {
   const { store, driver } = deps;
@@ -159,16 +157,7 @@ async function servingIn(source: Resource, port: number, image: string, deps: De
 }
 
 /** A share makes the new revision a canary beside the one that answers now. */
-function withTraffic(spec: Record<string, unknown>, now: Resource, traffic: number = ALL): Record<string, unknown> {
-  const { active: _active, canary: _canary, canaryPercent: _percent, ...rest } = (spec.revision ?? {}) as DeployChoice;
-  const { activeRevision } = now.state as DeployState;
-  if (traffic >= ALL || activeRevision === undefined) return { ...spec, revision: rest };
-  const canary = String(now.generation + 1);
-  return { ...spec, revision: { ...rest, active: activeRevision, canary, canaryPercent: traffic } };
-}
-
-interface DeployChoice {
-  active?: string;
-  canary?: string;
-  canaryPercent?: number;
+function withTraffic(spec: Record<string, unknown>, now: Resource, traffic: number = ALL_PERCENT) {
+  const { active: _active, ...choice } = choiceOf({ spec });
+  return { ...spec, revision: sharedChoice(choice, now, traffic) };
 }

@@ -49,6 +49,8 @@ interface Case {
 const running: DeployState = { activeRevision: "1", revisions: built, copies: [copy("a", "1", "ready")] };
 const two = { ...built, "2": { source: "s2", bundle } };
 
+const trial = { spec: { revision: { active: "1", canary: "2", canaryPercent: 10 } } };
+
 const CASES: Record<string, Case> = {
   "deployed and idle for a moment: nothing": { steps: [] },
   "deleted: everything goes": { resource: { deletedAt: 1 }, steps: ["retire"] },
@@ -166,10 +168,40 @@ const CASES: Record<string, Case> = {
     steps: [],
   },
   "a canary with a share gets a copy when it is asked for": {
-    state: { ...running, revisions: two, wantedRevision: "2", wantedAt: NOW },
-    resource: { spec: { revision: { active: "1", canary: "2", canaryPercent: 10 } } },
+    state: { ...running, canaryRevision: "2", revisions: two, wantedRevision: "2", wantedAt: NOW },
+    resource: trial,
     observed: { kept: ["2", "1"] },
     steps: ["start"],
+  },
+  "a canary that can run is admitted": {
+    state: { ...running, revisions: two },
+    resource: trial,
+    observed: { kept: ["2", "1"] },
+    steps: ["admit"],
+  },
+  "the code of a canary is built first": {
+    state: { ...running, revisions: { ...built, "2": { source: "s2" } } },
+    resource: trial,
+    observed: { kept: ["2", "1"] },
+    steps: ["build"],
+  },
+  "a canary that cannot be built is not admitted, and the active one goes on": {
+    state: { ...running, canaryRevision: "2", revisions: { ...built, "2": { source: "s2", failed: "no" } } },
+    resource: trial,
+    observed: { kept: ["2", "1"] },
+    steps: ["admit", "settle"],
+  },
+  "an archive for a canary is waited for": {
+    state: { ...running, revisions: built, upload: { revision: "2", nonce: "n", expiresAt: NOW + 1 } },
+    resource: trial,
+    observed: { kept: ["2", "1"] },
+    steps: [],
+  },
+  "a canary that is no longer named ends": {
+    state: { ...running, canaryRevision: "2", revisions: two },
+    resource: { spec: { revision: { active: "1" } } },
+    observed: { kept: ["2", "1"] },
+    steps: ["admit"],
   },
   "what only one can have is let go first": {
     state: { ...running, revisions: two },

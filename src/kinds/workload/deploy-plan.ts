@@ -5,6 +5,7 @@
  * A rollout starts one copy of the new revision beside the old ones and switches once it listens. Whatever happens to
  * it, the revision that answers goes on answering.
  */
+import { choiceOf, liveCanary } from "../../contract/revision-share.ts";
 import { backoffMs } from "../../lib/backoff.ts";
 import { MINUTE_MS, SECOND_MS } from "../../lib/time/clock.ts";
 import type { Observed } from "../../node/driver.ts";
@@ -28,7 +29,7 @@ export interface DeployObserved {
   /** Those of them that run an image. */
   images: string[];
   copies: Record<string, CopyObserved>;
-  /** The build of the wanted revision. */
+  /** The build of the wanted revision, or of the canary once the wanted one answers. */
   builder: Observed | null;
   minScale: number;
   maxScale: number;
@@ -50,6 +51,7 @@ export type DeployStep =
   | { do: "ready"; uid: string }
   | { do: "activate"; revision: string; uid: string }
   | { do: "adopt"; revision: string }
+  | { do: "admit"; revision: string | undefined }
   | { do: "drain"; uids: string[] }
   | { do: "destroy"; uids: string[] }
   | { do: "crashed"; uid: string; why: string }
@@ -107,19 +109,15 @@ const isSettled = ({ generation, observedGeneration }: Resource): boolean => gen
 
 /** The one that was chosen, else the newest. */
 export function targetOf({ spec, generation }: Resource, { kept }: Pick<DeployObserved, "kept">): string {
-  const { active } = (spec.revision ?? {}) as { active?: string };
+  const { active } = choiceOf({ spec });
   return active && kept.includes(active) ? active : (kept[0] ?? String(generation));
 }
 
 function planRollout(resource: Resource, target: string, observed: DeployObserved, nowMs: number): Plan<DeployStep> {
   const state = stateOf(resource);
-  if (target === state.activeRevision) return settled(resource, "DEPLOYED");
+  if (target === state.activeRevision) return planCanary(resource, observed, nowMs);
   if (state.revisions?.[target]?.failed !== undefined) return settled(resource, "FAILED");
-  if (state.upload?.revision === target) {
-    const { expiresAt } = state.upload;
-    if (expiresAt > nowMs) return { steps: [], againMs: expiresAt - nowMs };
-    return fail(target, "No archive came before the upload address expired.");
-  }
+  if (state.upload?.revision === target) return planUpload(state.upload, nowMs);
   if (!observed.images.includes(target)) {
     const code = codeOf(state, target);
     if (!code) return { steps: isSettled(resource) ? [] : [{ do: "wait" }] };
@@ -130,6 +128,38 @@ function planRollout(resource: Resource, target: string, observed: DeployObserve
   return observed.onDemand
     ? { steps: [{ do: "adopt", revision: target }] }
     : planSwitch(state, target, observed, nowMs);
+}
+
+function planUpload({ revision, expiresAt }: NonNullable<DeployState["upload"]>, nowMs: number): Plan<DeployStep> {
+  if (expiresAt > nowMs) return { steps: [], againMs: expiresAt - nowMs };
+  return fail(revision, "No archive came before the upload address expired.");
+}
+
+/**
+ * A canary is built like the revision that answers, and admitted once it can run: only then it gets its share. It has
+ * no copies until somebody asks for it.
+ */
+function planCanary(resource: Resource, observed: DeployObserved, nowMs: number): Plan<DeployStep> {
+  const state = stateOf(resource);
+  const canary = canaryOf(resource, observed);
+  if (canary === undefined) return admitted(resource, undefined, "DEPLOYED");
+  if (state.revisions?.[canary]?.failed !== undefined) return admitted(resource, undefined, "FAILED");
+  if (state.upload?.revision === canary) return planUpload(state.upload, nowMs);
+  if (observed.images.includes(canary)) return admitted(resource, canary, "DEPLOYED");
+  const code = codeOf(state, canary);
+  if (!code) return admitted(resource, undefined, "DEPLOYED");
+  return code.bundle ? admitted(resource, canary, "DEPLOYED") : planBuild(canary, observed, nowMs);
+}
+
+function admitted(resource: Resource, revision: string | undefined, status: "DEPLOYED" | "FAILED"): Plan<DeployStep> {
+  const { steps } = settled(resource, status);
+  return { steps: stateOf(resource).canaryRevision === revision ? steps : [{ do: "admit", revision }, ...steps] };
+}
+
+/** The canary that is wanted beside the active revision, whatever its share. */
+export function canaryOf({ spec, state }: Resource, { kept }: Pick<DeployObserved, "kept">): string | undefined {
+  const { canary } = choiceOf({ spec });
+  return canary && canary !== (state as DeployState).activeRevision && kept.includes(canary) ? canary : undefined;
 }
 
 function planBuild(revision: string, { builder }: DeployObserved, nowMs: number): Plan<DeployStep> {
@@ -169,7 +199,7 @@ const neverListened = `It did not listen on the port in PORT within ${READY_WITH
 
 function planServing(resource: Resource, target: string, observed: DeployObserved, nowMs: number): Plan<DeployStep> {
   const state = stateOf(resource);
-  const live = liveRevisions(resource, observed);
+  const live = liveRevisions(resource);
   const rolling = target === state.activeRevision ? null : target;
   const steps: DeployStep[] = [];
   let againMs = Number.POSITIVE_INFINITY;
@@ -226,13 +256,11 @@ function restartPause({ crashes }: DeployState, revision: string, nowMs: number)
 export const crashPauseMs = (count: number): number => backoffMs(count - 1, CRASH_BACKOFF, () => 1);
 
 /** The active one, and a canary that has a share. */
-function liveRevisions({ spec, state }: Resource, { kept, images }: DeployObserved): string[] {
-  const { activeRevision, ...rest } = state as DeployState;
+function liveRevisions(resource: Resource): string[] {
+  const { activeRevision } = stateOf(resource);
   if (activeRevision === undefined) return [];
-  const { canary, canaryPercent = 0 } = (spec.revision ?? {}) as { canary?: string; canaryPercent?: number };
-  const runs = canary && canaryPercent > 0 && canary !== activeRevision && kept.includes(canary);
-  if (!runs || !(images.includes(canary) || codeOf(rest, canary)?.bundle)) return [activeRevision];
-  return [activeRevision, canary];
+  const canary = liveCanary(resource);
+  return canary ? [activeRevision, canary.revision] : [activeRevision];
 }
 
 function planCopy(copy: Copy, seen: CopyObserved | undefined, live: string[], nowMs: number): Plan<DeployStep> {

@@ -4,6 +4,7 @@ import { withOutput, withoutOutput } from "../../contract/crash-output.ts";
 import { PlatformError } from "../../contract/errors.ts";
 import type { Instance } from "../../contract/instance.ts";
 import { type LogSource, SEVERITY } from "../../contract/log-line.ts";
+import { choiceOf, liveCanary } from "../../contract/revision-share.ts";
 import { uuidv7 } from "../../lib/ids.ts";
 import { MINUTE_MS, SECOND_MS } from "../../lib/time/clock.ts";
 import { dial } from "../../node/dial/dial.ts";
@@ -18,6 +19,7 @@ import { beginBuild, builderUid, keepBundle } from "./bundle.ts";
 import { copySpec, portOf } from "./copy-spec.ts";
 import {
   type CopyObserved,
+  canaryOf,
   crashPauseMs,
   type DeployObserved,
   type DeployStep,
@@ -42,6 +44,7 @@ export const deployReconciler = defineReconciler<DeployObserved, DeployStep>({
     const kept = revisions.map(({ id }) => id);
     const target = targetOf(resource, { kept });
     const state = stateOf(resource);
+    const toBuild = (target === state.activeRevision && canaryOf(resource, { kept })) || target;
     const active = revisions.find(({ id }) => id === (state.activeRevision ?? target));
     const { minScale = 0, maxScale = SCALE_MAX_DEFAULT } = runtimeOf(resource.kind, active?.spec ?? resource.spec);
     const copies = await Promise.all(
@@ -52,7 +55,7 @@ export const deployReconciler = defineReconciler<DeployObserved, DeployStep>({
       served: isServed(resource, deps.settings),
       images: revisions.filter(({ spec }) => runtimeOf(resource.kind, spec).image).map(({ id }) => id),
       copies: Object.fromEntries(copies),
-      builder: await deps.driver.observe(builderUid(resource, target)),
+      builder: await deps.driver.observe(builderUid(resource, toBuild)),
       minScale,
       maxScale,
       exclusive: ((resource.spec.volumes ?? []) as unknown[]).length > 0,
@@ -143,7 +146,8 @@ const ACTS: Acts = {
   async start({ revision }, resource, context) {
     const { deps, record, signal } = context;
     const copy: Copy = { uid: uuidv7(deps.clock.now()), revision, phase: "starting", since: deps.clock.now() };
-    const rolling = stateOf(resource).activeRevision !== revision;
+    const live = [stateOf(resource).activeRevision, liveCanary(resource)?.revision];
+    const rolling = !live.includes(revision);
     // Written first: a copy that nobody remembers would run for ever.
     await record((current) => ({
       state: next(current, { copies: [...(stateOf(current).copies ?? []), copy] }),
@@ -177,6 +181,16 @@ const ACTS: Acts = {
 
   async adopt({ revision }, resource, context) {
     await activated(revision, "is what runs from now on", (current) => next(current, {}), resource, context);
+  },
+
+  async admit({ revision }, resource, { deps, record }) {
+    const { canaryPercent = 0 } = choiceOf(resource);
+    const message = `Revision ${revision} is the canary and takes ${canaryPercent} %.`;
+    await record((current) => ({
+      state: next(current, { canaryRevision: revision }),
+      ...(revision === undefined ? {} : { event: { type: "canary", message, revision } }),
+    }));
+    if (revision !== undefined) await deps.driver.destroy(builderUid(resource, revision));
   },
 
   async drain({ uids }, _resource, { deps, record }) {
@@ -225,7 +239,7 @@ const ACTS: Acts = {
       status: "DEACTIVATED",
       observedGeneration: resource.generation,
       // Switched on again, it is rolled out anew.
-      state: { ...stateOf(current), copies: [], instances: [], activeRevision: undefined },
+      state: { ...stateOf(current), copies: [], instances: [], activeRevision: undefined, canaryRevision: undefined },
       event: { type: "deactivated", message: "Switched off: spec.enabled is false." },
     }));
   },

@@ -8,6 +8,8 @@ import type { UploadTicket } from "../uploads.ts";
 export interface DeployState extends InstancesState<Endpoint> {
   /** The revision that answers; the gateway follows it. */
   activeRevision?: string;
+  /** The canary that can run; see contract/revision-share.ts. */
+  canaryRevision?: string | undefined;
   /** The one that answered before. */
   previousRevision?: string;
   /** An archive that may come, and the revision it is for. */

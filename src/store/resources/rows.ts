@@ -136,7 +136,7 @@ export const countNew =
 /** Keeps the row's spec as a revision. The oldest beyond the maximum go, but none that takes traffic. */
 export async function keepRevision(
   queries: Queries,
-  row: Pick<ResourceRow, "uid" | "workspace" | "generation" | "spec" | "secrets">,
+  row: Pick<ResourceRow, "uid" | "workspace" | "generation" | "spec" | "state" | "secrets">,
   actor: string,
   now: number,
 ): Promise<void> {
@@ -154,11 +154,13 @@ export async function keepRevision(
     .onConflict((conflict) => conflict.doNothing())
     .execute();
   const { active = "", canary = "" } = (JSON.parse(row.spec).revision ?? {}) as { active?: string; canary?: string };
+  // After deployments that failed, an older one still answers.
+  const { activeRevision = "" } = JSON.parse(row.state) as { activeRevision?: string };
   const kept = queries
     .selectFrom("revisions")
     .select("revision")
     .where("uid", "=", row.uid)
-    .orderBy((eb) => eb.case().when("revision", "in", [active, canary]).then(0).else(1).end())
+    .orderBy((eb) => eb.case().when("revision", "in", [active, canary, activeRevision]).then(0).else(1).end())
     .orderBy("created_at", "desc")
     .orderBy((eb) => eb.fn("length", ["revision"]), "desc")
     .orderBy("revision", "desc")
