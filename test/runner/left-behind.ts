@@ -12,14 +12,16 @@ const ENTRIES_SHOWN = 20;
 
 /** `graceMs`: whatever was told to end may take a moment on a busy machine. */
 export async function takeLeftBehind(group: number, temporary: string, graceMs: number): Promise<string[]> {
-  const scope = { group, folder: temporary };
-  let processes = processesOf(scope);
+  // The number of a group that has no member left may be given to another process, such as the next test file.
+  let members = processesOf({ group });
+  const others = (): number[] => processesOf({ folder: temporary });
+  let processes = [...new Set([...members, ...others()])];
   for (let waited = 0; processes.length > 0 && waited < graceMs; waited += LOOK_MS) {
     await delay(LOOK_MS);
-    processes = processesOf(scope);
+    members = members.length > 0 ? processesOf({ group }) : [];
+    processes = [...new Set([...members, ...others()])];
   }
   const told = processes.map((pid) => `process ${pid}: ${commandOf(pid)}`);
-  endGroup(group);
   for (const pid of processes) endProcess(pid);
   const mounts = mountsBelow(temporary);
   for (const path of mounts.toReversed()) spawnSync("umount", ["-l", path]);
