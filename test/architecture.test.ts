@@ -38,7 +38,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   "src/node/logs/": ["src/contract/", "src/lib/", "src/node/dial/", "src/node/driver.ts"],
   "src/auth/": ["src/contract/", "src/store/", "src/lib/"],
   "src/metering/": ["src/contract/", "src/store/", "src/lib/"],
-  "src/api/": ["src/contract/", "src/kinds/", "src/store/", "src/auth/", "src/metering/", "src/lib/"],
+  "src/api/": ["src/contract/", "src/http/", "src/kinds/", "src/store/", "src/auth/", "src/metering/", "src/lib/"],
   "src/gateway/": [
     "src/contract/",
     "src/http/",

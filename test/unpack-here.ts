@@ -1,7 +1,7 @@
 /** Unpacks in this very process, as a machine without any isolation would: only the descriptors hold the boundary. */
 import { closeSync, openSync } from "node:fs";
 import { accepted, type Unpack } from "../src/node/drivers/local/unpack/cage.ts";
-import { type Answer, runJob } from "../src/unpack/job.ts";
+import { runJob, type UnpackAnswer } from "../src/unpack/job.ts";
 
 const TIME_MAX_MS = 600_000;
 
@@ -9,7 +9,7 @@ export const unpackHere: Unpack = async ({ work, archive, target }) => {
   const fd = openSync(archive, "r");
   try {
     const answer = await runJob({ target, timeMaxMs: TIME_MAX_MS, work }, fd);
-    return accepted(answer as Answer<typeof work.kind>, work.kind);
+    return accepted(answer as UnpackAnswer<typeof work.kind>, work.kind);
   } finally {
     closeSync(fd);
   }

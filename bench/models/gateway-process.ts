@@ -9,7 +9,7 @@ import { DEFAULT_LIMITS } from "../../src/gateway/limits.ts";
 import { attachGateway, SERVER_OPTIONS } from "../../src/http/attach.ts";
 import { systemClock } from "../../src/lib/time/clock.ts";
 import { createModelGateway } from "../../src/models/model-gateway.ts";
-import { createPriceBook } from "../../src/models/price-book.ts";
+import { createModelPriceBook } from "../../src/models/price-book.ts";
 import { createTokenBudget, MemoryBudgetState } from "../../src/models/token-budget.ts";
 
 const [, , baseUrl = ""] = process.argv;
@@ -39,7 +39,7 @@ const models = createModelGateway({
     },
   },
   budget: createTokenBudget({ state: new MemoryBudgetState(systemClock), clock: systemClock }),
-  priceBook: createPriceBook(),
+  priceBook: createModelPriceBook(),
   clock: systemClock,
   log: console,
   privateAddresses: true,

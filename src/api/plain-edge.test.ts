@@ -25,6 +25,8 @@ test("a body that does not come is not waited for without end", async () => {
     target: "/v0/drives",
     rawHeaders: ["Content-Type", "application/json"],
     names: ["content-type"],
+    host: "berth.test",
+    close: false,
     contentLength: 10,
     isRepeated: false,
   });

@@ -4,9 +4,11 @@
  * known operation without escapes, each header once, a moderate JSON body. Everything else goes the framework's way, so
  * this adds speed and no behaviour.
  */
+
 import type { IncomingHttpHeaders } from "node:http";
 import { parse as parseQueryText } from "node:querystring";
 import { PlatformError } from "../contract/errors.ts";
+import type { PlainHead } from "../http/http1/request-head.ts";
 import type { Implementation } from "../kinds/port.ts";
 import { STATUS_CODES } from "../lib/network/node-http.ts";
 import type { Soon } from "../lib/soon.ts";
@@ -16,20 +18,6 @@ import { type ApiRequest, answer, type PipelineDeps } from "./pipeline.ts";
 import { requestIdOf } from "./request-id.ts";
 import type { RequestLog } from "./request-log.ts";
 import { isTrustedHop } from "./trusted-hop.ts";
-
-/** The head of a request whose reading is not in doubt. */
-export interface PlainHead {
-  method: string;
-  target: string;
-  /** Names and values in turn. */
-  rawHeaders: readonly string[];
-  /** The names alone, in lower case. */
-  names: readonly string[];
-  /** Null when there is no body. */
-  contentLength: number | null;
-  /** This very object came before with the same bytes: what was made of it then holds again. */
-  isRepeated: boolean;
-}
 
 export interface PlainExchange {
   readonly remoteAddress: string;

@@ -5,7 +5,7 @@ import type { Log } from "../kinds/port.ts";
 import { type ErrorResponse, errorResponse } from "./error-response.ts";
 import { createRequestTimes } from "./request-times.ts";
 
-export interface Answered {
+export interface LoggedAnswer {
   requestId: string;
   operation: string;
   status: number;
@@ -18,7 +18,7 @@ export type RequestLog = ReturnType<typeof createRequestLog>;
 export function createRequestLog(registry: Registry, log: Log) {
   const times = createRequestTimes(registry);
   return {
-    answered({ requestId, operation, status, ms, ip }: Answered): void {
+    answered({ requestId, operation, status, ms, ip }: LoggedAnswer): void {
       times.observe(operation, status, ms / 1000);
       log.info({ requestId, operation, status, ms: Math.round(ms * 100) / 100, ip }, "answered");
     },

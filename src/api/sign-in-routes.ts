@@ -5,7 +5,7 @@ import { ALL_SCOPES } from "../auth/oauth/access-tokens.ts";
 import type { AnonymousLimit } from "../auth/oauth/anonymous-limit.ts";
 import { cliNames, isRegistered } from "../auth/oauth/clients.ts";
 import { deviceEntry } from "../auth/oauth/device-entry.ts";
-import { type Exchange, returnFromProvider, showStep, takeStep } from "../auth/oauth/interaction.ts";
+import { returnFromProvider, type StepExchange, showStep, takeStep } from "../auth/oauth/interaction.ts";
 import { messagePage, pageHeaders } from "../auth/oauth/pages.ts";
 import { ROUTES } from "../auth/oauth/provider.ts";
 import { CALLING_SCOPES } from "../auth/oauth/registration.ts";
@@ -72,7 +72,7 @@ export function addSignInRoutes(
   const step = async (
     request: FastifyRequest,
     reply: FastifyReply,
-    work: (exchange: Exchange) => Promise<void>,
+    work: (exchange: StepExchange) => Promise<void>,
   ): Promise<void> => {
     const provider = await currentProvider();
     const rewritten = rewrite(request.raw, {

@@ -9,7 +9,7 @@ import type { Clock } from "../lib/time/clock.ts";
 import type { Meter } from "../metering/meter.ts";
 import { startTokenMeter } from "../metering/model-tokens.ts";
 import { createModelGateway, type ModelGateway } from "../models/model-gateway.ts";
-import type { PriceBook } from "../models/price-book.ts";
+import type { ModelPriceBook } from "../models/price-book.ts";
 import { createStoredBudget } from "../models/stored-budget.ts";
 import { createStoredModels } from "../models/stored-models.ts";
 import { createTokenBudget } from "../models/token-budget.ts";
@@ -19,7 +19,7 @@ interface ModelParts {
   config: Config;
   store: Store;
   meter: Meter;
-  priceBook: PriceBook;
+  priceBook: ModelPriceBook;
   clock: Clock;
   log: Logger;
   holder: string;

@@ -8,11 +8,7 @@ import type { Settings } from "../kinds/port.ts";
 import { quotasByKind } from "../kinds/quota/quotas.ts";
 import { DAY_MS, SECOND_MS } from "../lib/time/clock.ts";
 import { createPriceBook, type PriceBook, parsePriceFile } from "../metering/price-book.ts";
-import {
-  createPriceBook as createModelPriceBook,
-  type PriceBook as ModelPriceBook,
-  parsePriceTable,
-} from "../models/price-book.ts";
+import { createModelPriceBook, type ModelPriceBook, parsePriceTable } from "../models/price-book.ts";
 
 /** Tasks wait for others most of the time. */
 const SLOTS_PER_CORE = 4;

@@ -11,7 +11,7 @@ import { INTERNAL_KINDS, type InternalKind, internalHash } from "./internal-name
  * Each pool is a name space of its own: the first labels of workloads' host names, those of previews (also their last
  * path segments), and the hashes in the names by which neighbours call each other.
  */
-export type Pool = "workload" | "preview" | "internal";
+export type WordPool = "workload" | "preview" | "internal";
 
 /** Whose word it is. Its account is found by its workspace when the word is claimed. */
 export interface WordOwner {
@@ -22,7 +22,7 @@ export interface WordOwner {
 }
 
 export interface WordWish {
-  pool: Pool;
+  pool: WordPool;
   owner: WordOwner;
   /** What the word is when nobody else has it. */
   natural: string;

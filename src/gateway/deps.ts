@@ -37,13 +37,13 @@ export interface GatewayDeps {
   /** The workload behind an address; null when there is none. May throw WORKSPACE_NOT_FOUND. */
   resolve(target: Target): Maybe<Workload | null>;
   /** A running instance that can answer now; null when one has to be started or thawed first. */
-  ready(workload: Workload, revision: string | null): Lease | null;
+  ready(workload: Workload, revision: string | null): InstanceLease | null;
   /** The instance that a lease of this key was on, while it answers; null when it no longer does. */
-  rejoin(workload: Workload, key: string): (Lease & { revision: string | null }) | null;
+  rejoin(workload: Workload, key: string): (InstanceLease & { revision: string | null }) | null;
   /** Starts or thaws an instance. Rejects with a GatewayError or PlatformError that says why it could not. */
-  wake(workload: Workload, revision: string | null, options: { signal: AbortSignal }): Promise<Lease>;
+  wake(workload: Workload, revision: string | null, options: { signal: AbortSignal }): Promise<InstanceLease>;
   /** Connects to an instance: its API, or one port inside. */
-  dial(lease: Lease, door: Door): Promise<Duplex>;
+  dial(lease: InstanceLease, door: Door): Promise<Duplex>;
   /** Keeps a request that is answered at once and delivered later; false when too many wait. Durable once it is true. */
   keepRequest(kept: KeptRequest): Promise<boolean>;
   /** Told once per admitted request, after its end. */
@@ -183,7 +183,7 @@ export interface PreviewRules {
 }
 
 /** A claim on a running instance for the time of one request. */
-export interface Lease {
+export interface InstanceLease {
   /** Changes when the instance is replaced: connections are kept under it. */
   key: string;
   release(): void;

@@ -20,7 +20,7 @@ import { namesPolicies, storedPlacementRefusal } from "../store/resources/placem
 import type { Resource } from "../store/resources/resource.ts";
 import type { Store } from "../store/store.ts";
 import { dialDaemon } from "./daemon-dial.ts";
-import type { Door, GatewayDeps, Lease, Workload } from "./deps.ts";
+import type { Door, GatewayDeps, InstanceLease, Workload } from "./deps.ts";
 import { createHeldLookup, type HeldLookup } from "./held-lookup.ts";
 import { httpTriggersOf } from "./http-trigger.ts";
 import type { RevisionPlan } from "./pick-revision.ts";
@@ -56,7 +56,7 @@ interface Entry {
 }
 
 /** A lease that remembers where to dial. */
-interface InstanceLease extends Lease {
+interface OpenLease extends InstanceLease {
   endpoint: Endpoint;
   workload: Workload;
   /** Another copy of this one serves as well; null where only this copy will do. */
@@ -142,7 +142,7 @@ export function createDirectory({ store, clock, activity, isServed, place }: Dir
     return previews.workload(preview, sandbox);
   }
 
-  function ready(workload: Workload, revision: string | null): InstanceLease | null {
+  function ready(workload: Workload, revision: string | null): OpenLease | null {
     const running = (entries.get(workload.uid)?.instances ?? []).filter(
       (instance) => instance.phase === "running" && instance.revision === revision,
     );
@@ -153,7 +153,7 @@ export function createDirectory({ store, clock, activity, isServed, place }: Dir
     return chosen ? leaseOn(chosen, workload, revision) : null;
   }
 
-  function leaseOn({ uid, endpoint }: Instance<Endpoint>, workload: Workload, revision: string | null): InstanceLease {
+  function leaseOn({ uid, endpoint }: Instance<Endpoint>, workload: Workload, revision: string | null): OpenLease {
     const ends = [activity.begin(uid), ...(uid === workload.uid ? [] : [activity.begin(workload.uid)])];
     return { key: uid, endpoint, workload, revision, release: () => ends.forEach((end) => void end()) };
   }
@@ -199,7 +199,7 @@ export function createDirectory({ store, clock, activity, isServed, place }: Dir
     else await load(() => store.resources.getByUid(workspace, uid));
   }
 
-  async function wake(workload: Workload, revision: string | null, signal: AbortSignal): Promise<InstanceLease> {
+  async function wake(workload: Workload, revision: string | null, signal: AbortSignal): Promise<OpenLease> {
     for (;;) {
       await ask(workload, revision);
       signal.throwIfAborted();
@@ -212,7 +212,7 @@ export function createDirectory({ store, clock, activity, isServed, place }: Dir
    * A copy that ended is known to be running until somebody looks. Whoever finds it gone asks the loop to look, and
    * waits for the copy that takes its place; nothing of the request has been sent by then.
    */
-  async function dialCopy(lease: InstanceLease, door: Door): Promise<Duplex> {
+  async function dialCopy(lease: OpenLease, door: Door): Promise<Duplex> {
     const { workload, revision, endpoint, key } = lease;
     try {
       return await dial(endpoint, door);
@@ -230,7 +230,7 @@ export function createDirectory({ store, clock, activity, isServed, place }: Dir
   }
 
   /** A sandbox that was started anew while a request waits for it has another endpoint than the lease says. */
-  const endpointNow = ({ workload, endpoint }: InstanceLease): Endpoint =>
+  const endpointNow = ({ workload, endpoint }: OpenLease): Endpoint =>
     entries.get(workload.uid)?.instances.find(({ phase }) => phase === "running")?.endpoint ?? endpoint;
 
   /** Asked once for all who find the same copy gone. */
@@ -276,7 +276,7 @@ export function createDirectory({ store, clock, activity, isServed, place }: Dir
     },
     wake: (workload, revision, { signal }) => wake(workload, revision, signal),
     dial(lease, door) {
-      const on = lease as InstanceLease;
+      const on = lease as OpenLease;
       if (door === "api")
         return dialDaemon(
           () => endpointNow(on),

@@ -81,10 +81,10 @@ const REPEATS_MAX = 2;
 const DIAL_MS = 10_000;
 
 export function forward(context: ForwardContext, down: Downstream, job: ForwardJob): void {
-  new Exchange(context, down, job).start();
+  new WorkloadExchange(context, down, job).start();
 }
 
-class Exchange implements ExchangeSink, DownstreamEvents, Sweepable {
+class WorkloadExchange implements ExchangeSink, DownstreamEvents, Sweepable {
   readonly #context: ForwardContext;
   readonly #down: Downstream;
   readonly #job: ForwardJob;

@@ -26,12 +26,12 @@ import { credentialNames } from "./credentials.ts";
 import type { GatewayDeps, StoredRequest, Workload } from "./deps.ts";
 import { enter } from "./http-trigger.ts";
 import { challenge } from "./protected-resource.ts";
-import { compose, type OwnRequest, type Replay, type Replayed, replay } from "./replay.ts";
+import { compose, type PlatformRequest, type Replay, type Replayed, replay } from "./replay.ts";
 import { finished, refuse, respondMetadata, serve } from "./serve.ts";
 
 export interface Gateway extends InferenceDoor {
   /** A request of the platform's own to a workload, in the form that it is kept in. */
-  compose(request: OwnRequest): StoredRequest;
+  compose(request: PlatformRequest): StoredRequest;
   /** Delivers a request that was kept earlier. */
   replay(asked: Replay): Promise<Replayed>;
 }

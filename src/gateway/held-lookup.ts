@@ -1,5 +1,5 @@
 /** From a word in a host name to the resource that holds it. */
-import type { Pool } from "../contract/held-words.ts";
+import type { WordPool } from "../contract/held-words.ts";
 import type { Store } from "../store/store.ts";
 
 export interface Holder {
@@ -16,7 +16,7 @@ export interface HeldLookup {
 /** Bounds memory; a full table starts over. */
 const KNOWN_MAX = 20_000;
 
-export function createHeldLookup(pool: Pool, { store }: { store: Store }): HeldLookup {
+export function createHeldLookup(pool: WordPool, { store }: { store: Store }): HeldLookup {
   const known = new Map<string, Holder>();
   return {
     known: (word) => known.get(word),

@@ -2,7 +2,7 @@
 import { asGatewayError, GatewayError } from "../contract/gateway-errors.ts";
 import type { Downstream } from "../http/downstream.ts";
 import type { GatewayCounters } from "./counters.ts";
-import type { GatewayDeps, Lease, Workload } from "./deps.ts";
+import type { GatewayDeps, InstanceLease, Workload } from "./deps.ts";
 
 /** The client left while it was held: there is nobody to answer. */
 export class ClientGone extends Error {}
@@ -12,7 +12,7 @@ export async function hold(
   down: Downstream,
   workload: Workload,
   revision: string | null,
-): Promise<Lease> {
+): Promise<InstanceLease> {
   const { holdMs, heldMax } = deps.settings.limits;
   if (counters.held(1) > heldMax) {
     counters.held(-1);
@@ -38,8 +38,8 @@ export async function hold(
 const SILENT = { onRequestBody() {}, onRequestEnd() {}, onClientDrain() {} };
 
 /** Does not rely on the other side heeding the signal; a lease that comes too late is given back. */
-function untilAborted(waking: Promise<Lease>, signal: AbortSignal): Promise<Lease> {
-  return new Promise<Lease>((resolve, reject) => {
+function untilAborted(waking: Promise<InstanceLease>, signal: AbortSignal): Promise<InstanceLease> {
+  return new Promise<InstanceLease>((resolve, reject) => {
     const onAbort = (): void => reject(signal.reason);
     signal.addEventListener("abort", onAbort, { once: true });
     waking.then((lease) => {

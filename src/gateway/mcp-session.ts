@@ -6,7 +6,7 @@
 import { GatewayError } from "../contract/gateway-errors.ts";
 import type { Downstream } from "../http/downstream.ts";
 import { lowerName } from "../http/http1/header-name.ts";
-import type { Lease, Workload } from "./deps.ts";
+import type { InstanceLease, Workload } from "./deps.ts";
 
 export interface McpSession {
   /** As the server made it. */
@@ -39,7 +39,7 @@ export const withOwnId = (rawHeaders: readonly string[], { id }: McpSession): st
 
 /** For the response of a server that opens or continues a session. */
 export const sessionMarker =
-  ({ key }: Lease) =>
+  ({ key }: InstanceLease) =>
   (headers: string[]): string[] =>
     replaced(headers, (id) => `${id}${MARK}${key}`);
 

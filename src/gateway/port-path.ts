@@ -9,13 +9,13 @@ import { API_PORT } from "./preview-lookup.ts";
 const PORT_PATH = /^\/port\/(\d{1,9})(?=[/?]|$)/;
 const PORT_MAX = 65_535;
 
-export interface Passage {
+export interface PortPassage {
   admitted: Admitted;
   /** What was taken off the path. */
   taken: string;
 }
 
-export function throughPort(admitted: Admitted): Passage {
+export function throughPort(admitted: Admitted): PortPassage {
   const { workload, path } = admitted;
   const found = workload.kind === "sandbox" && workload.door === "api" ? PORT_PATH.exec(path) : null;
   if (!found) return { admitted, taken: "" };

@@ -68,7 +68,7 @@ export async function replay(context: ServeContext, asked: Replay): Promise<Repl
   return down.answer;
 }
 
-export interface OwnRequest {
+export interface PlatformRequest {
   path: string;
   headers: Record<string, string>;
   body: string;
@@ -76,7 +76,7 @@ export interface OwnRequest {
 }
 
 /** A POST of the platform's own, as a client's would have been kept. */
-export function compose(rules: HeaderRules, { path, headers, body, requestId }: OwnRequest): StoredRequest {
+export function compose(rules: HeaderRules, { path, headers, body, requestId }: PlatformRequest): StoredRequest {
   const bytes = Buffer.from(body);
   const head = requestHead(rules, {
     method: "POST",

@@ -10,7 +10,7 @@ import { acceptAsync } from "./accept-async.ts";
 import { type Admitted, admit, find } from "./admit.ts";
 import type { Call, ServeContext } from "./call.ts";
 import { cookieValue } from "./credentials.ts";
-import type { GatewayDeps, Lease, OwnEndpoint, RequestRecord, Workload } from "./deps.ts";
+import type { GatewayDeps, InstanceLease, OwnEndpoint, RequestRecord, Workload } from "./deps.ts";
 import { type ExchangeLimits, type ForwardOutcome, forward } from "./forward.ts";
 import { headOf } from "./forwarded-head.ts";
 import { ClientGone, hold } from "./hold.ts";
@@ -126,7 +126,7 @@ export function send(
   context: ServeContext,
   down: Downstream,
   call: Call,
-  lease: Lease,
+  lease: InstanceLease,
   sent: { head: string; limits: ExchangeLimits; cookie: string | null; requestId: string },
   ended: (outcome: ForwardOutcome) => void = () => {},
 ): void {
@@ -181,7 +181,7 @@ function askOwn(deps: GatewayDeps, down: Downstream, { workload, path }: Admitte
 }
 
 /** One that is ready, or the next that will be. */
-export async function instanceFor(context: ServeContext, down: Downstream, call: Call): Promise<Lease> {
+export async function instanceFor(context: ServeContext, down: Downstream, call: Call): Promise<InstanceLease> {
   const ready = context.deps.ready(call.admitted.workload, call.revision);
   if (ready !== null) return ready;
   const sinceMs = performance.now();
@@ -201,7 +201,7 @@ async function told({ deps }: ServeContext, { admitted }: Call, error: unknown):
   return (await deps.mayReadLogs(principal, workload.workspace)) ? error.opened() : error;
 }
 
-function rejoin({ deps }: ServeContext, call: Call, copy: string): Lease {
+function rejoin({ deps }: ServeContext, call: Call, copy: string): InstanceLease {
   const lease = deps.rejoin(call.admitted.workload, copy);
   if (lease === null) throw sessionGone();
   call.revision = lease.revision;

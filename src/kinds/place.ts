@@ -8,20 +8,20 @@ import type { ListScope } from "../store/resources/search-grams.ts";
 import { type Call, type Platform, workspaceOf } from "./port.ts";
 import { requireEntry } from "./sandbox/kept.ts";
 
-export interface Place {
+export interface Collection {
   scope: ListScope;
   /** From the outermost container to the innermost. */
   parents: Resource[];
 }
 
 /** Every container on the way must exist. */
-export function locate(kind: Kind, call: Call, deps: Platform): Soon<Place> {
+export function locate(kind: Kind, call: Call, deps: Platform): Soon<Collection> {
   const workspace = workspaceOf(call).name;
   if (kind.within) return locateWithin(kind, workspace, call, deps);
   return { scope: { workspace, kind: kind.name, parent: "" }, parents: [] };
 }
 
-async function locateWithin(kind: Kind, workspace: string, call: Call, deps: Platform): Promise<Place> {
+async function locateWithin(kind: Kind, workspace: string, call: Call, deps: Platform): Promise<Collection> {
   const ancestors: Kind[] = [];
   for (let above = kind.within; above; above = above.within) ancestors.unshift(above);
   const parents: Resource[] = [];
@@ -36,7 +36,7 @@ async function locateWithin(kind: Kind, workspace: string, call: Call, deps: Pla
   return { scope: { workspace, kind: kind.name, parent: parents.at(-1)?.uid ?? "" }, parents };
 }
 
-export async function find(kind: Kind, call: Call, deps: Platform): Promise<Place & { resource: Resource }> {
+export async function find(kind: Kind, call: Call, deps: Platform): Promise<Collection & { resource: Resource }> {
   const place = await locate(kind, call, deps);
   const name = call.params[kind.param] ?? "";
   const resource = await lookUp(kind, place.scope, name, deps);

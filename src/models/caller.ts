@@ -38,7 +38,7 @@ export interface CallerEvents {
  * the limit is what the largest providers accept. Its length stays taken from `held` until it is released; of a body
  * that is refused nothing is.
  */
-export class Caller implements DownstreamEvents {
+export class ModelCaller implements DownstreamEvents {
   readonly down: Downstream;
   readonly #events: CallerEvents;
   readonly #maxBytes: number;

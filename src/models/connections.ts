@@ -3,7 +3,7 @@
 import { PlatformError } from "../contract/errors.ts";
 import { GatewayError } from "../contract/gateway-errors.ts";
 import { at, itemsOf } from "../lib/untrusted-json.ts";
-import type { Connection } from "./model-records.ts";
+import type { ProviderConnection } from "./model-records.ts";
 import type { AnswerSink, RunningCall, WireRequest } from "./provider-call.ts";
 import { findProvider } from "./providers/catalogue.ts";
 import type { DialectName } from "./providers/dialect.ts";
@@ -44,7 +44,10 @@ const LIST_MAX_BYTES = 8 * 1024 * 1024;
 const LIST_TIMEOUT_MS = 15_000;
 
 /** The models a connection's key may use, as the provider lists them. */
-export async function listProviderModels(connection: Connection, upstreams: Upstreams): Promise<ProviderModel[]> {
+export async function listProviderModels(
+  connection: ProviderConnection,
+  upstreams: Upstreams,
+): Promise<ProviderModel[]> {
   const provider = modelProvider(connection.integration);
   if (provider.local) return [{ id: "echo", displayName: provider.title, ownedBy: provider.name }];
   if (provider.modelsPath === null) return [];
@@ -63,7 +66,7 @@ export async function listProviderModels(connection: Connection, upstreams: Upst
 }
 
 export async function getProviderModel(
-  connection: Connection,
+  connection: ProviderConnection,
   id: string,
   upstreams: Upstreams,
 ): Promise<ProviderModel | null> {
@@ -72,7 +75,7 @@ export async function getProviderModel(
 }
 
 /** The endpoints a model of this connection can be called at, the default one first. */
-export const endpointConfigurations = (connection: Connection): Record<string, EndpointConfiguration> =>
+export const endpointConfigurations = (connection: ProviderConnection): Record<string, EndpointConfiguration> =>
   describeIntegration(connection.integration).endpoints;
 
 export function describeIntegration(name: string): IntegrationDescription {
@@ -130,7 +133,7 @@ function modelProvider(integration: string): ProviderDeclaration {
 
 async function getJson(
   provider: ProviderDeclaration,
-  connection: Connection,
+  connection: ProviderConnection,
   upstreams: Upstreams,
   pathAndQuery: string,
 ): Promise<unknown> {

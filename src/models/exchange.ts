@@ -69,7 +69,7 @@ const DECODERS: Record<string, () => Transform> = {
   br: createBrotliDecompress,
 };
 
-export class Exchange implements AnswerSink, Sweepable {
+export class ModelExchange implements AnswerSink, Sweepable {
   readonly #options: ExchangeOptions;
   readonly #judge: ExchangeJudge;
   readonly #done = Promise.withResolvers<ExchangeResult>();

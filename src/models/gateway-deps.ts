@@ -2,7 +2,7 @@ import type { Place } from "../contract/placement.ts";
 import type { Clock } from "../lib/time/clock.ts";
 import type { ResolvedModel } from "./model-records.ts";
 import type { ModelUsage } from "./model-usage.ts";
-import type { PriceBook } from "./price-book.ts";
+import type { ModelPriceBook } from "./price-book.ts";
 import { RETRY_DEFAULTS, type RetryRules } from "./retry.ts";
 import type { TokenBudget } from "./token-budget.ts";
 
@@ -17,7 +17,7 @@ export interface ModelGatewayDeps {
     record(event: ModelUsage): void;
   };
   budget: TokenBudget;
-  priceBook: PriceBook;
+  priceBook: ModelPriceBook;
   clock: Clock;
   log: {
     warn(fields: Record<string, unknown>, message: string): void;

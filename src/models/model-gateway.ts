@@ -11,7 +11,7 @@ import { brandWords, headerRules } from "../http/header-rules.ts";
 import { type PlatformResponseOptions, respondError } from "../http/platform-response.ts";
 import { at } from "../lib/untrusted-json.ts";
 import { writeJson, writeWhole } from "./answer-writer.ts";
-import { Caller, HeldBytes } from "./caller.ts";
+import { HeldBytes, ModelCaller } from "./caller.ts";
 import { type ClientCall, describeCall } from "./client-call.ts";
 import { LIMIT_DEFAULTS, type ModelGatewayDeps, type ModelGatewayLimits } from "./gateway-deps.ts";
 import { localCall } from "./local-call.ts";
@@ -21,7 +21,7 @@ import { type Failure, Passage, type PassageEngine } from "./passage.ts";
 import type { ChatError } from "./providers/chat-translation.ts";
 import { answerTokenCount, isTokenCount } from "./token-count.ts";
 import { passedFields } from "./upstream-headers.ts";
-import { baseUrlOf, type Candidate, candidateOf, speaks } from "./upstream-request.ts";
+import { baseUrlOf, candidateOf, speaks, type UpstreamCandidate } from "./upstream-request.ts";
 import { type Upstream, Upstreams } from "./upstreams.ts";
 
 export interface ModelGateway {
@@ -77,7 +77,7 @@ interface Engine extends PassageEngine {
 async function handle(engine: Engine, down: Downstream, target: ModelTarget): Promise<void> {
   const passage = new Passage(engine, down, target);
   const { bodyMaxBytes: maxBytes } = engine.limits;
-  const caller = new Caller(down, passage, { maxBytes, held: engine.held });
+  const caller = new ModelCaller(down, passage, { maxBytes, held: engine.held });
   try {
     const resolved = await engine.deps.resolveModel(target.workspace, target.model);
     if (!resolved) throw new GatewayError("WORKLOAD_NOT_FOUND", `Model ${target.model} does not exist.`);
@@ -99,7 +99,7 @@ async function serveCall(
   engine: Engine,
   passage: Passage,
   call: ClientCall,
-  first: Candidate,
+  first: UpstreamCandidate,
   down: Downstream,
   target: ModelTarget,
 ): Promise<void> {
@@ -134,7 +134,7 @@ async function serveCall(
 }
 
 /** Every model is asked once: who names itself, or another twice, gains nothing but load. */
-const fallbacksOf = ({ resolved }: Candidate, { model }: ModelTarget): string[] => {
+const fallbacksOf = ({ resolved }: UpstreamCandidate, { model }: ModelTarget): string[] => {
   const names = resolved.model.spec.fallbacks;
   return names ? [...new Set(names)].filter((name) => name !== model).slice(0, FALLBACKS_MAX) : NO_FALLBACKS;
 };
@@ -149,7 +149,7 @@ async function usableFallback(
   target: ModelTarget,
   call: ClientCall,
   name: string,
-): Promise<Candidate | null> {
+): Promise<UpstreamCandidate | null> {
   const resolved = await deps.resolveModel(target.workspace, name);
   if (!resolved || resolved.model.spec.enabled === false) return null;
   const candidate = candidateOf(resolved);
@@ -232,7 +232,7 @@ const leftFields = (left: Failure | GatewayError) =>
         code: left.error?.code ?? null,
       };
 
-function upstreamOf(candidate: Candidate, upstreams: Upstreams, deps: ModelGatewayDeps): Upstream {
+function upstreamOf(candidate: UpstreamCandidate, upstreams: Upstreams, deps: ModelGatewayDeps): Upstream {
   const { local } = candidate.provider;
   if (local) return { basePath: "", send: (request, sink) => localCall(local, deps.clock, request, sink) };
   return upstreams.at(baseUrlOf(candidate));
@@ -261,7 +261,7 @@ function namesOf(words: readonly string[]): HeaderNames {
 
 /** Which model answered, after how many attempts if more than one, and whether it is a real one. */
 function labelsOf(
-  { resolved, provider }: Candidate,
+  { resolved, provider }: UpstreamCandidate,
   requestId: string,
   attempts: number,
   names: HeaderNames,

@@ -7,13 +7,18 @@ import type { Downstream } from "../http/downstream.ts";
 import { toIso } from "../lib/time/clock.ts";
 import { writeJson } from "./answer-writer.ts";
 import type { ClientCall } from "./client-call.ts";
-import type { Candidate } from "./upstream-request.ts";
+import type { UpstreamCandidate } from "./upstream-request.ts";
 
 const LIST = /^(?:\/v1)?\/models(?:\/([^:]+))?\/?$/;
 
 export const isModelList = (call: ClientCall): boolean => call.method === "GET" && LIST.test(call.path);
 
-export function answerModelList(down: Downstream, call: ClientCall, candidate: Candidate, labels: string[]): void {
+export function answerModelList(
+  down: Downstream,
+  call: ClientCall,
+  candidate: UpstreamCandidate,
+  labels: string[],
+): void {
   const wanted = LIST.exec(call.path)?.[1];
   const names = [candidate.model, candidate.resolved.model.name];
   if (wanted !== undefined && !names.includes(decode(wanted))) {

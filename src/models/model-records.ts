@@ -19,7 +19,7 @@ export interface ModelRecord {
   };
 }
 
-export interface Connection {
+export interface ProviderConnection {
   name: string;
   integration: string;
   config: Readonly<Record<string, string>>;
@@ -40,7 +40,7 @@ export interface ResolvedModel {
   /** Under what the usage ledger knows the model. */
   ledger: LedgerName;
   /** Null when the model names none. */
-  connection: Connection | null;
+  connection: ProviderConnection | null;
   policies: readonly PolicyRecord[];
   /** Prices of this model; the price book's when absent. */
   prices?: ModelPrices | undefined;

@@ -7,15 +7,15 @@ import type { Downstream } from "../http/downstream.ts";
 import { admitRequest } from "./admission.ts";
 import { openAnswer, streamFailure } from "./answer-writer.ts";
 import { type ClientCall, estimateInputTokens, outputLimit } from "./client-call.ts";
-import { Exchange, type ExchangeJudge, type ExchangeResult, type OpenedBody } from "./exchange.ts";
+import { type ExchangeJudge, type ExchangeResult, ModelExchange, type OpenedBody } from "./exchange.ts";
 import type { ModelGatewayDeps, ModelGatewayLimits } from "./gateway-deps.ts";
 import type { ModelTarget, ResolvedModel } from "./model-records.ts";
 import type { ModelUsage } from "./model-usage.ts";
 import { costNanoUsd } from "./price-book.ts";
 import { NO_USAGE } from "./providers/token-usage.ts";
-import { judge, type Verdict } from "./retry.ts";
+import { judge, type RetryVerdict } from "./retry.ts";
 import { OUTPUT_RESERVE_DEFAULT, type Reservation } from "./token-budget.ts";
-import { type Candidate, type UpstreamRequest, upstreamRequest } from "./upstream-request.ts";
+import { type UpstreamCandidate, type UpstreamRequest, upstreamRequest } from "./upstream-request.ts";
 import { providerFailure, type Upstream, type Upstreams } from "./upstreams.ts";
 import { type MeteredUsage, UsageMeter } from "./usage-meter.ts";
 
@@ -25,15 +25,15 @@ export interface PassageEngine {
   limits: ModelGatewayLimits;
   random: () => number;
   upstreams: Upstreams;
-  upstreamOf(candidate: Candidate): Upstream;
-  labelsOf(candidate: Candidate, requestId: string, attempts: number): string[];
+  upstreamOf(candidate: UpstreamCandidate): Upstream;
+  labelsOf(candidate: UpstreamCandidate, requestId: string, attempts: number): string[];
 }
 
 type Collected = Extract<ExchangeResult, { kind: "collected" }>;
 
 /** What a model left behind that did not serve the request: an answer of its own, or none. */
 export interface Failure {
-  candidate: Candidate;
+  candidate: UpstreamCandidate;
   request: UpstreamRequest;
   collected: Collected | null;
   error: GatewayError | null;
@@ -41,7 +41,7 @@ export interface Failure {
 
 interface Attempt {
   call: ClientCall;
-  candidate: Candidate;
+  candidate: UpstreamCandidate;
   upstream: Upstream;
   request: UpstreamRequest;
   hasNext: boolean;
@@ -59,7 +59,7 @@ export class Passage {
   readonly #target: ModelTarget;
   readonly #startedAtMs: number;
   #gone = false;
-  #current: Exchange | null = null;
+  #current: ModelExchange | null = null;
   #begun = false;
   #body: OpenedBody | null = null;
   #wake: (() => void) | null = null;
@@ -105,7 +105,11 @@ export class Passage {
   }
 
   /** Null when the request is over; otherwise why this model did not serve it, or was not even asked. */
-  async tryModel(asked: ClientCall, candidate: Candidate, hasNext: boolean): Promise<Failure | GatewayError | null> {
+  async tryModel(
+    asked: ClientCall,
+    candidate: UpstreamCandidate,
+    hasNext: boolean,
+  ): Promise<Failure | GatewayError | null> {
     let reservation: Reservation | null = null;
     this.#asked ??= candidate.resolved;
     try {
@@ -135,7 +139,7 @@ export class Passage {
     }
   }
 
-  #admit(call: ClientCall, { resolved }: Candidate): Promise<Reservation | null> {
+  #admit(call: ClientCall, { resolved }: UpstreamCandidate): Promise<Reservation | null> {
     const tokens = () => (call.dialect.free ? null : { input: estimateInputTokens(call), output: outputLimit(call) });
     return admitRequest({ workspace: this.#target.workspace, resolved, tokens }, this.#engine.deps);
   }
@@ -150,7 +154,7 @@ export class Passage {
     const { limits, upstreams } = this.#engine;
     const { candidate, request, upstream } = attempt;
     const { firstByteTimeoutMs, idleTimeoutMs } = limits;
-    const exchange = new Exchange(
+    const exchange = new ModelExchange(
       { upstream, request, down: this.#down, sweeper: upstreams.sweeper, firstByteTimeoutMs, idleTimeoutMs },
       this.#judgeOf(attempt),
     );
@@ -220,7 +224,7 @@ export class Passage {
     { number, hasNext }: Attempt,
     answer: { status: number; headers: readonly string[] } | null,
     hopeless = false,
-  ): Verdict {
+  ): RetryVerdict {
     const { limits, random, deps } = this.#engine;
     const { status, headers } = answer ?? { status: null, headers: [] };
     return judge({ status, hopeless, headers, attempts: number, hasNext }, limits.retry, deps.clock.now(), random);

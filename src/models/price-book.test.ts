@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "../../test/properties.ts";
 import { DEFAULT_PRICES } from "./default-prices.ts";
-import { costNanoUsd, createPriceBook, parsePriceTable } from "./price-book.ts";
+import { costNanoUsd, createModelPriceBook, parsePriceTable } from "./price-book.ts";
 import { priceTable } from "./price-table.ts";
 import { NO_USAGE } from "./providers/token-usage.ts";
 
@@ -38,7 +38,7 @@ test("no request costs more than a thousand dollars", () => {
 });
 
 test("a dated name has its family's price, an unknown one has none", () => {
-  const book = createPriceBook();
+  const book = createModelPriceBook();
   assert.deepEqual(book.pricesOf("openai", "gpt-4o-mini-2024-07-18"), DEFAULT_PRICES.openai?.["gpt-4o-mini"]);
   assert.deepEqual(
     book.pricesOf("anthropic", "claude-sonnet-4-5-20250929"),
@@ -49,18 +49,18 @@ test("a dated name has its family's price, an unknown one has none", () => {
 });
 
 test("a date that changed the price has a price of its own, and is nobody else's", () => {
-  const book = createPriceBook();
+  const book = createModelPriceBook();
   assert.equal(book.pricesOf("openai", "gpt-4o-2024-05-13")?.input, "5");
   assert.equal(book.pricesOf("openai", "gpt-4o-2024-08-06")?.input, "2.5");
   assert.equal(book.pricesOf("cohere", "command-r-08-2024")?.input, "0.15");
   for (const name of ["command-r-03-2024", "command-r"]) assert.equal(book.pricesOf("cohere", name), null);
-  const own = createPriceBook(parsePriceTable('{"cohere":{"command-r":{"input":"1","output":"2"}}}'));
+  const own = createModelPriceBook(parsePriceTable('{"cohere":{"command-r":{"input":"1","output":"2"}}}'));
   for (const name of ["command-r", "command-r-08-2024"]) assert.equal(own.pricesOf("cohere", name)?.input, "1", name);
   assert.equal(book.pricesOf("openai", "constructor"), null);
 });
 
 test("the operator's table comes first", () => {
-  const book = createPriceBook(parsePriceTable('{"openai":{"gpt-4o":{"input":"1","output":"2"}}}'));
+  const book = createModelPriceBook(parsePriceTable('{"openai":{"gpt-4o":{"input":"1","output":"2"}}}'));
   assert.deepEqual(book.pricesOf("openai", "gpt-4o"), { input: "1", output: "2" });
   assert.deepEqual(book.pricesOf("openai", "gpt-4.1"), DEFAULT_PRICES.openai?.["gpt-4.1"]);
   assert.throws(() => parsePriceTable('{"openai":{"gpt-4o":{"input":1,"output":"2"}}}'), /openai\.gpt-4o\.input/);
@@ -70,19 +70,19 @@ test("the operator's table comes first", () => {
 test("the operator's table spells providers and models as records do", () => {
   const price = { input: "1", output: "2" };
   const table = { google: { "models/Gemini-X": price }, vllm: { a: price }, ollama: { "Org/B": price } };
-  const book = createPriceBook(parsePriceTable(JSON.stringify(table)));
+  const book = createModelPriceBook(parsePriceTable(JSON.stringify(table)));
   assert.deepEqual(book.pricesOf("gemini", "gemini-x"), price);
   for (const model of ["a", "Org/B"]) assert.deepEqual(book.pricesOf("openai-compatible", model), price);
   assert.throws(() => parsePriceTable('{"opnai":{}}'), /at opnai: there is no such provider/);
 });
 
 test("a star prices all models of a provider that are not named", () => {
-  const book = createPriceBook(
+  const book = createModelPriceBook(
     parsePriceTable('{"vllm":{"*":{"input":"1","output":"1"},"b":{"input":"2","output":"2"}}}'),
   );
   assert.equal(book.pricesOf("openai-compatible", "a")?.input, "1");
   assert.equal(book.pricesOf("openai-compatible", "b")?.input, "2");
-  assert.equal(createPriceBook().pricesOf("mock", "whatever")?.input, "0");
+  assert.equal(createModelPriceBook().pricesOf("mock", "whatever")?.input, "0");
 });
 
 test("every shipped price is well formed", () => {

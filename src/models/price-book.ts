@@ -14,12 +14,12 @@ import { priceTable } from "./price-table.ts";
 import { findProvider } from "./providers/catalogue.ts";
 import type { TokenUsage } from "./providers/token-usage.ts";
 
-export interface PriceBook {
+export interface ModelPriceBook {
   pricesOf(provider: string, model: string): ModelPrices | null;
 }
 
 /** `overrides` is the operator's table; an entry replaces the shipped one of the same provider and model. */
-export function createPriceBook(overrides: PriceTable = {}): PriceBook {
+export function createModelPriceBook(overrides: PriceTable = {}): ModelPriceBook {
   return {
     pricesOf(provider, model) {
       const names = spellings(model);

@@ -35,7 +35,7 @@ export interface RunningCall {
   abort(): void;
 }
 
-export interface Origin {
+export interface ProviderOrigin {
   /** Connections are kept under it. */
   key: string;
   /** As the Host field names it. */
@@ -49,14 +49,14 @@ const BODILESS = new Set(["GET", "HEAD", "DELETE", "OPTIONS"]);
 
 export class ProviderCall implements ExchangeSink, RunningCall {
   readonly #pool: UpstreamPool;
-  readonly #origin: Origin;
+  readonly #origin: ProviderOrigin;
   readonly #request: WireRequest;
   #sink: AnswerSink | null;
   #connection: UpstreamConnection | null = null;
   #repeated = false;
   sent = false;
 
-  constructor(pool: UpstreamPool, origin: Origin, request: WireRequest, sink: AnswerSink) {
+  constructor(pool: UpstreamPool, origin: ProviderOrigin, request: WireRequest, sink: AnswerSink) {
     this.#pool = pool;
     this.#origin = origin;
     this.#request = request;

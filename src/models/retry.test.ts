@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { judge, RETRY_DEFAULTS, retryAfterMs, type Verdict } from "./retry.ts";
+import { judge, RETRY_DEFAULTS, type RetryVerdict, retryAfterMs } from "./retry.ts";
 
 const NOW = Date.parse("2026-01-01T00:00:00Z");
-const verdict = (status: number | null, attempts: number, hasNext: boolean, headers: string[] = []): Verdict =>
+const verdict = (status: number | null, attempts: number, hasNext: boolean, headers: string[] = []): RetryVerdict =>
   judge({ status, hopeless: false, headers, attempts, hasNext }, RETRY_DEFAULTS, NOW, () => 1);
 
-const TABLE: [what: string, actual: Verdict, expected: Verdict][] = [
+const TABLE: [what: string, actual: RetryVerdict, expected: RetryVerdict][] = [
   ["no answer is tried again", verdict(null, 1, false), { do: "retry", delayMs: 250 }],
   ["each time later", verdict(503, 2, false), { do: "retry", delayMs: 500 }],
   ["until the tries are used up", verdict(503, 3, false), { do: "deliver" }],

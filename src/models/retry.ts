@@ -18,7 +18,7 @@ const PASSING = new Set([408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 
 /** Trouble with the account or the key: another model may have a better one. */
 const ACCOUNT = new Set([401, 402, 403]);
 
-export type Verdict = { do: "deliver" } | { do: "retry"; delayMs: number } | { do: "next" };
+export type RetryVerdict = { do: "deliver" } | { do: "retry"; delayMs: number } | { do: "next" };
 
 export interface Failed {
   /** Null when no answer came at all. */
@@ -32,7 +32,7 @@ export interface Failed {
   hasNext: boolean;
 }
 
-export function judge(failed: Failed, rules: RetryRules, nowMs: number, random: () => number): Verdict {
+export function judge(failed: Failed, rules: RetryRules, nowMs: number, random: () => number): RetryVerdict {
   const { status, hopeless, headers, attempts, hasNext } = failed;
   const passing = status === null || PASSING.has(status);
   if (!passing && !(ACCOUNT.has(status) && hasNext)) return { do: "deliver" };

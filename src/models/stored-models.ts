@@ -7,7 +7,7 @@ import type { Running } from "../lib/lifecycle.ts";
 import type { Resource } from "../store/resources/resource.ts";
 import type { Store } from "../store/store.ts";
 import type { ModelGatewayDeps } from "./gateway-deps.ts";
-import type { Connection, ModelRecord, PolicyRecord, ResolvedModel } from "./model-records.ts";
+import type { ModelRecord, PolicyRecord, ProviderConnection, ResolvedModel } from "./model-records.ts";
 
 /** Bounds memory; a full cache starts over. */
 const ENTRIES_MAX = 5000;
@@ -72,7 +72,7 @@ export function createStoredModels(store: Store): StoredModels {
   };
 }
 
-export function connectionOf(resource: Resource, store: Store): Connection {
+export function connectionOf(resource: Resource, store: Store): ProviderConnection {
   const { spec } = structuredClone({ spec: resource.spec });
   restoreSecrets({ spec }, kindNamed(CONNECTION).secrets, store.resources.secretsOf(resource));
   return {

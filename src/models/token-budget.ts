@@ -66,11 +66,11 @@ export interface Refusal {
   retryAfterMs: number;
 }
 
-export type Admission = { reservation: Reservation; refusal?: never } | { refusal: Refusal; reservation?: never };
+export type TokenAdmission = { reservation: Reservation; refusal?: never } | { refusal: Refusal; reservation?: never };
 
 /** The port the engine asks. */
 export interface TokenBudget {
-  reserve(ask: BudgetAsk): Promise<Admission>;
+  reserve(ask: BudgetAsk): Promise<TokenAdmission>;
 }
 
 /**

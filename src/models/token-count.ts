@@ -3,12 +3,12 @@ import type { Downstream } from "../http/downstream.ts";
 import { writeJson } from "./answer-writer.ts";
 import { type ClientCall, estimateInputTokens } from "./client-call.ts";
 import { frontFor } from "./providers/fronts/index.ts";
-import type { Candidate } from "./upstream-request.ts";
+import type { UpstreamCandidate } from "./upstream-request.ts";
 
 /** Typical of prose in European languages. */
 const BYTES_PER_TOKEN = 4;
 
-export const isTokenCount = ({ method, path }: ClientCall, { provider, resolved }: Candidate): boolean =>
+export const isTokenCount = ({ method, path }: ClientCall, { provider, resolved }: UpstreamCandidate): boolean =>
   method === "POST" &&
   path.endsWith("/messages/count_tokens") &&
   frontFor("anthropic-messages", provider, resolved.connection?.config) !== null;

@@ -8,7 +8,7 @@ import { lowerName } from "../http/http1/header-name.ts";
 import { PATH_DROPPED } from "../http/page-rules.ts";
 import { fieldOf } from "./answer-fields.ts";
 import type { ClientCall } from "./client-call.ts";
-import type { Connection } from "./model-records.ts";
+import type { ProviderConnection } from "./model-records.ts";
 import type { ProviderDeclaration } from "./providers/provider.ts";
 
 const COMMON_CALLER_HEADERS = ["accept", "user-agent"];
@@ -26,7 +26,7 @@ export interface RequestFields {
 
 export function requestFields(
   provider: ProviderDeclaration,
-  connection: Connection | null,
+  connection: ProviderConnection | null,
   organization: string | undefined,
 ): RequestFields {
   const { auth, organizationHeader, callerHeaders = [], headers = {} } = provider;
@@ -77,7 +77,7 @@ const contentTypeOf = (call: ClientCall): string =>
     ? "application/json"
     : call.contentType || "application/octet-stream";
 
-export function secretOf(provider: ProviderDeclaration, connection: Connection | null): string | null {
+export function secretOf(provider: ProviderDeclaration, connection: ProviderConnection | null): string | null {
   for (const name of provider.secretNames) {
     const value = connection?.secret[name]?.trim();
     if (value && VISIBLE.test(value)) return value;

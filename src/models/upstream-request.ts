@@ -4,7 +4,7 @@ import type { ModelPrices } from "../contract/model-prices.ts";
 import { at, isRecord } from "../lib/untrusted-json.ts";
 import { asChat, type ClientCall } from "./client-call.ts";
 import { editMembers } from "./json-members.ts";
-import type { Connection, ResolvedModel } from "./model-records.ts";
+import type { ProviderConnection, ResolvedModel } from "./model-records.ts";
 import { withFormModel } from "./multipart-model.ts";
 import type { WireRequest } from "./provider-call.ts";
 import { findProvider, providerOf } from "./providers/catalogue.ts";
@@ -17,7 +17,7 @@ import type { ProviderDeclaration } from "./providers/provider.ts";
 import { type RequestFields, requestFields, requestLines } from "./upstream-headers.ts";
 import { upstreamPath } from "./upstream-path.ts";
 
-export interface Candidate {
+export interface UpstreamCandidate {
   resolved: ResolvedModel;
   provider: ProviderDeclaration;
   /** The provider's name for the model. */
@@ -50,14 +50,14 @@ export interface FrontUse {
 }
 
 /** A model is resolved once and asked many times. */
-const candidates = new WeakMap<ResolvedModel, Candidate>();
+const candidates = new WeakMap<ResolvedModel, UpstreamCandidate>();
 
-export function candidateOf(resolved: ResolvedModel): Candidate {
+export function candidateOf(resolved: ResolvedModel): UpstreamCandidate {
   const known = candidates.get(resolved);
   if (known) return known;
   const { spec, name } = resolved.model;
   const provider = providerOf(spec.runtime?.type, resolved.connection?.integration);
-  const candidate: Candidate = {
+  const candidate: UpstreamCandidate = {
     resolved,
     provider,
     model: spec.runtime?.model || name,
@@ -74,7 +74,7 @@ const REQUEST_TARGET = /^\/[\x21-\x7e\x80-\xff]*$/;
 /** Callers use a few endpoints of a model; who tries out more is served without the memory. */
 const PATHS_MAX = 32;
 
-function pathOf(call: ClientCall, { provider, model, resolved, paths }: Candidate, basePath: string): string {
+function pathOf(call: ClientCall, { provider, model, resolved, paths }: UpstreamCandidate, basePath: string): string {
   const { path, query } = call;
   const known = query === "" ? paths.get(path) : undefined;
   if (known !== undefined) return known;
@@ -90,7 +90,7 @@ export const speaks = (provider: ProviderDeclaration, dialect: Dialect): boolean
   (dialect.name === "openai-chat" && provider.chat !== undefined) ||
   frontFor(dialect.name, provider) !== null;
 
-export function upstreamRequest(call: ClientCall, candidate: Candidate, basePath: string): UpstreamRequest {
+export function upstreamRequest(call: ClientCall, candidate: UpstreamCandidate, basePath: string): UpstreamRequest {
   const { provider, model, resolved } = candidate;
   const config = resolved.connection?.config ?? {};
   const front = call.method === "POST" ? frontFor(call.dialect.name, provider, config) : null;
@@ -132,7 +132,11 @@ export function upstreamRequest(call: ClientCall, candidate: Candidate, basePath
 }
 
 /** Streams of this API count nothing unless asked; metering asks, and the answer is hidden from who did not. */
-function mustAskForUsage(call: ClientCall, provider: ProviderDeclaration, connection: Connection | null): boolean {
+function mustAskForUsage(
+  call: ClientCall,
+  provider: ProviderDeclaration,
+  connection: ProviderConnection | null,
+): boolean {
   const { name } = call.dialect;
   if (!call.stream || provider.streamUsage !== "ask" || (name !== "openai-chat" && name !== "openai-completions"))
     return false;
@@ -141,7 +145,7 @@ function mustAskForUsage(call: ClientCall, provider: ProviderDeclaration, connec
   return at(call.member("stream_options"), "include_usage") !== true;
 }
 
-function editedBody(call: ClientCall, { provider, model }: Candidate, asksUsage: boolean): Buffer {
+function editedBody(call: ClientCall, { provider, model }: UpstreamCandidate, asksUsage: boolean): Buffer {
   if (call.contentType.startsWith("multipart/")) return withFormModel(call.body, call.contentType, model);
   if (!call.members) return call.body;
   const edits: Record<string, string | null> = {};
@@ -167,7 +171,7 @@ function editedBody(call: ClientCall, { provider, model }: Candidate, asksUsage:
 export function baseUrlOf({
   provider,
   resolved,
-}: Pick<Candidate, "provider"> & { resolved: Pick<ResolvedModel, "model" | "connection"> }): string {
+}: Pick<UpstreamCandidate, "provider"> & { resolved: Pick<ResolvedModel, "model" | "connection"> }): string {
   const { connection, model } = resolved;
   const endpoint = model.spec.runtime?.endpointName;
   if (connection?.config.baseUrl) return connection.config.baseUrl;
@@ -188,7 +192,7 @@ const IS_URL = /^https?:\/\//i;
 const HOST_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i;
 
 /** Who writes models may not read keys: one goes to its own provider, unless its connection says otherwise. */
-function guardKey({ name, integration, secret }: Connection, provider: ProviderDeclaration): void {
+function guardKey({ name, integration, secret }: ProviderConnection, provider: ProviderDeclaration): void {
   const owner = findProvider(integration);
   if (!owner || owner === provider || Object.keys(secret).length === 0) return;
   throw notConfigured(`Connection ${name} holds a key of ${owner.title}, which is not sent to ${provider.title}.`);

@@ -4,7 +4,13 @@ import { ResponseSyntaxError } from "../http/http1/response-parser.ts";
 import { UpstreamPool } from "../http/http1/upstream-pool.ts";
 import { type AddressGuard, addressGuard } from "../lib/network/guarded-lookup.ts";
 import { Sweeper } from "../lib/sweeper.ts";
-import { type AnswerSink, type Origin, ProviderCall, type RunningCall, type WireRequest } from "./provider-call.ts";
+import {
+  type AnswerSink,
+  ProviderCall,
+  type ProviderOrigin,
+  type RunningCall,
+  type WireRequest,
+} from "./provider-call.ts";
 import { createDialer } from "./provider-dial.ts";
 import { UntranslatableAnswer } from "./providers/chat-translation.ts";
 
@@ -50,7 +56,7 @@ export class Upstreams {
     if (known) return known;
     const url = parseBaseUrl(baseUrl);
     this.#guard.check(url.hostname);
-    const origin: Origin = { key: url.origin, host: url.host, dial: () => this.#dial(url) };
+    const origin: ProviderOrigin = { key: url.origin, host: url.host, dial: () => this.#dial(url) };
     const upstream: Upstream = {
       basePath: url.pathname.replace(/\/+$/, ""),
       send: (request, sink) => new ProviderCall(this.#pool, origin, request, sink),

@@ -33,7 +33,7 @@ export interface AsyncPayload<Request = unknown> {
 }
 
 /** What the workload, or the platform in its place, answered. */
-export interface Answered {
+export interface DeliveryAnswer {
   status: number;
   body: Buffer;
   length: number;
@@ -51,7 +51,7 @@ export interface AsyncRequestsDeps<Request> {
     request: Request;
     totalMs: number;
     signal: AbortSignal;
-  }): Promise<Answered>;
+  }): Promise<DeliveryAnswer>;
 }
 
 /** Keeps a request of a client that does not wait; false when too much waits already. */
@@ -101,7 +101,7 @@ function timeoutMsOf(trigger: Trigger | undefined): number {
 /** All decisions about what comes next. */
 export function afterAnswer(
   delivery: Pick<Delivery, "failures" | "deadline_at">,
-  answered: Answered,
+  answered: DeliveryAnswer,
   trigger: Trigger | undefined,
   requestId: string,
   nowMs: number,
@@ -124,7 +124,7 @@ export function afterAnswer(
 
 const retriesOf = (trigger: Trigger | undefined): number => trigger?.configuration?.retry ?? 0;
 
-const callbackOf = ({ status, body, length }: Answered, requestId: string, nowMs: number): CallbackPayload => ({
+const callbackOf = ({ status, body, length }: DeliveryAnswer, requestId: string, nowMs: number): CallbackPayload => ({
   status_code: status,
   response_body: body.toString("utf8"),
   response_length: length,

@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "../../test/properties.ts";
-import { type Candidate, chooseStarts } from "./fair-choice.ts";
+import { chooseStarts, type JobCandidate } from "./fair-choice.ts";
 
 const candidate = (
   executionId: string,
   workspace: string,
   jobUid: string,
-  more: Partial<Candidate> = {},
-): Candidate => ({
+  more: Partial<JobCandidate> = {},
+): JobCandidate => ({
   executionId,
   workspace,
   jobUid,
@@ -90,7 +90,7 @@ test("no limit is ever exceeded", () => {
         candidate(String(n), workspace, workspace + job, { memoryMb, room, jobRoom: 3 }),
       );
       const chosen = chooseStarts(all, [], { slots, memoryMb: 1000 });
-      const of = (id: string): Candidate => all[Number(id)] as Candidate;
+      const of = (id: string): JobCandidate => all[Number(id)] as JobCandidate;
       assert.ok(chosen.length <= slots);
       assert.ok(chosen.reduce((sum, id) => sum + of(id).memoryMb, 0) <= 1000);
       for (const { executionId, room, jobUid } of all) {

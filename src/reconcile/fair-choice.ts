@@ -3,7 +3,7 @@
  * that the oldest execution. Whoever's turn it is and who does not fit in memory is waited for: a big task would
  * otherwise never find room among small ones.
  */
-export interface Candidate {
+export interface JobCandidate {
   executionId: string;
   workspace: string;
   jobUid: string;
@@ -27,7 +27,7 @@ export interface Capacity {
 
 /** Executions in the order in which each may start one task; one may come several times. */
 export function chooseStarts(
-  candidates: readonly Candidate[],
+  candidates: readonly JobCandidate[],
   running: readonly RunningTask[],
   capacity: Capacity,
 ): string[] {
@@ -64,8 +64,8 @@ export function chooseStarts(
 }
 
 /** Candidates come oldest first, so of equals the first is the one. */
-function leastLoaded(candidates: readonly Candidate[], load: ReadonlyMap<string, number>): Candidate | null {
-  let best: Candidate | null = null;
+function leastLoaded(candidates: readonly JobCandidate[], load: ReadonlyMap<string, number>): JobCandidate | null {
+  let best: JobCandidate | null = null;
   let bestLoad: [number, number] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
   for (const candidate of candidates) {
     const own: [number, number] = [load.get(candidate.workspace) ?? 0, load.get(candidate.jobUid) ?? 0];

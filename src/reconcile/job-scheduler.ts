@@ -19,7 +19,7 @@ import {
 } from "../store/executions/execution.ts";
 import type { Claimable } from "../store/executions/views.ts";
 import type { Store } from "../store/store.ts";
-import { type Candidate, type Capacity, chooseStarts, type RunningTask } from "./fair-choice.ts";
+import { type Capacity, chooseStarts, type JobCandidate, type RunningTask } from "./fair-choice.ts";
 import { type Next, REPORT_AGAIN_MS, TaskReports } from "./task-reports.ts";
 
 /** Of the length of a lease: two renewals may fail. */
@@ -334,7 +334,7 @@ class JobScheduler implements Running {
   }
 }
 
-const toCandidate = (row: Claimable): Candidate => ({
+const toCandidate = (row: Claimable): JobCandidate => ({
   executionId: row.id,
   workspace: row.workspace,
   jobUid: row.job_uid,

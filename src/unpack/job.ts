@@ -59,7 +59,7 @@ export interface Answers {
 
 export type WorkKind = keyof Answers;
 
-export type Answer<Kind extends WorkKind = WorkKind> =
+export type UnpackAnswer<Kind extends WorkKind = WorkKind> =
   | Answers[Kind]
   | { refusal: { kind: ArchiveRefused["kind"]; reason: string } };
 
@@ -70,7 +70,7 @@ const NOTES_BYTES_MAX = 16 * 1024 ** 2;
 const TOO_LARGE = "it is larger than an image may be";
 
 /** Answers a refusal; throws when the machine fails. */
-export async function runJob({ target, work, timeMaxMs }: Job, archive: number): Promise<Answer> {
+export async function runJob({ target, work, timeMaxMs }: Job, archive: number): Promise<UnpackAnswer> {
   const endsAtMs = performance.now() + timeMaxMs;
   const checkTime = (): void => {
     if (performance.now() > endsAtMs) throw refused("unpacking it takes too long");

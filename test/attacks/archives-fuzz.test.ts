@@ -21,7 +21,7 @@ import { removeTree } from "../../src/lib/remove-tree.ts";
 import { Spawner } from "../../src/node/drivers/local/calls/spawner.ts";
 import type { Arch } from "../../src/node/drivers/local/calls/stepper.ts";
 import { writeMarks } from "../../src/node/drivers/local/unpack/marks.ts";
-import { type Answer, runJob } from "../../src/unpack/job.ts";
+import { runJob, type UnpackAnswer } from "../../src/unpack/job.ts";
 import { Canary } from "../canary.ts";
 import { type Entry, tar } from "../image-archive.ts";
 import fc from "../properties.ts";
@@ -143,7 +143,7 @@ describe("generated archives", { skip: process.platform !== "linux" && "needs Li
           return { name: `layer-${index}`, start: at - part.length, size: part.length };
         });
         const work = { kind: "layers", layers: sources, budget: { ...BUDGET }, owners: PRIVILEGED } as const;
-        const answer = (await attack(Buffer.concat(parts), work)) as Answer<"layers">;
+        const answer = (await attack(Buffer.concat(parts), work)) as UnpackAnswer<"layers">;
         taken["refusal" in answer ? "no" : "yes"] += 1;
       }),
       { numRuns: RUNS },
@@ -169,7 +169,7 @@ describe("generated archives", { skip: process.platform !== "linux" && "needs Li
 });
 
 /** Unpacks, makes the marks of layers, and looks at everything that could have changed. */
-async function attack(archive: Buffer, work: Parameters<typeof runJob>[0]["work"]): Promise<Answer> {
+async function attack(archive: Buffer, work: Parameters<typeof runJob>[0]["work"]): Promise<UnpackAnswer> {
   const target = join(scene, "target");
   const file = join(scene, "archive");
   mkdirSync(target);

@@ -1,7 +1,7 @@
 /** Who gets in, what they are told when they do not, and how long they wait for a workload that starts. */
 import assert from "node:assert/strict";
 import { GatewayError } from "../../src/contract/gateway-errors.ts";
-import type { Lease } from "../../src/gateway/deps.ts";
+import type { InstanceLease } from "../../src/gateway/deps.ts";
 import { AUTH, answering, eventually, exchange, inBothLanes, OK, RawClient, rawUpstream } from "./harness.ts";
 
 const ask = (port: number, path: string, headers = AUTH, host = "h", method = "GET"): Promise<string> =>
@@ -108,7 +108,7 @@ inBothLanes("what deps throw is translated; what they should not throw is hidden
 
 inBothLanes("a request waits while its workload starts, and is told how long", async (start) => {
   await using up = await rawUpstream(answering(OK));
-  let wake: (lease: Lease) => void = () => {};
+  let wake: (lease: InstanceLease) => void = () => {};
   await using gw = await start({
     upstream: up.port,
     deps: { ready: () => null, wake: () => new Promise((resolve) => (wake = resolve)) },

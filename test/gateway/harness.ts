@@ -5,7 +5,14 @@ import { type AddressInfo, connect, createServer as createTcpServer, type Socket
 import { mock, type TestContext, test } from "node:test";
 import { Registry } from "prom-client";
 import { type WorkloadKind, workloadLabel } from "../../src/contract/addresses.ts";
-import type { GatewayDeps, Lease, PreviewRules, RequestRecord, Target, Workload } from "../../src/gateway/deps.ts";
+import type {
+  GatewayDeps,
+  InstanceLease,
+  PreviewRules,
+  RequestRecord,
+  Target,
+  Workload,
+} from "../../src/gateway/deps.ts";
 import type { ExchangeLimits } from "../../src/gateway/forward.ts";
 import { createGateway, type Gateway } from "../../src/gateway/gateway.ts";
 import { DEFAULT_LIMITS, type GatewayLimits } from "../../src/gateway/limits.ts";
@@ -96,7 +103,7 @@ export async function startTestGateway(options: TestGatewayOptions): Promise<Tes
     logged: [],
     nextRecord: () => new Promise((resolve) => waiting.push(resolve)),
   } as unknown as TestGateway;
-  const lease = (found: Workload, revision: string | null): Lease => {
+  const lease = (found: Workload, revision: string | null): InstanceLease => {
     running.leases += 1;
     return {
       key: `${found.uid}/${revision}`,

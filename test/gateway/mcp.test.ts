@@ -12,7 +12,7 @@ import {
   CallToolResultSchema,
   ToolListChangedNotificationSchema,
 } from "@modelcontextprotocol/sdk/types.js";
-import type { GatewayDeps, Lease } from "../../src/gateway/deps.ts";
+import type { GatewayDeps, InstanceLease } from "../../src/gateway/deps.ts";
 import { AUTH, dial, exchange, inBothLanes, listen, type Start, type TestGateway } from "./harness.ts";
 
 interface Copy extends AsyncDisposable {
@@ -78,7 +78,7 @@ async function startFleet(start: Start, sessionful: boolean): Promise<Fleet> {
   for (const name of ["one", "two"]) copies.set(name, await startCopy(name, sessionful));
   const live = new Set(copies.keys());
   let turn = 0;
-  const lease = (key: string): Lease => ({ key, release() {} });
+  const lease = (key: string): InstanceLease => ({ key, release() {} });
   const deps: Partial<GatewayDeps> = {
     ready: () => lease([...copies.keys()][turn++ % copies.size] ?? ""),
     rejoin: (_workload, key) => (live.has(key) ? { ...lease(key), revision: "1" } : null),

@@ -9,9 +9,9 @@ import { attachGateway, SERVER_OPTIONS } from "../../src/http/attach.ts";
 import { systemClock } from "../../src/lib/time/clock.ts";
 import type { ModelGatewayDeps } from "../../src/models/gateway-deps.ts";
 import { createModelGateway } from "../../src/models/model-gateway.ts";
-import type { Connection, PolicyRecord, ResolvedModel } from "../../src/models/model-records.ts";
+import type { PolicyRecord, ProviderConnection, ResolvedModel } from "../../src/models/model-records.ts";
 import type { ModelUsage } from "../../src/models/model-usage.ts";
-import { createPriceBook } from "../../src/models/price-book.ts";
+import { createModelPriceBook } from "../../src/models/price-book.ts";
 import { createTokenBudget, MemoryBudgetState } from "../../src/models/token-budget.ts";
 
 export interface TestModel {
@@ -78,7 +78,7 @@ async function start(
       },
     },
     budget: createTokenBudget({ state: new MemoryBudgetState(systemClock), clock: systemClock }),
-    priceBook: createPriceBook(),
+    priceBook: createModelPriceBook(),
     clock: systemClock,
     log: { warn: log, error: log },
     privateAddresses: true,
@@ -166,7 +166,7 @@ function resolvedOf(name: string, model: TestModel): ResolvedModel {
   };
 }
 
-export function connectionOf({ type, integration, baseUrl, secret, config }: TestModel): Connection {
+export function connectionOf({ type, integration, baseUrl, secret, config }: TestModel): ProviderConnection {
   return {
     name: `${type}-connection`,
     integration: integration ?? type,

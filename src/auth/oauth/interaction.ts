@@ -16,7 +16,7 @@ import { PROTOCOL_SCOPES } from "./request.ts";
 import { type Origin, recordConsent, recordExternalSignIn, recordSignIn } from "./sign-in-audit.ts";
 import { isStepSecret, stepSecret } from "./step-binding.ts";
 
-export interface Exchange {
+export interface StepExchange {
   provider: Provider;
   request: IncomingMessage;
   response: ServerResponse;
@@ -31,13 +31,13 @@ export interface InteractionDeps extends ExternalDeps {
   cookiesAreOwn(): boolean;
 }
 
-export async function showStep(exchange: Exchange, deps: InteractionDeps): Promise<void> {
+export async function showStep(exchange: StepExchange, deps: InteractionDeps): Promise<void> {
   const details = await detailsOf(exchange);
   if (details) await show(exchange, details, deps, null, "");
 }
 
 export async function takeStep(
-  exchange: Exchange,
+  exchange: StepExchange,
   form: URLSearchParams,
   origin: Origin,
   deps: InteractionDeps,
@@ -86,7 +86,7 @@ export async function takeStep(
 
 /** Back from another identity provider. */
 export async function returnFromProvider(
-  exchange: Exchange,
+  exchange: StepExchange,
   answer: URLSearchParams,
   origin: Origin,
   deps: InteractionDeps,
@@ -112,7 +112,7 @@ export async function returnFromProvider(
 }
 
 /** Records what the person did, and leads on. */
-async function goOn({ provider, request, response }: Exchange, result: Record<string, unknown>): Promise<void> {
+async function goOn({ provider, request, response }: StepExchange, result: Record<string, unknown>): Promise<void> {
   reply(response, 200, onwardPage(await provider.interactionResult(request, response, result)));
 }
 
@@ -120,7 +120,7 @@ const stepOf = ({ uid, prompt }: InteractionDetails) => ({ uid, question: prompt
 const secretOf = ({ keyFor }: InteractionDeps, details: InteractionDetails): string =>
   stepSecret(keyFor, stepOf(details));
 
-async function clientNameOf({ provider }: Exchange, { params }: InteractionDetails): Promise<string> {
+async function clientNameOf({ provider }: StepExchange, { params }: InteractionDetails): Promise<string> {
   const { client_id: clientId = "" } = params;
   return (await provider.Client.find(clientId))?.clientName ?? clientId;
 }
@@ -136,7 +136,7 @@ const WRONG = {
 };
 
 async function show(
-  exchange: Exchange,
+  exchange: StepExchange,
   details: InteractionDetails,
   deps: InteractionDeps,
   wrong: keyof typeof WRONG | null,
@@ -157,7 +157,7 @@ async function show(
 }
 
 /** Null when the step is not this browser's, or its time is over; the person has been told. */
-async function detailsOf({ provider, request, response }: Exchange): Promise<InteractionDetails | null> {
+async function detailsOf({ provider, request, response }: StepExchange): Promise<InteractionDetails | null> {
   try {
     return await provider.interactionDetails(request, response);
   } catch {

@@ -1,16 +1,16 @@
 /** The page on which a person ends the session of this browser. */
-import type { Exchange, InteractionDeps } from "./interaction.ts";
+import type { InteractionDeps, StepExchange } from "./interaction.ts";
 import { messagePage, pageHeaders, signOutPage } from "./pages.ts";
 import { isStepSecret, stepSecret } from "./step-binding.ts";
 
-export async function showSignOut(exchange: Exchange, deps: InteractionDeps): Promise<void> {
+export async function showSignOut(exchange: StepExchange, deps: InteractionDeps): Promise<void> {
   const session = await sessionOf(exchange);
   const user = session.accountId === undefined ? null : await deps.store.people.getUser(session.accountId);
   const html = user ? signOutPage(user.email, stepSecret(deps.keyFor, stepOf(session.uid))) : SIGNED_OUT;
   exchange.response.writeHead(200, pageHeaders()).end(html);
 }
 
-export async function signOut(exchange: Exchange, form: URLSearchParams, deps: InteractionDeps): Promise<void> {
+export async function signOut(exchange: StepExchange, form: URLSearchParams, deps: InteractionDeps): Promise<void> {
   const session = await sessionOf(exchange);
   if (!isStepSecret(deps.keyFor, stepOf(session.uid), form.get("secret"))) return showSignOut(exchange, deps);
   await session.destroy();
@@ -24,5 +24,5 @@ const SIGNED_OUT = messagePage(
 
 const stepOf = (uid: string) => ({ uid, question: "sign-out" });
 
-const sessionOf = ({ provider, request, response }: Exchange) =>
+const sessionOf = ({ provider, request, response }: StepExchange) =>
   provider.Session.get(provider.createContext(request, response));

@@ -26,7 +26,7 @@ export interface DriveMountIntent {
   error?: string;
 }
 
-export interface Answer {
+export interface MountAnswer {
   status: number;
   body: Record<string, unknown>;
 }
@@ -59,21 +59,21 @@ export type SandboxRef = Pick<Resource, "workspace" | "uid">;
 
 /** Answers `/drives/mount…` of a sandbox's address. */
 export function createDriveMounts({ store, settings }: Pick<Platform, "store" | "settings">) {
-  const list = async ({ workspace, uid }: SandboxRef): Promise<Answer> => {
+  const list = async ({ workspace, uid }: SandboxRef): Promise<MountAnswer> => {
     const sandbox = await store.resources.getByUid(workspace, uid);
     const mounts = sandbox ? mountsOf(sandbox) : [];
     return ok({ mounts: mounts.filter(({ phase }) => phase === "mounted").map(shown) });
   };
 
-  async function mount(ref: SandboxRef, body: unknown): Promise<Answer> {
+  async function mount(ref: SandboxRef, body: unknown): Promise<MountAnswer> {
     const parsed = mountRequest.safeParse(body);
     if (!parsed.success) return failure(400, describe(parsed.error));
     const wish = parsed.data;
     const drive = await store.resources.get({ workspace: ref.workspace, kind: "drive", parent: "" }, wish.driveName);
     if (!drive || drive.deletedAt !== null) return failure(500, `drive '${wish.driveName}' does not exist`);
     const id = randomWord(12);
-    const decided = await store.write(async (tx): Promise<Answer | DriveMountIntent> => {
-      let verdict: Answer | DriveMountIntent = failure(500, "the sandbox is gone");
+    const decided = await store.write(async (tx): Promise<MountAnswer | DriveMountIntent> => {
+      let verdict: MountAnswer | DriveMountIntent = failure(500, "the sandbox is gone");
       const next = await store.resources.modify(tx, ref.workspace, ref.uid, (sandbox) => {
         const access = drivePermission(drive, sandbox, wish.drivePath, settings);
         if (typeof access === "string") {
@@ -99,7 +99,7 @@ export function createDriveMounts({ store, settings }: Pick<Platform, "store" | 
     );
   }
 
-  async function unmount(ref: SandboxRef, encodedPath: string): Promise<Answer> {
+  async function unmount(ref: SandboxRef, encodedPath: string): Promise<MountAnswer> {
     const mountPath = decoded(encodedPath);
     if (mountPath === null) return failure(400, "mountPath: is not a path");
     let leaving: DriveMountIntent | null = null;
@@ -123,8 +123,8 @@ export function createDriveMounts({ store, settings }: Pick<Platform, "store" | 
   async function settled(
     { workspace, uid }: SandboxRef,
     { id, phase }: DriveMountIntent,
-    answer: (now: DriveMountIntent | null) => Answer,
-  ): Promise<Answer> {
+    answer: (now: DriveMountIntent | null) => MountAnswer,
+  ): Promise<MountAnswer> {
     const find = (sandbox: Resource | null): DriveMountIntent | null =>
       (sandbox && sandbox.deletedAt === null && mountsOf(sandbox).find((each) => each.id === id)) || null;
     const isSettled = (now: DriveMountIntent | null): boolean => now === null || now.phase !== phase;
@@ -180,7 +180,7 @@ export const linkDrives = (tx: Transaction, sandbox: Resource, { store }: Pick<P
   store.links.replace(tx, sandbox, linksOf(sandbox, sandboxKind.references));
 
 /** The wish itself, the same one of before, or why there is no place for it. */
-function place(sandbox: Resource, wish: DriveMountIntent): Answer | DriveMountIntent {
+function place(sandbox: Resource, wish: DriveMountIntent): MountAnswer | DriveMountIntent {
   const all = mountsOf(sandbox).filter(({ phase }) => phase !== "failed");
   const there = all.find(({ mountPath }) => mountPath === wish.mountPath);
   const volumes = (sandbox.spec.volumes ?? []) as { mountPath: string }[];
@@ -197,8 +197,8 @@ function place(sandbox: Resource, wish: DriveMountIntent): Answer | DriveMountIn
   return same ? there : failure(409, `${wish.mountPath} is already in use by drive '${there.driveName}'`);
 }
 
-const ok = (body: Record<string, unknown>): Answer => ({ status: 200, body });
-const failure = (status: number, error: string): Answer => ({ status, body: { error } });
+const ok = (body: Record<string, unknown>): MountAnswer => ({ status: 200, body });
+const failure = (status: number, error: string): MountAnswer => ({ status, body: { error } });
 
 const shown = ({ driveName, mountPath, drivePath, readOnly }: DriveMountIntent): Record<string, unknown> => ({
   driveName,

@@ -13,7 +13,7 @@ const KIND_KEPT_MS = SECOND_MS;
 /** How much of the end of what a task wrote stands in the reason of its failure. */
 const TAIL_BYTES = 1024;
 
-export interface TaskRunner {
+export interface NodeTaskRunner {
   /** `onStart`: its process runs. */
   run(
     claim: TaskClaim,
@@ -26,7 +26,7 @@ export interface TaskRunner {
   discard(workload: string): Promise<void>;
 }
 
-export function createTaskRunner(deps: Deps): TaskRunner {
+export function createTaskRunner(deps: Deps): NodeTaskRunner {
   const { driver, store } = deps;
   const metered = createMemoryMeter(deps);
   const kinds = new Map<string, { untilMs: number; kind: Promise<TaskKind> }>();

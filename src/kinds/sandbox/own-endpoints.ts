@@ -1,5 +1,5 @@
 /** Endpoints of a sandbox's address that the platform answers itself, because the daemon inside cannot be believed. */
-import { type Answer, createDriveMounts } from "../drive/mounts.ts";
+import { createDriveMounts, type MountAnswer } from "../drive/mounts.ts";
 import type { Platform } from "../port.ts";
 
 export interface SandboxRequest {
@@ -11,13 +11,13 @@ export interface SandboxRequest {
 }
 
 /** Given the request's body; null = the request is the daemon's to answer. */
-export type OwnEndpoint = (body: Buffer) => Promise<Answer>;
+export type SandboxEndpoint = (body: Buffer) => Promise<MountAnswer>;
 
 const MOUNT_PATH = /^\/drives\/mount(?:\/([^?]*))?(?:\?|$)/;
 
 export function createOwnEndpoints(deps: Pick<Platform, "store" | "settings">) {
   const drives = createDriveMounts(deps);
-  return ({ workspace, uid, method, path }: SandboxRequest): OwnEndpoint | null => {
+  return ({ workspace, uid, method, path }: SandboxRequest): SandboxEndpoint | null => {
     const found = MOUNT_PATH.exec(path);
     if (!found) return null;
     const sandbox = { workspace, uid };

@@ -9,7 +9,7 @@ import { MIGRATIONS, ownTables, refuseForeign } from "../database/migrations/ind
 import { SQLITE_FILE } from "../store.ts";
 import { BACKUP_FORMAT, type BackupEnd, type BackupManifest, encodeRow } from "./format.ts";
 import { portableTables } from "./portable-tables.ts";
-import { openPostgresSnapshot, openSqliteSnapshot, type Snapshot } from "./snapshot.ts";
+import { type DatabaseSnapshot, openPostgresSnapshot, openSqliteSnapshot } from "./snapshot.ts";
 
 export interface BackupOptions {
   databaseUrl: string | null;
@@ -47,7 +47,7 @@ export async function writeBackup(options: BackupOptions): Promise<BackupEnd["ro
 }
 
 async function* linesOf(
-  snapshot: Snapshot,
+  snapshot: DatabaseSnapshot,
   { key, version, createdAt }: BackupOptions,
   rows: BackupEnd["rows"],
 ): AsyncGenerator<string> {

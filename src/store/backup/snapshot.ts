@@ -9,7 +9,7 @@ import type { Dialect } from "../database/database.ts";
 import type { AppliedMigration } from "../database/migrations/index.ts";
 import type { BackupValue } from "./format.ts";
 
-export interface Snapshot {
+export interface DatabaseSnapshot {
   dialect: Dialect;
   /** In order; empty when the database has never been used. */
   migrations: AppliedMigration[];
@@ -24,7 +24,7 @@ export interface Snapshot {
 const APPLIED = "SELECT id, name, checksum FROM migrations ORDER BY id";
 const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
-export function openSqliteSnapshot(file: string): Snapshot {
+export function openSqliteSnapshot(file: string): DatabaseSnapshot {
   if (!existsSync(file)) throw new PlatformError("not_found", `There is no database at ${file}.`);
   const database = new DatabaseSync(file, { readOnly: true });
   database.exec("PRAGMA busy_timeout = 5000; BEGIN");
@@ -56,7 +56,7 @@ export function openSqliteSnapshot(file: string): Snapshot {
 const FETCH_ROWS = 500;
 const INTEGER_OIDS = new Set([20, 21, 23]);
 
-export async function openPostgresSnapshot(url: string): Promise<Snapshot> {
+export async function openPostgresSnapshot(url: string): Promise<DatabaseSnapshot> {
   const { default: pg } = await import("pg");
   const types = {
     getTypeParser: ((oid: number, format?: "text") =>

@@ -2,7 +2,7 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { openPostgresSnapshot, openSqliteSnapshot, type Snapshot } from "../backup/snapshot.ts";
+import { type DatabaseSnapshot, openPostgresSnapshot, openSqliteSnapshot } from "../backup/snapshot.ts";
 import { SQLITE_FILE } from "../store.ts";
 import { MIGRATIONS, refuseForeign } from "./migrations/index.ts";
 
@@ -38,7 +38,7 @@ export async function inspectDatabase({
   });
 }
 
-async function inspect(snapshot: Snapshot, rest: Omit<Inspection, "pending">): Promise<Inspection> {
+async function inspect(snapshot: DatabaseSnapshot, rest: Omit<Inspection, "pending">): Promise<Inspection> {
   try {
     refuseForeign(snapshot.migrations, MIGRATIONS);
     return { pending: MIGRATIONS.length - snapshot.migrations.length, ...rest };

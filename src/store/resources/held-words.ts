@@ -9,8 +9,8 @@ import {
   HOST_LABEL,
   hostLabelOf,
   internalWish,
-  type Pool,
   type WordOwner,
+  type WordPool,
   type WordWish,
   wordsFor,
   workloadWish,
@@ -38,18 +38,27 @@ export function createHeldWords({ database }: { database: Database }) {
       claimWord(queries, dialect, wish, uid),
 
     /** The word that this owner had before, whatever its natural one would be today. */
-    async wordOf({ queries }: Transaction, pool: Pool, { workspace, kind, name }: WordOwner): Promise<string | null> {
+    async wordOf(
+      { queries }: Transaction,
+      pool: WordPool,
+      { workspace, kind, name }: WordOwner,
+    ): Promise<string | null> {
       const [row] = await ownWords(queries, pool, workspace, kind, [name]);
       return row?.word ?? null;
     },
 
-    async holderOf(pool: Pool, word: string): Promise<{ workspace: string; uid: string } | null> {
+    async holderOf(pool: WordPool, word: string): Promise<{ workspace: string; uid: string } | null> {
       const row = await HOLDER.first(read, dialect, [pool, word]);
       return row ? { workspace: row.workspace, uid: row.uid } : null;
     },
 
     /** The words of those that exist or existed, by name. */
-    async wordsOf(pool: Pool, workspace: string, kind: string, names: readonly string[]): Promise<Map<string, string>> {
+    async wordsOf(
+      pool: WordPool,
+      workspace: string,
+      kind: string,
+      names: readonly string[],
+    ): Promise<Map<string, string>> {
       if (names.length === 0) return new Map();
       const rows = await ownWords(read, pool, workspace, kind, names);
       return new Map(rows.map(({ name, word }) => [name, word]));
@@ -58,7 +67,7 @@ export function createHeldWords({ database }: { database: Database }) {
 }
 
 /** Of the workspace as it is now: one of another account that had its name before is another. */
-const ownWords = (queries: Queries, pool: Pool, workspace: string, kind: string, names: readonly string[]) =>
+const ownWords = (queries: Queries, pool: WordPool, workspace: string, kind: string, names: readonly string[]) =>
   queries
     .selectFrom("held_words as h")
     .innerJoin("workspaces as w", (join) =>

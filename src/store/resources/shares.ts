@@ -16,7 +16,7 @@ export type ShareOffer = ShareOfferRow;
 /** The borrower that stands for every workspace of an account. */
 export const wholeAccount = (accountId: string): string => `account:${accountId}`;
 
-export type Shares = ReturnType<typeof createShares>;
+export type ResourceShares = ReturnType<typeof createShares>;
 
 export function createShares({ database, clock }: { database: Database; clock: Clock }) {
   async function add(tx: Transaction, resource: Lent, target: string, by: string): Promise<boolean> {

@@ -13,7 +13,7 @@ import { closeSync, mkdtempSync, openSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { PlatformError } from "../../../../contract/errors.ts";
 import { removeTree } from "../../../../lib/remove-tree.ts";
-import type { Answer, Answers, Job, WorkKind } from "../../../../unpack/job.ts";
+import type { Answers, Job, UnpackAnswer, WorkKind } from "../../../../unpack/job.ts";
 import type { CallOptions } from "../../../dial/endpoint.ts";
 import { failureOf } from "../calls/spawner.ts";
 import { CAP } from "../calls/syscalls.ts";
@@ -161,10 +161,10 @@ function readAnswer(file: string): string {
 }
 
 /** The answer is the last line; what a runtime may have said before it is for the operator. */
-function answerIn<Kind extends WorkKind>(text: string): Answer<Kind> {
+function answerIn<Kind extends WorkKind>(text: string): UnpackAnswer<Kind> {
   const line = text.trimEnd().split("\n").at(-1) ?? "";
   try {
-    return JSON.parse(line) as Answer<Kind>;
+    return JSON.parse(line) as UnpackAnswer<Kind>;
   } catch (cause) {
     const message = "The process that unpacks archives ended without an answer.";
     throw new PlatformError("internal", message, { cause, detail: { said: text.slice(-SAID_MAX) } });
@@ -174,7 +174,7 @@ function answerIn<Kind extends WorkKind>(text: string): Answer<Kind> {
 const SAID_MAX = 2000;
 
 /** What the sender is told. */
-export function accepted<Kind extends WorkKind>(answer: Answer<Kind>, kind: WorkKind): Answers[Kind] {
+export function accepted<Kind extends WorkKind>(answer: UnpackAnswer<Kind>, kind: WorkKind): Answers[Kind] {
   if (!("refusal" in answer)) return answer;
   const { kind: why, reason } = answer.refusal;
   const refused = kind === "files" ? "The archive was refused" : "The image is refused";

@@ -55,7 +55,7 @@ export interface WorkloadContext {
 }
 
 /** What is applied to a prepared workload to make it somebody's; a cold create takes the same step. */
-export interface Claim {
+export interface WorkloadClaim {
   name: string;
   limits: Limits;
   /** Mounts that the launch has not made. */
@@ -135,7 +135,7 @@ export class Workload {
     for (const server of this.#doors.splice(0)) server.close();
   }
 
-  async claim({ name, limits, hostMounts, daemon }: Claim): Promise<void> {
+  async claim({ name, limits, hostMounts, daemon }: WorkloadClaim): Promise<void> {
     const { record } = this;
     const changes = {
       ...(record.name === name ? {} : { hostname: name }),
