@@ -12,6 +12,8 @@ import { createAuthenticator } from "./auth/authenticator.ts";
 import { type Bootstrapped, bootstrap, settleWorkspace } from "./auth/bootstrap.ts";
 import { createIdentityProvider } from "./auth/external/identity-provider.ts";
 import { createTokenVerifier } from "./auth/oauth/access-tokens.ts";
+import { forgetEnded } from "./auth/rights/forget-ended.ts";
+import { createMakers } from "./auth/rights/makers.ts";
 import { secretKeyPlace, settleSecretKey, takeSecretKey } from "./auth/secret-key.ts";
 import { joinNode } from "./composition/join-node.ts";
 import { createDoors, openMachine, runningSince, storedMb } from "./composition/machine.ts";
@@ -32,6 +34,7 @@ import { createPrincipals } from "./gateway/principals.ts";
 import { createEdge } from "./http/edge.ts";
 import { brandWords } from "./http/header-rules.ts";
 import { BEHAVIOURS, HANDLERS } from "./kinds/behaviour.ts";
+import { createDriveTokenCheck } from "./kinds/drive/token-check.ts";
 import { createServedFunctions } from "./kinds/function/served.ts";
 import { isServed } from "./kinds/hub/servers.ts";
 import { OPERATIONS } from "./kinds/index.ts";
@@ -40,7 +43,7 @@ import { standingOf } from "./kinds/policy/placement.ts";
 import type { Deps } from "./kinds/port.ts";
 import { quotasByKind } from "./kinds/quota/quotas.ts";
 import { createOwnEndpoints } from "./kinds/sandbox/own-endpoints.ts";
-import { SCOPES } from "./kinds/scopes.ts";
+import { MEMBER_SCOPES, SCOPES } from "./kinds/scopes.ts";
 import { kindTasks } from "./kinds/tasks.ts";
 import { createCopyCheck } from "./kinds/workload/identity.ts";
 import { Activity } from "./lib/activity.ts";
@@ -201,6 +204,7 @@ export async function startApp({ config, log, version, clock = systemClock, open
           { name: "forget-idempotency", everyMs: HOUR_MS, run: () => store.idempotency.forgetOld() },
           { name: "forget-records", everyMs: HOUR_MS, run: () => store.records.forgetExpired() },
           { name: "forget-oauth", everyMs: HOUR_MS, run: () => store.oauth.forgetExpired() },
+          { name: "forget-ended-rights", everyMs: HOUR_MS, run: () => forgetEnded({ store, clock }) },
           { name: "forget-sign-in-tries", everyMs: HOUR_MS, run: () => store.signInTries.forgetOld() },
           ...(config.audit_days === 0
             ? []
@@ -224,9 +228,10 @@ export async function startApp({ config, log, version, clock = systemClock, open
         place: standingOf(settings),
       }),
     );
+    const { makerOf } = stack.add(createMakers({ store, clock, authenticator }));
     const directory = stack.add(
       createDirectory({
-        ...{ store, clock, activity, place: standingOf(settings) },
+        ...{ store, clock, activity, makerOf, place: standingOf(settings) },
         isServed: (found) => isServed(found, settings),
       }),
     );
@@ -286,6 +291,8 @@ export async function startApp({ config, log, version, clock = systemClock, open
       pagesUrl,
       cookiesAreOwn: () => pagesUrl().startsWith("https:") || sharedWithWorkloads(consoleBase()) === null,
       scopes: SCOPES,
+      memberScopes: MEMBER_SCOPES,
+      checkDriveToken: createDriveTokenCheck({ ...deps, makerOf }),
       brand: config.brand,
       isWorkloadHost: (host) => host.endsWith(`.${config.domain}`) || directory.isCustomDomain(host),
       isRunning,

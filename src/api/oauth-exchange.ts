@@ -3,12 +3,14 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import type Provider from "oidc-provider";
 import type { Authenticator } from "../auth/authenticator.ts";
 import type { TokenClaims } from "../auth/oauth/access-tokens.ts";
+import type { IntrospectionDeps } from "../auth/oauth/introspection.ts";
 import type { OauthDeps } from "../auth/oauth/provider.ts";
 import type { Origin } from "../auth/oauth/sign-in-audit.ts";
 
 export interface OauthRoutesOptions extends OauthDeps {
   authenticator: Authenticator;
   verifyToken(token: string): Promise<TokenClaims | null>;
+  checkDriveToken: IntrospectionDeps["checkDriveToken"];
   /** Writes that one address without credentials may cause in a minute. */
   anonymousPerMinute: number;
 }

@@ -4,13 +4,23 @@ import { ALL_SCOPES, SIGNING_PURPOSE } from "../auth/oauth/access-tokens.ts";
 import { type AnonymousLimit, createAnonymousLimit, TooManyWrites } from "../auth/oauth/anonymous-limit.ts";
 import { cliNames } from "../auth/oauth/clients.ts";
 import { introspect } from "../auth/oauth/introspection.ts";
+import { machineScopes } from "../auth/oauth/machine-scopes.ts";
 import { pageHeaders } from "../auth/oauth/pages.ts";
 import { createProviders, INTROSPECTION, REGISTRATION, ROUTES } from "../auth/oauth/provider.ts";
 import { register } from "../auth/oauth/registration.ts";
-import { formOf, OauthError, rewrite, settleClient, settleScopes, settleTokenRequest } from "../auth/oauth/request.ts";
+import {
+  clientOf,
+  formOf,
+  OauthError,
+  rewrite,
+  settleClient,
+  settleScopes,
+  settleTokenRequest,
+} from "../auth/oauth/request.ts";
 import { revokeAccessToken } from "../auth/oauth/revocation.ts";
 import { identifyBrowser, inBrowser } from "../auth/oauth/step-binding.ts";
 import { WORKLOADS } from "../contract/addresses.ts";
+import type { Role } from "../contract/operation.ts";
 import { RESOURCE_METADATA, resourceMetadata } from "../contract/protected-resource.ts";
 import { type OauthRoutesOptions, originOf, type PagePass, type Pass } from "./oauth-exchange.ts";
 import { addSignInRoutes } from "./sign-in-routes.ts";
@@ -63,17 +73,24 @@ function addEndpoints(
   limit: AnonymousLimit,
 ): void {
   const names = cliNames(options.brand);
-  const post = (path: string, settle: (form: URLSearchParams, address: string) => void): void => {
+  type Settle = (form: URLSearchParams, request: FastifyRequest) => Promise<void> | void;
+  const post = (path: string, settle: Settle): void => {
     routes.post(prefix + path, { bodyLimit: BODY_BYTES_MAX }, async (request, reply) => {
       const form = formOf(request.body);
       settleClient(form, names, request.headers.authorization !== undefined);
-      settle(form, originOf(request).address);
+      await settle(form, request);
       await pass(request, reply, path, form);
     });
   };
-  post(ROUTES.token, (form) => settleTokenRequest(form, options.scopes));
-  post(ROUTES.device_authorization, (form, address) => {
-    limit(address);
+  post(ROUTES.token, (form, { headers }) =>
+    settleTokenRequest(form, options.scopes, async () => {
+      const [id] = clientOf(form, headers.authorization);
+      const account = await options.store.keys.findServiceAccountAcrossWorkspaces(id);
+      return account && machineScopes(account.role as Role, account.scopes, options.memberScopes);
+    }),
+  );
+  post(ROUTES.device_authorization, (form, request) => {
+    limit(originOf(request).address);
     settleScopes(form, options.scopes, [ALL_SCOPES]);
   });
   routes.post(prefix + ROUTES.revocation, { bodyLimit: BODY_BYTES_MAX }, async (request, reply) => {

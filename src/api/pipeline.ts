@@ -58,6 +58,7 @@ const NOBODY: Caller = {
   displayName: "anonymous",
   authMethod: "api_key",
   keyId: null,
+  right: null,
   accounts: [],
   bound: null,
   home: null,

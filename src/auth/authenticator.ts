@@ -13,6 +13,7 @@ import { type ApiKey, hashSecret } from "../store/people/keys.ts";
 import type { Workspace } from "../store/people/workspaces.ts";
 import type { Store } from "../store/store.ts";
 import { REVOKED, type TokenClaims } from "./oauth/access-tokens.ts";
+import { ENDED, ENDLESS, endOf, finite, grantRight } from "./rights/ends.ts";
 
 /** Bounds memory when somebody tries many keys; a full cache starts over. */
 const CACHE_MAX = 10_000;
@@ -33,6 +34,9 @@ export interface Credential {
   hash: string;
 }
 
+/** What a request showed, before it is known whose it is. */
+type Used = Pick<Caller, "authMethod" | "keyId" | "right" | "endsAt" | "scopes" | "home">;
+
 export interface AuthenticatorDeps {
   store: Store;
   clock: Clock;
@@ -44,6 +48,8 @@ export interface AuthenticatorDeps {
   /** Where a client that was refused learns how to get a token. */
   resourceMetadataUrl(): string;
 }
+
+const ABSENT: Used = { authMethod: "api_key", keyId: null, right: null, scopes: new Set(), home: null };
 
 export const credentialOf = (secret: string): Credential => ({ secret, hash: hashSecret(secret) });
 
@@ -57,7 +63,7 @@ export function createAuthenticator({
   isRunning,
   resourceMetadataUrl,
 }: AuthenticatorDeps) {
-  const callers = new Map<string, { caller: Caller; expiresAt: number | null }>();
+  const callers = new Map<string, { caller: Caller; expiresAt: number }>();
   const memberships = new Map<string, Membership | null>();
   const uses = new Map<string, number>();
   const headerNames = [`x-${brand}-authorization`, "x-service-authorization", "authorization"];
@@ -88,7 +94,7 @@ export function createAuthenticator({
   function authenticate(credential: Credential): Soon<Caller> {
     const known = callers.get(credential.hash);
     const now = clock.now();
-    if (known && (known.expiresAt === null || known.expiresAt > now)) {
+    if (known && known.expiresAt > now) {
       if (known.caller.keyId) uses.set(known.caller.keyId, now);
       return known.caller;
     }
@@ -97,8 +103,8 @@ export function createAuthenticator({
 
   async function recognise({ secret, hash }: Credential, now: number): Promise<Caller> {
     const readIn = era;
-    const remember = (caller: Caller, expiresAt: number | null): Caller => {
-      keep(callers, hash, { caller, expiresAt }, readIn);
+    const remember = (caller: Caller, expiresAt: number): Caller => {
+      keep(callers, hash, { caller, expiresAt: Math.min(expiresAt, caller.endsAt ?? ENDLESS) }, readIn);
       return caller;
     };
     const key = await store.keys.findKey(secret);
@@ -106,9 +112,10 @@ export function createAuthenticator({
       if (key.expires_at !== null && key.expires_at <= now)
         throw unauthenticated("This API key has expired. Create a new one.");
       const caller = await callerOf(key);
-      if (!caller) throw unauthenticated("The owner of this API key no longer exists.");
+      if (!caller)
+        throw unauthenticated("The owner of this API key no longer exists, or the right that made the key has ended.");
       uses.set(key.id, now);
-      return remember(caller, key.expires_at);
+      return remember(caller, ENDLESS);
     }
     const claims = await verifyToken(secret);
     if (!claims) throw unauthenticated("The credentials are not valid. Check the API key, or sign in again.");
@@ -121,6 +128,7 @@ export function createAuthenticator({
   /** A person's token lives as long as the consent it hangs on, a workload's as long as its copy runs. */
   async function bearerOfToken({
     id,
+    clientId,
     subjectType,
     subject,
     scopes,
@@ -132,39 +140,44 @@ export function createAuthenticator({
     if (subjectType === "service_account") {
       const { workload = null } = (await store.keys.findServiceAccountAcrossWorkspaces(subject)) ?? {};
       if (workload !== null && !(copy !== null && (await isRunning(workload, copy)))) return null;
-      return serviceAccountCaller(subject, rest);
+      return serviceAccountCaller(subject, { ...rest, right: `account:${subject}` });
     }
-    if (grantId === null || !(await store.oauth.find("Grant", grantId))) return null;
-    return userCaller(subject, rest);
+    const right = grantId === null ? null : grantRight(grantId);
+    const end = right === null ? ENDED : await endOf(right, { store, clock });
+    if (end === ENDED) return null;
+    // Who signs in at the command line without giving up a scope acts in their own right.
+    const isOwnRight = clientId === brand && scopes === null;
+    return userCaller(subject, isOwnRight ? { ...rest, right: null } : { ...rest, right, ...finite(end) });
   }
 
   async function callerOf(key: ApiKey): Promise<Caller | null> {
     const scopes = key.scopes ? new Set(key.scopes) : null;
-    const end = key.expires_at === null ? {} : { keyEndsAt: key.expires_at };
-    const rest = { authMethod: "api_key", keyId: key.id, scopes, ...end } as const;
+    const end = Math.min(key.expires_at ?? ENDLESS, await endOf(key.hangs_on, { store, clock }));
+    if (end === ENDED) return null;
+    const rest = { authMethod: "api_key", keyId: key.id, scopes, right: `key:${key.id}`, ...finite(end) } as const;
     return key.owner_type === "user"
       ? userCaller(key.owner, { ...rest, home: key.workspace })
       : serviceAccountCaller(key.owner, { ...rest, home: null });
   }
 
-  async function userCaller(
-    sub: string,
-    rest: Pick<Caller, "authMethod" | "keyId" | "keyEndsAt" | "scopes" | "home">,
-  ): Promise<Caller | null> {
+  /** Somebody who is not calling now, without any scope; null when they are gone. */
+  const callerNamed = (subject: string, subjectType: Caller["subjectType"]): Promise<Caller | null> =>
+    (subjectType === "user" ? userCaller : serviceAccountCaller)(subject, ABSENT);
+
+  async function userCaller(sub: string, rest: Used): Promise<Caller | null> {
     const [user, accounts] = await Promise.all([store.people.getUser(sub), store.people.accountsOf(sub)]);
     return user && { ...rest, subject: user.sub, subjectType: "user", displayName: user.email, accounts, bound: null };
   }
 
-  async function serviceAccountCaller(
-    clientId: string,
-    rest: Pick<Caller, "authMethod" | "keyId" | "keyEndsAt" | "scopes" | "home">,
-  ): Promise<Caller | null> {
+  async function serviceAccountCaller(clientId: string, rest: Used): Promise<Caller | null> {
     const account = await store.keys.findServiceAccountAcrossWorkspaces(clientId);
     const workspace = account && (await store.workspaces.get(account.workspace));
-    if (!account || !workspace) return null;
+    const end = account ? Math.min(rest.endsAt ?? ENDLESS, await endOf(account.hangs_on, { store, clock })) : ENDED;
+    if (!account || !workspace || end === ENDED) return null;
     const own = account.scopes ? new Set(account.scopes) : null;
     return {
       ...rest,
+      ...finite(end),
       subject: clientId,
       subjectType: account.workload ? "workload" : "service_account",
       displayName: account.name,
@@ -210,8 +223,7 @@ export function createAuthenticator({
   return {
     authenticate,
     membershipIn,
-    userCaller,
-    serviceAccountCaller,
+    callerNamed,
 
     hasWorkspace: async (name: string): Promise<boolean> => (await store.workspaces.get(name)) !== null,
 

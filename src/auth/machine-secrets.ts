@@ -4,23 +4,27 @@
  * works for as long as that copy runs. Every start thus rotates it, and an end revokes it.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
+import type { Clock } from "../lib/time/clock.ts";
 import type { ServiceAccount } from "../store/people/keys.ts";
 import type { Store } from "../store/store.ts";
+import { ENDED, endOf } from "./rights/ends.ts";
 
 export interface MachineDeps {
   store: Store;
+  clock: Clock;
   keyFor(purpose: string): Buffer;
   /** Whether the workload with this uid has this copy now. */
   isRunning(workload: string, copy: string): Promise<boolean>;
 }
 
 export async function verifyMachine(
-  { store, keyFor, isRunning }: MachineDeps,
+  { store, clock, keyFor, isRunning }: MachineDeps,
   clientId: string,
   secret: string,
 ): Promise<ServiceAccount | null> {
   const account = await store.keys.findServiceAccountAcrossWorkspaces(clientId);
   if (!account) return null;
+  if ((await endOf(account.hangs_on, { store, clock })) === ENDED) return null;
   if (account.workload === null) return store.keys.verifyServiceAccount(clientId, secret);
   const copy = copyOf(keyFor, clientId, secret);
   return copy !== null && (await isRunning(account.workload, copy)) ? account : null;

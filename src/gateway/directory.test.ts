@@ -19,7 +19,7 @@ before(async () => {
   store = await openTestStore({ dataDir, databaseUrl: null });
   await addWorkspace(store, "ws");
   directory = createDirectory({
-    ...{ store, clock: systemClock, activity, isServed: () => false },
+    ...{ store, clock: systemClock, activity, isServed: () => false, makerOf: async () => null },
     place: { regions: ["local"], flavors: [] },
   });
 });

@@ -4,6 +4,7 @@
  */
 
 import type { Duplex } from "node:stream";
+import type { Makers } from "../auth/rights/makers.ts";
 import type { WorkloadKind } from "../contract/addresses.ts";
 import { GatewayError } from "../contract/gateway-errors.ts";
 import { hostLabelOf } from "../contract/held-words.ts";
@@ -36,7 +37,7 @@ const LOOKS_MAX = 3;
 /** The loop looks at a copy within a second; one that it still takes for running after this does not listen. */
 const COPY_LOOK_MS = 8000;
 
-export interface DirectoryDeps {
+export interface DirectoryDeps extends Pick<Makers, "makerOf"> {
   store: Store;
   clock: Clock;
   activity: Activity;
@@ -63,13 +64,13 @@ interface OpenLease extends InstanceLease {
   revision: string | null;
 }
 
-export function createDirectory({ store, clock, activity, isServed, place }: DirectoryDeps): Directory {
+export function createDirectory({ store, clock, makerOf, activity, isServed, place }: DirectoryDeps): Directory {
   const entries = new Map<string, Entry>();
   const uids = new Map<string, string>();
   const waking = new Map<string, Promise<void>>();
   const looking = new Map<string, Promise<boolean>>();
   const stopped = new AbortController();
-  const previews = createPreviewLookup({ store, clock });
+  const previews = createPreviewLookup({ store, clock, makerOf });
   const triggers = createTriggerLookup({ store });
   const labels = createHeldLookup("workload", { store });
   const internal = createHeldLookup("internal", { store });

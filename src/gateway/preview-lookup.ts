@@ -1,5 +1,8 @@
 /** From a preview's address to the workload and port behind it. */
+
+import type { Makers } from "../auth/rights/makers.ts";
 import { hostLabelOf } from "../contract/held-words.ts";
+import { mayEnter } from "../contract/kept-access.ts";
 import { isExpiredToken, previewTokenSlot } from "../contract/preview-tokens.ts";
 import { CLAIMS } from "../contract/references.ts";
 import { fixedHeaders } from "../http/header-rules.ts";
@@ -36,7 +39,12 @@ export interface PreviewLookup extends Running {
   workload(preview: Resource, of: Workload): Workload;
 }
 
-export function createPreviewLookup({ store, clock }: { store: Store; clock: Clock }): PreviewLookup {
+export interface PreviewLookupDeps extends Pick<Makers, "makerOf"> {
+  store: Store;
+  clock: Clock;
+}
+
+export function createPreviewLookup({ store, clock, makerOf }: PreviewLookupDeps): PreviewLookup {
   let hosts: ReadonlySet<string> = new Set();
   let fallbacks: FallbackDomains = new Map();
   const refresh = async (): Promise<void> => {
@@ -95,8 +103,10 @@ export function createPreviewLookup({ store, clock }: { store: Store; clock: Clo
           async checkToken(value) {
             const scope = { workspace: preview.workspace, kind: "previewtoken", parent: preview.uid };
             const token = await store.resources.get(scope, previewTokenSlot(value));
-            const isFromBefore = token !== null && token.createdAt < (of.kept?.sinceMs ?? 0);
-            return token !== null && !isFromBefore && !isExpiredToken(token, clock.now());
+            if (token === null || isExpiredToken(token, clock.now())) return false;
+            const maker = await makerOf(token);
+            const sinceMs = Math.max(of.kept?.sinceMs ?? 0, maker?.sinceMs ?? 0);
+            return maker !== null && mayEnter(of.kept ?? null, maker.role) && token.createdAt >= sinceMs;
           },
         },
       };

@@ -28,3 +28,12 @@ export const SCOPES: ReadonlySet<string> = new Set([
     ),
   ].sort(),
 ]);
+
+/** Those that are of use to a member: not the scopes whose every operation needs the role admin. */
+export const MEMBER_SCOPES: ReadonlySet<string> = new Set(
+  [...SCOPES].filter((scope) => {
+    const operations = OPERATIONS.filter((operation) => operation.scope === scope);
+    const isUseful = operations.length === 0 || operations.some(({ role }) => role === "member");
+    return scope !== ADMIN_SCOPE && isUseful;
+  }),
+);

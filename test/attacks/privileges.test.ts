@@ -1,8 +1,10 @@
-/** A caller hands out no more than it has: drives by labels, and sandboxes that an admin keeps to some. */
+/** A caller hands out no more than it has: drives by labels, sandboxes that an admin keeps to some, roles, scopes. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { decodeJwt } from "jose";
 import { WORKLOAD_SCOPES } from "../../src/kinds/workload/identity.ts";
 import { makeServiceAccount, makeUser, makeWorkload } from "../identities.ts";
+import { askToken, basic, GRANT } from "../identity/machine.ts";
 import { startTestPlatform, type TestPlatform } from "../platform.ts";
 
 let platform: TestPlatform;
@@ -208,5 +210,86 @@ describe("a sandbox that an admin keeps to admins", () => {
     const opened = await call("PUT", "/sandboxes/safe", { body: { metadata: { name: "safe" }, spec: {} } });
     assert.equal(opened.status, 200);
     assert.equal((await inside("safe", "GET", "/filesystem/tree//", undefined, member)).status, 200);
+  });
+});
+
+describe("the role admin", () => {
+  test("is given by no key that has some scopes only, and a token claims what its account may do", async () => {
+    const { store } = platform.app;
+    const { accountId } = (await store.workspaces.get("main")) ?? assert.fail();
+    const scopes = ["workspaces:update", "workspaces:invite"];
+    const { key } = await makeUser(store, accountId, "member", { main: "admin" }, scopes);
+    const { sub } = await makeUser(store, accountId, "member", { main: "member" });
+    const machine = (await call("POST", "/service_accounts", { body: { name: "plain" } })).body;
+    const group = { groupName: "mine", role: "admin" };
+    const attempts: [string, string, object][] = [
+      ["POST", "/users", { email: "new@example.test", role: "admin" }],
+      ["PUT", `/users/${sub}`, { role: "admin" }],
+      ["PUT", `/service_accounts/${machine.client_id}`, { role: "admin" }],
+      ["PUT", "/workspaces/main", { groupMappings: [group] }],
+    ];
+    for (const [method, path, body] of attempts) {
+      const answer = await call(method, path, { key, body });
+      assert.equal(answer.status, 403, `${method} ${path} ${JSON.stringify(answer.body)}`);
+      assert.match(answer.body.message ?? "", /all scopes/);
+    }
+    assert.equal((await call("POST", "/users", { key, body: { email: "new@example.test" } })).status, 200);
+    assert.equal((await call("PUT", "/users/new@example.test", { key, body: { role: "admin" } })).status, 403);
+    assert.equal((await call("PUT", `/users/${sub}`, { key, body: { role: "member" } })).status, 200);
+    assert.equal((await call("PUT", "/workspaces/main", { body: { groupMappings: [group] } })).status, 200);
+    const again = { groupMappings: [group, { groupName: "all", role: "member" }] };
+    assert.equal((await call("PUT", "/workspaces/main", { key, body: again })).status, 200);
+    const heir = (await call("POST", "/service_accounts", { key, body: { name: "heir", role: "admin" } })).body;
+
+    const token = async ({ client_id: id, client_secret: secret }: Record<string, string>, scope?: string) => {
+      const fields = { ...GRANT, ...(scope ? { scope } : {}) };
+      const { body } = await askToken(platform.url, fields, {
+        authorization: basic({ id: id ?? "", secret: secret ?? "" }),
+      });
+      const claimed = body.access_token === undefined ? body.error : decodeJwt(body.access_token).scope;
+      assert.equal(body.error ?? body.scope, claimed, "the answer says the same");
+      return claimed;
+    };
+    assert.equal(await token(heir), scopes.join(" "));
+    assert.equal(await token(heir, "admin"), scopes.join(" "));
+    assert.equal(await token(heir, "drives:list"), "invalid_scope");
+    const claimed = new Set(String(await token(machine)).split(" "));
+    assert.ok(claimed.has("drives:create"));
+    for (const scope of ["admin", ...scopes, "integrations:create"]) assert.ok(!claimed.has(scope), scope);
+    assert.equal(await token(machine, "workspaces:update"), "invalid_scope");
+    const chief = (await call("POST", "/service_accounts", { body: { name: "chief", role: "admin" } })).body;
+    assert.equal(await token(chief), "admin");
+  });
+});
+
+describe("a token for a drive", () => {
+  const opened = async (drive: string, key?: string) => {
+    const { status, body } = await call("POST", `/drives/${drive}/access-token`, keyed(key));
+    if (status !== 200) return status;
+    const { mode, path } = decodeJwt(body.access_token);
+    return `${mode} ${path}`;
+  };
+
+  test("gives what the permissions and the scopes of its caller give, and no more", async () => {
+    const { store } = platform.app;
+    const { accountId } = (await store.workspaces.get("main")) ?? assert.fail();
+    const reader = (await makeUser(store, accountId, "member", { main: "admin" }, ["drives:get"])).key;
+    const permissions = [{ labels: { team: "owners" } }, { mode: "read", path: "/pub" }];
+    assert.equal((await post("/drives", "partly", { permissions })).status, 200);
+    assert.equal(await opened("vault"), "read-write /");
+    for (const key of [member, robot, plainCode]) {
+      assert.equal(await opened("vault", key), 403);
+      assert.equal(await opened("partly", key), "read /pub");
+      assert.equal(await opened("open", key), "read-write /");
+    }
+    for (const drive of ["vault", "open"]) assert.equal(await opened(drive, reader), "read /");
+    assert.equal(await opened("vault", readingCode), "read /pub");
+  });
+
+  test("does not live longer than the key that asked for it", async () => {
+    const { apiKey: key } = (await call("POST", "/api_keys", { body: { expires_in: "10m" } })).body;
+    const { body } = await call("POST", "/drives/open/access-token", { key });
+    const { iat = 0, exp = 0 } = decodeJwt(body.access_token);
+    assert.ok(exp - iat <= 600 && body.expires_in === exp - iat, JSON.stringify(body));
   });
 });

@@ -1,7 +1,6 @@
 /** Connects oidc-provider's models to the store. */
 import type { OauthPayload } from "../../store/people/oauth-records.ts";
-import type { Store } from "../../store/store.ts";
-import { type ClientRecord, findClient } from "./clients.ts";
+import { type ClientDeps, type ClientRecord, findClient } from "./clients.ts";
 import { currentBrowser } from "./step-binding.ts";
 
 /** What is saved without an end is not kept for ever. */
@@ -21,12 +20,12 @@ export interface Adapter {
 }
 
 export const createAdapter =
-  (store: Store, brand: string) =>
-  (model: string): Adapter => ({
+  (deps: ClientDeps) =>
+  (model: string, { store } = deps): Adapter => ({
     upsert: (id, payload, expiresIn = KEPT_SECONDS) =>
       store.oauth.put(model, id, model === STEP ? { ...payload, browser: currentBrowser()?.id } : payload, expiresIn),
     async find(id) {
-      if (model === "Client") return findClient(store, id, brand);
+      if (model === "Client") return findClient(deps, id);
       const found = await store.oauth.find(model, id);
       return model === STEP && (found?.browser === undefined || found.browser !== currentBrowser()?.id)
         ? undefined

@@ -1,6 +1,9 @@
 /** Who may ask for tokens: every service account, the platform's own command line, programs that registered. */
+import type { Role } from "../../contract/operation.ts";
 import { randomSecret } from "../../lib/ids.ts";
 import type { Store } from "../../store/store.ts";
+import { ALL_SCOPES } from "./access-tokens.ts";
+import { machineScopes } from "./machine-scopes.ts";
 
 export const DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code";
 
@@ -12,12 +15,22 @@ export const isRegistered = (clientId: string): boolean => clientId.startsWith(R
 /** Client records are data of oidc-provider, in the words of the registration standard. */
 export type ClientRecord = Record<string, unknown>;
 
-export async function findClient(store: Store, id: string, brand: string): Promise<ClientRecord | undefined> {
+export interface ClientDeps {
+  store: Store;
+  brand: string;
+  memberScopes: ReadonlySet<string>;
+}
+
+export async function findClient(
+  { store, brand, memberScopes }: ClientDeps,
+  id: string,
+): Promise<ClientRecord | undefined> {
   if (id === brand) return cli(id);
   if (isRegistered(id)) return store.oauth.find("Client", id);
   const account = await store.keys.findServiceAccountAcrossWorkspaces(id);
   const workspace = account && (await store.workspaces.get(account.workspace));
   if (!account || !workspace) return undefined;
+  const scopes = machineScopes(account.role as Role, account.scopes, memberScopes);
   return {
     client_id: id,
     client_name: account.name,
@@ -27,7 +40,7 @@ export async function findClient(store: Store, id: string, brand: string): Promi
     grant_types: ["client_credentials"],
     response_types: [],
     redirect_uris: [],
-    ...(account.scopes ? { scope: ["admin", ...account.scopes].join(" ") } : {}),
+    ...(scopes.includes(ALL_SCOPES) ? {} : { scope: scopes.join(" ") }),
     workspace: workspace.name,
     account: workspace.accountId,
   };

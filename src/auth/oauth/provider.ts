@@ -43,6 +43,8 @@ export interface OauthDeps extends MachineDeps, ExternalDeps {
   clock: Clock;
   log: { warn(fields: object, message: string): void };
   scopes: ReadonlySet<string>;
+  /** Those of them that are of use to a member. */
+  memberScopes: ReadonlySet<string>;
   brand: string;
   /** Origin of the pages that people see. */
   pagesUrl(): string;
@@ -116,7 +118,7 @@ function configuration(deps: OauthDeps, key: KeyPair): Record<string, unknown> {
     use: "sig",
   };
   return {
-    adapter: createAdapter(deps.store, deps.brand),
+    adapter: createAdapter(deps),
     jwks: { keys: [signingKey] },
     discovery: {
       introspection_endpoint: `${issuer}${INTROSPECTION}`,

@@ -57,8 +57,16 @@ export function settleScopes(
   if (fill && asked.every((scope) => PROTOCOL_SCOPES.has(scope))) form.set("scope", [...asked, ...fill].join(" "));
 }
 
-export function settleTokenRequest(form: URLSearchParams, known: ReadonlySet<string>): void {
-  settleScopes(form, known, form.get("grant_type") === CLIENT_CREDENTIALS ? [ALL_SCOPES] : null);
+/** `ownScopes` tells what a machine may do; asked for without scopes, or with `admin`, its token has all of that. */
+export async function settleTokenRequest(
+  form: URLSearchParams,
+  known: ReadonlySet<string>,
+  ownScopes: () => Promise<readonly string[] | null>,
+): Promise<void> {
+  if (form.get("grant_type") !== CLIENT_CREDENTIALS) return settleScopes(form, known, null);
+  settleScopes(form, known, [ALL_SCOPES]);
+  const own = form.get("scope")?.split(" ").includes(ALL_SCOPES) ? await ownScopes() : null;
+  if (own) form.set("scope", own.join(" "));
 }
 
 /** The command line goes by several names, and some tools leave its name out when they renew a token. */

@@ -5,11 +5,10 @@
 import { SECOND_MS } from "../../lib/time/clock.ts";
 import { type MachineDeps, verifyMachine } from "../machine-secrets.ts";
 import { REVOKED, type TokenClaims, type VerifierDeps } from "./access-tokens.ts";
-import { findClient } from "./clients.ts";
+import { type ClientDeps, findClient } from "./clients.ts";
 import { clientOf, OauthError } from "./request.ts";
 
-export interface RevocationDeps extends MachineDeps, Pick<VerifierDeps, "store" | "clock"> {
-  brand: string;
+export interface RevocationDeps extends MachineDeps, ClientDeps, Pick<VerifierDeps, "store" | "clock"> {
   verifyToken(token: string): Promise<TokenClaims | null>;
 }
 
@@ -17,14 +16,15 @@ export interface RevocationDeps extends MachineDeps, Pick<VerifierDeps, "store" 
 export async function revokeAccessToken(
   form: URLSearchParams,
   authorization: string | undefined,
-  { store, clock, brand, verifyToken, ...machines }: RevocationDeps,
+  deps: RevocationDeps,
 ): Promise<boolean> {
-  const claims = await verifyToken(form.get("token") ?? "");
+  const { store, clock } = deps;
+  const claims = await deps.verifyToken(form.get("token") ?? "");
   if (!claims) return false;
   const [id, secret] = clientOf(form, authorization);
-  const client = await findClient(store, id, brand);
+  const client = await findClient(deps, id);
   const isOpen = client?.token_endpoint_auth_method === "none";
-  if (!client || (!isOpen && !(await verifyMachine({ ...machines, store }, id, secret))))
+  if (!client || (!isOpen && !(await verifyMachine(deps, id, secret))))
     throw new OauthError("invalid_client", "Authenticate as the program that the token was given to.", 401);
   // Nobody ends the tokens of somebody else.
   if (claims.clientId !== id) throw new OauthError("invalid_request", "The token was given to another program.");

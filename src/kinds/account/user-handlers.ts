@@ -3,6 +3,7 @@ import { hashPassword } from "../../auth/passwords.ts";
 import { notFound, PlatformError } from "../../contract/errors.ts";
 import { toIso } from "../../lib/time/clock.ts";
 import type { AccountMember } from "../../store/people/account-members.ts";
+import { requireEndless } from "../handing-on.ts";
 import { type Call, type Implementation, implement, type Platform } from "../port.ts";
 import {
   accountUserCreate,
@@ -49,6 +50,7 @@ export const accountUserHandlers: readonly Implementation[] = [
 
   implement(accountUserPassword, async (call, deps) => {
     const { store } = deps;
+    requireEndless(call.caller, "A password");
     const { sub, email } = await find(call, deps);
     // Whoever sets a password can sign in as its owner, so the owner must be theirs alone.
     const belongsElsewhere = (await store.people.accountsOf(sub)).length > 1;

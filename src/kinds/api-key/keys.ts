@@ -1,10 +1,12 @@
 /** What keys of people and of service accounts have in common. */
 import type { z } from "zod";
-import type { Caller } from "../../contract/caller.ts";
+import { ENDED, endOf } from "../../auth/rights/ends.ts";
+import { type Caller, hangsOn } from "../../contract/caller.ts";
 import { notFound, PlatformError } from "../../contract/errors.ts";
 import { DAY_MS, SECOND_MS, toIso } from "../../lib/time/clock.ts";
 import { formatDuration, parseDurationMs } from "../../lib/time/duration.ts";
 import type { ApiKey, OwnerType } from "../../store/people/keys.ts";
+import { endWithin } from "../handing-on.ts";
 import type { Platform } from "../port.ts";
 import { SCOPES } from "../scopes.ts";
 import type { apiKeyShape, newApiKey } from "./operations.ts";
@@ -23,18 +25,29 @@ export interface Owner {
 
 type Wire = z.input<typeof apiKeyShape>;
 
-export const listKeys = async ({ type, id }: Owner, { store }: Platform): Promise<Wire[]> =>
-  (await store.keys.listKeys(type, id)).map(keyToWire);
+export const listKeys = async (owner: Owner, deps: Platform): Promise<Wire[]> =>
+  (await standingKeys(owner, deps)).map(keyToWire);
+
+/** Without those whose right has ended, which are forgotten within the hour. */
+const standingKeys = async ({ type, id }: Owner, deps: Platform): Promise<ApiKey[]> =>
+  standing(await deps.store.keys.listKeys(type, id), deps);
+
+export async function standing<Made extends Pick<ApiKey, "hangs_on">>(all: Made[], deps: Platform): Promise<Made[]> {
+  const ends = await Promise.all(all.map(({ hangs_on }) => endOf(hangs_on, deps)));
+  return all.filter((_, at) => ends[at] !== ENDED);
+}
 
 export async function createKey(
   owner: Owner,
   draft: z.output<typeof newApiKey>,
   caller: Caller,
-  { store, clock }: Platform,
+  deps: Platform,
 ): Promise<Wire> {
+  const { store, clock } = deps;
   const scopes = grantScopes(draft.scopes, caller);
-  const expiresAt = endOf(draft.expires_in, caller, clock.now());
-  if ((await store.keys.listKeys(owner.type, owner.id)).length >= KEYS_PER_OWNER_MAX)
+  const asked = draft.expires_in === undefined ? null : clock.now() + parseExpiry(draft.expires_in);
+  const expiresAt = endWithin("expires_in", asked, caller);
+  if ((await standingKeys(owner, deps)).length >= KEYS_PER_OWNER_MAX)
     throw new PlatformError(
       "usage_limit_exceeded",
       `There are ${KEYS_PER_OWNER_MAX} keys already. Delete one that is no longer used.`,
@@ -47,6 +60,7 @@ export async function createKey(
     scopes,
     createdBy: caller.displayName,
     expiresAt,
+    hangsOn: hangsOn(caller),
   });
   return { ...keyToWire(key), apiKey: secret };
 }
@@ -67,18 +81,6 @@ export function grantScopes(asked: readonly string[] | undefined, caller: Caller
   if (beyond !== undefined)
     throw new PlatformError("forbidden", `scopes: these credentials do not have '${beyond}' themselves.`);
   return [...asked];
-}
-
-/** A key that ends makes none that lives longer; without a wish the new one ends with it. */
-function endOf(asked: string | number | undefined, { keyEndsAt }: Caller, now: number): number | null {
-  if (asked === undefined) return keyEndsAt ?? null;
-  const end = now + parseExpiry(asked);
-  if (keyEndsAt !== undefined && end > keyEndsAt)
-    throw new PlatformError(
-      "forbidden",
-      `expires_in: the API key of this request ends at ${toIso(keyEndsAt)}, and makes no key that lives longer.`,
-    );
-  return end;
 }
 
 function parseExpiry(text: string | number): number {

@@ -8,7 +8,7 @@ import { invalidField, PlatformError } from "../../contract/errors.ts";
 import { canonicalJson } from "../../lib/canonical-json.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { type Call, type Input, type Platform, type PrepareContext, workspaceOf } from "../port.ts";
-import { type DriveAccess, type DriveRule, driveAccess, isWithin, workloadLabels } from "./permissions.ts";
+import { covers, type DriveRule, driveAccess, workloadLabels } from "./permissions.ts";
 
 type Labelled = Pick<Resource, "workspace" | "kind" | "name" | "metadata">;
 type Labels = Readonly<Record<string, string>>;
@@ -68,9 +68,6 @@ async function ownLabels(workspace: string, subject: string, { store, settings }
   const workload = identity?.workload ? await store.resources.getByUid(workspace, identity.workload) : null;
   return workload && workloadLabels(workload, settings.brand);
 }
-
-const covers = (has: DriveAccess | null, wants: DriveAccess): boolean =>
-  has !== null && (has.mode === "read-write" || wants.mode === "read") && isWithin(wants.path, has.path);
 
 const sameLabels = (a: Labelled, b: Labelled): boolean => sameJson(a.metadata.labels ?? {}, b.metadata.labels ?? {});
 const sameJson = (a: unknown, b: unknown): boolean => canonicalJson(a ?? null) === canonicalJson(b ?? null);

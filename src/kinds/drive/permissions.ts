@@ -51,3 +51,7 @@ export const isWithin = (path: string, root: string): boolean => {
   const base = normalized(root);
   return base === "/" || path === base || path.startsWith(`${base}/`);
 };
+
+/** Whether somebody who has the first may have the second. */
+export const covers = (has: DriveAccess | null, wants: DriveAccess): boolean =>
+  has !== null && (has.mode === "read-write" || wants.mode === "read") && isWithin(wants.path, has.path);

@@ -9,16 +9,21 @@ import { randomWord } from "../../lib/ids.ts";
 import { HOUR_MS, SECOND_MS } from "../../lib/time/clock.ts";
 import type { KeyPair } from "../../store/people/signing-keys.ts";
 import type { Resource } from "../../store/resources/resource.ts";
-import { type Implementation, implement, type Platform, workspaceOf } from "../port.ts";
+import { type Call, type Implementation, implement, type Platform, workspaceOf } from "../port.ts";
+import { callerAccess } from "./caller-access.ts";
 import { driveAccessToken, driveJwks } from "./operations.ts";
-import { type DriveAccess, type DriveRule, driveAccess, workloadLabels } from "./permissions.ts";
+import type { DriveAccess } from "./permissions.ts";
 
 export const DRIVE_AUDIENCE = "drives";
-const PURPOSE = "drive-tokens";
+export const DRIVE_SIGNING_PURPOSE = "drive-tokens";
+/** What changing a drive takes. */
+const WRITE_SCOPE = "drives:create";
 /** Long enough for a mount to renew it calmly, short enough that a lost one is soon worthless. */
 const TOKEN_MS = HOUR_MS;
 /** Checkers may keep the public keys for a while; a new key is used right away, so not for long. */
 const JWKS_CACHE_SECONDS = 300;
+
+type Asker = Pick<Call, "caller" | "role">;
 
 export const driveTokenHandlers: readonly Implementation[] = [
   implement(driveAccessToken, async (call, deps) => {
@@ -28,33 +33,41 @@ export const driveTokenHandlers: readonly Implementation[] = [
       name,
     );
     if (!drive || drive.deletedAt !== null) throw notFound(`drive '${name}'`);
-    const access = await accessOf(call.caller, drive, deps);
+    const access = await accessOf(call, drive, deps);
     if (!access) throw new PlatformError("forbidden", `The permissions of drive '${name}' do not let you in.`);
-    const token = await sign(drive, access, call.caller, deps);
+    const now = Math.floor(deps.clock.now() / SECOND_MS);
+    const { endsAt = Number.POSITIVE_INFINITY } = call.caller;
+    const seconds = Math.min(TOKEN_MS / SECOND_MS, Math.floor(endsAt / SECOND_MS) - now);
+    const token = await sign(drive, access, call.caller, { from: now, seconds }, deps);
     call.setHeader("cache-control", "no-store");
-    return { access_token: token, expires_in: TOKEN_MS / SECOND_MS, token_type: "Bearer" as const };
+    return { access_token: token, expires_in: seconds, token_type: "Bearer" as const };
   }),
 
   implement(driveJwks, async ({ setHeader }, { store }) => {
     setHeader("cache-control", `public, max-age=${JWKS_CACHE_SECONDS}`);
-    const keys = await store.signingKeys.publicKeys(PURPOSE);
+    const keys = await store.signingKeys.publicKeys(DRIVE_SIGNING_PURPOSE);
     return { keys: keys.map((key) => JSON.parse(key) as Record<string, unknown>) };
   }),
 ];
 
-/** People and service accounts have the whole drive, as they may change its rules anyway; workloads have what the rules say. */
-async function accessOf(caller: Caller, drive: Resource, { store, settings }: Platform): Promise<DriveAccess | null> {
-  if (caller.subjectType !== "workload") return { mode: "read-write", path: "/" };
-  const identity = await store.keys.getServiceAccount(drive.workspace, caller.subject);
-  const workload = identity?.workload && (await store.resources.getByUid(drive.workspace, identity.workload));
-  if (!workload) return null;
-  return driveAccess(drive.spec.permissions as DriveRule[] | undefined, workloadLabels(workload, settings.brand));
+/** Credentials that may not write drives read them. */
+async function accessOf({ caller, role }: Asker, drive: Resource, deps: Platform): Promise<DriveAccess | null> {
+  const access = await callerAccess({ ...caller, role }, drive, deps);
+  const isReader = caller.subjectType !== "workload" && !mayWrite(caller);
+  return access && isReader ? { ...access, mode: "read" } : access;
 }
 
-async function sign(drive: Resource, access: DriveAccess, caller: Caller, deps: Platform): Promise<string> {
+const mayWrite = ({ scopes }: Caller): boolean => scopes === null || scopes.has("admin") || scopes.has(WRITE_SCOPE);
+
+async function sign(
+  drive: Resource,
+  access: DriveAccess,
+  caller: Caller,
+  { from, seconds }: { from: number; seconds: number },
+  deps: Platform,
+): Promise<string> {
   const { SignJWT } = await import("jose"); // with the first token: few servers ever sign one
-  const { id, privateKey } = await deps.store.signingKeys.current(PURPOSE, generatePair);
-  const now = Math.floor(deps.clock.now() / SECOND_MS);
+  const { id, privateKey } = await deps.store.signingKeys.current(DRIVE_SIGNING_PURPOSE, generatePair);
   return new SignJWT({
     workspace: drive.workspace,
     drive: drive.name,
@@ -62,13 +75,14 @@ async function sign(drive: Resource, access: DriveAccess, caller: Caller, deps: 
     mode: access.mode,
     path: access.path,
     sub_type: caller.subjectType,
+    ...(caller.right === null ? {} : { right: caller.right }),
   })
     .setProtectedHeader({ alg: "EdDSA", kid: id, typ: "JWT" })
     .setIssuer(deps.settings.publicUrl)
     .setSubject(caller.subject)
     .setAudience(DRIVE_AUDIENCE)
-    .setIssuedAt(now)
-    .setExpirationTime(now + TOKEN_MS / SECOND_MS)
+    .setIssuedAt(from)
+    .setExpirationTime(from + seconds)
     .setJti(randomWord(20))
     .sign(createPrivateKey(privateKey));
 }

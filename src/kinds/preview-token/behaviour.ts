@@ -1,6 +1,8 @@
 import { notFound } from "../../contract/errors.ts";
-import { isExpiredToken, previewTokenSlot } from "../../contract/preview-tokens.ts";
+import { isExpiredToken, type MadeBy, previewTokenSlot } from "../../contract/preview-tokens.ts";
 import { randomSecret } from "../../lib/ids.ts";
+import { toIso } from "../../lib/time/clock.ts";
+import { endWithin } from "../handing-on.ts";
 import { checkedDateMs } from "../lifetime.ts";
 import { locate } from "../place.ts";
 import { type Behaviour, implement } from "../port.ts";
@@ -9,10 +11,17 @@ import { previewTokenDelete } from "./operations.ts";
 
 export const previewTokenBehaviour: Behaviour = {
   kind: previewToken,
-  prepare({ spec }) {
+  prepare({ spec }, { call: { caller }, state }) {
     if (spec.expiresAt === "") delete spec.expiresAt;
-    if (spec.expiresAt !== undefined) checkedDateMs("spec.expiresAt", spec.expiresAt as string);
+    const asked = spec.expiresAt === undefined ? null : checkedDateMs("spec.expiresAt", spec.expiresAt as string);
+    const end = endWithin("spec.expiresAt", asked, caller);
+    if (asked === null && end !== null) spec.expiresAt = toIso(end);
     spec.token = randomSecret();
+    state.madeBy = {
+      subject: caller.subject,
+      subjectType: caller.subjectType,
+      right: caller.right,
+    } satisfies MadeBy;
   },
   slot: ({ spec }) => previewTokenSlot(spec.token as string),
   present(wire, resource, { deps, parents: [container, preview] }) {

@@ -1,9 +1,11 @@
 import type { z } from "zod";
+import { hangsOn } from "../../contract/caller.ts";
 import { notFound, PlatformError } from "../../contract/errors.ts";
 import type { Role } from "../../contract/operation.ts";
 import { toIso } from "../../lib/time/clock.ts";
 import type { ServiceAccount } from "../../store/people/keys.ts";
-import { createKey, deleteKey, grantScopes, listKeys, type Owner } from "../api-key/keys.ts";
+import { createKey, deleteKey, grantScopes, listKeys, type Owner, standing } from "../api-key/keys.ts";
+import { requireRoleToGive } from "../handing-on.ts";
 import { type Call, type Implementation, implement, type Platform, workspaceOf } from "../port.ts";
 import {
   serviceAccountCreate,
@@ -20,8 +22,8 @@ import {
 const PER_WORKSPACE_MAX = 1000;
 
 export const serviceAccountHandlers: readonly Implementation[] = [
-  implement(serviceAccountList, async (call, { store }) =>
-    (await store.keys.listServiceAccounts(workspaceOf(call).name)).map(toWire),
+  implement(serviceAccountList, async (call, deps) =>
+    (await standing(await deps.store.keys.listServiceAccounts(workspaceOf(call).name), deps)).map(toWire),
   ),
 
   implement(serviceAccountCreate, async (call, { store }) => {
@@ -38,14 +40,16 @@ export const serviceAccountHandlers: readonly Implementation[] = [
       description: call.body.description ?? "",
       role: call.body.role ?? "member",
       createdBy: call.caller.displayName,
+      hangsOn: hangsOn(call.caller),
       ...(scopes ? { scopes } : {}),
     });
     return { ...toWire(account), client_secret: secret };
   }),
 
   implement(serviceAccountUpdate, async (call, deps) => {
-    const { client_id: clientId, workspace } = await find(call, deps);
+    const { client_id: clientId, workspace, ...before } = await find(call, deps);
     const { name, description, role } = call.body;
+    if (role !== before.role) requireRoleToGive("role", role, call.caller);
     const updated = await deps.store.keys.updateServiceAccount(workspace, clientId, {
       ...(name === undefined ? {} : { name }),
       ...(description === undefined ? {} : { description }),

@@ -3,6 +3,7 @@ import { notFound, PlatformError } from "../../contract/errors.ts";
 import type { Role } from "../../contract/operation.ts";
 import { DAY_MS, toIso } from "../../lib/time/clock.ts";
 import type { Invitation, Member } from "../../store/people/people.ts";
+import { requireRoleToGive } from "../handing-on.ts";
 import { type Implementation, implement, type Platform, workspaceOf } from "../port.ts";
 import { type pendingInvitation, userInvite, userList, userRemove, type userShape, userUpdate } from "./operations.ts";
 
@@ -25,7 +26,8 @@ export const userHandlers: readonly Implementation[] = [
 
   implement(userInvite, async (call, { store, clock }) => {
     const { name: workspace } = workspaceOf(call);
-    const { email } = call.body;
+    const { email, role = "member" } = call.body;
+    requireRoleToGive("role", role, call.caller);
     const user = await store.people.getUser(email);
     if (user && (await store.people.roleIn(workspace, user.sub)))
       throw new PlatformError("conflict", `${email} is a member of '${workspace}' already.`);
@@ -38,7 +40,7 @@ export const userHandlers: readonly Implementation[] = [
     const invitation = await store.people.invite(
       workspace,
       email,
-      call.body.role ?? "member",
+      role,
       call.caller.displayName,
       clock.now() + INVITATION_MS,
     );
@@ -48,6 +50,7 @@ export const userHandlers: readonly Implementation[] = [
   implement(userUpdate, async (call, deps) => {
     const { name: workspace } = workspaceOf(call);
     const { role } = call.body;
+    requireRoleToGive("role", role, call.caller);
     const found = await find(workspace, call.params.subOrEmail ?? "", deps);
     if ("invitation" in found) {
       const { email, invited_by, expires_at } = found.invitation;

@@ -13,15 +13,15 @@ export const selfHandlers: readonly Implementation[] = [
   implement(passwordSet, async ({ caller, body }, { store }) => {
     const user = await store.people.getUser(personOf(caller));
     if (!user) throw notFound("You");
-    // A key with every scope can make itself whatever a password could give it; anything less has to know the old one.
-    const isTrusted = caller.authMethod === "api_key" && caller.scopes === null;
+    // A key with every scope and no end can make itself what a password gives; all others have to know the old one.
+    const isTrusted = caller.authMethod === "api_key" && caller.scopes === null && caller.endsAt === undefined;
     if (!isTrusted) await countTry(user.sub, store);
     const mayChange = isTrusted || (await verifyPassword(body.currentPassword ?? "", user.password_hash));
     if (!mayChange)
       throw new PlatformError(
         "forbidden",
         user.password_hash === null
-          ? "The first password is set with an API key that has all scopes."
+          ? "The first password is set with an API key that has all scopes and no end."
           : "currentPassword is not the current password.",
       );
     await store.people.setPassword(user.sub, await hashPassword(body.newPassword));

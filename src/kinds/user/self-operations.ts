@@ -33,7 +33,7 @@ export const passwordSet = defineOperation({
       .string()
       .max(PASSWORD_LENGTH_MAX)
       .optional()
-      .describe("Needed when there is one already, unless an API key with all scopes asks."),
+      .describe("Needed when there is one already, unless an API key with all scopes and without an end asks."),
   }),
   response: done,
 });

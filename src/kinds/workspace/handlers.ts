@@ -1,9 +1,11 @@
 import { settleWorkspace } from "../../auth/bootstrap.ts";
 import type { Caller } from "../../contract/caller.ts";
 import { notFound, PlatformError } from "../../contract/errors.ts";
+import type { Role } from "../../contract/operation.ts";
 import { SECOND_MS } from "../../lib/time/clock.ts";
 import type { Workspace } from "../../store/people/workspaces.ts";
 import { etagOf, requireMatch } from "../etag.ts";
+import { requireRoleToGive } from "../handing-on.ts";
 import { type Call, type Implementation, implement, type Platform, workspaceOf } from "../port.ts";
 import { chosenRegion } from "../region.ts";
 import { countResources, describeContent } from "./counts.ts";
@@ -41,6 +43,7 @@ export const workspaceHandlers: readonly Implementation[] = [
     const { store, settings } = deps;
     const refusal = refuseName(body.name, settings.brand);
     if (refusal) throw new PlatformError("invalid_field", `name: ${refusal.message} Choose another name.`);
+    requireMappings(body.groupMappings, [], caller);
     const accountId = chooseAccount(caller, body.accountId);
     const id = uid();
     // A retried idempotent request meets its own earlier effect.
@@ -75,6 +78,7 @@ export const workspaceHandlers: readonly Implementation[] = [
     refuseChange("accountId", accountId, workspace.accountId);
     const updated = await store.workspaces.modify(workspace.name, call.caller.displayName, (now) => {
       requireMatch(call.headers, now, `Workspace '${now.name}'`);
+      requireMappings(groupMappings, now.groupMappings, call.caller);
       return {
         displayName: displayName ?? now.displayName,
         region: chosenRegion("region", region, now.region, settings),
@@ -145,6 +149,17 @@ function chooseAccount(caller: Caller, asked: string | undefined): string {
       ? "You belong to no account, and a workspace needs one. Ask an account admin."
       : "accountId: this account is not yours.",
   );
+}
+
+/** A group that becomes an admin is an admin given to somebody; what was there before may be written back. */
+function requireMappings(
+  next: { groupName: string; role: Role }[] = [],
+  before: Workspace["groupMappings"],
+  caller: Caller,
+): void {
+  for (const { groupName, role } of next)
+    if (!before.some((one) => one.groupName === groupName && one.role === role))
+      requireRoleToGive("groupMappings", role, caller);
 }
 
 function refuseBound(caller: Caller, what: string): void {

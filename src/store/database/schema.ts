@@ -146,6 +146,8 @@ export interface ServiceAccountRow {
   created_at: number;
   updated_at: number;
   created_by: string;
+  /** The right that it was made with and ends with (contract/caller.ts); null = its own. */
+  hangs_on: string | null;
 }
 
 export interface ApiKeyRow {
@@ -163,6 +165,8 @@ export interface ApiKeyRow {
   created_by: string;
   expires_at: number | null;
   last_used_at: number | null;
+  /** The right that it was made with and ends with (contract/caller.ts); null = its own. */
+  hangs_on: string | null;
 }
 
 export interface InvitationRow {

@@ -1,5 +1,6 @@
 /** API keys and service accounts. Only hashes are stored; a key is shown once, when it is made. */
 import { hash } from "node:crypto";
+import type { Right } from "../../contract/caller.ts";
 import type { Role } from "../../contract/operation.ts";
 import { randomSecret, uuidv7 } from "../../lib/ids.ts";
 import type { Clock } from "../../lib/time/clock.ts";
@@ -9,8 +10,14 @@ import { requireLiveWorkspace } from "../resources/rows.ts";
 import { IDENTITY_TOPIC } from "./workspaces.ts";
 
 export type OwnerType = "user" | "service_account";
-export type ApiKey = Omit<ApiKeyRow, "hash" | "scopes"> & { scopes: string[] | null };
-export type ServiceAccount = Omit<ServiceAccountRow, "secret_hash" | "scopes"> & { scopes: string[] | null };
+export type ApiKey = Omit<ApiKeyRow, "hash" | "scopes" | "hangs_on"> & {
+  scopes: string[] | null;
+  hangs_on: Right | null;
+};
+export type ServiceAccount = Omit<ServiceAccountRow, "secret_hash" | "scopes" | "hangs_on"> & {
+  scopes: string[] | null;
+  hangs_on: Right | null;
+};
 
 /** Keys are recognised by this much of them in lists. */
 const PREFIX_LENGTH = 9;
@@ -26,6 +33,8 @@ export interface NewApiKey {
   scopes: string[] | null;
   createdBy: string;
   expiresAt: number | null;
+  /** The right that the key ends with; none by default. */
+  hangsOn?: Right | null;
   /** The operator may choose the first key. */
   secret?: string;
 }
@@ -49,6 +58,7 @@ export function createKeys({ database, clock }: { database: Database; clock: Clo
       created_by: draft.createdBy,
       expires_at: draft.expiresAt,
       last_used_at: null,
+      hangs_on: draft.hangsOn ?? null,
     };
     await tx.queries.insertInto("api_keys").values(row).execute();
     tx.announce({ topic: IDENTITY_TOPIC, key: row.id });
@@ -66,6 +76,27 @@ export function createKeys({ database, clock }: { database: Database; clock: Clo
         .where("hash", "=", hashSecret(secret))
         .executeTakeFirst();
       return row ? keyFromRow(row) : null;
+    },
+
+    async getKey(id: string): Promise<ApiKey | null> {
+      const row = await database.read.selectFrom("api_keys").selectAll().where("id", "=", id).executeTakeFirst();
+      return row ? keyFromRow(row) : null;
+    },
+
+    /** Keys that end with the right that made them, of everybody. */
+    async hangingKeys(): Promise<ApiKey[]> {
+      const rows = await database.read.selectFrom("api_keys").selectAll().where("hangs_on", "is not", null).execute();
+      return rows.map(keyFromRow);
+    },
+
+    /** Service accounts that end with the right that made them, of all workspaces. */
+    async hangingAccounts(): Promise<ServiceAccount[]> {
+      const rows = await database.read
+        .selectFrom("service_accounts")
+        .selectAll()
+        .where("hangs_on", "is not", null)
+        .execute();
+      return rows.map(accountFromRow);
     },
 
     async listKeys(ownerType: OwnerType, owner: string): Promise<ApiKey[]> {
@@ -115,6 +146,7 @@ export function createKeys({ database, clock }: { database: Database; clock: Clo
       role: Role;
       createdBy: string;
       scopes?: string[];
+      hangsOn?: Right | null;
     }): Promise<{ account: ServiceAccount; secret: string }> {
       const secret = randomSecret();
       const now = clock.now();
@@ -130,6 +162,7 @@ export function createKeys({ database, clock }: { database: Database; clock: Clo
         created_at: now,
         updated_at: now,
         created_by: draft.createdBy,
+        hangs_on: draft.hangsOn ?? null,
       };
       await database.write(async (tx) => {
         await requireLiveWorkspace(tx.queries, database.dialect, row.workspace);
@@ -231,9 +264,14 @@ export function createKeys({ database, clock }: { database: Database; clock: Clo
 
 const parseScopes = (text: string | null): string[] | null => (text === null ? null : (JSON.parse(text) as string[]));
 
-const keyFromRow = ({ hash: _hash, scopes, ...row }: ApiKeyRow): ApiKey => ({ ...row, scopes: parseScopes(scopes) });
-
-const accountFromRow = ({ secret_hash: _hash, scopes, ...row }: ServiceAccountRow): ServiceAccount => ({
+const keyFromRow = ({ hash: _hash, scopes, hangs_on, ...row }: ApiKeyRow): ApiKey => ({
   ...row,
   scopes: parseScopes(scopes),
+  hangs_on: hangs_on as Right | null,
+});
+
+const accountFromRow = ({ secret_hash: _hash, scopes, hangs_on, ...row }: ServiceAccountRow): ServiceAccount => ({
+  ...row,
+  scopes: parseScopes(scopes),
+  hangs_on: hangs_on as Right | null,
 });

@@ -24,6 +24,12 @@ const SESSION_MODELS = ["Session", "Grant"];
 /** The newest are what anybody looks for. */
 const SESSIONS_MAX = 500;
 
+/** A consent, as far as others hang on it. */
+export interface Consent {
+  client: string;
+  endsAt: number;
+}
+
 export type OauthRecords = ReturnType<typeof createOauthRecords>;
 
 export function createOauthRecords({ database, clock, box }: { database: Database; clock: Clock; box: SealedBox }) {
@@ -73,6 +79,17 @@ export function createOauthRecords({ database, clock, box }: { database: Databas
       return row && open(row, id);
     },
 
+    /** By the hash of its id, which is also its id in the list of sessions. */
+    async consent(grantHash: string): Promise<Consent | null> {
+      const row = await live("Grant").where("id", "=", grantHash).executeTakeFirst();
+      return row ? { client: textOf(open(row, null).clientId) ?? "", endsAt: row.expires_at } : null;
+    },
+
+    /** When the record of a program ends that registered itself; 0 when there is none. */
+    async clientEnd(clientId: string): Promise<number> {
+      return (await live("Client").where("id", "=", hash(clientId)).executeTakeFirst())?.expires_at ?? 0;
+    },
+
     async count(model: string): Promise<number> {
       const row = await database.read
         .selectFrom("oauth_records")
@@ -109,7 +126,7 @@ export function createOauthRecords({ database, clock, box }: { database: Databas
     async remove(model: string, id: string): Promise<void> {
       await database.write(async (tx) => {
         await tx.queries.deleteFrom("oauth_records").where("model", "=", model).where("id", "=", hash(id)).execute();
-        if (model === "Grant") tx.announce({ topic: IDENTITY_TOPIC, key: "grant" });
+        if (model === "Grant" || model === "Client") tx.announce({ topic: IDENTITY_TOPIC, key: "grant" });
       });
     },
 
@@ -180,6 +197,8 @@ export function createOauthRecords({ database, clock, box }: { database: Databas
     },
   };
 }
+
+export const grantHash = (grantId: string): string => hash(grantId);
 
 const hash = (id: string): string => createHash("sha256").update(id).digest("base64url");
 

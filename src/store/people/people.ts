@@ -161,6 +161,17 @@ export function createPeople({ database, clock }: { database: Database; clock: C
       return (row?.role as Role | undefined) ?? null;
     },
 
+    /** When somebody became a member of a workspace. */
+    async memberSince(workspace: string, sub: string): Promise<number | null> {
+      const row = await database.read
+        .selectFrom("workspace_members")
+        .select("created_at")
+        .where("workspace", "=", workspace)
+        .where("sub", "=", sub)
+        .executeTakeFirst();
+      return row?.created_at ?? null;
+    },
+
     async listMembers(workspace: string): Promise<Member[]> {
       const rows = await database.read
         .selectFrom("workspace_members as m")

@@ -48,6 +48,7 @@ export function createWorkloadAccounts({ database, clock }: { database: Database
             created_at: now,
             updated_at: now,
             created_by: "platform",
+            hangs_on: null,
           })
           .onConflict((conflict) => conflict.column("workload").where("workload", "is not", null).doNothing())
           .execute();

@@ -22,6 +22,7 @@ import { threads } from "./0016-threads.ts";
 import { executionQueue } from "./0017-execution-queue.ts";
 import { namelessOauth } from "./0018-nameless-oauth.ts";
 import { heldWords } from "./0019-held-words.ts";
+import { hangingCredentials } from "./0020-hanging-credentials.ts";
 import type { Migration } from "./migration.ts";
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -44,6 +45,7 @@ export const MIGRATIONS: readonly Migration[] = [
   executionQueue,
   namelessOauth,
   heldWords,
+  hangingCredentials,
 ];
 
 const TYPES: Record<Dialect, Record<string, string>> = {

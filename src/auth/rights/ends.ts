@@ -1,0 +1,63 @@
+/**
+ * When a right ends. Credentials hang on the right that made them, that right may hang on another one, and so on up to
+ * a right of its own. The earliest end of them all is the end of the last; the answer is looked up and never copied,
+ * so whatever takes a right away ends all that hangs on it.
+ */
+import type { Right } from "../../contract/caller.ts";
+import type { Clock } from "../../lib/time/clock.ts";
+import { grantHash } from "../../store/people/oauth-records.ts";
+import type { Store } from "../../store/store.ts";
+import { isRegistered } from "../oauth/clients.ts";
+
+/** The end of a right that is over, or that nobody knows. */
+export const ENDED = 0;
+/** The end of a right without one. */
+export const ENDLESS = Number.POSITIVE_INFINITY;
+
+export interface EndsDeps {
+  store: Pick<Store, "keys" | "oauth" | "people">;
+  clock: Clock;
+}
+
+export const grantRight = (grantId: string): Right => `grant:${grantHash(grantId)}`;
+
+/** Milliseconds since the epoch, ENDED or ENDLESS. */
+export async function endOf(right: Right | null, deps: EndsDeps): Promise<number> {
+  if (right === null) return ENDLESS;
+  const at = right.indexOf(":");
+  const end = await ENDS[right.slice(0, at) as Sort](right.slice(at + 1), deps);
+  return end > deps.clock.now() ? end : ENDED;
+}
+
+/** What can be used as a member of JSON or a column: absent when there is no end. */
+export const finite = (end: number): { endsAt?: number } => (end === ENDLESS ? {} : { endsAt: end });
+
+type Sort = "key" | "grant" | "account";
+
+const ENDS: Record<Sort, (id: string, deps: EndsDeps) => Promise<number>> = {
+  async key(id, deps) {
+    const key = await deps.store.keys.getKey(id);
+    if (!key) return ENDED;
+    const owner =
+      key.owner_type === "service_account"
+        ? await endOf(`account:${key.owner}`, deps)
+        : (await deps.store.people.getUser(key.owner))
+          ? ENDLESS
+          : ENDED;
+    return Math.min(key.expires_at ?? ENDLESS, owner, await endOf(key.hangs_on, deps));
+  },
+
+  async grant(hash, { store }) {
+    const consent = await store.oauth.consent(hash);
+    if (!consent) return ENDED;
+    return Math.min(
+      consent.endsAt,
+      isRegistered(consent.client) ? await store.oauth.clientEnd(consent.client) : ENDLESS,
+    );
+  },
+
+  async account(clientId, deps) {
+    const account = await deps.store.keys.findServiceAccountAcrossWorkspaces(clientId);
+    return account ? endOf(account.hangs_on, deps) : ENDED;
+  },
+};

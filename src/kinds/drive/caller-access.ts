@@ -1,0 +1,40 @@
+/**
+ * What a caller may do with a drive. An admin may change the permissions and so has the whole drive. Others have what
+ * the permissions give: a workload by its labels, a person or a service account as a workload without any.
+ */
+import type { SubjectType } from "../../contract/caller.ts";
+import type { Role } from "../../contract/operation.ts";
+import type { Resource } from "../../store/resources/resource.ts";
+import type { Platform } from "../port.ts";
+import { type DriveAccess, type DriveRule, driveAccess, workloadLabels } from "./permissions.ts";
+
+export interface DriveCaller {
+  subject: string;
+  subjectType: SubjectType;
+  role: Role | null;
+}
+
+type AccessDeps = Pick<Platform, "store" | "settings">;
+
+export async function callerAccess(
+  caller: DriveCaller,
+  drive: Resource,
+  deps: AccessDeps,
+): Promise<DriveAccess | null> {
+  if (caller.subjectType === "workload") return workloadAccess(caller, drive, deps);
+  const nobody = { workspace: drive.workspace, kind: "", name: "", metadata: {} };
+  const labels = workloadLabels(nobody, deps.settings.brand);
+  return driveAccess(caller.role === "admin" ? [] : rulesOf(drive), labels);
+}
+
+async function workloadAccess(
+  { subject }: DriveCaller,
+  drive: Resource,
+  { store, settings }: AccessDeps,
+): Promise<DriveAccess | null> {
+  const identity = await store.keys.getServiceAccount(drive.workspace, subject);
+  const workload = identity?.workload && (await store.resources.getByUid(drive.workspace, identity.workload));
+  return workload ? driveAccess(rulesOf(drive), workloadLabels(workload, settings.brand)) : null;
+}
+
+const rulesOf = ({ spec }: Resource) => spec.permissions as DriveRule[] | undefined;

@@ -1,0 +1,59 @@
+/**
+ * Whether a drive's token is still good, for `/oauth/introspect`. The signature alone says that it was given out;
+ * here the drive is still there, and whoever took the token could take the same again.
+ */
+import type { JSONWebKeySet } from "jose";
+import type { Makers } from "../../auth/rights/makers.ts";
+import type { MadeBy } from "../../contract/preview-tokens.ts";
+import { SECOND_MS } from "../../lib/time/clock.ts";
+import type { Platform } from "../port.ts";
+import { callerAccess } from "./caller-access.ts";
+import { covers, type DriveAccess } from "./permissions.ts";
+import { DRIVE_AUDIENCE, DRIVE_SIGNING_PURPOSE } from "./tokens.ts";
+
+export interface DriveTokenDeps extends Pick<Platform, "store" | "settings" | "clock">, Pick<Makers, "makerOf"> {}
+
+/** What a drive's token says, besides what every token does. */
+export interface DriveClaims extends DriveAccess {
+  workspace: string;
+  drive: string;
+  drive_uid: string;
+  sub: string;
+  sub_type: MadeBy["subjectType"];
+  right?: MadeBy["right"];
+  iat: number;
+}
+
+/** Gives the claims of a good token; null for any other text. */
+export const createDriveTokenCheck =
+  (deps: DriveTokenDeps) =>
+  async (token: string): Promise<DriveClaims | null> => {
+    const claims = await verified(token, deps);
+    if (!claims) return null;
+    const drive = await deps.store.resources.getByUid(claims.workspace, claims.drive_uid);
+    if (drive?.kind !== "drive" || drive.deletedAt !== null) return null;
+    const { workspace, sub: subject, sub_type: subjectType, right = null } = claims;
+    const madeBy: MadeBy = { subject, subjectType, right };
+    const maker = await deps.makerOf({ workspace, createdBy: "", state: { madeBy } });
+    // The token's moment is told in whole seconds.
+    if (maker === null || (claims.iat + 1) * SECOND_MS <= maker.sinceMs) return null;
+    const access = await callerAccess({ subject, subjectType, role: maker.role }, drive, deps);
+    return covers(access, claims) ? claims : null;
+  };
+
+async function verified(token: string, { store, settings, clock }: DriveTokenDeps): Promise<DriveClaims | null> {
+  const { createLocalJWKSet, jwtVerify } = await import("jose"); // with the first token: few servers ever check one
+  const keys = (await store.signingKeys.publicKeys(DRIVE_SIGNING_PURPOSE)).map((text) => JSON.parse(text) as object);
+  try {
+    const { payload } = await jwtVerify(token, createLocalJWKSet({ keys } as JSONWebKeySet), {
+      algorithms: ["EdDSA"],
+      issuer: settings.publicUrl,
+      audience: DRIVE_AUDIENCE,
+      requiredClaims: ["sub", "iat", "exp", "jti"],
+      currentDate: new Date(clock.now()),
+    });
+    return payload as unknown as DriveClaims;
+  } catch {
+    return null; // whatever is wrong with it, it is not a token of ours
+  }
+}
