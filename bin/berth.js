@@ -1,16 +1,18 @@
 #!/usr/bin/env node
-// Plain JavaScript that any Node can read. A Node that is new enough goes on in this process; an older one hands over
-// to the Node that Berth brings along.
+// Plain JavaScript that any Node can read. The version that `berth upgrade` has made current goes on, or else this one.
+// A Node that is new enough goes on in this process; an older one hands over to the Node that Berth brings along.
 import { spawn } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 
 const NODE_MAJOR_MIN = 24;
 const here = dirname(fileURLToPath(import.meta.url));
 const root = join(here, "..");
+const current = currentVersion(join(root, "versions"));
 
-if (Number(process.versions.node.split(".")[0]) >= NODE_MAJOR_MIN) {
+if (current) await import(pathToFileURL(current).href);
+else if (Number(process.versions.node.split(".")[0]) >= NODE_MAJOR_MIN) {
   const { tuneStart } = await import("./tune-start.js");
   tuneStart();
   const { main } = await import("../src/main.ts");
@@ -24,6 +26,15 @@ if (Number(process.versions.node.split(".")[0]) >= NODE_MAJOR_MIN) {
     console.error("  next: install it from https://nodejs.org and run the same command again");
     process.exitCode = 1;
   }
+}
+
+// See src/operator/upgrade/versions.ts.
+function currentVersion(folder) {
+  if (!existsSync(join(folder, "current"))) return null;
+  const path = join(folder, readFileSync(join(folder, "current"), "utf8").trim(), "bin/berth.js");
+  if (existsSync(path)) return path;
+  console.error(`berth: ${path} is missing; this is the version in ${root}.`);
+  return null;
 }
 
 function handOver(node) {

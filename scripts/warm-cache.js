@@ -1,9 +1,14 @@
-// Runs after npm ci: compiles the server once, so that the first start is as quick as the others. Only a convenience,
-// so whatever keeps it from working does not fail the install.
+// Runs after npm ci. This folder is the current version from now on, whatever `berth upgrade` made current before.
+// Then the server is compiled once, so that the first start is as quick as the others: only a convenience, so whatever
+// keeps it from working does not fail the install.
+import { rmSync } from "node:fs";
 import module from "node:module";
+import { join } from "node:path";
 
 /** What a start loads. */
 const LOADED = ["main", "operator/up", "app", "node/drivers/local/local-driver", "node/sandboxd-build"];
+
+rmSync(join(import.meta.dirname, "../versions/current"), { force: true });
 
 try {
   const { tuneStart } = await import("../bin/tune-start.js");

@@ -31,7 +31,7 @@ import { createGateway } from "./gateway/gateway.ts";
 import { createJobHandler } from "./gateway/job-handler.ts";
 import { DEFAULT_LIMITS } from "./gateway/limits.ts";
 import { createPrincipals } from "./gateway/principals.ts";
-import { createEdge } from "./http/edge.ts";
+import { createEdge, type Edge } from "./http/edge.ts";
 import { brandWords } from "./http/header-rules.ts";
 import { BEHAVIOURS, HANDLERS } from "./kinds/behaviour.ts";
 import { createDriveTokenCheck } from "./kinds/drive/token-check.ts";
@@ -51,6 +51,7 @@ import { makeRoomToStart } from "./lib/disk/disk-reserve.ts";
 import { watchDisk } from "./lib/disk/disk-watch.ts";
 import { randomWord } from "./lib/ids.ts";
 import { type Running, Stack } from "./lib/lifecycle.ts";
+import type { TakenPort } from "./lib/network/held-port.ts";
 import { createOutbound } from "./lib/network/outbound-http.ts";
 import { createOutboundPost } from "./lib/network/outbound-post.ts";
 import { isLoopbackName } from "./lib/network/site.ts";
@@ -81,6 +82,10 @@ export interface App extends Running {
   listensAt: string;
   bootstrapped: Bootstrapped;
   store: Store;
+  /** The port, for an upgrade that hands it on. */
+  port: Pick<Edge, "hold" | "adopt" | "fd">;
+  /** Whether workloads can run on this machine. */
+  runsWorkloads(): Promise<boolean>;
 }
 
 export interface AppOptions {
@@ -90,9 +95,14 @@ export interface AppOptions {
   clock?: Clock;
   /** Where workloads run; absent = this machine. */
   openDriver?(): Promise<Driver>;
+  /** The port of an earlier server; absent = a new one. */
+  port?: TakenPort | undefined;
+  /** Fail where workloads cannot run, instead of serving everything else. */
+  requireMachine?: boolean;
 }
 
-export async function startApp({ config, log, version, clock = systemClock, openDriver }: AppOptions): Promise<App> {
+export async function startApp(options: AppOptions): Promise<App> {
+  const { config, log, version, clock = systemClock, openDriver } = options;
   // Before anything is made: the first key is shown by a start that gets to its end only.
   const settings = settingsOf(config, version);
   const prices = usagePrices(config);
@@ -301,7 +311,8 @@ export async function startApp({ config, log, version, clock = systemClock, open
     });
     addUploadRoute(api, platform);
     await api.ready();
-    const listensAt = await edge.listen();
+    if (options.requireMachine) await driver.opened();
+    const listensAt = await edge.listen(options.port);
     settings.publicUrl = await clientUrl(config, Number(new URL(listensAt).port) || config.port);
     doors.open(edge);
     return {
@@ -310,6 +321,12 @@ export async function startApp({ config, log, version, clock = systemClock, open
       listensAt,
       bootstrapped,
       store,
+      port: edge,
+      runsWorkloads: () =>
+        driver.opened().then(
+          () => true,
+          () => false,
+        ),
       stop: (workloads) => {
         onStop = workloads ?? onStop;
         return stack.stop();

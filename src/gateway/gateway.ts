@@ -97,6 +97,12 @@ export function createGateway(deps: GatewayDeps): Gateway {
     connection(socket, handOver, management) {
       new LaneConnection(socket, laneOf(management), handOver);
     },
+    giveUpIdle(take) {
+      for (const one of sweeper) {
+        const socket = one instanceof LaneConnection ? one.giveUpIfIdle() : null;
+        if (socket !== null) take(socket);
+      }
+    },
     closeIdleConnections() {
       for (const one of sweeper) if (one instanceof LaneConnection) one.closeIfIdle();
     },

@@ -24,6 +24,8 @@ export interface InferenceDoor {
    */
   connection(socket: Socket, handOver: (socket: Socket) => void, management?: PlainManagement): void;
   closeIdleConnections(): void;
+  /** Passes on connections without a request in flight, unread, for another server. TLS and handed-over ones stay. */
+  giveUpIdle(take: (socket: Socket) => void): void;
   /** The server's connections that have not sent a whole request yet. */
   readonly newcomers: Newcomers;
   /** For bytes that Node's server could not read as a request. */

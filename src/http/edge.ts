@@ -2,10 +2,12 @@
 import { readFileSync, unwatchFile, watchFile } from "node:fs";
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
+import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Config } from "../config.ts";
 import { PlatformError } from "../contract/errors.ts";
 import type { Running } from "../lib/lifecycle.ts";
+import { adopt, HeldPort, listeningFd, type TakenPort } from "../lib/network/held-port.ts";
 import { createServer } from "../lib/network/node-http.ts";
 import { attachGateway, type InferenceDoor, type PlainManagement, SERVER_OPTIONS } from "./attach.ts";
 
@@ -22,12 +24,21 @@ export interface Edge extends Running {
   manage(req: IncomingMessage, res: ServerResponse): void;
   /** A connection that did not come through the port: from inside a workload. */
   accept(socket: Duplex): void;
-  listen(): Promise<string>;
+  /** A connection to the port that another process has accepted. */
+  adopt(socket: Socket): void;
+  /** `taken` is the port of an earlier server; absent: a new one, as configured. */
+  listen(taken?: TakenPort): Promise<string>;
+  /** Of the listening socket. */
+  fd(): number;
+  /** New and idle connections wait from now on; requests in flight get `drainMs` when the edge is stopped. */
+  hold(drainMs: number): HeldPort;
 }
 
 export function createEdge(config: Config, gateway: InferenceDoor): Edge {
   let server: Server | null = null;
   let routes: RequestListener | null = null;
+  let held: HeldPort | null = null;
+  let drainMs = DRAIN_MS;
   return {
     serve(management, plain) {
       routes = management;
@@ -44,9 +55,24 @@ export function createEdge(config: Config, gateway: InferenceDoor): Edge {
       if (server?.listening) server.emit(config.tls_cert ? "secureConnection" : "connection", socket);
       else socket.destroy();
     },
-    async listen() {
+    adopt(socket) {
+      if (server) adopt(server, socket);
+    },
+    fd: () => (server ? listeningFd(server) : -1),
+    hold(graceMs) {
+      if (!server) throw new Error("the edge was never opened");
+      drainMs = graceMs;
+      const port = new HeldPort(server);
+      gateway.giveUpIdle((socket) => port.hold(socket));
+      held = port;
+      return port;
+    },
+    async listen(taken) {
       const { promise, resolve, reject } = Promise.withResolvers<void>();
-      server?.once("error", reject).listen(config.port, config.host, resolve);
+      server?.once("error", reject).once("listening", resolve);
+      if (taken instanceof HeldPort) server && taken.giveTo(server);
+      else if (taken) server?.listen(taken);
+      else server?.listen(config.port, config.host);
       await promise.catch((error: NodeJS.ErrnoException) => {
         if (error.code !== "EADDRINUSE") throw error;
         throw new PlatformError(
@@ -62,13 +88,13 @@ export function createEdge(config: Config, gateway: InferenceDoor): Edge {
     },
     async stop() {
       const open = server;
-      if (!open?.listening) return;
+      if (!open || (!open.listening && !held)) return;
       const closed = new Promise((resolve) => open.close(resolve));
       // A connection whose last request has just been answered would otherwise be kept for another one.
       const sweep = setInterval(() => open.closeIdleConnections(), SWEEP_MS);
-      const timer = setTimeout(() => open.closeAllConnections(), DRAIN_MS);
+      const timer = setTimeout(() => open.closeAllConnections(), drainMs);
       try {
-        await gateway.stop(DRAIN_MS);
+        await gateway.stop(drainMs);
         await closed;
       } finally {
         clearInterval(sweep);

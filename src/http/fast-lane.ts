@@ -89,6 +89,14 @@ export class LaneConnection implements Sweepable {
     if (this.#request === null && this.#drained === null) this.socket.destroy();
   }
 
+  /** The socket, which is served here no longer; null while a request is in flight, or when it cannot be moved. */
+  giveUpIfIdle(): Socket | null {
+    const isIdle = this.#request === null && this.#drained === null && this.#pending === null;
+    if (!isIdle || this.secure || !this.fromNetwork || this.socket.destroyed || this.socket.writableEnded) return null;
+    this.#detach();
+    return this.socket;
+  }
+
   get accepting(): boolean {
     return this.#options.accepting();
   }
@@ -207,6 +215,15 @@ export class LaneConnection implements Sweepable {
 
   #leave(chunk: Buffer): void {
     const { socket } = this;
+    this.#detach();
+    socket.pause();
+    socket.unshift(chunk);
+    this.#handOver(socket);
+    socket.resume();
+  }
+
+  #detach(): void {
+    const { socket } = this;
     this.#left = true;
     this.#options.sweeper.delete(this);
     socket.off("data", this.#onData);
@@ -214,10 +231,6 @@ export class LaneConnection implements Sweepable {
     socket.off("end", this.#onEnd);
     socket.off("close", this.#onClose);
     socket.off("error", ignore);
-    socket.pause();
-    socket.unshift(chunk);
-    this.#handOver(socket);
-    socket.resume();
   }
 
   #onDrain = (): void => {

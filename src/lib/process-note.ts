@@ -11,19 +11,32 @@ export interface ProcessNote {
   identity: string;
   url: string;
   startedAt: string;
+  /** Absent in notes of versions that do not know `berth upgrade`. */
+  version?: string;
+  /** The folder that the program runs from. */
+  root?: string;
+  /** The process that was started first and that ends with the server, after an upgrade. */
+  attendant?: ProcessIdentity | undefined;
 }
+
+export type ProcessIdentity = Pick<ProcessNote, "pid" | "identity">;
 
 const folderOf = (dataDir: string): string => join(dataDir, "run");
 const fileOf = (dataDir: string, pid: number): string => join(folderOf(dataDir), `${pid}.json`);
 
 /** The returned function takes the note away. */
-export function leaveNote(dataDir: string, { url, startedAt }: Pick<ProcessNote, "url" | "startedAt">): () => void {
+export function leaveNote(dataDir: string, about: Omit<ProcessNote, keyof ProcessIdentity>): () => void {
   mkdirSync(folderOf(dataDir), { recursive: true, mode: 0o700 });
-  const note: ProcessNote = { pid: process.pid, identity: identityOf(process.pid) ?? "", url, startedAt };
+  const note: ProcessNote = { ...ownIdentity(), ...about };
   rmSync(wishOf(dataDir, note.pid), { force: true }); // of an earlier process with this number
   writeFileSync(fileOf(dataDir, note.pid), JSON.stringify(note), { mode: 0o600 });
   return () => rmSync(fileOf(dataDir, note.pid), { force: true });
 }
+
+export const ownIdentity = (): ProcessIdentity => ({ pid: process.pid, identity: identityOf(process.pid) ?? "" });
+
+/** A process that stops by itself takes its note away; a note without its process is one of a crash. */
+export const hasNote = (dataDir: string, pid: number): boolean => existsSync(fileOf(dataDir, pid));
 
 const wishOf = (dataDir: string, pid: number): string => join(folderOf(dataDir), `${pid}.wish`);
 
@@ -54,7 +67,8 @@ export function runningNotes(dataDir: string): ProcessNote[] {
   });
 }
 
-export const isRunning = ({ pid, identity }: ProcessNote): boolean => identity !== "" && identityOf(pid) === identity;
+export const isRunning = ({ pid, identity }: ProcessIdentity): boolean =>
+  identity !== "" && identityOf(pid) === identity;
 
 function parse(path: string): ProcessNote | null {
   try {

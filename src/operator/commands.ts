@@ -1,8 +1,17 @@
 /** The commands about the server on this machine. What they do is loaded when they are asked for. */
 import { styleText } from "node:util";
-import { type CommandSpec, GROUPS, type Invocation, type OptionSpec, text, wordsOf } from "../cli/command.ts";
+import {
+  type CommandSpec,
+  GROUPS,
+  type Invocation,
+  type OptionSpec,
+  type OptionValue,
+  text,
+  wordsOf,
+} from "../cli/command.ts";
 import { EXIT } from "../cli/failure.ts";
 import { type Config, loadConfig, SETTINGS } from "../config.ts";
+import { DAY_MS, SECOND_MS } from "../lib/time/clock.ts";
 import { UsageError } from "../lib/usage-error.ts";
 import type { Finding, State } from "./doctor.ts";
 import { flagOf } from "./setting-flags.ts";
@@ -10,6 +19,7 @@ import { flagOf } from "./setting-flags.ts";
 type Setting = keyof typeof SETTINGS;
 
 const group = GROUPS.operator;
+const DAY_SECONDS = DAY_MS / SECOND_MS;
 const CONFIG: OptionSpec = { flags: "--config <file>", about: "configuration file (BERTH_CONFIG)" };
 const FORCE = (about: string): OptionSpec => ({ flags: "--force", about });
 
@@ -32,7 +42,7 @@ export const operatorCommands: readonly CommandSpec[] = [
     examples: ["berth up", "berth up --port 9000 --data /srv/berth"],
     run: async ({ options }) => {
       const { up } = await import("./up.ts");
-      const flags = Object.entries(flagsFrom(options)).flatMap(([flag, value]) => [`--${flag}`, value]);
+      const flags = flagArgs(options);
       await up(options.checkConfig === true ? [...flags, "--check-config"] : flags);
       return undefined;
     },
@@ -54,6 +64,39 @@ export const operatorCommands: readonly CommandSpec[] = [
       const [config, keepWorkloads] = [configOf(call), call.options.keep === true];
       if (!keepWorkloads) await confirmLosses(config, call);
       return say(call, await stopServers({ config, keepWorkloads }));
+    },
+  },
+  {
+    name: "upgrade",
+    group,
+    summary: "install another version beside the running one and switch to it",
+    details:
+      "The new version is installed below this one (versions/), loaded, and tried on the database while the old one serves.\nThen the old one finishes its requests and the new one takes over its port: connections wait meanwhile, none is\nrefused, and workloads go on. When the new version is not ready in time, the old one goes on, with the database as\nit was, and the command ends with 5. Later starts run the new version; `npm ci` in this folder undoes that.\nWithout a running server the new version is installed and tried.",
+    options: [
+      {
+        flags: "--to <version>",
+        about:
+          "branch, tag or commit of this checkout's remote, or a path (./folder, archive.tgz); default: the branch that the checkout follows",
+      },
+      { flags: "--check", about: "install and try the new version, then go on with the old one" },
+      { flags: "--drain <seconds>", about: "for requests in flight to finish (default 10)" },
+      { flags: "--limit <seconds>", about: "for the new version to be loaded, and then to be ready (default 120)" },
+      ...DATABASE,
+    ],
+    examples: ["berth upgrade", "berth upgrade --to v0.2.0", "berth upgrade --to ./berth-0.2.0.tgz --check"],
+    run: async (call) => {
+      const { upgrade } = await import("./upgrade/command.ts");
+      const { to, check, drain, limit } = call.options;
+      const lines = await upgrade({
+        config: configOf(call),
+        args: flagArgs(call.options),
+        to: text(to),
+        checkOnly: check === true,
+        drainMs: secondsOf("--drain", drain, 10),
+        limitMs: secondsOf("--limit", limit, 120),
+        note: call.context.note,
+      });
+      return say(call, lines);
     },
   },
   {
@@ -116,6 +159,17 @@ export const operatorCommands: readonly CommandSpec[] = [
       return say(call, await restoreFrom({ config: configOf(call), file, force: call.options.force === true }));
     },
   },
+  {
+    name: "version",
+    group: GROUPS.more,
+    summary: "print the version, where it is installed, and what the server on this machine runs",
+    options: settingOptions(["data"]),
+    examples: ["berth version"],
+    run: async (call) => {
+      const { versionLines } = await import("./upgrade/shown.ts");
+      return say(call, versionLines(configOf(call).data));
+    },
+  },
 ];
 
 /** What will be gone is always named; whoever sits before a terminal can still turn back. */
@@ -138,6 +192,15 @@ const flagsFrom = (options: Invocation["options"]): Record<string, string> =>
       return typeof value === "string" ? [[long.slice(2), value]] : [];
     }),
   );
+
+const flagArgs = (options: Invocation["options"]): string[] =>
+  Object.entries(flagsFrom(options)).flatMap(([flag, value]) => [`--${flag}`, value]);
+
+function secondsOf(flag: string, given: OptionValue, otherwise: number): number {
+  const seconds = given === undefined ? otherwise : Number(given);
+  if (!(seconds >= 0 && seconds <= DAY_SECONDS)) throw new UsageError(`${flag} takes a number of seconds.`);
+  return seconds * SECOND_MS;
+}
 
 const configOf = ({ options }: Invocation): Config => loadConfig({ flags: flagsFrom(options) });
 

@@ -1,47 +1,106 @@
 /** `berth up`: argv → configuration → app → signal → stop. Loads nothing that a server does not need. */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import pino from "pino";
+import pino, { type Logger } from "pino";
 import type { App } from "../app.ts";
 import { type Config, consoleBaseOf, describeConfig, loadConfig } from "../config.ts";
 import { SHARING_ADVICE, sharedWithWorkloads } from "../contract/console.ts";
 import { credentialsFile, readCredentials, writeCredentials } from "../lib/credentials.ts";
+import type { TakenPort } from "../lib/network/held-port.ts";
 import { isEveryAddress } from "../lib/network/own-address.ts";
-import { leaveNote, takeWish } from "../lib/process-note.ts";
+import { leaveNote, type ProcessIdentity, takeWish } from "../lib/process-note.ts";
+import { ROOT } from "../lib/root.ts";
 import { terminalLog } from "../lib/terminal-log.ts";
 import { toIso } from "../lib/time/clock.ts";
 import { END_WORKLOADS } from "./down.ts";
 import { leftBehind, stopHint } from "./left-running.ts";
 import { parseSettingFlags, settingsHelp } from "./setting-flags.ts";
+import { endWithAttendant } from "./upgrade/attend.ts";
+import { readUpgrade, UPGRADE_SIGNAL } from "./upgrade/record.ts";
 import { packageVersion } from "./version.ts";
 
 /** Secrets that a log line could carry by accident. */
 const REDACTED = ["headers.authorization", "*.secret", "*.password", "*.apiKey"];
+/** For `berth upgrade` alone, and not in the help. */
+const TAKE_OVER = "take-over";
 
 export async function up(args: readonly string[]): Promise<void> {
-  const { flags, switches } = parseSettingFlags(args, { command: "up", switches: ["check-config", "help"] });
+  const { flags, switches } = parseSettingFlags(args, { command: "up", switches: ["check-config", "help", TAKE_OVER] });
   if (switches.has("help")) return console.log(UP_HELP);
   const config = loadConfig({ flags });
   if (switches.has("check-config")) return console.log(describeConfig(config));
   const file = process.stdout.isTTY ? null : pino.destination({ sync: false });
   const log = pino({ level: config.log_level, redact: REDACTED }, file ?? terminalLog(process.stdout));
-  const stopAsked = stopSignal();
+  const wishes = signalWishes();
+  const turn = switches.has(TAKE_OVER) ? await (await import("./upgrade/take-over.ts")).awaitTurn(config) : null;
+  const attendant = turn?.attendant;
+  const serving = await serve({ config, log, ...turn, attendant });
+  if (turn) await (await import("./upgrade/take-over.ts")).finishTurn(serving.app);
+  if (attendant) endWithAttendant(attendant, wishes.stop);
+  settleMemory();
+  const own = args.filter((arg) => arg !== `--${TAKE_OVER}`);
+  const next = await serveUntilStopped({ config, log, args: own, attendant, wishes, serving });
+  file?.flushSync();
+  if (next !== null && !attendant) await (await import("./upgrade/attend.ts")).becomeAttendant(config.data, ...next);
+}
+
+interface Given {
+  config: Config;
+  log: Logger;
+  attendant: ProcessIdentity | undefined;
+}
+
+interface Serving {
+  app: App;
+  removeNote(): void;
+}
+
+interface Start extends Given {
+  port?: TakenPort;
+  requireMachine?: boolean;
+}
+
+async function serve({ config, log, attendant, ...turn }: Start): Promise<Serving> {
   const { startApp } = await import("../app.ts"); // only now: a wrong flag is told at once
-  const app = await startApp({ config, log, version: packageVersion() });
-  const removeNote = leaveNote(config.data, { url: app.url, startedAt: toIso(Date.now()) });
+  // A start that fails in an upgrade leaves the workloads to the version that goes on.
+  const started: Config = turn.port ? { ...config, on_stop: "keep" } : config;
+  const app = await startApp({ config: started, log, version: packageVersion(), ...turn });
+  const note = { url: app.url, startedAt: toIso(Date.now()), version: packageVersion(), root: ROOT, attendant };
+  const removeNote = leaveNote(config.data, note);
   console.error(greeting(app, config));
   const shared = sharedWithWorkloads(consoleBaseOf(config, app.url));
   if (shared !== null) log.warn({ pages: app.pagesUrl }, SHARING_ADVICE[shared]);
-  settleMemory();
-  await stopAsked;
+  return { app, removeNote };
+}
+
+/** The folder and process of the version that serves from then on, or null when the server has stopped. */
+async function serveUntilStopped({
+  wishes,
+  args,
+  ...given
+}: Given & { args: readonly string[]; wishes: Wishes; serving: Serving }): Promise<[string, number] | null> {
+  const { config, log, attendant } = given;
+  let { serving } = given;
+  while ((await wishes.next()) === "upgrade") {
+    const record = readUpgrade(config.data);
+    if (record?.state !== "asked") continue;
+    const { switchVersion } = await import("./upgrade/switch.ts");
+    const restart = async (port: TakenPort): Promise<void> => {
+      serving = await serve({ config, log, attendant, port });
+    };
+    const child = await switchVersion({ config, log, args, attendant, record, ...serving, restart });
+    if (child?.pid === undefined) continue;
+    if (wishes.isStopAsked()) child.kill("SIGTERM");
+    return [record.to.root, child.pid];
+  }
   log.info({}, "stopping");
   // `berth down` ends the workloads too, whatever a plain stop does to them.
   const onStop = takeWish(config.data) === END_WORKLOADS ? "kill" : config.on_stop;
-  await app.stop(onStop);
-  removeNote();
-  file?.flushSync();
+  await serving.app.stop(onStop);
+  serving.removeNote();
   const left = leftBehind(config, onStop);
   if (left !== null) console.error(left);
+  return null;
 }
 
 /** By then what is opened in the background is open too. */
@@ -102,18 +161,43 @@ function keyLine(newKey: string | null, config: Config): string {
 /** npm passes on a signal that the terminal has sent to us already; that is one wish to stop, not two. */
 const SAME_SIGNAL_MS = 1000;
 
+interface Wishes {
+  /** Once for every upgrade; from the first wish to stop on always "stop". */
+  next(): Promise<"stop" | "upgrade">;
+  isStopAsked(): boolean;
+  stop(): void;
+}
+
 /** The first signal lets what is in flight finish, a later one does not wait for it. */
-function stopSignal(): Promise<void> {
-  return new Promise((resolve) => {
-    let askedAt: number | null = null;
-    const onSignal = (): void => {
-      const now = performance.now();
-      askedAt ??= now;
-      if (now - askedAt > SAME_SIGNAL_MS) process.exit(1);
-      resolve();
-    };
-    process.on("SIGTERM", onSignal).on("SIGINT", onSignal);
+function signalWishes(): Wishes {
+  let [askedAt, upgrades]: [number | null, number] = [null, 0];
+  let wake = (): void => {};
+  const stop = (): void => {
+    askedAt ??= performance.now();
+    wake();
+  };
+  const onSignal = (): void => {
+    if (askedAt !== null && performance.now() - askedAt > SAME_SIGNAL_MS) process.exit(1);
+    stop();
+  };
+  process.on("SIGTERM", onSignal).on("SIGINT", onSignal);
+  process.on(UPGRADE_SIGNAL, () => {
+    upgrades += 1;
+    wake();
   });
+  return {
+    stop,
+    isStopAsked: () => askedAt !== null,
+    async next() {
+      while (askedAt === null && upgrades === 0)
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+      if (askedAt !== null) return "stop";
+      upgrades -= 1;
+      return "upgrade";
+    },
+  };
 }
 
 const UP_HELP = [

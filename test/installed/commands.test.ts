@@ -19,6 +19,7 @@ const LIST = readFileSync(join(import.meta.dirname, "commands.txt"), "utf8");
 const ELSEWHERE: Record<string, string> = {
   up: "every installation is started with it",
   down: "and stopped with it",
+  upgrade: "test/installed/upgrade.test.ts",
   backup: "docs/tour.md",
   restore: "test/e2e/backup.test.ts",
   "reset-password": "test/identity/cli-sign-in.test.ts",

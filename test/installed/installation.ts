@@ -60,7 +60,7 @@ async function startInstallation(): Promise<RunningInstallation> {
     mkdirSync(home);
     copyTree(root);
     execFileSync("npm", ["run", "prepare"], { cwd: root, env: strangersEnv({ home }), stdio: "pipe" });
-    return await start(root, home, remove);
+    return await startTree(root, home, remove);
   } catch (error) {
     remove();
     throw error;
@@ -95,7 +95,8 @@ function copyPackages(target: string): void {
   execFileSync("cp", ["-a", ...packages, target]);
 }
 
-async function start(root: string, home: string, remove: () => void): Promise<RunningInstallation> {
+/** Of a tree that is installed; `remove` is called when its server has ended. */
+export async function startTree(root: string, home: string, remove: () => void): Promise<RunningInstallation> {
   const child = spawn("npm", ["start"], {
     cwd: root,
     env: strangersEnv({ home, PORT: "0" }),
@@ -113,6 +114,7 @@ async function start(root: string, home: string, remove: () => void): Promise<Ru
   };
   // Nothing outlives whoever started it, however that ends.
   process.once("exit", kill);
+  void ended.then(() => process.off("exit", kill));
   const output = keptOutput(child);
   const url = await addressOf(child, output);
   const { apiKey } = JSON.parse(readFileSync(join(home, ".berth/credentials.json"), "utf8")) as { apiKey: string };
@@ -127,7 +129,6 @@ async function start(root: string, home: string, remove: () => void): Promise<Ru
       else
         await run("npm", ["run", "--silent", "berth", "down"], { cwd: root, env: strangersEnv({ home }) }).catch(kill);
       await ended;
-      process.off("exit", kill);
       remove();
     },
   };

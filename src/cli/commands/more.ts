@@ -19,14 +19,4 @@ export const moreCommands: readonly CommandSpec[] = [
       return undefined;
     },
   },
-  {
-    name: "version",
-    group: GROUPS.more,
-    summary: "print the version",
-    examples: ["berth version"],
-    run: async ({ context }) => {
-      context.print(`berth ${context.version} (node ${process.version}, ${process.platform}-${process.arch})`);
-      return undefined;
-    },
-  },
 ];

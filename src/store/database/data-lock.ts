@@ -15,19 +15,27 @@ const SQLITE_BUSY = 5;
 export function lockDataFolder(dataDir: string, note: string): Running {
   makeDataFolder(dataDir);
   const noteFile = join(dataDir, "berth.pid");
-  const lock = new DatabaseSync(join(dataDir, "berth.lock"));
+  const lock = lockFolder(dataDir, "berth.lock");
+  if (!lock) {
+    throw new PlatformError(
+      "conflict",
+      `The data folder ${dataDir} is in use by another Berth (${readNote(noteFile)}). Stop that one, or choose another BERTH_DATA: several servers of one PostgreSQL have a folder each.`,
+    );
+  }
+  writeFileSync(noteFile, note, { mode: 0o600 });
+  return lock;
+}
+
+/** Null while another process holds the lock of this name. */
+export function lockFolder(folder: string, name: string): Running | null {
+  const lock = new DatabaseSync(join(folder, name));
   try {
     lock.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE");
   } catch (error) {
     lock.close();
-    if ((error as { errcode?: number }).errcode !== SQLITE_BUSY) throw cannotLock(dataDir, error);
-    throw new PlatformError(
-      "conflict",
-      `The data folder ${dataDir} is in use by another Berth (${readNote(noteFile)}). Stop that one, or choose another BERTH_DATA: several servers of one PostgreSQL have a folder each.`,
-      { cause: error },
-    );
+    if ((error as { errcode?: number }).errcode === SQLITE_BUSY) return null;
+    throw cannotLock(folder, error);
   }
-  writeFileSync(noteFile, note, { mode: 0o600 });
   return {
     async stop() {
       if (lock.isOpen) lock.close();
@@ -40,7 +48,7 @@ function cannotLock(dataDir: string, error: unknown): PlatformError {
   const reason = isDiskFull(error)
     ? "its disk is full. Free some space on it"
     : `${(error as Error).message}. Check its disk and who owns it`;
-  return new PlatformError("unavailable", `The data folder ${dataDir} cannot be locked: ${reason}.`, { cause: error });
+  return new PlatformError("unavailable", `The folder ${dataDir} cannot be locked: ${reason}.`, { cause: error });
 }
 
 function readNote(file: string): string {

@@ -1,0 +1,54 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
+import { test } from "node:test";
+import { HeldPort } from "./held-port.ts";
+
+/** Answers each piece that it reads with its own name. */
+function echoing(name: string): { server: Server; sockets: Socket[] } {
+  const sockets: Socket[] = [];
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    sockets.push(socket);
+    socket.on("data", (chunk) => socket.write(`${name}:${chunk}`));
+  });
+  return { server, sockets };
+}
+
+async function said(socket: Socket): Promise<string> {
+  const [chunk] = (await once(socket, "data")) as [Buffer];
+  return chunk.toString();
+}
+
+test("connections wait on a held port, and the next server gets them with every byte", async (t) => {
+  const first = echoing("first");
+  const second = echoing("second");
+  t.after(() => {
+    for (const { server, sockets } of [first, second]) {
+      server.close();
+      for (const socket of sockets) socket.destroy();
+    }
+  });
+  first.server.listen(0, "127.0.0.1");
+  await once(first.server, "listening");
+  const { port } = first.server.address() as AddressInfo;
+  const kept = connect(port, "127.0.0.1");
+  t.after(() => kept.destroy());
+  kept.write("a");
+  assert.equal(await said(kept), "first:a");
+
+  const held = new HeldPort(first.server);
+  for (const socket of first.sockets) {
+    socket.removeAllListeners("data");
+    held.hold(socket);
+  }
+  const closed = once(first.server, "close");
+  first.server.close();
+  await closed;
+  const fresh = connect(port, "127.0.0.1");
+  t.after(() => fresh.destroy());
+  await once(fresh, "connect");
+  fresh.write("b");
+  kept.write("c");
+  held.giveTo(second.server);
+  assert.deepEqual(await Promise.all([said(kept), said(fresh)]), ["second:c", "second:b"]);
+});

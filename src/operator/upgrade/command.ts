@@ -1,0 +1,125 @@
+/**
+ * `berth upgrade`: installs a version beside the current one and asks the running server to switch to it. Everything
+ * from there on is the server's own work (switch.ts): killed at any moment, this command leaves a server that serves.
+ */
+import { randomUUID } from "node:crypto";
+import { mkdirSync } from "node:fs";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Config } from "../../config.ts";
+import { PlatformError } from "../../contract/errors.ts";
+import { isRunning, type ProcessNote, runningNotes } from "../../lib/process-note.ts";
+import { toIso } from "../../lib/time/clock.ts";
+import { lockFolder } from "../../store/database/data-lock.ts";
+import { packageVersion } from "../version.ts";
+import { endBeside, startBeside } from "./beside.ts";
+import { nextFrom } from "./messages.ts";
+import { isOver, readUpgrade, STATES, UPGRADE_SIGNAL, type UpgradeRecord, writeUpgrade } from "./record.ts";
+import { install } from "./source.ts";
+import { currentRoot, installation, makeCurrent, sweep } from "./versions.ts";
+
+const LOOK_MS = 50;
+
+export interface UpgradeCommand {
+  config: Config;
+  /** Flags of `berth up` with which a version is tried where no server runs. */
+  args: readonly string[];
+  /** A ref of git, or a path; absent: the branch that the checkout follows. */
+  to: string | undefined;
+  checkOnly: boolean;
+  drainMs: number;
+  limitMs: number;
+  note(text: string): void;
+}
+
+/** What to tell the operator; throws unless the new version serves, or could. */
+export async function upgrade(command: UpgradeCommand): Promise<string[]> {
+  const { config, note } = command;
+  const given = installation();
+  mkdirSync(given.folder, { recursive: true });
+  const lock = lockFolder(given.folder, "upgrade.lock");
+  if (!lock) throw new PlatformError("conflict", `Another \`berth upgrade\` is at work in ${given.folder}.`);
+  try {
+    const servers = runningNotes(config.data);
+    const [server] = servers;
+    if (servers.some(({ version }) => version === undefined))
+      throw new PlatformError("conflict", "The running server is too old for this; upgrade by hand this once.");
+    await sweep(
+      given,
+      servers.flatMap(({ root }) => root ?? []),
+    );
+    const root = await install(given, command.to, note);
+    const lines = server ? await ask(server, root, command) : await tryAlone(root, command);
+    if (command.checkOnly)
+      await sweep(
+        given,
+        servers.flatMap(({ root: used }) => used ?? []),
+      );
+    return lines;
+  } finally {
+    await lock.stop();
+  }
+}
+
+/** The running server does the rest. */
+async function ask(server: ProcessNote, root: string, command: UpgradeCommand): Promise<string[]> {
+  const { config, checkOnly, drainMs, limitMs, note } = command;
+  const order: UpgradeRecord = {
+    id: randomUUID(),
+    state: "asked",
+    from: { version: server.version ?? "", root: server.root ?? "" },
+    to: { version: packageVersion(root), root },
+    askedAt: toIso(Date.now()),
+    ...{ checkOnly, drainMs, limitMs },
+  };
+  writeUpgrade(config.data, order);
+  process.kill(server.pid, UPGRADE_SIGNAL);
+  let told: string | null = null;
+  for (;;) {
+    // Looked at first: a server that ends has written its last word before.
+    const alive = isRunning(server);
+    const record = readUpgrade(config.data);
+    if (record?.id !== order.id)
+      throw new PlatformError("conflict", "Another upgrade has taken the place of this one.");
+    if (isOver(record)) return report(record);
+    if (record.state !== told) note(`${record.state}: ${STATES[record.state]}`);
+    told = record.state;
+    if (!alive) throw new PlatformError("unavailable", "The server has ended meanwhile. `berth up` starts it again.");
+    await delay(LOOK_MS);
+  }
+}
+
+function report({ state, from, to, migrations = 0, reason }: UpgradeRecord): string[] {
+  const steps =
+    migrations === 0
+      ? "the database stays as it is"
+      : `${migrations} change${migrations === 1 ? "" : "s"} to the database`;
+  if (state === "done")
+    return [`${to.version} serves now, in place of ${from.version} (${steps}); it is in ${to.root}`];
+  if (state === "checked") return [`${to.version} can take over from ${from.version}: ${steps}`];
+  throw new PlatformError(
+    "conflict",
+    `${to.version} was not taken into use: ${reason ?? "no reason was told"}. Now: ${STATES[state]} (${from.version}).`,
+  );
+}
+
+/** No server runs: the version is tried, and is the one that the next start runs. */
+async function tryAlone(root: string, { args, limitMs, checkOnly }: UpgradeCommand): Promise<string[]> {
+  const given = installation();
+  const child = startBeside(root, args);
+  try {
+    const { migrations } = await nextFrom(child, "loaded", limitMs);
+    const to = packageVersion(root);
+    const steps = migrations === 0 ? "" : `; it will change the database (${migrations} steps): make a backup first`;
+    if (checkOnly) return [`${to} can be started${steps}`];
+    makeCurrent(given, root);
+    return [`${to} is what the next start runs${steps}; it is in ${root}`];
+  } catch (error) {
+    const now = packageVersion(currentRoot(given));
+    throw new PlatformError(
+      "conflict",
+      `The new version cannot be used: ${(error as Error).message}. The next start runs ${now}.`,
+    );
+  } finally {
+    await endBeside(child, { atOnce: true });
+  }
+}

@@ -1,0 +1,133 @@
+/** Where a new version comes from, and how it gets into its folder beside the others, with its packages. */
+import { execFile } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
+import { promisify } from "node:util";
+import { removeTree } from "../../lib/remove-tree.ts";
+import { UsageError } from "../../lib/usage-error.ts";
+import { packageVersion } from "../version.ts";
+import type { Installation } from "./versions.ts";
+
+const exec = promisify(execFile);
+const ARCHIVE = /\.(tgz|tar\.gz|tar)$/;
+/** Of a folder of somebody who works on Berth; neither belongs to a version. */
+const LEFT_OUT: readonly string[] = [".git", "node_modules", "versions"];
+const OUTPUT_BYTES_MAX = 64 * 1024 * 1024;
+const COMMIT_CHARS = 12;
+const SEE_HELP = "see `berth upgrade --help`";
+
+/** Puts files into a folder that exists and is empty. */
+interface Source {
+  /** Tells this version from others in `versions/`. */
+  id: string;
+  fill(folder: string): Promise<void>;
+}
+
+/** Installs the version and returns its folder; what is half there after a failure is removed. */
+export async function install(
+  { base, folder }: Installation,
+  wanted: string | undefined,
+  note: (text: string) => void,
+): Promise<string> {
+  const source = await sourceOf(base, wanted);
+  const root = join(folder, source.id);
+  await removeTree(root);
+  mkdirSync(root, { recursive: true });
+  try {
+    note(`installing ${source.id} into ${root}`);
+    await source.fill(root);
+    for (const file of ["bin/berth.js", "package.json", "src/main.ts"])
+      if (!existsSync(join(root, file))) throw new UsageError(`this is no Berth: it has no ${file}.`, SEE_HELP);
+    await installPackages(root);
+    return root;
+  } catch (error) {
+    await removeTree(root);
+    throw error;
+  }
+}
+
+/** What begins with a dot or a slash, or is an archive by its name, is a path; anything else a ref of git. */
+function sourceOf(base: string, wanted: string | undefined): Promise<Source> {
+  if (wanted !== undefined && (/^[./~]/.test(wanted) || ARCHIVE.test(wanted))) return fromPath(resolve(wanted));
+  return fromGit(base, wanted);
+}
+
+async function fromPath(path: string): Promise<Source> {
+  const stat = statSync(path, { throwIfNoEntry: false });
+  if (!stat) throw new UsageError(`${path} does not exist.`, SEE_HELP);
+  const now = new Date().toISOString().replace(/\D/g, "").slice(0, 14);
+  if (stat.isDirectory()) {
+    if (!existsSync(join(path, "package.json"))) throw new UsageError(`${path} has no package.json.`, SEE_HELP);
+    return { id: `${packageVersion(path)}-${now}`, fill: (folder) => copyFolder(path, folder) };
+  }
+  if (!ARCHIVE.test(path)) throw new UsageError(`${path} is neither a folder nor an archive (.tgz, .tar).`, SEE_HELP);
+  const id = `${basename(path).replace(ARCHIVE, "")}-${now}`;
+  // Archives of npm, git and most others have everything in one folder.
+  const fill = (folder: string) =>
+    run("tar", ["-xf", path, "-C", folder, "--strip-components=1", "--no-same-owner"], dirname(path));
+  return { id, fill };
+}
+
+/** Packages that are there already are linked, so that a version can be brought to a machine without a network. */
+async function copyFolder(from: string, to: string): Promise<void> {
+  const names = readdirSync(from).filter((name) => !LEFT_OUT.includes(name));
+  for (const name of names) cpSync(join(from, name), join(to, name), { recursive: true, verbatimSymlinks: true });
+  const packages = join(from, "node_modules");
+  if (!existsSync(packages)) return;
+  const copied = join(to, "node_modules");
+  await run("cp", ["-al", packages, copied], from).catch(async () => {
+    // Links cannot lead to another file system, nor to what belongs to somebody else.
+    await removeTree(copied);
+    await run("cp", ["-a", packages, copied], from);
+  });
+}
+
+/** By the remote that the checkout came from: a branch, a tag or a commit; absent: the branch that it follows. */
+async function fromGit(base: string, wanted: string | undefined): Promise<Source> {
+  const git = async (...args: string[]): Promise<string> =>
+    (await exec("git", ["-C", base, ...args], { maxBuffer: OUTPUT_BYTES_MAX })).stdout.trim();
+  const resolved = (name: string): Promise<string | null> =>
+    git("rev-parse", "--verify", "--quiet", "--end-of-options", `${name}^{commit}`).catch(() => null);
+  const remote = await git("remote").then(
+    (names) => (names.split("\n").includes("origin") ? "origin" : names.split("\n")[0]),
+    () => null,
+  );
+  if (remote === null)
+    throw new UsageError(`${base} is no git checkout.`, "name a folder or an archive: berth upgrade --to PATH");
+  if (remote) await run("git", ["-C", base, "fetch", "--quiet", "--tags", remote], base);
+  const names =
+    wanted === undefined ? ["@{upstream}"] : [`refs/remotes/${remote}/${wanted}`, `refs/tags/${wanted}`, wanted];
+  for (const name of names) {
+    const commit = await resolved(name);
+    if (commit === null) continue;
+    const { version } = JSON.parse(await git("show", `${commit}:package.json`)) as { version: string };
+    return {
+      id: `${version}-${commit.slice(0, COMMIT_CHARS)}`,
+      async fill(folder) {
+        const archive = join(folder, ".git.tar");
+        await git("archive", "--format=tar", `--output=${archive}`, commit);
+        await run("tar", ["-xf", archive, "-C", folder], folder);
+        await removeTree(archive);
+      },
+    };
+  }
+  throw new UsageError(
+    wanted === undefined
+      ? `the branch of ${base} follows none of a remote.`
+      : `${base} has no branch, tag or commit '${wanted}'.`,
+    "name one with --to",
+  );
+}
+
+/** As `npm ci` does for who installs by hand, without what only developers need. */
+async function installPackages(root: string): Promise<void> {
+  if (existsSync(join(root, "node_modules"))) await run("npm", ["run", "--silent", "prepare"], root);
+  else await run("npm", ["ci", "--omit=dev", "--no-audit", "--no-fund"], root);
+}
+
+async function run(program: string, args: readonly string[], cwd: string): Promise<void> {
+  await exec(program, args, { cwd, maxBuffer: OUTPUT_BYTES_MAX }).catch((error: Error & { stderr?: string }) => {
+    const said = error.stderr?.trim().split("\n").slice(-10).join("\n") || error.message;
+    throw new UsageError(`\`${program} ${args[0]}\` failed: ${said}`, "nothing was changed");
+  });
+}
