@@ -7,7 +7,7 @@ h1{font-size:1.4rem}h2{font-size:1.1rem;margin:2rem 0 .4rem;text-transform:capit
 details{border-top:1px solid #8884;padding:.35rem 0}summary{cursor:pointer;display:flex;flex-wrap:wrap;gap:0 .7rem;align-items:baseline}
 summary>*{min-width:0;overflow-wrap:anywhere}summary>b{flex:none}summary>code{max-width:calc(100% - 4.7rem)}
 code,pre{font:13px/1.45 ui-monospace,monospace}pre{overflow:auto;overflow-wrap:normal;background:#8881;padding:.7rem;border-radius:6px;max-height:24rem}
-b{display:inline-block;width:4rem;font:600 12px ui-monospace,monospace}.GET{color:light-dark(#17694a,#5c9)}.POST{color:light-dark(#1d5fa8,#7af)}.PUT{color:light-dark(#8a5300,#eb5)}.DELETE{color:light-dark(#b22,#f88)}small{opacity:.7}
+b{display:inline-block;width:4rem;font:600 12px ui-monospace,monospace}.GET{color:light-dark(#17694a,#5c9)}.POST{color:light-dark(#1d5fa8,#7af)}.PUT{color:light-dark(#8a5300,#eb5)}.DELETE{color:light-dark(#b22,#f88)}small{opacity:.8}a{color:light-dark(#1d5fa8,#8bf)}
 </style></head><body>
 <h1>Berth API</h1><p><small>Rendered from <a href="/openapi.json">/openapi.json</a>. Send <code>Authorization: Bearer &lt;API key&gt;</code>; choose the behaviour with <code>Service-Version</code>.</small></p>
 <input id="q" placeholder="Filter by path, name or scope" autofocus><main id="list"></main>
