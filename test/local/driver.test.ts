@@ -1,14 +1,15 @@
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { once } from "node:events";
-import { globSync, statSync } from "node:fs";
+import { existsSync, globSync, statSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { test } from "node:test";
+import { before, test } from "node:test";
 import { driverConformance } from "../../src/node/conformance.ts";
 import { type Observed, PLATFORM_DOOR_PORT, type WorkloadSpec } from "../../src/node/driver.ts";
+import { sandboxdBinary } from "../sandboxd-binary.ts";
 import { LocalMachine, localDriverMissing, localGrades, localHarness, run, tracesOf } from "./machine.ts";
 
 if (localDriverMissing) test("local driver", { skip: localDriverMissing }, () => {});
@@ -33,13 +34,31 @@ const spec = (uid: string, more: Partial<WorkloadSpec> = {}): WorkloadSpec => ({
 });
 
 function fromRoot(): void {
-  test("a server without root isolates too", async () => {
-    const env = { ...process.env };
-    const child = spawn(process.execPath, ["test/local/driver-user.ts"], { uid: 1000, gid: 1000, stdio: "pipe", env });
+  before(async () => {
+    await sandboxdBinary(); // the user may not write beside the sources
+  });
+  const ending = async (child: ChildProcessWithoutNullStreams): Promise<{ code: number; output: string }> => {
     let output = "";
     for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk: Buffer) => (output += chunk));
     const [code] = await once(child, "close");
+    return { code, output };
+  };
+
+  test("a server without root isolates too", async () => {
+    const env = { ...process.env };
+    const child = spawn(process.execPath, ["test/local/driver-user.ts"], { uid: 1000, gid: 1000, stdio: "pipe", env });
+    const { code, output } = await ending(child);
     assert.equal(code, 0, output);
+  });
+
+  test("a server without root starts workloads where something is mounted below /usr, and leaves it out", async (t) => {
+    const at = ["/usr/local/share", "/usr/share/doc"].find((path) => existsSync(path));
+    if (at === undefined) return t.skip("needs /usr/local/share or /usr/share/doc: make one to include it");
+    const mounted = 'mount -t tmpfs none "$0" && touch "$0/of-the-machine" && exec setpriv "$@"';
+    const user = ["--reuid=1000", "--regid=1000", "--clear-groups"];
+    const command = [mounted, at, ...user, process.execPath, "test/local/mounts-child.ts", at];
+    const { code, output } = await ending(spawn("unshare", ["--mount", "sh", "-c", ...command], { stdio: "pipe" }));
+    assert.deepEqual([code, output.trim()], [0, "/usr/local/bin/node\n/usr/bin/env\n0"]);
   });
 }
 

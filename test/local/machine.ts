@@ -33,6 +33,8 @@ export const localGrades: readonly Grade[] = process.getuid?.() === 0 ? ["mapped
 export const usersMissing = needsRoot("other users inside a workload");
 /** Why the size of a volume does not hold; false where it does. */
 export const sizesMissing = needsRoot("volumes with a size");
+/** Why workloads have no addresses of their own; false where root may give them some. */
+export const addressesMissing = needsRoot("address translation");
 
 /** Reason to skip what grade `user` does not have. */
 function needsRoot(what: string): string | false {

@@ -23,8 +23,10 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { readMountTable } from "../machine/mount-table.ts";
 import { folderBytes } from "../storage/volumes.ts";
 import type { RootPart } from "../workload/launch-program.ts";
+import { splitPart } from "./machine-parts.ts";
 
 export interface BaseImage {
   digest: string;
@@ -124,11 +126,12 @@ export function openBaseImage(options: BaseImageOptions): BaseImage {
   const digest = digestOf(options);
   const dir = join(options.dir, digest.replace("sha256:", "").slice(0, 16));
   if (!existsSync(dir)) build(dir, options);
-  const own: RootPart[] = PROGRAM_DIRS.filter((name) => isFolder(`/${name}`)).map((name) => ({
+  const own = PROGRAM_DIRS.filter((name) => isFolder(`/${name}`)).map((name) => ({
     at: `/${name}`,
     lowers: [`/${name}`],
   }));
-  const parts = [{ at: "/", lowers: [join(dir, "root")] }, { at: "/usr", lowers: [join(dir, "usr"), "/usr"] }, ...own];
+  const programs: RootPart[] = [{ at: "/usr", lowers: [join(dir, "usr"), "/usr"] }, ...own];
+  const parts = [{ at: "/", lowers: [join(dir, "root")] }, ...(isRoot() ? programs : withoutMounts(programs, dir))];
   return {
     digest,
     parts,
@@ -140,6 +143,14 @@ export function openBaseImage(options: BaseImageOptions): BaseImage {
     },
     workDir: `/${options.brand}`,
   };
+}
+
+/** See `splitPart`; root needs none of it. */
+function withoutMounts(parts: RootPart[], dir: string): RootPart[] {
+  if (process.platform !== "linux") return parts;
+  const mountPoints = readMountTable("self").map(({ at }) => at);
+  const key = createHash("sha256").update(mountPoints.join("\n")).digest("hex").slice(0, 16);
+  return parts.flatMap((part) => splitPart(part, { mountPoints, dir: join(dir, `split-${key}`) }));
 }
 
 /** One count for all who ask; after a failure the next one tries again. */
@@ -191,7 +202,7 @@ function build(dir: string, { brand, nodeBinary }: BaseImageOptions): void {
   writeText(join(root, "etc/group"), GROUP);
   makeFolder(root, "etc/pam.d");
   writeText(join(root, "etc/pam.d/other"), PAM);
-  if (process.getuid?.() === 0) chownSync(join(root, "home/user"), USER_ID, USER_ID);
+  if (isRoot()) chownSync(join(root, "home/user"), USER_ID, USER_ID);
   for (const name of ["bashrc", "profile"]) copyIfThere(`/etc/skel/.${name}`, join(root, `root/.${name}`));
   makeFolder(temp, "usr/local/bin");
   if (nodeBinary) {
@@ -235,6 +246,7 @@ export function makeFolder(root: string, name: string, mode = 0o755): void {
   chmodSync(join(root, name), mode);
 }
 
+const isRoot = (): boolean => process.getuid?.() === 0;
 const isLink = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
 const isFolder = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 
