@@ -38,7 +38,7 @@ const gateway = createGateway({
     limits: DEFAULT_LIMITS,
   },
   clock: { now: Date.now },
-  log: { warn() {}, error: console.error },
+  log: { debug() {}, warn() {}, error: console.error },
   registry: new Registry(),
   random: Math.random,
   isCustomDomain: () => false,

@@ -124,6 +124,8 @@ export interface GatewaySettings {
 }
 
 export interface GatewayLog {
+  /** A line for every request; costs nothing while the level is off, which is the default. */
+  debug(fields: Record<string, unknown>, sentence: string): void;
   warn(fields: Record<string, unknown>, sentence: string): void;
   error(fields: Record<string, unknown>, sentence: string): void;
 }

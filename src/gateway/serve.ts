@@ -236,7 +236,15 @@ function tell(
   const told: RequestRecord = { workload, revision, principal, method, startedAtMs, durationMs, heldMs, ...outcome };
   counters.count(told);
   deps.meter(told);
+  const { status, error } = outcome;
+  deps.log.debug(
+    { requestId: call.requestId, uid: workload.uid, revision, method, status, error, durationMs },
+    ANSWERED,
+  );
 }
+
+/** Of the log line that every request leaves at the level `debug`. */
+const ANSWERED = "the gateway answered";
 
 /** Ends a request that never reached forwarding. */
 export function refuse(
@@ -253,8 +261,10 @@ export function refuse(
     if (error.status >= 500) logFailure(context, call?.admitted.workload ?? null, error, extra.requestId);
     respondError(context.responding, down, error, extra);
     const outcome = { status: error.status, bytesIn: 0, bytesOut: 0, error: error.code, clientGone: false };
-    if (call === null) context.counters.refused(error.code);
-    else tell(context, call, outcome);
+    if (call === null) {
+      context.counters.refused(error.code);
+      context.deps.log.debug({ requestId: extra.requestId, status: error.status, error: error.code }, ANSWERED);
+    } else tell(context, call, outcome);
   }
   finished(context);
 }

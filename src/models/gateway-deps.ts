@@ -20,6 +20,7 @@ export interface ModelGatewayDeps {
   priceBook: ModelPriceBook;
   clock: Clock;
   log: {
+    debug(fields: Record<string, unknown>, message: string): void;
     warn(fields: Record<string, unknown>, message: string): void;
     error(fields: Record<string, unknown>, message: string): void;
   };

@@ -91,6 +91,8 @@ async function handle(engine: Engine, down: Downstream, target: ModelTarget): Pr
     refuse(engine, passage, down, target, error);
   } finally {
     caller.releaseBody();
+    const { requestId, workspace, model } = target;
+    engine.deps.log.debug({ requestId, workspace, model, attempts: passage.attempts }, "a model answered");
   }
 }
 

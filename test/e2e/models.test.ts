@@ -26,6 +26,31 @@ test("an OpenAI client talks to a model of the workspace", async () => {
   assert.ok((answer.usage?.total_tokens ?? 0) > 0);
 });
 
+test("every answer about a model has one request id of the platform's own: tokens are billed by it", async () => {
+  const ask = (path: string, headers: Record<string, string>, body?: object): Promise<Response> =>
+    fetch(`${platform.url}/main/models/${path}`, {
+      method: body ? "POST" : "GET",
+      headers: { authorization: `Bearer ${platform.apiKey}`, "content-type": "application/json", ...headers },
+      ...(body ? { body: JSON.stringify(body) } : {}),
+    });
+  const chat = { model: "echo", messages: [{ role: "user", content: "hello" }] };
+  const cases: [path: string, body: object | undefined, status: number][] = [
+    ["echo/v1/chat/completions", chat, 200],
+    ["echo/v1/chat/completions", { ...chat, stream: true }, 200],
+    ["echo/v1/models", undefined, 200],
+    ["nobody/v1/chat/completions", chat, 404],
+  ];
+  const seen = new Set<string | null>();
+  for (const [path, body, status] of cases) {
+    const answer = await ask(path, { "x-request-id": "mine-7" }, body);
+    await answer.text();
+    assert.equal(answer.status, status, path);
+    seen.add(answer.headers.get("x-request-id"));
+  }
+  assert.equal(seen.size, cases.length);
+  for (const id of seen) assert.match(id ?? "", /^[0-9a-f]{8}-[0-9a-f-]{27}$/);
+});
+
 test("streams arrive event by event", async () => {
   const stream = await client().chat.completions.create({
     model: "echo",

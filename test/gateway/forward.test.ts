@@ -132,6 +132,15 @@ inBothLanes("response headers come back as sent, without what speaks for the pla
     "X-Service-Time-Limit: total=900, idle=100",
     "Connection: close",
   ]);
+  // Written when the exchange is over, which the client may see first.
+  await eventually(() => gw.answered.length > 0, "the log line is written");
+  const { requestId, status, method, uid } = gw.answered[0] ?? {};
+  assert.deepEqual([requestId, status, method, typeof uid], ["mine-1", 203, "GET", "string"]);
+  await exchange(
+    gw.port,
+    `GET / HTTP/1.1\r\nHost: agt-nobody-ws.eu.berth.test\r\n${AUTH}X-Request-Id: mine-2\r\n${CLOSE}\r\n`,
+  );
+  assert.deepEqual(gw.answered[1], { requestId: "mine-2", status: 404, error: "ROUTE_NOT_FOUND" });
 });
 
 inBothLanes("a chunked response keeps its trailers, a chunked request too", async (start) => {

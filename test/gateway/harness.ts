@@ -29,6 +29,8 @@ export interface TestGateway extends AsyncDisposable {
   records: RequestRecord[];
   /** Leases taken and not given back. */
   leases: number;
+  /** The log lines of all requests. */
+  answered: Record<string, unknown>[];
   /** Failures that were logged. */
   logged: { fields: Record<string, unknown>; sentence: string }[];
   nextRecord(): Promise<RequestRecord>;
@@ -100,6 +102,7 @@ export async function startTestGateway(options: TestGatewayOptions): Promise<Tes
     registry,
     records: [],
     leases: 0,
+    answered: [],
     logged: [],
     nextRecord: () => new Promise((resolve) => waiting.push(resolve)),
   } as unknown as TestGateway;
@@ -125,6 +128,7 @@ export async function startTestGateway(options: TestGatewayOptions): Promise<Tes
     },
     clock: { now: () => Date.now() },
     log: {
+      debug: (fields) => running.answered.push(fields),
       warn: (fields, sentence) => running.logged.push({ fields, sentence }),
       error: (fields, sentence) => running.logged.push({ fields, sentence }),
     },
