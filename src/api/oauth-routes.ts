@@ -5,8 +5,7 @@ import { type AnonymousLimit, createAnonymousLimit, TooManyWrites } from "../aut
 import { cliNames } from "../auth/oauth/clients.ts";
 import { introspect } from "../auth/oauth/introspection.ts";
 import { machineScopes } from "../auth/oauth/machine-scopes.ts";
-import { pageHeaders } from "../auth/oauth/pages.ts";
-import { createProviders, INTROSPECTION, REGISTRATION, ROUTES } from "../auth/oauth/provider.ts";
+import { createProviders } from "../auth/oauth/provider.ts";
 import { register } from "../auth/oauth/registration.ts";
 import {
   clientOf,
@@ -18,11 +17,15 @@ import {
   settleTokenRequest,
 } from "../auth/oauth/request.ts";
 import { revokeAccessToken } from "../auth/oauth/revocation.ts";
+import { INTROSPECTION, REGISTRATION, ROUTES } from "../auth/oauth/routes.ts";
 import { identifyBrowser, inBrowser } from "../auth/oauth/step-binding.ts";
+import { pageHeaders } from "../auth/pages/layout.ts";
 import { WORKLOADS } from "../contract/addresses.ts";
 import type { Role } from "../contract/operation.ts";
 import { RESOURCE_METADATA, resourceMetadata } from "../contract/protected-resource.ts";
 import { type OauthRoutesOptions, originOf, type PagePass, type Pass } from "./oauth-exchange.ts";
+import { createPageDoor } from "./page-door.ts";
+import { addPersonRoutes } from "./person-routes.ts";
 import { addSignInRoutes } from "./sign-in-routes.ts";
 
 /** Grants are short texts. */
@@ -61,7 +64,9 @@ export function addOauthRoutes(api: FastifyInstance, options: OauthRoutesOptions
       addDescriptions(routes, prefix, options, pass);
       addEndpoints(routes, prefix, options, pass, limit);
     }
-    addSignInRoutes(routes, options, currentProvider, passPage, limit);
+    const door = createPageDoor(options, currentProvider, limit);
+    addSignInRoutes(routes, options, door, passPage, limit);
+    addPersonRoutes(routes, options, door, passPage);
   });
 }
 

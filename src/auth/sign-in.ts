@@ -6,6 +6,7 @@
  * browsers; a browser in which the person signed in before has tries of its own and keeps working.
  */
 
+import { PASSWORD_LENGTH_MAX } from "../contract/password-length.ts";
 import { clientNetwork } from "../lib/network/client-network.ts";
 import type { TryLimit } from "../store/people/sign-in-tries.ts";
 import type { Store } from "../store/store.ts";
@@ -13,9 +14,8 @@ import { verifyPassword } from "./passwords.ts";
 
 /** Wrong tries within a quarter of an hour. A person mistypes a few times; an address may stand for a whole office. */
 const TRIES_MAX = { person: 100, address: 200, both: 10, browser: 10 };
-/** Longer texts are no address and no password that we would have accepted. */
-export const PASSWORD_LENGTH_MAX = 256;
-const EMAIL_LENGTH_MAX = 254;
+/** Longer texts are no address. */
+export const EMAIL_LENGTH_MAX = 254;
 
 export type SignIn =
   | { outcome: "welcome"; sub: string }

@@ -26,6 +26,7 @@ export const settingsOf = (config: Config, version: string): Settings => ({
   plan: config.plan,
   nodeId: hostname(),
   publicUrl: (config.public_url ?? "").replace(/\/+$/, ""),
+  consoleUrl: config.console_url ?? null,
   domain: config.domain ?? null,
   version,
   standbyAfterMs: config.standby_after * SECOND_MS,

@@ -45,6 +45,8 @@ export interface Settings {
   nodeId: string;
   /** Address of the management API without the `/v0` prefix, no trailing slash. */
   publicUrl: string;
+  /** Address of the pages for people, when the operator gave one; see `consoleUrl`. */
+  consoleUrl: string | null;
   /** Domain below which workloads have host names of their own; null = addresses have the path form only. */
   domain: string | null;
   version: string;

@@ -3,13 +3,11 @@ import { hashPassword } from "../auth/passwords.ts";
 import { readSecretKey } from "../auth/secret-key.ts";
 import type { Config } from "../config.ts";
 import { notFound, PlatformError } from "../contract/errors.ts";
+import { PASSWORD_LENGTH_MIN } from "../contract/password-length.ts";
 import { systemClock } from "../lib/time/clock.ts";
 import { UsageError } from "../lib/usage-error.ts";
 import { lockDataFolder } from "../store/database/data-lock.ts";
 import { openStore } from "../store/store.ts";
-
-/** As long as the API wants them. */
-const LENGTH_MIN = 10;
 
 export interface ResetCommand {
   config: Config;
@@ -18,7 +16,8 @@ export interface ResetCommand {
 }
 
 export async function resetPassword({ config, email, password }: ResetCommand): Promise<string[]> {
-  if (password.length < LENGTH_MIN) throw new UsageError(`a password has at least ${LENGTH_MIN} characters.`);
+  if (password.length < PASSWORD_LENGTH_MIN)
+    throw new UsageError(`a password has at least ${PASSWORD_LENGTH_MIN} characters.`);
   const secretKey = readSecretKey(config.data, config.secret_key);
   if (!secretKey) throw new PlatformError("not_found", `There is no platform in ${config.data}: it has no secret.key.`);
   const owner = config.database_url ? null : lockDataFolder(config.data, `pid ${process.pid}, resetting a password`);

@@ -40,7 +40,10 @@ async function settle(
   if (owner) {
     // Somebody else's admin may have written this address down and know a password that goes with it.
     const isOurs = (await store.people.accountsOf(owner.sub)).some(({ id }) => id === accountId);
-    if (!isOurs && owner.email_verified === 0) return refused(`${email} belongs to another account here.`);
+    if (!isOurs && owner.email_verified === 0)
+      return refused(
+        `${email} is known here already, and nobody has shown that it is yours. Sign in as you did before.`,
+      );
     if (!(await store.externalIdentities.link(identity, owner.sub)))
       return refused(`${email} signs in at ${name} as somebody else.`);
     await store.people.setEmailVerified(owner.sub, true);

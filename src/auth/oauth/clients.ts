@@ -4,6 +4,7 @@ import { randomSecret } from "../../lib/ids.ts";
 import type { Store } from "../../store/store.ts";
 import { ALL_SCOPES } from "./access-tokens.ts";
 import { machineScopes } from "./machine-scopes.ts";
+import { ownClient, ownClientId } from "./own-client.ts";
 
 export const DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code";
 
@@ -19,12 +20,15 @@ export interface ClientDeps {
   store: Store;
   brand: string;
   memberScopes: ReadonlySet<string>;
+  /** Origin of the pages that people see. */
+  pagesUrl(): string;
 }
 
 export async function findClient(
-  { store, brand, memberScopes }: ClientDeps,
+  { store, brand, memberScopes, pagesUrl }: ClientDeps,
   id: string,
 ): Promise<ClientRecord | undefined> {
+  if (id === ownClientId(brand)) return ownClient(brand, pagesUrl());
   if (id === brand) return cli(id);
   if (isRegistered(id)) return store.oauth.find("Client", id);
   const account = await store.keys.findServiceAccountAcrossWorkspaces(id);

@@ -2,25 +2,21 @@
  * What happens between a person and us while a program waits for its token: sign in, then allow or deny. The step
  * belongs to the browser that began it (step-binding.ts), and only its own pages can take it.
  */
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { ServerResponse } from "node:http";
 import type Provider from "oidc-provider";
 import type { InteractionDetails } from "oidc-provider";
 import { ExternalError } from "../external/identity-provider.ts";
 import { beginExternal, type ExternalDeps, endExternal, keepArrival, takeArrival } from "../external/sign-in.ts";
 import { knownBrowser, rememberBrowser } from "../known-browser.ts";
+import { messagePage, pageHeaders } from "../pages/layout.ts";
 import { signIn } from "../sign-in.ts";
+import { type Exchange, vacateSession } from "./browser-session.ts";
 import { isRegistered } from "./clients.ts";
-import { consentPage, continuePage, messagePage, onwardPage, pageHeaders, signInPage } from "./pages.ts";
+import { consentPage, continuePage, onwardPage, signInPage } from "./pages.ts";
 import { keepRegistered } from "./registration.ts";
-import { PROTOCOL_SCOPES } from "./request.ts";
+import { INTERACTION, PROTOCOL_SCOPES } from "./request.ts";
 import { type Origin, recordConsent, recordExternalSignIn, recordSignIn } from "./sign-in-audit.ts";
 import { isStepSecret, stepSecret } from "./step-binding.ts";
-
-export interface StepExchange {
-  provider: Provider;
-  request: IncomingMessage;
-  response: ServerResponse;
-}
 
 export interface InteractionDeps extends ExternalDeps {
   keyFor(purpose: string): Buffer;
@@ -31,13 +27,13 @@ export interface InteractionDeps extends ExternalDeps {
   cookiesAreOwn(): boolean;
 }
 
-export async function showStep(exchange: StepExchange, deps: InteractionDeps): Promise<void> {
+export async function showStep(exchange: Exchange, deps: InteractionDeps): Promise<void> {
   const details = await detailsOf(exchange);
-  if (details) await show(exchange, details, deps, null, "");
+  if (details) await show(exchange, details, deps, null, details.params.login_hint ?? "");
 }
 
 export async function takeStep(
-  exchange: StepExchange,
+  exchange: Exchange,
   form: URLSearchParams,
   origin: Origin,
   deps: InteractionDeps,
@@ -54,7 +50,7 @@ export async function takeStep(
   }
   if (details.prompt.name === "login" && step === "arrived") {
     const sub = await takeArrival(deps, details.uid, form.get("ticket") ?? "");
-    return sub === null ? startAgain(response) : finish({ login: { accountId: sub } });
+    return sub === null ? startAgain(response) : welcome(exchange, sub);
   }
   if (details.prompt.name === "login" && step === "login") {
     const email = form.get("email") ?? "";
@@ -70,7 +66,7 @@ export async function takeStep(
     if (result.outcome === "welcome") {
       const isSecure = deps.pagesUrl().startsWith("https:");
       response.appendHeader("set-cookie", rememberBrowser(deps.keyFor, cookie, result.sub, isSecure));
-      return finish({ login: { accountId: result.sub } });
+      return welcome(exchange, result.sub);
     }
     return show(exchange, details, deps, result.outcome, email);
   }
@@ -86,7 +82,7 @@ export async function takeStep(
 
 /** Back from another identity provider. */
 export async function returnFromProvider(
-  exchange: StepExchange,
+  exchange: Exchange,
   answer: URLSearchParams,
   origin: Origin,
   deps: InteractionDeps,
@@ -98,21 +94,31 @@ export async function returnFromProvider(
     deps.log.warn({ err: error, requestId: origin.requestId }, "an identity provider's answer was refused");
     return null;
   });
-  if (!result) return reply(exchange.response, 400, messagePage("That did not work", "Go back and try again."));
+  const again = { href: `${INTERACTION}/${details.uid}`, label: "Back to sign-in" };
+  if (!result) {
+    const text = "The other provider's answer cannot be used. Try again, or sign in another way.";
+    return reply(exchange.response, 400, messagePage("That did not work", text, again));
+  }
   const { provider } = result;
   const sub = result.outcome === "welcome" ? result.sub : null;
   await recordExternalSignIn(deps.store, sub, provider, origin);
   if (result.outcome === "refused")
-    return reply(exchange.response, 403, messagePage("You were not let in", result.reason));
-  if (deps.cookiesAreOwn()) return goOn(exchange, { login: { accountId: result.sub } });
+    return reply(exchange.response, 403, messagePage("You were not let in", result.reason, again));
+  if (deps.cookiesAreOwn()) return welcome(exchange, result.sub);
   const ticket = await keepArrival(deps, details.uid, result.sub);
   const user = await deps.store.people.getUser(result.sub);
   const html = continuePage(await clientNameOf(exchange, details), user?.email ?? "", secretOf(deps, details), ticket);
   reply(exchange.response, 200, html);
 }
 
+/** Signs the person in, whoever was signed in before. */
+async function welcome(exchange: Exchange, sub: string): Promise<void> {
+  await vacateSession(exchange, sub);
+  await goOn(exchange, { login: { accountId: sub } });
+}
+
 /** Records what the person did, and leads on. */
-async function goOn({ provider, request, response }: StepExchange, result: Record<string, unknown>): Promise<void> {
+async function goOn({ provider, request, response }: Exchange, result: Record<string, unknown>): Promise<void> {
   reply(response, 200, onwardPage(await provider.interactionResult(request, response, result)));
 }
 
@@ -120,7 +126,7 @@ const stepOf = ({ uid, prompt }: InteractionDetails) => ({ uid, question: prompt
 const secretOf = ({ keyFor }: InteractionDeps, details: InteractionDetails): string =>
   stepSecret(keyFor, stepOf(details));
 
-async function clientNameOf({ provider }: StepExchange, { params }: InteractionDetails): Promise<string> {
+async function clientNameOf({ provider }: Exchange, { params }: InteractionDetails): Promise<string> {
   const { client_id: clientId = "" } = params;
   return (await provider.Client.find(clientId))?.clientName ?? clientId;
 }
@@ -136,7 +142,7 @@ const WRONG = {
 };
 
 async function show(
-  exchange: StepExchange,
+  exchange: Exchange,
   details: InteractionDetails,
   deps: InteractionDeps,
   wrong: keyof typeof WRONG | null,
@@ -157,7 +163,7 @@ async function show(
 }
 
 /** Null when the step is not this browser's, or its time is over; the person has been told. */
-async function detailsOf({ provider, request, response }: StepExchange): Promise<InteractionDetails | null> {
+async function detailsOf({ provider, request, response }: Exchange): Promise<InteractionDetails | null> {
   try {
     return await provider.interactionDetails(request, response);
   } catch {

@@ -10,10 +10,13 @@ declare module "oidc-provider" {
     body: unknown;
     status: number;
     set(name: string, value: string): void;
+    remove(name: string): void;
+    response: { get(name: string): string };
     oidc: {
       provider: Provider;
       client?: Client;
-      session?: { state?: { secret?: string } };
+      session?: { accountId?: string; state?: { secret?: string } };
+      route?: string;
       body?: unknown;
       params?: Record<string, unknown>;
       result?: { consent?: { grantId?: string } };
@@ -40,6 +43,19 @@ declare module "oidc-provider" {
     prompt: { name: string; details: { missingResourceScopes?: Record<string, string[]> } };
     params: Record<string, string | undefined>;
     session?: { accountId: string };
+  }
+
+  export interface Session {
+    id: string;
+    uid: string;
+    accountId?: string;
+    loginTs?: number;
+    authorizations?: object;
+    state?: object;
+    loginAccount(about: { accountId: string }): void;
+    save(ttlSeconds: number): Promise<string>;
+    persist(): Promise<string>;
+    destroy(): Promise<void>;
   }
 
   export interface Grant {
@@ -69,10 +85,11 @@ declare module "oidc-provider" {
       response: ServerResponse,
       result: Record<string, unknown>,
     ): Promise<void>;
-    createContext(request: IncomingMessage, response: ServerResponse): object;
-    Session: {
-      get(context: object): Promise<{ accountId?: string; uid: string; destroy(): Promise<void> }>;
-    };
+    createContext(
+      request: IncomingMessage,
+      response: ServerResponse,
+    ): { secure: boolean; cookies: { set(name: string, value: string, options: object): void } };
+    Session: { new (): Session; get(context: object): Promise<Session> };
     cookieName(type: "session"): string;
     callback(): (request: IncomingMessage, response: ServerResponse) => Promise<void>;
     on(event: string, listener: (...args: unknown[]) => void): this;

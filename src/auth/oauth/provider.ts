@@ -10,12 +10,16 @@ import { type Clock, DAY_MS, MINUTE_MS, SECOND_MS } from "../../lib/time/clock.t
 import type { KeyPair } from "../../store/people/signing-keys.ts";
 import type { ExternalDeps } from "../external/sign-in.ts";
 import { copyOf, type MachineDeps, verifyMachine } from "../machine-secrets.ts";
+import { messagePage, pageHeaders } from "../pages/layout.ts";
 import { ACCESS_TOKEN_SECONDS, generateSigningPair, SIGNING_ALG, SIGNING_PURPOSE } from "./access-tokens.ts";
 import { createAdapter } from "./adapter.ts";
+import { SESSION_COOKIE, SESSION_SECONDS } from "./browser-session.ts";
 import { deviceForm } from "./device-entry.ts";
-import { deviceCodePage, deviceConfirmPage, messagePage, pageHeaders } from "./pages.ts";
+import { deviceCodePage, deviceConfirmPage } from "./pages.ts";
 import { clientOf, INTERACTION } from "./request.ts";
+import { INTROSPECTION, REGISTRATION, ROUTES } from "./routes.ts";
 import { recordMachineToken } from "./sign-in-audit.ts";
+import { afterSignOut, signOutFeature } from "./sign-out.ts";
 import { cookieNames, currentBrowser } from "./step-binding.ts";
 
 /** A replaced key is taken up this soon by every instance. */
@@ -35,7 +39,7 @@ const TTL_SECONDS = {
   // A program that is used once a month stays signed in; each use gives it a new refresh token.
   RefreshToken: 30 * DAY_SECONDS,
   Grant: 365 * DAY_SECONDS,
-  Session: DAY_SECONDS,
+  Session: SESSION_SECONDS,
 };
 
 export interface OauthDeps extends MachineDeps, ExternalDeps {
@@ -51,20 +55,6 @@ export interface OauthDeps extends MachineDeps, ExternalDeps {
   /** True for a host name of a workload: tokens for it are given out here. */
   isWorkloadHost(host: string): boolean;
 }
-
-/** Paths below the issuer; the same ones work below `/v0`. */
-export const ROUTES = {
-  token: "/oauth/token",
-  jwks: "/oauth/jwks",
-  authorization: "/oauth/authorize",
-  revocation: "/oauth/revoke",
-  device_authorization: "/oauth/device/code",
-  code_verification: "/oauth/device",
-} as const;
-/** Ours, as tokens are checked here and not by looking them up. */
-export const INTROSPECTION = "/oauth/introspect";
-/** Ours, as anybody may come. */
-export const REGISTRATION = "/oauth/register";
 
 /** Gives the server that signs with the current key. */
 export function createProviders(deps: OauthDeps): () => Promise<Provider> {
@@ -101,6 +91,7 @@ async function makeProvider(deps: OauthDeps, key: KeyPair): Promise<Provider> {
     if (typeof body === "object" && body !== null && "device_code" in body)
       Object.assign(body, { interval: DEVICE_POLL_SECONDS });
   });
+  provider.use(afterSignOut);
   Object.assign(provider.Client.prototype, {
     compareClientSecret(this: Client, secret: string) {
       return verifyMachine(deps, this.clientId, secret).then((account) => account !== null);
@@ -133,7 +124,8 @@ function configuration(deps: OauthDeps, key: KeyPair): Record<string, unknown> {
     renderError: (context: Context, out: Record<string, string>) =>
       write(context, messagePage("That did not work", out.error_description ?? out.error ?? "")),
     ttl: TTL_SECONDS,
-    responseTypes: ["code"],
+    // Programs get codes; the platform's own pages get nothing but a person who is signed in.
+    responseTypes: ["code", "none"],
     pkce: { required: () => true },
     rotateRefreshToken: true,
     issueRefreshToken: (_context: Context, client: Client) => client.grantTypeAllowed("refresh_token"),
@@ -155,14 +147,14 @@ function configuration(deps: OauthDeps, key: KeyPair): Record<string, unknown> {
         interaction: `${cookieMark(deps.brand)}step`,
         resume: `${cookieMark(deps.brand)}step_resume`,
       },
-      long: { path: "/", httpOnly: true, sameSite: "lax" },
+      long: SESSION_COOKIE,
       short: { httpOnly: true, sameSite: "lax" },
     },
     features: {
       devInteractions: { enabled: false },
       dPoP: { enabled: false },
       pushedAuthorizationRequests: { enabled: false },
-      rpInitiatedLogout: { enabled: false },
+      rpInitiatedLogout: signOutFeature(deps),
       userinfo: { enabled: false },
       clientCredentials: { enabled: true },
       revocation: { enabled: true, allowedPolicy: ownTokens },
@@ -172,7 +164,7 @@ function configuration(deps: OauthDeps, key: KeyPair): Record<string, unknown> {
           write(
             context,
             deviceCodePage(
-              deviceForm(ROUTES.code_verification, {
+              deviceForm(ROUTES.code_verification, error !== undefined, {
                 xsrf: context.oidc.session?.state?.secret ?? "",
                 code: error ? null : (currentBrowser()?.userCode ?? null),
               }),

@@ -34,6 +34,25 @@ export const recordConsent = (store: Store, sub: string, clientId: string, allow
     status: allowed ? 200 : 403,
   });
 
+export const recordPasswordChange = (store: Store, sub: string, status: number, origin: Origin) =>
+  record(store, sub, origin, { authMethod: "session", action: "passwordSet", status });
+
+/** Somebody has chosen a password with a link, and is signed in by that. */
+export const recordPasswordLink = (store: Store, sub: string, origin: Origin) =>
+  record(store, sub, origin, { authMethod: "link", action: "passwordSet", status: 200 });
+
+/** Somebody has accepted an invitation with its link. */
+export const recordJoining = (
+  store: Store,
+  sub: string,
+  { invitation, ...where }: { invitation: string; workspace: string; accountId: string },
+  origin: Origin,
+) =>
+  record(store, sub, origin, {
+    ...{ authMethod: "link", action: "invitationAccept", target: invitation, status: 200 },
+    ...where,
+  });
+
 /** A service account has exchanged its secret. */
 export async function recordMachineToken(store: Store, clientId: string, origin: Origin): Promise<void> {
   const account = await store.keys.findServiceAccountAcrossWorkspaces(clientId);

@@ -1,28 +1,54 @@
-/** The page on which a person ends the session of this browser. */
-import type { InteractionDeps, StepExchange } from "./interaction.ts";
-import { messagePage, pageHeaders, signOutPage } from "./pages.ts";
-import { isStepSecret, stepSecret } from "./step-binding.ts";
+/**
+ * Signing out (OpenID Connect RP-Initiated Logout): a program sends the person here, or the person comes alone. The
+ * person is always asked. Programs keep the access that they were allowed; only the session of the browser ends.
+ */
+import type { Context } from "oidc-provider";
+import type { Store } from "../../store/store.ts";
+import { messagePage, pageHeaders } from "../pages/layout.ts";
+import { onwardPage, signOutPage } from "./pages.ts";
 
-export async function showSignOut(exchange: StepExchange, deps: InteractionDeps): Promise<void> {
-  const session = await sessionOf(exchange);
-  const user = session.accountId === undefined ? null : await deps.store.people.getUser(session.accountId);
-  const html = user ? signOutPage(user.email, stepSecret(deps.keyFor, stepOf(session.uid))) : SIGNED_OUT;
-  exchange.response.writeHead(200, pageHeaders()).end(html);
-}
-
-export async function signOut(exchange: StepExchange, form: URLSearchParams, deps: InteractionDeps): Promise<void> {
-  const session = await sessionOf(exchange);
-  if (!isStepSecret(deps.keyFor, stepOf(session.uid), form.get("secret"))) return showSignOut(exchange, deps);
-  await session.destroy();
-  exchange.response.writeHead(200, pageHeaders()).end(SIGNED_OUT);
-}
+export const signOutFeature = ({ store }: { store: Store }) => ({
+  enabled: true,
+  logoutSource: async (context: Context, form: string) => {
+    const { session, client } = context.oidc;
+    const user = await store.people.getUser(session?.accountId ?? "");
+    write(context, signOutPage(form, user?.email ?? "", client?.clientName ?? null));
+  },
+  postLogoutSuccessSource: (context: Context) => write(context, SIGNED_OUT),
+});
 
 const SIGNED_OUT = messagePage(
   "You are signed out",
   "This browser has no session here. Programs that you allowed access keep it; `berth logout` ends theirs.",
+  { href: "/oauth/account", label: "Sign in" },
 );
 
-const stepOf = (uid: string) => ({ uid, question: "sign-out" });
+/** Mends two answers of the authorization server that a browser would stop, as our pages have no scripts of others. */
+export async function afterSignOut(context: Context, next: () => Promise<void>): Promise<void> {
+  await next();
+  const { route, session, params } = context.oidc ?? {};
+  // Its page for somebody who is not signed in sends itself by a script.
+  if (route === "end_session" && session !== undefined && session.accountId === undefined && context.status === 200) {
+    const { post_logout_redirect_uri: back, state } = params ?? {};
+    write(context, typeof back === "string" ? onwardPage(withState(back, state)) : SIGNED_OUT);
+  }
+  // A redirect to a program would count as the target of the form that was sent.
+  if (route === "end_session_confirm" && context.status === 303) {
+    const location = context.response.get("location");
+    context.remove("location");
+    context.status = 200;
+    write(context, onwardPage(location));
+  }
+}
 
-const sessionOf = ({ provider, request, response }: StepExchange) =>
-  provider.Session.get(provider.createContext(request, response));
+function withState(address: string, state: unknown): string {
+  if (typeof state !== "string") return address;
+  const url = new URL(address);
+  url.searchParams.set("state", state);
+  return url.href;
+}
+
+function write(context: Context, html: string): void {
+  for (const [name, value] of Object.entries(pageHeaders())) context.set(name, value);
+  context.body = html;
+}

@@ -12,6 +12,7 @@ export async function setPassword(call: Invocation): Promise<undefined> {
   const { context } = call;
   const client = connect(call);
   const email = text(call.args[0]);
+  if (call.options.link === true) return printLink(call, client, email);
   const [newPassword, currentPassword] = await askNew(call);
   if (email !== undefined) {
     const accountId = await ownAccount(client, operation("accountList"));
@@ -26,6 +27,17 @@ export async function setPassword(call: Invocation): Promise<undefined> {
     if (!(error instanceof ApiError && error.status === 403 && context.canAsk)) throw error;
     return said(call, await set({ currentPassword: (await context.askSecret("Current password: ")) ?? "" }));
   }
+}
+
+/** The link is the answer, for a script to take; the rest is said beside it. */
+async function printLink({ context }: Invocation, client: Client, email: string | undefined): Promise<undefined> {
+  if (email === undefined) throw new UsageError("--link is for somebody else.", "`berth passwd --link bo@example.com`");
+  const params = { accountId: await ownAccount(client, operation("accountList")), subOrEmail: email };
+  const made = await client.call(operation("accountUserPasswordLink"), { params });
+  context.print(String(memberAt(made, "url")));
+  context.note(
+    `With this link ${memberAt(made, "email")} chooses a password, once, until ${memberAt(made, "expiresAt")}. Whoever has the link can.`,
+  );
 }
 
 async function askNew({ context }: Invocation): Promise<[next: string, current: string | undefined]> {

@@ -88,10 +88,13 @@ export function sessionCommands(operations: readonly Operation[]): CommandSpec[]
       group,
       summary: "set your password, or that of somebody in your account who lost theirs",
       details:
-        "It is asked for, or read from standard input: the new one on the first line, the current one on the second where it\nis needed. Every session of that person ends.",
+        "It is asked for, or read from standard input: the new one on the first line, the current one on the second where it\nis needed. Every session of that person ends. With --link the person chooses: hand them the link that is printed.",
       args: [{ name: "email", about: "somebody else, for account admins", optional: true }],
-      options: CONNECTION_OPTIONS,
-      examples: ["berth passwd", "berth passwd bo@example.com"],
+      options: [
+        { flags: "--link", about: "print a link with which that person chooses a password, once" },
+        ...CONNECTION_OPTIONS,
+      ],
+      examples: ["berth passwd", "berth passwd bo@example.com", "berth passwd --link bo@example.com"],
       run: setPassword,
     },
   ];

@@ -1,15 +1,19 @@
 import type { z } from "zod";
-import { hashPassword } from "../../auth/passwords.ts";
+import { makeLink, passwordMark } from "../../auth/links/link-tokens.ts";
+import { belongsOnlyTo } from "../../auth/links/password-link.ts";
+import { replacePassword } from "../../auth/password-change.ts";
 import { notFound, PlatformError } from "../../contract/errors.ts";
 import { toIso } from "../../lib/time/clock.ts";
 import type { AccountMember } from "../../store/people/account-members.ts";
 import { requireEndless } from "../handing-on.ts";
+import { pagesUrl } from "../pages-url.ts";
 import { type Call, type Implementation, implement, type Platform } from "../port.ts";
 import {
   accountUserCreate,
   accountUserDelete,
   accountUserList,
   accountUserPassword,
+  accountUserPasswordLink,
   type accountUserShape,
   accountUserUpdate,
 } from "./user-operations.ts";
@@ -51,16 +55,20 @@ export const accountUserHandlers: readonly Implementation[] = [
   implement(accountUserPassword, async (call, deps) => {
     const { store } = deps;
     requireEndless(call.caller, "A password");
-    const { sub, email } = await find(call, deps);
-    // Whoever sets a password can sign in as its owner, so the owner must be theirs alone.
-    const belongsElsewhere = (await store.people.accountsOf(sub)).length > 1;
-    if (belongsElsewhere || !(await onlyWithin(accountOf(call), sub, deps)))
-      throw new PlatformError("forbidden", `${email} belongs to other accounts too, and sets the password themselves.`);
-    await store.people.setPassword(sub, await hashPassword(call.body.newPassword));
+    const { sub, email } = await findOwn(call, deps);
+    await replacePassword(store, sub, call.body.newPassword);
     // From now on it may be the admin who signs in, and they have shown nothing about the address.
     await store.people.setEmailVerified(sub, false);
-    await store.oauth.endSessions(sub, null);
     return { message: `The password of ${email} is set.` };
+  }),
+
+  implement(accountUserPasswordLink, async (call, deps) => {
+    const { store, clock, settings } = deps;
+    requireEndless(call.caller, "A password");
+    const { sub, email, password_hash } = await findOwn(call, deps);
+    const what = { purpose: "password", sub, accountId: accountOf(call), mark: passwordMark(password_hash) } as const;
+    const { url, expiresAt } = await makeLink({ store, clock }, pagesUrl(settings), what);
+    return { email, url, expiresAt: toIso(expiresAt) };
   }),
 ];
 
@@ -73,8 +81,13 @@ async function find(call: Pick<Call, "params">, { store }: Platform): Promise<Ac
   return person;
 }
 
-const onlyWithin = async (accountId: string, sub: string, { store }: Platform): Promise<boolean> =>
-  (await store.workspaces.listFor(sub)).every((workspace) => workspace.accountId === accountId);
+/** Whoever sets a password can sign in as its owner, so the owner must be theirs alone. */
+async function findOwn(call: Pick<Call, "params">, deps: Platform): Promise<AccountMember> {
+  const person = await find(call, deps);
+  if (await belongsOnlyTo(deps.store, accountOf(call), person.sub)) return person;
+  const { email } = person;
+  throw new PlatformError("forbidden", `${email} belongs to other accounts too, and sets the password themselves.`);
+}
 
 const lastAdmin = ({ email }: AccountMember): PlatformError =>
   new PlatformError(

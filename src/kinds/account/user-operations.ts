@@ -73,10 +73,24 @@ export const accountUserPassword = defineOperation({
   response: done,
 });
 
+export const accountUserPasswordLink = defineOperation({
+  ...common,
+  id: "accountUserPasswordLink",
+  method: "POST",
+  path: `${PATH}/{subOrEmail}/password/link`,
+  summary: "Make a link with which a person chooses a password, the first one or a new one",
+  response: z.object({
+    email: z.string(),
+    url: z.string().describe("Hand it to the person. It works once, and not after the password has changed."),
+    expiresAt: z.string(),
+  }),
+});
+
 export const accountUserOperations = [
   accountUserList,
   accountUserCreate,
   accountUserUpdate,
   accountUserDelete,
   accountUserPassword,
+  accountUserPasswordLink,
 ];

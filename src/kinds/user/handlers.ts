@@ -1,9 +1,11 @@
 import type { z } from "zod";
+import { makeLink } from "../../auth/links/link-tokens.ts";
 import { notFound, PlatformError } from "../../contract/errors.ts";
 import type { Role } from "../../contract/operation.ts";
 import { DAY_MS, toIso } from "../../lib/time/clock.ts";
 import type { Invitation, Member } from "../../store/people/people.ts";
 import { requireRoleToGive } from "../handing-on.ts";
+import { pagesUrl } from "../pages-url.ts";
 import { type Implementation, implement, type Platform, workspaceOf } from "../port.ts";
 import { type pendingInvitation, userInvite, userList, userRemove, type userShape, userUpdate } from "./operations.ts";
 
@@ -24,7 +26,7 @@ export const userHandlers: readonly Implementation[] = [
     return [...members.map(memberToWire), ...invitations.map((one) => invitedToWire(one, clock.now()))];
   }),
 
-  implement(userInvite, async (call, { store, clock }) => {
+  implement(userInvite, async (call, { store, clock, settings }) => {
     const { name: workspace } = workspaceOf(call);
     const { email, role = "member" } = call.body;
     requireRoleToGive("role", role, call.caller);
@@ -44,7 +46,8 @@ export const userHandlers: readonly Implementation[] = [
       call.caller.displayName,
       clock.now() + INVITATION_MS,
     );
-    return invitationToWire(invitation);
+    const what = { purpose: "invitation", invitation: invitation.id } as const;
+    return invitationToWire(invitation, await makeLink({ store, clock }, pagesUrl(settings), what));
   }),
 
   implement(userUpdate, async (call, deps) => {
@@ -53,9 +56,9 @@ export const userHandlers: readonly Implementation[] = [
     requireRoleToGive("role", role, call.caller);
     const found = await find(workspace, call.params.subOrEmail ?? "", deps);
     if ("invitation" in found) {
-      const { email, invited_by, expires_at } = found.invitation;
-      const renewed = await deps.store.people.invite(workspace, email, role, invited_by, expires_at);
-      return invitedToWire(renewed, deps.clock.now());
+      if (!(await deps.store.people.changeInvitedRole(found.invitation.id, role)))
+        throw notFound(`User '${found.invitation.email}'`);
+      return invitedToWire({ ...found.invitation, role }, deps.clock.now());
     }
     await change(workspace, found.member, role, deps);
     return { ...memberToWire(found.member), role };
@@ -122,7 +125,10 @@ const invitedToWire = (invitation: Invitation, nowMs: number): User => ({
   source: "invitation",
 });
 
-const invitationToWire = (invitation: Invitation): z.input<typeof pendingInvitation> => ({
+const invitationToWire = (
+  invitation: Invitation,
+  link: { url: string; expiresAt: number },
+): z.input<typeof pendingInvitation> => ({
   invitationId: invitation.id,
   email: invitation.email,
   role: invitation.role as Role,
@@ -133,4 +139,6 @@ const invitationToWire = (invitation: Invitation): z.input<typeof pendingInvitat
   updatedAt: toIso(invitation.created_at),
   createdBy: invitation.invited_by,
   updatedBy: invitation.invited_by,
+  url: link.url,
+  urlExpiresAt: toIso(link.expiresAt),
 });

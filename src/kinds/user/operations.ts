@@ -33,6 +33,10 @@ export const pendingInvitation = z.looseObject({
   updatedAt: z.string(),
   createdBy: z.string(),
   updatedBy: z.string(),
+  url: z
+    .string()
+    .describe("The link for the invited person, shown once. Whoever opens it can take the invitation; it works once."),
+  urlExpiresAt: z.string().describe("Inviting again makes a new link and ends this one."),
 });
 
 const common = { kind: "user", tenancy: "workspace", role: "admin" } as const;
@@ -54,7 +58,7 @@ export const userInvite = defineOperation({
   id: "userInvite",
   method: "POST",
   path: "/users",
-  summary: "Invite somebody to the workspace; inviting again renews the invitation",
+  summary: "Invite somebody to the workspace, with a link to hand on; inviting again renews the invitation",
   scope: "workspaces:invite",
   body: z.looseObject({ email, role: role.optional().describe("`member` when left out.") }),
   response: pendingInvitation,

@@ -1,13 +1,9 @@
-import { hashPassword, verifyPassword } from "../../auth/passwords.ts";
+import { changePassword, replacePassword } from "../../auth/password-change.ts";
 import type { Caller } from "../../contract/caller.ts";
 import { notFound, PlatformError } from "../../contract/errors.ts";
 import { toIso } from "../../lib/time/clock.ts";
-import type { Store } from "../../store/store.ts";
 import { type Implementation, implement } from "../port.ts";
 import { passwordSet, sessionDelete, sessionList } from "./self-operations.ts";
-
-/** Within a quarter of an hour. */
-const TRIES_MAX = 10;
 
 export const selfHandlers: readonly Implementation[] = [
   implement(passwordSet, async ({ caller, body }, { store }) => {
@@ -15,18 +11,20 @@ export const selfHandlers: readonly Implementation[] = [
     if (!user) throw notFound("You");
     // A key with every scope and no end can make itself what a password gives; all others have to know the old one.
     const isTrusted = caller.authMethod === "api_key" && caller.scopes === null && caller.endsAt === undefined;
-    if (!isTrusted) await countTry(user.sub, store);
-    const mayChange = isTrusted || (await verifyPassword(body.currentPassword ?? "", user.password_hash));
-    if (!mayChange)
-      throw new PlatformError(
-        "forbidden",
-        user.password_hash === null
-          ? "The first password is set with an API key that has all scopes and no end."
-          : "currentPassword is not the current password.",
-      );
-    await store.people.setPassword(user.sub, await hashPassword(body.newPassword));
-    await store.signInTries.forgive({ clear: [triesKey(user.sub)], refund: [] });
-    await store.oauth.endSessions(user.sub, null);
+    if (isTrusted) await replacePassword(store, user.sub, body.newPassword);
+    else {
+      const given = { current: body.currentPassword ?? "", next: body.newPassword };
+      const change = await changePassword(store, user, given);
+      if (change === "too_many_tries")
+        throw new PlatformError("too_many_requests", "Too many tries. Wait a quarter of an hour, then try again.");
+      if (change === "wrong")
+        throw new PlatformError(
+          "forbidden",
+          user.password_hash === null
+            ? "The first password is set with an API key that has all scopes and no end, or with a link of an account admin."
+            : "currentPassword is not the current password.",
+        );
+    }
     return { message: `The password of ${user.email} is set.` };
   }),
 
@@ -46,14 +44,6 @@ export const selfHandlers: readonly Implementation[] = [
     return { message: `Session '${id}' is signed out.` };
   }),
 ];
-
-const triesKey = (sub: string): string => `change:${sub}`;
-
-/** Whoever found a token must not find out the password with it. */
-async function countTry(sub: string, store: Store): Promise<void> {
-  if ((await store.signInTries.count([{ key: triesKey(sub), max: TRIES_MAX }])) !== "allowed")
-    throw new PlatformError("too_many_requests", "Too many tries. Wait a quarter of an hour, then try again.");
-}
 
 function personOf(caller: Caller): string {
   if (caller.subjectType === "user") return caller.subject;

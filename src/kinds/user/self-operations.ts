@@ -1,10 +1,7 @@
 /** What people do about their own sign-in: the password, and where they are signed in. */
 import { z } from "zod";
 import { defineOperation } from "../../contract/operation.ts";
-
-/** Length is what makes guessing hopeless; no rules about signs and digits. */
-const PASSWORD_LENGTH_MIN = 10;
-const PASSWORD_LENGTH_MAX = 256;
+import { PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN } from "../../contract/password-length.ts";
 
 export const newPassword = z.string().min(PASSWORD_LENGTH_MIN).max(PASSWORD_LENGTH_MAX);
 

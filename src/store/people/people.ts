@@ -56,9 +56,47 @@ export function createPeople({ database, clock }: { database: Database; clock: C
     touched(tx, sub);
   }
 
+  async function createUser(
+    tx: Transaction,
+    user: { email: string; givenName?: string; familyName?: string; emailVerified?: boolean },
+  ): Promise<User> {
+    const row: UserRow = {
+      sub: uuidv7(clock.now()),
+      email: user.email.toLowerCase(),
+      given_name: user.givenName ?? "",
+      family_name: user.familyName ?? "",
+      password_hash: null,
+      email_verified: user.emailVerified ? 1 : 0,
+      created_at: clock.now(),
+    };
+    await tx.queries.insertInto("users").values(row).execute();
+    return row;
+  }
+
+  async function accept(tx: Transaction, id: string, sub: string): Promise<Invitation | null> {
+    const row = await tx.queries
+      .deleteFrom("invitations")
+      .where("id", "=", id)
+      .where("expires_at", ">", clock.now())
+      .returningAll()
+      .executeTakeFirst();
+    if (!row) return null;
+    await requireLiveWorkspace(tx.queries, database.dialect, row.workspace);
+    const member = await tx.queries
+      .selectFrom("workspace_members")
+      .select("role")
+      .where("workspace", "=", row.workspace)
+      .where("sub", "=", sub)
+      .executeTakeFirst();
+    // Who has become an admin in the meantime stays one.
+    if (member?.role !== "admin") await setMember(tx, row.workspace, sub, row.role as Role);
+    return row;
+  }
+
   return {
     setMember,
     removeMember,
+    createUser,
 
     async createAccount(tx: Transaction, name: string): Promise<Account> {
       const account = { id: uuidv7(clock.now()), name, created_at: clock.now() };
@@ -106,23 +144,6 @@ export function createPeople({ database, clock }: { database: Database; clock: C
         .onConflict((conflict) => conflict.columns(["account_id", "sub"]).doUpdateSet({ role }))
         .execute();
       touched(tx, sub);
-    },
-
-    async createUser(
-      tx: Transaction,
-      user: { email: string; givenName?: string; familyName?: string; emailVerified?: boolean },
-    ): Promise<User> {
-      const row: UserRow = {
-        sub: uuidv7(clock.now()),
-        email: user.email.toLowerCase(),
-        given_name: user.givenName ?? "",
-        family_name: user.familyName ?? "",
-        password_hash: null,
-        email_verified: user.emailVerified ? 1 : 0,
-        created_at: clock.now(),
-      };
-      await tx.queries.insertInto("users").values(row).execute();
-      return row;
     },
 
     async getUser(subOrEmail: string): Promise<User | null> {
@@ -267,27 +288,45 @@ export function createPeople({ database, clock }: { database: Database; clock: C
       });
     },
 
+    /** Whoever has a link to the invitation keeps it: the same invitation, with another role. */
+    async changeInvitedRole(id: string, role: Role): Promise<boolean> {
+      const result = await database.write(({ queries }) =>
+        queries.updateTable("invitations").set({ role }).where("id", "=", id).executeTakeFirst(),
+      );
+      return Number(result.numUpdatedRows) > 0;
+    },
+
     /** Takes the invitation and makes the member in one step; null when it is gone or expired. */
     async acceptInvitation(id: string, sub: string): Promise<Invitation | null> {
-      return database.write(async (tx) => {
-        const row = await tx.queries
-          .deleteFrom("invitations")
-          .where("id", "=", id)
-          .where("expires_at", ">", clock.now())
-          .returningAll()
-          .executeTakeFirst();
-        if (!row) return null;
-        await requireLiveWorkspace(tx.queries, database.dialect, row.workspace);
-        const member = await tx.queries
-          .selectFrom("workspace_members")
-          .select("role")
-          .where("workspace", "=", row.workspace)
-          .where("sub", "=", sub)
-          .executeTakeFirst();
-        // Who has become an admin in the meantime stays one.
-        if (member?.role !== "admin") await setMember(tx, row.workspace, sub, row.role as Role);
-        return row;
-      });
+      return database.write((tx) => accept(tx, id, sub));
+    },
+
+    /**
+     * The same for somebody who is new here: the person is made in the same step, with this password. Null when the
+     * invitation is gone, and when somebody has its address by now.
+     */
+    async acceptAsNewPerson(id: string, email: string, passwordHash: string): Promise<User | null> {
+      return database
+        .write(async (tx) => {
+          const user = await createUser(tx, { email });
+          await tx.queries
+            .updateTable("users")
+            .set({ password_hash: passwordHash })
+            .where("sub", "=", user.sub)
+            .execute();
+          const accepted = await accept(tx, id, user.sub);
+          if (accepted?.email !== user.email) throw new NotInvited();
+          return user;
+        })
+        .catch(async (error: unknown) => {
+          const isTaken = await database.read
+            .selectFrom("users")
+            .select("sub")
+            .where("email", "=", email.toLowerCase())
+            .executeTakeFirst();
+          if (error instanceof NotInvited || isTaken) return null;
+          throw error;
+        });
     },
 
     async countUsers(): Promise<number> {
@@ -296,3 +335,6 @@ export function createPeople({ database, clock }: { database: Database; clock: C
     },
   };
 }
+
+/** Undoes the step that found the invitation gone. */
+class NotInvited extends Error {}

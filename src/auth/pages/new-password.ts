@@ -1,0 +1,43 @@
+/** The part of a form in which a person chooses a password, and what is said when the choice does not do. */
+import { PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN } from "../../contract/password-length.ts";
+import { EMAIL_LENGTH_MAX } from "../sign-in.ts";
+import { field } from "./layout.ts";
+
+/** What is wrong with which field of a form. */
+export interface Wrong {
+  field: string;
+  text: string;
+}
+
+/** `email` is there for password managers, which keep a password by it, and for the person to see. */
+export const newPasswordFields = (email: string, wrong: Wrong | null, before = ""): string =>
+  `${field({
+    ...{ name: "email", label: "Email", type: "email", autocomplete: "username", maxLength: EMAIL_LENGTH_MAX },
+    ...{ value: email, isReadOnly: true },
+  })}${before}${passwordField({
+    ...{ name: "password", label: "New password", autocomplete: "new-password", wrong, isFirst: before === "" },
+    hint: `At least ${PASSWORD_LENGTH_MIN} characters. A few words in a row are good.`,
+  })}${passwordField({ name: "again", label: "The same again", autocomplete: "new-password", wrong })}`;
+
+export const passwordField = ({
+  wrong,
+  ...about
+}: {
+  name: string;
+  label: string;
+  autocomplete: "new-password" | "current-password";
+  wrong: Wrong | null;
+  hint?: string;
+  isFirst?: boolean;
+}): string =>
+  field({ ...about, type: "password", maxLength: PASSWORD_LENGTH_MAX, isWrong: wrong?.field === about.name });
+
+/** Null when the password will do. */
+export function newPasswordProblem(form: URLSearchParams): Wrong | null {
+  const password = form.get("password") ?? "";
+  if (password.length < PASSWORD_LENGTH_MIN)
+    return { field: "password", text: `A password has at least ${PASSWORD_LENGTH_MIN} characters.` };
+  if (password.length > PASSWORD_LENGTH_MAX)
+    return { field: "password", text: `A password has at most ${PASSWORD_LENGTH_MAX} characters.` };
+  return form.get("again") === password ? null : { field: "again", text: "The two passwords are not the same." };
+}
