@@ -27,6 +27,13 @@ const ATTACKS: Record<string, readonly (readonly [file: string, title: string])[
   ],
   "forms sent from elsewhere, pages in frames": [
     ["test/identity/people-suite.ts", "steps belong to the browser that began them, and to people"],
+    ["test/browser/link-attack-suite.ts", "another site can send none of the forms, and shows no page in a frame"],
+  ],
+  "a link to an invitation or a password in the wrong hands": [
+    ["test/browser/link-attack-suite.ts", "the page of a link belongs to the browser that opened it"],
+    ["test/browser/link-attack-suite.ts", "of two browsers that have opened one link, one gets in"],
+    ["test/browser/invitation-suite.ts", "somebody who signs in as another person than the invited does not get in"],
+    ["test/browser/password-suite.ts", "a link of an admin is worth nothing once the person belongs to others, too"],
   ],
   "learning a key or password from how long a comparison takes": [
     ["test/identity/attacks.test.ts", "the database holds no secret in clear: a comparison has nothing to leak"],
@@ -56,7 +63,10 @@ const ATTACKS: Record<string, readonly (readonly [file: string, title: string])[
     ["test/identity/machine-suite.ts", "never raise a role, not even with the scope admin"],
     ["test/identity/registration-suite.ts", "it never has every right, whatever it asks for"],
   ],
-  "being led to another site": [["test/identity/attacks.test.ts", "no address of ours leads anywhere else"]],
+  "being led to another site": [
+    ["test/identity/attacks.test.ts", "no address of ours leads anywhere else"],
+    ["test/browser/link-attack-suite.ts", "signing in leads to pages of the platform and nowhere else"],
+  ],
   "making the platform call private addresses": [
     ["test/triggers/async.test.ts", "a workload that is gone ends it, and a callback address that is refused is told"],
     ["test/models/door-suite.ts", "private addresses are an administrator's choice, link-local ones nobody's"],

@@ -113,8 +113,10 @@ export async function returnFromProvider(
 
 /** Signs the person in, whoever was signed in before. */
 async function welcome(exchange: Exchange, sub: string): Promise<void> {
+  const { provider, request, response } = exchange;
+  const address = await provider.interactionResult(request, response, { login: { accountId: sub } });
   await vacateSession(exchange, sub);
-  await goOn(exchange, { login: { accountId: sub } });
+  reply(response, 200, onwardPage(address));
 }
 
 /** Records what the person did, and leads on. */

@@ -29,6 +29,8 @@ const PRIVATE_USE = /^[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+:$/;
 const metadata = z.looseObject({
   redirect_uris: z.array(z.string().max(1024)).min(1).max(REDIRECTS_MAX),
   client_name: z.string().max(128).optional(),
+  /** Where people may be sent after they have signed out. */
+  post_logout_redirect_uris: z.array(z.string().max(1024)).max(REDIRECTS_MAX).default([]),
 });
 
 /** What such a program gets when it does not say: to call workloads. */
@@ -53,7 +55,7 @@ export async function register(
     throw new OauthError("temporarily_unavailable", "Too many programs register. Try again later.", 429);
   const { success, data, error } = metadata.safeParse(body);
   if (!success) throw new OauthError("invalid_client_metadata", z.prettifyError(error).slice(0, 500));
-  const wrong = data.redirect_uris.find((uri) => !isRedirect(uri));
+  const wrong = [...data.redirect_uris, ...data.post_logout_redirect_uris].find((uri) => !isRedirect(uri));
   if (wrong !== undefined)
     throw new OauthError(
       "invalid_redirect_uri",
@@ -69,6 +71,7 @@ export async function register(
     grant_types: ["authorization_code", "refresh_token"],
     response_types: ["code"],
     redirect_uris: data.redirect_uris,
+    post_logout_redirect_uris: data.post_logout_redirect_uris,
     scope: [...PROTOCOL_SCOPES, ...allowed].join(" "),
   };
   await store.oauth.put("Client", id, record, UNUSED_SECONDS);

@@ -11,13 +11,13 @@ form{margin:1.25rem 0 0}label{display:block;margin:1rem 0 .25rem}
 input:not([type=hidden]){font:inherit;width:100%;padding:.5rem .625rem;border:1px solid var(--edge);border-radius:6px;background:var(--card);color:inherit}
 input[aria-invalid]{border-color:var(--wrong)}
 .row{display:flex;flex-wrap:wrap;gap:.5rem;margin-top:1.5rem}
-button,a.button{font:inherit;line-height:1.5;padding:.5rem 1rem;border-radius:6px;border:1px solid var(--accent);background:var(--accent);color:#fff;cursor:pointer;text-decoration:none}
+button,a.button{font:inherit;line-height:1.5;padding:.5rem 1rem;border-radius:6px;border:1px solid var(--accent);background:var(--accent);color:#fff;cursor:pointer;text-decoration:none;overflow-wrap:break-word}
 button.plain,a.plain{background:transparent;color:inherit;border-color:var(--edge)}
 :focus-visible{outline:2px solid var(--accent);outline-offset:2px}
-.wrong{color:var(--wrong)}.quiet{color:var(--quiet);font-size:.875rem;margin:.25rem 0 0}
+.wrong{color:var(--wrong)}.quiet{color:var(--quiet);font-size:.875rem}input+.quiet{margin:.25rem 0 0}
 code{font-size:1.1em;letter-spacing:.1em}kbd{font:.875rem/1.5 ui-monospace,monospace;display:block;padding:.5rem .625rem;border:1px solid var(--line);border-radius:6px}
 ul{list-style:none;margin:0;padding:0}li{display:flex;gap:1rem;align-items:center;justify-content:space-between;padding:.75rem 0;border-top:1px solid var(--line)}
-li form{margin:0}li p{margin:0}`;
+li form{margin:0;flex:none}li p{margin:0}`;
 
 const hashOf = (text: string): string => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 const STYLE_HASH = hashOf(STYLE);

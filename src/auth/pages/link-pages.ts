@@ -46,11 +46,11 @@ const ROLES = {
 export const invitationPage = (view: InvitationView): string =>
   page(
     `Join ${view.workspace}`,
-    `<p><strong>${escapeHtml(view.inviter)}</strong> invites <strong>${escapeHtml(view.email)}</strong> to the workspace <strong>${escapeHtml(view.workspace)}</strong> of ${escapeHtml(view.account)}, ${ROLES[view.role]}.</p>
+    `<p><strong>${escapeHtml(view.inviter)}</strong> invites <strong>${escapeHtml(view.email)}</strong> to the workspace <strong>${escapeHtml(view.workspace)}</strong> (account ${escapeHtml(view.account)}), ${ROLES[view.role]}.</p>
 <p class="quiet">The link works once, until ${escapeHtml(view.ends)}.</p>${
       view.otherPerson === null
         ? ""
-        : `<p class="quiet">This browser is signed in as ${escapeHtml(view.otherPerson)}, for whom the invitation is not.</p>`
+        : `<p class="quiet">This browser is signed in as ${escapeHtml(view.otherPerson)}. The invitation is for somebody else.</p>`
     }${alert(view.wrong?.text ?? null)}${ANSWERS[view.person](view)}`,
   );
 
@@ -64,8 +64,8 @@ const ANSWERS: Record<InvitationView["person"], (view: InvitationView) => string
         ? ""
         : row(linkTo({ href: signIn, label: `Sign in with ${providers.join(" or ")} instead` }))
     }`,
-  known: ({ email, secret, signIn }) =>
-    `<form method="post">${hidden("secret", secret)}${row(linkTo({ href: signIn, label: `Sign in as ${email}` }, ""), DECLINE)}</form>`,
+  known: ({ secret, signIn }) =>
+    `<form method="post">${hidden("secret", secret)}${row(linkTo({ href: signIn, label: "Sign in to join" }, ""), DECLINE)}</form>`,
   here: ({ secret }) => `<form method="post">${hidden("secret", secret)}${row(JOIN, DECLINE)}</form>`,
 };
 

@@ -30,7 +30,13 @@ export const passwordField = ({
   hint?: string;
   isFirst?: boolean;
 }): string =>
-  field({ ...about, type: "password", maxLength: PASSWORD_LENGTH_MAX, isWrong: wrong?.field === about.name });
+  field({
+    ...about,
+    type: "password",
+    maxLength: PASSWORD_LENGTH_MAX,
+    isWrong: wrong?.field === about.name,
+    isFirst: wrong === null ? (about.isFirst ?? false) : wrong.field === about.name,
+  });
 
 /** Null when the password will do. */
 export function newPasswordProblem(form: URLSearchParams): Wrong | null {
