@@ -4,8 +4,8 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { makeLink } from "../../src/auth/links/link-tokens.ts";
-import { DAY_MS } from "../../src/lib/time/clock.ts";
 import { randomWord } from "../../src/lib/ids.ts";
+import { DAY_MS } from "../../src/lib/time/clock.ts";
 import { fillSignIn, PASSWORD, signInAt } from "./people.ts";
 import { assertWrong, click, fillNewPassword, follow, heading, look, mainText, type Scene } from "./scene.ts";
 

@@ -127,7 +127,10 @@ for (const database of databases.all) {
       const abroad = await makeAccount(store, `abroad-${database.name}`);
       const planted = await makeUser(store, abroad.id, "member");
       const victim = (await store.people.getUser(planted.sub))?.email ?? "";
-      assert.match((await signIn({ sub: "victim", email: victim, email_verified: true })).text, /nobody has shown that it is yours/);
+      assert.match(
+        (await signIn({ sub: "victim", email: victim, email_verified: true })).text,
+        /nobody has shown that it is yours/,
+      );
     });
 
     test("a provider lets in no more than it was told to", async () => {
