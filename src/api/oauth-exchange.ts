@@ -33,6 +33,6 @@ export type PagePass = (
 ) => Promise<void>;
 
 /** Where a request comes from, for the audit log. */
-export const originOf = ({ ip, id }: FastifyRequest): Origin => ({ address: ip || "workload", requestId: id });
+export const originOf = ({ clientAddress, id }: FastifyRequest): Origin => ({ address: clientAddress, requestId: id });
 
 export type CurrentProvider = () => Promise<Provider>;

@@ -13,11 +13,11 @@ import type { Implementation } from "../kinds/port.ts";
 import { STATUS_CODES } from "../lib/network/node-http.ts";
 import type { Soon } from "../lib/soon.ts";
 import { atTurnEnd } from "../lib/turn-end.ts";
+import { clientAddress } from "./client-address.ts";
 import { API_PREFIX, createOperationRoutes, type Found } from "./operation-routes.ts";
 import { type ApiRequest, answer, type PipelineDeps } from "./pipeline.ts";
 import { requestIdOf } from "./request-id.ts";
 import type { RequestLog } from "./request-log.ts";
-import { isTrustedHop } from "./trusted-hop.ts";
 
 export interface PlainExchange {
   readonly remoteAddress: string;
@@ -119,7 +119,8 @@ async function serve(plan: Plan, exchange: PlainExchange, options: PlainEdgeOpti
   const { operation } = implementation;
   const started = performance.now();
   const requestId = requestIdOf(headers["x-request-id"]);
-  const sourceAddress = addressOf(exchange, headers, options.trustProxy);
+  const peer = exchange.fromNetwork ? exchange.remoteAddress : undefined;
+  const sourceAddress = clientAddress(peer, headers["x-forwarded-for"], options.trustProxy);
   let status: number;
   let text: string | null;
   let extra: Record<string, string>;
@@ -148,17 +149,6 @@ async function serve(plan: Plan, exchange: PlainExchange, options: PlainEdgeOpti
     resolve();
   });
   await promise;
-}
-
-/** As the framework does it: the address that the outermost trusted proxy added. What stands before it, anybody wrote. */
-function addressOf(exchange: PlainExchange, headers: IncomingHttpHeaders, trustProxy: number): string {
-  const { remoteAddress, fromNetwork } = exchange;
-  const forwarded = isTrustedHop(fromNetwork ? remoteAddress : undefined, 0, trustProxy)
-    ? headers["x-forwarded-for"]
-    : undefined;
-  if (typeof forwarded !== "string") return remoteAddress;
-  const hops = forwarded.split(",").map((hop) => hop.trim());
-  return hops[Math.max(0, hops.length - trustProxy)] || remoteAddress;
 }
 
 /** Nearly always it came with the head, and is there at once. */

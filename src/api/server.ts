@@ -5,15 +5,18 @@ import type { Registry } from "prom-client";
 import { PlatformError } from "../contract/errors.ts";
 import type { Method } from "../contract/operation.ts";
 import type { Implementation } from "../kinds/port.ts";
+import { clientAddress } from "./client-address.ts";
 import { BODY_WAIT_MS, watchBody } from "./late-body.ts";
 import { API_PREFIX } from "./operation-routes.ts";
 import { answer, type PipelineDeps } from "./pipeline.ts";
 import { createPlainEdge, type PlainEdge } from "./plain-edge.ts";
 import { requestIdOf } from "./request-id.ts";
 import { createRequestLog, type RequestLog } from "./request-log.ts";
-import { isTrustedHop } from "./trusted-hop.ts";
 
 declare module "fastify" {
+  interface FastifyRequest {
+    clientAddress: string;
+  }
   interface FastifyContextConfig {
     operation?: string;
     /** The body is left in the request: its handler reads it. */
@@ -44,7 +47,6 @@ export function createApi(options: ApiOptions): FastifyInstance {
     serverFactory: (handler) => options.serverFactory(handler as RequestListener, (head) => plain(head)),
     logger: false,
     bodyLimit: BODY_BYTES_MAX,
-    trustProxy: (address, hop) => isTrustedHop(address, hop, options.trustProxy),
     routerOptions: { maxParamLength: PARAM_LENGTH_MAX, ignoreTrailingSlash: true },
     genReqId: (request) => requestIdOf(request.headers["x-request-id"]),
     return503OnClosing: false,
@@ -57,6 +59,8 @@ export function createApi(options: ApiOptions): FastifyInstance {
   // Pages, probes and descriptions are answers too.
   api.addHook("onRequest", (request, reply, done) => {
     reply.header("x-request-id", request.id);
+    const { socket, headers } = request.raw;
+    request.clientAddress = clientAddress(socket.remoteAddress, headers["x-forwarded-for"], options.trustProxy);
     const isStream = request.routeOptions.config.readsStream ?? false;
     watchBody(request.raw, { isStream, waitMs: bodyWaitMs }, () => {
       if (!reply.sent) fail(lateBody(bodyWaitMs), request, reply, requestLog);
@@ -69,9 +73,10 @@ export function createApi(options: ApiOptions): FastifyInstance {
       operation: request.routeOptions.config.operation ?? "none",
       status: reply.statusCode,
       ms: reply.elapsedTime,
-      ip: request.ip,
+      ip: request.clientAddress,
     }),
   );
+  api.decorateRequest("clientAddress", "");
   api.setErrorHandler((error, request, reply) => fail(error, request, reply, requestLog));
   api.setNotFoundHandler((request, reply) =>
     fail(
@@ -130,8 +135,7 @@ const requestOf = (request: FastifyRequest) => ({
   query: request.query,
   body: request.body,
   requestId: request.id,
-  // A connection from inside a workload has no address.
-  sourceAddress: request.ip || "workload",
+  sourceAddress: request.clientAddress,
   notes: {},
 });
 

@@ -27,6 +27,7 @@ export function headOf(
     contentLength: bodyLength ?? down.contentLength,
     dropAuthorization: admitted.dropAuthorization,
     remoteAddress: down.remoteAddress,
+    fromNetwork: down.fromNetwork,
     secure: down.secure,
     prefix,
     requestId,

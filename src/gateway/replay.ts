@@ -87,6 +87,7 @@ export function compose(rules: HeaderRules, { path, headers, body, requestId }: 
     contentLength: bytes.length,
     dropAuthorization: false,
     remoteAddress: "127.0.0.1",
+    fromNetwork: true,
     secure: false,
     prefix: "",
     requestId,
@@ -115,6 +116,7 @@ class ReplayDownstream implements Downstream {
   readonly contentLength: number;
   readonly expectsContinue = false;
   readonly remoteAddress = "127.0.0.1";
+  readonly fromNetwork = true;
   readonly secure = false;
   readonly upgrade = null;
   readonly answer: Promise<Replayed>;

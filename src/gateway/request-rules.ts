@@ -11,7 +11,7 @@ import { STICKY_TTL_MAX_SECONDS } from "./pick-revision.ts";
 
 /** Whether the client's own connection is encrypted, as far as we can know. */
 export function isSecure(rules: HeaderRules, down: Downstream): boolean {
-  return down.secure || (rules.trustProxy && down.header("x-forwarded-proto") === "https");
+  return down.secure || (rules.trustProxy && down.fromNetwork && down.header("x-forwarded-proto") === "https");
 }
 
 export function cookieFor(

@@ -26,6 +26,8 @@ export interface Downstream {
   readonly contentLength: number;
   readonly expectsContinue: boolean;
   readonly remoteAddress: string;
+  /** False for a connection from inside a workload, whose `remoteAddress` stands for this machine. */
+  readonly fromNetwork: boolean;
   readonly secure: boolean;
   /** Protocol the client wants to switch to; null for an ordinary request. */
   readonly upgrade: string | null;
@@ -130,6 +132,10 @@ export class NodeDownstream implements Downstream {
 
   get remoteAddress(): string {
     return this.#req.socket.remoteAddress ?? "127.0.0.1";
+  }
+
+  get fromNetwork(): boolean {
+    return this.#req.socket.remoteAddress !== undefined;
   }
 
   get secure(): boolean {

@@ -106,6 +106,8 @@ export interface RequestHeadInput {
   /** True when Authorization carried a credential of the platform. */
   dropAuthorization: boolean;
   remoteAddress: string;
+  /** False for a connection from inside a workload, which is no proxy of the operator. */
+  fromNetwork: boolean;
   secure: boolean;
   /** The part of the path in front of the workload's own; empty for host addresses. */
   prefix: string;
@@ -122,7 +124,7 @@ export function requestHead(rules: HeaderRules, input: RequestHeadInput, listed:
   let head = `${input.method} ${input.path} HTTP/1.1\r\n`;
   let host: string | null = null;
   let hasHostField = false;
-  let forwardedFor = input.remoteAddress;
+  let passedBy = "";
   let forwardedProto = input.secure ? "https" : "http";
   let forwardedHost: string | null = null;
   let trailersWelcome = false;
@@ -137,8 +139,8 @@ export function requestHead(rules: HeaderRules, input: RequestHeadInput, listed:
         // Rare: fields before this one may be concerned too, so it starts over, knowing them.
         if (listed === NONE && connectionNames(value).length > 0)
           return requestHead(rules, input, allListed(rawHeaders));
-      } else if (!rules.trustProxy) continue;
-      else if (name === "x-forwarded-for") forwardedFor = `${value}, ${input.remoteAddress}`;
+      } else if (!rules.trustProxy || !input.fromNetwork) continue;
+      else if (name === "x-forwarded-for") passedBy += `${value}, `;
       else if (name === "x-forwarded-proto") forwardedProto = value;
       else if (name === "x-forwarded-host") forwardedHost = value;
       continue;
@@ -160,7 +162,7 @@ export function requestHead(rules: HeaderRules, input: RequestHeadInput, listed:
   if (fixed) for (let i = 0; i < fixed.list.length; i += 2) head += `${fixed.list[i]}: ${fixed.list[i + 1]}\r\n`;
   host ??= input.host ?? null;
   if (!hasHostField && !fixed?.names.has("host")) head += `Host: ${host ?? "localhost"}\r\n`;
-  head += `X-Forwarded-For: ${forwardedFor}\r\nX-Forwarded-Proto: ${forwardedProto}\r\n`;
+  head += `X-Forwarded-For: ${passedBy}${input.remoteAddress}\r\nX-Forwarded-Proto: ${forwardedProto}\r\n`;
   forwardedHost ??= host;
   if (forwardedHost !== null) head += `X-Forwarded-Host: ${forwardedHost}\r\n`;
   if (input.prefix !== "") head += `X-Forwarded-Prefix: ${input.prefix}\r\n`;

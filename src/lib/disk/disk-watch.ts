@@ -83,7 +83,10 @@ export function watchDisk({ dataDir, freeMinBytes, reserveBytes, log }: DiskWatc
       if ((found === null) !== (told === null)) tick();
       return found;
     },
-    canWrite: () => look().freeBytes > 0 || slicesLeft(dataDir) > 0,
+    canWrite() {
+      const { freeBytes, freeInodes } = look();
+      return (freeBytes > 0 && freeInodes > 0) || slicesLeft(dataDir) > 0;
+    },
     makeRoom() {
       const given = giveUpSlice(dataDir);
       log.error({ reserveLeft: slicesLeft(dataDir) }, given ? GIVEN_UP : NOTHING_LEFT);
