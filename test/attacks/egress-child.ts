@@ -29,10 +29,14 @@ for (const address of [`${OWN}/32`, `${METADATA}/32`]) ip("address", "add", addr
 const hasV6 = spawnSync("ip", ["address", "add", `${OWN_V6}/128`, "dev", "lo"]).status === 0;
 
 let reached = 0;
+/** Where the service sends whoever asks; empty: it answers. */
+let elsewhere = "";
 const service = createServer((socket) => {
   reached += 1;
   socket.on("error", () => {});
-  socket.end("HTTP/1.1 200 OK\r\ncontent-length: 6\r\nconnection: close\r\n\r\nsecret");
+  if (elsewhere !== "")
+    socket.end(`HTTP/1.1 307 Go\r\nlocation: ${elsewhere}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n`);
+  else socket.end("HTTP/1.1 200 OK\r\ncontent-length: 6\r\nconnection: close\r\n\r\nsecret");
 });
 service.listen(0, hasV6 ? "::" : "0.0.0.0");
 await once(service, "listening");
@@ -141,6 +145,17 @@ async function attack(): Promise<void> {
   // The service is there, and operators who allow private addresses get to it: the refusals above mean something.
   await get(lenient, OWN);
   assert.equal(reached, 1);
+
+  // A redirect is an answer like any other: nobody goes where it leads, least of all with what was sent.
+  const lenientPost = createOutboundPost({ privateAddresses: true });
+  for (const target of [METADATA, "127.0.0.1", "[::ffff:127.0.0.1]", "[::ffff:a9fe:a9fe]", "localhost", "2852039166"]) {
+    elsewhere = `http://${target}:${port}/latest/meta-data/`;
+    reached = 0;
+    await get(lenient, OWN);
+    assert.equal(await lenientPost({ url: `http://${OWN}:${port}/`, headers: {}, body: "{}", signal: signal() }), 307);
+    await assert.rejects(signIn(OWN));
+    assert.equal(reached, 3, `followed to ${target}`);
+  }
 }
 
 function signIn(host: string): Promise<unknown> {

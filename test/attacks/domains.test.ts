@@ -1,0 +1,115 @@
+/** Somebody else's domain, and somebody else's image: neither is had by a name, a leftover record or an old permission. */
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import { request } from "undici";
+import { type DnsServer, startDnsServer } from "../dns-server.ts";
+import { makeAccount, makeUser } from "../identities.ts";
+import { startTestPlatform, type TestPlatform } from "../platform.ts";
+
+suite("domains and images of others", () => {
+  let platform: TestPlatform;
+  let dns: DnsServer;
+  let thief: { key: string; workspace: string };
+
+  before(async () => {
+    dns = await startDnsServer();
+    platform = await startTestPlatform({ config: { domain: "edge.example", dns_servers: dns.address } });
+    const { id } = await makeAccount(platform.app.store, "thief");
+    thief = { key: (await makeUser(platform.app.store, id, "admin")).key, workspace: "thief" };
+  });
+  after(async () => {
+    await platform.stop();
+    await dns.stop();
+  });
+
+  const claim = (name: string, as = {}) =>
+    platform.call("POST", "/customdomains", { body: { metadata: { name }, spec: {} }, ...as });
+  const verify = async (name: string, as = {}): Promise<string> =>
+    (await platform.call("POST", `/customdomains/${name}/verify`, as)).body.spec?.status ?? "refused";
+  const publish = ({ body }: Awaited<ReturnType<typeof claim>>): void => {
+    for (const [name, value] of Object.entries(body.spec.txtRecords as Record<string, string>))
+      dns.zone.set(`${name} TXT`, [value]);
+    dns.zone.set(`*.${body.metadata.name} CNAME`, [body.spec.cnameRecords]);
+  };
+  const visit = async (host: string): Promise<string> => {
+    const answer = await request(`${platform.url}/x`, { headers: { host } });
+    return `${answer.statusCode} ${await answer.body.text()}`;
+  };
+
+  test("records that a former owner left behind verify the domain for nobody else", async () => {
+    publish(await claim("left.example.com"));
+    assert.equal(await verify("left.example.com"), "verified");
+    assert.equal((await platform.call("DELETE", "/customdomains/left.example.com")).status, 200);
+    assert.equal((await claim("left.example.com", thief)).status, 200);
+    assert.equal(await verify("left.example.com", thief), "failed");
+    // The former owner comes back with the same proof.
+    await claim("left.example.com");
+    assert.equal(await verify("left.example.com"), "verified");
+    assert.equal(await verify("left.example.com", thief), "failed");
+    assert.equal((await platform.call("GET", "/customdomains/left.example.com")).body.spec.status, "verified");
+  });
+
+  test("a domain below another's needs a proof of its own, and a wildcard record is none", async () => {
+    assert.equal((await claim("shop.left.example.com", thief)).status, 200);
+    assert.equal(await verify("shop.left.example.com", thief), "failed");
+    const box = { metadata: { name: "box" }, spec: {} };
+    assert.equal((await platform.call("POST", "/sandboxes", { ...thief, body: box })).status, 200);
+    for (const customDomain of ["left.example.com", "shop.left.example.com", "LEFT.example.com", "left.example.com."]) {
+      const body = { metadata: { name: "p" }, spec: { port: 443, public: true, customDomain, prefixUrl: "www" } };
+      const made = await platform.call("POST", "/sandboxes/box/previews", { ...thief, body });
+      assert.equal(made.status, 400, `${customDomain}: ${JSON.stringify(made.body)}`);
+    }
+  });
+
+  test("other spellings of a domain are no second domain", async () => {
+    const spellings = ["LEFT.example.com", "left.example.com.", "*.left.example.com", "left.example.com:80"];
+    for (const name of [
+      ...spellings,
+      " left.example.com",
+      "left\u3002example.com",
+      "léft.example.com",
+      "left..example.com",
+    ])
+      assert.equal((await claim(name, thief)).status, 400, name);
+  });
+
+  test("a host leads to its owner in every spelling, and to nobody when its domain is not verified", async () => {
+    const made = await platform.call("POST", "/sandboxes", { body: { metadata: { name: "own" }, spec: {} } });
+    const spec = { port: 443, public: true, customDomain: "left.example.com", prefixUrl: "www" };
+    const preview = { metadata: { name: "p" }, spec };
+    const shown = await platform.call("POST", "/sandboxes/own/previews", { body: preview });
+    assert.equal(shown.status, 200, JSON.stringify(shown.body));
+    for (const host of [
+      "www.left.example.com",
+      "WWW.left.EXAMPLE.com",
+      "www.left.example.com.",
+      "www.left.example.com:8443",
+    ])
+      assert.ok((await visit(host)).includes(made.body.metadata.uid), host);
+    assert.match(await visit("www.shop.left.example.com"), /^404 /);
+  });
+
+  test("an image that was shared is gone with the share, and a withdrawn offer cannot be taken", async () => {
+    const image = { name: "tool", resourceType: "sandbox", image: "registry.example/tool:1" };
+    assert.ok((await platform.call("POST", "/images", { body: image })).status < 300);
+    const share = () => platform.call("POST", "/images/sandbox/tool/share", { body: { targetWorkspace: "thief" } });
+    const seen = async (): Promise<number> => (await platform.call("GET", "/images/sandbox/tool", thief)).status;
+    const accept = async (id: string, as = {}): Promise<number> =>
+      (await platform.call("POST", `/pending-image-shares/${id}/accept`, as)).status;
+    const first = await share();
+    assert.equal(first.status, 202, JSON.stringify(first.body));
+    assert.equal(await seen(), 404, "an offer shows nothing");
+    assert.equal(await accept(first.body.id), 404, "nor does its sender take it");
+    assert.equal((await platform.call("DELETE", "/images/sandbox/tool/share/thief")).status, 200);
+    assert.ok([404, 410].includes(await accept(first.body.id, thief)), "it was withdrawn");
+    const second = await share();
+    assert.equal(await accept(second.body.id, thief), 200);
+    assert.equal(await seen(), 200);
+    const again = { ...thief, body: { targetWorkspace: "main" } };
+    assert.ok((await platform.call("POST", "/images/sandbox/tool/share", again)).status >= 400, "passed on");
+    assert.equal((await platform.call("DELETE", "/images/sandbox/tool/share/thief")).status, 200);
+    assert.equal(await seen(), 404);
+    assert.ok([404, 410].includes(await accept(second.body.id, thief)));
+    assert.equal((await platform.call("GET", "/images/sandbox/tool")).status, 200, "the owner has it still");
+  });
+});
