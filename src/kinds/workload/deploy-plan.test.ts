@@ -278,6 +278,21 @@ const CASES: Record<string, Case> = {
     },
     steps: ["start"],
   },
+  "a new revision that the machine could not start waits too": {
+    state: { ...running, revisions: two, crashes: { "2": { count: 3, lastAt: NOW - 1000 } } },
+    observed: { kept: ["2", "1"] },
+    steps: [],
+  },
+  "and is tried again": {
+    state: { ...running, revisions: two, crashes: { "2": { count: 3, lastAt: NOW - 5000 } } },
+    observed: { kept: ["2", "1"] },
+    steps: ["start"],
+  },
+  "until its deploy fails": {
+    state: { ...running, revisions: two, crashes: { "2": { count: 5, lastAt: NOW - 1000 } } },
+    observed: { kept: ["2", "1"] },
+    steps: ["fail"],
+  },
   "a copy that was never made is forgotten": {
     observed: { copies: { a: seen({ workload: null }) } },
     steps: ["destroy"],

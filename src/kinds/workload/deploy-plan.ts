@@ -77,6 +77,8 @@ const BUILD_LOOK_MS = 300;
 const LOOK_MS = SECOND_MS;
 /** A request waits for a copy that starts again within this time; longer pauses are told at once. */
 const HOLD_MAX_MS = 5 * SECOND_MS;
+/** Starts of a new revision that the machine may fail: half a minute of them, with the pauses between. */
+const FIRST_STARTS_MAX = 5;
 const CRASH_BACKOFF = { baseMs: SECOND_MS, maxMs: MINUTE_MS };
 
 export function planDeploy(resource: Resource, observed: DeployObserved, nowMs: number): Plan<DeployStep> {
@@ -169,16 +171,12 @@ function planBuild(revision: string, { builder }: DeployObserved, nowMs: number)
   return fail(revision, `The build took longer than ${BUILD_MAX_MS / MINUTE_MS} minutes.`);
 }
 
-function planSwitch(
-  { copies = [] }: DeployState,
-  revision: string,
-  observed: DeployObserved,
-  nowMs: number,
-): Plan<DeployStep> {
+function planSwitch(state: DeployState, revision: string, observed: DeployObserved, nowMs: number): Plan<DeployStep> {
+  const { copies = [] } = state;
   const copy = copies.find((each) => each.revision === revision && each.phase !== "draining");
   if (!copy) {
     const others = copies.filter((each) => each.phase !== "draining").map(({ uid }) => uid);
-    if (!observed.exclusive || copies.length === 0) return { steps: [{ do: "start", revision }] };
+    if (!observed.exclusive || copies.length === 0) return planFirstStart(state, revision, nowMs);
     // What only one copy can have must be let go first: the switch then has a gap.
     return others.length > 0 ? { steps: [{ do: "drain", uids: others }] } : { steps: [], againMs: SOON_MS };
   }
@@ -189,6 +187,14 @@ function planSwitch(
   if (copy.phase === "ready" || seen.listening) return { steps: [{ do: "activate", revision, uid: copy.uid }] };
   if (copy.since + READY_WITHIN_MS > nowMs) return { steps: [], againMs: startLookMs(copy.since, nowMs) };
   return fail(revision, neverListened, copy.uid);
+}
+
+/** A machine that cannot start a new revision is asked a few times, at growing distances, before the deploy fails. */
+function planFirstStart(state: DeployState, revision: string, nowMs: number): Plan<DeployStep> {
+  if ((state.crashes?.[revision]?.count ?? 0) >= FIRST_STARTS_MAX)
+    return fail(revision, state.startFailure?.message ?? "A copy could not be started.");
+  const pauseMs = restartPause(state, revision, nowMs);
+  return pauseMs > 0 ? { steps: [], againMs: pauseMs } : { steps: [{ do: "start", revision }] };
 }
 
 /** A quick start is seen quickly, and a slow one costs few looks: never more than a tenth late. */

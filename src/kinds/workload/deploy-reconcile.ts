@@ -160,7 +160,9 @@ const ACTS: Acts = {
       await deps.driver.destroy(copy.uid);
       const final = error instanceof PlatformError && error.status < 500 ? error.message : null;
       if (final !== null && rolling) return failed(revision, final, context, copy.uid);
-      await crashed(copy.uid, final ?? "A copy could not be started.", context);
+      const why =
+        error instanceof PlatformError ? error.message : "A copy could not be started; the server's log says why.";
+      await crashed(copy.uid, why, context);
       if (final === null) throw error;
     }
   },
