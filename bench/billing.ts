@@ -20,6 +20,7 @@ import { accountMetrics } from "../src/metering/account-metrics.ts";
 import { DIMENSION_NAMES } from "../src/metering/dimensions.ts";
 import { parseMetricsQuery } from "../src/metering/metrics-query.ts";
 import { createPriceBook, rateOf } from "../src/metering/price-book.ts";
+import { unlockWith } from "../src/store/sealing/key-records.ts";
 import { openStore, type Store } from "../src/store/store.ts";
 import type { UsageEvent } from "../src/store/usage/port.ts";
 import { openDuckDb, type RawAsker } from "./billing/duckdb.ts";
@@ -49,7 +50,7 @@ export async function run(flags: string[]): Promise<void> {
   const store = await openStore({
     databaseUrl: flag("postgres") ?? null,
     dataDir: dir,
-    secretKey: Buffer.alloc(32, 1),
+    unlock: unlockWith(Buffer.alloc(32, 1)),
     clock: systemClock,
     onError: (error) => console.error(error),
   });

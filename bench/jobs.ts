@@ -20,6 +20,7 @@ import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { openLocalDriver } from "../src/node/drivers/local/local-driver.ts";
 import { cachedSandboxd } from "../src/node/sandboxd-build.ts";
+import { unlockWith } from "../src/store/sealing/key-records.ts";
 import { openStore, type Store } from "../src/store/store.ts";
 import { startTestPlatform } from "../test/platform.ts";
 import { createDatabase, startPostgres } from "../test/postgres.ts";
@@ -326,7 +327,7 @@ async function withStore<T>(serverUrl: string | null, work: (store: Store) => Pr
   const dataDir = mkdtempSync(join(tmpdir(), "bench-jobs-"));
   const databaseUrl = serverUrl === null ? null : await createDatabase(serverUrl);
   const store = await openStore({
-    ...{ databaseUrl, dataDir, secretKey: Buffer.alloc(32, 1), clock: { now: Date.now } },
+    ...{ databaseUrl, dataDir, unlock: unlockWith(Buffer.alloc(32, 1)), clock: { now: Date.now } },
     onError: (error) => console.error(error),
   });
   try {

@@ -14,8 +14,9 @@ import { createIdentityProvider } from "./auth/external/identity-provider.ts";
 import { createTokenVerifier } from "./auth/oauth/access-tokens.ts";
 import { forgetEnded } from "./auth/rights/forget-ended.ts";
 import { createMakers } from "./auth/rights/makers.ts";
-import { secretKeyPlace, settleSecretKey, takeSecretKey } from "./auth/secret-key.ts";
+import { unlockOrMake } from "./auth/secret-key.ts";
 import { joinNode } from "./composition/join-node.ts";
+import { startKeyRotation } from "./composition/key-rotation.ts";
 import { createDoors, openMachine, runningSince, storedMb } from "./composition/machine.ts";
 import { createModelHandler } from "./composition/model-handler.ts";
 import { startModels } from "./composition/models.ts";
@@ -55,7 +56,6 @@ import type { TakenPort } from "./lib/network/held-port.ts";
 import { createOutbound } from "./lib/network/outbound-http.ts";
 import { createOutboundPost } from "./lib/network/outbound-post.ts";
 import { isLoopbackName } from "./lib/network/site.ts";
-import { deriveKey } from "./lib/sealed-box.ts";
 import { type Clock, HOUR_MS, systemClock, toIso } from "./lib/time/clock.ts";
 import { startMetering } from "./metering/metering.ts";
 import { addUsageCounters } from "./metering/usage-counters.ts";
@@ -86,6 +86,8 @@ export interface App extends Running {
   port: Pick<Edge, "hold" | "adopt" | "fd">;
   /** Whether workloads can run on this machine. */
   runsWorkloads(): Promise<boolean>;
+  /** Goes over to the next secret key, when there is one; see `berth rotate-key`. */
+  rotateKey(): void;
 }
 
 export interface AppOptions {
@@ -119,20 +121,17 @@ export async function startApp(options: AppOptions): Promise<App> {
         log,
       }),
     );
-    const taken = takeSecretKey(config.data, config.secret_key);
-    const secretKey = taken.key;
     const store = await openStore({
       databaseUrl: config.database_url ?? null,
       dataDir: config.data,
-      secretKey,
+      unlock: unlockOrMake(config),
       clock,
       makeRoom: () => disk.makeRoom(),
       quotas: quotasByKind(config.quotas),
       onError: (error) => log.error({ err: error }, "the database connection failed"),
     });
     stack.defer(() => store.close());
-    const place = secretKeyPlace(config.data, config.secret_key);
-    await settleSecretKey(store.records, taken, { dataDir: config.data, place });
+    const keyRotation = stack.add(startKeyRotation({ store, settings: config, log }));
     const bootstrapped = await bootstrap(store, {
       workspace: config.workspace,
       region: config.region,
@@ -197,7 +196,7 @@ export async function startApp(options: AppOptions): Promise<App> {
         providers: createProviderPort(store, () => models),
         outbound: stack.add(createOutbound({ privateAddresses })),
         reconciledKinds: BEHAVIOURS.filter((half) => half.reconciled).map((half) => half.kind.name),
-        keyFor: (purpose) => deriveKey(secretKey, purpose),
+        keyFor: store.keyFor,
       },
       { ...{ driver, disk, logs, activity, meter, egress }, blobs: openBlobStore(join(config.data, "blobs")) },
     );
@@ -327,6 +326,7 @@ export async function startApp(options: AppOptions): Promise<App> {
           () => true,
           () => false,
         ),
+      rotateKey: () => keyRotation.rotate(),
       stop: (workloads) => {
         onStop = workloads ?? onStop;
         return stack.stop();

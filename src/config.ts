@@ -182,6 +182,12 @@ export const SETTINGS = {
     about: "Key that seals secrets; absent = secret.key in the data folder.",
     secret: true,
   },
+  secret_key_next: {
+    env: "BERTH_SECRET_KEY_NEXT",
+    schema: z.string().min(32).optional(),
+    about: "Key that `berth rotate-key` replaces BERTH_SECRET_KEY with; the same on every server.",
+    secret: true,
+  },
   plan: { env: "BERTH_PLAN", schema: z.string().default("self-hosted"), about: "The plan that resources report." },
   egress_pool: {
     env: "BERTH_EGRESS_POOL",

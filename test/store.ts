@@ -3,6 +3,7 @@
 import { uuidv7 } from "../src/lib/ids.ts";
 import { systemClock } from "../src/lib/time/clock.ts";
 import type { Draft } from "../src/store/resources/resources.ts";
+import { unlockWith } from "../src/store/sealing/key-records.ts";
 import { openStore, type Store, type StoreOptions } from "../src/store/store.ts";
 import { closeAtEnd } from "./closing.ts";
 import type { TestPlace } from "./databases.ts";
@@ -14,7 +15,7 @@ export async function openTestStore(
   const store = await openStore({
     dataDir,
     databaseUrl,
-    secretKey: Buffer.alloc(32, 1),
+    unlock: unlockWith(Buffer.alloc(32, 1)),
     clock: systemClock,
     onError: (error) => console.error(error),
     ...options,

@@ -1,85 +1,96 @@
-/** The key that everything secret hangs on: given by the operator, or made once and kept in the data folder. */
-import { createHash, randomBytes } from "node:crypto";
-import { closeSync, existsSync, fsyncSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
-import { join } from "node:path";
+/** The keys that everything secret hangs on: given by the operator, or made once and kept in the data folder. */
+import { createHash } from "node:crypto";
+import { rmSync } from "node:fs";
 import { PlatformError } from "../contract/errors.ts";
-import { makeDataFolder } from "../lib/data-folder.ts";
-import { deriveKey } from "../lib/sealed-box.ts";
-import type { Records } from "../store/records.ts";
+import { fingerprintOf } from "../lib/sealed-box.ts";
+import { newestKey, type Unlock } from "../store/sealing/key-records.ts";
+import { createKeyring, type KeyPlace, missingKey } from "../store/sealing/keyring.ts";
+import {
+  keepNextKey,
+  keepSecretKey,
+  makeKey,
+  nextKeyFile,
+  promoteNextKey,
+  readKeyFile,
+  secretKeyFile,
+} from "./secret-key-files.ts";
 
-const KEY_BYTES = 32;
-
-/** Where the operator looks for it. */
-export const secretKeyPlace = (dataDir: string, given: string | undefined): string =>
-  given ? "BERTH_SECRET_KEY" : secretKeyFile(dataDir);
-
-export const secretKeyFile = (dataDir: string): string => join(dataDir, "secret.key");
-
-export interface SecretKey {
-  key: Buffer;
-  /** Made just now, and kept nowhere yet. */
-  fresh: boolean;
+/** The settings that say where the keys are. */
+export interface KeySettings {
+  data: string;
+  secret_key?: string | undefined;
+  secret_key_next?: string | undefined;
 }
+
+/** Where the operator looks for the key in use. */
+export const secretKeyPlace = ({ data, secret_key }: KeySettings): string =>
+  secret_key ? "BERTH_SECRET_KEY" : secretKeyFile(data);
+
+/** The key in use and the next one, as far as they are there. */
+export function readSecretKeys(settings: KeySettings): Buffer[] {
+  const { data, secret_key } = settings;
+  const inUse = secret_key ? keyOfText(secret_key) : readKeyFile(secretKeyFile(data));
+  return [inUse, readNextKey(settings)].filter((key) => key !== null);
+}
+
+const keyOfText = (text: string): Buffer => createHash("sha256").update(text).digest();
+
+/** The key to rotate to, when there is one. */
+export const readNextKey = ({ data, secret_key, secret_key_next }: KeySettings): Buffer | null => {
+  if (!secret_key) return readKeyFile(nextKeyFile(data));
+  return secret_key_next ? keyOfText(secret_key_next) : null;
+};
+
+/** The key to rotate to. In the data folder a new one is made; one from outside has to be given. */
+export const takeNextKey = (settings: KeySettings): Buffer | null =>
+  settings.secret_key ? readNextKey(settings) : keepNextKey(settings.data);
+
+const placeOf = (settings: KeySettings): KeyPlace => ({
+  read: () => readSecretKeys(settings),
+  settle: (fingerprint) => {
+    if (!settings.secret_key) promoteNextKey(settings.data, fingerprint);
+  },
+});
 
 /**
- * The key that is there, or a new one. A new one is in memory only: `settleSecretKey` keeps it once a database takes
- * it, so that a start which fails before leaves no key behind that belongs to nothing.
+ * A database belongs to the key of its first start, until a rotation replaces it. With another one nothing secret in it
+ * could be read. A new key is in memory only until the database turns out to have none, so that a start which fails
+ * before leaves no key behind that belongs to nothing; it is on the disk before the database knows of it, and goes away
+ * again when another server was faster.
  */
-export function takeSecretKey(dataDir: string, given: string | undefined): SecretKey {
-  const key = readSecretKey(dataDir, given);
-  return key ? { key, fresh: false } : { key: randomBytes(KEY_BYTES), fresh: true };
-}
+export const unlockOrMake =
+  (settings: KeySettings): Unlock =>
+  async (records) => {
+    const state = await records.state();
+    if (state.fingerprint !== null || readSecretKeys(settings).length > 0) return unlock(settings)(records);
+    const key = makeKey();
+    keepSecretKey(settings.data, key);
+    const first = await records.settle(fingerprintOf(key));
+    if (first === fingerprintOf(key)) return createKeyring(placeOf(settings), first);
+    rmSync(secretKeyFile(settings.data));
+    throw anotherKey(first, settings, null);
+  };
 
-/** null when there is none yet. */
-export function readSecretKey(dataDir: string, given: string | undefined): Buffer | null {
-  if (given) return createHash("sha256").update(given).digest();
-  const path = secretKeyFile(dataDir);
-  if (!existsSync(path)) return null;
-  const key = Buffer.from(readFileSync(path, "utf8").trim(), "hex");
-  if (key.length !== KEY_BYTES)
-    throw new Error(`${path} does not hold a key of ${KEY_BYTES} bytes in hexadecimal; restore it from a backup.`);
-  return key;
-}
+/** With the keys that are there. */
+export const unlock =
+  (settings: KeySettings): Unlock =>
+  async (records) => {
+    const keys = readSecretKeys(settings);
+    const [inUse = null] = keys.map(fingerprintOf);
+    if (inUse !== null && (await records.state()).fingerprint === null) await records.settle(inUse);
+    const state = await records.state();
+    const first = state.fingerprint ?? "";
+    if (!keys.some((key) => fingerprintOf(key) === first)) throw anotherKey(first, settings, inUse);
+    const keyring = createKeyring(placeOf(settings), newestKey(state) ?? first);
+    if (!keyring.has(keyring.newest)) throw missingKey(keyring.newest);
+    if (state.rotation === null) keyring.settle(first);
+    return keyring;
+  };
 
-/** Fails when there is one: it is never replaced. */
-export function keepSecretKey(dataDir: string, key: Buffer): void {
-  makeDataFolder(dataDir);
-  const file = openSync(secretKeyFile(dataDir), "wx", 0o600);
-  writeSync(file, key.toString("hex"));
-  fsyncSync(file); // losing this file loses every secret, so it is on the disk before it is used
-  closeSync(file);
-}
-
-/** Tells keys apart without telling the key. */
-export const fingerprintOf = (key: Buffer): string => deriveKey(key, "fingerprint").toString("hex").slice(0, 16);
-
-const FINGERPRINT_RECORD = "secret-key-fingerprint";
-
-/**
- * A database belongs to the key of its first start. With another one nothing secret in it could be read, and two
- * servers with a key each would hand out cursors and addresses that the other refuses. A new key is on the disk before
- * the database knows of it, and goes away again when another server was faster.
- */
-export async function settleSecretKey(
-  records: Records,
-  { key, fresh }: SecretKey,
-  { dataDir, place }: { dataDir: string; place: string },
-): Promise<void> {
-  const own = fingerprintOf(key);
-  const known = await records.read(FINGERPRINT_RECORD);
-  if (known !== null && known !== own) throw anotherKey(known, fresh ? null : own, place);
-  if (fresh) keepSecretKey(dataDir, key);
-  const first = await records.update(FINGERPRINT_RECORD, Number.MAX_SAFE_INTEGER, (value) => ({
-    value: value ?? own,
-    result: value ?? own,
-  }));
-  if (first === own) return;
-  if (fresh) rmSync(secretKeyFile(dataDir));
-  throw anotherKey(first, fresh ? null : own, place);
-}
-
-const anotherKey = (first: string, own: string | null, place: string): PlatformError =>
-  new PlatformError(
+const anotherKey = (first: string, settings: KeySettings, own: string | null): PlatformError => {
+  const place = secretKeyPlace(settings);
+  return new PlatformError(
     "conflict",
     `The secrets in this database are sealed with the key ${first}, but ${own === null ? `there is no ${place}` : `${place} is ${own}`}. Every server of one database needs the same key: copy secret.key from the data folder of the first one, or set BERTH_SECRET_KEY as it is there.`,
   );
+};

@@ -17,7 +17,12 @@ export interface ProcessNote {
   root?: string;
   /** The process that was started first and that ends with the server, after an upgrade. */
   attendant?: ProcessIdentity | undefined;
+  /** The process takes ROTATE_SIGNAL. */
+  rotatesKey?: boolean;
 }
+
+/** Asks a server to go over to the next secret key. A process that does not know the signal ignores it. */
+export const ROTATE_SIGNAL = "SIGURG";
 
 export type ProcessIdentity = Pick<ProcessNote, "pid" | "identity">;
 

@@ -1,9 +1,11 @@
 /** `berth backup` and `berth restore`: one file with everything the platform knows. */
 import { existsSync, rmSync, statSync } from "node:fs";
 import { resolve } from "node:path";
-import { fingerprintOf, keepSecretKey, readSecretKey, secretKeyFile, secretKeyPlace } from "../auth/secret-key.ts";
+import { readSecretKeys, secretKeyPlace } from "../auth/secret-key.ts";
+import { keepSecretKey, oldKeyFile, secretKeyFile } from "../auth/secret-key-files.ts";
 import type { Config } from "../config.ts";
 import { PlatformError } from "../contract/errors.ts";
+import { fingerprintOf } from "../lib/sealed-box.ts";
 import { toIso } from "../lib/time/clock.ts";
 import { UsageError } from "../lib/usage-error.ts";
 import { writeBackup } from "../store/backup/backup.ts";
@@ -25,15 +27,25 @@ export async function backupTo({ config, file, withKey, force }: BackupCommand):
   const path = resolve(file);
   if (existsSync(path) && !force)
     throw new UsageError(`${path} exists already.`, "choose another name, or use --force");
-  const key = readSecretKey(config.data, config.secret_key);
-  if (!key)
+  const keys = readSecretKeys(config);
+  const [inUse] = keys;
+  if (!inUse)
     throw new PlatformError("not_found", `There is nothing to back up in ${config.data}: it has no secret.key.`);
-  const fingerprint = fingerprintOf(key);
+  let fingerprint = fingerprintOf(inUse);
   const rows = await writeBackup({
     databaseUrl: config.database_url ?? null,
     dataDir: config.data,
     file: path,
-    key: withKey ? { fingerprint, secret: key.toString("hex") } : { fingerprint },
+    keyOf: (belongsTo) => {
+      const key = belongsTo === null ? inUse : keys.find((one) => fingerprintOf(one) === belongsTo);
+      if (!key)
+        throw new PlatformError(
+          "conflict",
+          `The secrets in this database are sealed with the key ${belongsTo}, but ${keyPlace(config)} is ${fingerprint}. Bring back that key first.`,
+        );
+      fingerprint = fingerprintOf(key);
+      return withKey ? { fingerprint, secret: key.toString("hex") } : { fingerprint };
+    },
     version: packageVersion(),
     createdAt: toIso(Date.now()),
   });
@@ -45,7 +57,7 @@ export async function backupTo({ config, file, withKey, force }: BackupCommand):
   ];
 }
 
-const keyPlace = (config: Config): string => secretKeyPlace(config.data, config.secret_key);
+const keyPlace = (config: Config): string => secretKeyPlace(config);
 
 export interface RestoreCommand {
   config: Config;
@@ -88,12 +100,14 @@ export async function restoreFrom({ config, file, force }: RestoreCommand): Prom
  * next start create another key, and nothing would tell that the secrets are lost.
  */
 function bringKey(config: Config, { key }: BackupManifest): () => void {
-  const present = readSecretKey(config.data, config.secret_key);
-  if (present && fingerprintOf(present) === key.fingerprint) return () => {};
+  const keys = readSecretKeys(config);
+  if (keys.some((present) => fingerprintOf(present) === key.fingerprint)) return () => {};
+  const [present] = keys;
   if (present) {
+    const old = oldKeyFile(config.data, key.fingerprint);
     throw new PlatformError(
       "conflict",
-      `The secrets of this backup are sealed with the key ${key.fingerprint}, but ${keyPlace(config)} is ${fingerprintOf(present)}. Restore into a new data folder${key.secret ? "" : " with that key"}.`,
+      `The secrets of this backup are sealed with the key ${key.fingerprint}, but ${keyPlace(config)} is ${fingerprintOf(present)}. Restore into a new data folder${key.secret ? "" : " with that key"}.${existsSync(old) ? ` The key is in ${old}: copy it into that folder as secret.key.` : ""}`,
     );
   }
   if (!key.secret) {

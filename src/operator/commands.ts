@@ -123,6 +123,19 @@ export const operatorCommands: readonly CommandSpec[] = [
     },
   },
   {
+    name: "rotate-key",
+    group,
+    summary: "replace the key that seals secrets, and seal everything anew",
+    details:
+      "The server may be running, and goes on serving. An interrupted run goes on where it was: run it again.\nAddresses, tokens and API keys stay. Backups of before need the old key, which stays as secret.key.FINGERPRINT.old.\nWith BERTH_SECRET_KEY, set BERTH_SECRET_KEY_NEXT on every server first.",
+    options: DATABASE,
+    examples: ["berth rotate-key", "BERTH_DATA=/srv/berth berth rotate-key"],
+    run: async (call) => {
+      const { rotateSecretKey } = await import("./rotate-key.ts");
+      return say(call, await rotateSecretKey({ config: configOf(call), note: (line) => call.context.note(line) }));
+    },
+  },
+  {
     name: "backup",
     group,
     summary: "write everything the platform knows into one file",

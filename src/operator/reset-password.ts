@@ -1,6 +1,6 @@
 /** `berth reset-password`: the way back in for whoever runs the machine. */
 import { hashPassword } from "../auth/passwords.ts";
-import { readSecretKey } from "../auth/secret-key.ts";
+import { readSecretKeys, unlock } from "../auth/secret-key.ts";
 import type { Config } from "../config.ts";
 import { notFound, PlatformError } from "../contract/errors.ts";
 import { PASSWORD_LENGTH_MIN } from "../contract/password-length.ts";
@@ -18,14 +18,14 @@ export interface ResetCommand {
 export async function resetPassword({ config, email, password }: ResetCommand): Promise<string[]> {
   if (password.length < PASSWORD_LENGTH_MIN)
     throw new UsageError(`a password has at least ${PASSWORD_LENGTH_MIN} characters.`);
-  const secretKey = readSecretKey(config.data, config.secret_key);
-  if (!secretKey) throw new PlatformError("not_found", `There is no platform in ${config.data}: it has no secret.key.`);
+  if (readSecretKeys(config).length === 0)
+    throw new PlatformError("not_found", `There is no platform in ${config.data}: it has no secret.key.`);
   const owner = config.database_url ? null : lockDataFolder(config.data, `pid ${process.pid}, resetting a password`);
   try {
     const store = await openStore({
       databaseUrl: config.database_url ?? null,
       dataDir: config.data,
-      secretKey,
+      unlock: unlock(config),
       clock: systemClock,
       onError: () => {}, // a lost connection fails the change itself
     });

@@ -8,7 +8,7 @@ import { SHARING_ADVICE, sharedWithWorkloads } from "../contract/console.ts";
 import { credentialsFile, readCredentials, writeCredentials } from "../lib/credentials.ts";
 import type { TakenPort } from "../lib/network/held-port.ts";
 import { isEveryAddress } from "../lib/network/own-address.ts";
-import { leaveNote, type ProcessIdentity, takeWish } from "../lib/process-note.ts";
+import { leaveNote, type ProcessIdentity, ROTATE_SIGNAL, takeWish } from "../lib/process-note.ts";
 import { ROOT } from "../lib/root.ts";
 import { terminalLog } from "../lib/terminal-log.ts";
 import { toIso } from "../lib/time/clock.ts";
@@ -66,7 +66,13 @@ async function serve({ config, log, attendant, ...turn }: Start): Promise<Servin
   const started: Config = turn.port ? { ...config, on_stop: "keep" } : config;
   const app = await startApp({ config: started, log, version: packageVersion(), ...turn });
   const note = { url: app.url, startedAt: toIso(Date.now()), version: packageVersion(), root: ROOT, attendant };
-  const removeNote = leaveNote(config.data, note);
+  const rotate = (): void => app.rotateKey();
+  process.on(ROTATE_SIGNAL, rotate);
+  const takeNote = leaveNote(config.data, { ...note, rotatesKey: true });
+  const removeNote = (): void => {
+    process.off(ROTATE_SIGNAL, rotate);
+    takeNote();
+  };
   console.error(greeting(app, config));
   const shared = sharedWithWorkloads(consoleBaseOf(config, app.url));
   if (shared !== null) log.warn({ pages: app.pagesUrl }, SHARING_ADVICE[shared]);

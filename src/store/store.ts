@@ -1,7 +1,8 @@
 /** The store: the only room that speaks SQL. Everything the other rooms agree on meets here. */
 import { join } from "node:path";
 import { createCursorCodec } from "../contract/cursor.ts";
-import { createSealedBox, deriveKey } from "../lib/sealed-box.ts";
+import type { Running } from "../lib/lifecycle.ts";
+import { deriveKey } from "../lib/sealed-box.ts";
 import type { Clock } from "../lib/time/clock.ts";
 import { createAudit } from "./audit.ts";
 import type { Database } from "./database/database.ts";
@@ -31,13 +32,17 @@ import { createHeldWords } from "./resources/held-words.ts";
 import { createLinks } from "./resources/links.ts";
 import { createResources } from "./resources/resources.ts";
 import { createShares } from "./resources/shares.ts";
+import { createKeyRecords, type Unlock } from "./sealing/key-records.ts";
+import type { Keyring } from "./sealing/keyring.ts";
+import { followKeys } from "./sealing/other-servers.ts";
+import { createRotation } from "./sealing/rotation.ts";
 import { createThreads } from "./threads.ts";
 import { createUsage } from "./usage/usage.ts";
 
 export interface StoreOptions {
   databaseUrl: string | null;
   dataDir: string;
-  secretKey: Buffer;
+  unlock: Unlock;
   clock: Clock;
   /** See Resources; by kind. */
   quotas?: Readonly<Record<string, number>>;
@@ -48,15 +53,20 @@ export interface StoreOptions {
 
 export type Store = Awaited<ReturnType<typeof openStore>>;
 
-export async function openStore({ secretKey, clock, quotas = {}, ...where }: StoreOptions) {
+export async function openStore({ unlock, clock, quotas = {}, ...where }: StoreOptions) {
   const database = await openDatabase(where);
   try {
     await migrate(database, clock.now());
+    const keyRecords = createKeyRecords(database);
+    const isNew = (await keyRecords.state()).fingerprint === null;
+    const keyring = await unlock(keyRecords);
+    const root = await keyRecords.root(keyring, isNew);
+    const follower = followKeys({ database, records: keyRecords, keyring, onError: where.onError });
+    return composeStore({ database, keyring, keyRecords, follower, root, clock, quotas });
   } catch (error) {
     await database.close();
     throw error;
   }
-  return composeStore(database, secretKey, clock, quotas);
 }
 
 export const SQLITE_FILE = "berth.sqlite";
@@ -73,22 +83,37 @@ export async function openDatabase({
   return openPostgres(databaseUrl, onError);
 }
 
-function composeStore(database: Database, secretKey: Buffer, clock: Clock, quotas: Readonly<Record<string, number>>) {
-  const box = createSealedBox(deriveKey(secretKey, "resources"));
-  const cursors = createCursorCodec(deriveKey(secretKey, "cursors"));
-  const deps = { database, clock, box, cursors, quotas };
+interface StoreParts {
+  database: Database;
+  keyring: Keyring;
+  keyRecords: ReturnType<typeof createKeyRecords>;
+  follower: Running;
+  root: Buffer;
+  clock: Clock;
+  quotas: Readonly<Record<string, number>>;
+}
+
+function composeStore({ database, keyring, keyRecords, follower, root, clock, quotas }: StoreParts) {
+  const keyFor = (purpose: string): Buffer => deriveKey(root, purpose);
+  const cursors = createCursorCodec(keyFor("cursors"));
+  const deps = { database, clock, box: keyring, cursors, quotas };
   const resources = createResources(deps);
   const deliveries = createDeliveries(deps);
   const people = createPeople(deps);
   return {
     database,
+    keyring,
+    keyRecords,
+    rotateKey: createRotation({ database, records: keyRecords, keyring, forgetResource: resources.forgetCached }),
+    /** A key for one purpose. It stays the same when the key that seals secrets is replaced. */
+    keyFor,
     cursors,
     resources,
     claims: createClaims(deps),
     shares: createShares(deps),
     signingKeys: createSigningKeys(deps),
     oauth: createOauthRecords(deps),
-    audit: createAudit({ database, clock, key: deriveKey(secretKey, "audit") }),
+    audit: createAudit({ database, clock, key: keyFor("audit") }),
     signInTries: createSignInTries(deps),
     workspaceContents: createWorkspaceContents({ database, resources }),
     links: createLinks(deps),
@@ -118,6 +143,9 @@ function composeStore(database: Database, secretKey: Buffer, clock: Clock, quota
         if (topic === IDENTITY_TOPIC || topic === "resync") listener();
       }),
     ping: () => database.ping(),
-    close: () => database.close(),
+    async close(): Promise<void> {
+      await follower.stop();
+      await database.close();
+    },
   };
 }

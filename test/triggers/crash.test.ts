@@ -8,7 +8,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { takeSecretKey } from "../../src/auth/secret-key.ts";
+import { unlock } from "../../src/auth/secret-key.ts";
 import { systemClock } from "../../src/lib/time/clock.ts";
 import { openStore } from "../../src/store/store.ts";
 import { type TestPlace, testDatabases } from "../databases.ts";
@@ -69,7 +69,7 @@ const sawAll = (ids: Set<string>): Set<string> => new Set([...ids].map((id) => `
 async function compareCounts(place: Place, stop: () => Promise<number>): Promise<void> {
   const store = await openStore({
     ...place,
-    secretKey: takeSecretKey(place.dataDir, undefined).key,
+    unlock: unlock({ data: place.dataDir }),
     clock: systemClock,
     onError: assert.ifError,
   });

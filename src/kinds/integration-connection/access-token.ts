@@ -8,10 +8,10 @@ import { setTimeout as pause } from "node:timers/promises";
 import { PlatformError } from "../../contract/errors.ts";
 import { randomWord } from "../../lib/ids.ts";
 import { OutboundError } from "../../lib/network/outbound-http.ts";
-import { createSealedBox, type SealedBox } from "../../lib/sealed-box.ts";
 import { SECOND_MS } from "../../lib/time/clock.ts";
 import { isRecord } from "../../lib/untrusted-json.ts";
 import type { Resource } from "../../store/resources/resource.ts";
+import { CONNECTION_TOKENS } from "../../store/sealing/sealed-columns.ts";
 import type { Platform } from "../port.ts";
 
 export interface Secrets {
@@ -24,6 +24,12 @@ export interface Secrets {
 interface Token {
   accessToken: string;
   expiresAt: number;
+}
+
+/** An access token is kept with the refresh token that goes on from it. */
+interface KeptToken extends Token {
+  /** A hash. */
+  refreshToken: string;
 }
 
 /** Used up a little before its time, so that it does not end under way. */
@@ -89,8 +95,9 @@ export function createAccessTokens(deps: Platform) {
         ? { secrets: { ...store.resources.secretsOf(now), [REFRESH_TOKEN]: refreshToken } }
         : null,
     );
+    const kept: KeptToken = { ...token, refreshToken: refreshHash(stored ?? current, deps) };
     await store.records.update(recordKey(uid), token.expiresAt, () => ({
-      value: boxOf(deps).seal(JSON.stringify(token), contextOf(stored ?? current, deps)),
+      value: store.keyring.seal(JSON.stringify(kept), recordKey(uid)),
       result: undefined,
     }));
     return token.accessToken;
@@ -99,12 +106,17 @@ export function createAccessTokens(deps: Platform) {
   /** One that is still good for a call. */
   async function read(connection: Resource): Promise<string | null> {
     const sealed = await store.records.read(recordKey(connection.uid));
-    if (sealed === null) return null;
+    const token = sealed === null ? null : opened(sealed, recordKey(connection.uid));
+    if (token?.refreshToken !== refreshHash(connection, deps)) return null;
+    return token.expiresAt - SPARE_MS > clock.now() ? token.accessToken : null;
+  }
+
+  /** null for a token of 0.1.0, which was sealed otherwise. */
+  function opened(sealed: string, context: string): KeptToken | null {
     try {
-      const token = JSON.parse(boxOf(deps).open(sealed, contextOf(connection, deps))) as Token;
-      return token.expiresAt - SPARE_MS > clock.now() ? token.accessToken : null;
+      return JSON.parse(store.keyring.open(sealed, context)) as KeptToken;
     } catch {
-      return null; // of a refresh token that has been replaced since
+      return null;
     }
   }
 
@@ -174,10 +186,8 @@ function jsonOf(text: string): Record<string, unknown> {
   }
 }
 
-const recordKey = (uid: string): string => `connection-token/${uid}`;
-/** An access token is kept with the refresh token that goes on from it. */
-const contextOf = (connection: Resource, deps: Platform): string =>
-  `${connection.uid}/${createHash("sha256")
+const recordKey = (uid: string): string => CONNECTION_TOKENS + uid;
+const refreshHash = (connection: Resource, deps: Platform): string =>
+  createHash("sha256")
     .update(secretsOf(connection, deps).REFRESH_TOKEN ?? "")
-    .digest("hex")}`;
-const boxOf = (deps: Platform): SealedBox => createSealedBox(deps.keyFor("connection-tokens"));
+    .digest("hex");

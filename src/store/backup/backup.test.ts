@@ -83,7 +83,7 @@ for (const database of databases.all) {
       );
       await old.close();
       const file = join(folder, `${database.name}-old.gz`);
-      await writeBackup({ ...from, file, key: { fingerprint: "f" }, version: "0", createdAt: "" });
+      await writeBackup({ ...from, file, keyOf: () => ({ fingerprint: "f" }), version: "0", createdAt: "" });
 
       const target = await open(to);
       const reader = await openBackup(file);
@@ -100,7 +100,7 @@ for (const database of databases.all) {
       await target.close();
 
       const again = join(folder, `${database.name}-numbers.gz`);
-      await writeBackup({ ...to, file: again, key: { fingerprint: "f" }, version: "0", createdAt: "" });
+      await writeBackup({ ...to, file: again, keyOf: () => ({ fingerprint: "f" }), version: "0", createdAt: "" });
       const third = await database.fresh();
       const last = await open(third);
       await restoreBackup(last, await openBackup(again), { force: false, nowMs: NOW });
@@ -135,7 +135,13 @@ for (const database of databases.all) {
         return n;
       })();
       const file = join(folder, `${database.name}-moment.gz`);
-      const rows = await writeBackup({ ...place, file, key: { fingerprint: "f" }, version: "0", createdAt: "" });
+      const rows = await writeBackup({
+        ...place,
+        file,
+        keyOf: () => ({ fingerprint: "f" }),
+        version: "0",
+        createdAt: "",
+      });
       stop = true;
       const written = await writing;
       assert.equal(rows.accounts, rows.usage_accounts);

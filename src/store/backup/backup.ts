@@ -5,7 +5,9 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGzip } from "node:zlib";
+import { PlatformError } from "../../contract/errors.ts";
 import { MIGRATIONS, ownTables, refuseForeign } from "../database/migrations/index.ts";
+import { keyStateOf } from "../sealing/key-records.ts";
 import { SQLITE_FILE } from "../store.ts";
 import { BACKUP_FORMAT, type BackupEnd, type BackupManifest, encodeRow } from "./format.ts";
 import { portableTables } from "./portable-tables.ts";
@@ -15,7 +17,8 @@ export interface BackupOptions {
   databaseUrl: string | null;
   dataDir: string;
   file: string;
-  key: BackupManifest["key"];
+  /** The key to write into the manifest, for the fingerprint that the database belongs to. */
+  keyOf(fingerprint: string | null): BackupManifest["key"];
   version: string;
   createdAt: string;
 }
@@ -33,8 +36,9 @@ export async function writeBackup(options: BackupOptions): Promise<BackupEnd["ro
   try {
     refuseForeign(snapshot.migrations, MIGRATIONS);
     const rows: BackupEnd["rows"] = {};
+    const key = options.keyOf(await fingerprintIn(snapshot));
     await pipeline(
-      Readable.from(pieces(linesOf(snapshot, options, rows))),
+      Readable.from(pieces(linesOf(snapshot, { ...options, key }, rows))),
       createGzip(),
       createWriteStream(partial, { mode: 0o600, flush: true }),
     );
@@ -46,9 +50,24 @@ export async function writeBackup(options: BackupOptions): Promise<BackupEnd["ro
   }
 }
 
+/** A backup has one key, so there is none while some of its values have another. */
+async function fingerprintIn(snapshot: DatabaseSnapshot): Promise<string | null> {
+  if (!snapshot.tables.has("records")) return null;
+  const rows: { key: string; value: string }[] = [];
+  for await (const [key, value] of snapshot.rows("records", ["key", "value"]))
+    rows.push({ key: String(key), value: String(value) });
+  const { fingerprint, rotation } = keyStateOf(rows);
+  if (rotation)
+    throw new PlatformError(
+      "conflict",
+      "The key of the secrets is being replaced, so some of them have the old key and some the new one. Write the backup when `berth rotate-key` has ended; if it was interrupted, run it again.",
+    );
+  return fingerprint;
+}
+
 async function* linesOf(
   snapshot: DatabaseSnapshot,
-  { key, version, createdAt }: BackupOptions,
+  { key, version, createdAt }: Pick<BackupManifest, "key" | "version" | "createdAt">,
   rows: BackupEnd["rows"],
 ): AsyncGenerator<string> {
   const hash = createHash("sha256");

@@ -4,6 +4,7 @@ import { type CompiledQuery, Kysely, PostgresDialect, sql } from "kysely";
 import pg from "pg";
 import { PlatformError } from "../../contract/errors.ts";
 import { backoffMs } from "../../lib/backoff.ts";
+import { LISTENER_NAME, SEALED_CONSTRAINT } from "../sealing/postgres-names.ts";
 import { type Change, type Database, finishShares, type Queries, type Shares, type Transaction } from "./database.ts";
 import type { Tables } from "./schema.ts";
 
@@ -91,11 +92,27 @@ async function transact<T>(
         return { result, changes, effects };
       });
     } catch (error) {
+      if (isStaleSeal(error)) throw staleSeal(error);
       if (attempt >= SERIALIZATION_RETRIES_MAX || !RETRYABLE.has((error as { code?: string }).code ?? "")) throw error;
       await new Promise((resolve) => setTimeout(resolve, backoffMs(attempt, { baseMs: 5, maxMs: 500 })));
     }
   }
 }
+
+const CHECK_VIOLATION = "23514";
+
+/** This server has sealed a value with a key that was replaced meanwhile; see sealing/other-servers.ts. */
+const isStaleSeal = (error: unknown): boolean => {
+  const { code, constraint = "" } = error as { code?: string; constraint?: string };
+  return code === CHECK_VIOLATION && constraint.startsWith(SEALED_CONSTRAINT);
+};
+
+const staleSeal = (cause: unknown): PlatformError =>
+  new PlatformError(
+    "unavailable",
+    "The key that seals secrets was replaced and this server does not use the new one yet. Try again in a moment; if it stays, restart this server with the new key.",
+    { cause },
+  );
 
 async function ready(queries: Queries): Promise<void> {
   const version = await sql<{ n: string }>`SELECT current_setting('server_version_num') AS n`
@@ -131,7 +148,7 @@ class Listener {
   }
 
   async start(): Promise<void> {
-    const client = new pg.Client({ connectionString: this.#url, application_name: "berth-listen" });
+    const client = new pg.Client({ connectionString: this.#url, application_name: LISTENER_NAME });
     client.on("notification", ({ payload = "" }) => {
       const [topic = "", key = ""] = payload.split(" ", 2);
       this.#emit({ topic, key });

@@ -256,6 +256,8 @@ export function createResources({ database, clock, box, cursors, quotas }: Resou
     modify,
     remove,
     secretsOf,
+    /** Its row was changed past this table's own functions. */
+    forgetCached: (uid: string): void => cache?.forget(uid),
     create: (draft: Draft) => database.write((tx) => insert(tx, draft)),
     update: (workspace: string, uid: string, decide: (current: Resource) => Modification | null) =>
       database.write((tx) => modify(tx, workspace, uid, decide)),

@@ -1,0 +1,125 @@
+/**
+ * `berth rotate-key`: replaces the key that seals secrets. Whoever owns the database does the work: the server of a
+ * SQLite file when one is running, which is asked by a signal and watched, and otherwise this process.
+ */
+import { setTimeout as pause } from "node:timers/promises";
+import { rotateKey } from "../auth/rotate-key.ts";
+import { readSecretKeys, secretKeyPlace, takeNextKey, unlock } from "../auth/secret-key.ts";
+import { nextKeyFile, oldKeyFile } from "../auth/secret-key-files.ts";
+import type { Config } from "../config.ts";
+import { PlatformError } from "../contract/errors.ts";
+import { isRunning, type ProcessNote, ROTATE_SIGNAL, runningNotes } from "../lib/process-note.ts";
+import { fingerprintOf } from "../lib/sealed-box.ts";
+import { systemClock } from "../lib/time/clock.ts";
+import { UsageError } from "../lib/usage-error.ts";
+import { lockDataFolder } from "../store/database/data-lock.ts";
+import { readKeyState } from "../store/sealing/watch-keys.ts";
+import { openStore } from "../store/store.ts";
+
+const LOOK_MS = 100;
+/** A server that seals nothing for so long has a problem, which its log tells. */
+const STUCK_MS = 120_000;
+
+export interface RotateCommand {
+  config: Config;
+  /** Told which table is being sealed anew. */
+  note(line: string): void;
+}
+
+/** What to tell the operator. */
+export async function rotateSecretKey({ config, note }: RotateCommand): Promise<string[]> {
+  const [before] = readSecretKeys(config).map(fingerprintOf);
+  if (before === undefined)
+    throw new PlatformError("not_found", `There is no platform in ${config.data}: it has no secret.key.`);
+  const next = takeNextKey(config);
+  if (next === null)
+    throw new UsageError(
+      "BERTH_SECRET_KEY_NEXT is not set.",
+      "set it to the new key (32 characters or more) on every server, restart them, and run this again with both set",
+    );
+  const to = fingerprintOf(next);
+  if (to === before) throw new UsageError("BERTH_SECRET_KEY_NEXT is the key in use.", "set it to another key");
+  const tell = progressTeller(note);
+  const server = config.database_url ? undefined : runningNotes(config.data)[0];
+  if (server) await rotateInServer(config, server, { to, tell });
+  else await rotateHere(config, { to, tell });
+  return [`All secrets are sealed with the key ${to} (${secretKeyPlace(config)}).`, afterwards(config, before)];
+}
+
+const afterwards = (config: Config, before: string): string =>
+  config.secret_key
+    ? "Set BERTH_SECRET_KEY to the value of BERTH_SECRET_KEY_NEXT on every server, and take BERTH_SECRET_KEY_NEXT away. Keep the old value as long as you keep backups of before: they cannot be restored without it."
+    : `The old key is in ${oldKeyFile(config.data, before)}. It opens nothing in the database any more. Backups of before cannot be restored without it: move it to where you keep the key of those, and remove it with the last of them.`;
+
+interface Task {
+  to: string;
+  tell(column: string, resealed: number): void;
+}
+
+/** One line per table. */
+function progressTeller(note: (line: string) => void): Task["tell"] {
+  let last = "";
+  return (column, resealed) => {
+    const table = column.split(".")[0] ?? "";
+    if (table === last || table === "") return;
+    last = table;
+    note(`sealing ${table} anew (${resealed} values so far)`);
+  };
+}
+
+async function rotateHere(config: Config, { to, tell }: Task): Promise<void> {
+  const owner = config.database_url ? null : lockDataFolder(config.data, `pid ${process.pid}, rotating the secret key`);
+  try {
+    const store = await openStore({
+      databaseUrl: config.database_url ?? null,
+      dataDir: config.data,
+      unlock: unlock(config),
+      clock: systemClock,
+      onError: () => {}, // a lost connection fails the rotation itself
+    });
+    try {
+      const { unreadable } = await rotateKey(store, to, {
+        onProgress: ({ column, resealed }) => tell(column, resealed),
+      });
+      if (unreadable > 0) throw left(unreadable);
+    } finally {
+      await store.close();
+    }
+  } finally {
+    await owner?.stop();
+  }
+}
+
+const left = (unreadable: number): PlatformError =>
+  new PlatformError(
+    "unprocessable",
+    `The rotation is over, but ${unreadable} values were opened by no key, neither before nor now, and stay as they are: the rows are damaged.`,
+  );
+
+async function rotateInServer(config: Config, server: ProcessNote, { to, tell }: Task): Promise<void> {
+  if (!server.rotatesKey)
+    throw new PlatformError(
+      "conflict",
+      `The server with pid ${server.pid} is of an older version, which cannot rotate keys. Restart it first.`,
+    );
+  process.kill(server.pid, ROTATE_SIGNAL);
+  let seen = "";
+  let until = performance.now() + STUCK_MS;
+  for (;;) {
+    const { fingerprint, rotation } = readKeyState(config.data);
+    if (fingerprint === to && rotation === null && readSecretKeys(config).length === (config.secret_key ? 2 : 1))
+      return;
+    const now = JSON.stringify(rotation);
+    if (now !== seen) until = performance.now() + STUCK_MS;
+    seen = now;
+    if (rotation) tell(rotation.table, rotation.resealed);
+    if (!isRunning(server))
+      throw new PlatformError("unavailable", "The server ended before the rotation was over. Run this again to go on.");
+    if (performance.now() > until)
+      throw new PlatformError(
+        "timeout",
+        `The server with pid ${server.pid} makes no progress. Look at its log; the rotation goes on when the server can.${config.secret_key ? " It may have been started without BERTH_SECRET_KEY_NEXT." : ` The new key is in ${nextKeyFile(config.data)}.`}`,
+      );
+    await pause(LOOK_MS);
+  }
+}

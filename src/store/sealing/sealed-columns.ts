@@ -1,0 +1,60 @@
+/**
+ * Every place in the database that holds a sealed value. A rotation seals these anew and nothing else: a column that is
+ * missing here cannot be opened after a rotation. test/rotation/sealed-columns.test.ts compares the list with the code.
+ */
+import type { Tables } from "../database/schema.ts";
+import { DERIVATION_ROOT } from "./key-records.ts";
+
+type Cell = string | number;
+export type SealedRow = Readonly<Record<string, Cell>>;
+
+export interface SealedColumn {
+  table: keyof Tables;
+  column: string;
+  /** Columns of the primary key: the order in which rows are sealed anew. */
+  key: readonly string[];
+  /** What the value is bound to; see SealedBox. */
+  context(row: SealedRow): string;
+  /** In a table of many uses, how the keys of rows with a sealed value begin. */
+  keyPrefix?: string;
+  /** A value that no key opens is removed: it is a copy that is made again. */
+  isCopy?: boolean;
+}
+
+export const CONNECTION_TOKENS = "connection-token/";
+
+const text = (cell: Cell | undefined): string => String(cell);
+
+export const SEALED_COLUMNS: readonly SealedColumn[] = [
+  { table: "records", keyPrefix: DERIVATION_ROOT, column: "value", key: ["key"], context: ({ key }) => text(key) },
+  {
+    table: "records",
+    keyPrefix: CONNECTION_TOKENS,
+    column: "value",
+    key: ["key"],
+    context: ({ key }) => text(key),
+    isCopy: true,
+  },
+  { table: "signing_keys", column: "sealed_key", key: ["id"], context: ({ id }) => text(id) },
+  { table: "resources", column: "secrets", key: ["uid"], context: ({ uid }) => text(uid) },
+  { table: "revisions", column: "secrets", key: ["uid", "revision"], context: ({ uid }) => text(uid) },
+  { table: "executions", column: "env_override", key: ["id"], context: ({ id }) => text(id) },
+  { table: "deliveries", column: "sealed", key: ["id"], context: ({ id }) => text(id) },
+  {
+    table: "oauth_records",
+    column: "sealed_payload",
+    key: ["model", "id"],
+    context: ({ model, id }) => `${model}\0${id}`,
+  },
+  { table: "idempotency", column: "response", key: ["scope", "key"], context: ({ scope, key }) => `${scope}\0${key}` },
+  {
+    table: "thread_messages",
+    column: "sealed",
+    key: ["agent_uid", "thread_id", "seq"],
+    context: ({ agent_uid, thread_id }) => `${agent_uid}\0${thread_id}`,
+  },
+];
+
+/** The name of a sealed column in records, progress and constraints. */
+export const nameOf = ({ table, column, keyPrefix }: SealedColumn): string =>
+  [table, column, ...(keyPrefix ? [keyPrefix.replace(/\W/g, "")] : [])].join(".");

@@ -1,0 +1,64 @@
+/** Something in every sealed column of a database, and how it reads. */
+import { sql } from "kysely";
+import { uuidv7 } from "../../src/lib/ids.ts";
+import { DAY_MS } from "../../src/lib/time/clock.ts";
+import { CONNECTION_TOKENS, nameOf, SEALED_COLUMNS, type SealedRow } from "../../src/store/sealing/sealed-columns.ts";
+import type { Store } from "../../src/store/store.ts";
+import { addWorkspace, draftOf } from "../store.ts";
+
+/** More than two batches. */
+const MESSAGES = 120;
+const AGENT = uuidv7(Date.now());
+
+export async function fill(store: Store): Promise<void> {
+  await addWorkspace(store);
+  await store.resources.create(
+    draftOf("agent", "a", { uid: AGENT, secrets: { "/spec/x": "resource" }, revision: true }),
+  );
+  await store.threads.append(
+    AGENT,
+    "t",
+    Array.from({ length: MESSAGES }, (_, n) => ({ role: "user", content: `message ${n}` })),
+    DAY_MS,
+  );
+  await store.executions.create({
+    ...{ workspace: "main", jobUid: "j", job: "job", tasks: [{}], parallelism: 1, maxRetries: 0, timeoutS: 60 },
+    ...{ memoryMb: 128, memoryOverride: null, env: { A: "execution" }, revision: "1", slot: null },
+    ...{ cause: "api", createdBy: "test" },
+  });
+  await store.deliveries.add({
+    ...{ workspace: "main", kind: "agent", uid: AGENT, triggerId: "t", cause: "async", phase: "request" },
+    ...{ payload: { body: "delivery" }, withinMs: DAY_MS },
+  });
+  await store.oauth.put("Session", "session-id", { jti: "session-id", accountId: "ada", uid: "u" }, 86_400);
+  await store.idempotency.claim("scope", "key", "hash", "me");
+  await store.idempotency.answer("scope", "key", { status: 200, body: "answer" });
+  await store.signingKeys.current("tokens", () => ({ id: "k1", publicKey: "{}", privateKey: "private" }));
+  const token = `${CONNECTION_TOKENS}${AGENT}`;
+  await store.records.update(token, Date.now() + DAY_MS, () => ({
+    value: store.keyring.seal("access token", token),
+    result: undefined,
+  }));
+}
+
+/** Every sealed value, opened, by the column that it is in. */
+export async function readAll({ database, keyring }: Store): Promise<Record<string, string[]>> {
+  const all: Record<string, string[]> = {};
+  for (const column of SEALED_COLUMNS)
+    all[nameOf(column)] = (await sealedValues(database.read, column)).map((row) =>
+      keyring.open(String(row.sealed_value), column.context(row)),
+    );
+  return all;
+}
+
+/** Sealed values as they are in the database. */
+export async function sealedValues(
+  queries: Store["database"]["read"],
+  { table, column, key, keyPrefix }: (typeof SEALED_COLUMNS)[number],
+): Promise<SealedRow[]> {
+  const names = sql.join(key.map((name) => sql.ref(name)));
+  const own = keyPrefix === undefined ? sql`` : sql`AND key LIKE ${`${keyPrefix}%`}`;
+  const { rows } = await sql<SealedRow>`SELECT ${names}, ${sql.ref(column)} AS sealed_value FROM ${sql.table(table)}
+    WHERE ${sql.ref(column)} IS NOT NULL ${own} ORDER BY ${names}`.execute(queries);
+  return rows;
+}
