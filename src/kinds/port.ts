@@ -134,7 +134,7 @@ export interface Platform {
   prices: PriceBook;
   /** Kinds that something acts on; see Behaviour.reconciled. */
   reconciledKinds: readonly string[];
-  /** A key for one purpose, made from the platform's secret key. */
+  /** A key for one purpose, made from the derivation root: it stays when the secret key is replaced. */
   keyFor(purpose: string): Buffer;
   /**
    * The machine of the server that took the request. An operation that uses it works only where the workload or the

@@ -22,6 +22,7 @@ const ELSEWHERE: Record<string, string> = {
   upgrade: "test/installed/upgrade.test.ts",
   backup: "docs/tour.md",
   restore: "test/e2e/backup.test.ts",
+  "rotate-key": "test/rotation/cli.test.ts; a backup that another file makes meanwhile would be refused",
   "reset-password": "test/identity/cli-sign-in.test.ts",
   passwd: "test/identity/cli-suite.ts",
   "password set": "test/identity/people-suite.ts, by its operation",

@@ -1,6 +1,8 @@
 /** Something in every sealed column of a database, and how it reads. */
+import assert from "node:assert/strict";
 import { sql } from "kysely";
 import { uuidv7 } from "../../src/lib/ids.ts";
+import { createSealedBox, deriveKey, fingerprintOf } from "../../src/lib/sealed-box.ts";
 import { DAY_MS } from "../../src/lib/time/clock.ts";
 import { CONNECTION_TOKENS, nameOf, SEALED_COLUMNS, type SealedRow } from "../../src/store/sealing/sealed-columns.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -52,7 +54,7 @@ export async function readAll({ database, keyring }: Store): Promise<Record<stri
 }
 
 /** Sealed values as they are in the database. */
-export async function sealedValues(
+async function sealedValues(
   queries: Store["database"]["read"],
   { table, column, key, keyPrefix }: (typeof SEALED_COLUMNS)[number],
 ): Promise<SealedRow[]> {
@@ -61,4 +63,34 @@ export async function sealedValues(
   const { rows } = await sql<SealedRow>`SELECT ${names}, ${sql.ref(column)} AS sealed_value FROM ${sql.table(table)}
     WHERE ${sql.ref(column)} IS NOT NULL ${own} ORDER BY ${names}`.execute(queries);
   return rows;
+}
+
+/** The key opens nothing that is sealed, and no cell of any table was sealed with it. */
+export async function assertClosedTo(key: Buffer, { database }: Store): Promise<void> {
+  const box = createSealedBox(deriveKey(key, "resources"));
+  for (const column of SEALED_COLUMNS)
+    for (const row of await sealedValues(database.read, column)) {
+      const sealed = String(row.sealed_value);
+      assert.throws(() => box.open(sealed.slice(sealed.indexOf(".") + 1), column.context(row)), column.table);
+    }
+  const prefix = `${fingerprintOf(key)}.`;
+  for (const [table, columns] of await textColumns(database))
+    for (const name of columns) {
+      const { rows } =
+        await sql`SELECT 1 FROM ${sql.table(table)} WHERE ${sql.ref(name)} LIKE ${`%${prefix}%`}`.execute(
+          database.read,
+        );
+      assert.equal(rows.length, 0, `${table}.${name} holds a value of the old key: add it to SEALED_COLUMNS`);
+    }
+}
+
+async function textColumns({ dialect, read }: Store["database"]): Promise<Map<string, string[]>> {
+  type Found = { t: string; c: string };
+  const { rows } =
+    dialect === "sqlite"
+      ? await sql<Found>`SELECT m.name AS t, p.name AS c FROM sqlite_master m, pragma_table_info(m.name) p
+          WHERE m.type = 'table' AND m.name NOT LIKE 'resource_grams%' AND p.type = 'TEXT'`.execute(read)
+      : await sql<Found>`SELECT table_name AS t, column_name AS c FROM information_schema.columns
+          WHERE table_schema = current_schema() AND data_type = 'text'`.execute(read);
+  return rows.reduce((tables, { t, c }) => tables.set(t, [...(tables.get(t) ?? []), c]), new Map<string, string[]>());
 }

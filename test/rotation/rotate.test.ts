@@ -5,15 +5,13 @@ import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
-import { sql } from "kysely";
 import { takeNextKey, unlock, unlockOrMake } from "../../src/auth/secret-key.ts";
 import { nextKeyFile, oldKeyFile, readKeyFile, secretKeyFile } from "../../src/auth/secret-key-files.ts";
-import { createSealedBox, deriveKey, fingerprintOf } from "../../src/lib/sealed-box.ts";
-import { SEALED_COLUMNS } from "../../src/store/sealing/sealed-columns.ts";
+import { fingerprintOf } from "../../src/lib/sealed-box.ts";
 import type { Store } from "../../src/store/store.ts";
 import { type TestPlace, testDatabases } from "../databases.ts";
 import { openTestStore } from "../store.ts";
-import { fill, readAll, sealedValues } from "./content.ts";
+import { assertClosedTo, fill, readAll } from "./content.ts";
 
 const databases = await testDatabases();
 after(() => databases.stop());
@@ -148,36 +146,6 @@ async function rotateUntil(place: TestPlace, step: string): Promise<string | num
   });
   const [code, signal] = await once(child, "exit");
   return signal ?? code;
-}
-
-/** The key opens nothing that is sealed, and no cell of any table was sealed with it. */
-async function assertClosedTo(key: Buffer, { database }: Store): Promise<void> {
-  const box = createSealedBox(deriveKey(key, "resources"));
-  for (const column of SEALED_COLUMNS)
-    for (const row of await sealedValues(database.read, column)) {
-      const sealed = String(row.sealed_value);
-      assert.throws(() => box.open(sealed.slice(sealed.indexOf(".") + 1), column.context(row)), column.table);
-    }
-  const prefix = `${fingerprintOf(key)}.`;
-  for (const [table, columns] of await textColumns(database))
-    for (const name of columns) {
-      const { rows } =
-        await sql`SELECT 1 FROM ${sql.table(table)} WHERE ${sql.ref(name)} LIKE ${`%${prefix}%`}`.execute(
-          database.read,
-        );
-      assert.equal(rows.length, 0, `${table}.${name} holds a value of the old key: add it to SEALED_COLUMNS`);
-    }
-}
-
-async function textColumns({ dialect, read }: Store["database"]): Promise<Map<string, string[]>> {
-  type Found = { t: string; c: string };
-  const { rows } =
-    dialect === "sqlite"
-      ? await sql<Found>`SELECT m.name AS t, p.name AS c FROM sqlite_master m, pragma_table_info(m.name) p
-          WHERE m.type = 'table' AND m.name NOT LIKE 'resource_grams%' AND p.type = 'TEXT'`.execute(read)
-      : await sql<Found>`SELECT table_name AS t, column_name AS c FROM information_schema.columns
-          WHERE table_schema = current_schema() AND data_type = 'text'`.execute(read);
-  return rows.reduce((tables, { t, c }) => tables.set(t, [...(tables.get(t) ?? []), c]), new Map<string, string[]>());
 }
 
 function assertKeyFiles({ dataDir }: TestPlace, { oldKey }: { oldKey: Buffer }): void {
