@@ -31,6 +31,7 @@ const OBSERVED = new Set([
   "updatedAt",
   "updatedBy",
   "lastUsedAt",
+  "total",
 ]);
 const KEPT_FILE = { command: "cat /disk/kept.txt", waitForCompletion: true };
 
