@@ -103,8 +103,10 @@ describe("starting", () => {
     const server = await start();
     const ended = await server.stop();
     const lines = ended.stdout.trim().split("\n");
+    const said = lines.map((line) => (JSON.parse(line) as { msg: string }).msg);
+    // A server without root also says which limits do not hold.
     assert.deepEqual(
-      lines.map((line) => (JSON.parse(line) as { msg: string }).msg),
+      said.filter((msg) => !msg.startsWith("some limits of workloads")),
       ["stopping"],
     );
   });
