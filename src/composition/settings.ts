@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { arch, availableParallelism, hostname, totalmem } from "node:os";
 import { parseEnv } from "node:util";
-import { type Config, ConfigError, originOf } from "../config.ts";
+import { type Config, ConfigError, isLoopback, originOf } from "../config.ts";
 import type { Settings } from "../kinds/port.ts";
 import { quotasByKind } from "../kinds/quota/quotas.ts";
 import { DAY_MS, SECOND_MS } from "../lib/time/clock.ts";
@@ -75,6 +75,10 @@ const machineMemory = (): number => Math.min(process.constrainedMemory() || Numb
 /** Where workloads of this server are: two servers on one machine have a data folder each. */
 export const placeOf = ({ data }: Config, { nodeId }: Settings): string =>
   `${nodeId}/${createHash("sha256").update(data).digest("hex").slice(0, 8)}`;
+
+/** Connections may name private addresses where the server itself can only be reached from this machine. */
+export const privateAddressesOf = ({ private_connections, host }: Config): boolean =>
+  private_connections ?? isLoopback(host);
 
 export const usagePrices = (config: Config): PriceBook =>
   fileOf(config, "price_file", (text) => createPriceBook(parsePriceFile(text))) ?? createPriceBook();

@@ -1,0 +1,46 @@
+/** The fifth phase: everything that happens without a request. */
+import { pruneAudit } from "../auth/audit-retention.ts";
+import { forgetEnded } from "../auth/rights/forget-ended.ts";
+import type { Gateway } from "../gateway/gateway.ts";
+import { brandWords } from "../http/header-rules.ts";
+import { executionLine } from "../kinds/job/triggered.ts";
+import type { KindTask } from "../kinds/kind-task.ts";
+import type { Deps } from "../kinds/port.ts";
+import { kindTasks } from "../kinds/tasks.ts";
+import { createOutboundPost } from "../lib/network/outbound-post.ts";
+import { HOUR_MS } from "../lib/time/clock.ts";
+import { startTasks } from "../reconcile/tasks.ts";
+import { startTriggers } from "../reconcile/triggers.ts";
+import type { StartedNode } from "./node.ts";
+import { startReconciling } from "./reconciling.ts";
+import type { Start } from "./start.ts";
+
+export async function startBackground(
+  { config, clock, log, version, holder, stack }: Start,
+  { driver, place }: StartedNode,
+  deps: Deps,
+  { replay, compose }: Gateway,
+): Promise<void> {
+  const { store, meter } = deps;
+  const tasks: KindTask[] = [
+    { name: "forget-idempotency", everyMs: HOUR_MS, run: () => store.idempotency.forgetOld() },
+    { name: "forget-records", everyMs: HOUR_MS, run: () => store.records.forgetExpired() },
+    { name: "forget-oauth", everyMs: HOUR_MS, run: () => store.oauth.forgetExpired() },
+    { name: "forget-ended-rights", everyMs: HOUR_MS, run: () => forgetEnded({ store, clock }) },
+    { name: "forget-sign-in-tries", everyMs: HOUR_MS, run: () => store.signInTries.forgetOld() },
+    ...(config.audit_days === 0
+      ? []
+      : [{ name: "prune-audit", everyMs: HOUR_MS, run: pruneAudit(store, clock, config.audit_days) }]),
+    ...kindTasks(deps),
+  ];
+  stack.add(startTasks({ store, log, holder, tasks }));
+  stack.add(startReconciling({ deps, driver, holder, place }));
+  stack.add(
+    await startTriggers({
+      ...{ store, clock, log, meter, version, place, replay, compose },
+      brandWords: brandWords(config.brand),
+      post: createOutboundPost({ privateAddresses: config.private_callbacks }),
+      executions: executionLine(deps),
+    }),
+  );
+}

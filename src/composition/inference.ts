@@ -1,0 +1,85 @@
+/** The fourth phase: the gateway to workloads, and the model engine behind it. */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { consoleHost } from "../contract/console.ts";
+import { GATEWAY_DOCS_URL } from "../contract/gateway-errors.ts";
+import type { GatewayDeps } from "../gateway/deps.ts";
+import { createDirectory } from "../gateway/directory.ts";
+import { createGateway, type Gateway } from "../gateway/gateway.ts";
+import { createJobHandler } from "../gateway/job-handler.ts";
+import { DEFAULT_LIMITS } from "../gateway/limits.ts";
+import { createServedFunctions } from "../kinds/function/served.ts";
+import { isServed } from "../kinds/hub/servers.ts";
+import { standingOf } from "../kinds/policy/placement.ts";
+import type { Deps } from "../kinds/port.ts";
+import { createOwnEndpoints } from "../kinds/sandbox/own-endpoints.ts";
+import { isLoopbackName } from "../lib/network/site.ts";
+import type { ModelGateway } from "../models/model-gateway.ts";
+import { createRequestKeeper } from "../reconcile/async-requests.ts";
+import type { Foundation } from "./foundation.ts";
+import type { Identity } from "./identity.ts";
+import { createModelHandler } from "./model-handler.ts";
+import { startModels } from "./models.ts";
+import { privateAddressesOf } from "./settings.ts";
+import type { Start } from "./start.ts";
+
+export interface Inference {
+  gateway: Gateway;
+  models: ModelGateway;
+  isCustomDomain(host: string): boolean;
+}
+
+/** `manage` serves the requests that the gateway leaves to the management API. */
+export async function startInference(
+  { config, clock, log, settings, modelPrices, holder, stack }: Start,
+  { store, registry }: Foundation,
+  { issuer, principals, makerOf, baseBeforeListening }: Identity,
+  deps: Deps,
+  manage: (req: IncomingMessage, res: ServerResponse) => void,
+): Promise<Inference> {
+  const { brand, domain } = config;
+  const place = standingOf(settings);
+  const models = stack.add(
+    await startModels({
+      ...{ config, store, clock, log, holder, place },
+      meter: deps.meter,
+      priceBook: modelPrices,
+      privateAddresses: privateAddressesOf(config),
+    }),
+  );
+  const directory = stack.add(
+    createDirectory({
+      ...{ store, clock, makerOf, place },
+      activity: deps.activity,
+      isServed: (found) => isServed(found, settings),
+    }),
+  );
+  const gateway = createGateway({
+    settings: {
+      brand,
+      domain,
+      trustProxy: config.trust_proxy > 0,
+      pathPages: config.path_pages,
+      consoleHost: consoleHost(baseBeforeListening),
+      isLoopback: isLoopbackName(new URL(baseBeforeListening.publicUrl).hostname),
+      docsUrl: GATEWAY_DOCS_URL,
+      limits: DEFAULT_LIMITS,
+    },
+    ...{ clock, log, registry, issuer },
+    random: Math.random,
+    meter: () => {},
+    keepRequest: createRequestKeeper(store),
+    answerers: { model: createModelHandler({ ...principals, models, brand }) },
+    handlers: { job: createJobHandler({ brand, manage }) },
+    ownEndpoint: ownEndpoints(deps),
+    ...principals,
+    ...directory,
+  });
+  return { gateway, models, isCustomDomain: directory.isCustomDomain };
+}
+
+/** Requests that are answered here instead of by a workload. */
+function ownEndpoints(deps: Deps): NonNullable<GatewayDeps["ownEndpoint"]> {
+  const inSandbox = createOwnEndpoints(deps);
+  const served = createServedFunctions(deps);
+  return (request) => (request.kind === "function" ? served(request) : inSandbox(request));
+}

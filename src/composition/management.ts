@@ -1,0 +1,57 @@
+/** The last phase: the port, and the management API behind it. */
+import { addOauthRoutes } from "../api/oauth-routes.ts";
+import { addPlatformRoutes } from "../api/platform-routes.ts";
+import { resourceHandlers } from "../api/resource-handlers.ts";
+import { createApi } from "../api/server.ts";
+import { addUploadRoute } from "../api/upload-route.ts";
+import { createIdentityProvider } from "../auth/external/identity-provider.ts";
+import { sharedWithWorkloads } from "../contract/console.ts";
+import { createEdge, type Edge } from "../http/edge.ts";
+import { BEHAVIOURS, HANDLERS } from "../kinds/behaviour.ts";
+import { createDriveTokenCheck } from "../kinds/drive/token-check.ts";
+import { OPERATIONS } from "../kinds/index.ts";
+import type { Platform } from "../kinds/port.ts";
+import { MEMBER_SCOPES, SCOPES } from "../kinds/scopes.ts";
+import { createOutbound } from "../lib/network/outbound-http.ts";
+import type { Foundation } from "./foundation.ts";
+import type { Identity } from "./identity.ts";
+import type { Inference } from "./inference.ts";
+import type { Start } from "./start.ts";
+
+/** The port is the last thing on the stack: it closes before anything that a request in flight may need. */
+export async function startManagement(
+  { config, clock, stack }: Start,
+  { registry }: Foundation,
+  identity: Identity,
+  platform: Platform,
+  { gateway, isCustomDomain }: Inference,
+): Promise<Edge> {
+  const { authenticator, verifyToken, issuer, pagesUrl, consoleBase, isRunning, makerOf } = identity;
+  const edge = stack.add(createEdge(config, gateway));
+  const implementations = [
+    ...BEHAVIOURS.flatMap((behaviour) => [...resourceHandlers(behaviour), ...(behaviour.handlers ?? [])]),
+    ...HANDLERS,
+  ];
+  const api = createApi({
+    ...{ deps: platform, authenticator, implementations, registry },
+    serverFactory: edge.serve,
+    trustProxy: config.trust_proxy,
+  });
+  addPlatformRoutes(api, { deps: platform, operations: OPERATIONS, registry, authenticator, pagesUrl });
+  const toProviders = { clock, outbound: stack.add(createOutbound({ privateAddresses: true })) };
+  addOauthRoutes(api, {
+    ...platform,
+    ...{ authenticator, verifyToken, issuer, pagesUrl, isRunning },
+    cookiesAreOwn: () => pagesUrl().startsWith("https:") || sharedWithWorkloads(consoleBase()) === null,
+    scopes: SCOPES,
+    memberScopes: MEMBER_SCOPES,
+    checkDriveToken: createDriveTokenCheck({ ...platform, makerOf }),
+    brand: config.brand,
+    isWorkloadHost: (host) => host.endsWith(`.${config.domain}`) || isCustomDomain(host),
+    anonymousPerMinute: config.anonymous_writes,
+    identityProviders: config.identity_providers.map((one) => createIdentityProvider(one, toProviders)),
+  });
+  addUploadRoute(api, platform);
+  await api.ready();
+  return edge;
+}
