@@ -52,10 +52,10 @@ export const operatorCommands: readonly CommandSpec[] = [
     group,
     summary: "stop the servers of a data folder, and their workloads",
     details:
-      "Requests in flight are finished, as with Ctrl-C. Sandboxes and other workloads end with them, and with that what\nthey keep outside of volumes and drives; with --keep they are left as the setting on_stop says. What will be gone\nis named before, and on a terminal asked about.",
+      "Requests in flight are finished, as with Ctrl-C. Sandboxes and other workloads end with them, and with that what\nthey keep outside of volumes and drives; with --keep they are left as the setting on_stop says. What will be gone\nis named before and asked about. Where nobody can be asked, nothing is stopped when something would be gone, and the\ncommand ends with 2, unless --yes is given.",
     options: [
       { flags: "--keep", about: "leave workloads as they are" },
-      { flags: "--yes", about: "do not ask" },
+      { flags: "--yes", about: "do not ask: end workloads and what they keep" },
       ...settingOptions(["data"]),
     ],
     examples: ["berth down", "berth down --keep", "berth down --yes"],
@@ -185,15 +185,18 @@ export const operatorCommands: readonly CommandSpec[] = [
   },
 ];
 
-/** What will be gone is always named; whoever sits before a terminal can still turn back. */
+/** What will be gone is always named, and goes only when somebody says so: at a terminal, or with --yes. */
 async function confirmLosses(config: Config, { options, context }: Invocation): Promise<void> {
   const { lossesOf } = await import("./losses.ts");
   const losses = lossesOf(config);
   for (const line of losses) context.note(line);
-  if (losses.length === 0 || options.yes === true || !context.canAsk) return;
-  const answer = await context.ask("Stop, and lose them? [y/N] ");
+  if (losses.length === 0 || options.yes === true) return;
+  const answer = context.canAsk ? await context.ask("Stop, and lose them? [y/N] ") : null;
   if (!/^\s*y(es)?\s*$/i.test(answer ?? ""))
-    throw new UsageError("nothing was stopped.", "`berth down --keep` stops the server and leaves workloads running");
+    throw new UsageError(
+      "nothing was stopped.",
+      "`berth down --keep` stops the server and leaves workloads running; `berth down --yes` ends them without asking",
+    );
 }
 
 /** Settings among the options, by flag. */

@@ -86,7 +86,11 @@ describe("down with workloads", { skip }, () => {
     const stopped = await first.stop();
     assert.equal(workloads().length, 1);
     assert.match(stopped.stderr, /Berth has stopped\. 1 workload is still running\..*`npx berth down` ends/);
-    const ended = await berth("down");
+    const unasked = await berth("down");
+    assert.equal(unasked.code, 2, "nobody can be asked");
+    assert.match(unasked.stderr, /nothing was stopped.*--yes/s);
+    assert.equal(workloads().length, 1);
+    const ended = await berth("down", "--yes");
     assert.match(ended.stdout, /no server.*\nended 1 workload that had been left running\n$/);
     assert.match(ended.stderr, LOSSES);
     assert.deepEqual(workloads(), []);
@@ -94,7 +98,7 @@ describe("down with workloads", { skip }, () => {
     const second = await startServer({ dataDir, env: { BERTH_POOL_SIZE: "0" } });
     assert.equal((await sandboxes(second.url)).length, 1);
     assert.equal((await berth("create", "sandbox", "other")).code, 0);
-    assert.equal((await berth("down")).code, 0);
+    assert.equal((await berth("down", "--yes")).code, 0);
     const { code, stderr } = await second.ended;
     assert.equal(code, 0);
     assert.doesNotMatch(stderr, /has stopped/, "nothing was left behind");
@@ -108,7 +112,7 @@ describe("down with workloads", { skip }, () => {
       if (!left) assert.equal((await berth("delete", "sandbox", `box-${left}`)).code, 0);
       if (!left) await eventually(() => workloads().length === 0);
       await server.stop("SIGKILL");
-      const ended = await berth("down");
+      const ended = await berth("down", "--yes");
       assert.equal(ended.code, 0, ended.stderr);
       assert.equal(/ended 1 workload/.test(ended.stdout), left, ended.stdout);
       assert.deepEqual(tracesOf(join(dataDir, "runtime")), []);
@@ -121,7 +125,7 @@ describe("down with workloads", { skip }, () => {
     assert.equal((await berth("down", "--keep")).code, 0);
     assert.equal((await server.ended).code, 0);
     assert.equal(workloads().length, 1);
-    await berth("down");
+    assert.equal((await berth("down", "--yes")).code, 0);
   });
 });
 
