@@ -1,4 +1,4 @@
-/** The server halves, in the same order as the declarations. */
+/** The server-side behaviour of every kind, in the order of the declarations in index.ts. */
 import { accountHandlers } from "./account/handlers.ts";
 import { agentBehaviour } from "./agent/behaviour.ts";
 import { apiKeyHandlers } from "./api-key/handlers.ts";
@@ -68,7 +68,7 @@ export const BEHAVIOURS: readonly Behaviour[] = [
   vpcBehaviour,
 ];
 
-/** Handlers of operations beside the five verbs that are not listed by their kind. */
+/** Handlers of operations other than create, read, update, delete and list. */
 export const HANDLERS: readonly Implementation[] = [
   ...accountHandlers,
   ...apiKeyHandlers,

@@ -1,4 +1,4 @@
-/** Who may delete what others of the workspace use by its name: whoever made it, and the workspace's admins. */
+/** Only the creator of a resource and the workspace's admins may delete it when others refer to it by name. */
 import { PlatformError } from "../contract/errors.ts";
 import type { Resource } from "../store/resources/resource.ts";
 import type { Call } from "./port.ts";

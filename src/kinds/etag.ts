@@ -1,6 +1,6 @@
 /**
- * Changes that were made from a stale reading are refused, and readings that changed nothing are not sent again. The
- * ETag of a record is its version; where members are computed at the time of reading, a digest of them stands behind it.
+ * Conditional requests: If-Match refuses a change that was made from a stale read, If-None-Match answers 304. The ETag
+ * is the record's version, followed by a checksum of the computed members where an answer has any.
  */
 import type { IncomingHttpHeaders } from "node:http";
 import { crc32 } from "node:zlib";
@@ -9,7 +9,7 @@ import { PlatformError } from "../contract/errors.ts";
 export const etagOf = ({ version }: { version: number }, shown: unknown = null): string =>
   shown === null ? `"${version}"` : `"${version}-${crc32(JSON.stringify(shown)).toString(36)}"`;
 
-/** What is computed changes by itself; a change is judged by the record alone. */
+/** Compares the record's version only: computed members change without a change of the record. */
 export function requireMatch(headers: IncomingHttpHeaders, { version }: { version: number }, what: string): void {
   const expected = headers["if-match"];
   if (
@@ -24,7 +24,7 @@ export function requireMatch(headers: IncomingHttpHeaders, { version }: { versio
   );
 }
 
-/** True when the caller has this very reading. */
+/** Whether the caller already has this representation. */
 export function isKnown(headers: IncomingHttpHeaders, etag: string): boolean {
   const known = headers["if-none-match"];
   return known !== undefined && (known.trim() === "*" || tagsIn(known).includes(etag.slice(1, -1)));

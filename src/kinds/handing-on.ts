@@ -1,10 +1,10 @@
-/** Nobody hands on more than they have: neither for longer, nor a higher role. */
+/** A caller may not grant more than the caller has: no later expiry and no higher role. */
 import type { Caller } from "../contract/caller.ts";
 import { PlatformError } from "../contract/errors.ts";
 import type { Role } from "../contract/operation.ts";
 import { toIso } from "../lib/time/clock.ts";
 
-/** The end of what this caller makes: as asked, or else with the caller's own right; null = none. */
+/** Expiry of what the caller creates: as asked, by default that of the caller's own credentials; null = never. */
 export function endWithin(field: string, askedMs: number | null, { endsAt }: Caller): number | null {
   if (endsAt === undefined) return askedMs;
   if (askedMs === null) return endsAt;
@@ -15,7 +15,7 @@ export function endWithin(field: string, askedMs: number | null, { endsAt }: Cal
   );
 }
 
-/** For what has no end by itself, such as a password. */
+/** Refuses callers whose credentials expire: things such as a password have no expiry. */
 export function requireEndless({ endsAt }: Caller, what: string): void {
   if (endsAt === undefined) return;
   throw new PlatformError(
@@ -24,7 +24,7 @@ export function requireEndless({ endsAt }: Caller, what: string): void {
   );
 }
 
-/** The role admin brings every scope with it, so only a caller who has every scope gives it to somebody. */
+/** The role admin includes every scope, so only a caller who has every scope may give it. */
 export function requireRoleToGive(field: string, role: Role | undefined, { scopes }: Caller): void {
   if (role !== "admin" || scopes === null || scopes.has("admin")) return;
   throw new PlatformError("forbidden", `${field}: credentials with all scopes are needed to make somebody an admin.`);

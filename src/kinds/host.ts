@@ -1,10 +1,10 @@
-/** Host names that users bring: whose they are, and that one leads to one place. */
+/** Custom host names: who may use a host name. Each host name leads to one resource. */
 import { invalidField } from "../contract/errors.ts";
 import { CLAIMS, type Link } from "../contract/references.ts";
 import { mayServe } from "./custom-domain/usable.ts";
 import type { Platform } from "./port.ts";
 
-/** Host names of the whole platform; the holder of one is what the gateway serves there. */
+/** Claims on host names, unique on the whole platform. The gateway serves the resource that holds the claim. */
 export const HOST = CLAIMS.host;
 
 export const hostClaim = (field: string, host: string): Link => ({
@@ -17,7 +17,7 @@ export const hostClaim = (field: string, host: string): Link => ({
 
 const HOST_NAME = /^(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]{0,61}[a-z0-9]$/;
 
-/** The host, or a domain above it, is a custom domain whose ownership has been shown, of this workspace or lent to it. */
+/** Requires that the host is at or below a verified custom domain that this workspace owns or has borrowed. */
 export async function requireVerifiedDomain(
   field: string,
   host: string,

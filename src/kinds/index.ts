@@ -108,7 +108,7 @@ const EXTRA_OPERATIONS: readonly Operation[] = [
 
 export const OPERATIONS: readonly Operation[] = [...KINDS.flatMap((kind) => kind.operations), ...EXTRA_OPERATIONS];
 
-/** The declaration of a kind that must be there. */
+/** The kind of this name; throws when there is none. */
 export function kindNamed(name: string): Kind {
   const kind = KINDS.find((candidate) => candidate.name === name);
   if (!kind) throw new Error(`there is no kind '${name}'`);

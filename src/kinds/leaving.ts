@@ -2,7 +2,7 @@
 import type { Resource } from "../store/resources/resource.ts";
 import type { Platform } from "./port.ts";
 
-/** Whether a record still holds its name and is about to give it up. */
+/** Whether the resource is deleted but its clean-up still holds the name. */
 export const isLeaving = ({ deletedAt, retired }: Resource): boolean => deletedAt !== null && !retired;
 
 /** Waits until the clean-up of a deleted resource has ended. False when that takes longer than `waitMs`. */

@@ -1,9 +1,9 @@
-/** How long things live: durations and dates as clients write them, and the earliest end that several clocks give. */
+/** Parses durations and dates of clients, and finds the earliest of several expiry times. */
 import { invalidField } from "../contract/errors.ts";
 import { DAY_MS } from "../lib/time/clock.ts";
 import { parseDurationMs } from "../lib/time/duration.ts";
 
-/** A longer life is a typing error, and dates beyond it stop being dates. */
+/** Longest lifetime, about ten years: a longer one is a typing error. */
 export const LIFETIME_MAX_MS = 3660 * DAY_MS;
 
 const ISO_DATE = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})?)?$/;
@@ -21,7 +21,7 @@ export function checkedDateMs(path: string, text: string): number {
   return ms;
 }
 
-/** Refused in the past only when it is new: what was once in the future comes back in every update. */
+/** Refuses a past date unless it equals the stored one: clients send stored dates back with every update. */
 export function checkedFutureMs(path: string, text: string, nowMs: number, stored: unknown): number {
   const ms = checkedDateMs(path, text);
   if (ms <= nowMs && text !== stored) throw invalidField(path, "must be in the future");
@@ -33,7 +33,7 @@ export interface Lived {
   createdAt: number;
 }
 
-/** When `ttl` (from creation) or `expires` ends it, whichever is first; null = never. */
+/** When the resource expires: by `ttl` (from creation) or `expires`, whichever is first; null = never. */
 export function endOf(
   { ttl, expires }: { ttl?: unknown; expires?: unknown },
   { createdAt }: Pick<Lived, "createdAt">,

@@ -1,9 +1,9 @@
-/** Which operations bring new files onto the disk. They are refused while it is nearly full; everything else goes on. */
+/** Which operations write new files to disk. They are refused while the disk is nearly full; all others continue. */
 import { diskFull } from "../contract/errors.ts";
 import type { Operation } from "../contract/operation.ts";
 import type { Deps } from "./port.ts";
 
-/** Kinds whose making or changing puts files onto a disk of the platform. */
+/** Kinds whose create and update write files to a disk of the platform. */
 const KINDS_WITH_FILES: ReadonlySet<string> = new Set([
   "agent",
   "application",
@@ -15,7 +15,7 @@ const KINDS_WITH_FILES: ReadonlySet<string> = new Set([
   "volume",
   "volumetemplate",
 ]);
-/** Operations of their own that do the same. */
+/** Further operations that write files. */
 const MORE: ReadonlySet<string> = new Set(["imageCreate", "imageLoad", "jobExecutionCreate", "sandboxFork"]);
 
 export const isNewWork = ({ id, kind = "", verb }: Operation): boolean =>

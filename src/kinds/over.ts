@@ -1,4 +1,4 @@
-/** Removes records whose time is over: nobody sees them any more, and they would only take room. */
+/** Removes expired records. They are already invisible; removal frees their space. */
 import { KINDS } from "./index.ts";
 import type { Platform } from "./port.ts";
 

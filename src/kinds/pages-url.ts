@@ -1,4 +1,4 @@
-/** Where the pages for people are, for operations that answer with a link to one. */
+/** The URL of the web console, for operations that answer with a link to one of its pages. */
 import { consoleUrl } from "../contract/console.ts";
 import type { Settings } from "./port.ts";
 

@@ -1,4 +1,4 @@
-/** Where a request about a resource leads: from the workspace down the path to the collection and the resource. */
+/** Resolves the path of a request: the workspace, the containers on the way, the collection and the resource. */
 import { notFound } from "../contract/errors.ts";
 import type { Kind } from "../contract/kind.ts";
 import { uuidv7 } from "../lib/ids.ts";
@@ -10,11 +10,11 @@ import { requireEntry } from "./sandbox/kept.ts";
 
 export interface Collection {
   scope: ListScope;
-  /** From the outermost container to the innermost. */
+  /** Outermost container first. */
   parents: Resource[];
 }
 
-/** Every container on the way must exist. */
+/** Throws `not_found` unless every container on the path exists. */
 export function locate(kind: Kind, call: Call, deps: Platform): Soon<Collection> {
   const workspace = workspaceOf(call).name;
   if (kind.within) return locateWithin(kind, workspace, call, deps);
@@ -41,12 +41,12 @@ export async function find(kind: Kind, call: Call, deps: Platform): Promise<Coll
   const name = call.params[kind.param] ?? "";
   const resource = await lookUp(kind, place.scope, name, deps);
   if (!resource || isOver(kind, resource, deps)) throw notFound(`${kind.name} '${name}'`);
-  // That it exists is no secret; to change or copy it is to enter it.
+  // Reading shows only that the resource exists; changing or copying it needs the right to enter it.
   if (call.operation.mutates) requireEntry(resource, call);
   return { ...place, resource };
 }
 
-/** A built-in resource exists as soon as somebody looks for it. */
+/** A built-in resource is created when it is first looked up. */
 export async function lookUp(kind: Kind, scope: ListScope, name: string, deps: Platform): Promise<Resource | null> {
   const found = await deps.store.resources.get(scope, name);
   if (name !== kind.builtIn || (found && !found.retired)) return found;

@@ -1,6 +1,6 @@
 /**
- * What the server half of a kind gets and gives. The context never learns a kind: what one kind alone needs, it makes
- * itself from these.
+ * The interfaces between the server and the behaviour of a kind. Nothing here is specific to one kind: a kind builds
+ * what only it needs from these parts.
  */
 
 import type { IncomingHttpHeaders } from "node:http";
@@ -30,59 +30,59 @@ import type { Revision } from "../store/resources/revision.ts";
 import type { ListScope } from "../store/resources/search-grams.ts";
 import type { Store } from "../store/store.ts";
 
-/** The operator's choices that shape what the API says. */
+/** Operator settings that the API depends on. */
 export interface Settings {
   brand: string;
   region: string;
-  /** Other names for the region, for clients that are used to them. */
+  /** Aliases of the region, for clients that use another provider's region names. */
   regionAliases: readonly string[];
-  /** Codes of where the server stands; empty when the operator has not told. */
+  /** Codes of the server's location; empty when the operator has not configured them. */
   continent: string;
   country: string;
-  /** Processors of the machine, in the words of policies. */
+  /** Processors of the machine, under the names that policies use. */
   flavors: readonly { type: "cpu" | "gpu"; name: string }[];
   plan: string;
   nodeId: string;
   /** Address of the management API without the `/v0` prefix, no trailing slash. */
   publicUrl: string;
-  /** Address of the pages for people, when the operator gave one; see `consoleUrl`. */
+  /** URL of the web console, when the operator configured one; see `consoleUrl`. */
   consoleUrl: string | null;
-  /** Domain below which workloads have host names of their own; null = addresses have the path form only. */
+  /** Domain below which workloads get host names; null = workloads have path addresses only. */
   domain: string | null;
   version: string;
   standbyAfterMs: number;
-  /** How long without a request until a copy of an agent, function or application is let go. */
+  /** Idle timeout: a copy of an agent, function or application is stopped after this long without a request. */
   idleAfterMs: number;
   egressPool: readonly string[];
-  /** DNS servers to ask, as address or address:port; empty = the machine's own. */
+  /** DNS servers to ask, as address or address:port; empty = the machine's own resolvers. */
   dnsServers: readonly string[];
   publicIps: readonly string[];
-  /** How many of a kind a workspace may have, by kind; one that is not named has no limit. */
+  /** Resources per workspace, by kind. A kind that is not listed has no limit. */
   quotas: Readonly<Record<string, number>>;
-  /** Callback addresses may be private ones. */
+  /** Whether callback URLs may have private addresses. */
   privateCallbacks: boolean;
-  /** The operator's own flags that are on. */
+  /** Feature flags that the operator switched on. */
   features: readonly string[];
-  /** How long the single events behind a bill are kept. */
+  /** Days that the single usage events behind a bill are kept. */
   usageEventsDays: number;
-  /** Tasks of jobs that this server runs at a time, and the memory they may take together. */
+  /** Job tasks that this server runs at a time, and their total memory. */
   jobSlots: number;
   jobMemoryMb: number;
-  /** The most that one workload can have on this machine. */
+  /** Memory that one workload may have on this machine. */
   memoryMaxMb: number;
-  /** How long a task is held without being heard of. */
+  /** Lease of a task: without a heartbeat for this long, the task is given to another server. */
   jobLeaseMs: number;
-  /** That a task has to end once its time is over. */
+  /** Time between SIGTERM and SIGKILL when a task exceeds its timeout. */
   jobGraceMs: number;
-  /** The largest archive that an image may arrive in. */
+  /** Size of the largest image archive that can be uploaded. */
   imageBytesMax: number;
-  /** Variables of every build: registries, certificates. */
+  /** Environment variables of every build, such as registries and certificates. */
   buildEnv: Readonly<Record<string, string>>;
-  /** Collector that code sends its traces and metrics to (OTLP over HTTP). */
+  /** OTLP/HTTP collector that workloads send traces and metrics to; null = none. */
   otlpUrl: string | null;
-  /** How long an agent remembers a thread after its last message. */
+  /** How long a thread is kept after its last message. */
   threadsKeptMs: number;
-  /** How long an execution of a job can be read after its end. */
+  /** How long an execution of a job is kept after its end. */
   executionsKeptMs: number;
 }
 
@@ -93,13 +93,13 @@ export interface Log {
   error(fields: object, message: string): void;
 }
 
-/** What the gateway knows of model providers, for the operations that tell about them. */
+/** The model providers, for the operations that describe them. */
 export interface ModelProviders {
-  /** Null when no provider has this name. */
+  /** Returns null when no provider has this name. */
   describe(integration: string): ProviderDescription | null;
-  /** Why a model cannot be called with this connection, or with none; null when it can. */
+  /** Why a model cannot be called with this connection (null: with none); null when it can. */
   problemOf(model: Pick<Resource, "name" | "spec">, connection: Resource | null): string | null;
-  /** The models that a connection's key may use, asked of the provider itself. */
+  /** The models that a connection's key may use, as listed by the provider. */
   listModels(connection: Resource): Promise<ProviderModel[]>;
 }
 
@@ -110,7 +110,7 @@ export interface ProviderDescription {
   headers: Record<string, string>;
   params: Record<string, string>;
   secrets: string[];
-  /** It can be called with one of the secrets only. */
+  /** The provider cannot be called without one of the secrets. */
   needsSecret: boolean;
   config: string[];
 }
@@ -121,46 +121,46 @@ export interface ProviderModel {
   ownedBy?: string;
 }
 
-/** What the operations of the API work with: nothing here belongs to one machine. */
+/** What the operations of the API use. No part of it belongs to one machine, except `here`. */
 export interface Platform {
   providers: ModelProviders;
   store: Store;
-  /** HTTP to addresses that tenants name. */
+  /** HTTP client for URLs that tenants choose. */
   outbound: Outbound;
   clock: Clock;
   settings: Settings;
   log: Log;
-  /** What usage costs. */
+  /** Prices of usage. */
   prices: PriceBook;
-  /** Kinds that something acts on; see Behaviour.reconciled. */
+  /** Kinds that a reconciler handles; see Behaviour.reconciled. */
   reconciledKinds: readonly string[];
-  /** A key for one purpose, made from the derivation root: it stays when the secret key is replaced. */
+  /** Derives a key for one purpose from the derivation root; the key survives a change of the secret key. */
   keyFor(purpose: string): Buffer;
   /**
-   * The machine of the server that took the request. An operation that uses it works only where the workload or the
-   * file is on that machine.
+   * The machine of the server that received the request. An operation that uses it works only for workloads and files
+   * on that machine.
    */
   readonly here: Deps;
 }
 
-/** One machine that workloads run on, as the server on that machine sees it. */
+/** One machine that runs workloads, as seen by the server on it. */
 export interface Node {
   driver: Driver;
-  /** Whether the data folder has room for new work. */
+  /** Whether the data folder has space for new work. */
   disk: DiskWatch;
-  /** Archives that clients sent. */
+  /** Archives that clients uploaded. */
   blobs: BlobStore;
-  /** Lines that workloads write; the driver takes in the output of every workload that has a tag. */
+  /** Log lines of workloads. The driver stores the output of every workload that has a log tag. */
   logs: Logs;
-  /** Which workloads are busy, in this process. */
+  /** Open requests and last use of workloads, in this process. */
   activity: Activity;
-  /** Tells the bill what runs and what happened on this node. */
+  /** Meters usage on this node for billing. */
   meter: Meter;
   /** Records which workload owns an outgoing connection of this node. */
   egress: Pick<EgressMeter, "watch">;
 }
 
-/** What reconcilers and periodic tasks work with: the platform, and the machine that they act on. */
+/** What reconcilers and periodic tasks use: the platform and the machine they act on. */
 export type Deps = Platform & Node;
 
 export interface Call<Query = Record<string, unknown>, Body = unknown> {
@@ -168,25 +168,25 @@ export interface Call<Query = Record<string, unknown>, Body = unknown> {
   params: Record<string, string>;
   query: Query;
   body: Body;
-  /** The body's bytes, unread, of an operation that is declared to take a stream; null for all others. */
+  /** The unread body of an operation that is declared to take a stream; null for all others. */
   stream: Readable | null;
   caller: Caller;
-  /** The workspace the call is about and the caller's role there; absent for operations that are not about one. */
+  /** The workspace of the call and the caller's role in it; null for operations outside a workspace. */
   workspace: Workspace | null;
   role: Role | null;
   version: Version;
   headers: IncomingHttpHeaders;
   requestId: string;
-  /** The uid for what this call creates; the same again when an idempotent request is retried. */
+  /** The uid of the resource that this call creates; stays the same when an idempotent request is retried. */
   uid(): string;
   setHeader(name: string, value: string): void;
-  /** Tells the caller of something that was asked for and will not happen; a whole sentence. */
+  /** Adds a warning to the answer: something the caller asked for has no effect. Takes a whole sentence. */
   warn(text: string): void;
   /** Answers with another success status than the declared one. */
   setStatus(status: 200 | 202 | 304): void;
   /**
-   * Puts the audit line of this call into the transaction that does what it tells of, so that neither is there without
-   * the other. For the last transaction of a call, at its end; a call that has none is told of afterwards.
+   * Writes the audit entry of this call in the given transaction, so that the change and its entry commit together.
+   * Call it in the last transaction, at its end. A call without a transaction is audited after its handler returns.
    */
   audit(tx: Transaction): void;
 }
@@ -194,16 +194,16 @@ export interface Call<Query = Record<string, unknown>, Body = unknown> {
 export interface Implementation {
   operation: Operation;
   handle(call: Call, deps: Platform): Promise<unknown>;
-  /** Throws when what the request is about is not there; asked before its body is read. */
+  /** Throws when the subject of the request does not exist; called before the body is read. */
   subject?: ((call: Call, deps: Platform) => Promise<void>) | undefined;
-  /** Members that clients of this operation expect in the body of a failure, once the caller is known. */
+  /** Adds members to the body of an error that clients of this operation expect; called once the caller is known. */
   explain?(error: PlatformError, failed: FailedCall): Record<string, unknown>;
 }
 
 export interface FailedCall {
   operation: Operation;
   params: Record<string, string>;
-  /** As it was sent; it may be anything. */
+  /** The body as received, not validated. */
   body: unknown;
   workspace: string | null;
   nowMs: number;
@@ -223,7 +223,7 @@ export function workspaceOf({ workspace, operation }: Pick<Call, "workspace" | "
   return workspace;
 }
 
-/** What a client asked for, after the kind's schema. */
+/** A client's request after validation by the kind's schema. */
 export interface Input {
   metadata: Metadata & { name?: string };
   spec: Record<string, unknown>;
@@ -234,40 +234,40 @@ export interface PrepareContext {
   deps: Platform;
   /** The resource being replaced; null on create. */
   current: Resource | null;
-  /** From the outermost container to the innermost. */
+  /** Outermost container first. */
   parents: readonly Resource[];
-  /** Secrets, by their keys, that this one answer shows in clear because they have just been made. */
+  /** Keys of secrets that only this answer shows in clear text, because they were just made. */
   reveal: Set<string>;
-  /** What the platform keeps about a new resource from the start. */
+  /** Initial observed state of a new resource. */
   state: Record<string, unknown>;
-  /** Set by `prepare` where it has found out how the resource will stand; before the kind's own `outlook`. */
+  /** Set by `prepare` when it already knows the resulting status; overrides the kind's own `outlook`. */
   outlook?: Outlook;
 }
 
 export interface PresentContext {
   deps: Platform;
   parents: readonly Resource[];
-  /** What `gather` found. */
+  /** The result of `gather`. */
   gathered: unknown;
-  /** Lists may be lighter than a single read. */
+  /** Whether the answer is part of a list, which may show less than a single read. */
   inList: boolean;
 }
 
 export type Wire = { metadata: Record<string, unknown>; spec: Record<string, unknown> } & Record<string, unknown>;
 
-/** How a resource stands right after its intent was written, before anybody has acted on it. */
+/** Status of a resource right after its spec was written, before a reconciler has acted. */
 export interface Outlook {
   status: string;
   event?: NewEvent;
 }
 
-/** How a kind takes archives; see uploads.ts for how they come. */
+/** How a kind handles uploaded archives; uploads.ts receives them. */
 export interface Uploads {
-  /** How a record stands while its archive is awaited, where the kind has a status. */
+  /** Status of a record that waits for its archive, where the kind has a status. */
   awaiting?: Outlook;
-  /** What the archive will be: the name of a revision or a version. */
+  /** Name of the revision or version that the archive becomes. */
   nameOf(call: Call, current: Resource | null): string;
-  /** Looks at what has arrived. A refusal is told to the sender after the change is written. */
+  /** Checks an uploaded archive. The change is written first; then a refusal is sent to the client. */
   take(
     archive: Blob,
     name: string,
@@ -279,55 +279,55 @@ export interface Behaviour {
   kind: Kind;
   /** Fills defaults and checks what the schema cannot; changes `input` in place. */
   prepare?(input: Input, context: PrepareContext): Promise<void> | void;
-  /** A name for what was sent without one; called again when another took it meanwhile. */
+  /** Makes a name for a resource sent without one; called again when the name is already taken. */
   generateName?(tx: Transaction, scope: ListScope, deps: Platform): Promise<string>;
-  /** What the unique place of the resource is, where that is not its name. */
+  /** The key that must be unique in the collection, where that is not the name. */
   slot?(input: Input): string;
-  /** Where the status depends on the spec; absent = the kind's initial status. */
+  /** Status after a write, where it depends on the spec; absent = the kind's initial status. */
   outlook?(spec: Record<string, unknown>, current: Resource | null): Outlook;
-  /** Words of the whole platform that only one resource may have, beside the kind's references. */
+  /** Names that are unique on the whole platform, beside the kind's references. */
   claims?(input: Input, call: Call): Link[];
-  /** In the transaction that writes the resource, before its links are made. */
+  /** Called in the transaction that writes the resource, before its links are stored. */
   beforeLinks?(tx: Transaction, links: readonly Link[], call: Call, deps: Platform): Promise<void>;
-  /** Reads what `present` needs beside the resources themselves, once for all that are answered. */
+  /** Reads what `present` needs beside the resources, once per answer. */
   gather?(resources: readonly Resource[], context: { deps: Platform; inList: boolean }): Promise<unknown>;
   /** Adds computed members to the answer. */
   present?(wire: Wire, resource: Resource, context: PresentContext): void;
-  /** The last part of a create, in its transaction: takes what only one resource can have. */
+  /** Last step of a create, in its transaction: claims what only one resource can have. */
   onCreate?(tx: Transaction, resource: Resource, deps: Platform): Promise<Modification | null>;
-  /** In the transaction of every create and update, after the resource is written; returns it as it is then. */
+  /** Called in the transaction of every create and update, after the write; returns the resource as it is then. */
   onWrite?(tx: Transaction, resource: Resource, deps: Platform): Promise<Resource>;
-  /** Resources of other workspaces that this one may read but not change: all, or those of one name. */
+  /** Resources of other workspaces that this workspace may read but not change: all, or those named `name`. */
   borrowed?(workspace: Workspace, name: string | null, deps: Platform): Promise<Resource[]>;
-  /** A resource that contains others is not deleted. */
+  /** Refuses to delete a resource that contains others. */
   childrenFirst?: boolean;
-  /** Members of one revision in a list of them, where the kind has a shape of its own. */
+  /** Members of a revision in the list of revisions, where the kind has its own shape. */
   presentRevision?(revision: Revision): Record<string, unknown>;
-  /** Which resources a list with the kind's own parameters shows. */
+  /** Filters a list by the kind's own query parameters. */
   narrow?(resource: Resource, query: Record<string, unknown>): boolean;
   /** Throws when the resource may not be deleted now. */
   guardDelete?(resource: Resource, deps: Platform): Promise<void>;
-  /** Only who made the resource, or an admin of the workspace, may delete it. */
+  /** Only the creator of the resource or an admin of the workspace may delete it. */
   deletedByCreator?: true;
-  /** What delete answers, when it is not the resource. */
+  /** The answer to a delete, when it is not the resource. */
   deleted?(resource: Resource): unknown;
   /**
-   * Something acts on this kind: a delete is a mark until it has acted, and so is every change; "on-delete" for kinds
-   * that need nobody before they go.
+   * Whether a reconciler handles this kind. If so, a delete only marks the record until the reconciler has cleaned up,
+   * and each change is handed to the reconciler. "on-delete" = only deletes are reconciled.
    */
   reconciled?: boolean | "on-delete";
-  /** Its content can be sent as an archive. */
+  /** Set for kinds whose content can be uploaded as an archive. */
   uploads?: Uploads;
-  /** A delete is answered once the resource has let go of its name and of all it held. */
+  /** Answers a delete only once the clean-up has ended and the name is free. */
   awaitDelete?: boolean;
-  /** A create is answered once this holds, or after `waitMs` with what is there. */
+  /** Answers a create once `until` holds, or after `waitMs` with the current state. */
   ready?: {
     until(resource: Resource): boolean;
     waitMs: number;
-    /** What the caller is told when it came to a bad end. */
+    /** The error that the caller gets when the resource ended in a failure. */
     failed?(resource: Resource): PlatformError | null;
   };
-  /** What a create does that meets a record of the same name; absent = refuse. */
+  /** What a create does when the name exists; absent = refuse. */
   onExists?(existing: Resource, call: Call, nowMs: number): "refuse" | "replace" | "reuse";
   explain?: Implementation["explain"];
   handlers?: readonly Implementation[];
@@ -337,14 +337,14 @@ export interface Behaviour {
 export interface ReconcileContext {
   deps: Deps;
   signal: AbortSignal;
-  /** Writes what was observed or decided about this resource; a retired or removed one is left alone. */
+  /** Writes observed state or a decision to this resource; does nothing when it is retired or removed. */
   record(change: (current: Resource) => Modification | null): Promise<Resource | null>;
 }
 
 /**
- * How the world is made to match a record: look, decide, do. All decisions are in `plan`, which is pure; `act` obeys.
- * The loop is the only retrier: `act` throws, the loop backs off. A PlatformError below 500 is final until the intent
- * changes, and is recorded as the reason of a FAILED status.
+ * Makes the world match a record: observe, plan, act. All decisions are in `plan`, which is pure; `act` performs them.
+ * Only the reconcile loop retries: `act` throws and the loop backs off. A PlatformError with a status below 500 is
+ * final until the spec changes, and is recorded as the reason of a FAILED status.
  */
 export interface Reconciler<Observed = unknown, Step = unknown> {
   observe(resource: Resource, context: ReconcileContext): Promise<Observed>;
@@ -354,12 +354,12 @@ export interface Reconciler<Observed = unknown, Step = unknown> {
 
 export interface Plan<Step> {
   steps: Step[];
-  /** Look again after this long even if nothing changes. */
+  /** Observe again after this long even if nothing changes. */
   againMs?: number;
-  /** Once the steps are done the world is as intended: what they record is no reason to look before `againMs`. */
+  /** The steps reach the intended state, so their own writes cause no new run before `againMs`. */
   settles?: true;
 }
 
-/** Keeps the types of one kind's steps between plan and act. */
+/** Checks that `plan` and `act` of one kind agree on the type of a step. */
 export const defineReconciler = <Observed, Step>(reconciler: Reconciler<Observed, Step>): Reconciler =>
   reconciler as Reconciler;

@@ -1,4 +1,4 @@
-/** A resource on its way out: secrets masked, internals left behind, addresses and computed members added. */
+/** Renders a resource for an answer: masks secrets, removes internal members, adds addresses and computed members. */
 import type { z } from "zod";
 import { WORKLOADS, type WorkloadKind, workloadUrl } from "../contract/addresses.ts";
 import type { Caller } from "../contract/caller.ts";
@@ -14,15 +14,15 @@ import type { Behaviour, Platform, PresentContext, Wire } from "./port.ts";
 
 export interface PresentOptions extends Pick<PresentContext, "parents"> {
   inList?: boolean;
-  /** The caller asked for secrets and may have them. */
+  /** The caller asked for clear-text secrets and is allowed to read them. */
   showSecrets?: boolean;
-  /** Keys of secrets that this answer alone shows. */
+  /** Keys of secrets that only this answer shows in clear text. */
   reveal?: ReadonlySet<string>;
-  /** The workspace that reads; it may have borrowed the resource from another. */
+  /** The workspace that reads; differs from the owner for a borrowed resource. */
   viewer?: string;
-  /** Who reads; events quote logs only to those who may read them. */
+  /** The reader. Events quote logs only to callers that may read logs. */
   caller?: Pick<Caller, "scopes">;
-  /** What the kind's `gather` found. */
+  /** The result of the kind's `gather`. */
   gathered?: unknown;
 }
 
@@ -56,7 +56,7 @@ function present(behaviour: Behaviour, resource: Resource, options: PresentOptio
 export function toWire(behaviour: Behaviour, resource: Resource, options: PresentOptions, deps: Platform): Wire {
   const { kind } = behaviour;
   const viewer = options.viewer ?? resource.workspace;
-  const { spec } = resource; // read for this answer alone, so it may be changed
+  const { spec } = resource; // parsed for this answer only, so it may be changed
   showSecrets(kind, resource, options, deps);
   const wire: Wire = {
     metadata: {
@@ -106,13 +106,13 @@ const flattened = ({ metadata, spec }: Wire, nameKey: string): Record<string, un
   createdAt: metadata.createdAt,
 });
 
-/** The observed state also holds what only the platform may know; a kind declares what others see of it. */
+/** Shows only declared members of the observed state; the others are internal to the platform. */
 function declaredState(schema: z.ZodType, state: Record<string, unknown>): Record<string, unknown> {
   const shape = "shape" in schema ? Object.keys(schema.shape as object) : [];
   return Object.fromEntries(shape.filter((key) => state[key] !== undefined).map((key) => [key, state[key]]));
 }
 
-/** Workloads are found where they run; everything else where it is managed. */
+/** A workload's address is where it answers requests; any other resource's is its URL in the management API. */
 function addressOf(kind: Kind, resource: Resource, parents: readonly Resource[], deps: Platform): string {
   const { publicUrl, domain, region } = deps.settings;
   if (Object.hasOwn(WORKLOADS, kind.name)) {
@@ -135,5 +135,5 @@ function addressOf(kind: Kind, resource: Resource, parents: readonly Resource[],
   return url;
 }
 
-/** What stands between the names in a kind's path. */
+/** The fixed segments between the names in a kind's path. */
 const itemPathParts = new WeakMap<Kind, string[]>();

@@ -7,12 +7,12 @@ import type { Settings } from "./port.ts";
 
 type Regions = Pick<Settings, "region" | "regionAliases">;
 
-/** Clients write this for whichever region is best. */
+/** Clients send this to let the platform choose the region. */
 const AUTO = "auto";
 
 /**
- * The name of the region that a resource shows. Nothing, an empty text and `auto` stand for the one it has already, or
- * the server's own. What a resource has may be written back, even where the operator has dropped the alias since.
+ * The region name that a resource shows. An absent or empty value and `auto` keep the stored region, or select the
+ * server's own. The stored name may be written back even after the operator removed the alias.
  */
 export function chosenRegion(field: string, asked: unknown, current: unknown, regions: Regions): string {
   if (asked === undefined || asked === "" || asked === AUTO)
@@ -24,7 +24,7 @@ export function chosenRegion(field: string, asked: unknown, current: unknown, re
 export const isHere = (region: unknown, regions: Regions): boolean =>
   typeof region === "string" && namesOf(regions).includes(region);
 
-/** Whether two names stand for the same place. */
+/** Whether two names stand for the same region. */
 export const isSameRegion = (one: unknown, other: unknown, regions: Regions): boolean =>
   one === other || (isHere(one, regions) && isHere(other, regions));
 

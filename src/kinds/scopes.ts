@@ -1,7 +1,7 @@
 /** Every scope that a token or key can carry. */
 import { OPERATIONS } from "./index.ts";
 
-/** Promised to clients by the published list, whether or not an operation asks for them yet. */
+/** Scopes of the published list, kept even where no operation requires them yet. */
 const PUBLISHED: Record<string, string> = {
   configurations: "list",
   integrations: "create list",
@@ -16,7 +16,7 @@ const PUBLISHED: Record<string, string> = {
   workspaces: "accept create decline delete get invite leave list remove update",
 };
 
-/** Stands for every scope and never raises a role. */
+/** Includes every scope, but does not raise the caller's role. */
 export const ADMIN_SCOPE = "admin";
 
 export const SCOPES: ReadonlySet<string> = new Set([
@@ -29,7 +29,7 @@ export const SCOPES: ReadonlySet<string> = new Set([
   ].sort(),
 ]);
 
-/** Those that are of use to a member: not the scopes whose every operation needs the role admin. */
+/** Scopes that are useful to a member: scopes whose operations all need the role admin are left out. */
 export const MEMBER_SCOPES: ReadonlySet<string> = new Set(
   [...SCOPES].filter((scope) => {
     const operations = OPERATIONS.filter((operation) => operation.scope === scope);

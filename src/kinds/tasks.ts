@@ -1,4 +1,4 @@
-/** Periodic work of the kinds; of several servers on one database, one does it. */
+/** Periodic tasks of the kinds. Among several servers on one database, one server runs each task. */
 
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/time/clock.ts";
 import { assignWaiting } from "./egress-ip/addresses.ts";
@@ -13,14 +13,14 @@ import { neededByTemplate } from "./volume-template/versions.ts";
 import { neededByCode, sweepBundles } from "./workload/bundle.ts";
 import { resumeWorkspaceRemovals } from "./workspace/removal.ts";
 
-/** How soon the removal of a workspace goes on after its request has ended, or its server has. */
+/** Interval at which interrupted removals of workspaces are resumed. */
 const WORKSPACE_REMOVAL_MS = 5 * SECOND_MS;
-/** How soon a free address goes to an egress IP that waits for one. */
+/** Interval at which free addresses are given to waiting egress IPs. */
 const EGRESS_ADDRESSES_MS = 10 * SECOND_MS;
-/** They are out of sight at once; this is only about room. */
+/** Interval at which expired records are removed. They are already invisible; removal frees their space. */
 const REMOVE_OVER_MS = 5 * MINUTE_MS;
 
-/** Which archives and bundles a resource of a kind keeps from being swept. */
+/** The archives and bundles that a resource of each kind needs; the sweep keeps them. */
 const NEEDS = {
   agent: neededByCode,
   application: neededByCode,
@@ -30,11 +30,11 @@ const NEEDS = {
   volume: neededByVolume,
 };
 
-/** One execution may have a hundred thousand rows. */
+/** Executions deleted per transaction; one may have 100,000 rows. */
 const EXECUTIONS_AT_ONCE = 10;
-/** A thread may have a thousand messages. */
+/** Threads deleted per transaction; one may have 1,000 messages. */
 const THREADS_AT_ONCE = 50;
-/** Code that no revision runs any more only takes room. */
+/** Interval at which code that no revision runs is removed. */
 const SWEEP_BUNDLES_MS = 10 * MINUTE_MS;
 
 export const kindTasks = (deps: Deps): KindTask[] => [

@@ -1,6 +1,6 @@
 /**
- * Addresses to which a client sends an archive for a resource. The address is the permission: sealed, so nobody can make
- * one; with a nonce that the record holds, so it works once; and only for a while.
+ * URLs to which a client uploads an archive for a resource. The URL itself is the permission: it is sealed and cannot
+ * be forged, its nonce is stored in the record so that it works once, and it expires.
  */
 import { PlatformError } from "../contract/errors.ts";
 import { randomWord } from "../lib/ids.ts";
@@ -9,18 +9,18 @@ import { MINUTE_MS } from "../lib/time/clock.ts";
 import type { Resource } from "../store/resources/resource.ts";
 import type { Behaviour, Call, Platform } from "./port.ts";
 
-/** An archive that may come. */
+/** An announced archive. */
 export interface UploadTicket {
-  /** What it will be: the name of a revision or a version. */
+  /** Name of the revision or version that the archive becomes. */
   revision: string;
   nonce: string;
   expiresAt: number;
 }
 
 const UPLOAD_WITHIN_MS = 60 * MINUTE_MS;
-/** A project without its dependencies; larger things belong into a volume or an image. */
+/** Bytes of an archive: a project without its dependencies. Larger files belong into a volume or an image. */
 export const ARCHIVE_BYTES_MAX = 1024 * 1024 * 1024;
-/** Unpacked: what a project needs without its dependencies, many times over. */
+/** Limits of an unpacked archive, many times what a project without its dependencies needs. */
 export const PROJECT_LIMITS = { entriesMax: 50_000, bytesMax: 2 * 1024 * 1024 * 1024 };
 const CONTEXT = "upload";
 
@@ -33,7 +33,7 @@ interface Address {
 export const ticketOf = ({ state }: Pick<Resource, "state">): UploadTicket | undefined =>
   state.upload as UploadTicket | undefined;
 
-/** The part of a resource's state that waits for the archive; empty when the call announces none. */
+/** The state that waits for the archive; empty when the call announces none. */
 export function openUpload(
   { uploads }: Behaviour,
   call: Call,
@@ -45,7 +45,7 @@ export function openUpload(
   return { upload: { revision: uploads.nameOf(call, current), nonce: randomWord(24), expiresAt } };
 }
 
-/** Tells the client where to send the archive. */
+/** Tells the client the upload URL. */
 export function announceUpload(call: Call, resource: Resource, deps: Platform): void {
   const { nonce } = ticketOf(resource) ?? {};
   if (nonce === undefined) return;
@@ -70,7 +70,7 @@ export async function receiveUpload(
     const ticket = resource && resource.deletedAt === null ? ticketOf(resource) : undefined;
     return ticket?.nonce === nonce && ticket.expiresAt > clock.now() ? ticket : null;
   };
-  // Asked before anything is read, and again in the transaction that takes it.
+  // Checked before the body is read, and again in the transaction that takes the archive.
   const resource = await store.resources.getByUid(workspace, uid);
   const ticket = openIn(resource);
   const rules = behaviours.find(({ kind }) => kind.name === resource?.kind)?.uploads;

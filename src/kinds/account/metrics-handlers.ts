@@ -19,9 +19,9 @@ import {
   accountUsageEvents,
 } from "./metrics-operations.ts";
 
-/** One request rebuilds a month or two; a longer history is rebuilt window by window. */
+/** Longest window that one request may rebuild. A longer history is rebuilt window by window. */
 const REBUILD_WINDOW_MAX_MS = 31 * DAY_MS;
-/** Every hour of the window is priced anew in one statement. */
+/** Longest window that one request may reprice: one SQL statement prices every hour of the window again. */
 const REPRICE_WINDOW_MAX_MS = 366 * DAY_MS;
 
 export const metricsHandlers: readonly Implementation[] = [
@@ -85,8 +85,8 @@ export const metricsHandlers: readonly Implementation[] = [
 const accountOf = ({ params }: Pick<Call, "params">): string => params.accountId ?? "";
 
 /**
- * An account admin sees the whole account. Everybody else sees the workspaces of the account that they belong to now:
- * names and costs of the others are none of their business, in any grouping.
+ * An account admin sees the whole account. Other people see only the workspaces of the account that they belong to now;
+ * names and costs of the other workspaces are hidden in every grouping.
  */
 async function viewOf(call: Pick<Call, "params" | "caller">, { workspaces }: Store): Promise<UsageView> {
   const accountId = accountOf(call);

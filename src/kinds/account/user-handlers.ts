@@ -18,7 +18,7 @@ import {
   accountUserUpdate,
 } from "./user-operations.ts";
 
-/** More than one platform serves; a client that adds people in a loop is stopped. */
+/** People in one account. The limit stops a client that adds people in a loop. */
 const PEOPLE_MAX = 10_000;
 
 export const accountUserHandlers: readonly Implementation[] = [
@@ -27,7 +27,7 @@ export const accountUserHandlers: readonly Implementation[] = [
   implement(accountUserCreate, async (call, { store }) => {
     const accountId = accountOf(call);
     const { email, role = "member", given_name: givenName = "", family_name: familyName = "" } = call.body;
-    // Somebody who belongs to another account is invited to a workspace, and decides themselves.
+    // A person who already belongs to another account is invited to a workspace instead and can decline.
     if (await store.people.getUser(email)) throw new PlatformError("conflict", `${email} is known already.`);
     if ((await store.accountMembers.list(accountId)).length >= PEOPLE_MAX)
       throw new PlatformError("usage_limit_exceeded", `There are ${PEOPLE_MAX} people already. Remove some first.`);
@@ -57,7 +57,7 @@ export const accountUserHandlers: readonly Implementation[] = [
     requireEndless(call.caller, "A password");
     const { sub, email } = await findOwn(call, deps);
     await replacePassword(store, sub, call.body.newPassword);
-    // From now on it may be the admin who signs in, and they have shown nothing about the address.
+    // The admin now knows the password, so a later sign-in no longer proves that the address belongs to this person.
     await store.people.setEmailVerified(sub, false);
     return { message: `The password of ${email} is set.` };
   }),
@@ -81,7 +81,7 @@ async function find(call: Pick<Call, "params">, { store }: Platform): Promise<Ac
   return person;
 }
 
-/** Whoever sets a password can sign in as its owner, so the owner must be theirs alone. */
+/** An admin who sets a password can sign in as that person, so the person must belong to no other account. */
 async function findOwn(call: Pick<Call, "params">, deps: Platform): Promise<AccountMember> {
   const person = await find(call, deps);
   if (await belongsOnlyTo(deps.store, accountOf(call), person.sub)) return person;

@@ -1,4 +1,4 @@
-/** The people of an account, for its admins: whom the account vouches for, and who helps those that lost a password. */
+/** The people of an account, for its admins: adding people, removing people, and resetting lost passwords. */
 import { z } from "zod";
 import { defineOperation } from "../../contract/operation.ts";
 import { email } from "../user/operations.ts";

@@ -1,4 +1,4 @@
-/** What keys of people and of service accounts have in common. */
+/** Code shared by the API keys of people and of service accounts. */
 import type { z } from "zod";
 import { ENDED, endOf } from "../../auth/rights/ends.ts";
 import { type Caller, hangsOn } from "../../contract/caller.ts";
@@ -11,15 +11,15 @@ import type { Platform } from "../port.ts";
 import { SCOPES } from "../scopes.ts";
 import type { apiKeyShape, newApiKey } from "./operations.ts";
 
-/** Ten years, leap days included. */
+/** Longest lifetime of a key: ten years, leap days included. */
 const EXPIRY_MAX_MS = 3653 * DAY_MS;
-/** Nobody can look after more; a client that makes them in a loop is stopped. */
+/** Keys of one owner. The limit stops a client that makes keys in a loop. */
 const KEYS_PER_OWNER_MAX = 100;
 
 export interface Owner {
   type: OwnerType;
   id: string;
-  /** Where alone a machine's key works, and where a person's request goes that does not say. */
+  /** A service account's key works in this workspace only; a person's key uses it when a request names no workspace. */
   workspace: string | null;
 }
 
@@ -28,7 +28,7 @@ type Wire = z.input<typeof apiKeyShape>;
 export const listKeys = async (owner: Owner, deps: Platform): Promise<Wire[]> =>
   (await standingKeys(owner, deps)).map(keyToWire);
 
-/** Without those whose right has ended, which are forgotten within the hour. */
+/** Leaves out keys whose underlying right has ended; a periodic task deletes those within an hour. */
 const standingKeys = async ({ type, id }: Owner, deps: Platform): Promise<ApiKey[]> =>
   standing(await deps.store.keys.listKeys(type, id), deps);
 
@@ -70,7 +70,7 @@ export async function deleteKey({ type, id }: Owner, keyId: string, { store }: P
   return { message: `API key '${keyId}' is deleted and no longer works.` };
 }
 
-/** Nobody hands on more than they have themselves. */
+/** Refuses scopes that the caller does not have. */
 export function grantScopes(asked: readonly string[] | undefined, caller: Caller): string[] | null {
   const unknown = asked?.find((scope) => !SCOPES.has(scope));
   if (unknown !== undefined) throw new PlatformError("invalid_field", `scopes: '${unknown}' is not a scope.`);
@@ -93,7 +93,9 @@ function parseExpiry(text: string | number): number {
   return ms;
 }
 
-/** The two moments are taken a breath apart; what was asked for is the nearest second. */
+/**
+ * Creation and expiry come from two clock readings some milliseconds apart, so the difference is rounded to a second.
+ */
 const lifetime = (from: number, to: number): string => formatDuration(Math.round((to - from) / SECOND_MS) * SECOND_MS);
 
 const keyToWire = (key: ApiKey): Wire => ({

@@ -1,11 +1,11 @@
-/** A person's own API keys. Those of a service account are below it, with the same shape. */
+/** A person's own API keys. The keys of a service account have the same shape, at paths below that account. */
 import { z } from "zod";
 import * as fields from "../../contract/fields.ts";
 import { defineOperation } from "../../contract/operation.ts";
 
 const SCOPES_MAX = 200;
 
-/** A key is shown once, when it is made; lists show its first characters. */
+/** The full key is shown once, when it is made. Lists show its first characters. */
 export const apiKeyShape = z.looseObject({
   id: z.string(),
   name: z.string(),
@@ -24,7 +24,7 @@ export const apiKeyShape = z.looseObject({
   updatedBy: z.string(),
 });
 
-/** Other spellings of `expires_in`. A key that was meant to end must not be made without an end. */
+/** Refuses other spellings of `expires_in`: ignoring one would make a key that never expires. */
 const misspelt = z.never({ error: "call it expires_in, such as 30d" }).optional();
 
 export const newApiKey = z.looseObject({

@@ -13,7 +13,7 @@ import { MEMORY_DEFAULT_MB } from "../workload/spec.ts";
 import { application } from "./kind.ts";
 
 const PORT_DEFAULT = 8080;
-/** What one revision differs in from another. */
+/** Members of the spec that are stored per revision. */
 const REVISION_MEMBERS = ["image", "memory", "port", "envs", "snapshot", "command", "workingDir"] as const;
 
 type Json = Record<string, unknown>;
@@ -56,7 +56,7 @@ export const applicationBehaviour: Behaviour = {
   presentRevision: appRevision,
 };
 
-/** Files of this workspace's own sandboxes: a snapshot that is kept, or one that a revision runs from already. */
+/** Allows a snapshot of this workspace's own sandboxes that still exists, or one that a revision already runs from. */
 async function requireSnapshot(id: string | undefined, { call, current, deps }: PrepareContext): Promise<void> {
   if (id === undefined || id === current?.spec.snapshot) return;
   const workspace = workspaceOf(call).name;
@@ -75,7 +75,7 @@ function appRevision({ id, createdAt, createdBy, spec }: Revision): Json {
   return { id, createdAt: toIso(createdAt), createdBy, ...Object.fromEntries(members) };
 }
 
-/** Some clients write the configuration flat, others as the first revision; the flat members count. */
+/** Clients send the configuration at the top level or in `revisions[0]`. Where both are sent, the top level wins. */
 function liftFirstRevision(spec: Json): void {
   const [first] = (spec.revisions as Json[] | undefined) ?? [];
   delete spec.revisions;

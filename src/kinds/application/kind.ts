@@ -3,14 +3,14 @@ import * as fields from "../../contract/fields.ts";
 import { defineKind } from "../../contract/kind.ts";
 import { upload } from "../workload/spec.ts";
 
-/** As much as the kernel takes in one argument, and more arguments than a person types. */
+/** Bytes of one argument: the limit of the Linux kernel (MAX_ARG_STRLEN). */
 const COMMAND_WORD_MAX = 128 * 1024;
 const COMMAND_WORDS_MAX = 1024;
 
 export const command = z.array(z.string().max(COMMAND_WORD_MAX)).max(COMMAND_WORDS_MAX);
 export const workingDir = z.string().max(4096).startsWith("/");
 
-/** Where the files of a revision come from, and what is started in them. */
+/** The source of a revision's files, and the command that is started in them. */
 const files = {
   snapshot: z.string().max(256).optional().describe("Files of a sandbox instead of the image's own."),
   command: command.optional().describe("Program and arguments; default: the image's entry point."),

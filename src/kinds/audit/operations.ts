@@ -1,4 +1,4 @@
-/** The audit log: every change and every sign-in, for those who administer the workspace or the account. */
+/** The audit log: every change and every sign-in, readable by admins of the workspace or the account. */
 import { z } from "zod";
 import { defineOperation } from "../../contract/operation.ts";
 

@@ -42,7 +42,7 @@ export const configurationHandlers: readonly Implementation[] = [
   ),
 ];
 
-/** Where the machine stands is the operator's knowledge; until it is told, nothing is guessed. */
+/** Continent and country come from the operator's configuration; the server does not guess them. */
 const placeOf = ({ continent, country }: Settings) => ({ continent, country });
 
 const namedOnce = (name: string) => (name === "" ? [] : [{ name, displayName: name }]);

@@ -1,9 +1,9 @@
-/** What this installation offers, and where. One server is one region. */
+/** What this installation offers. One server is one region. */
 import { z } from "zod";
 import { defineOperation } from "../../contract/operation.ts";
 
 const named = z.object({ name: z.string(), displayName: z.string() });
-/** How far workloads are kept from the machine, tried out when the server started. */
+/** How well workloads are isolated from the machine, as measured when the server started. */
 const isolation = z.object({
   grade: z.enum(["mapped", "contained", "user", "none", "unavailable"]),
   missing: z.array(z.string()).describe("What the machine lacks for more, one sentence each."),

@@ -30,7 +30,7 @@ export const customDomainBehaviour: Behaviour = {
   },
 };
 
-/** Fills what the platform decides about a new domain. */
+/** Fills the members of a new domain that the platform decides. */
 export function prepareDomain(
   { metadata, spec }: Input,
   workspaceId: string,
@@ -45,7 +45,7 @@ export function prepareDomain(
   Object.assign(spec, recordsFor(name, workspaceId, deps), { status: "pending" });
 }
 
-/** An empty text takes the fallback away. Previews come and go, so one that is not there yet is only told of. */
+/** An empty name removes the fallback. A preview that does not exist yet causes a warning, not an error. */
 async function settleFallback({ spec }: Input, { call, current, deps }: PrepareContext): Promise<void> {
   const { fallbackPreviewId: name } = spec;
   if (name === "") delete spec.fallbackPreviewId;

@@ -1,8 +1,8 @@
-/** Looking records up. A name without a record is an answer; a server that does not answer is not. */
+/** DNS lookups. A name without a record is a valid answer; a DNS server that does not respond is an error. */
 import { Resolver } from "node:dns/promises";
 import { SECOND_MS } from "../../lib/time/clock.ts";
 
-/** Two tries of this length fit into the patience of whoever pressed the button. */
+/** Timeout of one DNS query. Two tries fit into one interactive request. */
 const QUERY_MS = 2 * SECOND_MS;
 const TRIES = 2;
 

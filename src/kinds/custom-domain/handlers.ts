@@ -16,7 +16,7 @@ import {
 } from "./operations.ts";
 import { verify } from "./verification.ts";
 
-/** What a client names to mean every workspace of its account. */
+/** The word in a request that stands for every workspace of the account. */
 const WHOLE_ACCOUNT_WORD = "account";
 
 export const customDomainHandlers: readonly Implementation[] = [
@@ -100,7 +100,7 @@ async function create(
   return resource;
 }
 
-/** Only its own workspace changes a domain; a borrowed one is as good as absent here. */
+/** Finds a domain that this workspace owns. A borrowed domain cannot be changed here and is answered with 404. */
 async function find(call: Pick<Call, "workspace" | "operation" | "params">, { store }: Platform): Promise<Resource> {
   const name = call.params.domainName ?? "";
   const scope = { workspace: workspaceOf(call).name, kind: "customdomain", parent: "" };

@@ -1,4 +1,4 @@
-/** Which hosts a workspace may serve: those at or below a verified domain that is its own, or lent to it. */
+/** Which hosts a workspace may serve: a verified domain that it owns or that is lent to it, and every name below. */
 import { wholeAccount } from "../../store/resources/shares.ts";
 import type { Platform } from "../port.ts";
 

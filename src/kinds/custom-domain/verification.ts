@@ -1,6 +1,6 @@
 /**
- * A domain is verified when its TXT record proves whose it is, and it points here. A domain is verified for one
- * workspace at a time; a later owner takes it over when the former one's record is no longer there.
+ * A domain is verified when its TXT record proves the owner and its address records point to this server. A domain is
+ * verified for one workspace at a time; another workspace can take it over once the former owner's TXT record is gone.
  */
 import { createHmac } from "node:crypto";
 import { isIP } from "node:net";
@@ -56,12 +56,12 @@ async function missingTxt({ spec }: Resource, dns: Dns): Promise<string | null> 
   return null;
 }
 
-/** Providers that cannot hold a CNAME at the top of a domain answer with the target's addresses instead. */
+/** DNS providers that allow no CNAME at the top of a domain answer with the target's addresses instead. */
 async function missingCname({ name, spec }: Resource, dns: Dns): Promise<string | null> {
   if (typeof spec.cnameRecords !== "string") return null;
   const target = spec.cnameRecords;
   const previews = spec.domainType !== "applications";
-  // Any name below the domain will do to see a wildcard record.
+  // A wildcard record answers for any name below the domain, so one made-up name is enough to test it.
   const asked = previews ? `domain-check.${name}` : name;
   const found = await dns.cname(asked);
   if (found.some((host) => host.toLowerCase().replace(/\.$/, "") === target)) return null;
@@ -70,7 +70,7 @@ async function missingCname({ name, spec }: Resource, dns: Dns): Promise<string 
   return `${previews ? `*.${name}` : name} does not point here; publish a CNAME record to ${target}.`;
 }
 
-/** Looks the records up and writes down what was found. */
+/** Looks up the DNS records and stores the result. */
 export async function verify(domain: Resource, actor: string, dns: Dns, deps: Platform): Promise<Resource> {
   const verdict = await lookUp(domain, dns);
   const written = await write(domain, verdict, actor, deps);
@@ -83,14 +83,14 @@ export async function verify(domain: Resource, actor: string, dns: Dns, deps: Pl
   }
   const taken = await write(domain, verdict, actor, deps);
   if (taken) {
-    // What the former owner serves below the domain would otherwise go on under the new owner's name.
+    // Otherwise the former owner's workloads would keep serving hosts below a domain that now belongs to somebody else.
     await takeBackHosts(domain, deps);
     return taken;
   }
   throw new PlatformError("conflict", `${domain.name} is verified for another workspace, whose records are in place.`);
 }
 
-/** Null when the domain is verified, but held by another workspace. */
+/** Returns null when the domain is verified but held by another workspace. */
 async function write(domain: Resource, verdict: Verdict, actor: string, deps: Platform): Promise<Resource | null> {
   const { store, clock } = deps;
   return store.write(async (tx) => {
@@ -104,7 +104,7 @@ async function write(domain: Resource, verdict: Verdict, actor: string, deps: Pl
         ? { ...spec, status: "verified", lastVerifiedAt: toIso(clock.now()) }
         : {
             ...spec,
-            // A DNS server that is silent says nothing about the domain.
+            // A DNS server that does not respond says nothing about the domain, so the status stays.
             status: verdict.status === "failed" ? "failed" : spec.status,
             verificationError: verdict.reason,
           };

@@ -1,6 +1,7 @@
 /**
- * What a caller may do with a drive. An admin may change the permissions and so has the whole drive. Others have what
- * the permissions give: a workload by its labels, a person or a service account as a workload without any.
+ * What a caller may do with a drive. An admin can change the permissions and so gets the whole drive. The drive's
+ * permissions decide for other callers: a workload is matched by its labels, a person or a service account like a
+ * workload that has no labels.
  */
 import type { SubjectType } from "../../contract/caller.ts";
 import type { Role } from "../../contract/operation.ts";

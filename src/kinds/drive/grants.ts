@@ -1,8 +1,7 @@
 /**
- * Labels open drives: a drive's permissions name the labels of the workloads that may use it. So whoever writes a
- * workload hands out drives, and nobody hands out more than they have. An admin has everything. Code that runs here has
- * what its own workload has; what it makes may have the same, or less. Other members leave labels that open a drive to
- * the admins, as they do the permissions themselves.
+ * A drive's permissions name the labels of the workloads that may use it, so setting a workload's labels grants access
+ * to drives. A caller may not grant more than the caller has. An admin may grant everything. A workload may give the
+ * workloads it makes the same access as its own, or less. Other members may not set labels that give access to a drive.
  */
 import { invalidField, PlatformError } from "../../contract/errors.ts";
 import { canonicalJson } from "../../lib/canonical-json.ts";
@@ -13,7 +12,7 @@ import { covers, type DriveRule, driveAccess, workloadLabels } from "./permissio
 type Labelled = Pick<Resource, "workspace" | "kind" | "name" | "metadata">;
 type Labels = Readonly<Record<string, string>>;
 
-/** Drives of a workspace that have permissions; one with more of them is looked at in part, and refuses the rest. */
+/** Drives with permissions that are checked per workspace; drives beyond this number are not checked. */
 const RULED_MAX = 1000;
 
 export async function requireOwnGrants(kind: string, input: Input, { call, current, deps }: PrepareContext) {
@@ -23,7 +22,7 @@ export async function requireOwnGrants(kind: string, input: Input, { call, curre
   await requireGrantable(next, current, call, deps);
 }
 
-/** Refuses a workload that would have a drive which its maker may not hand out; `before` is what it has already. */
+/** Refuses labels that give a workload access which the caller may not grant. `before` is the workload as stored. */
 export async function requireGrantable(
   next: Labelled,
   before: Labelled | null,
@@ -33,7 +32,7 @@ export async function requireGrantable(
   if (call.role === "admin") return;
   const isWorkload = call.caller.subjectType === "workload";
   const had = before ?? { ...next, metadata: {} };
-  // A rule may name a workload itself; code that chooses the name of what it makes would choose the rule.
+  // A rule can match the workload's name, so a workload that chooses a name for what it makes could choose its access.
   const sameName = !isWorkload || before?.name === next.name;
   if (sameName && sameLabels(next, had)) return;
   const { store, settings } = deps;
@@ -55,7 +54,7 @@ export async function requireGrantable(
   }
 }
 
-/** Only an admin changes who may use a drive that is there. */
+/** Only an admin changes the permissions of an existing drive. */
 export function requireSamePermissions({ spec }: Input, { call, current }: PrepareContext): void {
   if (call.role === "admin" || !current || sameJson(spec.permissions, current.spec.permissions)) return;
   if (spec.permissions === undefined && current.spec.permissions !== undefined)

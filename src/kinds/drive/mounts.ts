@@ -1,6 +1,7 @@
 /**
- * Drives of a running sandbox. Which of them it may see is decided here, on the platform's side: the daemon inside is
- * hostile ground. A mount is intent in the sandbox's state; its reconciler performs it, and again after each start.
+ * Drives of a running sandbox. The platform decides which drives a sandbox may mount, because the daemon inside the
+ * sandbox is not trusted. A mount is stored as intent in the sandbox's state; the sandbox's reconciler performs it, and
+ * repeats it after each start.
  */
 import { z } from "zod";
 import { linksOf } from "../../contract/references.ts";
@@ -14,7 +15,7 @@ import { type DriveAccess, type DriveRule, driveAccess, isWithin, normalized, wo
 
 /** One drive in one sandbox. */
 export interface DriveMountIntent {
-  /** Tells this wish from a later one for the same place. */
+  /** Distinguishes this mount request from a later one for the same path. */
   id: string;
   drive: string;
   driveName: string;
@@ -22,7 +23,7 @@ export interface DriveMountIntent {
   drivePath: string;
   readOnly: boolean;
   phase: "wanted" | "mounted" | "leaving" | "failed";
-  /** Why the last attempt came to nothing. */
+  /** Why the last attempt failed. */
   error?: string;
 }
 
@@ -31,9 +32,9 @@ export interface MountAnswer {
   body: Record<string, unknown>;
 }
 
-/** A mount that takes longer is answered as failed; clients wait no longer either. */
+/** How long a mount request waits for the reconciler; after that it is answered as failed. */
 const MOUNT_WAIT_MS = 30_000;
-/** Each costs a mount in the sandbox's namespace; the driver's own limit covers volumes too. */
+/** Drives per sandbox: each one is a mount in the sandbox's namespace. The driver's own limit also counts volumes. */
 export const DRIVE_MOUNTS_MAX = 16;
 const MOUNT_PATH_MAX = 512;
 
@@ -57,7 +58,7 @@ const mountRequest = z.object({
 
 export type SandboxRef = Pick<Resource, "workspace" | "uid">;
 
-/** Answers `/drives/mount…` of a sandbox's address. */
+/** Answers `/drives/mount…` at a sandbox's address. */
 export function createDriveMounts({ store, settings }: Pick<Platform, "store" | "settings">) {
   const list = async ({ workspace, uid }: SandboxRef): Promise<MountAnswer> => {
     const sandbox = await store.resources.getByUid(workspace, uid);
@@ -119,7 +120,7 @@ export function createDriveMounts({ store, settings }: Pick<Platform, "store" | 
     );
   }
 
-  /** Waits until the reconciler has said what became of the wish. */
+  /** Waits until the reconciler has performed or refused the mount request. */
   async function settled(
     { workspace, uid }: SandboxRef,
     { id, phase }: DriveMountIntent,
@@ -141,7 +142,7 @@ export function createDriveMounts({ store, settings }: Pick<Platform, "store" | 
   return { list, mount, unmount };
 }
 
-/** How a workload may use a part of a drive; a text says why not at all. */
+/** How a workload may use a path of a drive, or a message that says why it may not. */
 export function drivePermission(
   drive: Resource,
   workload: Resource,
@@ -167,7 +168,7 @@ export type DriveMounts = ReturnType<typeof createDriveMounts>;
 export const mountsOf = ({ state }: Pick<Resource, "state">): DriveMountIntent[] =>
   (state.driveMounts as DriveMountIntent[] | undefined) ?? [];
 
-/** A change of a sandbox's state in which only the mounts are others. */
+/** Replaces the mounts in a sandbox's state and keeps the rest. */
 export const withMounts = (
   sandbox: Resource,
   change: (mounts: DriveMountIntent[]) => DriveMountIntent[],
@@ -175,11 +176,11 @@ export const withMounts = (
   state: { ...sandbox.state, driveMounts: change(mountsOf(sandbox)) },
 });
 
-/** A drive stays as long as a sandbox has it. */
+/** Links the drives to the sandbox, so that a mounted drive cannot be deleted. */
 export const linkDrives = (tx: Transaction, sandbox: Resource, { store }: Pick<Platform, "store">): Promise<void> =>
   store.links.replace(tx, sandbox, linksOf(sandbox, sandboxKind.references));
 
-/** The wish itself, the same one of before, or why there is no place for it. */
+/** Returns the requested mount, the identical mount that already exists, or a refusal. */
 function place(sandbox: Resource, wish: DriveMountIntent): MountAnswer | DriveMountIntent {
   const all = mountsOf(sandbox).filter(({ phase }) => phase !== "failed");
   const there = all.find(({ mountPath }) => mountPath === wish.mountPath);

@@ -7,7 +7,7 @@ export interface DriveRule {
 
 export interface DriveAccess {
   mode: "read" | "read-write";
-  /** The part of the drive that is open; everything is below "/". */
+  /** The folder of the drive that the rule opens; "/" opens the whole drive. */
   path: string;
 }
 
@@ -21,7 +21,7 @@ export function driveAccess(
   return rule ? { mode: rule.mode ?? "read-write", path: rule.path ?? "/" } : null;
 }
 
-/** What a workload is known by in rules: its own labels, and where and what it is. */
+/** The labels that rules match: the workload's own, and its workspace, kind and name. */
 export const workloadLabels = (
   workload: {
     workspace: string;
@@ -41,7 +41,7 @@ export const workloadLabels = (
   ),
 });
 
-/** One leading slash, none doubled, none at the end. */
+/** Normalises a path: one leading slash, no doubled and no trailing slashes. */
 export function normalized(path: string): string {
   const parts = path.split("/").filter((part) => part !== "" && part !== ".");
   return `/${parts.join("/")}`;
@@ -52,6 +52,6 @@ export const isWithin = (path: string, root: string): boolean => {
   return base === "/" || path === base || path.startsWith(`${base}/`);
 };
 
-/** Whether somebody who has the first may have the second. */
+/** Whether access `has` includes access `wants`. */
 export const covers = (has: DriveAccess | null, wants: DriveAccess): boolean =>
   has !== null && (has.mode === "read-write" || wants.mode === "read") && isWithin(wants.path, has.path);

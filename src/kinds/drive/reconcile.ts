@@ -1,4 +1,4 @@
-/** A drive's folder is made when it is first mounted; here it goes. */
+/** Removes the folder of a deleted drive. The folder is made when the drive is first mounted. */
 import { defineReconciler } from "../port.ts";
 
 type Step = { do: "destroy" };

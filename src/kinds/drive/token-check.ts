@@ -1,6 +1,6 @@
 /**
- * Whether a drive's token is still good, for `/oauth/introspect`. The signature alone says that it was given out;
- * here the drive is still there, and whoever took the token could take the same again.
+ * Checks a drive token for `/oauth/introspect`. The signature proves only that the platform issued the token; this
+ * check also requires that the drive still exists and that the token's subject could get the same token again now.
  */
 import type { JSONWebKeySet } from "jose";
 import type { Makers } from "../../auth/rights/makers.ts";
@@ -13,7 +13,7 @@ import { DRIVE_AUDIENCE, DRIVE_SIGNING_PURPOSE } from "./tokens.ts";
 
 export interface DriveTokenDeps extends Pick<Platform, "store" | "settings" | "clock">, Pick<Makers, "makerOf"> {}
 
-/** What a drive's token says, besides what every token does. */
+/** Claims of a drive token, beside the standard JWT claims. */
 export interface DriveClaims extends DriveAccess {
   workspace: string;
   drive: string;
@@ -24,7 +24,7 @@ export interface DriveClaims extends DriveAccess {
   iat: number;
 }
 
-/** Gives the claims of a good token; null for any other text. */
+/** Returns the claims of a valid token, and null for any other text. */
 export const createDriveTokenCheck =
   (deps: DriveTokenDeps) =>
   async (token: string): Promise<DriveClaims | null> => {
@@ -35,14 +35,14 @@ export const createDriveTokenCheck =
     const { workspace, sub: subject, sub_type: subjectType, right = null } = claims;
     const madeBy: MadeBy = { subject, subjectType, right };
     const maker = await deps.makerOf({ workspace, createdBy: "", state: { madeBy } });
-    // The token's moment is told in whole seconds.
+    // `iat` counts whole seconds.
     if (maker === null || (claims.iat + 1) * SECOND_MS <= maker.sinceMs) return null;
     const access = await callerAccess({ subject, subjectType, role: maker.role }, drive, deps);
     return covers(access, claims) ? claims : null;
   };
 
 async function verified(token: string, { store, settings, clock }: DriveTokenDeps): Promise<DriveClaims | null> {
-  const { createLocalJWKSet, jwtVerify } = await import("jose"); // with the first token: few servers ever check one
+  const { createLocalJWKSet, jwtVerify } = await import("jose"); // lazy: few servers ever check a token
   const keys = (await store.signingKeys.publicKeys(DRIVE_SIGNING_PURPOSE)).map((text) => JSON.parse(text) as object);
   try {
     const { payload } = await jwtVerify(token, createLocalJWKSet({ keys } as JSONWebKeySet), {
@@ -54,6 +54,6 @@ async function verified(token: string, { store, settings, clock }: DriveTokenDep
     });
     return payload as unknown as DriveClaims;
   } catch {
-    return null; // whatever is wrong with it, it is not a token of ours
+    return null; // not a valid token of this platform
   }
 }

@@ -1,7 +1,4 @@
-/**
- * Tokens that open one drive: Ed25519 JWTs, so that whoever serves the files can check them with the public keys
- * alone.
- */
+/** Tokens that open one drive. They are Ed25519 JWTs, so a file server can check them with the public keys alone. */
 import { createPrivateKey, generateKeyPairSync } from "node:crypto";
 import type { Caller } from "../../contract/caller.ts";
 import { notFound, PlatformError } from "../../contract/errors.ts";
@@ -16,11 +13,11 @@ import type { DriveAccess } from "./permissions.ts";
 
 export const DRIVE_AUDIENCE = "drives";
 export const DRIVE_SIGNING_PURPOSE = "drive-tokens";
-/** What changing a drive takes. */
+/** The scope that a caller needs to write to a drive. */
 const WRITE_SCOPE = "drives:create";
-/** Long enough for a mount to renew it calmly, short enough that a lost one is soon worthless. */
+/** Lifetime of a token: leaves a mount time to renew it and limits the use of a leaked token. */
 const TOKEN_MS = HOUR_MS;
-/** Checkers may keep the public keys for a while; a new key is used right away, so not for long. */
+/** How long checkers may cache the public keys. Short, because a new signing key is used at once. */
 const JWKS_CACHE_SECONDS = 300;
 
 type Asker = Pick<Call, "caller" | "role">;
@@ -50,7 +47,7 @@ export const driveTokenHandlers: readonly Implementation[] = [
   }),
 ];
 
-/** Credentials that may not write drives read them. */
+/** A caller without the write scope gets a read-only token. */
 async function accessOf({ caller, role }: Asker, drive: Resource, deps: Platform): Promise<DriveAccess | null> {
   const access = await callerAccess({ ...caller, role }, drive, deps);
   const isReader = caller.subjectType !== "workload" && !mayWrite(caller);
@@ -66,7 +63,7 @@ async function sign(
   { from, seconds }: { from: number; seconds: number },
   deps: Platform,
 ): Promise<string> {
-  const { SignJWT } = await import("jose"); // with the first token: few servers ever sign one
+  const { SignJWT } = await import("jose"); // loaded with the first token: few servers ever sign one
   const { id, privateKey } = await deps.store.signingKeys.current(DRIVE_SIGNING_PURPOSE, generatePair);
   return new SignJWT({
     workspace: drive.workspace,

@@ -5,7 +5,7 @@ import { toWire } from "../present.ts";
 import { chosenRegion } from "../region.ts";
 import { egressGateway, egressGatewayListAll, egressGatewayUsage } from "./kind.ts";
 
-/** A flat list is for looking; whoever has more asks VPC by VPC. */
+/** Gateways in the list over all VPCs. A workspace with more lists them VPC by VPC. */
 const FLAT_LIST_MAX = 1000;
 
 export const egressGatewayBehaviour: Behaviour = {
@@ -46,14 +46,14 @@ export const egressGatewayBehaviour: Behaviour = {
   ],
 };
 
-/** Said with every gateway and address: whoever makes one relies on where traffic comes from. */
+/** Warning in every answer about a gateway or an address: users would otherwise rely on the source address. */
 export const NOT_ROUTED =
   "It is recorded and nothing more: this server does not send traffic through egress gateways yet, so none comes from their addresses.";
 
-/** Records of earlier versions say that they are deployed. */
+/** Earlier versions stored the status DEPLOYED, although no traffic is routed. */
 export const unrouted = (status: unknown): unknown => (status === "DEPLOYED" ? "DEPLOYING" : status);
 
-/** The containers of each, from the outermost to the innermost, by the uid of the innermost. */
+/** The containers of each child, outermost first, keyed by the uid of the innermost container. */
 export async function parentsOf(children: readonly Resource[], { store }: Platform): Promise<Map<string, Resource[]>> {
   const paths = new Map<string, Resource[]>();
   for (const { workspace, parent } of children) {
@@ -72,12 +72,12 @@ export async function parentsOf(children: readonly Resource[], { store }: Platfo
 const gatewayOf = ({ spec }: Resource): string =>
   (spec.network as { egress?: { gateway?: string } } | undefined)?.egress?.gateway ?? "";
 
-/** Sandboxes that leave by a gateway: by this one, or by any. */
+/** Sandboxes whose spec names this egress gateway, or any gateway when none is given. */
 async function sandboxesBehind(workspace: string, { store }: Platform, gateway?: string): Promise<Resource[]> {
   const text = gateway === undefined ? '"gateway":"' : `"gateway":${JSON.stringify(gateway)}`;
   const candidates = await store.resources.listWithSpecText([workspace], ["sandbox"], [text], SANDBOXES_MAX);
   return candidates.filter((sandbox) => (gateway === undefined ? gatewayOf(sandbox) : gatewayOf(sandbox) === gateway));
 }
 
-/** As many as one address can serve. */
+/** As many sandboxes as one address can serve. */
 const SANDBOXES_MAX = 32_000;

@@ -1,6 +1,6 @@
 /**
- * Addresses are handed out from the operator's pool, each to one egress IP on the whole platform. An egress IP that
- * finds none waits, says so, and gets one when one is free.
+ * Assigns addresses from the operator's pool; each address belongs to one egress IP of the whole platform. When the
+ * pool is empty, the egress IP waits with a message and gets the next address that becomes free.
  */
 import { isIPv4, isIPv6 } from "node:net";
 import type { Transaction } from "../../store/database/database.ts";
@@ -16,10 +16,10 @@ interface AddressDeps {
 }
 
 const POOL = "egress-address";
-/** One round's worth; the next round takes up the rest. */
+/** Waiting egress IPs per round; the next round handles the rest. */
 const WAITING_PAGE = 500;
 
-/** What happens to an egress IP that has no address: it gets one, or is told why not. */
+/** Assigns an address to an egress IP that has none, or records why there is none. */
 export async function assignAddress(tx: Transaction, resource: Resource, deps: AddressDeps): Promise<Modification> {
   const { store, settings } = deps;
   const family = resource.spec.ipFamily === "IPv6" ? "IPv6" : "IPv4";
@@ -40,7 +40,7 @@ export async function assignAddress(tx: Transaction, resource: Resource, deps: A
   };
 }
 
-/** Gives addresses that have become free, or have been added to the pool, to those that wait. */
+/** Gives free addresses to the egress IPs that wait for one. */
 export async function assignWaiting(deps: AddressDeps, signal?: AbortSignal): Promise<void> {
   const { resources } = deps.store;
   for (const { uid, workspace } of await resources.listUnsettledAcrossWorkspaces(["egressip"], WAITING_PAGE)) {
@@ -55,11 +55,11 @@ export async function assignWaiting(deps: AddressDeps, signal?: AbortSignal): Pr
   }
 }
 
-/** One address has one spelling, or it could be given away twice. */
+/** Canonical spelling, so that one IPv6 address cannot be assigned twice under two spellings. */
 const canonical = (address: string): string =>
   isIPv6(address) ? new URL(`http://[${address}]`).hostname.slice(1, -1) : address;
 
-/** Unsettled, so that the next round finds it. */
+/** The status stays unsettled, so that the next round finds the egress IP again. */
 const waiting = (message: string): Modification => ({
   status: "DEPLOYING",
   observedGeneration: 0,

@@ -4,7 +4,7 @@ import { toWire } from "../present.ts";
 import { assignAddress } from "./addresses.ts";
 import { egressIp, egressIpListAll } from "./kind.ts";
 
-/** A flat list is for looking; whoever has more asks gateway by gateway. */
+/** Addresses in the list over all gateways. A workspace with more lists them gateway by gateway. */
 const FLAT_LIST_MAX = 1000;
 
 export const egressIpBehaviour: Behaviour = {

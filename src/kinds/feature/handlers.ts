@@ -18,7 +18,7 @@ export const featureHandlers: readonly Implementation[] = [
   }),
 ];
 
-/** Facts about how the server is set up, under names that clients can ask for. */
+/** Feature names that clients ask for, derived from the server's configuration. */
 function featuresOf({ settings, store }: Platform): Record<string, boolean> {
   return {
     // Addresses are reserved, but no traffic leaves by them yet.

@@ -1,4 +1,4 @@
-/** What is switched on: what the installation can do as it is set up, and the operator's own flags. */
+/** Features that are switched on: capabilities of this installation, and flags that the operator sets. */
 import { z } from "zod";
 import { defineOperation } from "../../contract/operation.ts";
 

@@ -29,18 +29,18 @@ export const functionBehaviour: Behaviour = {
 async function checkServer({ spec }: Input, { call, deps }: PrepareContext): Promise<void> {
   const server = serverOf({ kind: functionKind.name, spec }, deps.settings);
   const connections = connectionNames(spec);
-  // Code finds the secrets of its connections in its environment, and they are the admins' to hand out.
+  // The secrets of a connection are set in the code's environment, so only an admin may deploy such code.
   if (!server && connections.length > 0 && call.role !== "admin")
     throw new PlatformError("forbidden", "Code that names connections gets their secrets: an admin has to deploy it.");
   requireUntouched(spec, deps.settings);
   if (server) await requireItsConnections(server, connections, workspaceOf(call).name, deps);
-  // Without a volume what such a server wrote would be gone with the copy.
+  // Without a volume, the files that such a server writes would be lost with the copy.
   if (!server || server.runs === "platform" || server.runs.inVolume === undefined) return;
   if (((spec.volumes ?? []) as unknown[]).length === 0)
     throw invalidField("spec.volumes", `the ${server.displayName} server works on a volume: name one`);
 }
 
-/** A server of the hub works with the service that it is for; it has no use for the secrets of others. */
+/** A hub server may only use connections to its own service; it has no use for other secrets. */
 async function requireItsConnections(
   { displayName, integration }: HubServer,
   names: readonly string[],
@@ -49,7 +49,7 @@ async function requireItsConnections(
 ): Promise<void> {
   for (const [index, name] of names.entries()) {
     const connection = await store.resources.get({ workspace, kind: integrationConnection.name, parent: "" }, name);
-    // One that does not exist is refused when the function is written.
+    // A connection that does not exist is refused when the function is written.
     if (!connection || connection.spec.integration === integration) continue;
     throw invalidField(
       `spec.integrationConnections[${index}]`,
@@ -60,7 +60,7 @@ async function requireItsConnections(
   }
 }
 
-/** A function that brings neither code nor image is the server of the service that it is connected to. */
+/** A function without code and without an image runs the hub server of the service that it is connected to. */
 async function chooseServer({ spec }: Input, { call, current, deps }: PrepareContext): Promise<void> {
   const runtime = spec.runtime as { image?: string };
   if (call.query.upload === true) {

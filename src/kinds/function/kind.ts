@@ -3,7 +3,7 @@ import * as fields from "../../contract/fields.ts";
 import { defineKind } from "../../contract/kind.ts";
 import * as workload from "../workload/spec.ts";
 
-// Named with a suffix because the plain word is the language's own.
+// The suffix avoids the reserved word `function`.
 export const functionKind = defineKind({
   name: "function",
   plural: "functions",

@@ -1,4 +1,7 @@
-/** Functions that the platform answers itself: MCP servers of third-party services, with the credentials of a connection. */
+/**
+ * Functions that the platform answers itself: MCP servers of third-party services, called with a connection's
+ * credentials.
+ */
 import { answerMcp, type McpReply, type McpServer } from "../../lib/mcp/server.ts";
 import type { HeaderOf } from "../../lib/mcp/wire.ts";
 import type { Resource } from "../../store/resources/resource.ts";
@@ -25,13 +28,13 @@ interface Served {
 
 const MCP_PATH = /^\/mcp\/?(\?|$)/;
 
-/** Null for paths where there is nothing. */
+/** The answer is null for an unknown path. */
 export function createServedFunctions(deps: Platform) {
   const tokens = createAccessTokens(deps);
   return ({ workspace, uid, method, path, header }: ServedRequest) => {
     if (!MCP_PATH.test(path)) return null;
     return async (body: Buffer, signal: AbortSignal): Promise<Served> => {
-      // No session and no stream: there is nothing to listen to and nothing to end.
+      // The server has no sessions and no streams, so GET and DELETE are refused.
       if (method !== "POST") return { status: 405, headers: { allow: "POST" }, body: { error: "POST messages here." } };
       const found = await deps.store.resources.getByUid(workspace, uid);
       const answer = found && (await answererFor(found, deps, tokens));
@@ -56,7 +59,7 @@ const bound =
   (asked, signal) =>
     answerMcp(server, asked, context, signal);
 
-/** The first of the function's connections that is to this service. */
+/** The function's first connection to this service. */
 async function connectionTo(
   integration: string,
   { workspace, spec }: Resource,

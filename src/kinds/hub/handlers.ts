@@ -4,7 +4,7 @@ import { HUB_SERVERS, hubImage } from "./servers.ts";
 
 const MEMORY_DEFAULT_MB = 4096;
 
-/** Only what the machine's driver says it has is listed. */
+/** Descriptions of sandbox images. The list shows only those that the driver has. */
 const SANDBOX_IMAGES = [
   {
     name: "base-image",

@@ -1,6 +1,6 @@
 /**
- * The MCP server that remembers: what is said in a thread is found again there. It keeps threads as agents have them,
- * with the same bounds; each function has its own, which go with it.
+ * The memory MCP server: stores messages in threads and finds them again. It uses the same threads, with the same
+ * limits, as agents do. Each function has its own threads, which are deleted with the function.
  */
 import { PlatformError } from "../../contract/errors.ts";
 import type { McpServer } from "../../lib/mcp/server.ts";
@@ -12,7 +12,7 @@ import { THREAD_ID } from "../thread/thread-id.ts";
 
 export interface MemoryContext {
   deps: Platform;
-  /** The function whose memory it is. */
+  /** The function that owns the threads. */
   owner: string;
 }
 

@@ -1,4 +1,4 @@
-/** Catalogues of what can be used at once: images for sandboxes, and MCP servers. */
+/** Catalogues: images for sandboxes, and MCP servers. */
 import { z } from "zod";
 import * as fields from "../../contract/fields.ts";
 import { defineOperation } from "../../contract/operation.ts";

@@ -1,7 +1,7 @@
 /**
- * MCP servers that come with the platform. Each has the name of an image, by which a function asks for it; there is no
- * image behind the name. Some run as a workload, with a program that the driver brings along; others are answered by the
- * platform itself and run nowhere.
+ * MCP servers that come with the platform. A function selects one by an image name, although no image of that name
+ * exists. Some servers run as a workload, with a program that the driver provides; the platform answers for the others
+ * itself.
  */
 import type { Builtin } from "../../node/driver.ts";
 import type { Resource } from "../../store/resources/resource.ts";
@@ -12,14 +12,14 @@ export interface HubServer {
   name: string;
   displayName: string;
   description: string;
-  /** The service that its connection has to be to. */
+  /** The integration that the server's connection must belong to. */
   integration?: string;
   runs: "platform" | HubProgram;
 }
 
 export interface HubProgram {
   builtin: Builtin;
-  /** What it works on is in the first volume of the function, at this place. */
+  /** The server works on the function's first volume, mounted at this path. */
   inVolume?: string;
 }
 
@@ -73,7 +73,7 @@ type Names = Pick<Settings, "brand">;
 
 export const hubImage = ({ name }: Pick<HubServer, "name">, { brand }: Names): string => `${brand}/mcp-${name}:latest`;
 
-/** The server that an image's name stands for; both brand words are understood. */
+/** Finds the server by its image name, with the operator's brand or the word `service` as prefix. */
 export function hubServerOf(image: unknown, { brand }: Names): HubServer | null {
   if (typeof image !== "string") return null;
   const [, word = "", name] = /^([a-z0-9]+)\/mcp-([a-z0-9-]+)(?::latest)?$/.exec(image) ?? [];
@@ -87,6 +87,6 @@ export const hubServerFor = (integration: string): HubServer | null =>
 export const serverOf = ({ kind, spec }: Pick<Resource, "kind" | "spec">, names: Names): HubServer | null =>
   kind === "function" ? hubServerOf((spec.runtime as { image?: unknown } | undefined)?.image, names) : null;
 
-/** Whether the platform itself answers for it, so that nothing has to run. */
+/** Whether the platform answers for the resource itself, so that no workload has to run. */
 export const isServed = (resource: Pick<Resource, "kind" | "spec">, names: Names): boolean =>
   serverOf(resource, names)?.runs === "platform";

@@ -113,7 +113,7 @@ async function find(call: ImageCall, deps: Platform): Promise<Resource> {
   return image;
 }
 
-/** What only the workspace that has the image may do with it. */
+/** Finds an image for operations that only the owning workspace may perform. */
 export async function findOwn(call: ImageCall, deps: Platform): Promise<Resource> {
   const image = await find(call, deps);
   if (image.workspace !== workspaceOf(call).name)

@@ -1,4 +1,4 @@
-/** Images as records: what there is, where it comes from, who may see it and who uses it. */
+/** Image records: their tags, their origin, the workspaces that see them and the workloads that use them. */
 import type { z } from "zod";
 import { notFound, PlatformError } from "../../contract/errors.ts";
 import type { Status } from "../../contract/fields.ts";
@@ -10,7 +10,7 @@ import type { Platform } from "../port.ts";
 import type { imageShape } from "./operations.ts";
 
 export const IMAGE = "image";
-/** Stands for any resource type in a path. */
+/** Matches any resource type in a path. */
 const ANY_TYPE = "_";
 /** Kinds whose spec names an image. */
 const USERS = ["agent", "application", "function", "job", "sandbox"];
@@ -18,10 +18,10 @@ export const TAGS_MAX = 1000;
 
 export interface ImageTag {
   name: string;
-  /** The reference it was made from. */
+  /** The reference that the tag was made from. */
   image?: string;
   sizeBytes?: number;
-  /** What the driver calls it; absent while it has not been fetched. */
+  /** The driver's name for the image; absent until the image has been fetched. */
   loaded?: string;
   createdAt: string;
   updatedAt: string;
@@ -48,7 +48,7 @@ export const slotOf = (resourceType: string, name: string): string => `${resourc
 export const typeOf = (image: Resource): string => String(image.spec.resourceType);
 export const tagsOf = (image: Resource): ImageTag[] => (image.spec.tags ?? []) as ImageTag[];
 
-/** Adds a tag, or replaces the one of that name; makes the image when it is the first. */
+/** Adds a tag or replaces the tag of the same name. The first tag creates the image. */
 export async function recordTag(draft: NewTag, { store, clock }: ImageDeps): Promise<Resource> {
   const { workspace, resourceType, name, actor, status, event } = draft;
   const now = toIso(clock.now());
@@ -94,7 +94,7 @@ export async function recordTag(draft: NewTag, { store, clock }: ImageDeps): Pro
   });
 }
 
-/** The workspace's own image of this name, or else one that it has borrowed. */
+/** The workspace's own image of this name, otherwise a borrowed one. */
 export async function findImage(
   workspace: string,
   resourceType: string,
@@ -108,7 +108,7 @@ export async function findImage(
   return (await store.shares.resourcesFor([workspace], IMAGE, name)).find(fits) ?? null;
 }
 
-/** Workloads of the image's workspace, or of the borrower's, that name it; one tag of it, when a tag is given. */
+/** Workloads of the owning or borrowing workspace that use the image, or one tag of it. */
 export async function usersOf(
   image: Resource,
   workspace: string,
@@ -121,7 +121,7 @@ export async function usersOf(
   return store.resources.listWithSpecText([workspace], USERS, texts, USERS_SHOWN_MAX);
 }
 
-/** Named in a refusal; more would only make the sentence longer. */
+/** Workloads named in a refusal, to keep the message short. */
 const USERS_SHOWN_MAX = 3;
 
 export function imageToWire(image: Resource, viewer: string, inList: boolean): z.input<typeof imageShape> {

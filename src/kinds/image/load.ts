@@ -1,4 +1,6 @@
-/** Images that arrive as files. The driver keeps each under a name of its own; the tag of a record leads to it. */
+/**
+ * Images uploaded as files. The driver stores each under its own name; a tag of the image record refers to that name.
+ */
 
 import { rm } from "node:fs/promises";
 import type { z } from "zod";
@@ -14,7 +16,7 @@ import { resourceType, tagName } from "./operations.ts";
 import { LOADED_PREFIX } from "./resolve.ts";
 
 const SWEEP_MS = 10 * MINUTE_MS;
-/** What was taken in just now may not have been recorded yet. */
+/** Age before the sweep removes an image without a tag: a fresh image may not have been recorded yet. */
 const UNNAMED_MAX_MS = 10 * MINUTE_MS;
 const PAGE = 500;
 
@@ -52,7 +54,7 @@ export const imageTasks = (deps: Deps): KindTask[] => [
   { name: `sweep-images/${deps.settings.nodeId}`, everyMs: SWEEP_MS, run: (signal) => sweepImages(deps, signal) },
 ];
 
-/** Files stay as long as a tag leads to them; the driver keeps those that a workload still runs from. */
+/** Removes uploaded images that no tag refers to. The driver keeps images that a workload still runs from. */
 export async function sweepImages({ store, driver, clock }: Deps, signal: AbortSignal): Promise<void> {
   const old = (await driver.listImages()).filter(
     ({ name, createdAt }) => name.startsWith(LOADED_PREFIX) && Date.parse(createdAt) < clock.now() - UNNAMED_MAX_MS,

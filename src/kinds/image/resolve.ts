@@ -1,32 +1,34 @@
-/** From the words with which a workload names its image to what the driver knows it as. */
+/** Resolves the image reference in a workload's spec to the driver's name for the image. */
 import { PlatformError } from "../../contract/errors.ts";
 import { parseListQuery } from "../../contract/list-query.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Deps } from "../port.ts";
 import { IMAGE, tagsOf, typeOf } from "./images.ts";
 
-/** Images that came as files; the driver has those of all workspaces, so nobody may name one in this way. */
+/**
+ * Driver names of uploaded images. The driver holds those of all workspaces, so a reference may not use this prefix.
+ */
 export const LOADED_PREFIX = "loaded/";
 
 const REFERENCE = /^(?:([a-z][a-z0-9-]*)\/)?([a-z0-9-]+)(?::([\w.-]+))?$/;
 
-/** Whose workload it is, and of which kind: `tool` means `sandbox/tool` to a sandbox. */
+/** The workload's workspace and kind. The reference `tool` in a sandbox means `sandbox/tool`. */
 type User = Pick<Resource, "workspace" | "kind">;
 
 export interface FoundImage {
-  /** What the driver knows it as. */
+  /** The driver's name for the image. */
   loaded: string;
-  /** When somebody last gave it this content; absent for what the operator has put there. */
+  /** When the tag last got new content; absent for images that the operator installed. */
   changedAt?: string;
 }
 
-/** The workspace's own come first, then what every workspace has, then what others share with this one. */
+/** Searches the workspace's own images first, then the installed ones, then those shared with the workspace. */
 export async function findImage(
   reference: string,
   user: User,
   { store, driver, settings }: Pick<Deps, "store" | "driver" | "settings">,
 ): Promise<FoundImage | null> {
-  // The platform's own names are nobody else's, and most sandboxes use one.
+  // Names of the platform's own images are reserved, and most sandboxes use one, so the driver is asked first.
   const isPlatforms = [settings.brand, "service"].some((word) => reference.startsWith(`${word}/`));
   if (isPlatforms && (await driver.findImage(reference))) return { loaded: reference };
   const [, type, name, tag = "latest"] = REFERENCE.exec(reference) ?? [];
@@ -48,7 +50,7 @@ export const findDriverImage = async (
   deps: Pick<Deps, "store" | "driver" | "settings">,
 ): Promise<string | null> => (await findImage(reference, user, deps))?.loaded ?? null;
 
-/** What every workspace has, and what came as files to this one; told to those who asked for something else. */
+/** Installed images and the workspace's own uploads, listed in the error about an unknown image. */
 export async function supportedImages(
   workspace: string,
   { store, driver }: Pick<Deps, "store" | "driver">,
@@ -62,10 +64,10 @@ export async function supportedImages(
   return [...common, ...own].slice(0, SUPPORTED_MAX);
 }
 
-/** Enough to find the one that was meant. */
+/** Images listed in the error message. */
 const SUPPORTED_MAX = 50;
 
-/** For a workload that is about to start. */
+/** Resolves the image of a workload that is about to start; throws when there is none. */
 export async function driverImage(
   reference: string,
   user: User,

@@ -1,6 +1,6 @@
 /**
- * Sharing images. Within an account a share is at once; another account has to accept it. What is shared is the image
- * as it is and becomes; it cannot be passed on, and only its own workspace changes it.
+ * Sharing images. A share within an account takes effect at once; another account must accept the offer. The borrower
+ * sees later changes of the image, cannot share it further, and cannot change it.
  */
 import type { z } from "zod";
 import { notFound, PlatformError } from "../../contract/errors.ts";
@@ -118,7 +118,7 @@ async function targetOf(
   return target;
 }
 
-/** The target has an image of this name already, of its own or from somebody else. */
+/** Whether the target workspace already has an image of this name, its own or a borrowed one. */
 async function isTaken(image: Resource, workspace: string, deps: Platform): Promise<boolean> {
   const other = await findImage(workspace, typeOf(image), image.name, deps);
   return other !== null && other.uid !== image.uid;
@@ -130,7 +130,7 @@ const nameTaken = (image: Resource, workspace: string): PlatformError =>
     `Workspace '${workspace}' has an image '${slotOf(typeOf(image), image.name)}' already.`,
   );
 
-/** An offer to another workspace is as invisible as one that does not exist. */
+/** An offer to another workspace is answered with 404, as if it did not exist. */
 async function findOffer(
   call: Pick<Call, "workspace" | "operation" | "params">,
   { store }: Platform,
@@ -141,7 +141,7 @@ async function findOffer(
   return offer;
 }
 
-/** What had the name before goes: deleted when it is our own, given back when it is borrowed. */
+/** Frees the name: deletes the workspace's own image, or ends the share of a borrowed one. */
 async function giveWay(tx: Transaction, other: Resource, workspace: string, { store }: Platform): Promise<void> {
   if (other.workspace !== workspace) {
     await store.shares.removeIn(tx, other.uid, workspace);
@@ -174,7 +174,7 @@ const offerToWire = (
   expiresAt: toIso(offer.expires_at),
 });
 
-/** Each side sees of the other what it needs to decide, and no more. */
+/** Shows each side only what it needs to decide about the offer. */
 async function render(offer: ShareOffer, incoming: boolean, deps: Platform) {
   const { store } = deps;
   const [image, source, target] = await Promise.all([

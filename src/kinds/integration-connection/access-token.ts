@@ -1,7 +1,7 @@
 /**
- * Access tokens of connections that hold a refresh token. The exchange is made once for all servers: whoever has the
- * lease asks, the others find what it got. A refresh token that the other side replaces is stored, sealed, before the
- * access token is used, because the old one is worth nothing any more.
+ * Access tokens of connections that hold a refresh token. One server, the holder of a lease, exchanges the refresh
+ * token; the other servers read the result from the store. When the service replaces the refresh token, the new one is
+ * stored, sealed, before the access token is used, because the old one no longer works.
  */
 import { createHash } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
@@ -26,18 +26,18 @@ interface Token {
   expiresAt: number;
 }
 
-/** An access token is kept with the refresh token that goes on from it. */
+/** An access token, stored with a hash of the refresh token that it belongs to. */
 interface KeptToken extends Token {
-  /** A hash. */
+  /** SHA-256 hash, not the token. */
   refreshToken: string;
 }
 
-/** Used up a little before its time, so that it does not end under way. */
+/** A token is renewed this long before it expires, so that it does not expire during a call. */
 const SPARE_MS = 60 * SECOND_MS;
-/** For those that do not say how long their tokens live. */
+/** Assumed token lifetime where the service does not state one. */
 const LIFETIME_DEFAULT_MS = 300 * SECOND_MS;
 const EXCHANGE_MS = 20 * SECOND_MS;
-/** Longer than an exchange, so that nobody takes over while it is made. */
+/** Longer than an exchange, so that no other server takes the lease during one. */
 const LEASE_MS = EXCHANGE_MS + 10 * SECOND_MS;
 const LOOK_MS = 100;
 const ANSWER_BYTES_MAX = 256 * 1024;
@@ -50,7 +50,7 @@ export function createAccessTokens(deps: Platform) {
   const holder = randomWord(12);
   const under = new Map<string, Promise<string>>();
 
-  /** `stale`: a token that the service has refused although it should still be good. */
+  /** `stale`: a token that the service refused before its expiry. */
   async function get(connection: Resource, tokenUrl: string, stale?: string): Promise<string> {
     const kept = await read(connection);
     if (kept !== null && kept !== stale) return kept;
@@ -90,7 +90,7 @@ export function createAccessTokens(deps: Platform) {
     });
     const isSame = (now: Resource): boolean => secretsOf(now, deps).REFRESH_TOKEN === secrets.REFRESH_TOKEN;
     const stored = await store.resources.update(workspace, uid, (now) =>
-      // Its owner may have put in another one meanwhile, which then counts.
+      // The owner may have set a new refresh token meanwhile; the owner's token is kept.
       refreshToken !== null && isSame(now)
         ? { secrets: { ...store.resources.secretsOf(now), [REFRESH_TOKEN]: refreshToken } }
         : null,
@@ -103,7 +103,7 @@ export function createAccessTokens(deps: Platform) {
     return token.accessToken;
   }
 
-  /** One that is still good for a call. */
+  /** The stored access token, or null when it is expired or belongs to another refresh token. */
   async function read(connection: Resource): Promise<string | null> {
     const sealed = await store.records.read(recordKey(connection.uid));
     const token = sealed === null ? null : opened(sealed, recordKey(connection.uid));
@@ -111,7 +111,7 @@ export function createAccessTokens(deps: Platform) {
     return token.expiresAt - SPARE_MS > clock.now() ? token.accessToken : null;
   }
 
-  /** null for a token of 0.1.0, which was sealed otherwise. */
+  /** Returns null for a token stored by version 0.1.0, which was sealed in another way. */
   function opened(sealed: string, context: string): KeptToken | null {
     try {
       return JSON.parse(store.keyring.open(sealed, context)) as KeptToken;
@@ -120,7 +120,7 @@ export function createAccessTokens(deps: Platform) {
     }
   }
 
-  /** Once per reason, so that a busy agent does not fill the events. */
+  /** Records an event unless the last event has the same message: a busy agent would otherwise fill the event list. */
   async function tell({ workspace, uid }: Resource, message: string): Promise<void> {
     await store.resources.update(workspace, uid, (now) =>
       now.events.at(-1)?.message === message ? null : { event: { type: "refresh_failed", message } },
@@ -168,7 +168,7 @@ async function ask(tokenUrl: string, secrets: Secrets, { outbound, clock }: Plat
   const replaced = typeof body.refresh_token === "string" && body.refresh_token !== refresh;
   return {
     accessToken: body.access_token,
-    // One that lives shorter than the spare time would be asked for with every call.
+    // A lifetime below SPARE_MS would cause an exchange with every call.
     expiresAt: clock.now() + Math.max(lifetimeMs, SPARE_MS + SECOND_MS),
     refreshToken: replaced ? (body.refresh_token as string) : null,
   };

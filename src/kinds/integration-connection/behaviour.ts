@@ -14,7 +14,7 @@ export const integrationConnectionBehaviour: Behaviour = {
   },
 };
 
-/** Why nothing on the platform's side can use the connection. Code that names it gets its secrets all the same. */
+/** Why the platform cannot use the connection itself. Code that names the connection still gets its secrets. */
 function problemOf({ spec }: Input, { providers }: Platform): string | null {
   const name = String(spec.integration);
   const given = (spec.secret ?? {}) as Record<string, string>;
@@ -29,7 +29,7 @@ function problemOf({ spec }: Input, { providers }: Platform): string | null {
     const meant = near === null ? "" : `; did you mean '${near}'?`;
     return `There is no integration '${name}' here, and spec.config.baseUrl names no address: only code that names the connection can use it${meant || "."}`;
   }
-  // A provider takes its key under any of several names.
+  // A provider accepts its key under any of several names, so one of them is enough.
   const missing = known.secrets.filter((secret) => !given[secret]);
   const isLacking = provider ? provider.needsSecret && missing.length === known.secrets.length : missing.length > 0;
   const lacking = provider ? missing.slice(0, 1) : missing;

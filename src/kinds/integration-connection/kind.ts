@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { defineKind } from "../../contract/kind.ts";
 
-/** Members of one connection; providers ask for a handful. */
+/** Members of one connection. Providers need only a handful. */
 const MEMBERS_MAX = 64;
 const MEMBER_LENGTH_MAX = 64 * 1024;
 
@@ -9,7 +9,7 @@ const members = z
   .record(z.string().min(1).max(256), z.string().max(MEMBER_LENGTH_MAX))
   .refine((map) => Object.keys(map).length <= MEMBERS_MAX, `must not have more than ${MEMBERS_MAX} entries`);
 
-/** Addresses that the platform calls for the connection; what is no address is told when it is written, not when it is used. */
+/** Members that hold a URL which the platform calls. They are validated when the connection is written. */
 const ADDRESSES = ["baseUrl", "tokenUrl"];
 
 const config = members.superRefine((map, context) => {

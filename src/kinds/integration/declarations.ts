@@ -1,6 +1,6 @@
 /**
- * Third-party services that a connection can be made to, beside the model providers (which the gateway knows): what
- * they need, how they are spoken to, and what their MCP server can do.
+ * Third-party services that a connection can be made to: the secrets and settings each needs, how its API is called,
+ * and the tools of its MCP server. Model providers are declared in src/models.
  */
 import type { RestTool } from "./rest-tool.ts";
 import * as tools from "./rest-tools.ts";
@@ -8,23 +8,23 @@ import * as tools from "./rest-tools.ts";
 export interface IntegrationDeclaration {
   name: string;
   title: string;
-  /** Members of a connection's secret, of which the first is the usual one. */
+  /** Names of the connection's secrets; the first is the usual one. */
   secrets: readonly string[];
-  /** Members of a connection's config that matter. */
+  /** Names of the connection's config members that the platform reads. */
   config?: readonly string[];
-  /** Sent with each call; {{NAME}} stands for a secret, {{access_token}} for what the token address gives. */
+  /** Headers of each call. {{NAME}} is replaced by a secret, {{access_token}} by the current access token. */
   headers?: Readonly<Record<string, string>>;
-  /** Where a refresh token is exchanged; a connection's config may name another. */
+  /** URL that exchanges a refresh token. The connection's config can override it. */
   tokenUrl?: string;
-  /** Address of the API; a connection's config may name another, and has to where every customer has one. */
+  /** Base URL of the API. The connection's config can override it, and must where each customer has its own URL. */
   baseUrl?: string;
-  /** Tools of its MCP server, which the platform itself runs. */
+  /** Tools of the service's MCP server, which the platform answers itself. */
   tools?: readonly RestTool[];
 }
 
 type Api = Pick<IntegrationDeclaration, "name" | "title" | "tools" | "baseUrl">;
 
-/** The customer's own backend runs the consent; the platform keeps the refresh token and exchanges it. */
+/** The customer's own backend obtains the user's consent; the platform stores and exchanges the refresh token. */
 const oauth = (tokenUrl: string, api: Api): IntegrationDeclaration => ({
   ...api,
   tokenUrl,
@@ -93,7 +93,7 @@ export const INTEGRATIONS: readonly IntegrationDeclaration[] = [
     title: "Salesforce",
     tools: tools.SALESFORCE,
   }),
-  // Its server runs as a workload, which is given the address; see the hub.
+  // The PostgreSQL server runs as a workload that gets this URL; see hub/servers.ts.
   { name: "postgres", title: "PostgreSQL", secrets: ["POSTGRES_URL"] },
   token("GITHUB_TOKEN", { name: "github", title: "GitHub", baseUrl: "https://api.github.com", tools: tools.GITHUB }),
   token("SLACK_BOT_TOKEN", { name: "slack", title: "Slack", baseUrl: "https://slack.com/api", tools: tools.SLACK }),

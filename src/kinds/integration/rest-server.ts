@@ -1,6 +1,6 @@
 /**
- * The MCP server of a third-party service. The platform runs it itself: its tools are calls of the service's API, made
- * with the connection's credentials, which never leave the platform; neither do they stand in anything it answers.
+ * The MCP server of a third-party service, answered by the platform itself. Its tools call the service's API with the
+ * connection's credentials. The credentials never leave the platform and are removed from every answer.
  */
 import { PlatformError } from "../../contract/errors.ts";
 import type { McpServer } from "../../lib/mcp/server.ts";
@@ -20,11 +20,11 @@ export interface RestContext {
 }
 
 const CALL_MS = 60 * SECOND_MS;
-/** More is of no use to a model, and is held in memory. */
+/** Bytes of a service's answer, which is held in memory. A model cannot use more. */
 const ANSWER_BYTES_MAX = 2 * 1024 * 1024;
 const REASON_CHARS_MAX = 1000;
 
-/** Null when the service has no server here. */
+/** Returns null when the service has no MCP server here. */
 export function restServer(integration: string, version: string): McpServer<RestContext> | null {
   const declaration = findIntegration(integration);
   if (!declaration?.tools) return null;
@@ -40,7 +40,7 @@ export function restServer(integration: string, version: string): McpServer<Rest
   };
 }
 
-/** The service said no; its own words are told. */
+/** An error answer of the service; its message is passed on to the caller. */
 class ServiceRefusal extends Error {}
 
 const asTool = (declaration: IntegrationDeclaration, tool: RestTool): Tool<RestContext> => ({
@@ -76,7 +76,7 @@ async function perform(
       signal: AbortSignal.any([signal, AbortSignal.timeout(CALL_MS)]),
       bytesMax: ANSWER_BYTES_MAX,
     });
-    // A token can be taken back before its time; a second refusal is the service's answer.
+    // A service can revoke a token before it expires, so a 401 is retried once with a new token.
     if (answer.status === 401 && tokenUrl && attempt === 1) {
       accessToken = await context.tokens.get(context.connection, tokenUrl, accessToken);
       continue;
@@ -103,7 +103,7 @@ function headersFor({ headers = {} }: IntegrationDeclaration, known: Record<stri
   return { accept: "application/json, */*;q=0.5", "user-agent": "berth", ...Object.fromEntries(filled) };
 }
 
-/** A service may repeat what it was sent. */
+/** Removes secrets from a service's answer, which may repeat the request. */
 const without = (text: string, secrets: readonly string[]): string =>
   secrets.filter((secret) => secret.length > 3).reduce((clean, secret) => clean.replaceAll(secret, "********"), text);
 

@@ -6,13 +6,13 @@ export interface RestTool {
   name: string;
   description: string;
   method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
-  /** Below the service's address; {name} stands for an argument. */
+  /** Path below the service's base URL; {name} is replaced by an argument. */
   path: string;
-  /** Sent with every call. */
+  /** Query parameters of every call. */
   query?: Readonly<Record<string, string>>;
   /**
-   * Arguments that are not in the path go into the query of GET and DELETE and into the JSON body of the others, under
-   * their own names.
+   * Arguments that are not in the path go into the query of GET and DELETE requests, and into the JSON body of other
+   * requests, under their own names.
    */
   properties: Record<string, PropertySchema>;
   required?: string[];
@@ -20,7 +20,7 @@ export interface RestTool {
 
 export interface RestCall {
   method: string;
-  /** Path and query, to be put behind the service's address. */
+  /** Path and query, to be appended to the service's base URL. */
   target: string;
   body?: string;
 }
@@ -39,7 +39,7 @@ export function restCall({ method, path, query = {}, properties }: RestTool, arg
   return { method, target, ...(inQuery ? {} : { body: JSON.stringify(Object.fromEntries(rest)) }) };
 }
 
-/** A segment that climbs, or is none, would leave the call that the tool stands for. */
+/** Refuses an empty segment, "." and "..": they would call another path than the tool declares. */
 function segment(name: string, value: unknown): string {
   const text = encodeURIComponent(asText(value ?? ""));
   if (!/^\.{0,2}$/.test(text)) return text;

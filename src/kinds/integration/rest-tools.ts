@@ -1,4 +1,4 @@
-/** What the MCP servers of third-party services can do: a few calls each, those that agents ask for. */
+/** Tools of the MCP servers of third-party services: for each service the few API calls that agents need. */
 import { integer, list, map, text } from "../../lib/mcp/tool.ts";
 import type { RestTool } from "./rest-tool.ts";
 

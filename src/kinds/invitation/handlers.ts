@@ -43,7 +43,7 @@ async function personOf(caller: Caller, { store }: Platform): Promise<User> {
   return person;
 }
 
-/** Somebody else's invitation is as invisible as one that does not exist. */
+/** An invitation of another person is answered with 404, as if it did not exist. */
 async function find(id: string, person: User, { store }: Platform): Promise<Invitation> {
   const invitation = await store.people.getInvitation(id);
   const workspace = invitation && (await store.workspaces.get(invitation.workspace));
@@ -52,11 +52,11 @@ async function find(id: string, person: User, { store }: Platform): Promise<Invi
   return invitation;
 }
 
-/** An address that a stranger's admin wrote down proves nothing: it was verified, or our own account vouches for it. */
+/** Whether the address proves the person: it was verified, or the person belongs to the account that invites. */
 const owns = async ({ sub, email_verified }: User, accountId: string, store: Store): Promise<boolean> =>
   email_verified === 1 || (await store.people.accountsOf(sub)).some(({ id }) => id === accountId);
 
-/** Empty when its workspace is going away. */
+/** Empty when the invitation's workspace is being deleted. */
 async function toWire(
   invitation: Invitation,
   person: User,

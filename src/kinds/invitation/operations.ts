@@ -1,4 +1,4 @@
-/** Invitations as the invited sees them. */
+/** Invitations, as the invited person sees them. */
 import { z } from "zod";
 import { defineOperation } from "../../contract/operation.ts";
 import { workspaceShape } from "../workspace/operations.ts";

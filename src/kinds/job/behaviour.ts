@@ -23,7 +23,7 @@ export const jobBehaviour: Behaviour = {
   onWrite: keepCronTriggers,
 };
 
-/** What a job of an earlier version has may be written back. */
+/** Refuses a new `githubRunner`. A stored one, from an earlier version, may be written back unchanged. */
 function refuseRunner({ spec }: Input, { current }: PrepareContext): void {
   const { repositories } = (spec.githubRunner ?? {}) as { repositories?: unknown };
   if (!repositories || (Array.isArray(repositories) && repositories.length === 0)) return;

@@ -1,13 +1,13 @@
 /**
- * The address that a task reads its arguments from. It needs no credentials: it is unguessable, made for one task, and
- * leads somewhere only while that task runs.
+ * The URL that a task reads its arguments from. It needs no credentials: its token is unguessable, belongs to one task,
+ * and works only while that task runs.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { notFound } from "../../contract/errors.ts";
 import { type Implementation, implement, type Platform } from "../port.ts";
 import { executionData } from "./operations.ts";
 
-/** In a longer list a task finds only its own arguments: reading all of them by every task would grow with the square. */
+/** In an execution with more tasks, a task reads only its own arguments: n tasks reading n arguments grow with n². */
 const WHOLE_LIST_MAX = 1000;
 
 export const dataPath = (

@@ -52,7 +52,7 @@ const STATUS_OF: Record<TaskStatus, TaskWire["status"]> = {
   cancelled: "cancelled",
 };
 
-/** Tasks by their numbers: those that never started have no row. */
+/** Tasks by their index. A task that never started has no row. */
 export function tasksToWire(execution: ExecutionRow, rows: readonly TaskRow[], places: readonly number[]): TaskWire[] {
   const byIndex = new Map(rows.map((row) => [row.idx, row]));
   return places.map((place) => taskToWire(execution, place, byIndex.get(place)));

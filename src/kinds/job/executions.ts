@@ -1,4 +1,4 @@
-/** How an execution comes to be, whoever asks for it: a client, a trigger. */
+/** Creates executions of jobs, for clients and for triggers. */
 import { invalidField, PlatformError } from "../../contract/errors.ts";
 import { type ExecutionRow, JOB_SLOTS_RECORDS } from "../../store/executions/execution.ts";
 import type { Resource } from "../../store/resources/resource.ts";
@@ -8,9 +8,9 @@ import { preparedEnvs } from "../workload/envs.ts";
 import { type JobRuntime, runnableOf } from "./runnable.ts";
 import { takeTurn, trialOf } from "./trial.ts";
 
-/** Tasks of a job that does not say run this many at a time. */
+/** Tasks that run at a time when the job does not set `maxConcurrentTasks`. */
 const PARALLELISM_DEFAULT = 10;
-/** A task of a job that does not say is ended after this long. */
+/** Timeout of a task in seconds when the job does not set one. */
 const TIMEOUT_DEFAULT_SECONDS = 3600;
 
 export interface ExecutionRequest {
@@ -18,7 +18,7 @@ export interface ExecutionRequest {
   env?: Record<string, string> | undefined;
   memory?: number | undefined;
   allowQueue?: boolean | undefined;
-  /** In place of the job's own. */
+  /** Overrides the job's own value. */
   maxRetries?: number | undefined;
   timeoutS?: number | undefined;
   slot: string | null;
@@ -33,7 +33,7 @@ export async function createExecution(job: Resource, request: ExecutionRequest, 
   await requirePlaced(job, deps);
   const active = await runnableOf(job, deps);
   const trial = await trialOf(job, active, deps);
-  // What is refused does not depend on whose turn it is.
+  // Checks the active revision and the canary, so that a refusal does not depend on which of them is due.
   const both = [active, ...(trial ? [trial.canary] : [])].map(({ runtime }) => runtime);
   const memoryMb = Math.min(...both.map((runtime) => runtime.memory));
   if (memory !== undefined && memory > memoryMb)
@@ -67,7 +67,7 @@ export async function createExecution(job: Resource, request: ExecutionRequest, 
 
 const parallelismOf = ({ maxConcurrentTasks }: JobRuntime): number => maxConcurrentTasks ?? PARALLELISM_DEFAULT;
 
-/** At least one task must be able to start at once. */
+/** Refuses the execution unless at least one task can start at once. */
 async function refuseWaiting(job: Resource, parallelism: number, tasks: number, deps: Platform): Promise<void> {
   const { executions, records } = deps.store;
   const [load, servers] = await Promise.all([executions.loadOf(job.uid), records.list(JOB_SLOTS_RECORDS)]);

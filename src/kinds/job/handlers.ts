@@ -102,7 +102,7 @@ export const executionHandlers: readonly Implementation[] = [
 
 const isAscending = (sort: Sort | undefined): boolean => sort?.endsWith(":asc") === true;
 
-/** The numbers of a page of tasks, and how many were passed over when there are more. */
+/** The task indexes of a page, and the next offset when there are more. */
 function taskPage(
   total: number,
   from: number,
@@ -136,7 +136,7 @@ async function jobOf(call: Pick<Call, "workspace" | "operation" | "params">, dep
   return job;
 }
 
-/** By the platform's id, or by the name that the client gave it. */
+/** Finds an execution by the platform's id or by the client's own name for it. */
 async function executionOf(
   call: Pick<Call, "workspace" | "operation" | "params">,
   deps: Platform,

@@ -4,9 +4,9 @@ import { defineKind } from "../../contract/kind.ts";
 import { mountPath, refuseSamePath } from "../../contract/mount-path.ts";
 import * as workload from "../workload/spec.ts";
 
-/** A task that fails this often will not come right by itself. */
+/** Retries of a failed task. */
 const RETRIES_MAX = 100;
-/** A task may run this long; what is meant to go on longer is not a task. */
+/** Longest timeout of a task: 30 days. */
 const TIMEOUT_MAX_SECONDS = 30 * 24 * 3600;
 
 const ARGUMENTS_MAX = 256;

@@ -4,13 +4,13 @@ import { pageMeta, SORTS } from "../../contract/list-query.ts";
 import { defineOperation, type Operation } from "../../contract/operation.ts";
 import { job } from "./kind.ts";
 
-/** One execution may have so many tasks; more are several executions. */
+/** Tasks of one execution. Split larger work into several executions. */
 export const TASKS_MAX = 100_000;
-/** Room for so many tasks of some hundred bytes each. */
+/** Room for TASKS_MAX tasks of some hundred bytes each. */
 const BODY_BYTES_MAX = 64 * 1024 * 1024;
-/** Tasks that are shown within an execution, for clients from before there was a list of them. */
+/** Tasks shown inside an execution, for clients older than the separate task list. */
 export const INLINE_TASKS_MAX = 1000;
-/** So many are shown to everybody: reading them costs little. Those of a larger execution are a list of their own. */
+/** Executions up to this size show their tasks by default; larger ones only with `inlineTasks`. */
 export const INLINE_UNASKED_MAX = 200;
 export const EXECUTIONS_LIMIT = { limitDefault: 20, limitMax: 100 };
 const OFFSET_MAX = 1_000_000;
@@ -193,7 +193,7 @@ export const taskList = defineOperation({
   paged: true,
 });
 
-/** Without credentials: the address is the secret, and it leads somewhere only while its task runs. */
+/** Needs no credentials: the URL holds a secret token and works only while its task runs. */
 export const executionData = defineOperation({
   id: "jobExecutionData",
   method: "GET",

@@ -1,4 +1,4 @@
-/** A job is deployed like any workload, but nothing of it runs until there is a task. */
+/** A job is deployed like any workload, but no copy runs until a task starts. */
 import { driverImage } from "../image/resolve.ts";
 import { defineReconciler } from "../port.ts";
 import { type DeployObserved, type DeployStep, planDeploy } from "../workload/deploy-plan.ts";

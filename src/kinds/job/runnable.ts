@@ -1,4 +1,4 @@
-/** What a task runs: which revision of its job, from an image or from code that was built. */
+/** Chooses the revision of a job that a task runs, and its image or its built code. */
 import { PlatformError } from "../../contract/errors.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Revision } from "../../store/resources/revision.ts";
@@ -19,7 +19,7 @@ export interface JobRuntime {
 export interface Runnable {
   revision: Revision;
   runtime: JobRuntime;
-  /** null: it runs its image. */
+  /** null = the task runs the image. */
   bundle: Bundle | null;
 }
 
@@ -27,8 +27,8 @@ export const revisionsOf = ({ workspace, uid }: Resource, { store }: Pick<Platfo
   store.resources.revisionsOf(workspace, uid);
 
 /**
- * The revision of the execution while it is kept, else the one that is wanted if its code is there, else the one that
- * ran until now.
+ * The execution's own revision while it is kept; otherwise the wanted revision if its code is built; otherwise the
+ * revision that ran before.
  */
 export async function runnableOf(job: Resource, deps: Pick<Platform, "store">, own?: string): Promise<Runnable> {
   const revisions = await revisionsOf(job, deps);

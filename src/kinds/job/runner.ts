@@ -1,4 +1,4 @@
-/** Runs one attempt of one task: a workload of its own, from its start to the last trace of it. */
+/** Runs one attempt of one task in a workload of its own, and removes the workload afterwards. */
 import { PlatformError } from "../../contract/errors.ts";
 import { SECOND_MS } from "../../lib/time/clock.ts";
 import type { Observed } from "../../node/driver.ts";
@@ -7,22 +7,22 @@ import type { Resource } from "../../store/resources/resource.ts";
 import type { Deps } from "../port.ts";
 import { scratchDisks, scratchOf, type TaskKind, taskKind, taskSpec } from "./task-spec.ts";
 
-/** The longest a timer can wait, some 24 days. */
+/** Longest delay of a Node.js timer, about 24 days. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 const KIND_KEPT_MS = SECOND_MS;
-/** How much of the end of what a task wrote stands in the reason of its failure. */
+/** Bytes from the end of a task's output that are quoted in the reason of its failure. */
 const TAIL_BYTES = 1024;
 
 export interface NodeTaskRunner {
-  /** `onStart`: its process runs. */
+  /** `onStart` is called once the task's process runs. */
   run(
     claim: TaskClaim,
     execution: ExecutionRow,
     options: { signal: AbortSignal; onStart(): void },
   ): Promise<TaskOutcome>;
-  /** The lease of an attempt was renewed. */
+  /** Tells the driver that the lease of an attempt was renewed. */
   prolong(workload: string, leaseUntil: number): Promise<void>;
-  /** Ends what an attempt has left running on this machine. */
+  /** Ends the processes and removes the disks that an attempt left on this machine. */
   discard(workload: string): Promise<void>;
 }
 
@@ -31,7 +31,9 @@ export function createTaskRunner(deps: Deps): NodeTaskRunner {
   const metered = createMemoryMeter(deps);
   const kinds = new Map<string, { untilMs: number; kind: Promise<TaskKind> }>();
 
-  /** Read once for the many tasks that start together; a moment later anew, since the job may have changed. */
+  /**
+   * Cached for a second, because many tasks of an execution start together. Then read again: the job may have changed.
+   */
   function kindOf(execution: ExecutionRow, job: Resource): Promise<TaskKind> {
     const now = deps.clock.now();
     const known = kinds.get(execution.id);
@@ -39,7 +41,7 @@ export function createTaskRunner(deps: Deps): NodeTaskRunner {
     for (const [id, { untilMs }] of kinds) if (untilMs <= now) kinds.delete(id);
     const kind = taskKind(execution, job, deps);
     kinds.set(execution.id, { untilMs: now + KIND_KEPT_MS, kind });
-    kind.catch(() => kinds.delete(execution.id)); // whoever waits for it hears
+    kind.catch(() => kinds.delete(execution.id)); // the caller awaits `kind` and gets the error
     return kind;
   }
 
@@ -47,7 +49,7 @@ export function createTaskRunner(deps: Deps): NodeTaskRunner {
     await driver.destroy(workload);
     let disks = 0;
     while (await driver.observeVolume(scratchOf(workload, disks))) disks += 1;
-    // The first one last: as long as it is there the others are found.
+    // Disk 0 goes last: the search above starts at 0, so a repeated discard still finds the rest.
     while (disks > 0) await driver.destroyVolume(scratchOf(workload, --disks));
   }
 
@@ -62,7 +64,7 @@ export function createTaskRunner(deps: Deps): NodeTaskRunner {
       await driver.createVolume({ id: scratchOf(claim.workload, index), sizeMb });
     deps.egress.watch(claim.workload, job);
     await driver.create(await taskSpec(claim, kind, deps), { signal });
-    // The lease may have been renewed while it was starting.
+    // The lease may have been renewed while the workload was starting.
     await driver.prolong(claim.workload, claim.leaseUntil);
     onStart();
     const timeout =
@@ -97,7 +99,7 @@ export function createTaskRunner(deps: Deps): NodeTaskRunner {
         if (options.signal.aborted) return { result: "lost", message: "The server that ran it was stopped." };
         return { result: "failed", exitCode: null, reason: "StartFailed", message: sentenceOf(error, deps) };
       } finally {
-        // What is left is ended again before the next attempt starts.
+        // Leftovers are discarded again before the next attempt starts.
         await discard(claim.workload).catch((error: unknown) =>
           deps.log.warn({ err: error, workload: claim.workload }, "a task left something behind"),
         );
@@ -125,7 +127,7 @@ async function outcomeOf(ended: Observed | null, deps: Deps): Promise<TaskOutcom
   return { result: "failed", exitCode, reason: "Error", message: `Ended with exit code ${exitCode}.${wrote}` };
 }
 
-/** The last words on the error stream say best what went wrong. */
+/** The end of the task's error stream, which usually names the cause. */
 async function tailOf(uid: string, { driver }: Deps): Promise<string> {
   try {
     const { size } = await driver.readOutput(uid, "stderr", 0, 1);
@@ -143,7 +145,7 @@ function sentenceOf(error: unknown, { log }: Deps): string {
   return "It could not be started; the server's log says why.";
 }
 
-/** Tells the bill how much memory the tasks of each job have on this node. */
+/** Meters the memory that the tasks of each job use on this node. */
 function createMemoryMeter({ store, meter, log }: Deps) {
   const totals = new Map<string, number>();
   return {

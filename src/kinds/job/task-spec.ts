@@ -1,4 +1,4 @@
-/** From a task to what the driver is asked for: the contract between the platform and the program of a job. */
+/** Builds the driver's workload spec for a task: the contract between the platform and the program of a job. */
 import { plainPath } from "../../contract/mount-path.ts";
 import { restoreSecrets } from "../../contract/secret-fields.ts";
 import type { WorkloadSpec } from "../../node/driver.ts";
@@ -16,10 +16,10 @@ import { dataPath } from "./execution-data.ts";
 import { job as jobKind } from "./kind.ts";
 import { type JobRuntime, type Runnable, runnableOf } from "./runnable.ts";
 
-/** A core for this much memory. */
+/** Megabytes of memory per CPU core. */
 const MEMORY_PER_CPU_MB = 2048;
 const CPUS_MIN = 0.25;
-/** Names of the variables that tell a task which one it is; libraries look them up. */
+/** Names of the variables that hold a task's index and execution id. Client libraries look them up. */
 const INDEX_VARIABLE = "TASK_INDEX";
 const EXECUTION_VARIABLE = "BL_EXECUTION_ID";
 
@@ -29,17 +29,17 @@ interface ScratchDisk {
   readOnly?: boolean;
 }
 
-/** Arguments that do not fit a command line are read from the address only. */
+/** Arguments above this size do not fit a command line; the task reads them from its data URL. */
 const ARGUMENTS_BYTES_MAX = 64 * 1024;
 
-/** What all tasks of an execution have in common. */
+/** What all tasks of an execution share. */
 export interface TaskKind {
   job: Resource;
   execution: ExecutionRow;
   runnable: Runnable;
   image: string;
   env: Record<string, string>;
-  /** The job's own service account. */
+  /** Id of the job's own service account. */
   account: string;
 }
 
@@ -74,7 +74,7 @@ export async function taskSpec(claim: TaskClaim, kind: TaskKind, deps: Deps): Pr
     uid: claim.workload,
     name: job.name,
     image,
-    // Once its lease is over another machine may run it, so by then it has ended here whatever became of this server.
+    // After the lease another machine may run the task, so the driver ends it here by then even if this server died.
     exec: { argv, alone: true, onExit: "exit", endsAtMs: claim.leaseUntil },
     env: {
       ...env,
@@ -104,7 +104,7 @@ export async function taskSpec(claim: TaskClaim, kind: TaskKind, deps: Deps): Pr
   };
 }
 
-/** `--key value` for each argument of a task, for programs that know nothing of the platform. */
+/** `--key value` for each argument of a task, for programs that do not use the platform's libraries. */
 async function argumentsOf({ executionId, index }: TaskClaim, { store }: Deps): Promise<string[]> {
   const [task = {}] = await store.executions.argumentsOf(executionId, index, 1);
   const words = Object.entries(task)

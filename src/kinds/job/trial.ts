@@ -1,6 +1,6 @@
 /**
- * Which revision an execution runs while a canary has a share. Executions take turns that are counted for all servers
- * together, so that of any hundred in a row exactly `canaryPercent` run the canary.
+ * Chooses the revision of an execution while a canary has a share. A counter common to all servers numbers the
+ * executions, so that of any hundred in a row exactly `canaryPercent` run the canary.
  */
 import { liveCanary } from "../../contract/revision-share.ts";
 import { DAY_MS } from "../../lib/time/clock.ts";
@@ -8,7 +8,7 @@ import type { Resource } from "../../store/resources/resource.ts";
 import type { Platform } from "../port.ts";
 import { type Runnable, runnableOf } from "./runnable.ts";
 
-/** A trial that nothing ran in for this long begins to count anew. */
+/** A counter that was not used for this long starts again at zero. */
 const TURNS_KEPT_MS = 30 * DAY_MS;
 
 export interface Trial {
@@ -38,6 +38,6 @@ export async function takeTurn(
   return isCanaryTurn(turn, percent) ? canary : active;
 }
 
-/** Spread evenly: the canary is due whenever its share of the turns so far reaches the next whole one. */
+/** Spreads canary turns evenly: the canary is due whenever its share of the turns reaches the next whole number. */
 export const isCanaryTurn = (turn: number, percent: number): boolean =>
   Math.floor(((turn + 1) * percent) / 100) > Math.floor((turn * percent) / 100);

@@ -19,7 +19,7 @@ export const executionLine = (deps: Platform): DeliveryLine => ({
     const trigger = job && triggerNamed(job, trigger_id);
     if (!job || !trigger || job.deletedAt !== null) return { do: "finish" };
     try {
-      // The slot makes it one execution, however often this is tried.
+      // The slot is unique, so repeated attempts create one execution.
       await createExecution(job, { ...asTriggered(trigger), slot: `${TRIGGER_CAUSE}${id}` }, deps);
     } catch (error) {
       if (!(error instanceof PlatformError) || error.status >= 500) throw error;
@@ -32,7 +32,7 @@ export const executionLine = (deps: Platform): DeliveryLine => ({
 
 type Triggered = Omit<ExecutionRequest, "slot" | "tasks"> & { tasks: Record<string, unknown>[] };
 
-/** What a trigger says about the executions that it starts. */
+/** The execution request that a trigger's configuration describes. */
 export const asTriggered = ({ id, configuration = {} }: Trigger): Triggered => ({
   tasks: configuration.tasks?.length ? configuration.tasks : [{}],
   maxRetries: configuration.retry,

@@ -12,7 +12,7 @@ import { LIMIT_DEFAULT, LIMIT_MAX, logQuery } from "./operations.ts";
 
 const RANGE_DEFAULT_MS = HOUR_MS;
 const RANGE_MAX_MS = 3 * DAY_MS;
-/** More logs than these are not read for one question. */
+/** Workloads whose logs one query reads. */
 const WORKLOADS_MAX = 50;
 
 type Query = z.output<NonNullable<typeof logQuery.query>>;
@@ -29,7 +29,7 @@ export const logHandlers: readonly Implementation[] = [
       ...members(query),
       workspace,
       plural: kind.plural,
-      // A name may have been another's workspace before.
+      // The name may have belonged to another workspace before this one was created.
       fromMs: Math.max(range.fromMs, createdAt),
       toMs: range.toMs,
       limit: Math.min(query.limit ?? LIMIT_DEFAULT, LIMIT_MAX),
@@ -59,7 +59,7 @@ function members({ type, severity, offset, search, traceId, executionId, taskId,
   };
 }
 
-/** Names as they are; an id stands for what has it now, and only its own lines are shown. */
+/** Accepts names and ids. An id is resolved to the resource that has it now and selects only that resource's lines. */
 async function workloadsOf(
   ids: string | undefined,
   kind: string,

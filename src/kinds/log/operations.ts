@@ -1,4 +1,4 @@
-/** What workloads have written. */
+/** Logs: the output of workloads. */
 import { z } from "zod";
 import { LOGS_SCOPE } from "../../contract/crash-output.ts";
 import { LOG_SOURCES, SEVERITY_NAMES } from "../../contract/log-line.ts";
@@ -6,7 +6,7 @@ import { defineOperation } from "../../contract/operation.ts";
 
 export const LIMIT_DEFAULT = 1000;
 export const LIMIT_MAX = 1000;
-/** Further back one asks for a page of its own. */
+/** To read further back, narrow the time range. */
 const OFFSET_MAX = 1_000_000;
 const WORD_MAX = 256;
 

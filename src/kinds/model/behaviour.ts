@@ -20,7 +20,7 @@ export const modelBehaviour: Behaviour = {
   outlook: servedAtOnce,
 };
 
-/** Whoever chooses where a connection's key is sent could read it there. */
+/** Only an admin chooses the endpoint of a model with a connection: the connection's key is sent there. */
 function keepEndpoint(spec: Record<string, unknown>, before: Record<string, unknown>): void {
   const connections = (spec.integrationConnections ?? []) as unknown[];
   const goal = (of: Record<string, unknown>): string =>
@@ -35,7 +35,7 @@ function keepEndpoint(spec: Record<string, unknown>, before: Record<string, unkn
 const endpointOf = ({ runtime }: Record<string, unknown>): unknown =>
   (runtime as { endpointName?: unknown } | undefined)?.endpointName;
 
-/** Every model is asked once: a name that stands there again would never be tried. */
+/** Refuses duplicates and the model itself: each model is called once, so a repeated name would never be tried. */
 function checkFallbacks(names: readonly string[], own: unknown): void {
   for (const [index, name] of names.entries()) {
     if (name === own) throw invalidField(`spec.fallbacks[${index}]`, "names the model itself");

@@ -4,7 +4,7 @@ import { defineKind } from "../../contract/kind.ts";
 import { modelPrices } from "../../contract/model-prices.ts";
 import * as workload from "../workload/spec.ts";
 
-/** A request is tried at most at this many other models before the caller gives up on it anyway. */
+/** Fallback models that a request can be tried at. */
 const FALLBACKS_MAX = 8;
 
 export const model = defineKind({

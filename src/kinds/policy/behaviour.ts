@@ -3,7 +3,7 @@ import { type Behaviour, implement, workspaceOf } from "../port.ts";
 import { policy } from "./kind.ts";
 import { policyUsages } from "./operations.ts";
 
-/** Kinds that may name a policy, by the word for many of them. */
+/** Kinds that may name a policy, keyed by their plural. */
 const USER_KINDS = {
   agents: "agent",
   functions: "function",
@@ -12,7 +12,7 @@ const USER_KINDS = {
   sandboxes: "sandbox",
 } as const;
 
-/** A rule without its content would hold nothing back, so it is refused. */
+/** The member that each policy type needs. A policy without it would restrict nothing and is refused. */
 const CONTENT_OF = { location: "locations", flavor: "flavors", maxToken: "maxTokens" } as const;
 
 export const policyBehaviour: Behaviour = {

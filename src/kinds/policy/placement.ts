@@ -1,4 +1,4 @@
-/** Location and flavor policies hold when a workload is written and when it is run. */
+/** Enforces location and flavor policies, both when a workload is written and when it runs. */
 import { PlatformError } from "../../contract/errors.ts";
 import type { Place } from "../../contract/placement.ts";
 import { namesPolicies, storedPlacementRefusal } from "../../store/resources/placement-policies.ts";
@@ -12,13 +12,13 @@ export const standingOf = ({ region, regionAliases, country, continent, flavors 
   flavors,
 });
 
-/** Refuses to write a workload that its policies do not let run here. One that is switched off runs nowhere. */
+/** Refuses to write a workload that its policies do not allow here. A disabled workload is not checked. */
 export async function requirePlacement(kind: string, { spec }: Input, context: PrepareContext): Promise<void> {
   if (spec.enabled === false) return;
   await requirePlaced({ kind, workspace: workspaceOf(context.call).name, spec }, context.deps);
 }
 
-/** The same for a workload that is there, when it is asked to run something. */
+/** Applies the same check to a stored workload that is asked to run something. */
 export async function requirePlaced(
   workload: Pick<Resource, "kind" | "workspace" | "spec">,
   { store, settings }: Pick<Platform, "store" | "settings">,
@@ -27,7 +27,7 @@ export async function requirePlaced(
   const refusal = await storedPlacementRefusal(store, workload, standingOf(settings));
   if (refusal === null) return;
   const message = `spec.policies: this ${workload.kind} must not run here: ${refusal}.`;
-  // Clients of sandboxes read a word where others read the status.
+  // Clients of sandboxes read a code word from the body where others read the HTTP status.
   throw new PlatformError(
     "forbidden",
     message,

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { defineKind } from "../../contract/kind.ts";
 import { preview } from "../preview/kind.ts";
 
-/** Clients make one per session; more than this is a leak. */
+/** Tokens of one preview. Clients make one per session; more indicate a leak. */
 const TOKENS_MAX = 1000;
 
 export const previewToken = defineKind({
@@ -13,7 +13,7 @@ export const previewToken = defineKind({
   path: "/tokens",
   param: "tokenName",
   verbs: ["list", "create"],
-  // Clients name tokens after the millisecond, so two may have the same name.
+  // Clients name tokens after the current millisecond, so two tokens may have the same name.
   namesShared: true,
   nameOptional: true,
   countMax: TOKENS_MAX,

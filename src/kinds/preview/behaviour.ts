@@ -46,7 +46,7 @@ export const previewBehaviour: Behaviour = {
     const { prefixUrl, customDomain } = input.spec as unknown as PreviewSpec;
     if (customDomain) return [hostClaim("spec.customDomain", hostOf(customDomain, prefixUrl))];
     if (!prefixUrl) return [];
-    // Within its workspace a prefix is one preview's; what host name it makes is settled when it is written.
+    // A prefix is unique within its workspace; the resulting host name is chosen when the preview is written.
     const name = `${workspaceOf(call).name}/${prefixUrl}`;
     return [{ field: "spec.prefixUrl", kind: CLAIMS.previewPrefix, name, exclusive: true, to: "claim" }];
   },
@@ -73,7 +73,7 @@ function urlOf({ customDomain, prefixUrl }: PreviewSpec, resource: Resource, { s
   );
 }
 
-/** Another preview of the same workspace gives up the host; what it serves is reachable at its own address again. */
+/** Takes the host from another preview of the same workspace; that preview is then served at its generated address. */
 async function takeOver(tx: Transaction, links: readonly Link[], call: Call, deps: Platform): Promise<void> {
   const { store } = deps;
   const workspace = workspaceOf(call).name;

@@ -1,7 +1,7 @@
 /**
- * The word by which the gateway finds a preview. It depends on the workspace, the sandbox's name and the preview's name
- * only, so a preview that is deleted and made again has its address again; a prefix is a word of the workspace. The hash
- * is keyed with the server's own key, so that nobody finds public previews by guessing names.
+ * The host label by which the gateway finds a preview. The label depends only on the names of workspace, sandbox and
+ * preview, so a preview that is deleted and made again gets the same address. A prefix belongs to its workspace. The
+ * hash is keyed with the server's own key, so that nobody can find public previews by guessing names.
  */
 import { createHmac } from "node:crypto";
 import { HOST_LABEL, hostLabelOf, type WordOwner } from "../../contract/held-words.ts";
@@ -13,7 +13,7 @@ const WORD_DIGITS = 32;
 
 export const prefixLabel = (prefix: string, workspace: string): string => `${prefix}-${workspace}`;
 
-/** Makes the preview hold the word that its spec asks for; in the transaction that writes it. */
+/** Claims the host label that the preview's spec asks for, in the transaction that writes the preview. */
 export async function holdWord(tx: Transaction, preview: Resource, deps: Platform): Promise<Resource> {
   const word = (await prefixWord(tx, preview, deps)) || (await plainWord(tx, preview, deps));
   if (word === hostLabelOf(preview)) return preview;
@@ -23,7 +23,7 @@ export async function holdWord(tx: Transaction, preview: Resource, deps: Platfor
   return labelled ?? preview;
 }
 
-/** Empty when the preview has no prefix, or when there is no room left in a label for one that is held elsewhere. */
+/** Empty when the preview has no prefix, or when the label is taken and has no room for a distinguishing suffix. */
 async function prefixWord(tx: Transaction, { workspace, uid, spec }: Resource, { store }: Platform): Promise<string> {
   const { prefixUrl: prefix, customDomain } = spec;
   if (typeof prefix !== "string" || prefix === "" || customDomain) return "";

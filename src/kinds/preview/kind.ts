@@ -3,9 +3,9 @@ import { defineKind } from "../../contract/kind.ts";
 import { endOf } from "../lifetime.ts";
 import { sandbox } from "../sandbox/kind.ts";
 
-/** Added to every request or response, so few and short. */
+/** Headers of one preview; they are added to every request or response. */
 const HEADERS_MAX = 64;
-/** The sandbox API is reached at 443; 80 belongs to nobody. */
+/** Port 443 leads to the sandbox API; port 80 is refused. */
 const PORT_REFUSED = 80;
 
 const headers = z

@@ -1,8 +1,8 @@
-/** Quotas as the operator writes them, by the words of the API, and as the store holds them, by kind. */
+/** Quotas: the operator names them by API word, the store keeps them by kind. */
 import { PlatformError } from "../../contract/errors.ts";
 import { KINDS } from "../index.ts";
 
-/** Word -> kind. Kinds within others count over the whole workspace. */
+/** Maps an API word to its kind. Kinds inside others are counted over the whole workspace. */
 export const quotaWords = (): Record<string, string> => ({
   ...Object.fromEntries(KINDS.map((kind) => [kind.plural, kind.name])),
   images: "image",

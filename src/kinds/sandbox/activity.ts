@@ -6,7 +6,7 @@ import { askInside } from "./inside.ts";
 
 const ANSWER_MS = 2000;
 
-/** Null when it does not answer sensibly: then nobody may say that it is idle. */
+/** Returns null when the daemon gives no valid answer; the sandbox then counts as busy. */
 export async function sandboxActivity(endpoint: Endpoint): Promise<SandboxActivity | null> {
   try {
     const { text } = await askInside(endpoint, { door: "control", path: CONTROL.activity, answerMs: ANSWER_MS });

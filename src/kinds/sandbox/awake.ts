@@ -1,4 +1,4 @@
-/** Wakes a sandbox for a request of the platform's own. */
+/** Wakes a sandbox for a request that the platform itself makes. */
 
 import type { InstancesState } from "../../contract/instance.ts";
 import { SECOND_MS } from "../../lib/time/clock.ts";
@@ -6,10 +6,10 @@ import type { Endpoint } from "../../node/dial/endpoint.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Platform } from "../port.ts";
 
-/** One that is not awake by then is unreachable. */
+/** How long to wait for a sandbox to wake before it counts as unreachable. */
 const WAKE_MS = 30 * SECOND_MS;
 
-/** Says that the sandbox is wanted and waits until it is there. */
+/** Records that the sandbox is wanted and waits until it runs. */
 export async function awake(
   workspace: string,
   uid: string,

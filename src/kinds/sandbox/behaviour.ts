@@ -18,15 +18,15 @@ const MEMORY_DEFAULT_MB = 4096;
 const IMAGE_DEFAULT = "base-image:latest";
 const VPC_DEFAULT = "default";
 
-/** Records in these states have nothing left to lose: a create takes their name. */
+/** A create may take over the name of a sandbox in one of these states. */
 const ENDED = new Set(["FAILED", "TERMINATED"]);
-/** On their way out: neither reusable nor replaceable yet. */
+/** Sandboxes that are going away: a create can neither reuse nor replace them yet. */
 const LEAVING = new Set(["DELETING", "DEACTIVATING"]);
 
-/** A create that takes longer goes on without its caller. */
+/** How long a create waits for the start; after that it answers and the start continues. */
 const START_WAIT_MS = 60_000;
 
-/** Said with every answer, because whoever writes rules relies on them. */
+/** Warning in every answer with network rules: users would otherwise rely on them. */
 const NETWORK_STORED = {
   code: "NETWORK_RULES_NOT_ENFORCED",
   message:
@@ -72,7 +72,7 @@ export const sandboxBehaviour: Behaviour = {
     const runtime = spec.runtime as Record<string, unknown>;
     runtime.image ??= `${deps.settings.brand}/${IMAGE_DEFAULT}`;
     await requireImage(runtime.image as string, context);
-    // Options of the kernel are fixed when it starts; later ones are ignored.
+    // Kernel options are fixed when the sandbox starts; later changes are ignored.
     const before = (current?.spec.runtime as Record<string, unknown> | undefined)?.extraArgs;
     if (current && before) runtime.extraArgs = before;
     else if (current) delete runtime.extraArgs;
@@ -131,7 +131,7 @@ const isEnded = ({ status }: Resource): boolean => ENDED.has(status ?? "");
 const mayReuse = ({ deletedAt, status }: Resource, call: Call): boolean =>
   call.query.createIfNotExist === true && deletedAt === null && !LEAVING.has(status ?? "");
 
-/** A volume is used where it is: a sandbox that does not say goes there, one that says otherwise is refused. */
+/** Volumes belong to one region: a sandbox without a region gets the volume's, and another region is refused. */
 async function settleVolumes({ spec }: Input, { call, current, deps }: PrepareContext): Promise<void> {
   if (current) return;
   spec.volumes ??= [];
@@ -140,11 +140,11 @@ async function settleVolumes({ spec }: Input, { call, current, deps }: PrepareCo
   for (const [index, { name, type }] of (spec.volumes as { name: string; type?: string }[]).entries()) {
     if (type === "ephemeral") continue;
     const volume = await deps.store.resources.get({ workspace, kind: "volume", parent: "" }, name);
-    // One that does not exist is refused when the sandbox is written.
+    // A volume that does not exist is refused when the sandbox is written.
     if (!volume) continue;
     if ((!spec.region || spec.region === "auto") && isHere(volume.spec.region, settings))
       spec.region = volume.spec.region;
-    // A volume of this machine may carry a name that the operator has dropped since.
+    // A volume on this machine may carry a region alias that the operator has removed since.
     const isNear = volume.spec.infrastructureId === settings.nodeId;
     if (!isNear && !isSameRegion(spec.region, volume.spec.region, settings))
       throw invalidField(

@@ -1,13 +1,13 @@
-/** Performs what drive/mounts.ts has written down for one sandbox. */
+/** Performs the drive mounts that drive/mounts.ts stored for one sandbox. */
 import type { Mount } from "../../node/driver.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { type DriveMountIntent, linkDrives, mountsOf, withMounts } from "../drive/mounts.ts";
 import type { Deps, ReconcileContext } from "../port.ts";
 
-/** A driver's reason is kept in the record and told to the caller; more than this is no reason. */
+/** Characters of a driver's error message that are stored and shown to the caller. */
 const REASON_MAX = 500;
 
-/** Drives that were mounted before are there from the start; new wishes are tried on the running sandbox. */
+/** Drives that were mounted before are mounted at the start; new mount requests are tried on the running sandbox. */
 export async function provenDriveMounts(sandbox: Resource, deps: Deps): Promise<Mount[]> {
   const proven = mountsOf(sandbox).filter(({ phase }) => phase === "mounted");
   for (const { drive } of proven) await deps.driver.createDrive(drive);
@@ -29,7 +29,7 @@ export async function applyDrives(sandbox: Resource, { deps }: ReconcileContext)
   });
 }
 
-/** What was changed meanwhile is left for the next round. */
+/** A mount request that changed meanwhile is left for the next round. */
 function outcomeOf(
   now: DriveMountIntent,
   before: readonly DriveMountIntent[],
@@ -40,7 +40,7 @@ function outcomeOf(
   return outcome === null ? [] : [outcome];
 }
 
-/** What has become of the wish; null = it is fulfilled by being gone. */
+/** The mount after the attempt; null = it was unmounted and its entry can be removed. */
 async function applyOne(
   { uid }: Resource,
   intent: DriveMountIntent,

@@ -1,4 +1,4 @@
-/** When a sandbox ends by itself, and which of its clocks says so. */
+/** When a sandbox expires, and which member of its spec causes that. */
 import { parseDurationMs } from "../../lib/time/duration.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { checkedDurationMs, checkedFutureMs } from "../lifetime.ts";
@@ -6,7 +6,7 @@ import type { Input, PrepareContext } from "../port.ts";
 
 export interface Expiry {
   atMs: number;
-  /** The member of the specification that sets this end, for the event that tells about it. */
+  /** The member of the spec that sets this expiry, quoted in the event. */
   clock: string;
 }
 
@@ -21,10 +21,10 @@ interface Clocks {
   lifecycle?: { expirationPolicies?: Policy[]; terminatedRetention?: string };
 }
 
-/** The earliest of its ends; null = it stays until somebody deletes it. */
+/** The earliest expiry; null = the sandbox stays until it is deleted. */
 export function expiryOf({ spec, createdAt, state }: Pick<Resource, "spec" | "createdAt" | "state">): Expiry | null {
   const { runtime, lifecycle } = spec as Clocks;
-  // The idle clock starts anew when the sandbox falls asleep or wakes, not with the traffic in between.
+  // The idle period restarts when the sandbox falls asleep or wakes, not with each request in between.
   const idleSince = typeof state.idleSince === "number" ? state.idleSince : createdAt;
   const ends = [
     endAfter("spec.runtime.ttl", createdAt, runtime?.ttl),
@@ -49,7 +49,7 @@ const endAt = (clock: string, date: string | undefined): Expiry | null => {
   return Number.isNaN(atMs) ? null : { atMs, clock };
 };
 
-/** An empty text means no end, like an absent one. */
+/** An empty duration or date means no expiry, like an absent one. */
 export function prepareExpiry({ spec }: Input, { current, deps }: PrepareContext): void {
   const { runtime, lifecycle } = spec as Clocks;
   const stored = (current?.spec ?? {}) as Clocks;

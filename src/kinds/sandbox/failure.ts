@@ -1,4 +1,4 @@
-/** The richer body that sandbox clients read when a create or an update fails, beside the common members. */
+/** Additional error members that sandbox clients read when a create or an update fails. */
 import type { ErrorCode, PlatformError } from "../../contract/errors.ts";
 import { toIso } from "../../lib/time/clock.ts";
 import type { FailedCall } from "../port.ts";
@@ -17,7 +17,7 @@ export function explainSandboxFailure(error: PlatformError, failed: FailedCall):
   const { verb } = failed.operation;
   if (verb !== "create" && verb !== "update") return {};
   return {
-    // An update that finds nothing is told by the number, as everywhere else.
+    // For a failed update, clients read the HTTP status instead of a code word.
     ...(verb === "create" ? { code: error.body?.code ?? WORDS[error.code] ?? error.code.toUpperCase() } : {}),
     ...(error.detail?.status === "DEPLOYING" ? { reason: "CREATION_IN_PROGRESS" } : {}),
     sandbox_name: failed.params.sandboxName ?? nameIn(failed.body),

@@ -3,17 +3,17 @@ import type { Resource } from "../../store/resources/resource.ts";
 import type { Deps } from "../port.ts";
 
 export interface ForkOrigin {
-  /** uid of the sandbox whose files these are. */
+  /** uid of the sandbox that the files come from. */
   of: string;
   snapshot: string;
-  /** The files belong to this image; a fork that is given another one starts from that image alone. */
+  /** The files belong to this image. A fork with another image starts without them. */
   image: string;
 }
 
 export const forkOf = ({ state }: Pick<Resource, "state">): ForkOrigin | null =>
   (state.fork as ForkOrigin | undefined) ?? null;
 
-/** The snapshot to start from; one of a sandbox as it is now is taken here, once. */
+/** The snapshot to start from. For a fork of the current files, it is taken here, once. */
 export async function originSnapshot(sandbox: Resource, { driver }: Pick<Deps, "driver">): Promise<string | null> {
   const origin = forkOf(sandbox);
   const { image } = sandbox.spec.runtime as { image: string };

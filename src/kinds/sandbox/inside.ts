@@ -1,4 +1,7 @@
-/** Small requests of the platform's own to the daemon inside a sandbox. The other side is hostile ground: all is bounded. */
+/**
+ * Small requests of the platform to the daemon inside a sandbox. The daemon is not trusted, so time and size are
+ * limited.
+ */
 
 import { request } from "../../lib/network/node-http.ts";
 import { dial } from "../../node/dial/dial.ts";
@@ -17,7 +20,7 @@ export interface Reply {
   text: string;
 }
 
-/** A longer answer is none. */
+/** Bytes of an answer; a longer answer counts as invalid. */
 const ANSWER_BYTES_MAX = 256 * 1024;
 
 export async function askInside(endpoint: Endpoint, question: Question): Promise<Reply> {

@@ -1,4 +1,4 @@
-/** Tells the owner of a sandbox what a new machine under the old name has kept of the old one. */
+/** Describes which files survive when a sandbox is started again under the same name. */
 import type { Resource } from "../../store/resources/resource.ts";
 import { mountsOf } from "../drive/mounts.ts";
 import type { Attachment } from "./machine.ts";

@@ -1,4 +1,4 @@
-/** Keeps a sandbox to the roles that its admin named; contract/kept-access.ts says why. */
+/** Restricts a sandbox to the roles that an admin chose; contract/kept-access.ts explains why. */
 import { PlatformError } from "../../contract/errors.ts";
 import { keptOf, mayEnter } from "../../contract/kept-access.ts";
 import { canonicalJson } from "../../lib/canonical-json.ts";
@@ -14,7 +14,7 @@ export function requireEntry(resource: Resource, { role }: Pick<Call, "role">): 
   );
 }
 
-/** Only an admin chooses the roles; the platform notes since when they hold. */
+/** Only an admin chooses the roles. The platform records since when they apply. */
 export function prepareAccess({ spec }: Input, { call, current, deps }: PrepareContext): void {
   const wanted = rolesOf(spec);
   if (canonicalJson(wanted) === canonicalJson(rolesOf(current?.spec ?? {}))) {

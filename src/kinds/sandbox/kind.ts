@@ -3,12 +3,12 @@ import * as fields from "../../contract/fields.ts";
 import { defineKind } from "../../contract/kind.ts";
 import * as workload from "../workload/spec.ts";
 
-/** Domain rules and routes of one sandbox; each is matched against every outgoing connection. */
+/** Domain rules and routes of one sandbox; each one is matched against every outgoing connection. */
 const NETWORK_RULES_MAX = 512;
-/** Longer patience than this at the end of a sandbox is no patience but a hang. */
+/** Longest termination grace period in seconds. */
 const GRACE_MAX_SECONDS = 3600;
 
-/** Options that clients may name; others are typing errors. */
+/** Kernel options that clients may set; other names are refused. */
 const KERNEL_OPTIONS = ["iptables", "nfs", "tun"] as const;
 const extraArgs = z.record(z.string().max(64), z.enum(["enabled", "disabled"])).superRefine((map, context) => {
   for (const name of Object.keys(map))

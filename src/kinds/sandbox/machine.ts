@@ -1,4 +1,4 @@
-/** From a sandbox's record to what the driver is asked for. */
+/** Builds the driver's workload spec from a sandbox's record. */
 import { PlatformError } from "../../contract/errors.ts";
 import { plainPath } from "../../contract/mount-path.ts";
 import { restoreSecrets } from "../../contract/secret-fields.ts";
@@ -13,7 +13,7 @@ import { provenDriveMounts } from "./drives.ts";
 import { originSnapshot } from "./fork-origin.ts";
 import { sandbox as sandboxKind } from "./kind.ts";
 
-/** A core for this much memory, as the contract has it. */
+/** Megabytes of memory per CPU core, as the API contract promises. */
 const MEMORY_PER_CPU_MB = 2048;
 const CPUS_MIN = 0.25;
 
@@ -48,7 +48,7 @@ export async function sandboxSpec(sandbox: Resource, deps: Deps): Promise<Worklo
     image: await driverImage(image, sandbox, deps),
     env: {
       ...platformEnv(sandbox, deps.settings),
-      // Without a declared one, programs keep the port that their authors chose.
+      // PORT is set only when the sandbox declares a port; otherwise programs keep their own default.
       ...(port ? { PORT: String(port.target) } : {}),
       ...Object.fromEntries(envs.map(({ name, value = "" }) => [name, value])),
     },
@@ -63,7 +63,7 @@ export async function sandboxSpec(sandbox: Resource, deps: Deps): Promise<Worklo
   };
 }
 
-/** Storage of a volume is made when it is first attached. */
+/** The storage of a volume is made when it is first attached. */
 export async function volumeMounts(owner: Resource, attachments: readonly Attachment[], deps: Deps): Promise<Mount[]> {
   const mounts: Mount[] = [];
   for (const [index, { name, mountPath, readOnly = false, type, sizeMb }] of attachments.entries()) {
@@ -76,7 +76,7 @@ export async function volumeMounts(owner: Resource, attachments: readonly Attach
 
 const SCRATCH_DEFAULT_MB = 1024;
 
-/** Scratch disks live and die with their owner. */
+/** A scratch disk is removed with the sandbox. */
 export const scratchId = ({ uid }: Resource, index: number): string => `${uid}-scratch-${index}`;
 
 async function persistentVolume(workspace: string, name: string, deps: Deps): Promise<string> {

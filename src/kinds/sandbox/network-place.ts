@@ -1,11 +1,11 @@
-/** The network that a sandbox asks to be in: what it names must be there. */
+/** Requires that the network resources named in a sandbox's spec exist. */
 import { invalidField } from "../../contract/errors.ts";
 import { egressGateway } from "../egress-gateway/kind.ts";
 import { lookUp } from "../place.ts";
 import { type Input, type PrepareContext, workspaceOf } from "../port.ts";
 import { vpc as vpcKind } from "../vpc/kind.ts";
 
-/** What a sandbox has already may be written back. */
+/** Values that the sandbox already has may be written back unchecked. */
 export async function requireNetwork({ spec }: Input, { call, current, deps }: PrepareContext): Promise<void> {
   const workspace = workspaceOf(call).name;
   const name = String(spec.vpc ?? vpcKind.builtIn);

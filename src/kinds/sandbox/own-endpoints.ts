@@ -1,4 +1,4 @@
-/** Endpoints of a sandbox's address that the platform answers itself, because the daemon inside cannot be believed. */
+/** Endpoints at a sandbox's address that the platform answers itself, because the daemon inside is not trusted. */
 import { createDriveMounts, type MountAnswer } from "../drive/mounts.ts";
 import type { Platform } from "../port.ts";
 
@@ -6,11 +6,11 @@ export interface SandboxRequest {
   workspace: string;
   uid: string;
   method: string;
-  /** Raw, behind the sandbox's address. */
+  /** Raw path below the sandbox's address. */
   path: string;
 }
 
-/** Given the request's body; null = the request is the daemon's to answer. */
+/** Takes the request's body. null instead of an endpoint = the daemon answers the request. */
 export type SandboxEndpoint = (body: Buffer) => Promise<MountAnswer>;
 
 const MOUNT_PATH = /^\/drives\/mount(?:\/([^?]*))?(?:\?|$)/;
@@ -28,7 +28,7 @@ export function createOwnEndpoints(deps: Pick<Platform, "store" | "settings">) {
   };
 }
 
-/** What is no JSON is no object either, and is refused with the same words. */
+/** Invalid JSON becomes a value that the schema refuses with its usual message. */
 function jsonOf(body: Buffer): unknown {
   try {
     return JSON.parse(body.toString("utf8"));

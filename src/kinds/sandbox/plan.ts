@@ -1,4 +1,7 @@
-/** What to do with a sandbox, decided from its record and what was observed. Pure: every rule is a row of the test table. */
+/**
+ * Decides what to do with a sandbox from its record and the observed state. Pure: every rule is a row of the test
+ * table.
+ */
 
 import { createHash } from "node:crypto";
 import type { Instance, InstancesState } from "../../contract/instance.ts";
@@ -13,14 +16,14 @@ import { expiryOf } from "./expiry.ts";
 import { keptAndLost } from "./kept-and-lost.ts";
 
 export interface SandboxState extends InstancesState<Endpoint> {
-  /** Fingerprint of what runs; a record with another one is deployed anew. */
+  /** Fingerprint of the running sandbox; when the spec's fingerprint differs, the sandbox is created again. */
   deployed?: string;
-  /** When it last fell asleep, woke up or began. */
+  /** When the sandbox last fell asleep, woke up or started. */
   idleSince?: number;
   compute?: "RUNNING" | "STANDBY";
   lastUsedAt?: number;
   isolation?: string;
-  /** Limits that the machine does not hold for it. */
+  /** Limits of the spec that this machine cannot enforce. */
   unheld?: string[];
   driveMounts?: DriveMountIntent[];
 }
@@ -28,13 +31,13 @@ export interface SandboxState extends InstancesState<Endpoint> {
 export interface SandboxObserved {
   workload: Observed | null;
   openRequests: number;
-  /** 0 when there was none since this server began. */
+  /** 0 when no request came since this server started. */
   lastRequestMs: number;
-  /** What goes on inside; asked only when it may fall asleep. */
+  /** What keeps the sandbox awake; asked only when it is due to fall asleep. */
   inside: SandboxActivity | null;
-  /** What should run, in short; see fingerprint. */
+  /** Fingerprint of the wanted sandbox; see `fingerprint`. */
   wanted: string;
-  /** How long without a request until it may sleep. */
+  /** Idle time before the sandbox may fall asleep. */
   standbyAfterMs: number;
 }
 
@@ -51,7 +54,7 @@ export type SandboxStep =
 
 export const stateOf = (sandbox: Resource): SandboxState => sandbox.state as SandboxState;
 
-/** Image, memory, variables and volumes make the machine; everything else changes in place, with the files kept. */
+/** A change of image, memory, variables or volumes creates the sandbox again; other changes apply in place. */
 export function fingerprint({ spec }: Pick<Resource, "spec">, secrets: Record<string, string>): string {
   const { image, memory, envs } = (spec.runtime ?? {}) as Record<string, unknown>;
   const hidden = Object.entries(secrets).filter(([path]) => path.startsWith("/spec/runtime/"));
@@ -59,12 +62,15 @@ export function fingerprint({ spec }: Pick<Resource, "spec">, secrets: Record<st
   return `${FORMULA}:${createHash("sha256").update(text).digest("hex").slice(0, 16)}`;
 }
 
-/** Counts the ways in which fingerprints were made; the first had no name. */
+/** Version of the fingerprint algorithm. Version 1 had no prefix. */
 const FORMULA = "2";
 
 const formulaOf = (made: string): string => /^(\d+):/.exec(made)?.[1] ?? "1";
 
-/** A record of another version of the platform says the same in another way: without a new intent nothing changed. */
+/**
+ * Whether the sandbox must be created again. Fingerprints of different algorithms cannot be compared; such a sandbox is
+ * created again only when its spec has changed.
+ */
 function isAnother({ generation, observedGeneration, state }: Resource, wanted: string): boolean {
   const { deployed = "" } = state as SandboxState;
   if (deployed === wanted) return false;
@@ -86,7 +92,7 @@ export function planSandbox(sandbox: Resource, observed: SandboxObserved, nowMs:
       ...again(expiresInMs, false),
     };
   }
-  // A failure stands until the intent changes.
+  // A failed sandbox stays failed until its spec changes.
   if (sandbox.status === "FAILED" && sandbox.observedGeneration === sandbox.generation) return again(expiresInMs);
   if (!workload)
     return {
@@ -99,7 +105,7 @@ export function planSandbox(sandbox: Resource, observed: SandboxObserved, nowMs:
               : "Started.",
         },
       ],
-      // As of a running one that nobody uses; what is to be mounted beside its volumes is looked at right after.
+      // With drive mounts to perform, the sandbox is observed again at once; otherwise when it may fall asleep.
       ...(mountsOf(sandbox).length > 0 ? {} : { settles: true, againMs: restMs(observed.standbyAfterMs, expiresInMs) }),
     };
   if (workload.state === "exited") {
@@ -136,17 +142,17 @@ function alive(
   return { steps, againMs: restMs(sleepsInMs, expiresInMs) };
 }
 
-/** Until it may sleep or must end. */
+/** Time until the sandbox may fall asleep or expires. */
 const restMs = (sleepsInMs: number, expiresInMs = Number.POSITIVE_INFINITY): number =>
   Math.min(Math.max(sleepsInMs, LOOK_AGAIN_MIN_MS), expiresInMs);
 
-/** Since when nobody has wanted anything of it. */
+/** When the sandbox was last used. */
 export function quietSince(sandbox: Resource, lastRequestMs: number): number {
   const { idleSince = 0, wantedAt = 0 } = stateOf(sandbox);
   return Math.max(lastRequestMs, idleSince, wantedAt);
 }
 
-/** What is mounted is what was asked for, and nothing that was asked for is open. */
+/** Whether every mount request is settled and exactly the wanted drives are mounted. */
 export function drivesAreAsWanted(wanted: readonly DriveMountIntent[], { mounts }: Pick<Observed, "mounts">): boolean {
   const there = new Set(mounts.flatMap(({ source, path }) => ("drive" in source ? [path] : [])));
   const settled = wanted.filter(({ phase }) => phase === "mounted");
@@ -157,7 +163,7 @@ export function drivesAreAsWanted(wanted: readonly DriveMountIntent[], { mounts 
   );
 }
 
-/** A busy sandbox is asked again this soon whether it may sleep now. */
+/** Shortest interval at which a busy sandbox is checked for sleep. */
 const LOOK_AGAIN_MIN_MS = 1000;
 
 function mayStandBy({ openRequests, inside }: SandboxObserved): boolean {

@@ -1,4 +1,4 @@
-/** Makes sandboxes exist, sleep, wake and go, as plan.ts decides. */
+/** Creates, freezes, thaws and removes sandboxes, as plan.ts decides. */
 import { type Observed, unheldLimits } from "../../node/driver.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { defineReconciler, type Platform, type ReconcileContext } from "../port.ts";
@@ -49,7 +49,7 @@ const ACTS: Record<SandboxStep["do"], Act> = {
   },
 
   async destroy({ uid, spec, deletedAt }, { deps, record }) {
-    // Requests wait for the next machine instead of finding the door of this one gone.
+    // Without an instance in the record, requests wait for the new machine instead of failing on the old endpoint.
     if (deletedAt === null) await record((current) => ({ state: next(current, { instances: [] }) }));
     const graceS =
       (spec.runtime as { terminationGracePeriodSeconds?: number } | undefined)?.terminationGracePeriodSeconds ?? 0;
@@ -68,7 +68,7 @@ const ACTS: Record<SandboxStep["do"], Act> = {
       }),
       event: { type: "standby", message: "Asleep after a time without requests; the next one wakes it." },
     }));
-    // A request that came before the record was read as running now waits inside; nobody else would wake it.
+    // A request that read the record before the freeze now waits inside the frozen sandbox; only this thaw wakes it.
     if (deps.activity.openOf(sandbox.uid) > 0) await ACTS.thaw(sandbox, context, "");
   },
 
@@ -131,7 +131,7 @@ const computeOf = (workload: Observed): Pick<SandboxState, "instances" | "comput
   compute: workload.state === "frozen" ? "STANDBY" : "RUNNING",
 });
 
-/** Previews, their tokens and schedules of one sandbox are few. */
+/** Previews, preview tokens and schedules of one sandbox. */
 const CHILDREN_MAX = 10_000;
 
 async function running(

@@ -1,4 +1,4 @@
-/** Periodic work about sandboxes: records past their time, machines without a record, the time of last use. */
+/** Periodic tasks for sandboxes: purge old records, end machines without a record, store the time of last use. */
 
 import { MINUTE_MS, SECOND_MS } from "../../lib/time/clock.ts";
 import { parseDurationMs } from "../../lib/time/duration.ts";
@@ -15,7 +15,7 @@ const LAST_USED_MS = 30 * SECOND_MS;
 const RETENTION_DEFAULT_MS = 5 * MINUTE_MS;
 const PAGE = 500;
 
-/** What concerns a machine is done by the server of that machine; what concerns records, by any one. */
+/** Tasks about a machine run on that machine's server; tasks about records run on any one server. */
 export const sandboxTasks = (deps: Deps): KindTask[] => [
   { name: "purge-terminated", everyMs: PURGE_MS, run: (signal) => purgeTerminated(deps, signal) },
   {
@@ -30,7 +30,7 @@ export const sandboxTasks = (deps: Deps): KindTask[] => [
   },
 ];
 
-/** Records of what is gone stay to be looked at for a while. */
+/** Deletes records of terminated sandboxes after their retention time. */
 export async function purgeTerminated(deps: Deps, signal: AbortSignal): Promise<void> {
   await purge(sandbox.name, deps, signal);
   await purge(volume.name, deps, signal);
@@ -42,7 +42,7 @@ async function purge(kind: string, { store, clock, driver }: Deps, signal: Abort
     for (const record of page) {
       signal.throwIfAborted();
       if (goneSince(record) + retentionMs(record) > clock.now()) continue;
-      // Once the record is gone, nobody knows whose machine it was.
+      // The machine goes first: without the record, no task would know that it can be removed.
       if (kind === sandbox.name) await driver.destroy(record.uid);
       await store.resources.delete(record.workspace, record.uid);
     }
@@ -60,8 +60,8 @@ function retentionMs({ spec }: Resource): number {
 }
 
 /**
- * Ends machines whose sandbox is over: its record says so. Whatever else the driver has (tasks of jobs, builds, what
- * another database knows) is not this sweep's to judge.
+ * Ends machines whose sandbox record says that the sandbox is over. Other workloads of the driver (job tasks, builds,
+ * workloads of another database) are left alone.
  */
 export async function sweepOrphans({ store, driver, log }: Deps, signal: AbortSignal): Promise<void> {
   for (const { uid } of await driver.list()) {
@@ -73,7 +73,7 @@ export async function sweepOrphans({ store, driver, log }: Deps, signal: AbortSi
   }
 }
 
-/** All of them in one write: the time of the last request changes with every request. */
+/** Stores the last use of all sandboxes in one write, because it changes with every request. */
 export async function keepLastUsed({ store, activity, clock }: Deps, signal: AbortSignal): Promise<void> {
   const used = activity.usedSince(clock.now() - 2 * LAST_USED_MS);
   const records: Resource[] = [];

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { defineKind } from "../../contract/kind.ts";
 import { sandbox } from "../sandbox/kind.ts";
 
-/** Written by whatever fires the schedules; clients only read. */
+/** Written when a schedule fires; read-only for clients. */
 export const scheduleExecution = defineKind({
   name: "scheduleexecution",
   plural: "scheduleexecutions",

@@ -30,7 +30,7 @@ export const scheduleBehaviour: Behaviour = {
     spec.input.timeout ??= TIMEOUT_DEFAULT_SECONDS;
     spec.maxExecutions ??= EXECUTIONS_KEPT_DEFAULT;
   },
-  /** Numbered from 0; a number is not used again while a later one exists. */
+  /** Numbers schedules from 0. A number is not reused while a higher one exists. */
   async generateName(tx, scope, { store }) {
     const there = await store.resources.childrenIn(tx, scope.parent, SCHEDULES_MAX + 1, schedule.name);
     const numbers = there.map(({ name }) => Number(NUMBERED.exec(name)?.[1] ?? -1));

@@ -1,7 +1,7 @@
 /**
- * Fires schedules: wakes the sandbox, submits the process, writes down what came of it. A time is claimed in the store
- * before anything happens, so of several servers one fires it, and a server that dies in between loses one firing
- * rather than making two.
+ * Fires schedules: wakes the sandbox, starts the process, stores the result. A slot is claimed in the store before the
+ * process is started, so only one of several servers fires it. A server that dies after the claim loses one firing and
+ * never fires twice.
  */
 import { restoreSecrets } from "../../contract/secret-fields.ts";
 import { uuidv7 } from "../../lib/ids.ts";
@@ -17,7 +17,7 @@ import { planSchedule, type ScheduleState, type ScheduleStep } from "./plan.ts";
 
 const SUBMIT_MS = 10 * SECOND_MS;
 const REASON_MAX = 500;
-/** One-offs leave their records behind: of one sandbox, this many at most. */
+/** Execution records kept per sandbox; one-off schedules leave theirs behind. */
 const EXECUTIONS_MAX = 1000;
 
 interface Outcome {
@@ -66,7 +66,7 @@ async function fire(schedule: Resource, { deps, signal }: ReconcileContext): Pro
   const spec = structuredClone(schedule.spec);
   restoreSecrets({ spec }, scheduleKind.secrets, deps.store.resources.secretsOf(schedule));
   const input = spec.input as Input;
-  // Counted as a request, so that the sandbox does not fall asleep between waking and starting the process.
+  // Counts as an open request, so that the sandbox does not fall asleep between waking and starting the process.
   const end = deps.activity.begin(uid);
   try {
     const endpoint = await awake(workspace, uid, deps, signal);
@@ -91,7 +91,7 @@ function outcomeOf(statusCode: number, text: string, { name = "" }: Input): Outc
   try {
     answer = JSON.parse(text) as typeof answer;
   } catch {
-    // The status alone says what happened.
+    // The body is optional: the HTTP status alone decides.
   }
   const processName = typeof answer.name === "string" ? answer.name.slice(0, 128) : name;
   if (statusCode < 400) return { statusCode, processName };

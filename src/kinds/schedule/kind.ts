@@ -4,7 +4,7 @@ import { sandbox } from "../sandbox/kind.ts";
 
 export const SCHEDULES_MAX = 100;
 export const EXECUTIONS_KEPT_DEFAULT = 100;
-/** What one scheduled process may run at most; 0 asks for no limit of its own. */
+/** Longest timeout of a scheduled process in seconds; 0 means no timeout. */
 const TIMEOUT_MAX_SECONDS = 7 * 24 * 3600;
 
 export const schedule = defineKind({

@@ -41,7 +41,7 @@ test("a schedule is due at its times and not again", () => {
   ];
   for (const [title, record, now, steps, againMs] of cases) {
     const plan = planSchedule(record, at(now));
-    // An old slot may be followed by fresher ones; only what it does is compared.
+    // Only the steps and the next look are compared: newer slots may follow an old one.
     assert.deepEqual([title, plan.steps, plan.againMs], [title, steps, againMs]);
   }
 });

@@ -4,11 +4,11 @@ import { cronTimes, dueTimes } from "../../lib/time/cron.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Plan } from "../port.ts";
 
-/** A timer never waits longer: clocks are set, and timers have a limit. */
+/** Longest wait between looks: the system clock may be changed, and timers have a maximum delay. */
 const LOOK_AGAIN_MAX_MS = 12 * 60 * MINUTE_MS;
 
 export interface ScheduleState {
-  /** The last time that was fired or missed; nobody takes it again. */
+  /** The last slot that was fired or missed; it is not fired again. */
   lastSlot?: number;
   /** Records of past firings, oldest first. */
   executions?: string[];
@@ -22,7 +22,7 @@ export function planSchedule(schedule: Resource, nowMs: number): Plan<ScheduleSt
   const { lastSlot = 0 } = schedule.state as ScheduleState;
   const next = (afterMs: number): number | null =>
     type === "cron" ? cronTimes(value, "UTC")(afterMs) : atAfter(value, afterMs);
-  // What is changed starts anew: times before the change are not due.
+  // A changed schedule starts again: slots before the change are not due.
   const since = type === "cron" ? Math.max(lastSlot, schedule.createdAt, schedule.updatedAt) : lastSlot;
   const due = dueTimes(next, since, nowMs);
   if (due === null) return { steps: [] };

@@ -18,7 +18,7 @@ import {
   serviceAccountUpdate,
 } from "./operations.ts";
 
-/** More than people look after by hand; a client that makes them in a loop is stopped. */
+/** Service accounts of one workspace. The limit stops a client that makes them in a loop. */
 const PER_WORKSPACE_MAX = 1000;
 
 export const serviceAccountHandlers: readonly Implementation[] = [
@@ -79,7 +79,7 @@ export const serviceAccountHandlers: readonly Implementation[] = [
 
 type AnyCall = Pick<Call, "workspace" | "operation" | "params">;
 
-/** Identities of workloads are the platform's business and not managed here. */
+/** Service accounts of workloads belong to the platform and are not found here. */
 async function find(call: AnyCall, { store }: Platform): Promise<ServiceAccount> {
   const clientId = call.params.clientId ?? "";
   const account = await store.keys.getServiceAccount(workspaceOf(call).name, clientId);

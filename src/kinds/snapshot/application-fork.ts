@@ -1,6 +1,6 @@
 /**
- * A sandbox becomes an application: its files as they are now or in a snapshot, and the program that listens on the port,
- * started again from them. An application that is there gets a new revision, with a share of the traffic or all of it.
+ * Turns a sandbox into an application: its current files or a snapshot, and the program that listens on the port,
+ * started again from those files. An existing application gets a new revision with a share of the traffic or all of it.
  */
 import { z } from "zod";
 import { authorizeScope } from "../../auth/authorize.ts";
@@ -29,7 +29,7 @@ interface Origin {
   source: Resource;
   /** Name of the application. */
   name: string;
-  /** An id: of files that are kept, or those of now, which are taken under it. */
+  /** Id of an existing snapshot, or the id under which the current files are saved. */
   snapshot: string;
 }
 
@@ -93,7 +93,7 @@ async function write(
   });
 }
 
-/** What a sandbox and an application have in common; what else the application has stays. */
+/** Copies the members that sandboxes and applications share; other members of the application stay. */
 async function inputOf(origin: Origin, current: Resource | null, call: ForkCall, deps: Deps): Promise<Input> {
   const { source, name } = origin;
   const { body } = call;
@@ -104,7 +104,7 @@ async function inputOf(origin: Origin, current: Resource | null, call: ForkCall,
   if (body.prefix !== undefined && body.customDomain === undefined)
     throw invalidField("prefix", "is the part before a customDomain, which is missing");
   const { prefix: subdomain, customDomain: domain } = body;
-  // A sandbox may carry a region name that the operator has dropped since.
+  // A sandbox may carry a region alias that the operator has removed since.
   const region = isHere(spec.region, deps.settings) ? spec.region : current?.spec.region;
   const serving = await servingIn(source, port, runtime.image, deps);
   const own = Object.entries(serving.env).map(([key, value]) => ({ name: key, value, secret: true }));
@@ -121,7 +121,7 @@ async function inputOf(origin: Origin, current: Resource | null, call: ForkCall,
   };
 }
 
-/** What a sandbox says of itself is as hostile as anything else that it sends. */
+/** The daemon inside the sandbox is not trusted, so its answer is validated. */
 const servingShape = z.object({
   argv: command.min(1),
   workDir: workingDir,
@@ -136,7 +136,7 @@ function readServing(text: string): ServingProcess {
   }
 }
 
-/** The program behind the port; without one, the image's own entry point. */
+/** The program that listens on the port; without one, the image's own entry point. */
 async function servingIn(source: Resource, port: number, image: string, deps: Deps): Promise<ServingProcess> {
   const end = deps.activity.begin(source.uid);
   try {
@@ -156,7 +156,7 @@ async function servingIn(source: Resource, port: number, image: string, deps: De
   );
 }
 
-/** A share makes the new revision a canary beside the one that answers now. */
+/** With a traffic share below 100 %, the new revision becomes a canary beside the active one. */
 function withTraffic(spec: Record<string, unknown>, now: Resource, traffic: number = ALL_PERCENT) {
   const { active: _active, ...choice } = choiceOf({ spec });
   return { ...spec, revision: sharedChoice(choice, now, traffic) };

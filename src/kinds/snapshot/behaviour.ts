@@ -1,4 +1,6 @@
-/** Snapshots of sandboxes: intent, then files that the driver keeps. What nobody names any more is swept. */
+/**
+ * Snapshots of sandboxes: the record is written first, then the driver saves the files. Unreferenced files are swept.
+ */
 
 import { notFound, PlatformError } from "../../contract/errors.ts";
 import { randomWord } from "../../lib/ids.ts";
@@ -13,10 +15,12 @@ import { sandbox as sandboxKind } from "../sandbox/kind.ts";
 import { snapshot } from "./kind.ts";
 import { snapshotDelete } from "./operations.ts";
 
-/** Copying is quick where the file system shares blocks; elsewhere it takes as long as the files are large. */
+/**
+ * How long a request waits for the copy. It is quick where the file system shares blocks, otherwise it depends on size.
+ */
 const TAKE_WAIT_MS = 60 * SECOND_MS;
 const SWEEP_MS = MINUTE_MS;
-/** Files that were made just now may not have been named yet. */
+/** Age before the sweep removes unreferenced files: the record of fresh files may not have been written yet. */
 const UNNAMED_MAX_MS = 10 * MINUTE_MS;
 const REASON_MAX = 500;
 const PAGE = 500;
@@ -73,7 +77,7 @@ export const snapshotBehaviour: Behaviour = {
   ],
 };
 
-/** The driver's own words are for the log; a caller learns those that were meant for callers. */
+/** Only a PlatformError's message is meant for callers; other driver errors go to the log. */
 const reasonOf = (error: unknown): string =>
   error instanceof PlatformError ? error.message.slice(0, REASON_MAX) : "The files could not be copied.";
 
@@ -85,7 +89,7 @@ export const snapshotTasks = (deps: Deps): KindTask[] => [
   },
 ];
 
-/** Files stay as long as a snapshot record or a fork names them. */
+/** Removes files that no snapshot record and no fork refers to. */
 export async function sweepSnapshots(deps: Deps, signal: AbortSignal): Promise<void> {
   const old = (await deps.driver.listSnapshots()).filter(
     ({ createdAt }) => Date.parse(createdAt) < deps.clock.now() - UNNAMED_MAX_MS,

@@ -14,7 +14,7 @@ import { snapshot as snapshotKind } from "./kind.ts";
 import { sandboxFork } from "./operations.ts";
 import { settled } from "./settled.ts";
 
-/** Records in these states have nothing left to lose: a fork takes their name. */
+/** A fork may take over the name of a sandbox in one of these states. */
 const ENDED = new Set(["FAILED", "TERMINATED"]);
 
 export const forkHandlers: readonly Implementation[] = [
@@ -40,14 +40,14 @@ export const forkHandlers: readonly Implementation[] = [
   }),
 ];
 
-/** Said before the files are copied; who comes in between is refused by the insert. */
+/** Checked before the files are copied. A create that takes the name meanwhile is caught by the insert. */
 async function refuseTaken(workspace: string, name: string, { store }: Platform): Promise<void> {
   const found = await store.resources.get({ workspace, kind: sandboxKind.name, parent: "" }, name);
   if (!found || found.retired || ENDED.has(found.status ?? "")) return;
   throw new PlatformError("already_exists", `sandbox '${name}' exists already. Choose another name.`);
 }
 
-/** The files as they are now, kept like any other snapshot: what was forked can be forked again, and deleted. */
+/** Saves the current files as an ordinary snapshot, which can be forked again and deleted. */
 async function takenNow(source: Resource, actor: string, deps: Platform): Promise<string> {
   const { resource } = await deps.store.resources.create({
     workspace: source.workspace,
@@ -84,7 +84,7 @@ async function originOf(source: Resource, snapshotId: string, { store }: Platfor
   return { of: source.uid, snapshot: found.name, image };
 }
 
-/** Lifetimes and volumes are the original's own. */
+/** Lifetimes and volumes are not copied. */
 function specOf(source: Resource, memory: number | undefined): Record<string, unknown> {
   const { volumes: _volumes, lifecycle: _lifecycle, ...spec } = structuredClone(source.spec);
   const { ttl: _ttl, expires: _expires, ...runtime } = spec.runtime as Record<string, unknown>;

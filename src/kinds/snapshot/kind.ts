@@ -2,7 +2,7 @@ import { z } from "zod";
 import { defineKind } from "../../contract/kind.ts";
 import { sandbox } from "../sandbox/kind.ts";
 
-/** Each holds the files of a sandbox as they were. */
+/** Snapshots of one sandbox; each holds a copy of its files. */
 const SNAPSHOTS_MAX = 50;
 
 export const snapshot = defineKind({

@@ -1,4 +1,4 @@
-/** Waits for what a fork has made, and tells its caller what became of it. */
+/** Waits until a forked sandbox or application runs, and reports a failure to the caller. */
 import { PlatformError } from "../../contract/errors.ts";
 import { SECOND_MS } from "../../lib/time/clock.ts";
 import type { Resource } from "../../store/resources/resource.ts";

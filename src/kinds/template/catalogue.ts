@@ -1,4 +1,4 @@
-/** The templates are the folders under examples/: what is there can be copied, and what is not there is not listed. */
+/** The catalogue of templates: each folder under examples/ is one. */
 import { createHash } from "node:crypto";
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -24,7 +24,7 @@ export interface Template extends z.infer<typeof manifest> {
 
 let known: ReadonlyMap<string, Template> | null = null;
 
-/** Read once: they come with the program and change with it. */
+/** Read once: the templates are part of the program. */
 export function templates(): ReadonlyMap<string, Template> {
   known ??= new Map(
     globSync("*/template.json", { cwd: EXAMPLES })

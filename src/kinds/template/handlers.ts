@@ -29,7 +29,7 @@ const toWire = ({ files: _files, ...template }: Template, { settings }: Platform
   starCount: 0,
 });
 
-/** The first letter of the type, as a picture that needs no other file. */
+/** An inline SVG with the first letter of the type. */
 function iconOf(type: string, back: string, front: string): string {
   const letter = (type[0] ?? "t").toUpperCase();
   const svg = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="6" fill="${back}"/><text x="16" y="22" font-family="sans-serif" font-size="18" text-anchor="middle" fill="${front}">${letter}</text></svg>`;

@@ -53,7 +53,7 @@ async function agentOf(call: AgentCall, deps: Platform): Promise<Resource> {
   return agent;
 }
 
-/** Code that runs here has its own conversations to read, not its neighbours'. */
+/** A workload may read only its own threads. */
 async function refuseForeign({ caller }: AgentCall, agent: Resource, { store }: Platform): Promise<void> {
   if (caller.subjectType !== "workload") return;
   const account = await store.keys.findServiceAccountAcrossWorkspaces(caller.subject);

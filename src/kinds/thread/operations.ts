@@ -1,10 +1,10 @@
-/** Threads: what an agent remembers of a conversation, under the id that the client sent with its requests. */
+/** Threads: the messages of a conversation with an agent, under the id that the client sent with its requests. */
 import { z } from "zod";
 import { pageMeta } from "../../contract/list-query.ts";
 import { defineOperation, type Operation } from "../../contract/operation.ts";
 import { agent } from "../agent/kind.ts";
 
-/** Added in one go; a turn of a conversation has a few. */
+/** Messages added by one request. */
 const APPEND_MAX = 100;
 const BODY_BYTES_MAX = 1024 * 1024;
 export const READ_DEFAULT = 100;

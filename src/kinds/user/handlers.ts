@@ -9,9 +9,9 @@ import { pagesUrl } from "../pages-url.ts";
 import { type Implementation, implement, type Platform, workspaceOf } from "../port.ts";
 import { type pendingInvitation, userInvite, userList, userRemove, type userShape, userUpdate } from "./operations.ts";
 
-/** Long enough for a holiday week, short enough that a forgotten one does not lie around. */
+/** Lifetime of an invitation. */
 const INVITATION_MS = 7 * DAY_MS;
-/** Invitations cost the invited attention; nobody needs more open ones. */
+/** Open invitations of one workspace. The limit stops a client that invites in a loop. */
 const OPEN_INVITATIONS_MAX = 500;
 
 type User = z.input<typeof userShape>;

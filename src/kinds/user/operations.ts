@@ -1,11 +1,11 @@
-/** The people of a workspace: members, and those who have been invited. */
+/** The people of a workspace: members and invited people. */
 import { z } from "zod";
 import { defineOperation } from "../../contract/operation.ts";
 
-/** The longest address that mail systems must accept. */
+/** Longest email address that mail systems must accept (RFC 5321). */
 const EMAIL_MAX = 254;
 
-/** People are told apart by it, whatever its case. */
+/** Identifies a person, regardless of case. */
 export const email = z.email().max(EMAIL_MAX).toLowerCase();
 
 const role = z.enum(["admin", "member"]);

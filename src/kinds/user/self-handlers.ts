@@ -9,7 +9,8 @@ export const selfHandlers: readonly Implementation[] = [
   implement(passwordSet, async ({ caller, body }, { store }) => {
     const user = await store.people.getUser(personOf(caller));
     if (!user) throw notFound("You");
-    // A key with every scope and no end can make itself what a password gives; all others have to know the old one.
+    // An API key with all scopes and no expiry is as powerful as the password, so it may replace the password without
+    // it.
     const isTrusted = caller.authMethod === "api_key" && caller.scopes === null && caller.endsAt === undefined;
     if (isTrusted) await replacePassword(store, user.sub, body.newPassword);
     else {

@@ -1,4 +1,4 @@
-/** What people do about their own sign-in: the password, and where they are signed in. */
+/** Operations of people on their own sign-in: the password and the open sessions. */
 import { z } from "zod";
 import { defineOperation } from "../../contract/operation.ts";
 import { PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN } from "../../contract/password-length.ts";

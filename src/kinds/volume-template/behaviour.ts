@@ -59,7 +59,7 @@ export const volumeTemplateBehaviour: Behaviour = {
   ],
 };
 
-/** A version whose archive may still come is there, without content. */
+/** Includes the version whose archive is still awaited; it has no content yet. */
 function withAwaited(resource: Resource, nowMs: number): TemplateVersion[] {
   const versions = versionsOf(resource);
   const ticket = ticketOf(resource);

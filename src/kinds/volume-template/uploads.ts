@@ -1,4 +1,4 @@
-/** The files of a new version come as an archive, which is kept as it is and unpacked into each volume. */
+/** The files of a new version are uploaded as an archive, which is stored as it is and unpacked into each volume. */
 
 import { PlatformError } from "../../contract/errors.ts";
 import { removeTree } from "../../lib/remove-tree.ts";
@@ -8,7 +8,7 @@ import type { Deps, Uploads } from "../port.ts";
 import { PROJECT_LIMITS, ticketOf } from "../uploads.ts";
 import { type TemplateVersion, versionsOf } from "./versions.ts";
 
-/** Each keeps its archive. */
+/** Versions of one template; each keeps its archive. */
 const VERSIONS_MAX = 100;
 
 export const templateUploads: Uploads = {
@@ -17,7 +17,7 @@ export const templateUploads: Uploads = {
     const versions = current ? versionsOf(current) : [];
     if (versions.length >= VERSIONS_MAX)
       throw new PlatformError("conflict", `A template has at most ${VERSIONS_MAX} versions. Delete one first.`);
-    // Whoever asks again for an address has not sent the version that the first one was for.
+    // A second request for an upload URL reuses the version whose archive was never sent.
     const awaited = current && ticketOf(current)?.revision;
     return awaited ?? String(Math.max(0, ...versions.map(({ name }) => Number(name) || 0)) + 1);
   },
@@ -37,7 +37,7 @@ export const templateUploads: Uploads = {
   },
 };
 
-/** Unpacked once to see that it can be, and how large it is. */
+/** Unpacks the archive once to check it and to measure its size. */
 async function look(archive: Blob, deps: Deps): Promise<{ contentSize: number } | { refusal: PlatformError }> {
   const folder = await unpack(archive.digest, deps).catch((error: unknown) => {
     if (error instanceof PlatformError && error.status < 500) return { refusal: error };
@@ -49,7 +49,7 @@ async function look(archive: Blob, deps: Deps): Promise<{ contentSize: number } 
   return { contentSize: folder.sizeBytes };
 }
 
-/** A folder with the files of an archive, for whoever removes it; null when the archive is not here. */
+/** Unpacks an archive into a folder that the caller removes; null when the archive is not on this machine. */
 export async function unpack(
   digest: string,
   { blobs, driver }: Deps,

@@ -8,7 +8,7 @@ export interface TemplateVersion {
   status: "CREATED" | "READY" | "FAILED";
   contentSize?: number;
   uploadedAt?: string;
-  /** Digest of its archive. */
+  /** Digest of the version's archive. */
   source?: string;
 }
 
@@ -18,7 +18,7 @@ export const versionsOf = ({ state }: Pick<Resource, "state">): TemplateVersion[
 export const neededByTemplate = (template: Resource): string[] =>
   versionsOf(template).flatMap(({ source }) => source ?? []);
 
-/** What `name`, `name:latest` and `name:<version>` stand for: a template and one of its versions that is ready. */
+/** Resolves `name`, `name:latest` and `name:<version>` to a template and one of its ready versions. */
 export async function requireTemplate(
   field: string,
   reference: string,

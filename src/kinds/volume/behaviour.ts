@@ -12,7 +12,7 @@ const MB = 1024 * 1024;
 
 interface Gathered {
   users: Map<string, LinkOwner[]>;
-  /** Whether volumes that are made now have a size that holds; null when that is not known yet. */
+  /** Whether this machine enforces the size of new volumes; null when that is not known yet. */
   sized: boolean | null;
 }
 
@@ -29,13 +29,13 @@ export const volumeBehaviour: Behaviour = {
       spec.size ??= template.spec.defaultSize;
       if ((version.contentSize ?? 0) > Number(spec.size ?? VOLUME_SIZE_DEFAULT_MB) * MB)
         throw invalidField("spec.size", `the files of '${spec.template}' do not fit into it`);
-      // What it starts with does not change when the template does, or goes.
+      // Stored now, so that a later change or deletion of the template does not affect the volume.
       state.content = version.source;
     }
     spec.size ??= VOLUME_SIZE_DEFAULT_MB;
     spec.infrastructureId = deps.settings.nodeId;
   },
-  /** Whoever names a volume has it; nothing else has to be kept in step. */
+  /** The users of a volume are found by their references to it; nothing is stored with the volume. */
   async gather(resources, { deps }) {
     const names = resources.map(({ name }) => name);
     const users = await deps.store.links.usersOf(resources[0]?.workspace ?? "", volume.name, names);
@@ -52,7 +52,7 @@ export const volumeBehaviour: Behaviour = {
   },
 };
 
-/** Nobody waits for a machine that is still being opened: an open one answers before the turn ends. */
+/** Returns null while the driver is still opening; an open driver answers within this event loop turn. */
 const sizesHold = ({ here }: Platform): Promise<boolean | null> =>
   Promise.race([
     here.driver.probe().then(

@@ -1,4 +1,4 @@
-/** A volume's storage is made when it is first attached; here it goes. */
+/** Removes the storage of a deleted volume. The storage is made when the volume is first attached. */
 import { defineReconciler } from "../port.ts";
 
 type Step = { do: "destroy" };
@@ -8,7 +8,7 @@ export const volumeReconciler = defineReconciler<null, Step>({
   plan: (volume) => ({ steps: volume.deletedAt === null ? [] : [{ do: "destroy" }] }),
   async act(_step, { workspace, uid }, { deps }) {
     await deps.driver.destroyVolume(uid);
-    // Its record stays to be looked at for a while, as that of a sandbox does.
+    // The record stays readable for a while, like that of a sandbox.
     await deps.store.resources.update(workspace, uid, (current) => ({
       retire: true,
       status: "TERMINATED",

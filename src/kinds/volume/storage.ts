@@ -1,4 +1,4 @@
-/** Storage of a volume is made when it is first attached, with the files of its template. */
+/** Makes the storage of a volume when it is first attached, with the files of its template. */
 import { PlatformError } from "../../contract/errors.ts";
 import { removeTree } from "../../lib/remove-tree.ts";
 import type { Resource } from "../../store/resources/resource.ts";
@@ -32,7 +32,7 @@ export async function makeStorage(volume: Resource, deps: Deps): Promise<void> {
   }
 }
 
-/** Whether its size holds depends on the machine at the time that the volume was made. */
+/** Records whether the machine enforces the size; that was decided when the storage was made. */
 async function noteSize({ workspace, uid }: Resource, { sized }: { sized: boolean }, { store }: Deps): Promise<void> {
   await store.resources.update(workspace, uid, ({ state }) =>
     state.sized === sized ? null : { state: { ...state, sized } },

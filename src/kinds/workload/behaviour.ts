@@ -1,4 +1,4 @@
-/** What every workload kind does with its record, written once. */
+/** Behaviour that all workload kinds share. */
 import { invalidField } from "../../contract/errors.ts";
 import type { Status } from "../../contract/fields.ts";
 import type { Behaviour, Input, Outlook, PrepareContext } from "../port.ts";
@@ -44,10 +44,10 @@ export function settleRegion({ spec }: Input, { current, deps }: PrepareContext)
   spec.region = chosenRegion("spec.region", spec.region, current?.spec.region, deps.settings);
 }
 
-/** The loop takes it up at once. */
+/** Status after a write that the reconciler handles at once. */
 export const deploying = (spec: Json): Outlook => enabledOr(spec, { status: "DEPLOYING" });
 
-/** What agents, functions and applications have in common: code that runs and is reached through the gateway. */
+/** What agents, functions and applications share: code that runs and is reached through the gateway. */
 export const deployed = {
   outlook: deploying,
   reconciled: true,
@@ -56,7 +56,7 @@ export const deployed = {
   reconciler: deployReconciler,
 } satisfies Partial<Behaviour>;
 
-/** For what the platform serves itself: nothing has to be started. */
+/** Status of workloads that the platform answers itself: no copy has to be started. */
 export const servedAtOnce = (spec: Json): Outlook => enabledOr(spec, { status: "DEPLOYED" });
 
 const enabledOr = (spec: Json, enabled: Outlook & { status: Status }): Outlook =>

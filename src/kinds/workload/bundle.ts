@@ -1,6 +1,7 @@
 /**
- * From an archive to code that can run: unpacked, built in a workload of its own, kept on a drive. A note under the hash
- * of what went in leads to the drive, so the same source of one workspace is built once.
+ * Turns an uploaded archive into runnable code: unpacks it, builds it in a workload of its own, and stores the result
+ * on a drive. A record under the hash of the build's input refers to the drive, so the same source of one workspace is
+ * built once.
  */
 import { createHash } from "node:crypto";
 import { rm } from "node:fs/promises";
@@ -16,11 +17,11 @@ import { type Bundle, stateOf } from "./deploy-state.ts";
 import { logTag } from "./log-tag.ts";
 import { BUILD_ENV_FILE, CODE_PATH, PYTHON_PACKAGES, recipeFor } from "./start-command.ts";
 
-/** Compilers and package managers are hungry, whatever the workload itself is given. */
+/** Limits of a build. Compilers and package managers need this much whatever the workload's own limits are. */
 const BUILD_LIMITS = { memoryMb: 2048, cpus: 2 };
-/** Raised when bundles are made in another way, so that old ones are not taken for new ones. */
+/** Part of the hash. Increase it when bundles are made differently, so that old ones are not reused. */
 const LAYOUT = 2;
-/** What nobody uses is kept a little, for whoever is about to. */
+/** Age before an unused bundle is removed, so that one which is about to be used is kept. */
 const UNUSED_MS = HOUR_MS;
 const PAGE = 500;
 
@@ -28,7 +29,7 @@ export const builderUid = ({ uid }: Resource, revision: string): string => `${ui
 
 export const baseImage = ({ settings }: Pick<Deps, "settings">): string => `${settings.brand}/base-image:latest`;
 
-/** Programs and packages that came with the code are found before the image's own. */
+/** Puts programs and packages of the code before those of the image. */
 export const codeEnv: Record<string, string> = {
   PATH: `${CODE_PATH}/node_modules/.bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin`,
   PYTHONPATH: `${CODE_PATH}/${PYTHON_PACKAGES}`,
@@ -39,13 +40,13 @@ const noteKey = ({ workspace }: Resource, source: string): string =>
 
 const shell = (line: string): string[] => ["/bin/sh", "-c", line];
 
-/** The same program with arguments of its own behind it. */
+/** The bundle's start command with arguments appended. */
 export const withArguments = ({ argv }: Bundle, args: readonly string[]): string[] =>
   args.length === 0 ? argv : [...shell(`${argv.at(-1)} "$@"`), "task", ...args];
 
 export type Begun = { bundle: Bundle } | { building: Bundle };
 
-/** Answers with the bundle when there is nothing to build, or it has been built before. */
+/** Returns the bundle when there is nothing to build or the same input was built before. */
 export async function beginBuild(
   resource: Resource,
   revision: string,
@@ -108,7 +109,7 @@ export function neededByCode(resource: Resource): string[] {
   ]);
 }
 
-/** Removes bundles and archives that nothing needs any more. */
+/** Removes bundles and archives that no resource needs. */
 export async function sweepBundles(
   needs: Readonly<Record<string, (resource: Resource) => string[]>>,
   deps: Deps,

@@ -1,4 +1,4 @@
-/** What a copy of a workload runs: the code of its bundle, an image, or a server of the hub. */
+/** The command of a workload's copy: from its bundle, its image, or a hub server. */
 import type { Exec } from "../../node/driver.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { serverOf } from "../hub/servers.ts";
@@ -29,7 +29,7 @@ export async function commandOf(
     const argv = inVolume === undefined || !volume ? [] : [`${volume.mountPath}${inVolume}`];
     return { image: baseImage(deps), exec: { argv, builtin } };
   }
-  // What its owner says counts; code that was not said to be anything is what it looks like.
+  // The owner's `transport` decides; without one, the guess made from the code does.
   const stdio = kind === "function" && (transport === "stdio" || (transport === undefined && bundle?.stdio === true));
   return {
     image: image ? await driverImage(image, resource, deps) : baseImage(deps),

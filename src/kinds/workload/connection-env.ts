@@ -1,4 +1,4 @@
-/** Secrets of the connections that a function names, as variables of its environment. */
+/** Environment variables with the secrets of the connections that a function names. */
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Revision } from "../../store/resources/revision.ts";
 import { serverOf } from "../hub/servers.ts";
@@ -9,12 +9,12 @@ import type { Deps } from "../port.ts";
 import { connectionNames, requireSameImage, requireUntouched } from "./connection-rules.ts";
 import { runtimeOf } from "./deploy-state.ts";
 
-/** Other members of a secret are of no use here, and the platform's own names are not theirs to set. */
+/** Only valid variable names are set, and none that the platform sets itself. */
 const VARIABLE = /^(?!BL_|HOST$|PORT$|PATH$)[A-Za-z_]\w*$/;
 
 /**
- * Each member by its own name and by that of its connection: `TOKEN` of `drive-ada` is also `DRIVE_ADA_TOKEN`. Where two
- * connections have a member of the same name, the plain name is the later one's, and both are there by the longer one.
+ * Sets each secret under its own name and prefixed with its connection's: `TOKEN` of `drive-ada` is also
+ * `DRIVE_ADA_TOKEN`. When two connections have a secret of the same name, the plain name holds the later connection's.
  */
 export async function connectionEnv(
   resource: Resource,
@@ -32,7 +32,7 @@ export async function connectionEnv(
   for (const name of names) {
     const place = { workspace, kind: integrationConnection.name, parent: "" };
     const connection = await deps.store.resources.get(place, name);
-    // A server of the hub gets what it is for, and nothing else.
+    // A hub server gets only the secrets of its own service.
     if (server && connection?.spec.integration !== server.integration) continue;
     for (const [member, value] of Object.entries(connection ? secretsOf(connection, deps) : {}))
       for (const [env, word] of [

@@ -1,7 +1,7 @@
 /**
- * Secrets of connections reach only what an admin let have them: the platform's own servers, with nothing of anybody
- * else's in them, and code that an admin deployed. The same rules hold when a function is written and when it starts,
- * so that a record from before them does not start either.
+ * Secrets of connections reach only the platform's own servers, without any foreign configuration, and code that an
+ * admin deployed. The rules are checked when a function is written and when it starts, so that a record older than the
+ * rules does not start either.
  */
 import { invalidField, PlatformError } from "../../contract/errors.ts";
 import { type HubServer, serverOf } from "../hub/servers.ts";
@@ -10,7 +10,7 @@ import type { Env } from "./envs.ts";
 
 type Spec = Record<string, unknown>;
 
-/** Variables by which a program loads code that is not its own, by their beginning. */
+/** Prefixes of environment variables that make a program load foreign code. */
 const LOADERS = new RegExp(
   `^(${[
     "LD_|DYLD_|GLIBC_TUNABLES|GCONV_PATH|MALLOC_|OPENSSL_(CONF|MODULES|ENGINES)",
@@ -26,7 +26,7 @@ const LOADERS = new RegExp(
 export const connectionNames = ({ integrationConnections }: Spec): string[] =>
   Array.isArray(integrationConnections) ? (integrationConnections as string[]) : [];
 
-/** Refuses a function with connections that has something in it which could read their secrets. */
+/** Refuses a function with connections whose configuration could make other code read their secrets. */
 export function requireUntouched(spec: Spec, settings: Pick<Settings, "brand">): void {
   if (connectionNames(spec).length === 0) return;
   const server = serverOf({ kind: "function", spec }, settings);
@@ -50,7 +50,7 @@ function requirePlain(spec: Spec, { displayName }: HubServer): void {
       );
 }
 
-/** An image may get another content under the same name; that one nobody has let have the secrets. */
+/** Refuses an image whose content changed under the same name: no admin has approved the new content. */
 export function requireSameImage(image: string, changedAt: string | undefined, deployedAtMs: number): void {
   if (changedAt === undefined || Date.parse(changedAt) <= deployedAtMs) return;
   throw new PlatformError(

@@ -1,4 +1,4 @@
-/** From a revision of a workload to what the driver is asked for. */
+/** Builds the driver's workload spec from a revision of a workload. */
 import { WORKLOAD_PORT } from "../../contract/instance.ts";
 import { restoreSecrets } from "../../contract/secret-fields.ts";
 import type { WorkloadSpec } from "../../node/driver.ts";
@@ -18,12 +18,12 @@ import { platformEnv, usualEnv } from "./platform-env.ts";
 import { MEMORY_DEFAULT_MB, secrets } from "./spec.ts";
 import { CODE_PATH } from "./start-command.ts";
 
-/** A core for this much memory, as the contract has it. */
+/** Megabytes of memory per CPU core, as the API contract promises. */
 const MEMORY_PER_CPU_MB = 2048;
 const CPUS_MIN = 0.25;
 const SECRET_PATHS = [...secrets, "spec.envs[name?secret].value"];
 
-/** Where a workload listens: an application may choose, all others are told. */
+/** The port a workload listens on: an application may choose it, all other kinds get WORKLOAD_PORT. */
 export const portOf = ({ kind, spec }: Pick<Resource, "kind" | "spec">): number =>
   kind === "application" ? (runtimeOf(kind, spec).port ?? WORKLOAD_PORT) : WORKLOAD_PORT;
 
@@ -66,6 +66,6 @@ export async function copySpec(resource: Resource, revision: Revision, uid: stri
   };
 }
 
-/** An application may run from the files of a sandbox; that they are its workspace's was checked when it was written. */
+/** An application may run from a sandbox's snapshot. Its workspace was checked when the application was written. */
 const ownFiles = (kind: string, spec: Record<string, unknown>): RuntimeSpec =>
   kind === "application" ? runtimeOf(kind, spec) : {};

@@ -5,7 +5,9 @@ import type { Resource } from "../../store/resources/resource.ts";
 import type { Platform } from "../port.ts";
 import { TIMEZONE_DEFAULT } from "./cron.ts";
 
-/** In the transaction that writes a workload: what is off has no times, and begins anew when it is on again. */
+/**
+ * Stores the next slot of each cron trigger, in the transaction that writes the workload. A disabled trigger has none.
+ */
 export async function keepCronTriggers(
   tx: Transaction,
   resource: Resource,

@@ -1,7 +1,7 @@
 import { invalidField } from "../../contract/errors.ts";
 import { cronTimes } from "../../lib/time/cron.ts";
 
-/** What a pattern is read in that names no time zone. */
+/** Time zone of a pattern that names none. */
 export const TIMEZONE_DEFAULT = "UTC";
 
 export interface CronFields {
@@ -9,7 +9,7 @@ export interface CronFields {
   timezone?: string | undefined;
 }
 
-/** Five fields, one-minute grain; a pattern that never comes is refused too. */
+/** Requires five fields with a resolution of one minute, and refuses a pattern that never matches. */
 export function checkCron(path: string, { schedule, timezone }: CronFields, timezonePath = ""): void {
   if (!schedule) throw invalidField(path, "a cron trigger needs a schedule of five fields, such as '*/15 * * * *'");
   if (timezone !== undefined && !isTimezone(timezone))

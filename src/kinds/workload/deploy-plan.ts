@@ -1,9 +1,9 @@
 /**
- * How a deployed workload gets to the revision that is wanted, and how many copies of it run. Pure: every rule is a row
- * of the test table.
+ * Decides how a workload gets to the wanted revision, and how many copies of it run. Pure: every rule is a row of the
+ * test table.
  *
- * A rollout starts one copy of the new revision beside the old ones and switches once it listens. Whatever happens to
- * it, the revision that answers goes on answering.
+ * A rollout starts one copy of the new revision beside the old ones and switches once the copy listens. If the rollout
+ * fails, the active revision keeps answering.
  */
 import { choiceOf, liveCanary } from "../../contract/revision-share.ts";
 import { backoffMs } from "../../lib/backoff.ts";
@@ -17,29 +17,29 @@ export interface CopyObserved {
   workload: Observed | null;
   listening: boolean;
   openRequests: number;
-  /** 0 when there was none since this server began. */
+  /** 0 when no request came since this server started. */
   lastRequestMs: number;
 }
 
 export interface DeployObserved {
-  /** Ids of the revisions that are kept, newest first. */
+  /** Ids of the stored revisions, newest first. */
   kept: string[];
-  /** The platform itself answers: nothing is to run. */
+  /** The platform answers for the workload itself; no copy runs. */
   served: boolean;
-  /** Those of them that run an image. */
+  /** Ids of the stored revisions that run an image. */
   images: string[];
   copies: Record<string, CopyObserved>;
-  /** The build of the wanted revision, or of the canary once the wanted one answers. */
+  /** The build of the wanted revision; once that one is active, the build of the canary. */
   builder: Observed | null;
   minScale: number;
   maxScale: number;
-  /** Nothing of it runs until somebody asks for it: there are no copies. */
+  /** Set for jobs: no copies run, each task starts its own workload. */
   onDemand?: boolean;
-  /** It mounts something that only one copy can have. */
+  /** The workload mounts something that only one copy can have. */
   exclusive: boolean;
-  /** Some clients look so seldom that a quick build would pass them by. */
+  /** The client polls so seldom that it would miss a quick build; see BUILD_VISIBLE_MS. */
   slowWatcher: boolean;
-  /** How long without a request until a copy may go. */
+  /** Idle timeout of a copy. */
   idleAfterMs: number;
 }
 
@@ -61,23 +61,23 @@ export type DeployStep =
   | { do: "deactivate" }
   | { do: "retire" };
 
-/** A workload that does not listen after this long never will. */
+/** A copy that does not listen within this time has failed. */
 export const READY_WITHIN_MS = MINUTE_MS;
 export const BUILD_MAX_MS = 15 * MINUTE_MS;
-/** A client that looks every three seconds and insists on seeing the build. */
+/** Minimum time that a build stays visible: some clients poll every three seconds and insist on seeing it. */
 const BUILD_VISIBLE_MS = 4500;
-/** As long as any request may take. */
+/** How long a draining copy may finish its requests: the longest time that a request may take. */
 const DRAIN_MAX_MS = 15 * MINUTE_MS;
-/** Requests that one copy answers at once before another one is started. */
+/** Open requests per copy above which another copy is started. */
 const CONCURRENCY = 50;
 const SOON_MS = 50;
 const START_LOOK_MIN_MS = 5;
 const START_LOOK_MAX_MS = 500;
 const BUILD_LOOK_MS = 300;
 const LOOK_MS = SECOND_MS;
-/** A request waits for a copy that starts again within this time; longer pauses are told at once. */
+/** Requests wait for a restart that is due within this time; for later ones they are refused at once. */
 const HOLD_MAX_MS = 5 * SECOND_MS;
-/** Starts of a new revision that the machine may fail: half a minute of them, with the pauses between. */
+/** Failed starts after which a new revision fails; with the pauses between them about half a minute. */
 const FIRST_STARTS_MAX = 5;
 const CRASH_BACKOFF = { baseMs: SECOND_MS, maxMs: MINUTE_MS };
 
@@ -100,7 +100,7 @@ export function planDeploy(resource: Resource, observed: DeployObserved, nowMs: 
   };
 }
 
-/** Copies of what it was before are let go of. */
+/** Removes copies from the time before the platform answered for the workload. */
 function planServed(resource: Resource): Plan<DeployStep> {
   const uids = (stateOf(resource).copies ?? []).map(({ uid }) => uid);
   const { steps } = settled(resource, "DEPLOYED");
@@ -109,7 +109,7 @@ function planServed(resource: Resource): Plan<DeployStep> {
 
 const isSettled = ({ generation, observedGeneration }: Resource): boolean => generation === observedGeneration;
 
-/** The one that was chosen, else the newest. */
+/** The chosen revision, otherwise the newest. */
 export function targetOf({ spec, generation }: Resource, { kept }: Pick<DeployObserved, "kept">): string {
   const { active } = choiceOf({ spec });
   return active && kept.includes(active) ? active : (kept[0] ?? String(generation));
@@ -138,8 +138,8 @@ function planUpload({ revision, expiresAt }: NonNullable<DeployState["upload"]>,
 }
 
 /**
- * A canary is built like the revision that answers, and admitted once it can run: only then it gets its share. It has
- * no copies until somebody asks for it.
+ * A canary is built like the active revision and gets its share only once it can run. It has no copies until a request
+ * asks for it.
  */
 function planCanary(resource: Resource, observed: DeployObserved, nowMs: number): Plan<DeployStep> {
   const state = stateOf(resource);
@@ -158,7 +158,7 @@ function admitted(resource: Resource, revision: string | undefined, status: "DEP
   return { steps: stateOf(resource).canaryRevision === revision ? steps : [{ do: "admit", revision }, ...steps] };
 }
 
-/** The canary that is wanted beside the active revision, whatever its share. */
+/** The canary revision wanted beside the active one, whatever its share. */
 export function canaryOf({ spec, state }: Resource, { kept }: Pick<DeployObserved, "kept">): string | undefined {
   const { canary } = choiceOf({ spec });
   return canary && canary !== (state as DeployState).activeRevision && kept.includes(canary) ? canary : undefined;
@@ -177,7 +177,7 @@ function planSwitch(state: DeployState, revision: string, observed: DeployObserv
   if (!copy) {
     const others = copies.filter((each) => each.phase !== "draining").map(({ uid }) => uid);
     if (!observed.exclusive || copies.length === 0) return planFirstStart(state, revision, nowMs);
-    // What only one copy can have must be let go first: the switch then has a gap.
+    // With an exclusive mount the old copies must end before the new one starts, so the switch has a gap.
     return others.length > 0 ? { steps: [{ do: "drain", uids: others }] } : { steps: [], againMs: SOON_MS };
   }
   const seen = observed.copies[copy.uid];
@@ -189,7 +189,7 @@ function planSwitch(state: DeployState, revision: string, observed: DeployObserv
   return fail(revision, neverListened, copy.uid);
 }
 
-/** A machine that cannot start a new revision is asked a few times, at growing distances, before the deploy fails. */
+/** A new revision that the machine cannot start is retried a few times with growing pauses before the deploy fails. */
 function planFirstStart(state: DeployState, revision: string, nowMs: number): Plan<DeployStep> {
   if ((state.crashes?.[revision]?.count ?? 0) >= FIRST_STARTS_MAX)
     return fail(revision, state.startFailure?.message ?? "A copy could not be started.");
@@ -197,7 +197,7 @@ function planFirstStart(state: DeployState, revision: string, nowMs: number): Pl
   return pauseMs > 0 ? { steps: [], againMs: pauseMs } : { steps: [{ do: "start", revision }] };
 }
 
-/** A quick start is seen quickly, and a slow one costs few looks: never more than a tenth late. */
+/** Polls a starting copy at a tenth of its age: quick starts are seen quickly, slow ones cost few polls. */
 const startLookMs = (since: number, nowMs: number): number =>
   Math.min(Math.max((nowMs - since) / 10, START_LOOK_MIN_MS), START_LOOK_MAX_MS);
 
@@ -216,7 +216,7 @@ function planServing(resource: Resource, target: string, observed: DeployObserve
     againMs = Math.min(againMs, plan.againMs ?? againMs);
   }
   for (const revision of live) {
-    // While only one copy is possible, the one that is rolled out has its turn.
+    // With an exclusive mount, the revision that is being rolled out has priority.
     if (observed.exclusive && rolling !== null && state.revisions?.[rolling]?.failed === undefined) continue;
     const plan = planScale(revision, revision === state.activeRevision, state, observed, nowMs);
     steps.push(...plan.steps);
@@ -225,7 +225,7 @@ function planServing(resource: Resource, target: string, observed: DeployObserve
   return { steps, ...(Number.isFinite(againMs) ? { againMs } : {}) };
 }
 
-/** Whoever waits for a copy that will not come soon is told so at once. */
+/** Refuses waiting requests at once when no copy will start soon. */
 function planRefusal(state: DeployState, target: string, { images }: DeployObserved, nowMs: number): DeployStep[] {
   const { wantedAt = 0, wantedRevision: revision, startFailure } = state;
   if (typeof revision !== "string" || wantedAt <= (startFailure?.at ?? 0)) return [];
@@ -252,16 +252,16 @@ function reasonNotToWait(
 
 export const nothingToRun = "Nothing to run yet: send its code with ?upload=true, or name an image.";
 
-/** How long until a revision that keeps ending is started again. */
+/** Milliseconds until a crashing revision may be started again. */
 function restartPause({ crashes }: DeployState, revision: string, nowMs: number): number {
   const crash = crashes?.[revision];
   return crash ? crash.lastAt + crashPauseMs(crash.count) - nowMs : 0;
 }
 
-/** After so many ends in a row without a healthy time between them. */
+/** Pause after `count` crashes in a row without a healthy run between them. */
 export const crashPauseMs = (count: number): number => backoffMs(count - 1, CRASH_BACKOFF, () => 1);
 
-/** The active one, and a canary that has a share. */
+/** The active revision, and the canary if it has a share. */
 function liveRevisions(resource: Resource): string[] {
   const { activeRevision } = stateOf(resource);
   if (activeRevision === undefined) return [];
@@ -306,7 +306,7 @@ function planScale(
   if (copies.length < desired) {
     const restartMs = restartPause(state, revision, nowMs);
     if (restartMs > 0) return { steps: [], againMs: restartMs };
-    // One at a time: the next look comes with the record of this one.
+    // Starts one copy at a time: recording it triggers the next look.
     return observed.exclusive && all.length > 0
       ? { steps: [], againMs: LOOK_MS }
       : { steps: [{ do: "start", revision }] };

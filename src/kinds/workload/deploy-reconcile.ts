@@ -31,10 +31,10 @@ import { type Copy, codeOf, type DeployState, runtimeOf, stateOf } from "./deplo
 import { logTag } from "./log-tag.ts";
 
 const SCALE_MAX_DEFAULT = 10;
-/** A copy that lasted this long was healthy: its end is not counted with those before. */
+/** A copy that ran this long was healthy: its end starts a new count of crashes. */
 const HEALTHY_MS = MINUTE_MS;
 const GRACE_MS = 5000;
-/** The end of a log, as much as fits into an event that people read. */
+/** Bytes from the end of a log that are quoted in an event. */
 const TAIL_BYTES = 1500;
 const AUTO_GENERATED = /^x-[a-z0-9]+-auto-generated$/;
 
@@ -148,7 +148,7 @@ const ACTS: Acts = {
     const copy: Copy = { uid: uuidv7(deps.clock.now()), revision, phase: "starting", since: deps.clock.now() };
     const live = [stateOf(resource).activeRevision, liveCanary(resource)?.revision];
     const rolling = !live.includes(revision);
-    // Written first: a copy that nobody remembers would run for ever.
+    // Recorded before the start: an unrecorded copy would run for ever.
     await record((current) => ({
       state: next(current, { copies: [...(stateOf(current).copies ?? []), copy] }),
       ...(rolling ? { status: "DEPLOYING" } : {}),
@@ -240,7 +240,7 @@ const ACTS: Acts = {
     await record((current) => ({
       status: "DEACTIVATED",
       observedGeneration: resource.generation,
-      // Switched on again, it is rolled out anew.
+      // A workload that is switched on again is rolled out from the start.
       state: { ...stateOf(current), copies: [], instances: [], activeRevision: undefined, canaryRevision: undefined },
       event: { type: "deactivated", message: "Switched off: spec.enabled is false." },
     }));
@@ -310,7 +310,7 @@ async function failed(revision: string, why: string, { deps, record }: Reconcile
   if (told) tell(told, uid === undefined ? "build" : "run", revision, why, deps);
 }
 
-/** The end of code stands in its log too; what it said itself is there already. */
+/** Writes the end of a copy or build to its log, without the output that is already there. */
 function tell(resource: Resource, source: LogSource, revision: string, why: string, { logs }: Deps): void {
   const message = withoutOutput(why);
   logs.append(logTag(resource, source, { revision }), [{ message, severity: SEVERITY.ERROR }]);
@@ -342,7 +342,7 @@ async function crashed(uid: string, why: string, { deps, record }: ReconcileCont
 const pauseAfter = (count: number): string =>
   `It has ended ${count} times in a row; the next start is ${crashPauseMs(count) / SECOND_MS} s later, when it is needed.`;
 
-/** The last words of a copy or a build, for the message that tells of its end. */
+/** The last output of a copy or a build, quoted in the event about its end. */
 async function tailOf(uid: string, { driver }: Deps): Promise<string> {
   const read = async (stream: "stdout" | "stderr"): Promise<string> => {
     try {
@@ -350,7 +350,7 @@ async function tailOf(uid: string, { driver }: Deps): Promise<string> {
       const { bytes } = await driver.readOutput(uid, stream, Math.max(0, size - TAIL_BYTES), TAIL_BYTES);
       return bytes.toString("utf8").trim();
     } catch {
-      return ""; // what cannot be read has nothing to add to the reason
+      return ""; // an unreadable log adds nothing to the reason
     }
   };
   const text = (await read("stderr")) || (await read("stdout"));
@@ -366,7 +366,7 @@ const withCode = (current: Resource, revision: string, change: object): State =>
   return next(current, { revisions: { ...revisions, [revision]: { ...revisions[revision], ...change } } });
 };
 
-/** Instances are those copies that get requests; they never say otherwise. */
+/** Changes the copies and updates `instances`, which the gateway reads: removed copies go, draining ones are marked. */
 function withCopies(current: Resource, change: (copies: Copy[]) => Copy[]): State {
   const { copies = [], instances = [] } = stateOf(current);
   const changed = change(copies);
@@ -395,7 +395,7 @@ function becomesReady(current: Resource, uid: string, { endpoint }: Observed, si
   });
 }
 
-/** What is known of revisions that are no longer kept goes, unless a kept one runs their code. */
+/** Drops stored revisions that are no longer kept, unless a kept revision runs their code. */
 function stillNeeded(state: DeployState, kept: readonly string[]): DeployState["revisions"] {
   const needed = new Set([...kept, ...kept.map((id) => codeOf(state, id)?.owner)]);
   return Object.fromEntries(Object.entries(state.revisions ?? {}).filter(([id]) => needed.has(id)));

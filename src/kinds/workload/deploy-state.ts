@@ -1,4 +1,4 @@
-/** What the platform knows about the code of a workload and its running copies. */
+/** Observed state of a workload: its code and its running copies. */
 
 import type { InstancesState } from "../../contract/instance.ts";
 import type { Endpoint } from "../../node/dial/endpoint.ts";
@@ -6,18 +6,18 @@ import type { Resource } from "../../store/resources/resource.ts";
 import type { UploadTicket } from "../uploads.ts";
 
 export interface DeployState extends InstancesState<Endpoint> {
-  /** The revision that answers; the gateway follows it. */
+  /** The revision that answers requests. */
   activeRevision?: string;
-  /** The canary that can run; see contract/revision-share.ts. */
+  /** The canary that is ready to run; see contract/revision-share.ts. */
   canaryRevision?: string | undefined;
-  /** The one that answered before. */
+  /** The revision that answered before. */
   previousRevision?: string;
-  /** An archive that may come, and the revision it is for. */
+  /** The awaited upload and its revision. */
   upload?: UploadTicket;
-  /** What is known of each revision's code; one without an entry runs the code of the one before. */
+  /** The code of each revision. A revision without an entry runs the code of the one before. */
   revisions?: Record<string, RevisionCode>;
   copies?: Copy[];
-  /** Ends in a row without a healthy time between them, by revision. */
+  /** Crashes in a row without a healthy run between them, by revision. */
   crashes?: Record<string, Crashes>;
 }
 
@@ -25,18 +25,18 @@ export interface RevisionCode {
   /** Digest of the archive. */
   source?: string;
   uploadedAt?: number;
-  /** What will be the bundle once its build has ended well. */
+  /** Becomes `bundle` once the build has succeeded. */
   building?: Bundle;
   bundle?: Bundle;
-  /** Why it will never run. */
+  /** Why the code can never run. */
   failed?: string;
 }
 
-/** Code that is ready to run: a drive with its files, and how to start it. */
+/** Code that is ready to run: the drive with its files, and the start command. */
 export interface Bundle {
   drive: string;
   argv: string[];
-  /** It looks like an MCP server on standard input and output. */
+  /** The code looks like an MCP server that uses standard input and output. */
   stdio?: boolean;
 }
 
@@ -45,7 +45,7 @@ export interface Copy {
   revision: string;
   /** starting (not yet listening) → ready (gets requests) → draining (finishes those it has). */
   phase: "starting" | "ready" | "draining";
-  /** When it entered its phase. */
+  /** When the copy entered its phase. */
   since: number;
 }
 
@@ -56,7 +56,7 @@ export interface Crashes {
 
 export const stateOf = (resource: Pick<Resource, "state">): DeployState => resource.state as DeployState;
 
-/** The code of a revision: its own, or that of the nearest one before it which has some. */
+/** The code of a revision: its own, otherwise that of the nearest earlier revision that has some. */
 export function codeOf(
   { revisions = {} }: DeployState,
   revision: string,
@@ -69,7 +69,7 @@ export function codeOf(
   return code?.source === undefined ? null : { ...code, owner, source: code.source };
 }
 
-/** Agents, functions and jobs say it below `runtime`, applications at the top. */
+/** Agents, functions and jobs have these members in `runtime`, applications at the top of the spec. */
 export interface RuntimeSpec {
   image?: string;
   memory?: number;
@@ -78,7 +78,7 @@ export interface RuntimeSpec {
   maxScale?: number;
   transport?: string;
   port?: number;
-  /** Of applications: the files to run from, and what to start in them. */
+  /** Applications only: the snapshot to run from, and the command to start in it. */
   snapshot?: string;
   command?: string[];
   workingDir?: string;

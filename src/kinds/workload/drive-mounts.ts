@@ -13,7 +13,9 @@ interface DriveAttachment {
   readOnly?: boolean;
 }
 
-/** Storage of a drive is made when it is first mounted. What the drive's own rules do not allow refuses the start. */
+/**
+ * Makes a drive's storage at its first mount. Refuses the start when the drive's permissions do not allow the mount.
+ */
 export async function driveMounts(owner: Resource, spec: Record<string, unknown>, deps: Deps): Promise<Mount[]> {
   const attachments = (spec.drives ?? []) as DriveAttachment[];
   const mounts: Mount[] = [];

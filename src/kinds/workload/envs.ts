@@ -1,4 +1,4 @@
-/** Environment variables of a workload, as its owner writes them. */
+/** Environment variables in a workload's spec. */
 import { invalidField } from "../../contract/errors.ts";
 import { MASK } from "../../contract/secret-fields.ts";
 
@@ -8,17 +8,17 @@ export interface Env {
   secret?: boolean;
 }
 
-/** The platform's own variables tell a workload who it is; nobody may pretend otherwise. */
+/** Prefix of the platform's own variables, which owners may not set. */
 const RESERVED_PREFIX = "BL_";
 
-/** Switches that carry the prefix and are meant to be set by the owner. */
+/** Variables with the prefix that owners may set. */
 const SWITCHES =
   /^BL_(SANDBOX_USER|SANDBOX_USER_ENABLED|DISABLE_KEEPALIVE|LOG_LEVEL|LOGGER\w*|DEBUG_TELEMETRY|ENABLE_OPENTELEMETRY|TASK_PREFIX|EXECUTION_PREFIX)$/;
 
-/** Linux takes no longer "NAME=value", and no command would start with one. */
+/** Bytes of "NAME=value": Linux starts no program with a longer entry. */
 const ENTRY_BYTES_MAX = 128 * 1024;
 
-/** Refuses what cannot be set, keeps the last of several entries of one name, and keeps a secret a secret. */
+/** Refuses variables that cannot be set, keeps the last entry of each name, and keeps secrets marked as secret. */
 export function preparedEnvs(envs: readonly Env[], path: string, stored: readonly Env[] = []): Env[] {
   for (const [index, { name, value = "" }] of envs.entries()) {
     if (Buffer.byteLength(`${name}=${value}\0`) > ENTRY_BYTES_MAX)
@@ -32,7 +32,7 @@ export function preparedEnvs(envs: readonly Env[], path: string, stored: readonl
   const secretNames = new Set(stored.filter(({ secret }) => secret).map(({ name }) => name));
   const byName = new Map(envs.map((env) => [env.name, env]));
   return [...byName.values()].map((env) =>
-    // A client that forgets the flag but sends the mask means the stored secret, not eight stars.
+    // A client that sends the mask without the flag means the stored secret, not eight asterisks.
     env.value === MASK && secretNames.has(env.name) ? { ...env, secret: true } : env,
   );
 }

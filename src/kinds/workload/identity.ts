@@ -1,12 +1,12 @@
-/** Who a workload is when it calls the platform: a service account of its own, made when its first copy starts. */
+/** The identity of a workload when it calls the platform: its own service account, made when its first copy starts. */
 import { copySecret } from "../../auth/machine-secrets.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Platform } from "../port.ts";
 import { stateOf } from "./deploy-state.ts";
 
 /**
- * What code that runs here does with the platform: call its neighbours, start jobs, use sandboxes. It neither deploys,
- * nor reads the keys of connections, nor manages people; whoever needs more hands a key of their own to it.
+ * Scopes of a workload: call its neighbours, start jobs, use sandboxes. A workload may not deploy, read the keys of
+ * connections or manage people; an owner whose code needs more gives it an API key.
  */
 export const WORKLOAD_SCOPES: readonly string[] = [
   ...["agents", "applications", "drives", "functions", "jobs", "models", "sandboxes"].flatMap((noun) => [
@@ -23,7 +23,7 @@ export const WORKLOAD_SCOPES: readonly string[] = [
   "threads:update",
 ];
 
-/** `copy` is the word by which `isRunning` finds it again. */
+/** `copy` is the id by which `isRunning` finds the copy. */
 export async function identityEnv(resource: Resource, copy: string, deps: Platform): Promise<Record<string, string>> {
   return credentialsOf(await accountOf(resource, deps), copy, deps);
 }
@@ -35,7 +35,7 @@ export function credentialsOf(id: string, copy: string, deps: Platform): Record<
   return { BL_CLIENT_CREDENTIALS: Buffer.from(`${id}:${copySecret(deps.keyFor, id, copy)}`).toString("base64") };
 }
 
-/** A task is known by its place in its execution, a copy of anything else by its uid. */
+/** Identifies a task by its place in its execution; any other copy is identified by its uid. */
 export const taskCopy = (executionId: string, index: number, uid: string): string => `${executionId}/${index}/${uid}`;
 
 export const createCopyCheck =

@@ -2,7 +2,7 @@ import type { LogSource, LogTag } from "../../contract/log-line.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { kindNamed } from "../index.ts";
 
-/** Whose log the output of a workload of this resource is. */
+/** The log that the output of this resource's workloads goes to. */
 export const logTag = (
   { workspace, kind, name, uid }: Resource,
   source: LogSource,

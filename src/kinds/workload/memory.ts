@@ -1,8 +1,8 @@
-/** Memory of a workload: what the machine does not have cannot be promised. */
+/** Memory of a workload: refuses more than this machine has. */
 import { invalidField } from "../../contract/errors.ts";
 import type { Settings } from "../port.ts";
 
-/** What a workload has already may be written back, also on a smaller machine. */
+/** The stored value may be written back even when it exceeds a smaller machine. */
 export function settledMemoryMb(
   field: string,
   asked: unknown,

@@ -1,4 +1,6 @@
-/** Where code reaches the agents and functions of its workspace from inside, and the names of those it says it calls. */
+/**
+ * Internal addresses of the agents and functions of a workspace, and the names of those that the code declares to call.
+ */
 import { INTERNAL_DOMAIN, INTERNAL_KINDS, internalHash, internalName } from "../../contract/internal-names.ts";
 import { parseListQuery } from "../../contract/list-query.ts";
 import { PLATFORM_DOOR_PORT } from "../../node/driver.ts";
@@ -6,7 +8,7 @@ import type { Resource } from "../../store/resources/resource.ts";
 import type { Platform } from "../port.ts";
 
 const HOST = `${INTERNAL_DOMAIN}:${PLATFORM_DOOR_PORT}`;
-/** Everything there is, up to a bound: an environment is no directory. */
+/** Selects every neighbour, up to ALL_MAX. */
 const ALL = "all";
 const ALL_MAX = 200;
 

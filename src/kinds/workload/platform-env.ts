@@ -1,12 +1,12 @@
-/** Variables that the platform gives every workload: who it is, and where the platform is. */
+/** Variables that the platform sets in every workload: its identity, and the platform's URL. */
 import { PLATFORM_DOOR_PORT } from "../../node/driver.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Settings } from "../port.ts";
 import { logTag } from "./log-tag.ts";
 
-/** Nobody can set these otherwise. */
+/** Variables that owners cannot override. */
 export function platformEnv({ workspace, kind, name, spec }: Resource, settings: Settings): Record<string, string> {
-  // A workload cannot reach the host's loopback; this door on its own leads to the platform.
+  // A workload cannot reach the host's loopback; this port on its own loopback leads to the platform.
   const door = `http://127.0.0.1:${PLATFORM_DOOR_PORT}`;
   return {
     HOST: "0.0.0.0",
@@ -22,7 +22,7 @@ export function platformEnv({ workspace, kind, name, spec }: Resource, settings:
   };
 }
 
-/** What code gets unless its owner says otherwise: how it logs, and where telemetry goes. */
+/** Defaults that owners can override: logging, and the telemetry collector. */
 export function usualEnv(resource: Resource, { otlpUrl }: Settings): Record<string, string> {
   const { plural } = logTag(resource, "run");
   return {
@@ -33,7 +33,7 @@ export function usualEnv(resource: Resource, { otlpUrl }: Settings): Record<stri
     OTEL_RESOURCE_ATTRIBUTES: `workload.id=${resource.name},workload.type=${plural},workspace=${resource.workspace}`,
     OTEL_TRACES_SAMPLER: "parentbased_traceidratio",
     OTEL_TRACES_SAMPLER_ARG: "0.1",
-    // Without a collector libraries would report forever that they cannot reach theirs.
+    // Without a collector, libraries would log connection errors for ever.
     ...(otlpUrl === null
       ? { OTEL_TRACES_EXPORTER: "none", OTEL_METRICS_EXPORTER: "none", OTEL_LOGS_EXPORTER: "none" }
       : { OTEL_EXPORTER_OTLP_ENDPOINT: otlpUrl, OTEL_EXPORTER_OTLP_PROTOCOL: "http/protobuf" }),

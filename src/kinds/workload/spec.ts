@@ -4,13 +4,13 @@ import * as fields from "../../contract/fields.ts";
 import type { WithoutEffect } from "../../contract/members/without-effect.ts";
 import type { Reference } from "../../contract/references.ts";
 
-/** What a workload gets that does not say. */
+/** Memory of a workload that does not set it. */
 export const MEMORY_DEFAULT_MB = 2048;
 
-/** More copies of one workload than one platform would run; a typing error is told early. */
+/** Copies of one workload; a larger number is a typing error. */
 const SCALE_MAX = 1000;
 
-/** Clients send more than is declared: it is kept, and answered with a warning. */
+/** Clients send undeclared members too: they are stored, and the answer carries a warning. */
 export const runtime = {
   image: z.string().max(1024).optional(),
   memory: fields.memoryMb.optional().describe("MB"),
@@ -53,7 +53,7 @@ export const connections: Reference = { path: "spec.integrationConnections[]", k
 export const drives: Reference = { path: "spec.drives[].name", kind: "drive" };
 export const volumes: Reference = { path: "spec.volumes[type!=ephemeral].name", kind: "volume", exclusive: true };
 
-/** Clients of a hosted product set the size of a root disk; here a root takes what the machine has. */
+/** Clients of hosted products set the size of the root disk; here the root disk is not limited. */
 export const rootStorage: readonly WithoutEffect[] = [
   { path: "runtime.storageMb", why: "the root of a workload is not limited in size; a volume is" },
 ];

@@ -1,4 +1,4 @@
-/** How a folder of code is built and started, found out by looking at it. */
+/** Finds out from a folder's files how its code is built and started. */
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
@@ -8,21 +8,21 @@ import { PlatformError } from "../../contract/errors.ts";
 export interface BuildRecipe {
   /** Shell line that fetches dependencies and builds; null when nothing has to be done. */
   build: string | null;
-  /** Shell line. */
+  /** Shell line that starts the program. */
   start: string;
   /** Variables that only the build gets. */
   buildEnv: Record<string, string>;
-  /** It looks like an MCP server on standard input and output. */
+  /** The code looks like an MCP server that uses standard input and output. */
   stdio?: boolean;
 }
 
-/** Where code is inside a workload; dependencies of Python live in a folder below it. */
+/** Folder of the code inside a workload. Python dependencies are in a folder below it. */
 export const CODE_PATH = "/app";
 export const PYTHON_PACKAGES = ".packages";
-/** Variables of the build, one KEY=VALUE per line; it is not part of what runs. */
+/** Variables of the build, one KEY=VALUE per line; the file is not part of the running code. */
 export const BUILD_ENV_FILE = ".env.build";
 
-/** A file that describes a project is small; a larger one is not read into memory. */
+/** Bytes of a project description that is read into memory. */
 const DESCRIPTION_BYTES_MAX = 1024 * 1024;
 const NODE_ENTRIES = ["index.js", "index.mjs", "index.ts", "src/index.js", "src/index.ts"];
 const PYTHON_ENTRIES = ["main.py", "app.py", "src/main.py"];
@@ -51,17 +51,17 @@ async function buildEnvOf(folder: string, brand: string): Promise<Record<string,
   };
 }
 
-/** Starters of published packages, which are MCP servers for a desktop unless they are told otherwise. */
+/** Commands that start a published package; these are stdio MCP servers unless configured otherwise. */
 const PACKAGE_RUNNER = /^(npx|bunx|uvx|pipx run)\s/;
 const STDIO_WORDS = /\bStdioServerTransport\b|\bstdio_server\b|transport\s*=\s*["']stdio["']/;
 const HTTP_WORDS = /streamable[-_]?http|\.listen\(|createServer\(/i;
 
-/** A guess for those who do not say it: `transport` of the function decides where it is wrong. */
+/** A guess; the function's `transport` overrides it. */
 async function speaksStdio(folder: string, start: string): Promise<boolean> {
   if (PACKAGE_RUNNER.test(start)) return true;
   const entry = /(?:^|\s)'?([\w./-]+\.(?:[cm]?[jt]s|py))'?(?:\s|$)/.exec(start)?.[1];
   if (entry === undefined || entry.split("/").includes("..") || !(await isFile(join(folder, entry)))) return false;
-  const text = await readText(join(folder, entry)).catch(() => ""); // too large to be a program of this sort
+  const text = await readText(join(folder, entry)).catch(() => ""); // too large to be a server script
   return STDIO_WORDS.test(text) && !HTTP_WORDS.test(text);
 }
 
@@ -79,7 +79,7 @@ async function findRecipe(folder: string, brand: string): Promise<Lines> {
   throw new PlatformError("bad_request", whyNot(names, brand));
 }
 
-/** What projects in other languages have at their root. */
+/** Files at the root of projects in languages that are not built here. */
 const NOT_BUILT: Record<string, string> = {
   "go.mod": "Go",
   "Cargo.toml": "Rust",
@@ -116,7 +116,7 @@ async function nodeRecipe(folder: string, names: Set<string>, entrypoint: string
   return { build: lines.length > 0 ? lines.join(" && ") : null, start };
 }
 
-/** A lock file is followed to the letter; without one the newest that fits is taken. */
+/** Installs exactly the versions of a lock file; without one, the newest that fit. */
 function installLine(names: Set<string>, withTools: boolean): string {
   if (names.has("pnpm-lock.yaml"))
     return fetched("pnpm", "10", `install --frozen-lockfile${withTools ? "" : " --prod"}`);
@@ -126,7 +126,7 @@ function installLine(names: Set<string>, withTools: boolean): string {
   return `npm ${verb} --no-audit --no-fund${withTools ? "" : " --omit=dev"}`;
 }
 
-/** The image's own one, else the registry's. */
+/** Uses the image's own tool, otherwise the one from the registry. */
 const fetched = (tool: string, version: string, line: string): string =>
   `if command -v ${tool} >/dev/null; then ${tool} ${line}; else npx --yes ${tool}@${version} ${line}; fi`;
 

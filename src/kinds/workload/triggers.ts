@@ -1,4 +1,4 @@
-/** Triggers of a workload: what else starts it beside a call to its address. */
+/** Triggers of a workload: what starts it beside requests to its address. */
 import { isIP } from "node:net";
 import { PREVIEWS_SEGMENT, WORKLOADS } from "../../contract/addresses.ts";
 import { invalidField } from "../../contract/errors.ts";
@@ -18,19 +18,19 @@ import { classifyAddress } from "../../lib/network/address-class.ts";
 import type { Input, PrepareContext } from "../port.ts";
 import { checkCron } from "./cron.ts";
 
-/** What one firing sends to a workload at most; more is a batch, and a job's. */
+/** Requests that one firing sends to a workload. Larger batches belong into a job. */
 const REQUESTS_MAX = 100;
-/** First segments that are addresses of workloads and previews themselves. */
+/** First path segments that already belong to workloads and previews. */
 const TAKEN_SEGMENTS: ReadonlySet<string> = new Set([
   ...Object.values(WORKLOADS).map(({ plural }) => plural),
   PREVIEWS_SEGMENT,
 ]);
-/** It becomes part of a request line. */
+/** Printable ASCII, because the path becomes part of a request line. */
 const REQUEST_PATH = /^[\x21-\x7e]*$/;
-/** One segment as it stands in a request, byte for byte. */
+/** One path segment as it stands in a request, without decoding. */
 const SEGMENT = /^[A-Za-z0-9._~!$&'()*+,;=:@%-]+$/;
 
-/** A trigger as it was sent: id and type are settled here. */
+/** A trigger as the client sent it, before id and type are set. */
 type SentTrigger = Omit<Trigger, "id" | "type"> & Partial<Pick<Trigger, "id" | "type">>;
 
 export function prepareTriggers(input: Input, kind: string, { current, deps, reveal }: PrepareContext): void {
@@ -46,7 +46,7 @@ export function prepareTriggers(input: Input, kind: string, { current, deps, rev
     else checkPath(`${path}.path`, triggerPath(trigger), ownPath(kind, current?.name ?? input.metadata.name ?? ""));
     if (kind === "job" && configuration.authenticationType === "public")
       throw invalidField(`${path}.authenticationType`, "a job is started with credentials only");
-    // The secret is the platform's to make: shown in clear once, then kept as long as there is a callback.
+    // The platform makes the secret: shown in clear text once, kept while the trigger has a callback.
     delete configuration.callbackSecret;
     if (!configuration.callbackUrl) continue;
     checkUrl(`${path}.callbackUrl`, configuration.callbackUrl, deps.settings.privateCallbacks);
@@ -56,11 +56,11 @@ export function prepareTriggers(input: Input, kind: string, { current, deps, rev
   }
 }
 
-/** Paths of triggers within a workspace are claimed, so that one address leads to one workload. */
+/** Claims the paths of triggers within the workspace, so that a path leads to one workload. */
 export function triggerClaims(input: Input, workspace: string): Link[] {
   return ((input.spec.triggers as Trigger[] | undefined) ?? []).flatMap((trigger, index) => {
     const path = triggerPath(trigger);
-    // What lies below the workload's own address is nobody else's anyway.
+    // Paths below the workload's own address need no claim.
     if (path === "" || trigger.type === "cron" || TAKEN_SEGMENTS.has(firstSegment(path))) return [];
     const field = `spec.triggers[${index}].configuration.path`;
     return [{ field, kind: CLAIMS.triggerPath, name: `${workspace}/${path}`, exclusive: true, to: "claim" as const }];
@@ -69,7 +69,7 @@ export function triggerClaims(input: Input, workspace: string): Link[] {
 
 const firstSegment = (path: string): string => path.split("/", 1)[0] ?? "";
 
-/** Every trigger has an id of its own; those without one are numbered. */
+/** Gives every trigger a unique id; triggers without one are numbered. */
 function nameTriggers(triggers: SentTrigger[]): void {
   const taken = new Set<string>();
   for (const [index, { id }] of triggers.entries()) {
@@ -109,7 +109,7 @@ function checkUrl(field: string, text: string, privateAllowed: boolean): void {
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url?.protocol !== "https:" && url?.protocol !== "http:")
     throw invalidField(field, "must be an http or https address");
-  // A name is judged when it is dialled, on the address that it then has.
+  // A host name is checked when it is dialled, on the resolved address.
   const host = url.hostname.replace(/^\[|\]$/g, "");
   const kind = isIP(host) ? classifyAddress(host) : "public";
   if (kind === "forbidden" || (kind === "private" && !privateAllowed))

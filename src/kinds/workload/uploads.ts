@@ -1,4 +1,4 @@
-/** The code of a new revision comes as an archive. */
+/** The code of a new revision is uploaded as an archive. */
 import type { Uploads } from "../port.ts";
 import { stateOf } from "./deploy-state.ts";
 

@@ -1,7 +1,7 @@
-/** What is in a workspace, by the words that clients know. */
+/** Counts the resources of a workspace, under the names that clients know. */
 import type { Platform } from "../port.ts";
 
-/** Word in `resourceCounts` -> kind of the resources table. */
+/** Name in `resourceCounts` -> kind. */
 const COUNTED: Record<string, string> = {
   agents: "agent",
   functions: "function",
@@ -27,7 +27,7 @@ export async function countResources(workspace: string, { store }: Pick<Platform
   return { ...counts, serviceaccounts: serviceAccounts };
 }
 
-/** Everything that goes with a workspace: "2 drives, 1 serviceaccounts", or "nothing". */
+/** Describes what is deleted with a workspace: "2 drives, 1 serviceaccounts", or "nothing". */
 export async function describeContent(workspace: string, deps: Pick<Platform, "store">): Promise<string> {
   const counts = await countResources(workspace, deps);
   const known = new Set(Object.values(COUNTED));

@@ -22,7 +22,7 @@ import {
 import { removeWithin } from "./removal.ts";
 import { workspaceToWire } from "./wire.ts";
 
-/** How long a delete waits for the end; what takes longer goes on after the answer. */
+/** How long a delete request waits for the removal, which continues after the answer. */
 const REMOVAL_WAIT_MS = 5 * SECOND_MS;
 
 export const workspaceHandlers: readonly Implementation[] = [
@@ -130,7 +130,7 @@ export const workspaceHandlers: readonly Implementation[] = [
   }),
 ];
 
-/** The membership that let the caller in may be a moment old; a single read shows the record as it is. */
+/** The workspace of the call may come from a cache, so a single read loads the record again. */
 async function current(call: Pick<Call, "workspace" | "operation">, { store }: Platform): Promise<Workspace> {
   const { name } = workspaceOf(call);
   const workspace = await store.workspaces.get(name);
@@ -151,7 +151,7 @@ function chooseAccount(caller: Caller, asked: string | undefined): string {
   );
 }
 
-/** A group that becomes an admin is an admin given to somebody; what was there before may be written back. */
+/** Mapping a group to admin gives somebody the role admin. Stored mappings may be written back. */
 function requireMappings(
   next: { groupName: string; role: Role }[] = [],
   before: Workspace["groupMappings"],

@@ -1,4 +1,4 @@
-/** Which names a workspace may have beyond the common rules. A workspace's name is the first part of its addresses. */
+/** Names that a workspace may have, beyond the common rules: the name is the first part of its addresses. */
 import type { z } from "zod";
 import { isReservedWord } from "../../contract/reserved-words.ts";
 import type { availabilityReason } from "./operations.ts";

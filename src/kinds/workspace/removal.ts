@@ -1,14 +1,14 @@
 /**
- * How a workspace goes away. It is marked first, which closes it for everybody at once; then its contents are removed
- * page by page, and last its members, keys and the record itself. Every step can be repeated, so whoever finds a
- * marked workspace, in this process or after a crash in the next, simply goes on.
+ * Removes a workspace. It is marked first, which closes it for everybody at once; then its contents are removed page by
+ * page, and last its members, its keys and the record. Every step can be repeated, so any server that finds a marked
+ * workspace continues, also after a crash.
  */
 import type { Store } from "../../store/store.ts";
 import type { Deps } from "../port.ts";
 
 type RemovalDeps = Pick<Deps, "store" | "reconciledKinds"> & { logs: Pick<Deps["logs"], "forgetWorkspace"> };
 
-/** Goes on with the removal of a marked workspace; true when nothing of it is left, false while something still runs. */
+/** Continues the removal of a marked workspace. True when nothing is left, false while workloads are still stopping. */
 export async function removeContents(
   name: string,
   actor: string,
@@ -22,7 +22,7 @@ export async function removeContents(
   return true;
 }
 
-/** The same, and waits for what still runs to stop, for as long as the signal allows. */
+/** Like removeContents, but waits for workloads to stop, for as long as the signal allows. */
 export async function removeWithin(
   name: string,
   actor: string,
@@ -41,7 +41,7 @@ export async function removeWithin(
   return false;
 }
 
-/** Takes up what an earlier request, or an earlier life of the server, has left to do. */
+/** Resumes removals that an ended request or a stopped server left unfinished. */
 export async function resumeWorkspaceRemovals(deps: RemovalDeps, signal?: AbortSignal): Promise<void> {
   for (const name of await deps.store.workspaces.listLeavingAcrossAccounts()) {
     if (signal?.aborted) return;
