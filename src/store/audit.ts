@@ -1,7 +1,7 @@
 /**
- * The audit log: append-only, and chained, so that a line that was changed, removed or slipped in shows. Each line's
- * hash covers the one before it and is keyed, so whoever can only write to the database cannot forge one. Old lines may
- * be let go from the front: the place and hash of the last one that went is kept, sealed with the same key.
+ * The audit log. It is append-only and chained: each line's keyed hash covers the line before it, so a changed, removed
+ * or inserted line shows, and write access to the database alone is not enough to forge a line. Old lines may be pruned
+ * from the front; `audit_base` keeps the number and hash of the last pruned line, sealed with the same key.
  */
 import { createHmac, createSecretKey } from "node:crypto";
 import type { Clock } from "../lib/time/clock.ts";
@@ -11,11 +11,11 @@ import type { AuditRow } from "./database/schema.ts";
 export interface AuditEntry {
   actor: string;
   actorType: string;
-  /** How people know the actor. */
+  /** The actor's display name. */
   actorName: string;
   authMethod: string;
   keyId: string | null;
-  /** An operation's id, or what else happened. */
+  /** An operation id, or the name of another event. */
   action: string;
   target: string;
   accountId: string | null;
@@ -43,23 +43,23 @@ export interface AuditFilter {
 
 export interface AuditCheck {
   intact: boolean;
-  /** The first that is kept. */
+  /** Number of the oldest line that is kept. */
   firstSeq: number;
   lines: number;
-  /** The first line that is wrong. */
+  /** Number of the first line whose hash, number or columns do not fit; null when the chain is intact. */
   brokenAt: number | null;
   lastSeq: number;
   lastHash: string;
 }
 
-/** Lines that are read at once when the chain is checked. */
+/** Lines read per query while the chain is checked. */
 const CHECK_PAGE = 2000;
-/** Lines of one commit; the rest waits for the next. */
+/** Lines per commit; further lines wait for the next commit. */
 const BATCH_MAX = 500;
-/** Old lines that go in one commit, so that others get their turn in between. */
+/** Lines pruned per commit, so that other writers get their turn in between. */
 const PRUNE_MAX = 5000;
 
-/** Canonical JSON, its members in the order of their names: the text of a line is what its hash covers. */
+/** Canonical JSON with sorted members: the hash of a line covers this text. */
 const textOf = (entry: AuditEntry): string =>
   JSON.stringify({
     accountId: entry.accountId,
@@ -98,7 +98,7 @@ export function createAudit({ database, clock, key: keyBytes }: { database: Data
   let waiting: { entry: AuditEntry; done(): void; failed(error: unknown): void }[] = [];
   let isWriting = false;
 
-  /** Those that come while a commit runs share the next one. */
+  /** Writes waiting lines in batches. Lines recorded during a commit share the next one. */
   async function writeAll(): Promise<void> {
     while (waiting.length > 0) {
       const batch = waiting.slice(0, BATCH_MAX);
@@ -131,7 +131,8 @@ export function createAudit({ database, clock, key: keyBytes }: { database: Data
       const { accountId: account_id, workspace, actor, action, outcome } = one;
       return { seq, at, account_id, workspace, actor, action, outcome, entry, hash };
     });
-    // One text for any number of lines where it costs no round trip.
+    // One INSERT for all lines on PostgreSQL, to save round trips. SQLite has none, so it runs a prepared statement per
+    // line.
     if (dialect === "postgres") await queries.insertInto("audit_log").values(rows).execute();
     else for (const row of rows) await INSERT.run(queries, dialect, Object.values(row));
     await MOVE_HEAD.run(queries, dialect, [seq, hash]);
@@ -140,20 +141,20 @@ export function createAudit({ database, clock, key: keyBytes }: { database: Data
   return {
     /** Returns when the line is durable. */
     record(entry: AuditEntry): Promise<void> {
-      // Writers of SQLite share commits by themselves, with everybody else's.
+      // SQLite's batcher already shares commits between writers.
       if (database.dialect === "sqlite") return database.write(async (tx) => tx.share(append, entry));
       const { promise, resolve, reject } = Promise.withResolvers<void>();
       waiting.push({ entry, done: resolve, failed: reject });
       if (!isWriting) {
         isWriting = true;
-        void writeAll(); // ends by itself and tells each of those who wait
+        void writeAll(); // never rejects: each waiting caller gets its own error
       }
       return promise;
     },
 
     /**
-     * Puts the line into a transaction of the caller's. False where that would make others wait for its end: on
-     * PostgreSQL the head of the chain would be locked until then.
+     * Adds the line to the caller's transaction. Returns false on PostgreSQL, where the head of the chain would stay
+     * locked until that transaction ends and other writers would wait.
      */
     enlist(tx: Transaction, entry: AuditEntry): boolean {
       if (database.dialect === "postgres") return false;
@@ -175,7 +176,7 @@ export function createAudit({ database, clock, key: keyBytes }: { database: Data
       return (await rows.orderBy("seq", "desc").limit(filter.limit).execute()).map(fromRow);
     },
 
-    /** Lets the lines go that are older, some at a time; returns how many went. */
+    /** Removes lines older than `olderThan`, at most PRUNE_MAX per call; returns the number of removed lines. */
     async prune(olderThan: number): Promise<number> {
       return database.write(async ({ queries }) => {
         const [base, head] = await ends(queries);
@@ -186,7 +187,7 @@ export function createAudit({ database, clock, key: keyBytes }: { database: Data
           .orderBy("seq")
           .limit(1)
           .executeTakeFirst();
-        // The clock may have been set back: what stands before a younger line goes, nothing behind it.
+        // The clock may have been set back: prune only lines before the first line that is young enough.
         const last = Math.min(Number(next?.seq ?? Number(head.seq) + 1) - 1, base.seq + PRUNE_MAX);
         const line = await queries.selectFrom("audit_log").select("hash").where("seq", "=", last).executeTakeFirst();
         if (last <= base.seq || !line) return 0;
@@ -197,7 +198,7 @@ export function createAudit({ database, clock, key: keyBytes }: { database: Data
       });
     },
 
-    /** Walks the whole chain. */
+    /** Verifies the whole chain. */
     async check(): Promise<AuditCheck> {
       const [base, head] = await ends(database.read);
       let { seq, hash } = base;
@@ -234,14 +235,14 @@ export function createAudit({ database, clock, key: keyBytes }: { database: Data
   };
 }
 
-/** What stands before the first line, and what the last one is. */
+/** The base (last pruned line) and the head (last line) of the chain. */
 async function ends(queries: Queries) {
   const base = await queries.selectFrom("audit_base").selectAll().where("id", "=", 1).executeTakeFirstOrThrow();
   const head = await queries.selectFrom("audit_head").selectAll().where("id", "=", 1).executeTakeFirstOrThrow();
   return [{ ...base, seq: Number(base.seq) }, head] as const;
 }
 
-/** The columns that filters look at say the same as the text that the hash covers. */
+/** True when the filter columns agree with the text that the hash covers. */
 function isFaithful({ entry, account_id, workspace, actor, action, outcome }: AuditRow): boolean {
   const said = JSON.parse(entry) as AuditEntry;
   return (

@@ -11,7 +11,7 @@ import { DAY_MS, MINUTE_MS } from "../lib/time/clock.ts";
 import type { Database } from "./database/database.ts";
 
 export const IDEMPOTENCY_AGE_MAX_MS = DAY_MS;
-/** Longer than any request may take. */
+/** Lifetime of a claim. Longer than any request may take. */
 const CLAIM_MS = 2 * MINUTE_MS;
 export const IDEMPOTENCY_TOPIC = "idempotency";
 
@@ -90,7 +90,7 @@ export function createIdempotency({ database, clock, box }: { database: Database
       });
     },
 
-    /** A failed request leaves the key free for a corrected try. */
+    /** Frees the key after a failed request, so that a corrected request can use it. */
     async release(scope: string, key: string, holder: string): Promise<void> {
       await database.write(async ({ queries, announce }) => {
         await queries

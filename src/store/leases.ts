@@ -1,6 +1,6 @@
 /**
- * Leases: at most one holder at a time, for a limited time, with a token that only goes up. Whoever acts under a
- * lease carries the token, so a holder that was paused past its time can be told from the current one.
+ * Leases: at most one holder at a time, for a limited time, with a fencing token that only increases. An action under a
+ * lease carries the token, so a holder that was paused past its lease is told from the current one.
  */
 import { sql } from "kysely";
 import type { Clock } from "../lib/time/clock.ts";
@@ -17,7 +17,7 @@ export type Leases = ReturnType<typeof createLeases>;
 
 export function createLeases({ database, clock }: { database: Database; clock: Clock }) {
   return {
-    /** Takes or renews; null while another holder has it. */
+    /** Takes or renews the lease; null while another holder has it. */
     async acquire(name: string, holder: string, durationMs: number): Promise<Lease | null> {
       return database.write(async ({ queries }) => {
         const now = clock.now();
@@ -40,7 +40,7 @@ export function createLeases({ database, clock }: { database: Database; clock: C
       });
     },
 
-    /** Of these, the names that are still the holder's, for so long from now on. */
+    /** Renews these leases for `durationMs` from now; returns the names that the holder still holds. */
     async renew(holder: string, names: readonly string[], durationMs: number): Promise<Set<string>> {
       const rows = await database.write(({ queries }) =>
         queries

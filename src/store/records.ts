@@ -1,4 +1,4 @@
-/** Small records that expire. A change reads and replaces one as a whole, in a transaction. */
+/** Small records that expire. A change reads and replaces one record as a whole, in a transaction. */
 import type { Clock } from "../lib/time/clock.ts";
 import { type Database, fixedQuery } from "./database/database.ts";
 
@@ -10,7 +10,7 @@ const LOCKED = fixedQuery<{ value: string }>({
 });
 const MAKE = fixedQuery("INSERT INTO records (key, value, expires_at) VALUES (?, ?, ?) ON CONFLICT (key) DO NOTHING");
 const SET = fixedQuery("UPDATE records SET value = ?, expires_at = ? WHERE key = ?");
-/** An empty value stands for a record that was just made. */
+/** The value of a record that was just created. */
 const EMPTY = "";
 
 export function createRecords({ database, clock }: { database: Database; clock: Clock }) {
@@ -23,7 +23,7 @@ export function createRecords({ database, clock }: { database: Database; clock: 
       change: (value: string | null) => { value: string; result: T },
     ): Promise<T> =>
       database.write(async ({ queries }) => {
-        // Made first, so that two who come at once lock the same row.
+        // Insert first, so that two concurrent writers lock the same row.
         await MAKE.run(queries, dialect, [key, EMPTY, expiresAtMs]);
         const row = await LOCKED.first(queries, dialect, [key]);
         const { value, result } = change(row?.value || null);
@@ -36,7 +36,7 @@ export function createRecords({ database, clock }: { database: Database; clock: 
       return row?.value || null;
     },
 
-    /** Values of all whose key begins so and that have not expired. */
+    /** Values of all unexpired records whose key begins with `prefix`. */
     async list(prefix: string): Promise<string[]> {
       const rows = await database.read
         .selectFrom("records")

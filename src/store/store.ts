@@ -1,4 +1,4 @@
-/** The store: the only room that speaks SQL. Everything the other rooms agree on meets here. */
+/** The store: the only room that speaks SQL. Other rooms share state only through it. */
 import { join } from "node:path";
 import { createCursorCodec } from "../contract/cursor.ts";
 import type { Running } from "../lib/lifecycle.ts";
@@ -44,9 +44,9 @@ export interface StoreOptions {
   dataDir: string;
   unlock: Unlock;
   clock: Clock;
-  /** See Resources; by kind. */
+  /** Most resources per workspace, by kind; see Resources. */
   quotas?: Readonly<Record<string, number>>;
-  /** Frees some of a full disk, for a database file on it; false when it cannot. */
+  /** Frees reserved space on a full disk for the database file; returns false when it cannot. */
   makeRoom?(): boolean;
   onError(error: unknown): void;
 }
@@ -71,7 +71,7 @@ export async function openStore({ unlock, clock, quotas = {}, ...where }: StoreO
 
 export const SQLITE_FILE = "berth.sqlite";
 
-/** The PostgreSQL half is loaded only by those who use it: it costs start-up time and memory. */
+/** Loads the PostgreSQL half only when it is used: it costs start-up time and memory. */
 export async function openDatabase({
   databaseUrl,
   dataDir,
@@ -105,7 +105,7 @@ function composeStore({ database, keyring, keyRecords, follower, root, clock, qu
     keyring,
     keyRecords,
     rotateKey: createRotation({ database, records: keyRecords, keyring, forgetResource: resources.forgetCached }),
-    /** A key for one purpose. It stays the same when the key that seals secrets is replaced. */
+    /** Derives a key for one purpose. It stays the same when the secret key is rotated. */
     keyFor,
     cursors,
     resources,
@@ -137,7 +137,7 @@ function composeStore({ database, keyring, keyRecords, follower, root, clock, qu
     threads: createThreads(deps),
     usage: createUsage(deps),
     write: database.write,
-    /** Anything about who may do what has changed; whoever caches it forgets. */
+    /** Calls the listener after any change of identities or permissions, so that caches can be dropped. */
     onIdentityChange: (listener: () => void): (() => void) =>
       database.onChange(({ topic }) => {
         if (topic === IDENTITY_TOPIC || topic === "resync") listener();

@@ -1,6 +1,6 @@
 /**
- * Conversations that agents remember: messages under an id that the client chose, of one agent. Everything is bounded:
- * a long thread forgets its oldest messages, an agent its threads that were used longest ago, and time the rest.
+ * Conversations that agents remember: messages of one agent under an id that the client chose. Everything is bounded: a
+ * long thread drops its oldest messages, an agent its least recently used threads, and every thread expires.
  */
 
 import type { CursorCodec } from "../contract/cursor.ts";
@@ -9,12 +9,12 @@ import type { Clock } from "../lib/time/clock.ts";
 import type { Database, Queries, Transaction } from "./database/database.ts";
 import type { ThreadRow } from "./database/schema.ts";
 
-/** More than any model reads of a conversation. */
+/** Messages kept per thread: more than any model reads of a conversation. */
 export const THREAD_MESSAGES_MAX = 1000;
 const THREAD_BYTES_MAX = 4 * 1024 * 1024;
-/** Clients choose the ids, perhaps a new one for every request. */
+/** Threads per agent. Clients choose the ids, perhaps a new one for every request. */
 const THREADS_MAX = 10_000;
-/** Looked at in one go when a thread is too long. */
+/** Messages read per query when a thread is trimmed. */
 const TRIM_PAGE = 200;
 
 export type Message = Record<string, unknown>;
@@ -31,7 +31,7 @@ export type Threads = ReturnType<typeof createThreads>;
 export function createThreads({ database, clock, box, cursors }: ThreadsDeps) {
   const contextOf = (agentUid: string, threadId: string): string => `${agentUid}\0${threadId}`;
 
-  /** The thread's row, locked; one that had ended begins anew. */
+  /** The thread's row, locked. An expired thread starts empty. */
   async function open({ queries }: Transaction, agentUid: string, threadId: string): Promise<ThreadRow> {
     const now = clock.now();
     const fresh = { first_seq: 0, next_seq: 0, bytes: 0, created_at: now, updated_at: now, expires_at: now };
@@ -49,7 +49,7 @@ export function createThreads({ database, clock, box, cursors }: ThreadsDeps) {
   }
 
   return {
-    /** Adds to the end of a thread; returns its row. It is kept for `keepMs` from now. */
+    /** Appends to a thread, which then expires `keepMs` from now; returns its row. */
     async append(agentUid: string, threadId: string, messages: readonly Message[], keepMs: number): Promise<ThreadRow> {
       const sealed = messages.map((message) => box.seal(JSON.stringify(message), contextOf(agentUid, threadId)));
       return database.write(async (tx) => {
@@ -81,7 +81,7 @@ export function createThreads({ database, clock, box, cursors }: ThreadsDeps) {
       });
     },
 
-    /** The newest messages of a thread, oldest of them first; null when there is none. */
+    /** The newest messages of a thread in chronological order; null when there is no such thread. */
     async read(
       agentUid: string,
       threadId: string,
@@ -101,7 +101,7 @@ export function createThreads({ database, clock, box, cursors }: ThreadsDeps) {
       return { thread, messages: rows.reverse().map(({ sealed }) => JSON.parse(box.open(sealed, context)) as Message) };
     },
 
-    /** Threads of an agent, by their ids. */
+    /** Threads of an agent, ordered by id. */
     async list(agentUid: string, { limit, cursor }: { limit: number; cursor: string | null }) {
       const bound = { list: "threads", agentUid };
       const [after] = cursor ? cursors.decode(cursor, bound, clock.now()) : [];
@@ -130,11 +130,11 @@ export function createThreads({ database, clock, box, cursors }: ThreadsDeps) {
       return Number(row?.n ?? 0);
     },
 
-    /** False when there was none. */
+    /** Returns false when there was no such thread. */
     remove: (agentUid: string, threadId: string): Promise<boolean> =>
       database.write(async ({ queries }) => deleteThread(queries, agentUid, threadId)),
 
-    /** Removes what has ended, a bounded number at a time; returns how many. */
+    /** Removes expired threads, at most `limit` per call; returns their number. */
     forgetExpired: (limit: number): Promise<number> =>
       database.write(async ({ queries }) => {
         const old = await queries
@@ -171,7 +171,7 @@ async function deleteMessages(queries: Queries, agentUid: string, threadId: stri
     .execute();
 }
 
-/** Forgets the oldest messages of a thread that is too long; returns what is left. The newest always stays. */
+/** Drops the oldest messages of a thread that is too long; returns the new bounds. The newest message always stays. */
 async function trimmed(queries: Queries, row: ThreadRow): Promise<Pick<ThreadRow, "first_seq" | "bytes">> {
   let { first_seq, bytes } = row;
   const tooLong = (): boolean =>

@@ -120,7 +120,7 @@ for (const database of databases.all) {
       await migrate(opened, NOW);
       const add = (n: number) =>
         opened.write(async ({ queries }) => {
-          // Two rows of two tables that belong together.
+          // Two rows in two tables, written in one transaction.
           await sql`INSERT INTO accounts (id, name, created_at) VALUES (${`a${n}`}, 'x', 1)`.execute(queries);
           await sql`INSERT INTO usage_accounts (account_id) VALUES (${`a${n}`})`.execute(queries);
         });

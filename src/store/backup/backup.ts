@@ -17,16 +17,16 @@ export interface BackupOptions {
   databaseUrl: string | null;
   dataDir: string;
   file: string;
-  /** The key to write into the manifest, for the fingerprint that the database belongs to. */
+  /** Returns the key entry of the manifest for the database's key fingerprint. */
   keyOf(fingerprint: string | null): BackupManifest["key"];
   version: string;
   createdAt: string;
 }
 
-/** Lines are joined to pieces of about this size before they are compressed. */
+/** Characters collected before they are compressed as one piece. */
 const PIECE_CHARS = 64 * 1024;
 
-/** The file is there whole or not at all. Returns how many rows each table has. */
+/** Writes the file completely or not at all. Returns the row count of each table. */
 export async function writeBackup(options: BackupOptions): Promise<BackupEnd["rows"]> {
   const { databaseUrl, dataDir, file } = options;
   const snapshot = databaseUrl
@@ -50,7 +50,7 @@ export async function writeBackup(options: BackupOptions): Promise<BackupEnd["ro
   }
 }
 
-/** A backup has one key, so there is none while some of its values have another. */
+/** Refuses during a key rotation: a backup names one key, and some values still have the other. */
 async function fingerprintIn(snapshot: DatabaseSnapshot): Promise<string | null> {
   if (!snapshot.tables.has("records")) return null;
   const rows: { key: string; value: string }[] = [];

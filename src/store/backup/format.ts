@@ -10,7 +10,7 @@ import { PlatformError } from "../../contract/errors.ts";
 import type { Dialect } from "../database/database.ts";
 
 export const BACKUP_FORMAT = 1;
-/** Longer than any row can be; a line without end must not fill the memory. */
+/** Longer than any row. The limit keeps a line without an end from filling the memory. */
 const LINE_BYTES_MAX = 128 * 1024 * 1024;
 
 export interface BackupManifest {
@@ -21,7 +21,7 @@ export interface BackupManifest {
   database: Dialect;
   migrations: { id: number; name: string; checksum: string }[];
   tables: { name: string; columns: string[] }[];
-  /** The key that seals the secrets: how to recognise it, and the key itself if the operator wanted it in the file. */
+  /** The key that seals the secrets: its fingerprint, and the key itself if the operator asked for it. */
   key: { fingerprint: string; secret?: string };
 }
 
@@ -32,7 +32,7 @@ export interface BackupEnd {
   sha256: string;
 }
 
-/** Integers beyond what JSON numbers hold exactly, and bytes, are wrapped; everything else is itself. */
+/** Integers that JSON numbers cannot hold exactly and byte values are wrapped; other values are written as they are. */
 export const encodeRow = (row: readonly BackupValue[]): string =>
   JSON.stringify(
     row.map((value) => {
@@ -55,7 +55,7 @@ export const decodeRow = (row: readonly unknown[]): BackupValue[] =>
 
 export interface BackupReader {
   manifest: BackupManifest;
-  /** Every row, once; throws at the end if the file is not whole. */
+  /** Yields every row once; throws at the end if the file is incomplete. */
   rows(): AsyncGenerator<{ table: string; row: BackupValue[] }, BackupEnd>;
   close(): void;
 }
@@ -122,9 +122,9 @@ function checkEnd(
 }
 
 async function* linesOf(unzipped: AsyncIterable<Buffer>, source: NodeJS.EventEmitter): AsyncGenerator<string, void> {
-  // A failing source does not end what it is piped into.
+  // An error of the source does not end the stream that it is piped into.
   const failed = new Promise<never>((_, reject) => source.once("error", reject));
-  failed.catch(() => {}); // told to whoever waits in the loop below
+  failed.catch(() => {}); // the loop below reports the error
   const chunks = unzipped[Symbol.asyncIterator]();
   let rest: Buffer[] = [];
   let bytes = 0;

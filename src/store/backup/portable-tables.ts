@@ -1,6 +1,6 @@
 /**
- * Which tables and columns travel from one database to another. Everything does, except what a database makes for
- * itself from the rest: the search index and the row number of resources.
+ * Which tables and columns a backup contains: all except the ones a database derives from other data, which are the
+ * search index and the row number of resources.
  */
 import { sql } from "kysely";
 import type { Dialect, Queries } from "../database/database.ts";
@@ -10,9 +10,9 @@ import type { BackupValue } from "./format.ts";
 
 export interface Derived {
   columns: readonly string[];
-  /** The derived columns of a row that is being restored. */
+  /** Adds the derived columns to a row that is being restored. */
   fill(row: Record<string, BackupValue>, dialect: Dialect): Record<string, unknown>;
-  /** What is kept beside the table. */
+  /** Fills the search index kept beside the table. */
   index?(queries: Queries, dialect: Dialect, rows: readonly Record<string, BackupValue>[]): Promise<void>;
 }
 
@@ -31,10 +31,10 @@ export const DERIVED: Readonly<Record<string, Derived>> = {
   },
 };
 
-/** Bookkeeping of the database itself: the manifest carries it. */
+/** Bookkeeping tables; the manifest carries their content. */
 const NOT_DATA = new Set(["migrations"]);
 
-/** The tables of a backup, of those there are; others in the same database are not ours. */
+/** The tables to back up among those present. Foreign tables in the same database are left out. */
 export function portableTables(
   present: ReadonlyMap<string, readonly string[]>,
   own: ReadonlySet<string>,

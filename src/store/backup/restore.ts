@@ -1,6 +1,6 @@
 /**
- * Fills a database from a backup, in one transaction: all of it or nothing. The tables are made as they were when the
- * backup was written, and brought to the present by the migrations that came later.
+ * Fills a database from a backup in one transaction: all of it or nothing. The tables are created as they were when the
+ * backup was written; the migrations added since then bring them up to date.
  */
 import { sql } from "kysely";
 import { PlatformError } from "../../contract/errors.ts";
@@ -16,12 +16,12 @@ import type { BackupEnd, BackupReader, BackupValue } from "./format.ts";
 import { DERIVED } from "./portable-tables.ts";
 
 export interface RestoreOptions {
-  /** Replace what is there. */
+  /** Replaces existing data. */
   force: boolean;
   nowMs: number;
 }
 
-/** Values of one statement; SQLite takes 32,766. */
+/** Values per INSERT statement; SQLite's limit is 32,766. */
 const VALUES_MAX = 30_000;
 const BATCH_ROWS_MAX = 500;
 
@@ -42,7 +42,9 @@ export async function restoreBackup(
   });
 }
 
-/** Servers that are running would go on with what they remember, and write into what is being replaced. */
+/**
+ * Refuses while servers are connected: they would keep serving cached rows and write into the tables being replaced.
+ */
 export async function refuseBusyPostgres(url: string): Promise<void> {
   const { default: pg } = await import("pg");
   const client = new pg.Client({ connectionString: url, application_name: "berth-restore" });
@@ -59,12 +61,12 @@ export async function refuseBusyPostgres(url: string): Promise<void> {
   }
 }
 
-/** Removes our own tables and nothing else; who shares the database with others keeps theirs. */
+/** Drops Berth's own tables and no others: the database may be shared with other programs. */
 async function clear(database: Database, queries: Queries, force: boolean): Promise<void> {
   const present = (await columnsOf(database, queries)).keys().filter((table) => ownTables(MIGRATIONS).has(table));
   const tables = [...present];
   if (!tables.includes("migrations")) return;
-  // A newer database may have tables that this Berth does not know and would leave behind.
+  // A newer Berth may have made tables that this version does not know and would not drop.
   refuseForeign(await appliedMigrations(queries), MIGRATIONS);
   if (!force && (await hasPeople(queries, tables))) {
     throw new PlatformError(
@@ -75,7 +77,7 @@ async function clear(database: Database, queries: Queries, force: boolean): Prom
   for (const table of tables) await sql`DROP TABLE ${sql.table(table)}`.execute(queries);
 }
 
-/** A platform that was ever started has its first admin. */
+/** True when the platform was started before: the first start creates an admin. */
 async function hasPeople(queries: Queries, tables: readonly string[]): Promise<boolean> {
   if (!tables.includes("users")) return false;
   return (await queries.selectFrom("users").select("sub").limit(1).executeTakeFirst()) !== undefined;
@@ -86,7 +88,7 @@ async function load(database: Database, queries: Queries, backup: BackupReader):
   const columnsByTable = new Map(
     backup.manifest.tables.map(({ name, columns }) => [name, checkColumns(name, columns, there)]),
   );
-  // Migrations write first rows of their own; those of the backup take their place.
+  // Migrations insert initial rows; the rows of the backup replace them.
   for (const name of columnsByTable.keys()) await sql`DELETE FROM ${sql.table(name)}`.execute(queries);
   let table = "";
   let batch: Record<string, BackupValue>[] = [];
@@ -111,7 +113,7 @@ async function load(database: Database, queries: Queries, backup: BackupReader):
   }
 }
 
-/** Names come from a file, so only those that are in the database are used. */
+/** Table and column names come from the file, so only names that exist in the database are accepted. */
 function checkColumns(
   table: string,
   columns: readonly string[],
@@ -161,7 +163,7 @@ async function columnsOf({ dialect }: Database, queries: Queries): Promise<Map<s
   return tables;
 }
 
-/** Rows came with their numbers; the next new one must get a higher number. */
+/** Moves each identity sequence past the highest restored number. */
 async function continueIdentities(queries: Queries): Promise<void> {
   const { rows } = await sql<{ t: string; c: string }>`
     SELECT table_name AS t, column_name AS c FROM information_schema.columns

@@ -1,6 +1,6 @@
 /**
- * A read of the whole database as it was at one moment, while servers go on writing. On SQLite a second process may
- * read the file: a transaction of a read-only connection sees one state of the write-ahead log until it ends.
+ * Reads the whole database as it was at one moment, while servers go on writing. On SQLite a second process reads the
+ * file: a transaction of a read-only connection sees one state of the write-ahead log until it ends.
  */
 import { existsSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
@@ -11,12 +11,12 @@ import type { BackupValue } from "./format.ts";
 
 export interface DatabaseSnapshot {
   dialect: Dialect;
-  /** In order; empty when the database has never been used. */
+  /** Applied migrations in order; empty when the database has never been used. */
   migrations: AppliedMigration[];
-  /** Tables there are, with their columns in order. */
+  /** The tables present, each with its columns in order. */
   tables: ReadonlyMap<string, readonly string[]>;
   rows(table: string, columns: readonly string[]): AsyncGenerator<BackupValue[]>;
-  /** The database's own time. */
+  /** The database server's clock. */
   nowMs(): Promise<number>;
   close(): Promise<void>;
 }
@@ -52,7 +52,7 @@ export function openSqliteSnapshot(file: string): DatabaseSnapshot {
   };
 }
 
-/** Rows that are fetched at once; each may be large. */
+/** Rows per fetch. Small, because each row may be large. */
 const FETCH_ROWS = 500;
 const INTEGER_OIDS = new Set([20, 21, 23]);
 
@@ -64,7 +64,7 @@ export async function openPostgresSnapshot(url: string): Promise<DatabaseSnapsho
   };
   const client = new pg.Client({ connectionString: url, application_name: "berth-backup", types });
   const lost = Promise.withResolvers<never>();
-  lost.promise.catch(() => {}); // told to whoever asks next
+  lost.promise.catch(() => {}); // the next query reports the error
   client.on("error", lost.reject);
   await client.connect().catch((error: unknown) => {
     throw new PlatformError("unavailable", `PostgreSQL does not answer at DATABASE_URL: ${(error as Error).message}`, {

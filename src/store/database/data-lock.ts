@@ -1,6 +1,6 @@
 /**
- * One process owns a data folder. The lock is one of the operating system (SQLite's own file lock), so it goes with
- * the process however that ends; the note beside it only tells a second process who is there.
+ * One process owns a data folder. The lock is SQLite's own file lock, so the operating system releases it however the
+ * process ends. The note beside it only tells a second process who holds the lock.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -43,7 +43,7 @@ export function lockFolder(folder: string, name: string): Running | null {
   };
 }
 
-/** Nobody holds the lock: the file system refuses it. */
+/** The error for a file system that refuses locks, although no process holds this one. */
 function cannotLock(dataDir: string, error: unknown): PlatformError {
   const reason = isDiskFull(error)
     ? "its disk is full. Free some space on it"

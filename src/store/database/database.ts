@@ -1,6 +1,4 @@
-/**
- * What the store needs of a database, with two implementations: SQLite in the data folder and PostgreSQL.
- */
+/** The store's interface to a database, with two implementations: SQLite in the data folder and PostgreSQL. */
 import { CompiledQuery, type Kysely } from "kysely";
 import type { Soon } from "../../lib/soon.ts";
 import type { Tables } from "./schema.ts";
@@ -8,7 +6,9 @@ import type { Tables } from "./schema.ts";
 export type Dialect = "sqlite" | "postgres";
 export type Queries = Kysely<Tables>;
 
-/** News of a committed change: enough to know what to look at again, never the change itself. */
+/**
+ * Notification of a committed change. It names the changed thing so that listeners read it again; it carries no data.
+ */
 export interface Change {
   topic: string;
   key: string;
@@ -19,11 +19,13 @@ export const RESOURCE_TOPIC = "resource";
 
 export interface Transaction {
   queries: Queries;
-  /** Told to every listener of every process once this transaction is durable. */
+  /** Sends the change to every listener of every process once this transaction is durable. */
   announce(change: Change): void;
-  /** Runs in this process once this transaction is durable, before anybody is told. Must not fail. */
+  /**
+   * Runs `then` in this process once this transaction is durable, before listeners hear of it. `then` must not throw.
+   */
   afterCommit(then: () => void): void;
-  /** Work at the end of the transaction, done once for all writers that share the commit. */
+  /** Defers `work` to the end of the transaction, where it runs once for all writers that share the commit. */
   share<Part>(work: SharedWork<Part>, part: Part): void;
 }
 
@@ -34,16 +36,16 @@ export interface Database {
   /** Reads see the last committed state. */
   read: Queries;
   /**
-   * One long read, from one state, that holds nobody up: on SQLite it runs on a thread of its own. For reports; what a
-   * request needs at once is read with `read`.
+   * Runs one long read on a consistent snapshot without delaying requests: on SQLite it runs on a thread of its own.
+   * For reports; requests that need an answer at once use `read`.
    */
   report<Row>(query: CompiledQuery<unknown>): Promise<Row[]>;
   /**
-   * Runs `work` in a transaction and returns when its effect is durable. `work` does nothing but queries: several
-   * writers may share one commit, a slow one would hold up the others, and it may be run again from the start.
+   * Runs `work` in a transaction and returns when its effect is durable. `work` must only run queries: several writers
+   * may share one commit, a slow one would delay the others, and `work` may be run again from the start.
    */
   write<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
-  /** Runs `work` while no other process does anything under the same name. */
+  /** Runs `work` while no other process runs anything under the same name. */
   exclusively<T>(name: string, work: (queries: Queries) => Promise<T>): Promise<T>;
   onChange(listener: (change: Change) => void): () => void;
   ping(): Promise<void>;
@@ -56,20 +58,20 @@ export interface Answer<Row> {
 }
 
 /**
- * A database that answers at once runs a fixed text without the query builder's half a dozen turns of waiting. It is
- * kept by the builder whose connection it shares, so that callers need not know.
+ * Synchronous execution for SQLite: runs a fixed text without the query builder, which would cost about six event-loop
+ * turns. Keyed by the query builder that shares the connection, so callers need not know about it.
  */
 const shortcuts = new WeakMap<Queries, (text: string, values: readonly unknown[]) => Answer<unknown>>();
 export const setShortcut = shortcuts.set.bind(shortcuts);
 
 /**
- * A fixed text with `?` for its values, for the few queries that every request runs: nothing is built or compiled, and
- * what it finds is there at once where the database answers at once. Everything else uses the query builder.
+ * A fixed SQL text with `?` for its values, for the few queries that every request runs. Nothing is built or compiled,
+ * and SQLite returns the result without an event-loop turn. Everything else uses the query builder.
  */
 export interface FixedQuery<Row> {
   all(queries: Queries, dialect: Dialect, values: readonly unknown[]): Soon<Row[]>;
   first(queries: Queries, dialect: Dialect, values: readonly unknown[]): Soon<Row | undefined>;
-  /** How many rows it changed. */
+  /** Returns the number of changed rows. */
   run(queries: Queries, dialect: Dialect, values: readonly unknown[]): Soon<number>;
 }
 
@@ -96,7 +98,7 @@ export function fixedQuery<Row = never>(texts: string | Record<Dialect, string>)
   };
 }
 
-/** What one writer left to the end of its transaction. */
+/** The work that one writer deferred to the end of its transaction with `share`. */
 export type Shares = { work: SharedWork<never>; part: unknown }[];
 
 export async function finishShares(queries: Queries, shares: Shares): Promise<void> {

@@ -1,4 +1,4 @@
-/** Looks at a database without changing it: is it there, whole, and as this Berth needs it? */
+/** Inspects a database without changing it: does it exist, is it intact, is its schema the one this Berth needs? */
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -6,15 +6,15 @@ import { type DatabaseSnapshot, openPostgresSnapshot, openSqliteSnapshot } from 
 import { SQLITE_FILE } from "../store.ts";
 import { MIGRATIONS, refuseForeign } from "./migrations/index.ts";
 
-/** Reading all of a larger file takes too long for a look. */
+/** Larger SQLite files are not checked for damage: reading all of one takes too long for an inspection. */
 const CHECKED_BYTES_MAX = 256 * 1024 * 1024;
 
 export interface Inspection {
   /** Migrations that this Berth would apply at its next start; null when there is no database yet. */
   pending: number | null;
-  /** Its own idea of the time, where it has one. */
+  /** The database server's clock; null where there is none. */
   nowMs: number | null;
-  /** What is broken, in SQLite's words. */
+  /** The damage in SQLite's words; null when none was found. */
   broken: string | null;
 }
 

@@ -1,19 +1,19 @@
 /**
- * Many rows as one parameter: JSON that the database unpacks itself. A batch of any size has one text, so it is
- * prepared once, and no batch runs into the limit on parameters.
+ * Many rows as one parameter: JSON that the database unpacks itself. The SQL text is the same for every batch size, so
+ * it is prepared once, and no batch exceeds the limit on parameters.
  */
 import { type RawBuilder, sql } from "kysely";
 import type { Dialect } from "./database.ts";
 
 export type JsonColumn = "text" | "bigint";
 
-/** `(SELECT … AS a, … AS b)`, to be used in FROM under an alias. */
+/** Returns `(SELECT … AS a, … AS b)`, to be used in FROM under an alias. */
 export function jsonRows(
   dialect: Dialect,
   columns: Readonly<Record<string, JsonColumn>>,
   rows: readonly (readonly (string | number | bigint | null)[])[],
 ): RawBuilder<unknown> {
-  // Whole numbers beyond 2^53 are written digit by digit; JSON itself has no limit.
+  // Integers beyond 2^53 are written digit by digit; JSON text itself has no limit.
   const json = `[${rows.map((row) => `[${row.map(jsonText).join(",")}]`).join(",")}]`;
   const fields = Object.entries(columns).map(([name, type], index) =>
     dialect === "sqlite"

@@ -11,7 +11,7 @@ import type { Tables } from "./schema.ts";
 const CHANNEL = "berth_changes";
 const CONNECTIONS_MAX = 20;
 const RECONNECT_MS = 1000;
-/** Two writers of one row can be told to try again; more rounds than this mean something else is wrong. */
+/** Retries of a transaction after a serialization failure or a deadlock. More conflicts than this mean a defect. */
 const SERIALIZATION_RETRIES_MAX = 8;
 const RETRYABLE = new Set(["40001", "40P01"]);
 
@@ -25,7 +25,8 @@ export async function openPostgres(url: string, onError: (error: unknown) => voi
   };
   const pool = new pg.Pool({ connectionString: url, max: CONNECTIONS_MAX, types, application_name: "berth" });
   pool.on("error", onError);
-  // A connection that breaks while it is lent out says so itself, to nobody: whoever has it sees its query fail.
+  // The pool reports errors of idle connections only. Without this listener an error of a busy one would end the
+  // process; its user sees the query fail.
   pool.on("connect", (client) => client.on("error", onError));
   const queries: Queries = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
   await ready(queries);
@@ -37,14 +38,15 @@ export async function openPostgres(url: string, onError: (error: unknown) => voi
     read: queries,
     report: <Row>(query: CompiledQuery<unknown>) =>
       queries.transaction().execute(async (tx) => {
-        // Compiling a report to machine code takes longer than running it.
+        // JIT compilation of a report takes longer than running it.
         await sql`SET LOCAL jit = off`.execute(tx);
         return (await tx.executeQuery(query)).rows as Row[];
       }),
     write: async (work) => {
       const { result, changes, effects } = await transact(queries, work);
       for (const effect of effects) effect();
-      // Others hear of it by NOTIFY a moment later; whoever wrote it must not see what was before.
+      // Other processes hear of the change by NOTIFY a moment later. The writer's own process must not read a stale
+      // cache.
       for (const change of changes) news.emit("change", change);
       return result;
     },
@@ -101,7 +103,7 @@ async function transact<T>(
 
 const CHECK_VIOLATION = "23514";
 
-/** This server has sealed a value with a key that was replaced meanwhile; see sealing/other-servers.ts. */
+/** This server sealed a value with a key that has been replaced meanwhile; see sealing/other-servers.ts. */
 const isStaleSeal = (error: unknown): boolean => {
   const { code, constraint = "" } = error as { code?: string; constraint?: string };
   return code === CHECK_VIOLATION && constraint.startsWith(SEALED_CONSTRAINT);
@@ -132,7 +134,7 @@ async function ready(queries: Queries): Promise<void> {
     );
 }
 
-/** Keeps one connection listening. After a loss it reconnects and tells everybody to look again. */
+/** Keeps one connection listening. After a lost connection it reconnects and tells all listeners to read again. */
 class Listener {
   #url: string;
   #emit: (change: Change) => void;
@@ -170,7 +172,7 @@ class Listener {
     if (this.#stopped || client !== this.#client) return;
     this.#client = null;
     if (error) this.#onError(error);
-    void client.end().catch(() => {}); // already broken; what is left of it closes by itself
+    void client.end().catch(() => {}); // already broken: nothing is left to close
     this.#reconnect();
   }
 

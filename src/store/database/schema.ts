@@ -44,7 +44,7 @@ export interface Tables {
   usage_accounts: { id: Generated<number>; account_id: string };
   usage_series: UsageSeriesRow;
   usage_events: { start_ms: number; series_id: number; event_key: string; end_ms: number; quantity: number };
-  /** `level` is a row of ROLLUP_LEVELS, `bucket` the hour number that it starts at. */
+  /** `level` is the id of a ROLLUP_LEVELS entry, `bucket` the number of its first hour. */
   usage_rollups: { account: number; level: number; bucket: number; series_id: number; quantity: number; cost: number };
   usage_spans: UsageSpanRow;
   usage_metered: { series_id: number; node: string; until_ms: number };
@@ -53,7 +53,7 @@ export interface Tables {
 }
 
 export interface ResourceRow {
-  /** SQLite only: the rowid, made from uid so that its order is the order of creation. Null on PostgreSQL. */
+  /** SQLite only: the rowid, computed from uid so that rowids follow the order of creation. Null on PostgreSQL. */
   id: number | null;
   uid: string;
   workspace: string;
@@ -61,7 +61,7 @@ export interface ResourceRow {
   /** uid of the containing resource, or "" directly below the workspace. */
   parent: string;
   name: string;
-  /** Equals the name while the resource holds it; a retired record gives its name free by changing its slot. */
+  /** Equals the name while the resource holds it. A retired record changes its slot to free the name. */
   slot: string;
   external_id: string | null;
   status: string | null;
@@ -82,12 +82,12 @@ export interface ResourceRow {
 }
 
 export interface LinkRow {
-  /** Who names another, with enough of it to be told apart by people. */
+  /** The resource that has the link; workspace, kind and name are for messages. */
   uid: string;
   workspace: string;
   kind: string;
   name: string;
-  /** "" for words of the whole platform. */
+  /** "" for words that are unique on the whole platform. */
   target_workspace: string;
   target_kind: string;
   target: string;
@@ -140,32 +140,32 @@ export interface ServiceAccountRow {
   description: string;
   role: string;
   secret_hash: string;
-  /** The workload whose own identity this is; null for one that people made. */
+  /** uid of the workload that this account identifies; null for an account that people made. */
   workload: string | null;
   scopes: string | null;
   created_at: number;
   updated_at: number;
   created_by: string;
-  /** The right that it was made with and ends with (contract/caller.ts); null = its own. */
+  /** The right that the account was made with and ends with (contract/caller.ts); null = it does not depend on one. */
   hangs_on: string | null;
 }
 
 export interface ApiKeyRow {
   id: string;
   hash: string;
-  /** The first characters of the key, enough to recognise it. */
+  /** The first characters of the key, shown in lists. */
   prefix: string;
   name: string;
   owner_type: string;
   owner: string;
-  /** A key of a service account works only here. */
+  /** The only workspace in which a service account's key works. */
   workspace: string | null;
   scopes: string | null;
   created_at: number;
   created_by: string;
   expires_at: number | null;
   last_used_at: number | null;
-  /** The right that it was made with and ends with (contract/caller.ts); null = its own. */
+  /** The right that the key was made with and ends with (contract/caller.ts); null = it does not depend on one. */
   hangs_on: string | null;
 }
 
@@ -192,7 +192,7 @@ export interface IdempotencyRow {
 }
 
 export interface ShareRow {
-  /** The resource that is lent. */
+  /** uid of the shared resource. */
   uid: string;
   /** The borrowing workspace, or `account:<id>`. */
   target: string;
@@ -219,16 +219,16 @@ export interface SigningKeyRow {
 export interface UsageSeriesRow {
   id: Generated<number>;
   account: number;
-  /** 1 for a resource's own line, 0 for the sum without resource names. */
+  /** 1 for the series of one resource, 0 for the sum without resource names. */
   named: number;
   workspace: string;
   resource_type: string;
   resource_name: string;
   resource_uuid: string;
   dimension: string;
-  /** Who used it, where that is told apart; empty otherwise. */
+  /** The key or person that caused the usage, where that is recorded; otherwise "". */
   subject: string;
-  /** The line that this one is summed into. */
+  /** The series without resource names that this one is summed into. */
   unnamed_id: number | null;
 }
 
@@ -244,14 +244,14 @@ export interface UsageSpanRow {
 
 export interface OauthRecordRow {
   model: string;
-  /** A hash: the id is the token itself. */
+  /** Hash of the id, because the id is the token itself. */
   id: string;
   sealed_payload: string;
-  /** The id of the consent that it hangs on. */
+  /** Hash of the id of the consent (grant) that this record belongs to. */
   grant_hash: string | null;
   uid: string | null;
   user_code: string | null;
-  /** The person that it is about. */
+  /** The signed-in person. */
   subject: string | null;
   created_at: number;
   expires_at: number;
@@ -266,7 +266,7 @@ export interface AuditRow {
   actor: string;
   action: string;
   outcome: string;
-  /** Everything that the line says, as JSON; the columns beside it are for filters. */
+  /** The whole line as JSON; the other columns exist for filters. */
   entry: string;
   hash: string;
 }
@@ -289,7 +289,7 @@ export interface RecordRow {
 export interface HeldWordRow {
   pool: string;
   word: string;
-  /** Two accounts may have a workspace of one name, one after the other. */
+  /** Two accounts may own a workspace of the same name, one after the other. */
   account_id: string;
   workspace: string;
   kind: string;
@@ -300,7 +300,7 @@ export interface HeldWordRow {
 export interface ThreadRow {
   agent_uid: string;
   thread_id: string;
-  /** Messages are numbered; those before this one are forgotten. */
+  /** Number of the oldest kept message. */
   first_seq: number;
   next_seq: number;
   bytes: number;
@@ -313,7 +313,7 @@ export interface ThreadMessageRow {
   agent_uid: string;
   thread_id: string;
   seq: number;
-  /** JSON; what people say to an agent is nobody else's business. */
+  /** The message as JSON, sealed because conversations are private. */
   sealed: string;
   bytes: number;
 }

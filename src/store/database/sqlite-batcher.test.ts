@@ -4,7 +4,7 @@ import { test } from "node:test";
 import type { Queries } from "./database.ts";
 import { Batcher } from "./sqlite-batcher.ts";
 
-/** A batcher, and how many writers each of its commits had. Its clock stands still, or runs with every look at it. */
+/** A batcher and the number of writers in each of its commits. Its clock advances by `stepMs` at every reading. */
 function counted(stepMs = 0): { write(): Promise<void>; commits: number[] } {
   const commits: number[] = [];
   let writers = 0;

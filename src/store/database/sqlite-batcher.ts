@@ -1,24 +1,27 @@
-/** Writers of one moment share a transaction: one fsync for all of them, and each is told when it is done. */
+/** Concurrent writers share a transaction: one fsync for all, and each writer is told when it is durable. */
 import type { DatabaseSync } from "node:sqlite";
 import { diskFull } from "../../contract/errors.ts";
 import { isDiskFull } from "../../lib/disk/disk-full.ts";
 import { finishShares, type Queries, type Shares } from "./database.ts";
 
-/** A batch is bounded so that the first writer in it does not wait for an endless stream of others. */
+/** Writers per batch. The limit keeps the first writer from waiting for an endless stream of others. */
 const BATCH_MAX = 256;
 /**
- * A server that a hundred clients turn to at once meets them one or two in a turn of the event loop, and a commit for
- * each would take longer than all of their work: as long as more come they are gathered, for so long at most.
+ * Longest time to collect writers for one commit. With a hundred clients, one or two requests arrive per event-loop
+ * turn, and a commit for each would take longer than all of their work.
  */
 const GATHER_MAX_MS = 5;
-/** Turns without a newcomer after which no more are expected. One that comes alone, after others that did, waits for one. */
+/**
+ * Commit after this many event-loop turns without a new writer. A single writer commits after one turn, unless the last
+ * commit was shared.
+ */
 const PATIENCE_TURNS = 3;
 
 interface Pending {
   run(queries: Queries): Promise<void>;
   commit(): void;
   fail(error: unknown): void;
-  /** It cannot be run again from the start. */
+  /** `run` must not be repeated from the start. */
   once: boolean;
   shares(): Shares;
 }
@@ -26,9 +29,9 @@ interface Pending {
 export interface Write<T> {
   once: boolean;
   work(queries: Queries): Promise<T>;
-  /** What `work` left to the end of the transaction. */
+  /** The work that `work` deferred to the end of the transaction. */
   shares(): Shares;
-  /** The transaction is on the disk; the writer is told next. */
+  /** Called when the transaction is durable, before the writer's promise resolves. */
   done(): void;
 }
 
@@ -40,10 +43,10 @@ export class Batcher {
   readonly #makeRoom: () => boolean;
   #pending: Pending[] = [];
   #running: Promise<void> | null = null;
-  /** Writers that shared the last commit. */
+  /** Number of writers in the last commit. */
   #lastCount = 1;
 
-  /** `makeRoom` frees some of a full disk; false when it cannot. */
+  /** `makeRoom` frees reserved space on a full disk; it returns false when it cannot. */
   constructor(
     queries: Queries,
     writer: DatabaseSync,
@@ -102,9 +105,9 @@ export class Batcher {
   }
 
   /**
-   * Nearly every writer succeeds, so the batch is first tried as one piece: a savepoint around each would make the
-   * search index write out its part every time. When one fails after it has written, all is undone and run again, each
-   * in its savepoint.
+   * Nearly every writer succeeds, so the batch first runs without savepoints: each savepoint would make the search
+   * index flush its pending part. When a writer fails after it has written, the batch is rolled back and run again with
+   * a savepoint per writer.
    */
   async #commit(batch: Pending[]): Promise<void> {
     const isRepeatable = !batch.some(({ once }) => once);
@@ -124,7 +127,7 @@ export class Batcher {
     }
   }
 
-  /** Null when all has to be run again. */
+  /** Returns null when the batch has to be run again with savepoints. */
   async #tryWhole(batch: Pending[]): Promise<Failures | null> {
     const failures: Failures = new Map();
     this.#writer.exec("BEGIN IMMEDIATE");
@@ -133,7 +136,7 @@ export class Batcher {
       try {
         await item.run(this.#queries);
       } catch (error) {
-        if (isDiskFull(error)) throw error; // the whole transaction is gone with it
+        if (isDiskFull(error)) throw error; // SQLite has rolled back the whole transaction
         failures.set(item, { error });
         if (this.#written.statements === before) continue;
         this.#rollBack();
@@ -175,7 +178,7 @@ export class Batcher {
 
 type Failures = Map<Pending, { error: unknown }>;
 
-/** Counts the statements that may have changed something. */
+/** Counts the statements that may have written. */
 export interface Written {
   statements: number;
 }

@@ -3,7 +3,7 @@ import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlit
 import { parentPort, workerData } from "node:worker_threads";
 import type { ReportAnswer, ReportRequest } from "./sqlite-report.ts";
 
-/** Reports come in few shapes; the bound is against runaway dynamic SQL. */
+/** Prepared statements kept. Reports have few shapes; the limit guards against runaway dynamic SQL. */
 const STATEMENTS_MAX = 100;
 
 const database = new DatabaseSync(workerData as string, { readOnly: true });

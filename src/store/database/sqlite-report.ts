@@ -7,7 +7,7 @@ import { Worker } from "node:worker_threads";
 import type { CompiledQuery } from "kysely";
 import { PlatformError } from "../../contract/errors.ts";
 
-/** Reports run one after the other; who would wait behind more than these is told to come back. */
+/** Reports run one after the other; a report behind more than this many is refused. */
 const WAITING_MAX = 64;
 
 export interface ReportRequest {
@@ -34,7 +34,7 @@ export function createReportThread(file: string) {
     waiting.clear();
   };
   const start = (): Worker => {
-    // Beside the sources it is TypeScript, in the package JavaScript, like this file.
+    // The thread is TypeScript beside the sources and JavaScript in the package, like this file.
     const worker = new Worker(new URL(`./sqlite-report-thread${extname(import.meta.url)}`, import.meta.url), {
       workerData: file,
     });

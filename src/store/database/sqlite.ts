@@ -13,11 +13,11 @@ import type { Tables } from "./schema.ts";
 import { Batcher, type Written } from "./sqlite-batcher.ts";
 import { createReportThread } from "./sqlite-report.ts";
 
-/** Prepared statements are few (each query has one text); the bound is against runaway dynamic SQL. */
+/** Prepared statements kept. Each query has one text, so they are few; the limit guards against runaway dynamic SQL. */
 const STATEMENTS_MAX = 500;
 /**
- * Pages in the log before they are moved to the main file: 32 MB. By default it is 4 MB, which a few batches fill; each
- * move writes and syncs pages that the next batches change again.
+ * Pages in the write-ahead log before a checkpoint: 32 MB. A few batches fill the default of 4 MB, and each checkpoint
+ * writes and syncs pages that the next batches change again.
  */
 const LOG_PAGES = 8000;
 
@@ -112,8 +112,8 @@ function kysely(database: DatabaseSync, written: Written): Queries {
 }
 
 /**
- * Rows come as arrays and become objects here: the ones that the module makes itself are slow dictionaries, which every
- * later look at a column pays for.
+ * Reads rows as arrays and builds the objects here: the objects that node:sqlite builds are in dictionary mode, which
+ * makes every later property access slow.
  */
 function adapt(statement: StatementSync, written: Written | null): SqliteStatement {
   const names = statement.columns().map(({ name }) => name);

@@ -1,6 +1,6 @@
 /**
- * When each cron trigger of a workload fires next. Rows follow the workload's own record, in its transactions; whoever
- * fires one moves its time on in the same step, so one slot is fired by one server.
+ * The next time of each cron trigger of a workload. The rows change in the transactions of the workload's own record.
+ * The server that fires a trigger advances its time in the same transaction, so each slot fires on one server.
  */
 
 import type { Database, Queries, Transaction } from "../database/database.ts";
@@ -10,7 +10,7 @@ export type CronTriggers = ReturnType<typeof createCronTriggers>;
 
 export function createCronTriggers({ database }: { database: Database }) {
   return {
-    /** Makes the triggers of a workload these; one whose times did not change keeps its next one. */
+    /** Replaces the triggers of a workload. A trigger whose schedule did not change keeps its next time. */
     async replace({ queries }: Transaction, uid: string, wanted: readonly CronTriggerRow[]): Promise<void> {
       const known = await queries.selectFrom("cron_triggers").selectAll().where("uid", "=", uid).execute();
       const isSame = (a: CronTriggerRow, b: CronTriggerRow): boolean =>
@@ -37,7 +37,9 @@ export function createCronTriggers({ database }: { database: Database }) {
         .execute();
     },
 
-    /** Moves a trigger on to its next time, or lets it go; false when somebody else has done so. */
+    /**
+     * Advances a trigger to its next time, or removes it (null). Returns false when another server has already done so.
+     */
     async advance({ queries }: Transaction, row: CronTriggerRow, nextAt: number | null): Promise<boolean> {
       if (nextAt === null) {
         const gone = await queries

@@ -1,6 +1,7 @@
 /**
- * What the platform owes somebody who does not wait. A delivery is taken under a lease and stays until it is reported
- * done, so a server that dies leaves it to the next one: it is made at least once, and never by two at a time.
+ * Deliveries: background work that no client waits for. A delivery is claimed under a lease and stays in the table
+ * until it is reported done, so another server takes over from one that dies. It is made at least once, and never by
+ * two servers at a time.
  */
 import { sql } from "kysely";
 import { uuidv7 } from "../../lib/ids.ts";
@@ -9,18 +10,21 @@ import type { Clock } from "../../lib/time/clock.ts";
 import type { Database, Transaction } from "../database/database.ts";
 import type { Delivery, DeliveryDraft, DeliveryPhase, DeliveryRow } from "./delivery.ts";
 
-/** Waiting in one workspace at a time: a sender faster than its workload is told, rather than filling the disk. */
+/**
+ * Deliveries waiting in one workspace. A sender that is faster than its workload is refused instead of filling the
+ * disk.
+ */
 const WAITING_MAX = 10_000;
 const WAITING_BYTES_MAX = 1024 ** 3;
 
-/** The key is the phase. */
+/** Changes of deliveries; the key is the phase. */
 export const DELIVERY_TOPIC = "delivery";
 
 export interface ClaimOptions {
   holder: string;
   leaseMs: number;
   limit: number;
-  /** Workloads that have enough of them at this server. */
+  /** Workloads that already have as many deliveries in progress on this server as they may have. */
   exceptUids: readonly string[];
 }
 
@@ -65,7 +69,7 @@ export function createDeliveries({ database, clock, box }: { database: Database;
     return true;
   }
 
-  /** The row of a delivery that is still ours, locked. */
+  /** The row of a delivery that the caller still holds, locked. */
   const heldRow = (tx: Transaction, { id, attempt }: Held) => {
     const row = tx.queries.selectFrom("deliveries").selectAll().where("id", "=", id).where("attempt", "=", attempt);
     return (database.dialect === "postgres" ? row.forUpdate() : row).executeTakeFirst();
@@ -88,7 +92,7 @@ export function createDeliveries({ database, clock, box }: { database: Database;
     });
 
   return {
-    /** False when too much waits in the workspace already. */
+    /** Returns false when the workspace has too many deliveries waiting. */
     add: (draft: DeliveryDraft): Promise<boolean> => {
       const row = rowOf(draft);
       return database.write((tx) => insert(tx, row, draft));
@@ -96,7 +100,7 @@ export function createDeliveries({ database, clock, box }: { database: Database;
 
     addIn: (tx: Transaction, draft: DeliveryDraft): Promise<boolean> => insert(tx, rowOf(draft), draft),
 
-    /** Takes what is due, oldest first. */
+    /** Claims due deliveries, oldest first. */
     async claim(phase: DeliveryPhase, options: ClaimOptions): Promise<Delivery[]> {
       const { holder, leaseMs, limit, exceptUids } = options;
       const now = clock.now();
@@ -129,7 +133,7 @@ export function createDeliveries({ database, clock, box }: { database: Database;
       }));
     },
 
-    /** Whether anything of this phase is due that nobody holds: a look that costs no write. */
+    /** Whether an unclaimed delivery of this phase is due. Only reads. */
     async isDue(phase: DeliveryPhase): Promise<boolean> {
       const row = await database.read
         .selectFrom("deliveries")
@@ -141,7 +145,7 @@ export function createDeliveries({ database, clock, box }: { database: Database;
       return row !== undefined;
     },
 
-    /** Keeps the leases of what this holder still works on; returns those that are still its own. */
+    /** Renews the leases of these deliveries; returns the ids that the holder still holds. */
     async renew(holder: string, ids: readonly string[], leaseMs: number): Promise<Set<string>> {
       const rows = await database.write(({ queries }) =>
         queries
@@ -155,10 +159,10 @@ export function createDeliveries({ database, clock, box }: { database: Database;
       return new Set(rows.map(({ id }) => id));
     },
 
-    /** It is made, or given up. */
+    /** Removes a delivery that was made or given up. */
     finish: (held: Held): Promise<boolean> => change(held, remove),
 
-    /** It is tried again later; a failure counts, a server that stops does not. */
+    /** Schedules another try. `failed` counts it as a failure; a server that stops passes false. */
     retry: (held: Held, afterMs: number, failed: boolean): Promise<boolean> =>
       change(held, async (tx, { id, failures, phase }) => {
         const due_at = clock.now() + afterMs;
@@ -170,7 +174,7 @@ export function createDeliveries({ database, clock, box }: { database: Database;
         if (afterMs === 0) tx.announce({ topic: DELIVERY_TOPIC, key: phase });
       }),
 
-    /** The next phase takes its place. */
+    /** Turns the delivery into one of the next phase. */
     follow: (held: Held, phase: DeliveryPhase, payload: unknown, withinMs: number): Promise<boolean> => {
       const sealed = box.seal(JSON.stringify(payload), held.id);
       return change(held, async (tx, { id, bytes, workspace }) => {
@@ -189,7 +193,7 @@ export function createDeliveries({ database, clock, box }: { database: Database;
       });
     },
 
-    /** What a server that is gone held: its holder began with this. */
+    /** Releases the deliveries of a server that is gone: those whose holder begins with `prefix`. */
     async release(prefix: string): Promise<void> {
       await database.write(({ queries }) =>
         queries

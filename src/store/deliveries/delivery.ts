@@ -2,35 +2,34 @@
 import { HOUR_MS } from "../../lib/time/clock.ts";
 
 /**
- * What is to be done next: hand a request to a workload, start an execution of a job, or tell a callback address what
- * came of it.
+ * The next step: send a request to a workload, start an execution of a job, or report the result to a callback address.
  */
 export type DeliveryPhase = "request" | "execution" | "callback";
 
-/** Who asked: a client that did not want to wait, a cron trigger, or an execution that has ended. */
+/** The origin: a client that did not wait, a cron trigger, or an execution that has ended. */
 export type DeliveryCause = "async" | "cron" | "execution";
 
 export interface DeliveryRow {
   id: string;
   workspace: string;
-  /** The workload that it is about. */
+  /** Kind of the workload that the delivery belongs to. */
   kind: string;
   uid: string;
-  /** "" when no trigger is behind it. */
+  /** "" when no trigger caused the delivery. */
   trigger_id: string;
   cause: DeliveryCause;
   phase: DeliveryPhase;
-  /** What to deliver, as JSON; requests and answers are their owners' business. */
+  /** The payload as JSON, sealed because requests and answers are private to their owners. */
   sealed: string;
   bytes: number;
-  /** Counts claims; whoever reports about a delivery must name the current one. */
+  /** Counts claims. A report about a delivery must name the current attempt. */
   attempt: number;
-  /** Tries of this phase that came to nothing. */
+  /** Failed tries of this phase. */
   failures: number;
   holder: string;
-  /** When somebody may take it; while it is held, when the holder's lease ends. */
+  /** When a server may claim the delivery; while it is held, the end of the holder's lease. */
   due_at: number;
-  /** After this it is given up. */
+  /** The delivery is given up after this time. */
   deadline_at: number;
   created_at: number;
 }
@@ -43,9 +42,9 @@ export interface DeliveryDraft {
   cause: DeliveryCause;
   phase: DeliveryPhase;
   payload: unknown;
-  /** How long it is tried. */
+  /** Time until the delivery is given up. */
   withinMs: number;
-  /** However much waits already. */
+  /** Ignores the limit on waiting deliveries. */
   unbounded?: true;
 }
 
@@ -53,10 +52,10 @@ export interface Delivery extends Omit<DeliveryRow, "sealed" | "due_at" | "holde
   payload: unknown;
 }
 
-/** A receiver that is down for the night hears of it in the morning. */
+/** Callbacks are retried for a day, so that a receiver that is down overnight still gets them. */
 export const CALLBACK_WITHIN_MS = 24 * HOUR_MS;
 
-/** The body of a callback, as its receivers know it. */
+/** The body of a callback request. Receivers depend on these names. */
 export interface CallbackPayload {
   status_code: number;
   response_body: string;
@@ -69,17 +68,17 @@ export interface CallbackPayload {
 export type DeliveryOutcome =
   | { do: "finish" }
   | { do: "retry"; afterMs: number; failed: boolean }
-  /** The next phase follows, within so long. */
+  /** Continue with another phase, which is given up after `withinMs`. */
   | { do: "follow"; phase: DeliveryPhase; payload: unknown; withinMs: number };
 
-/** Who makes deliveries of one phase. */
+/** Makes the deliveries of one phase. */
 export interface DeliveryLine {
   phase: DeliveryPhase;
-  /** At a time, in this process. */
+  /** Most deliveries in progress in this process. */
   atOnceMax: number;
-  /** Of one workload, so that a slow one leaves room for the others. */
+  /** Most deliveries in progress per workload, so that a slow workload leaves room for others. */
   ofOneMax: number;
-  /** Rejects when the signal is aborted, or when something is wrong that a later try may find right. */
+  /** Rejects when the signal is aborted, or on an error that a later try may not meet. */
   deliver(delivery: Delivery, signal: AbortSignal): Promise<DeliveryOutcome>;
 }
 

@@ -1,17 +1,17 @@
-/** The end of an execution that a trigger started, as its callback address is told. */
+/** The callback that reports the end of an execution started by a trigger. */
 import { SECOND_MS, toIso } from "../../lib/time/clock.ts";
 import type { Transaction } from "../database/database.ts";
 import type { Deliveries } from "../deliveries/deliveries.ts";
 import { CALLBACK_WITHIN_MS, type CallbackPayload } from "../deliveries/delivery.ts";
 import type { ExecutionRow } from "./execution.ts";
 
-/** What the cause of an execution begins with that a trigger started; its id follows. */
+/** Prefix of the cause of an execution that a trigger started; the trigger's id follows. */
 export const TRIGGER_CAUSE = "trigger/";
 
-/** As a request would have been answered. */
+/** HTTP status codes that an asynchronous request would have reported for these results. */
 const STATUS_CODES = { succeeded: 200, failed: 500 };
 
-/** In the transaction that ends the execution: the two are one. */
+/** Adds the callback in the transaction that ends the execution, so that neither happens without the other. */
 export const executionCallback =
   (deliveries: Pick<Deliveries, "addIn">) =>
   async (tx: Transaction, row: ExecutionRow): Promise<void> => {
@@ -25,7 +25,7 @@ export const executionCallback =
       phase: "callback",
       payload: payloadOf(row),
       withinMs: CALLBACK_WITHIN_MS,
-      // It was promised when the execution began.
+      // The callback was promised when the execution was accepted.
       unbounded: true,
     });
   };

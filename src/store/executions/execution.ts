@@ -1,6 +1,6 @@
 /** Executions and tasks as the core knows them. */
 
-/** News that there may be something to start, or that an execution has ended; not of every step in between. */
+/** A task may be ready to start, or an execution has ended. Not announced for steps in between. */
 export const EXECUTION_TOPIC = "execution";
 
 export type ExecutionStatus =
@@ -21,7 +21,7 @@ export interface ExecutionRow {
   job: string;
   status: ExecutionStatus;
   total: number;
-  /** Tasks below this index were started, or cancelled before they were. */
+  /** Tasks below this index were started, or cancelled before their start. */
   next_index: number;
   running: number;
   retrying: number;
@@ -37,7 +37,7 @@ export interface ExecutionRow {
   memory_override: number | null;
   env_override: string | null;
   revision: string;
-  /** What must happen only once (a cron slot, a client's execution id). */
+  /** A unique key (a cron slot, a client's execution id) for executions that must be created only once. */
   slot: string | null;
   cause: string;
   created_by: string;
@@ -52,7 +52,7 @@ export interface TaskRow {
   execution_id: string;
   idx: number;
   status: TaskStatus;
-  /** Counts starts; whoever reports about a task must name the current one. */
+  /** Counts starts. A report about a task must name the current attempt. */
   attempt: number;
   failures: number;
   holder: string;
@@ -74,17 +74,17 @@ export interface ChunkRow {
   tasks: string;
 }
 
-/** Records below this key say how many tasks each server runs at a time. */
+/** Key prefix of the records that say how many tasks each server runs at a time. */
 export const JOB_SLOTS_RECORDS = "job-slots/";
 
-/** Arguments are kept this many to a row: a page of tasks reads one or two. */
+/** Tasks whose arguments share one row, so that a page of tasks reads one or two rows. */
 export const CHUNK_TASKS = 500;
 
-/** What a task did, as its runner saw it. */
+/** The result of a task as its runner saw it. */
 export type TaskOutcome =
   | { result: "succeeded" }
   | { result: "failed"; exitCode: number | null; reason: string; message: string; timedOut?: boolean }
-  /** The runner went away, not the task: it does not count against the retries. */
+  /** The runner was lost, not the task: the attempt does not count against the retries. */
   | { result: "lost"; message: string };
 
 export interface TaskClaim {
@@ -93,13 +93,13 @@ export interface TaskClaim {
   attempt: number;
   /** uid of the workload that runs this attempt. */
   workload: string;
-  /** Until then nobody else may run it; moves on as the lease is renewed. */
+  /** End of the lease: until then no other runner may run the task. Moves on when the lease is renewed. */
   leaseUntil: number;
-  /** uid of the workload of the attempt before, which must be gone before this one starts. */
+  /** uid of the previous attempt's workload, which must be gone before this attempt starts. */
   previousWorkload: string | null;
 }
 
-/** The status that follows from the counters, once nothing is left to do. */
+/** The final status according to the counters, once no task is left. */
 export function finalStatus(
   row: Pick<ExecutionRow, "failure" | "cancelled" | "timed_out" | "status">,
 ): ExecutionStatus {

@@ -1,4 +1,4 @@
-/** Executions of batch jobs: how they come to be, are read and are forgotten. What moves them on is store/executions/queue.ts. */
+/** Executions of batch jobs: creating, reading and forgetting them. queue.ts runs their tasks. */
 import { sql } from "kysely";
 import type { CursorCodec } from "../../contract/cursor.ts";
 import { uuidv7 } from "../../lib/ids.ts";
@@ -104,7 +104,7 @@ export function createExecutions({ database, clock, box, cursors }: ExecutionsDe
       return (await database.read.selectFrom("executions").selectAll().where("id", "=", id).executeTakeFirst()) ?? null;
     },
 
-    /** Newest first (or oldest, ascending), a page at a time. */
+    /** One page, newest first, or oldest first when ascending. */
     async list(
       workspace: string,
       jobUid: string,
@@ -120,7 +120,7 @@ export function createExecutions({ database, clock, box, cursors }: ExecutionsDe
         .orderBy("id", ascending ? "asc" : "desc")
         .limit(limit + 1);
       if (typeof after === "string") rows = rows.where("id", ascending ? ">" : "<", after);
-      // Understood by both databases, and free of patterns.
+      // A substring test that both databases understand and that has no LIKE wildcards.
       const names = sql<string>`lower(id || ' ' || coalesce(slot, ''))`;
       if (q !== null) rows = rows.where(sql<string>`replace(${names}, ${q}, '')`, "<>", names);
       const found = await rows.execute();
@@ -158,7 +158,7 @@ export function createExecutions({ database, clock, box, cursors }: ExecutionsDe
       return tasks.slice(start - first * CHUNK_TASKS, start - first * CHUNK_TASKS + count);
     },
 
-    /** Rows of the tasks that were started, in [start, start + count). */
+    /** Rows of the started tasks with an index in [start, start + count). */
     async tasksOf(id: string, start: number, count: number): Promise<TaskRow[]> {
       return database.read
         .selectFrom("tasks")
@@ -170,7 +170,7 @@ export function createExecutions({ database, clock, box, cursors }: ExecutionsDe
         .execute();
     },
 
-    /** Those of these tasks that were started. */
+    /** Rows of the started tasks among these indexes. */
     async tasksAt(id: string, places: readonly number[]): Promise<TaskRow[]> {
       if (places.length === 0) return [];
       return database.read
@@ -181,7 +181,7 @@ export function createExecutions({ database, clock, box, cursors }: ExecutionsDe
         .execute();
     },
 
-    /** Removes old records, a bounded number at a time. */
+    /** Removes expired executions, at most `limit` per call. */
     async forgetExpired(limit: number): Promise<number> {
       return database.write(async ({ queries }) => {
         const old = await queries

@@ -21,7 +21,7 @@ import {
 } from "./execution.ts";
 import { CLAIM_AT_ONCE, FRESH, LOCKED, REPORT_AT_ONCE, SETTLE, STARTED, SUCCEEDED } from "./statements.ts";
 
-/** Tasks that one call claims; more would hold up others who want to write. */
+/** Most tasks per claim; a larger claim would delay other writers. */
 export const CLAIM_MAX = 500;
 
 export interface TaskStart {
@@ -34,11 +34,11 @@ export interface TaskReport {
   index: number;
   attempt: number;
   outcome: TaskOutcome;
-  /** When its process started, unless that was told before. */
+  /** When the task's process started, unless `started` has reported it. */
   startedAtMs?: number;
 }
 
-/** So many tasks for a holder. */
+/** A request for up to `count` tasks. */
 export interface ClaimWish {
   holder: string;
   leaseMs: number;
@@ -53,7 +53,7 @@ export interface ReportRules {
 export interface ExecutionQueueDeps {
   database: Database;
   clock: Clock;
-  /** Told once, in the transaction that ends it. */
+  /** Called once, in the transaction that ends the execution. */
   ended(tx: Transaction, row: ExecutionRow): Promise<void>;
 }
 
@@ -61,7 +61,7 @@ export function createExecutionQueue({ database, clock, ended }: ExecutionQueueD
   const { dialect } = database;
   const lock = ({ queries }: Transaction, id: string) => LOCKED.first(queries, dialect, [id]);
 
-  /** Writes changed counters, and the end when they say so. */
+  /** Writes the changed counters, and ends the execution when they say that nothing is left. */
   async function settle(tx: Transaction, row: ExecutionRow, keepMs: number): Promise<void> {
     const now = clock.now();
     if (isDone(row)) Object.assign(row, { status: finalStatus(row), completed_at: now, expires_at: now + keepMs });
@@ -121,7 +121,7 @@ export function createExecutionQueue({ database, clock, ended }: ExecutionQueueD
     return indexes.map((index) => freshClaim(row.id, index, held.lease_until));
   }
 
-  /** Whatever did not simply succeed. */
+  /** Applies one report of a task that did not plainly succeed. */
   async function reportOne(tx: Transaction, row: ExecutionRow, report: TaskReport, rules: ReportRules) {
     const { index, attempt, outcome } = report;
     const mine = tx.queries.selectFrom("tasks").selectAll().where("execution_id", "=", row.id).where("idx", "=", index);
@@ -190,7 +190,7 @@ export function createExecutionQueue({ database, clock, ended }: ExecutionQueueD
     return accepted;
   }
 
-  /** In one statement, which by itself is a transaction; null where more is to be done than it can. */
+  /** Claims fresh tasks with one statement on PostgreSQL. Returns null when the full transaction is needed. */
   async function claimAtOnce(
     id: string,
     held: { holder: string; lease_until: number },
@@ -204,7 +204,7 @@ export function createExecutionQueue({ database, clock, ended }: ExecutionQueueD
     return Array.from({ length: moved.n }, (_, n) => freshClaim(id, moved.first + n, held.lease_until));
   }
 
-  /** The same for tasks that all went well, as long as more are to come. */
+  /** Reports succeeded tasks of one attempt with one statement. Returns null when the full transaction is needed. */
   async function reportAtOnce(id: string, reports: readonly TaskReport[]): Promise<number | null> {
     const [{ attempt } = { attempt: 0 }] = reports;
     const simple = reports.every((each) => each.outcome.result === "succeeded" && each.attempt === attempt);
@@ -216,14 +216,14 @@ export function createExecutionQueue({ database, clock, ended }: ExecutionQueueD
   }
 
   return {
-    /** The next tasks of an execution for this holder: those that wait for a retry first, then fresh ones. */
+    /** Claims the next tasks of an execution: tasks due for a retry first, then fresh ones. */
     async claim(id: string, holder: string, leaseMs: number, count: number): Promise<TaskClaim[]> {
       const simple = await claimAtOnce(id, { holder, lease_until: clock.now() + leaseMs }, count);
       if (simple) return simple;
       return database.write((tx) => claimIn(tx, id, { holder, leaseMs, count }));
     },
 
-    /** Processes of these attempts have started; answers the indexes of those that are still ours. */
+    /** Records that processes of these attempts have started; returns the indexes that the caller still holds. */
     started: (id: string, starts: readonly TaskStart[]): Promise<Set<number>> =>
       database.write(async ({ queries }) => {
         const each = JSON.stringify(starts.map(({ index, attempt, atMs }) => [index, attempt, atMs]));
@@ -231,7 +231,7 @@ export function createExecutionQueue({ database, clock, ended }: ExecutionQueueD
         return new Set(rows.map(({ idx }) => idx));
       }),
 
-    /** Keeps the leases of everything this holder still runs; answers until when. */
+    /** Renews the leases of all tasks that this holder runs; returns their new end. */
     async renew(holder: string, leaseMs: number): Promise<number> {
       const leaseUntil = clock.now() + leaseMs;
       await database.write(({ queries }) =>
@@ -245,14 +245,14 @@ export function createExecutionQueue({ database, clock, ended }: ExecutionQueueD
       return leaseUntil;
     },
 
-    /** How tasks of one execution have ended; answers how many of the reports were still awaited. */
+    /** Records how tasks of one execution ended; returns how many of the reports were accepted. */
     async report(id: string, reports: readonly TaskReport[], rules: ReportRules): Promise<number> {
       const simple = await reportAtOnce(id, reports);
       if (simple !== null) return simple;
       return database.write((tx) => reportIn(tx, id, reports, rules));
     },
 
-    /** Reports, and claims what may start in their place: one commit for both where that is cheaper. */
+    /** Reports tasks and claims their successors. SQLite does both in one commit. */
     async turn(id: string, reports: readonly TaskReport[], rules: ReportRules, next: ClaimWish): Promise<TaskClaim[]> {
       if (dialect === "postgres") {
         await this.report(id, reports, rules);
@@ -264,7 +264,7 @@ export function createExecutionQueue({ database, clock, ended }: ExecutionQueueD
       });
     },
 
-    /** Tasks whose runner has let its lease run out. */
+    /** Tasks whose runner did not renew its lease in time. */
     async listExpiredLeases(limit: number): Promise<TaskRow[]> {
       return database.read
         .selectFrom("tasks")
@@ -276,7 +276,7 @@ export function createExecutionQueue({ database, clock, ended }: ExecutionQueueD
         .execute();
     },
 
-    /** Tasks that an earlier life of this node ran. */
+    /** Running tasks of this node's earlier processes. */
     async listRunningOfHolders(prefix: string, except: string): Promise<TaskRow[]> {
       return database.read
         .selectFrom("tasks")
@@ -287,7 +287,7 @@ export function createExecutionQueue({ database, clock, ended }: ExecutionQueueD
         .execute();
     },
 
-    /** What has not started never will; what runs may finish. */
+    /** Cancels an execution: waiting tasks never start, running tasks may finish. */
     cancel: (workspace: string, id: string, keepMs: number): Promise<ExecutionRow | null> =>
       database.write(async (tx) => {
         const row = await lock(tx, id);
@@ -308,7 +308,7 @@ export function createExecutionQueue({ database, clock, ended }: ExecutionQueueD
         return row;
       }),
 
-    /** The same for everything of a job that is going away. */
+    /** Cancels all executions of a job that is being deleted. */
     async cancelAllOf(jobUid: string, keepMs: number): Promise<void> {
       const now = clock.now();
       const active = (eb: ExpressionBuilder<Tables, "executions">) =>
@@ -353,6 +353,6 @@ function boundsOf(tasks: readonly { index: number }[]): [number, number] {
   return [Math.min(...indexes), Math.max(...indexes)];
 }
 
-/** Pairs of an index and the time of its start. */
+/** JSON pairs of a task index and the time of its start. */
 const startsOf = (reports: readonly TaskReport[]): string =>
   JSON.stringify(reports.map(({ index, startedAtMs = null }) => [index, startedAtMs]));

@@ -1,4 +1,4 @@
-/** The statements that the queue of jobs makes for every batch of tasks; see store/executions/queue.ts. */
+/** The fixed SQL statements of the task queue; see queue.ts. */
 import { fixedQuery } from "../database/database.ts";
 import type { ExecutionRow } from "./execution.ts";
 
@@ -22,7 +22,7 @@ export const FRESH = fixedQuery({
     FROM (SELECT CAST(value AS BIGINT) AS idx FROM json_array_elements_text(CAST(? AS JSON))) each`,
 });
 
-/** Of pairs: an index, and the time of its start or null. */
+/** JSON pairs as rows: an index, and the time of its start or null. */
 const PAIRS = {
   sqlite: "(SELECT json_extract(value, '$[0]') AS idx, json_extract(value, '$[1]') AS at FROM json_each(?)) each",
   postgres: `(SELECT CAST(value->>0 AS BIGINT) AS idx, CAST(value->>1 AS BIGINT) AS at
@@ -30,9 +30,9 @@ const PAIRS = {
 };
 const SUCCEED = `UPDATE tasks SET status = 'succeeded', exit_code = 0, reason = NULL, message = NULL, lease_until = 0,
   next_at = 0, completed_at = ?, updated_at = ?, started_at = COALESCE(tasks.started_at, each.at)`;
-/** The bounds lead to a part of a long execution, whatever the planner knows of it. */
+/** The bounds make the planner read only a range of a long execution, whatever its statistics say. */
 const IN_BOUNDS = "tasks.idx BETWEEN ? AND ? AND tasks.idx = each.idx";
-/** All of one attempt. */
+/** All reported tasks have the same attempt number. */
 const SUCCEEDED_WHERE = `WHERE tasks.execution_id = ? AND tasks.attempt = ? AND tasks.status = 'running' AND ${IN_BOUNDS}`;
 export const SUCCEEDED = fixedQuery({
   sqlite: `${SUCCEED} FROM ${PAIRS.sqlite} ${SUCCEEDED_WHERE}`,
@@ -49,7 +49,7 @@ export const STARTED = fixedQuery<{ idx: number }>({
     CAST(value->>2 AS BIGINT) AS at FROM json_array_elements(CAST(? AS JSON))) each ${STARTED_WHERE}`,
 });
 
-/** An execution is locked before its tasks, here as everywhere, so that nobody waits for each other. */
+/** Locks the execution before its tasks, as every other statement does, so that there are no deadlocks. */
 export const CLAIM_AT_ONCE = fixedQuery<{ first: number; n: number }>(`WITH held AS (
     SELECT id, next_index, LEAST(CAST(? AS BIGINT), total - next_index, parallelism - running) AS n FROM executions
     WHERE id = ? AND completed_at IS NULL AND status <> 'cancelling' AND retrying = 0 AND next_index < total
@@ -65,7 +65,7 @@ export const CLAIM_AT_ONCE = fixedQuery<{ first: number; n: number }>(`WITH held
     FROM moved, generate_series(moved.first, moved.first + moved.n - 1) AS each (idx)
   ) SELECT first, n FROM moved`);
 
-/** Nothing is ended by it: the end has more to tell. */
+/** Never ends an execution: that takes the full transaction. */
 export const REPORT_AT_ONCE = fixedQuery<{ held: number; n: number }>(`WITH held AS (
     SELECT id FROM executions WHERE id = ? AND retrying = 0 AND status = 'running'
       AND success + failure + cancelled + CAST(? AS BIGINT) < total FOR UPDATE

@@ -1,10 +1,10 @@
-/** Questions about the queue of jobs that change nothing: what may start now, how busy a job is, pages of tasks. */
+/** Read-only queries on the task queue: what may start now, how busy a job is, pages of tasks. */
 import { type RawBuilder, sql } from "kysely";
 import type { Clock } from "../../lib/time/clock.ts";
 import type { Database } from "../database/database.ts";
 import type { ExecutionRow } from "./execution.ts";
 
-/** An execution of which a task may start now. */
+/** An execution with a task that may start now. */
 export interface Claimable {
   id: string;
   workspace: string;
@@ -12,20 +12,20 @@ export interface Claimable {
   memory_mb: number;
   parallelism: number;
   running: number;
-  /** Tasks that could start, were there no limit. */
+  /** Tasks that could start if there were no limit. */
   waiting: number;
-  /** Of all executions of the job. */
+  /** Running tasks of all executions of the job. */
   job_running: number;
 }
 
 export interface QueueLoad {
   jobRunning: number;
   jobWaiting: number;
-  /** Of all jobs. */
+  /** Running tasks of all jobs. */
   running: number;
 }
 
-/** So many executions of one job are looked at; a thousand that wait must not hide another job. */
+/** Executions considered per job, so that a thousand waiting executions of one job do not hide another job. */
 const EXECUTIONS_PER_JOB = 16;
 /** Enough of those that wait to know that there is no room for another. */
 const WAITING_LOOKED_AT = 1000;
@@ -33,8 +33,8 @@ const WAITING_LOOKED_AT = 1000;
 export function createExecutionViews({ database, clock }: { database: Database; clock: Clock }) {
   return {
     /**
-     * The oldest executions of every job that have a task to start, oldest first. What is read grows with the jobs that
-     * have something to do and the tasks that run, not with the executions that wait.
+     * The oldest executions of every job that have a task to start, oldest first. The cost grows with the number of
+     * unfinished jobs and running tasks, not with the number of waiting executions.
      */
     async listClaimableAcrossWorkspaces(limit: number): Promise<Claimable[]> {
       const due = dueRetries(clock.now());
@@ -42,7 +42,7 @@ export function createExecutionViews({ database, clock }: { database: Database; 
         WHERE executions.job_uid = jobs.job_uid AND completed_at IS NULL AND status <> 'cancelling'
           AND running < parallelism AND (next_index < total OR (retrying > 0 AND EXISTS (SELECT 1 ${due})))
         ORDER BY executions.id LIMIT ${EXECUTIONS_PER_JOB}`;
-      // PostgreSQL would look for the ids of every job at every execution; SQLite has nothing lateral.
+      // PostgreSQL would evaluate the IN subquery for every execution; SQLite has no LATERAL.
       const oldest =
         database.dialect === "postgres"
           ? sql`CROSS JOIN LATERAL (SELECT executions.* ${ofJob}) executions`
@@ -89,7 +89,7 @@ export function createExecutionViews({ database, clock }: { database: Database; 
       return row ?? null;
     },
 
-    /** Newest first, from a place counted from the top: what older clients page by. */
+    /** Newest first, by offset: older clients page this way. */
     async listFrom(workspace: string, jobUid: string, offset: number, limit: number): Promise<ExecutionRow[]> {
       return database.read
         .selectFrom("executions")

@@ -1,4 +1,4 @@
-/** The people of an account. Each account keeps an admin; who leaves the last one is gone. */
+/** The members of an account. Each keeps at least one admin. A person without any account or workspace is deleted. */
 import type { Role } from "../../contract/operation.ts";
 import type { Database, Transaction } from "../database/database.ts";
 import type { UserRow } from "../database/schema.ts";
@@ -15,7 +15,9 @@ export function createAccountMembers({ database }: { database: Database }) {
       .selectAll("u")
       .select("m.role");
 
-  /** Held until the end of the transaction, so that two admins who go at once do not both. */
+  /**
+   * Locks the account's admins until the end of the transaction, so that the last two cannot leave at the same time.
+   */
   async function leavesAnAdmin({ queries }: Transaction, accountId: string, sub: string): Promise<boolean> {
     const admins = queries
       .selectFrom("account_members")
@@ -38,7 +40,7 @@ export function createAccountMembers({ database }: { database: Database }) {
       return (row as AccountMember | undefined) ?? null;
     },
 
-    /** False when that would leave the account without an admin. */
+    /** Returns false when the account would be left without an admin. */
     async setRole(accountId: string, sub: string, role: Role): Promise<boolean> {
       return database.write(async (tx) => {
         if (role !== "admin" && !(await leavesAnAdmin(tx, accountId, sub))) return false;
@@ -53,7 +55,7 @@ export function createAccountMembers({ database }: { database: Database }) {
       });
     },
 
-    /** Takes a person out of the account and its workspaces; false when it would be left without an admin. */
+    /** Removes a person from the account and its workspaces; returns false when no admin would be left. */
     async remove(accountId: string, { sub, email }: UserRow): Promise<boolean> {
       return database.write(async (tx) => {
         const { queries } = tx;
@@ -92,7 +94,7 @@ async function belongsNowhere({ queries }: Transaction, sub: string): Promise<bo
   return !account && !workspace;
 }
 
-/** Keys and sessions stop in the same moment. */
+/** Deletes a person together with their keys and sessions. */
 async function forget({ queries }: Transaction, sub: string): Promise<void> {
   await queries.deleteFrom("api_keys").where("owner_type", "=", "user").where("owner", "=", sub).execute();
   await queries.deleteFrom("oauth_records").where("subject", "=", sub).execute();

@@ -1,4 +1,4 @@
-/** Which person of ours somebody at another identity provider is. A person has at most one identity at each. */
+/** Links users to their identities at external identity providers. A user has at most one identity per provider. */
 import type { Role } from "../../contract/operation.ts";
 import type { Clock } from "../../lib/time/clock.ts";
 import type { Database } from "../database/database.ts";
@@ -6,11 +6,11 @@ import type { People } from "./people.ts";
 
 export interface ExternalIdentity {
   issuer: string;
-  /** What the provider calls them, for ever. */
+  /** The provider's permanent id of the person. */
   subject: string;
 }
 
-/** The source of members that groups have made; only those are unmade by groups. */
+/** `source` of memberships that groups created; a group change removes only these. */
 const DIRECTORY = "directory_sync";
 
 export function createExternalIdentities({
@@ -33,7 +33,7 @@ export function createExternalIdentities({
       return row?.sub ?? null;
     },
 
-    /** False when this person or this identity is tied to another one already. */
+    /** Returns false when the person or the identity is already linked to another one. */
     async link(identity: ExternalIdentity, sub: string): Promise<boolean> {
       const result = await database.write(({ queries }) =>
         queries
@@ -45,7 +45,7 @@ export function createExternalIdentities({
       return Number(result.numInsertedOrUpdatedRows ?? 0) > 0;
     },
 
-    /** A person whom only the provider knew so far, in an account. */
+    /** Creates a user for an identity that has none yet, as a member of the account. */
     async create(
       identity: ExternalIdentity,
       accountId: string,
@@ -62,7 +62,7 @@ export function createExternalIdentities({
       });
     },
 
-    /** Makes the person a member where a group gives them a role, and nowhere else that a group has before. */
+    /** Sets the person's memberships from their groups. Memberships that no group created are left alone. */
     async syncGroups(accountId: string, sub: string, groups: ReadonlySet<string>): Promise<void> {
       await database.write(async (tx) => {
         const { queries } = tx;

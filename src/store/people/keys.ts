@@ -19,10 +19,10 @@ export type ServiceAccount = Omit<ServiceAccountRow, "secret_hash" | "scopes" | 
   hangs_on: Right | null;
 };
 
-/** Keys are recognised by this much of them in lists. */
+/** Characters of a key shown in lists. */
 const PREFIX_LENGTH = 9;
 
-/** A secret of 256 random bits needs no slow hash: there is nothing to guess. */
+/** A secret with 256 random bits cannot be guessed, so a fast hash is enough. */
 export const hashSecret = (secret: string): string => hash("sha256", secret, "hex");
 
 export interface NewApiKey {
@@ -33,9 +33,9 @@ export interface NewApiKey {
   scopes: string[] | null;
   createdBy: string;
   expiresAt: number | null;
-  /** The right that the key ends with; none by default. */
+  /** The right that the key ends with. Default: none. */
   hangsOn?: Right | null;
-  /** The operator may choose the first key. */
+  /** The secret of the first key, which the operator may choose. Default: random. */
   secret?: string;
 }
 
@@ -83,13 +83,13 @@ export function createKeys({ database, clock }: { database: Database; clock: Clo
       return row ? keyFromRow(row) : null;
     },
 
-    /** Keys that end with the right that made them, of everybody. */
+    /** Keys of all owners that end with the right that made them. */
     async hangingKeys(): Promise<ApiKey[]> {
       const rows = await database.read.selectFrom("api_keys").selectAll().where("hangs_on", "is not", null).execute();
       return rows.map(keyFromRow);
     },
 
-    /** Service accounts that end with the right that made them, of all workspaces. */
+    /** Service accounts of all workspaces that end with the right that made them. */
     async hangingAccounts(): Promise<ServiceAccount[]> {
       const rows = await database.read
         .selectFrom("service_accounts")
@@ -110,7 +110,7 @@ export function createKeys({ database, clock }: { database: Database; clock: Clo
       return rows.map(keyFromRow);
     },
 
-    /** The names of those keys that are still there, by their id. */
+    /** Names of the keys that still exist, by id. */
     async keyNames(ids: readonly string[]): Promise<Map<string, string>> {
       if (ids.length === 0) return new Map();
       const rows = await database.read.selectFrom("api_keys").select(["id", "name"]).where("id", "in", ids).execute();
@@ -130,7 +130,7 @@ export function createKeys({ database, clock }: { database: Database; clock: Clo
       });
     },
 
-    /** Last use is written in batches: it is a hint for people, not worth a commit per request. */
+    /** Writes the times of last use in batches: they are a hint for people, not worth a commit per request. */
     async noteUse(uses: ReadonlyMap<string, number>): Promise<void> {
       if (uses.size === 0) return;
       await database.write(async (tx) => {
@@ -203,7 +203,7 @@ export function createKeys({ database, clock }: { database: Database; clock: Clo
       return row ? accountFromRow(row) : null;
     },
 
-    /** For authentication only: the workspace is what the answer says. */
+    /** For authentication only: the workspace is part of the result. */
     async findServiceAccountAcrossWorkspaces(clientId: string): Promise<ServiceAccount | null> {
       const row = await database.read
         .selectFrom("service_accounts")
@@ -241,7 +241,7 @@ export function createKeys({ database, clock }: { database: Database; clock: Clo
       });
     },
 
-    /** Its keys stop working in the same moment. */
+    /** Removes the account together with its keys. */
     async removeServiceAccount(workspace: string, clientId: string): Promise<boolean> {
       return database.write(async (tx) => {
         const result = await tx.queries

@@ -1,7 +1,7 @@
 /**
- * The authorization server's memory: codes, refresh tokens, sign-in sessions, grants. It is here and not in a process,
- * so any instance can serve any step. Whoever reads the database learns no token: ids, which are the tokens
- * themselves, are stored as hashes and payloads are sealed.
+ * State of the authorization server: codes, refresh tokens, sign-in sessions, grants. It is kept in the database so
+ * that any server can serve any step. A reader of the database learns no token: ids, which are the tokens themselves,
+ * are stored as hashes and payloads are sealed.
  */
 import { createHash } from "node:crypto";
 import type { SealedBox } from "../../lib/sealed-box.ts";
@@ -14,17 +14,17 @@ export type OauthPayload = Record<string, unknown>;
 
 export interface Session {
   id: string;
-  /** The program; null for a browser. */
+  /** The OAuth client; null for a browser session. */
   client: string | null;
   createdAt: number;
   expiresAt: number;
 }
 
 const SESSION_MODELS = ["Session", "Grant"];
-/** The newest are what anybody looks for. */
+/** Most sessions listed, newest first. */
 const SESSIONS_MAX = 500;
 
-/** A consent, as far as others hang on it. */
+/** The part of a consent that credentials depend on. */
 export interface Consent {
   client: string;
   endsAt: number;
@@ -48,7 +48,7 @@ export function createOauthRecords({ database, clock, box }: { database: Databas
 
   return {
     async put(model: string, id: string, payload: OauthPayload, expiresInSeconds: number): Promise<void> {
-      // Sessions are found again by a name that is no secret, so their own id has to come back out of the payload.
+      // Sessions are looked up by a uid that is no secret, so the payload must keep the session's own id.
       const { jti: _jti, ...rest } = payload;
       const kept = model === "Session" || payload.userCode !== undefined ? payload : rest;
       const now = clock.now();
@@ -79,13 +79,13 @@ export function createOauthRecords({ database, clock, box }: { database: Databas
       return row && open(row, id);
     },
 
-    /** By the hash of its id, which is also its id in the list of sessions. */
+    /** Finds a consent by the hash of its id, which is also its id in the list of sessions. */
     async consent(grantHash: string): Promise<Consent | null> {
       const row = await live("Grant").where("id", "=", grantHash).executeTakeFirst();
       return row ? { client: textOf(open(row, null).clientId) ?? "", endsAt: row.expires_at } : null;
     },
 
-    /** When the record of a program ends that registered itself; 0 when there is none. */
+    /** When the registration of a self-registered client expires; 0 when there is none. */
     async clientEnd(clientId: string): Promise<number> {
       return (await live("Client").where("id", "=", hash(clientId)).executeTakeFirst())?.expires_at ?? 0;
     },
@@ -109,7 +109,7 @@ export function createOauthRecords({ database, clock, box }: { database: Databas
       return row && open(row, null);
     },
 
-    /** Only one of several that come at once is told true. */
+    /** Returns true to exactly one of several concurrent callers. */
     async consume(model: string, id: string): Promise<boolean> {
       const result = await database.write(({ queries }) =>
         queries
@@ -130,7 +130,7 @@ export function createOauthRecords({ database, clock, box }: { database: Databas
       });
     },
 
-    /** Everything that was given out under one consent, at once. */
+    /** Removes a consent and everything issued under it. */
     async removeGrant(grantId: string): Promise<void> {
       await database.write(async (tx) => {
         await tx.queries
@@ -146,7 +146,7 @@ export function createOauthRecords({ database, clock, box }: { database: Databas
       });
     },
 
-    /** Browsers that are signed in, and programs that were allowed access, of one person. */
+    /** One person's signed-in browsers and authorized clients. */
     async listSessions(subject: string): Promise<Session[]> {
       const rows = await database.read
         .selectFrom("oauth_records")
@@ -165,7 +165,7 @@ export function createOauthRecords({ database, clock, box }: { database: Databas
       }));
     },
 
-    /** Ends one session (by its id in the list) or all of them, with every token that hangs on it. */
+    /** Ends one session (by its id in the list) or, with null, all of them, with every token issued under them. */
     async endSessions(subject: string, id: string | null): Promise<boolean> {
       return database.write(async (tx) => {
         let doomed = tx.queries
@@ -185,7 +185,7 @@ export function createOauthRecords({ database, clock, box }: { database: Databas
       });
     },
 
-    /** What was read about credentials no longer holds. */
+    /** Tells all servers to drop cached credentials. */
     async announceChange(): Promise<void> {
       await database.write(async (tx) => tx.announce({ topic: IDENTITY_TOPIC, key: "token" }));
     },

@@ -1,4 +1,4 @@
-/** Accounts, users, and who belongs where with which role. */
+/** Accounts, users, and the role of each user in accounts and workspaces. */
 import { sql } from "kysely";
 import type { Role } from "../../contract/operation.ts";
 import { uuidv7 } from "../../lib/ids.ts";
@@ -88,7 +88,7 @@ export function createPeople({ database, clock }: { database: Database; clock: C
       .where("workspace", "=", row.workspace)
       .where("sub", "=", sub)
       .executeTakeFirst();
-    // Who has become an admin in the meantime stays one.
+    // A person who has become an admin in the meantime stays one.
     if (member?.role !== "admin") await setMember(tx, row.workspace, sub, row.role as Role);
     return row;
   }
@@ -161,7 +161,7 @@ export function createPeople({ database, clock }: { database: Database; clock: C
       );
     },
 
-    /** Whether whoever signs in as this person has shown that the address is theirs. */
+    /** Records whether the person has proved that the email address is theirs. */
     async setEmailVerified(sub: string, isVerified: boolean): Promise<void> {
       await database.write(({ queries }) =>
         queries
@@ -182,7 +182,7 @@ export function createPeople({ database, clock }: { database: Database; clock: C
       return (row?.role as Role | undefined) ?? null;
     },
 
-    /** When somebody became a member of a workspace. */
+    /** When the person became a member of the workspace; null for a non-member. */
     async memberSince(workspace: string, sub: string): Promise<number | null> {
       const row = await database.read
         .selectFrom("workspace_members")
@@ -288,7 +288,7 @@ export function createPeople({ database, clock }: { database: Database; clock: C
       });
     },
 
-    /** Whoever has a link to the invitation keeps it: the same invitation, with another role. */
+    /** Changes the role of an invitation. Links to the invitation stay valid. */
     async changeInvitedRole(id: string, role: Role): Promise<boolean> {
       const result = await database.write(({ queries }) =>
         queries.updateTable("invitations").set({ role }).where("id", "=", id).executeTakeFirst(),
@@ -296,14 +296,14 @@ export function createPeople({ database, clock }: { database: Database; clock: C
       return Number(result.numUpdatedRows) > 0;
     },
 
-    /** Takes the invitation and makes the member in one step; null when it is gone or expired. */
+    /** Takes the invitation and creates the membership in one transaction; null when it is gone or expired. */
     async acceptInvitation(id: string, sub: string): Promise<Invitation | null> {
       return database.write((tx) => accept(tx, id, sub));
     },
 
     /**
-     * The same for somebody who is new here: the person is made in the same step, with this password. Null when the
-     * invitation is gone, and when somebody has its address by now.
+     * Like acceptInvitation, but also creates the user, with this password, in the same transaction. Null when the
+     * invitation is gone or a user with its address exists by now.
      */
     async acceptAsNewPerson(id: string, email: string, passwordHash: string): Promise<User | null> {
       return database
@@ -336,5 +336,5 @@ export function createPeople({ database, clock }: { database: Database; clock: C
   };
 }
 
-/** Undoes the step that found the invitation gone. */
+/** Rolls back the transaction that found the invitation gone. */
 class NotInvited extends Error {}

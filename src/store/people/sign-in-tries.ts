@@ -1,8 +1,8 @@
-/** How often a password was tried lately, counted before it is checked, so that tries at the same time count too. */
+/** Recent tries of a password. A try is counted before the password is checked, so that concurrent tries count too. */
 import { type Clock, MINUTE_MS } from "../../lib/time/clock.ts";
 import type { Database, Transaction } from "../database/database.ts";
 
-/** Counts start over this long after the first try. */
+/** A counter starts over this long after its first try. */
 export const TRIES_WINDOW_MS = 15 * MINUTE_MS;
 
 export interface TryLimit {
@@ -15,7 +15,9 @@ export type Verdict = "allowed" | "just_exceeded" | "exceeded";
 export type SignInTries = ReturnType<typeof createSignInTries>;
 
 export function createSignInTries({ database, clock }: { database: Database; clock: Clock }) {
-  /** One more than `max` marks a key whose excess was told; a flood of refused tries then reads and writes nothing. */
+  /**
+   * A count of `max + 1` marks a key whose excess was already reported. A flood of refused tries then writes nothing.
+   */
   const isKnownExcess = async (limits: readonly TryLimit[]): Promise<boolean> => {
     const keys = limits.map(({ key }) => key);
     const rows = await database.read
@@ -29,14 +31,14 @@ export function createSignInTries({ database, clock }: { database: Database; clo
 
   return {
     /**
-     * Counts one try for each key, and tells whether any of them has had too many, and whether that is news. A try
-     * that is refused counts for no key.
+     * Counts one try for each key. Returns whether a key has exceeded its limit, and whether that happened just now. A
+     * refused try counts for no key.
      */
     async count(limits: readonly TryLimit[]): Promise<Verdict> {
       if (await isKnownExcess(limits)) return "exceeded";
       return database.write(async (tx) => {
         const counted: (TryLimit & { tries: number })[] = [];
-        // In one order for everybody, so that two tries never wait for each other's rows.
+        // Always in the same order, so that two concurrent tries do not deadlock.
         for (const limit of [...limits].sort((a, b) => (a.key < b.key ? -1 : 1)))
           counted.push({ ...limit, tries: await addOne(tx, limit.key, clock.now()) });
         const exceeded = counted.filter(({ tries, max }) => tries > max);
@@ -48,7 +50,7 @@ export function createSignInTries({ database, clock }: { database: Database; clo
       });
     },
 
-    /** After a try that was right: `clear` starts over, and in `refund` the try itself does not count. */
+    /** After a successful try: resets the keys in `clear` and takes the try back from the keys in `refund`. */
     async forgive({ clear, refund }: { clear: readonly string[]; refund: readonly string[] }): Promise<void> {
       await database.write(async ({ queries }) => {
         if (clear.length > 0) await queries.deleteFrom("sign_in_tries").where("key", "in", clear).execute();

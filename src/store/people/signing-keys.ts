@@ -8,9 +8,9 @@ import { type Clock, DAY_MS } from "../../lib/time/clock.ts";
 import type { Database, Transaction } from "../database/database.ts";
 import type { SigningKeyRow } from "../database/schema.ts";
 
-/** A key that leaks is of use for no longer than this. */
+/** Age at which a signing key is replaced; limits how long a leaked key is of use. */
 export const SIGNING_KEY_AGE_MAX_MS = 90 * DAY_MS;
-/** Longer than any token lives, and than anybody may hold on to an old set of public keys. */
+/** How long a retired public key is kept. Longer than any token lives and any client caches the public keys. */
 const RETIRED_KEY_KEPT_MS = 7 * DAY_MS;
 
 export interface KeyPair {
@@ -44,7 +44,7 @@ export function createSigningKeys({ database, clock, box }: { database: Database
   }
 
   return {
-    /** The key to sign with now; a new one is made when there is none, or the last has become old. */
+    /** The key to sign with now. A new one is generated when there is none or the last is too old. */
     async current(purpose: string, generate: () => KeyPair): Promise<KeyPair> {
       const known = await newest({ queries: database.read }, purpose);
       if (known) return open(known);
@@ -71,7 +71,7 @@ export function createSigningKeys({ database, clock, box }: { database: Database
       });
     },
 
-    /** Public halves of the keys whose tokens may still be around, newest first. */
+    /** Public keys of all tokens that may still be valid, newest first. */
     async publicKeys(purpose: string): Promise<string[]> {
       const rows = await database.read
         .selectFrom("signing_keys")

@@ -26,7 +26,7 @@ export function createWorkloadAccounts({ database, clock }: { database: Database
     )?.client_id ?? null;
 
   return {
-    /** The client id of the workload's account, which is made when there is none. */
+    /** Returns the client id of the workload's account, and creates the account when there is none. */
     async ensure({ workspace, workload, name, scopes }: WorkloadAccount): Promise<string> {
       const known = await find(workload);
       if (known !== null) return known;
@@ -41,7 +41,7 @@ export function createWorkloadAccounts({ database, clock }: { database: Database
             name,
             description: "",
             role: "member",
-            // Copies have secrets of their own; the account itself has none that anybody knows.
+            // Replicas have secrets of their own; the secret of the account itself is known to nobody.
             secret_hash: hashSecret(randomSecret()),
             workload,
             scopes: JSON.stringify(scopes),
@@ -60,7 +60,7 @@ export function createWorkloadAccounts({ database, clock }: { database: Database
   };
 }
 
-/** Its tokens stop in the same moment. */
+/** Removes the account; its tokens stop working at once. */
 export async function removeWorkloadAccount(tx: Transaction, workload: string): Promise<void> {
   const { numDeletedRows } = await tx.queries
     .deleteFrom("service_accounts")

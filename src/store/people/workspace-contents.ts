@@ -1,11 +1,11 @@
-/** Empties a workspace that is marked as deleted, page by page, so that a large one holds nobody up. */
+/** Empties a workspace that is marked as deleted, page by page, so that a large one does not delay other writers. */
 import type { Database, Transaction } from "../database/database.ts";
 import { EXECUTION_TOPIC } from "../executions/execution.ts";
 import type { Resources } from "../resources/resources.ts";
 
-/** One transaction's worth: others get their turn in between. */
+/** Rows removed per transaction, so that other writers get their turn in between. */
 const PAGE = 200;
-/** An execution has many tasks. */
+/** Executions removed per transaction. Fewer, because an execution has many tasks. */
 const EXECUTIONS_PAGE = 10;
 
 export type WorkspaceContents = ReturnType<typeof createWorkspaceContents>;
@@ -13,8 +13,8 @@ export type WorkspaceContents = ReturnType<typeof createWorkspaceContents>;
 export function createWorkspaceContents({ database, resources }: { database: Database; resources: Resources }) {
   return {
     /**
-     * Takes the next resources away; those of a reconciled kind are marked, and go when what runs behind them is gone.
-     * Returns whether there may be more to do.
+     * Removes the next page of resources. Resources of a reconciled kind are marked as deleted and go once their
+     * workloads have stopped. Returns whether there may be more to remove.
      */
     removeSome: (workspace: string, reconciledKinds: readonly string[], actor: string): Promise<boolean> =>
       database.write(async (tx) => {
@@ -28,7 +28,7 @@ export function createWorkspaceContents({ database, resources }: { database: Dat
             eb.or([
               eb("kind", "not in", reconciledKinds),
               eb("deleted_at", "is", null),
-              eb("slot", "like", "~%"), // retired: nothing runs behind it any more
+              eb("slot", "like", "~%"), // retired records have nothing running
             ]),
           );
         const page = await rows.execute();
@@ -47,7 +47,7 @@ export function createWorkspaceContents({ database, resources }: { database: Dat
         return (await removeExecutions(tx, workspace)) || (await removeDeliveries(tx, workspace));
       }),
 
-    /** Whether nothing is left that still has to stop. */
+    /** True when no resource is left that still has to stop. */
     async isEmpty(workspace: string): Promise<boolean> {
       const row = await database.read
         .selectFrom("resources")
@@ -60,7 +60,7 @@ export function createWorkspaceContents({ database, resources }: { database: Dat
   };
 }
 
-/** Whoever works on one of their tasks is told, and finds it gone. */
+/** Removes a page of executions and notifies the servers that run their tasks. */
 async function removeExecutions({ queries, announce }: Transaction, workspace: string): Promise<boolean> {
   const rows = await queries
     .selectFrom("executions")

@@ -146,7 +146,7 @@ export function createWorkspaces({ database, clock }: { database: Database; cloc
       return rows.map(fromRow);
     },
 
-    /** A name is taken until the last of a deleted workspace is gone. */
+    /** A name stays taken until a deleted workspace is completely removed. */
     async isNameTaken(name: string): Promise<boolean> {
       const row = await database.read
         .selectFrom("workspaces")
@@ -156,7 +156,7 @@ export function createWorkspaces({ database, clock }: { database: Database; cloc
       return row !== undefined;
     },
 
-    /** Marked as deleted, but not all gone yet. */
+    /** Workspaces that are marked as deleted but not completely removed yet. */
     async listLeavingAcrossAccounts(): Promise<string[]> {
       const rows = await database.read
         .selectFrom("workspaces")
@@ -171,14 +171,14 @@ export function createWorkspaces({ database, clock }: { database: Database; cloc
       return (await database.read.selectFrom("workspaces").selectAll().orderBy("name").execute()).map(fromRow);
     },
 
-    /** From here on nothing new can be created inside. */
+    /** Marks the workspace as deleted. From then on nothing can be created in it. */
     markDeleted: (name: string, actor: string, check: (current: Workspace) => void = () => {}) =>
       modify(name, actor, (current) => {
         check(current);
         return { deletedAt: clock.now() };
       }),
 
-    /** Removes the workspace and everything that belongs to it; its resources must be gone. */
+    /** Removes the workspace and everything that belongs to it. Its resources must be gone already. */
     async remove(name: string): Promise<void> {
       await database.write(async (tx) => {
         await removeOwned(tx.queries, name);
@@ -190,7 +190,7 @@ export function createWorkspaces({ database, clock }: { database: Database; cloc
 }
 
 async function removeOwned(queries: Queries, name: string): Promise<void> {
-  // A person's key only began here; it goes on working elsewhere.
+  // A person's key was only created in this workspace; it keeps working elsewhere.
   await queries
     .updateTable("api_keys")
     .set({ workspace: null })

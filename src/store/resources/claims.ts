@@ -1,6 +1,6 @@
 /**
- * Words of the whole platform that one resource at a time may hold: an address of a pool, a host name. They are
- * exclusive links (see links.ts), taken here one by one and given back with the resource.
+ * Words that one resource at a time may hold on the whole platform: an address of a pool, a host name. They are
+ * exclusive links (see links.ts), claimed here one by one and released with the resource.
  */
 import type { Database, Transaction } from "../database/database.ts";
 import type { LinkOwner } from "./links.ts";
@@ -8,7 +8,7 @@ import type { LinkOwner } from "./links.ts";
 export type Claims = ReturnType<typeof createClaims>;
 
 export function createClaims({ database }: { database: Database }) {
-  /** False while somebody else holds it. */
+  /** Returns false while another resource holds the word. */
   async function take({ queries }: Transaction, owner: LinkOwner, pool: string, word: string): Promise<boolean> {
     const row = {
       uid: owner.uid,
@@ -39,7 +39,7 @@ export function createClaims({ database }: { database: Database }) {
   return {
     take,
 
-    /** The first free word of a pool, or null when all are held. */
+    /** Claims the first free word of a pool; null when all are held. */
     async takeFirst(tx: Transaction, owner: LinkOwner, pool: string, words: readonly string[]): Promise<string | null> {
       if (words.length === 0) return null;
       const held = await tx.queries
@@ -57,7 +57,7 @@ export function createClaims({ database }: { database: Database }) {
       await queries.deleteFrom("resource_links").where("uid", "=", uid).where("target_kind", "=", pool).execute();
     },
 
-    /** Domain names are held in one pool with the hosts below them. */
+    /** The held words that equal a domain or are host names below it. Both are in the same pool. */
     async heldBelow(pool: string, domain: string): Promise<(LinkOwner & { word: string })[]> {
       const rows = await database.read
         .selectFrom("resource_links")
@@ -79,7 +79,7 @@ export function createClaims({ database }: { database: Database }) {
           .execute();
       }),
 
-    /** uids of those who hold any of these words, by word. */
+    /** uids of the resources that hold these words, by word. */
     async holdersOf(pool: string, words: readonly string[]): Promise<Map<string, string>> {
       if (words.length === 0) return new Map();
       const rows = await database.read

@@ -35,7 +35,7 @@ describe("frequencies of grams", { skip: postgres ? postgres.skip : "PostgreSQL 
     assert.ok((await frequencies.matches(gramsOfQuery("violet", SCOPE))) > ROWS / 2);
     assert.equal(await frequencies.matches(gramsOfQuery("nowhere", SCOPE)), 0);
     assert.equal(await frequencies.matches(gramsOfQuery("violet", { ...SCOPE, workspace: "other" })), 0);
-    // Another look at the statistics: a fresh store reads them first.
+    // A fresh store reads the statistics anew.
     const again = await openTestStore(place);
     const { items } = await again.resources.list(SCOPE, parseListQuery({ q: "violet", limit: 5 }));
     assert.deepEqual(

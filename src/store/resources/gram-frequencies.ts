@@ -1,23 +1,23 @@
 /**
- * How frequent a gram is, by PostgreSQL's own statistics. The planner multiplies the shares of a query's grams as if
- * they came independently; those of one word come together, so it takes a common word for a rare one, gathers every
- * match and sorts them all for one page. We look at the rarest gram alone and decide ourselves.
+ * Estimates the frequency of grams from PostgreSQL's own statistics. The planner multiplies the frequencies of a
+ * query's grams as if they were independent. The grams of one word occur together, so the planner takes a common word
+ * for a rare one and fetches and sorts every match for one page. This module looks at the rarest gram alone.
  */
 import { sql } from "kysely";
 import type { Clock } from "../../lib/time/clock.ts";
 import type { Database } from "../database/database.ts";
 
-/** The database renews them about every minute where much changes; reading them is one small query. */
+/** How long the statistics are cached. PostgreSQL renews them about every minute; reading them is one small query. */
 const KEPT_MS = 10_000;
 
 interface Known {
-  /** Share of all rows that have the gram; of those that are not frequent nothing is known. */
+  /** Share of all rows that contain the gram. Only frequent grams have an entry. */
   shares: Map<string, number>;
   rows: number;
 }
 
 export interface GramFrequencies {
-  /** About how many rows have all of these; 0 where it is not known, because they are few. */
+  /** Estimated number of rows that have all of these grams; 0 when a gram is too rare for the statistics. */
   matches(grams: readonly string[]): Promise<number>;
 }
 
@@ -42,7 +42,7 @@ export function createGramFrequencies(database: Database, clock: Clock): GramFre
         readAt = clock.now();
         known = read();
         known.catch(() => {
-          known = null; // whoever asked is told; the next one asks again
+          known = null; // this caller gets the error, the next one tries again
         });
       }
       const { shares, rows } = await known;

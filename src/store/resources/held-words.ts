@@ -1,6 +1,6 @@
 /**
- * Who holds which word of a host name (contract/held-words.ts says what these words are). A row is never deleted and
- * never changes its owner; `uid` is the resource that has it now, or had it last.
+ * The owner of each word of a host name (contract/held-words.ts defines these words). A row is never deleted and never
+ * changes its owner; `uid` is the resource that uses the word now, or used it last.
  */
 
 import { sql } from "kysely";
@@ -18,7 +18,7 @@ import {
 import { type Database, type Dialect, fixedQuery, type Queries, type Transaction } from "../database/database.ts";
 import type { HeldWordRow } from "../database/schema.ts";
 
-/** One statement: takes a free word, takes an own one again, and leaves that of another alone. */
+/** Claims a free word, or claims an own word again; a word of another owner stays unchanged (0 rows). */
 const CLAIM = fixedQuery(
   `INSERT INTO held_words (pool, word, account_id, workspace, kind, name, uid)
    VALUES (?, ?, COALESCE((SELECT account_id FROM workspaces WHERE name = ?), ''), ?, ?, ?, ?)
@@ -33,11 +33,11 @@ export type HeldWords = ReturnType<typeof createHeldWords>;
 export function createHeldWords({ database }: { database: Database }) {
   const { read, dialect } = database;
   return {
-    /** The word that the resource has from now on; "" when there is none left that fits. */
+    /** Claims a word for the resource and returns it; "" when no candidate is free. */
     claim: ({ queries }: Transaction, wish: WordWish, uid: string): Promise<string> =>
       claimWord(queries, dialect, wish, uid),
 
-    /** The word that this owner had before, whatever its natural one would be today. */
+    /** The word that this owner claimed before, even if its natural word would be another one today. */
     async wordOf(
       { queries }: Transaction,
       pool: WordPool,
@@ -52,7 +52,7 @@ export function createHeldWords({ database }: { database: Database }) {
       return row ? { workspace: row.workspace, uid: row.uid } : null;
     },
 
-    /** The words of those that exist or existed, by name. */
+    /** The words of existing and deleted resources, by name. */
     async wordsOf(
       pool: WordPool,
       workspace: string,
@@ -66,7 +66,7 @@ export function createHeldWords({ database }: { database: Database }) {
   };
 }
 
-/** Of the workspace as it is now: one of another account that had its name before is another. */
+/** Only words of the current workspace: an earlier workspace of the same name in another account is another owner. */
 const ownWords = (queries: Queries, pool: WordPool, workspace: string, kind: string, names: readonly string[]) =>
   queries
     .selectFrom("held_words as h")
@@ -75,7 +75,7 @@ const ownWords = (queries: Queries, pool: WordPool, workspace: string, kind: str
     )
     .select(["h.name", "h.word"])
     .where("h.pool", "=", pool)
-    .where(sql<boolean>`h.pool <> 'workload'`) // says that the index of the others will do
+    .where(sql<boolean>`h.pool <> 'workload'`) // lets the planner use the partial index
     .where("h.workspace", "=", workspace)
     .where("h.kind", "=", kind)
     .where("h.name", "in", names)
@@ -89,7 +89,7 @@ export async function claimWord(queries: Queries, dialect: Dialect, wish: WordWi
   return "";
 }
 
-/** Claims what a new workload is found by. Returns its host label where that is not the natural one. */
+/** Claims the addresses of a new workload. Returns its host label when it is not the natural one, otherwise null. */
 export async function claimAddresses(
   queries: Queries,
   dialect: Dialect,
@@ -99,13 +99,13 @@ export async function claimAddresses(
   if (!label) return null;
   const internal = internalWish(owner);
   if (internal) await claimWord(queries, dialect, internal, uid);
-  // What is too long for DNS has a path only, and that is its own anyway.
+  // A label that is too long for DNS gets no host name: the workload is reached by its path, which is unique anyway.
   if (label.natural.length > DNS_LABEL_MAX) return null;
   const word = await claimWord(queries, dialect, label, uid);
   return word === label.natural ? null : word;
 }
 
-/** What a resource's state is to become, with the label that it keeps for life. */
+/** The next state of a resource with the host label of its current state, which never changes. */
 export function keepingLabel(next: Record<string, unknown>, current: { state: Record<string, unknown> }) {
   const label = hostLabelOf(current);
   return label === undefined || HOST_LABEL in next ? next : { ...next, [HOST_LABEL]: label };

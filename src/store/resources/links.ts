@@ -1,6 +1,6 @@
 /**
- * Who names whom. A link is written in the same transaction as the resource that has it, so that what is named exists
- * and cannot go away meanwhile, and what only one may have is had by one.
+ * Links between resources. A link is written in the same transaction as the resource that has it, so that its target
+ * exists and cannot be deleted meanwhile, and an exclusive target has one holder.
  */
 import { invalidField, PlatformError } from "../../contract/errors.ts";
 import { type Link, missingTarget } from "../../contract/references.ts";
@@ -14,21 +14,21 @@ export interface LinkOwner {
   name: string;
 }
 
-/** Named in a refusal; more would only make the sentence longer. */
+/** Users named in a refusal; further ones are left out to keep the message short. */
 const USERS_SHOWN_MAX = 5;
 
 export type Links = ReturnType<typeof createLinks>;
 
 export function createLinks({ database }: { database: Database }) {
   return {
-    /** Makes the links of a resource these, and no others; in the transaction that writes the resource. */
+    /** Replaces the links of a resource, in the transaction that writes the resource. */
     replace: (tx: Transaction, owner: LinkOwner, links: readonly Link[]) =>
       replaceLinks(tx.queries, database.dialect, owner, links),
 
-    /** What others name cannot go away under them; in the transaction that marks it deleted. */
+    /** Refuses to delete a resource that others link to; in the transaction that marks it deleted. */
     requireUnused: (tx: Transaction, resource: LinkOwner) => requireUnused(tx.queries, resource),
 
-    /** Who names these, by name of what is named. */
+    /** The resources that link to these names, by target name. */
     async usersOf(workspace: string, kind: string, names: readonly string[]): Promise<Map<string, LinkOwner[]>> {
       const users = new Map<string, LinkOwner[]>();
       if (names.length === 0) return users;
@@ -44,7 +44,7 @@ export function createLinks({ database }: { database: Database }) {
       return users;
     },
 
-    /** How many of each kind name these: name → kind → count. */
+    /** How many resources of each kind link to these names: target name → kind → count. */
     async countsOf(
       workspace: string,
       kind: string,
@@ -64,13 +64,13 @@ export function createLinks({ database }: { database: Database }) {
       return counts;
     },
 
-    /** Who has a word of the whole platform, within a transaction; see claims.ts for a look from outside. */
+    /** The holder of a platform-wide word, read within a transaction; see claims.ts for reads outside of one. */
     async holderIn(tx: Transaction, kind: string, word: string): Promise<LinkOwner | null> {
       const row = await exclusiveRow(tx.queries, "", kind, word);
       return row ? ownerOf(row) : null;
     },
 
-    /** Every claimed word of one kind; the gateway keeps the host names in memory. */
+    /** Every held word of one kind; the gateway caches the host names. */
     async wordsAcrossWorkspaces(kind: string): Promise<string[]> {
       const rows = await database.read
         .selectFrom("resource_links")
@@ -81,7 +81,7 @@ export function createLinks({ database }: { database: Database }) {
       return rows.map(({ target }) => target);
     },
 
-    /** Who has a word of the whole platform, such as a host name. */
+    /** The holder of a platform-wide word, such as a host name. */
     async holderOfAcrossWorkspaces(kind: string, word: string): Promise<LinkOwner | null> {
       const row = await exclusiveRow(database.read, "", kind, word);
       return row ? ownerOf(row) : null;
@@ -98,7 +98,7 @@ async function replaceLinks(
   links: readonly Link[],
 ): Promise<void> {
   await removeLinks(queries, owner.uid);
-  // One order for everybody, so that two who want the same things never wait for each other.
+  // Always in the same order, so that two writers with the same targets do not deadlock.
   const ordered = [...links].sort((a, b) => (`${a.kind}/${a.name}` < `${b.kind}/${b.name}` ? -1 : 1));
   for (const link of ordered) {
     if (link.to === "resource") await requireTarget(queries, dialect, owner.workspace, link);
@@ -145,7 +145,7 @@ async function requireTarget(
     .where("parent", "=", "")
     .where("slot", "=", name)
     .where("deleted_at", "is", null);
-  // Whoever deletes it waits for us and then finds our link; on SQLite the writer is alone anyway.
+  // The row lock makes a concurrent deletion wait for this transaction and then find the link. SQLite has one writer.
   const row = await (dialect === "postgres" ? target.forShare() : target).executeTakeFirst();
   if (!row) throw invalidField(field, missingTarget(link));
 }

@@ -1,4 +1,4 @@
-/** The orders of a list, and places in them: a cursor is a place, not a count. */
+/** The orders of a list and positions in them. A cursor is a position, not an offset. */
 import { type SelectQueryBuilder, sql } from "kysely";
 import { PlatformError } from "../../contract/errors.ts";
 import type { Queries } from "../database/database.ts";
@@ -7,13 +7,13 @@ import type { ListScope } from "./search-grams.ts";
 
 export type Rows = SelectQueryBuilder<Tables & { r: Tables["resources"] }, "r", object>;
 
-/** A row in its order: name and uid by name, the uid alone by creation. */
+/** The sort key of a row: name and uid when sorted by name, the uid alone when sorted by creation. */
 export type Position = readonly string[];
 
 export interface ListOrder {
   by: "createdAt" | "name";
   direction: "asc" | "desc";
-  /** Where the page before ended; null for the first one. */
+  /** Sort key of the last row of the previous page; null for the first page. */
   position: Position | null;
 }
 
@@ -30,7 +30,7 @@ export const rowsOf = (queries: Queries, { workspace, kind, parent }: ListScope)
     .where("r.kind", "=", kind)
     .where("r.parent", "=", parent) as unknown as Rows;
 
-/** What follows the page before, in order. */
+/** The rows after the previous page, in order. */
 export function inOrder(rows: Rows, order: ListOrder): Rows {
   const { by, direction, position } = order;
   const rest = position ? after(rows, order, position) : rows;
@@ -39,10 +39,10 @@ export function inOrder(rows: Rows, order: ListOrder): Rows {
     : rest.orderBy("r.uid", direction);
 }
 
-/** The same among the next so many rows of the list; none at all when there are not so many. */
+/** Like inOrder, but only among the next `next` rows of the list. Finds nothing when fewer rows are left. */
 export function inOrderWithin(rows: Rows, next: number, queries: Queries, scope: ListScope, order: ListOrder): Rows {
   const until = sql.raw(order.direction === "asc" ? "<=" : ">=");
-  // Only what the index of the order holds is read of the rows on the way.
+  // Selects only columns of the order's index, so that the skipped rows themselves are not read.
   const last = inOrder(rowsOf(queries, scope), order)
     .offset(next - 1)
     .limit(1);

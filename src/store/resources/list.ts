@@ -1,7 +1,7 @@
 /**
- * One listing engine for every kind: keyset pages in four orders, search by grams, filters. A page costs the same
- * however many resources there are, and rows that exist throughout are neither skipped nor repeated, because a
- * cursor is a place in the order, not a count.
+ * One listing engine for every kind: keyset pages in four orders, search by grams, filters. The cost of a page does not
+ * depend on the number of resources. Rows that exist throughout are neither skipped nor repeated, because a cursor is a
+ * position in the order, not an offset.
  */
 import type { CursorCodec } from "../../contract/cursor.ts";
 import type { ListQuery } from "../../contract/list-query.ts";
@@ -75,7 +75,7 @@ export async function listResources(deps: ListDeps, scope: ListScope, query: Lis
   };
 }
 
-/** One row more than the page holds, if there is one, and how many rows there are in all. */
+/** The rows of the page plus one further row if there is one, and the total number of rows. */
 async function findPage(deps: ListDeps, scope: ListScope, query: ListQuery, order: ListOrder) {
   const { database } = deps;
   const { q, limit } = query;

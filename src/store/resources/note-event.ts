@@ -2,7 +2,7 @@ import type { Store } from "../store.ts";
 import type { Resource } from "./resource.ts";
 import type { NewEvent } from "./resources.ts";
 
-/** An event of a resource; the same again says nothing new and would only push others out. */
+/** Adds an event to a resource, unless it repeats the last one: repetitions would only push out other events. */
 export async function noteEvent(
   { resources }: Pick<Store, "resources">,
   { workspace, uid }: Resource,

@@ -1,16 +1,16 @@
-/** How many of a kind a workspace may have, held against everybody who creates at the same moment. */
+/** The maximum number of resources of a kind in a workspace, enforced against concurrent creates. */
 import { sql } from "kysely";
 import { PlatformError } from "../../contract/errors.ts";
 import type { Dialect, Queries } from "../database/database.ts";
 
-/** Creates of one kind in one workspace take turns, so that each counts what the one before has made. */
+/** Serializes creates of one kind in one workspace, so that each counts the resources of the one before. */
 export async function takeTurn(queries: Queries, dialect: Dialect, workspace: string, kind: string): Promise<void> {
-  // On SQLite the writer is alone anyway.
+  // SQLite has one writer, so there is nothing to lock.
   if (dialect === "postgres")
     await sql`SELECT pg_advisory_xact_lock(hashtextextended(${`quota:${workspace}/${kind}`}, 0))`.execute(queries);
 }
 
-/** After the row is in and counted; refusing takes both back. */
+/** Call after the row is inserted and counted; a refusal rolls back both. */
 export async function requireRoom(queries: Queries, workspace: string, kind: string, quota: number): Promise<void> {
   const row = await queries
     .selectFrom("resource_counts")

@@ -15,13 +15,13 @@ type ResourceListener = (kind: string, uid: string) => void;
 export function createResourceReads(database: Database, cache: RowCache | null) {
   const { read, dialect } = database;
   const waiters = createWaiters(database);
-  /** Kept in the moment it was read: a moment later it may have changed. */
+  /** Caches a row only when it was read synchronously: after an event-loop turn it may be stale. */
   const keep = (found: Soon<ResourceRow | undefined>): Soon<ResourceRow | undefined> => {
     if (cache && found && !(found instanceof Promise)) cache.put(found);
     return found;
   };
 
-  // What a change is about is read once for all who listen.
+  // The key of a change is parsed once for all listeners.
   const listeners = new Set<ResourceListener>();
   database.onChange(({ topic, key }) => {
     if (topic !== RESOURCE_TOPIC) return;
@@ -93,7 +93,7 @@ export function createResourceReads(database: Database, cache: RowCache | null) 
       return row?.name ?? null;
     },
 
-    /** Inside a transaction that has locked the parent. */
+    /** Children of a resource; call it inside a transaction that has locked the parent. */
     async childrenIn({ queries }: Transaction, uid: string, limit: number, kind?: string): Promise<Resource[]> {
       let rows = queries
         .selectFrom("resources")
@@ -105,7 +105,7 @@ export function createResourceReads(database: Database, cache: RowCache | null) 
       return (await rows.execute()).map(fromRow);
     },
 
-    /** Those of one name, where the name alone does not make a resource unique. */
+    /** Resources of one name, for kinds whose names are not unique. */
     async listNamed(workspace: string, kind: string, name: string): Promise<Resource[]> {
       const rows = await database.read
         .selectFrom("resources")
@@ -120,7 +120,7 @@ export function createResourceReads(database: Database, cache: RowCache | null) 
       return rows.map(fromRow);
     },
 
-    /** Those whose spec, as stored, has one of these texts in it. Looks at every spec: for rare questions only. */
+    /** Resources whose stored spec contains one of these texts. Reads every spec: for rare queries only. */
     async listWithSpecText(
       workspaces: readonly string[],
       kinds: readonly string[],
@@ -142,7 +142,7 @@ export function createResourceReads(database: Database, cache: RowCache | null) 
       return rows.map(fromRow);
     },
 
-    /** All of one kind in a workspace, whatever contains them; for flat lists of nested kinds. */
+    /** All resources of one kind in a workspace, whatever their parent; for flat lists of nested kinds. */
     async listNested(workspace: string, kind: string, limit: number, name?: string): Promise<Resource[]> {
       let rows = database.read
         .selectFrom("resources")
@@ -182,7 +182,7 @@ export function createResourceReads(database: Database, cache: RowCache | null) 
 
     getAcrossWorkspaces: byUid,
 
-    /** What still has to be acted on, oldest first: the resync of the reconcile loop. */
+    /** Resources that still have to be reconciled, oldest first; for the resync of the reconcile loop. */
     async listUnsettledAcrossWorkspaces(
       kinds: readonly string[],
       limit: number,
@@ -212,7 +212,7 @@ export function createResourceReads(database: Database, cache: RowCache | null) 
       return rows.map(fromRow);
     },
 
-    /** Records that are kept only to be looked at, page by page. */
+    /** Retired records, page by page. */
     async listRetiredAcrossWorkspaces(kind: string, afterUid: string, limit: number): Promise<Resource[]> {
       const rows = await database.read
         .selectFrom("resources")
@@ -231,7 +231,7 @@ export function createResourceReads(database: Database, cache: RowCache | null) 
       return () => listeners.delete(listener);
     },
 
-    /** Whether it is known to stay: nobody has asked for it to go. False also means that only a look can tell. */
+    /** True when the cached row is not marked as deleted. False also when the row is not cached. */
     isKnownToStay: (uid: string): boolean => cache?.byUid(uid)?.deleted_at === null,
 
     /** Waits until the resource satisfies `until` (null = it is gone). Ends with the signal's reason. */

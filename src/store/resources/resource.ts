@@ -21,11 +21,11 @@ export interface Resource {
   /** Secrets are masked here; see Resources.secretsOf. */
   spec: Record<string, unknown>;
   sealedSecrets: string | null;
-  /** What the platform observed or decided. */
+  /** Facts that the platform observed or decided. */
   state: Record<string, unknown>;
   status: string | null;
   events: Event[];
-  /** Counts changes of intent; `observedGeneration` says which of them the world reflects. */
+  /** Counts changes of the spec; `observedGeneration` is the last one that was acted on. */
   generation: number;
   observedGeneration: number;
   /** Counts every change; the ETag. */
@@ -35,7 +35,7 @@ export interface Resource {
   deletedAt: number | null;
   createdBy: string;
   updatedBy: string;
-  /** A retired record has given its name free and is kept only to be looked at. */
+  /** A retired record has freed its name and is kept only for reading. */
   retired: boolean;
 }
 
@@ -49,7 +49,7 @@ export const fromRow = (row: Row): Resource =>
     events: JSON.parse(row.events) as Event[],
   });
 
-/** For whoever knows what the row's texts say. */
+/** Builds the resource from a row whose JSON texts the caller has already parsed. */
 export function withTexts(row: Row, texts: Pick<Resource, "metadata" | "spec" | "state" | "events">): Resource {
   return {
     uid: row.uid,

@@ -1,6 +1,6 @@
 /**
- * The one table of resources: every kind, every workspace. The workspace is the first argument and never optional;
- * what crosses workspaces says so in its name.
+ * The one table of resources: every kind, every workspace. The workspace is the first argument and never optional; a
+ * function that crosses workspaces says so in its name.
  */
 import { sql } from "kysely";
 import type { CursorCodec } from "../../contract/cursor.ts";
@@ -38,7 +38,7 @@ import {
 } from "./rows.ts";
 import { gramsOf, type ListScope, searchText } from "./search-grams.ts";
 
-/** Old events make room for new ones; the latest tell why a resource is as it is. */
+/** Events kept per resource, the newest ones: they tell why a resource is as it is. */
 export const EVENTS_MAX = 50;
 
 export interface NewEvent {
@@ -51,7 +51,7 @@ export interface NewEvent {
 export interface Draft extends ListScope {
   uid: string;
   name: string;
-  /** Where the name need not be unique (preview tokens), the slot is something that is. */
+  /** Unique key where names need not be unique (preview tokens). Default: the name. */
   slot?: string | undefined;
   metadata: Metadata;
   spec: Record<string, unknown>;
@@ -59,12 +59,12 @@ export interface Draft extends ListScope {
   state: Record<string, unknown>;
   status: string | null;
   events: NewEvent[];
-  /** Keep this spec as a revision. */
+  /** Keeps this spec as a revision. */
   revision: boolean;
-  /** At most this many of the kind in one container. */
+  /** Most resources of the kind below one parent. */
   countMax?: number | undefined;
   actor: string;
-  /** Nothing has to act on this resource: it is as intended from the start. */
+  /** True when nothing has to be reconciled: the resource is as intended from the start. */
   settled: boolean;
 }
 
@@ -78,9 +78,9 @@ export interface Modification {
   revision?: boolean;
   actor?: string;
   deleted?: true;
-  /** Gives the name free and keeps the record to be looked at. */
+  /** Frees the name and keeps the record for reading. */
   retire?: true;
-  /** The intent changed: somebody has to act on it. */
+  /** The intent changed, so the resource has to be reconciled. */
   intent?: boolean;
   observedGeneration?: number;
 }
@@ -92,14 +92,14 @@ export interface ResourcesDeps {
   clock: Clock;
   box: SealedBox;
   cursors: CursorCodec;
-  /** How many of a kind a workspace may have; a kind that is not named has no limit. */
+  /** Most resources per workspace, by kind. A kind without an entry has no limit. */
   quotas: Readonly<Record<string, number>>;
 }
 
 export type Resources = ReturnType<typeof createResources>;
 
 export function createResources({ database, clock, box, cursors, quotas }: ResourcesDeps) {
-  // Other servers on one PostgreSQL write without telling us in time.
+  // No cache on PostgreSQL: other servers write, and their notifications arrive too late.
   const cache = database.dialect === "sqlite" ? new RowCache() : null;
   const frequencies = database.dialect === "postgres" ? createGramFrequencies(database, clock) : null;
   const countShared = countNew(database.dialect);
@@ -166,7 +166,7 @@ export function createResources({ database, clock, box, cursors, quotas }: Resou
         throw new PlatformError("conflict", `${draft.kind} '${draft.name}' is being replaced right now. Try again.`);
       return { outcome: "exists", resource: fromRow(existing) };
     }
-    // Where nothing hangs on the number, those who share the commit are counted together.
+    // Without a limit to check, all creates that share the commit are counted together.
     if (quota === undefined && draft.countMax === undefined) tx.share(countShared, draft);
     else await count(queries, dialect, draft, 1);
     if (quota !== undefined) await requireRoom(queries, draft.workspace, draft.kind, quota);
@@ -256,7 +256,7 @@ export function createResources({ database, clock, box, cursors, quotas }: Resou
     modify,
     remove,
     secretsOf,
-    /** Its row was changed past this table's own functions. */
+    /** Drops a cached row that was changed without the functions of this module. */
     forgetCached: (uid: string): void => cache?.forget(uid),
     create: (draft: Draft) => database.write((tx) => insert(tx, draft)),
     update: (workspace: string, uid: string, decide: (current: Resource) => Modification | null) =>

@@ -1,15 +1,15 @@
 /**
- * Rows of resources as they were last committed, so that reading one again asks nothing. Only where this process alone
- * writes to the database: every commit puts what it changed here before anybody is told of it, so the cache is never
- * behind. What is kept is the row, not what was made of it: readers change what they get.
+ * Cache of committed resource rows. Used only where this process is the only writer: every commit puts its rows here
+ * before listeners hear of it, so the cache is never stale. It holds rows, not resources, because readers modify the
+ * resources they get.
  */
 import type { ResourceRow } from "../database/schema.ts";
 import type { ListScope } from "./search-grams.ts";
 
-/** Characters of all rows together; the ones that were put in first go first. */
+/** Characters of all rows together; the rows that were put in first are evicted first. */
 const SIZE_MAX = 8 * 1024 * 1024;
 const SIZE_KEPT = SIZE_MAX - 256 * 1024;
-/** A row beyond this would push out hundreds. */
+/** Larger rows are not cached: one would evict hundreds of others. */
 const ROW_SIZE_MAX = 64 * 1024;
 
 interface Kept {
@@ -42,7 +42,7 @@ export class RowCache {
     if (this.#size > SIZE_MAX) this.#makeRoom();
   }
 
-  /** For many to come: finding the oldest costs more than letting it go. */
+  /** Evicts down to SIZE_KEPT at once: finding the oldest entry costs more than removing it. */
   #makeRoom(): void {
     for (const uid of this.#byUid.keys()) {
       if (this.#size <= SIZE_KEPT) return;
@@ -62,6 +62,6 @@ export class RowCache {
 const slotKey = ({ workspace, kind, parent }: ListScope, slot: string): string =>
   `${workspace}\0${kind}\0${parent}\0${slot}`;
 
-/** The texts of any length, and a little for the rest. */
+/** The lengths of the variable texts, and 500 for everything else. */
 const sizeOf = ({ metadata, spec, secrets, state, events, search }: ResourceRow): number =>
   500 + metadata.length + spec.length + (secrets?.length ?? 0) + state.length + events.length + search.length;

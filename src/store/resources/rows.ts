@@ -37,7 +37,7 @@ const BY_SLOT = fixedQuery<ResourceRow>(
   "SELECT * FROM resources WHERE workspace = ? AND kind = ? AND parent = ? AND slot = ?",
 );
 const BY_UID = fixedQuery<ResourceRow>("SELECT * FROM resources WHERE uid = ?");
-// On SQLite the writer is alone, so there is nothing to lock.
+// SQLite has one writer, so there is nothing to lock.
 const LOCKED = fixedQuery<ResourceRow>({
   sqlite: "SELECT * FROM resources WHERE uid = ? AND workspace = ?",
   postgres: "SELECT * FROM resources WHERE uid = ? AND workspace = ? FOR UPDATE",
@@ -49,14 +49,14 @@ const LIVE_PARENT = fixedQuery<{ uid: string }>({
   postgres: "SELECT uid FROM resources WHERE uid = ? AND workspace = ? AND deleted_at IS NULL FOR SHARE",
 });
 const INSERT = fixedQuery({
-  // The same statement sees that the workspace lives: without a name its column would be null, which is ignored like a
-  // taken slot. (As INSERT ... SELECT it would have a savepoint, and make the search index write out its part.)
+  // The same statement checks that the workspace is live: otherwise its name column is null and the row is ignored like
+  // one with a taken slot. (INSERT ... SELECT would open a savepoint and make the search index flush its pending part.)
   sqlite: `INSERT OR IGNORE INTO resources (${COLUMNS.join(", ")})
     VALUES (${COLUMNS.map((column) => (column === "workspace" ? `(${LIVE_NAME})` : "?")).join(", ")})`,
   postgres: `INSERT INTO resources (${COLUMNS.join(", ")}, grams) VALUES (${MARKS}, ?::text[]) ON CONFLICT DO NOTHING`,
 });
 const NEW_GRAMS = fixedQuery("INSERT INTO resource_grams (rowid, grams) VALUES (?, ?)");
-/** All that a change of a resource may touch: its identity stays. */
+/** The columns that an update may change; id and uid never change. */
 const CHANGED = COLUMNS.filter((column) => column !== "id" && column !== "uid");
 const UPDATE = fixedQuery(`UPDATE resources SET ${CHANGED.map((column) => `${column} = ?`).join(", ")} WHERE uid = ?`);
 const GRAMS = fixedQuery({
@@ -88,7 +88,7 @@ export const lockRow = (
 export const updateRow = (queries: Queries, dialect: Dialect, row: ResourceRow): Soon<number> =>
   UPDATE.run(queries, dialect, [...CHANGED.map((column) => row[column]), row.uid]);
 
-/** Nothing is created in a workspace or below a parent that is going away. */
+/** Refuses to create anything in a workspace or below a parent that is being deleted. */
 export async function requireLiveParents(
   queries: Queries,
   dialect: Dialect,
@@ -99,7 +99,7 @@ export async function requireLiveParents(
     throw notFound("The containing resource");
 }
 
-/** The lock makes a deletion of the workspace wait, or us see it. */
+/** Locks the workspace row: a concurrent deletion waits for this transaction, or this transaction sees it. */
 export async function requireLiveWorkspace(queries: Queries, dialect: Dialect, name: string): Promise<void> {
   if (!(await LIVE_WORKSPACE.first(queries, dialect, [name]))) throw notFound(`Workspace '${name}'`);
 }
@@ -116,7 +116,7 @@ export const count = (
   by: number,
 ): Soon<number> => COUNT.run(queries, dialect, [workspace, kind, parent, by]);
 
-/** Counts new ones of many writers at once. In one order, so that two who lock the same rows never wait in a ring. */
+/** Counts new resources of many writers at once. The order of the keys is fixed so that writers do not deadlock. */
 export const countNew =
   (dialect: Dialect): SharedWork<ListScope> =>
   async (queries, scopes) => {
@@ -133,7 +133,7 @@ export const countNew =
     }
   };
 
-/** Keeps the row's spec as a revision. The oldest beyond the maximum go, but none that takes traffic. */
+/** Keeps the row's spec as a revision and removes the oldest beyond the maximum, except those that take traffic. */
 export async function keepRevision(
   queries: Queries,
   row: Pick<ResourceRow, "uid" | "workspace" | "generation" | "spec" | "state" | "secrets">,
@@ -154,7 +154,7 @@ export async function keepRevision(
     .onConflict((conflict) => conflict.doNothing())
     .execute();
   const { active = "", canary = "" } = (JSON.parse(row.spec).revision ?? {}) as { active?: string; canary?: string };
-  // After deployments that failed, an older one still answers.
+  // After failed deployments an older revision may still be the one that answers.
   const { activeRevision = "" } = JSON.parse(row.state) as { activeRevision?: string };
   const kept = queries
     .selectFrom("revisions")
@@ -168,7 +168,7 @@ export async function keepRevision(
   await queries.deleteFrom("revisions").where("uid", "=", row.uid).where("revision", "not in", kept).execute();
 }
 
-/** False when the slot is taken, or on SQLite when the workspace is going away. */
+/** Returns false when the slot is taken, or on SQLite also when the workspace is being deleted. */
 export function insertRow(queries: Queries, dialect: Dialect, row: ResourceRow, grams: string[]): Soon<boolean> {
   const values: unknown[] = [];
   for (const column of COLUMNS) values.push(row[column]);

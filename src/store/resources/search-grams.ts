@@ -6,11 +6,11 @@
 import { createHash } from "node:crypto";
 
 /**
- * A query is narrow with this many triples, if they are its rare ones; each further list of rows that the index has to
- * walk along costs more than it leaves out.
+ * Grams used per query, the rarest ones. Three are selective enough; each further posting list costs more to read than
+ * it excludes.
  */
 const QUERY_GRAMS_MAX = 3;
-/** From the most frequent letter to the rarest; what is not a letter is rarer still in names. */
+/** Letters from the most frequent to the rarest. Other characters are rarer still in names. */
 const LETTERS = "etaoinshrdlucmfwygpbvkxqjz";
 
 export interface ListScope {
@@ -24,7 +24,7 @@ export interface Searchable {
   labels?: Record<string, string> | undefined;
 }
 
-/** Parts are joined by a character that no query contains after trimming, so a match never spans two of them. */
+/** The parts are joined by newlines, which no trimmed query contains, so a match never spans two parts. */
 export function searchText(name: string, { displayName, labels }: Searchable): string {
   let text = `${name}\n${displayName ?? ""}`;
   for (const key in labels) text += `\n${key}\n${labels[key]}`;
@@ -33,7 +33,7 @@ export function searchText(name: string, { displayName, labels }: Searchable): s
 
 export function gramsOf(text: string, scope: ListScope): string[] {
   const prefix = scopeToken(scope);
-  // Told apart by the characters themselves, which are shorter than their grams.
+  // Duplicates are detected by their characters, which are shorter than the grams.
   const seen = new Set<string>();
   const grams: string[] = [];
   const isNew = (characters: string): boolean => seen.size !== seen.add(characters).size;
@@ -88,7 +88,7 @@ function hex(text: string, at: number, length: number): string {
 
 const HEX_OF_ASCII = Array.from({ length: 128 }, (_, code) => code.toString(16).padStart(4, "0"));
 
-/** Nothing behind the end. */
+/** "" beyond the end of the text. */
 function hexAt(text: string, at: number): string {
   if (at >= text.length) return "";
   const code = text.charCodeAt(at);

@@ -1,4 +1,4 @@
-/** A text that many resources have, all of them far from where a page begins. */
+/** Searches for a text that many resources contain, all of them far from the first page. */
 
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
@@ -10,7 +10,7 @@ import { parseListQuery, SORTS } from "../../contract/list-query.ts";
 const databases = await testDatabases();
 after(() => databases.stop());
 const SCOPE = { workspace: "main", kind: "drive", parent: "" };
-/** The first ones are the last of the newest, and by their names. */
+/** Number of rows with the searched text. They are created first and sort last by name. */
 const FIRST = 300;
 const ROWS = 1600;
 const nameOf = (n: number): string => `${n < FIRST ? "z" : "d"}${String(n).padStart(4, "0")}`;

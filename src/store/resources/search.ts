@@ -1,6 +1,6 @@
 /**
- * Ways to find one page of what contains a text, the promising one first: when it does not fill the page the next one
- * is taken. Grams find candidates; the text itself decides.
+ * Query plans for one page of resources that contain a text, the most promising one first. When a plan does not fill
+ * the page the next one is tried. Grams find candidates; the text itself decides.
  */
 import { sql } from "kysely";
 import type { Database } from "../database/database.ts";
@@ -10,27 +10,28 @@ import { rowidOf } from "./resource.ts";
 import { gramsOfQuery, type ListScope } from "./search-grams.ts";
 
 /**
- * Few matches are fetched and sorted; many are dense enough to be found along the index of the order. The two cost the
- * same when the matches are the root of page times rows. Beyond this many it is counting and fetching that cost.
+ * Upper limit for fetching and sorting all matches. More matches are dense enough to be found by walking the index of
+ * the order. Both plans cost the same at sqrt(page size x rows) matches; beyond this limit counting and fetching the
+ * matches dominate.
  */
 const SPARSE_MATCHES_MAX = 2000;
 /**
- * Rows that are looked at along the order, as a multiple of those that hold one page if the matches lie evenly. They
- * may not: numbers in names grow with time, and what begins with a z is at the end of all names.
+ * Rows to walk along the order, as a multiple of the rows that contain one page if matches are spread evenly. Often
+ * they are not: numbers in names grow with time, and names that begin with z are at the end.
  */
 const WALK_TIMES = 2;
-/** Enough for a common text, and few. */
+/** Fewest rows to walk: enough for a common text, and cheap. */
 const WALK_MIN_ROWS = 1000;
 
 export interface SearchDeps {
   database: Database;
-  /** Null on a database that stops by itself when it has found enough. */
+  /** Null on SQLite, which stops by itself when it has found enough. */
   frequencies: GramFrequencies | null;
 }
 
 export interface Search extends SearchDeps {
   scope: ListScope;
-  /** Rows of the scope in all. */
+  /** Total number of rows in the scope. */
   rowsInAll: number;
   q: string;
   limit: number;
@@ -39,7 +40,7 @@ export interface Search extends SearchDeps {
 
 export type Ways = AsyncGenerator<Rows, void>;
 
-/** `rows` are those that pass all other filters. */
+/** `rows` are the rows that pass all other filters. */
 export const waysToFind = (rows: Rows, search: Search): Ways =>
   search.frequencies ? onPostgres(rows, search, search.frequencies) : onSqlite(rows, search);
 
@@ -78,7 +79,7 @@ async function* onSqlite(rows: Rows, search: Search): Ways {
     database.read,
   );
   if (some.rows.length > most) {
-    // At least so many; mostly there are more, and the page is near.
+    // `most` is a lower bound: usually there are more matches, so a short walk fills the page.
     yield* along(found, [WALK_MIN_ROWS, walkRows(most, search)], search);
     yield inOrder(joined, order);
   } else {
@@ -87,7 +88,7 @@ async function* onSqlite(rows: Rows, search: Search): Ways {
   }
 }
 
-/** Along the order, without going on to its end where there are no matches. */
+/** Walks along the order for limited distances, so that a region without matches is not read to its end. */
 async function* along(found: Rows, distances: number[], { database, scope, order, rowsInAll }: Search): Ways {
   for (const rows of distances) {
     if (rows >= rowsInAll) {

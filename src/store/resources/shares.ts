@@ -1,6 +1,6 @@
 /**
- * What a workspace lends to others. A share names the resource by uid and the borrower by workspace, or by account
- * when the whole account may use it. An offer is a share that the other side has yet to accept.
+ * Resources that a workspace shares with others. A share names the resource by uid and the borrower by workspace, or by
+ * account when the whole account may use it. An offer is a share that the borrower has yet to accept.
  */
 
 import { uuidv7 } from "../../lib/ids.ts";
@@ -36,18 +36,18 @@ export function createShares({ database, clock }: { database: Database; clock: C
   }
 
   return {
-    /** False when it is shared with them already. */
+    /** Returns false when the resource is already shared with the borrower. */
     add,
 
     removeIn,
 
-    /** Also withdraws an offer; false when there was neither. */
+    /** Removes a share or withdraws an offer; returns false when there was neither. */
     remove: (uid: string, target: string): Promise<boolean> => database.write((tx) => removeIn(tx, uid, target)),
 
     listOf: (uid: string): Promise<Share[]> =>
       database.read.selectFrom("shares").selectAll().where("uid", "=", uid).orderBy("created_at").execute(),
 
-    /** What these borrowers may use of a kind: all of it, or what has this name. */
+    /** Resources of a kind that these borrowers may use; with a name, only those of that name. */
     async resourcesFor(targets: readonly string[], kind: string, name: string | null): Promise<Resource[]> {
       let rows = database.read
         .selectFrom("shares as s")
@@ -62,7 +62,7 @@ export function createShares({ database, clock }: { database: Database; clock: C
       return (await rows.execute()).map(fromRow);
     },
 
-    /** One open offer per resource and borrower; one that has expired is renewed. Null while one is open. */
+    /** One open offer per resource and borrower. An expired offer is renewed; returns null while one is open. */
     async offer(tx: Transaction, resource: Lent, target: string, by: string, expiresAt: number) {
       await requireLiveWorkspace(tx.queries, database.dialect, target);
       const row: ShareOfferRow = {
@@ -96,7 +96,7 @@ export function createShares({ database, clock }: { database: Database; clock: C
 
     removeOffer: (id: string): Promise<boolean> => database.write(({ queries }) => removeOffer(queries, id)),
 
-    /** Turns an offer into a share; false when it is gone. */
+    /** Turns an offer into a share; returns false when the offer is gone. */
     async accept(tx: Transaction, { id, uid, workspace, target }: ShareOffer, by: string): Promise<boolean> {
       if (!(await removeOffer(tx.queries, id))) return false;
       await add(tx, { uid, workspace }, target, by);
@@ -130,7 +130,7 @@ async function removeOffer(queries: Queries, id: string): Promise<boolean> {
   return Number(result.numDeletedRows) > 0;
 }
 
-/** A workspace that goes away takes along what it lent and what it borrowed. */
+/** Removes everything that a deleted workspace lent or borrowed. */
 export async function removeSharesOf(queries: Queries, workspace: string): Promise<void> {
   for (const table of ["shares", "share_offers"] as const)
     await queries

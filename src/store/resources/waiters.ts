@@ -1,11 +1,11 @@
 /**
- * Who waits for news of which resource. All of them share one subscription: with one each, a hundred creates at once
- * would look at every change of the other ninety-nine.
+ * Callers that wait for a change of a resource. They share one subscription: with one each, a hundred concurrent
+ * creates would each check every change of the other ninety-nine.
  */
 import { type Database, RESOURCE_TOPIC } from "../database/database.ts";
 
 export interface Waiters {
-  /** Calls `wake` at every change of the resource until what it returns is called. */
+  /** Calls `wake` at every change of the resource. Returns a function that stops the calls. */
   add(uid: string, wake: () => void): () => void;
 }
 
@@ -18,7 +18,7 @@ export function createWaiters(database: Pick<Database, "onChange">): Waiters {
   };
   const subscribe = (): (() => void) =>
     database.onChange(({ topic, key }) => {
-      // News may have been lost: everybody looks again.
+      // Notifications may have been lost, so every waiter reads again.
       if (topic === "resync") for (const wakes of byUid.values()) wakeAll(wakes);
       else if (topic === RESOURCE_TOPIC) wakeAll(byUid.get(key.slice(key.indexOf("/") + 1)) ?? []);
     });

@@ -1,4 +1,6 @@
-/** What the database knows about its keys: which one it belongs to, a rotation under way, and the derivation root. */
+/**
+ * The database's records about its keys: the fingerprint of its key, a rotation in progress, and the derivation root.
+ */
 import { randomBytes } from "node:crypto";
 import { fingerprintOf } from "../../lib/sealed-box.ts";
 import type { Database, Queries, Transaction } from "../database/database.ts";
@@ -7,25 +9,25 @@ import { createKeyring, type Keyring } from "./keyring.ts";
 
 const FINGERPRINT = "secret-key-fingerprint";
 const ROTATION = "secret-key-rotation";
-/** Its value is sealed, with its name as the context. */
+/** Key of the record with the derivation root. Its value is sealed, with this key as the context. */
 export const DERIVATION_ROOT = "derivation-root";
 const NEVER = Number.MAX_SAFE_INTEGER;
 const ROOT_BYTES = 32;
 
-/** Changes of the records below; the key says which. */
+/** Changes of these records; the key says which record. */
 export const KEY_TOPIC = "secret-key";
 
 export interface Rotation {
   from: string;
   to: string;
-  /** Rows of this table up to this key are sealed anew. */
+  /** Progress: rows of this table up to this key are resealed. */
   table: string;
   after: readonly (string | number)[] | null;
   resealed: number;
 }
 
 export interface KeyState {
-  /** Of the key that the database belongs to; null for a database that was never used. */
+  /** Fingerprint of the database's key; null for a database that was never used. */
   fingerprint: string | null;
   rotation: Rotation | null;
 }
@@ -54,13 +56,13 @@ export function createKeyRecords(database: Database) {
       return keyStateOf(rows);
     },
 
-    /** The fingerprint that the database belongs to: this one, unless another server was faster. */
+    /** Records the database's key on first use. Returns the recorded fingerprint, which may be another server's. */
     settle: (own: string): Promise<string> =>
       records.update(FINGERPRINT, NEVER, (value) => ({ value: value ?? own, result: value ?? own })),
 
     writeRotation: ({ queries }: Transaction, rotation: Rotation) => write(queries, ROTATION, JSON.stringify(rotation)),
 
-    /** The database belongs to the new key from here on. */
+    /** Makes the new key the database's key. */
     async endRotation(tx: Transaction, { to }: Rotation): Promise<void> {
       await write(tx.queries, FINGERPRINT, to);
       await tx.queries.deleteFrom("records").where("key", "=", ROTATION).execute();
@@ -68,8 +70,8 @@ export function createKeyRecords(database: Database) {
     },
 
     /**
-     * What addresses, tokens and workload secrets are derived from. It outlives every key. An installation from before
-     * there was a root goes on with the key that it derived from then.
+     * The root that addresses, tokens and workload secrets are derived from. It survives key rotations. An installation
+     * older than the root keeps the key that it derived from until then.
      */
     async root(keyring: Keyring, isNew: boolean): Promise<Buffer> {
       const fallback = isNew ? randomBytes(ROOT_BYTES) : keyring.keyOf(keyring.newest);
@@ -85,7 +87,7 @@ export function createKeyRecords(database: Database) {
   };
 }
 
-/** Of rows of the table `records`. */
+/** The key state in rows of the table `records`. */
 export function keyStateOf(rows: readonly { key: string; value: string }[]): KeyState {
   const recordOf = (key: string): string | null => rows.find((row) => row.key === key)?.value || null;
   const rotation = recordOf(ROTATION);
@@ -98,7 +100,7 @@ export function keyStateOf(rows: readonly { key: string; value: string }[]): Key
 /** The fingerprint of the key that has to seal new values. */
 export const newestKey = ({ fingerprint, rotation }: KeyState): string | null => rotation?.to ?? fingerprint;
 
-/** A keyring of keys that stay where they are. A database that was never used gets the first one. */
+/** A keyring of fixed keys. A database that was never used gets the first one. */
 export const unlockWith =
   (...keys: readonly Buffer[]): Unlock =>
   async (records) =>

@@ -1,36 +1,36 @@
 /**
- * The keys that seal what the database keeps. A sealed value begins with the fingerprint of its key, so a value of an
- * older key still opens while `berth rotate-key` seals everything anew. A process keeps every key that it has had until
- * it ends: a row that was read a moment before the rotation was over must still open.
+ * The keys that seal values in the database. A sealed value begins with the fingerprint of its key, so a value of an
+ * older key still opens while `berth rotate-key` reseals everything. A process keeps every key that it has loaded until
+ * it exits: a row read just before the end of a rotation must still open.
  */
 import { PlatformError } from "../../contract/errors.ts";
 import { createSealedBox, deriveKey, fingerprintOf, type SealedBox } from "../../lib/sealed-box.ts";
 
-/** Where an operator keeps the keys. */
+/** Where the operator keeps the keys. */
 export interface KeyPlace {
-  /** The keys that are there now, the one in use first. */
+  /** The keys present now, the one in use first. */
   read(): readonly Buffer[];
-  /** The database belongs to this key, and no rotation is under way: other keys can be put aside. */
+  /** Called when the database belongs to this key and no rotation is in progress: other keys can be put aside. */
   settle(fingerprint: string): void;
 }
 
 export interface Keyring extends SealedBox {
   /** Fingerprint of the key that seals new values. */
   readonly newest: string;
-  /** Looks at the place of the keys again when the key is not known yet. */
+  /** Whether the key is known. Reads the KeyPlace again when it is not. */
   has(fingerprint: string): boolean;
-  /** The key itself; throws when there is none. */
+  /** The key itself; throws when it is unknown. */
   keyOf(fingerprint: string): Buffer;
   /** See KeyPlace. */
   settle(fingerprint: string): void;
-  /** From now on new values are sealed with this key. Without the key, sealing is refused. */
+  /** Seals new values with this key from now on. Without the key, sealing is refused. */
   sealWith(fingerprint: string): void;
 }
 
 const PURPOSE = "resources";
 const SEPARATOR = ".";
 
-/** How a value that this key has sealed begins. */
+/** The first characters of a value that this key has sealed. */
 export const sealedPrefix = (fingerprint: string): string => `${fingerprint}${SEPARATOR}`;
 
 export function createKeyring(place: KeyPlace, newestKey: string): Keyring {
@@ -49,7 +49,7 @@ export function createKeyring(place: KeyPlace, newestKey: string): Keyring {
     if (!found) throw missingKey(fingerprint);
     return found;
   };
-  /** Values of 0.1.0 do not name their key. */
+  /** Opens values of 0.1.0, which do not name their key. */
   const openNameless = (sealed: string, context: string): string => {
     let refusal: unknown = missingKey(newest);
     for (const { box } of byFingerprint.values())

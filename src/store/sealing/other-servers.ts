@@ -1,7 +1,7 @@
 /**
- * Other servers on one PostgreSQL. Before a rotation each is asked whether it has the new key. Before the end of one
- * the database itself refuses values of the old key: a server that missed the rotation cannot leave behind a value that
- * nobody opens.
+ * Key rotation with several servers on one PostgreSQL. Before a rotation each server is asked whether it has the new
+ * key. Before the rotation ends, the database itself refuses values of the old key, so a server that missed the
+ * rotation cannot write a value that no key opens.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { sql } from "kysely";
@@ -15,12 +15,15 @@ import { LISTENER_NAME, SEALED_CONSTRAINT } from "./postgres-names.ts";
 import { isCurrent } from "./reseal.ts";
 import { SEALED_COLUMNS, type SealedColumn } from "./sealed-columns.ts";
 
-/** Long enough for a server that is busy starting; an operator waits for it once. */
+/** Time for the other servers to answer. Long enough for a busy server that is starting. */
 const ANSWERS_MS = 15_000;
 const LOOK_MS = 100;
 const ASKED = "asked/";
 const ANSWERED = "answered/";
-/** A table is locked for a moment. Whoever holds it (a backup) goes first, and others do not queue up behind us. */
+/**
+ * Time to wait for a table lock. It is short, so that other statements do not queue behind this one while a backup
+ * holds the table; the lock is tried again.
+ */
 const LOCK_WAIT = "500ms";
 const LOCK_NOT_AVAILABLE = "55P03";
 const RETRY_MS = 500;
@@ -32,7 +35,7 @@ export interface KeyFollower {
   onError(error: unknown): void;
 }
 
-/** Takes part in the rotations of other processes: answers who has the key, and seals with the key that is in force. */
+/** Follows rotations of other processes: answers whether this server has the key, and seals with the current key. */
 export function followKeys({ database, records, keyring, onError }: KeyFollower): Running {
   const name = randomWord(12);
   let last = Promise.resolve();
@@ -59,7 +62,7 @@ export function followKeys({ database, records, keyring, onError }: KeyFollower)
   };
 }
 
-/** Refuses when a server is connected that does not have the key. */
+/** Refuses when a connected server does not have the key. */
 export async function requireKeyEverywhere(
   database: Database,
   fingerprint: string,
@@ -99,7 +102,7 @@ const notEverywhere = (fingerprint: string, missing: number): PlatformError =>
     `${missing} other server${missing === 1 ? " of this database does" : "s of this database do"} not have the new key ${fingerprint}. Copy secret.key.next into the data folder of each, or set BERTH_SECRET_KEY_NEXT for each and restart it, and run \`berth rotate-key\` again. Nothing was sealed with the new key yet.`,
   );
 
-/** From here on the database takes no value that another key has sealed. Rows that are there already stay. */
+/** Makes the database refuse new values sealed with another key. Existing rows stay. */
 export const refuseOtherKeys = (database: Database, fingerprint: string): Promise<void> =>
   eachTable(database, async (queries, column) => {
     const name = constraintOf(column);

@@ -1,10 +1,10 @@
-/** Seals the values of one column anew, a bounded number of rows at a time. */
+/** Reseals the values of one column, a bounded number of rows at a time. */
 import { type RawBuilder, sql } from "kysely";
 import type { Queries } from "../database/database.ts";
 import { type Keyring, sealedPrefix } from "./keyring.ts";
 import type { SealedColumn, SealedRow } from "./sealed-columns.ts";
 
-/** Small, because a value can have a megabyte and other writers wait for the transaction. */
+/** Rows per batch. Small, because a value can have a megabyte and other writers wait for the transaction. */
 export const BATCH_ROWS = 50;
 
 export type After = readonly (string | number)[] | null;
@@ -13,9 +13,9 @@ export interface Batch {
   /** Where the next batch begins; null after the last row. */
   after: After;
   resealed: number;
-  /** Rows that somebody changed meanwhile: the next pass looks at them again. */
+  /** Rows that changed meanwhile; the next pass reads them again. */
   missed: number;
-  /** Values that no key opens. They stay as they are. */
+  /** Values that no key opens. They are left as they are. */
   unreadable: number;
   rows: readonly SealedRow[];
 }
@@ -45,11 +45,11 @@ function opened(keyring: Keyring, column: SealedColumn, row: SealedRow): string 
   try {
     return keyring.open(String(row[VALUE]), column.context(row));
   } catch {
-    return null; // damaged, or of a key that nobody has any more
+    return null; // damaged, or sealed with a lost key
   }
 }
 
-/** Rows after this key whose value is sealed with another key than the new one. */
+/** Rows after this key whose value is not sealed with the new key. */
 async function select(queries: Queries, column: SealedColumn, to: string, after: After): Promise<SealedRow[]> {
   const names = sql.join(column.key.map((name) => sql.ref(name)));
   const beyond = after === null ? sql`` : sql`AND (${names}) > (${sql.join([...after])})`;
@@ -60,7 +60,7 @@ async function select(queries: Queries, column: SealedColumn, to: string, after:
   return rows;
 }
 
-/** False when the value is not the one that was read: somebody else has written it since. */
+/** Returns false when the value has changed since it was read. */
 async function replace(queries: Queries, column: SealedColumn, row: SealedRow, value: string): Promise<boolean> {
   const done = await sql`UPDATE ${sql.table(column.table)} SET ${sql.ref(column.column)} = ${value}
     WHERE ${isThis(column, row)}`.execute(queries);
@@ -76,7 +76,10 @@ const isThis = ({ key, column }: SealedColumn, row: SealedRow): RawBuilder<unkno
     sql` AND `,
   );
 
-/** There is nothing sealed in a row, or the key with this fingerprint has sealed it. Without parameters, for DDL too. */
+/**
+ * Condition: the row has no sealed value, or the key with this fingerprint sealed it. Uses no parameters, for use in
+ * DDL.
+ */
 export function isCurrent({ column, keyPrefix }: SealedColumn, fingerprint: string): RawBuilder<unknown> {
   const value = sql.ref(column);
   const current = sql`${value} IS NULL OR ${value} = '' OR ${value} LIKE ${sql.lit(`${sealedPrefix(fingerprint)}%`)}`;

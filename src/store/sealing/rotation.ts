@@ -22,14 +22,14 @@ export type RotationStep = "begun" | "batch" | "guarded" | "ended" | "settled";
 
 export interface RotationProgress {
   step: RotationStep;
-  /** The column that is sealed anew. */
+  /** The column being resealed. */
   column: string;
   resealed: number;
 }
 
 export interface Rotated {
   resealed: number;
-  /** Values that no key opened, before and after. */
+  /** Values that no key opened, neither before nor after. */
   unreadable: number;
 }
 
@@ -37,27 +37,27 @@ export interface RotationDeps {
   database: Database;
   records: KeyRecords;
   keyring: Keyring;
-  /** The row of a resource has changed under whoever remembers it. */
+  /** Drops the cached row of a resource that a rotation has changed. */
   forgetResource(uid: string): void;
 }
 
 export interface RotationOptions {
-  /** Told after each step is durable. */
+  /** Called after each durable step. */
   onProgress?(progress: RotationProgress): void;
-  /** How long other servers have to say that they have the key. */
+  /** Time for other servers to say that they have the key, in milliseconds. */
   answersMs?: number;
-  /** The rotation stops after the batch under way and goes on when it is started again. */
+  /** Stops the rotation after the current batch; the next start continues it. */
   signal?: AbortSignal;
 }
 
 interface Pass {
-  /** Rows that were not sealed with the new key and could be. */
+  /** Rows that were not sealed with the new key and could be opened. */
   found: number;
   unreadable: number;
 }
 
 export function createRotation({ database, records, keyring, forgetResource }: RotationDeps) {
-  /** Writes down that the database is to belong to this key. */
+  /** Records that a rotation to this key has begun. */
   async function begin(to: string, { answersMs }: RotationOptions): Promise<Rotation | null> {
     const { fingerprint, rotation } = await records.state();
     if (rotation === null && fingerprint === to) return null;
@@ -79,7 +79,7 @@ export function createRotation({ database, records, keyring, forgetResource }: R
     return begun;
   }
 
-  /** One batch, and the cursor that stands behind it. */
+  /** Reseals one batch and stores the cursor in the same transaction. */
   const batchOf = (column: SealedColumn, rotation: Rotation, after: After): Promise<Batch & { total: number }> =>
     database.write(async (tx) => {
       const batch = await resealBatch(tx.queries, keyring, column, { to: rotation.to, after });
@@ -93,7 +93,7 @@ export function createRotation({ database, records, keyring, forgetResource }: R
       return { ...batch, total };
     });
 
-  /** Looks at every sealed column once, from the cursor on when there is one. */
+  /** Reads every sealed column once; the first pass continues from the stored cursor. */
   async function pass(rotation: Rotation, isFirst: boolean, { onProgress, signal }: RotationOptions): Promise<Pass> {
     const from = isFirst ? SEALED_COLUMNS.findIndex((column) => nameOf(column) === rotation.table) : -1;
     const sum: Pass = { found: 0, unreadable: 0 };

@@ -1,6 +1,6 @@
 /**
- * Every place in the database that holds a sealed value. A rotation seals these anew and nothing else: a column that is
- * missing here cannot be opened after a rotation. test/rotation/sealed-columns.test.ts compares the list with the code.
+ * Every place in the database that holds a sealed value. A rotation reseals these and nothing else: a column missing
+ * here cannot be opened after a rotation. test/rotation/sealed-columns.test.ts compares the list with the code.
  */
 import type { Tables } from "../database/schema.ts";
 import { DERIVATION_ROOT } from "./key-records.ts";
@@ -11,13 +11,13 @@ export type SealedRow = Readonly<Record<string, Cell>>;
 export interface SealedColumn {
   table: keyof Tables;
   column: string;
-  /** Columns of the primary key: the order in which rows are sealed anew. */
+  /** Columns of the primary key, which define the order of resealing. */
   key: readonly string[];
-  /** What the value is bound to; see SealedBox. */
+  /** The context that the value is bound to; see SealedBox. */
   context(row: SealedRow): string;
-  /** In a table of many uses, how the keys of rows with a sealed value begin. */
+  /** In a table of many uses, the key prefix of rows with a sealed value. */
   keyPrefix?: string;
-  /** A value that no key opens is removed: it is a copy that is made again. */
+  /** The value is a copy that can be made again, so it is removed when no key opens it. */
   isCopy?: boolean;
 }
 

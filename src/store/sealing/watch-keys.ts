@@ -1,4 +1,4 @@
-/** What a database file says about its keys, for a process that does not own the file. */
+/** Reads the key records of a database file for a process that does not own the file. */
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { SQLITE_FILE } from "../store.ts";

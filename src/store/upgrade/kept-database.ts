@@ -1,14 +1,14 @@
-/** The SQLite files as they were before migrations, beside the originals. No server may have them open. */
+/** A copy of the SQLite files from before the migrations, beside the originals. No server may have the files open. */
 import { closeSync, constants, copyFileSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { SQLITE_FILE } from "../store.ts";
 
-/** The log holds changes that are not in the main file yet; the third file is made again. */
+/** The write-ahead log holds changes that are not in the main file yet. SQLite creates the -shm file again. */
 const PARTS = ["", "-wal"];
 const MADE_AGAIN = ["-wal", "-shm"];
 const KEPT = `${SQLITE_FILE}.before-upgrade`;
 
-/** Replaces an earlier copy. */
+/** Copies the database files, replacing an earlier copy. */
 export function keepDatabase(dataDir: string): void {
   for (const part of PARTS) {
     rmSync(join(dataDir, KEPT + part), { force: true });
@@ -16,7 +16,7 @@ export function keepDatabase(dataDir: string): void {
   }
 }
 
-/** The copy stays. */
+/** Restores the copied files; the copy stays. */
 export function bringBackDatabase(dataDir: string): void {
   const next = join(dataDir, `${SQLITE_FILE}.next`);
   copyDurably(join(dataDir, KEPT), next);
@@ -25,7 +25,7 @@ export function bringBackDatabase(dataDir: string): void {
   copyDurably(join(dataDir, `${KEPT}-wal`), join(dataDir, `${SQLITE_FILE}-wal`));
 }
 
-/** A file that is not there is none to copy. Where the file system can share blocks, nothing is written. */
+/** Copies a file if it exists. File systems with reflinks share the blocks instead of writing them. */
 function copyDurably(from: string, to: string): void {
   if (!existsSync(from)) return;
   copyFileSync(from, to, constants.COPYFILE_FICLONE);

@@ -1,4 +1,4 @@
-/** Tries out, before a server of this version starts, whether it will be able to use the database. */
+/** Checks, before a server of this version starts, whether it can use the database. */
 import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { backup, DatabaseSync } from "node:sqlite";
@@ -8,8 +8,8 @@ import { openSqlite } from "../database/sqlite.ts";
 import { SQLITE_FILE } from "../store.ts";
 
 /**
- * How many migrations this version would apply. Refuses a database that is broken or was written by a newer version. On
- * SQLite the migrations are run on a copy, while a server goes on with the original.
+ * Returns how many migrations this version would apply. Refuses a database that is broken or was written by a newer
+ * version. On SQLite the migrations run on a copy while a server keeps using the original.
  */
 export async function rehearseStart(given: {
   databaseUrl: string | null;
@@ -26,7 +26,7 @@ export async function rehearseStart(given: {
 
 async function migrateCopy(dataDir: string, nowMs: number): Promise<void> {
   const folder = join(dataDir, "upgrade.rehearsal");
-  rmSync(folder, { recursive: true, force: true }); // of one that was killed
+  rmSync(folder, { recursive: true, force: true }); // left by a killed process
   mkdirSync(folder, { mode: 0o700 });
   try {
     const file = join(folder, SQLITE_FILE);

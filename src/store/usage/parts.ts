@@ -17,13 +17,13 @@ export type Sql = RawBuilder<unknown>;
 export interface PartContext {
   dialect: Dialect;
   account: number;
-  /** Hours before this one have no events any more, only their sums. */
+  /** First hour with events; earlier hours have only their sums. */
   eventsSinceHour: number;
-  /** Whether single resources matter, or sums without their names will do. */
+  /** Whether resource names are needed; otherwise sums without names are read. */
   named: boolean;
-  /** Whether the filter leaves so few series that each is followed on its own. */
+  /** Whether the filter leaves so few series that each is read separately. */
   selective: boolean;
-  /** Which rows of usage_series, `s`, have names of resources; said so that the index of the filter is used. */
+  /** Condition for the rows of usage_series, `s`, with resource names, worded so that the filter's index is used. */
   isNamed: Sql;
   /** A condition on `s`, a row of usage_series. */
   isWanted: Sql;
@@ -33,7 +33,7 @@ export interface PartContext {
   rateOf: RateOf;
 }
 
-/** Rows of all parts and of what is running; with `ofMembers` only those of `members`, each with its place. */
+/** Rows of all parts and of the open spans; with `ofMembers` only those of `members`, each with its place. */
 export function partsOf(parts: readonly UsagePart[], context: PartContext, ofMembers: boolean): Sql {
   const selects = parts.map((part) => {
     if (part.from === "events") return ofMembers ? placed(cutHour(part, context)) : cutHour(part, context);
@@ -48,8 +48,8 @@ type EventsPart = Extract<UsagePart, { from: "events" }>;
 function rollups(part: RollupPart, context: PartContext): Sql {
   const rows = sql`r.series_id AS series, r.bucket AS hour, r.cost AS cost, r.quantity AS quantity`;
   const level = sql.lit(levelOf(part.grain, context.named).id);
-  // One resource is found by its name and followed through time; otherwise the whole window is read in its own order.
-  // SQLite takes the tables of a CROSS JOIN in the order they are written.
+  // A single resource is found by its name and read along time; otherwise the window is read in storage order. SQLite
+  // joins the tables of a CROSS JOIN in the order they are written.
   return context.selective
     ? sql`SELECT ${rows} FROM usage_series s CROSS JOIN usage_rollups r
         WHERE ${context.isWanted} AND ${context.isNamed} AND r.series_id = s.id AND r.level = ${level} AND ${within(part)}`
@@ -69,7 +69,7 @@ function memberRollups(part: RollupPart, context: PartContext): Sql {
 const within = ({ startHour, endHour }: RollupPart): Sql =>
   sql`r.bucket >= ${int(startHour)} AND r.bucket < ${int(endHour)}`;
 
-/** The share of every event of one hour that lies in the window, summed per series and then priced, like a full hour. */
+/** The part of each event of one hour that lies in the window, summed per series and then priced, like a full hour. */
 function cutHour({ hour, startMs, endMs }: EventsPart, context: PartContext): Sql {
   const { dialect, account, eventsSinceHour, rateOf } = context;
   const source =
@@ -95,7 +95,7 @@ function cutHour({ hour, startMs, endMs }: EventsPart, context: PartContext): Sq
       WHERE s.id = e.series_id AND rates.dimension = s.dimension AND ${context.isWanted} GROUP BY e.series_id, rates.numerator, rates.denominator) AS h`;
 }
 
-/** Open spans, each within its own hour: it is settled at the end of it, and must not count beyond before that. */
+/** Open spans, each limited to its own hour: it is settled at the end of that hour and must not count beyond it. */
 export function running({
   dialect,
   startMs,
@@ -117,14 +117,14 @@ const placed = (rows: Sql): Sql =>
   sql`SELECT m.place AS place, x.hour AS hour, x.cost AS cost, x.quantity AS quantity
     FROM (${rows}) AS x CROSS JOIN members m WHERE m.series = x.series`;
 
-/** How much of event `e` was used until `ms`: in whole numbers and without leaving 64 bits. */
+/** The quantity of event `e` used until `ms`, in integers that never exceed 64 bits. */
 function quantityUntil(ms: Sql, dialect: Dialect): Sql {
   const elapsed = sql`(${least(dialect)}(${greatest(dialect)}(${ms}, e.start_ms), e.end_ms) - e.start_ms)`;
   const length = sql`(e.end_ms - e.start_ms)`;
   return sql`(e.quantity / ${length} * ${elapsed} + e.quantity % ${length} * ${elapsed} / ${length})`;
 }
 
-/** quantity x numerator / denominator, half up, in whole numbers and without leaving 64 bits. */
+/** quantity x numerator / denominator, rounded half up, in integers that never exceed 64 bits. */
 export const priced = (quantity: Sql, numerator: Sql, denominator: Sql): Sql =>
   sql`(${quantity} / ${denominator} * ${numerator} + ${quantity} % ${denominator} * (${numerator} / ${denominator})
     + (${quantity} % ${denominator} * (${numerator} % ${denominator}) + ${denominator} / 2) / ${denominator})`;
@@ -132,5 +132,5 @@ export const priced = (quantity: Sql, numerator: Sql, denominator: Sql): Sql =>
 const least = (dialect: Dialect): Sql => (dialect === "sqlite" ? sql`MIN` : sql`LEAST`);
 const greatest = (dialect: Dialect): Sql => (dialect === "sqlite" ? sql`MAX` : sql`GREATEST`);
 
-/** A whole number: SQLite would take a plain JavaScript number for a fraction, and divide accordingly. */
+/** An integer parameter: SQLite would take a JavaScript number for a float and divide accordingly. */
 export const int = (value: number): Sql => sql`${BigInt(value)}`;

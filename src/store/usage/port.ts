@@ -1,9 +1,9 @@
 /**
- * The usage ledger as the metering room sees it: append-only events, the spans that are running now, and one way to
- * ask. Quantities are whole base units, costs whole 10^-10 USD; both are bigint wherever they are sums.
+ * The usage ledger as the metering room sees it: append-only events, open spans, and one query interface. Quantities
+ * are whole base units, costs whole 10^-10 USD; sums of both are bigint.
  */
 
-/** What one line of the ledger is about. Names and types are text of the interface; the store attaches no meaning. */
+/** The subject of one line of the ledger. Names and types are opaque text to the store. */
 export interface UsageSeries {
   accountId: string;
   workspace: string;
@@ -11,13 +11,13 @@ export interface UsageSeries {
   resourceName: string;
   resourceUuid: string;
   dimension: string;
-  /** Who used it, where that is told apart: a key, a person. Absent = it is not. */
+  /** The key or person that caused the usage, where that is recorded. */
   subject?: string;
 }
 
 /**
- * Something that was used, once and for all. A span of time (`endMs > startMs`) was used evenly; a moment
- * (`endMs === startMs`) happened then. Series, start and key identify the event: recording it again changes nothing.
+ * Usage that is final. A span of time (`endMs > startMs`) was used evenly; a moment (`endMs === startMs`) happened
+ * then. Series, start and key identify the event: recording it again changes nothing.
  */
 export interface UsageEvent {
   series: UsageSeries;
@@ -27,16 +27,16 @@ export interface UsageEvent {
   key: string;
 }
 
-/** Where an event lies in the order of time. */
+/** Position of an event in the order of time. */
 export type UsageEventPlace = readonly [startMs: number, series: number, key: string];
 
-/** Something that is running: `ratePerMs` base units in every millisecond since `startMs`. */
+/** Usage in progress: `ratePerMs` base units per millisecond since `startMs`. */
 export interface UsageSpan {
   series: UsageSeries;
   startMs: number;
   ratePerMs: number;
   key: string;
-  /** The price of its hour, so that what is still running can be priced where it lies. */
+  /** The price in the span's hour, so that the database can price an open span. */
   price: UsageRate;
 }
 
@@ -49,25 +49,25 @@ export interface UsageRate {
 /** Prices a dimension in the UTC hour with this number. */
 export type RateOf = (dimension: string, hour: number) => UsageRate;
 
-/** One commit of a meter: all of it or nothing. Applying it twice is applying it once. */
+/** One commit of a meter: all of it or nothing. Applying it twice has the same effect as applying it once. */
 export interface UsageChange {
   events?: readonly UsageEvent[];
-  /** A node holds one span of a series at most; this one takes the place of another. */
+  /** Spans to open. A node has at most one span per series; a new one replaces it. */
   open?: readonly { node: string; span: UsageSpan }[];
-  /** Spans that end, and until when their node has metered the series by now. */
+  /** Spans to close, with the time until which their node has metered the series. */
   close?: readonly { node: string; series: UsageSeries; untilMs: number }[];
-  /** How far this node has seen its spans running; they count up to here and no further. */
+  /** The time until which this node has seen its spans running; they count up to there. */
   covered?: { node: string; untilMs: number; era: number };
 }
 
-/** What the ledger knows of a node after a restart. */
+/** What the ledger knows about a node, for its restart. */
 export interface MeterState {
   coveredUntilMs: number;
   era: number;
   spans: UsageSpan[];
 }
 
-/** Until when this node has metered a series, and the spans that other nodes hold open for it. */
+/** The time until which this node has metered a series, and the open spans of other nodes for it. */
 export interface SeriesState {
   meteredUntilMs: number | null;
   elsewhere: { node: string; span: UsageSpan; coveredUntilMs: number }[];
@@ -87,14 +87,14 @@ export type UsageKey = Partial<Record<UsageColumn, string>>;
 export type Grain = "hour" | "day" | "week" | "month";
 
 /**
- * How a window is read, piece by piece: whole buckets of a grain from the rollups, the broken hours at its ends from
- * the events themselves.
+ * How a window is read, part by part: whole buckets of a grain from the rollups, the partial hours at its ends from the
+ * events.
  */
 export type UsagePart =
   | { from: "rollup"; grain: Grain; startHour: number; endHour: number }
   | { from: "events"; hour: number; startMs: number; endMs: number };
 
-/** Whose usage a caller may read: an account, and of it these workspaces or all that it has or ever had. */
+/** The usage that a caller may read: an account, limited to these workspaces, or all that it has or ever had. */
 export interface UsageView {
   accountId: string;
   workspaces: readonly string[] | "all";
@@ -102,17 +102,20 @@ export interface UsageView {
 
 export interface UsageQuestion extends UsageView {
   filter: UsageKey;
-  /** Whether the filter leaves few resources, so that each is followed on its own; absent = when it names one. */
+  /** Whether the filter leaves few resources, so that each is read separately. Default: true when it names one. */
   selective?: boolean;
-  /** The columns that make a group; none means one group of everything. */
+  /** The columns to group by; without any, everything is one group. */
   columns: readonly UsageColumn[];
   startMs: number;
   endMs: number;
-  /** Read for the groups and their totals: as few rows as possible. */
+  /** Parts read for the groups and their totals, chosen to read as few rows as possible. */
   totalParts: readonly UsagePart[];
-  /** Read for the buckets: no part is coarser than a bucket. */
+  /** Parts read for the buckets; none is coarser than a bucket. */
   bucketParts: readonly UsagePart[];
-  /** Hours a bucket lasts and how far the first one lies from the epoch; rows of coarser parts keep their own start. */
+  /**
+   * Length of a bucket and offset of the first one from the epoch, in hours. Rows of coarser parts keep their own
+   * start.
+   */
   bucketHours: number;
   bucketShiftHours: number;
   limit: number;
@@ -129,20 +132,20 @@ export interface UsageGroup {
 }
 
 export interface UsageCell {
-  /** Which group of the page. */
+  /** Index of the group on the page. */
   group: number;
   hour: number;
   cost: bigint;
   quantity: bigint;
 }
 
-/** One consistent picture: all of it is read from the same snapshot. */
+/** A consistent answer: everything is read from one snapshot. */
 export interface UsageAnswer {
-  /** The asked page of groups: cost descending, then the key's columns in byte order. */
+  /** The requested page of groups: cost descending, then the key's columns in byte order. */
   groups: UsageGroup[];
-  /** Over all groups, by dimension. */
+  /** Totals over all groups, by dimension. */
   totals: { dimension: string; cost: bigint; quantity: bigint }[];
-  /** The buckets of the groups on this page; without activity there is no cell. */
+  /** Buckets of the groups on this page. A bucket without activity has no cell. */
   cells: UsageCell[];
 }
 
@@ -151,7 +154,7 @@ export interface UsageLedger {
   meterState(node: string): Promise<MeterState | null>;
   seriesState(node: string, series: readonly UsageSeries[]): Promise<SeriesState[]>;
   ask(question: UsageQuestion): Promise<UsageAnswer>;
-  /** Until when every node has metered that has vouched since `sinceMs`; null when none has. */
+  /** The time until which every node that reported since `sinceMs` has metered; null when none has reported. */
   vouchedMs(sinceMs: number): Promise<number | null>;
   /** The types with at least one event in [startMs, endMs), which `parts` cover. */
   resourceTypes(

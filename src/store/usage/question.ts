@@ -1,6 +1,6 @@
 /**
- * A question to the ledger as one statement, so that groups, totals and buckets come from one state on both databases.
- * What is read is small integers; names come in only where rows have been summed per series.
+ * A ledger query as one statement, so that groups, totals and buckets come from one snapshot on both databases. It
+ * reads small integers and joins names only after rows have been summed per series.
  */
 import { type RawBuilder, sql } from "kysely";
 import { jsonRows } from "../database/json-rows.ts";
@@ -20,17 +20,17 @@ const COLUMN: Record<UsageColumn, string> = {
 /** A row of the answer: `g` is a group of the page, `t` the total of a dimension, `c` the buckets of a group. */
 export interface QuestionRow {
   what: "g" | "t" | "c";
-  /** The group's place on the page, from 1 on. */
+  /** The group's position on the page, starting at 1. */
   place: number;
   dimension: string;
   cost: string;
   quantity: string;
-  /** `hour cost quantity`, separated by commas: one text is handed over far more quickly than thousands of rows. */
+  /** `hour cost quantity`, separated by commas: one text is transferred far faster than thousands of rows. */
   buckets: string;
   [key: `key_${number}`]: string;
 }
 
-/** Joins are written in the order they are to be made: SQLite takes a CROSS JOIN as such, PostgreSQL finds its own. */
+/** Joins are written in their intended order: SQLite keeps the order of a CROSS JOIN, PostgreSQL chooses its own. */
 export function questionStatement(
   question: UsageQuestion,
   place: Pick<PartContext, "dialect" | "account" | "eventsSinceHour">,
@@ -76,7 +76,7 @@ export function questionStatement(
         FROM (${cells(question, context)}) AS c GROUP BY c.place, c.bucket) AS b GROUP BY b.place`;
 }
 
-/** The buckets of the page's members: hours are cut down to the start of their bucket. */
+/** The buckets of the page's members: hours are rounded down to the start of their bucket. */
 function cells({ bucketHours, bucketShiftHours, bucketParts }: UsageQuestion, context: PartContext): Sql {
   const [length, shift] = [sql.lit(bucketHours), sql.lit(bucketShiftHours)];
   if (bucketParts.length === 0)
@@ -95,7 +95,7 @@ function isWanted(
   return sql.join([isVisible(question, place), ...conditions], sql` AND `);
 }
 
-/** The rows of usage_series, `s`, that a view leaves. */
+/** Condition for the rows of usage_series, `s`, that a view may see. */
 export function isVisible(
   { workspaces }: Pick<UsageView, "workspaces">,
   { account, dialect }: Pick<PartContext, "account" | "dialect">,
@@ -114,5 +114,5 @@ function isAfter({ cost, key }: { cost: bigint; key: readonly string[] }, column
   return sql`p.cost < ${cost} OR (p.cost = ${cost} AND (${sql.join(columns)}) > (${sql.join(key)}))`;
 }
 
-/** Fields before others: nothing, or a list that ends in a comma. */
+/** A field list that ends in a comma, or nothing when it is empty. */
 const listed = (fields: readonly Sql[]): Sql => (fields.length > 0 ? sql`${sql.join(fields)},` : sql``);

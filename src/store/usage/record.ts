@@ -1,6 +1,6 @@
 /**
- * Writing to the ledger: events are appended and everything that is summed from them is brought up to date in the same
- * transaction, so a reader never sees one without the other. An event that is there already adds nothing.
+ * Writes to the ledger. Events are appended and all sums over them are updated in the same transaction, so a reader
+ * never sees one without the other. An event that already exists adds nothing.
  */
 import { sql } from "kysely";
 import { hourOf } from "../../lib/time/utc-calendar.ts";
@@ -94,8 +94,8 @@ async function appendEvents(place: Place, events: readonly UsageEvent[], rateOf:
 }
 
 /**
- * The hours first: what the new quantity costs by itself is added, and put right where the hour as a whole rounds
- * otherwise. What came of it is then added everywhere above.
+ * Updates the hours first: adds the cost of the new quantity, and corrects it where the price of the whole hour rounds
+ * differently. The resulting deltas are then added to every level above.
  */
 async function rollUp(
   { queries, dialect }: Place,
@@ -139,7 +139,7 @@ function sumsAbove(deltas: Iterable<HourDelta>): RollupRow[] {
   return [...sums.values()];
 }
 
-/** In the order of the key: two writers then wait for each other instead of both for ever. */
+/** Rows are written in key order, so that two writers do not deadlock. */
 function upsert(dialect: Dialect, rows: RollupRow[]) {
   rows.sort((a, b) => a[0] - b[0] || a[1] - b[1] || a[2] - b[2] || a[3] - b[3]);
   return sql`INSERT INTO usage_rollups (account, level, bucket, series_id, quantity, cost)
@@ -178,7 +178,7 @@ async function vouch({ queries }: Place, { node, untilMs, era }: NonNullable<Usa
     ON CONFLICT (node) DO UPDATE SET covered_until = excluded.covered_until, era = excluded.era`.execute(queries);
 }
 
-/** Who records may do so beside others; who rebuilds is alone. SQLite has one writer anyway. */
+/** Locks the ledger: recording shares the lock, rebuilding holds it alone. SQLite has one writer anyway. */
 export async function lockLedger(database: Database, queries: Queries, mode: "shared" | "alone"): Promise<void> {
   if (database.dialect === "sqlite") return;
   const lock = mode === "shared" ? sql`pg_advisory_xact_lock_shared` : sql`pg_advisory_xact_lock`;

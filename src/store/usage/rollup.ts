@@ -1,7 +1,7 @@
 /**
- * How events become rollups. An event never crosses a full hour (longer ones are split first), so the hour is the
- * ground that everything else is summed from. The levels are data: each grain once per resource, and once without
- * resource names for the questions that do not ask for them.
+ * How events become rollups. An event never crosses a full hour (longer ones are split first), so every other sum is
+ * built from hours. The levels are data: each grain once per resource, and once without resource names for queries that
+ * do not need them.
  */
 import {
   DAY_HOURS,
@@ -20,7 +20,7 @@ export interface RollupLevel {
   grain: Grain;
   /** Whether rows are kept per resource, or only per workspace, type and dimension. */
   named: boolean;
-  /** The bucket that an hour belongs to, and the one after a bucket. */
+  /** `bucket` returns the bucket of an hour, `next` the bucket after a bucket. */
   bucket(hour: number): number;
   next(bucket: number): number;
 }
@@ -39,7 +39,7 @@ export const ROLLUP_LEVELS: readonly RollupLevel[] = [
   { id: 4, named: false, ...HOUR },
   { id: 5, named: false, ...DAY },
   { id: 6, named: false, ...MONTH },
-  // Weeks only where they are few rows: a year by week over single resources is read from their days.
+  // Weeks exist only without names, where they are few rows; a year by week per resource is read from days.
   { id: 7, named: false, ...WEEK },
 ];
 
@@ -49,18 +49,18 @@ export function levelOf(grain: Grain, named: boolean): RollupLevel {
   return level;
 }
 
-/** Whether single resources matter to a question, or sums without their names will do. */
+/** Whether a query needs resource names; otherwise sums without names are read. */
 export const asksForNames = ({ columns, filter }: Pick<UsageQuestion, "columns" | "filter">): boolean =>
   [...RESOURCE_COLUMNS, "subject" as const].some((column) => columns.includes(column) || column in filter);
 
-/** Whether a filter is for one resource, or few of the same name. */
+/** Whether a filter selects one resource, or a few of the same name. */
 export const namesResource = (filter: UsageQuestion["filter"]): boolean =>
   RESOURCE_COLUMNS.some((column) => column in filter);
 
-/** What single resources are told apart by. */
+/** Columns that identify a single resource. */
 const RESOURCE_COLUMNS = ["resourceName", "resourceUuid"] as const;
 
-/** [startMs, endMs) cut at full hours. */
+/** Splits [startMs, endMs) at full hours. */
 export function hourPieces(startMs: number, endMs: number): { startMs: number; endMs: number }[] {
   const pieces: { startMs: number; endMs: number }[] = [];
   for (let from = startMs; from < endMs; ) {
@@ -71,7 +71,7 @@ export function hourPieces(startMs: number, endMs: number): { startMs: number; e
   return pieces;
 }
 
-/** The event cut at full hours. The parts add up to exactly the whole, whatever the quantity. */
+/** Splits the event at full hours. The parts add up to exactly the whole, whatever the quantity. */
 export function splitAtHours(event: UsageEvent): UsageEvent[] {
   if (isWithinHour(event)) return [event];
   return hourPieces(event.startMs, event.endMs).map((piece) => ({
@@ -85,8 +85,8 @@ export const isWithinHour = ({ startMs, endMs }: Pick<UsageEvent, "startMs" | "e
   endMs <= hourMs(hourOf(startMs) + 1);
 
 /**
- * The share of an event that lies in [fromMs, toMs). Shares are differences of one rounded-down running total, so the
- * shares of adjoining windows add up to the whole.
+ * The quantity of an event within [fromMs, toMs). It is the difference of two rounded-down running totals, so the
+ * quantities of adjacent windows add up to the whole.
  */
 export function quantityWithin(
   { startMs, endMs, quantity }: Pick<UsageEvent, "startMs" | "endMs" | "quantity">,

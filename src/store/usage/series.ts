@@ -1,6 +1,6 @@
 /**
- * Who is meant: a series is written once and known by a small number ever after. Each has a partner without resource
- * names, which it is summed into.
+ * Usage series: each is written once and then referred to by a small number. Each has a partner without resource names,
+ * which it is summed into.
  */
 import { sql } from "kysely";
 import type { Database, Queries } from "../database/database.ts";
@@ -13,7 +13,7 @@ export interface SeriesId {
   unnamedId: number;
 }
 
-/** Numbers remembered, about 200 bytes each; more resources than that at work at one time are looked up again. */
+/** Cached series numbers, about 200 bytes each. With more active series the cache is cleared and filled again. */
 const REMEMBERED_MAX = 50_000;
 
 const TEXTS = {
@@ -25,7 +25,7 @@ const TEXTS = {
   subject: "text",
 } as const;
 
-/** Many events share their series, and each is asked for its key several times. */
+/** Cached keys: many events share a series, and its key is needed several times per event. */
 const keys = new WeakMap<UsageSeries, string>();
 
 export function seriesKey(series: UsageSeries): string {
@@ -41,7 +41,7 @@ export function createUsageSeries(database: Database) {
   const { dialect } = database;
   const remembered = new Map<string, SeriesId>();
 
-  /** Numbers for all of `series`, by their key; new ones are written down in the same transaction. */
+  /** Returns the numbers of all of `series`, by key; new series are inserted in the same transaction. */
   async function resolve(queries: Queries, series: Iterable<UsageSeries>): Promise<Map<string, SeriesId>> {
     const found = new Map<string, SeriesId>();
     const missing = new Map<string, UsageSeries>();
@@ -146,12 +146,12 @@ export function createUsageSeries(database: Database) {
 
   return {
     resolve,
-    /** To be called once the transaction that resolved them is durable. */
+    /** Caches the numbers. Call it after the transaction that resolved them is durable. */
     remember(found: ReadonlyMap<string, SeriesId>): void {
       if (remembered.size + found.size > REMEMBERED_MAX) remembered.clear();
       for (const [key, id] of found) remembered.set(key, id);
     },
-    /** Without writing: the numbers of the series that are known. */
+    /** Returns the numbers of the series that exist, without writing. */
     find: async (queries: Queries, series: readonly UsageSeries[]): Promise<Map<string, SeriesId>> => {
       const numbers = await selectAccounts(queries, new Set(series.map(({ accountId }) => accountId)));
       const located = series.map((one) => ({ series: one, account: numbers.get(one.accountId) ?? 0 }));

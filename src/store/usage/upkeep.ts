@@ -1,6 +1,6 @@
 /**
- * Keeping the ledger: sums made anew from what they were made of, the same sums at other prices, old events removed,
- * all events read out. Every transaction is small (a day, an hour), so metering and questions go on meanwhile.
+ * Maintenance of the ledger: rebuilding sums, repricing, pruning old events, exporting events. Every transaction is
+ * small (a day, an hour), so metering and queries continue meanwhile.
  */
 import { sql } from "kysely";
 import { HOUR_MS } from "../../lib/time/clock.ts";
@@ -12,7 +12,7 @@ import type { RateOf, UsageEvent, UsageEventPlace } from "./port.ts";
 import { lockLedger } from "./record.ts";
 import { HOUR_LEVEL, levelOf, ROLLUP_LEVELS, type RollupLevel } from "./rollup.ts";
 
-/** Levels whose buckets lie within one day. */
+/** Levels whose buckets are at most one day long. */
 const WITHIN_DAY = ROLLUP_LEVELS.filter(({ grain }) => grain === "hour" || grain === "day").map(({ id }) => id);
 
 export interface Prices {
@@ -23,9 +23,9 @@ export interface Prices {
 export interface Repriced {
   dimension: string;
   quantity: bigint;
-  /** As booked. */
+  /** The recorded cost. */
   cost: bigint;
-  /** At the given prices. */
+  /** The cost at the given prices. */
   repriced: bigint;
 }
 
@@ -34,8 +34,8 @@ export function createUsageUpkeep(database: Database, accountNumber: (accountId:
 
   return {
     /**
-     * Makes the sums of the whole months around [startMs, endMs) anew, at the given prices: hours from their events (or,
-     * where those are gone, from their own quantities), everything above from the hours.
+     * Rebuilds the sums of the whole months around [startMs, endMs) at the given prices: hours from their events (or
+     * from their own quantities where events were pruned), all other levels from the hours.
      */
     async rebuild(
       accountId: string,
@@ -56,7 +56,7 @@ export function createUsageUpkeep(database: Database, accountNumber: (accountId:
       }
     },
 
-    /** What the full hours in [startMs, endMs) would cost at other prices. */
+    /** The cost of the full hours in [startMs, endMs) at other prices. */
     async reprice(accountId: string, startMs: number, endMs: number, prices: Prices): Promise<Repriced[]> {
       const account = await accountNumber(accountId);
       const [startHour, endHour] = [hourOf(startMs), hourOf(endMs)];
@@ -77,7 +77,7 @@ export function createUsageUpkeep(database: Database, accountNumber: (accountId:
       }));
     },
 
-    /** Everything that was ever used on this platform, up to now. */
+    /** All usage of the platform until now, by dimension. */
     async totalsAcrossAccounts(): Promise<{ dimension: string; quantity: bigint; cost: bigint }[]> {
       const open = running({ dialect, startMs: 0, endMs: Number.MAX_SAFE_INTEGER, isWanted: sql`true` });
       const rows = await database.report<{ dimension: string; quantity: string; cost: string }>(
@@ -94,7 +94,9 @@ export function createUsageUpkeep(database: Database, accountNumber: (accountId:
       }));
     },
 
-    /** Removes the events of days that were over before `beforeMs`; their sums stay. Returns how many went. */
+    /**
+     * Removes the events of days that ended before `beforeMs`; their sums stay. Returns the number of removed events.
+     */
     async prune(beforeMs: number, signal?: AbortSignal): Promise<number> {
       const since = dayStart(hourOf(beforeMs));
       let removed = 0;
@@ -106,7 +108,7 @@ export function createUsageUpkeep(database: Database, accountNumber: (accountId:
         const oldest = rows[0]?.oldest ?? null;
         if (oldest === null || oldest >= hourMs(since)) return removed;
         removed += await alone(async (queries) => {
-          // First said, then done: from now on the hours are read from their sums.
+          // Move the retention mark before deleting: from then on these hours are read from their sums.
           await sql`INSERT INTO usage_retention (id, events_since) VALUES (1, ${int(since)})
             ON CONFLICT (id) DO UPDATE SET events_since = excluded.events_since`.execute(queries);
           const end = Math.min(hourMs(since), hourMs(hourOf(oldest) + 1));
@@ -116,7 +118,7 @@ export function createUsageUpkeep(database: Database, accountNumber: (accountId:
       }
     },
 
-    /** The next events that start in the window, in the order of time. */
+    /** The next events that start in the window, in order of time. */
     async events(
       accountId: string,
       { startMs, endMs }: { startMs: number; endMs: number },
@@ -195,7 +197,7 @@ async function rebuildDay(place: Place, day: number, prices: Prices): Promise<vo
   }
 }
 
-/** Everything above a day that has a part in this month; a week may reach into the next one. */
+/** Rebuilds all week and month buckets that overlap this month; a week may reach into the next one. */
 async function rebuildMonth(place: Place, month: number): Promise<void> {
   for (const to of ROLLUP_LEVELS.filter(({ grain }) => grain === "week" || grain === "month")) {
     for (let bucket = to.bucket(month); bucket < nextMonthStart(month); bucket = to.next(bucket)) {
@@ -214,7 +216,7 @@ const deleteRange = ({ queries, account }: Place, level: RollupLevel, range: Sql
 interface Summing {
   from: RollupLevel;
   to: RollupLevel;
-  /** Whether the names of resources fall away on the way. */
+  /** Whether rows with resource names are summed into rows without. */
   unnamed: boolean;
   range: Sql;
   bucket: Sql;
@@ -229,7 +231,7 @@ async function sumInto({ queries, account }: Place, { from, to, unnamed, range, 
     GROUP BY 1, 3, 4`.execute(queries);
 }
 
-/** Prices over a stretch of hours, one row for as long as a price holds. */
+/** Prices over a range of hours, one row per period with the same price. */
 function ratesBetween(dialect: Dialect, startHour: number, endHour: number, { rateOf, dimensions }: Prices): Sql {
   const rows: [string, number, number, bigint, bigint][] = [];
   for (const dimension of dimensions) {

@@ -28,7 +28,7 @@ const series = {
   dimension: DIMENSION,
 };
 const HOUR = hourOf(Date.parse("2026-03-31T22:00:00Z"));
-/** Three units of cost for two of quantity. */
+/** Price: three units of cost for two of quantity. */
 const rateOf: RateOf = () => ({ numerator: 3n, denominator: 2n });
 
 for (const database of databases.all)
@@ -46,7 +46,7 @@ function suite(database: TestDatabase): void {
     place.remove();
   });
 
-  /** Nothing metered yet; series keep their numbers, as they do in life. */
+  /** Empties the ledger; series keep their numbers, as in production. */
   const freshLedger = async () => {
     await store.write(async ({ queries }) => {
       for (const table of [

@@ -1,4 +1,4 @@
-/** The usage ledger on both databases. What it keeps and how is told by its migration; what it answers, by its port. */
+/** The usage ledger on both databases. Its migration describes the tables, port.ts the interface. */
 import { sql } from "kysely";
 import type { Database } from "../database/database.ts";
 import { partsOf } from "./parts.ts";

@@ -1,6 +1,6 @@
 import type { Migration } from "./migration.ts";
 
-/** Who names whom, and which words are taken; see links.ts. */
+/** Links between resources, and exclusively held words; see links.ts. */
 export const links: Migration = {
   id: 2,
   name: "links",

@@ -1,8 +1,8 @@
 import type { Migration } from "./migration.ts";
 
 /**
- * Executions of jobs. A task has a row only once it was started: what waits is a number (next_index) and its
- * arguments, kept in chunks, so that an execution of 100,000 tasks is created as fast as its text can be written.
+ * Executions of jobs. A task gets a row only when it starts. Waiting tasks are one number (next_index) and their
+ * arguments, stored in chunks, so that creating an execution of 100,000 tasks takes no longer than writing its text.
  */
 export const executions: Migration = {
   id: 3,

@@ -1,6 +1,6 @@
 import type { Migration } from "./migration.ts";
 
-/** What one workspace lends to others (see shares.ts), and the keys that tokens are signed with (see signing-keys.ts). */
+/** Resources that one workspace shares with others (see shares.ts), and token signing keys (see signing-keys.ts). */
 export const shares: Migration = {
   id: 4,
   name: "shares",

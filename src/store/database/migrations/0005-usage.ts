@@ -1,9 +1,9 @@
 import type { Migration } from "./migration.ts";
 
 /**
- * The usage ledger. Rows of the big tables hold small integers only: what they are about (names, UUIDs) is written once
- * in usage_series, accounts once in usage_accounts. Events lie in the order of time, so that they are appended at the
- * end, and an old stretch is read or removed as one range. Rollups lie by account, level and time, as questions ask.
+ * The usage ledger. Rows of the big tables hold small integers only: names and UUIDs are written once in usage_series,
+ * accounts once in usage_accounts. Events are stored in order of time, so that new ones are appended at the end and an
+ * old period is read or removed as one range. Rollups are stored by account, level and time, as queries ask for them.
  */
 export const usage: Migration = {
   id: 5,
@@ -23,15 +23,15 @@ export const usage: Migration = {
     `CREATE TABLE usage_spans (series_id INTEGER NOT NULL, node {text} NOT NULL, start_ms BIGINT NOT NULL, rate BIGINT NOT NULL,
       span_key {text} NOT NULL, price_numerator BIGINT NOT NULL, price_denominator BIGINT NOT NULL, PRIMARY KEY (series_id, node))`,
     "CREATE INDEX usage_spans_by_node ON usage_spans (node)",
-    // Until when a node has metered a series whose span it closed.
+    // The time until which a node has metered a series whose span it closed.
     `CREATE TABLE usage_metered (series_id INTEGER NOT NULL, node {text} NOT NULL, until_ms BIGINT NOT NULL,
       PRIMARY KEY (series_id, node)) {without_rowid}`,
     "CREATE TABLE usage_meters (node {text} PRIMARY KEY, covered_until BIGINT NOT NULL, era INTEGER NOT NULL)",
-    // One row: from which hour on the events are kept.
+    // One row: the first hour whose events are kept.
     "CREATE TABLE usage_retention (id INTEGER PRIMARY KEY, events_since INTEGER NOT NULL)",
   ],
-  // The whole row is in the index, so one resource's course is read without a detour; PostgreSQL would then have to
-  // move the row at every change, and keeps the plain index.
+  // A covering index: SQLite reads one resource's history from the index alone. On PostgreSQL it would rule out
+  // heap-only (HOT) updates of the sums, so PostgreSQL has the plain index.
   sqlite: ["CREATE INDEX usage_rollups_by_series ON usage_rollups (series_id, level, bucket, quantity, cost)"],
   postgres: [
     "CREATE INDEX usage_rollups_by_series ON usage_rollups (series_id, level, bucket)",

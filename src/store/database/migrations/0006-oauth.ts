@@ -1,6 +1,6 @@
 import type { Migration } from "./migration.ts";
 
-/** What the authorization server remembers between two steps of a flow; see oauth-records.ts. */
+/** State of the authorization server between two steps of a flow; see oauth-records.ts. */
 export const oauth: Migration = {
   id: 6,
   name: "oauth",

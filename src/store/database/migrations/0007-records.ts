@@ -1,6 +1,6 @@
 import type { Migration } from "./migration.ts";
 
-/** Small records that expire, each read and replaced as a whole: counters of a window, and the like. */
+/** Small records that expire, each read and replaced as a whole, such as rate-limit counters. */
 export const records: Migration = {
   id: 7,
   name: "records",

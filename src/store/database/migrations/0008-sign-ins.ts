@@ -1,6 +1,6 @@
 import type { Migration } from "./migration.ts";
 
-/** Tries at signing in, so that guessing stays slow whichever instance is asked; see sign-in-tries.ts. */
+/** Sign-in attempts, counted across all servers so that guessing passwords stays slow; see sign-in-tries.ts. */
 export const signIns: Migration = {
   id: 8,
   name: "sign-ins",

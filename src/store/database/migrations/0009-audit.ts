@@ -1,6 +1,6 @@
 import type { Migration } from "./migration.ts";
 
-/** Who did what; see audit.ts. The database itself refuses to change or remove what is written. */
+/** The audit log; see audit.ts. Database triggers refuse to change or remove its lines. */
 export const audit: Migration = {
   id: 9,
   name: "audit",

@@ -1,6 +1,6 @@
 import type { Migration } from "./migration.ts";
 
-/** A workload has one identity, whichever server starts its first copy. */
+/** A workload has one service account, whichever server starts its first replica. */
 export const workloadAccounts: Migration = {
   id: 10,
   name: "workload-accounts",

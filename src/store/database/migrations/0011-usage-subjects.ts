@@ -1,6 +1,6 @@
 import type { Migration } from "./migration.ts";
 
-/** A line of the ledger may also tell who used it. The table is made anew: the line's identity has one more part. */
+/** A usage series may also name the subject that used it. The table is rebuilt because its unique key gets a column. */
 export const usageSubjects: Migration = {
   id: 11,
   name: "usage subjects",

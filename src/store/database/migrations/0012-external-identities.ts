@@ -1,6 +1,6 @@
 import type { Migration } from "./migration.ts";
 
-/** Who somebody is at another identity provider; see external-identities.ts. */
+/** Identities of users at external identity providers; see external-identities.ts. */
 export const externalIdentities: Migration = {
   id: 12,
   name: "external-identities",

@@ -1,6 +1,6 @@
 import type { Migration } from "./migration.ts";
 
-/** What the platform does later, with nobody waiting; see deliveries.ts. */
+/** Requests, executions and callbacks that the platform delivers in the background; see deliveries.ts. */
 export const deliveries: Migration = {
   id: 13,
   name: "deliveries",

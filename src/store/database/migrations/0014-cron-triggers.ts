@@ -1,6 +1,6 @@
 import type { Migration } from "./migration.ts";
 
-/** When each cron trigger fires next, so that a look at what is due costs no more than what is due. */
+/** The next time of each cron trigger, indexed so that finding the due ones does not read the others. */
 export const cronTriggers: Migration = {
   id: 14,
   name: "cron-triggers",

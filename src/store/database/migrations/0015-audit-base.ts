@@ -1,6 +1,6 @@
 import type { Migration } from "./migration.ts";
 
-/** Where the audit log begins once old lines are gone; see audit-retention.ts. Only what lies before it may go. */
+/** Where the audit log begins after pruning; see audit-retention.ts. Only lines before that point may be removed. */
 export const auditBase: Migration = {
   id: 15,
   name: "audit-base",

@@ -1,6 +1,6 @@
 import type { Migration } from "./migration.ts";
 
-/** What waits is found by its job, so that ten thousand executions of one do not stand before another's. */
+/** Indexes waiting executions by job, so that ten thousand executions of one job do not delay another job. */
 export const executionQueue: Migration = {
   id: 17,
   name: "execution-queue",

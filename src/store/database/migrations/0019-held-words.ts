@@ -6,7 +6,9 @@ import { claimWord } from "../../resources/held-words.ts";
 import type { Dialect, Queries } from "../database.ts";
 import type { Migration } from "./migration.ts";
 
-/** Host names are held by one owner for ever; see held-words.ts. What exists keeps its addresses, the eldest first. */
+/**
+ * A host name belongs to one owner for ever; see held-words.ts. Existing resources keep their addresses, oldest first.
+ */
 export const heldWords: Migration = {
   id: 19,
   name: "held-words",
@@ -14,7 +16,7 @@ export const heldWords: Migration = {
     `CREATE TABLE held_words (pool {text} NOT NULL, word {text} NOT NULL, account_id {text} NOT NULL, workspace {text} NOT NULL,
       kind {text} NOT NULL, name {text} NOT NULL, uid {text} NOT NULL, PRIMARY KEY (pool, word)) {without_rowid}`,
     "CREATE INDEX held_words_owner ON held_words (workspace, kind, name) WHERE pool <> 'workload'",
-    // A prefix is claimed within its workspace; which host name it makes is another question.
+    // A prefix is unique within its workspace; the host name made from it is held separately.
     `UPDATE resource_links SET target = workspace || '/' || substr(target, 1, length(target) - length(workspace) - 1)
       WHERE target_kind = 'preview-prefix' AND target_workspace = ''`,
   ],
@@ -37,7 +39,7 @@ interface Row {
 
 const PAGE = 500;
 
-/** Workloads are many: all words in one statement, and then the few whose word somebody elder has. */
+/** Claims the words of all workloads in one statement, then another word for the few whose word an older one holds. */
 async function holdWorkloads(queries: Queries, dialect: Dialect, kind: string): Promise<void> {
   const { label } = WORKLOADS[kind as keyof typeof WORKLOADS];
   const word = sql`${sql.lit(`${label}-`)} || r.name || '-' || r.workspace`;
@@ -55,7 +57,7 @@ async function holdWorkloads(queries: Queries, dialect: Dialect, kind: string): 
   }
 }
 
-/** A preview made before is reached by its uid, or by its prefix; that stays its word until it is deleted. */
+/** An existing preview is reached by its uid or its prefix, and keeps that word until it is deleted. */
 async function holdPreviews(queries: Queries, dialect: Dialect): Promise<void> {
   await eachOf(queries, "preview", async ({ uid, workspace, name, parent, spec }) => {
     const { prefixUrl, customDomain } = JSON.parse(spec) as { prefixUrl?: string; customDomain?: string };

@@ -1,6 +1,6 @@
 import type { Migration } from "./migration.ts";
 
-/** Credentials that end with the right that made them. Those from before have no such end. */
+/** Credentials that end with the right that made them. Credentials from before this migration have no such end. */
 export const hangingCredentials: Migration = {
   id: 20,
   name: "hanging-credentials",

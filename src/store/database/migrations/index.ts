@@ -1,4 +1,7 @@
-/** Forward-only migrations. One that has run is never edited: its checksum is stored and compared at every start. */
+/**
+ * Forward-only migrations. A migration that has run is never edited: its checksum is stored and compared at every
+ * start.
+ */
 import { createHash } from "node:crypto";
 import { sql } from "kysely";
 import { PlatformError } from "../../../contract/errors.ts";
@@ -80,7 +83,7 @@ export const migrate = (
 ): Promise<void> =>
   database.exclusively("migrations", (queries) => migrateWithin(queries, database.dialect, nowMs, migrations));
 
-/** Inside the transaction of somebody who holds the lock. */
+/** Applies pending migrations inside the caller's transaction. The caller holds the migration lock. */
 export async function migrateWithin(
   queries: Queries,
   dialect: Dialect,
@@ -99,14 +102,14 @@ export async function appliedMigrations(queries: Queries): Promise<AppliedMigrat
   return (await sql<AppliedMigration>`SELECT id, name, checksum FROM migrations ORDER BY id`.execute(queries)).rows;
 }
 
-/** Every table that the migrations make, and the one they are recorded in. */
+/** Every table that the migrations create, and the table that records them. */
 export function ownTables(migrations: readonly Migration[]): Set<string> {
   const statements = migrations.flatMap(({ both, sqlite = [], postgres = [] }) => [...both, ...sqlite, ...postgres]);
   const made = statements.flatMap((statement) => statement.match(/^\s*CREATE (?:VIRTUAL )?TABLE (\w+)/)?.[1] ?? []);
   return new Set(["migrations", ...made]);
 }
 
-/** Refuses what a newer or another Berth has made. */
+/** Refuses a database with migrations that this Berth does not have, or has with another checksum. */
 export function refuseForeign(applied: readonly AppliedMigration[], migrations: readonly Migration[]): void {
   for (const [index, row] of applied.entries()) {
     const known = migrations[index];

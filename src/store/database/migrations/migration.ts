@@ -6,6 +6,6 @@ export interface Migration {
   both: readonly string[];
   sqlite?: readonly string[];
   postgres?: readonly string[];
-  /** What SQL alone cannot say, after the statements. It has no checksum of its own: it is told by its name. */
+  /** Runs after the statements, for changes that SQL alone cannot express. The checksum covers only its name. */
   work?(queries: Queries, dialect: Dialect): Promise<void>;
 }
