@@ -1,6 +1,6 @@
 /**
- * Who is busy: open requests and the time of the last one, by key. The gateway writes it, the decision to put
- * something to sleep reads it. It lives in one process, because so do the connections it counts.
+ * Open requests and the time of the last one, by key. The gateway writes it; the idle timeout of workloads reads it. It
+ * lives in one process, because the connections that it counts do.
  */
 import type { Clock } from "./time/clock.ts";
 
@@ -31,12 +31,12 @@ export class Activity {
     return this.#entries.get(key)?.open ?? 0;
   }
 
-  /** 0 when there never was one. */
+  /** The time of the key's last request; 0 when there was none. */
   lastOf(key: string): number {
     return this.#entries.get(key)?.lastMs ?? 0;
   }
 
-  /** The time of the last request of all that had one since then. */
+  /** Keys with a request open now or since `sinceMs`, each with the time of its last request. */
   usedSince(sinceMs: number): Map<string, number> {
     const used = new Map<string, number>();
     for (const [key, { open, lastMs }] of this.#entries)

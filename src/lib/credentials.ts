@@ -1,4 +1,4 @@
-/** The file in which a server leaves, and the CLI finds, the address and key of the platform on this machine. */
+/** The file in which a server stores the address and key of the platform on this machine for the CLI. */
 import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeDataFolder } from "./data-folder.ts";
@@ -16,7 +16,10 @@ export function readCredentials(dataDir: string): Credentials | null {
   return existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Credentials) : null;
 }
 
-/** A key that is not given is kept. Written beside and renamed, so a reader never sees half of it. */
+/**
+ * Writes the file; without a given key the stored one is kept. Written beside and renamed, so that it is never read
+ * half.
+ */
 export function writeCredentials(dataDir: string, credentials: Credentials): string {
   const file = credentialsFile(dataDir);
   makeDataFolder(dataDir);

@@ -1,4 +1,4 @@
-/** The data folder, made when it is missing. A folder that cannot be used is refused in one line that says what to do. */
+/** The data folder, created when missing. A folder that cannot be used is refused in one line that says what to do. */
 import { accessSync, constants, mkdirSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { UsageError } from "./usage-error.ts";
@@ -27,8 +27,8 @@ export function makeDataFolder(dataDir: string): void {
 }
 
 /**
- * Makes a folder and those above it, one at a time. `mkdirSync` with `recursive` never returns below /proc, where
- * making a folder fails with ENOENT although its parent exists.
+ * Creates a folder and its missing parents, one at a time. `mkdirSync` with `recursive` never returns below /proc,
+ * where creating a folder fails with ENOENT although its parent exists.
  */
 function makeFolder(path: string): void {
   try {

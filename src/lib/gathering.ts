@@ -1,7 +1,7 @@
-/** Holds keys back until none has come for a while, then lets all of them go at once. */
+/** Debounces keys: holds them back until none has been added for `quietMs`, then releases all of them at once. */
 export interface GatheringOptions {
   quietMs: number;
-  /** Where keys never stop coming, the first of them waits no longer than this. */
+  /** Longest time that the first key waits when keys never stop coming. */
   busyMaxMs: number;
   release(key: string): void;
 }
@@ -28,14 +28,14 @@ export class Gathering {
     this.#keys.add(key);
   }
 
-  /** What is held back is forgotten. */
+  /** Drops the keys that are held back. */
   stop(): void {
     this.#stopped = true;
     clearTimeout(this.#timer);
     this.#keys.clear();
   }
 
-  /** One timer for all of them: it waits on when more have come meanwhile. */
+  /** One timer for all keys: it is started again when more keys have come meanwhile. */
   #wait(delayMs: number): void {
     this.#timer = setTimeout(() => this.#look(), delayMs);
   }

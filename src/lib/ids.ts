@@ -5,7 +5,7 @@ import { randomBytes } from "node:crypto";
  * Ordering by uid is therefore ordering by creation, and one index serves both.
  */
 const SEQUENCE_MAX = 0xfff;
-/** Random digits are fetched in bulk: one call to the system for many ids. */
+/** Random digits are fetched in bulk: one system call for many ids. */
 const POOL_BYTES = 8 * 256;
 let pool = "";
 let poolAt = 0;
@@ -14,7 +14,7 @@ let lastText = "";
 let sequence = 0;
 
 export function uuidv7(nowMs: number): string {
-  // The clock may step back and a millisecond may overflow; the ids of one process still only go up.
+  // The clock may step back and a millisecond may overflow; the ids of one process still only increase.
   if (nowMs > lastMs) {
     startAt(nowMs);
     sequence = Number.parseInt(randomDigits().slice(0, 4), 16) & 0x3ff;
@@ -38,7 +38,7 @@ function startAt(ms: number): void {
   lastText = `${time.slice(0, 8)}-${time.slice(8)}-7`;
 }
 
-/** Eight bytes' worth. */
+/** 16 random hex digits. */
 function randomDigits(): string {
   if (poolAt >= pool.length) {
     pool = randomBytes(POOL_BYTES).toString("hex");

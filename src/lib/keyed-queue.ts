@@ -8,14 +8,16 @@ import { backoffMs } from "./backoff.ts";
 import type { Running } from "./lifecycle.ts";
 
 export interface KeyedQueueOptions {
-  /** Returns after how many milliseconds the key wants to be looked at again, or nothing. */
+  /**
+   * Processes a key. Returns the delay in milliseconds until the key is processed again, or undefined for no repeat.
+   */
   work(key: string, signal: AbortSignal): Promise<number | Rest | undefined>;
-  /** Told of every failure; the key is tried again with growing pauses. */
+  /** Called on every failure; the key is retried with exponential backoff. */
   onError(key: string, error: unknown, attempt: number): void;
   concurrency: number;
 }
 
-/** The work is done, and so many of the additions meanwhile were its own doing: they alone are no reason to begin anew. */
+/** Result of a finished run. The run's own writes added its key `ownAdditions` times; the queue ignores those. */
 export interface Rest {
   againMs: number;
   ownAdditions: number;

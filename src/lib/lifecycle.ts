@@ -1,14 +1,13 @@
 /**
- * Something that was started and can be stopped. `start` functions are all-or-nothing and return one of these;
- * `stop` is idempotent.
+ * A started thing that can be stopped. `start` functions are all-or-nothing and return a Running; `stop` is idempotent.
  */
 export interface Running {
   stop(): Promise<void>;
 }
 
 /**
- * Collects what was started and stops it in reverse order. A failing stop does not keep the others from running;
- * the first error is thrown at the end.
+ * Collects started things and stops them in reverse order. A failing stop does not keep the others from running; the
+ * first error is thrown at the end.
  */
 export class Stack implements Running {
   #stops: (() => Promise<void> | void)[] = [];

@@ -1,4 +1,4 @@
-/** The known word that was probably meant, or null when nothing is near. */
+/** The known word that was probably meant, or null when none is similar enough. */
 export function nearestWord(given: string, known: Iterable<string>): string | null {
   const word = given.toLowerCase();
   let best: string | null = null;
@@ -14,7 +14,7 @@ export function nearestWord(given: string, known: Iterable<string>): string | nu
   return best;
 }
 
-/** Insertions, deletions, replacements and swaps of neighbours that lead from one word to the other. */
+/** Number of insertions, deletions, replacements and swaps of neighbours between two words. */
 function editDistance(a: string, b: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: b.length + 1 }, (_, index) => index);

@@ -1,4 +1,4 @@
-/** Text of others on our terminal: control characters could move the cursor, rename the window or hide what is there. */
+/** Makes foreign text safe for a terminal: control characters could move the cursor, rename the window or hide text. */
 export const printable = (text: string): string => text.replace(CONTROL, "\uFFFD");
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for; tab and newline may stay

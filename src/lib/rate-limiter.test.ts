@@ -29,7 +29,7 @@ test("memory is bounded, and a flood of new keys does not free a busy one early"
   for (let each = 0; each < 9; each++) assert.equal(limiter.take(`old-${each}`), 0);
   now += 500;
   assert.equal(limiter.take("busy"), 0);
-  now += 500; // the old ones are full again and go first
+  now += 500; // the old keys' buckets are full again and are removed first
   for (let each = 0; each < 9; each++) assert.equal(limiter.take(`new-${each}`), 0);
   assert.ok(limiter.take("busy") > 0);
 });

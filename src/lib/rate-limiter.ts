@@ -1,6 +1,6 @@
 /**
- * Token buckets by key, in memory. A key may spend `burst` at once and gets `perMinute` back in a minute. Buckets that
- * are full again are forgotten, so memory is bounded by the keys that were busy lately, and by `keysMax` at most.
+ * Token buckets by key, in memory. A key may spend `burst` tokens at once and regains `perMinute` per minute. Full
+ * buckets are dropped, so memory is bounded by the recently active keys and by `keysMax`.
  */
 import { type Clock, MINUTE_MS } from "./time/clock.ts";
 
@@ -10,7 +10,7 @@ export interface RateLimit {
 }
 
 export interface RateLimiter {
-  /** Zero when the key may go on; otherwise the time in milliseconds after which it may. A refusal costs nothing. */
+  /** Returns 0 when the key may go on, otherwise the milliseconds until it may. A refusal spends no token. */
   take(key: string): number;
 }
 
@@ -19,7 +19,7 @@ const KEYS_MAX = 10_000;
 export function createRateLimiter(clock: Clock, { burst, perMinute }: RateLimit, keysMax = KEYS_MAX): RateLimiter {
   const intervalMs = MINUTE_MS / perMinute;
   const aheadMaxMs = (burst - 1) * intervalMs;
-  /** The time at which the key's bucket is full again, in the order of their use. */
+  /** The time at which each key's bucket is full again, in order of last use. */
   const fullAt = new Map<string, number>();
   const makeRoom = (now: number): void => {
     for (const [key, at] of fullAt) if (at <= now) fullAt.delete(key);
@@ -33,7 +33,7 @@ export function createRateLimiter(clock: Clock, { burst, perMinute }: RateLimit,
       if (known === undefined && fullAt.size >= keysMax) makeRoom(now);
       const at = Math.max(known ?? now, now);
       if (at - now > aheadMaxMs) return Math.ceil(at - now - aheadMaxMs);
-      fullAt.delete(key); // set again below, so that the map's order is the order of use
+      fullAt.delete(key); // set again below, so that the map stays in order of last use
       fullAt.set(key, at + intervalMs);
       return 0;
     },

@@ -29,7 +29,7 @@ test("what is not there, and what is no folder, is gone afterwards", async (t) =
   await removeTree(join(dir, "nothing"));
   symlinkSync("nowhere", join(dir, "dangling"));
   await removeTree(join(dir, "dangling"));
-  symlinkSync("nowhere", join(dir, "dangling")); // its place is free again
+  symlinkSync("nowhere", join(dir, "dangling")); // the removed file's name is free again
 });
 
 test("so do many files, and names that are not UTF-8", async (t) => {
@@ -45,7 +45,7 @@ test("so do many files, and names that are not UTF-8", async (t) => {
 test("so does a folder that lies deeper than a path can say", async (t) => {
   const dir = place(t);
   const name = "d".repeat(100);
-  // No single path reaches the end of it, so it is made from the bottom up.
+  // The full path is too long for the kernel, so the tree is built from the bottom up.
   const script = `for i in $(seq 60); do mkdir ../next && mv ../tree ../next/${name} && mv ../next ../tree; done`;
   mkdirSync(join(dir, "here"));
   execFileSync("sh", ["-e", "-c", script], { cwd: join(dir, "here") });

@@ -6,28 +6,28 @@ import { promisify } from "node:util";
 
 const run = promisify(execFile);
 
-/** A project with its packages; more is left to another process, whose memory it is then. */
+/** Most entries to remove in this process (a project with its packages). Beyond that `rm` uses its own memory. */
 const HERE_MAX = 20_000;
-/** Each folder on the way is an open descriptor of this process. */
+/** Deepest nesting to remove in this process: each level holds an open file descriptor. */
 const DEPTH_MAX = 64;
-/** Disks are quicker when they are asked for several at a time. */
+/** Concurrent unlinks: disks are faster with several requests at a time. */
 const AT_ONCE = 32;
 
 /**
- * Removes files that somebody else wrote: millions of them, with any name, at any depth. The first are removed here,
- * which is quicker than to start a program; what is left by `rm`, which needs neither this process's memory nor paths
- * that the kernel takes. Without root, folders that forbid even their owner to look in are opened first.
+ * Removes files that a workload wrote: millions of them, with any name, at any depth. The first entries are removed
+ * here, which is faster than starting a program. The rest is left to `rm`, which uses its own memory and handles paths
+ * that are too long for the kernel. Without root, folders that deny access to their owner are made accessible first.
  */
 export async function removeTree(dir: string): Promise<void> {
   const stat = lstatSync(dir, { throwIfNoEntry: false });
   if (!stat) return;
   if (!stat.isDirectory()) return unlink(dir);
-  if (process.getuid?.() !== 0) await run("chmod", ["-R", "u+rwx", dir]).catch(() => {}); // rm tells
+  if (process.getuid?.() !== 0) await run("chmod", ["-R", "u+rwx", dir]).catch(() => {}); // `rm` reports errors
   const removed = await removeHere(dir, { entries: HERE_MAX }).catch(() => false);
   if (!removed) await run("rm", ["-rf", "--", dir]);
 }
 
-/** False: there are too many, or they lie too deep. */
+/** Returns false when there are too many entries or they are too deep. */
 async function removeHere(dir: string, left: { entries: number }, depth = 0): Promise<boolean> {
   if (depth > DEPTH_MAX) return false;
   const files: string[] = [];

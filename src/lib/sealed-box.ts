@@ -28,9 +28,9 @@ export function createSealedBox(key: Buffer): SealedBox {
   };
 }
 
-/** A key for one purpose, made from the one key that the operator keeps. */
+/** Derives a key for one purpose from the operator's key. */
 export const deriveKey = (master: Buffer, purpose: string): Buffer =>
   createHash("sha256").update(purpose).update("\0").update(master).digest();
 
-/** Tells keys apart without telling the key. */
+/** Identifies a key without revealing it. */
 export const fingerprintOf = (key: Buffer): string => deriveKey(key, "fingerprint").toString("hex").slice(0, 16);

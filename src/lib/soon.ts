@@ -1,6 +1,6 @@
-/** There at once, or later. For what nearly always is there at once: waiting for nothing costs a turn, too. */
+/** A value or a promise of it. Avoids an event-loop turn when the value is already known, which is the common case. */
 export type Soon<T> = T | Promise<T>;
 
-/** Goes on without a turn of waiting where there is nothing to wait for. */
+/** Like `then`, but runs `go` synchronously when the value is already known. */
 export const soon = <T, U>(value: Soon<T>, go: (value: T) => Soon<U>): Soon<U> =>
   value instanceof Promise ? value.then(go) : go(value);

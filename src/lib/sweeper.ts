@@ -1,12 +1,12 @@
 /**
- * Deadlines for very many short-lived things without a timer each: everything alive is in one set, and one coarse
- * interval looks through it. `now` is the time of the last look, free to read on every byte. A deadline is kept to
- * within one tick.
+ * Deadlines for very many short-lived objects without a timer each: all of them are in one set, and one coarse interval
+ * checks them. `now` is the time of the last tick, cheap enough to read on every byte. A deadline is met to within one
+ * tick.
  */
 export interface Sweepable {
   /** Called once per tick with the current time. */
   sweep(nowMs: number): void;
-  /** Called when the sweeper itself stops: nobody will look at the deadline any more. */
+  /** Called when the sweeper stops: the deadline is not checked any more. */
   close(): void;
 }
 
@@ -15,7 +15,7 @@ export class Sweeper {
   #all = new Set<Sweepable>();
   #timer: NodeJS.Timeout;
 
-  /** The clock only has to be steady: deadlines are differences. */
+  /** The clock must be monotonic: deadlines are differences. */
   constructor(tickMs: number, clock: () => number = () => performance.now()) {
     this.now = clock();
     this.#timer = setInterval(() => {

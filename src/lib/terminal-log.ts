@@ -1,4 +1,4 @@
-/** JSON log lines as a person at a terminal wants them: time, level, sentence, fields; a stack below. */
+/** Formats JSON log lines for a terminal: time, level, message, fields, and the stack below. */
 import { styleText } from "node:util";
 
 type Style = Parameters<typeof styleText>[0];
@@ -12,7 +12,7 @@ const LEVELS: Record<number, [string, Style]> = {
   60: ["fatal", "red"],
 };
 
-/** Members that every line has and that tell a person nothing. */
+/** Members that are shown elsewhere or that tell a person nothing. */
 const HIDDEN = new Set(["level", "time", "pid", "hostname", "msg", "err"]);
 
 export function terminalLog(out: NodeJS.WriteStream): { write(line: string): void } {

@@ -1,6 +1,6 @@
 /**
- * What is left to do at the end of this turn of the event loop. Answers that are written one after the other wake the
- * client once; written each in the middle of other work, each wakes it again, and waking costs more than writing.
+ * Defers work to the end of this event-loop turn. Answers written back to back wake the client once; answers written in
+ * between other work wake it each time, and waking costs more than writing.
  */
 let waiting: (() => void)[] = [];
 

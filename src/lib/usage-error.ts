@@ -1,4 +1,4 @@
-/** The person at the keyboard asked for something that cannot be; nothing has been done. */
+/** The user of the command line asked for something impossible; nothing has been done. */
 export class UsageError extends Error {
   /** What to do instead. */
   readonly next: string | undefined;

@@ -1,6 +1,6 @@
-/** Whether a failure means that the file system has no room left, of bytes, inodes or a quota. */
+/** Whether an error means that the file system is full: no bytes, no inodes or no quota left. */
 
-/** SQLITE_FULL, and the input/output errors that a full disk shows itself by: of a write and of the shared memory file. */
+/** SQLITE_FULL, and the two I/O errors that a full disk causes: SQLITE_IOERR_WRITE and SQLITE_IOERR_SHMSIZE. */
 const SQLITE_CODES = new Set([13, 778, 4874]);
 const SYSTEM_CODES = new Set(["ENOSPC", "EDQUOT"]);
 

@@ -1,9 +1,8 @@
 /**
- * Room on the disk that is kept for the platform itself. Workloads share the file system with the database; when one
- * of them has filled it, not even a delete could be written down. The reserve is a folder of files with real content
- * and of empty ones (file systems run out of inodes, too), in slices. A slice is removed when the platform cannot
- * write, which makes room for the commit, the restart or the delete that frees the rest. Slices are made again when
- * there is room.
+ * Disk space reserved for the platform itself. Workloads share the file system with the database; when one of them has
+ * filled it, not even a delete could be committed. The reserve is a folder of slices. Each slice has a file with real
+ * content and empty files (file systems run out of inodes, too). When the platform cannot write, it removes a slice to
+ * make room for the commit, the restart or the delete that frees more. Slices are created again when there is room.
  */
 import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync, rmSync, statfsSync } from "node:fs";
@@ -11,15 +10,17 @@ import { mkdir, open, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
 export const RESERVE_FOLDER = "reserve";
-/** Each is given up by itself: a workload that goes on writing takes one at most before the platform has written. */
+/**
+ * Slices are given up one by one, so that a workload that keeps writing takes at most one before the platform writes.
+ */
 export const RESERVE_SLICES = 8;
 const INODES_PER_SLICE = 16;
 const CHUNK_BYTES = 256 * 1024;
-/** A start writes its notes, and the database its first pages, into this much. */
+/** Free space that a start needs for its notes and the database's first pages. */
 const START_BYTES = 2 * 1024 * 1024;
 const START_INODES = 16;
 
-/** Removes one slice at once. False when there is none left. */
+/** Removes one slice synchronously. Returns false when none is left. */
 export function giveUpSlice(dataDir: string): boolean {
   const [first] = slicesOf(dataDir);
   if (first === undefined) return false;
@@ -29,14 +30,14 @@ export function giveUpSlice(dataDir: string): boolean {
 
 export const slicesLeft = (dataDir: string): number => slicesOf(dataDir).length;
 
-/** For a start, or a command, that would find the disk full. */
+/** Gives up a slice when the disk is too full for a server or a command to start. */
 export function makeRoomToStart(dataDir: string): void {
   if (!existsSync(dataDir)) return;
   const { bavail, bsize, ffree, files } = statfsSync(dataDir);
   if (bavail * bsize < START_BYTES || (files > 0 && ffree < START_INODES)) giveUpSlice(dataDir);
 }
 
-/** Makes the slices that are missing. Rejects when there is no room for one; those that were made stay. */
+/** Creates the missing slices. Rejects when there is no room for one; slices already created stay. */
 export async function fillReserve(dataDir: string, bytes: number): Promise<void> {
   const folder = join(dataDir, RESERVE_FOLDER);
   await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -57,7 +58,7 @@ export async function fillReserve(dataDir: string, bytes: number): Promise<void>
   }
 }
 
-/** Bytes that no file system makes smaller. */
+/** Writes random bytes, which no file system can compress. */
 async function writeRandom(path: string, bytes: number): Promise<void> {
   const chunk = randomBytes(Math.min(CHUNK_BYTES, Math.max(1, bytes)));
   const file = await open(path, "wx", 0o600);

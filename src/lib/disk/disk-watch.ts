@@ -1,6 +1,6 @@
 /**
  * Knows whether the data folder's file system has room for new work. Below `freeMinBytes` new work is refused, so that
- * what runs and the platform itself keep the rest. One line in the log tells when that begins, another when it ends.
+ * running workloads and the platform keep the rest. The log gets one line when that begins and one when it ends.
  */
 import { statfsSync } from "node:fs";
 import type { Running } from "../lifecycle.ts";
@@ -9,26 +9,26 @@ import { fillReserve, giveUpSlice, slicesLeft } from "./disk-reserve.ts";
 
 export interface DiskWatchOptions {
   dataDir: string;
-  /** Kept free of new work; 0 = never refuse. */
+  /** Bytes that new work must leave free; 0 = never refuse. */
   freeMinBytes: number;
-  /** Size of the reserve; 0 = none. */
+  /** Size of the reserve in bytes; 0 = none. */
   reserveBytes: number;
   log: { error(fields: object, message: string): void; info(fields: object, message: string): void };
 }
 
 export interface DiskWatch extends Running {
-  /** Why new work is refused now; null while there is room. Asks the file system, which takes a few microseconds. */
+  /** Why new work is refused now; null while there is room. Costs one statfs call, a few microseconds. */
   shortage(): string | null;
-  /** Whether the platform itself can still write: there is room, or a part of the reserve. */
+  /** Whether the platform itself can still write: there is free space, or a slice of the reserve. */
   canWrite(): boolean;
-  /** Gives up a part of the reserve. False when nothing is left of it. */
+  /** Gives up a slice of the reserve. Returns false when none is left. */
   makeRoom(): boolean;
 }
 
 const LOOK_MS = 5 * SECOND_MS;
-/** A sandbox with a small project has thousands of files; fewer than this are not enough for one. */
+/** Fewest free inodes for new work: a sandbox with a small project has thousands of files. */
 const INODES_MIN = 1000;
-/** Free space beyond the refusal that has to be there before the reserve is made again. */
+/** The reserve is filled again when this multiple of the refusal limit is free. */
 const REFILL_FACTOR = 2;
 const MB = 2 ** 20;
 
@@ -38,7 +38,7 @@ export function watchDisk({ dataDir, freeMinBytes, reserveBytes, log }: DiskWatc
 
   const look = () => {
     const { bavail, bsize, ffree, files } = statfsSync(dataDir);
-    // Some file systems make inodes as they need them, and say 0.
+    // File systems that create inodes on demand report 0.
     return { freeBytes: bavail * bsize, freeInodes: files > 0 ? ffree : Number.POSITIVE_INFINITY };
   };
   const shortage = (): string | null => {
@@ -79,7 +79,7 @@ export function watchDisk({ dataDir, freeMinBytes, reserveBytes, log }: DiskWatc
   return {
     shortage() {
       const found = shortage();
-      // The first refusal is told at once, not at the next look.
+      // Log the first refusal at once, not at the next tick.
       if ((found === null) !== (told === null)) tick();
       return found;
     },

@@ -1,10 +1,10 @@
 /**
- * Arguments of a tool that clients of the sessionless protocol repeat as `Mcp-Param-…`, so that whoever stands between
- * can route by them without reading the body. A tool's schema says which; the two have to agree.
+ * Tool arguments that clients of the sessionless protocol repeat as `Mcp-Param-…` headers, so that a proxy can route by
+ * them without reading the body. A tool's schema lists these arguments; header and body have to agree.
  */
 import { type HeaderOf, mustMatch, RPC, RpcError } from "./wire.ts";
 
-/** Argument -> what follows `Mcp-Param-`. */
+/** Argument name -> header name after `Mcp-Param-`. */
 export type ParamHeaders = ReadonlyMap<string, string>;
 
 const ANNOTATION = "x-mcp-header";

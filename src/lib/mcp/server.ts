@@ -23,18 +23,18 @@ export interface McpServer<Context> {
   info: { name: string; version: string };
   instructions?: string;
   tools(context: Context): readonly Tool<Context>[];
-  /** What a model is told of a tool that failed. */
+  /** The text that a model gets when a tool has failed. */
   explain(error: unknown): string;
 }
 
 export interface McpReply {
   status: number;
-  /** Null: nothing to say, as after a notification. */
+  /** Null for an empty answer, as after a notification. */
   body: unknown;
 }
 
 const BATCH_MAX = 50;
-/** What a server is does not change while it runs. */
+/** How long clients may cache the discovery answer, which does not change while the server runs. */
 const DISCOVERY_TTL_MS = 3_600_000;
 
 export async function answerMcp<Context>(
@@ -71,7 +71,7 @@ interface Asked<Context> {
   signal: AbortSignal;
 }
 
-/** Null for notifications and for answers to questions we never ask. */
+/** Returns null for notifications and for answers to requests, which this server never sends. */
 async function answer<Context>(asked: Asked<Context>, message: unknown): Promise<McpReply | null> {
   const request = message as RpcRequest | null;
   if (typeof request !== "object" || request === null)

@@ -1,4 +1,4 @@
-/** What a tool of the MCP server is. Schemas stay simple on purpose: clients turn them into their own validators. */
+/** A tool of the MCP server. Schemas are simple on purpose: clients turn them into their own validators. */
 export interface PropertySchema {
   type: "string" | "number" | "integer" | "boolean" | "array" | "object";
   description: string;
@@ -40,7 +40,7 @@ const TYPE_OF: Record<PropertySchema["type"], (value: unknown) => boolean> = {
   object: (value) => typeof value === "object" && value !== null && !Array.isArray(value),
 };
 
-/** What is wrong with the arguments; null when nothing is. */
+/** The first mistake in the arguments; null when there is none. */
 export function mistakeIn(tool: Described, args: Record<string, unknown>): string | null {
   for (const name of tool.required)
     if (args[name] === undefined || args[name] === null) return `"${name}" is required.`;

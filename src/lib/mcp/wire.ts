@@ -1,6 +1,6 @@
 /**
- * The words of the Model Context Protocol that both eras share: 2025-11-25 and earlier begin with `initialize` and may
- * have sessions; from 2026-07-28 on every request stands for itself and says which version it speaks.
+ * The vocabulary of the Model Context Protocol that both eras share: 2025-11-25 and earlier begin with `initialize` and
+ * may have sessions; from 2026-07-28 on each request is independent and names its protocol version.
  */
 
 export const STATELESS = "2026-07-28";
@@ -8,7 +8,7 @@ export const HANDSHAKE_VERSIONS = ["2025-11-25", "2025-06-18", "2025-03-26", "20
 export const VERSIONS: readonly string[] = [STATELESS, ...HANDSHAKE_VERSIONS];
 
 export const META = {
-  /** Of all members that the protocol itself has. */
+  /** Prefix of all `_meta` members that the protocol defines. */
   prefix: "io.modelcontextprotocol/",
   version: "io.modelcontextprotocol/protocolVersion",
   clientCapabilities: "io.modelcontextprotocol/clientCapabilities",
@@ -48,7 +48,7 @@ export type RpcAnswer = { jsonrpc: "2.0"; id: RpcId; result: unknown } | RpcFail
 export class RpcError extends Error {
   readonly code: number;
   readonly data: unknown;
-  /** Of an HTTP answer that is this one failure; failures of a method itself are answers like any other. */
+  /** HTTP status of an answer that consists of this error. Errors of a method itself are sent with 200. */
   readonly status: number;
 
   constructor(code: number, message: string, options: { data?: unknown; status?: number } = {}) {
@@ -75,7 +75,7 @@ export const failure = (id: RpcId, { code, message, data }: RpcError): RpcFailur
 
 export type HeaderOf = (name: string) => string | undefined;
 
-/** The version that a request declares, checked; undefined means one of the older ones. */
+/** The protocol version that a request declares, validated; undefined for the older versions. */
 export function declaredVersion(header: HeaderOf, { method, params }: RpcRequest): string | undefined {
   const meta = metaOf(params);
   const inBody = meta?.[META.version];
@@ -97,20 +97,20 @@ export function declaredVersion(header: HeaderOf, { method, params }: RpcRequest
   return declared;
 }
 
-/** What the sessionless protocol no longer has. */
+/** Methods that the sessionless protocol has removed. */
 const OF_SESSIONS = new Set(["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"]);
 
-/** Methods about one thing, and the parameter that names it. */
+/** Methods about one named thing, and the parameter with its name. */
 const NAMED_BY: Record<string, string> = { "tools/call": "name", "prompts/get": "name", "resources/read": "uri" };
 
-/** Gateways route by these fields: one that says something else than the body is refused. */
+/** Refuses a header that differs from the body: proxies route by these headers. */
 export function mustMatch(field: string, given: string | undefined, value: unknown): void {
   if (given !== undefined && decoded(given) === value) return;
   const said = given === undefined ? "is missing" : `'${given.slice(0, 100)}' does not match the body`;
   throw new RpcError(RPC.headerMismatch, `Header mismatch: ${field} ${said}.`);
 }
 
-/** Values that a header cannot carry come as `=?base64?…?=`; undefined when that is no base64. */
+/** Decodes values that a header cannot carry, sent as `=?base64?…?=`; undefined for invalid base64. */
 function decoded(value: string): string | undefined {
   const coded = /^=\?base64\?(.*)\?=$/.exec(value)?.[1];
   if (coded === undefined) return value;
@@ -128,6 +128,6 @@ export const metaOf = (params: Record<string, unknown> | undefined): Record<stri
   return typeof meta === "object" && meta !== null ? (meta as Record<string, unknown>) : undefined;
 };
 
-/** The latest of the older versions, for a client that asks for one we do not know. */
+/** The requested older version, or the latest of them when the requested one is unknown. */
 export const handshakeVersion = (asked: unknown): string =>
   HANDSHAKE_VERSIONS.find((version) => version === asked) ?? HANDSHAKE_VERSIONS[0];

@@ -1,9 +1,8 @@
 /**
- * Whether an IP address belongs to the wide network, to this machine and its surroundings, or to nobody that a tenant
- * should be sent to. Everything that dials on behalf of a tenant asks here, about the address that was resolved: the
- * egress proxy, the packet filter of workloads, connections, callbacks, model providers and identity providers.
- *
- * An address is judged on its bytes. A text has many spellings (`::ffff:10.0.0.1`, `0::FFFF:a00:1`), the bytes have one.
+ * Classifies an IP address: public, private (this machine and its networks) or forbidden for tenants. All code that
+ * dials on behalf of a tenant checks the resolved address here: the egress proxy, the packet filter of workloads,
+ * connections, callbacks, model providers and identity providers. An address is classified by its bytes: a text has
+ * many spellings (`::ffff:10.0.0.1`, `0::FFFF:a00:1`), the bytes have one.
  */
 import { isIPv4, isIPv6 } from "node:net";
 import { networkInterfaces } from "node:os";
@@ -43,10 +42,10 @@ const IPV6_RANGES: readonly Range[] = [
   ["2000::/3", "public", "everything that is assigned for use on the internet"],
 ];
 
-/** In these networks the last four bytes are an IPv4 address, which is what is reached. */
+/** Networks whose last four bytes are the IPv4 address that is actually reached. */
 const IPV4_WITHIN_IPV6 = ["::ffff:0:0/96", "64:ff9b::/96"];
 
-/** A text that is not an IP address is forbidden. A zone (`%eth0`) is left out of the judgement. */
+/** A text that is not an IP address is forbidden. A zone (`%eth0`) is ignored. */
 export function classifyAddress(text: string): AddressClass {
   const bytes = parseAddress(text);
   if (!bytes) return "forbidden";
@@ -54,13 +53,13 @@ export function classifyAddress(text: string): AddressClass {
   return kind === "public" && isOwn(bytes) ? "private" : kind;
 }
 
-/** The IPv4 networks that are not public, without those that lie within another: for packet filters. */
+/** The IPv4 networks that are not public, without those contained in another one; for packet filters. */
 export const NON_PUBLIC_IPV4: readonly string[] = IPV4_RANGES.filter(
   ([network], index) =>
     !IPV4_RANGES.some(([other], place) => place !== index && holds(parsed(other), parsed(network).bytes)),
 ).map(([network]) => network);
 
-/** Four bytes, or sixteen. An IPv4 address within an IPv6 one is returned as its four bytes. Null for other texts. */
+/** Four or sixteen bytes; an IPv4 address within an IPv6 one becomes its four bytes. Null for other texts. */
 export function parseAddress(text: string): Uint8Array | null {
   const [plain = ""] = text.split("%", 1);
   if (isIPv4(plain)) return Uint8Array.from(plain.split("."), Number);
@@ -75,7 +74,7 @@ function classOf(bytes: Uint8Array): AddressClass {
   return found?.kind ?? (isV4 ? "public" : "forbidden");
 }
 
-/** Interfaces come and go while the server runs, so they are read each time. Only a new connection asks. */
+/** Interfaces come and go while the server runs, so they are read each time; only new connections ask. */
 function isOwn(bytes: Uint8Array): boolean {
   return Object.values(networkInterfaces()).some((each) =>
     each?.some(({ address }) => {
@@ -85,7 +84,7 @@ function isOwn(bytes: Uint8Array): boolean {
   );
 }
 
-/** The text is known to be an IPv6 address. */
+/** `text` must be a valid IPv6 address. */
 function ipv6Bytes(text: string): Uint8Array {
   const dotted = /^(.*:)(\d+)\.(\d+)\.(\d+)\.(\d+)$/.exec(text);
   const pair = (high: string | undefined, low: string | undefined): string =>

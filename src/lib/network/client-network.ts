@@ -1,12 +1,12 @@
 /**
- * What counts as one client where tries are counted by address. An IPv6 client has a whole /64 to choose addresses
- * from, so its network counts; an IPv4 address counts as it is, in whichever spelling it came.
+ * The unit in which tries are counted by client address. An IPv6 client can choose any address of its /64, so the whole
+ * /64 counts as one client; an IPv4 address counts by itself, in any spelling.
  */
 import { parseAddress } from "./address-class.ts";
 
 const IPV6_NETWORK_BYTES = 8;
 
-/** A text that is not an address, such as the word for a workload's door, is returned as it is. */
+/** Texts that are not addresses, such as the name of a workload's socket, are returned unchanged. */
 export function clientNetwork(address: string): string {
   const bytes = parseAddress(address);
   if (!bytes) return address;

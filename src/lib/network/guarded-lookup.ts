@@ -1,13 +1,13 @@
 /**
- * Name resolution for whoever dials on behalf of a tenant. The address is judged after the name was resolved, on the
- * very address that is dialled, so a name that changes its mind between check and use gains nothing.
+ * Name resolution for connections on behalf of a tenant. The check runs on the resolved address that is dialled, so a
+ * name that resolves differently between check and use (DNS rebinding) gains nothing.
  */
 import { type LookupAddress, lookup } from "node:dns";
 import { isIP, type LookupFunction } from "node:net";
 import { classifyAddress } from "./address-class.ts";
 
 export interface AddressGuard {
-  /** Throws for a host that is an address itself and may not be dialled; names are judged once they are resolved. */
+  /** Throws for a literal address that may not be dialled; names are checked after they are resolved. */
   check(host: string): void;
   lookup: LookupFunction;
 }

@@ -4,7 +4,7 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { test } from "node:test";
 import { HeldPort } from "./held-port.ts";
 
-/** Answers each piece that it reads with its own name. */
+/** A server that answers each chunk with its own name. */
 function echoing(name: string): { server: Server; sockets: Socket[] } {
   const sockets: Socket[] = [];
   const server = createServer({ allowHalfOpen: true }, (socket) => {

@@ -1,9 +1,8 @@
 /**
- * A port between two servers: the listening socket stays open while nobody serves it, and every connection that arrives
- * waits, unread, for the next server of this process or for another process.
- *
- * Node has no public way to take a listening socket from a running server, nor to give an accepted connection away
- * unread. The few internals that this needs are touched in this file and nowhere else.
+ * Keeps a port open between two servers: the listening socket stays open while no server uses it, and accepted
+ * connections wait, unread, for the next server of this process or for another process. Node has no public API to take
+ * a listening socket from a running server, nor to pass on an accepted connection unread. The few Node internals that
+ * this needs are used in this file and nowhere else.
  */
 import { createServer, type Server, type Socket } from "node:net";
 
@@ -25,13 +24,13 @@ interface SocketInternals {
   server?: unknown;
 }
 
-/** Held by this process, or inherited as a descriptor from the process that held it. */
+/** A port held by this process, or a file descriptor inherited from the process that held it. */
 export type TakenPort = HeldPort | { fd: number };
 
 const internalsOf = (server: Server): ServerInternals => server as unknown as ServerInternals;
 
 export class HeldPort {
-  /** Reads nothing from what it accepts: bytes stay with the kernel, so that another process can have them. */
+  /** Reads nothing from accepted connections: the bytes stay in the kernel for the process that takes over. */
   readonly #holder = createServer({ pauseOnConnect: true, allowHalfOpen: true, noDelay: true }, (socket) =>
     this.hold(socket),
   );
@@ -42,25 +41,25 @@ export class HeldPort {
     moveHandle(server, this.#holder);
   }
 
-  /** Of the listening socket, for a process that is started with it. */
+  /** File descriptor of the listening socket, to be passed to a child process. */
   get fd(): number {
     return internalsOf(this.#holder)._handle?.fd ?? -1;
   }
 
-  /** A connection that waits for the next server too. Nothing of a request may have been read from it. */
+  /** Holds one more connection for the next server. No byte of a request may have been read from it. */
   hold(socket: Socket): void {
     detach(socket);
-    socket.on("error", () => {}); // a client that does not wait is no failure
+    socket.on("error", () => {}); // a client that gives up is no failure
     this.#sockets.push(socket);
   }
 
-  /** The next server is one of this process. */
+  /** Hands the port and its connections to a server of this process. */
   giveTo(server: Server): void {
     moveHandle(this.#holder, server);
     for (const socket of this.#takeSockets()) adopt(server, socket);
   }
 
-  /** Another process listens on the same socket by now; returns the connections that are to be sent there. */
+  /** Closes the port after another process listens on the same socket; returns the connections to send there. */
   close(): Socket[] {
     this.#holder.close();
     return this.#takeSockets();
@@ -73,26 +72,26 @@ export class HeldPort {
   }
 }
 
-/** The descriptor of the socket that a server listens on. */
+/** File descriptor of a server's listening socket. */
 export const listeningFd = (server: Server): number => internalsOf(server)._handle?.fd ?? -1;
 
-/** Serves a connection that somebody else has accepted. */
+/** Serves a connection that another server or process has accepted. */
 export function adopt(server: Server, socket: Socket): void {
-  socket.allowHalfOpen = true; // as sockets that an HTTP server accepts itself
+  socket.allowHalfOpen = true; // like the sockets that an HTTP server accepts itself
   server.emit("connection", socket);
   socket.resume();
   const { _handle: handle } = socket as unknown as SocketInternals;
   if (!handle || handle.reading) return;
-  handle.reading = true; // the stream waits for a read that it has asked for before `detach`
+  handle.reading = true; // the stream still waits for the read it requested before `detach`
   handle.readStart();
 }
 
 function moveHandle(from: Server, to: Server): void {
-  to.listen(from); // shares the handle, and from now on gets its connections
-  internalsOf(from)._handle = null; // closing `from` would close it
+  to.listen(from); // shares the handle; `to` gets its connections from now on
+  internalsOf(from)._handle = null; // otherwise closing `from` would close the shared handle
 }
 
-/** The server that has accepted a connection neither reads from it nor waits for its end any more. */
+/** Detaches a connection from the server that accepted it: the server neither reads it nor waits for its end. */
 function detach(socket: Socket): void {
   const inside = socket as unknown as SocketInternals;
   socket.pause();

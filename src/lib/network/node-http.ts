@@ -1,6 +1,6 @@
 /**
- * Node's HTTP module, without what hangs on it. An `import` of a built-in module reads everything that it exports, and
- * one of the exports of this one loads all of Node's `fetch`: some megabytes that a server never uses.
+ * Node's HTTP module without its lazy exports. An `import` of a built-in module reads all of its exports, and one
+ * export of node:http loads Node's `fetch`: some megabytes that a server never uses.
  */
 export const { createServer, IncomingMessage, request, ServerResponse, STATUS_CODES } =
   process.getBuiltinModule("node:http");

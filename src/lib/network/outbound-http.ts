@@ -1,6 +1,6 @@
 /**
- * HTTP to addresses that tenants name. The address is judged after its name was resolved, on the very address that is
- * dialled; redirects are not followed, because they would carry credentials elsewhere; answers are read up to a limit.
+ * HTTP to addresses that tenants name. The check runs on the resolved address that is dialled; redirects are not
+ * followed, because they would carry credentials elsewhere; answers are read up to a limit.
  */
 import { createRequire } from "node:module";
 import type { Agent } from "undici";
@@ -11,7 +11,7 @@ export interface OutboundRequest {
   headers: Record<string, string>;
   body?: string;
   signal: AbortSignal;
-  /** Of the answer; what is longer is a failure. */
+  /** Most bytes of the answer; a longer answer is an error. */
   bytesMax: number;
 }
 
@@ -26,13 +26,13 @@ export interface Outbound {
   stop(): Promise<void>;
 }
 
-/** Its message can be told to whoever named the address. */
+/** An error whose message may be shown to the tenant who named the address. */
 export class OutboundError extends Error {}
 
 const CONNECT_TIMEOUT_MS = 10_000;
 
 const require = createRequire(import.meta.url);
-/** Loaded with the first call: a server without connections need not carry it (7 MB). */
+/** Loaded with the first call: a server without outbound connections saves 7 MB. */
 const undici = (): typeof import("undici") => require("undici") as typeof import("undici");
 
 export function createOutbound({ privateAddresses }: { privateAddresses: boolean }): Outbound {

@@ -11,7 +11,7 @@ const server = createServer(async (request, response) => {
   for await (const chunk of request) body += chunk;
   got.push({ url: request.url, body });
   if (request.url === "/moved") response.writeHead(302, { location: "/elsewhere" });
-  // An answer without an end.
+  // An answer that never ends.
   if (request.url === "/endless") setInterval(() => response.write("x".repeat(100_000)), 1).unref();
   else response.end();
 }).listen(0, "127.0.0.1");

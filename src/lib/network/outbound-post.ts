@@ -1,6 +1,6 @@
 /**
- * One POST to an address that a tenant chose: to public addresses only unless the operator allows private ones, never
- * through a redirect, bounded in time. What comes back is read to its end and thrown away, all but the status.
+ * One POST to an address that a tenant chose: public addresses only unless the operator allows private ones, no
+ * redirects, with a time limit. The body of the answer is read and discarded; only the status counts.
  */
 
 import { request as httpsRequest } from "node:https";
@@ -15,12 +15,12 @@ export interface OutboundPost {
   signal: AbortSignal;
 }
 
-/** Returns the status of the answer; rejects when there was none. */
+/** Returns the status of the answer; rejects when there was no answer. */
 export type PostOutbound = (post: OutboundPost) => Promise<number>;
 
-/** Receivers that take longer to say that they have got it are asked again. */
+/** Time for the receiver to answer; after that the delivery is retried. */
 const ANSWER_MAX_MS = 30 * SECOND_MS;
-/** Nobody reads the answer; one that does not end is cut off. */
+/** A longer answer is cut off; its body is discarded anyway. */
 const ANSWER_BYTES_MAX = 64 * 1024;
 
 export class AddressRefused extends Error {
@@ -54,7 +54,7 @@ export const createOutboundPost = (options: { privateAddresses: boolean }): Post
           answer.destroy();
         });
         answer.on("end", done);
-        // Its status was said; what broke afterwards is of no interest.
+        // The status has arrived; a later error of the body does not matter.
         answer.on("error", done);
       },
     );

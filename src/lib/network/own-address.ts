@@ -4,13 +4,13 @@ import { once } from "node:events";
 
 const EVERY_ADDRESS = new Set(["0.0.0.0", "::", "[::]"]);
 
-/** An address for documentation. Asking for the way there sends nothing. */
+/** A documentation address (RFC 5737). Connecting a UDP socket to it looks up the route and sends nothing. */
 const FAR_AWAY = "198.51.100.1";
 const PORT = 9;
 
 export const isEveryAddress = (host: string): boolean => EVERY_ADDRESS.has(host);
 
-/** The address that this machine uses towards others; its loopback address when it has no way to others. */
+/** The address that this machine uses towards others; the loopback address when it has no route. */
 export async function ownAddress(): Promise<string> {
   const socket = createSocket("udp4");
   try {

@@ -1,9 +1,9 @@
 /**
- * Which hosts browsers take for one site: cookies of a site reach all its hosts. Browsers know a list of registries;
- * here the usual shapes of their names stand for it, so the answer is good for a warning and not for a decision.
+ * Which hosts a browser counts as one site, whose hosts share cookies. Browsers use the public suffix list; this file
+ * only knows the usual shapes of such names, so the answer is good for a warning and not for a security decision.
  */
 
-/** Second-level names below which countries register: `co.uk`, `com.au`. */
+/** Second-level labels under which country registries register names: `co.uk`, `com.au`. */
 const REGISTRY = /^(?:ac|co|com|edu|gov|net|org)$/;
 
 export function siteOf(host: string): string {
@@ -14,6 +14,6 @@ export function siteOf(host: string): string {
   return labels.slice(isBelowCountry ? -3 : -2).join(".");
 }
 
-/** Names and addresses that lead every machine to itself. */
+/** Names and addresses that mean the local machine. */
 export const isLoopbackName = (host: string): boolean =>
   host === "localhost" || host.endsWith(".localhost") || host === "[::1]" || /^127(?:\.\d{1,3}){3}$/.test(host);

@@ -1,6 +1,6 @@
 /**
- * Server-sent events, cut where the sender cut them. The splitter sees every byte once, whatever the chunking, and
- * hands out each event as the bytes it arrived in, so that a pass-through stays byte for byte.
+ * Splits a stream into server-sent events. The splitter reads every byte once, whatever the chunking, and returns each
+ * event as the bytes in which it arrived, so that a pass-through changes no byte.
  */
 export interface SseEvent {
   /** The event's name; empty when it has none. */
@@ -14,12 +14,12 @@ const CR = 0x0d;
 export class SseSplitter {
   #parts: Buffer[] = [];
   #bytes = 0;
-  /** Bytes of the current line so far, a trailing carriage return not counted. */
+  /** Bytes of the current line so far, without a trailing carriage return. */
   #lineBytes = 0;
   #sawCr = false;
   #started = false;
 
-  /** Complete events, each with its terminating blank line. What remains is kept for the next chunk. */
+  /** Returns the complete events, each with its terminating blank line, and keeps the rest for the next chunk. */
   push(chunk: Buffer): Buffer[] {
     const events: Buffer[] = [];
     let from = 0;
@@ -34,7 +34,7 @@ export class SseSplitter {
       this.#lineBytes = 0;
       this.#sawCr = false;
       if (!blank) this.#started = true;
-      // A blank line before any field separates nothing; it stays with the event that follows.
+      // A blank line before any field ends no event; it stays with the event that follows.
       if (!blank || !this.#started) continue;
       events.push(this.#take(chunk.subarray(from, at)));
       from = at;
@@ -48,7 +48,7 @@ export class SseSplitter {
     return this.#bytes;
   }
 
-  /** Gives up the incomplete rest: at the end of the stream, or because it grew over a limit. */
+  /** Returns and drops the incomplete rest: at the end of the stream, or when it exceeds a limit. */
   drain(): Buffer {
     this.#lineBytes = 0;
     this.#sawCr = false;
@@ -78,7 +78,7 @@ export class SseSplitter {
   }
 }
 
-/** The event in the bytes of one block; null for a block of comments only. */
+/** Parses the bytes of one event; null for a block of comments only. */
 export function parseSseEvent(block: Buffer): SseEvent | null {
   let event = "";
   let data: string | null = null;

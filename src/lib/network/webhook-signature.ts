@@ -1,11 +1,11 @@
 /**
- * Signatures of what the platform POSTs to others. The signature covers the raw body; the time beside it lets a
- * receiver refuse what is old, and `verifyWebhook` is what a receiver does.
+ * Signatures of the requests that the platform POSTs to others. The signature covers the raw body; the timestamp lets a
+ * receiver refuse old requests. `verifyWebhook` is the receiver's side.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { MINUTE_MS, SECOND_MS } from "../time/clock.ts";
 
-/** Older is a replay, or a clock that is wrong. */
+/** Older requests are refused: they are replayed, or a clock is wrong. */
 export const WEBHOOK_AGE_MAX_MS = 5 * MINUTE_MS;
 
 export interface WebhookSignature {

@@ -1,12 +1,12 @@
 /**
- * What a schema says about a value that breaks a rule, in words for people: "must have at most 63 characters". Loading
- * this file gives the words to every schema of the process; a message that a schema brings itself stays as it is.
+ * Messages for values that break a schema rule, in words for people: "must have at most 63 characters". Importing this
+ * file sets the messages for every schema of the process; a message defined by a schema itself is kept.
  */
 import { z } from "zod";
 
 type Issue = z.core.$ZodRawIssue;
 
-/** Types, as a reader calls them. */
+/** Type names as readers know them. */
 const TYPES: Readonly<Record<string, string>> = {
   string: "a text",
   number: "a number",
@@ -25,7 +25,7 @@ const TYPES: Readonly<Record<string, string>> = {
   date: "a date",
 };
 
-/** Formats of texts, with an example where the name alone does not show the form. */
+/** Names of text formats, with an example where the name alone does not show the form. */
 const FORMATS: Readonly<Record<string, string>> = {
   email: "an email address",
   url: "an address such as https://example.com",
@@ -46,7 +46,7 @@ const FORMATS: Readonly<Record<string, string>> = {
   e164: "a telephone number such as +4912345",
 };
 
-/** What is counted when a value is too large or too small; nothing for numbers themselves. */
+/** The counted unit when a value is too large or too small; none for numbers. */
 const COUNTED: Readonly<Record<string, string>> = {
   string: "character",
   array: "item",
@@ -61,7 +61,7 @@ const WORDS: { readonly [Code in Issue["code"] & string]?: (issue: Extract<Issue
   invalid_type: ({ expected, input }) => {
     if (input === undefined) return "is required";
     const [wanted, given] = [TYPES[expected] ?? expected, nameOf(input)];
-    // A text that was read as a number and is none is still called a number.
+    // A text that failed to convert to a number is reported by zod as a number.
     return wanted === given ? `must be ${wanted}` : `must be ${wanted}, not ${given}`;
   },
   too_small: ({ origin, minimum, inclusive }) => bound(origin, minimum, inclusive, ["at least", "more than"]),
@@ -100,7 +100,9 @@ function bound(
   return `must have ${word} ${limit} ${noun}${Number(limit) === 1 ? "" : "s"}`;
 }
 
-/** The rules of the alternatives themselves. What is wrong deeper inside one of them says nothing of the others. */
+/**
+ * Joins the rules of the alternatives themselves; issues deeper inside one alternative say nothing about the others.
+ */
 function eitherOf(alternatives: readonly (readonly z.core.$ZodIssue[])[]): string {
   const rules = alternatives.flatMap(([issue]) => (issue && issue.path.length === 0 ? [issue.message] : []));
   const forms = rules.map((rule) => rule.replace(/^must be /, "").replace(/, not .*$/, ""));

@@ -1,4 +1,4 @@
-/** Time is an input: whoever needs it takes a Clock, so that tests can hold it still. */
+/** Time is an input: code that needs it takes a Clock, so that tests can control it. */
 export interface Clock {
   now(): number;
 }
@@ -13,7 +13,9 @@ export const DAY_MS = 24 * HOUR_MS;
 let lastMs = Number.NaN;
 let lastText = "";
 
-/** One moment is often told several times in a row: created, updated and first event. */
+/**
+ * Caches the last result: the same moment is often formatted several times in a row (created, updated, first event).
+ */
 export function toIso(ms: number): string {
   if (ms !== lastMs) {
     lastText = new Date(ms).toISOString();

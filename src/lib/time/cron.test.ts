@@ -9,7 +9,7 @@ test("a pattern is read in its time zone, through the changes of its clocks", ()
     ["0 9 * * *", "UTC", "2027-03-01T08:00:00Z", "2027-03-01T09:00:00Z"],
     ["0 9 * * *", "America/New_York", "2027-03-01T08:00:00Z", "2027-03-01T14:00:00Z"],
     ["0 9 * * *", "Asia/Kolkata", "2027-03-01T08:00:00Z", "2027-03-02T03:30:00Z"],
-    // Clocks in Berlin go from 2 to 3 o'clock, and back from 3 to 2.
+    // Daylight saving in Berlin: clocks go from 2 to 3 o'clock in spring, and from 3 back to 2 in autumn.
     ["30 2 * * *", "Europe/Berlin", "2027-03-28T00:00:00Z", "2027-03-28T01:00:00Z"],
     ["0 4 * * *", "Europe/Berlin", "2027-03-27T12:00:00Z", "2027-03-28T02:00:00Z"],
     ["30 2 * * *", "Europe/Berlin", "2027-10-31T00:45:00Z", "2027-11-01T01:30:00Z"],

@@ -1,23 +1,23 @@
-/** Times that come again. One place for all who wait for them, so that they are late, or too late, by the same rules. */
+/** Recurring times. All users share one rule for late and missed times. */
 import { Cron } from "croner";
 import { MINUTE_MS } from "./clock.ts";
 
-/** A firing that comes later than this, because no server ran, is not made good: it is recorded as missed. */
+/** A slot that is later than this, because no server ran, does not fire: it is recorded as missed. */
 export const LATE_MAX_MS = MINUTE_MS;
 
-/** The first time after another one; null when there is none. */
+/** The first time after `afterMs`; null when there is none. */
 export type NextTime = (afterMs: number) => number | null;
 
-/** The times of a pattern of five fields. Throws for what is no pattern or no time zone. */
+/** The times of a five-field cron pattern. Throws for an invalid pattern or time zone. */
 export function cronTimes(pattern: string, timezone: string): NextTime {
   const cron = new Cron(pattern, { mode: "5-part", timezone, paused: true });
   return (afterMs) => cron.nextRun(new Date(afterMs))?.getTime() ?? null;
 }
 
 export interface DueTimes {
-  /** The first that has not been dealt with; it may lie ahead. */
+  /** The first unhandled time; it may be in the future. */
   first: number;
-  /** The one to act on now; null when the first lies ahead, or all that passed are too late. */
+  /** The time to fire now; null when `first` is in the future or all passed times are too late. */
   fire: number | null;
 }
 
@@ -32,14 +32,14 @@ export interface Missed {
   first: number;
   last: number;
   count: number;
-  /** There were more than anybody counts. */
+  /** True when counting stopped at COUNT_MAX. */
   more: boolean;
 }
 
-/** More are not counted one by one: a pattern of every minute makes half a million in a year. */
+/** Most missed times to count: an every-minute pattern makes half a million in a year. */
 const COUNT_MAX = 100;
 
-/** What passed from `first` on, up to but without `endMs`. */
+/** The times in [first, endMs). */
 export function missedTimes(next: NextTime, first: number, endMs: number): Missed | null {
   if (first >= endMs) return null;
   const missed = { first, last: first, count: 1, more: false };

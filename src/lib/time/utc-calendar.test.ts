@@ -14,7 +14,7 @@ const hour = (text: string): number => hourOf(Date.parse(text));
 
 test("buckets start at midnight, on Mondays and on the first of the month, in UTC", () => {
   const rows: [string, string, string, string][] = [
-    // hour, its day, its week, its month
+    // Columns: an hour, and the start of its day, week and month.
     ["2024-02-29T23:00:00Z", "2024-02-29T00:00:00Z", "2024-02-26T00:00:00Z", "2024-02-01T00:00:00Z"],
     ["2024-03-01T00:00:00Z", "2024-03-01T00:00:00Z", "2024-02-26T00:00:00Z", "2024-03-01T00:00:00Z"],
     ["2024-12-31T12:00:00Z", "2024-12-31T00:00:00Z", "2024-12-30T00:00:00Z", "2024-12-01T00:00:00Z"],

@@ -1,6 +1,6 @@
 /**
- * The UTC calendar in whole hours since 1970. Every bucket of every grain is named by the hour it starts at, so one
- * small integer orders, groups and compares them all. UTC has no daylight saving; leap days are the calendar's business.
+ * The UTC calendar in whole hours since 1970. Every bucket of every grain is named by its first hour, so one small
+ * integer orders, groups and compares them all. UTC has no daylight saving time; Date handles leap days.
  */
 import { HOUR_MS } from "./clock.ts";
 

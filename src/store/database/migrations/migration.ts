@@ -6,6 +6,6 @@ export interface Migration {
   both: readonly string[];
   sqlite?: readonly string[];
   postgres?: readonly string[];
-  /** Runs after the statements, for changes that SQL alone cannot express. The checksum covers only its name. */
+  /** Runs after the statements, for changes that SQL alone cannot express. The checksum does not cover it. */
   work?(queries: Queries, dialect: Dialect): Promise<void>;
 }
