@@ -1,6 +1,6 @@
 /**
- * The answer of the metrics endpoint: a query becomes one question to the ledger, and the ledger's answer becomes
- * entries with one item per bucket. Nothing is rounded here: costs arrive as whole 10^-10 USD.
+ * The answer of the metrics endpoint: a request becomes one ledger query, and its answer becomes entries with one item
+ * per bucket. Nothing is rounded here: costs arrive as whole 10^-10 USD.
  */
 import type { CursorCodec } from "../contract/cursor.ts";
 import { PlatformError } from "../contract/errors.ts";
@@ -54,10 +54,10 @@ export interface MetricsDependencies {
   clock: Clock;
 }
 
-/** A server that has not vouched for so long is gone, and what it had running stands still. */
+/** A server that has not reported for this long is gone, and its open spans no longer grow. */
 const GONE_AFTER_MS = 3 * FLUSH_MAX_MS;
 
-/** Where a page ended, and until when its walk through the groups looks. */
+/** The content of a cursor: the last group of the page, and the end of the window for all pages. */
 interface Place {
   asOfMs: number;
   after: { cost: bigint; key: string[] };
@@ -81,7 +81,7 @@ export async function accountMetrics(
       after: place?.after ?? null,
     });
   let answer = await ask(place ? asOfMs : window.endMs);
-  // What does not fit on one page is told as of one moment on all of them: what runs would overtake the cursor.
+  // With several pages, all of them show the same moment: growing costs would otherwise move groups past the cursor.
   if (!place && answer.groups.length > limit && asOfMs < window.endMs) answer = await ask(asOfMs);
   const page = answer.groups.slice(0, limit);
   const last = page.at(-1);
@@ -99,7 +99,9 @@ export async function accountMetrics(
   };
 }
 
-/** The end of the window, or the last moment that every server has vouched for and none will add to. */
+/**
+ * The end of the window, or the latest moment that every server has reported, after which no usage before it is added.
+ */
 async function settledMs(
   ledger: Pick<UsageLedger, "vouchedMs">,
   { startMs, endMs }: MetricsWindow,
@@ -109,7 +111,7 @@ async function settledMs(
   return Math.max(startMs + 1, Math.min(endMs, vouchedMs > startMs ? vouchedMs : nowMs));
 }
 
-/** The types that have at least one event in the window, in alphabetical order. */
+/** The resource types that have at least one event in the window, in alphabetical order. */
 export async function resourceTypesOf(
   { ledger, book }: { ledger: Pick<UsageLedger, "resourceTypes">; book: PriceBook },
   view: UsageView,
@@ -128,7 +130,7 @@ function questionOf(
   book: PriceBook,
 ): Omit<UsageQuestion, "limit" | "after"> {
   const { grain, bucketHours, shiftHours } = RESOLUTIONS[resolution];
-  // Weeks are kept without the names of resources only.
+  // Rollups by week exist only without resource names.
   const coarsest = grain === "week" && asksForNames({ columns, filter }) ? "day" : grain;
   return {
     ...view,
@@ -163,11 +165,11 @@ function entriesOf(
   const sums = page.map(() => buckets.map(() => ({ cost: 0n, quantity: 0n })));
   for (const { group, hour, cost, quantity } of cells) {
     const sum = sums[group]?.[bucketIndex.get(bucketOf(hour, query.resolution)) ?? -1];
-    if (!sum) continue; // the group after the page, which only tells that there is one
+    if (!sum) continue; // the group after the page, which only shows that there is a next page
     sum.cost += cost;
     sum.quantity += quantity;
   }
-  // Without groupBy there is one entry, used or not.
+  // Without groupBy there is always one entry, even without usage.
   const groups = page.length === 0 && columns.length === 0 ? [{ key: {}, cost: 0n, quantity: 0n }] : page;
   const withUsage = countsUsage(query);
   return groups.map(({ key, cost, quantity }, group) => {
@@ -189,7 +191,7 @@ function fieldsOf({ dimension, ...fields }: UsageKey): Omit<MetricsEntry, "summa
   return dimension === undefined ? fields : { ...fields, billingDimension: dimension };
 }
 
-/** Amounts of different units cannot be added; they are told only where each entry is of one dimension. */
+/** Amounts of different units cannot be added; usage is shown only when each entry has one dimension. */
 const countsUsage = ({ groupBy }: MetricsQuery): boolean => groupBy.includes("billing_dimension");
 
 const usage = (dimension: string | undefined, quantity: bigint): number =>
@@ -198,7 +200,7 @@ const usage = (dimension: string | undefined, quantity: bigint): number =>
 const keyTexts = (key: UsageKey, columns: readonly UsageColumn[]): string[] =>
   columns.map((column) => key[column] ?? "");
 
-/** What a cursor is bound to: everything but the size of the page. */
+/** A cursor is bound to all parameters except the page size. */
 const cursorBinding = (accountId: string, { window, resolution, groupBy, filter }: MetricsQuery): unknown => [
   "accountMetrics",
   accountId,

@@ -40,8 +40,8 @@ export const STANDARD_DIMENSIONS = {
 } as const satisfies Record<string, Dimension>;
 
 /**
- * Beyond the twelve: what this platform also knows. They have names of their own and cost nothing until the operator
- * prices them, so a bill over the twelve reads the same with or without them.
+ * Dimensions beyond the twelve. They are free until the operator prices them, so a bill over the twelve is the same
+ * with or without them.
  */
 export const EXTRA_DIMENSIONS = {
   model_input_tokens_count: { resourceType: "model", unit: "count" },
@@ -66,10 +66,10 @@ export const DIMENSION_NAMES = Object.keys(DIMENSIONS) as DimensionName[];
 
 export const isDimension = (name: string): name is DimensionName => Object.hasOwn(DIMENSIONS, name);
 
-/** A whole number of base units as the number a reader expects: GB-seconds, hours, events, gigabytes. */
+/** Converts base units to the unit that readers expect: GB-seconds, hours, events, gigabytes. */
 export const usageOf = (dimension: DimensionName, quantity: bigint): number => quotient(quantity, baseOf(dimension));
 
-/** A multiple of every base, so that amounts of different units are added before they are rounded. */
+/** A common multiple of all bases, so that amounts of different units are added before they are rounded. */
 const COMMON_BASE = 2n ** 20n * 3n ** 2n * 5n ** 9n;
 
 /** Amounts of several dimensions, each in its own unit, as one number. */
@@ -85,7 +85,7 @@ const baseOf = (dimension: DimensionName): bigint => UNIT_BASE[DIMENSIONS[dimens
 
 const QUOTIENT_DECIMALS = 20;
 
-/** The double nearest to the exact quotient: rounded once, as a reader who divides by hand would have it. */
+/** The double nearest to the exact quotient, rounded once. */
 function quotient(amount: bigint, base: bigint): number {
   if (amount <= Number.MAX_SAFE_INTEGER) return Number(amount) / Number(base);
   const decimals = ((amount % base) * 10n ** BigInt(QUOTIENT_DECIMALS)) / base;

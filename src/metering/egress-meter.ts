@@ -1,7 +1,7 @@
 /**
- * What workloads send out. Where a workload has a network of its own, its counter is read every few seconds; what goes
- * through the platform is told as it goes. Before it is counted it is written down how far the counters were read and
- * what is to be counted: after a crash the same events are counted again, under the same keys, and add nothing.
+ * Meters outgoing bytes of workloads. Where a workload has its own network, its counter is read every few seconds; the
+ * platform reports bytes that it forwards. Before usage is counted, the counter positions and the events to count are
+ * stored: after a crash the same events are counted again, under the same keys, and add nothing.
  */
 
 import type { Running } from "../lib/lifecycle.ts";
@@ -12,7 +12,7 @@ import type { DimensionName } from "./dimensions.ts";
 import type { Meter, MeteredResource } from "./meter.ts";
 
 const LOOK_EVERY_MS = 5 * SECOND_MS;
-/** A server that was away for longer starts its counters anew. */
+/** How long counter positions are stored. A server that was away for longer starts at zero. */
 const KEEP_MS = 30 * DAY_MS;
 const KB = 1024;
 
@@ -24,9 +24,9 @@ const DIMENSION: Record<string, DimensionName> = {
 };
 
 export interface Traffic {
-  /** Bytes that left through a network of the workload's own since it began; null when it is over. */
+  /** Bytes sent through the workload's own network since its start; null when the workload has ended. */
   sentBytes(uid: string): Promise<number | null>;
-  /** Bytes that left through the platform since this was last asked, by workload. */
+  /** Bytes forwarded by the platform since the last call, by workload. */
   takeForwarded(): ReadonlyMap<string, number>;
 }
 
@@ -40,18 +40,18 @@ export interface EgressMeterOptions {
 }
 
 export interface EgressMeter extends Running {
-  /** From now on the workload's traffic is the resource's. */
+  /** Attributes the workload's traffic to the resource from now on. */
   watch(uid: string, resource: Pick<Resource, "kind" | "workspace" | "name" | "uid">): void;
-  /** Counts what there is. */
+  /** Reads the counters and counts the new bytes. */
   look(): Promise<void>;
 }
 
 interface Watched {
   dimension: DimensionName;
   metered: Omit<MeteredResource, "accountId">;
-  /** Bytes told of and not yet counted: less than a KB after a look. */
+  /** Reported bytes that are not counted yet: less than 1 KB after a look. */
   rest: number;
-  /** It was over at the last look; what its connections tell when they close comes after that. */
+  /** The workload had ended at the last look. It is watched once more: closing connections report their bytes late. */
   over: boolean;
 }
 
@@ -64,7 +64,7 @@ interface Pending {
 }
 
 interface Kept {
-  /** How far the counter of each workload was read. */
+  /** The last read counter value of each workload, in bytes. */
   read: Record<string, number>;
   pending: Pending[];
 }
@@ -81,7 +81,7 @@ export async function startEgressMeter(options: EgressMeterOptions): Promise<Egr
     pending = [];
   };
 
-  /** What of a workload's bytes makes whole KB; null when its account is gone. */
+  /** The event for a workload's whole KBs; null when there are none or its account is gone. */
   async function due(uid: string, readTo: number, { dimension, metered, rest }: Watched): Promise<Pending | null> {
     const kb = Math.floor(rest / KB);
     const accountId = kb > 0 ? (await store.workspaces.get(metered.workspace))?.accountId : undefined;
@@ -92,14 +92,14 @@ export async function startEgressMeter(options: EgressMeterOptions): Promise<Egr
   }
 
   async function look(): Promise<void> {
-    // What could not be counted the last time comes first.
+    // Events that could not be counted last time come first.
     await count();
     const forwarded = traffic.takeForwarded();
     const now: Kept = { read: {}, pending: [] };
     for (const [uid, one] of [...watched]) {
       const sent = await traffic.sentBytes(uid);
       const before = read[uid] ?? 0;
-      // A counter that went back was started anew.
+      // A counter that went back was reset: the workload restarted.
       one.rest += (forwarded.get(uid) ?? 0) + (sent === null ? 0 : sent < before ? sent : sent - before);
       const event = await due(uid, sent ?? 0, one);
       if (event) {
@@ -131,7 +131,7 @@ export async function startEgressMeter(options: EgressMeterOptions): Promise<Egr
     },
     look: () => {
       const next = turn.then(look);
-      turn = next.catch(() => {}); // told to whoever asked for it
+      turn = next.catch(() => {}); // the caller of `look` gets the error
       return next;
     },
     async stop() {

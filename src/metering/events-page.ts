@@ -1,4 +1,4 @@
-/** The events behind the costs, page by page: what was used, by whom, from when to when. */
+/** The usage events behind the costs, page by page. */
 import type { CursorCodec } from "../contract/cursor.ts";
 import { PlatformError } from "../contract/errors.ts";
 import type { Clock } from "../lib/time/clock.ts";

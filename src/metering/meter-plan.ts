@@ -1,10 +1,9 @@
 /**
- * What a meter decides, without doing it. Spans that run are held open in the ledger, priced and counted up to the
- * moment their node has last vouched for ("covered"); so one small write every few seconds keeps any number of them
- * live. A span becomes an event when it ends, when its rate changes, and at every full hour.
- *
- * Elapsed time comes from the monotonic clock, labels from the wall clock. Where the two part (the clock was set, the
- * machine slept) every span is settled with the time that really passed and goes on under the new wall time.
+ * The decisions of a meter, as pure functions. Running spans are kept open in the ledger, where they count up to the
+ * time that their node has last reported ("covered"), so one small write every few seconds keeps any number of them
+ * current. A span becomes an event when it ends, when its rate changes, and at every full hour. Elapsed time comes from
+ * the monotonic clock, timestamps from the wall clock. Where the two diverge (the clock was set, the machine slept),
+ * every span is settled with the time that really passed and continues at the new wall time.
  */
 import { DAY_MS, HOUR_MS } from "../lib/time/clock.ts";
 import { hourMs, hourOf } from "../lib/time/utc-calendar.ts";
@@ -20,15 +19,15 @@ import type {
 import { hourPieces, splitAtHours } from "../store/usage/rollup.ts";
 import { seriesKey } from "../store/usage/series.ts";
 
-/** Clocks drift and timers are late; a difference beyond this is a step. */
+/** A difference between the clocks beyond drift and late timers counts as a step of the wall clock. */
 const STEP_MIN_MS = 1000;
 const DRIFT_RATIO = 0.001;
-/** A start further back is a broken clock, not a long outage. */
+/** Earliest accepted start before now. An older start means a broken clock, not a long outage. */
 export const BACKDATE_MAX_MS = 31 * DAY_MS;
-/** In one transaction, so that a commit takes some ten milliseconds; a single span may bring the hours of a month. */
+/** Limits per transaction, so that a commit takes about ten milliseconds; one span may bring the hours of a month. */
 const SPANS_PER_CHANGE = 500;
 const EVENTS_PER_CHANGE = 1000;
-/** A node that has not vouched for its spans for so long is gone; another one settles them. */
+/** A node that has not reported for this long is gone; another node settles its spans. */
 const SILENT_MAX_MS = 60_000;
 
 export interface ClockReading {
@@ -37,8 +36,8 @@ export interface ClockReading {
 }
 
 /**
- * From `atMs` on, `series` uses `ratePerMs` base units in every millisecond; 0 ends it. With `resume`, it goes on from
- * where the server before this one left it, if that one had it running; otherwise it begins now.
+ * From `atMs` on, `series` uses `ratePerMs` base units per millisecond; 0 ends it. With `resume`, a span that the
+ * previous server process had open continues from where that process left it; otherwise the span begins now.
  */
 export interface RateCommand {
   do: "rate";
@@ -48,7 +47,7 @@ export interface RateCommand {
   resume: boolean;
 }
 
-/** `series` used `ratePerMs` in [fromMs, untilMs) and does no more; what of it was metered already is left out. */
+/** `series` used `ratePerMs` in [fromMs, untilMs) and has ended; the part that was already metered is left out. */
 export interface RanCommand {
   do: "ran";
   series: UsageSeries;
@@ -67,16 +66,16 @@ export type MeterCommand = RateCommand | RanCommand | CountCommand;
 export interface MeterMemory {
   readonly node: string;
   readonly spans: Map<string, UsageSpan>;
-  /** What the server before this one had running. */
+  /** Series that the previous server process had running. */
   readonly resumable: Set<string>;
   reading: ClockReading;
   coveredUntilMs: number;
-  /** No span starts before this hour. */
+  /** Start of the current hour; no open span starts earlier. */
   hourMs: number;
   era: number;
 }
 
-/** One series' part in a commit. */
+/** The change of one series in a commit. */
 interface Move {
   events: UsageEvent[];
   open?: UsageSpan;
@@ -84,8 +83,8 @@ interface Move {
 }
 
 /**
- * After a restart: everything that was open ends where it was last vouched for. Whatever still runs is observed anew
- * with its old start and goes on from exactly there, so nothing is lost and nothing is counted twice.
+ * After a restart: every open span ends at the time it was last covered. Whatever still runs is observed again with its
+ * old start and continues from exactly there, so nothing is lost or counted twice.
  */
 export function planResume(
   node: string,
@@ -96,7 +95,7 @@ export function planResume(
   const { wallMs } = reading;
   const spans = state?.spans ?? [];
   const coveredUntilMs = state?.coveredUntilMs ?? wallMs;
-  // A clock that went back may come by the same hours again: the new era keeps their events apart.
+  // A clock that was set back may pass the same hours again: the new era keeps their events apart.
   const era = (state?.era ?? 0) + (coveredUntilMs > wallMs ? 1 : 0);
   const moves = spans.map((span): Move => {
     const untilMs = Math.max(span.startMs, coveredUntilMs);
@@ -115,7 +114,7 @@ export function planResume(
   return { memory, changes: changesOf(memory, moves) };
 }
 
-/** A flush: time passes, full hours are settled, commands take effect, and the node vouches for all of it. */
+/** A flush: full hours are settled, commands take effect, and the node's covered time moves to now. */
 export function planFlush(
   memory: MeterMemory,
   commands: readonly MeterCommand[],
@@ -137,7 +136,7 @@ export function planFlush(
   }
   memory.reading = reading;
   const thisHourMs = hourMs(hourOf(memory.coveredUntilMs));
-  // All that runs is looked at once an hour only: a flush costs what happened since the last one.
+  // All spans are visited once an hour only, so that other flushes cost no more than the changes since the last one.
   if (thisHourMs !== memory.hourMs) {
     memory.hourMs = thisHourMs;
     for (const span of memory.spans.values()) {
@@ -150,7 +149,7 @@ export function planFlush(
     else if (command.do === "ran") moves.push(...planRan(memory, command, states, closedUntil, rateOf));
     else moves.push(...planRate(memory, command, states, closedUntil, rateOf));
   }
-  // With nothing running there is nothing to vouch for.
+  // Without open spans the covered time does not matter.
   if (moves.length === 0 && memory.spans.size === 0 && stepMs === 0) return [];
   return changesOf(memory, moves);
 }
@@ -189,7 +188,7 @@ function planRan(
   rateOf: RateOf,
 ): Move[] {
   const key = seriesKey(series);
-  // Something that runs is metered already, and what ran before it was settled when it began.
+  // A running series is metered already, and its earlier time was settled when its span began.
   if (memory.spans.has(key)) return [];
   const nowMs = memory.coveredUntilMs;
   const moves = settleDeadNodes(states.get(key), nowMs);
@@ -202,8 +201,8 @@ function planRan(
 }
 
 /**
- * Several nodes may run copies of one resource, each with its own span. What a node that is gone still holds is settled
- * up to where it was last heard of.
+ * Several nodes may run replicas of one resource, each with its own span. The spans of a node that is gone are settled
+ * up to its last report.
  */
 function settleDeadNodes(state: SeriesState | undefined, nowMs: number): Move[] {
   return (state?.elsewhere ?? [])
@@ -214,7 +213,7 @@ function settleDeadNodes(state: SeriesState | undefined, nowMs: number): Move[] 
     });
 }
 
-/** A new span; what of it lies in hours that are over is settled at once. */
+/** Opens a span and settles the part of it that lies in past hours. */
 function open(memory: MeterMemory, series: UsageSeries, ratePerMs: number, startMs: number, rateOf: RateOf): Move {
   const thisHourMs = hourMs(hourOf(memory.coveredUntilMs));
   const whole = spanFrom(memory, series, ratePerMs, startMs, rateOf);
@@ -252,14 +251,14 @@ function settle({ series, startMs, ratePerMs, key }: UsageSpan, endMs: number): 
   }));
 }
 
-/** How far the wall clock was moved since the last reading; 0 when it merely ran. */
+/** How far the wall clock was set since the last reading, in milliseconds; 0 when it only ran. */
 function clockStepMs(before: ClockReading, now: ClockReading): number {
   const elapsedMs = now.monotonicMs - before.monotonicMs;
   const stepMs = now.wallMs - before.wallMs - elapsedMs;
   return Math.abs(stepMs) > STEP_MIN_MS + elapsedMs * DRIFT_RATIO ? stepMs : 0;
 }
 
-/** Bounded commits; only the last one vouches for the time up to now, when everything before it is safe. */
+/** Splits the moves into bounded commits. Only the last one moves the covered time, when all others are durable. */
 function changesOf(memory: MeterMemory, moves: readonly Move[]): UsageChange[] {
   const changes: UsageChange[] = [];
   for (let chunk: Move[] = [], spans = 0, events = 0, index = 0; index < moves.length; index += 1) {
@@ -279,7 +278,7 @@ function changesOf(memory: MeterMemory, moves: readonly Move[]): UsageChange[] {
   return [...changes, { ...last, covered }];
 }
 
-/** All events, and for every series how it stands after its last move. */
+/** All events, and the final state of every series. */
 function changeOf(node: string, moves: readonly Move[]): UsageChange {
   const last = new Map<string, Move>();
   for (const move of moves) {
@@ -293,5 +292,5 @@ function changeOf(node: string, moves: readonly Move[]): UsageChange {
   };
 }
 
-/** An hour of the largest rate stays a safe integer. */
+/** Largest rate, in base units per millisecond: the usage of an hour stays a safe integer. */
 export const RATE_MAX = Math.floor(Number.MAX_SAFE_INTEGER / (2 * HOUR_MS));

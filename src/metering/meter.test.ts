@@ -33,9 +33,9 @@ test("a rate is used until it changes, live to the last flush, and split at full
 test("a long pause of the server is used time, a sleeping machine is not", async () => {
   const world = new MeterWorld(new MemoryLedger(), START_MS);
   await world.change(0, 100);
-  world.pass(5 * HOUR_MS); // stopped by a debugger, say: the workload ran on
+  world.pass(5 * HOUR_MS); // the process was stopped, by a debugger say, while the workload ran on
   assert.equal((await world.metered()).get(`uuid-0 ${DIMENSION}`), BigInt(100 * 5 * HOUR_MS));
-  world.setClock(8 * HOUR_MS); // a closed lid: only the wall clock went on
+  world.setClock(8 * HOUR_MS); // the machine slept: only the wall clock advanced
   assert.equal((await world.metered()).get(`uuid-0 ${DIMENSION}`), BigInt(100 * 5 * HOUR_MS));
 });
 
@@ -57,7 +57,7 @@ test("what ran when the server died and is not seen again counts up to the last 
   await world.change(0, 100);
   world.pass(20_000);
   await world.flush();
-  const next = new MeterWorld(ledger, START_MS + 24_000); // the same disk, none of the things
+  const next = new MeterWorld(ledger, START_MS + 24_000); // the same ledger, but nothing runs any more
   assert.equal((await next.metered()).get(`uuid-0 ${DIMENSION}`), BigInt(100 * 20_000));
 });
 

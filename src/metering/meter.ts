@@ -25,15 +25,15 @@ import {
 } from "./meter-plan.ts";
 import { type PriceBook, rateOf } from "./price-book.ts";
 
-/** What is not vouched for after a crash is at most this much. */
+/** Longest time between flushes, in milliseconds, and so the most usage that a crash can lose. */
 export const FLUSH_MAX_MS = 5 * SECOND_MS;
-/** Commands planned at one time. */
+/** Most commands planned per flush. */
 const COMMANDS_PER_FLUSH = 1000;
-/** What may wait for a database that does not answer: rates and single counts. */
+/** Most commands (rates and single counts) that wait while the database does not answer. */
 const WAITING_MAX = 100_000;
-/** Of one count, in base units: sums are kept in 64 bits, and one that overflows would hold up all metering. */
+/** Largest count, in base units: an overflow of the 64-bit sums would block all metering. */
 const COUNT_MAX = 1e12;
-/** A UUID or a request id, with room to spare. */
+/** Longest key: a UUID or a request id, with room to spare. */
 const KEY_LENGTH_MAX = 128;
 const NAME_LENGTH_MAX = 256;
 
@@ -42,7 +42,7 @@ export interface MeteredResource {
   workspace: string;
   name: string;
   uuid: string;
-  /** Who used it, where that is told apart. */
+  /** The key or person that caused the usage, where that is recorded. */
   subject?: string;
 }
 
@@ -57,11 +57,11 @@ export interface MeterDependencies {
   ledger: Pick<UsageLedger, "record" | "meterState" | "seriesState">;
   book: PriceBook;
   clock: Clock;
-  /** Milliseconds of a clock that nobody sets; it may stand still while the machine sleeps. */
+  /** A monotonic clock in milliseconds; it may stand still while the machine sleeps. */
   monotonicMs: () => number;
   node: string;
   flushMs: number;
-  /** A flush failed; it is tried again with the next one. */
+  /** Called when a flush fails; the next flush tries again. */
   onError: (error: unknown) => void;
 }
 
@@ -76,9 +76,9 @@ export class Meter implements Running {
   readonly #memory: MeterMemory;
   #waiting: Waiting[] = [];
   #weight = 0;
-  /** Planned and not yet on disk, in order; the same change is tried until it is. */
+  /** Planned changes that are not durable yet, in order; the first one is retried until it is. */
   #outbox: UsageChange[] = [];
-  /** Who waits for the outbox to empty. */
+  /** Callers that wait for the outbox to empty. */
   #inFlight: Waiting[] = [];
   #flushing: Promise<void> | null = null;
   #timer: NodeJS.Timeout | null = null;
@@ -90,7 +90,7 @@ export class Meter implements Running {
       const state = await deps.ledger.meterState(deps.node);
       const { memory, changes } = planResume(deps.node, state, readClocks(deps), resumable);
       for (const change of changes) await deps.ledger.record(change, rateOf(deps.book));
-      // The last words of a server that was killed may reach the database after it: looked at again until it is quiet.
+      // A killed server's last writes may reach the database after its end: repeat until no open span is found.
       if (!state || state.spans.length === 0) return new Meter(deps, memory);
     }
   }
@@ -102,9 +102,9 @@ export class Meter implements Running {
   }
 
   /**
-   * From `atMs` (now, if not given) on, the resource uses `rate` base units (MB, or 1 for hours) every millisecond.
-   * `resume` is for the first look after a start: what the server before had running goes on without a gap, but not
-   * from before `atMs`; anything else begins now.
+   * From `atMs` (default: now) on, the resource uses `rate` base units (MB, or 1 for hours) per millisecond. `resume`
+   * is for the first look after a start: a span of the previous process continues without a gap, but not from before
+   * `atMs`; any other span begins now.
    */
   async setRate(
     resource: MeteredResource,
@@ -117,8 +117,8 @@ export class Meter implements Running {
   }
 
   /**
-   * The resource used `rate` from `fromMs` to `untilMs` and has ended: for what came to its end while nobody looked.
-   * What was metered of it already is not metered again.
+   * The resource used `rate` from `fromMs` to `untilMs` and has ended: for usage that ended while no meter ran. The
+   * part that was already metered is not metered again.
    */
   async ran(
     resource: MeteredResource,
@@ -130,7 +130,7 @@ export class Meter implements Running {
     return this.#enqueue({ do: "ran", series: seriesOf(resource, dimension), ratePerMs: rate, fromMs, untilMs });
   }
 
-  /** `quantity` base units were used at `atMs`; dimension, resource, `key` and `atMs` make it one and the same event. */
+  /** Counts `quantity` base units at `atMs`. Dimension, resource, `key` and `atMs` identify the event. */
   async count(
     resource: MeteredResource,
     dimension: DimensionName,
@@ -140,7 +140,7 @@ export class Meter implements Running {
     return this.countAll(resource, [{ dimension, quantity, key, atMs }]);
   }
 
-  /** The same for many counts of one resource, in one commit or a few. */
+  /** Like `count`, for many counts of one resource in one commit or a few. */
   async countAll(resource: MeteredResource, counts: readonly Count[]): Promise<void> {
     const nowMs = this.#deps.clock.now();
     const allSeries = new Map<DimensionName, UsageSeries>();
@@ -153,7 +153,7 @@ export class Meter implements Running {
     return this.#enqueue({ do: "count", events });
   }
 
-  /** Brings everything up to now onto disk. */
+  /** Makes all usage up to now durable. */
   flush(): Promise<void> {
     this.#flushing ??= this.#flush().finally(() => {
       this.#flushing = null;
@@ -162,7 +162,7 @@ export class Meter implements Running {
     return this.#flushing;
   }
 
-  /** Vouches for the time up to now. What runs stays open: it may well outlive this process. */
+  /** Flushes up to now. Spans stay open: workloads may outlive this process. */
   async stop(): Promise<void> {
     if (this.#stopped) return;
     this.#stopped = true;
@@ -184,7 +184,7 @@ export class Meter implements Running {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.#waiting.push({ command, resolve, reject });
     this.#weight += weightOf(command);
-    // While a database fails, the timer sets the pace of the attempts.
+    // While the database fails, the timer sets the pace of the retries.
     if (!this.#flushing && this.#outbox.length === 0) this.#flushLater();
     return promise;
   }
@@ -196,7 +196,7 @@ export class Meter implements Running {
   async #flush(): Promise<void> {
     await this.#emptyOutbox();
     const batch = this.#waiting.slice(0, COMMANDS_PER_FLUSH);
-    // Read together: whatever is told later has a later time, and is not vouched for before it is known.
+    // Read the clocks together with the batch: a later command has a later time, and is not covered before it is known.
     const reading = readClocks(this.#deps);
     const states = await this.#lookUp(batch);
     this.#waiting.splice(0, batch.length);
@@ -216,7 +216,7 @@ export class Meter implements Running {
     for (const { resolve } of this.#inFlight.splice(0)) resolve();
   }
 
-  /** What the ledger knows of the series that are about to begin. */
+  /** Reads the ledger's state of the series that are about to begin. */
   async #lookUp(batch: readonly Waiting[]): Promise<Map<string, SeriesState>> {
     const beginning = new Map<string, UsageSeries>();
     for (const { command } of batch) {
@@ -229,7 +229,7 @@ export class Meter implements Running {
   }
 }
 
-/** A change that the ledger can never take would hold up all that follow: it is refused here. */
+/** Refuses a count that the ledger could never store, because it would block all that follow. */
 function assertCount(quantity: number, key: string, atMs: number, nowMs: number): void {
   if (!Number.isSafeInteger(quantity) || quantity < 0 || quantity > COUNT_MAX)
     throw new RangeError(`not a quantity: ${quantity}`);
@@ -248,7 +248,7 @@ const weightOf = (command: MeterCommand): number => (command.do === "count" ? co
 
 const readClocks = ({ clock, monotonicMs }: Pick<MeterDependencies, "clock" | "monotonicMs">): ClockReading => ({
   wallMs: clock.now(),
-  // The ledger counts whole milliseconds; a clock that nobody sets may tell parts of them.
+  // The ledger counts whole milliseconds; a monotonic clock may return fractions.
   monotonicMs: Math.floor(monotonicMs()),
 });
 

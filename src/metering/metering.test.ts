@@ -20,7 +20,7 @@ import { createPriceBook } from "./price-book.ts";
 const databases = await testDatabases();
 after(() => databases.stop());
 const book = createPriceBook();
-/** Each database has a day of its own: uids tell the time of creation and never go back. */
+/** Each database has its own day: uids contain the time of creation, which never goes back. */
 const START_MS = { sqlite: Date.parse("2026-05-04T10:00:00Z"), postgres: Date.parse("2026-05-05T10:00:00Z") };
 
 for (const database of databases.all)
@@ -32,10 +32,10 @@ function suite(database: TestDatabase): void {
   let metering: Metering;
   let place: TestPlace;
   const errors: unknown[] = [];
-  /** What really runs, and since when. */
+  /** uids of the running workloads, with their start times. */
   const machine = new Map<string, number>();
   const driveMb = new Map<string, number>();
-  /** Counters of the workloads' own networks, and what the proxy has passed on since it was asked. */
+  /** Counters of the workloads' own networks, and bytes forwarded by the proxy since the last call. */
   const sent = new Map<string, number>();
   let forwarded = new Map<string, number>();
   const traffic = {
@@ -89,7 +89,7 @@ function suite(database: TestDatabase): void {
       state: { instances: phase ? [{ uid, revision: null, phase, endpoint: null }] : [] },
     }));
   };
-  /** Usage by dimension of one resource, live. */
+  /** Current usage of one resource, by dimension. */
   const usageOf = async (name: string): Promise<Record<string, number>> => {
     const query = parseMetricsQuery({
       startTime: "2026-05-01T00:00:00Z",
@@ -104,7 +104,7 @@ function suite(database: TestDatabase): void {
     );
     return Object.fromEntries(data.map(({ billingDimension = "", summary }) => [billingDimension, summary.usage ?? 0]));
   };
-  /** Until the meter of `node` holds just these rates of a resource, and has vouched for them up to now. */
+  /** Waits until the meter of `node` has exactly these rates open for a resource and has covered them up to now. */
   const untilOpen = async (node: string, name: string, rates: Record<string, number>): Promise<void> => {
     for (;;) {
       const { spans = [], coveredUntilMs } = (await store.usage.meterState(node)) ?? {};
@@ -158,7 +158,7 @@ function suite(database: TestDatabase): void {
     await metering.stop();
     nowMs += 60_000;
     machine.delete(boxes.dies);
-    machine.set(boxes.restarts, nowMs); // the machine lost it meanwhile, and something started it again
+    machine.set(boxes.restarts, nowMs); // the machine lost this workload meanwhile and it was started again
     metering = await start();
     for (const name of ["stays", "restarts"]) await untilOpen("here", name, compute);
     await untilOpen("platform", "kept", volume);
@@ -174,7 +174,7 @@ function suite(database: TestDatabase): void {
   });
 
   test("of two servers only one meters what merely exists, and the other one takes over", async () => {
-    if (database.name === "sqlite") return; // a file has one server
+    if (database.name === "sqlite") return; // a database file has one server
     const second = await start("there", new Map());
     const uid = await create("volume", "once", { size: 1024 });
     await untilOpen("platform", "once", { volume_storage_gbs: 1024 });
@@ -313,7 +313,7 @@ function suite(database: TestDatabase): void {
     });
 
     test("are recorded by the next server when this one is killed before it could", async () => {
-      // A meter that never answers is what a process is that was killed in the middle.
+      // A meter that never answers stands for a process that is killed in the middle.
       const killed = await startTokens({ countAll: () => new Promise(() => undefined) });
       for (let n = 0; n < 5000; n += 1) killed.record(requestOf("cut", `c-${n}`));
       assert.ok(readdirSync(folder).length > 1, "files are of a bounded length");
@@ -336,10 +336,10 @@ function suite(database: TestDatabase): void {
       const killed = await startTokens({
         async countAll(resource, counts) {
           await metering.meter.countAll(resource, counts);
-          await new Promise(() => undefined); // killed before it knew
+          await new Promise(() => undefined); // killed before it got the answer
         },
       });
-      // As many as are written at once, and again: nothing waits for a timer that the killed one would not have.
+      // Full batches are written without a timer, which a killed process would not have.
       for (let n = 0; n < 500; n += 1) killed.record(requestOf("known", `k-${n}`));
       await metering.meter.flush();
       await (await startTokens()).stop();

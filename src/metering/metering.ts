@@ -1,6 +1,6 @@
 /**
- * Metering as a whole, for the composition root: a meter for what runs on this node, and one for what merely exists,
- * which one server of the platform holds at a time.
+ * Starts all metering, for the composition root: a meter for workloads that run on this node, and one for resources
+ * that are billed for existing, which one server of the platform runs at a time.
  */
 
 import { type Running, Stack } from "../lib/lifecycle.ts";
@@ -23,12 +23,14 @@ import {
 } from "./resource-rates.ts";
 import { type Observation, type Sight, startUsageObserver } from "./usage-observer.ts";
 
-/** The name under which what merely exists is metered, whichever server does it. */
+/** Node name of the meter for existing resources, whichever server runs it. */
 const PLATFORM_NODE = "platform";
-/** How long a server that went away keeps others from taking over; nothing is lost meanwhile, it is only late. */
+/**
+ * Lease of the server that meters existing resources. After its loss, metering is late by this much; nothing is lost.
+ */
 const KEEPER_LEASE_MS = 30 * SECOND_MS;
 const KEEPER_TRY_MS = 10 * SECOND_MS;
-/** All files of a drive are looked at for its size. */
+/** How often drives are measured. Rarely, because it reads every file of a drive. */
 const DRIVE_LOOK_MS = 5 * MINUTE_MS;
 const CHANGING_KINDS = ["customdomain", "drive"];
 
@@ -38,21 +40,21 @@ export interface MeteringOptions {
   clock: Clock;
   /** See MeterDependencies. */
   monotonicMs(): number;
-  /** This server's name, the same after a restart and no other server's. */
+  /** This server's name: unique among servers and the same after a restart. */
   node: string;
   /** Distinguishes this server from others on the same database. */
   holder: string;
-  /** When a workload on this machine began to run; null when it does not, or is not here. */
+  /** When a workload on this machine started; null when it is not running here. */
   runningSince(uid: string): Promise<number | null>;
-  /** Size of an image, a snapshot or a drive that is here; null when there is none of that name. */
+  /** Size in MB of an image, snapshot or drive on this machine; null when it does not exist. */
   storedMb(stored: Stored, owner: Resource): Promise<number | null>;
-  /** What the workloads of this machine send out. */
+  /** Outgoing traffic of this machine's workloads. */
   traffic: Traffic;
   onError(error: unknown): void;
 }
 
 export interface Metering extends Running {
-  /** Of this node: for whoever starts, stops and counts things itself. */
+  /** This node's meter, for code that starts, stops and counts things itself. */
   meter: Meter;
   egress: EgressMeter;
 }
@@ -73,7 +75,7 @@ export async function startMetering(options: MeteringOptions): Promise<Metering>
         onError,
       }),
     );
-    // A file has one server, and needs no vote.
+    // SQLite has one server, which needs no election.
     stack.add(store.database.dialect === "sqlite" ? await startKeeping(options) : keepWhileLeading(options));
     return { meter, egress, stop: () => stack.stop() };
   } catch (error) {
@@ -83,8 +85,8 @@ export async function startMetering(options: MeteringOptions): Promise<Metering>
 }
 
 /**
- * Counts what this machine knows of, and not from before it began: other servers have copies of their own, and a record
- * that is older than this server may tell of what the machine has lost since.
+ * Meters the replicas that run on this machine, from their actual start: other servers meter their own replicas, and an
+ * old record may name replicas that the machine has lost since.
  */
 async function observeRunning(
   { runningSince, egress }: MeteringOptions & Pick<Metering, "egress">,
@@ -100,7 +102,7 @@ async function observeRunning(
   return { rates, atMs: Math.min(...since.filter((ms) => ms !== null)), resume: sight === "found" };
 }
 
-/** Tries to become the server that meters what exists, and does so for as long as it is. */
+/** Tries to acquire the lease for metering existing resources, and meters them while it holds the lease. */
 function keepWhileLeading(options: MeteringOptions): Running {
   const { store, holder, onError } = options;
   let lease: Lease | null = null;
@@ -147,7 +149,7 @@ async function startKeeping(options: MeteringOptions): Promise<Running> {
           const stored = storedOf(resource);
           const rates = keptRates(resource, stored === null ? null : await storedMb(stored, resource));
           if (sight === "again") return { rates };
-          // A size is fixed when its resource is made; that of a drive, and whether a domain is verified, are not.
+          // Most sizes are fixed at creation; the size of a drive and the verification of a domain change later.
           return CHANGING_KINDS.includes(resource.kind) ? { rates, resume: true } : { rates, atMs: resource.createdAt };
         },
         onError,

@@ -1,6 +1,6 @@
 /**
- * The query of the metrics endpoint: every parameter checked, every refusal naming its parameter. A parameter that is
- * not known is refused too: a misspelt filter would otherwise silently answer for the whole account.
+ * Parses the query of the metrics endpoint. Every refusal names its parameter. Unknown parameters are refused too: a
+ * misspelt filter would otherwise silently answer for the whole account.
  */
 import type { UsageColumn, UsageKey } from "../store/usage/port.ts";
 import { USAGE_COLUMNS } from "../store/usage/port.ts";
@@ -8,8 +8,8 @@ import { DIMENSION_NAMES, isDimension } from "./dimensions.ts";
 import { chooseResolution, invalidParameter, type MetricsWindow, parseWindow, type Resolution } from "./window.ts";
 
 /**
- * What each dimension of `groupBy` tells about an entry. A name is unique only within its workspace and type, so the
- * entry of a name carries both, and one of a UUID all three: what is filled in is always true of the whole group.
+ * The columns that each `groupBy` dimension adds to an entry. A name is unique only within its workspace and type, so
+ * an entry by name carries both, and an entry by UUID all three: every column is true for the whole group.
  */
 export const GROUP_BY = {
   workspace: ["workspace"],
@@ -25,9 +25,9 @@ export const GROUP_BY_NAMES = Object.keys(GROUP_BY) as GroupBy[];
 export const GROUP_BY_MAX = 3;
 export const LIMIT_MAX = 100;
 const LIMIT_DEFAULT = 100;
-/** An event is a small flat object; an export takes many at a time. */
+/** Largest page of events: an event is a small flat object, and exports take many at a time. */
 const EVENTS_LIMIT_MAX = 1000;
-/** Longer than any name, UUID or type that a resource can have. */
+/** Longest filter value: longer than any name, UUID or type of a resource. */
 const FILTER_LENGTH_MAX = 256;
 
 const FILTERS = {
@@ -59,7 +59,7 @@ export function parseMetricsQuery(raw: Readonly<Record<string, unknown>>): Metri
     groupBy: parseGroupBy(given.get("groupBy")),
     filter: parseFilter(given),
     limit: parseLimit(given.get("limit"), LIMIT_MAX),
-    // An empty cursor is the `nextCursor` of a last page, handed back: it means none.
+    // An empty cursor is the `nextCursor` of a last page, sent back: it means none.
     cursor: given.get("cursor") || null,
   };
 }
@@ -70,7 +70,7 @@ export interface EventsQuery {
   cursor: string | null;
 }
 
-/** The query for single events: a window and a page. */
+/** Parses the query for single events: a window and a page. */
 export function parseEventsQuery(raw: Readonly<Record<string, unknown>>): EventsQuery {
   const given = textParameters(raw, ["startTime", "endTime", "limit", "cursor"]);
   return {
@@ -80,13 +80,13 @@ export function parseEventsQuery(raw: Readonly<Record<string, unknown>>): Events
   };
 }
 
-/** The query of the resource-types helper: the window and nothing else. */
+/** Parses the query of the resource-types helper: a window and nothing else. */
 export function parseWindowQuery(raw: Readonly<Record<string, unknown>>): MetricsWindow {
   const given = textParameters(raw, ["startTime", "endTime"]);
   return parseWindow(required(given, "startTime"), required(given, "endTime"));
 }
 
-/** The columns that are filled in an entry, in their canonical order; the order of `groupBy` does not matter. */
+/** The columns of an entry in canonical order; the order of `groupBy` does not matter. */
 export function columnsOf(groupBy: readonly GroupBy[]): UsageColumn[] {
   const wanted = new Set<UsageColumn>(groupBy.flatMap((name) => GROUP_BY[name]));
   return USAGE_COLUMNS.filter((column) => wanted.has(column));
@@ -142,5 +142,5 @@ function parseLimit(text: string | undefined, max: number): number {
   return Math.min(Number(text), max);
 }
 
-/** Names of parameters come from outside; what goes back is short and harmless. */
+/** Makes a caller's parameter name safe to repeat in a message. */
 const printable = (name: string): string => name.replace(/[^\w.-]/g, "?").slice(0, 64);

@@ -1,11 +1,11 @@
-/** What model requests used, as a few counts each; the request's id makes them one and the same when told again. */
+/** Counts the usage of model requests. The request's id is the key, so recording a request again changes nothing. */
 import { PlatformError } from "../contract/errors.ts";
 import type { Running } from "../lib/lifecycle.ts";
 import type { DimensionName } from "./dimensions.ts";
 import type { Count, Meter } from "./meter.ts";
 import { type ModelTokens, openTokenJournal } from "./token-journal.ts";
 
-/** What is counted of a request, in base units. */
+/** The counted dimensions of a request, in base units. */
 const MODEL_COUNTS = {
   model_requests_count: () => 1,
   model_unpriced_requests_count: ({ priced }) => (priced ? 0 : 1),
@@ -21,20 +21,23 @@ export type ModelCount = keyof typeof MODEL_COUNTS;
 const DIMENSIONS = Object.keys(MODEL_COUNTS) as ModelCount[];
 
 export interface TokenMeter extends Running {
-  /** What a request has used as far as is known: it is recorded so if the process does not live to its end. */
+  /** Writes the usage known so far to the journal; it is recorded if the process dies before the request ends. */
   note(tokens: ModelTokens): void;
-  /** What a request has used in all. On return a kill does not lose it, and soon it is in the ledger. */
+  /** Records the final usage of a request. On return it survives a kill; soon after it is in the ledger. */
   record(tokens: ModelTokens): void;
 }
 
-/** A commit for each request would cost more than the request, and hold up the next: until then the journal has it. */
+/**
+ * Time to collect requests for one commit; a commit per request would cost more than the request. Until the commit, the
+ * journal keeps them.
+ */
 const GATHER_MS = 200;
-/** So that one commit of them takes some ten milliseconds. */
+/** Most requests per commit, so that it takes about ten milliseconds. */
 const GATHERED_MAX = 250;
-/** A database that was away is asked again after this. */
+/** Pause before a retry when the database does not answer. */
 const RETRY_MS = 5000;
 
-/** What an earlier process left in the folder is recorded first. */
+/** Starts the meter. Requests that an earlier process left in the journal are recorded first. */
 export async function startTokenMeter(
   meter: Pick<Meter, "countAll">,
   folder: string,
@@ -45,11 +48,11 @@ export async function startTokenMeter(
   const open = new Set<Promise<void>>();
   let gathered: ModelTokens[] = [];
   let timer: NodeJS.Timeout | null = null;
-  /** What the ledger could not take when it was told; the journal has it meanwhile. */
+  /** Requests that the ledger could not take at first; the journal keeps them meanwhile. */
   const behind: ModelTokens[] = [...journal.left];
   let retry: NodeJS.Timeout | null = null;
 
-  /** Requests of one caller to one model. */
+  /** Counts requests of one caller to one model. */
   async function count(one: ModelTokens, requests: readonly ModelTokens[]): Promise<void> {
     const { accountId, workspace, model: name, modelUid: uuid, subject } = one;
     const resource = { accountId, workspace, name, uuid };
@@ -60,7 +63,7 @@ export async function startTokenMeter(
       );
     } catch (error) {
       if (!isRefusal(error)) throw error;
-      // What will never be taken keeps nothing else out, and is told once: not again at every start.
+      // A request that the ledger will never accept must not block others. It is reported once, not at every start.
       if (requests.length > 1) {
         for (const request of requests) await count(request, [request]);
         return;
@@ -87,7 +90,7 @@ export async function startTokenMeter(
     await Promise.all(counting);
   }
 
-  /** As many at a time as in life: a database that was away for long has left more than one commit should hold. */
+  /** Retries in bounded batches: after a long outage more requests wait than one commit should hold. */
   async function catchUp(): Promise<void> {
     retry = null;
     while (behind.length > 0 && retry === null) await countEach(behind.splice(0, GATHERED_MAX));
@@ -125,13 +128,13 @@ export async function startTokenMeter(
     async stop() {
       flush();
       await Promise.all(open);
-      if (retry) clearTimeout(retry); // the next start has it
+      if (retry) clearTimeout(retry); // the next start records them
       journal.close();
     },
   };
 }
 
-/** It would be refused whenever it is told. */
+/** True for an error that every retry would meet. */
 const isRefusal = (error: unknown): boolean =>
   error instanceof RangeError || (error instanceof PlatformError && error.code === "invalid_field");
 
@@ -151,7 +154,7 @@ function countsOf(tokens: ModelTokens): Count[] {
   return counts;
 }
 
-/** Who asked, as one text of the ledger, and back. */
+/** The caller as one text for the ledger; subjectFromText parses it. */
 const subjectText = ({ type, id }: { type: string; id: string }): string => `${type}/${id}`;
 
 export function subjectFromText(text: string): { type: string; id: string } | null {

@@ -1,4 +1,4 @@
-/** What the models of a workspace were used for, by model and by key: one question to the ledger, one row per group. */
+/** Model usage of a workspace, by model and by key: one ledger query, one row per group. */
 import type { CursorCodec } from "../contract/cursor.ts";
 import { PlatformError } from "../contract/errors.ts";
 import { type Clock, DAY_MS, toIso } from "../lib/time/clock.ts";
@@ -8,9 +8,9 @@ import { type ModelCount, subjectFromText } from "./model-tokens.ts";
 import { type PriceBook, rateOf } from "./price-book.ts";
 import { coverWindow, invalidParameter, parseWindow } from "./window.ts";
 
-/** What is asked when no window is given. */
+/** Length of the window when the query gives none. */
 const WINDOW_DEFAULT_MS = 30 * DAY_MS;
-/** Groups times counts that are read at a time: some thousand keys at some models. */
+/** Most rows (groups x counts) read at a time: some thousand keys at some models. */
 const ROWS_MAX = 20_000;
 
 const GROUP_COLUMNS = {
@@ -76,7 +76,7 @@ export async function modelUsage(
   const asOfMs = place?.asOfMs ?? clock.now();
   const { startTime, endTime, ...window } = windowOf(query, asOfMs);
   const { startMs } = window;
-  // Later pages look no further than the first one did: what is used meanwhile would move the others about.
+  // All pages end at the moment of the first page: usage added meanwhile would change the order of groups.
   const endMs = place ? Math.max(startMs + 1, Math.min(window.endMs, asOfMs)) : window.endMs;
   const columns = groupBy.map((name) => GROUP_COLUMNS[name]);
   const filter: UsageKey = { workspace, resourceType: "model" };
@@ -112,7 +112,7 @@ export async function modelUsage(
   };
 }
 
-/** In their canonical order: that of the query does not matter. */
+/** Parses `groupBy` into canonical order; the order in the query does not matter. */
 function parseGroupBy(text: string): ModelGroup[] {
   const names = text.split(",", MODEL_GROUPS.length + 1);
   if (names.some((name) => !Object.hasOwn(GROUP_COLUMNS, name)) || new Set(names).size !== names.length) {
@@ -128,7 +128,7 @@ function windowOf({ startTime, endTime }: ModelUsageQuery, nowMs: number) {
   return parseWindow(toIso(Number.isNaN(endMs) ? 0 : Math.max(0, endMs - WINDOW_DEFAULT_MS)), until);
 }
 
-/** One entry for the groups that differ in what was counted only; the costliest first, then as they are written. */
+/** Merges groups that differ only in the counted dimension into one entry; highest cost first, then by key. */
 function entriesOf(groups: readonly UsageGroup[], columns: readonly UsageColumn[]): ModelUsageEntry[] {
   const found = new Map<string, { key: UsageKey; amounts: Map<string, bigint> }>();
   for (const { key, quantity } of groups) {

@@ -14,9 +14,9 @@ import { DIMENSION_NAMES, DIMENSIONS, type DimensionName, isDimension, UNIT_BASE
 export const PRICE_DECIMALS = 12;
 export const COST_DECIMALS = 10;
 
-/** A thousand dollars for one unit: anything above is a slip of the pen, and the sums below stay far from 2^63. */
+/** Highest price, 1000 USD per unit: anything above is a typing mistake, and sums stay far below 2^63. */
 const PRICE_MAX_PICO = 1000n * 10n ** BigInt(PRICE_DECIMALS);
-/** Prices per dimension over time: a daily change for ten years. */
+/** Most prices per dimension over time: a daily change for ten years. */
 const PRICES_MAX = 4000;
 
 export interface Price {
@@ -25,15 +25,15 @@ export interface Price {
 }
 
 export interface PriceBook {
-  /** Of every dimension, the oldest first. */
+  /** The prices of every dimension, oldest first. */
   readonly prices: ReadonlyMap<DimensionName, Price[]>;
   /** The rate of a dimension in the UTC hour with this number. */
   rate(dimension: DimensionName, hour: number): UsageRate;
-  /** All prices as they would be written in a file, the oldest first. */
+  /** All prices in the form of a price file, oldest first. */
   list(): { dimension: DimensionName; usd: string; from: string | null }[];
 }
 
-/** Ours, in USD; an operator overrides them per dimension. Dimensions not named here are free. */
+/** The default prices in USD; an operator overrides them per dimension. Dimensions not named here are free. */
 export const DEFAULT_PRICES: Partial<Record<DimensionName, string>> = {
   sandbox_compute_runtime_gbs: "0.0000115",
   sandbox_image_storage_gbs: "0.00000002",
@@ -64,7 +64,7 @@ const priceFile = z.strictObject({
 
 export type PriceFile = z.input<typeof priceFile>;
 
-/** Prices of a book, the shipped one if none is given, with those of `file` for every dimension the file names. */
+/** The prices of `others` (default: the shipped ones), replaced by those of `file` for every dimension it names. */
 export function createPriceBook(file: unknown = { price: [] }, others?: PriceBook): PriceBook {
   const parsed = priceFile.safeParse(file);
   if (!parsed.success) throw invalidBook(z.prettifyError(parsed.error));
@@ -91,7 +91,7 @@ const shippedPrices = (): [DimensionName, Price[]][] =>
     return [dimension, [{ fromHour: Number.NEGATIVE_INFINITY, pico }]];
   });
 
-/** A price file as TOML, or as JSON when it opens with a brace. */
+/** Parses a price file: TOML, or JSON when it begins with a brace. */
 export function parsePriceFile(text: string): unknown {
   try {
     return text.trimStart().startsWith("{") ? JSON.parse(text) : parseToml(text);
@@ -100,18 +100,18 @@ export function parsePriceFile(text: string): unknown {
   }
 }
 
-/** The book as the ledger asks it; what it does not know is free. */
+/** The book as a RateOf for the ledger; unknown dimensions are free. */
 export const rateOf =
   (book: PriceBook): RateOf =>
   (dimension, hour) =>
     isDimension(dimension) ? book.rate(dimension, hour) : { numerator: 0n, denominator: 1n };
 
-/** A cost as the JSON number of its exact decimal (up to 99,999 USD; beyond, the last digits are those of a double). */
+/** A cost as a JSON number: exact up to 99,999 USD; beyond that the last digits are those of a double. */
 export const costToUsd = (cost: bigint): number =>
-  // A whole number that a double holds, divided once, is the double nearest to the decimal: as if it had been parsed.
+  // A safe integer divided once gives the double nearest to the decimal, as if the decimal had been parsed.
   cost <= Number.MAX_SAFE_INTEGER ? Number(cost) / 10 ** COST_DECIMALS : Number(costToDecimal(cost));
 
-/** A cost with all its decimals, as text: for exports, where nothing may be lost. */
+/** A cost with all its decimals as text, for exports. */
 export function costToDecimal(cost: bigint): string {
   return decimalText(cost, COST_DECIMALS);
 }

@@ -1,6 +1,6 @@
 /**
- * What a resource uses while it is as its record says, in base units per millisecond. What runs is metered by the node
- * it runs on; what merely exists, once for the whole platform.
+ * The usage rate of a resource according to its record, in base units per millisecond. Running workloads are metered by
+ * their node; existing resources once for the whole platform.
  */
 import type { Instance, InstancesState } from "../contract/instance.ts";
 import type { Resource } from "../store/resources/resource.ts";
@@ -9,13 +9,13 @@ import type { DimensionName } from "./dimensions.ts";
 export type Rates = Partial<Record<DimensionName, number>>;
 export type MeteredRecord = Pick<Resource, "kind" | "name" | "uid" | "spec" | "state" | "deletedAt" | "retired">;
 
-/** Something of a resource whose size only the machine knows. */
+/** A part of a resource whose size only the machine knows. */
 export type Stored = { image: string } | { snapshot: string } | { drive: string };
 
 interface WorkloadMeters {
-  /** Memory limit of what runs; what is frozen uses nothing. */
+  /** Dimension of the memory limit of running replicas; frozen replicas use nothing. */
   compute?: DimensionName;
-  /** Size of the image, as long as the resource exists. */
+  /** Dimension of the image size, charged while the resource exists. */
   image: DimensionName;
 }
 
@@ -23,25 +23,28 @@ const WORKLOADS: Record<string, WorkloadMeters> = {
   sandbox: { compute: "sandbox_compute_runtime_gbs", image: "sandbox_image_storage_gbs" },
   agent: { compute: "agent_compute_runtime_gbs", image: "agent_image_storage_gbs" },
   function: { compute: "mcp_server_compute_runtime_gbs", image: "mcp_server_image_storage_gbs" },
-  // The memory of a job's tasks is metered by whoever runs them: a task may ask for its own.
+  // The task runner meters the memory of a job's tasks, because a task may override it.
   job: { image: "job_image_storage_gbs" },
 };
 
 export const RUNNING_KINDS = Object.keys(WORKLOADS).filter((kind) => WORKLOADS[kind]?.compute);
 export const KEPT_KINDS = [...Object.keys(WORKLOADS), "snapshot", "volume", "drive", "customdomain"];
 
-/** The running and the frozen copies of a resource, wherever they are. */
+/** The running and frozen replicas of a resource on all nodes. */
 export const instancesOf = ({ retired, state }: MeteredRecord): Instance[] =>
   retired ? [] : ((state as InstancesState).instances ?? []);
 
-/** What these copies of the resource use. */
+/** The usage rates of these replicas. */
 export function runningRates(record: MeteredRecord, instances: readonly Instance[]): Rates {
   const compute = WORKLOADS[record.kind]?.compute;
   if (!compute) return {};
   return { [compute]: instances.filter(({ phase }) => phase === "running").length * memoryMb(record) };
 }
 
-/** What the resource takes up by being there. `storedMb` is the size of what `storedOf` names, null when it is not here. */
+/**
+ * The usage rates of a resource for existing. `storedMb` is the size of `storedOf`, null when it is not on this
+ * machine.
+ */
 export function keptRates(record: MeteredRecord, storedMb: number | null): Rates {
   const gone = record.retired || record.deletedAt !== null;
   const meters = WORKLOADS[record.kind];
@@ -60,7 +63,7 @@ export function keptRates(record: MeteredRecord, storedMb: number | null): Rates
   }
 }
 
-/** The image, the snapshot or the files whose size counts, for kinds that have one. */
+/** The image, snapshot or drive whose size is metered; null for kinds without one. */
 export function storedOf({ kind, name, uid, spec, state }: MeteredRecord): Stored | null {
   if (kind === "drive") return { drive: uid };
   if (kind === "snapshot") return state.phase === "ready" ? { snapshot: name } : null;

@@ -1,56 +1,55 @@
 /**
- * What model requests used and the ledger does not have yet, as lines of files in the data folder. A line is written
- * before its caller has the whole answer, and is there when the process is killed the moment after; a commit for each
- * request would cost more than the request. Of several lines of one request the last one counts.
- *
- * Files are replaced when they are long, and go when the ledger has everything that is in them.
+ * A journal of model usage that is not in the ledger yet, as JSON lines in the data folder. A line is written before
+ * the caller has the whole answer, and survives a kill of the process right after; a commit per request would cost more
+ * than the request. The last line of a request counts. A file that is long enough is followed by a new one, and is
+ * removed when the ledger has everything in it.
  */
 import { closeSync, ftruncateSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod";
 
 export interface TokenJournal {
-  /** Lines of an earlier process that the ledger may not have: to be recorded, then forgotten. */
+  /** Requests of an earlier process that the ledger may not have: to be recorded, then forgotten. */
   readonly left: readonly ModelTokens[];
   write(tokens: ModelTokens): void;
-  /** The ledger has this request. */
+  /** Called when the ledger has the request. */
   forget(requestId: string): void;
   close(): void;
 }
 
-/** What is known of a request once it is over. */
+/** The usage of a finished request. */
 const modelTokens = z.object({
   requestId: z.string(),
   accountId: z.string(),
   workspace: z.string(),
-  /** The model that was asked, and which one of that name. */
+  /** Name and uid of the requested model. */
   model: z.string(),
   modelUid: z.string(),
   subject: z.object({ type: z.string(), id: z.string() }).nullable(),
   inputTokens: z.number(),
   outputTokens: z.number(),
   cachedInputTokens: z.number(),
-  /** What the provider charges for it, in nano-USD. */
+  /** The provider's charge for the request, in nano-USD. */
   costNanoUsd: z.number(),
-  /** False when nobody knows a price, and the cost of zero says nothing. */
+  /** False when the price is unknown and a cost of zero means nothing. */
   priced: z.boolean(),
-  /** True when the provider did not report all of it. A process before this one may not have said. */
+  /** True when the provider did not report all of the usage. Absent in lines of older versions. */
   estimated: z.boolean().default(false),
   startedAtMs: z.number(),
 });
 
 export type ModelTokens = z.infer<typeof modelTokens>;
 
-/** A start reads what is there; so much is read in a few milliseconds. */
+/** Size at which a new file is begun. A start reads this much in a few milliseconds. */
 const FILE_MAX_BYTES = 1024 * 1024;
 const NAME = /^(\d+)\.jsonl$/;
 
 interface JournalFile {
   path: string;
-  /** Null when nothing more is written to it. */
+  /** Null when the file takes no more lines. */
   fd: number | null;
   bytes: number;
-  /** Requests whose last line is here. */
+  /** Number of requests whose last line is in this file. */
   open: number;
 }
 
@@ -85,7 +84,7 @@ export function openTokenJournal(folder: string, onError: (error: unknown) => vo
     }
   }
 
-  /** Nothing more is written to the current file; it goes with its last request, or now. */
+  /** Closes the current file for writing and removes it if no request in it is open; otherwise `forget` removes it. */
   function retire(): void {
     if (!current) return;
     end(current);
@@ -108,7 +107,7 @@ export function openTokenJournal(folder: string, onError: (error: unknown) => vo
     const written = writeSync(file.fd, line);
     file.bytes += written;
     if (written === Buffer.byteLength(line)) return;
-    retire(); // or the next line would be torn with this one
+    retire(); // otherwise the next line would be joined to this partial one
     throw new Error(`${file.path} takes no more: is the disk full?`);
   }
 
@@ -145,7 +144,7 @@ function end(file: JournalFile): void {
   file.fd = null;
 }
 
-/** These fields only: whoever tells may know more. */
+/** Writes these fields only: callers may pass objects with more. */
 function lineOf(tokens: ModelTokens): string {
   const { requestId, accountId, workspace, model, modelUid, subject, priced, estimated, startedAtMs } = tokens;
   const { inputTokens, outputTokens, cachedInputTokens, costNanoUsd } = tokens;
@@ -154,7 +153,7 @@ function lineOf(tokens: ModelTokens): string {
   return `${JSON.stringify({ ...who, ...amounts } satisfies ModelTokens)}\n`;
 }
 
-/** A line that a kill or a full disk tore apart is no request that was answered. */
+/** Skips a line that a kill or a full disk cut off: its request was never answered. */
 function readLines(path: string, onError: (error: unknown) => void): ModelTokens[] {
   const lines = readFileSync(path, "utf8").split("\n").slice(0, -1);
   return lines.flatMap((line, index) => {

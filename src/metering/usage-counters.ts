@@ -1,6 +1,6 @@
 /**
- * Usage and cost as OpenMetrics counters. They are read from the ledger when asked for, so they go on over restarts.
- * They tell nothing of accounts and workspaces: whoever may scrape need not be allowed to see a bill.
+ * Usage and cost as OpenMetrics counters. They are read from the ledger at each scrape, so they survive restarts. They
+ * do not name accounts or workspaces: a scraper need not be allowed to see a bill.
  */
 import { Counter, type Registry } from "prom-client";
 import type { Usage } from "../store/usage/usage.ts";
@@ -9,7 +9,7 @@ import { costToUsd } from "./price-book.ts";
 
 export function addUsageCounters(registry: Registry, ledger: Pick<Usage, "totalsAcrossAccounts">): void {
   let asked: ReturnType<typeof ledger.totalsAcrossAccounts> | null = null;
-  /** Both counters of one scrape share one look. */
+  /** Both counters of one scrape share one ledger query. */
   const totals = () => {
     asked ??= ledger.totalsAcrossAccounts().finally(() => {
       asked = null;

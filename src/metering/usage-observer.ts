@@ -1,6 +1,6 @@
 /**
- * Tells a meter what the records say: whenever a resource changes, and once for every resource at the start. It
- * compares nothing and remembers only what it last said, so news that is lost or repeated does no harm.
+ * Reports usage rates from resource records to a meter: at every change of a resource, and once for every resource at
+ * the start. It remembers only what it reported last, so lost or repeated notifications do no harm.
  */
 import { PlatformError } from "../contract/errors.ts";
 import { Gathering } from "../lib/gathering.ts";
@@ -12,22 +12,24 @@ import type { DimensionName } from "./dimensions.ts";
 import type { Meter, MeteredResource } from "./meter.ts";
 import type { Rates } from "./resource-rates.ts";
 
-/** Records read at a time at the start. */
+/** Records read per query at the start. */
 const PAGE = 500;
-/** Records looked at together: the meter puts what they say into one commit. */
+/** Records processed concurrently: the meter puts their rates into one commit. */
 const CONCURRENCY = 256;
 /**
- * What is new is looked at when nothing new has come for this long, or after the other where it never stops coming:
- * whoever makes a hundred at once waits for them, and not for the bill. It is billed from when it began all the same.
+ * New resources are metered when none has been created for QUIET_MS, or after BUSY_MAX_MS when creates never stop, so
+ * that metering does not delay a burst of creates. They are billed from their actual start all the same.
  */
 const QUIET_MS = 250;
 const BUSY_MAX_MS = 1_000;
-/** It is made, then it runs. A third change may be the beginning of its end, before which it must be known. */
+/**
+ * Changes of a resource until it runs: created, then running. A third change may begin its end and is metered at once.
+ */
 const CHANGES_OF_A_START = 2;
 
 export interface Observation {
   rates: Rates;
-  /** Since when; absent = since now. */
+  /** Start of the rates. Default: now. */
   atMs?: number;
   /** See Meter.setRate. */
   resume?: boolean;
@@ -37,16 +39,16 @@ export interface UsageObserverOptions {
   store: Pick<Store, "resources" | "workspaces">;
   meter: Pick<Meter, "setRate">;
   kinds: readonly string[];
-  /** Nobody else meters the same: what is new may wait a moment. */
+  /** No other meter meters the same resources, so new ones may wait a moment. */
   alone: boolean;
-  /** A kind whose size changes without its record, and how often it is looked at. */
+  /** A kind whose size changes without a change of its record, and how often it is measured. */
   grows?: { kind: string; lookEveryMs: number };
-  /** What a resource uses by its record. */
+  /** Returns the usage rates of a resource. */
   observe(resource: Resource, sight: Sight): Observation | Promise<Observation>;
   onError(error: unknown): void;
 }
 
-/** How a resource comes to be looked at: it may be older than this server, it was made since, or it is known. */
+/** Why a resource is observed: found at the start or later, created since the start, or already known. */
 export type Sight = "found" | "new" | "again";
 
 interface Said {
@@ -58,17 +60,17 @@ export async function startUsageObserver(options: UsageObserverOptions): Promise
   const { store, meter, kinds, alone, grows, observe, onError } = options;
   const said = new Map<string, Said>();
   const accounts = new Map<string, string>();
-  /** Resources made since the start that were not looked at yet, with how often they have changed. */
+  /** Resources created since the start and not observed yet, with the number of their changes. */
   const made = new Map<string, number>();
 
-  /** The account of a workspace never changes. */
+  /** Cached: the account of a workspace never changes. */
   async function accountOf(workspace: string): Promise<string | null> {
     const known = accounts.get(workspace) ?? (await store.workspaces.get(workspace))?.accountId;
     if (known !== undefined) accounts.set(workspace, known);
     return known ?? null;
   }
 
-  /** What is part of another resource stands on the bill under that one's name. */
+  /** A nested resource is billed under its parent's name. */
   const billedName = async ({ parent, name }: Resource): Promise<string> =>
     (parent === "" ? null : await store.resources.getAcrossWorkspaces(parent))?.name ?? name;
 
@@ -91,7 +93,7 @@ export async function startUsageObserver(options: UsageObserverOptions): Promise
       return;
     }
     const accountId = before?.metered.accountId ?? (await accountOf(resource.workspace));
-    // A workspace on its way out has no account to bill any more; what ran in it is told by its own changes.
+    // A workspace that is being deleted has no account to bill; rates already reported end with their resources.
     if (accountId === null) return;
     const { workspace } = resource;
     const name = before?.metered.name ?? (await billedName(resource));
@@ -107,7 +109,7 @@ export async function startUsageObserver(options: UsageObserverOptions): Promise
       return undefined;
     },
     onError: (_uid, error) => {
-      // A meter that is stopping, or waits for its database, is told again later.
+      // The meter is stopping or waits for its database: the queue retries.
       if (!(error instanceof PlatformError && error.code === "unavailable")) onError(error);
     },
   });
@@ -115,7 +117,7 @@ export async function startUsageObserver(options: UsageObserverOptions): Promise
   const later = new Gathering({ quietMs: QUIET_MS, busyMaxMs: BUSY_MAX_MS, release: (uid) => queue.add(uid) });
   const unsubscribe = store.resources.onChange((kind, uid) => {
     if (!kinds.includes(kind)) return;
-    // One that grows without its record has nothing to be metered when it is made; later changes are looked at.
+    // A new resource of a growing kind is still empty: skip its first change and observe the later ones.
     if (kind === grows?.kind && !said.has(uid) && !fresh.delete(uid)) return void fresh.add(uid);
     if (said.has(uid)) return queue.add(uid);
     const changes = (made.get(uid) ?? 0) + 1;
@@ -133,7 +135,7 @@ export async function startUsageObserver(options: UsageObserverOptions): Promise
   };
   for (const kind of kinds) await lookAtAll(kind);
   const lookAtGrown = (kind: string): void => {
-    fresh.clear(); // they are looked at now
+    fresh.clear(); // all of them are observed now
     lookAtAll(kind).catch(onError);
   };
   const timer = grows && setInterval(() => lookAtGrown(grows.kind), grows.lookEveryMs).unref();

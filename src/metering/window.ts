@@ -1,7 +1,7 @@
 /**
- * The window of a metrics question and the buckets it falls into. Buckets are aligned to UTC: full hours, midnights,
- * Mondays, first days of a month. The first and the last bucket may stick out of the window; they carry the timestamp
- * of their own start and count only what lies inside the window.
+ * The window of a metrics query and its buckets. Buckets are aligned to UTC: full hours, midnights, Mondays, first days
+ * of a month. The first and last bucket may extend beyond the window; they carry the timestamp of their own start and
+ * count only usage inside the window.
  */
 import { PlatformError } from "../contract/errors.ts";
 import { DAY_MS } from "../lib/time/clock.ts";
@@ -22,15 +22,15 @@ import type { Grain, UsagePart } from "../store/usage/port.ts";
 const YEAR_MS = 365 * DAY_MS;
 
 interface ResolutionRule {
-  /** The coarsest rollup that still falls into one bucket. */
+  /** The coarsest rollup that fits into one bucket. */
   grain: Grain;
   bucketHours: number;
   shiftHours: number;
   bucketStart(hour: number): number;
   nextBucket(start: number): number;
-  /** Windows shorter than this get the resolution by default. */
+  /** This resolution is the default for windows shorter than this. */
   defaultBelowMs: number;
-  /** The longest window it may be asked for explicitly. */
+  /** The longest window for which this resolution may be requested. */
   capMs(startMs: number): number;
   capText: string;
 }
@@ -62,14 +62,14 @@ export const RESOLUTIONS = {
     shiftHours: WEEK_SHIFT_HOURS,
     bucketStart: weekStart,
     nextBucket: (start) => start + WEEK_HOURS,
-    // 365 days count as a year, and so does a calendar year with a leap day: neither is over the cap.
+    // Both 365 days and a calendar year with a leap day count as a year.
     defaultBelowMs: YEAR_MS,
     capMs: (startMs) => Math.max(YEAR_MS, sameTimeNextYear(startMs) - startMs),
     capText: "1 year",
   },
   monthly: {
     grain: "month",
-    // Months are summed by the reader: what the store hands over lies inside one month anyway.
+    // The store returns days; months are summed afterwards, because no row spans two months.
     bucketHours: DAY_HOURS,
     shiftHours: 0,
     bucketStart: monthStart,
@@ -84,8 +84,8 @@ export type Resolution = keyof typeof RESOLUTIONS;
 export const RESOLUTION_NAMES = Object.keys(RESOLUTIONS) as Resolution[];
 
 /**
- * Nothing was metered before 1970 and nothing will be kept for two centuries; without an end a monthly answer could be
- * asked for a hundred thousand buckets.
+ * Nothing was metered before 1970, and nothing will be kept until 2200. Without an upper limit a monthly query could
+ * ask for a hundred thousand buckets.
  */
 export const TIME_MIN_MS = 0;
 export const TIME_MAX_MS = Date.UTC(2200, 0, 1);
@@ -93,7 +93,7 @@ export const TIME_MAX_MS = Date.UTC(2200, 0, 1);
 export interface MetricsWindow {
   startMs: number;
   endMs: number;
-  /** As the caller wrote them, for the echo. */
+  /** Start and end as the caller wrote them, repeated in the answer. */
   startTime: string;
   endTime: string;
 }
@@ -129,7 +129,7 @@ export function bucketHoursOf(window: MetricsWindow, resolution: Resolution): nu
   return buckets;
 }
 
-/** Which bucket an hour belongs to. */
+/** The start hour of the bucket that an hour belongs to. */
 export const bucketOf = (hour: number, resolution: Resolution): number => RESOLUTIONS[resolution].bucketStart(hour);
 
 const GRAIN_RULES: Record<Grain, { start(hour: number): number; ceil(hour: number): number; finer: Grain | null }> = {
@@ -145,7 +145,7 @@ const GRAIN_RULES: Record<Grain, { start(hour: number): number; ceil(hour: numbe
 
 /**
  * Covers [startMs, endMs) without gap or overlap: whole buckets of the coarsest grain in the middle, finer ones around
- * it, and the events themselves for an hour that is cut by an end of the window.
+ * them, and events for an hour that an end of the window cuts.
  */
 export function coverWindow(startMs: number, endMs: number, coarsest: Grain): UsagePart[] {
   const firstHour = Math.ceil(startMs / hourMs(1));
@@ -181,7 +181,7 @@ function parseTime(parameter: string, text: string): number {
 
 function sameTimeNextYear(ms: number): number {
   const date = new Date(ms);
-  // From 29 February a year reaches to 1 March.
+  // 29 February plus a year is 1 March.
   date.setUTCFullYear(date.getUTCFullYear() + 1);
   return date.getTime();
 }
