@@ -12,7 +12,7 @@ export const BUILTINS: Readonly<Record<string, Builtin>> = {
       process.exit(0);
     });
   },
-  /** argv: the folder. */
+  /** argv: the folder to serve. */
   async "mcp-files"([folder = "/data"]) {
     const [{ runMcpProgram }, { FILES_SERVER }] = await Promise.all([
       import("./mcp/program.ts"),

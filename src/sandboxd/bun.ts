@@ -18,7 +18,7 @@ export interface SpawnOptions {
   cwd?: string;
   env?: Record<string, string | undefined>;
   stdio?: ("ignore" | "inherit" | "pipe" | number)[];
-  /** A session of its own, and so a process group that one signal reaches. */
+  /** Starts the child in its own session, and so in a process group that one signal reaches. */
   detached?: boolean;
   uid?: number;
   gid?: number;
@@ -44,7 +44,10 @@ export interface Sql {
   close(): Promise<void>;
 }
 
-/** Writes to a descriptor that does not block: `flush` waits for whoever reads. It does not close the descriptor. */
+/**
+ * Writes to a non-blocking descriptor. `flush` waits until the reader has taken the bytes. Does not close the
+ * descriptor.
+ */
 export interface FileSink {
   write(chunk: Uint8Array): number | Promise<number>;
   flush(): number | Promise<number>;

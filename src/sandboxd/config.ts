@@ -1,4 +1,6 @@
-/** Reads the configuration file that a driver writes for one sandbox; a wrong one stops the start with its reason. */
+/**
+ * Reads the configuration file that a driver writes for one sandbox. An invalid file stops the start with the reason.
+ */
 import { readFileSync } from "node:fs";
 import type { DoorConfig, SandboxdConfig } from "../contract/sandbox-wire.ts";
 
@@ -65,7 +67,7 @@ function mistakeIn(value: unknown, fields: Record<string, Field>): string | null
   return wrong ? `"${wrong[0]}" is missing or malformed.` : null;
 }
 
-/** "127.0.0.1:8081" or "[::1]:8081". Only loopback: a door must not be reachable from another machine. */
+/** Parses "127.0.0.1:8081" or "[::1]:8081". Only loopback: a door must not be reachable from another machine. */
 export function parseListen(listen: DoorConfig["listen"]): { host: string; port: number } | null {
   const match = /^(127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\]):(\d{1,5})$/.exec(listen);
   const port = Number(match?.[2]);

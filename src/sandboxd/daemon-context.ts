@@ -11,7 +11,10 @@ export interface Daemon {
   readonly environment: Environment;
   readonly processes: ProcessTable;
   readonly trim: IdleTrim;
-  /** Handles files with the rights of another user; null in the process that does so. Loaded at first use. */
+  /**
+   * Handles file requests with another user's rights, loaded at first use. Null in the helper process that does this
+   * work.
+   */
   readonly userFiles: (() => Promise<UserFiles>) | null;
   readonly counters: Pick<SandboxActivity, "terminalClients" | "portConnections" | "doorConnections">;
   activity(): SandboxActivity;

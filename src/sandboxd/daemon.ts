@@ -1,6 +1,6 @@
 /**
- * The daemon: three sockets, the doors, and what their handlers share. Started by init, killed by anybody, and always
- * ready to be started again over the same state folder.
+ * The daemon: three sockets, the doors, and the state that their handlers share. init starts the daemon; it may be
+ * killed at any moment, and a new one can start over the same state folder.
  */
 
 import { accessSync, chmodSync, closeSync, constants, mkdirSync, rmSync, writeSync } from "node:fs";
@@ -67,7 +67,7 @@ export async function startDaemon(config: SandboxdConfig, startedAtMs: number): 
   const names = config.names === undefined ? null : parseListen(config.names);
   await Promise.all([
     ...doors,
-    // Few need it, and sockets for datagrams are a module that all others can do without.
+    // Loaded only when configured: few sandboxes need it, and node:dgram costs every other one memory.
     ...(names === null ? [] : [import("./network/own-names.ts").then(({ answerOwnNames }) => answerOwnNames(names))]),
     atPath(ports, config.portSocket),
     atPath(createControlServer(daemon, api), config.controlSocket),
@@ -75,11 +75,11 @@ export async function startDaemon(config: SandboxdConfig, startedAtMs: number): 
   ]);
   noteArrival(daemon);
   tellReady(config.readyFd);
-  // Whoever waits for us has an answer to write first: time to load what most ask for next.
+  // The caller that waits for READY has work to do first; use that time to load the handlers most requests need next.
   if (!config.exec) await import("./process/process-api.ts");
 }
 
-/** Where the usual place cannot be written (a read-only image, a daemon that is not root) the state folder can. */
+/** The log folder, or `logs` in the state folder when that is not writable (read-only image, daemon without root). */
 function writableLogDir(config: SandboxdConfig, environment: Environment): string {
   const wanted = config.logDir ?? environment.variable("SANDBOX_LOG_DIR") ?? DEFAULT_LOG_DIR;
   try {
@@ -93,7 +93,7 @@ function writableLogDir(config: SandboxdConfig, environment: Environment): strin
   }
 }
 
-/** A stale socket of an earlier daemon is in the way; nobody listens there any more. */
+/** Listens at a path, after removing the stale socket of an earlier daemon. */
 async function atPath(server: Server, path: string): Promise<void> {
   mkdirSync(dirname(path), { recursive: true });
   rmSync(path, { force: true });
@@ -111,7 +111,10 @@ function listening(server: Server, where: { path?: string; host?: string; port?:
   });
 }
 
-/** First whoever started the sandbox, then init, which may have a command that ends everything at once. */
+/**
+ * Tells the process that started the sandbox first and init second: init then starts a command that may end the
+ * sandbox.
+ */
 function tellReady(fd: number | undefined): void {
   const init = Number(process.env[INIT_PID_VARIABLE] ?? 0);
   const handedDown = init === 0 || process.env[READY_VARIABLE] !== undefined;
@@ -119,7 +122,7 @@ function tellReady(fd: number | undefined): void {
     try {
       writeSync(fd, "READY\n");
     } catch {
-      // Nobody waits any more.
+      // The reader has closed its end.
     }
     closeSync(fd);
   }

@@ -1,5 +1,5 @@
 /**
- * System calls that neither Node nor Bun offers, loaded at first use: most sandboxes never need the daemon's half.
+ * System calls that neither Node nor Bun offers. Loaded at first use: the daemon in most sandboxes never needs them.
  */
 import { dlopen, type Signature } from "bun:ffi";
 
@@ -49,7 +49,7 @@ function load(): NonNullable<typeof loaded> {
 const cString = (bytes: Uint8Array): Uint8Array => Buffer.concat([bytes, Buffer.of(0)]);
 
 const PR_SET_CHILD_SUBREAPER = 36;
-/** Orphans below this process come to it, even where it is not PID 1. */
+/** Makes orphans among this process's descendants its children, even where it is not PID 1. */
 export const becomeSubreaper = (): boolean => call("prctl", PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) === 0;
 
 const P_ALL = 0;
@@ -59,7 +59,7 @@ const WNOWAIT = 0x01000000;
 const SI_PID_OFFSET = 16; // siginfo_t on 64-bit Linux: three ints, padding, then the pid
 const siginfo = Buffer.alloc(128);
 
-/** The pid of some child that has ended and was not yet waited for; 0 when there is none. Does not reap it. */
+/** The pid of a child that has ended but was not reaped, or 0. Does not reap it. */
 export function peekZombie(): number {
   siginfo.fill(0);
   return call("waitid", P_ALL, 0, siginfo, WEXITED | WNOHANG | WNOWAIT) === 0 ? siginfo.readInt32LE(SI_PID_OFFSET) : 0;
@@ -77,11 +77,11 @@ export function reap(pid: number): { exitCode: number | null; signal: number | n
 
 const RLIMIT_NPROC = 6;
 const INFINITY_BITS = 2n ** 64n - 1n;
-const ownLimit = new BigUint64Array(2); // what is in force, and up to what it may be raised
+const ownLimit = new BigUint64Array(2); // the soft limit and the hard limit
 const lowLimit = new BigUint64Array(2);
 const bytesOf = (words: BigUint64Array): Uint8Array => new Uint8Array(words.buffer);
 
-/** What is started meanwhile may not start another when there are this many; see RLIMIT_NPROC. */
+/** Limits processes started during `work`: they cannot fork once their user has `max` processes (RLIMIT_NPROC). */
 export function withProcessLimit<T>(max: number, work: () => T): T {
   if (call("getrlimit", RLIMIT_NPROC, bytesOf(ownLimit)) !== 0) return work();
   const [own = INFINITY_BITS, hard = INFINITY_BITS] = ownLimit;
@@ -95,7 +95,7 @@ export function withProcessLimit<T>(max: number, work: () => T): T {
 }
 
 const PUNCH_HOLE_KEEP_SIZE = 0x02 | 0x01;
-/** Gives the first `bytes` of a file back to the file system; offsets of what follows stay. False where unsupported. */
+/** Frees the disk blocks of a file's first `bytes` without moving the rest. False where the file system cannot. */
 export const punchHead = (fd: number, bytes: number): boolean =>
   call("fallocate", fd, PUNCH_HOLE_KEEP_SIZE, 0n, BigInt(bytes)) === 0;
 
@@ -110,7 +110,10 @@ export const inotifyRemove = (fd: number, watch: number): void => void call("ino
 /** Bytes read, or -1; on a non-blocking descriptor -1 mostly means "nothing yet". */
 export const readNow = (fd: number, buffer: Uint8Array): number => call("read", fd, buffer, buffer.byteLength);
 
-/** For good, in all threads: the C library, unlike the bare system call, sees to that. Capabilities go with root. */
+/**
+ * Gives up root for good, in all threads: the C library, unlike the bare system call, covers every thread. Drops
+ * capabilities.
+ */
 export function becomeUser(uid: number, gid: number): void {
   const done = [call("setgroups", 0n, null), call("setresgid", gid, gid, gid), call("setresuid", uid, uid, uid)];
   if (done.some((result) => result !== 0)) throw new Error(`the process could not become user ${uid}`);

@@ -39,7 +39,7 @@ async function main(argv: string[]): Promise<void> {
   else await (await import("./daemon.ts")).startDaemon(config, startedAtMs);
 }
 
-/** By hand, because the library's parser would cost every sandbox half a megabyte. */
+/** Parsed by hand: the library's parser would cost every sandbox half a megabyte. */
 function parseArguments(argv: string[]): Arguments & { file: string | undefined } {
   const values = new Map<string, string>();
   let command: string[] = [];
@@ -64,7 +64,7 @@ interface Arguments {
   socket: string | undefined;
 }
 
-/** Arguments stand for the members of the file of the same meaning. */
+/** Arguments override the members of the file with the same meaning. */
 function withArguments(config: SandboxdConfig, { command, listen, socket }: Arguments): SandboxdConfig {
   const door = listen && socket ? [{ listen, socket }] : [];
   const exec =

@@ -1,4 +1,7 @@
-/** Like the one in lib/ids.ts, on the global generator: loading node:crypto would cost every sandbox a megabyte. */
+/**
+ * Like randomWord in lib/ids.ts, but with the global generator: loading node:crypto would cost every sandbox a
+ * megabyte.
+ */
 const ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789";
 
 export function randomWord(length: number): string {

@@ -10,7 +10,7 @@ export interface Route {
   methods: Record<string, () => Promise<Handler>>;
 }
 
-/** What touches files at a path of the caller's: it has the rights of BL_SANDBOX_USER. MCP tools are told apart by name. */
+/** Routes that touch files run with the rights of BL_SANDBOX_USER. MCP tools are selected by name instead. */
 export const FILE_PATHS = /^\/(filesystem|watch\/filesystem|codegen)/;
 
 const process = () => import("./process/process-api.ts");
@@ -41,7 +41,7 @@ export const ROUTES: Route[] = [
     methods: { GET: async () => (await process()).getProcess, DELETE: async () => (await process()).stopProcess },
   },
 
-  // The match is on the bare word, so a relative file whose name begins with "tree" is reached by its absolute path.
+  // The pattern matches every path that begins with "tree"; such a relative file is reached by its absolute path.
   {
     pattern: /^\/filesystem\/tree(.*)$/,
     methods: {
@@ -110,7 +110,7 @@ export const ROUTES: Route[] = [
   { pattern: /^\/mcp\/?$/, methods: { POST: async () => (await mcp()).postMcp } },
 ];
 
-/** Spoken of in the API but served elsewhere or not at all; the answer says where to go. */
+/** Endpoints of the API that are served elsewhere or not at all; the answer says where to go. */
 export const ELSEWHERE: { pattern: RegExp; sentence: string }[] = [
   {
     pattern: /^\/port\/\d+(\/|$)/,

@@ -1,6 +1,6 @@
 /**
  * `sandboxd unpack JOB`: unpacks the archive on standard input and writes the answer, one line of JSON, to standard
- * output. The local driver starts it in a cage; see its folder `unpack`.
+ * output. The local driver starts it isolated; see `unpack/cage.ts` of that driver.
  */
 import { writeAll } from "../unpack/bytes.ts";
 import { type Job, runJob } from "../unpack/job.ts";

@@ -1,4 +1,4 @@
-/** Set by the build to a digest of the sources; two executables with the same version are the same program. */
+/** Set by the build to a digest of the sources: executables with the same version are the same program. */
 declare const SANDBOXD_VERSION: string | undefined;
 declare const SANDBOXD_BUILD_TIME: string | undefined;
 

@@ -11,11 +11,11 @@ export interface Account {
 interface Cached<T> {
   stamp: number;
   rows: T;
-  /** Not looked at again before this: a listing asks for thousands of names. */
+  /** The file is not checked for changes before this time: one listing looks up thousands of names. */
   freshUntilMs: number;
 }
 
-/** A hostile /etc/passwd must not cost more than an ordinary one. */
+/** Bounds the cost of a hostile /etc/passwd. */
 const FILE_BYTES_MAX = 1024 * 1024;
 const FRESH_MS = 1000;
 

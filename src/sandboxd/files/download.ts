@@ -1,4 +1,4 @@
-/** A file's bytes, whole or one range, at the pace of the client. */
+/** Sends a file's bytes, whole or one range, with backpressure from the client. */
 
 import { closeSync } from "node:fs";
 import { ApiError } from "../http/api-error.ts";
@@ -63,12 +63,12 @@ async function send({ req, res }: Call, file: OpenFile, name: string): Promise<v
     "Last-Modified": file.stats.mtime.toUTCString(),
     "Accept-Ranges": "bytes",
     ...(range ? { "Content-Range": `bytes ${first}-${last}/${size}` } : {}),
-    // Files of /proc claim to be empty and are not: their end is where reading stops.
+    // Files of /proc report size 0 but have content: send no length and read until the end.
     ...(size > 0 ? { "Content-Length": last - first + 1 } : {}),
   });
   const end = size > 0 ? last + 1 : Number.POSITIVE_INFINITY;
   for (let position = first; position < end; ) {
-    // Each piece has its own buffer: the one before may still wait in the socket.
+    // A new buffer per chunk: the previous one may still be queued in the socket.
     const buffer = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, end - position));
     const got = await readAt(file, position, buffer);
     if (got === 0) break;
@@ -80,7 +80,7 @@ async function send({ req, res }: Call, file: OpenFile, name: string): Promise<v
 
 type Range = { first: number; last: number };
 
-/** One range. Several at once are answered with the whole file, as the standard allows. */
+/** Parses a single range. A request for several ranges is answered with the whole file, as RFC 9110 allows. */
 function parseRange(header: string | undefined, size: number): Range | "unsatisfiable" | null {
   const match = /^bytes=(\d*)-(\d*)$/.exec(header?.trim() ?? "");
   if (!match || (match[1] === "" && match[2] === "")) return null;
@@ -94,7 +94,7 @@ function parseRange(header: string | undefined, size: number): Range | "unsatisf
   return last < first ? null : { first, last };
 }
 
-/** The plain form for old clients, the encoded one for every other name. */
+/** A plain ASCII name for old clients and the encoded form for all others. */
 function disposition(name: string): string {
   const plain = name.replace(/[^\x20-\x7e]|["\\]/g, "_");
   const encoded = encodeURIComponent(name.toWellFormed()).replace(

@@ -21,13 +21,13 @@ export interface Folder {
   files: FileEntry[];
   /** `target`: where a symbolic link leads, all links resolved. */
   subdirectories: { path: string; name: string; target?: string }[];
-  /** Only when there are more entries than a listing shows. */
+  /** Present only when the folder has more than ENTRIES_MAX entries. */
   truncated?: true;
 }
 
-/** A listing is one answer; a folder beyond this is for find. */
+/** Most entries in one listing; the find endpoint serves larger folders. */
 const ENTRIES_MAX = 100_000;
-/** Entries looked at before other requests get their turn. */
+/** Entries read before the event loop serves other requests. */
 const ENTRIES_PER_TURN = 500;
 
 export function fileEntry(path: BytePath, stats: Stats): FileEntry {
@@ -54,7 +54,7 @@ export function parsePermissions(text: string | undefined, fallback: number): nu
   return mode;
 }
 
-/** One level. Symbolic links count as what they point at; a broken one is a file. */
+/** Lists one level. A symbolic link counts as its target; a broken link counts as a file. */
 export async function listFolder(path: BytePath): Promise<Folder> {
   const names = readdirSync(toBytes(path), { encoding: "buffer" });
   const folder: Folder = { path: toText(path), name: toText(baseName(path)), files: [], subdirectories: [] };
@@ -80,11 +80,11 @@ function linkTarget(path: BytePath): { target?: string } {
     const raw = toBytes(path);
     return lstatSync(raw).isSymbolicLink() ? { target: realpathSync(raw) } : {};
   } catch {
-    return {}; // it is something else by now
+    return {}; // removed meanwhile, or now a broken link
   }
 }
 
-/** Undefined when the entry vanished in between, or is hidden from us. */
+/** Undefined when the entry has vanished or the daemon may not see it. */
 export function statOrLink(path: BytePath): Stats | undefined {
   try {
     return statSync(toBytes(path), { throwIfNoEntry: false }) ?? lstatSync(toBytes(path), { throwIfNoEntry: false });

@@ -1,6 +1,6 @@
 /**
  * Opening, reading and writing single files. Devices, FIFOs and sockets are refused: reading them may never end, and
- * opening them may block. They are recognised on the open descriptor, so nobody can swap the file in between.
+ * opening them may block. The check is on the open descriptor, so that the file cannot be swapped after the check.
  */
 import {
   chmodSync,
@@ -33,7 +33,7 @@ const { O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_TRUNC, O_WRONLY } =
 const readAsync = promisify(read);
 const writeAsync = promisify(write);
 
-/** Small reads are answered without a thread; large ones must not hold up other requests. */
+/** Smaller reads are synchronous. Larger ones use the thread pool, so that they do not block other requests. */
 const SYNC_READ_BYTES_MAX = 256 * 1024;
 
 export interface OpenFile {
@@ -41,7 +41,7 @@ export interface OpenFile {
   stats: Stats;
 }
 
-/** For reading. The caller closes it. */
+/** Opens a regular file for reading. The caller closes the descriptor. */
 export function openRegular(path: BytePath): OpenFile {
   const fd = openSync(toBytes(path), O_RDONLY | O_NONBLOCK);
   const stats = fstatSync(fd);
@@ -55,7 +55,7 @@ export function notRegular(path: BytePath, stats: Stats): ApiError {
   return new ApiError(422, `${toText(path)} is ${what}, not a regular file.`);
 }
 
-/** Content as text; files of /proc claim to be empty, so the end is where reading stops. */
+/** The file's content as text. Files of /proc report size 0, so reading goes on until the end. */
 export const textSource = ({ fd, stats }: OpenFile): TextSource => ({
   sizeHint: stats.size,
   read: (position, buffer) => readAt({ fd, stats }, position, buffer),
@@ -75,7 +75,7 @@ export interface WriteOptions {
 export const DEFAULT_FILE_MODE = 0o644;
 export const DEFAULT_FOLDER_MODE = 0o755;
 
-/** Whole content at once, in place: links, owners and watchers of an existing file stay what they were. */
+/** Writes the whole content in place: links, owner and watchers of an existing file are kept. */
 export function writeWhole(path: BytePath, content: string, { mode, user }: WriteOptions): void {
   makeFolder(folderOf(path), DEFAULT_FOLDER_MODE, user);
   const existing = statSync(toBytes(path), { throwIfNoEntry: false });
@@ -94,7 +94,7 @@ export function writeWhole(path: BytePath, content: string, { mode, user }: Writ
 }
 
 /**
- * A file that arrives in pieces. It grows under a hidden name beside its target and takes the target's place when it is
+ * A file that arrives in pieces. The bytes go to a hidden file beside the target, which replaces the target when it is
  * complete, so that a broken upload leaves the old content alone.
  */
 export class IncomingFile {
@@ -130,7 +130,7 @@ export class IncomingFile {
     renameSync(toBytes(this.#aside), toBytes(this.#target));
   }
 
-  /** Harmless after commit. */
+  /** Removes the hidden file. Does nothing after commit. */
   discard(): void {
     if (this.#fd === -1) return;
     closeSync(this.#fd);
@@ -139,7 +139,7 @@ export class IncomingFile {
   }
 }
 
-/** Only root gives files away; a file that another user replaces becomes that user's, as with any program. */
+/** Changes the owner, which only root can do. A file that is replaced belongs to the user who replaced it. */
 export function giveTo(fd: number, { uid, gid }: Pick<SandboxUser, "uid" | "gid">): void {
   try {
     fchownSync(fd, uid, gid);
@@ -148,11 +148,11 @@ export function giveTo(fd: number, { uid, gid }: Pick<SandboxUser, "uid" | "gid"
   }
 }
 
-/** Through a symbolic link the file it points at is replaced, not the link. */
+/** Resolves symbolic links, so that a write replaces the link's target and not the link. */
 export const throughLinks = (path: BytePath): BytePath =>
   fromBytes(realpathSync(toBytes(path), { encoding: "buffer" }));
 
-/** With its parents; new ones belong to the user. An existing folder is left as it is. */
+/** Makes a folder and its parents; new ones belong to the user. An existing folder is not changed. */
 export function makeFolder(path: BytePath, mode: number, user: SandboxUser | undefined): void {
   const stats = statSync(toBytes(path), { throwIfNoEntry: false });
   if (stats?.isDirectory()) return;
@@ -162,7 +162,7 @@ export function makeFolder(path: BytePath, mode: number, user: SandboxUser | und
     mkdirSync(toBytes(path), { mode });
   } catch (error) {
     if (errnoOf(error) !== "EEXIST") throw error;
-    // Somebody inside was faster; it may still turn out to be no folder.
+    // Another process created the path meanwhile. Try again: the path may also be something other than a folder.
     makeFolder(path, mode, user);
     return;
   }

@@ -20,7 +20,9 @@ import {
   writeWhole,
 } from "./file-io.ts";
 
-/** JSON is held in memory whole; what counts is the content, not how many bytes its escapes take on the wire. */
+/**
+ * Limits content sent as JSON, which is held in memory whole. Counts decoded bytes, not their escaped form on the wire.
+ */
 export function refuseLarge(bytes: number): void {
   if (bytes > FILE_CONTENT_BYTES_MAX)
     throw new ApiError(
@@ -29,7 +31,7 @@ export function refuseLarge(bytes: number): void {
     );
 }
 
-/** A form's other fields are short words. */
+/** Largest form field other than the file; these fields are short words. */
 const FORM_FIELD_BYTES_MAX = 64 * 1024;
 
 export async function getFile(call: Call): Promise<void> {
@@ -47,7 +49,9 @@ export async function getFile(call: Call): Promise<void> {
   }
 }
 
-/** Parents are made, so a write that misses something has failed: nothing was asked for that is not there. */
+/**
+ * Writes a file. Missing parents are created, so a 404 from the file system is not a missing resource: it becomes 422.
+ */
 export const putFile = (call: Call): Promise<void> =>
   put(call).catch((error: unknown) => {
     const failure = toApiError(error);
@@ -79,7 +83,7 @@ export async function deleteFile(call: Call): Promise<void> {
   sendJson(call.res, 200, { path: toText(path), message: "Deleted successfully" });
 }
 
-/** A link is removed itself, never what it points at. */
+/** Removes a file or folder. A symbolic link is removed itself, never its target. */
 export async function remove(path: BytePath, recursive: boolean): Promise<void> {
   const stats = lstatSync(toBytes(path), { throwIfNoEntry: false });
   if (!stats) throw new ApiError(404, `${toText(path)}: no such file or directory`);
@@ -94,8 +98,8 @@ export async function remove(path: BytePath, recursive: boolean): Promise<void> 
 }
 
 /**
- * The first part called `file` is the content, whatever comes before or behind it; the URL decides where it goes, so a
- * `path` field is ignored. Permissions usually arrive after the file and are applied at the end.
+ * Stores the first part called `file`, in whatever order the parts come. The URL decides the path, so a `path` field is
+ * ignored. Permissions usually arrive after the file and are applied at the end.
  */
 async function putForm(call: Call, path: BytePath): Promise<void> {
   let incoming: IncomingFile | null = null;
@@ -125,7 +129,7 @@ async function putForm(call: Call, path: BytePath): Promise<void> {
   sendJson(call.res, 200, { path: toText(path), message: "File uploaded successfully" });
 }
 
-/** The body is the content. */
+/** Stores the request body as the content. */
 async function putBytes(call: Call, path: BytePath): Promise<void> {
   const { user } = call.daemon.environment;
   const permissions = call.query.get("permissions") ?? undefined;
@@ -142,7 +146,9 @@ async function putBytes(call: Call, path: BytePath): Promise<void> {
 
 const pathOf = (call: Call): BytePath => pathFromUrl(call.params[0] ?? "", call.daemon.environment.pathBase);
 
-/** Bytes rather than JSON: asked for by query, by type, or by asking for neither JSON nor anything. */
+/**
+ * Whether to send bytes instead of JSON: `download=true`, or an Accept header that names octet-stream or excludes JSON.
+ */
 function wantsBytes(call: Call): boolean {
   if (booleanQuery(call, "download", false)) return true;
   const accept = call.req.headers.accept;

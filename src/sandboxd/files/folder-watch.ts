@@ -1,7 +1,7 @@
 /**
- * Watching folders with inotify directly: the runtime's own watcher cannot tell a creation from a removal, nor a write
- * from a change of permissions. All watches of the daemon share one inotify instance, because a machine gives a user
- * only 128 of them, and it exists only while somebody watches.
+ * Watches folders with inotify directly: the runtime's own watcher cannot tell a creation from a removal, nor a write
+ * from a change of permissions. All watches of the daemon share one inotify instance, because the kernel allows a user
+ * only 128 of them. The instance exists only while there is a watch.
  */
 import { closeSync, lstatSync, readdirSync } from "node:fs";
 import { ApiError } from "../http/api-error.ts";
@@ -15,7 +15,7 @@ export interface WatchEvent {
   error: string | null;
 }
 
-/** Folders below one recursive watch; each costs the kernel about a kilobyte. */
+/** Most folders below one recursive watch; each costs the kernel about a kilobyte. */
 const FOLDERS_MAX = 8192;
 const LOOK_MS = 20;
 const BUFFER_BYTES = 64 * 1024;
@@ -84,7 +84,7 @@ export class FolderWatch {
     if (folder === undefined) return;
     if (mask & IN_IGNORED) return void this.folders.delete(descriptor);
     const op = OPERATIONS.filter(([bits]) => mask & bits).map(([, word]) => word);
-    // Without a name the event is about the folder itself, which its parent reports.
+    // An event without a name is about the folder itself; the watch on its parent reports that.
     if (op.length === 0 || name.byteLength === 0) return;
     this.#report(op.join("|"), folder, toText(fromBytes(name)), null);
     if (!(mask & IN_ISDIR) || !this.#options.recursive) return;
@@ -93,7 +93,7 @@ export class FolderWatch {
     if (mask & (IN_CREATE | IN_MOVED_TO)) this.#add(path, true);
   }
 
-  /** A folder was moved away: under its old name nothing happens any more. */
+  /** Drops the watches below a folder that was moved away. */
   #forget(moved: BytePath): void {
     for (const [descriptor, path] of this.folders) {
       if (path !== moved && !path.startsWith(`${moved}/`)) continue;
@@ -102,7 +102,7 @@ export class FolderWatch {
     }
   }
 
-  /** `announce`: the folder is new, and what was put into it before we looked has had no event yet. */
+  /** `announce`: the folder is new, so entries created before the watch existed are reported as events now. */
   #add(root: BytePath, announce: boolean): void {
     const todo: BytePath[] = [root];
     for (let folder = todo.pop(); folder !== undefined; folder = todo.pop()) {
@@ -111,7 +111,7 @@ export class FolderWatch {
         return;
       }
       const descriptor = hub.add(folder);
-      if (descriptor === -1) continue; // gone again, or hidden from us
+      if (descriptor === -1) continue; // the folder is gone again, or the daemon may not read it
       this.folders.set(descriptor, folder);
       if (!this.#options.recursive) return;
       for (const name of namesIn(folder)) {
@@ -137,11 +137,11 @@ function namesIn(folder: BytePath): BytePath[] {
   try {
     return readdirSync(toBytes(folder), { encoding: "buffer" }).map(fromBytes);
   } catch {
-    return []; // removed while we looked
+    return []; // the folder was removed meanwhile
   }
 }
 
-/** Links are not followed: they may lead in circles, or out. */
+/** Symbolic links are not followed: they may form a cycle or lead out of the tree. */
 function isRealFolder(path: BytePath): boolean {
   try {
     return lstatSync(toBytes(path), { throwIfNoEntry: false })?.isDirectory() === true;
@@ -150,7 +150,7 @@ function isRealFolder(path: BytePath): boolean {
   }
 }
 
-/** The one inotify instance and who listens to it. */
+/** The shared inotify instance and its listeners. */
 const hub = {
   fd: -1,
   timer: null as NodeJS.Timeout | null,
@@ -184,7 +184,7 @@ const hub = {
     for (const descriptor of watch.folders.keys()) this.release(descriptor);
   },
 
-  /** Unless another watch looks at the same folder. */
+  /** Removes the watch unless another listener uses the same folder. */
   release(descriptor: number): void {
     const shared = [...this.watches].some((other) => other.folders.has(descriptor));
     if (!shared) inotifyRemove(this.fd, descriptor);

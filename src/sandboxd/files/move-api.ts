@@ -1,4 +1,4 @@
-/** POST /filesystem-move/{path}: another name or place for a file, a folder or a link. */
+/** POST /filesystem-move/{path}: renames or moves a file, a folder or a link. */
 
 import { lstatSync, renameSync, rmSync, type Stats, statSync } from "node:fs";
 import { cp, rm } from "node:fs/promises";
@@ -37,7 +37,7 @@ export async function moveFile(call: Call): Promise<void> {
   sendJson(call.res, 200, { path: toText(to), message: "Moved successfully" });
 }
 
-/** Into a folder that is there, or that the slash at the end says should be; otherwise under the new name itself. */
+/** Moves into `to` when that is a folder or was written with a trailing slash; otherwise `to` is the new name. */
 function targetOf(from: BytePath, to: BytePath, isFolderMeant: boolean): BytePath {
   const isFolder = isFolderMeant || statSync(toBytes(to), { throwIfNoEntry: false })?.isDirectory() === true;
   return isFolder && to !== from ? joinPath(to, baseName(from)) : to;
@@ -59,7 +59,7 @@ async function move(from: BytePath, to: BytePath): Promise<void> {
   }
 }
 
-/** To another file system: a copy beside the target, which takes its name when it is complete. */
+/** Moves to another file system: copies to a temporary name beside the target, then renames the complete copy. */
 async function moveAcross(from: BytePath, to: BytePath): Promise<void> {
   const aside = joinPath(folderOf(to), fromText(`.move-${randomWord(12)}`));
   try {

@@ -23,7 +23,7 @@ const put = (d: TestDaemon, id: string, number: number, body: Buffer) =>
 const complete = (d: TestDaemon, id: string, parts: unknown) =>
   d.ask("POST", `/filesystem-multipart/${id}/complete`, { body: { parts } });
 
-/** Sends the head of a request and less than it promises, and leaves. */
+/** Sends the head of a request and a body shorter than announced, then disconnects. */
 async function breakOff(d: TestDaemon, path: string, framing: string, body: string): Promise<void> {
   const socket = connect(d.config.apiSocket);
   const over = closed(socket);

@@ -36,7 +36,7 @@ export async function deleteTree(call: Call): Promise<void> {
   sendJson(call.res, 200, { path: toText(path), message: "Directory deleted successfully" });
 }
 
-/** The path is absolute however it is written. */
+/** The path in this URL is always absolute, with or without a leading slash of its own. */
 const folderOf = (call: Call): BytePath => pathFromUrl(`/${call.params[0] ?? ""}`, call.daemon.environment.pathBase);
 
 function existingFolder(call: Call): BytePath {
@@ -58,7 +58,7 @@ function filesOf(files: unknown): [string, string][] {
   return entries as [string, string][];
 }
 
-/** A name may lead into sub-folders, never out of the tree. */
+/** Resolves a name that may lead into subfolders; refuses one that leaves the tree. */
 function inside(root: BytePath, name: string): BytePath {
   const path = posix.resolve(root, `./${fromText(name)}`);
   const within = root === "/" ? path !== "/" : path.startsWith(`${root}/`);

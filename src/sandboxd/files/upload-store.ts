@@ -1,7 +1,7 @@
 /**
  * Uploads in parts. The parts lie in a hidden folder beside the target, on the same file system, so that completing
- * needs no second copy's worth of space: the first part becomes the file and each following one is appended and removed.
- * A part's number, size and digest are its file name; what a client has sent therefore survives the daemon.
+ * needs no space for a second copy: the first part becomes the file, and each following part is appended and removed. A
+ * part's file name holds its number, size and digest, so uploaded parts survive a restart of the daemon.
  */
 import { createHash } from "node:crypto";
 import {
@@ -26,7 +26,7 @@ import { type BytePath, baseName, folderOf, fromText, joinPath, toBytes, toText 
 import { DEFAULT_FOLDER_MODE, makeFolder, notRegular, throughLinks, type WriteOptions } from "./file-io.ts";
 
 const UPLOADS_MAX = 1000;
-/** An upload nobody has completed or aborted for so long is litter. */
+/** An upload neither completed nor aborted for this long is removed. */
 const UPLOAD_AGE_MAX_MS = 24 * 3600 * 1000;
 const PART_NUMBER_MAX = 10_000;
 const COPY_BYTES = 1024 * 1024;
@@ -37,9 +37,9 @@ export interface Upload {
   permissions: number;
   initiatedAtMs: number;
   folder: BytePath;
-  /** The parts that the file is made of, once that has begun: it ends with these, however often it is interrupted. */
+  /** The parts of the file, fixed when assembling begins. An interrupted assembly goes on with the same parts. */
   chosen?: ChosenPart[];
-  /** The file is in its place. Known for a day, for a client that did not get the answer and asks again. */
+  /** The file is in its place. Kept for a day, for a client that lost the response and asks again. */
   isComplete?: boolean;
 }
 
@@ -53,10 +53,10 @@ export interface Part {
   file: BytePath;
 }
 
-/** What the first part is called while the others are put behind it. */
+/** Name of the first part while the other parts are appended to it. */
 const ASSEMBLED = "assembled";
 
-/** Folder with one small file per upload, in the daemon's state. */
+/** Keeps one small file per upload in a folder of the daemon's state. */
 export class UploadStore {
   readonly #folder: string;
   readonly #completing = new Map<string, Promise<void>>();
@@ -82,13 +82,13 @@ export class UploadStore {
   }
 
   get(uploadId: string): Upload {
-    // The id names a file of ours: nothing but letters and digits gets that far.
+    // The id becomes a file name, so only letters and digits are accepted.
     const known = /^[a-z0-9]{1,64}$/.test(uploadId) ? this.#read(uploadId) : null;
     if (!known) throw new ApiError(404, `There is no upload "${uploadId}".`);
     return known;
   }
 
-  /** Those that wait for parts, or to be completed. */
+  /** Uploads that are not complete yet. */
   list(): Upload[] {
     return this.#all().filter(({ isComplete }) => !isComplete);
   }
@@ -105,7 +105,7 @@ export class UploadStore {
     return found.sort((a, b) => a.partNumber - b.partNumber);
   }
 
-  /** Sending a part again replaces it. */
+  /** A part that is sent again replaces the earlier one. */
   beginPart(upload: Upload, partNumber: number): IncomingPart {
     if (partNumber < 1 || partNumber > PART_NUMBER_MAX) {
       throw new ApiError(400, `"partNumber" must be between 1 and ${PART_NUMBER_MAX}.`);
@@ -114,7 +114,10 @@ export class UploadStore {
     return new IncomingPart(upload, partNumber, () => this.parts(upload));
   }
 
-  /** Asked again, by a client that lost its connection, it waits for the same end and says the same. */
+  /**
+   * Assembles the file. A client that lost its connection may call again: it waits for the same run and gets its
+   * result.
+   */
   async complete(upload: Upload, wanted: { partNumber: number; etag: string }[], options: WriteOptions): Promise<void> {
     if (wanted.length === 0) throw new ApiError(400, '"parts" must name at least one part.');
     const have: ChosenPart[] = upload.chosen ?? this.parts(upload);
@@ -139,14 +142,14 @@ export class UploadStore {
     }
   }
 
-  /** Begun again where it was interrupted: how long the file is tells which parts are in it. */
+  /** Resumes an interrupted assembly: the length of the file tells which parts it already holds. */
   async #assemble(upload: Upload & { chosen: ChosenPart[] }, { user }: WriteOptions): Promise<void> {
     this.#write(upload);
     const whole = joinPath(upload.folder, fromText(ASSEMBLED));
     const fileOf = (part: ChosenPart): BytePath => joinPath(upload.folder, fromText(nameOf(part)));
     const [first, ...rest] = upload.chosen as [ChosenPart, ...ChosenPart[]];
     if (exists(fileOf(first))) renameSync(toBytes(fileOf(first)), toBytes(whole));
-    // Without it the file was put in its place before, and only that was not written down.
+    // When ASSEMBLED is missing, an earlier run already moved the file into place but did not record that.
     if (exists(whole)) {
       let size = first.size;
       for (const part of rest) {
@@ -173,7 +176,7 @@ export class UploadStore {
     for (const upload of this.#all()) if (upload.initiatedAtMs < before) await this.abort(upload);
   }
 
-  /** Whole or not at all, whenever the daemon is killed. */
+  /** Written atomically: a killed daemon leaves the old or the new record. */
   #write(upload: Upload): void {
     const file = join(this.#folder, upload.uploadId);
     writeFileSync(`${file}.new`, JSON.stringify(upload));
@@ -184,12 +187,12 @@ export class UploadStore {
     try {
       return JSON.parse(readFileSync(join(this.#folder, uploadId), "utf8")) as Upload;
     } catch {
-      return null; // no such upload, or one that ended in between
+      return null; // no such upload, or it ended meanwhile
     }
   }
 }
 
-/** One part on its way in. */
+/** One part that is being received. */
 export class IncomingPart {
   readonly #upload: Upload;
   readonly #partNumber: number;
@@ -230,7 +233,7 @@ export class IncomingPart {
     return part;
   }
 
-  /** Harmless after commit. */
+  /** Removes the received bytes. Does nothing after commit. */
   async discard(): Promise<void> {
     await this.#handle?.close();
     this.#handle = null;
@@ -256,7 +259,7 @@ function partFrom(upload: Upload, name: string): Part | undefined {
 const nameOf = ({ partNumber, size, etag }: ChosenPart): string => `${partNumber}.${size}.${etag}`;
 const exists = (path: BytePath): boolean => statSync(toBytes(path), { throwIfNoEntry: false }) !== undefined;
 
-/** Behind the first `size` bytes; what an interrupted attempt left there is dropped. */
+/** Appends after the first `size` bytes and drops the bytes that an interrupted attempt left there. */
 async function append(target: BytePath, source: BytePath, size: number): Promise<void> {
   const to = await open(toBytes(target), "a");
   const from = await open(toBytes(source), "r");

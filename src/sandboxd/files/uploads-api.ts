@@ -21,7 +21,7 @@ export async function initiateUpload(call: Call): Promise<void> {
   sendJson(call.res, 200, { uploadId: upload.uploadId, path: toText(path) });
 }
 
-/** The part is the form field `file`, or the body itself when it is no form. */
+/** Stores a part: the form field `file`, or the whole body when the request is no form. */
 export async function putPart(call: Call): Promise<void> {
   const upload = uploadOf(call);
   if (!call.query.has("partNumber")) throw new ApiError(400, 'The query parameter "partNumber" is required.');

@@ -9,7 +9,7 @@ import { withSubject } from "./files-api.ts";
 import { FolderWatch, type WatchEvent } from "./folder-watch.ts";
 
 const KEEPALIVE_MS = 30_000;
-/** Events waiting for a slow client; beyond it some are dropped and the client is told. */
+/** Most events queued for a slow client. Further events are dropped, and the client is told. */
 const WAITING_MAX = 10_000;
 const RECURSIVE_SUFFIX = /\/\*\*\/?$/;
 

@@ -64,13 +64,13 @@ test("watching a folder", { skip }, async (t) => {
     const plain = await watching(d, `/watch/filesystem/${d.workDir}/**`);
     writeFileSync(at("sub/deep/x"), "");
     await eventually(() => deep.has("CREATE", "x", at("sub/deep")) && plain.has("CREATE", "x", at("sub/deep")));
-    // A new folder is watched as well, with what was put into it at once.
+    // A new folder is watched too, and files created in it at once are reported.
     mkdirSync(at("new/er"), { recursive: true });
     writeFileSync(at("new/er/early"), "");
     await eventually(() => deep.has("CREATE", "new", d.workDir) && deep.has("CREATE", "early", at("new/er")));
     writeFileSync(at("new/er/late"), "");
     await eventually(() => deep.has("CREATE", "late", at("new/er")));
-    // A folder that moved is known by its new name.
+    // A folder that moved is reported under its new name.
     renameSync(at("new"), at("moved"));
     await eventually(() => deep.has("RENAME", "new") && deep.has("CREATE", "moved"));
     writeFileSync(at("moved/er/after"), "");

@@ -11,7 +11,7 @@ test("the file API as existing clients use it", { skip }, async (t) => {
   await using d = await startSandboxd();
   mkdirSync(join(d.workDir, "sub/deep"), { recursive: true });
   writeFileSync(join(d.workDir, "sub/a.txt"), "hello");
-  // As a client writes it that encodes an absolute path whole and puts it right behind the endpoint.
+  // Some clients encode an absolute path whole and append it to the endpoint.
   const joined = (endpoint: string, path: string): string => endpoint + encodeURIComponent(path);
 
   await t.test("an encoded slash separates the endpoint from an absolute path", async () => {

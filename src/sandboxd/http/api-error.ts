@@ -1,4 +1,4 @@
-/** A failure the caller may read: status and one sentence. Every other error is a bug and becomes a 500. */
+/** A failure with a status and a sentence for the caller. Every other error is a bug and becomes a 500. */
 export class ApiError extends Error {
   readonly status: number;
 
@@ -9,7 +9,7 @@ export class ApiError extends Error {
   }
 }
 
-/** File system failures are the caller's business: what is missing is 404, what is refused is 422. */
+/** File system errors are caused by the request: 404 for a missing path, 422 for a refused operation. */
 const STATUS_OF_ERRNO: Record<string, number> = {
   ENOENT: 404,
   ENOTDIR: 422,

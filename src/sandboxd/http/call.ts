@@ -23,8 +23,8 @@ export interface Call {
 export type Handler = (call: Call) => void | Promise<void>;
 
 /**
- * Bodies that must be held in memory whole. File content has streaming forms beside JSON, so this only has to fit what
- * people send as text.
+ * Largest JSON body, which is held in memory whole. File content can also be streamed, so only text sent as JSON has to
+ * fit.
  */
 export const JSON_BODY_BYTES_MAX = 64 * 1024 * 1024;
 const REASON_CHARS_MAX = 200;
@@ -40,7 +40,7 @@ export async function readBody(call: Call, bytesMax = JSON_BODY_BYTES_MAX): Prom
   return Buffer.concat(chunks);
 }
 
-/** An absent body counts as an empty object where the endpoint has no required field. */
+/** Parses the JSON body. An absent body counts as an empty object; endpoints check their required fields. */
 export async function readJson(call: Call): Promise<Record<string, unknown>> {
   const text = (await readBody(call)).toString("utf8");
   if (text.trim() === "") return {};
@@ -48,7 +48,7 @@ export async function readJson(call: Call): Promise<Record<string, unknown>> {
   try {
     parsed = JSON.parse(text);
   } catch (error) {
-    // The parser quotes what it stumbled over, which may be all of it.
+    // The parser's message quotes the input, possibly all of it.
     const reason = (error instanceof Error ? error.message : String(error)).slice(0, REASON_CHARS_MAX);
     throw new ApiError(400, `The body is not JSON: ${reason}`);
   }
@@ -60,7 +60,7 @@ export async function readJson(call: Call): Promise<Record<string, unknown>> {
 
 type Kind = { string: string; boolean: boolean; integer: number };
 
-/** A member of a JSON body: absent and null are undefined, a wrong type is the caller's mistake. */
+/** A member of a JSON body. Absent and null give undefined; a wrong type is refused with 400. */
 export function field<K extends keyof Kind>(body: Record<string, unknown>, name: string, kind: K): Kind[K] | undefined {
   const value = body[name];
   if (value === undefined || value === null) return undefined;

@@ -1,4 +1,4 @@
-/** multipart/form-data as it streams in. Nothing is held but a few kilobytes; a part's bytes go to its sink at once. */
+/** Parses multipart/form-data as it streams in. Buffers only a few kilobytes; a part's bytes go to its sink at once. */
 import { ApiError } from "./api-error.ts";
 
 export interface FormPart {
@@ -48,7 +48,7 @@ class FormReader {
   constructor(boundary: string, open: (part: FormPart) => PartSink | Promise<PartSink>) {
     this.#delimiter = Buffer.from(`\r\n--${boundary}`, "latin1");
     this.#open = open;
-    // The first delimiter has no line before it; with this every delimiter looks alike.
+    // The first delimiter has no line break before it; adding one makes all delimiters alike.
     this.#pending = Buffer.from("\r\n");
   }
 
@@ -61,7 +61,7 @@ class FormReader {
     if (this.#mode !== "epilogue") throw new ApiError(400, "The form ended before its closing boundary.");
   }
 
-  /** True when there may be more to do with what is pending. */
+  /** True when the pending bytes may hold another step. */
   #step(): boolean | Promise<boolean> {
     if (this.#mode === "epilogue") {
       this.#pending = Buffer.alloc(0);
@@ -73,7 +73,7 @@ class FormReader {
   async #untilDelimiter(): Promise<boolean> {
     const at = this.#pending.indexOf(this.#delimiter);
     if (at === -1) {
-      // The end of what we have may be the beginning of a delimiter.
+      // The last pending bytes may be the start of a delimiter.
       const safe = this.#pending.byteLength - this.#delimiter.byteLength;
       if (safe > 0) await this.#emit(safe);
       return false;

@@ -1,30 +1,30 @@
 /**
- * JSON answers whose strings lie in files. Output of a process and content of a file may be large; they are escaped and
- * sent piece by piece, so that an answer costs one buffer, whatever its size.
+ * JSON answers whose strings lie in files. A process's output or a file's content may be large, so it is escaped and
+ * sent in chunks: an answer needs one buffer, whatever its size.
  */
 
 import type { ServerResponse } from "node:http";
 import { sendJson, writeChunk } from "./send.ts";
 
-/** A text to be read later: `read` returns 0 at the end. */
+/** A text that is read later. `read` returns 0 at the end. */
 export interface TextSource {
-  /** Known beforehand; bytes, only to choose the fast way. */
+  /** Estimated size in bytes; only decides between sending at once and streaming. */
   sizeHint: number;
-  /** There is nothing to read, for certain; a hint may be wrong. */
+  /** True when there is certainly nothing to read; `sizeHint` may be wrong. */
   empty?: boolean;
-  /** Text put before the bytes, such as the mark of a dropped head. */
+  /** Text before the bytes, such as the marker of a dropped head. */
   prefix?: string;
-  /** Fills the buffer from a position counted from 0. */
+  /** Fills the buffer from `position`, which counts from 0. */
   read(position: number, buffer: Uint8Array): number | Promise<number>;
 }
 
 const PIECE_BYTES = 64 * 1024;
-/** Files of /proc say that they are empty, and are not. */
+/** Smallest buffer: files of /proc report size 0 but have content. */
 const PIECE_BYTES_MIN = 4096;
-/** Below this everything is read at once and sent with a length. */
+/** Up to this total size everything is read at once and sent with a Content-Length. */
 const SMALL_BYTES = 256 * 1024;
 
-/** Sends `{...fixed, [key]: text...}`; each key's sources follow each other in one string. */
+/** Sends `{...fixed, [key]: text...}`; the sources of a key are concatenated into one string. */
 export async function sendJsonWithTexts(
   res: ServerResponse,
   fixed: Record<string, unknown>,
@@ -32,7 +32,7 @@ export async function sendJsonWithTexts(
 ): Promise<void> {
   const sources = Object.values(texts).flat();
   if (sources.reduce((sum, source) => sum + source.sizeHint, 0) <= SMALL_BYTES) {
-    // Each source is read once, whatever number of keys has it.
+    // A source that several keys share is read once.
     const read = new Map<TextSource, string>();
     for (const source of sources) if (!read.has(source)) read.set(source, await readText(source));
     const strings = Object.entries(texts).map(([key, parts]) => [key, parts.map((part) => read.get(part)).join("")]);

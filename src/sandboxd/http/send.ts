@@ -7,7 +7,7 @@ export function sendJson(res: ServerResponse, status: number, value: unknown): v
   res.end(body);
 }
 
-/** Writes and waits while the client is slower than we are; false once it is gone. */
+/** Writes and waits for backpressure from the client. False once the client is gone. */
 export async function writeChunk(res: ServerResponse, chunk: string | Uint8Array): Promise<boolean> {
   if (res.destroyed || res.closed) return false;
   if (res.write(chunk)) return true;

@@ -37,10 +37,12 @@ const WELCOME = {
   description: "This API runs inside the sandbox: processes, files, terminals, ports and tools for agents.",
 };
 
-/** The one client is the platform, which closes what it no longer needs; a short limit here would only race with it. */
+/**
+ * Idle timeout of a connection. Long, because the only client is the platform, which closes its own idle connections.
+ */
 const IDLE_CONNECTION_MS = 10 * 60 * 1000;
 
-/** `callTool` is for the helper of user-files alone, which answers nothing but that and requests about files. */
+/** `callTool` is set only in the helper of user-files, which serves only that call and file requests. */
 export function createApiServer(daemon: Daemon, callTool?: Handler): Server {
   const server = createServer((req, res) => {
     res.once("close", daemon.trim.begin());
@@ -109,14 +111,14 @@ function match(path: string, method: string, res: ServerResponse): [() => Promis
 
 export function fail(res: ServerResponse, error: unknown): void {
   const failure = error instanceof URIError ? new ApiError(400, "The path is not valid UTF-8.") : toApiError(error);
-  // Once an answer has begun only cutting it short tells the client that something went wrong.
+  // Once the headers are sent, only closing the connection tells the client of the failure.
   if (res.headersSent || res.destroyed) return void res.destroy();
-  // What nobody foresaw belongs into the log; a client that left does not.
+  // Log unexpected errors, but not a client that disconnected.
   if (!(error instanceof ApiError) && failure.status === 500 && errnoOf(error) !== "ECONNRESET") console.error(error);
   sendJson(res, failure.status, { error: failure.message });
 }
 
-/** Server-Timing must be known when the headers leave, so it is put there at that very moment. */
+/** Sets Server-Timing when the headers are written, which is when the duration is known. */
 function stampTime(res: ServerResponse, started: number): void {
   const writeHead = res.writeHead.bind(res);
   res.writeHead = ((...args: Parameters<typeof writeHead>) => {

@@ -4,7 +4,7 @@ import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 
 const GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
-/** Keystrokes and pasted text; nothing larger belongs here. */
+/** Largest message; clients send keystrokes and pasted text. */
 const MESSAGE_BYTES_MAX = 4 * 1024 * 1024;
 const PING_MS = 30_000;
 
@@ -19,7 +19,7 @@ export interface WebSocketEvents {
   onClose(): void;
 }
 
-/** False after having refused the request. */
+/** False when the request was refused. */
 export function acceptWebSocket(req: IncomingMessage, socket: Duplex): boolean {
   const key = req.headers["sec-websocket-key"];
   const fits = req.headers.upgrade?.toLowerCase() === "websocket" && req.headers["sec-websocket-version"] === "13";
@@ -39,7 +39,7 @@ export class WebSocketConnection {
   readonly #events: WebSocketEvents;
   readonly #pinger: NodeJS.Timeout;
   #pending: Buffer = Buffer.alloc(0);
-  /** Pieces of a message that comes in several frames. */
+  /** Frames received so far of a fragmented message. */
   #pieces: Buffer[] = [];
   #piecesBytes = 0;
   #open = true;
@@ -52,7 +52,7 @@ export class WebSocketConnection {
     socket.on("end", () => this.close(1000));
   }
 
-  /** Reading begins; `head` came together with the request. */
+  /** Begins to read; `head` holds the bytes that arrived together with the request. */
   start(head: Buffer): void {
     if (head.byteLength > 0) this.#push(head);
     this.#socket.on("data", (chunk: Buffer) => this.#push(chunk));
@@ -62,7 +62,7 @@ export class WebSocketConnection {
     return this.#open;
   }
 
-  /** Bytes the client has not yet taken. */
+  /** Bytes sent but not yet taken by the client. */
   get waiting(): number {
     return this.#socket.writableLength;
   }
@@ -96,7 +96,7 @@ export class WebSocketConnection {
     while (this.#open && this.#take());
   }
 
-  /** One frame out of what is pending; false when it is not complete. */
+  /** Takes one frame from the pending bytes; false when no frame is complete. */
   #take(): boolean {
     const bytes = this.#pending;
     if (bytes.byteLength < 2) return false;

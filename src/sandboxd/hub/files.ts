@@ -1,4 +1,6 @@
-/** The MCP server for the files of one folder, such as a volume. Paths that lead out of it are refused, links included. */
+/**
+ * The MCP server for the files of one folder, such as a volume. Refuses paths and links that lead out of the folder.
+ */
 import { mkdir, readdir, readFile, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join, relative, resolve, sep } from "node:path";
 import type { McpServer } from "../../lib/mcp/server.ts";
@@ -10,11 +12,11 @@ export interface Folder {
   root: string;
 }
 
-/** A model cannot use more, and the answer is held in memory. */
+/** Largest file to read: a model cannot use more, and the answer is held in memory. */
 const READ_BYTES_MAX = 2 * 1024 * 1024;
 const ENTRIES_MAX = 2000;
 const MATCHES_MAX = 200;
-/** Files looked at by one search. */
+/** Most files visited by one search. */
 const VISITS_MAX = 50_000;
 
 const path = { path: text("Below the folder that this server is for") };
@@ -142,7 +144,7 @@ async function inside({ root }: Folder, given: unknown): Promise<string> {
 const isBelow = (root: string, at: string): boolean =>
   at === root || at.startsWith(root.endsWith(sep) ? root : root + sep);
 
-/** Where a path really is; what does not exist yet is where its folder is. */
+/** The real path. For a path that does not exist yet: the real path of its nearest existing parent, plus the rest. */
 async function settled(at: string): Promise<string> {
   try {
     return await realpath(at);

@@ -4,9 +4,9 @@ import { openSql } from "../bun.ts";
 import { SQL_REQUEST_VARIABLE, type SqlReply, type SqlRequest } from "./sql.ts";
 
 const ROWS_MAX = 1000;
-/** More is of no use to a model. */
+/** Longest reply; a model cannot use more. */
 const REPLY_CHARS_MAX = 1024 * 1024;
-/** Another statement of the same file may be writing. */
+/** How long SQLite waits while another statement writes to the same file. */
 const BUSY_MS = 10_000;
 
 export async function runSqlChild(): Promise<void> {

@@ -1,6 +1,6 @@
 /**
  * The MCP server for one database: a SQLite file, or PostgreSQL at an address. Every statement runs in a process of its
- * own, so that one which does not end, or needs all memory, takes nothing else along.
+ * own, so that a statement that never ends or exhausts its memory harms no other.
  */
 import type { McpServer } from "../../lib/mcp/server.ts";
 import { list, type Tool, text as word } from "../../lib/mcp/tool.ts";
@@ -19,10 +19,10 @@ export interface SqlRequest {
 
 export type SqlReply = { columns: string[]; rows: unknown[]; changes?: number; truncated: boolean } | { error: string };
 
-/** The child reads its request here: arguments are seen by everybody on the machine. */
+/** The child reads its request from this variable: arguments are visible to every user of the machine. */
 export const SQL_REQUEST_VARIABLE = "SANDBOXD_SQL";
 const STATEMENT_MS = 30_000;
-/** One variable of an environment holds no more than 128 KB. */
+/** Largest request: the kernel limits one environment variable to 128 KB. */
 const REQUEST_BYTES_MAX = 120_000;
 
 const statement = {

@@ -101,11 +101,11 @@ test("the daemon dies and nothing is lost", { skip }, async (t) => {
 });
 
 test("the ready descriptor is used once", { skip }, async () => {
-  // In a later daemon its number is a file or a connection of somebody else; which one depends on the number.
+  // In a later daemon the number of the ready descriptor belongs to some other file or connection.
   for (const readyFd of [4, 5, 6, 7, 8, 9, 10]) {
     await using d = await startSandboxd({ mode: "init", config: { readyFd } });
     const first = daemonOf(d);
-    // Its end falls between two daemons, so the second one opens its journal before it is ready.
+    // The process ends between two daemons, so the second one opens its journal before it is ready.
     await d.exec("sleep 0.2; kill -9 $PPID; exit 3", { name: "last" }).catch(() => null);
     await eventually(() => daemonOf(d) !== undefined && daemonOf(d) !== first);
     await d.ready();
@@ -302,7 +302,7 @@ test("as PID 1 of a namespace", { skip: skip || noNamespaces }, async () => {
     await eventually(() => existsSync(join(folder, "api.sock")));
     await eventually(async () => (await exec("true")).status === 200);
     assert.match((await exec("cat /proc/1/cmdline | tr '\\0' ' '")).json.stdout, / init --config /);
-    // Grandchildren whose parents are gone come to PID 1, and must not stay as zombies.
+    // Grandchildren whose parents are gone become children of PID 1, which must reap them.
     await exec("for i in 1 2 3 4 5; do (sh -c 'sleep 0.05' &) ; done");
     await eventually(async () => (await exec("ps -eo stat,ppid | grep -c '^Z' || true")).json.stdout === "0\n");
     const tidy = "trap 'sleep 0.2; echo done > tidied; exit 0' TERM; echo up > ready; while :; do sleep 0.02; done";
@@ -311,7 +311,7 @@ test("as PID 1 of a namespace", { skip: skip || noNamespaces }, async () => {
     await eventually(() => existsSync(join(folder, "ready")));
     const [init] = childrenOf(unshare.pid);
     assert.ok(init);
-    // Whoever wants to tidy up gets its time; what ignores SIGTERM ends with the grace period.
+    // A process that tidies up on SIGTERM gets time to do so; one that ignores SIGTERM ends with the grace period.
     process.kill(init, "SIGTERM");
     await once(unshare, "exit");
     assert.equal(readFileSync(join(folder, "tidied"), "utf8"), "done\n");

@@ -1,9 +1,10 @@
 /**
- * PID 1 of a sandbox. It starts the daemon and, when asked, one foreground command; it restarts the daemon when it dies,
- * reaps every orphan and passes SIGTERM on. It holds no state that matters: what must survive the daemon lies in files.
+ * PID 1 of a sandbox. init starts the daemon and, when configured, one foreground command. It restarts a daemon that
+ * dies, reaps every orphan and passes SIGTERM on. init keeps no state that matters: state that must survive the daemon
+ * lies in files.
  *
- * Orphans of a dead daemon come to init, so init alone learns how they end. For those the daemon had marked as its own
- * (`running/<pid>`), it leaves the exit code in `exits/<pid>` for the next daemon.
+ * Orphans of a dead daemon become children of init, so only init learns how they end. When the daemon had marked an
+ * orphan as its own (`running/<pid>`), init leaves the exit code in `exits/<pid>` for the next daemon.
  */
 import {
   closeSync,
@@ -32,17 +33,17 @@ import { Environment } from "../process/environment.ts";
 import { spawnExpendable } from "../process/expendable.ts";
 import { DAEMON_READY_SIGNAL, EXIT_FOR_UPGRADE, INIT_PID_VARIABLE, READY_VARIABLE, STATE_FILES } from "./protocol.ts";
 
-/** A command is started without the daemon when that takes longer. */
+/** The command starts without waiting longer for a daemon that is not ready by then. */
 const DAEMON_READY_MAX_MS = 5_000;
 
 const RESTART = { baseMs: 20, maxMs: 5_000 };
-/** A daemon that lived this long was well; its next death starts the back-off anew. */
+/** A daemon that lived this long was healthy; its next death starts the back-off anew. */
 const HEALTHY_MS = 10_000;
-/** Long, because whoever is less patient can send SIGKILL. */
+/** Time between SIGTERM and SIGKILL unless configured. Long, because an impatient caller can send SIGKILL itself. */
 const GRACE_DEFAULT_MS = 60_000;
 const ALONE_LOOK_MS = 20;
 const NOT_FOUND_CODE = 127;
-/** The clock may be set while we wait, so a far end is looked at again before. */
+/** Longest wait before the end time is checked again, since the clock may be set meanwhile. */
 const END_LOOK_MAX_MS = 5_000;
 
 export function runInit(config: SandboxdConfig, configFile: string): void {
@@ -63,7 +64,7 @@ class Init {
   #commandRestarts = 0;
   #daemonDeaths = 0;
   #stopping = false;
-  /** Passed on until the first daemon has used it. */
+  /** Inherited by each daemon until the first one has reported READY on it. */
   #readyFd: number | undefined;
 
   constructor(config: SandboxdConfig, configFile: string) {
@@ -80,7 +81,10 @@ class Init {
     if (this.#config.exec) setTimeout(() => this.#startCommandOnce(), DAEMON_READY_MAX_MS).unref();
   }
 
-  /** Whoever asked for the command may be gone, and somebody else may be about to do the same work. */
+  /**
+   * Exits at the time in `endsAtFile`: the server that wanted the command may be gone, and another may start the same
+   * work.
+   */
   #endInTime(): void {
     const { endsAtFile } = this.#config.exec ?? {};
     if (endsAtFile === undefined) return;
@@ -102,10 +106,10 @@ class Init {
     this.#startCommand(exec);
   }
 
-  /** Every ended child that is not one of the two we started. Those two belong to the runtime, which tells us. */
+  /** Reaps every ended child except the daemon and the command, which the runtime reaps and reports to `onExit`. */
   reapOrphans(): void {
     for (let pid = peekZombie(); pid > 0; pid = peekZombie()) {
-      // The runtime has not yet taken its own child away; its exit handler comes back here.
+      // The runtime has not reaped its own child yet; `onExit` calls this method again.
       if (pid === this.#daemon?.pid || pid === this.#command?.pid) return;
       const exit = reap(pid);
       const mark = join(this.#config.stateDir, "running", String(pid));
@@ -117,7 +121,7 @@ class Init {
     }
   }
 
-  /** SIGTERM to everything, then the end: when all is gone, at the latest after the grace period. */
+  /** Sends SIGTERM to all processes. Exits when all of them are gone, at the latest after the grace period. */
   terminate(): void {
     if (this.#stopping) return;
     this.#stopping = true;
@@ -132,7 +136,7 @@ class Init {
     const startedAtMs = Date.now();
     const readyFd = this.#readyFd;
     const stdio: (number | "ignore" | "inherit")[] = ["ignore", "inherit", "inherit"];
-    // The descriptor keeps its number, with nothing in the ones between.
+    // The descriptor keeps its number, so the numbers below it are filled with "ignore".
     if (readyFd !== undefined && readyFd > 2) for (let fd = 3; fd <= readyFd; fd += 1) stdio.push("ignore");
     if (readyFd !== undefined && readyFd > 2) stdio[readyFd] = readyFd;
     this.#daemon = spawn([...this.#executable(), "serve", "--config", this.#configFile], {
@@ -155,7 +159,9 @@ class Init {
     });
   }
 
-  /** A newer executable that the platform has put beside us, once the daemon has asked for it. */
+  /**
+   * The executable to run: the platform's newer one, once the daemon has asked for an upgrade; otherwise this program.
+   */
   #executable(): string[] {
     const { stateDir, upgradeFile } = this.#config;
     const chosen =
@@ -216,7 +222,9 @@ class Init {
     setTimeout(() => this.#stopping || this.#startCommand(exec), pauseMs);
   }
 
-  /** The two children, and as PID 1 whatever else runs here: it was asked to end and may need its time. */
+  /**
+   * Exits when both children are gone and, as PID 1, when no other process is left: each may need time after SIGTERM.
+   */
   #exitWhenAlone(): void {
     if (!this.#stopping || this.#daemon || this.#command) return;
     const others = process.pid === 1 && readdirSync("/proc").some((entry) => /^\d+$/.test(entry) && entry !== "1");
@@ -224,7 +232,7 @@ class Init {
     setTimeout(() => this.#exitWhenAlone(), ALONE_LOOK_MS);
   }
 
-  /** As PID 1 the kernel would take everything along; elsewhere nobody else does. */
+  /** Kills both children first. The kernel does so only when PID 1 exits; elsewhere they would live on. */
   #exit(code: number): never {
     if (this.#command) trySignal(-this.#command.pid, "SIGKILL");
     if (this.#daemon) trySignal(this.#daemon.pid, "SIGKILL");
@@ -232,7 +240,7 @@ class Init {
   }
 }
 
-/** Replaced as a whole, so that a reader never sees half of it. */
+/** Replaced atomically, so that a reader never sees half of the status. */
 function writeStatus({ statusFile }: ExecConfig, status: ExecStatus): void {
   writeFileSync(`${statusFile}.new`, JSON.stringify(status));
   renameSync(`${statusFile}.new`, statusFile);

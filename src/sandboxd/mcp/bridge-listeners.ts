@@ -1,12 +1,12 @@
 /**
- * Clients of the sessionless protocol that wait for changes, before a server that only knows the handshake: it tells of a
- * change to nobody in particular, and everybody who asked for that kind hears of it.
+ * Subscriptions of sessionless clients to an MCP server that only knows the handshake protocol. Such a server sends a
+ * change notification to no client in particular; each client that subscribed to that kind gets it.
  */
 import { META } from "../../lib/mcp/wire.ts";
 import type { Message } from "./stdio-child.ts";
 import type { PostAnswer } from "./stream.ts";
 
-/** What a client asks for, and the notification that is meant. */
+/** Subscription kinds of the sessionless protocol, and the notification of each. */
 const KINDS: Record<string, string> = {
   toolsListChanged: "notifications/tools/list_changed",
   promptsListChanged: "notifications/prompts/list_changed",
@@ -42,7 +42,7 @@ export class BridgeListeners {
       if (methods.has(message.method ?? "")) answer.say(tagged(message, id));
   }
 
-  /** The server has gone: so have their subscriptions, which they may open again. */
+  /** Ends all subscriptions, because the server has gone. Clients may subscribe again. */
   end(): void {
     for (const [answer, { id }] of this.#listeners)
       answer.finish({ jsonrpc: "2.0", id, result: { resultType: "complete", _meta: { [META.subscription]: id } } });

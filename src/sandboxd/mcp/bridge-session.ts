@@ -1,7 +1,7 @@
 /**
- * One session of a client that began with `initialize`: a child of its own, whose messages pass unchanged in both
- * directions. What the server says without being asked goes to the client's listening stream, or else along with an
- * answer that is still owed; what nobody can take is kept a little. Streams can be resumed.
+ * One session of a client that began with `initialize`: a child process of its own, whose messages pass unchanged in
+ * both directions. A message that the server sends unasked goes to the client's listening stream, else along with a
+ * pending answer; when there is neither, it is kept for a while. Streams can be resumed.
  */
 import { randomUUID } from "node:crypto";
 import type { ServerResponse } from "node:http";
@@ -11,7 +11,7 @@ import { PostAnswer } from "./stream.ts";
 import { StreamLogs } from "./stream-log.ts";
 
 export const SESSION_HEADER = "Mcp-Session-Id";
-/** Requests under way; more of one client at once are not work but a fault. */
+/** Most pending requests of one client; more are a fault of the client. */
 const PENDING_MAX = 256;
 
 interface Pending {
@@ -19,7 +19,7 @@ interface Pending {
   progressToken: unknown;
 }
 
-/** What a request says about how it may be answered. */
+/** How the client accepts the answer to its request. */
 export interface Accepts {
   takesStream: boolean;
   version: string | undefined;
@@ -43,7 +43,7 @@ export class BridgeSession {
     });
   }
 
-  /** Nobody waits for it and nobody listens. */
+  /** True when no request is pending and no client listens. */
   get idle(): boolean {
     return this.#pending.size === 0 && !this.#listening.attached;
   }
@@ -74,13 +74,13 @@ export class BridgeSession {
     if (!this.#child.send(request)) this.#end("The server no longer reads.");
   }
 
-  /** A notification, or the client's answer to a question of the server. */
+  /** Passes on a notification, or the client's answer to a request of the server. */
   tell(message: Message): void {
     this.lastUsedMs = Date.now();
     this.#child.send(message);
   }
 
-  /** Opens the listening stream, or goes on with the one that an event came on. */
+  /** Opens the listening stream, or resumes the stream that `lastEventId` belongs to. */
   listen(res: ServerResponse, { version, lastEventId }: Accepts): "listens" | "taken" | "forgotten" {
     const resumed = lastEventId === undefined ? undefined : this.#streams.find(lastEventId);
     if (resumed === null) return "forgotten";
@@ -112,7 +112,10 @@ export class BridgeSession {
     if (!isTaken) this.#listening.add(message);
   }
 
-  /** Whose answer a message belongs with: progress names it, and a question comes of what was asked last. */
+  /**
+   * The requests whose answer may carry the message: those with its progress token, or for a request of the server the
+   * newest first.
+   */
   #ownersOf(message: Message): Pending[] {
     const pending = [...this.#pending.values()];
     if (isRequest(message)) return pending.reverse();
@@ -130,5 +133,5 @@ export class BridgeSession {
   }
 }
 
-/** 1 and "1" are two ids. */
+/** The ids 1 and "1" are different. */
 const keyOf = (id: unknown): string => JSON.stringify(id ?? null);

@@ -1,10 +1,10 @@
 /**
- * The child that answers clients of the sessionless protocol: one for all of them, since their requests stand for
- * themselves. A child that speaks this protocol itself gets them as they are; for one that only knows the handshake it
- * is done here once, and results get what the newer protocol adds. Ids and progress tokens are ours in both cases, so
- * that clients cannot meet in them.
+ * The child process that answers all sessionless clients, since each of their requests stands for itself. A child that
+ * speaks the sessionless protocol gets the requests as they are. For a child that only knows the handshake, the bridge
+ * performs the handshake once and adds the fields of the newer protocol to results. In both cases the bridge assigns
+ * its own ids and progress tokens, so that those of two clients cannot collide.
  *
- * Modes: resting (no child) -> opening -> ready -> resting, when it ends or nobody has asked for a while.
+ * Modes: resting (no child) -> opening -> ready -> resting, when the child ends or no request came for REST_AFTER_MS.
  */
 import { mustAgree, type ParamHeaders, paramHeadersOf } from "../../lib/mcp/param-headers.ts";
 import {
@@ -23,18 +23,20 @@ import { BridgeListeners } from "./bridge-listeners.ts";
 import { isAnswer, isRequest, type Message, StdioChild } from "./stdio-child.ts";
 import type { PostAnswer } from "./stream.ts";
 
-/** A command that is fetched at its first start may take a while. */
+/** Time for the child to start and answer. Long, because a package runner downloads the command at its first start. */
 const OPENING_MS = 50_000;
-/** Older servers may leave what they do not know unanswered: they get the handshake after this. */
+/**
+ * Time to answer the sessionless probe. Older servers may not answer an unknown method; they then get the handshake.
+ */
 const PROBE_MS = 5_000;
 const REST_AFTER_MS = 5 * 60_000;
 const DISCOVERY_TTL_MS = 3_600_000;
-/** Requests of all clients under way. */
+/** Most pending requests of all clients together. */
 const PENDING_MAX = 1024;
-/** Lists may change and may be for one client alone. */
+/** Added to results of handshake servers: not cacheable, because lists may change and may differ between clients. */
 const CACHE = { ttlMs: 0, cacheScope: "private" };
 const CACHEABLE = /^(tools|prompts|resources|resources\/templates)\/list$|^resources\/read$/;
-/** Of our own requests; those of clients count from 1. */
+/** Ids of the bridge's own requests. Forwarded requests count from 1. */
 const DISCOVER_ID = "discover";
 const INITIALIZE_ID = 0;
 const TOOL_PAGES_MAX = 20;
@@ -56,7 +58,7 @@ interface Opening {
 
 interface Pending {
   request: Message & { id: string | number; method: string };
-  /** Null for what the bridge itself asks. */
+  /** Null for a request of the bridge itself. */
   answer: PostAnswer | null;
   settle(message: Message): void;
 }
@@ -67,10 +69,10 @@ export class SharedChild {
   #child: StdioChild | null = null;
   #about: Promise<About> | null = null;
   #opening: Opening | null = null;
-  /** It ended when it was asked something else first. */
+  /** The child exited when its first message was not `initialize`. */
   #handshakeOnly = false;
   #pending = new Map<number, Pending>();
-  /** Read at the first call, and again after a change. */
+  /** Read at the first tool call, and again after a change notification. */
   #tools: Promise<Map<string, ParamHeaders>> | null = null;
   #nextId = 1;
   #restTimer: NodeJS.Timeout | null = null;
@@ -79,7 +81,7 @@ export class SharedChild {
     this.#argv = argv;
   }
 
-  /** Who the server says it is; starts it when it does not run. */
+  /** The server's description of itself. Starts the child when it does not run. */
   ready(): Promise<About> {
     this.#about ??= this.#start();
     return this.#about;
@@ -123,7 +125,7 @@ export class SharedChild {
     }
   }
 
-  /** Which arguments of its tools are headers, too. A server that cannot say has none. */
+  /** The arguments of each tool that are also sent as HTTP headers. Empty for a server that does not list its tools. */
   async #readTools(about: About): Promise<Map<string, ParamHeaders>> {
     const found = new Map<string, ParamHeaders>();
     let cursor: unknown;
@@ -139,7 +141,7 @@ export class SharedChild {
     return found;
   }
 
-  /** The client has left, which in this protocol means that it no longer wants to know. */
+  /** Cancels the client's requests: in this protocol a disconnect means that the client no longer wants the answer. */
   forget(answer: PostAnswer): void {
     this.#listeners.forget(answer);
     for (const [id, pending] of this.#pending) {
@@ -193,7 +195,7 @@ export class SharedChild {
   #ended(how: string): void {
     if (this.#opening === null || this.#opening.greeted) this.#over(how);
     else {
-      // Some take it as a fault when something other than the handshake comes first.
+      // Some servers exit when the first message is not `initialize`.
       this.#handshakeOnly = true;
       this.#spawn();
     }
@@ -202,7 +204,7 @@ export class SharedChild {
   #fromServer(message: Message): void {
     this.#rest();
     if (isRequest(message)) {
-      // It was told that this client can do nothing of the kind.
+      // The bridge declared no client capabilities, so the server may not send requests.
       this.#child?.send(failure(message.id, new RpcError(RPC.methodNotFound, `There is no ${message.method} here.`)));
     } else if (!isAnswer(message)) this.#notification(message);
     else if (message.id === DISCOVER_ID) this.#discovered(message);
@@ -210,7 +212,7 @@ export class SharedChild {
     else this.#answer(message);
   }
 
-  /** Goes to the request it is about: progress and subscriptions name it. */
+  /** Sends a notification to the request that its progress token or subscription id names. */
   #notification(message: Message): void {
     if (message.method === "notifications/tools/list_changed") this.#tools = null;
     const { progressToken, ...params } = message.params ?? {};
@@ -268,12 +270,12 @@ export class SharedChild {
   }
 }
 
-/** Of the HTTP answer to a request that the server refused; 200 for others. */
+/** HTTP status by error code; 200 for all others. */
 const STATUS_OF: Record<number, number> = { [RPC.methodNotFound]: 404, [RPC.missingCapability]: 400 };
 
 const ENVELOPE = { [META.version]: STATELESS, [META.clientCapabilities]: {}, [META.client]: CLIENT };
 
-/** The server's answer as the client of the sessionless protocol is to see it. */
+/** Sends the server's answer in the form of the sessionless protocol. */
 function finish(answer: PostAnswer, { id, method }: Pending["request"], given: Message, about: About): void {
   const { result = {}, error } = given;
   if (error !== undefined) {
@@ -282,7 +284,7 @@ function finish(answer: PostAnswer, { id, method }: Pending["request"], given: M
   }
   const meta = metaOf(result) ?? {};
   const tag = meta[META.subscription] === undefined ? {} : { [META.subscription]: id };
-  // Its sessions are opened here, whatever it says of them.
+  // Clients open sessions with the bridge, so its versions count and not the server's.
   const versions = method === "server/discover" ? { supportedVersions: VERSIONS } : {};
   if (about.era === "sessionless") {
     answer.finish(answered(id, { ...result, ...versions, _meta: { ...meta, ...tag } }));
@@ -305,14 +307,16 @@ const discovery = ({ serverInfo, capabilities, instructions }: About): Record<st
   _meta: { [META.server]: serverInfo },
 });
 
-/** Subscriptions to single resources belong to a session. */
+/** Removes the capability to subscribe to single resources, which needs a session. */
 function withoutSubscriptions({ resources, ...others }: Record<string, unknown>): Record<string, unknown> {
   if (resources === undefined) return others;
   const { subscribe: _subscribe, ...kept } = resources as Record<string, unknown>;
   return { ...others, resources: kept };
 }
 
-/** With a token by which its progress is found, and without what a child of the handshake does not know. */
+/**
+ * Replaces the progress token with the bridge's own and, for a handshake child, removes fields of the newer protocol.
+ */
 function forChild(params: Record<string, unknown> | undefined, id: number, { era }: About): Record<string, unknown> {
   const { progressToken, ...meta } = metaOf(params) ?? {};
   const kept = Object.entries(meta).filter(([key]) => era === "sessionless" || !key.startsWith(META.prefix));

@@ -1,4 +1,4 @@
-/** The official stdio server behind the bridge, spoken to by the official client and by raw requests of the newer era. */
+/** The official stdio server behind the bridge, used by the official client and by raw sessionless requests. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
@@ -8,7 +8,7 @@ import { CreateMessageRequestSchema, ToolListChangedNotificationSchema } from "@
 import { type Connected, connectMcp } from "../../../test/mcp-suite.ts";
 import { startMcpBridge } from "./bridge.ts";
 
-/** A server of the official kit; it takes a second to start. */
+/** A server made with the official SDK; it takes a second to start. */
 const OFFICIAL = `
   import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
   import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
@@ -26,7 +26,7 @@ const OFFICIAL = `
   server.registerTool("grow", {}, () => (server.registerTool("late", {}, () => text("")), text("")));
   await server.connect(new StdioServerTransport());
 `;
-/** A server by hand that starts at once. */
+/** A handwritten server that starts at once. */
 const PLAIN = `
   const send = (message) => process.stdout.write(JSON.stringify({ jsonrpc: "2.0", ...message }) + "\\n");
   const text = (value) => ({ content: [{ type: "text", text: String(value) }] });
@@ -85,7 +85,7 @@ async function startBridge(options: { sessionsMax?: number; argv?: string[] } = 
   };
 }
 
-/** One request of the sessionless protocol; answers with every message of the response. */
+/** Sends one sessionless request and returns every message of the response. */
 async function modern(
   url: URL,
   method: string,
@@ -185,7 +185,7 @@ test("a stream goes on where it was cut, with nothing missing and nothing twice"
   const [primed, first] = await eventsOf(call, 2);
   assert.deepEqual([primed?.data, first?.message.params.progress], ["", 1]);
   cut.abort();
-  // The server goes on while nobody reads.
+  // The server continues while no client reads.
   await session.client.callTool({ name: "go" });
   const resume = (id: string | undefined): Promise<Response> =>
     fetch(bridge.url, { headers: { ...headers, "last-event-id": id ?? "" } });

@@ -1,9 +1,9 @@
 /**
- * Serves an MCP server that only knows standard input and output over streamable HTTP, to clients of both eras:
+ * Serves an MCP server that only knows standard input and output over streamable HTTP, to clients of both protocols:
  *
  *   sandboxd mcp-stdio CMD ARG...      listens where HOST and PORT say
  *
- * It listens once the command has answered `initialize`, so a broken one never gets requests.
+ * The bridge listens once the command has answered `initialize`, so a broken command never gets requests.
  */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
@@ -14,7 +14,7 @@ import { SharedChild } from "./bridge-shared.ts";
 import { isRequest, MESSAGE_BYTES_MAX, type Message } from "./stdio-child.ts";
 import { PostAnswer } from "./stream.ts";
 
-/** Each is a process: more of them would rather be another copy of the workload. */
+/** Most sessions at a time. Each is a process; for more, run another replica of the workload. */
 const SESSIONS_MAX = 64;
 const SESSION_IDLE_MS = 30 * 60_000;
 const SWEEP_MS = 30_000;
@@ -23,7 +23,7 @@ export interface BridgeOptions {
   argv: readonly string[];
   host: string;
   port: number;
-  /** Sessions at a time; default SESSIONS_MAX. */
+  /** Most sessions at a time. Default SESSIONS_MAX. */
   sessionsMax?: number;
 }
 

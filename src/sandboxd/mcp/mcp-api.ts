@@ -12,7 +12,7 @@ import { CODEGEN_TOOLS } from "./tools-codegen.ts";
 import { FILE_TOOLS } from "./tools-files.ts";
 import { PROCESS_TOOLS } from "./tools-process.ts";
 
-/** With the rights of whoever may touch the files. */
+/** Runs the tool with the rights of `filesUser`, when that is set. */
 const asUser = (tool: SandboxTool): SandboxTool => ({
   ...tool,
   run: async (daemon, args, signal) => {

@@ -16,17 +16,17 @@ export interface Message {
   error?: { code: number; message: string; data?: unknown };
 }
 
-/** Files travel as base64 in messages; what is larger is not meant for a model. */
+/** Largest message. Messages carry files as base64; larger files are not meant for a model. */
 export const MESSAGE_BYTES_MAX = 8 * 1024 * 1024;
-/** Unread by the child; a server that does not read for so long has stopped. */
+/** Most bytes queued for the child; a server that leaves more unread has stopped reading. */
 const UNREAD_BYTES_MAX = 4 * MESSAGE_BYTES_MAX;
-/** From SIGTERM to SIGKILL. */
+/** Time between SIGTERM and SIGKILL. */
 const GRACE_MS = 3_000;
 const NEWLINE = 10;
 
 export interface StdioChildEvents {
   onMessage(message: Message): void;
-  /** Told once; nothing comes after it. */
+  /** Called once; no message follows. */
   onExit(how: string): void;
 }
 
@@ -40,15 +40,15 @@ export class StdioChild {
   constructor(argv: readonly string[], events: StdioChildEvents) {
     const [program = "", ...args] = argv;
     this.#events = events;
-    // A group of its own: a shell line may start more than one process, and all of them end together.
+    // A process group of its own: a shell line may start several processes, and all of them end together.
     this.#child = spawn(program, args, { stdio: ["pipe", "pipe", "inherit"], detached: true });
-    this.#child.stdin.on("error", () => {}); // it has ended, or is about to: that is told by its exit
+    this.#child.stdin.on("error", () => {}); // the child has ended or is about to; onExit reports that
     this.#child.stdout.on("data", (chunk: Buffer) => this.#read(chunk));
     this.#child.on("error", (error) => this.#end(`it could not be started: ${error.message}`));
     this.#child.on("exit", (code, signal) => this.#end(signal ? `signal ${signal}` : `exit code ${code}`));
   }
 
-  /** False when it does not read what it is sent. */
+  /** False when the child does not read its input. */
   send(message: Message): boolean {
     if (this.#over || this.#child.stdin.writableLength > UNREAD_BYTES_MAX) return false;
     this.#child.stdin.write(`${JSON.stringify({ ...message, jsonrpc: "2.0" })}\n`);
@@ -94,7 +94,7 @@ export class StdioChild {
   #end(how: string): void {
     if (this.#over) return;
     this.#over = true;
-    this.#signal("SIGKILL"); // whatever it started and left behind
+    this.#signal("SIGKILL"); // processes that the child left behind in its group
     this.#events.onExit(how);
   }
 

@@ -1,20 +1,20 @@
 /**
- * Streams of a session that survive the connection they began on: every message has an id and is kept a little, and a
- * client that names the last one it saw gets what came after, and then what comes. A stream that has ended is kept, too,
- * since nobody can tell whether its end has arrived.
+ * Streams of a session that survive their connection. Every message has an id and is kept for a while; a client that
+ * names the last id it saw gets the messages after it and then new ones. A stream that has ended is kept too, since the
+ * server cannot know whether the client received its end.
  */
 import type { ServerResponse } from "node:http";
 import type { Message } from "./stdio-child.ts";
 import { EventStream } from "./stream.ts";
 
-/** Streams of one session that may be resumed. */
+/** Most resumable streams of one session. */
 const LOGS_MAX = 64;
-/** Messages of one stream, and of all streams of a session, in bytes. */
+/** Most messages kept per stream; BYTES_MAX bounds the bytes of all streams of a session. */
 const EVENTS_MAX = 256;
 const BYTES_MAX = 16 * 1024 * 1024;
-/** What clients do after a stream ended early, unless they know better. */
+/** Reconnect delay announced to clients (`retry:`). */
 const RETRY_MS = 1_000;
-/** From this revision on clients understand a message that only has an id. */
+/** From this protocol revision on, clients accept an event with an id and no data. */
 const PRIMED_SINCE = "2025-11-25";
 
 interface Kept {
@@ -27,7 +27,7 @@ export class StreamLog {
   readonly #spend: (bytes: number) => void;
   #kept: Kept[] = [];
   #next = 1;
-  /** The newest that was written to somebody. */
+  /** Number of the newest message written to a client. */
   #written = 0;
   #stream: EventStream | null = null;
   #ended = false;
@@ -41,12 +41,12 @@ export class StreamLog {
     return this.#stream !== null;
   }
 
-  /** Whether nothing behind this message has been forgotten. */
+  /** Whether all messages after number `after` are still kept. */
   keeps(after: number): boolean {
     return after < this.#next && after >= this.#next - 1 - this.#kept.length;
   }
 
-  /** Continues behind message `after`; without it, behind the last one that anybody was sent. */
+  /** Continues after message `after`; by default after the last message written to any client. */
   attach(res: ServerResponse, headers: Record<string, string>, version: string | undefined, after?: number): void {
     this.#stream?.end();
     const stream = new EventStream(res, headers);
@@ -107,7 +107,7 @@ export class StreamLogs {
     return log?.keeps(Number(after)) ? { log, after: Number(after) } : null;
   }
 
-  /** The oldest that nobody reads go first; the session's own, which is number 0, stays and loses what it kept. */
+  /** Drops the oldest streams without a reader first. Stream 0, the session's own, stays but loses its messages. */
   #bound(): void {
     for (const log of this.#logs.values()) {
       if (this.#logs.size <= LOGS_MAX && this.#bytes <= BYTES_MAX) return;

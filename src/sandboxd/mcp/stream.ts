@@ -4,9 +4,9 @@ import type { ServerResponse } from "node:http";
 import { sendJson } from "../http/send.ts";
 import type { Message } from "./stdio-child.ts";
 
-/** Clients give up when no head comes for a few minutes, and so do proxies when no byte does. */
+/** Clients give up when no headers come for a few minutes, and proxies when no byte comes. */
 const KEEP_ALIVE_MS = 15_000;
-/** A client that reads so little has gone away without saying so. */
+/** A client with this many unread bytes is taken for gone. */
 const UNREAD_BYTES_MAX = 32 * 1024 * 1024;
 
 /** A stream of messages from the server. */
@@ -31,7 +31,7 @@ export class EventStream {
     else this.#res.write(`event: message\n${id === undefined ? "" : `id: ${id}\n`}data: ${text}\n\n`);
   }
 
-  /** Gives the client an id to come back with before there is anything to say. */
+  /** Gives the client an id to resume from before there is a message. */
   prime(id: string, retryMs: number): void {
     this.#res.write(`id: ${id}\nretry: ${retryMs}\ndata: \n\n`);
   }
@@ -42,13 +42,16 @@ export class EventStream {
   }
 }
 
-/** What carries messages before an answer, and at last the answer. */
+/** Carries the messages before an answer, and then the answer. */
 interface Carrier {
   add(message: Message): void;
   end(): void;
 }
 
-/** The answer to one request: a plain object, unless something has to be said before, or it takes long. */
+/**
+ * The answer to one request: a JSON object, or a stream when messages come before it or it takes longer than
+ * KEEP_ALIVE_MS.
+ */
 export class PostAnswer {
   readonly #res: ServerResponse;
   readonly #options: PostOptions;
@@ -67,7 +70,7 @@ export class PostAnswer {
     return !this.#res.closed;
   }
 
-  /** True when the client will get it, or can come back for it. */
+  /** True when the client will get the message, now or by resuming. */
   say(message: Message): boolean {
     const carrier = this.#open();
     carrier?.add(message);
@@ -97,7 +100,7 @@ export class PostAnswer {
 interface PostOptions {
   headers?: Record<string, string>;
   takesStream: boolean;
-  /** A stream that outlives its connection; one that does not by default. */
+  /** Opens the stream. Default: a stream that ends with its connection. */
   open?(res: ServerResponse, headers: Record<string, string>): Carrier;
 }
 

@@ -19,7 +19,7 @@ const RANGE_LINES_MAX = 250;
 const REGIONS_MAX = 20;
 const EDITS_REMEMBERED_MAX = 100;
 
-/** The last edit of each file, for doing it again. */
+/** The last edit of each file, for repeating it. */
 const lastEdits = new Map<BytePath, { update: string; instruction: string; original: string }>();
 
 export const CODEGEN_TOOLS: SandboxTool[] = [

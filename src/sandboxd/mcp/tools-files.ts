@@ -11,7 +11,7 @@ import { ApiError } from "../http/api-error.ts";
 import { readText } from "../http/json-stream.ts";
 import type { SandboxTool } from "./tool.ts";
 
-/** A model cannot use more, and the answer is held in memory. */
+/** Largest file to read: a model cannot use more, and the answer is held in memory. */
 const READ_BYTES_MAX = 4 * 1024 * 1024;
 
 const path = { path: text("Absolute, or relative to the working directory") };

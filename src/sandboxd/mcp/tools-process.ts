@@ -6,7 +6,7 @@ import { awaitProcess, startProcess } from "../process/exec.ts";
 import { processToWire, withTexts } from "../process/process-api.ts";
 import type { SandboxTool } from "./tool.ts";
 
-/** Clients and proxies give up after a minute; before that the model is told to look again. */
+/** Longest wait. Clients and proxies give up after 60 s; before that the model is told to ask again. */
 const WAIT_MAX_S = 58;
 const WAIT_DEFAULT_S = 30;
 const LOG_BYTES_MAX = 64 * 1024;
@@ -104,7 +104,7 @@ function signalled(
   };
 }
 
-/** The reason why waiting ended early; null when it did not. */
+/** The reason why waiting ended early, or null. */
 const lateness = (waiting: Promise<void>): Promise<string | null> =>
   waiting.then(
     () => null,

@@ -1,4 +1,4 @@
-/** /network: which ports a process holds, being told of new ones, and the tunnel. */
+/** /network: the ports that a process holds, callbacks for new ports, and the tunnel. */
 
 import type { Daemon } from "../daemon-context.ts";
 import { ApiError } from "../http/api-error.ts";
@@ -49,7 +49,7 @@ export function stopMonitor(call: Call): void {
 export async function putTunnel(call: Call): Promise<void> {
   const config = requiredText(await readJson(call), "config");
   checkTunnel(config);
-  // The configuration is right, and still nothing can be done with it: that is no mistake of the caller.
+  // The configuration is valid, so the failure is not a mistake of the caller.
   throw new ApiError(
     500,
     "This sandbox cannot open a WireGuard tunnel: its isolation gives it no network administration.",
@@ -72,7 +72,7 @@ function look(daemon: Daemon, pid: number, callback: URL): void {
   }
 }
 
-/** A callback that fails is the receiver's loss: the port stays known and is not announced again. */
+/** A failed callback is not retried: the port counts as announced. */
 async function notify(callback: URL, body: { pid: number; port: number }): Promise<void> {
   try {
     await fetch(callback, {
@@ -93,7 +93,7 @@ function stop(pid: number): boolean {
   return monitors.delete(pid);
 }
 
-/** The pid clients know, and the one that runs now: a restarted process keeps the first. */
+/** `pid` is the one that clients know, that of the first run; `run` is the pid of the current run. */
 function pidOf({ params, daemon }: Call, mayBeGone = false): { pid: number; run: number | null } {
   const text = params[0] ?? "";
   if (!/^\d{1,10}$/.test(text)) throw new ApiError(400, "The pid must be a number.");

@@ -1,6 +1,6 @@
 /**
- * Answers questions about names inside a workload that has no name server: those below `localhost` lead to its own
- * loopback, where the platform's doors are. Everything else fails at once, as without it.
+ * Answers DNS questions inside a workload that has no name server. Names below `localhost` resolve to the workload's
+ * own loopback, where the platform's doors are. All other names fail at once.
  */
 import { createSocket } from "node:dgram";
 import { answerLoopback } from "../../lib/network/loopback-names.ts";
@@ -8,7 +8,7 @@ import { answerLoopback } from "../../lib/network/loopback-names.ts";
 const HEADER_BYTES = 12;
 const SERVER_FAILURE = 2;
 
-/** Where it cannot be, the workload does without: its names fail, and nothing else. */
+/** Resolves also when the address cannot be bound: names then fail, and nothing else does. */
 export async function answerOwnNames({ host, port }: { host: string; port: number }): Promise<void> {
   const socket = createSocket("udp4");
   const settled = Promise.withResolvers<void>();

@@ -1,4 +1,4 @@
-/** Joins two sockets: bytes both ways, at the pace of the slower side, each direction closed on its own. */
+/** Joins two sockets: bytes both ways, with backpressure; each direction closes on its own. */
 import type { Socket } from "node:net";
 
 export function pipeBoth(a: Socket, b: Socket, onClose: () => void): void {
@@ -14,7 +14,7 @@ export function pipeBoth(a: Socket, b: Socket, onClose: () => void): void {
     from.pipe(to);
     from.on("error", () => to.destroy());
     from.on("close", () => {
-      // After a clean end the other direction may still be busy; after anything else nobody is left to serve.
+      // After a clean end the other direction may still be busy; after an error both are over.
       if (!from.readableEnded) to.destroy();
       closed();
     });

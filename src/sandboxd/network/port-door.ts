@@ -1,13 +1,13 @@
 /**
- * The port door: whoever holds its unix socket reaches any port inside the sandbox, also one bound to the loopback
- * address alone. See PORT_DOOR in the wire contract for the protocol.
+ * The port door: a client that can open its unix socket reaches any port inside the sandbox, also one bound only to the
+ * loopback address. See PORT_DOOR in the wire contract for the protocol.
  */
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { networkInterfaces } from "node:os";
 import { PORT_DOOR_LINE_BYTES_MAX } from "../../contract/sandbox-wire.ts";
 import { pipeBoth } from "./pipe.ts";
 
-/** A client that never sends its line must not hold a socket for ever. */
+/** Time for the client to send its first line. */
 const LINE_TIMEOUT_MS = 10_000;
 const CONNECT_TIMEOUT_MS = 10_000;
 
@@ -33,7 +33,7 @@ async function serve(client: Socket, count: (change: 1 | -1) => void): Promise<v
   pipeBoth(client, target, () => count(-1));
 }
 
-/** The preface and whatever came behind it; null when the client gave up, was slow or talked too much. */
+/** The first line and the bytes after it. Null when the client closed, was too slow or sent too much. */
 function readLine(client: Socket): Promise<{ line: string; rest: Buffer } | null> {
   return new Promise((resolve) => {
     let received: Buffer = Buffer.alloc(0);
@@ -58,7 +58,7 @@ function readLine(client: Socket): Promise<{ line: string; rest: Buffer } | null
   });
 }
 
-/** Loopback first; a server bound to one address of the namespace is found at that address. */
+/** Tries loopback first, then the namespace's other addresses, for a server bound to one of them. */
 async function dial(port: number): Promise<Socket | Error> {
   let failure = new Error("ECONNREFUSED");
   for (const host of addresses()) {

@@ -37,7 +37,7 @@ export function listeningPorts(): Set<number> {
   return new Set(listening.map((socket) => socket.localPort));
 }
 
-/** Processes that hold a TCP listener on this port; those that share one all count. */
+/** Processes that hold a TCP listener on this port, including all that share one listener. */
 export function listenersOn(port: number): number[] {
   const inodes = new Set(
     [...socketsOf("tcp"), ...socketsOf("tcp6")]
@@ -49,7 +49,7 @@ export function listenersOn(port: number): number[] {
   return pids.map(Number).filter((pid) => socketInodesOf(pid).some((inode) => inodes.has(inode)));
 }
 
-/** Sockets held by a process or by anything it has started. */
+/** Sockets held by a process or its descendants. */
 export function socketsOfFamily(pid: number): OwnedSocket[] {
   const owners = new Map<string, { pid: number; processName: string }>();
   for (const stat of familyOf(pid).values()) {
@@ -69,7 +69,7 @@ function socketInodesOf(pid: number): string[] {
   try {
     return readdirSync(`/proc/${pid}/fd`).flatMap((fd) => inodeBehind(`/proc/${pid}/fd/${fd}`) ?? []);
   } catch {
-    return []; // gone, or somebody else's
+    return []; // the process has ended, or belongs to another user
   }
 }
 
@@ -77,7 +77,7 @@ function inodeBehind(link: string): string | undefined {
   try {
     return /^socket:\[(\d+)\]$/.exec(readlinkSync(link))?.[1];
   } catch {
-    return undefined; // closed in between
+    return undefined; // the descriptor was closed meanwhile
   }
 }
 
@@ -86,7 +86,7 @@ function socketsOf(protocol: Socket["protocol"]): Socket[] {
   try {
     text = readFileSync(`/proc/net/${protocol}`, "latin1");
   } catch {
-    return []; // no IPv6 here
+    return []; // no IPv6 in this kernel
   }
   return text
     .split("\n")

@@ -1,4 +1,4 @@
-/** What PUT /network/tunnel/config is given, checked value by value before anything is tried with it. */
+/** Checks the body of PUT /network/tunnel/config, value by value, before it is used. */
 import { isIP } from "node:net";
 import { ApiError } from "../http/api-error.ts";
 
@@ -25,7 +25,7 @@ const REQUIRED: Record<string, Rule> = {
 const OPTIONAL: Record<string, Rule> = {
   mtu: integerIn(576, 65_535),
   listen_port: integerIn(0, 65_535),
-  // What the kernel takes for the name of an interface.
+  // What the kernel accepts as an interface name.
   interface_name: {
     is: (value) => isText(value) && /^[A-Za-z0-9_.-]{1,15}$/.test(value),
     text: "must be an interface name",

@@ -1,6 +1,6 @@
 /**
- * What a process started here gets to see: variables, work dir, user. Layers, later ones win: what init was started
- * with, the configuration (or the claim that replaced its part), the metadata file, the request.
+ * Variables, work dir and user of the processes started here. Four layers, later ones win: the environment of init, the
+ * configuration (or the claim that replaces its part), the metadata file, the request.
  */
 import { readFileSync, statSync } from "node:fs";
 import type { SandboxClaim, SandboxdConfig, SandboxUser } from "../../contract/sandbox-wire.ts";
@@ -35,18 +35,21 @@ export class Environment {
     return this.#config.claimFile === undefined || this.#claim !== UNCLAIMED;
   }
 
-  /** What is left to commands; see the configuration. */
+  /** Most processes that commands may have; see the configuration. */
   get processesMax(): number | undefined {
     return this.#config.processesMax;
   }
 
-  /** When it became somebody's; 0 for one that was made for its owner. */
+  /** When a prepared sandbox was claimed, in ms; 0 for a sandbox made for its owner. */
   get ownedSinceMs(): number {
     const { claimFile } = this.#config;
     return claimFile !== undefined && this.isOwned ? statSync(claimFile).mtimeMs : 0;
   }
 
-  /** Looked for until it is there: nobody has to tell the daemon, and a restarted one finds it again. */
+  /**
+   * The claim, once its file is there. Checked at each use, so that no signal is needed and a restarted daemon finds it
+   * too.
+   */
   get #claim(): SandboxClaim {
     if (this.#claimed) return this.#claimed;
     const { claimFile } = this.#config;
@@ -63,7 +66,7 @@ export class Environment {
     return this.#current()[name];
   }
 
-  /** Put together once per change: every request asks for some of it. */
+  /** The merged layers, cached until one of them changes. */
   #current(): Record<string, string> {
     const { env = this.#config.env } = this.#claim;
     this.#merged ??= this.#merge(env);
@@ -75,7 +78,7 @@ export class Environment {
     const name = user ? userOf(user.uid)?.name : undefined;
     const own = { ...(user ? { HOME: this.home } : {}), ...(name ? { USER: name, LOGNAME: name } : {}) };
     const merged = { ...this.#own, ...own, ...env, ...this.#metadata };
-    // Images say where root is at home, which is nobody else's place.
+    // Images set HOME to root's home folder, which is wrong for any other user.
     if (user && user.uid !== 0 && merged.HOME === ROOT_HOME) merged.HOME = this.home;
     return merged;
   }
@@ -94,7 +97,7 @@ export class Environment {
     return { workDir: this.workDir, home: this.home };
   }
 
-  /** Undefined: everything runs as the daemon does. What should run as somebody who does not exist does not run. */
+  /** The user of commands. Undefined: the daemon's own. Throws when BL_SANDBOX_USER names an unknown user. */
   get user(): SandboxUser | undefined {
     const { user, unknown } = this.#chosen;
     if (unknown !== undefined)
@@ -102,13 +105,13 @@ export class Environment {
     return user;
   }
 
-  /** Whose rights the file API has; undefined: the daemon's own. An image's USER only runs its commands. */
+  /** The user whose rights the file API has. Undefined: the daemon's own. An image's USER only applies to commands. */
   get filesUser(): SandboxUser | undefined {
     const { user } = this;
     return this.#chosen.byOwner && user?.uid !== process.getuid?.() ? user : undefined;
   }
 
-  /** What the sandbox's owner says comes before what its image says. */
+  /** The user that the owner's BL_SANDBOX_USER names, otherwise that of the image. */
   get #chosen(): { user?: SandboxUser; unknown?: string; byOwner?: true } {
     const env = { ...this.#own, ...(this.#claim.env ?? this.#config.env) };
     const name = env.BL_SANDBOX_USER;
@@ -126,7 +129,7 @@ export class Environment {
     return [SHELL || "sh", ...(SHELL_ARGS || "-c").split(" ").filter(Boolean)];
   }
 
-  /** Applies the metadata file to future processes and tells how many variables changed. */
+  /** Applies the metadata file to future processes and returns how many variables changed. */
   reload(): { generation: number; applied: number; removed: number } {
     const file = this.#config.metadataFile ?? DEFAULT_METADATA_FILE;
     const metadata = readIfPresent<{ generation?: unknown; environment?: unknown }>(file);
@@ -141,7 +144,7 @@ export class Environment {
   }
 }
 
-/** A map, or the list of pairs that the management API uses. */
+/** Reads a map, or the list of pairs that the management API uses. */
 function variablesOf(environment: unknown): Record<string, string> | null {
   if (typeof environment !== "object" || environment === null) return null;
   const pairs: [unknown, unknown][] = Array.isArray(environment)
@@ -151,7 +154,7 @@ function variablesOf(environment: unknown): Record<string, string> | null {
   return pairs.every(isPair) ? Object.fromEntries(pairs as [string, string][]) : null;
 }
 
-/** Blank until there is an owner. Only the platform can write it, and what it is writing just now is read next time. */
+/** Null while the file is blank (no owner yet) or half written. Only the platform can write it. */
 function readClaim(file: string): SandboxClaim | null {
   try {
     return JSON.parse(readFileSync(file, "utf8")) as SandboxClaim;

@@ -12,13 +12,13 @@ const KEEP_ALIVE_DEFAULT_S = 600;
 const PORT_LOOK_MS = 50;
 const PORTS_MAX = 64;
 const ENV_VARIABLES_MAX = 10_000;
-/** A server that puts itself into the background exits with 0 before its port opens; it gets this much longer. */
+/** Extra wait for ports after an exit with 0: a server that daemonizes exits before its port opens. */
 const PORTS_AFTER_EXIT_MS = 10_000;
 
 export interface ExecRequest {
   waitForCompletion: boolean;
   waitForPorts: number[];
-  /** Bounds the waiting, not the process. */
+  /** Limits the waiting, not the process. In ms. */
   waitMs: number | null;
 }
 
@@ -51,7 +51,7 @@ export function startProcess(daemon: Daemon, body: Record<string, unknown>): [Ma
   return [process, wait];
 }
 
-/** Waits as asked; throws 422 when the time is up. The process goes on either way. */
+/** Waits as requested; throws 422 when the time is up. The process continues either way. */
 export async function awaitProcess(process: ManagedProcess, request: ExecRequest, signal: AbortSignal): Promise<void> {
   const deadlineMs = request.waitMs === null ? Number.POSITIVE_INFINITY : Date.now() + request.waitMs;
   if (request.waitForPorts.length > 0) await awaitPorts(process, request, deadlineMs, signal);
@@ -94,7 +94,7 @@ function folderOf(daemon: Daemon, workingDir: string | undefined): string {
   return toText(pathFromBody(workingDir, daemon.environment.pathBase));
 }
 
-/** Absent or negative: the default. Zero: no end. */
+/** Absent or negative: the default. Zero: no limit. */
 function lifetimeMs(timeoutS: number | undefined): number | null {
   if (timeoutS === 0) return null;
   return (timeoutS === undefined || timeoutS < 0 ? KEEP_ALIVE_DEFAULT_S : timeoutS) * 1000;

@@ -1,7 +1,7 @@
 /**
- * Children that go before their parent when memory runs out, and leave it some processes when those run out. They have
- * that from their first moment, since what they start in that moment inherits it: the parent takes it on for as long as
- * starting one takes.
+ * Spawns children with a raised OOM score and a process limit, so that the kernel kills a child before the daemon and
+ * the daemon can still fork when the children cannot. A child inherits both at fork, so the daemon sets them on itself
+ * for the duration of the spawn.
  */
 import { openSync, readFileSync, writeSync } from "node:fs";
 import { type Child, type SpawnOptions, spawn } from "../bun.ts";
@@ -25,8 +25,8 @@ export function spawnExpendable({ processesMax }: Environment, argv: string[], o
 }
 
 /**
- * Null where the kernel's own choice stands: /proc is not to be had or read-only, or all of us is to go early anyway, as
- * in some pods, and nobody may take that back.
+ * The daemon's OOM score file. Null when the score cannot be raised for children: /proc is missing or read-only, or the
+ * daemon's own score is already as high, as in some pods, and could not be lowered again.
  */
 function openOwn(): { fd: number; score: string } | null {
   try {

@@ -1,10 +1,10 @@
 /**
- * The process table on disk, so that a new daemon knows what an old one started. Every change appends the whole record
- * as one line; the last line of a process wins. Appending costs microseconds where rewriting a table would cost
- * milliseconds per exec; the file is rewritten when it has grown.
+ * The process table on disk, so that a new daemon knows the processes that an old one started. Every change appends the
+ * whole record as one line; the last line of a process wins. Appending costs microseconds, rewriting the table would
+ * cost milliseconds per exec; the file is rewritten only when it has grown by REWRITE_BYTES.
  *
- * Beside it: `running/<pid>` marks a live child of the daemon, and init turns the mark of an orphan it reaps into
- * `exits/<pid>`, which is how the exit code of an adopted process is known.
+ * Beside it, `running/<pid>` marks a live child of the daemon. When init reaps such a child as an orphan, it replaces
+ * the mark with `exits/<pid>`, which holds the exit code of an adopted process.
  */
 import {
   closeSync,
@@ -26,30 +26,30 @@ import type { LogPosition } from "./log-file.ts";
 export type ProcessStatus = "running" | "completed" | "failed" | "stopped" | "killed";
 
 export interface ProcessRecord {
-  /** Counts up; the process's identity inside the daemon. */
+  /** Increasing number; the process's identity inside the daemon. */
   id: number;
-  /** The pid clients see: that of the first run, whatever restarts follow. */
+  /** The pid that clients see: that of the first run, also after restarts. */
   pid: number;
   name: string;
   command: string;
   workingDir: string;
   env: Record<string, string>;
   status: ProcessStatus;
-  /** The run under way, null between two runs. `startTicks` tells it from a later process with the same pid. */
+  /** The current run, null between two runs. `startTicks` tells it from a later process with the same pid. */
   run: { pid: number; startTicks: string } | null;
   startedAtMs: number;
   completedAtMs: number | null;
   exitCode: number;
   restartOnFailure: boolean;
-  /** Negative: without limit. */
+  /** Negative: no limit. */
   maxRestarts: number;
   restartCount: number;
   keepAlive: boolean;
-  /** When it is to be killed; null: never. */
+  /** When the process is killed, in ms since the epoch; null: never. */
   deadlineMs: number | null;
-  /** The limit in force, in seconds and with the meaning that it has in the request; 0: none. Absent in older records. */
+  /** The limit in force in seconds, as in the request; 0: none. Absent in records of older daemons. */
   timeoutS?: number;
-  /** It was started with a standard input that clients write to. Absent in records of older daemons. */
+  /** The process was started with a standard input that clients write to. Absent in records of older daemons. */
   stdin?: boolean;
   stdout: LogPosition;
   stderr: LogPosition;
@@ -65,7 +65,7 @@ export interface ExitRecord {
   signal: number | null;
 }
 
-const REWRITE_BYTES = 2 * 1024 * 1024; // some thousand ends of short commands
+const REWRITE_BYTES = 2 * 1024 * 1024; // a few thousand short commands
 
 export class ProcessJournal {
   readonly #file: string;
@@ -98,7 +98,9 @@ export class ProcessJournal {
     return [...records.values()].sort((a, b) => a.id - b.id);
   }
 
-  /** Notes about processes that no record waits for would be taken for the end of a later one with the same pid. */
+  /**
+   * Removes exit files that no record waits for: each would be taken for the exit of a later process with the same pid.
+   */
   #forgetExits(awaited: Set<string>): void {
     const folder = join(this.#stateDir, "exits");
     for (const pid of readdirSync(folder)) if (!awaited.has(pid)) remove(join(folder, pid));
@@ -108,7 +110,7 @@ export class ProcessJournal {
     this.#append(JSON.stringify(record), all);
   }
 
-  /** The record is gone, and with it its claim to the files it names. */
+  /** Drops the record and its command file. */
   forget(id: number, all: () => ProcessRecord[]): void {
     this.#append(JSON.stringify({ id, forgotten: true } satisfies Forgotten), all);
     remove(this.commandFile(id));
@@ -117,7 +119,7 @@ export class ProcessJournal {
   #append(line: string, all: () => ProcessRecord[]): void {
     this.#bytes += line.length;
     if (this.#bytes > REWRITE_BYTES) return void this.#rewrite(all());
-    // Held open: two lines are written for every exec.
+    // Kept open: every exec writes two lines.
     this.#fd ??= openSync(this.#file, "a", 0o600);
     writeSync(this.#fd, `${line}\n`);
   }
@@ -128,17 +130,17 @@ export class ProcessJournal {
     renameSync(`${this.#file}.new`, this.#file);
     if (this.#fd !== null) closeSync(this.#fd);
     this.#fd = null;
-    // Counted from here: a table that is large by itself must not be rewritten at every change.
+    // Counts only bytes added since: a large table must not be rewritten at every change.
     this.#bytes = 0;
   }
 
-  /** A name more for a file that is there: cheaper than a file, of which some file systems are slow to make many. */
+  /** Makes the mark a hard link to one existing file: some file systems are slow at creating many files. */
   markRunning(pid: number): void {
     const [mark, name] = [join(this.#stateDir, "mark"), join(this.#stateDir, "running", String(pid))];
     try {
       linkSync(mark, name);
     } catch {
-      // No mark yet, no links here, or the name of an earlier one is left.
+      // The file `mark` does not exist yet, hard links are not supported, or a mark of an earlier process is left.
       writeFileSync(name, "");
       if (!existsSync(mark)) writeFileSync(mark, "");
     }
@@ -148,7 +150,7 @@ export class ProcessJournal {
     remove(join(this.#stateDir, "running", String(pid)));
   }
 
-  /** How an adopted process ended, told once. */
+  /** How an adopted process ended. Removes the exit file. */
   takeExit(pid: number): ExitRecord | null {
     const file = join(this.#stateDir, "exits", String(pid));
     try {
@@ -156,11 +158,11 @@ export class ProcessJournal {
       remove(file);
       return exit;
     } catch {
-      return null; // not there yet
+      return null; // not written yet
     }
   }
 
-  /** Where its pipes have their names for a moment. */
+  /** Folder for the short-lived names of its stdin pipes. */
   get folder(): string {
     return this.#stateDir;
   }
@@ -174,7 +176,7 @@ function remove(file: string): void {
   try {
     unlinkSync(file);
   } catch {
-    // Not there, which is what was wanted.
+    // Already absent.
   }
 }
 

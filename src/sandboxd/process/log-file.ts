@@ -1,10 +1,10 @@
 /**
- * Output of a process, written straight to a file by the process itself, so that no byte passes through the daemon and
- * a daemon that dies loses nothing.
+ * Output of a process, which the process itself writes to a file: no byte passes through the daemon, and a daemon that
+ * dies loses nothing.
  *
- * The file is kept below a cap by dropping its head: the blocks are given back with a hole, so a writer that appends
- * is never disturbed and positions never move. Where a file system has no holes the file is emptied instead. Positions
- * handed out are therefore logical: they count from the process's first byte.
+ * The file is kept below a limit by dropping its head: a hole is punched, which frees the blocks, so a writer that
+ * appends is not disturbed and offsets do not move. On a file system without holes the file is emptied instead.
+ * Positions handed out are therefore logical: they count from the process's first byte.
  */
 import { closeSync, constants, fstatSync, ftruncateSync, openSync, readSync, statSync } from "node:fs";
 import { punchHead } from "../libc.ts";
@@ -12,12 +12,12 @@ import { punchHead } from "../libc.ts";
 const { O_APPEND, O_CREAT, O_NOFOLLOW, O_RDWR, O_TRUNC, O_NONBLOCK } = constants;
 
 export const TRUNCATION_MARKER = "[... older output was dropped ...]\n";
-/** Holes are made of whole blocks. */
+/** Holes consist of whole blocks. */
 const BLOCK_BYTES = 4096;
-/** A cut in the middle of a line is moved to the next line, when one begins this near. */
+/** A cut in the middle of a line moves to the next line, if that begins within this distance. */
 const LINE_SEARCH_BYTES = 64 * 1024;
 
-/** What of a LogFile outlives the daemon. */
+/** The part of a LogFile's state that outlives the daemon. */
 export interface LogPosition {
   path: string;
   base: number;
@@ -29,7 +29,7 @@ export class LogFile {
   #fd: number | null = null;
   /** Logical position of the file's byte 0; above zero only after the file had to be emptied. */
   #base: number;
-  /** Logical position of the first byte still there. */
+  /** Logical position of the first byte that is still in the file. */
   #dropped: number;
 
   constructor(position: LogPosition) {
@@ -38,7 +38,7 @@ export class LogFile {
     this.#dropped = position.dropped;
   }
 
-  /** A new, empty file; the descriptor stays open until `close`. Refuses to write through a planted link. */
+  /** Creates an empty file and keeps its descriptor open until `close`. Refuses to follow a planted link. */
   static create(path: string): LogFile {
     const log = new LogFile({ path, base: 0, dropped: 0 });
     log.#fd = openSync(path, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_NONBLOCK, 0o644);
@@ -49,7 +49,7 @@ export class LogFile {
     return { path: this.path, base: this.#base, dropped: this.#dropped };
   }
 
-  /** For the process and for notices of the daemon: O_APPEND, so both may write. */
+  /** For the process and for the daemon's notices; opened with O_APPEND, so both may write. */
   get fd(): number {
     this.#fd ??= openSync(this.path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK, 0o644);
     return this.#fd;
@@ -59,7 +59,7 @@ export class LogFile {
     return this.#dropped;
   }
 
-  /** Logical end; a file that was deleted or shortened from outside just looks shorter. */
+  /** Logical end. A file that was deleted or shortened from outside just looks shorter. */
   get end(): number {
     const size =
       this.#fd === null ? (statSync(this.path, { throwIfNoEntry: false })?.size ?? 0) : fstatSync(this.#fd).size;
@@ -71,7 +71,7 @@ export class LogFile {
     return readSync(this.fd, buffer, 0, buffer.byteLength, position - this.#base);
   }
 
-  /** Where reading should begin to get at most `bytesMax` of the tail: after a cut, at the start of a line. */
+  /** Where to begin reading for at most `bytesMax` of the tail; after a cut, at the start of a line. */
   tailStart(bytesMax: number): { position: number; cut: boolean } {
     const { end } = this;
     const wanted = Math.max(this.#dropped, end - bytesMax);

@@ -1,34 +1,36 @@
 /**
- * Holds all output files below their caps: one file, and all together. One timer looks at the sizes; it runs fast while
- * something pours out and slowly while nothing does, so a flood overshoots by megabytes and a quiet sandbox sleeps.
+ * Keeps all output files below two limits: per file, and for all together. One timer checks the sizes, often while a
+ * file grows fast and rarely otherwise: a flood overshoots by some megabytes, and an idle sandbox sleeps.
  */
 import { readFileSync } from "node:fs";
 import { totalmem } from "node:os";
 import { LOG_FILE_BYTES_MAX } from "../../contract/sandbox-wire.ts";
 import type { LogFile } from "./log-file.ts";
 
-/** A trim keeps half, so that a steady writer costs one hole per 16 MB rather than one per look. */
+/** Share of a file that a trim keeps. Half, so that a steady writer costs one hole per 16 MB and not one per check. */
 const KEEP_RATIO = 0.5;
-const ALL_FILES_MEMORY_SHARE = 0.1; // the root of a sandbox may be memory
+const ALL_FILES_MEMORY_SHARE = 0.1; // the root file system of a sandbox may lie in memory
 const ALL_FILES_BYTES_MIN = 2 * LOG_FILE_BYTES_MAX;
 const LOOK_FAST_MS = 5;
 const LOOK_LIVE_MS = 100;
 const LOOK_IDLE_MS = 5000;
-/** Growth between two looks that counts as pouring out. */
+/** Growth between two checks that counts as fast. */
 const FAST_GROWTH_BYTES = 256 * 1024;
 
 export interface KeptLog {
   file: LogFile;
-  /** The process still runs; files of ended ones are looked at rarely, for children that outlived them. */
+  /**
+   * The process still runs. Files of ended processes are checked rarely; children that outlived them may still write.
+   */
   live: boolean;
-  /** The head was dropped: readers of a later daemon must know where the rest begins. */
+  /** The head was dropped. Recorded, so that a later daemon knows where the rest begins. */
   onTrim?: () => void;
 }
 
 export class LogKeeper {
   readonly #logs: () => Iterable<KeptLog>;
   readonly #allFilesBytesMax: number;
-  /** As of the last look, for files that are not looked at this time. */
+  /** Sizes at the last check, for files that the current check skips. */
   readonly #seen = new WeakMap<LogFile, { end: number; kept: number }>();
   #timer: NodeJS.Timeout | null = null;
   #delayMs = Number.POSITIVE_INFINITY;
@@ -39,7 +41,7 @@ export class LogKeeper {
     this.#allFilesBytesMax = Math.max(ALL_FILES_BYTES_MIN, memoryLimitBytes() * ALL_FILES_MEMORY_SHARE);
   }
 
-  /** A process has started. */
+  /** Starts the checks, because a process has started. */
   wake(): void {
     this.#schedule(LOOK_LIVE_MS);
   }
@@ -63,7 +65,7 @@ export class LogKeeper {
     let largest: { log: KeptLog; kept: number } | null = null;
     for (const log of this.#logs()) {
       const before = this.#seen.get(log.file);
-      // Hundreds of ended processes are remembered; asking for all their sizes at every look would be most of the work.
+      // Hundreds of ended processes are kept; reading all their sizes at every check would be most of the work.
       const skip = before && !log.live && !full;
       const now = skip ? before : this.#measure(log);
       const grown = now.end - (before?.end ?? 0);
@@ -71,7 +73,7 @@ export class LogKeeper {
       total += now.kept;
       if (!largest || now.kept > largest.kept) largest = { log, kept: now.kept };
     }
-    // One file a look is enough: while the sum is too high the next look comes at once.
+    // One trim per check is enough: while the sum is too high, the next check comes after LOOK_FAST_MS.
     if (total > this.#allFilesBytesMax && largest) {
       trim(largest.log, largest.kept * KEEP_RATIO);
       this.#measure(largest.log);
@@ -96,14 +98,14 @@ function trim({ file, onTrim }: KeptLog, keepBytes: number): void {
   onTrim?.();
 }
 
-/** What this sandbox may use: its control group, else the machine. */
+/** The memory limit of the sandbox: that of its control group, otherwise the machine's memory. */
 function memoryLimitBytes(): number {
   for (const file of ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]) {
     try {
       const limit = Number(readFileSync(file, "utf8"));
       if (limit > 0 && limit < totalmem()) return limit;
     } catch {
-      // Absent or unreadable in most sandboxes: the machine's memory is the limit then.
+      // Absent or unreadable in most sandboxes; the machine's memory is the limit then.
     }
   }
   return totalmem();

@@ -1,4 +1,4 @@
-/** What all processes of a sandbox write stands in one pair of files, in whole lines. */
+/** The output of all processes of a sandbox lands in one pair of files, in whole lines. */
 import assert from "node:assert/strict";
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";

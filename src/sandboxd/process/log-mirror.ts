@@ -1,6 +1,7 @@
 /**
- * Copies what processes write into one pair of files, from which the platform takes its logs. Whole lines only, so that
- * those of two processes never mix; a process that pours out more than is copied at a look loses its oldest.
+ * Copies the output of all processes into one pair of files, from which the platform collects its logs. Only whole
+ * lines are copied, so that lines of two processes never mix. A process that writes faster than the copy loses its
+ * oldest lines.
  */
 import { writeSync } from "node:fs";
 import { LOG_FILE_BYTES_MAX } from "../../contract/sandbox-wire.ts";
@@ -8,9 +9,9 @@ import { LogFile } from "./log-file.ts";
 import type { ManagedProcess } from "./managed-process.ts";
 import type { Stream } from "./output.ts";
 
-/** What one look copies of one stream: with LOOK_MIN_MS about a megabyte a second. */
+/** Most bytes copied of one stream at once; with LOOK_MIN_MS about a megabyte a second. */
 const READ_BYTES = 128 * 1024;
-/** Who is behind by more is writing faster than anybody reads. */
+/** A stream that is further behind skips ahead and loses the bytes between. */
 const BACKLOG_BYTES_MAX = 4 * 1024 * 1024;
 const LOOK_MIN_MS = 100;
 const LOOK_MAX_MS = 1000;
@@ -19,7 +20,7 @@ const NEWLINE = 0x0a;
 
 export class LogMirror {
   readonly #files: Record<Stream, LogFile>;
-  /** How far each process has been copied. */
+  /** The position up to which each process's output has been copied. */
   readonly #copied = new Map<ManagedProcess, Record<Stream, number>>();
   #timer: NodeJS.Timeout | null = null;
   #delayMs = LOOK_MIN_MS;
@@ -29,18 +30,18 @@ export class LogMirror {
     this.#files = { stdout: open(paths.stdout), stderr: open(paths.stderr) };
   }
 
-  /** From its first byte, or from where an adopted one is now. */
+  /** Copies from the first byte, or for an adopted process from its current end. */
   follow(process: ManagedProcess, from: "first" | "now"): void {
     const { stdout, stderr } = process;
     this.#copied.set(process, from === "first" ? { stdout: 0, stderr: 0 } : { stdout: stdout.end, stderr: stderr.end });
-    // A look that is near stays where it is: processes that keep coming would put it off for ever.
+    // Keep a timer that is already short: a steady flow of new processes would postpone it for ever.
     if (this.#timer && this.#delayMs === LOOK_MIN_MS) return;
     if (this.#timer) clearTimeout(this.#timer);
     this.#delayMs = LOOK_MIN_MS;
     this.#schedule();
   }
 
-  /** The files of an ended process are about to go. */
+  /** Copies the rest, because the files of an ended process are about to be removed. */
   finish(process: ManagedProcess): void {
     const copied = this.#copied.get(process);
     if (copied) while (this.#copy(process, copied, true));
@@ -55,7 +56,7 @@ export class LogMirror {
     this.#timer = null;
     let any = false;
     for (const [process, copied] of this.#copied) {
-      // Asked before reading: what was written before the end is then read for certain.
+      // Read before copying: all output written before the end is then copied.
       const ended = !process.running;
       if (this.#copy(process, copied, ended)) any = true;
       else if (ended) this.#forget(process);
@@ -78,7 +79,7 @@ export class LogMirror {
         copied[stream] = bytes.next;
         any ||= bytes.copied > 0;
       } catch {
-        // A file that somebody inside has put away, or a full disk: the log lacks a part, the sandbox goes on.
+        // A process in the sandbox removed the file, or the disk is full: the log has a gap, and the sandbox continues.
       }
     }
     return any;

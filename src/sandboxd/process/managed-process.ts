@@ -1,7 +1,7 @@
 /**
  * One process that a client has started. Modes:
  *
- *   running   a child exists, or the pause before its next restart
+ *   running                 a child exists, or the pause before its next restart
  *   completed | failed      it ended by itself (exit code 0, or not)
  *   stopped | killed        a client ended it, or its time was up
  *
@@ -18,11 +18,11 @@ import { StdinPipe } from "./stdin-pipe.ts";
 import { isAlive, statOf } from "./tree.ts";
 
 const RESTART_PAUSE_MS = 1000;
-/** How often an adopted process, which is nobody's child here, is looked at. */
+/** How often an adopted process is checked: it is not a child of this daemon, so no exit event comes. */
 const ADOPTED_LOOK_MS = 100;
-/** init writes the exit record right after the process vanishes; after these looks nobody will. */
+/** init writes the exit record right after the process vanishes; after this many checks it will not come. */
 const ADOPTED_LOOKS_AFTER_VANISHING = 20;
-/** The kernel takes 128 KiB in one argument; longer commands are run from a file. */
+/** The kernel limits one argument to 128 KiB; a longer command is run from a file. */
 const ARGUMENT_BYTES_MAX = 120 * 1024;
 
 export interface ProcessContext {
@@ -37,10 +37,10 @@ export class ManagedProcess {
   readonly stdout: LogFile;
   readonly stderr: LogFile;
   readonly #context: ProcessContext;
-  /** Null where there is none: not asked for, or of an earlier daemon. */
+  /** Null when standard input was not requested, or the process was started by an earlier daemon. */
   #stdin: StdinPipe | null = null;
   #timers = new Set<NodeJS.Timeout>();
-  /** What a requested end will be called once the process is gone. */
+  /** The status that the process will get once it is gone, after a client asked for its end. */
   #requested: "stopped" | "killed" | null = null;
   #waiters = new Set<() => void>();
 
@@ -59,7 +59,7 @@ export class ManagedProcess {
     return this.#stdin;
   }
 
-  /** First run. Throws what the caller of exec should read; nothing is left behind then. */
+  /** Starts the first run. On failure throws the error for the caller of exec and leaves nothing behind. */
   start(): void {
     this.#run();
     this.record.pid = this.record.run?.pid ?? 0;
@@ -67,7 +67,7 @@ export class ManagedProcess {
     this.#context.changed(this);
   }
 
-  /** Takes over what an earlier daemon started. */
+  /** Takes over a process that an earlier daemon started. */
   adopt(): void {
     const { run } = this.record;
     if (!this.running) return;
@@ -76,7 +76,7 @@ export class ManagedProcess {
     else this.#restartSoon();
   }
 
-  /** SIGTERM or SIGKILL to the whole group. False when it is not running. */
+  /** Sends SIGTERM or SIGKILL to the whole process group. False when the process is not running. */
   signal(signal: "SIGTERM" | "SIGKILL"): boolean {
     if (!this.running) return false;
     this.#requested = signal === "SIGTERM" ? "stopped" : "killed";
@@ -86,7 +86,7 @@ export class ManagedProcess {
     return true;
   }
 
-  /** Resolves true at the final end, false when the signal or the time came first. */
+  /** Resolves true at the final end, false when the abort signal or the timeout came first. */
   ended(options: { signal: AbortSignal; timeoutMs: number | null }): Promise<boolean> {
     if (!this.running) return Promise.resolve(true);
     return new Promise((resolve) => {
@@ -104,7 +104,7 @@ export class ManagedProcess {
     });
   }
 
-  /** Writes a line of the daemon into the output, between the process's own. */
+  /** Writes a line of the daemon into the process's output. */
   note(text: string): void {
     writeSync(this.stdout.fd, `[${text}]\n`);
   }
@@ -184,7 +184,7 @@ export class ManagedProcess {
     const noted = this.#context.journal.takeExit(pid);
     const gone = !isAlive(pid, startTicks);
     if (noted || (gone && looksAfterVanishing >= ADOPTED_LOOKS_AFTER_VANISHING)) {
-      // Without init as parent nobody can tell the exit code: -1, as for a death by signal.
+      // Without init as parent the exit code is unknown: -1, as for a death by signal.
       this.#onExit(noted ?? { exitCode: null, signal: null });
       return;
     }
@@ -194,7 +194,7 @@ export class ManagedProcess {
   #armDeadline(): void {
     const { deadlineMs } = this.record;
     if (deadlineMs === null) return;
-    const DELAY_MAX_MS = 2 ** 31 - 1; // what a timer can hold; a longer one is armed again
+    const DELAY_MAX_MS = 2 ** 31 - 1; // the longest delay of a timer; a longer one is armed again
     const leftMs = deadlineMs - Date.now();
     this.#later(Math.min(Math.max(leftMs, 0), DELAY_MAX_MS), () => {
       if (leftMs > DELAY_MAX_MS) return this.#armDeadline();
@@ -234,6 +234,6 @@ function signalGroup(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-pid, signal);
   } catch {
-    // Already gone; its exit is on the way.
+    // The process is gone; its exit event is on the way.
   }
 }

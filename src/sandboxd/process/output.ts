@@ -1,4 +1,4 @@
-/** Ways to read a process's output: whole, the tail, or as it comes. */
+/** Ways to read a process's output: all of it, the tail, or as it is written. */
 import type { TextSource } from "../http/json-stream.ts";
 import { type LogFile, TRUNCATION_MARKER } from "./log-file.ts";
 import type { ManagedProcess } from "./managed-process.ts";
@@ -10,22 +10,23 @@ const READ_BYTES = 64 * 1024;
 const FOLLOW_PAUSE_MIN_MS = 4;
 const FOLLOW_PAUSE_MAX_MS = 50;
 
-/** The last `bytesMax` of one stream, with the mark of what was left out. */
+/** The last `bytesMax` of one stream, after a marker when earlier output was left out. */
 export function tailOf(file: LogFile, bytesMax: number): TextSource {
   const { position: first, cut } = file.tailStart(bytesMax);
   const end = file.end;
-  /** From a position of the reader, who counts what he is given, to one of the file. */
+  /** Offset between the reader's position, which counts the bytes it was given, and the position in the file. */
   let ahead = first;
   return {
     sizeHint: end - first,
     empty: end === first && !cut,
     ...(cut ? { prefix: TRUNCATION_MARKER } : {}),
-    // The end is fixed now, so that a process that keeps writing cannot make an answer endless.
+    // The end is fixed here, so that a process that keeps writing cannot make an answer endless.
     read: (position, buffer) => {
       if (position === 0) ahead = first;
       let mark = 0;
       if (position + ahead < file.start) {
-        // Dropped while it was read: on at the next line that is there, after a mark unless the prefix is that mark.
+        // The bytes were dropped while being read: go on at the next kept line, after a marker unless `prefix` already
+        // is one.
         const text = position > 0 ? `\n${TRUNCATION_MARKER}` : cut ? "" : TRUNCATION_MARKER;
         mark = new TextEncoder().encodeInto(text, buffer).written;
         ahead = file.tailStart(Number.POSITIVE_INFINITY).position - position - mark;
@@ -40,13 +41,13 @@ export function tailOf(file: LogFile, bytesMax: number): TextSource {
 export interface OutputEvent {
   stream: Stream;
   bytes: Uint8Array;
-  /** Bytes before these were dropped because they came faster than they were read. */
+  /** Bytes before these were dropped because they were written faster than they were read. */
   skipped: boolean;
 }
 
 /**
- * Everything from the first kept byte until the process has ended and all is read. Yields null when there was nothing
- * for a while, so that the reader can send signs of life.
+ * Yields everything from the first kept byte until the process has ended and all is read. Yields null after a while
+ * without output, so that the reader can send a keep-alive.
  */
 export async function* follow(process: ManagedProcess, signal: AbortSignal): AsyncGenerator<OutputEvent | null> {
   const streams: { stream: Stream; file: LogFile; position: number }[] = [
@@ -56,7 +57,7 @@ export async function* follow(process: ManagedProcess, signal: AbortSignal): Asy
   const buffer = Buffer.alloc(READ_BYTES);
   let pauseMs = FOLLOW_PAUSE_MIN_MS;
   while (!signal.aborted) {
-    // Asked before reading: what was written before the end is then read for certain.
+    // Read before the output: all bytes written before the end are then read.
     const ended = !process.running;
     let any = false;
     for (const at of streams) {
@@ -79,10 +80,10 @@ export async function* follow(process: ManagedProcess, signal: AbortSignal): Asy
   }
 }
 
-/** A line longer than this is delivered in several, each with its prefix: a reader's memory is bounded too. */
+/** A longer line is delivered in several lines, each with its prefix, to bound the reader's memory. */
 export const LINE_CHARS_MAX = 1024 * 1024;
 
-/** Cuts a stream of bytes into whole lines; characters split between two reads stay whole. */
+/** Splits a stream of bytes into whole lines; characters split between two reads stay whole. */
 export class LineCutter {
   readonly #decoder = new TextDecoder();
   #rest = "";
@@ -91,7 +92,7 @@ export class LineCutter {
     return this.#cut(this.#decoder.decode(bytes, { stream: true }));
   }
 
-  /** The last line, which may lack its newline. */
+  /** The last line, which may have no newline. */
   end(): string[] {
     const lines = this.#cut(this.#decoder.decode());
     if (this.#rest !== "") lines.push(this.#rest);

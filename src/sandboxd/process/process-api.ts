@@ -10,11 +10,11 @@ import { TRUNCATION_MARKER } from "./log-file.ts";
 import type { ManagedProcess } from "./managed-process.ts";
 import { follow, LineCutter, type Stream, tailOf } from "./output.ts";
 
-/** What a look at one or all processes shows of each stream; /logs has the rest. */
+/** Most bytes of each stream in GET /process and GET /process/{id}; /logs has the rest. */
 const INLINE_BYTES_MAX = 64 * 1024;
-/** And what a list shows of all of them together: hundreds of ended processes are remembered. */
+/** Most bytes of all streams together in a list: hundreds of ended processes are kept. */
 const LIST_BYTES_MAX = 4 * 1024 * 1024;
-/** The closing event of a stream repeats the output; the reader has had it already. */
+/** Most bytes of each stream in the closing event, which repeats the output that the reader has already received. */
 const RESULT_BYTES_MAX = 1024 * 1024;
 const EXEC_KEEPALIVE_MS = 5_000;
 const LOG_KEEPALIVE_MS = 30_000;
@@ -48,7 +48,7 @@ export async function getLogs(call: Call): Promise<void> {
   await sendJsonWithTexts(call.res, {}, outputOf(named(call)));
 }
 
-/** Plain text, one line per line of output behind `stdout:` or `stderr:`, until the process ends. */
+/** Plain text until the process ends: each line of output is prefixed with `stdout:` or `stderr:`. */
 export async function streamLogs({ res, signal, ...call }: Call): Promise<void> {
   const process = named(call);
   const cutters: Record<Stream, LineCutter> = { stdout: new LineCutter(), stderr: new LineCutter() };
@@ -86,7 +86,7 @@ function signalProcess(call: Call, signal: "SIGTERM" | "SIGKILL", done: string):
   sendJson(call.res, 200, { message: `Process ${process.record.name} ${done}.` });
 }
 
-/** One JSON object per line; the client may leave, the process stays. */
+/** Sends one JSON object per line. The process continues when the client disconnects. */
 async function streamExec({ res, signal }: Call, process: ManagedProcess): Promise<void> {
   res.writeHead(200, { "Content-Type": "application/x-ndjson" });
   res.flushHeaders();
@@ -116,7 +116,7 @@ async function streamExec({ res, signal }: Call, process: ManagedProcess): Promi
 const named = (call: Pick<Call, "params" | "daemon">): ManagedProcess =>
   call.daemon.processes.find(decodeURIComponent(call.params[0] ?? ""));
 
-/** Everything but the output. */
+/** The process without its output. */
 export function processToWire({ record }: ManagedProcess): Record<string, unknown> {
   return {
     pid: String(record.pid),
@@ -135,9 +135,9 @@ export function processToWire({ record }: ManagedProcess): Record<string, unknow
   };
 }
 
-/** `logs` is all of stdout, then all of stderr. */
+/** The output members of an answer. `logs` is all of stdout, then all of stderr. */
 function outputOf(process: ManagedProcess): Record<string, TextSource[]> {
-  // The files' own cap, which a flood may have run past for a moment.
+  // The limit of a file, which a flood may exceed for a moment.
   const stdout = tailOf(process.stdout, LOG_FILE_BYTES_MAX);
   const stderr = tailOf(process.stderr, LOG_FILE_BYTES_MAX);
   return { logs: [stdout, stderr], stdout: [stdout], stderr: [stderr] };

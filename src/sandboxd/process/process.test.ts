@@ -66,7 +66,7 @@ test("exec", { skip }, async (t) => {
     await using few = await startSandboxd({ config: { processesMax: own - 1 } });
     const { json } = await few.exec("sh -c 'cat /proc/self/limits; true'");
     assert.equal(limit(json.stdout), own - 1);
-    // Only now: its child may run before it has taken its own limit back.
+    // Checked only now: the child may run before the daemon has restored its own limit.
     assert.equal(limit(readFileSync(`/proc/${few.process.pid}/limits`, "utf8")), own);
   });
 
@@ -354,7 +354,7 @@ test("floods of output", { skip }, async (t) => {
     const { logs } = JSON.parse(await text(response));
     const [before = "", after, ...others] = logs.split(`\n${MARKER}\n`);
     assert.deepEqual([typeof after, others], ["string", []]);
-    // The last line before the mark may be a part of one.
+    // The last line before the marker may be cut.
     const lines = [...before.split("\n").slice(0, -1), ...after.split("\n").filter(Boolean)].map(Number);
     assert.ok(lines.length > 0);
     assert.deepEqual(

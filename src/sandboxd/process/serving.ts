@@ -1,16 +1,16 @@
-/** Which process answers on a port, with what it was started with. */
+/** Finds the process that listens on a port, with its command line, work dir and environment. */
 import { readFileSync, readlinkSync } from "node:fs";
 import type { ServingProcess } from "../../contract/sandbox-wire.ts";
 import { listenersOn } from "../network/sockets.ts";
 import type { Environment } from "./environment.ts";
 import { statOf } from "./tree.ts";
 
-/** Of a shell, of npm, or of this sandbox's own identity: worth nothing elsewhere. */
+/** Variables of a shell, of npm or of this sandbox's identity, which have no use in another sandbox. */
 const NOT_CARRIED = /^(PWD|OLDPWD|SHLVL|_|TERM|HOST|PORT|INIT_CWD|npm_.*|BL_.*)$/;
 
 export function servingProcess(port: number, environment: Environment): ServingProcess | null {
   const holders = new Set(listenersOn(port));
-  // Servers that fork share the socket with their children: the first of them is the one that was started.
+  // Servers that fork share the socket with their children: choose the process whose parent does not hold it.
   const pid = [...holders].find((each) => !holders.has(statOf(each)?.parent ?? 0));
   if (pid === undefined) return null;
   try {
@@ -24,6 +24,6 @@ export function servingProcess(port: number, environment: Environment): ServingP
     }
     return { argv: words("cmdline"), workDir: readlinkSync(`/proc/${pid}/cwd`), env };
   } catch {
-    return null; // it ended while it was looked at
+    return null; // the process ended meanwhile
   }
 }

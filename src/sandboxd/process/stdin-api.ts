@@ -4,7 +4,7 @@ import { ApiError } from "../http/api-error.ts";
 import { booleanQuery, type Call, field, readJson } from "../http/call.ts";
 import { sendJson } from "../http/send.ts";
 
-/** The body is the input as it is; as JSON it is `{data, end}`, for clients that can send nothing else. */
+/** The body is the input itself, or with a JSON content type `{data, end}`. */
 export async function postStdin(call: Call): Promise<void> {
   const process = call.daemon.processes.find(decodeURIComponent(call.params[0] ?? ""));
   const { name } = process.record;

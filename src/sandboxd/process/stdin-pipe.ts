@@ -1,6 +1,6 @@
 /**
- * The daemon's end of a process's standard input: a real pipe, so that `/dev/stdin` can be opened by its name, which a
- * socket does not allow. Writers are served one after the other and wait while the process is slower than they are.
+ * The daemon's end of a process's standard input: a pipe, because `/dev/stdin` cannot be opened on a socket. Writes are
+ * queued and wait while the process reads slowly (backpressure).
  */
 import { closeSync, constants, openSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { ApiError } from "../http/api-error.ts";
 import { makeFifo } from "../libc.ts";
 import { randomWord } from "../random-word.ts";
 
-/** Readable for whoever the process runs as; its name is gone before the process starts. */
+/** Readable for any user that the process may run as; the name is removed before the process starts. */
 const FIFO_MODE = 0o644;
 
 export class StdinPipe {
@@ -23,7 +23,7 @@ export class StdinPipe {
     this.#sink = fileSink(fd);
   }
 
-  /** `start` gets the descriptor that the process reads from, which is closed here afterwards. */
+  /** `start` gets the descriptor that the process reads from; it is closed here afterwards. */
   static around(folder: string, start: (childFd: number) => void): StdinPipe {
     const path = join(folder, `stdin-${randomWord(12)}`);
     if (!makeFifo(path, FIFO_MODE)) throw new ApiError(422, "A pipe for standard input could not be made.");
@@ -35,7 +35,8 @@ export class StdinPipe {
     };
     let ours = -1;
     try {
-      // With a reader that does not wait the writer's end opens at once, and with a writer the process's own end does.
+      // A non-blocking reader lets the write end open at once; with a writer present, the process's end opens at once
+      // too.
       open(constants.O_RDONLY | constants.O_NONBLOCK);
       const writer = open(constants.O_WRONLY | constants.O_NONBLOCK);
       start(open(constants.O_RDONLY));
@@ -47,7 +48,7 @@ export class StdinPipe {
     return new StdinPipe(ours);
   }
 
-  /** Resolves when the pipe has taken it all. Throws 422 when nothing reads it any more. */
+  /** Resolves when the pipe has taken all bytes. Throws 422 when no process reads it any more. */
   write(chunk: Uint8Array): Promise<void> {
     return this.#inTurn(async () => {
       if (!this.#isOpen) throw closed();
@@ -61,12 +62,12 @@ export class StdinPipe {
     });
   }
 
-  /** The process reads to the end of what it was given, and then finds the end. */
+  /** Closes the pipe after the queued writes; the process then reads to the end of its input. */
   end(): Promise<void> {
     return this.#inTurn(async () => this.#close());
   }
 
-  /** At the end of the process: whoever still writes is told by the pipe itself. */
+  /** Closes the pipe at once, because the process has ended; pending writes fail. */
   drop(): void {
     this.#close();
   }
@@ -75,7 +76,7 @@ export class StdinPipe {
     if (!this.#isOpen) return;
     this.#isOpen = false;
     try {
-      void Promise.resolve(this.#sink.end()).catch(() => {}); // nothing is left in it, or nobody reads it
+      void Promise.resolve(this.#sink.end()).catch(() => {}); // nothing is buffered, or no process reads it
     } finally {
       closeSync(this.#fd);
     }
@@ -83,7 +84,7 @@ export class StdinPipe {
 
   #inTurn(act: () => Promise<void>): Promise<void> {
     const done = this.#turn.then(act);
-    this.#turn = done.catch(() => {}); // told to its own caller
+    this.#turn = done.catch(() => {}); // the caller of `act` gets the error
     return done;
   }
 }

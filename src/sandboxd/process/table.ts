@@ -1,4 +1,4 @@
-/** All processes of the sandbox that clients know, the running and the recently ended. */
+/** All processes of the sandbox that clients know: those running and those recently ended. */
 import { renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { ApiError } from "../http/api-error.ts";
@@ -10,12 +10,12 @@ import { type KeptLog, LogKeeper } from "./log-keeper.ts";
 import type { LogMirror } from "./log-mirror.ts";
 import { ManagedProcess, type ProcessContext } from "./managed-process.ts";
 
-/** Ended processes remembered with their output; beyond it the oldest are forgotten. */
+/** Ended processes kept with their output; beyond that the oldest are removed. */
 const ENDED_MAX = 500;
-/** Against a client that starts processes in a loop; a fork bomb is the cgroup's business. */
+/** Stops a client that starts processes in a loop. A fork bomb is limited by the cgroup. */
 const RUNNING_MAX = 4096;
 const NAME_CHARS_MAX = 256;
-const FILE_NAME_CHARS_MAX = 200; // leaves room for the endings within the usual 255
+const FILE_NAME_CHARS_MAX = 200; // leaves room for suffixes within the usual 255
 
 export interface StartRequest {
   command: string;
@@ -25,11 +25,11 @@ export interface StartRequest {
   restartOnFailure: boolean;
   maxRestarts: number;
   keepAlive: boolean;
-  /** Kills the process after this time. */
+  /** Kills the process after this time, in ms; null: never. */
   lifetimeMs: number | null;
-  /** The limit that the caller is told of, whether it bounds the process or the waiting for it. */
+  /** The limit shown to the caller, whether it bounds the process or the waiting for it. In seconds. */
   timeoutS?: number;
-  /** With a standard input that clients write to; otherwise it is closed. */
+  /** Gives the process a standard input that clients write to; otherwise it is closed. */
   stdin?: boolean;
 }
 
@@ -43,7 +43,9 @@ export class ProcessTable {
   readonly #extraLogs: KeptLog[];
   #lastId = 0;
 
-  /** `extraLogs`: files of the foreground command, which init writes and nobody else would cap. */
+  /**
+   * `extraLogs`: output files of the foreground command, which init writes and only this table can keep below a limit.
+   */
   constructor(options: {
     environment: Environment;
     stateDir: string;
@@ -87,7 +89,7 @@ export class ProcessTable {
     return this.#processes;
   }
 
-  /** All digits: a pid first. Otherwise, or when no process has that pid, the newest of that name. */
+  /** Digits are a pid first. Otherwise, or when no process has that pid, the newest process of that name. */
   find(identifier: string): ManagedProcess {
     const byPid = /^\d+$/.test(identifier)
       ? this.#processes.findLast(({ record }) => String(record.pid) === identifier)
@@ -140,7 +142,7 @@ export class ProcessTable {
     return process;
   }
 
-  /** An earlier process of that name keeps its output under another file name. */
+  /** Renames the output files of an earlier process with that name. */
   #makeRoomFor(name: string): void {
     const earlier = this.#newest(name);
     if (!earlier) return;
@@ -150,7 +152,7 @@ export class ProcessTable {
         renameSync(file.path, aside);
         file.path = aside;
       } catch {
-        // Removed by somebody inside: then there is nothing to keep.
+        // A process in the sandbox removed the file; there is nothing to keep.
       }
     }
     this.#context.changed(earlier);
@@ -169,7 +171,7 @@ export class ProcessTable {
     if (process.running) this.#mirror?.follow(process, "now");
   }
 
-  /** The oldest first, until `keep` are left. */
+  /** Removes ended processes, the oldest first, until `keep` are left. */
   forgetEnded(keep = 0): void {
     let ended = this.#processes.filter((process) => !process.running).length;
     for (let i = 0; ended > keep && i < this.#processes.length; ) {
@@ -209,7 +211,7 @@ function removeLogs(process: ManagedProcess): void {
   }
 }
 
-/** Names are free text; file names are not. Different names give different files; what is too long is told apart by id. */
+/** Turns a free-text name into a file name. Different names give different files; a name that is cut gets the id. */
 function fileNameOf(name: string, id: number): string {
   const safe = name.replace(/[^A-Za-z0-9._-]/g, (char) => `%${char.charCodeAt(0).toString(16)}`).replace(/^\./, "%2e");
   if (safe.length <= FILE_NAME_CHARS_MAX) return safe;

@@ -1,4 +1,4 @@
-/** What /proc tells about processes. */
+/** Reads processes from /proc. */
 import { readdirSync, readFileSync } from "node:fs";
 
 export interface ProcStat {
@@ -10,7 +10,7 @@ export interface ProcStat {
   startTicks: string;
 }
 
-/** Null when there is no such process (any more). */
+/** Null when the process does not exist. */
 export function statOf(pid: number): ProcStat | null {
   let text: string;
   try {
@@ -18,7 +18,7 @@ export function statOf(pid: number): ProcStat | null {
   } catch {
     return null;
   }
-  // The name is in parentheses and may hold anything, also parentheses and spaces.
+  // The name is in parentheses and may itself contain parentheses and spaces.
   const open = text.indexOf("(");
   const close = text.lastIndexOf(")");
   const rest = text.slice(close + 2).split(" ");
@@ -37,7 +37,7 @@ export const isAlive = (pid: number, startTicks: string): boolean => {
   return stat !== null && stat.startTicks === startTicks && stat.state !== "Z" && stat.state !== "X";
 };
 
-/** A process, everything below it, and whatever else belongs to the session it leads. */
+/** A process, its descendants, and all other processes of the session it leads. */
 export function familyOf(pid: number): Map<number, ProcStat> {
   const all = new Map<number, ProcStat>();
   for (const entry of readdirSync("/proc")) {

@@ -51,7 +51,7 @@ export interface FileEdit {
   model?: string | undefined;
 }
 
-/** A file that does not exist yet is an empty one. */
+/** Merges an edit into a file. A file that does not exist counts as empty. */
 export async function editFile(
   daemon: Daemon,
   path: BytePath,
@@ -97,7 +97,7 @@ export async function rankedFiles(
     .sort((a, b) => b.score - a.score);
 }
 
-/** Undefined when there is no such file; too large a file is the caller's mistake. */
+/** Undefined when the file does not exist. Refuses a file that is too large. */
 async function contentOf(path: BytePath): Promise<string | undefined> {
   let file: ReturnType<typeof openRegular>;
   try {

@@ -1,7 +1,7 @@
 /**
- * Merging code edits and ranking files with a model. Providers differ in address, model name and what they can do; all of
- * them take the same chat request, so the differences are a table. The key and everything else comes from the sandbox's
- * own environment.
+ * Merging code edits and ranking files with a model. Providers differ in address, model name and abilities, but all
+ * take the same chat request, so the differences are a table. The key and all settings come from the sandbox's own
+ * environment.
  */
 import { ApiError } from "../http/api-error.ts";
 import type { Environment } from "../process/environment.ts";
@@ -14,7 +14,7 @@ interface Provider {
   url: string | undefined;
   model: string;
   modelVariable?: string;
-  /** Said to a general model; the specialised ones know. */
+  /** System prompt for a general model; specialised models need none. */
   system?: string;
   rank?: {
     urlVariable: string;
@@ -50,7 +50,7 @@ const PROVIDERS: Provider[] = [
     rank: {
       urlVariable: "RELACE_RANKER_URL",
       url: "https://ranker.endpoint.relace.run/v2/code/rank",
-      // Both names of the content member are in use by versions of this API.
+      // Versions of this API use either name for the content member.
       request: (query, files, tokenLimit) => ({
         query,
         codebase: files.map(({ path, content }) => ({ filename: path, code: content, content })),
@@ -97,7 +97,7 @@ const TIMEOUT_MS = 60_000;
 const ANSWER_BYTES_MAX = 16 * 1024 * 1024;
 const ERROR_CHARS_MAX = 500;
 
-/** Undefined: nothing is configured. */
+/** Undefined when no provider is configured. */
 export function providerOf(environment: Environment): Provider | undefined {
   const variables = environment.variables();
   return PROVIDERS.find(
@@ -142,7 +142,7 @@ export async function rankFiles(
   return provider.rank.scores(await post(url, variables[provider.keyVariable] ?? "", signal, body), files);
 }
 
-/** Any failure of the provider is 503: the request was fine, and may be fine again later. */
+/** Any failure of the provider is 503: the request was valid and may succeed later. */
 async function post(url: string, key: string, signal: AbortSignal, body: unknown): Promise<unknown> {
   try {
     const response = await fetch(url, {
@@ -169,7 +169,7 @@ async function boundedText(response: Response): Promise<string> {
   return text;
 }
 
-/** General models like to wrap code in a fence; files usually do not begin with one. */
+/** Removes the code fence that general models add around their answer, unless the original file begins with one. */
 function withoutFence(answer: string, original: string): string {
   const match = /^\s*\x60{3}[^\n]*\n([\s\S]*?)\n?\x60{3}\s*$/.exec(answer);
   if (!match || original.startsWith("\x60\x60\x60")) return answer;

@@ -1,4 +1,4 @@
-/** A literal text in a file, with line and column. Binary files are passed over. */
+/** Finds a literal text in a file, with line and column. Skips binary files. */
 import { type OpenFile, readAt } from "../files/file-io.ts";
 
 export interface ContentMatch {
@@ -9,9 +9,9 @@ export interface ContentMatch {
 
 const CHUNK_BYTES = 256 * 1024;
 const BINARY_PROBE_BYTES = 8 * 1024;
-/** What is shown of a matching line. */
+/** Most characters shown of a matching line. */
 const TEXT_CHARS_MAX = 1000;
-/** A line without end is taken in pieces of this size. */
+/** A longer line is searched in pieces of this size. */
 const LINE_CHARS_MAX = 1024 * 1024;
 
 export interface ContentQuery {
@@ -28,7 +28,7 @@ export async function searchFile(
   const needle = fold(query);
   const found: ContentMatch[] = [];
   for await (const { firstLine, lines } of linesOf(file)) {
-    // One look at the whole piece first: almost every piece of almost every file has no match at all.
+    // Test the whole chunk first: most chunks of most files have no match.
     if (!fold(lines.join("\n")).includes(needle)) continue;
     for (const [i, line] of lines.entries()) {
       const at = fold(line).indexOf(needle);
@@ -40,7 +40,7 @@ export async function searchFile(
   return found;
 }
 
-/** Whole lines, many at a time; nothing for a binary file. */
+/** Yields whole lines, many at a time; nothing for a binary file. */
 export async function* linesOf(file: OpenFile): AsyncGenerator<{ firstLine: number; lines: string[] }> {
   const buffer = Buffer.alloc(Math.min(CHUNK_BYTES, Math.max(file.stats.size, 4096)));
   const decoder = new TextDecoder();

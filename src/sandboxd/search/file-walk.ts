@@ -16,13 +16,13 @@ export const EXCLUDED_FOLDERS = [
   "coverage",
 ];
 
-/** Entries one search looks at before it gives up on the rest. */
+/** Most entries one search visits; it skips the rest. */
 const ENTRIES_MAX = 2_000_000;
 const ENTRIES_PER_TURN = 1000;
 
 export interface Walked {
   path: BytePath;
-  /** Relative to where the walk began, as text. */
+  /** Path relative to the root of the walk, as text. */
   relative: string;
   name: string;
   type: "file" | "directory" | "other";
@@ -34,7 +34,7 @@ export interface WalkOptions {
   signal: AbortSignal;
 }
 
-/** Folders are told before what is in them. Symbolic links are told as files and never followed. */
+/** Yields a folder before its entries. Symbolic links are yielded as files and never followed. */
 export async function* walk(root: BytePath, options: WalkOptions): AsyncGenerator<Walked> {
   const todo: { path: BytePath; relative: string }[] = [{ path: root, relative: "" }];
   let looked = 0;
@@ -61,7 +61,7 @@ function namesIn(folder: BytePath): BytePath[] {
   try {
     return readdirSync(toBytes(folder), { encoding: "buffer" }).map(fromBytes).sort();
   } catch {
-    return []; // removed, or hidden from us
+    return []; // the folder was removed, or the daemon may not read it
   }
 }
 

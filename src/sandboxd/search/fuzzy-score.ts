@@ -12,7 +12,7 @@ export function fuzzyScore(query: string, path: string): number | null {
   const text = path.toLowerCase();
   const base = text.lastIndexOf("/") + 1;
   if (text.slice(base) === wanted) return EXACT_BASE_NAME + wanted.length * CONSECUTIVE;
-  // The name itself is what people type; only what it lacks is looked for in the folders before it.
+  // People type the file name, so letters are matched there first; the whole path is tried only when that fails.
   return scoreFrom(wanted, path, text, base, base) ?? scoreFrom(wanted, path, text, base, 0);
 }
 

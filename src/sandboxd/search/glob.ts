@@ -1,6 +1,6 @@
 /**
- * File name patterns: `*`, `?`, `[a-z]`, `{a,b}`. Matched without regular expressions, so that a pattern made of many
- * stars costs its length times the name's, never more.
+ * File name patterns: `*`, `?`, `[a-z]`, `{a,b}`. Matched without regular expressions, so that a pattern with many
+ * stars costs at most its length times the name's.
  */
 const ALTERNATIVES_MAX = 64;
 const PATTERN_CHARS_MAX = 512;
@@ -87,7 +87,7 @@ function charClass(chars: string[]): Token {
   return { one, ranges, negated };
 }
 
-/** Greedy with one way back: when a later part fails, only the last star takes one character more. */
+/** Greedy with one backtracking point: when a later part fails, only the last star takes one character more. */
 function matches(tokens: Token[], name: string[]): boolean {
   let at = 0;
   let token = 0;

@@ -1,4 +1,4 @@
-/** The other side of grep.ts: reads its request from the environment and prints `path:line:text`. */
+/** The child process of grep.ts: reads its request from the environment and prints `path:line:text`. */
 import { closeSync } from "node:fs";
 import { fromText } from "../files/byte-path.ts";
 import { openRegular } from "../files/file-io.ts";
@@ -8,7 +8,7 @@ import { nameMatcher, splitPatterns } from "./glob.ts";
 import type { GrepRequest } from "./grep.ts";
 
 const RESULTS_MAX = 50;
-/** An expression sees at most this much of a line. */
+/** Most characters of a line that the expression is tested against. */
 const LINE_CHARS_MAX = 2000;
 
 export async function runGrepChild(): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * Searching with a regular expression. A hostile or unlucky expression can take for ever on one line, so the search runs
- * in a process of its own, which is killed when its time is up; the daemon never waits for an expression.
+ * Searching with a regular expression. A hostile or unlucky expression can take for ever on one line, so the search
+ * runs in a process of its own, which is killed when its time is up. The daemon itself never evaluates the expression.
  */
 
 import { selfArgv, spawn } from "../bun.ts";
@@ -28,7 +28,7 @@ export async function grep(request: GrepRequest, signal: AbortSignal): Promise<{
   }
   const child = spawn([...selfArgv(), "grep"], {
     stdio: ["ignore", "pipe", "ignore"],
-    // Without the daemon's thrifty runtime options: this one has work to do.
+    // Without the daemon's memory-saving runtime options, which would slow the search down.
     env: { PATH: process.env.PATH, SANDBOXD_GREP: JSON.stringify(request) },
   });
   const kill = (): void => child.kill("SIGKILL");

@@ -1,4 +1,4 @@
-/** A search by words: files that mention more of them, and more often, come first. */
+/** A search by words: files that contain more of the words, and more often, come first. */
 import { closeSync } from "node:fs";
 import type { BytePath } from "../files/byte-path.ts";
 import { openRegular } from "../files/file-io.ts";
@@ -54,7 +54,7 @@ async function scoreFile(path: BytePath, relative: string, words: string[]): Pro
       }
     }
     if (best.hits === 0) return null;
-    // A word said often counts a little more, a further word counts much more.
+    // Repetitions of a word add little to the score, each further word adds much.
     const score = [...counts.values()].reduce((sum, count) => sum + 1 + Math.log10(count), 0);
     return { path: relative, line: best.line, text: best.text, score: Math.round(score * 100) / 100 };
   } finally {

@@ -1,4 +1,4 @@
-/** Finding files by name, by likeness and by content. */
+/** Finds files by name, by fuzzy name and by content. */
 
 import { closeSync, statSync } from "node:fs";
 import { type BytePath, baseName, folderOf, pathFromUrl, toBytes, toText } from "../files/byte-path.ts";
@@ -13,7 +13,7 @@ import { nameMatcher, splitPatterns } from "./glob.ts";
 
 const FIND_DEFAULT = 20;
 const FIND_MAX = 1000;
-/** `maxResults=0` asks for everything; an answer is bounded all the same. */
+/** Most results when `maxResults=0` asks for all. */
 const FIND_ALL_MAX = 100_000;
 const CONTENT_DEFAULT = 100;
 const CONTENT_MAX = 10_000;
@@ -31,14 +31,14 @@ export async function findFiles(call: Call): Promise<void> {
     matches.push({ path: entry.relative, type });
     if (matches.length >= max) break;
   }
-  // The folder that the search starts in is one of the folders found, though it has no path of its own to be listed by.
+  // The root folder of the search counts as one of the folders found, though it has no relative path to list.
   const isRootCounted = type === "directory" && fits(toText(baseName(root)));
   sendJson(call.res, 200, { matches, total: matches.length + (isRootCounted ? 1 : 0) });
 }
 
 /**
- * Names that look like the query. Without a `query` the path serves as both: its existing part is where to look, what
- * lies behind it (or else its last name) is what to look for.
+ * Finds names that resemble the query. Without a `query` the path serves as both: its existing part is the folder to
+ * search, and the rest (or else its last name) is the query.
  */
 export async function searchFiles(call: Call): Promise<void> {
   const max = resultsMax(call, FIND_DEFAULT);
@@ -89,7 +89,7 @@ async function inFile(
   try {
     file = openRegular(path);
   } catch {
-    return []; // removed, unreadable, or a link to something that is no file
+    return []; // removed, unreadable, or a link to something other than a file
   }
   try {
     return await searchFile(file, options, max);

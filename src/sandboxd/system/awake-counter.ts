@@ -1,12 +1,12 @@
 /**
- * A process keeps its sandbox awake by writing `+` to a FIFO, and lets it sleep again with `-` or `=0`. The daemon holds
- * both ends open, so a writer never blocks and never finds nobody reading.
+ * A process keeps its sandbox awake by writing `+` to a FIFO, and lets it sleep again with `-` or `=0`. The daemon
+ * holds both ends open, so a writer never blocks and never gets SIGPIPE.
  */
 import { constants, lstatSync, mkdirSync, openSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { makeFifo, readNow } from "../libc.ts";
 
-/** Only so that a pipe that nobody asks about never fills up. */
+/** How often the FIFO is drained when `value` is not read, so that it never fills up. */
 const LOOK_MS = 5_000;
 
 export class AwakeCounter {
@@ -29,7 +29,7 @@ export class AwakeCounter {
     return new AwakeCounter(openSync(path, constants.O_RDWR | constants.O_NONBLOCK | constants.O_NOFOLLOW));
   }
 
-  /** Reads what is waiting first, so that an answer is never older than the question. */
+  /** Drains the FIFO first, so that the value is current. */
   get value(): number {
     this.#drain();
     return this.#value;

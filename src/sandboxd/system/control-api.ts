@@ -1,4 +1,7 @@
-/** The driver's own socket: warming a prepared sandbox up, asking whether it may sleep and what it serves. No tenant reaches it. */
+/**
+ * The driver's control socket: warms a prepared sandbox up, asks whether it may sleep and what it serves. Not reachable
+ * by tenants.
+ */
 
 import { createServer, type Server } from "node:http";
 import { CONTROL } from "../../contract/sandbox-wire.ts";

@@ -1,7 +1,7 @@
 /**
- * Memory back after work: a burst of requests leaves a heap several times its resting size, and most sandboxes rest most
- * of the time. Once nothing was asked for a while the heap is shrunk, once. That drops compiled code too, so a sandbox
- * that waits for its owner keeps what it has loaded.
+ * Gives memory back after work: a burst of requests leaves a heap several times its resting size, and most sandboxes
+ * are idle most of the time. After IDLE_MS without requests the heap is shrunk, once. That drops compiled code too, so
+ * a prepared sandbox without an owner is not shrunk.
  */
 import { shrinkMemory } from "../bun.ts";
 
@@ -19,18 +19,18 @@ export class IdleTrim {
     this.#shrink = shrink;
   }
 
-  /** Work begins; call what it returns when it ends. */
+  /** Marks the begin of work; call the returned function at its end. */
   begin(): () => void {
     this.#busy += 1;
     return () => {
       this.#busy -= 1;
       this.#lastEndMs = Date.now();
-      // What warmed it up must not make it shrink in the moment in which its owner comes.
+      // The warm-up of a prepared sandbox must not cause a shrink just when its owner arrives.
       if (this.#mayTrim()) this.#wait(IDLE_MS);
     };
   }
 
-  /** One timer per pause, not per request: it waits on when there was work meanwhile. */
+  /** One timer per idle period, not per request: it is armed again when there was work meanwhile. */
   #wait(delayMs: number): void {
     this.#timer ??= setTimeout(() => {
       this.#timer = null;

@@ -10,7 +10,7 @@ import { BUILD_TIME, VERSION } from "../version.ts";
 import { noteBegin, upgradesOf, upgradeTo } from "./upgrade.ts";
 
 export function getHealth({ daemon, res }: Call): void {
-  // A prepared sandbox began for its owner when it became theirs.
+  // The uptime of a prepared sandbox counts from its claim.
   const startedAtMs = Math.max(daemon.startedAtMs, daemon.environment.ownedSinceMs);
   const uptimeSeconds = Math.max(0, Date.now() - startedAtMs) / 1000;
   const { count, last } = upgradesOf(daemon);
@@ -19,7 +19,7 @@ export function getHealth({ daemon, res }: Call): void {
     version: VERSION,
     gitCommit: VERSION,
     buildTime: BUILD_TIME,
-    // The name is part of the API; the runtime behind it is Bun.
+    // The member name is part of the API; the runtime is Bun.
     goVersion: `bun ${bunVersion()}`,
     os: process.platform,
     arch: process.arch,
@@ -52,7 +52,7 @@ export function listDrives({ daemon, res }: Call): void {
   sendJson(res, 200, { mounts: mountsIn(daemon.config.drivesFile) });
 }
 
-/** Whether a sandbox may see a drive is decided outside of it, where the drive's permissions are. */
+/** Refused: access to a drive is decided by the platform, which knows the drive's permissions. */
 export function refuseMount(): void {
   throw new ApiError(
     422,

@@ -88,7 +88,7 @@ test("clients that leave at any moment do no harm", { skip }, async () => {
       const socket = connect(d.config.apiSocket);
       const over = closed(socket);
       socket.write(request);
-      // Before the answer, or once some of it has come.
+      // Disconnects before the answer, or after a part of it has come.
       const answered = new Promise((done) => socket.once("data", done));
       if (round % 2 === 1) await Promise.race([answered, over, d.ask("GET", "/health")]);
       socket.destroy();

@@ -1,6 +1,6 @@
 /**
- * Changing the daemon under running processes: it notes what it is about to do and exits; init starts the executable the
- * platform has put in place; the new daemon adopts the processes and notes that it is there.
+ * Replaces the daemon under running processes. The daemon records the upgrade and exits, init starts the executable
+ * that the platform has put in place, and the new daemon adopts the processes and records that it runs.
  */
 
 import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
@@ -25,7 +25,7 @@ interface Upgrades {
 }
 
 const RESTARTING = "restart";
-/** Words that mean "whatever the platform ships". */
+/** Version names that mean the platform's current executable. */
 const NEWEST = new Set(["latest", "develop", "main"]);
 const CHECK_TIMEOUT_MS = 10_000;
 
@@ -37,20 +37,20 @@ export function upgradesOf(daemon: Daemon): Upgrades {
   }
 }
 
-/** Called at start: a restart that was asked for has just happened. */
+/** Called at start: completes the record of an upgrade that asked for this restart. */
 export function noteArrival(daemon: Daemon): void {
   const { count, last } = upgradesOf(daemon);
   if (last.step !== RESTARTING || last.status !== "running") return;
   save(daemon, { count: count + 1, last: { ...last, status: "completed", step: "completed", version: VERSION } });
 }
 
-/** Noted before the answer leaves, so that whoever asks next does not read the end of an earlier upgrade. */
+/** Recorded before the response is sent, so that the next status request does not show an earlier upgrade. */
 export function noteBegin(daemon: Daemon, version: string): void {
   const last: UpgradeStatus = { status: "running", step: "check", version, lastAttempt: new Date().toISOString() };
   save(daemon, { ...upgradesOf(daemon), last });
 }
 
-/** Runs after the answer has left. Ends the process when all is well. */
+/** Runs after the response has been sent. Exits the process on success. */
 export async function upgradeTo(daemon: Daemon, version: string, baseUrl: string | undefined): Promise<void> {
   const { upgradeFile } = daemon.config;
   const { count, last } = upgradesOf(daemon);
@@ -69,7 +69,7 @@ export async function upgradeTo(daemon: Daemon, version: string, baseUrl: string
   process.exit(EXIT_FOR_UPGRADE);
 }
 
-/** Proof that the executable runs here, before anything depends on it. */
+/** Runs the executable once, to prove that it works in this sandbox. */
 async function versionOf(executable: string): Promise<string> {
   const child = spawn([executable, "version"], { stdio: ["ignore", "pipe", "ignore"] });
   const timer = setTimeout(() => child.kill("SIGKILL"), CHECK_TIMEOUT_MS);

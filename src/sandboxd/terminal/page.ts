@@ -1,7 +1,7 @@
 /**
  * The page at /terminal: a small terminal emulator in one file, without a library, so that it works offline and costs
- * the daemon nothing until somebody opens it. It draws a grid, understands the sequences that shells, pagers and editors
- * use, and reconnects by itself; the session on the other side keeps the screen.
+ * the daemon nothing until the page is opened. It draws a grid, understands the sequences that shells, pagers and
+ * editors use, and reconnects by itself; the server-side session keeps the screen.
  */
 export const TERMINAL_PAGE = String.raw`<!doctype html>
 <html lang="en">

@@ -1,6 +1,7 @@
 /**
- * A shell on a pseudo terminal, shared by every client that names its session. It outlives its clients: a browser tab
- * that comes back sees the screen as it was. Without clients it is closed after a while, and with its shell at once.
+ * A shell on a pseudo terminal, shared by every client that names its session. The session outlives its clients: a
+ * browser tab that comes back sees the screen as it was. It is closed some time after its last client left, or as soon
+ * as its shell ends.
  */
 
 import { statSync } from "node:fs";
@@ -14,7 +15,7 @@ import { spawnExpendable } from "../process/expendable.ts";
 const SESSIONS_MAX = 64;
 const REPLAY_BYTES_MAX = 100 * 1024;
 const ABANDONED_MS = 10 * 60 * 1000;
-/** A client this far behind gets no more output until it has caught up; then it is shown the screen anew. */
+/** A client with more unsent bytes gets no output until it has caught up; then the screen is drawn anew. */
 const CLIENT_WAITING_BYTES_MAX = 1024 * 1024;
 const SIDE_MAX = 1000;
 export const COLS_DEFAULT = 80;
@@ -101,7 +102,10 @@ export class TerminalSession {
     this.#child.terminal?.resize(side(cols, COLS_DEFAULT), side(rows, ROWS_DEFAULT));
   }
 
-  /** The kernel hands over small pieces; a frame for each would be most of the work of a busy terminal. */
+  /**
+   * Batches output: the kernel delivers small pieces, and a frame for each would be most of the work of a busy
+   * terminal.
+   */
   #output(chunk: Buffer): void {
     this.#gathered.push(chunk);
     this.#gatheredBytes += chunk.byteLength;
@@ -135,7 +139,7 @@ export class TerminalSession {
     }
   }
 
-  /** The recent output on a cleared screen. */
+  /** Sends the recent output on a cleared screen. */
   #show(client: WebSocketConnection): void {
     const recent = Buffer.concat(this.#replay).subarray(-REPLAY_BYTES_MAX).toString("utf8");
     client.send(JSON.stringify({ type: "output", data: RESET + recent }));
@@ -153,12 +157,12 @@ export class TerminalSession {
     try {
       process.kill(-this.#child.pid, "SIGKILL");
     } catch {
-      // Already gone; its end is on the way.
+      // The shell is gone; its exit event is on the way.
     }
   }
 }
 
-/** What a terminal can have, whatever was asked. Nothing, zero and what is no number ask for the default. */
+/** Bounds a terminal's width or height to 1..SIDE_MAX. Zero and NaN give the fallback. */
 export const side = (value: number, fallback: number): number =>
   Math.min(Math.max(Math.trunc(value) || fallback, 1), SIDE_MAX);
 

@@ -21,7 +21,7 @@ async function terminal(d: TestDaemon, query = ""): Promise<Client> {
   const errors: string[] = [];
   socket.on("message", (data) => {
     const message = JSON.parse(String(data));
-    // Only the end: comparing tens of megabytes again and again would be what the flood measures.
+    // Keep only the tail: comparing tens of megabytes again and again would dominate the flood test.
     if (message.type === "output") seen = (seen + message.data).slice(-SEEN_CHARS);
     else errors.push(message.data);
   });
@@ -43,7 +43,7 @@ test("the terminal", { skip }, async (t) => {
     await eventually(() => one.seen().includes("40 120"));
     one.type("cat\n");
     one.type("twice\n");
-    // Once by the terminal, once by cat: then cat is what the signal will reach.
+    // Echoed once by the terminal and once by cat: cat runs, so the signal will reach it.
     await eventually(() => /twice\r\ntwice/.test(one.seen()));
     one.type("\u0003");
     await eventually(() => /\^C[\s\S]*[#$] $/.test(one.seen()), "the prompt");
@@ -75,7 +75,7 @@ test("the terminal", { skip }, async (t) => {
     const two = await terminal(d, "sessionId=b&shell=/bin/sh");
     one.type("pwd\n");
     two.type("pwd\n");
-    // What is typed before the shell is there comes out behind its first prompt.
+    // Input typed before the shell has started appears after its first prompt.
     await eventually(() => /(\n|[$#] )\/tmp\r/.test(one.seen()) && two.seen().includes(d.workDir));
     assert.ok(!two.seen().includes("/tmp\r\n$"));
     one.socket.close();

@@ -1,6 +1,6 @@
 /**
- * `sandboxd files`: the helper of user-files.ts. It begins as root, listens where only root may connect, gives up root
- * in all of its threads, and makes sure of that before it serves anything.
+ * `sandboxd files`: the helper of user-files.ts. The helper starts as root, listens on a socket that only root may
+ * connect to, gives up root in all of its threads, and verifies that before it serves a request.
  */
 
 import { chmodSync, readdirSync, readFileSync, writeSync } from "node:fs";
@@ -33,13 +33,13 @@ export async function runFilesChild(): Promise<void> {
   chmodSync(socket, 0o600);
   becomeUser(user.uid, user.gid);
   assertUser(user.uid);
-  // After the change of user, which takes the signal away.
+  // Must follow becomeUser: a change of user clears the parent-death signal.
   endWithParent();
   if (process.ppid !== parent) process.exit(0);
   writeSync(1, "READY\n");
 }
 
-/** Every thread, since the kernel gives each its own rights; ids: real, effective, saved, of the file system. */
+/** Checks every thread, since credentials are per thread. The four ids: real, effective, saved, file system. */
 function assertUser(uid: number): void {
   for (const task of readdirSync("/proc/self/task")) {
     const status = readFileSync(`/proc/self/task/${task}/status`, "utf8");
@@ -50,7 +50,7 @@ function assertUser(uid: number): void {
   }
 }
 
-/** Only what handlers of files ask for. */
+/** A Daemon with only the members that file handlers use. */
 function helperDaemon(config: SandboxdConfig, environment: Environment): Daemon {
   const counters = { terminalClients: 0, portConnections: 0, doorConnections: 0 };
   return {

@@ -1,4 +1,4 @@
-/** The order that user-files.ts gives to its helper process (child.ts), by one variable. */
+/** The task that user-files.ts gives to its helper process (child.ts) in one environment variable. */
 import type { SandboxdConfig, SandboxUser } from "../../../contract/sandbox-wire.ts";
 
 export const HELPER_VARIABLE = "SANDBOXD_FILES";
@@ -6,6 +6,6 @@ export const HELPER_VARIABLE = "SANDBOXD_FILES";
 export interface HelperTask {
   socket: string;
   user: SandboxUser;
-  /** With a state folder that belongs to the user. */
+  /** Its state folder belongs to the user. */
   config: SandboxdConfig;
 }

@@ -1,7 +1,7 @@
 /**
- * File requests of a sandbox that keeps its people to an ordinary user (BL_SANDBOX_USER). The daemon is root and does
- * not touch their files: it passes each request on to a helper process with that user's rights, which is the same
- * program (see child.ts). The kernel then decides what the user may do, on every path, through every link.
+ * File requests of a sandbox whose owner set BL_SANDBOX_USER. The daemon runs as root and does not touch the files: it
+ * forwards each request to a helper process with that user's rights, which is the same program (see child.ts). The
+ * kernel then decides what the user may do, on every path, through every link.
  */
 
 import { chownSync, mkdirSync, rmSync } from "node:fs";
@@ -16,13 +16,13 @@ import { spawnExpendable } from "../../process/expendable.ts";
 import type { HelperTask } from "./helper-task.ts";
 import { HELPER_VARIABLE } from "./helper-task.ts";
 
-/** They describe one connection, and there are two. */
+/** Hop-by-hop headers: they describe one connection and are not forwarded to the other. */
 const HOP_HEADERS = ["connection", "keep-alive", "transfer-encoding", "upgrade", "expect"];
 
 interface Helper {
   user: SandboxUser;
   child: Child;
-  /** Where it listens; only root may connect. */
+  /** Where the helper listens; only root may connect. */
   socket: string;
   ready: Promise<void>;
 }
@@ -37,7 +37,7 @@ export class UserFiles {
     this.#environment = environment;
   }
 
-  /** Answers a request with what the helper answers. */
+  /** Forwards a request to the helper and its response to the client. */
   async forward(user: SandboxUser, req: IncomingMessage, res: ServerResponse): Promise<void> {
     const socketPath = await this.#socketFor(user);
     await new Promise<void>((resolve, reject) => {
@@ -51,7 +51,7 @@ export class UserFiles {
       );
       out.once("error", () => reject(unavailable()));
       res.once("close", () => out.destroy());
-      pipeline(req, out, () => {}); // told by the answer
+      pipeline(req, out, () => {}); // a failure shows in the response
     });
   }
 
@@ -85,7 +85,7 @@ export class UserFiles {
   #start(user: SandboxUser): Helper {
     const { stateDir, apiSocket } = this.#config;
     const socket = join(stateDir, "files.sock");
-    // Beside the daemon's own state, which the user may not enter.
+    // Beside the daemon's own state folder, which the user may not enter.
     const userState = join(dirname(apiSocket), `state-${user.uid}`);
     rmSync(socket, { force: true });
     mkdirSync(userState, { recursive: true, mode: 0o700 });
@@ -102,7 +102,7 @@ export class UserFiles {
 
 const hasEnded = ({ exitCode, signalCode }: Child): boolean => exitCode !== null || signalCode !== null;
 
-/** The helper says a word once it listens and has given up root. */
+/** Waits for READY, which the helper writes once it listens and has given up root. */
 async function firstWord(child: Child): Promise<void> {
   const reader = child.stdout?.getReader();
   const word = await reader?.read();
