@@ -1,11 +1,11 @@
 /**
- * Workloads on this Linux machine. Everything the driver knows is in files below its data folder, so that a server can
- * be killed at any moment: the next one finds the workloads running and goes on with them.
+ * Workloads on this Linux machine. All state of the driver lies in files below its data folder, so that a server can be
+ * killed at any moment: the next one finds the workloads running and continues with them.
  *
  *   stepper      the executable that makes system calls
- *   bin/         the daemon, seen by every workload
+ *   bin/         the daemon, visible to every workload
  *   images/      layers, manifests, the base image
- *   workloads/   one folder each: record.json, fs/ (what it wrote), run/ (shared with it), host/ (it may only read)
+ *   workloads/   one folder each: record.json, fs/ (files written), run/ (shared with it), host/ (read-only for it)
  *   snapshots/, volumes/, drives/
  */
 
@@ -62,29 +62,29 @@ import { checkId, checkLimits, checkMount, checkSpec } from "./workload/spec-che
 import type { Workload, WorkloadContext } from "./workload/workload.ts";
 
 export interface LocalDriverOptions {
-  /** Folder of this driver alone. */
+  /** Folder that only this driver uses. */
   dataDir: string;
-  /** The word that stands before the slash in image names. */
+  /** The part before the slash in names of the base image. */
   brand: string;
   /** The daemon's executable. */
   sandboxd: string;
   /** A Node executable to put into the base image. */
   nodeBinary?: string;
-  /** Name of this machine; default: its host name. */
+  /** Name of this machine. Default: its host name. */
   node?: string;
   /** Prepared workloads per kind of workload in use; 0 (default) turns the pool off. */
   poolSize?: number;
   /** Run workloads as plain processes where the machine can give no isolation. */
   allowUnisolated?: boolean;
-  /** Use this rung of the ladder and no other. */
+  /** Use only this isolation grade. Default: the strongest that works. */
   grade?: Grade;
-  /** A connection that a workload made to the platform. The default hangs up. */
+  /** Handles a connection that a workload made to the platform. Default: hang up. */
   onPlatform?: (uid: string, socket: Socket) => void;
-  /** Rules and counting of what goes out. */
+  /** Rules and metering of outgoing traffic. */
   egress?: EgressOptions;
-  /** "proxy" leaves the machine's network alone even where it could give each workload one of its own. */
+  /** "proxy" does not touch the machine's network, even where each workload could have its own. */
   outbound?: "auto" | "proxy";
-  /** Trouble in the background that no caller hears of. */
+  /** Called for failures in the background, which no caller sees. */
   onWarning?: (message: string, fields: Record<string, unknown>) => void;
 }
 
@@ -100,7 +100,7 @@ interface Parts {
 export async function openLocalDriver(options: LocalDriverOptions): Promise<LocalDriver> {
   const dir = options.dataDir;
   for (const name of ["workloads", "drives", "snapshots"]) mkdirSync(join(dir, name), { recursive: true });
-  // Root inside owns files as root on disk, and may mark them set-user-id: no other user may ever come near them.
+  // A workload's root owns its files as root on disk and may set set-user-id bits: no other user may reach them.
   chmodSync(dir, 0o700);
   const name = `${options.brand}-${createHash("sha256").update(dir).digest("hex").slice(0, 8)}`;
   const cgroups = findCgroups(name);
@@ -109,7 +109,7 @@ export async function openLocalDriver(options: LocalDriverOptions): Promise<Loca
   try {
     return await openOn({ options, cgroups, nat, noNat });
   } catch (error) {
-    // What an earlier server has left running still needs the network.
+    // Workloads that a server left running still need the network.
     await nat?.stop(readdirSync(join(dir, "workloads")).length === 0);
     removeCgroupHost(cgroups);
     throw error;
@@ -120,7 +120,7 @@ interface Ground {
   options: LocalDriverOptions;
   cgroups: CgroupHost;
   nat: Nat | null;
-  /** Why there is none. */
+  /** Why there is no NAT. */
   noNat: string;
 }
 
@@ -189,7 +189,7 @@ export class LocalDriver implements Driver {
     });
   }
 
-  /** Adopts what is there and starts to stock the pool; part of opening. */
+  /** Adopts existing workloads and starts to fill the pool; part of opening. */
   async takeOver(): Promise<void> {
     const { base } = this.#parts;
     await this.#fleet.open();
@@ -273,7 +273,7 @@ export class LocalDriver implements Driver {
     return this.#serial.run(uid, async () => {
       const workload = this.#known(uid);
       const observed = await workload.setFrozen(true);
-      // Not waited for: whoever wants it thawed must not wait for pages to be written out.
+      // Not awaited: a thaw must not wait until pages are written out.
       const reclaiming = reclaim(workload.record.cgroup).finally(() => this.#background.delete(reclaiming));
       this.#background.add(reclaiming);
       return observed;
@@ -320,7 +320,7 @@ export class LocalDriver implements Driver {
   }
 
   async destroy(uid: string, { graceMs = 0, ended }: DestroyOptions = {}): Promise<void> {
-    await this.#creating.get(uid)?.catch(() => {}); // whoever asked for it hears of the failure
+    await this.#creating.get(uid)?.catch(() => {}); // the caller of that create gets the error
     await this.#serial.run(uid, async () => {
       const workload = this.#fleet.find(uid);
       if (!workload) return;
@@ -414,7 +414,7 @@ export class LocalDriver implements Driver {
     return new Set([...this.#fleet.partsInUse(), ...kept].flatMap(({ lowers }) => lowers));
   }
 
-  /** Resolves when the pool holds as many prepared workloads as it should. */
+  /** Resolves when the pool is full. */
   stocked(): Promise<void> {
     return this.#fleet.stocked();
   }

@@ -12,7 +12,7 @@ export interface Label {
   step: number | null;
 }
 
-/** A word inside a step: number, six arguments, ... */
+/** One word inside a step: number, six arguments, ... */
 export interface StepWord {
   label: Label;
   word: number;
@@ -22,20 +22,20 @@ export interface StepWord {
 export type Arg = number | bigint | string | Data | StepWord;
 
 export interface StepOptions {
-  /** "fail" (default) ends the program with a report; "ignore" goes on; a place is gone to. */
+  /** "fail" (default) ends the program with a report, "ignore" continues, a label is jumped to. */
   onError?: "fail" | "ignore" | Label;
-  /** Where to go on when the result is zero or above, such as in the child and the parent of a fork. */
+  /** The next step when the result is zero (`onZero`) or above (`onValue`), such as in child and parent of a fork. */
   onZero?: Label | number;
   onValue?: Label | number;
-  /** Eight bytes that receive the result; a word of another step makes it that one's argument. */
+  /** Eight bytes that receive the result. A word of another step makes the result an argument of that step. */
   store?: Data | StepWord;
 }
 
-/** The record with which all failures of a program begin, where many programs report over one connection. */
+/** The record that begins every failure report, for programs that share one connection. */
 export interface FailureHeader {
   record: Data;
   bytes: number;
-  /** Of the eight bytes in it that receive the result. */
+  /** Offset of the eight bytes in the record that receive the result. */
   resultAt: number;
 }
 
@@ -48,8 +48,8 @@ interface Step {
 }
 
 /**
- * Descriptor on which a program reports. Each record is written at once, since two processes may report: eight bytes of
- * tag, eight bytes of value; a failure's value is its result and its text follows, ended by NUL.
+ * Descriptor on which a program reports. Two processes may report, so each record is one write: eight bytes of tag,
+ * eight bytes of value. The value of a failure is the step's result; its text follows, ended by NUL.
  */
 export const REPORT_FD = 4;
 export const REPORT_TAG = {
@@ -60,7 +60,7 @@ export const REPORT_TAG = {
   failure: "FAILURE\0",
   done: "THE END\0",
 } as const;
-/** First descriptor that a program may use for itself; those below are given to it. */
+/** First descriptor that a program may open for itself; lower ones are given to it. */
 export const OWN_FD_MIN = 6;
 
 export class Program {
@@ -72,12 +72,12 @@ export class Program {
   #texts = new Map<string, Data>();
   #pointers: { at: number; to: Data }[] = [];
   #fds = new Set<number>();
-  /** From here on a failing step reports with this and its own number, instead of with its text. */
+  /** From here on a failing step reports this header and its step number instead of its text. */
   failureHeader: FailureHeader | null = null;
   /** Where data begins in the encoded program. */
   dataAt = 0;
 
-  /** `base` is the address at which the program will lie. */
+  /** `base` is the address at which the program will be mapped. */
   constructor(arch: Arch, base = PROGRAM_BASE) {
     this.arch = arch;
     this.#base = base;
@@ -93,12 +93,12 @@ export class Program {
     });
   }
 
-  /** What each step does, for whoever gets a number. */
+  /** The description of each step, to look up a reported step number. */
   get names(): string[] {
     return this.#steps.map(({ what }) => what);
   }
 
-  /** A step whose result is a descriptor. The kernel always gives the lowest free one, so its number is known now. */
+  /** A step that opens a descriptor. The kernel gives the lowest free number, so the number is known when encoding. */
   open(name: SyscallName, args: Arg[], what: string): number {
     this.step(name, args, what);
     return this.reserve();
@@ -117,14 +117,14 @@ export class Program {
     this.release(fd);
   }
 
-  /** Steps of a child: what it opens and closes is its own. */
+  /** Adds the steps of a child process, whose descriptors are counted separately. */
   inChild(work: () => void): void {
     const own = new Set(this.#fds);
     work();
     this.#fds = own;
   }
 
-  /** Writes a small file if it can. */
+  /** Writes a small file; ignores a failure. */
   tryWriteFile(path: string, content: string, what: string): void {
     const fd = this.reserve();
     this.step("openat", [AT_FDCWD, path, 1 | O_CLOEXEC, 0], `open ${what}`, { onError: "ignore" });
@@ -133,7 +133,7 @@ export class Program {
     this.release(fd);
   }
 
-  /** A step has closed it. */
+  /** Marks a descriptor as free after a step has closed it. */
   release(fd: number): void {
     this.#fds.delete(fd);
   }

@@ -1,7 +1,7 @@
 /**
- * The system call filter, as classic BPF. It refuses what a workload never needs and what kernel bugs were mostly found
- * in; everything is decided by number except new-namespace flags of clone, address families of socket and two
- * terminal requests. Calls newer than this list do not exist inside.
+ * The system call filter, as classic BPF. It refuses calls that a workload never needs and calls in which most kernel
+ * bugs were found. The call number decides, except for new-namespace flags of clone, address families of socket and two
+ * terminal requests. Calls newer than this list answer ENOSYS.
  */
 import type { Arch } from "./stepper.ts";
 import { CLONE } from "./syscalls.ts";
@@ -65,15 +65,15 @@ export const REFUSED: Record<string, readonly [number, number]> = {
   memfd_secret: [447, 447],
 };
 
-/** Refused with ENOSYS, on which programs fall back to an older way that the filter can judge or that is harmless. */
+/** Refused with ENOSYS: programs then fall back to an older call that the filter can inspect or that is harmless. */
 export const ABSENT: Record<string, readonly [number, number]> = {
-  clone3: [435, 435], // its flags lie in memory, where a filter cannot look
+  clone3: [435, 435], // its flags lie in memory, which a filter cannot read
   io_uring_setup: [425, 425],
   io_uring_enter: [426, 426],
   io_uring_register: [427, 427],
 };
 
-/** The highest number judged by this list (cachestat .. mseal are harmless). Later ones answer ENOSYS. */
+/** The highest call number this list covers (cachestat .. mseal are harmless). Later ones answer ENOSYS. */
 const KNOWN_LAST = 462;
 
 const CALL = { clone: [56, 220], socket: [41, 198], ioctl: [16, 29] } as const;
@@ -111,7 +111,7 @@ export function seccompFilter(arch: Arch): Buffer {
   const program: Instruction[] = [
     load(OFFSET.arch),
     ifEqual(AUDIT_ARCH[arch], 1),
-    give(errno(ENOSYS)), // calls in the manner of another architecture, such as 32 bits
+    give(errno(ENOSYS)), // calls of another architecture, such as 32-bit
     load(OFFSET.number),
     unlessAbove(KNOWN_LAST, 1),
     give(errno(ENOSYS)), // also the x32 calls, whose numbers start at 2^30

@@ -3,8 +3,8 @@
  *
  * Forking the server costs milliseconds, and more the larger it has grown. So one tiny process (the stepper with the
  * program below) is started once; it reads programs from a pipe and forks itself for each. A program reports over a
- * connection that it makes to the server's socket. When the server is gone the pipe ends, and with it this process; what
- * it started lives on.
+ * connection that it makes to the server's socket. When the server ends, the pipe closes and the spawner exits; the
+ * processes it started live on.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -19,24 +19,26 @@ import { OWN_FD_MIN, Program, REPORT_FD, REPORT_TAG } from "./program.ts";
 import { type Arch, PROGRAM_BASE, PROGRAM_BYTES_MAX, stepperExecutable } from "./stepper.ts";
 import { AT_FDCWD, O_CLOEXEC, SIGCHLD } from "./syscalls.ts";
 
-/** What a program has said so far; `ready` comes from inside a workload, over a connection of its own. */
+/** What a program has reported so far. `ready` comes from inside a workload, over a separate connection. */
 export interface Report {
   /** The workload's first process and the one that watches it. */
   pid: number | null;
   watcher: number | null;
   ready: boolean;
-  /** The program came to its end. */
+  /** The program ran to its end. */
   done: boolean;
   failure: { what: string; errno: number } | null;
 }
 
-/** The descriptor on which the daemon reports readiness. Nothing else is believed there: it may not be our daemon. */
+/**
+ * Descriptor on which the daemon reports readiness. Only that is accepted there: the writer may be a hostile program.
+ */
 export const READY_FD = 5;
-/** Where a program lies in the memory of its process; the spawner's own is below. */
+/** Address of a spawned program in its process; the spawner's own program lies below. */
 const SPAWNED_BASE = PROGRAM_BASE + PROGRAM_BYTES_MAX;
-/** A program has reported at least its first words by then, or never will. */
+/** Time for a program's first report. */
 const HELLO_WAIT_MS = 30_000;
-/** It ends with its pipe; one that a debugger or the machine holds back is not waited for. */
+/** Time to exit after its pipe is closed; then SIGKILL, since a debugger or the machine may hold it back. */
 const STOP_WAIT_MS = 5_000;
 const SOCKET = "report.sock";
 const SIGNAL_DEFAULT = [0, 0, 0, 0];
@@ -46,13 +48,13 @@ export class Spawner {
   readonly tempDir: string;
   readonly arch: Arch;
   readonly executable: string;
-  /** Who waits for a connection, by its tag and number. */
+  /** Callbacks that wait for a connection, by tag and number. */
   readonly #waiting = new Map<string, (connection: Connection) => void>();
   #server: Server | null = null;
   #process: ChildProcess | null = null;
   #sequence = 0;
 
-  /** `dir` is the driver's own; nobody else may write there. */
+  /** `dir` belongs to the driver; no other user may write there. */
   constructor(dir: string, arch: Arch) {
     this.arch = arch;
     this.executable = join(dir, "stepper");
@@ -65,7 +67,7 @@ export class Spawner {
     this.#server = await openDoor(join(this.tempDir, SOCKET), (socket) => this.#greet(socket));
   }
 
-  /** Runs a program to its end; throws what a failing step reported. */
+  /** Runs a program to its end; throws the failure that a step reported. */
   async run(what: string, fill: (program: Program) => void): Promise<void> {
     const report = await this.start(
       (program) => {
@@ -79,7 +81,7 @@ export class Spawner {
     if (!report.done) throw failureOf(what, report, "it ended without a word");
   }
 
-  /** Starts a program; answers when `enough` says so or nobody is left to report. */
+  /** Starts a program. Resolves when `enough` returns true or all reporting processes have ended. */
   async start(
     fill: (program: Program) => void,
     enough: (report: Report) => boolean,
@@ -97,17 +99,17 @@ export class Spawner {
       if (!report || !readiness) throw new Error("a program greets twice");
       return await listen(report, readiness, enough, signal);
     } catch (error) {
-      for (const each of greeted) each.then(({ socket }) => socket.destroy()).catch(() => {}); // told by the other
+      for (const each of greeted) each.then(({ socket }) => socket.destroy()).catch(() => {}); // thrown below
       throw error;
     }
   }
 
-  /** Of the spawner itself; 0 before the first program. */
+  /** The spawner's pid; 0 before the first program. */
   get pid(): number {
     return this.#process?.pid ?? 0;
   }
 
-  /** Resolves when the spawner has died, of which the next program knows nothing. */
+  /** Resolves when the spawner has exited. The next program starts a new one. */
   async ended(): Promise<void> {
     const child = this.#process;
     if (!child || child.exitCode !== null || child.signalCode !== null) return;
@@ -165,7 +167,7 @@ export class Spawner {
     });
   }
 
-  /** The first record of a connection says whose it is. */
+  /** The first record of a connection says which program it belongs to. */
   #greet(socket: Socket): void {
     let bytes = Buffer.alloc(0);
     socket.once("end", () => socket.destroy());
@@ -173,10 +175,10 @@ export class Spawner {
     const onData = (chunk: Buffer): void => {
       bytes = Buffer.concat([bytes, chunk]);
       if (bytes.length < 16) return;
-      socket.off("data", onData).pause(); // what follows waits until somebody listens
+      socket.off("data", onData).pause(); // later data stays in the socket until `listen` reads it
       const waiting = this.#waiting.get(`${bytes.toString("latin1", 0, 8)}${bytes.readBigInt64LE(8)}`);
       if (waiting) waiting({ socket, rest: bytes.subarray(16), closed });
-      else socket.destroy(); // whoever waited has given up
+      else socket.destroy(); // the waiting caller has given up
     };
     socket.on("data", onData);
   }
@@ -184,7 +186,7 @@ export class Spawner {
   #send(program: Buffer): void {
     const length = Buffer.alloc(8);
     length.writeBigInt64LE(BigInt(program.length));
-    // Eight more bytes tell that all of it has come, and not the end of the server in the middle.
+    // Eight trailing bytes show that the program is complete, in case the server dies in the middle of the write.
     this.#started().stdin?.write(Buffer.concat([length, program, Buffer.alloc(8)]));
   }
 
@@ -194,7 +196,7 @@ export class Spawner {
     writeFileSync(file, spawnerProgram(this.arch));
     const fd = openSync(file, "r");
     unlinkSync(file);
-    // The argument is only there for whoever looks at the list of processes.
+    // The argument only identifies the process in the process list.
     const child = spawn(this.executable, [this.tempDir], {
       argv0: "berth-spawner",
       detached: true,
@@ -202,7 +204,7 @@ export class Spawner {
       stdio: ["pipe", "ignore", "ignore", fd, "ignore", "ignore"],
     });
     closeSync(fd);
-    child.stdin?.on("error", () => {}); // it died; whoever waits for it hears so by time, and the next one starts anew
+    child.stdin?.on("error", () => {}); // it died: callers time out, and the next program starts a new spawner
     child.unref();
     (child.stdin as Writable & { unref?: () => void }).unref?.();
     this.#process = child;
@@ -210,7 +212,7 @@ export class Spawner {
   }
 }
 
-/** Reads a program and forks for it, for ever; ends with the pipe. */
+/** Reads programs and forks for each, until the pipe closes. */
 function spawnerProgram(arch: Arch): Buffer {
   const program = new Program(arch);
   const [next, body, end] = [program.label(), program.label(), program.label()];
@@ -222,7 +224,7 @@ function spawnerProgram(arch: Arch): Buffer {
   const [PROT_READ_WRITE, PRIVATE_FIXED_ANONYMOUS] = [3, 0x32];
   program.step("mmap", [SPAWNED_BASE, PROGRAM_BYTES_MAX, PROT_READ_WRITE, PRIVATE_FIXED_ANONYMOUS, -1, 0], "make room");
   program.place(next);
-  // The length goes straight into the third argument of the following step.
+  // The length is stored as the third argument of the following step.
   program.step("recvfrom", [0, { label: body, word: 3 }, 8, WAIT_ALL, 0, 0], "read a length", { onZero: end });
   program.place(body);
   program.step("recvfrom", [0, SPAWNED_BASE, 0, WAIT_ALL, 0, 0], "read a program", { onZero: end });
@@ -279,10 +281,10 @@ function listen(
 }
 
 const READY_WORD = "READY\n";
-/** A failure's text is the longest report. */
+/** Longest report: a failure with its text. */
 const REPORT_BYTES_MAX = 64 * 1024;
 
-/** What the program itself has said, on a connection that no workload ever has. */
+/** Parses the reports of the program itself, from a connection that no workload has. */
 export function parseReport(bytes: Buffer): Omit<Report, "ready"> {
   const report: Omit<Report, "ready"> = { pid: null, watcher: null, done: false, failure: null };
   for (let at = 0; at + 16 <= bytes.length; ) {
@@ -309,7 +311,7 @@ export function record(tag: string, value = 0): Buffer {
   return bytes;
 }
 
-/** The step's text and the system's word for the failure are for the operator; nothing of it is a secret. */
+/** The step's description and the system's error are meant for the operator and hold no secret. */
 export function failureOf(what: string, { failure }: Pick<Report, "failure">, otherwise: string): PlatformError {
   const reason = failure ? `${failure.what}: ${getSystemErrorName(failure.errno)}` : otherwise;
   return new PlatformError("internal", `${what} failed (${reason}).`, { detail: { what, reason } });

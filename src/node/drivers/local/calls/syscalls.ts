@@ -2,7 +2,7 @@
 import { constants } from "node:fs";
 import type { Arch } from "./stepper.ts";
 
-/** Calls that a program makes: [x64, arm64]. Those added since 2019 have one number everywhere. */
+/** System calls that programs make: [x64, arm64]. Calls added since 2019 have the same number everywhere. */
 const NUMBERS = {
   read: [0, 63],
   write: [1, 64],
@@ -97,7 +97,7 @@ export const MNT_DETACH = 2;
 export const OPEN_TREE_CLONE = 1;
 export const MOVE_MOUNT_F_EMPTY_PATH = 4;
 export const MOUNT_ATTR = { RDONLY: 1, NOSUID: 2, NODEV: 4, NOEXEC: 8, IDMAP: 0x100000 } as const;
-/** Of openat2. IN_ROOT: absolute links and ".." stay below the starting directory. BENEATH: they are refused. */
+/** Flags of openat2. IN_ROOT: absolute links and ".." stay below the starting directory. BENEATH: they are refused. */
 export const RESOLVE = { NO_XDEV: 0x01, NO_MAGICLINKS: 0x02, NO_SYMLINKS: 0x04, BENEATH: 0x08, IN_ROOT: 0x10 } as const;
 
 export const PR_SET_PDEATHSIG = 1;

@@ -33,12 +33,12 @@ export interface BaseImage {
   parts: RootPart[];
   env: Record<string, string>;
   workDir: string;
-  /** How much its files are, those of the machine included; counted once, for there are many. */
+  /** Size of the image, files of the machine included. Counted once, because there are many files. */
   bytes(): Promise<number>;
 }
 
 export interface BaseImageOptions {
-  /** Where it is kept; one folder per digest. */
+  /** Folder of all base images; one subfolder per digest. */
   dir: string;
   brand: string;
   /** Put at /usr/local/bin/node. */
@@ -51,7 +51,7 @@ const LAYOUT = 2;
 /** Top-level folders of programs: links on a merged-/usr system, folders of their own elsewhere. */
 const PROGRAM_DIRS = ["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
 
-/** What programs need of the machine's /etc; no file here holds a secret. */
+/** Files that programs need from the machine's /etc. None of them holds a secret. */
 const ETC_COPIED = [
   "alternatives",
   "bash.bashrc",
@@ -119,7 +119,9 @@ user:x:1000:
 nogroup:x:65534:
 `;
 const USER_ID = 1000;
-/** For `su` and its like. Only root gets anywhere with them, who needs to prove nothing. */
+/**
+ * PAM rules for `su` and the like: everything is permitted. Only root can use these programs, and root needs no proof.
+ */
 const PAM = ["auth", "account", "password", "session"].map((type) => `${type} required pam_permit.so\n`).join("");
 
 export function openBaseImage(options: BaseImageOptions): BaseImage {
@@ -145,7 +147,7 @@ export function openBaseImage(options: BaseImageOptions): BaseImage {
   };
 }
 
-/** See `splitPart`; root needs none of it. */
+/** Splits parts with mounts below them; see `splitPart`. Only a server without root needs this. */
 function withoutMounts(parts: RootPart[], dir: string): RootPart[] {
   if (process.platform !== "linux") return parts;
   const mountPoints = readMountTable("self").map(({ at }) => at);
@@ -153,7 +155,7 @@ function withoutMounts(parts: RootPart[], dir: string): RootPart[] {
   return parts.flatMap((part) => splitPart(part, { mountPoints, dir: join(dir, `split-${key}`) }));
 }
 
-/** One count for all who ask; after a failure the next one tries again. */
+/** Counts once for all callers; after a failure the next call tries again. */
 function once(count: () => Promise<number>): () => Promise<number> {
   let counting: Promise<number> | null = null;
   return () => {
@@ -174,7 +176,7 @@ async function countBytes(file: string, parts: readonly RootPart[]): Promise<num
   return bytes;
 }
 
-/** The machine's own release and what we add decide the content, as far as we answer for it. */
+/** Digest over the machine's release and the additions made here. */
 function digestOf({ brand, nodeBinary }: BaseImageOptions): string {
   const hash = createHash("sha256").update(`${LAYOUT} ${brand} ${process.arch}\n`);
   for (const file of ["/etc/os-release", "/etc/ld.so.cache"]) if (existsSync(file)) hash.update(readFileSync(file));
@@ -187,7 +189,7 @@ function build(dir: string, { brand, nodeBinary }: BaseImageOptions): void {
   rmSync(temp, { recursive: true, force: true });
   const root = join(temp, "root");
   for (const name of FOLDERS) makeFolder(root, name);
-  // Where commands begin, also those of another user than root. Its owner stays root: git asks for that.
+  // Work dirs of commands, writable for every user. Owned by root, because git checks the owner.
   for (const name of [brand, "service"]) makeFolder(root, name, 0o1777);
   makeFolder(root, "var/tmp", 0o1777);
   makeFolder(root, "root", 0o700);
@@ -212,13 +214,13 @@ function build(dir: string, { brand, nodeBinary }: BaseImageOptions): void {
   renameSync(temp, dir);
 }
 
-/** With a mode of its own, not what the server's umask leaves of one. */
+/** Sets the mode explicitly, independent of the server's umask. */
 function writeText(path: string, text: string): void {
   writeFileSync(path, text);
   chmodSync(path, 0o644);
 }
 
-/** What a server without root may not read, its workloads do without. */
+/** Copies a file or folder if it exists, without the files that a server without root may not read. */
 function copyIfThere(from: string, to: string): void {
   if (!existsSync(from)) return;
   mkdirSync(join(to, ".."), { recursive: true });
@@ -234,7 +236,7 @@ function isReadable(path: string): boolean {
   }
 }
 
-/** With every folder on the way; modes are set, not left to the server's umask. */
+/** Makes a folder and its parents. Modes are set explicitly, independent of the server's umask. */
 export function makeFolder(root: string, name: string, mode = 0o755): void {
   const parts = name.split("/");
   parts.forEach((_, index) => {
@@ -251,8 +253,8 @@ const isLink = (path: string): boolean => lstatSync(path, { throwIfNoEntry: fals
 const isFolder = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 
 /**
- * The topmost layer of every image: mount points that are certainly folders, whatever the image has in their place, and
- * the files that say where the network is.
+ * The topmost layer of every image: mount points that are certainly folders, whatever the image has at that path, and
+ * the files that configure the network.
  */
 export function openSkeleton(dir: string, resolvConf: string): string {
   for (const name of ["proc", "sys", "dev", "run/berth", "etc"]) makeFolder(dir, name);

@@ -1,6 +1,7 @@
 /**
- * Takes in images as files: what `docker save` writes, and OCI image layouts in a tar. No registry and no Docker is
- * needed. The archive is hostile: every size is bounded, every layer is addressed by the digest of what it really holds.
+ * Loads images from files: the output of `docker save`, and OCI image layouts in a tar. Needs neither a registry nor
+ * Docker. The archive is untrusted: every size is bounded, and every layer is addressed by the digest of its actual
+ * content.
  */
 
 import { createHash } from "node:crypto";
@@ -20,28 +21,28 @@ import type { Identity } from "../workload/launch-program.ts";
 import { imageUser } from "./image-user.ts";
 import { type ImageStore, layerDir, saveManifest, unfinished } from "./images.ts";
 
-/** Unpacked; the largest images in common use (with graphics libraries) have 15 GB. */
+/** Largest unpacked image. The largest images in common use (with graphics libraries) have 15 GB. */
 const IMAGE_BYTES_MAX = 32 * 1024 ** 3;
-/** Programs compress to a third, text to a tenth; what grows beyond this is made to fill the disk. */
+/** Largest ratio of unpacked to packed bytes. Programs compress to a third, text to a tenth; more is a zip bomb. */
 const EXPANSION_MAX = 50;
 const EXPANSION_FREE_BYTES = 64 * 1024 ** 2;
 const IMAGE_ENTRIES_MAX = 2_000_000;
-/** What an archive says about one file, with its padding. */
+/** Bytes of tar headers per file, with padding. */
 const HEADERS_BYTES = 2048;
-/** Beside each layer an archive has a few small files. */
+/** Most files in an archive: each layer, and a few small files beside it. */
 const FILES_MAX = 10_000;
-const LAYERS_MAX = 128; // as many as image tools make; an overlay takes 500
-/** As images call it. */
+const LAYERS_MAX = 128; // as many as image tools make; an overlay allows 500
+/** The architecture's name in images. */
 const ARCHITECTURE = process.arch === "x64" ? "amd64" : process.arch;
-/** Manifests and configurations are a few kilobytes. */
+/** Largest manifest or configuration; real ones have a few kilobytes. */
 const JSON_BYTES_MAX = 8 * 1024 * 1024;
 
-/** What a load needs of the machine. */
+/** The parts of the driver that loading an image uses. */
 export interface Loader {
   store: ImageStore;
   spawner: Spawner;
   unpack: Unpack;
-  /** Of workloads: layers belong to whom their archive names, except where all is one user's. */
+  /** Identity of workloads: layers keep the owners of the archive, except where all files belong to one user. */
   identity: Identity;
 }
 
@@ -118,7 +119,7 @@ async function unpackLayers(
     const expected = source.config.rootfs?.diff_ids?.[index];
     if (expected !== undefined && expected !== layer.digest) throw refused("a layer's content has another digest");
     const dir = join(target, `layer-${index}`);
-    // The job is not believed: a link in the place of the folder would be followed by whoever mounts it.
+    // The job is not trusted: a link in place of the folder would be followed when it is mounted.
     if (!(await lstat(dir)).isDirectory()) throw new Error("an unpacked layer is not a folder");
     await writeMarks(spawner, dir, layer, identity);
     made.sizeBytes += layer.sizeBytes;
@@ -127,7 +128,7 @@ async function unpackLayers(
   return made;
 }
 
-/** A layer's files depend on those it lies on, so it is known by all of them. */
+/** A layer's files depend on the layers below, so its id is a digest over all of them. */
 const chained = (below: string | undefined, digest: string): string =>
   below === undefined ? digest : `sha256:${createHash("sha256").update(`${below} ${digest}`).digest("hex")}`;
 
@@ -136,7 +137,7 @@ async function unpackedMax(tarPath: string, folder: string): Promise<number> {
   return Math.min(IMAGE_BYTES_MAX, size * EXPANSION_MAX + EXPANSION_FREE_BYTES, bavail * bsize - DISK_RESERVE_BYTES);
 }
 
-/** What runs on this disk needs some of it. */
+/** Free space that a load leaves to the workloads on this disk. */
 const DISK_RESERVE_BYTES = 512 * 1024 ** 2;
 
 const configSchema = z.object({
@@ -218,14 +219,14 @@ function userOf(spec: string, layers: string[]): ImageUser | undefined {
   }
 }
 
-/** Two images may bring the same layer; the first one stays. */
+/** Moves a layer into place. When two images bring the same layer, the first copy stays. */
 async function keep(from: string, to: string): Promise<void> {
   if (await stat(to).catch(() => null)) return;
   await rename(from, to);
 }
 
 interface Archive {
-  /** The file to read; plain, even where the sent one was compressed. */
+  /** The file to read: uncompressed, even when the uploaded one was compressed. */
   path: string;
   has(name: string): boolean;
   find(name: string): ArchiveFile;
@@ -235,7 +236,7 @@ interface Archive {
 
 const PLAIN_NAME = "archive.tar";
 
-/** Finds every entry once; contents are then read where they lie. */
+/** Lists every entry once; contents are then read at their offsets. */
 async function openArchive(
   { unpack }: Loader,
   tarPath: string,

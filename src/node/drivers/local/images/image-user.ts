@@ -1,16 +1,16 @@
 /**
- * Whom an image's `USER` means, looked up in its own account files when it is loaded: a name that nobody has is told to
- * whoever loads the image, not to whoever runs it. The layers are hostile: no link in them is followed.
+ * Resolves an image's `USER` with the image's own account files when it is loaded, so that an unknown name is reported
+ * when loading and not when running. The layers are untrusted: no link in them is followed.
  */
 import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ImageUser } from "../../../driver.ts";
 import { ID_COUNT } from "../workload/launch-program.ts";
 
-/** A real one has a few kilobytes. */
+/** Largest account file; a real one has a few kilobytes. */
 const FILE_BYTES_MAX = 1024 * 1024;
 
-/** `layers` are folders, topmost first. undefined: root. Throws a sentence about what is wrong. */
+/** `layers` are folders, topmost first. Returns undefined for root. Throws a sentence about the problem. */
 export function imageUser(spec: string, layers: readonly string[]): ImageUser | undefined {
   const [name = "", group] = spec.trim().split(":", 2);
   if (name === "") return undefined;
@@ -39,7 +39,7 @@ const rowsOf = (layers: readonly string[], file: string): string[][] =>
     .split("\n")
     .map((line) => line.split(":"));
 
-/** As the uppermost layer has it; empty when none has, or it was taken away. */
+/** The file from the topmost layer that has it; empty when no layer has it, or a layer removed it. */
 function read(layers: readonly string[], file: string): string {
   const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = constants;
   for (const layer of layers) {
@@ -50,7 +50,7 @@ function read(layers: readonly string[], file: string): string {
       const stats = fstatSync(opened[1] ?? -1);
       return stats.isFile() && stats.size <= FILE_BYTES_MAX ? readFileSync(opened[1] ?? -1, "utf8") : "";
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "ENOENT") return ""; // a link, or the mark of something removed
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT") return ""; // a link, or a whiteout
     } finally {
       for (const fd of opened) closeSync(fd);
     }

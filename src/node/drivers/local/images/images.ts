@@ -1,6 +1,7 @@
 /**
  * The images of one machine. A name leads to a manifest file, a manifest to layers; layers are folders named by the
- * digest of their content and shared by all images. The base image needs none of this: it is the machine itself.
+ * digest of their content and shared by all images. The base image needs none of this: it consists of the machine's own
+ * files.
  */
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -18,11 +19,13 @@ export interface ImageStore {
   skeleton: string;
   loader: string | null;
   createdAt: string;
-  /** What was read of names, null where there is nothing: every create asks, and only this process writes. */
+  /**
+   * Manifests by name, null for an unknown name. A cache: every create reads one, and only this process writes them.
+   */
   known: Map<string, Manifest | null>;
 }
 
-/** What a loaded image's manifest file says. */
+/** Content of a loaded image's manifest file. */
 export interface Manifest extends Image {
   /** Digests, topmost first. */
   layers: string[];
@@ -40,7 +43,7 @@ export interface ImageStoreOptions {
   resolvConf: string;
 }
 
-/** Names under which the base image is known, with either word before the slash, or none. */
+/** Names of the base image, used alone or after `brand/` or `service/`. */
 const BASE_NAMES = ["base-image", "node", "py-app", "ts-app"];
 
 export function openImageStore({ dir, brand, nodeBinary, resolvConf }: ImageStoreOptions): ImageStore {
@@ -92,7 +95,7 @@ export function saveManifest(store: ImageStore, manifest: Manifest): Image {
   return { ...imageOf(manifest), name };
 }
 
-/** Layers that no other image uses go with it, except those a running workload stands on. */
+/** Removes an image and the layers that neither another image nor a running workload uses. */
 export async function removeImage(store: ImageStore, name: string, layersInUse: ReadonlySet<string>): Promise<boolean> {
   const file = manifestFile(store, normalise(name));
   if (!existsSync(file)) return false;
@@ -113,19 +116,19 @@ async function removeUnused(store: ImageStore, layersInUse: ReadonlySet<string>)
     const dir = join(store.dir, "layers", each);
     if (kept.has(dir)) continue;
     const place = unfinished(store, "gone");
-    renameSync(dir, place); // at once: a layer is there as a whole or not at all
+    renameSync(dir, place); // a rename is atomic: a layer is there whole or not at all
     gone.push(place);
   }
   for (const place of gone) await removeTree(place);
 }
 
-/** A folder for what is being loaded or removed. */
+/** A temporary folder for a load or a removal. */
 export const unfinished = (store: ImageStore, why: string): string =>
   join(store.dir, `.${why}-${randomBytes(6).toString("hex")}`);
 
 /**
- * What a server left behind that ended meanwhile, layers of removed images that something still stood on then, and base
- * images from before the machine's programs changed.
+ * Removes temporary folders of a server that ended meanwhile, layers of removed images that were in use at the time,
+ * and base images from before the machine's programs changed.
  */
 export async function sweepImages(store: ImageStore, layersInUse: ReadonlySet<string>): Promise<void> {
   for (const name of readdirSync(store.dir)) if (name.startsWith(".")) await removeTree(join(store.dir, name));
@@ -143,13 +146,13 @@ export const layerDir = (store: ImageStore, digest: string): string =>
 /** `name` means `name:latest`. */
 const normalise = (name: string): string => (/:[^/]*$/.test(name) ? name : `${name}:latest`);
 
-/** A longer name is nobody's; it would also not fit into a file name. */
+/** Longest file name; no valid image name is longer. */
 const NAME_BYTES_MAX = 200;
 
 const manifestFile = (store: ImageStore, name: string): string =>
   join(store.dir, "names", `${encodeURIComponent(name).slice(0, NAME_BYTES_MAX)}.json`);
 
-/** Tenants may ask for any name. */
+/** Size of the manifest cache: tenants may ask for any name. */
 const KNOWN_MAX = 1000;
 
 function readManifest(store: ImageStore, name: string): Manifest | null {
@@ -178,7 +181,10 @@ function imageOf({ layers: _, ...image }: Manifest): Image {
   return image;
 }
 
-/** The least that the platform's own executable runs on: nothing but its libraries, where the machine has them apart. */
+/**
+ * The smallest root that the platform's own executable runs on: only its libraries, or the base image without a loader
+ * layer.
+ */
 export const programRoot = (store: ImageStore): RootPart[] =>
   withSkeleton(store, store.loader ? [{ at: "/", lowers: [store.loader] }] : store.base.parts);
 

@@ -12,10 +12,10 @@ const ARCHITECTURES: Record<string, { loader: string; folders: string[] }> = {
   arm64: { loader: "/lib/ld-linux-aarch64.so.1", folders: ["/lib/aarch64-linux-gnu", "/lib64"] },
   x64: { loader: "/lib64/ld-linux-x86-64.so.2", folders: ["/lib/x86_64-linux-gnu", "/lib64"] },
 };
-/** What `ldd` says of the daemon. */
+/** The libraries that `ldd` lists for the daemon. */
 const LIBRARIES = ["libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2"];
 
-/** Null on a machine whose own C library is another one. */
+/** Null on a machine with another C library than glibc. */
 export function openLoaderLayer(parent: string): string | null {
   const { loader, folders } = ARCHITECTURES[process.arch] ?? { loader: "", folders: [] };
   if (!existsSync(loader)) return null;
@@ -25,7 +25,7 @@ export function openLoaderLayer(parent: string): string | null {
   const contents = [loader, ...files].map((path) => ({ path, bytes: readFileSync(path) }));
   const hash = createHash("sha256");
   for (const { path, bytes } of contents) hash.update(path).update(bytes);
-  // Never changed once it is there: workloads stand on it.
+  // Never changed once it exists: workloads use it as a layer.
   const dir = join(parent, hash.digest("hex").slice(0, 16));
   if (existsSync(dir)) return dir;
   const temp = `${dir}.${process.pid}`;

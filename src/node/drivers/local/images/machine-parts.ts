@@ -9,19 +9,19 @@ import { copyFileSync, existsSync, lstatSync, mkdirSync, readdirSync, readlinkSy
 import { join } from "node:path";
 import type { RootPart } from "../workload/launch-program.ts";
 
-/** Each is a mount more in the start of every workload. Linux on Windows, with mounts below /usr/lib, has about 150. */
+/** Most parts; each adds a mount to the start of every workload. WSL, with mounts below /usr/lib, has about 150. */
 const PARTS_MAX = 250;
-/** Libraries and programs lie in folders; beside these are a few small files. */
+/** Most bytes copied. Libraries and programs lie in folders; only a few small files lie beside them. */
 const COPIED_BYTES_MAX = 64 * 1024 * 1024;
 
 export interface Split {
-  /** Where the machine has something mounted. */
+  /** Mount points of the machine. */
   mountPoints: readonly string[];
-  /** Keeps the copies: a new folder, or one that an earlier call with the same mount points has filled. */
+  /** Folder for the copies: new, or filled by an earlier call with the same mount points. */
   dir: string;
 }
 
-/** The part itself where nothing is mounted below it, or where taking it apart would be too much. */
+/** Splits a part. Returns the part itself when nothing is mounted below it or splitting would exceed the limits. */
 export function splitPart(part: RootPart, split: Split): RootPart[] {
   if (!hasMountsBelow(part.at, split)) return [part];
   const left = { parts: PARTS_MAX, bytes: COPIED_BYTES_MAX };
@@ -29,7 +29,7 @@ export function splitPart(part: RootPart, split: Split): RootPart[] {
     const parts = takeApart(part, split, left);
     return left.parts >= 0 && left.bytes >= 0 ? parts : [part];
   } catch {
-    return [part]; // a folder on the way is closed to the server
+    return [part]; // the server may not read a folder on the way
   }
 }
 
@@ -54,7 +54,7 @@ function takeApart({ at, lowers }: RootPart, split: Split, left: { parts: number
   return [{ at, lowers: [...own, copies] }, ...folders];
 }
 
-/** Bytes of the copy. What the server may not read, its workloads do without. */
+/** Copies links and files and returns the bytes copied. Files that the server may not read are left out. */
 function copy(from: string, to: string): number {
   if (existsSync(to)) return 0;
   const stat = lstatSync(from);

@@ -1,8 +1,8 @@
 /**
- * Control groups, version 1 and 2. One workload has one group (one per controller in version 1); the driver keeps its
- * paths in the workload's record, so that a later server with another group of its own still finds them.
+ * Control groups, version 1 and 2. One workload has one group (one per controller in version 1); its record holds the
+ * paths, so that a later server in another group still finds them.
  *
- * Version 1 groups are made below the server's own group, so whatever limits the server limits its workloads. Version 2
+ * Version 1 groups are made below the server's own group, so limits of the server also limit its workloads. Version 2
  * forbids groups with both processes and children, so there they are made at the top, as Docker does; they then also
  * survive a stop of the service that started them.
  */
@@ -80,7 +80,7 @@ export function setCgroupLimits({ version, paths }: Cgroup, limits: Limits): voi
     return;
   }
   if (paths.memory) {
-    // Where swap is counted its limit may never be below memory's, so one of the two orders works.
+    // The swap limit, where swap is counted, must never be below the memory limit, so one of the two orders works.
     const swap = `${paths.memory}/memory.memsw.limit_in_bytes`;
     tryWrite(`${paths.memory}/memory.limit_in_bytes`, memory);
     if (existsSync(swap)) tryWrite(swap, memory);
@@ -91,10 +91,10 @@ export function setCgroupLimits({ version, paths }: Cgroup, limits: Limits): voi
 }
 
 const PERIOD_US = 100_000;
-/** A process in the middle of disk I/O freezes, or ends, when that is done; a busy machine takes its time. */
+/** Longest wait for a state change: a process in disk I/O freezes or ends only when the I/O is done. */
 const STATE_WAIT_MS = 30_000;
 
-/** Answers whether a control group could do it; the caller falls back to signals. */
+/** Returns whether a control group could do it; otherwise the caller uses signals. */
 export async function freezeCgroup({ paths }: Cgroup, frozen: boolean): Promise<boolean> {
   const { freezer, unified } = paths;
   if (freezer) {
@@ -131,7 +131,7 @@ export function cgroupStats({ version, paths }: Cgroup): Partial<Stats> {
   };
 }
 
-/** How often the memory limit killed something. */
+/** Number of processes killed by the memory limit. */
 export function oomKills({ version, paths }: Cgroup): number {
   const file = version === 2 ? `${paths.unified}/memory.events` : `${paths.memory}/memory.oom_control`;
   return Number(/oom_kill (\d+)/.exec(readText(file))?.[1] ?? 0);
@@ -142,11 +142,11 @@ export const processesIn = ({ paths }: Cgroup): number[] => {
   return file ? readWords(`${file}/cgroup.procs`).map(Number) : [];
 };
 
-/** Gives unused memory back to the machine; without swap there is nowhere to put it. */
+/** Gives unused memory back to the machine. Without swap, nothing can be reclaimed from processes. */
 export async function reclaim({ version, paths }: Cgroup): Promise<void> {
   if (readText("/proc/swaps").trim().split("\n").length < 2) return;
   const file = version === 2 ? `${paths.unified}/memory.reclaim` : `${paths.memory}/memory.force_empty`;
-  await writeFile(file, version === 2 ? "1G" : "0").catch(() => {}); // as much as it could; the rest stays
+  await writeFile(file, version === 2 ? "1G" : "0").catch(() => {}); // fails when less could be reclaimed
 }
 
 /** Removes the groups; the last exiting process may hold them for a moment. */
@@ -201,7 +201,7 @@ function prepareUnified(root: string, parent: string): boolean {
     !readWords(`${root}/cgroup.subtree_control`).includes("memory") &&
     !tryWrite(`${root}/cgroup.subtree_control`, enable)
   ) {
-    // In a container the root of what we see holds processes, which bars it from handing down controllers.
+    // In a container the visible root group holds processes, so it cannot enable controllers for its children.
     if (!tryMake(`${root}/init`)) return false;
     for (const pid of readWords(`${root}/cgroup.procs`)) tryWrite(`${root}/init/cgroup.procs`, pid);
     if (!tryWrite(`${root}/cgroup.subtree_control`, enable)) return false;
@@ -214,7 +214,7 @@ function tryMake(path: string): boolean {
     mkdirSync(path, { recursive: true });
     return true;
   } catch {
-    return false; // not ours to make: the probe then says that limits are missing
+    return false; // not permitted; the probe then reports that limits are missing
   }
 }
 
@@ -223,7 +223,7 @@ function tryWrite(path: string, value: string): boolean {
     writeFileSync(path, value);
     return true;
   } catch {
-    return false; // absent or refused on this kernel; callers decide whether that matters
+    return false; // absent or refused on this kernel; the caller decides whether that matters
   }
 }
 

@@ -1,6 +1,7 @@
 /**
- * What this machine offers to workloads, found out by doing it: the driver starts a trial workload on each rung of the
- * ladder, strongest first, and keeps the first that works. What the higher ones failed with is what is missing.
+ * The isolation that this machine can give to workloads, found by trying: the driver starts a trial workload with each
+ * grade, strongest first, and uses the first grade that works. The failures of the stronger grades are reported as
+ * missing.
  */
 import {
   constants,
@@ -30,7 +31,7 @@ import type { CgroupHost } from "./cgroup.ts";
 export interface Machine {
   spawner: Spawner;
   hostNames: HostNames;
-  /** Folder with the daemon's executable, seen by every workload. */
+  /** Folder with the daemon's executable, visible to every workload. */
   binDir: string;
   grade: Grade;
   missing: string[];
@@ -39,10 +40,10 @@ export interface Machine {
   ownCapabilities: bigint;
 }
 
-/** First id outside of the first workload; the range up to 0x6fffffff is free by convention on Linux systems. */
+/** First id of the first workload's range; ids up to 0x6fffffff are free by convention on Linux systems. */
 export const ID_BASE_FIRST = 0x6000_0000;
 
-/** What root inside may do to its own files and processes. Each is void outside the workload's user namespace. */
+/** What root inside may do to its own files and processes. Without effect outside the workload's user namespace. */
 export const CAPABILITIES_MAPPED: number[] = Object.values(CAP);
 
 export async function openMachine(
@@ -97,7 +98,7 @@ export function identityFor(machine: Machine, idBase: number | null): Identity {
   return { kind: "mapped", idBase, ownCapabilities: machine.ownCapabilities };
 }
 
-/** null: it works. Otherwise the step that did not. */
+/** Null when the grade works; otherwise the step that failed. */
 async function tryGrade(machine: Machine, grade: Grade, image: ResolvedImage): Promise<string | null> {
   const root = process.getuid?.() === 0;
   if (grade !== "user" && !root) return "the server does not run as root.";
@@ -125,7 +126,7 @@ async function tryGrade(machine: Machine, grade: Grade, image: ResolvedImage): P
       AbortSignal.timeout(TRIAL_WAIT_MS),
     );
     if (report.failure) return failureOf("a trial", report, "").message;
-    // Its end is noted a moment after nobody is left to report.
+    // The exit file is written a moment after the last reporting process has ended.
     for (let waitedMs = 0; !readExit(dir) && waitedMs < TRIAL_WAIT_MS; waitedMs++) await delay(1);
     const exit = readExit(dir);
     return exit?.exitCode === 0 ? null : `a trial workload ended with ${JSON.stringify(exit)}.`;
@@ -145,7 +146,7 @@ export function makeWorkloadDirs(dir: string, parts: number): void {
     mkdirSync(join(dir, name), { recursive: true });
 }
 
-/** Replaced by rename: running workloads keep the old text, the next daemon to start is the new one. */
+/** Replaced by rename: running workloads keep the old executable, the next daemon to start uses the new one. */
 function install(from: string, to: string): void {
   const [source, target] = [statSync(from), statSync(to, { throwIfNoEntry: false })];
   if (target?.ino === source.ino || (target?.size === source.size && target.mtimeMs >= source.mtimeMs)) return;
@@ -153,7 +154,7 @@ function install(from: string, to: string): void {
   try {
     linkSync(from, `${to}.new`);
   } catch {
-    copyFileSync(from, `${to}.new`, constants.COPYFILE_FICLONE); // on another file system
+    copyFileSync(from, `${to}.new`, constants.COPYFILE_FICLONE); // the source is on another file system
   }
   renameSync(`${to}.new`, to);
 }

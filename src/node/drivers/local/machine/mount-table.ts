@@ -2,9 +2,9 @@
 import { readFileSync } from "node:fs";
 
 export interface MountEntry {
-  /** What of its file system is mounted. */
+  /** The path within the mounted file system. */
   root: string;
-  /** Where, as the process sees it. */
+  /** The mount point as the process sees it. */
   at: string;
 }
 
@@ -19,7 +19,7 @@ export function readMountTable(pid: number | "self"): MountEntry[] {
 const unescapeOctal = (text: string): string =>
   text.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
 
-/** The path of a host folder within its file system, which is how other mounts of it show in a table. */
+/** The path of a host folder within its file system, which is how other mounts of it appear in a table. */
 export function pathInFileSystem(path: string, table: MountEntry[]): string {
   const [mount] = table.filter(({ at }) => isBelow(path, at)).sort((a, b) => b.at.length - a.at.length);
   if (!mount) return path;
@@ -28,8 +28,8 @@ export function pathInFileSystem(path: string, table: MountEntry[]): string {
 }
 
 /**
- * Where a mount of `source` (a path in its file system, or anything below) is now. The workload may have renamed folders
- * above its mount point, so the recorded path comes first but is not the only place looked at.
+ * Where `source` (a path in its file system, or anything below) is mounted now. The workload may have renamed folders
+ * above its mount point, so the recorded path is tried first and the others after it.
  */
 export function findMount(table: MountEntry[], source: string, path: string, others: string[]): string | null {
   const mounts = table.filter(({ root }) => isBelow(root, source));

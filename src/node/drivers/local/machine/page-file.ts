@@ -1,13 +1,13 @@
 /**
  * Small files that change often. Replacing a file makes the file system write it to the disk at once, which costs a
- * create more than everything else the driver does. What fits one page is written over the old content instead: the
- * kernel takes a page as a whole, so a server that is killed leaves the old or the new one.
+ * create more than everything else the driver does. Content that fits one page is instead written over the old content:
+ * the kernel writes a page as a whole, so a killed server leaves either the old or the new content.
  */
 import { closeSync, fstatSync, openSync, renameSync, writeFileSync, writeSync } from "node:fs";
 
 const PAGE_BYTES = 4096;
 
-/** Text that may end in blanks, such as JSON. */
+/** Writes text that may be padded with trailing blanks, such as JSON. */
 export function writePage(path: string, text: string): void {
   const blank = Buffer.alloc(Math.max(PAGE_BYTES - Buffer.byteLength(text), 0), " ");
   const bytes = Buffer.concat([Buffer.from(text), blank]);
@@ -16,7 +16,7 @@ export function writePage(path: string, text: string): void {
   renameSync(`${path}.new`, path);
 }
 
-/** False when there is no such file of one page. */
+/** False when the file does not exist or is not one page long. */
 function overwrite(path: string, page: Buffer): boolean {
   let fd: number;
   try {

@@ -1,10 +1,10 @@
-/** The processes of one workload as the host sees them, for machines whose control groups are not ours to use. */
+/** The processes of one workload as the host sees them, for machines without usable control groups. */
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import type { Stats } from "../../../driver.ts";
 
 /**
- * Everything in the first process's pid namespace; where that is our own, everything that descends from it. (The
- * daemon's init adopts orphans, so what it started stays below it.)
+ * All processes in the first process's pid namespace, or its descendants when it shares the server's namespace. (The
+ * daemon's init adopts orphans, so they stay its descendants.)
  */
 export function processesBelow(first: number): number[] {
   const all = readdirSync("/proc")
@@ -24,14 +24,14 @@ export function processesBelow(first: number): number[] {
   return [...found];
 }
 
-/** Processes that have that text in their arguments. */
+/** Processes whose arguments contain the text. */
 export const processesNaming = (text: string): number[] =>
   readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name) && readText(`/proc/${name}/cmdline`).includes(text))
     .map(Number)
     .filter((pid) => pid !== process.pid);
 
-/** New processes may appear while we signal the others; they are found in the next round. */
+/** Processes may start while the others are signalled; the next round finds them. */
 const ROUNDS_MAX = 10;
 
 export function freezeBySignal(first: number, frozen: boolean): void {
@@ -42,16 +42,16 @@ export function freezeBySignal(first: number, frozen: boolean): void {
   }
 }
 
-/** Whether the process is held by a signal. */
+/** Whether the process is stopped by a signal. */
 export const isStopped = (pid: number): boolean => /^State:\s+T/m.test(readText(`/proc/${pid}/status`));
 
-/** Held first, so that nothing new is started meanwhile. */
+/** Stops all processes first, so that none starts another meanwhile. */
 export function killBelow(first: number): void {
   freezeBySignal(first, true);
   for (const pid of processesBelow(first)) signal(pid, "SIGKILL");
 }
 
-const TICKS_PER_SECOND = 100; // what the kernel shows to programs on every architecture we run on
+const TICKS_PER_SECOND = 100; // as the kernel reports it on every supported architecture
 
 export function processStats(first: number): Stats {
   const stats: Stats = { memoryBytes: 0, cpuMs: 0, pids: 0 };
@@ -77,7 +77,7 @@ export function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error; // ended in between
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error; // it has ended meanwhile
   }
 }
 
@@ -85,7 +85,7 @@ function readLink(path: string): string {
   try {
     return readlinkSync(path);
   } catch {
-    return ""; // ended, or another user's
+    return ""; // the process has ended, or belongs to another user
   }
 }
 

@@ -1,6 +1,6 @@
-/** Waiting in line. */
+/** Mutual exclusion by key, and limited concurrency. */
 
-/** Work on one key happens one after the other. */
+/** Runs work on the same key one after the other. */
 export class Serial {
   readonly #tails = new Map<string, Promise<unknown>>();
 
@@ -13,7 +13,7 @@ export class Serial {
     }
   }
 
-  /** Resolves with the way to let the next one in. */
+  /** Waits for the key; resolves with the function that releases it. */
   async hold(key: string): Promise<() => void> {
     const before = this.#tails.get(key);
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -26,7 +26,7 @@ export class Serial {
   }
 }
 
-/** At most so many at once; the others wait in order. */
+/** Runs at most `size` pieces of work at once; the others wait in order. */
 export class Gate {
   #free: number;
   readonly #waiting: (() => void)[] = [];

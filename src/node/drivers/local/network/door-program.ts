@@ -1,7 +1,7 @@
 /**
- * A door of a task without a daemon: a listener on its loopback whose connections lead to the server. The watcher
- * accepts, and a process of the task's own namespace and control groups carries the bytes, so that whoever knocks often
- * pays for it. It says to the server who knocks, and waits for the word to go on.
+ * A door of a task without a daemon: a listener on the task's loopback whose connections lead to the server. The
+ * watcher accepts; a process in the task's own namespace and control groups copies the bytes, so that the task pays for
+ * its connections. That process tells the server which task connects and waits for permission.
  */
 
 import type { Data, Label, Program } from "../calls/program.ts";
@@ -10,9 +10,9 @@ import { setCapabilities } from "../workload/launch-program.ts";
 
 export interface DoorSteps {
   listener: number;
-  /** Sixteen bytes that tell the server who knocks. */
+  /** Sixteen bytes that tell the server which task connects to which door. */
   hello: Data;
-  /** By a folder to enter and a name in it, since the path of a socket is short. */
+  /** The server's socket as a folder to enter and a name in it, since socket paths are limited in length. */
   socket: { dir: string; name: string };
   /** Address of COPY_BYTES of memory. */
   buffer: number;
@@ -24,7 +24,7 @@ const SOCK_NONBLOCK = 0o4000;
 const [P_PIDFD, WEXITED] = [3, 4];
 const SHUT = { WRITE: 1, BOTH: 2 } as const;
 
-/** Answers the listener's descriptor. */
+/** Returns the listener's descriptor. */
 export function listenOnLoopback(program: Program, port: number): number {
   const address = Buffer.from([2, 0, port >> 8, port & 255, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
   const fd = program.open("socket", [2, 1 | SOCK_NONBLOCK | O_CLOEXEC, 0], "open a door");
@@ -33,7 +33,7 @@ export function listenOnLoopback(program: Program, port: number): number {
   return fd;
 }
 
-/** Lets one in who knocks now, if there is one. */
+/** Accepts one pending connection, if there is one. */
 export function doorSteps(program: Program, door: DoorSteps): void {
   const [next, drop, waiting, middle] = [program.label(), program.label(), program.label(), program.label()];
   const ignore = { onError: "ignore" } as const;
@@ -53,7 +53,7 @@ export function doorSteps(program: Program, door: DoorSteps): void {
   program.place(next);
 }
 
-/** Two forks, so that the first process of the namespace is its parent and not the watcher. */
+/** Forks twice, so that the namespace's init becomes the parent, and not the watcher. */
 function carry(program: Program, start: Label, connection: number, { hello, socket, buffer }: DoorSteps): void {
   const [second, quit, back, forth] = [program.label(), program.label(), program.label(), program.label()];
   const orQuit = { onError: quit } as const;
@@ -68,7 +68,7 @@ function carry(program: Program, start: Label, connection: number, { hello, sock
   program.step("close", [1], "close", orQuit);
   program.step("chdir", [socket.dir], "enter the folder of the socket", orQuit);
   const address = Buffer.from(`\x01\0${socket.name}\0`, "latin1");
-  program.step("socket", [1, 1, 0], "make a socket", orQuit); // 1, the lowest that is free
+  program.step("socket", [1, 1, 0], "make a socket", orQuit); // 1, the lowest free number
   program.step("connect", [1, program.bytes(address), address.length], "go to the server", orQuit);
   program.step("write", [1, hello, 16], "say who knocks", orQuit);
   program.step("read", [1, buffer, 1], "wait to be let in", { onZero: quit, onError: quit });
@@ -81,7 +81,7 @@ function carry(program: Program, start: Label, connection: number, { hello, sock
   program.step("exit_group", [0], "end");
 }
 
-/** Until the end of the one side is told to the other; trouble ends both directions. */
+/** Copies until the end of one side has been passed to the other. An error ends both directions. */
 function copy(
   program: Program,
   start: Label,

@@ -1,6 +1,6 @@
 /**
- * Passes questions of workloads to the machine's own name servers, which workloads cannot reach; names below
- * `localhost` are answered here. Answers go only to the workload that asked, and only once.
+ * Forwards DNS questions of workloads to the machine's own name servers, which workloads cannot reach. Names below
+ * `localhost` are answered here. An answer goes only to the workload that asked, and only once.
  */
 import { createSocket, type RemoteInfo, type Socket as UdpSocket } from "node:dgram";
 import { once } from "node:events";
@@ -13,10 +13,10 @@ export interface NameServer {
   stop(): Promise<void>;
 }
 
-/** Questions in flight; more than any honest set of workloads has. */
+/** Most questions in flight, far above ordinary use. */
 const PENDING_MAX = 4096;
 const ANSWER_WAIT_MS = 5_000;
-/** Long answers come by TCP; such a conversation is short. */
+/** Idle timeout of TCP connections, which carry long answers. */
 const TCP_IDLE_MS = 10_000;
 const TCP_CONNECTIONS_MAX = 256;
 
@@ -57,7 +57,7 @@ export async function startNameServer(address: string, upstreams = readUpstreams
   };
 }
 
-/** A socket of its own per question: a forged answer would have to guess its port. */
+/** Uses a new socket per question: a forged answer would have to guess its port. */
 function ask(door: UdpSocket, pending: Set<UdpSocket>, question: Buffer, asker: RemoteInfo, upstream: Upstream): void {
   const socket = createSocket(isIPv6(upstream.host) ? "udp6" : "udp4");
   pending.add(socket);

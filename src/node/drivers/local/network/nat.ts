@@ -1,9 +1,10 @@
 /**
- * A network of its own for each workload, with address translation to the outside. Needs root, `ip` and `nft`; machines
- * without them have the egress proxy instead. All workloads hang on one bridge whose ports cannot talk to each other;
- * packets to private addresses and to the machine itself are dropped, names are resolved by a forwarder on the bridge.
+ * A network of its own for each workload, with address translation (NAT) to the outside. Needs root, `ip` and `nft`;
+ * machines without them use the egress proxy instead. All workloads are attached to one bridge whose ports cannot reach
+ * each other. Packets to private addresses and to the machine itself are dropped; names are resolved by a forwarder on
+ * the bridge.
  *
- * Nothing here has state in the server: a workload's interface lives and dies with its network namespace.
+ * The server keeps no state about it: a workload's interface lives and dies with its network namespace.
  */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -16,19 +17,19 @@ import { type NameServer, startNameServer } from "./name-server.ts";
 const run = promisify(execFile);
 
 export interface Nat {
-  /** What a workload's /etc/resolv.conf says. */
+  /** Content of a workload's /etc/resolv.conf. */
   resolvConf: string;
   /** Gives the network namespace of a process its interface. */
   attach(pid: number, slot: number): Promise<void>;
   /** Bytes that the workload sent and received so far. */
   traffic(slot: number): { sentBytes: number; receivedBytes: number };
-  /** Ends what runs in the server; `forget` also takes the network down. */
+  /** Stops the parts that run in the server; `forget` also removes the network. */
   stop(forget: boolean): Promise<void>;
 }
 
 /**
- * 198.18.0.0/15 is set aside for tests of network devices, so no real network has it. A platform takes a free piece of
- * 4,096 addresses: several may run on one machine.
+ * 198.18.0.0/15 is reserved for benchmarks of network devices, so no real network uses it. Each platform takes a free
+ * block of 4,096 addresses, since several may run on one machine.
  */
 const PREFIX = 20;
 const PIECES = 32;
@@ -37,7 +38,7 @@ const FIRST = (198 << 24) | (18 << 16);
 
 const TOOL_ENV = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin", LC_ALL: "C" };
 
-/** null and a reason where the machine cannot. `name` has at most six characters; interfaces are named after it. */
+/** Null and a reason where the machine cannot. `name` has at most six characters; interfaces are named after it. */
 export async function openNat(name: string): Promise<{ nat: Nat | null; missing: string }> {
   const bridge = `${name}-br`;
   try {
@@ -50,7 +51,7 @@ export async function openNat(name: string): Promise<{ nat: Nat | null; missing:
     writeFileSync("/proc/sys/net/ipv4/ip_forward", "1");
     return { nat: natOn(name, bridge, piece, names), missing: "" };
   } catch (error) {
-    await takeDown(name, bridge).catch(() => {}); // what was not made cannot be taken down
+    await takeDown(name, bridge).catch(() => {}); // parts that were not created cannot be removed
     const reason = error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error);
     return { nat: null, missing: `No address translation (${reason}): outbound goes through the platform's proxy.` };
   }
@@ -73,7 +74,7 @@ function natOn(name: string, bridge: string, piece: number, names: NameServer): 
         "link set eth0 up",
         `route add default via ${gateway}`,
       ];
-      // The kernel takes its time with the interface of a workload that had this number before.
+      // The kernel may not have removed the interface of the slot's previous workload yet.
       await run("ip", ["link", "delete", link(slot)], { env: TOOL_ENV }).catch(() => {});
       await feed("ip", ["-batch", "-"], outside.join("\n"));
       await feed("nsenter", ["-t", String(pid), "-n", "ip", "-batch", "-"], inside.join("\n"));
@@ -82,7 +83,7 @@ function natOn(name: string, bridge: string, piece: number, names: NameServer): 
       const table = readFileSync("/proc/net/dev", "utf8");
       const line = table.split("\n").find((each) => each.trimStart().startsWith(`${link(slot)}:`)) ?? "";
       const [, received = 0, , , , , , , , sent = 0] = line.trim().split(/[\s:]+/);
-      // What the workload sends, its other end receives.
+      // Bytes that the workload sends are received by the host's end.
       return { sentBytes: Number(received), receivedBytes: Number(sent) };
     },
     async stop(forget) {
@@ -97,13 +98,13 @@ async function takeDown(name: string, bridge: string): Promise<void> {
   await run("nft", ["delete", "table", "inet", tableOf(name)], { env: TOOL_ENV });
 }
 
-/** Of a piece, 0 is the network itself, 1 the gateway; workloads follow. */
+/** Address of a host in a block: 0 is the network itself, 1 the gateway; workloads follow. */
 function addressOf(piece: number, host: number): string {
   const address = FIRST + piece * PIECE_ADDRESSES + host;
   return [24, 16, 8, 0].map((shift) => (address >>> shift) & 255).join(".");
 }
 
-/** The one that the bridge has from an earlier server, or the first that no interface has. */
+/** The block of the existing bridge, otherwise the first that no interface uses. */
 function choosePiece(bridge: string): number {
   const interfaces = networkInterfaces();
   const pieceOf = (address: string): number =>
@@ -130,7 +131,7 @@ async function makeBridge(bridge: string, piece: number): Promise<void> {
   await feed("ip", ["-batch", "-"], commands.join("\n"));
 }
 
-/** Replaces the whole table at once. IPv6 is not forwarded: workloads have no address of it. */
+/** Replaces the whole table atomically. IPv6 is not forwarded: workloads have no IPv6 address. */
 function rules(name: string, bridge: string, piece: number): string {
   const table = `inet ${tableOf(name)}`;
   return `
@@ -159,14 +160,14 @@ table ${table} {
 `;
 }
 
-/** Runs a tool with text on its standard input. */
+/** Runs a tool with the text on its standard input. */
 async function feed(program: string, args: string[], text: string): Promise<void> {
   const child: ChildProcess = spawn(program, args, { env: TOOL_ENV, stdio: ["pipe", "ignore", "pipe"] });
   let complaint = "";
   child.stderr?.on("data", (chunk: Buffer) => {
     complaint = (complaint + chunk.toString()).slice(-1000);
   });
-  child.stdin?.on("error", () => {}); // it ended early; its exit code says why
+  child.stdin?.on("error", () => {}); // the tool ended early; its exit code says why
   child.stdin?.end(`${text}\n`);
   const [code] = (await once(child, "close")) as [number | null];
   if (code !== 0) throw new Error(`${program}: ${complaint.trim() || `exit ${code}`}`);

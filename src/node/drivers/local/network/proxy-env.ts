@@ -1,4 +1,4 @@
-/** The variables by which programs of a workload find the egress proxy, on a machine without address translation. */
+/** The variables that point programs of a workload to the egress proxy, on a machine without NAT. */
 import { EGRESS_DOOR_PORT } from "../../../driver.ts";
 
 const HOST = "127.0.0.1";
@@ -11,7 +11,7 @@ const JAVA_PROXY = ["http", "https"].flatMap((scheme) => [
 ]);
 
 export const PROXY_ENV: Readonly<Record<string, string>> = {
-  // curl, git, pip, npm, Go and Python read these; they disagree on the case.
+  // Read by curl, git, pip, npm, Go and Python, some in upper and some in lower case.
   HTTP_PROXY: PROXY,
   HTTPS_PROXY: PROXY,
   NO_PROXY,
@@ -20,6 +20,6 @@ export const PROXY_ENV: Readonly<Record<string, string>> = {
   no_proxy: NO_PROXY,
   // Node's fetch and http read the variables above only when this one is set.
   NODE_USE_ENV_PROXY: "1",
-  // Java has no variable for a proxy, only properties.
+  // Java reads no proxy variable, only properties.
   JAVA_TOOL_OPTIONS: [...JAVA_PROXY, "-Dhttp.nonProxyHosts=localhost|127.0.0.1|[::1]"].join(" "),
 };

@@ -6,7 +6,7 @@ import { removeTree } from "../../../../lib/remove-tree.ts";
 import { checkId } from "../workload/spec-check.ts";
 import { folderBytes } from "./volumes.ts";
 
-/** A name that no drive can have, for one whose files are still being copied. */
+/** A name that no drive can have, for a drive that is still being copied. */
 const unfinished = (dir: string, id: string): string => join(dir, `.${id}`);
 
 export async function createDrive(dir: string, id: string, from?: string): Promise<void> {
@@ -19,12 +19,12 @@ export async function createDrive(dir: string, id: string, from?: string): Promi
   await rename(temp, join(dir, id));
 }
 
-/** What a server left behind that ended while it copied. */
+/** Removes copies that a server left unfinished. */
 export async function sweepDrives(dir: string): Promise<void> {
   for (const name of readdirSync(dir)) if (name.startsWith(".")) await removeTree(join(dir, name));
 }
 
-/** Null when there is none of that id. */
+/** Null when the drive does not exist. */
 export async function driveBytes(dir: string, id: string): Promise<number | null> {
   checkId(id);
   return existsSync(join(dir, id)) ? folderBytes(join(dir, id)) : null;

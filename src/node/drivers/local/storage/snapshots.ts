@@ -1,6 +1,6 @@
 /**
- * Snapshots: copies of what a workload wrote, used as read-only layers by the workloads made from them. Nothing is
- * copied again when one is made; blocks are shared with the original where the file system can.
+ * Snapshots: copies of the files that a workload wrote. Workloads made from a snapshot use it as a read-only layer, so
+ * making one copies nothing. Blocks are shared with the original where the file system can.
  */
 import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
@@ -17,7 +17,7 @@ const run = promisify(execFile);
 
 export interface SnapshotRecord extends Snapshot {
   imageDigest: string;
-  /** What a workload made from it stands on. */
+  /** The layers of a workload made from the snapshot. */
   parts: RootPart[];
 }
 
@@ -54,7 +54,7 @@ export async function takeSnapshot(
     return record;
   } catch (error) {
     await removeTree(temp);
-    // Not tried again by itself: the original stands still meanwhile, and the next try would fail for the same reason.
+    // Not retried: the workload is frozen meanwhile, and a retry would fail for the same reason.
     const message = `The files could not be copied${reasonIn(error, workload.parts[part]?.at ?? "")}.`;
     throw new PlatformError("unprocessable", message, { cause: String(error).slice(0, REASON_MAX) });
   }
@@ -81,7 +81,7 @@ export function listSnapshots(dir: string): SnapshotRecord[] {
   return readdirSync(dir).flatMap((id) => readSnapshot(dir, id) ?? []);
 }
 
-/** Its files stay as long as something stands on them; see `sweepSnapshots`. */
+/** Forgets a snapshot. Its files stay while a workload or snapshot uses them; see `sweepSnapshots`. */
 export const forgetSnapshot = (dir: string, id: string): void => rmSync(join(dir, id, FILE), { force: true });
 
 /** Removes the files of forgotten snapshots that neither a workload nor another snapshot uses. */

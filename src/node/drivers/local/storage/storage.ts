@@ -1,4 +1,4 @@
-/** Volumes and drives of this machine, and how a workload gets at them. */
+/** Volumes and drives of this machine, and how they are mounted into workloads. */
 import { join } from "node:path";
 import { PlatformError } from "../../../../contract/errors.ts";
 import { removeTree } from "../../../../lib/remove-tree.ts";
@@ -17,7 +17,7 @@ export interface StorageOptions {
   usersOf: (volume: string) => string[];
 }
 
-/** Sources of mounts on the host, good until they are released. */
+/** Sources of mounts on the host, valid until they are released. */
 export interface Exposed {
   hostMounts: HostMount[];
   release: () => Promise<void>;
@@ -71,7 +71,7 @@ export class Storage {
     return join(this.#options.drives, id);
   }
 
-  /** Finds the mounts' sources on the host. A volume is held meanwhile, so that two creates cannot both have it. */
+  /** Finds the mounts' sources on the host. Locks each volume meanwhile, so that two creates cannot both take it. */
   async expose(uid: string, mounts: Mount[]): Promise<Exposed> {
     const releases: (() => Promise<void>)[] = [];
     const release = async (): Promise<void> => {

@@ -1,8 +1,8 @@
 /**
- * Copies the files that a workload wrote, whatever its owner put there. `cp` names its sources by path and follows a link
- * that has taken the place of a folder meanwhile, so it runs where such a link leads nowhere: in a root of its own with
- * the machine's programs, the source (read-only) and the target. It keeps the rights to owners and extended attributes,
- * because an overlay's marks are the machine's own.
+ * Copies the files that a workload wrote; their content is untrusted. `cp` names its sources by path and would follow a
+ * link that has replaced a folder meanwhile. It therefore runs in a root of its own, where such a link leads nowhere:
+ * with the machine's programs, the source (read-only) and the target. It keeps the rights to set owners and extended
+ * attributes, because an overlay's marks need the machine's own root.
  */
 import { existsSync, mkdirSync, mkdtempSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -14,10 +14,10 @@ import { identityFor, type Machine, makeWorkloadDirs } from "../machine/machine.
 import { type LaunchPlan, launchSteps, type RootPart } from "../workload/launch-program.ts";
 import { readExit } from "../workload/record.ts";
 
-/** `to` is made. */
+/** Creates `to`. */
 export type CopyTree = (from: string, to: string) => Promise<void>;
 
-/** A copy that failed, with what `cp` said. Paths in it begin with COPY_SOURCE or the target's. */
+/** A failed copy, with the message of `cp`. Paths in it begin with COPY_SOURCE or the target's path. */
 export class CopyFailed extends Error {}
 
 export const COPY_SOURCE = "/source";
@@ -41,7 +41,7 @@ export const treeCopier =
         () => false,
       );
       if (report.failure) throw failureOf("The copy of a workload's files", report, "");
-      // Its end is noted a moment after nobody is left to report.
+      // The exit file is written a moment after the last reporting process has ended.
       for (let waitedMs = 0; !readExit(dir) && waitedMs < EXIT_WAIT_MS; waitedMs++) await delay(1);
       if (readExit(dir)?.exitCode !== 0) throw new CopyFailed(readFileSync(join(dir, "init.log"), "utf8"));
     } finally {

@@ -1,7 +1,8 @@
 /**
- * Volumes: directories of limited size. Where the machine can, a volume is an ext4 file system in a sparse file, mounted
- * only while a workload uses it and only in that workload's namespace: when the workload ends, however it ends, the
- * kernel unmounts it and frees the loop device. Elsewhere it is a plain directory, and says so.
+ * Volumes: directories of limited size. Where the machine can, a volume is an ext4 file system in a sparse file,
+ * mounted only while a workload uses it and only in that workload's namespace: when the workload ends, however it ends,
+ * the kernel unmounts it and frees the loop device. Elsewhere a volume is a plain directory without a size limit
+ * (`sized: false`).
  */
 import { execFile } from "node:child_process";
 import {
@@ -26,7 +27,7 @@ const run = promisify(execFile);
 
 export interface VolumeStore {
   dir: string;
-  /** Whether ext4 files can be made and mounted here. */
+  /** Whether ext4 images can be made and mounted on this machine. */
   sized: boolean;
 }
 
@@ -36,12 +37,12 @@ interface VolumeRecord {
   sized: boolean;
 }
 
-/** Below this ext4 has no room for its own tables. */
+/** Smallest sized volume; below it ext4 has no room for its own tables. */
 const SIZED_MB_MIN = 4;
-/** Making a file system is quick even on a slow disk, since the file is sparse. */
+/** Time limit of a tool. Making a file system is quick even on a slow disk, since the file is sparse. */
 const TOOL_TIMEOUT_MS = 60_000;
 
-/** Tries it once: tools, loop devices and rights are all needed. */
+/** Tries to make and mount an image once: tools, loop devices and rights are all needed. */
 export async function openVolumeStore(dir: string): Promise<{ store: VolumeStore; missing: string | null }> {
   mkdirSync(dir, { recursive: true });
   await unmountLeftovers(dir);
@@ -99,7 +100,7 @@ export async function destroyVolume(store: VolumeStore, id: string): Promise<voi
   await removeTree(trash);
 }
 
-/** Makes the volume's files visible to the driver while a workload takes them; `release` afterwards. */
+/** Makes the volume's files visible on the host until `release`, while a workload's start mounts them. */
 export async function exposeVolume(
   store: VolumeStore,
   id: string,
@@ -123,10 +124,10 @@ async function makeSized(dir: string, record: VolumeRecord, from?: string): Prom
   await run("mkfs.ext4", args, { env: TOOL_ENV, timeout: TOOL_TIMEOUT_MS });
 }
 
-/** Tools are found where distributions put them, whatever the server's own PATH. */
+/** Tools are searched where distributions install them, independent of the server's PATH. */
 const TOOL_ENV = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" };
 
-/** discard: what is deleted inside leaves the sparse file, so its allocation tells the use. */
+/** discard: blocks freed inside are freed in the sparse file, so that its allocation shows the use. */
 const mountImage = (dir: string): Promise<unknown> =>
   run("mount", ["-t", "ext4", "-o", "loop,nosuid,nodev,discard", join(dir, "image"), join(dir, "mnt")], {
     env: TOOL_ENV,
@@ -145,12 +146,12 @@ async function unmountLeftovers(dir: string): Promise<void> {
   }
 }
 
-/** A sized volume's use is what its file occupies, tables of the file system included. */
+/** The use of a sized volume is the allocation of its image file, file system tables included. */
 async function usedBytes(dir: string, sized: boolean): Promise<number> {
   return sized ? statSync(join(dir, "image")).blocks * 512 : folderBytes(join(dir, "data"));
 }
 
-/** What the files below a folder take up on the disk, without those that the server may not see or that go meanwhile. */
+/** Disk space of the files below a folder. Skips files that the server may not see or that vanish meanwhile. */
 export async function folderBytes(dir: string): Promise<number> {
   const counting = run("du", ["-sk", dir], { env: TOOL_ENV, timeout: TOOL_TIMEOUT_MS });
   const { stdout } = await counting.catch((error: { stdout?: string }) => {

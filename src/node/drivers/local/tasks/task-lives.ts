@@ -1,7 +1,7 @@
 /**
- * Tasks without a daemon have nobody inside who could wait for the next server, and their queue starts them anew. So a
- * server that opens ends what its earlier life has left. What they wrote can still be read until somebody destroys them,
- * or the life after this one begins.
+ * Takes over tasks that an earlier run of the server left. Such tasks have no daemon that could wait for the next
+ * server, and their queue starts them anew, so a server ends them when it opens. Their output stays readable until the
+ * task is destroyed or the server starts once more.
  */
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -12,9 +12,9 @@ import { type CgroupHost, removeCgroup } from "../machine/cgroup.ts";
 import { signal } from "../machine/process-tree.ts";
 import { TASK_FILES } from "./task-program.ts";
 
-/** What the control groups of tasks are called; the rest is the slot. */
+/** Prefix of the names of tasks' control groups; the slot number follows. */
 export const TASK_GROUPS = "task-";
-/** What their processes are called, as long as they are not the command itself. */
+/** Process name of watcher and init (the command has its own). */
 export const TASK_PROCESS = "berth-tasks";
 const LEFT = "left-";
 const END_LOOK_MS = 2;
@@ -26,13 +26,13 @@ export interface TaskNote {
   log?: LogTag;
 }
 
-/** What a task of an earlier life has left: what it wrote. */
+/** A task of an earlier run of the server, of which only the output is left. */
 export interface LeftTask {
   note: TaskNote;
   dir: string;
 }
 
-/** Ends all tasks of earlier lives; answers those that had not ended. `dir` is that of all lives. */
+/** Ends all tasks of earlier runs and returns those that had not ended. `dir` holds the folders of all runs. */
 export async function takeOverTasks(dir: string, cgroups: CgroupHost): Promise<LeftTask[]> {
   await endProcesses(dir);
   await removeGroups(cgroups);
@@ -67,7 +67,7 @@ function readNote(file: string): TaskNote | null {
   }
 }
 
-/** Of each task the watcher and init are found by their arguments; with init everything in its namespace ends. */
+/** Kills watcher and init of each task, found by their arguments; with init its whole pid namespace ends. */
 async function endProcesses(dir: string): Promise<void> {
   const deadline = Date.now() + END_WAIT_MS;
   for (let left = processesOf(dir); left.length > 0; left = processesOf(dir)) {
@@ -86,7 +86,7 @@ function commandOf(pid: string): string {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, "utf8");
   } catch {
-    return ""; // ended in between
+    return ""; // it has ended meanwhile
   }
 }
 

@@ -1,6 +1,6 @@
 /**
- * What a command without a daemon is given. A slot is what is kept for the next one, since making it costs as much as all
- * the rest: a folder, control groups, a range of ids. Everything else is made anew.
+ * The resources of a command without a daemon. A slot (a folder, control groups, a range of ids) is reused for the next
+ * command, since making it costs as much as all the rest. Everything else is made anew.
  */
 import { chownSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -21,23 +21,23 @@ export interface TaskSlot {
   dir: string;
   idBase: number | null;
   cgroup: Cgroup;
-  /** null: not known for sure. */
+  /** Limits set on the control groups; null when unknown, so that the next command sets them again. */
   limits: Limits | null;
-  /** Kills for lack of memory that its control group has counted. */
+  /** OOM kills counted by its control group so far. */
   oomKills: number;
-  /** Of the last kind of command, which the next one likely is too. */
+  /** The program of the last command, reused when the next one has the same key. */
   program: { key: string; program: TaskProgram } | null;
 }
 
 export interface TaskGround {
   machine: Machine;
   nat: Nat | null;
-  /** Folder of this life of the server. */
+  /** Folder of this run of the server. */
   dir: string;
 }
 
 export const DOOR_SOCKET = "door.sock";
-/** Where the times stand at which commands end. */
+/** File with the end times of all commands. */
 export const ENDS_FILE = "ends";
 const STAGE = "stage";
 
@@ -47,7 +47,7 @@ export function makeTaskSlot(machine: Machine, lifeDir: string, number: number, 
   const idBase = machine.grade === "mapped" ? ID_BASE_FIRST + number * ID_COUNT : null;
   for (const name of [TASK_FILES.stdout, TASK_FILES.stderr]) {
     writeFileSync(join(dir, name), "", { mode: 0o600 });
-    // The command may open its own output again, as /dev/stdout.
+    // The command may reopen its own output as /dev/stdout, so it owns the files.
     if (idBase !== null) chownSync(join(dir, name), idBase, idBase);
   }
   const cgroup = createCgroup(machine.cgroups, `${TASK_GROUPS}${number}`);
@@ -58,7 +58,7 @@ export function makeTaskSlot(machine: Machine, lifeDir: string, number: number, 
 
 export function setSlotLimits(slot: TaskSlot, limits: Limits): void {
   if (isDeepStrictEqual(slot.limits, limits)) return;
-  slot.limits = null; // half of it may be done
+  slot.limits = null; // a failure may leave only some limits set
   setCgroupLimits(slot.cgroup, limits);
   slot.limits = limits;
 }

@@ -1,15 +1,15 @@
 /**
  * The system calls that run one command in an isolation of its own, without a daemon. Three processes take part:
  *
- *   watcher  outside, but in the command's control groups and network: waits for the command, ends it when its time is
- *            over, keeps its output short, opens doors, and reports the end
- *   init     the first process of the pid namespace: orphans come to it and are forgotten; when it is killed, all are
- *   command  becomes what was asked for
+ *   watcher  outside, but in the command's control groups and network: waits for the command, kills it at its end
+ *            time, keeps its output short, serves doors, and reports the end
+ *   init     the first process of the pid namespace: adopts orphans; when init is killed, all processes end
+ *   command  executes the requested program
  *
- * The watcher dies last; should it be killed, init goes with it, and so does everything.
+ * The watcher ends last. If it is killed, init is killed with it, and so is everything else.
  *
- * For the same kind of command in the same slot all of it is the same but a few words, so it is made once. What differs,
- * arguments and environment, is a second program behind it.
+ * For the same kind of command in the same slot, all steps but a few words are the same, so they are encoded once. The
+ * arguments and the environment are a second program behind the first.
  */
 
 import { type Data, type Label, OWN_FD_MIN, Program, REPORT_FD, type StepOptions } from "../calls/program.ts";
@@ -39,25 +39,25 @@ import {
 import { OOM_TEXT_BYTES, TASK_TAG } from "./task-report.ts";
 
 export type TaskPlan = Omit<LaunchPlan, "argv" | "env"> & {
-  /** To join; none where the spawner is in them already. */
+  /** `cgroup.procs` files to join; empty when the spawner is in the groups already. */
   cgroups: string[];
-  /** Folder that all tasks mount on, each in its own mount namespace. */
+  /** Mount point that all tasks share, each in its own mount namespace. */
   stage: string;
-  /** Where the times of all slots stand, and which place is this one's; null: it has all the time. */
+  /** File with the end times of all slots, and this slot's place in it; null: no time limit. */
   ends: { file: string; slot: number } | null;
-  /** File of the control group that counts kills for lack of memory. */
+  /** The control group's file that counts OOM kills. */
   oomFile: string | null;
   doors: { port: number; tag: string }[];
-  /** Takes the connections of doors: a folder, and a name in it. */
+  /** The server's socket for door connections: a folder, and a name in it. */
   doorSocket: { dir: string; name: string };
-  /** Somebody outside gives the network an interface before the command starts, and then sends SIGUSR1. */
+  /** The server gives the network its interface before the command starts, then sends SIGUSR1. */
   waitForNetwork: boolean;
 };
 
 export interface TaskCommand {
-  /** By which its reports are known. */
+  /** Identifies the task in reports. */
   number: number;
-  /** What the next life of the server has to know of it. */
+  /** JSON for the next run of the server; see TaskNote. */
   note: string;
   endsAtMs: number | null;
   argv: string[];
@@ -68,35 +68,35 @@ export interface TaskCommand {
 /** Files in a slot's folder. */
 export const TASK_FILES = { stdout: "out", stderr: "err", note: "note", layers: "fs" } as const;
 export const TIMER_SPEC_BYTES = 32;
-/** Two names, an id and some marks fit in. */
+/** Fixed size of the note: holds two names, an id and the punctuation. */
 export const NOTE_BYTES = 1024;
-/** Between looks at the length of the output; nothing else needs them. */
+/** Interval between checks of the output's length. */
 const LOOK_NS = 250_000_000;
-/** Of each stream; the head of what is longer is given back to the disk. */
+/** Kept per stream; the head of longer output is freed on the disk. */
 const OUTPUT_KEEP_BYTES = 32 * 1024 * 1024;
-/** A network that is not there by then will not come; the command finds none. */
+/** Longest wait for the network; afterwards the command starts without one. */
 const NETWORK_WAIT_S = 30;
 const NOT_FOUND_CODE = 127;
 const SIGNAL_DEFAULT = [0, 0, 0, 0];
 const SIGNAL_IGNORE = [1, 0, 0, 0];
 const REMOVE_DIR = 0x200;
 const WNOHANG = 1;
-/** In its own namespace, where init is the first. */
+/** The command's pid in its own namespace, where init is 1. */
 const COMMAND_PID = 2;
 const ignore = { onError: "ignore" } as const;
 
 export class TaskProgram {
-  /** What each step does. */
+  /** The description of each step. */
   readonly names: string[];
   readonly #arch: Arch;
   readonly #bytes: Buffer;
   readonly #base: number;
-  /** Places in `#bytes` that differ from command to command. */
+  /** Offsets in `#bytes` of the words that differ between commands. */
   readonly #numbers: number[];
   readonly #end: number;
   readonly #note: number;
 
-  /** `base` is the address at which it will lie. */
+  /** `base` is the address at which the program will be mapped. */
   constructor(arch: Arch, base: number, plan: TaskPlan) {
     const program = new Program(arch, base);
     const { numbers, end, note, handOver } = taskSteps(program, plan, base + PROGRAM_BYTES_MAX - COPY_BYTES);
@@ -126,7 +126,7 @@ export class TaskProgram {
   }
 }
 
-/** An absolute time as the kernel's timers take it: no interval, seconds, nanoseconds. Zero would mean never. */
+/** An absolute time as the kernel's timers take it: no interval, seconds, nanoseconds. Zero would disarm the timer. */
 export function timerSpec(atMs: number): Buffer {
   const ms = Math.max(1, Math.floor(atMs));
   const spec = Buffer.alloc(TIMER_SPEC_BYTES);
@@ -139,7 +139,7 @@ interface Made {
   numbers: Data[];
   end: Data;
   note: Data;
-  /** The step after which the command's own program goes on. */
+  /** The step after which the command's own program continues. */
   handOver: Label;
 }
 
@@ -224,12 +224,15 @@ function taskSteps(program: Program, plan: TaskPlan, buffer: number): Made {
   return { numbers, end, note, handOver };
 }
 
-/** As ppoll takes it: a descriptor, and POLLIN. */
+/** An entry for ppoll: a descriptor, and POLLIN. */
 const pollIn = (fd: number): bigint => BigInt(fd) | (1n << 32n);
 
 const wordOf = ({ offset }: Data, index: number): Data => ({ offset: offset + 8 * index });
 
-/** The report goes where standard output went; standard streams lead nowhere, and OWN_FD_MIN is the next that is free. */
+/**
+ * Moves the report from standard output to REPORT_FD, points standard streams to /dev/null; OWN_FD_MIN is then free
+ * next.
+ */
 function settleDescriptors(program: Program): void {
   program.step("close_range", [3, 0xffffffff, 0], "close what was inherited");
   program.step("dup3", [1, REPORT_FD, O_CLOEXEC], "keep the report");
@@ -251,7 +254,7 @@ function writeNote(program: Program): { note: Data; noteFd: number } {
 
 const partDir = (part: number): string => `${TASK_FILES.layers}/${part}`;
 
-/** Whatever the last command can have touched is made anew; the rest may be there from before. */
+/** Makes the folders that the last command may have changed; the others may already exist. */
 function makeLayers(program: Program, { parts }: TaskPlan): void {
   const make = (dir: string, options: StepOptions = {}): void =>
     program.step("mkdirat", [AT_FDCWD, dir, 0o755], `make ${dir}`, options);
@@ -264,12 +267,12 @@ function makeLayers(program: Program, { parts }: TaskPlan): void {
 
 interface Timer {
   fd: number;
-  /** Goes to `over` if the time has come and was not moved. */
+  /** Goes to `over` if the end time has passed and was not moved. */
   look(): void;
 }
 
 const [REALTIME, ABSOLUTE, NONBLOCK] = [0, 1, 0o4000];
-/** A timer that is set to a time in the past fires at once, which is not immediately. */
+/** A timer set to a time in the past fires a little later; wait this long for it. */
 const FIRE_NS = 1_000_000;
 
 function setTimer(program: Program, spec: Data): number {
@@ -278,7 +281,7 @@ function setTimer(program: Program, spec: Data): number {
   return fd;
 }
 
-/** The time stands in a file, where others move it; the timer is set anew at every look. */
+/** The server moves the end time in a file, so every check reads it and sets the timer anew. */
 function startTimer(program: Program, { file, slot }: NonNullable<TaskPlan["ends"]>, spec: Data, over: Label): Timer {
   const offset = slot * TIMER_SPEC_BYTES;
   const fired = program.words([0]);
@@ -317,7 +320,7 @@ function waitForNetwork(program: Program, record: Data): void {
   program.step("rt_sigprocmask", [UNBLOCK, signals, 0, 8], "let signals come");
 }
 
-/** It holds nothing and does nothing; the kernel forgets the children of who does not want to hear of them. */
+/** init only waits. It ignores SIGCHLD, so the kernel reaps its children. */
 function initSteps(program: Program, start: Label): void {
   program.place(start);
   program.step("prctl", [PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0], "end with the watcher");
@@ -344,7 +347,7 @@ function becomeCommand(
   streams.forEach((fd, index) => {
     program.step("dup3", [fd, index + 1, 0], "write to a file");
   });
-  // Its own: nobody else takes away that it fired, and by the time it is asked it has.
+  // A timer of the command's own: no other process consumes its expiry, which is checked after the isolation steps.
   const timer = plan.ends ? setTimer(program, end) : null;
   isolationSteps(program, plan, { stage: plan.stage, helper: COMMAND_PID + 1, network: 0 });
   if (timer !== null) endBeforeItBegan(program, timer);
@@ -362,7 +365,7 @@ function endBeforeItBegan(program: Program, timer: number): void {
   program.place(on);
 }
 
-/** The command's own program; what fails here is the command's fault, and its error stream says so. */
+/** The command's own program. A failure here is the command's: a message goes to its standard error. */
 function commandSteps(program: Program, { number, argv, env, workDir }: TaskCommand): void {
   const report = Buffer.concat([Buffer.from(TASK_TAG.started, "latin1"), Buffer.alloc(8)]);
   report.writeBigInt64LE(BigInt(number), 8);
@@ -380,12 +383,12 @@ function commandSteps(program: Program, { number, argv, env, workDir }: TaskComm
   program.step("exit_group", [NOT_FOUND_CODE], "end");
 }
 
-/** Beyond a length the head's blocks go back to the disk; where the file system cannot, the file is emptied. */
+/** Frees the head of output beyond OUTPUT_KEEP_BYTES; empties the file where the file system has no holes. */
 function keepShort(program: Program, fd: number): void {
   const [punch, empty, on] = [program.label(), program.label(), program.label()];
   const [SEEK_END, KEEP_SIZE_PUNCH_HOLE] = [2, 3];
   const skip = { onZero: on, onError: on };
-  // Before the beginning of a shorter file there is nothing: an error. Else it answers how much is too much.
+  // lseek fails when the file is shorter; otherwise it returns the bytes to free.
   const much = { ...skip, onValue: punch, store: { label: punch, word: 4 } };
   program.step("lseek", [fd, -OUTPUT_KEEP_BYTES, SEEK_END], "measure the output", much);
   program.place(punch);
@@ -403,7 +406,7 @@ interface End {
   noteFd: number;
 }
 
-/** Folders that stayed empty are removed at once; whatever else there is the server removes. */
+/** Removes folders that are still empty; the server removes all others. */
 function reportEnd(program: Program, { parts, oomFile }: TaskPlan, { ended, ending, streams, noteFd }: End): void {
   const SEEK_END = 2;
   streams.forEach((fd, index) => {
@@ -419,13 +422,13 @@ function reportEnd(program: Program, { parts, oomFile }: TaskPlan, { ended, endi
     program.step("unlinkat", [AT_FDCWD, path, flags], "remove", { onError: kept, store: wordOf(ended, 5) });
   for (const part of parts.keys()) {
     remove(`${partDir(part)}/upper`, REMOVE_DIR);
-    // What the kernel leaves of a file system that is not synced, and does not want to see again.
+    // Marks that the kernel leaves for a volatile overlay; it refuses to mount again while they exist.
     const mark = `${partDir(part)}/work/work/incompat`;
     remove(`${mark}/volatile/dirty`, 0);
     for (const dir of [`${mark}/volatile`, mark]) remove(dir, REMOVE_DIR);
   }
   program.place(kept);
-  // The note is for a server that was not there to hear of the end.
+  // Keep the note when no server listens: the next one then learns of the task.
   const left = program.label();
   program.step("write", [REPORT_FD, ending, 16], "see whether anybody listens", { onError: left });
   program.step("ftruncate", [noteFd, 0], "forget the note", ignore);

@@ -1,25 +1,25 @@
-/** What the processes of tasks say over the one connection that they share. The tag of a record tells its length. */
+/** Reports of tasks' processes over the one connection that they share. The tag of a record determines its length. */
 
-/** Eight bytes each; the number of the task follows. */
+/** Tags of eight bytes; the number of the task follows. */
 export const TASK_TAG = {
-  /** The pid of the watcher, in whose network an interface is wanted. */
+  /** The pid of the watcher, whose network namespace needs an interface. */
   network: "NETWORK\0",
   /** Pids: watcher, init, command. */
   processes: "PROCESS\0",
   started: "STARTED\0",
-  /** Says nothing, but shows that somebody listens. */
+  /** Carries no data; the write only succeeds while a server listens. */
   ending: "ENDING\0\0",
-  /** Wait status, bytes of output and of errors, whether its files are gone (0), the count of kills for memory. */
+  /** Wait status, bytes of stdout and of stderr, whether its files are gone (0), the text that counts OOM kills. */
   ended: "ENDED\0\0\0",
-  /** Result and number of the step, in the watcher (then nothing more follows) or in the command. */
+  /** Result and number of the failed step, in the watcher (then nothing more follows) or in the command. */
   failure: "FAILURE\0",
   commandFailure: "FAILED-C",
-  /** On the socket of doors: who knocks, and at which. */
+  /** On the door socket: the first word of a connection, which names the door. */
   platformDoor: "PLATFORM",
   egressDoor: "EGRESS\0\0",
 } as const;
 
-/** As much of the file as holds every counter at its longest. */
+/** Enough bytes of the file for every counter at its longest. */
 export const OOM_TEXT_BYTES = 192;
 
 export type TaskReport =
@@ -40,7 +40,7 @@ const BYTES: Record<string, number> = {
   [TASK_TAG.commandFailure]: 32,
 };
 
-/** All whole records, and what is left of the bytes. */
+/** Parses all complete records and returns the remaining bytes. */
 export function readTaskReports(bytes: Buffer): { reports: TaskReport[]; rest: Buffer } {
   const reports: TaskReport[] = [];
   let at = 0;

@@ -1,8 +1,9 @@
 /**
- * Starts the programs of tasks in one slot. Like the spawner of workloads it is one tiny process that forks itself for
- * each program it reads; unlike there, they report over the connection that they inherit, and it is in the slot's
- * control groups, as all that it starts is from its first moment: to move a process there the kernel holds up every fork
- * and exit of the machine, for milliseconds. It ends with the server; what it started lives on.
+ * Starts the programs of tasks in one slot. Like the spawner of workloads, it is one tiny process that forks itself for
+ * each program it reads. Unlike that one, its programs report over an inherited connection, and it is a member of the
+ * slot's control groups, so that its children are members from their first moment: moving a process into a group makes
+ * the kernel hold up every fork and exit of the machine, for milliseconds. It exits with the server; its children live
+ * on.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -16,13 +17,13 @@ import { joinControlGroups } from "../workload/launch-program.ts";
 import { TASK_PROCESS } from "./task-lives.ts";
 import { readTaskReports, type TaskReport } from "./task-report.ts";
 
-/** Where a task's program lies in the memory of its process; the spawner's own is below. */
+/** Address of a task's program in its process; the spawner's own program lies below. */
 export const TASK_BASE = PROGRAM_BASE + PROGRAM_BYTES_MAX;
-/** It ends with its pipe; one that a debugger or the machine holds back is not waited for. */
+/** Time to exit after its pipe is closed; then SIGKILL, since a debugger or the machine may hold it back. */
 const STOP_WAIT_MS = 5_000;
 
 export interface TaskSpawnerOptions {
-  /** Folder of this life of the server; it stands in the list of processes, so that the next one finds what is left. */
+  /** Folder of this run of the server. Part of the arguments, so that the next run finds leftover processes. */
   dir: string;
   executable: string;
   arch: Arch;
@@ -39,7 +40,7 @@ export class TaskSpawner {
     this.#options = options;
   }
 
-  /** 0 before the first program. */
+  /** The spawner's pid; 0 before the first program. */
   get pid(): number {
     return this.#process?.pid ?? 0;
   }
@@ -47,11 +48,11 @@ export class TaskSpawner {
   start(program: Buffer): void {
     const length = Buffer.alloc(8);
     length.writeBigInt64LE(BigInt(program.length));
-    // Eight more bytes tell that all of it has come, and not the end of the server in the middle.
+    // Eight trailing bytes show that the program is complete, in case the server dies in the middle of the write.
     this.#started().stdin?.write(Buffer.concat([length, program, Buffer.alloc(8)]));
   }
 
-  /** Whether the server waits for reports before it may end. */
+  /** Whether open reports keep the server's event loop alive. */
   hold(on: boolean): void {
     const reports = this.#process?.stdout as { ref?(): void; unref?(): void } | null | undefined;
     if (on) reports?.ref?.();
@@ -90,7 +91,7 @@ export class TaskSpawner {
       rest = read.rest;
       for (const report of read.reports) onReport(report);
     });
-    child.stdin?.on("error", () => {}); // it died; tasks that do not start in time say so, and the next one starts anew
+    child.stdin?.on("error", () => {}); // it died: tasks time out, and the next program starts a new spawner
     child.on("error", () => {}); // the same
     child.unref();
     (child.stdin as Writable & { unref?: () => void }).unref?.();
@@ -99,7 +100,7 @@ export class TaskSpawner {
   }
 }
 
-/** Reads a program and forks for it, for ever; ends with the pipe. */
+/** Reads programs and forks for each, until the pipe closes. */
 function spawnerProgram(arch: Arch, cgroups: string[]): Buffer {
   const program = new Program(arch);
   const [next, body, end] = [program.label(), program.label(), program.label()];
@@ -108,14 +109,14 @@ function spawnerProgram(arch: Arch, cgroups: string[]): Buffer {
   const scratch = program.words([0]);
   program.step("close_range", [2, 0xffffffff, 0], "close what was inherited");
   for (const _ of [2, 3, 4, 5]) program.step("openat", [AT_FDCWD, "/dev/null", 2, 0], "open nothing");
-  // Watchers are in the group of who may use too much memory, and must be there to tell.
+  // Watchers share a group with a command that may exhaust its memory, and must survive to report that.
   program.tryWriteFile("/proc/self/oom_score_adj", "-1000", "be spared");
   joinControlGroups(program, { cgroups });
   program.step("rt_sigaction", [SIGCHLD, program.words(SIGNAL_IGNORE), 0, 8], "let children vanish");
   const [PROT_READ_WRITE, PRIVATE_FIXED_ANONYMOUS] = [3, 0x32];
   program.step("mmap", [TASK_BASE, PROGRAM_BYTES_MAX, PROT_READ_WRITE, PRIVATE_FIXED_ANONYMOUS, -1, 0], "make room");
   program.place(next);
-  // The length goes straight into the third argument of the following step.
+  // The length is stored as the third argument of the following step.
   program.step("recvfrom", [0, { label: body, word: 3 }, 8, WAIT_ALL, 0, 0], "read a length", { onZero: end });
   program.place(body);
   program.step("recvfrom", [0, TASK_BASE, 0, WAIT_ALL, 0, 0], "read a program", { onZero: end });

@@ -1,4 +1,4 @@
-/** One command in a slot, without a daemon beside it. What is known of it comes in reports of its watcher. */
+/** One command in a slot, without a daemon beside it. Its state is known from reports of its watcher. */
 
 import { open } from "node:fs/promises";
 import { constants } from "node:os";
@@ -17,10 +17,10 @@ import type { TaskReport } from "./task-report.ts";
 type Ended = Omit<Extract<TaskReport, { kind: "ended" }>, "kind" | "number">;
 
 export interface TaskHooks {
-  /** Of the process that starts whatever runs in the same control groups. */
+  /** Pid of the spawner, which runs in the same control groups. */
   spawner(): number;
   prolong(endsAtMs: number): void;
-  /** Nothing of it is needed any more. */
+  /** Called when the task is destroyed. `clean`: its files are already removed. */
   released(clean: boolean): Promise<void>;
 }
 
@@ -31,7 +31,7 @@ const KILLED: Ended = { status: constants.signals.SIGKILL, out: -1, err: -1, cle
 export class Task extends Workload {
   readonly #node: string;
   readonly #hooks: TaskHooks;
-  /** Kills for lack of memory that its control group had counted before. */
+  /** OOM kills that its control group had counted before. */
   readonly #oomBefore: number;
   #end: Ended | null = null;
   readonly #ending = Promise.withResolvers<void>();
@@ -53,7 +53,7 @@ export class Task extends Workload {
     this.#known.resolve();
   }
 
-  /** Its watcher says so, or is gone. */
+  /** Called when the watcher reports the end, or is gone. */
   end(end: Ended = KILLED): void {
     this.#end ??= end;
     this.#known.resolve();
@@ -99,7 +99,7 @@ export class Task extends Workload {
     }
   }
 
-  /** Once it has ended its watcher has said how much there is; most write nothing. */
+  /** After the end the watcher has reported the size, so most calls need no file: most commands write nothing. */
   override async readOutput(stream: "stdout" | "stderr", offset: number, bytesMax: number): Promise<Output> {
     const size = this.#end ? (stream === "stdout" ? this.#end.out : this.#end.err) : -1;
     if (size >= 0 && (size <= offset || bytesMax === 0)) return { bytes: Buffer.alloc(0), size };
@@ -136,7 +136,7 @@ export class Task extends Workload {
   async #kill(): Promise<void> {
     const timer = new AbortController();
     const late = delay(END_WAIT_MS, "late", { signal: timer.signal, ref: false }).catch(() => "");
-    // Asked to end while it was starting, it is not known yet.
+    // A task that is still starting has not reported its pids yet.
     await Promise.race([this.#known.promise, late]);
     const { cgroup, init } = this.#processes();
     if (this.alive && init > 0) sendSignal(init, "SIGKILL");

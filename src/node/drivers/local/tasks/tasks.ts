@@ -1,7 +1,7 @@
 /**
- * Commands that run without a daemon: tasks of jobs. Each has a slot while it runs (a folder, control groups, a range of
- * ids), and everything else anew: namespaces, files, network. Slots are kept for the next command, since making control
- * groups and folders costs as much as all the rest.
+ * Commands that run without a daemon: tasks of jobs. Each has a slot while it runs (a folder, control groups, a range
+ * of ids) and new namespaces, files and network. Slots are reused, since making control groups and folders costs as
+ * much as all the rest.
  */
 import { randomBytes } from "node:crypto";
 import { closeSync, mkdirSync, openSync, writeSync } from "node:fs";
@@ -26,10 +26,10 @@ import { TASK_BASE, TaskSpawner } from "./task-spawner.ts";
 
 export interface TasksOptions {
   context: WorkloadContext;
-  /** Folder of tasks alone. */
+  /** Folder that only tasks use. */
   dir: string;
   executable: string;
-  /** The lowest number that neither a workload nor a slot has. */
+  /** The lowest number that no workload and no slot uses. */
   freeSlot(): number;
   onWarning(message: string, fields: Record<string, unknown>): void;
 }
@@ -39,13 +39,15 @@ interface Running {
   slot: TaskSlot;
   program: TaskProgram;
   start: PromiseWithResolvers<void>;
-  /** Its watcher was not there at the last look; what it said may still be on its way. */
+  /** The watcher was gone at the last check; its report may still be on the way. */
   missed: boolean;
 }
 
 const START_WAIT_MS = 30_000;
 const WATCHER_LOOK_MS = 2_000;
-/** Of all tasks together; each has its own limit of processes, and a connection takes two. */
+/**
+ * Most door connections of all tasks together. Each task is also bound by its process limit: a connection takes two.
+ */
 const DOOR_CONNECTIONS_MAX = 10_000;
 const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -67,7 +69,7 @@ export class Tasks {
     this.#life = join(options.dir, randomBytes(6).toString("hex"));
   }
 
-  /** Ends what an earlier life has left, and answers with what can still be read of it. */
+  /** Ends tasks of earlier runs of the server and returns those whose output can still be read. */
   async open(): Promise<Task[]> {
     const { context, dir } = this.#options;
     mkdirSync(dir, { recursive: true, mode: 0o700 });
@@ -179,7 +181,7 @@ export class Tasks {
     return new Task(context, slot.dir, record, hooks, slot.oomKills);
   }
 
-  /** What the last command wrote is no part of the next one's files. */
+  /** Removes the files of the last command before the slot is used again. */
   #clean(slot: TaskSlot): Promise<void> {
     const cleaning = removeTree(join(slot.dir, TASK_FILES.layers))
       .then(() => void this.#idle.push(slot))
@@ -208,7 +210,7 @@ export class Tasks {
 
   #hear(report: TaskReport): void {
     const running = this.#running.get(report.number);
-    if (!running) return; // it was given up
+    if (!running) return; // the start was given up
     const { task, slot, start, program } = running;
     switch (report.kind) {
       case "network":
@@ -228,7 +230,7 @@ export class Tasks {
       case "failure": {
         const what = program.names[report.step] ?? "an unknown step";
         start.reject(failureOf("The task's start", { failure: { what, errno: report.errno } }, ""));
-        // Its watcher goes on after a failure of the command, and tells of its end.
+        // After a failure of the command its watcher goes on and reports the end.
         if (!report.ofCommand) task.end();
       }
     }
@@ -245,7 +247,7 @@ export class Tasks {
     }
   }
 
-  /** The first record of a connection says whose it is; then it belongs to whoever serves that door. */
+  /** Reads which task and door a connection belongs to, then hands it to that door's handler. */
   #greet(socket: Socket): void {
     const hangUp = (): void => void socket.destroy();
     const read = (): void => {
@@ -262,7 +264,7 @@ export class Tasks {
     read();
   }
 
-  /** Somebody may have killed one; with it went the task. */
+  /** Ends tasks whose watcher was killed: the kernel killed the task with it. */
   #lookForWatchers(): void {
     for (const running of this.#running.values()) {
       const { task } = running;

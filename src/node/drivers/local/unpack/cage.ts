@@ -1,10 +1,11 @@
 /**
- * Runs unpacking jobs, each in a process of its own that sees two folders of the machine: its own executable, read-only,
- * and the target. It is launched like a workload (namespaces for mounts, processes, network and users; system call
- * filter; no new privileges), as a user range of its own where ids are mapped. The archive is a descriptor.
+ * Runs unpacking jobs, each in a process of its own that sees two folders of the machine: its own executable,
+ * read-only, and the target. It is launched like a workload (namespaces for mounts, processes, network and users;
+ * system call filter; no new privileges), with a user range of its own where ids are mapped. The archive is passed as a
+ * descriptor.
  *
- * A machine that isolates nothing runs the job in a plain process. Its boundary is then the job's own care: every change
- * is relative to a descriptor and follows no link (`src/unpack/tree.ts`).
+ * On a machine without isolation the job is a plain process. Its only boundary is then its own code: every change is
+ * relative to a descriptor and follows no link (`src/unpack/tree.ts`).
  */
 
 import { spawn } from "node:child_process";
@@ -24,9 +25,9 @@ import { Slots } from "./slots.ts";
 
 export interface UnpackRequest<Kind extends WorkKind = WorkKind> {
   work: Extract<Job["work"], { kind: Kind }>;
-  /** A file. */
+  /** Path of the archive file. */
   archive: string;
-  /** An empty folder. */
+  /** Path of an empty folder. */
   target: string;
 }
 
@@ -35,21 +36,21 @@ export type Unpack = <Kind extends WorkKind>(
   options?: CallOptions,
 ) => Promise<Answers[Kind]>;
 
-/** Far below every workload's range and the one of trials; nothing else ever runs as one of these users. */
+/** Below the ranges of workloads and trials; no other process runs with these ids. */
 const ID_BASE = ID_BASE_FIRST - 2 * 65_536;
-/** To give files their owners, also in folders that those closed. Void outside the user namespace. */
+/** To set owners of files, also in folders closed to the job. Without effect outside the user namespace. */
 const CAPABILITIES = [CAP.CHOWN, CAP.DAC_OVERRIDE, CAP.FOWNER, CAP.FSETID];
 const [TARGET, PROGRAM] = ["/target", "/program"];
-/** The heap of the job: buffers, and the names of the folders it made. */
+/** Memory limit of a job: buffers, and the names of the folders it made. */
 const MEMORY_MB = 1024;
-const PROCESSES_MAX = 512; // of all jobs together: threads of the runtime
-/** The largest images take minutes on a slow disk. */
+const PROCESSES_MAX = 512; // of all jobs together, threads of the runtime included
+/** Time limit of a job; the largest images take minutes on a slow disk. */
 const TIME_MAX_MS = 30 * 60_000;
-/** For a job to say by itself that it takes too long, before it is ended. */
+/** Extra time for the job to report the timeout itself, before it is killed. */
 const TIME_GRACE_MS = 10_000;
-/** Each job has a processor and a disk to keep busy; more at once only take memory. */
+/** Each job keeps a processor and the disk busy; more at once would only use memory. */
 const JOBS_AT_ONCE = 4;
-/** A job answers at most 16 MB of names, as JSON. */
+/** Longest answer of a job: at most 16 MB of names, as JSON. */
 const ANSWER_BYTES_MAX = 64 * 1024 ** 2;
 
 /** `parts`: a root with the libraries that the executable needs. */
@@ -126,7 +127,7 @@ function kill(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
   } catch {
-    // It has ended by itself.
+    // The job has ended by itself.
   }
 }
 
@@ -145,7 +146,7 @@ async function runPlain(machine: Machine, job: Job, archive: string, signal: Abo
     left -= chunk.length;
     if (left > 0) chunks.push(chunk);
   });
-  await once(child, "close").catch(() => {}); // a job that was ended has no answer, and that is told
+  await once(child, "close").catch(() => {}); // a job that was killed has no answer, which is reported below
   return Buffer.concat(chunks).toString("utf8");
 }
 
@@ -160,7 +161,7 @@ function readAnswer(file: string): string {
   }
 }
 
-/** The answer is the last line; what a runtime may have said before it is for the operator. */
+/** The answer is the last line; earlier lines come from the runtime and are for the operator. */
 function answerIn<Kind extends WorkKind>(text: string): UnpackAnswer<Kind> {
   const line = text.trimEnd().split("\n").at(-1) ?? "";
   try {
@@ -173,7 +174,7 @@ function answerIn<Kind extends WorkKind>(text: string): UnpackAnswer<Kind> {
 
 const SAID_MAX = 2000;
 
-/** What the sender is told. */
+/** Returns the result, or throws the refusal for the sender of the archive. */
 export function accepted<Kind extends WorkKind>(answer: UnpackAnswer<Kind>, kind: WorkKind): Answers[Kind] {
   if (!("refusal" in answer)) return answer;
   const { kind: why, reason } = answer.refusal;

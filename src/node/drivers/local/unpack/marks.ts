@@ -1,7 +1,7 @@
 /**
- * Makes of a layer's notes the marks that an overlay reads: a character device 0/0 for what is removed, an extended
- * attribute for a folder that hides those below. The job that unpacked the layer may make neither. The kernel resolves
- * each place below the layer's own descriptor and refuses links on the way (openat2).
+ * Turns a layer's notes into the marks that an overlay reads: a character device 0/0 for a removed file, an extended
+ * attribute for an opaque folder. The job that unpacked the layer has the right to make neither. The kernel resolves
+ * each path below the layer's own descriptor and refuses links on the way (openat2).
  */
 import type { LayerNotes } from "../../../../unpack/layer.ts";
 import type { Program } from "../calls/program.ts";
@@ -9,8 +9,8 @@ import type { Spawner } from "../calls/spawner.ts";
 import { AT_FDCWD, O_CLOEXEC, O_DIRECTORY, O_NOFOLLOW, O_PATH, RESOLVE } from "../calls/syscalls.ts";
 import { type Identity, makePidNamespace } from "../workload/launch-program.ts";
 
-const WHITEOUT_MODE = 0o020000; // a character device, whose number is 0
-/** A program has room for about this many steps and names. */
+const WHITEOUT_MODE = 0o020000; // a character device with number 0
+/** About as many steps and names as fit one program. */
 const MARKS_PER_PROGRAM = 400;
 const NAME_BYTES_PER_PROGRAM = 256 * 1024;
 
@@ -27,7 +27,7 @@ export async function writeMarks(
   ];
   for (const some of portions(marks)) {
     await spawner.run("The unpacking of a layer", (program) => {
-      // Folders that their owner may not write to are open to the root of a namespace with that owner.
+      // The root of a user namespace can write to folders that their owner closed.
       if (identity.kind === "user") makePidNamespace(program, identity, 0);
       const flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
       const root = program.open("openat", [AT_FDCWD, layer, flags, 0], "open the layer");

@@ -1,4 +1,4 @@
-/** Runs at most so many pieces of work at once; the others wait in the order in which they came. */
+/** Runs a limited number of pieces of work at once; the others wait in order. */
 export class Slots {
   #free: number;
   readonly #waiting: (() => void)[] = [];

@@ -1,6 +1,6 @@
 /**
- * Taking over what an earlier server left. Running and ended workloads are kept; starts that were never finished, and
- * prepared workloads that nobody claimed, are removed with everything they had.
+ * Adopts workloads of an earlier server. Running and ended workloads are kept; unfinished starts and prepared workloads
+ * that were never claimed are removed with all their resources.
  */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -22,14 +22,14 @@ export async function adopt(context: WorkloadContext, dir: string, cgroups: Cgro
     }
     await workload.destroy(0);
   }
-  // A group without a folder: the server died between the two.
+  // A group without a folder: the server died between creating the two.
   for (const id of strayGroups(cgroups, known)) {
     await new Workload(context, join(dir, id), remains(id, cgroups)).destroy(0);
   }
   return kept;
 }
 
-/** Enough of a record to clean up by. */
+/** A record with just enough fields for the cleanup. */
 function remains(id: string, { version, parents }: CgroupHost): WorkloadRecord {
   const paths = Object.entries(parents).map(([controller, parent]) => [controller, join(parent, id)]);
   const cgroup: Cgroup = { version, paths: Object.fromEntries(paths) };
@@ -66,7 +66,7 @@ function strayGroups({ parents }: CgroupHost, known: Set<string>): Set<string> {
   return stray;
 }
 
-/** The group itself may be gone: whoever ran last removes it when it is empty. */
+/** Empty when the parent is gone: a stopping server removes it once no group is left in it. */
 function groupsBelow(parent: string): string[] {
   try {
     return readdirSync(parent, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []));

@@ -1,13 +1,13 @@
-/** The driver's own conversation with the daemon inside a workload. */
+/** The driver's calls to the daemon inside a workload. */
 
 import { PlatformError } from "../../../../contract/errors.ts";
 import { request } from "../../../../lib/network/node-http.ts";
 import type { Endpoint } from "../../../dial/endpoint.ts";
 import { dialUnix } from "../../../dial/unix.ts";
 
-/** The daemon answers in a millisecond; a hostile one may never. */
+/** The daemon answers in a millisecond; a hostile one may never answer. */
 const ANSWER_WAIT_MS = 10_000;
-/** An answer is a small object; whatever is longer does not come from our daemon. */
+/** Longest answer. The daemon's answers are small objects; a longer one comes from a hostile program. */
 const ANSWER_BYTES_MAX = 64 * 1024;
 
 export async function callControl(endpoint: Endpoint, path: string, body: unknown): Promise<unknown> {

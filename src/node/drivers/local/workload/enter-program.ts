@@ -16,16 +16,16 @@ export interface EnterPlan {
   pid: number;
   identity: Identity;
   hostname?: string;
-  /** Its memory is another one than it was started with. */
+  /** The memory limit, when it differs from the one at launch. */
   memoryMb?: number;
   mounts?: HostMount[];
-  /** Where it is now, as /proc/PID/mountinfo says; the workload holds still meanwhile. */
+  /** The current mount point from /proc/PID/mountinfo; the workload is frozen meanwhile. */
   unmount?: string;
 }
 
 /**
- * Sources are opened while the host's files are still seen; then the process moves into the workload's namespaces and
- * root, so that whatever links the workload has on the way to the mount point lead nowhere outside.
+ * Opens the sources while the host's files are visible, then moves into the workload's namespaces and root, so that
+ * links in the path of the mount point cannot lead outside.
  */
 export function enterSteps(program: Program, plan: EnterPlan): void {
   program.step("umask", [0], "umask");
@@ -33,8 +33,8 @@ export function enterSteps(program: Program, plan: EnterPlan): void {
     program.open("openat", [AT_FDCWD, `/proc/${plan.pid}/ns/${kind}`, O_CLOEXEC, 0], `open the ${kind} namespace`);
   const [user, uts, mnt] = [open("user"), open("uts"), open("mnt")];
   if (plan.identity.kind === "user") {
-    // What an unprivileged server may do to its workload it may do only from within the workload's user namespace; a
-    // copy of the host's mounts that belongs to it makes the sources mountable.
+    // An unprivileged server may change its workload only from within the workload's user namespace. A copy of the
+    // host's mounts that belongs to that namespace makes the sources mountable.
     program.step("setns", [user, CLONE.NEWUSER], "enter the user namespace");
     program.step("unshare", [CLONE.NEWNS], "copy the host's mounts");
   }
@@ -55,7 +55,7 @@ export function enterSteps(program: Program, plan: EnterPlan): void {
     program.step("move_mount", [trees[index] ?? -1, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH], `mount ${path}`);
   });
   if (plan.unmount !== undefined) {
-    // By way of a descriptor: a link on the path must not make us unmount what protects the host from the workload.
+    // By descriptor: a link in the path must not lead to the unmounting of a mount that protects the host.
     const how = program.words([O_PATH | O_CLOEXEC, 0, RESOLVE.NO_SYMLINKS]);
     const at = program.open("openat2", [AT_FDCWD, plan.unmount, how, 24], `open ${plan.unmount}`);
     program.step("fchdir", [at], `enter ${plan.unmount}`);

@@ -1,6 +1,6 @@
 /**
- * All workloads of this machine, the prepared ones included, and the one way in which any of them comes to be:
- * draft (a folder, control groups, a range of ids), launch (processes), claim (somebody's name, limits, environment).
+ * All workloads of this machine, including prepared ones, and the steps by which each is created: draft (a folder,
+ * control groups, a range of ids), launch (processes), claim (the owner's name, limits, environment).
  */
 import { randomBytes } from "node:crypto";
 import { mkdirSync } from "node:fs";
@@ -29,27 +29,27 @@ export interface FleetOptions {
   onWarning: (message: string, fields: Record<string, unknown>) => void;
 }
 
-/** What a pooled workload has until it is claimed: what most ask for, so that nothing is left to change. */
+/** Limits of a pooled workload until it is claimed: the usual ones, so that a claim need not change them. */
 const POOLED_LIMITS: Limits = { memoryMb: 4096, cpus: 2 };
 const POOLED_NAME = "sandbox";
-/** A few more than share one process that sets their host names. */
+/** Most claims at once: a few more than one batch of host names. */
 const CLAIMS_MAX = 16;
-/** Ranges of user ids and network addresses; more workloads than this do not fit one machine anyway. */
+/** Most workloads and slots; each has a range of user ids and a network address. */
 const SLOTS_MAX = 4000;
 
 export class Fleet {
   readonly #options: FleetOptions;
   readonly #byId = new Map<string, Workload>();
   readonly #byUid = new Map<string, Workload>();
-  /** Launches at once; more would only take the processor from each other. */
+  /** Limits launches at once; more would only compete for the processors. */
   readonly #gate = new Gate(Math.max(2, availableParallelism()));
   /**
-   * Claims at once. Of a hundred, the first are answered while the last are still in line: what their owners do next
-   * then has the processors that one thread of claims leaves free.
+   * Limits claims at once, so that of a hundred claims the first are answered early: their owners then use the
+   * processors that the single-threaded claims leave free.
    */
   readonly #claims = new Gate(CLAIMS_MAX);
   readonly #pool: Pool<Workload>;
-  /** null: where nothing is isolated a command needs somebody who ends all that it started. */
+  /** Null without isolation: a command then needs a daemon that ends the processes it started. */
   readonly #tasks: Tasks | null;
   readonly #poolable = new Map<string, { image: ResolvedImage; network: NetworkClass }>();
 
@@ -69,7 +69,7 @@ export class Fleet {
     });
   }
 
-  /** Takes over what an earlier life has left; part of opening. */
+  /** Adopts workloads of an earlier run of the server; part of opening. */
   async open(): Promise<void> {
     const { context, dir } = this.#options;
     for (const each of await adopt(context, dir, context.machine.cgroups)) this.#adopt(each);
@@ -92,7 +92,7 @@ export class Fleet {
     return [...this.#byId.values()].flatMap(({ record }) => record.parts);
   }
 
-  /** Uids of those that have the volume, from the moment they are drafted. */
+  /** Uids of the workloads that use the volume, from the moment they are drafted. */
   usersOf(volume: string): string[] {
     return [...this.#byId.values()]
       .filter(({ record }) => record.mounts.some(({ source }) => "volume" in source && source.volume === volume))
@@ -106,7 +106,7 @@ export class Fleet {
 
   async start(order: Order, signal?: AbortSignal): Promise<Workload> {
     const { spec, image, parts, mounts, env, workDir } = order;
-    // Another user than root is the daemon's business.
+    // Only the daemon can run a command as another user than root.
     if (this.#tasks && spec.exec?.alone && !env.BL_SANDBOX_USER_ENABLED && !image.user) {
       const task = await this.#tasks.start(order, signal);
       this.#adopt(task);
@@ -146,7 +146,7 @@ export class Fleet {
     if (uid !== null && this.#byUid.get(uid) === workload) this.#byUid.delete(uid);
   }
 
-  /** Keeps prepared workloads of this kind from now on. */
+  /** Keeps prepared workloads of this image and network from now on. */
   stock(image: ResolvedImage, network: NetworkClass): string {
     const key = `${image.digest} ${network}`;
     this.#poolable.set(key, { image, network });
@@ -154,7 +154,7 @@ export class Fleet {
     return key;
   }
 
-  /** Resolves when the pool holds as many prepared workloads as it should. */
+  /** Resolves when the pool is full. */
   stocked(): Promise<void> {
     return this.#pool.filled();
   }
@@ -163,7 +163,7 @@ export class Fleet {
     return this.#pool.drain();
   }
 
-  /** A prepared workload may have died while it waited. */
+  /** Takes a prepared workload, skipping those that died while they waited. */
   #take(image: ResolvedImage, network: NetworkClass): Workload | undefined {
     const key = this.stock(image, network);
     for (let found = this.#pool.take(key); found; found = this.#pool.take(key)) {

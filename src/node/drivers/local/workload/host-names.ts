@@ -1,6 +1,6 @@
 /**
- * Host names of running workloads, and with them how much shared memory they may have. That is a few system calls, and a
- * process to make them in; names wanted while one such process is under way share the next.
+ * Sets host names of running workloads, and with them the size of shared memory. That takes a few system calls in a
+ * separate process; changes requested while one such process runs are batched into the next.
  */
 
 import type { Program } from "../calls/program.ts";
@@ -12,7 +12,7 @@ export interface HostName {
   /** Host pid of the workload's first process. */
   pid: number;
   name: string;
-  /** Where it is another one than the workload was started with. */
+  /** The memory limit, when it differs from the one at launch. */
   memoryMb?: number;
 }
 
@@ -20,7 +20,7 @@ interface Wanted extends HostName {
   settle: (failure?: unknown) => void;
 }
 
-/** Far below what a program may hold. */
+/** Most names per process; a program could hold far more. */
 const BATCH_MAX = 64;
 
 export class HostNames {
@@ -42,13 +42,13 @@ export class HostNames {
 
   async #work(): Promise<void> {
     this.#working = true;
-    // Names of one moment share the first process already.
+    // Wait one event-loop turn, so that names requested together share the first process.
     await new Promise((resolve) => setImmediate(resolve));
     while (this.#wanted.length > 0) await this.#together(this.#wanted.splice(0, BATCH_MAX));
     this.#working = false;
   }
 
-  /** One that has ended meanwhile fails them all, so they are tried one by one then. */
+  /** Applies a batch in one process. One ended workload fails the whole batch, so each name is then tried alone. */
   async #together(batch: Wanted[]): Promise<void> {
     try {
       await this.#spawner.run("The change of host names", (program) => nameSteps(program, batch));

@@ -1,6 +1,6 @@
 /**
- * A workload without isolation: the daemon as a plain process of the server's own user, seeing the machine's files and
- * network. Only where the operator has said so, on machines that can do no better; there are no images, mounts,
+ * A workload without isolation: the daemon as a plain process of the server's own user, which sees the machine's files
+ * and network. Used only when the operator allows it, on machines that can do no better. It has no images, mounts,
  * snapshots or doors.
  */
 import { spawn } from "node:child_process";
@@ -18,7 +18,7 @@ import { processStart, saveRecord } from "./record.ts";
 
 const READY_WAIT_MS = 30_000;
 
-/** The folder that such a workload calls its own. */
+/** The home folder and work dir of such a workload. */
 export const plainHome = (dir: string): string => join(dir, "home");
 
 export async function launchPlain(machine: Machine, launching: Launch, signal?: AbortSignal): Promise<void> {
@@ -37,7 +37,7 @@ export async function launchPlain(machine: Machine, launching: Launch, signal?: 
     stdio: ["ignore", log, log, "ignore", "ignore", "pipe"],
   });
   closeSync(log);
-  // The server itself is the watcher: an exit while none runs is noticed, but not how it came.
+  // The server itself is the watcher: after an exit while no server runs, the exit code is unknown.
   record.watcher = { pid: process.pid, startTime: processStart(process.pid) ?? "" };
   child.once("exit", (code, name) => {
     const status = Buffer.alloc(8);

@@ -1,12 +1,12 @@
 /**
  * The system calls that turn a process into the first process of a workload. Two processes take part:
  *
- *   watcher  stays outside; writes the pid of the other to a file, waits for it, and leaves its wait status in a file, so
- *            that an exit is known even when the server was not there to see it
+ *   watcher  stays outside; writes the pid of the other to a file, waits for it, and writes its wait status to a file,
+ *            so that an exit is known even when no server was running
  *   first    becomes PID 1 of its own pid namespace and, in the end, sandboxd's init
  *
- * Namespaces and mounts are made before the user namespace is entered, so they belong to the machine's root: nothing
- * inside, whatever capability it holds in its user namespace, can change them.
+ * Namespaces and mounts are made before the user namespace is entered, so they belong to the machine's root: no process
+ * inside can change them, whatever capability it holds in its user namespace.
  */
 import { existsSync } from "node:fs";
 import { type Program, REPORT_FD, REPORT_TAG } from "../calls/program.ts";
@@ -33,10 +33,10 @@ import {
   SIGKILL,
 } from "../calls/syscalls.ts";
 
-/** Ids of one workload: 0..65535 inside are this many from `idBase` outside. */
+/** Size of a workload's id range: 0..65535 inside are mapped to `idBase`.. outside. */
 export const ID_COUNT = 65_536;
 
-/** Who the workload's root is outside. */
+/** The host ids of the workload's root. */
 export interface MappedIdentity {
   kind: "mapped";
   idBase: number;
@@ -54,7 +54,7 @@ export interface RootPart {
 export interface HostMount {
   /** Trusted host directory. */
   base: string;
-  /** Path below it whose parts the workload may have made: links in it are kept inside `base`. */
+  /** Path below `base` that the workload may have created: links in it cannot leave `base`. */
   below?: string;
   path: string;
   readOnly: boolean;
@@ -62,26 +62,26 @@ export interface HostMount {
 
 export interface LaunchPlan {
   identity: Identity;
-  /** The workload's own folder: fs/, mnt/, run/, host/ exist; pid and exit are written there. */
+  /** The workload's own folder. fs/, mnt/, run/ and host/ exist; pid and exit are written there. */
   dir: string;
   parts: RootPart[];
-  /** Where run/, host/ and the folder with the daemon's executable appear inside. */
+  /** Mount points inside of run/, host/ and the folder with the daemon's executable. */
   shared: { dir: string; at: string; readOnly: boolean }[];
   mounts: HostMount[];
   hostname: string;
   /** `cgroup.procs` files to join. */
   cgroups: string[];
   memoryMb: number;
-  /** Limit of each process where no control group holds memory. */
+  /** Memory limit per process, where no control group limits memory. */
   dataBytesMax?: number;
-  /** Limit of the workload's user, which is its own where ids are mapped, where no control group counts processes. */
+  /** Process limit of the workload's user (its own where ids are mapped), where no control group counts processes. */
   processesMax?: number;
   capabilities: number[];
-  /** Instructions of the filter; null leaves the workload without one. */
+  /** Instructions of the seccomp filter; null: no filter. */
   seccomp: Buffer | null;
   argv: string[];
   env: string[];
-  /** A file of the machine that the first process reads on its standard input, whoever it is by then. */
+  /** A host file for the first process's standard input, opened before it gives up its rights. */
   stdin?: string;
 }
 
@@ -97,15 +97,15 @@ export function launchSteps(program: Program, plan: LaunchPlan): void {
 }
 
 interface Isolation {
-  /** Folder to mount on, in a mount namespace that nobody else sees. */
+  /** Mount point of the new root, in a private mount namespace. */
   stage: string;
-  /** Number that the next process of this pid namespace will have. */
+  /** Pid that the next process of this pid namespace will get. */
   helper: number;
-  /** CLONE.NEWNET, or 0 where the process is in its own already. */
+  /** CLONE.NEWNET, or 0 when the process already has its own network namespace. */
   network: number;
 }
 
-/** Everything between a process in its own pid namespace and a command in the workload: files, devices, rights. */
+/** All steps between a process in its own pid namespace and a command in the workload: files, devices, rights. */
 export function isolationSteps(program: Program, plan: Plan, { stage: stageDir, helper, network }: Isolation): void {
   const { NEWNS, NEWIPC, NEWUTS, NEWCGROUP } = CLONE;
   program.step("unshare", [NEWNS | NEWIPC | NEWUTS | NEWCGROUP | network], "make namespaces");
@@ -142,10 +142,10 @@ function startFirst(program: Program, { dir, identity, stdin }: LaunchPlan): voi
   program.step("write", [pidFile, pid, 8], "write the pid file");
   program.close(pidFile);
   program.step("write", [REPORT_FD, report, 32], "report the processes", { onError: "ignore" });
-  // The pipes belong to the first process from here; the reader sees their end when that one is gone.
+  // From here on only the first process holds the pipes; the reader sees their end when it exits.
   program.step("close_range", [0, READY_FD, 0], "let go of descriptors");
   program.step("wait4", [-1, status, 0, 0], "wait", { onError: "ignore" });
-  // Descriptors below OWN_FD_MIN are free now, so the number is not the counted one: 0, the lowest.
+  // Descriptors below OWN_FD_MIN are free now, so the descriptor is 0, the lowest, and not the counted number.
   program.step("openat", [AT_FDCWD, `${dir}/exit`, flags, 0o600], "create the exit file", { onError: "ignore" });
   program.step("write", [0, status, 8], "write the exit file", { onError: "ignore" });
   program.step("exit_group", [0], "end");
@@ -161,7 +161,7 @@ function startFirst(program: Program, { dir, identity, stdin }: LaunchPlan): voi
   program.step("setsid", [], "start a session", { onError: "ignore" });
 }
 
-/** For the next children; `more` namespaces are made with it and belong to the same user namespace. */
+/** Makes a pid namespace for the next children, and `more` namespaces in the same user namespace. */
 export function makePidNamespace(program: Program, identity: Identity, more: number): void {
   const user = identity.kind === "user" ? CLONE.NEWUSER : 0;
   program.step("unshare", [user | CLONE.NEWPID | more], "make a pid namespace");
@@ -178,8 +178,8 @@ export function joinControlGroups(program: Program, { cgroups }: Pick<LaunchPlan
 }
 
 /**
- * Lays out a private tmpfs on the stage with the layers, and makes the user namespace. The namespace is born in a helper
- * process, whose number in this pid namespace is known, so that all paths are known beforehand in our own /proc.
+ * Mounts a private tmpfs with the layers on the stage and makes the user namespace. That namespace is created in a
+ * helper process whose pid in this pid namespace is known, so that all paths in /proc are known when encoding.
  */
 function stage(program: Program, plan: Plan, dir: string, helperPid: number): number | null {
   program.step("mount", ["tmpfs", dir, "tmpfs", 0, "size=1m,mode=700"], "mount the stage");
@@ -187,7 +187,7 @@ function stage(program: Program, plan: Plan, dir: string, helperPid: number): nu
   const layers = plan.parts.flatMap(({ lowers }, part) => lowers.map((_, layer) => `l${part}.${layer}`));
   for (const name of ["p", "u", "r", ...layers]) program.step("mkdirat", [AT_FDCWD, name, 0o755], `make ${name}`);
   program.step("mount", ["proc", "p", "proc", MS.NOSUID | MS.NODEV | MS.NOEXEC, 0], "mount /proc");
-  // The network namespace is not the workload's to configure, so low ports and ping are opened here.
+  // The workload may not configure its network namespace, so low ports and ping are allowed here.
   for (const [name, value] of Object.entries(NET_SETTINGS)) {
     program.tryWriteFile(`p/sys/net/ipv4/${name}`, value, "write a network setting");
   }
@@ -209,8 +209,8 @@ function stage(program: Program, plan: Plan, dir: string, helperPid: number): nu
 }
 
 /**
- * Files are made as the workload's root from here on: a mapped mount knows no other owner, and the overlay goes on
- * acting as whoever mounted it. The kernel takes the file capabilities away with the id; they are taken back.
+ * Creates files as the workload's root from here on: a mapped mount accepts no other owner, and an overlay acts as the
+ * user who mounted it. The kernel drops file capabilities at the change of id; this step takes them back.
  */
 export function actAsMapped(program: Program, identity: MappedIdentity): void {
   program.step("setfsgid", [identity.idBase], "act as the workload's group");
@@ -234,7 +234,7 @@ interface Tree {
   make: boolean;
 }
 
-/** Opens, as detached mounts, everything of the host that will be seen inside. */
+/** Opens, as detached mounts, all host folders that will be visible inside. */
 function takeTrees(program: Program, plan: Plan, userns: number | null): Tree[] {
   const take = (path: string, readOnly: boolean, what: string): number => {
     const fd = program.open("open_tree", [AT_FDCWD, path, OPEN_TREE_CLONE | O_CLOEXEC], `open ${what}`);
@@ -260,7 +260,7 @@ function takeTrees(program: Program, plan: Plan, userns: number | null): Tree[] 
   ];
 }
 
-/** A detached mount of a host directory, also used by a mount into a running workload. */
+/** A detached mount of a host directory; also used for mounts into a running workload. */
 export function openMount(program: Program, mount: HostMount, userns: number | null): number {
   const base = program.open("openat", [AT_FDCWD, mount.base, O_PATH | O_CLOEXEC, 0], "open the mount's source");
   const how = program.words([O_PATH | O_CLOEXEC, 0, RESOLVE.IN_ROOT | RESOLVE.NO_MAGICLINKS]);
@@ -287,7 +287,9 @@ function setAttributes(program: Program, fd: number, flags: number, userns: numb
   program.step("mount_setattr", [fd, "", AT_EMPTY_PATH, attributes, 32], `set attributes of ${what}`);
 }
 
-/** An overlay makes these with mode 000. Closed to their owner, an ordinary user could not remove the data folder. */
+/**
+ * An overlay makes these with mode 000. A server without root could not remove them later, so their mode is changed.
+ */
 const OVERLAY_FOLDERS = ["work", "work/incompat", "work/incompat/volatile"];
 
 /** Mounts the overlays and makes them the root. Names are relative: no path of the host needs escaping. */
@@ -295,7 +297,7 @@ function enterRoot(program: Program, { parts, identity }: Plan, userns: number |
   parts.forEach(({ at, lowers }, part) => {
     const lower = lowers.map((_, layer) => `l${part}.${layer}`).join(":");
     const layers = `lowerdir=${lower},upperdir=u/${part}/upper,workdir=u/${part}/work`;
-    // volatile: a workload does not outlive the machine, so what it syncs needs not reach the disk.
+    // volatile: a workload does not survive a reboot, so its syncs need not reach the disk.
     const options = `${layers},redirect_dir=nofollow,metacopy=off,index=off,volatile`;
     const data = identity.kind === "user" ? `${layers},userxattr,volatile` : options;
     const flags = MS.NODEV | (userns === null ? MS.NOSUID : 0);
@@ -320,7 +322,7 @@ const LINKS = {
   stderr: "/proc/self/fd/2",
 };
 
-/** `nodes`: the host's own device files, where the kernel does not let us make new ones. */
+/** `nodes`: the host's own device files, where the kernel does not allow making new ones. */
 function makeDevices(program: Program, { identity, memoryMb }: Plan, nodes: Tree[]): void {
   const owner = identity.kind === "mapped" ? identity.idBase : 0;
   const owned = `uid=${owner},gid=${owner}`;
@@ -343,16 +345,16 @@ function makeDevices(program: Program, { identity, memoryMb }: Plan, nodes: Tree
   program.step("mount", ["tmpfs", "/dev/shm", "tmpfs", NOSUID | NODEV | NOEXEC, shm], "mount /dev/shm");
 }
 
-/** Its files count as memory that no process gives back by its death: alone they must not fill all that there is. */
+/** Limits shared memory to half: its files use memory that is not freed when a process dies. */
 const sharedMemory = (memoryMb: number): string => `size=${Math.floor(memoryMb / 2)}m`;
 
-/** In the workload's mount namespace, before anything of its owner has run there. */
+/** Runs in the workload's mount namespace, before any code of its owner has run there. */
 export function resizeSharedMemory(program: Program, memoryMb: number): void {
   const flags = MS.REMOUNT | MS.NOSUID | MS.NODEV | MS.NOEXEC;
   program.step("mount", [0, "/dev/shm", 0, flags, sharedMemory(memoryMb)], "resize /dev/shm");
 }
 
-/** Device files of the host, opened before its root is left. */
+/** Opens device files of the host before its root is left. */
 function takeDevices(program: Program, { identity }: Plan): Tree[] {
   if (identity.kind !== "user") return [];
   return Object.keys(DEVICES).map((name) => {
@@ -380,7 +382,7 @@ const PROC_READ_ONLY = ["/proc/sys", "/proc/bus", "/proc/fs", "/proc/irq"];
 const PROC_HIDDEN_FILES = ["kcore", "keys", "key-users", "kmsg", "latency_stats", "sched_debug", "sysrq-trigger"];
 const PROC_HIDDEN_DIRS = ["/proc/acpi", "/proc/asound", "/proc/scsi"];
 
-/** What is not divided by namespaces in /proc is hidden or cannot be written. */
+/** Hides or write-protects the files of /proc that are not namespaced. */
 function maskProc(program: Program): void {
   const MS_BIND = 4096;
   const readOnly = program.words([MOUNT_ATTR.RDONLY, 0, 0, 0]);
@@ -416,7 +418,7 @@ function enterUserNamespace(program: Program, userns: number): void {
 function dropPrivileges(program: Program, plan: Plan): void {
   const { identity, capabilities, seccomp, dataBytesMax, processesMax } = plan;
   if (identity.kind === "contained") program.step("setgroups", [0, 0], "drop groups");
-  // A limit of one byte, unlike zero, also keeps the kernel from piping a crash into the host's crash handler.
+  // A limit of one byte, unlike zero, also stops the kernel from piping a crash into the host's crash handler.
   program.step("prlimit64", [0, RLIMIT.CORE, program.words([1, 1]), 0], "forbid core dumps");
   if (dataBytesMax !== undefined) {
     program.step("prlimit64", [0, RLIMIT.DATA, program.words([dataBytesMax, dataBytesMax]), 0], "limit memory");

@@ -28,20 +28,20 @@ export interface Launch {
   env: Record<string, string>;
   workDir: string;
   exec?: Exec;
-  /** There is no name server for it: the daemon answers for its loopback. */
+  /** The workload has no name server, so the daemon answers for names below localhost. */
   ownNames?: boolean;
 }
 
-/** From spawn to a listening daemon. Measured 30 ms; the rest is for a machine under heavy load. */
+/** Time from spawn to a listening daemon. Measured 30 ms; the rest is for a machine under heavy load. */
 const READY_WAIT_MS = 30_000;
-/** Inside, the folder that only the platform writes. */
+/** Path inside of the folder that only the platform writes. */
 const HOST_DIR = `${SANDBOX_RUN_DIR}/host`;
-/** Of PID 1; what it starts for the workload has the workload's own. */
+/** Environment of PID 1; processes of the workload get the workload's own. */
 const INIT_ENV = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", ...SANDBOXD_RUNTIME_ENV };
 const BIN_DIR = `${SANDBOX_RUN_DIR}/bin`;
 export const OUTPUT_FILES = { stdout: "stdout.log", stderr: "stderr.log" } as const;
 
-/** Answers when the daemon inside listens; the record then holds the process. */
+/** Resolves when the daemon inside listens; the record then holds the process. */
 export async function launch(
   machine: Machine,
   launching: Launch,
@@ -63,13 +63,15 @@ export async function launch(
   saveRecord(dir, record);
 }
 
-/** A prepared one has room for the claim, which is cheaper to fill than to make. */
+/**
+ * Writes the configuration. A prepared workload also gets an empty claim file, which is cheaper to fill than to create.
+ */
 export function writeConfig({ dir, record }: Launch, config: SandboxdConfig): void {
   writeFileSync(join(dir, "host", SANDBOX_FILES.config), JSON.stringify(config));
   if (record.pooled) writePage(join(dir, "host", SANDBOX_FILES.claim), "");
 }
 
-/** Before anything of it starts: it never runs without knowing its end. */
+/** Writes the end time before any process starts, so that the command never runs without it. */
 export function noteEnd(dir: string, exec: Exec | undefined): void {
   if (exec?.endsAtMs === undefined) return;
   writeFileSync(join(dir, "host", SANDBOX_FILES.endsAt), "");
@@ -80,8 +82,8 @@ export const setEnd = (dir: string, endsAtMs: number): void =>
   utimesSync(join(dir, "host", SANDBOX_FILES.endsAt), endsAtMs / 1000, endsAtMs / 1000);
 
 /**
- * The daemon's runtime sets 2 GB aside for code without using them, but the kernel counts them; where they fit it ends
- * at once unless another 150 MB do.
+ * Added to the memory limit per process. The daemon's runtime reserves 2 GB of address space for code, which the kernel
+ * counts, and exits at once unless about 150 MB more are available.
  */
 export const RESERVED_MB = 2560;
 
@@ -134,7 +136,7 @@ function daemonConfig({ record, image, env, workDir, exec, ownNames }: Launch): 
     stateDir: `${SANDBOX_RUN_DIR}/state`,
     workDir,
     env,
-    // Only where ids are mapped can root inside become somebody else.
+    // Root inside can become another user only where ids are mapped.
     ...(image.user && record.grade === "mapped" ? { user: image.user } : {}),
     doors,
     ...(ownNames ? { names: "127.0.0.1:53" } : {}),
@@ -148,13 +150,13 @@ function daemonConfig({ record, image, env, workDir, exec, ownNames }: Launch): 
   };
 }
 
-/** The daemon ends when it cannot have one thread more than its commands leave. */
+/** Processes left to commands. The rest is reserved for the daemon, which exits when it cannot start a thread. */
 const commandsMax = (pids: number): number => pids - Math.min(64, Math.ceil(pids / 16));
-/** Where programs made for such sandboxes look for it. */
+/** Path at which programs made for such sandboxes look for the FIFO. */
 const AWAKE_FIFO = "/uk/libukp/scale_to_zero_disable";
 export const EGRESS_SOCKET = "egress.sock";
 
-/** Resolves once the daemon has said so. */
+/** Resolves once the daemon has reported READY. */
 async function ready(
   { spawner }: Machine,
   { dir, record }: Launch,
@@ -168,7 +170,7 @@ async function ready(
     throw limit.aborted ? tooSlow() : error;
   });
   const { pid, watcher, failure } = report;
-  // A short command may be over before the daemon is ready; how it ended is noted.
+  // A short command may end before the daemon is ready; its exit is recorded.
   const started = report.ready || (record.command && !failure);
   if (!started || pid === null || watcher === null) {
     throw failureOf("The workload's start", report, tailOf(join(dir, "init.log")));
@@ -189,9 +191,9 @@ export async function enter(
   record: WorkloadRecord,
   change: { hostname?: string; memoryMb?: number; mounts?: HostMount[]; unmount?: string },
 ): Promise<void> {
-  if (record.grade === "none") return; // it is on the machine itself
+  if (record.grade === "none") return; // a workload without isolation is not in a namespace
   const { hostname, memoryMb, ...more } = change;
-  // Where the server is not root, a name can only be given from within the workload's user namespace.
+  // A server without root can set the host name only from within the workload's user namespace.
   const alone = record.grade !== "user" && Object.keys(more).length === 0;
   if (alone && hostname !== undefined)
     return machine.hostNames.set({ pid: record.pid, name: hostname, ...(memoryMb === undefined ? {} : { memoryMb }) });
@@ -201,7 +203,7 @@ export async function enter(
   );
 }
 
-/** What GET /drives/mount inside shows. */
+/** Writes the answer of GET /drives/mount inside the workload. */
 export function saveDrives(dir: string, mounts: Mount[]): void {
   const drives: DriveMount[] = mounts.flatMap(({ source, path, readOnly, name }) =>
     "drive" in source

@@ -2,11 +2,11 @@ import type { WorkloadSpec } from "../../../driver.ts";
 import type { ResolvedImage } from "../images/images.ts";
 import type { HostMount, RootPart } from "./launch-program.ts";
 
-/** A workload to be, with everything that was looked up for it. */
+/** A workload to be started, with everything that was looked up for it. */
 export interface Order {
   spec: WorkloadSpec;
   image: ResolvedImage;
-  /** The image's own, or a snapshot's. */
+  /** The layers of the image or of the snapshot. */
   parts: RootPart[];
   mounts: HostMount[];
   env: Record<string, string>;

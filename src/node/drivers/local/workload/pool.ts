@@ -1,6 +1,6 @@
 /**
- * Workloads started before anybody asked. An entry has the image, grade and network class of its key and nothing of an
- * owner. Keys that are asked for stay stocked; the ones asked for longest ago make room.
+ * Workloads started in advance. An entry has the image, grade and network class of its key and nothing of an owner.
+ * Requested keys stay stocked; the least recently requested are dropped.
  *
  * Refilling is background work: one launch at a time, so that a create that missed the pool does not wait behind it.
  */
@@ -8,29 +8,29 @@ export interface PoolOptions<T> {
   size: number;
   make: (key: string) => Promise<T>;
   discard: (entry: T) => Promise<void>;
-  /** Hears of every refill that failed; it is tried again after a while, or when the key is next taken. */
+  /** Called for every failed refill. It is retried after RETRY_MS, or when the key is next taken. */
   onError: (error: unknown) => void;
 }
 
-/** One for the base image in each network class, and two for images in use. */
+/** Most keys in stock: the base image in each network class, and two for images in use. */
 const KEYS_MAX = 4;
 /**
- * A launch costs 50 ms of processor, and whoever took an entry is about to use it: a refill starts when nothing was asked
- * for this long. Where creates never pause it starts after the other and goes on without waiting.
+ * A refill starts after this long without requests: a launch costs 50 ms of processor time, which the owner of the
+ * entry just taken needs. While requests never pause, it starts after BUSY_MAX_MS.
  */
 const QUIET_MS = 300;
 const BUSY_MAX_MS = 1_000;
-/** What kept a refill from working, such as a busy machine, passes. */
+/** Causes of a failed refill, such as a busy machine, pass. */
 const RETRY_MS = 5_000;
 
 export class Pool<T> {
   readonly #options: PoolOptions<T>;
-  /** In order of use, the latest last. */
+  /** Entries by key, the most recently used key last. */
   readonly #stock = new Map<string, T[]>();
   #filling: Promise<void> | null = null;
   #retry: NodeJS.Timeout | undefined;
   #askedAtMs = 0;
-  /** First asking after a pause. */
+  /** Time of the first request after a pause. */
   #busySinceMs = 0;
   #stopped = false;
 
@@ -38,7 +38,7 @@ export class Pool<T> {
     this.#options = options;
   }
 
-  /** One entry, or undefined when there is none ready; either way the key is in use and gets stocked. */
+  /** An entry, or undefined when none is ready. Either way the key counts as used and is stocked. */
   take(key: string): T | undefined {
     const entry = this.#stock.get(key)?.shift();
     const nowMs = Date.now();
@@ -59,7 +59,7 @@ export class Pool<T> {
   #refill(): void {
     this.#filling ??= this.#fill().then((full) => {
       this.#filling = null;
-      // Something may have been taken after the last look.
+      // An entry may have been taken after the last check.
       if (full && this.#short() !== undefined) this.#refill();
     });
   }
@@ -78,7 +78,7 @@ export class Pool<T> {
     await Promise.all(entries.map((entry) => this.#options.discard(entry)));
   }
 
-  /** Whether it came to its end. */
+  /** True when all keys are stocked, false when stopped or failed. */
   async #fill(): Promise<boolean> {
     try {
       for (let key = this.#short(); key !== undefined; key = this.#short()) {

@@ -1,4 +1,4 @@
-/** What the driver remembers of a workload: one file in its folder, so that a later server can take it over. */
+/** The driver's record of a workload: one file in its folder, so that a later server can adopt it. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { LogTag } from "../../../../contract/log-line.ts";
@@ -10,37 +10,37 @@ import type { RootPart } from "./launch-program.ts";
 export interface WorkloadRecord {
   /** Raised when the meaning of a field changes; a record of another format is not adopted. */
   format: typeof RECORD_FORMAT;
-  /** Name of its folder and control groups; given at launch, long before a pooled one belongs to somebody. */
+  /** Name of its folder and control groups. Assigned at launch, before a pooled workload has an owner. */
   id: string;
-  /** null while it waits in the pool. */
+  /** Null while it waits in the pool. */
   uid: string | null;
-  /** "starting" until it was ready once: found so by a later server, it is debris. */
+  /** "starting" until it was ready once. A later server removes a workload that it finds in this phase. */
   phase: "starting" | "ready";
   name: string;
   image: string;
   imageDigest: string;
-  /** The layers it stands on. */
+  /** The layers of its root. */
   parts: RootPart[];
   network: NetworkClass;
   limits: Limits;
   mounts: Mount[];
-  /** Whether a foreground command decides its end. */
+  /** Whether the end of a foreground command ends the workload. */
   command: boolean;
   grade: Grade;
-  /** Lowest number that was free: its range of user ids and its network address follow from it. */
+  /** Lowest free number; determines its range of user ids and its network address. */
   slot: number;
-  /** First user id of its range outside; null when its ids are not mapped. */
+  /** First host user id of its range; null when its ids are not mapped. */
   idBase: number | null;
   cgroup: Cgroup;
-  /** Its first process. */
+  /** Pid of its first process. */
   pid: number;
-  /** Together with the pid this names one process for ever; see `processStart`. */
+  /** Identifies the process together with the pid; see `processStart`. */
   startTime: string;
-  /** Of a task, the first process of its namespace; `pid` is the command itself. */
+  /** For a task: the first process of its namespace; `pid` is the command itself. */
   init?: number;
-  /** Whose log its output goes to; of a task, only when an earlier life of the server has left it. */
+  /** The log that its output goes to; for a task only when an earlier run of the server left it. */
   log?: LogTag;
-  /** The process outside that waits for the first one and notes its exit. */
+  /** The process outside that waits for the first one and records its exit. */
   watcher: { pid: number; startTime: string };
   pooled: boolean;
   createdAt: string;
@@ -52,7 +52,7 @@ const FILE = "record.json";
 export const saveRecord = (dir: string, record: WorkloadRecord): void =>
   writePage(join(dir, FILE), JSON.stringify(record));
 
-/** Every folder with its record; null where there is none that can be used. */
+/** Every workload folder with its record; null when the record is missing or unusable. */
 export function loadRecords(dir: string): { dir: string; id: string; record: WorkloadRecord | null }[] {
   if (!existsSync(dir)) return [];
   return readdirSync(dir).map((id) => ({ dir: join(dir, id), id, record: loadRecord(join(dir, id, FILE)) }));
@@ -63,11 +63,11 @@ function loadRecord(path: string): WorkloadRecord | null {
     const record = JSON.parse(readFileSync(path, "utf8")) as WorkloadRecord;
     return record.format === RECORD_FORMAT ? record : null;
   } catch {
-    return null; // absent or half a machine crash: either way there is nothing to adopt
+    return null; // absent, or torn by a crash of the machine: nothing to adopt
   }
 }
 
-/** When the process started, in clock ticks since boot; null when there is none, or only its remains. */
+/** When the process started, in clock ticks since boot; null when it does not exist or is a zombie. */
 export function processStart(pid: number): string | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
@@ -86,7 +86,7 @@ export interface Exit {
   exitSignal?: number;
 }
 
-/** The wait status that the watcher left; null when it did not, as after being killed itself. */
+/** The wait status that the watcher wrote; null when there is none, as after the watcher was killed. */
 export function readExit(dir: string): Exit | null {
   const bytes = readBytes(join(dir, "exit"));
   if (!bytes || bytes.length < 4) return null;
@@ -95,8 +95,8 @@ export function readExit(dir: string): Exit | null {
 }
 
 /**
- * The first process of a start that was interrupted before its record knew it, by the note that the watcher wrote. The
- * pid may be another's by now, so the process must still look like ours.
+ * The first process of an interrupted start, from the pid file that the watcher wrote. Another process may have that
+ * pid by now, so its identity is checked.
  */
 export function findProcess(dir: string): { pid: number; startTime: string } | null {
   const bytes = readBytes(join(dir, "pid"));

@@ -1,4 +1,4 @@
-/** What a driver must not take from its callers, since it becomes paths and kernel settings. */
+/** Checks values from callers that become paths and kernel settings. */
 import { PlatformError } from "../../../../contract/errors.ts";
 import { mountPathProblem, plainPath } from "../../../../contract/mount-path.ts";
 import type { Limits, Mount, WorkloadSpec } from "../../../driver.ts";
@@ -7,9 +7,9 @@ const ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 
 const MOUNTS_MAX = 32; // each costs a mount in the workload's namespace
 const PATH_BYTES_MAX = 1024;
-/** Environment and arguments of one process must fit into what the kernel takes at once. */
+/** Most bytes of environment and arguments, which the kernel limits per process. */
 const ENV_BYTES_MAX = 1024 * 1024;
-/** Less memory does not hold the daemon and one shell. */
+/** Smallest memory limit that holds the daemon and one shell. */
 const MEMORY_MB_MIN = 32;
 
 export function checkSpec(spec: WorkloadSpec): void {

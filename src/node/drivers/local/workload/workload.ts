@@ -1,8 +1,8 @@
 /**
  * One workload of this machine.
  *
- * Modes, by what is true rather than by what is remembered: exited (its first process is gone), frozen (its control
- * group says so), running. The record's phase only tells a finished start from an interrupted one.
+ * Its mode is observed, not remembered: exited (its first process is gone), frozen (its control group says so),
+ * running. The record's phase only tells a finished start from an interrupted one.
  */
 
 import { type FSWatcher, constants as fsConstants, watch } from "node:fs";
@@ -50,29 +50,34 @@ export interface WorkloadContext {
   node: string;
   machine: Machine;
   nat: Nat | null;
-  /** A connection that the workload made to the platform, or to the outside. */
+  /** Handles a connection that the workload made to the platform or to the outside. */
   onDoor: Record<Door, (uid: string, socket: Socket) => void>;
 }
 
-/** What is applied to a prepared workload to make it somebody's; a cold create takes the same step. */
+/** Changes that give a prepared workload to its owner; a cold create applies the same. */
 export interface WorkloadClaim {
   name: string;
   limits: Limits;
-  /** Mounts that the launch has not made. */
+  /** Mounts that the launch did not make. */
   hostMounts: HostMount[];
-  /** What the daemon is to take over; null: it was started with everything. */
+  /** The claim for the daemon; null when it was started with everything. */
   daemon: SandboxClaim | null;
 }
 
-/** The second is faster than the first, the third a little faster still. */
+/**
+ * Commands run once in a pooled sandbox before it is handed out: the second run is faster than the first, the third a
+ * little more.
+ */
 const WARM_ROUNDS = 3;
-/** Between looks at a process that is ending. */
+/** Interval between checks of an ending process. */
 const END_POLL_MS = 2;
 /** Killed processes are gone in milliseconds unless the kernel holds them in I/O. */
 const END_WAIT_MS = 20_000;
-/** A signal arrives in microseconds unless the machine is very busy. */
+/** Longest wait for a signal to take effect; usually microseconds. */
 const SIGNAL_WAIT_MS = 5_000;
-/** While somebody waits for an exit: the watcher's note may be missing, if it was killed too. */
+/**
+ * Interval between checks while a caller waits for an exit: the exit file is missing when the watcher was killed too.
+ */
 const EXIT_LOOK_MS = 2_000;
 
 export class Workload {
@@ -87,12 +92,14 @@ export class Workload {
     this.record = record;
   }
 
-  /** Until its exit is noted, or nobody is left to note it. */
+  /** True until the exit is recorded, or no process is left to record it. */
   get alive(): boolean {
     return isAlive(this.record) || (isAlive(this.record.watcher) && readExit(this.dir) === null);
   }
 
-  /** `untouched`: it has just started, so nobody has frozen it and its memory has not run out. */
+  /**
+   * `untouched`: the workload has just started, so it cannot be frozen or out of memory, and those checks are skipped.
+   */
   observe({ untouched = false } = {}): Observed {
     const { record, dir } = this;
     const alive = (untouched && isThere(record.pid)) || this.alive;
@@ -117,14 +124,14 @@ export class Workload {
     };
   }
 
-  /** Opens the doors: before its processes start, or when they are taken over. */
+  /** Opens the doors, before the workload's processes start or when they are adopted. */
   async open(): Promise<void> {
     if (this.record.grade === "none") return;
     setCgroupLimits(this.record.cgroup, this.record.limits);
     const listen = (door: Door, file: string): Promise<Server> =>
       openDoor(join(this.dir, "host", file), (socket) => {
         if (this.record.uid === null)
-          socket.destroy(); // nobody's yet: there is no one to speak for
+          socket.destroy(); // without an owner there is no identity to call with
         else this.#context.onDoor[door](this.record.uid, socket);
       });
     this.#doors.push(await listen("platform", SANDBOX_FILES.platform));
@@ -144,14 +151,17 @@ export class Workload {
     };
     if (!isDeepStrictEqual(record.limits, limits)) setCgroupLimits(record.cgroup, limits);
     Object.assign(record, { name, limits });
-    // Before the record: whoever finds an owner in that finds the owner's environment too.
+    // Written before the record, so that a record with an owner implies the owner's environment.
     if (daemon) writePage(join(this.dir, "host", SANDBOX_FILES.claim), JSON.stringify(daemon));
     saveRecord(this.dir, record);
     if (record.mounts.length > 0) saveDrives(this.dir, record.mounts);
     if (Object.keys(changes).length > 0) await enter(this.#context.machine, record, changes);
   }
 
-  /** A first command is twice as slow as the next. One that cannot run here, for want of a shell, warms up half. */
+  /**
+   * Runs commands in advance, since a first command takes twice as long. Without a shell the attempt still warms up
+   * half.
+   */
   async warm(): Promise<void> {
     const command = { command: "true", waitForCompletion: true };
     for (let round = 0; round < WARM_ROUNDS; round++)
@@ -163,14 +173,14 @@ export class Workload {
     const { record } = this;
     if (this.#frozen() !== frozen && !(await freezeCgroup(record.cgroup, frozen))) {
       freezeBySignal(record.pid, frozen);
-      // A signal takes effect when its process is next about to run.
+      // A signal takes effect when its process is scheduled next.
       const deadline = Date.now() + SIGNAL_WAIT_MS;
       while (isStopped(record.pid) !== frozen && this.alive && Date.now() < deadline) await delay(END_POLL_MS);
     }
     return this.observe();
   }
 
-  /** When it ends by itself; see `Exec.endsAtMs`. */
+  /** Moves the time at which the workload ends by itself; see `Exec.endsAtMs`. */
   prolong(endsAtMs: number): void {
     if (this.alive) setEnd(this.dir, endsAtMs);
   }
@@ -188,7 +198,7 @@ export class Workload {
     this.#setMounts([...this.record.mounts, mount]);
   }
 
-  /** It holds still meanwhile, so that the place found is the place unmounted. */
+  /** Freezes the workload meanwhile, so that the mount point found is the one unmounted. */
   async unmount(mount: Mount, source: string): Promise<void> {
     this.#mustLive();
     const others = this.record.mounts.filter((each) => each !== mount);
@@ -211,12 +221,12 @@ export class Workload {
     return { ...(isWhole(counted) ? counted : { ...processStats(this.record.pid), ...counted }), ...traffic };
   }
 
-  /** The file lies in a folder that the workload can write: no link is followed, no pipe is waited on. */
+  /** The workload can write to the file's folder, so links are not followed and opening never blocks. */
   async readOutput(stream: "stdout" | "stderr", offset: number, bytesMax: number): Promise<Output> {
     const flags = fsConstants.O_RDONLY | fsConstants.O_NOFOLLOW | fsConstants.O_NONBLOCK;
     const empty = { bytes: Buffer.alloc(0), size: 0 };
     const file = await open(join(this.dir, "run", OUTPUT_FILES[stream]), flags).catch(() => null);
-    if (!file) return empty; // it has not written yet, or put something else there
+    if (!file) return empty; // nothing was written yet, or the path is no longer a file
     try {
       const stat = await file.stat();
       if (!stat.isFile()) return empty;
@@ -228,7 +238,7 @@ export class Workload {
     }
   }
 
-  /** Resolves when its first process is gone, or the signal says so. */
+  /** Resolves when the first process is gone. Rejects when the signal aborts. */
   async waitExit({ signal }: CallOptions = {}): Promise<void> {
     signal?.throwIfAborted();
     while (this.alive) {
@@ -237,7 +247,7 @@ export class Workload {
     }
   }
 
-  /** Something happened in its folder, or some time has passed. */
+  /** Waits for a change in the workload's folder, at most EXIT_LOOK_MS. */
   #change(signal?: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const done = (): void => {
@@ -265,9 +275,9 @@ export class Workload {
       }
       if (this.record.grade !== "none") sendSignal(this.record.pid, "SIGKILL");
     }
-    // No namespace ends with its first process here: the daemon is known by the folder in its arguments.
+    // Without a pid namespace, the daemon is found by the folder in its arguments.
     if (this.record.grade === "none") for (const pid of processesNaming(`${this.dir}/`)) killBelow(pid);
-    // What is frozen does not die, and a start that was interrupted may have left more than the first process.
+    // A frozen process does not die, and an interrupted start may have left more than the first process.
     for (const pid of processesIn(this.record.cgroup)) sendSignal(pid, "SIGKILL");
     if (isFrozen(this.record.cgroup)) await freezeCgroup(this.record.cgroup, false);
     await this.#gone();
@@ -299,16 +309,16 @@ export class Workload {
   }
 }
 
-/** Cheaper than to look at what it is, which cannot have changed while it was started. */
+/** A cheap check by pid alone: right after the start the pid cannot belong to another process. */
 function isThere(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch {
-    return false; // or not ours to ask
+    return false; // or the server may not signal it
   }
 }
 
-/** null: the folder is gone, and with it the workload. */
+/** Null when the folder is gone, and with it the workload. */
 function tryWatch(dir: string, onChange: () => void): FSWatcher | null {
   try {
     return watch(dir, { persistent: false }, onChange).on("error", onChange);
