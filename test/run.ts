@@ -1,14 +1,14 @@
 /**
- * Runs every test file with Node's own test runner, each in a process of its own (`runner/`). `--long` also runs the
- * long variants (files named *.long.ts and the full rounds of the crash and fuzz suites), `--times` prints how long
- * each file took, `--break=SEED` makes assertions fail by chance to see what failing tests leave open (`runner/break.ts`);
- * further arguments are parts of paths.
+ * Runs every test file with Node's own test runner, each in a process of its own (`runner/`). `--help` prints the
+ * options (`runner/options.ts`).
  */
 import { globSync } from "node:fs";
 import { join } from "node:path";
 import { provideChromium } from "./browser/install.ts";
 import { shareInstallation } from "./installed/installation.ts";
 import { startPostgres } from "./postgres.ts";
+import { type RunnerOptions, runnerOptions, USAGE } from "./runner/options.ts";
+import type { Outcome } from "./runner/outcome.ts";
 import { finalReport, timesReport } from "./runner/report.ts";
 import { runFiles } from "./runner/runner.ts";
 
@@ -20,17 +20,18 @@ const BROKEN_LIMITS = { ...LIMITS, lingerMs: MINUTE_MS / 2 };
 /** Suites of sandboxes and databases keep more than one core busy each. */
 const LANES = 2;
 
-const args = process.argv.slice(2);
-const long = args.includes("--long");
-const broken = args.find((arg) => arg.startsWith("--break="))?.slice("--break=".length);
-const filters = args.filter((arg) => !arg.startsWith("--"));
+const { long, times, help, repeat, seed, parts } = optionsOrExit();
+if (help) {
+  console.log(USAGE);
+  process.exit(0);
+}
 
 const patterns = ["src/**/*.test.ts", "test/**/*.test.ts", ...(long ? ["test/**/*.long.ts"] : [])];
 const files = globSync(patterns)
-  .filter((file) => filters.length === 0 || filters.some((filter) => file.includes(filter)))
+  .filter((file) => parts.length === 0 || parts.some((part) => file.includes(part)))
   .sort();
 if (files.length === 0) {
-  console.error(`No test file matches ${filters.join(", ")}.`);
+  console.error(`No test file matches ${parts.join(", ")}.`);
   process.exit(1);
 }
 
@@ -38,36 +39,54 @@ const aborted = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => aborted.abort());
 
 const started = performance.now();
-const installation = await shareInstallation(files);
 const postgres = await startPostgres();
 if ("reason" in postgres) console.error(`PostgreSQL suites are skipped: ${postgres.reason}.`);
 const chromium = provideChromium(files);
 try {
-  const outcomes = await runFiles({
-    files,
-    lanes: LANES,
-    limits: broken === undefined ? (long ? LONG_LIMITS : LIMITS) : BROKEN_LIMITS,
-    preload: broken === undefined ? [] : [join(import.meta.dirname, "runner/break.ts")],
-    print: console.log,
-    signal: aborted.signal,
-    env: {
-      ...process.env,
-      NODE_ENV: "test",
-      // Hundreds of processes load the same sources: stripped of types and compiled once, a fifth of the time is saved.
-      NODE_COMPILE_CACHE: join(import.meta.dirname, "../node_modules/.cache/berth-test"),
-      BERTH_TEST_POSTGRES: "url" in postgres ? postgres.url : "none",
-      BERTH_TEST_CHROMIUM: chromium,
-      ...(long ? { BERTH_TEST_LONG: "1" } : {}),
-      ...(broken === undefined ? {} : { BERTH_TEST_BREAK: broken }),
-      ...installation.env,
-    },
-  });
-  if (args.includes("--times")) console.log(timesReport(outcomes));
+  const outcomes: Outcome[] = [];
+  for (let round = 0; round < repeat && !aborted.signal.aborted; round += 1) outcomes.push(...(await runRound()));
+  if (times) console.log(timesReport(outcomes));
   console.log(finalReport(outcomes, performance.now() - started));
   if (aborted.signal.aborted) console.log("The run was ended before its end.");
   const red = outcomes.some(({ failures }) => failures.length > 0);
-  process.exitCode = red || aborted.signal.aborted || outcomes.length < files.length ? 1 : 0;
+  process.exitCode = red || aborted.signal.aborted || outcomes.length < repeat * files.length ? 1 : 0;
 } finally {
-  await installation.stop();
   if ("stop" in postgres) await postgres.stop();
+}
+
+/** Every file once. An installation lasts for a round: its suites make workspaces that must not be there yet. */
+async function runRound(): Promise<Outcome[]> {
+  const installation = await shareInstallation(files);
+  try {
+    return await runFiles({
+      files,
+      lanes: LANES,
+      limits: seed === undefined ? (long ? LONG_LIMITS : LIMITS) : BROKEN_LIMITS,
+      preload: seed === undefined ? [] : [join(import.meta.dirname, "runner/break.ts")],
+      print: console.log,
+      signal: aborted.signal,
+      env: {
+        ...process.env,
+        NODE_ENV: "test",
+        // Hundreds of processes load the same sources: stripped of types and compiled once, a fifth of the time is saved.
+        NODE_COMPILE_CACHE: join(import.meta.dirname, "../node_modules/.cache/berth-test"),
+        BERTH_TEST_POSTGRES: "url" in postgres ? postgres.url : "none",
+        BERTH_TEST_CHROMIUM: chromium,
+        ...(long ? { BERTH_TEST_LONG: "1" } : {}),
+        ...(seed === undefined ? {} : { BERTH_TEST_BREAK: seed }),
+        ...installation.env,
+      },
+    });
+  } finally {
+    await installation.stop();
+  }
+}
+
+function optionsOrExit(): RunnerOptions {
+  try {
+    return runnerOptions(process.argv.slice(2));
+  } catch (error) {
+    console.error(`${(error as Error).message}\n\n${USAGE}`);
+    process.exit(2);
+  }
 }

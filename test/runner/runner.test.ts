@@ -8,6 +8,7 @@ import { type TestContext, test } from "node:test";
 import type { Limits } from "./file-run.ts";
 import { unfinished } from "./held.ts";
 import { endProcess, processesOf } from "./left-behind.ts";
+import { runnerOptions } from "./options.ts";
 import type { Outcome } from "./outcome.ts";
 import { fileReport, finalReport } from "./report.ts";
 import { runFiles } from "./runner.ts";
@@ -148,4 +149,15 @@ test("a process is found by a mount of its own too", async (t) => {
   const [first] = await Promise.race([once(child.stdout, "data"), once(child, "exit").then(() => [null])]);
   if (first === null) return t.skip("this user may not make a mount namespace here");
   assert.deepEqual(processesOf({ folder }), [child.pid]);
+});
+
+test("the arguments of a run: unknown ones and values that mean nothing are refused", () => {
+  const plain = { long: false, times: false, help: false, repeat: 1, seed: undefined, parts: [] };
+  assert.deepEqual(runnerOptions([]), plain);
+  assert.deepEqual(runnerOptions(["--long", "--repeat=4", "--break=7", "gateway/limits", "--times", "store/"]), {
+    ...plain,
+    ...{ long: true, repeat: 4, seed: "7", times: true, parts: ["gateway/limits", "store/"] },
+  });
+  for (const args of [["--times=4"], ["--repeat=0"], ["--repeat=x"], ["--repeat="], ["--repaet=4"]])
+    assert.throws(() => runnerOptions(args), Error, args.join());
 });
