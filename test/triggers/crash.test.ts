@@ -21,6 +21,8 @@ const ROUNDS = process.env.BERTH_TEST_LONG ? 30 : 2;
 const SEED = Number(process.env.BERTH_TEST_SEED ?? 20_261_115);
 const SENDERS = 4;
 const PAUSE_MS = 15;
+/** More than is delivered at once (128), far below what may wait in a workspace (10,000; beyond that 429 is right). */
+const OWED_MAX = 200;
 
 type Place = TestPlace;
 
@@ -32,13 +34,14 @@ for (const database of databases.all) {
       const random = randomFrom(SEED);
       const acknowledged = new Set<string>();
       const refused: number[] = [];
+      const calledBack = callbacksOf(world);
       let server = await startServer(place, world);
       t.after(() => server.child.kill("SIGKILL"));
       await makeAgent(server.url, world);
       for (let round = 0; round < ROUNDS; round += 1) {
         const before = world.requests.length;
         const senders = Array.from({ length: SENDERS }, (_, n) =>
-          sendUntilDeath(server.url, `${round}-${n}`, { acknowledged, refused }),
+          sendUntilDeath(server, `${round}-${n}`, { acknowledged, refused, calledBack }),
         );
         // The kill is to fall into deliveries, not into the start of the agent.
         await until("some are delivered", () => world.requests.length > before + SENDERS);
@@ -48,8 +51,9 @@ for (const database of databases.all) {
         server = await startServer(place, world);
       }
       const delivered = (): Set<string> => new Set(world.requests.map(({ body }) => body));
-      const calledBack = (): Set<string> => new Set(world.callbacks.map(({ body }) => JSON.parse(body).response_body));
-      await until("all are called back", () => calledBack().isSupersetOf(sawAll(acknowledged)));
+      const owed = (): number => sawAll(acknowledged).difference(calledBack()).size;
+      for (let left = owed(); left > 0; left = owed())
+        await until(`fewer than ${left} wait to be called back`, () => owed() < left);
       assert.deepEqual(refused, []);
       assert.deepEqual([...acknowledged.difference(delivered())], []);
       assert.deepEqual(world.doubled, []);
@@ -64,6 +68,16 @@ for (const database of databases.all) {
 }
 
 const sawAll = (ids: Set<string>): Set<string> => new Set([...ids].map((id) => `seen ${id}`));
+
+/** What was called back so far; each callback is read once. */
+function callbacksOf({ callbacks }: AgentWorld): () => Set<string> {
+  const seen = new Set<string>();
+  let read = 0;
+  return () => {
+    for (; read < callbacks.length; read += 1) seen.add(JSON.parse(callbacks[read]?.body ?? "").response_body);
+    return seen;
+  };
+}
 
 /** Whatever was delivered had been kept, and is on the bill once; so is what was kept though nobody was told so. */
 async function compareCounts(place: Place, stop: () => Promise<number>): Promise<void> {
@@ -91,7 +105,12 @@ async function compareCounts(place: Place, stop: () => Promise<number>): Promise
   }
 }
 
-async function startServer(place: Place, world: AgentWorld): Promise<{ child: ChildProcess; url: string }> {
+interface Server {
+  child: ChildProcess;
+  url: string;
+}
+
+async function startServer(place: Place, world: AgentWorld): Promise<Server> {
   const script = join(import.meta.dirname, "server-child.ts");
   const child = spawn(process.execPath, [script, place.dataDir, place.databaseUrl ?? "", String(world.agentPort)], {
     stdio: ["ignore", "pipe", "inherit"],
@@ -115,11 +134,14 @@ interface Answers {
   acknowledged: Set<string>;
   /** Statuses other than 200. */
   refused: number[];
+  calledBack(): Set<string>;
 }
 
 /** Does not fail: the test would not wait for a sender that ended before the server. */
-async function sendUntilDeath(url: string, prefix: string, { acknowledged, refused }: Answers): Promise<void> {
+async function sendUntilDeath({ child, url }: Server, prefix: string, answers: Answers): Promise<void> {
+  const { acknowledged, refused, calledBack } = answers;
   for (let n = 0; ; n += 1) {
+    while (acknowledged.size - calledBack().size > OWED_MAX && child.signalCode === null) await delay(PAUSE_MS);
     const id = `${prefix}-${n}`;
     const answer = await fetch(`${url}/main/agents/a?async=true`, {
       method: "POST",
