@@ -38,5 +38,5 @@ export const BROKEN_AT_ONCE: Changes = {
 /** Fails when the database is open and changed. */
 export const BROKEN_LATE: Changes = {
   ...ONE_MIGRATION_MORE,
-  "src/app.ts": [["    await api.ready();", `    throw new Error("broken late, on purpose");`]],
+  "src/composition/management.ts": [["  await api.ready();", `  throw new Error("broken late, on purpose");`]],
 };
