@@ -1,4 +1,4 @@
-/** Requests that are answered before they reach their workload: kept first, so that the answer is a promise. */
+/** Asynchronous requests: stored first, then answered, then delivered to their workload later. */
 
 import { GatewayError } from "../contract/gateway-errors.ts";
 import type { Downstream } from "../http/downstream.ts";
@@ -9,7 +9,7 @@ import type { ForwardOutcome } from "./forward.ts";
 import { headOf } from "./forwarded-head.ts";
 import { readBody } from "./request-body.ts";
 
-/** It is kept in the database until it is delivered; larger inputs belong in a drive or a volume. */
+/** Bytes of the body, which is stored in the database until delivery. Larger inputs belong in a drive or a volume. */
 const BODY_BYTES_MAX = 4 * 1024 * 1024;
 
 const ACCEPTED = JSON.stringify({ success: true });

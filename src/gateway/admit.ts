@@ -1,4 +1,4 @@
-/** Who may pass: which workload a route leads to, and whether this request may reach it. */
+/** Admission: which workload a route leads to, and whether this request may reach it. */
 
 import { GatewayError } from "../contract/gateway-errors.ts";
 import type { Downstream } from "../http/downstream.ts";
@@ -20,7 +20,9 @@ export interface Admitted {
   /** Raw path and query for the workload, without credentials of the platform. */
   path: string;
   dropAuthorization: boolean;
-  /** A preview opened by a token in the query: the pages it loads next cannot repeat it, so a cookie does. */
+  /**
+   * Cookie for a preview that was opened with a token in the query: the pages it loads next cannot repeat the token.
+   */
   previewCookie: string | null;
 }
 
@@ -30,7 +32,7 @@ export interface AdmitContext {
   cookies: { preview: string; revision: string };
 }
 
-/** The workload that a route leads to, before anything is known about who asks. */
+/** The workload that a route leads to, before the caller is authenticated. */
 export async function find(context: AdmitContext, down: Downstream, route: WorkloadRoute): Promise<Workload> {
   return (await context.deps.resolve(targetOf(route))) ?? refuseUnknown(context, down, route);
 }
@@ -56,14 +58,16 @@ export async function admit(
   };
 }
 
-/** Clients send a key of ours in Authorization also where it is not asked for, or beside the header that is. */
+/**
+ * Whether Authorization carries a platform key. Clients also send one where none is needed, or beside another header.
+ */
 async function carriesOurs({ deps }: AdmitContext, down: Downstream, known: Credential | null): Promise<boolean> {
   const token = bearerToken(down);
   if (token === null) return false;
   return token === known?.token || (await deps.authenticate(token)) !== null;
 }
 
-/** Null only for a public workload that was called without a credential of ours. */
+/** Returns null only for a public workload that was called without a platform credential. */
 async function admitPrincipal(
   { deps }: AdmitContext,
   down: Downstream,
@@ -113,7 +117,7 @@ export function requireOpen({ enabled, refusal }: Workload): void {
 
 const COOKIE_SAFE = /^[\w.~+/=-]{1,512}$/;
 
-/** A name that does not exist is only confirmed as such to those who may see the workspace. */
+/** Only callers who may see the workspace learn that a name in it does not exist. */
 async function refuseUnknown(context: AdmitContext, down: Downstream, route: WorkloadRoute): Promise<never> {
   if (route.to !== "workload") throw new GatewayError("ROUTE_NOT_FOUND");
   const { workspace, kind } = route;
@@ -124,7 +128,7 @@ async function refuseUnknown(context: AdmitContext, down: Downstream, route: Wor
   throw new GatewayError("WORKLOAD_NOT_FOUND", `There is no ${kind} "${route.name}" in workspace "${workspace}".`);
 }
 
-/** Nobody may enter a workspace that does not exist: that is what a caller who misspelt its name has to know. */
+/** Turns "forbidden" into "not found" for a workspace that does not exist, so that a caller sees a misspelt name. */
 export async function explainForbidden(
   error: unknown,
   workspace: string,

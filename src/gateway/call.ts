@@ -1,4 +1,4 @@
-/** One request on the straight path, and the parts of the gateway that serve it. */
+/** One request on its way to a workload, and the parts of the gateway that serve it. */
 import type { PlatformResponseOptions } from "../http/platform-response.ts";
 import type { AdmitContext, Admitted } from "./admit.ts";
 import type { GatewayCounters } from "./counters.ts";
@@ -20,9 +20,9 @@ export interface Call {
   startedMs: number;
   requestId: string;
   admitted: Admitted;
-  /** What stands before the path that the workload sees. */
+  /** The part of the path before the path that the workload sees. */
   prefix: string;
-  /** The same where the workload shares the platform's origin, "" where its host is its own. */
+  /** The same as `prefix` where the workload shares the platform's origin; "" where the workload has its own host. */
   pagePrefix: string;
   method: string;
   revision: string | null;

@@ -1,6 +1,6 @@
 /**
- * What the gateway tells about itself. Requests are counted in plain numbers and only turned into labelled samples
- * when somebody reads them: a label lookup per request costs more than the rest of its bookkeeping.
+ * Metrics of the gateway. Requests are counted in plain numbers and become labelled samples only when the metrics are
+ * read: a label lookup per request costs more than the rest of its bookkeeping.
  */
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import type { GatewayErrorCode } from "../contract/gateway-errors.ts";
@@ -8,7 +8,7 @@ import type { RequestRecord } from "./deps.ts";
 
 export interface GatewayCounters {
   count(record: RequestRecord): void;
-  /** A request that never got as far as a workload. */
+  /** Counts a request that was refused before it reached a workload. */
   refused(code: GatewayErrorCode): void;
   held(delta: 1 | -1): number;
 }

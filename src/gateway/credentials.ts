@@ -1,13 +1,13 @@
 /**
- * Finds the platform's credentials in a request. Whatever is found here ends here: the workload never sees a
- * credential that opens more than itself.
+ * Finds the platform's credentials in a request. The gateway removes them: a workload never sees a credential that is
+ * valid for more than itself.
  */
 import type { Downstream } from "../http/downstream.ts";
 import { brandWords } from "../http/header-rules.ts";
 
 export interface Credential {
   token: string;
-  /** Authorization may also carry a credential of the workload's own; the others can only be ours. */
+  /** Authorization may also carry the workload's own credential; the other two places only carry the platform's. */
   from: "branded" | "authorization" | "query";
 }
 
@@ -20,7 +20,7 @@ export interface CredentialNames {
 const QUERY_TOKEN = "token";
 export const PREVIEW_QUERY_TOKEN = "bl_preview_token";
 
-/** Longer is no credential of ours, and is not worth hashing. */
+/** Longest credential; a longer text is not hashed and not accepted. */
 const TOKEN_MAX = 8192;
 
 export function credentialNames(brand: string): CredentialNames {
@@ -43,7 +43,7 @@ export function findCredential(names: CredentialNames, down: Downstream, path: s
   return query === null ? null : { token: query, from: "query" };
 }
 
-/** What Authorization carries, whosever it is. */
+/** The bearer token in Authorization, whether it is the platform's or the workload's. */
 export function bearerToken(down: Downstream): string | null {
   const authorization = down.header("authorization");
   return authorization === undefined ? null : bearer(authorization);
@@ -75,7 +75,7 @@ export function findPreviewToken(
   return cookie === null ? null : { token: cookie, from: "cookie" };
 }
 
-/** The path without any token of ours in its query; every other byte stays. */
+/** The path without platform tokens in its query; every other byte stays. */
 export function withoutTokens(path: string, alsoQueryToken: boolean): string {
   const stripped = withoutQuery(path, PREVIEW_QUERY_TOKEN);
   return alsoQueryToken ? withoutQuery(stripped, QUERY_TOKEN) : stripped;
@@ -97,11 +97,11 @@ export function withoutQuery(path: string, name: string): string {
   return kept.length === 0 ? path.slice(0, start) : `${path.slice(0, start)}?${kept.join("&")}`;
 }
 
-/** False for nearly every path, at the price of a search: its query neither spells the name nor encodes anything. */
+/** A cheap test that is false for nearly every path: the query neither contains the name nor any percent-encoding. */
 const mayName = (path: string, start: number, name: string): boolean =>
   path.includes(name, start) || path.includes("%", start);
 
-/** The name of a pair as whoever reads the query decodes it. */
+/** The decoded name of a query parameter. */
 function nameOf(pair: string): string {
   const end = pair.indexOf("=");
   const raw = end < 0 ? pair : pair.slice(0, end);

@@ -1,13 +1,13 @@
 /**
- * Connecting to the daemon of a sandbox. The daemon is away for a moment while a newer one takes its place, and the
- * sandbox itself after a restart of the machine or of the platform, so a failed attempt is repeated for a while.
+ * Connects to the daemon of a sandbox. The daemon is unreachable for a moment while a newer one replaces it, and so is
+ * the sandbox after a restart of the machine or the platform, so a failed attempt is retried for a while.
  */
 import { setTimeout as pause } from "node:timers/promises";
 
 const DAEMON_AWAY_MS = 8000;
 const DAEMON_LOOK_MS = 20;
 
-/** `endpointNow` is asked before each attempt: a sandbox that was started anew has another endpoint. */
+/** `endpointNow` is called before each attempt: a restarted sandbox has another endpoint. */
 export async function dialDaemon<Endpoint, Connection>(
   endpointNow: () => Endpoint,
   dial: (endpoint: Endpoint) => Promise<Connection>,

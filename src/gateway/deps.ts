@@ -1,4 +1,4 @@
-/** Everything the gateway needs from outside, as plain functions and data. */
+/** Everything the gateway needs from outside, as functions and data. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Registry } from "prom-client";
@@ -19,54 +19,54 @@ export interface GatewayDeps {
   clock: Clock;
   log: GatewayLog;
   registry: Registry;
-  /** In [0, 1): which requests a canary takes. */
+  /** A number in [0, 1) that decides which requests go to a canary. */
   random(): number;
 
-  /** True when a verified custom domain claims this host. Asked for every request, so it must not wait. */
+  /** True when a verified custom domain claims this host. Called for every request, so it must answer from memory. */
   isCustomDomain(host: string): boolean;
-  /** Who this bearer credential belongs to; null when it is not, or no longer, valid. */
+  /** The owner of a bearer credential; null when the credential is not, or no longer, valid. */
   authenticate(token: string): Maybe<Principal | null>;
   /** Whether this principal may call workloads of this kind in this workspace. */
   authorize(principal: Principal, access: Pick<Workload, "workspace" | "kind" | "kept">): Maybe<boolean>;
-  /** Whether this principal may read what the workloads of this workspace have written. */
+  /** Whether this principal may read the logs of the workloads in this workspace. */
   mayReadLogs(principal: Principal, workspace: string): Maybe<boolean>;
-  /** Whether there is a workspace of this name; asked only for callers who have no business there. */
+  /** Whether a workspace of this name exists; called only for callers who are not allowed in it. */
   hasWorkspace?(name: string): Promise<boolean>;
-  /** Address of the platform, which gives out credentials for workloads. */
+  /** URL of the platform, which issues credentials for workloads. */
   issuer(): string;
   /** The workload behind an address; null when there is none. May throw WORKSPACE_NOT_FOUND. */
   resolve(target: Target): Maybe<Workload | null>;
   /** A running instance that can answer now; null when one has to be started or thawed first. */
   ready(workload: Workload, revision: string | null): InstanceLease | null;
-  /** The instance that a lease of this key was on, while it answers; null when it no longer does. */
+  /** The instance with this lease key; null when it no longer runs. */
   rejoin(workload: Workload, key: string): (InstanceLease & { revision: string | null }) | null;
   /** Starts or thaws an instance. Rejects with a GatewayError or PlatformError that says why it could not. */
   wake(workload: Workload, revision: string | null, options: { signal: AbortSignal }): Promise<InstanceLease>;
-  /** Connects to an instance: its API, or one port inside. */
+  /** Connects to an instance: its API, or one of its ports. */
   dial(lease: InstanceLease, door: Door): Promise<Duplex>;
-  /** Keeps a request that is answered at once and delivered later; false when too many wait. Durable once it is true. */
+  /** Stores a request for later delivery; false when too many are waiting. Once true, the request is durable. */
   keepRequest(kept: KeptRequest): Promise<boolean>;
-  /** Told once per admitted request, after its end. */
+  /** Called once per admitted request, after its end. */
   meter(record: RequestRecord): void;
-  /** A request that the platform answers itself; null = the workload does, if there is one. */
+  /** The platform's own endpoint for this request; null = the workload answers. */
   ownEndpoint?(request: OwnRequest): OwnEndpoint | null;
-  /** Kinds that another room serves itself, after routing alone: models. */
+  /** Kinds that another module answers, after routing only: models. */
   answerers?: Partial<Record<WorkloadKind, Answerer>>;
-  /** The same for rooms that want Node's own request and response: jobs. */
+  /** The same for modules that need Node's request and response objects: jobs. */
   handlers?: Partial<Record<WorkloadKind, Handler>>;
 }
 
-/** An address that a workload has beside its own. */
+/** An additional address of a workload. */
 export interface HttpTrigger {
   id: string;
-  /** Answered at once, delivered later. */
+  /** The request is answered at once and delivered later. */
   async: boolean;
-  /** Below the workspace, with a leading slash. */
+  /** Path below the workspace, with a leading slash. */
   path: string;
-  /** Below the workload's own address, "" for that address itself; null when it lies elsewhere. */
+  /** Path below the workload's own address, "" for that address itself; null when it lies elsewhere. */
   own: string | null;
   on: boolean;
-  /** Null: as the workload itself. */
+  /** null = as the workload itself. */
   public: boolean | null;
 }
 
@@ -75,12 +75,12 @@ export interface OwnRequest {
   workspace: string;
   uid: string;
   method: string;
-  /** Raw, behind the workload's address. */
+  /** Raw path below the workload's address. */
   path: string;
   header(name: string): string | undefined;
 }
 
-/** Gets the request's body; the signal aborts when the client leaves. */
+/** Gets the request's body; the signal aborts when the client disconnects. */
 export type OwnEndpoint = (body: Buffer, signal: AbortSignal) => Promise<OwnAnswer>;
 
 export interface OwnAnswer {
@@ -90,10 +90,10 @@ export interface OwnAnswer {
   headers?: Record<string, string>;
 }
 
-/** An asynchronous request as the workload is to get it, later. */
+/** An asynchronous request in the form in which the workload gets it later. */
 export interface StoredRequest {
   method: string;
-  /** Complete, without credentials of the platform. */
+  /** The complete head, without platform credentials. */
   head: string;
   hasBody: boolean;
   /** base64 */
@@ -108,23 +108,23 @@ export interface KeptRequest {
 }
 
 export interface GatewaySettings {
-  /** Word in header and cookie names. */
+  /** The word in the names of headers and cookies. */
   brand: string;
   domain?: string | undefined;
-  /** True behind a terminator whose X-Forwarded-* can be believed. */
+  /** True behind a proxy that ends TLS and whose X-Forwarded-* headers are trusted. */
   trustProxy: boolean;
   consoleHost?: string | undefined;
-  /** Whether the platform is reached by names of loopback. */
+  /** Whether the platform is reached by loopback names. */
   isLoopback: boolean;
-  /** What happens to workloads' pages in the path form. */
+  /** How HTML pages of workloads are served at path addresses; see page-rules.ts. */
   pathPages: PathPages;
-  /** Address of the page that explains the error codes. */
+  /** URL of the page that explains the error codes. */
   docsUrl: string;
   limits: GatewayLimits;
 }
 
 export interface GatewayLog {
-  /** A line for every request; costs nothing while the level is off, which is the default. */
+  /** Logs a line for every request; free while the level is off, which is the default. */
   debug(fields: Record<string, unknown>, sentence: string): void;
   warn(fields: Record<string, unknown>, sentence: string): void;
   error(fields: Record<string, unknown>, sentence: string): void;
@@ -143,9 +143,9 @@ export interface Principal {
   /** User or service account. */
   id: string;
   type: string;
-  /** How it proved itself: "api_key", "oauth". */
+  /** How the principal authenticated: "api_key", "oauth". */
   method: string;
-  /** The key it came with, if that was it. */
+  /** Id of the API key, when one was used. */
   keyId?: string | null;
 }
 
@@ -156,15 +156,15 @@ export interface Workload {
   name: string;
   public: boolean;
   enabled: boolean;
-  /** Why its policies let it run nothing here; absent when they do. */
+  /** Why the workload's policies do not let it run here; absent when they do. */
   refusal?: string;
   /** Null for kinds without revisions. */
   revisions: RevisionPlan | null;
-  /** Where requests go inside the instance; "platform": there is none, the platform answers itself. */
+  /** Where requests go inside the instance; "platform" = there is no instance, the platform answers. */
   door: Door | "platform";
-  /** Its host label where that is not the natural one; "" = it has none. */
+  /** The workload's host label where it differs from the natural one; "" = it has none. */
   label?: string | undefined;
-  /** Addresses beside its own. */
+  /** Additional addresses of the workload. */
   triggers: readonly HttpTrigger[];
   /** Set when the address is a preview's. */
   preview: PreviewRules | null;
@@ -172,7 +172,7 @@ export interface Workload {
   kept?: Kept | null;
 }
 
-/** "api" is the sandbox's own API; a number is a port of whatever runs inside. */
+/** "api" is the sandbox's own API; a number is a port inside the instance. */
 export type Door = "api" | number;
 
 export interface PreviewRules {
@@ -186,7 +186,7 @@ export interface PreviewRules {
 
 /** A claim on a running instance for the time of one request. */
 export interface InstanceLease {
-  /** Changes when the instance is replaced: connections are kept under it. */
+  /** Key of the connection pool; changes when the instance is replaced. */
   key: string;
   release(): void;
 }
@@ -196,13 +196,13 @@ export interface RequestRecord {
   revision: string | null;
   principal: Principal | null;
   method: string;
-  /** 0 when the client left before there was one. */
+  /** 0 when the client disconnected before there was a status. */
   status: number;
   bytesIn: number;
   bytesOut: number;
   startedAtMs: number;
   durationMs: number;
-  /** How long the request was held for a start or a thaw; null when an instance was ready. */
+  /** Milliseconds that the request waited for a start or a thaw; null when an instance was ready. */
   heldMs: number | null;
   error: GatewayErrorCode | null;
   clientGone: boolean;
@@ -212,17 +212,17 @@ export interface HandledRoute {
   kind: WorkloadKind;
   workspace: string;
   name: string;
-  /** Raw, behind the workload's address, with the query. */
+  /** Raw path below the workload's address, with the query. */
   path: string;
   prefix: string;
   /** The id of the trigger that the request came by. */
   trigger: string | null;
 }
 
-/** Answers completely, refusals included; resolves when the request is over, and never rejects. */
+/** Answers the request completely, refusals included. Resolves when the request is over and never rejects. */
 export type Answerer = (down: Downstream, route: HandledRoute, challenge: Challenge) => Promise<void>;
 
-/** What a refusal for want of credentials has to say beside its code: where they are given out. */
+/** The headers of a 401 answer, which say where credentials are issued. */
 export type Challenge = (error?: string) => Required<Pick<GatewayErrorOptions, "headers">> | undefined;
 
 export type Handler = (req: IncomingMessage, res: ServerResponse, route: HandledRoute) => void;

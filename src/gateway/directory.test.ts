@@ -38,7 +38,7 @@ async function sandbox(name: string): Promise<Workload> {
   return found;
 }
 
-/** What the loop does when it has started one. */
+/** Records a running instance, as the reconcile loop does after a start. */
 const observe = (uid: string): Promise<unknown> =>
   store.resources.update("ws", uid, ({ state }) => ({
     state: { ...state, instances: [{ uid, revision: null, endpoint, phase: "running" }] },

@@ -1,6 +1,6 @@
 /**
- * Finds workloads and their instances in the store. What was read is kept until the store tells that it changed, so a
- * request to a running workload costs no query and waits for nothing.
+ * Finds workloads and their instances in the store. Results are cached until the store reports a change, so a request
+ * to a running workload costs no query.
  */
 
 import type { Duplex } from "node:stream";
@@ -28,22 +28,22 @@ import type { RevisionPlan } from "./pick-revision.ts";
 import { createPreviewLookup } from "./preview-lookup.ts";
 import { createTriggerLookup } from "./trigger-lookup.ts";
 
-/** Bounds memory when many workloads are called once; a full cache starts over. */
+/** Cached workloads, to bound memory. A full cache is emptied. */
 const ENTRIES_MAX = 20_000;
-/** Longer than any request is held: whoever asks gives up by itself before. */
+/** Longer than a request is held, so callers give up before. */
 const WAKE_MAX_MS = 5 * MINUTE_MS;
-/** After so many looks an answer is used once and not kept. */
+/** After this many reads that raced with changes, the result is used once and not cached. */
 const LOOKS_MAX = 3;
-/** The loop looks at a copy within a second; one that it still takes for running after this does not listen. */
+/** The reconcile loop checks a copy within a second. A copy it still reports as running after this does not listen. */
 const COPY_LOOK_MS = 8000;
 
 export interface DirectoryDeps extends Pick<Makers, "makerOf"> {
   store: Store;
   clock: Clock;
   activity: Activity;
-  /** Whether the platform itself answers for it, so that nothing has to run. */
+  /** Whether the platform answers for the resource itself, so that no instance has to run. */
   isServed(resource: Resource): boolean;
-  /** Where this server stands, for the policies of workloads. */
+  /** Location of this server, for the policies of workloads. */
   place: Place;
 }
 
@@ -56,11 +56,11 @@ interface Entry {
   instances: Instance<Endpoint>[];
 }
 
-/** A lease that remembers where to dial. */
+/** A lease with the endpoint to dial. */
 interface OpenLease extends InstanceLease {
   endpoint: Endpoint;
   workload: Workload;
-  /** Another copy of this one serves as well; null where only this copy will do. */
+  /** Any copy of this revision may replace the leased one; null where only this copy will do. */
   revision: string | null;
 }
 
@@ -74,13 +74,13 @@ export function createDirectory({ store, clock, makerOf, activity, isServed, pla
   const triggers = createTriggerLookup({ store });
   const labels = createHeldLookup("workload", { store });
   const internal = createHeldLookup("internal", { store });
-  // Counts changes: what was read before one must not be kept after it.
+  // Counts changes: a result that was read before a change must not be cached after it.
   let era = 0;
   let policyEra = 0;
   const unsubscribe = store.database.onChange(({ topic, key }) => {
     era += 1;
     if (topic === "resync" || key.startsWith("policy/")) {
-      // A policy is read together with each workload that names it.
+      // A cached workload includes its policies, so a changed policy empties the cache.
       policyEra += 1;
       entries.clear();
     } else if (topic === "resource") entries.delete(key.slice(key.indexOf("/") + 1));
@@ -107,7 +107,7 @@ export function createDirectory({ store, clock, makerOf, activity, isServed, pla
     return uid === undefined ? undefined : entries.get(uid);
   }
 
-  /** Keeps what was read when nothing changed meanwhile; on a busy platform that may take another look. */
+  /** Caches the result if nothing changed during the read; otherwise reads again. */
   async function load(read: () => Promise<Resource | null>): Promise<Workload | null> {
     for (let look = 0; ; look += 1) {
       const readIn = era;
@@ -130,7 +130,7 @@ export function createDirectory({ store, clock, makerOf, activity, isServed, pla
     return uid === null ? null : byUid(workspace, uid);
   }
 
-  /** A word leads to one resource for as long as that exists; another may only be one of the same name, made again. */
+  /** A word leads to one resource while that resource exists; later perhaps to a new resource of the same name. */
   function behindWord(lookup: HeldLookup, word: string): Workload | Promise<Workload | null> {
     const known = lookup.known(word);
     const entry = known && entries.get(known.uid);
@@ -147,7 +147,7 @@ export function createDirectory({ store, clock, makerOf, activity, isServed, pla
     const running = (entries.get(workload.uid)?.instances ?? []).filter(
       (instance) => instance.phase === "running" && instance.revision === revision,
     );
-    // The least busy one; a loop instead of a sort, for every request passes here.
+    // Picks the least busy instance, with a loop instead of a sort because every request passes here.
     let chosen = running[0];
     for (const instance of running)
       if (chosen && activity.openOf(instance.uid) < activity.openOf(chosen.uid)) chosen = instance;
@@ -160,8 +160,8 @@ export function createDirectory({ store, clock, makerOf, activity, isServed, pla
   }
 
   /**
-   * Says what is wanted and waits until the loop has made it so. Many callers of one workload ask once, so the wait is
-   * nobody's own: the first of them may leave and the others still get their instance.
+   * Records that an instance is wanted and waits until the reconcile loop has started it. Concurrent callers share one
+   * wait, so a caller that leaves does not end the wait of the others.
    */
   function ask(workload: Workload, revision: string | null): Promise<void> {
     const key = `${workload.uid}/${revision}`;
@@ -195,7 +195,7 @@ export function createDirectory({ store, clock, makerOf, activity, isServed, pla
       const insight = failureOf(reached, revision, wantedAt);
       throw new GatewayError("WORKLOAD_START_FAILED", undefined, insight ? { insight } : {});
     }
-    // Its policies let it pass when it was asked for; only a policy that changed since could say otherwise.
+    // The policies were checked before the wait; only a policy that changed since requires a new check.
     if (policiesIn === policyEra) keep(reached, plainEntryOf(reached, isServed(reached)));
     else await load(() => store.resources.getByUid(workspace, uid));
   }
@@ -210,8 +210,8 @@ export function createDirectory({ store, clock, makerOf, activity, isServed, pla
   }
 
   /**
-   * A copy that ended is known to be running until somebody looks. Whoever finds it gone asks the loop to look, and
-   * waits for the copy that takes its place; nothing of the request has been sent by then.
+   * An ended copy stays recorded as running until the reconcile loop checks it. When dialling fails, this function asks
+   * for the check and waits for the copy's replacement; no byte of the request has been sent by then.
    */
   async function dialCopy(lease: OpenLease, door: Door): Promise<Duplex> {
     const { workload, revision, endpoint, key } = lease;
@@ -230,11 +230,11 @@ export function createDirectory({ store, clock, makerOf, activity, isServed, pla
     }
   }
 
-  /** A sandbox that was started anew while a request waits for it has another endpoint than the lease says. */
+  /** A sandbox that was restarted while a request waited has another endpoint than the lease. */
   const endpointNow = ({ workload, endpoint }: OpenLease): Endpoint =>
     entries.get(workload.uid)?.instances.find(({ phase }) => phase === "running")?.endpoint ?? endpoint;
 
-  /** Asked once for all who find the same copy gone. */
+  /** Requests that find the same copy gone share one check. */
   function isGone(workload: Workload, copy: string, signal: AbortSignal): Promise<boolean> {
     const known = looking.get(copy);
     if (known) return known;
@@ -298,7 +298,7 @@ const instancesOf = (resource: Resource): Instance<Endpoint>[] =>
 const hasInstance = (resource: Resource, revision: string | null): boolean =>
   instancesOf(resource).some((instance) => instance.phase === "running" && instance.revision === revision);
 
-/** Why it is no use to wait for an instance. A new revision that failed says nothing about the one that answers. */
+/** Why waiting for an instance is useless. The failure of a new revision does not count against the active one. */
 function failureOf(resource: Resource, revision: string | null, wantedAt: number): string | null {
   const { startFailure, activeRevision } = resource.state as InstancesState & { activeRevision?: string };
   if (startFailure && startFailure.revision === revision && startFailure.at >= wantedAt) return startFailure.message;
@@ -332,7 +332,7 @@ function doorOf({ kind, spec }: Resource): "api" | number {
   return kind === "application" && typeof spec.port === "number" ? spec.port : WORKLOAD_PORT;
 }
 
-/** The gateway follows the live revision that the loop recorded, never the status of a newer one on its way. */
+/** Uses the live revision that the reconcile loop recorded, never a newer one that is still being deployed. */
 function revisionPlanOf(resource: Resource): RevisionPlan {
   const { state, generation } = resource;
   const canary = liveCanary(resource);

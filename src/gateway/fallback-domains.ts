@@ -1,4 +1,4 @@
-/** Verified domains whose owners named a preview for the hosts that nobody has. */
+/** Verified domains whose owners named a preview for hosts that no resource claims. */
 import type { Resource } from "../store/resources/resource.ts";
 import type { Store } from "../store/store.ts";
 
@@ -8,7 +8,7 @@ export interface Fallback {
   preview: string;
 }
 
-/** Domains by their names; few have a fallback. */
+/** Fallbacks by domain name; few domains have one. */
 export type FallbackDomains = ReadonlyMap<string, Fallback>;
 
 const PAGE = 500;
@@ -31,7 +31,7 @@ function fallbackOf({ spec, deletedAt }: Resource): string | null {
   return deletedAt === null && status === "verified" && typeof preview === "string" && preview !== "" ? preview : null;
 }
 
-/** The nearest domain at or above the host. */
+/** The fallback of the nearest domain at or above the host. */
 export function fallbackFor(host: string, domains: FallbackDomains): Fallback | undefined {
   if (domains.size === 0) return undefined;
   for (let name = host; ; name = name.slice(name.indexOf(".") + 1)) {

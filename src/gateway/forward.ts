@@ -24,10 +24,10 @@ export interface ForwardContext {
 }
 
 export interface ExchangeLimits {
-  /** No byte in either direction for so long; null for no limit. */
+  /** Longest time without a byte in either direction; null for no limit. */
   idleMs: number | null;
   totalMs: number | null;
-  /** The same two for a connection that was upgraded. */
+  /** The same two limits for an upgraded connection. */
   tunnelIdleMs: number | null;
   tunnelTotalMs: number | null;
   /** Bytes of the request body; null for no limit. */
@@ -36,27 +36,29 @@ export interface ExchangeLimits {
 
 export interface ForwardJob {
   method: string;
-  /** The request's head as the workload gets it, complete. */
+  /** The complete request head as the workload gets it. */
   head: string;
-  /** Names the instance: connections are reused under it. */
+  /** Key of the instance in the connection pool. */
   key: string;
   dial(): Promise<Duplex>;
-  /** How long that may take. */
+  /** Time limit of `dial`. */
   dialMs?: number;
-  /** Whoever answers may be exchanged for another at any moment: what it took and never answered goes to the next. */
+  /**
+   * The answering daemon may be replaced at any moment: a request it took but did not answer is sent to the next one.
+   */
   exchangeable: boolean;
   limits: ExchangeLimits;
-  /** Fields that every response of this address carries, and what the form of the address does to the others. */
+  /** Headers that every response of this address carries, and the rules for the workload's own headers. */
   extras: ResponseExtras;
-  /** Last word on the response's fields; null where there is none. */
+  /** Final change of the response headers; null for none. */
   edit: ((headers: string[]) => string[]) | null;
-  /** Writes an error of the platform's own to a client that has got nothing yet. */
+  /** Writes a platform error to a client that has received nothing yet. */
   refuse(error: GatewayError): void;
   done(outcome: ForwardOutcome): void;
 }
 
 export interface ForwardOutcome {
-  /** 0 when the client left before there was one. */
+  /** 0 when the client disconnected before there was a status. */
   status: number;
   bytesIn: number;
   bytesOut: number;
@@ -65,19 +67,22 @@ export interface ForwardOutcome {
   clientGone: boolean;
 }
 
-/** Safe to send twice by definition; PUT and DELETE are too, but their bodies are gone after the first time. */
+/** Methods that are safe to send twice. PUT and DELETE are too, but their bodies are gone after the first time. */
 const REPEATABLE = new Set(["GET", "HEAD", "OPTIONS", "TRACE"]);
 
 /**
- * A kept connection may be closing at the far end while we write. A request that cannot be repeated therefore only
- * takes a connection that was in use a moment ago.
+ * A pooled connection may be closing at the far end while the gateway writes. A request that cannot be sent twice
+ * therefore only uses a connection that was in use within this time.
  */
 const UNREPEATABLE_IDLE_MAX_MS = 1000;
 
-/** One for a kept connection, and where the far end is exchanged one for a new one that it took on its way out. */
+/**
+ * A request may be sent again twice: once when a reused connection was already closing, once when the workload's daemon
+ * is being replaced.
+ */
 const REPEATS_MAX = 2;
 
-/** Dialling is local; an instance that does not accept within this time does not listen. */
+/** Time limit of dialling, which is local: an instance that does not accept by then does not listen. */
 const DIAL_MS = 10_000;
 
 export function forward(context: ForwardContext, down: Downstream, job: ForwardJob): void {
@@ -160,14 +165,14 @@ class WorkloadExchange implements ExchangeSink, DownstreamEvents, Sweepable {
       return;
     }
     this.#chunked = down.bodyFraming === "chunked";
-    // The start of the body has usually arrived with the head: give it the chance to travel on in the same packet.
+    // The start of the body has usually arrived with the head, so both can leave in one packet.
     stream.cork();
     stream.write(this.#job.head, "latin1");
     down.readBody();
     process.nextTick(() => stream.uncork());
   }
 
-  // What the client does
+  // Events of the client
 
   onRequestBody(chunk: Buffer): void {
     const connection = this.#connection;
@@ -213,7 +218,7 @@ class WorkloadExchange implements ExchangeSink, DownstreamEvents, Sweepable {
     this.#finish(null, true);
   }
 
-  // What the workload does
+  // Events of the workload
 
   onInformational(status: number, headers: string[]): void {
     this.#lastByteMs = this.#context.sweeper.now;
@@ -295,7 +300,7 @@ class WorkloadExchange implements ExchangeSink, DownstreamEvents, Sweepable {
     tunnel.start({ fromClient, fromWorkload });
   }
 
-  // The end
+  // End of the exchange
 
   #fail(error: GatewayError): void {
     if (this.#over) return;
@@ -330,7 +335,7 @@ function dialError(cause: unknown): GatewayError {
   return new GatewayError("WORKLOAD_NOT_LISTENING", undefined, { cause });
 }
 
-/** Upgrade and Connection end at every hop, so they are written anew. */
+/** Upgrade and Connection are hop-by-hop headers, so the gateway writes its own. */
 function switchHead(head: ResponseHead, headers: readonly string[]): string {
   let protocol = "";
   for (let i = 0; i < head.headers.length; i += 2) {

@@ -6,7 +6,7 @@ import { identityLines } from "./request-rules.ts";
 export interface HeadExtras {
   requestId: string;
   rawHeaders: readonly string[];
-  /** Of a body that was read whole before; absent = it is passed on as it comes. */
+  /** Length of a body that was read completely before; absent = the body is streamed. */
   bodyLength?: number;
 }
 

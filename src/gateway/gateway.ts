@@ -1,4 +1,4 @@
-/** The gateway as one object: made from what arrives in `deps`, fed with requests and connections, stopped once. */
+/** The gateway as one object: created from `deps`, fed with requests and connections, stopped once. */
 
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
@@ -30,9 +30,9 @@ import { compose, type PlatformRequest, type Replay, type Replayed, replay } fro
 import { finished, refuse, respondMetadata, serve } from "./serve.ts";
 
 export interface Gateway extends InferenceDoor {
-  /** A request of the platform's own to a workload, in the form that it is kept in. */
+  /** Makes a stored request that the platform itself sends to a workload. */
   compose(request: PlatformRequest): StoredRequest;
-  /** Delivers a request that was kept earlier. */
+  /** Delivers a stored request. */
   replay(asked: Replay): Promise<Replayed>;
 }
 
@@ -80,7 +80,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     request(req, res, route, options = {}) {
       const handler = route.to === "workload" && !hasTriggers(route.kind) ? deps.handlers?.[route.kind] : undefined;
       if (handler !== undefined && route.to === "workload") {
-        // The address says it all: nothing has to be looked up.
+        // The route names the kind, so no lookup is needed.
         if (options.continueExpected) res.writeContinue();
         handler(req, res, { ...route, trigger: null });
         return;
@@ -119,13 +119,13 @@ export function createGateway(deps: GatewayDeps): Gateway {
   };
 }
 
-/** A server that stops waits for requests of management, too. */
+/** Counts management requests too, so that a stopping server waits for them. */
 function running(context: ServeContext, serve: ReturnType<PlainManagement>): ((request: LaneRequest) => void) | null {
   if (serve === null) return null;
   const done = (): void => finished(context);
   return (request) => {
     context.running += 1;
-    void serve(request).then(done, done); // it answers failures itself
+    void serve(request).then(done, done); // `serve` answers its own failures
   };
 }
 
@@ -139,13 +139,13 @@ function drained(context: ServeContext, graceMs: number): Promise<void> {
   });
 }
 
-/** Other rooms want Node's request and response; a trigger's path may belong to anybody. */
+/** Some handlers need Node's request and response objects; a trigger's path may lead to any kind. */
 function takesLane(deps: GatewayDeps, route: Route): boolean {
   if ("kind" in route) return deps.handlers?.[route.kind] === undefined;
   return route.to === "preview" || route.to === "domain";
 }
 
-/** Answered by a room of the platform: there is no workload that bytes could be joined with. */
+/** Whether the platform itself answers for this kind, so that there is no workload to tunnel to. */
 const isOwn = ({ answerers, handlers }: GatewayDeps, route: Route): boolean =>
   "kind" in route && (answerers?.[route.kind] ?? handlers?.[route.kind]) !== undefined;
 
@@ -155,14 +155,14 @@ function refuseUpgrade(context: ServeContext, down: Downstream): void {
   refuse(context, down, null, error, { fixed: null, requestId: requestIdOf(down) });
 }
 
-/** By the room that answers for this kind, or by the workload. */
+/** Answers through the kind's answerer, otherwise through the workload. */
 async function answer(context: ServeContext, down: Downstream, route: Route): Promise<void> {
   const answerer = "kind" in route ? context.deps.answerers?.[route.kind] : undefined;
   if (answerer === undefined || !("kind" in route)) return serve(context, down, route);
   context.running += 1;
   try {
     if (context.stopping) throw new GatewayError("SHUTTING_DOWN", undefined, { headers: { "retry-after": "1" } });
-    // A path address says it all; what a host label leads to has to be looked up.
+    // A path address names the workload; a host label must be looked up.
     const named = route.to === "workload" ? route : await context.deps.resolve(targetOf(route));
     if (named === null) throw new GatewayError("ROUTE_NOT_FOUND");
     if ("preview" in named && respondMetadata(context, down, route, named)) return finished(context);
@@ -184,7 +184,7 @@ function mayBeHandled(deps: GatewayDeps, route: Route): route is HandledRoute {
   return route.to === "trigger" || ("kind" in route && deps.handlers?.[route.kind] !== undefined);
 }
 
-/** To the room that serves this kind itself, if one does: by what the address says, or by what it leads to. */
+/** Passes the request to the module that serves this kind, if there is one, by the route or after a lookup. */
 async function handOver(
   context: ServeContext,
   down: NodeDownstream,
@@ -216,7 +216,7 @@ async function handOver(
 
 const NOWHERE = { workspace: "", name: "", kind: null };
 
-/** A response object for a connection that Node has let go of: errors and refusals go out through it. */
+/** A response object for an upgraded connection that Node has released; errors are sent through it. */
 function upgradeDownstream(req: IncomingMessage, socket: Duplex, head: Buffer): Downstream {
   const res = new ServerResponse(req);
   res.shouldKeepAlive = false;
@@ -225,7 +225,7 @@ function upgradeDownstream(req: IncomingMessage, socket: Duplex, head: Buffer): 
     res.detachSocket(socket as Socket);
     socket.end();
   });
-  // Node no longer listens to this connection: without this, a client's reset would end the process.
+  // Node no longer handles errors of this connection; without a listener, a client's reset would end the process.
   socket.on("error", () => socket.destroy());
   return new NodeDownstream(req, res, { upgradeHead: head });
 }

@@ -1,4 +1,4 @@
-/** From a word in a host name to the resource that holds it. */
+/** Finds the resource that holds a word in a host name. */
 import type { WordPool } from "../contract/held-words.ts";
 import type { Store } from "../store/store.ts";
 
@@ -8,12 +8,12 @@ export interface Holder {
 }
 
 export interface HeldLookup {
-  /** As it was found last, which is right for as long as that resource exists. */
+  /** The last result, which is valid while that resource exists. */
   known(word: string): Holder | undefined;
   find(word: string): Promise<Holder | null>;
 }
 
-/** Bounds memory; a full table starts over. */
+/** Cached words, to bound memory. A full table is emptied. */
 const KNOWN_MAX = 20_000;
 
 export function createHeldLookup(pool: WordPool, { store }: { store: Store }): HeldLookup {

@@ -1,10 +1,13 @@
-/** Holds a request while its workload starts or thaws: bounded in time and number, and ended when the client leaves. */
+/**
+ * Holds a request while its workload starts or thaws. Time and number are limited; a disconnecting client ends the
+ * hold.
+ */
 import { asGatewayError, GatewayError } from "../contract/gateway-errors.ts";
 import type { Downstream } from "../http/downstream.ts";
 import type { GatewayCounters } from "./counters.ts";
 import type { GatewayDeps, InstanceLease, Workload } from "./deps.ts";
 
-/** The client left while it was held: there is nobody to answer. */
+/** The client disconnected while the request was held, so there is no answer to write. */
 export class ClientGone extends Error {}
 
 export async function hold(
@@ -37,7 +40,7 @@ export async function hold(
 
 const SILENT = { onRequestBody() {}, onRequestEnd() {}, onClientDrain() {} };
 
-/** Does not rely on the other side heeding the signal; a lease that comes too late is given back. */
+/** Does not rely on `waking` to obey the signal; a lease that arrives too late is released. */
 function untilAborted(waking: Promise<InstanceLease>, signal: AbortSignal): Promise<InstanceLease> {
   return new Promise<InstanceLease>((resolve, reject) => {
     const onAbort = (): void => reject(signal.reason);

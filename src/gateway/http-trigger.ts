@@ -1,4 +1,4 @@
-/** Addresses that a workload has beside its own, and what they change about a request that comes by one of them. */
+/** Additional addresses of workloads, and how they change a request. */
 
 import { behind, isOn, ownPath, triggerPath, triggersOf } from "../contract/triggers.ts";
 import type { WorkloadRoute } from "../http/route.ts";
@@ -29,14 +29,14 @@ export interface Entered<R extends WorkloadRoute> {
   trigger: HttpTrigger | null;
 }
 
-/** Splits the address where the trigger's part of it ends: the workload sees what comes behind. */
+/** Splits the path behind the trigger's address; the workload sees the rest. */
 export function enter<R extends WorkloadRoute>(route: R, workload: Workload): Entered<R> {
   if (workload.triggers.length === 0) return { route, workload, trigger: null };
   const byPath = route.to === "trigger";
   let trigger: HttpTrigger | null = null;
   let rest = "";
   for (const each of workload.triggers) {
-    // The workload's own address answers at once with or without triggers: those that are off or asynchronous leave it.
+    // The workload's own address is always synchronous, so triggers on it that are off or asynchronous are skipped.
     if (!byPath && (!each.on || (each.async && each.own === ""))) continue;
     const start = byPath ? each.path : each.own;
     const left = start === null ? null : behind(route.path, start);
@@ -61,8 +61,8 @@ export function enter<R extends WorkloadRoute>(route: R, workload: Workload): En
 }
 
 /**
- * The trigger by which a request is asynchronous: the one it came by, or for `?async=true` the one that describes such
- * requests to the agent's own address. False when it is not asynchronous, null when no trigger says anything about it.
+ * The trigger that makes a request asynchronous: the one it came by, or for `?async=true` the agent's asynchronous
+ * trigger. False when the request is synchronous, null when the agent has no asynchronous trigger.
  */
 export function asyncTriggerOf(workload: Workload, by: HttpTrigger | null, path: string): HttpTrigger | null | false {
   if (by?.async) return by;

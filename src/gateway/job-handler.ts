@@ -1,7 +1,4 @@
-/**
- * The address of a job at the inference edge is another name of its executions at the management edge: the request goes
- * on to them, and all their rules hold.
- */
+/** Forwards requests to a job's inference address to its executions in the management API, whose rules apply. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { HandledRoute } from "./deps.ts";
 
@@ -18,7 +15,7 @@ export const createJobHandler =
     manage(req, res);
   };
 
-/** The bare address of a job, with or without a query, starts it; by a trigger, as the trigger says. */
+/** A request to the job's bare address starts an execution, with the trigger's settings if it came by one. */
 function startingPath(query: string, trigger: string | null): string {
   const by = trigger === null ? "" : `${query === "" ? "?" : "&"}trigger=${encodeURIComponent(trigger)}`;
   return `/executions${query}${by}`;

@@ -11,25 +11,25 @@ export interface GatewayLimits {
   holdMs: number;
   /** Requests held at the same time. Each keeps a client's connection and a little memory. */
   heldMax: number;
-  /** Connections to one instance at the same time. */
+  /** Concurrent connections to one instance. */
   connectionsMax: number;
   /** Bytes of content in one JSON or form request that writes files; null for no limit. Raw bodies have none. */
   sandboxFileMax: number | null;
   /** How long a new connection may take for its first request. */
   headMs: number;
-  /** Connections without a whole request at the same time. Beyond that the oldest is closed. */
+  /** Connections without a complete request. Above this number the oldest is closed. */
   newcomersMax: number;
-  /** Distance between two looks at the deadlines. */
+  /** Interval between two checks of the deadlines. */
   tickMs: number;
 }
 
-/** A request of any kind ends after this; longer work is asynchronous, or a job. */
+/** Longest duration of a request. Longer work is asynchronous, or a job. */
 const REQUEST_TOTAL_MS = 15 * MINUTE_MS;
-/** Contracted for agents: silence for longer means that nobody is working. */
+/** Idle timeout of agents, as the API contract promises. */
 const AGENT_IDLE_MS = 100 * SECOND_MS;
-/** Upgraded connections and streams of sandboxes are often silent: shells, watchers, hot reload. */
+/** Idle timeout of upgraded connections and sandbox streams, which are often silent: shells, watchers, hot reload. */
 const STREAM_IDLE_MS = 15 * MINUTE_MS;
-/** Nothing stays for ever: forgotten terminals and watchers end after a day. */
+/** Longest duration of a stream: forgotten terminals and watchers end after a day. */
 const STREAM_TOTAL_MS = 24 * HOUR_MS;
 
 const TUNNEL = { tunnelIdleMs: STREAM_IDLE_MS, tunnelTotalMs: STREAM_TOTAL_MS, bodyMax: null };
@@ -41,7 +41,7 @@ export const DEFAULT_LIMITS: GatewayLimits = {
     agent: CALL,
     model: CALL,
     job: CALL,
-    // A client listens to an MCP server on a stream that is silent most of the time.
+    // Clients of an MCP server listen on a stream that is silent most of the time.
     function: STREAM,
     application: STREAM,
     preview: STREAM,
@@ -55,7 +55,7 @@ export const DEFAULT_LIMITS: GatewayLimits = {
   // Larger files go in parts or as a raw body.
   sandboxFileMax: FILE_CONTENT_BYTES_MAX,
   headMs: HEAD_WAIT_MS,
-  // Eight times what the kernel keeps of connections that nobody has taken yet, and few of the descriptors.
+  // Eight times the kernel's backlog of connections, and a small part of the file descriptors.
   newcomersMax: 4096,
   tickMs: SECOND_MS,
 };

@@ -1,7 +1,7 @@
 /**
- * Ties a session of an MCP server to the copy of the server that holds it. The copy's name travels inside the session
- * id that the client keeps, so every gateway finds it, also after a restart, and nothing has to be remembered here.
- * The server itself sees the id that it made.
+ * Routes a session of an MCP server to the copy of the server that holds it. The gateway appends the copy's name to the
+ * session id that the client keeps, so every gateway finds the copy, also after a restart, and stores nothing. The
+ * server sees its own session id.
  */
 import { GatewayError } from "../contract/gateway-errors.ts";
 import type { Downstream } from "../http/downstream.ts";
@@ -9,19 +9,19 @@ import { lowerName } from "../http/http1/header-name.ts";
 import type { InstanceLease, Workload } from "./deps.ts";
 
 export interface McpSession {
-  /** As the server made it. */
+  /** The session id as the server made it. */
   id: string;
-  /** Key of the lease on the copy that made it. */
+  /** Lease key of the copy that holds the session. */
   copy: string;
 }
 
 const HEADER = "mcp-session-id";
-/** Allowed in a session id, and in no uid. */
+/** Separates id and copy: allowed in a session id, never part of a uid. */
 const MARK = "~";
-/** From this revision of the protocol on there are no sessions, and a stray id means nothing. */
+/** Since this protocol version there are no sessions, and a session id is ignored. */
 const SESSIONLESS_SINCE = "2026-07-28";
 
-/** Null when the request belongs to no copy in particular. */
+/** Returns null when any copy can answer the request. */
 export function sessionOf(down: Downstream, { kind }: Workload): McpSession | null {
   if (kind !== "function") return null;
   const given = down.header(HEADER);
@@ -33,11 +33,11 @@ export function sessionOf(down: Downstream, { kind }: Workload): McpSession | nu
 
 export const sessionGone = (): GatewayError => new GatewayError("SESSION_NOT_FOUND");
 
-/** The request's fields as the server is to see them. */
+/** The request headers with the server's own session id. */
 export const withOwnId = (rawHeaders: readonly string[], { id }: McpSession): string[] =>
   replaced(rawHeaders, () => id);
 
-/** For the response of a server that opens or continues a session. */
+/** Appends the copy to the session id in a response. */
 export const sessionMarker =
   ({ key }: InstanceLease) =>
   (headers: string[]): string[] =>

@@ -1,4 +1,4 @@
-/** Answers a request to a sandbox's address on the platform's own authority. */
+/** Answers a request to a sandbox's address by the platform itself. */
 
 import type { Downstream } from "../http/downstream.ts";
 import type { HeaderRules } from "../http/header-rules.ts";
@@ -7,10 +7,10 @@ import type { OwnEndpoint } from "./deps.ts";
 import { ClientGone } from "./hold.ts";
 import { readBody } from "./request-body.ts";
 
-/** Most are small JSON objects. */
+/** Default limit of the body; most are small JSON objects. */
 const BODY_BYTES_MAX = 64 * 1024;
 
-/** As the daemon inside says it, so that clients cannot tell the difference. */
+/** The headers of the daemon inside, so that clients see no difference. */
 const HEADERS = [
   ["Access-Control-Allow-Origin", "*"],
   ["Cache-Control", "no-cache, no-store, must-revalidate"],
@@ -31,7 +31,7 @@ export async function answerOwn(
   bytesMax = BODY_BYTES_MAX,
 ): Promise<OwnOutcome> {
   const gone = Promise.withResolvers<never>();
-  gone.promise.catch(() => {}); // a client that leaves while nobody waits for it is nobody's failure
+  gone.promise.catch(() => {}); // avoids an unhandled rejection when the client leaves while the body is read
   const left = new AbortController();
   const sent = await readBody(down, bytesMax, () => {
     left.abort();

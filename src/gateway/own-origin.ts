@@ -10,7 +10,7 @@ import { hostName } from "../http/route.ts";
 import { isLoopbackName } from "../lib/network/site.ts";
 import type { GatewaySettings, Workload } from "./deps.ts";
 
-/** Where to send the browser instead; null when the request is to be served here. */
+/** URL to redirect the browser to; null when the request is served here. */
 export function ownOrigin(
   settings: GatewaySettings,
   down: Downstream,

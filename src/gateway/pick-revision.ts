@@ -5,19 +5,19 @@
 export interface RevisionPlan {
   active: string;
   canary?: string | undefined;
-  /** 0 to 100; outside is clamped. */
+  /** 0 to 100; other values are clamped. */
   canaryPercent?: number | undefined;
-  /** 0 or absent: every request is drawn anew. */
+  /** 0 or absent: each request is assigned independently. */
   stickyTtlSeconds?: number | undefined;
 }
 
 export interface RevisionPick {
   revision: string;
-  /** Value for the cookie when the client is to be pinned from now on; null when nothing has to be set. */
+  /** Cookie value that pins the client from now on; null when no cookie has to be set. */
   pin: string | null;
 }
 
-/** Longer pins would outlive any rollout. */
+/** Longest pin, so that it does not outlive a rollout. */
 export const STICKY_TTL_MAX_SECONDS = 7 * 24 * 3600;
 
 /**
@@ -39,7 +39,7 @@ export function pickRevision(plan: RevisionPlan, pinned: string | null, random: 
   return { revision, pin: ttl > 0 ? `${nowMs + ttl * 1000}.${revision}` : null };
 }
 
-/** The client holds the pin and may write what it likes: a pin never lasts longer than the plan's own time. */
+/** The client can forge the cookie, so a pin never lasts longer than the plan's own time-to-live. */
 function readPin(pin: string, nowMs: number, ttlSeconds: number): string | null {
   const dot = pin.indexOf(".");
   const untilMs = Number(pin.slice(0, dot));

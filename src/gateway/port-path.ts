@@ -1,6 +1,6 @@
 /**
- * `/port/{n}/rest` behind a sandbox's own address leads to port n inside it. Who may use the sandbox's API may use its
- * ports, so this is decided after admission; the rest of the path stays as it came, byte for byte.
+ * `/port/{n}/rest` below a sandbox's address leads to port n inside it. A caller who may use the sandbox's API may use
+ * its ports, so the path is split after admission; the rest of the path stays as it is, byte for byte.
  */
 import { GatewayError } from "../contract/gateway-errors.ts";
 import type { Admitted } from "./admit.ts";
@@ -11,7 +11,7 @@ const PORT_MAX = 65_535;
 
 export interface PortPassage {
   admitted: Admitted;
-  /** What was taken off the path. */
+  /** The part that was removed from the path. */
   taken: string;
 }
 

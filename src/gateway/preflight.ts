@@ -15,7 +15,7 @@ export function isPreflight(down: Downstream): boolean {
   );
 }
 
-/** What the owner did not say is allowed as asked: whoever names the origin means it to work. */
+/** Allows what the browser asks for where the owner set an origin but no methods or headers. */
 export function answerPreflight(rules: HeaderRules, down: Downstream, fixed: FixedHeaders): void {
   const asked = [
     "Access-Control-Allow-Methods",

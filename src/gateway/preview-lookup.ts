@@ -1,4 +1,4 @@
-/** From a preview's address to the workload and port behind it. */
+/** Finds the workload and port behind a preview's address. */
 
 import type { Makers } from "../auth/rights/makers.ts";
 import { hostLabelOf } from "../contract/held-words.ts";
@@ -14,13 +14,13 @@ import type { Store } from "../store/store.ts";
 import type { Door, Workload } from "./deps.ts";
 import { type FallbackDomains, fallbackFor, readFallbackDomains } from "./fallback-domains.ts";
 
-/** The port by which the sandbox's own API is meant. */
+/** The port number that stands for the sandbox's own API. */
 export const API_PORT = 443;
 
-/** Kinds that may claim a host name, or say what serves those that nobody has. */
+/** Kinds that may claim a host name or name a fallback for unclaimed hosts. */
 const CLAIMANTS = new Set(["preview", "application", "customdomain"]);
 
-/** Previews of one name, in different sandboxes of a workspace; the newest that is live serves. */
+/** Previews of one name in different sandboxes of a workspace; the newest live one is served. */
 const PREVIEWS_MAX = 50;
 
 interface PreviewSpec {
@@ -31,7 +31,7 @@ interface PreviewSpec {
 }
 
 export interface PreviewLookup extends Running {
-  /** Whether somebody claimed this host; answered from memory, because every request asks. */
+  /** Whether a resource claims this host. Answered from memory, because every request asks. */
   isClaimed(host: string): boolean;
   byId(workspace: string | null, id: string): Promise<Resource | null>;
   byHost(host: string): Promise<Resource | null>;
@@ -51,7 +51,7 @@ export function createPreviewLookup({ store, clock, makerOf }: PreviewLookupDeps
     hosts = new Set(await store.links.wordsAcrossWorkspaces(CLAIMS.host));
     fallbacks = await readFallbackDomains(store);
   };
-  // A failed look is made good by the next change; until then the hosts of before are served.
+  // A failed read is repeated with the next change; until then the previous hosts are served.
   const look = (): void => void refresh().catch(() => {});
   const unsubscribe = store.resources.onChange((kind) => {
     if (CLAIMANTS.has(kind)) look();
@@ -79,13 +79,13 @@ export function createPreviewLookup({ store, clock, makerOf }: PreviewLookupDeps
     async byId(workspace, id) {
       const held = await store.heldWords.holderOf("preview", id);
       const found = held && live(await store.resources.getByUid(held.workspace, held.uid));
-      // A prefix that was given up is still held, and leads nowhere until its workspace uses it again.
+      // A prefix that its preview gave up stays reserved and leads nowhere until the workspace uses it again.
       if (!found || hostLabelOf(found) !== id) return null;
       return workspace === null || found.workspace === workspace ? found : null;
     },
     async byHost(host) {
       const owner = await store.links.holderOfAcrossWorkspaces(CLAIMS.host, host);
-      // A name that somebody has is not the fallback's, also while it leads nowhere.
+      // A claimed host never gets the fallback, even while it leads nowhere.
       return owner ? live(await store.resources.getByUid(owner.workspace, owner.uid)) : fallback(host);
     },
     workload(preview, of) {

@@ -33,7 +33,7 @@ export function createPrincipals(
         authorizeScope({ id: `calling ${kind}`, scope: WORKLOADS[kind].scope }, caller);
         return true;
       } catch {
-        return false; // the gateway says FORBIDDEN in its own shape
+        return false; // the gateway writes its own FORBIDDEN answer
       }
     },
     hasWorkspace: (name) => authenticator.hasWorkspace(name),

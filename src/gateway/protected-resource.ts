@@ -1,6 +1,6 @@
 /**
- * Tells a client without credentials where to read who gives them out (RFC 9728). What it reads has to name the address
- * that it called: below the platform's own address for paths, and at the very host for a host name of the workload's own.
+ * Tells a client without credentials where to read who issues them (RFC 9728). The document must name the address that
+ * the client called: below the platform's URL for path addresses, on the workload's own host otherwise.
  */
 
 import { WORKLOADS } from "../contract/addresses.ts";
@@ -9,7 +9,7 @@ import type { Downstream } from "../http/downstream.ts";
 import type { WorkloadRoute } from "../http/route.ts";
 import type { Challenge, GatewayDeps, Workload } from "./deps.ts";
 
-/** Both go into a header of ours and into addresses that clients call. */
+/** Path and host are written into a response header and into URLs that clients call. */
 const PLAIN_PATH = /^[\w./~%-]{1,1024}$/;
 const PLAIN_HOST = /^[\w.-]{1,255}(:\d{1,5})?$/;
 
@@ -34,7 +34,7 @@ export function metadataFor(
   workload: Workload,
 ): ResourceMetadata | null {
   if ((route.to !== "label" && route.to !== "domain") || !route.path.startsWith(RESOURCE_METADATA)) return null;
-  // A public one has this path to itself, and may ask for credentials of its own.
+  // A public workload owns this path and may issue its own credentials.
   if (workload.public || workload.preview !== null || down.method !== "GET") return null;
   const rest = pathOf(route.path).slice(RESOURCE_METADATA.length);
   const origin = originOf(deps, down, route);

@@ -1,7 +1,6 @@
 /**
- * Delivers a request that was kept earlier, on the straight path of every other request: choose a revision, take an
- * instance (starting one if need be), forward, tell the meter. Only the client is another: nobody waits, and what the
- * workload answers is kept up to a bound.
+ * Delivers a stored request on the path of every other request: choose a revision, take an instance (starting one if
+ * needed), forward, meter. No client waits; the workload's answer is stored up to a limit.
  */
 
 import { asGatewayError, GatewayError } from "../contract/gateway-errors.ts";
@@ -14,29 +13,29 @@ import type { ExchangeLimits } from "./forward.ts";
 import { ClientGone } from "./hold.ts";
 import { choose, instanceFor, refuse, send } from "./serve.ts";
 
-/** More than this of an answer is counted, and thrown away. */
+/** Bytes of an answer that are stored; the rest is only counted. */
 const ANSWER_BYTES_MAX = 1024 * 1024;
 
 export interface Replay {
   workspace: string;
   uid: string;
   request: StoredRequest;
-  /** Of the whole exchange. */
+  /** Time limit of the whole exchange. */
   totalMs: number;
   signal: AbortSignal;
 }
 
 export interface Replayed {
   status: number;
-  /** The start of the answer's body. */
+  /** The first ANSWER_BYTES_MAX bytes of the body. */
   body: Buffer;
-  /** Bytes of the whole body. */
+  /** Length of the whole body. */
   length: number;
-  /** Why the platform ended it; null when the workload answered completely. */
+  /** Why the platform ended the exchange; null when the workload answered completely. */
   error: GatewayError | null;
 }
 
-/** Rejects with the signal's reason when it is given up before its end. */
+/** Rejects with the signal's reason when aborted. */
 export async function replay(context: ServeContext, asked: Replay): Promise<Replayed> {
   const { deps } = context;
   const { request, signal } = asked;
@@ -75,7 +74,7 @@ export interface PlatformRequest {
   requestId: string;
 }
 
-/** A POST of the platform's own, as a client's would have been kept. */
+/** A POST from the platform in the form of a stored client request. */
 export function compose(rules: HeaderRules, { path, headers, body, requestId }: PlatformRequest): StoredRequest {
   const bytes = Buffer.from(body);
   const head = requestHead(rules, {
@@ -98,7 +97,7 @@ export function compose(rules: HeaderRules, { path, headers, body, requestId }: 
   return { method: "POST", head, hasBody: true, body: bytes.toString("base64"), requestId };
 }
 
-/** Nobody waits for a byte, so silence is no reason to give up. */
+/** No client waits, so there is no idle timeout. */
 const limitsOf = (totalMs: number): ExchangeLimits => ({
   idleMs: null,
   totalMs,
@@ -151,7 +150,7 @@ class ReplayDownstream implements Downstream {
     this.#events?.onRequestEnd([]);
   }
 
-  // The body is small and whole in memory, and so is what is kept of the answer: nobody has to wait for anybody.
+  // Request and stored answer are small and in memory, so no backpressure is needed.
   pauseBody(): void {}
   resumeBody(): void {}
   sendContinue(): void {}

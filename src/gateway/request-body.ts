@@ -1,9 +1,9 @@
-/** The whole body of a small request, for what is not streamed on. */
+/** Reads the whole body of a small request that is not streamed. */
 import { GatewayError } from "../contract/gateway-errors.ts";
 import type { Downstream } from "../http/downstream.ts";
 import { ClientGone } from "./hold.ts";
 
-/** `onGone` also tells of a client that leaves after its body has come. */
+/** `onGone` is also called when the client disconnects after its body has arrived. */
 export function readBody(down: Downstream, bytesMax: number, onGone: () => void = () => {}): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];

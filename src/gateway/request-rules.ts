@@ -9,7 +9,7 @@ import type { GatewayDeps, Workload } from "./deps.ts";
 import type { ExchangeLimits } from "./forward.ts";
 import { STICKY_TTL_MAX_SECONDS } from "./pick-revision.ts";
 
-/** Whether the client's own connection is encrypted, as far as we can know. */
+/** Whether the client's connection is encrypted, as far as the gateway can know. */
 export function isSecure(rules: HeaderRules, down: Downstream): boolean {
   return down.secure || (rules.trustProxy && down.fromNetwork && down.header("x-forwarded-proto") === "https");
 }
@@ -23,7 +23,7 @@ export function cookieFor(
 ): string | null {
   const path = `Path=${route.prefix === "" ? "/" : route.prefix}; HttpOnly`;
   if (admitted.previewCookie !== null) {
-    // Previews are often shown in a frame of another site, where only such a cookie is kept.
+    // Previews are often shown in a frame of another site, where browsers keep only such a cookie.
     const site = secure ? "SameSite=None; Secure; Partitioned" : "SameSite=Lax";
     return `${names.preview}=${admitted.previewCookie}; ${path}; ${site}`;
   }
@@ -58,11 +58,11 @@ export function limitsFor(deps: GatewayDeps, down: Downstream, { workload, path 
 }
 
 /**
- * How many bytes of a body one byte of content may take: an escape in JSON has six. The sandbox counts the content
- * itself. JSON and forms are taken apart in memory there; raw bodies are streamed and need no limit.
+ * Body bytes per byte of file content: a JSON escape takes six. The sandbox itself counts the content. It parses JSON
+ * and forms in memory; raw bodies are streamed and have no limit.
  */
 const BODY_EXPANSION: Record<string, number | undefined> = { "application/json": 6, "multipart/form-data": 1 };
-/** Names, permissions and the borders of a form. */
+/** Room for names, permissions and form boundaries. */
 const BODY_FRAME_BYTES = 64 * 1024;
 
 const writesFiles = (down: Downstream, workload: Workload, path: string): boolean =>
@@ -73,7 +73,7 @@ const writesFiles = (down: Downstream, workload: Workload, path: string): boolea
 
 const told = new WeakMap<ExchangeLimits, readonly string[]>();
 
-/** How long the request may take and how long nothing may be heard of it, in seconds: what is in force, not what was asked. */
+/** The time limits in force, in seconds, as response headers. */
 export function timeLimitFields({ timeLimitNames }: HeaderRules, limits: ExchangeLimits): readonly string[] {
   const known = told.get(limits);
   if (known) return known;
@@ -86,7 +86,7 @@ export function timeLimitFields({ timeLimitNames }: HeaderRules, limits: Exchang
   return fields;
 }
 
-/** Node has checked the syntax; these are the readings on which two servers could still disagree. */
+/** Node has checked the syntax; these cases are valid but read differently by different servers. */
 export function refuseBadFraming(down: Downstream): void {
   const encoding = down.header("transfer-encoding");
   if (encoding !== undefined && encoding.toLowerCase() !== "chunked") {
@@ -98,8 +98,8 @@ export function refuseBadFraming(down: Downstream): void {
 }
 
 /**
- * A service worker answers for every page below its script. In the path form those are pages of the platform's own
- * origin; browsers say that they fetch such a script.
+ * Refuses service worker scripts at path addresses: the worker would control pages of the platform's own origin.
+ * Browsers mark the request for such a script with a header.
  */
 export function refuseWorkerScript(down: Downstream, prefix: string): void {
   if (prefix !== "" && down.header("service-worker") !== undefined)

@@ -1,4 +1,4 @@
-/** One request on the straight path: find, admit, choose a revision, take an instance, forward, tell the meter. */
+/** Serves one request: find, admit, choose a revision, take an instance, forward, meter. */
 
 import { asGatewayError, GatewayError } from "../contract/gateway-errors.ts";
 import type { Downstream } from "../http/downstream.ts";
@@ -70,7 +70,7 @@ export async function serve(context: ServeContext, down: Downstream, route: Rout
   }
 }
 
-/** True when the request was for the document that tells who gives out credentials, and has been answered. */
+/** Answers a request for the metadata that names the issuer of credentials; true when it did. */
 export function respondMetadata(
   { deps, forwarding }: ServeContext,
   down: Downstream,
@@ -83,12 +83,12 @@ export function respondMetadata(
   return true;
 }
 
-/** Programs that ask for the same address are served there. */
+/** The redirect must not be cached: programs that request the same URL are served at that URL. */
 const NOT_KEPT = ["Cache-Control", "no-store", "Vary", "Sec-Fetch-Mode"];
 
 const ANY_ORIGIN = ["Access-Control-Allow-Origin", "*"];
 
-/** One admitted request, on its way to becoming a record. */
+/** Serves an admitted request and meters it. */
 async function pass(
   context: ServeContext,
   down: Downstream,
@@ -121,7 +121,7 @@ async function pass(
   }
 }
 
-/** Forwards to an instance that is held by `lease`, and gives it back at the end. */
+/** Forwards to the leased instance and releases the lease at the end. */
 export function send(
   context: ServeContext,
   down: Downstream,
@@ -141,7 +141,7 @@ export function send(
     head,
     key: `${lease.key}:${door}`,
     dial: () => deps.dial(lease, door),
-    // A copy that has ended is replaced while the request waits, as one that has not begun is waited for.
+    // An ended copy is replaced while the request waits, so dialling may take as long as a start.
     ...(workload.revisions === null ? {} : { dialMs: deps.settings.limits.holdMs }),
     exchangeable: door === "api",
     limits,
@@ -156,7 +156,7 @@ export function send(
   });
 }
 
-/** Nothing has to run for it. */
+/** Answers a request for which no instance has to run. */
 async function answerHere(context: ServeContext, down: Downstream, call: Call, requestId: string): Promise<void> {
   const own = askOwn(context.deps, down, call.admitted);
   if (own === null) throw new GatewayError("ROUTE_NOT_FOUND");
@@ -164,10 +164,10 @@ async function answerHere(context: ServeContext, down: Downstream, call: Call, r
   record(context, call, { ...outcome, error: null, clientGone: false });
 }
 
-/** Calls of tools, with the texts that they carry. */
+/** Bytes of an MCP request, including the text that tool calls carry. */
 const SERVED_BODY_BYTES_MAX = 4 * 1024 * 1024;
 
-/** Only plain requests to a sandbox's own API: what is below a port belongs to whatever listens there. */
+/** Only requests to a sandbox's own API: paths below a port belong to the program that listens there. */
 function ownEndpointOf(deps: GatewayDeps, down: Downstream, admitted: Admitted): OwnEndpoint | null {
   const { kind, door } = admitted.workload;
   return kind === "sandbox" && door === "api" ? askOwn(deps, down, admitted) : null;
@@ -180,7 +180,7 @@ function askOwn(deps: GatewayDeps, down: Downstream, { workload, path }: Admitte
   return deps.ownEndpoint?.({ kind, workspace, uid, method: down.method, path, header }) ?? null;
 }
 
-/** One that is ready, or the next that will be. */
+/** A ready instance, otherwise waits for one. */
 export async function instanceFor(context: ServeContext, down: Downstream, call: Call): Promise<InstanceLease> {
   const ready = context.deps.ready(call.admitted.workload, call.revision);
   if (ready !== null) return ready;
@@ -194,7 +194,7 @@ export async function instanceFor(context: ServeContext, down: Downstream, call:
   }
 }
 
-/** Why a start failed is told only to those who may read the workload's logs: it quotes them. */
+/** The reason of a failed start quotes logs, so only callers who may read the workload's logs get it. */
 async function told({ deps }: ServeContext, { admitted }: Call, error: unknown): Promise<unknown> {
   const { principal, workload } = admitted;
   if (!(error instanceof GatewayError) || error.insight === undefined || principal === null) return error;
@@ -243,10 +243,10 @@ function tell(
   );
 }
 
-/** Of the log line that every request leaves at the level `debug`. */
+/** Message of the log line that every request leaves at the level `debug`. */
 const ANSWERED = "the gateway answered";
 
-/** Ends a request that never reached forwarding. */
+/** Ends a request that was not forwarded. */
 export function refuse(
   context: ServeContext,
   down: Downstream,

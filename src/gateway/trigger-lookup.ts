@@ -1,10 +1,10 @@
-/** From a path below a workspace to the workload whose trigger claimed it, or a path above it. */
+/** Finds the workload whose trigger claimed a path below a workspace, or a path above it. */
 import { CLAIMS } from "../contract/references.ts";
 import { TRIGGER_SEGMENTS_MAX } from "../contract/triggers.ts";
 import type { Store } from "../store/store.ts";
 
 export interface TriggerLookup {
-  /** The uid of the workload with the longest claimed path that this one begins with. */
+  /** The uid of the workload with the longest claimed path that is a prefix of this one. */
   holderOf(workspace: string, path: string): Promise<string | null>;
 }
 
@@ -20,7 +20,7 @@ export const createTriggerLookup = ({ store }: { store: Store }): TriggerLookup 
   },
 });
 
-/** Every claim that this path could come by, the longest first. */
+/** Every claim that could match this path, longest first. */
 function claimable(workspace: string, path: string): string[] {
   const [address = ""] = path.split("?", 1);
   const segments = address.split("/").slice(1, TRIGGER_SEGMENTS_MAX + 1);

@@ -1,6 +1,6 @@
 /**
- * Puts the gateway and the management API on one port: every event of the server is shared out by the raw address.
- * Works for Node's HTTP/1.1 servers, with or without TLS.
+ * Puts the gateway and the management API on one port: the raw address of a request decides which one gets it. Works
+ * for Node's HTTP/1.1 servers, with or without TLS.
  */
 import type { IncomingMessage, Server, ServerOptions, ServerResponse } from "node:http";
 import { Socket } from "node:net";
@@ -14,13 +14,13 @@ import type { Route } from "./route.ts";
 
 /** The gateway as the port sees it. */
 export interface InferenceDoor {
-  /** Where a request belongs; `management` is not the gateway's to serve. */
+  /** Where a request belongs; `management` requests are not served by the gateway. */
   route(req: IncomingMessage): Route;
   request(req: IncomingMessage, res: ServerResponse, route: Route, options?: { continueExpected?: boolean }): void;
   upgrade(req: IncomingMessage, socket: Duplex, head: Buffer, route: Route): void;
   /**
-   * Serves plain requests of a fresh connection itself, those of management by `management` as far as it takes them;
-   * `handOver` gets the connection, untouched, when a request of another kind comes.
+   * Serves plain requests of a new connection itself, and management requests through `management` as far as it takes
+   * them. `handOver` gets the connection, with nothing consumed, when another kind of request comes.
    */
   connection(socket: Socket, handOver: (socket: Socket) => void, management?: PlainManagement): void;
   closeIdleConnections(): void;
@@ -28,7 +28,7 @@ export interface InferenceDoor {
   giveUpIdle(take: (socket: Socket) => void): void;
   /** The server's connections that have not sent a whole request yet. */
   readonly newcomers: Newcomers;
-  /** For bytes that Node's server could not read as a request. */
+  /** Answers bytes that Node's server could not parse as a request. */
   clientError(error: NodeJS.ErrnoException, socket: Duplex): void;
   /** Refuses new requests, lets running ones finish for `graceMs`, then ends them. */
   stop(graceMs?: number): Promise<void>;
@@ -39,26 +39,26 @@ export type PlainManagement = (head: PlainHead) => ((request: LaneRequest) => Pr
 
 export interface Management {
   request(req: IncomingMessage, res: ServerResponse): void;
-  /** Serves plain requests without Node's objects, as far as it takes them. */
+  /** Serves plain requests without Node's objects; null leaves a request to Node. */
   plain?: PlainManagement;
-  /** Absent: management switches no protocols. */
+  /** Absent: management has no upgrades. */
   upgrade?(req: IncomingMessage, socket: Duplex, head: Buffer): void;
 }
 
-/** Options that the server must be created with, for the gateway's own limits to be the ones that count. */
+/** Required options of the server, so that the gateway's own limits apply. */
 export const SERVER_OPTIONS = {
-  /** Request line and headers together. Node's 16 KB are too few for cookies and tokens in a row. */
+  /** Bytes of request line and headers. Node's default of 16 KB is too small for long cookies and tokens. */
   maxHeaderSize: 64 * 1024,
-  /** A body may take as long as the request itself; the gateway cuts off silence and overlong requests. */
+  /** 0 = no limit: a body may take as long as the request; the gateway enforces idle and total timeouts. */
   requestTimeout: 0,
-  /** Headers that trickle in are an attack. */
+  /** Time limit for the headers, against clients that send them slowly on purpose. */
   headersTimeout: HEAD_WAIT_MS,
-  /** A head that is late is noticed this much later at most. */
+  /** Interval at which `headersTimeout` is checked. */
   connectionsCheckingInterval: 5_000,
-  /** Longer than the 60 s that balancers keep a connection, so that they are the ones who close it. */
+  /** Idle timeout: longer than the 60 s of load balancers, so that the balancer closes first. */
   keepAliveTimeout: 75_000,
   insecureHTTPParser: false,
-  /** Some clients offer h2c with every first request; they are served as if they had not. */
+  /** Some clients offer h2c with their first request; the offer is ignored. */
   shouldUpgradeCallback: (req: IncomingMessage): boolean => !/^h2c$/i.test(req.headers.upgrade ?? ""),
 } satisfies ServerOptions;
 
@@ -70,7 +70,7 @@ export function attachGateway(
   options: { fastLane?: boolean } = {},
 ): void {
   if (options.fastLane ?? true) putFastLaneInFront(server, gateway, management.plain);
-  // Node would silently leave headers out beyond this number; the size limit already bounds them.
+  // Beyond its default number Node drops headers silently; the size limit already bounds them.
   server.maxHeadersCount = 0;
   server.on("connection", (socket: Duplex) => {
     if (socket instanceof Socket) gateway.newcomers.add(socket);
@@ -103,8 +103,8 @@ export function attachGateway(
 }
 
 /**
- * What Node's parser lets through and nobody else reads the same way: HTTP/0.9, which has no headers, a length that a
- * number cannot hold, which would be passed on rounded, and more than one host.
+ * Requests that Node's parser accepts but other servers read differently: HTTP/0.9 (no headers), a Content-Length above
+ * the safe integer range, more than one host.
  */
 function isUnreadable({ httpVersionMajor, headers, rawHeaders, url }: IncomingMessage): boolean {
   const length = headers["content-length"];
@@ -112,7 +112,7 @@ function isUnreadable({ httpVersionMajor, headers, rawHeaders, url }: IncomingMe
   return !namesOneHost(url ?? "/", rawHeaders);
 }
 
-/** What follows on the connection could be the body or another request: nobody knows, so the connection ends. */
+/** The following bytes could be a body or another request, so the connection is closed. */
 function refuse(res: ServerResponse): void {
   const message = "The request is not valid HTTP/1.1: its version, its Host or its Content-Length cannot be read.";
   const body = JSON.stringify({ code: 400, error: "bad_request", message });
@@ -120,7 +120,7 @@ function refuse(res: ServerResponse): void {
   res.end(body);
 }
 
-/** Node's own listener for fresh connections is kept for those that the lane hands over. */
+/** Node's own connection listener is kept for connections that the lane hands over. */
 function putFastLaneInFront(server: Server, gateway: InferenceDoor, plain: PlainManagement | undefined): void {
   const event = server instanceof TlsServer ? "secureConnection" : "connection";
   const listeners = server.listeners(event) as ((socket: Socket) => void)[];
@@ -129,11 +129,11 @@ function putFastLaneInFront(server: Server, gateway: InferenceDoor, plain: Plain
     for (const listener of listeners) listener.call(server, socket);
   };
   server.on(event, (socket: Socket) => {
-    // Streams of other kinds may be fed to the server, too: tunnels from inside a workload.
+    // Other streams may be fed to the server too, such as tunnels from inside a workload.
     if (socket instanceof Socket) gateway.connection(socket, handOver, plain);
     else handOver(socket);
   });
-  // Closing the server goes through this method: the lane's idle connections would keep it open.
+  // server.close() calls this method: idle connections of the lane would keep the server open.
   const closeIdle = server.closeIdleConnections.bind(server);
   server.closeIdleConnections = () => {
     closeIdle();

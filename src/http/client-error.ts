@@ -1,4 +1,7 @@
-/** What cannot be read as a request cannot be routed: it is answered on the bare connection, which then ends. */
+/**
+ * Bytes that cannot be parsed as a request cannot be routed: they are answered on the raw connection, which then
+ * closes.
+ */
 
 import type { Duplex } from "node:stream";
 import { GatewayError } from "../contract/gateway-errors.ts";
@@ -17,7 +20,7 @@ export function answerClientError(
   error: NodeJS.ErrnoException,
   socket: Duplex,
 ): void {
-  // After a reset, or when a response has begun, there is nobody to tell, or nothing to say without garbling it.
+  // After a reset the client is gone; inside a response that has begun, an error message would corrupt it.
   if (error.code === "ECONNRESET" || !socket.writable || hasResponse(socket)) {
     socket.destroy();
     return;
@@ -31,7 +34,7 @@ export function answerClientError(
   socket.end(head + body);
 }
 
-/** Node keeps the response that a connection is busy with in this field, and looks at it here itself. */
+/** Node stores the current response of a connection in this field and checks it in the same way. */
 function hasResponse(socket: Duplex): boolean {
   const current: unknown = "_httpMessage" in socket ? socket._httpMessage : null;
   return current !== null && current !== undefined;

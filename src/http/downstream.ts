@@ -1,6 +1,6 @@
 /**
- * The client's side of an exchange, as forwarding sees it. `NodeDownstream` serves requests of Node's HTTP/1.1 and
- * HTTP/2 servers; whatever else accepts requests only has to offer the same few verbs.
+ * The client's side of an exchange. `NodeDownstream` implements it for Node's HTTP/1.1 and HTTP/2 servers; other
+ * servers implement the same interface.
  */
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
@@ -8,9 +8,9 @@ import type { Duplex } from "node:stream";
 export interface DownstreamEvents {
   onRequestBody(chunk: Buffer): void;
   onRequestEnd(trailers: string[]): void;
-  /** The client takes more of the response. */
+  /** The client can take more of the response. */
   onClientDrain(): void;
-  /** The client has left before the response was complete. */
+  /** The client disconnected before the response was complete. */
   onClientGone(): void;
 }
 
@@ -26,13 +26,13 @@ export interface Downstream {
   readonly contentLength: number;
   readonly expectsContinue: boolean;
   readonly remoteAddress: string;
-  /** False for a connection from inside a workload, whose `remoteAddress` stands for this machine. */
+  /** False for a connection from inside a workload; its `remoteAddress` is this machine's. */
   readonly fromNetwork: boolean;
   readonly secure: boolean;
   /** Protocol the client wants to switch to; null for an ordinary request. */
   readonly upgrade: string | null;
 
-  /** From now on the events are told; the body still rests until readBody. */
+  /** Starts the events; the body is not read before readBody. */
   attach(events: DownstreamEvents): void;
   readBody(): void;
   pauseBody(): void;
@@ -41,20 +41,20 @@ export interface Downstream {
   sendContinue(): void;
   sendInformational(status: number, headers: string[]): void;
   head(status: number, reason: string, headers: string[]): void;
-  /** False when the client is slow: wait for onClientDrain. */
+  /** False = backpressure: wait for onClientDrain. */
   write(chunk: Buffer): boolean;
-  /** Nothing more is known to come soon: let what is there go out. False when the client is slow. */
+  /** Writes out what is buffered, when no more data is expected soon. False = backpressure. */
   flush(): boolean;
   end(trailers: string[]): void;
-  /** Cuts the client off, so that it cannot take a broken response for a complete one. */
+  /** Closes the connection, so that the client cannot take a broken response for a complete one. */
   destroy(): void;
-  /** Hands the client's connection over as raw bytes; `early` came behind the request's head. */
+  /** Hands over the client's raw connection; `early` are the bytes behind the request's head. */
   takeOver(): { socket: Duplex; early: Buffer };
 }
 
 /**
- * A client whose request was answered early may send this much more, for so long, before it is cut off: cut off while
- * it sends, it would never read why. Nothing of it is kept.
+ * When a request is answered early, the gateway reads and discards up to this many more bytes, for this long, before it
+ * closes: a client that is cut off while sending would never read the answer.
  */
 export const LINGER_BYTES_MAX = 64 * 1024 * 1024;
 export const LINGER_MS = 5000;
@@ -83,7 +83,7 @@ export class NodeDownstream implements Downstream {
   #continued = false;
   #closing = false;
   #ended = false;
-  /** The first piece of the body waits for its successor or the end, so that small responses are one write. */
+  /** The first chunk of the body waits for the next chunk or the end, so that a small response is one write. */
   #held: Buffer | null = null;
   #headSent = false;
   #lingered = 0;
@@ -97,7 +97,7 @@ export class NodeDownstream implements Downstream {
     this.expectsContinue = options.continueExpected ?? false;
     this.rawHeaders = this.#http2 ? joinCookies(req.rawHeaders) : req.rawHeaders;
     res.on("close", this.#onClose);
-    // A client that vanishes while we write is reported by "close"; the write error itself adds nothing.
+    // A vanished client is reported by "close"; the write error adds nothing.
     res.on("error", ignore);
   }
 
@@ -183,8 +183,8 @@ export class NodeDownstream implements Downstream {
   }
 
   head(status: number, reason: string, headers: string[]): void {
-    // Whether the client still sends the body after a final response instead of 100 cannot be known: the only
-    // unambiguous thing to do is to end the connection.
+    // After a final response instead of 100, the client may or may not send the body. The gateway cannot know, so it
+    // closes the connection.
     this.#closing = (this.expectsContinue && !this.#continued) || !this.#accepting();
     if (this.#http2) this.#res.writeHead(status, toObject(headers));
     else this.#res.writeHead(status, reason, this.#closing ? [...headers, "Connection", "close"] : headers);
@@ -244,10 +244,10 @@ export class NodeDownstream implements Downstream {
     return takesMore;
   }
 
-  /** Reads on for a little while, because a client that is cut off while it sends may never read our response. */
+  /** Keeps reading for a short time: a client that is cut off while sending may never read the response. */
   #linger(): void {
     this.#events = null;
-    if (this.#closing) return; // Node closes the connection behind the response
+    if (this.#closing) return; // Node closes the connection after the response
     this.readBody();
     this.resumeBody();
     const timer = setTimeout(() => this.#req.socket.destroy(), LINGER_MS);
@@ -302,7 +302,7 @@ function isEndOfStream(req: IncomingMessage): boolean {
   );
 }
 
-/** Hints are links. Any other field would pass unruled: a cookie, for one. */
+/** Only links pass: other fields of early hints, such as cookies, would bypass the header rules. */
 function linksOf(headers: readonly string[]): string[] {
   return pairs(headers)
     .filter(([name]) => name.toLowerCase() === "link")

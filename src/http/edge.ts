@@ -1,4 +1,4 @@
-/** The one port: the raw address of a request decides between the gateway and the management API. */
+/** The server's port: the raw address of a request selects the gateway or the management API. */
 import { readFileSync, unwatchFile, watchFile } from "node:fs";
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
@@ -11,26 +11,26 @@ import { adopt, HeldPort, listeningFd, type TakenPort } from "../lib/network/hel
 import { createServer } from "../lib/network/node-http.ts";
 import { attachGateway, type InferenceDoor, type PlainManagement, SERVER_OPTIONS } from "./attach.ts";
 
-/** Requests in flight get this long to finish when the server is told to stop. */
+/** Time that requests in flight get when the server stops. */
 const DRAIN_MS = 10_000;
-/** A connection that becomes idle while the server drains is closed this soon. */
+/** Interval at which idle connections are closed while the server drains. */
 const SWEEP_MS = 50;
 const CERTIFICATE_LOOK_MS = 5000;
 
 export interface Edge extends Running {
-  /** Makes the server; its management routes arrive with this handler, plain requests for them first with `plain`. */
+  /** Creates the server. `plain` gets management requests first, `management` those it does not take. */
   serve(management: RequestListener, plain: PlainManagement): Server;
   /** A request that the gateway leaves to the management routes. */
   manage(req: IncomingMessage, res: ServerResponse): void;
-  /** A connection that did not come through the port: from inside a workload. */
+  /** Accepts a connection from inside a workload, which did not come through the port. */
   accept(socket: Duplex): void;
-  /** A connection to the port that another process has accepted. */
+  /** Accepts a connection to the port that another process accepted. */
   adopt(socket: Socket): void;
-  /** `taken` is the port of an earlier server; absent: a new one, as configured. */
+  /** `taken` is the port of an earlier server; absent = opens a new port, as configured. */
   listen(taken?: TakenPort): Promise<string>;
-  /** Of the listening socket. */
+  /** File descriptor of the listening socket. */
   fd(): number;
-  /** New and idle connections wait from now on; requests in flight get `drainMs` when the edge is stopped. */
+  /** New and idle connections wait from now on; requests in flight get `drainMs` when the edge stops. */
   hold(drainMs: number): HeldPort;
 }
 
@@ -51,7 +51,7 @@ export function createEdge(config: Config, gateway: InferenceDoor): Edge {
     },
     manage: (req, res) => routes?.(req, res),
     accept(socket) {
-      // It comes from this machine without encryption, so a TLS server meets it where its handshakes end.
+      // The connection is local and not encrypted, so on a TLS server it enters after the handshake.
       if (server?.listening) server.emit(config.tls_cert ? "secureConnection" : "connection", socket);
       else socket.destroy();
     },
@@ -90,7 +90,7 @@ export function createEdge(config: Config, gateway: InferenceDoor): Edge {
       const open = server;
       if (!open || (!open.listening && !held)) return;
       const closed = new Promise((resolve) => open.close(resolve));
-      // A connection whose last request has just been answered would otherwise be kept for another one.
+      // A connection whose last request was just answered would otherwise stay open for another one.
       const sweep = setInterval(() => open.closeIdleConnections(), SWEEP_MS);
       const timer = setTimeout(() => open.closeAllConnections(), drainMs);
       try {
@@ -116,7 +116,7 @@ function createReloadingTls(certFile: string, keyFile: string): Server {
     try {
       server.setSecureContext(read());
     } catch {
-      // A certificate that is being replaced may be half there; the old one serves until the next look.
+      // A certificate may be half written while it is replaced; the old one is used until the next check.
     }
   });
   return server as unknown as Server;

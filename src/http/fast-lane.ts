@@ -16,21 +16,21 @@ import type { Route } from "./route.ts";
 export interface LaneOptions {
   sweeper: Sweeper;
   route(target: string, host: string): Route;
-  /** What serves requests of this head and route here; null leaves them to Node's server. */
+  /** The function that serves a request with this head and route; null leaves the request to Node's server. */
   serverOf(head: PlainHead, route: Route): ((request: LaneRequest) => void) | null;
-  /** How long the first request may take. */
+  /** Time limit of the first request's head. */
   headMs: number;
-  /** Told when a connection has sent a whole request. */
+  /** Called when a connection has sent a complete request. */
   arrived(socket: Socket): void;
   /** False once the server is closing: connections end with their current response. */
   accepting(): boolean;
 }
 
-/** A head that does not come with the first packet is for Node, which has a timer for it. */
+/** A head that does not arrive in one packet is left to Node, which has a timer for it. */
 const HEAD_END = "\r\n\r\n";
-/** A longer head is not worth keeping for as long as a connection may stay. */
+/** Bytes of a head that is cached for the life of a connection. */
 const REPEATED_LENGTH_MAX = 2048;
-/** Longer than the 60 s that balancers keep a connection, so that they are the ones who close it. */
+/** Idle timeout: longer than the 60 s of load balancers, so that the balancer closes first. */
 const IDLE_MS = 75_000;
 
 export class LaneConnection implements Sweepable {
@@ -45,7 +45,7 @@ export class LaneConnection implements Sweepable {
   /** Bytes behind the current request. */
   #pending: Buffer | null = null;
   #bodyLeft = 0;
-  /** Bytes of a body that is read only to be thrown away; null when none is. */
+  /** Bytes of a discarded body read so far; null when no body is being discarded. */
   #drained: number | null = null;
   #sinceMs: number;
   #isNew = true;
@@ -79,7 +79,7 @@ export class LaneConnection implements Sweepable {
     return this.#isNew ? this.#options.headMs : IDLE_MS;
   }
 
-  /** What has been written may still leave. */
+  /** Closes after the written data has been sent. */
   close(): void {
     this.socket.destroySoon();
     setTimeout(() => this.socket.destroy(), LINGER_MS).unref();
@@ -89,7 +89,7 @@ export class LaneConnection implements Sweepable {
     if (this.#request === null && this.#drained === null) this.socket.destroy();
   }
 
-  /** The socket, which is served here no longer; null while a request is in flight, or when it cannot be moved. */
+  /** Releases the socket from the lane; null while a request is in flight or when it cannot be moved. */
   giveUpIfIdle(): Socket | null {
     const isIdle = this.#request === null && this.#drained === null && this.#pending === null;
     if (!isIdle || this.secure || !this.fromNetwork || this.socket.destroyed || this.socket.writableEnded) return null;
@@ -109,7 +109,7 @@ export class LaneConnection implements Sweepable {
     if (this.#bodyLeft > 0) this.#startReading();
   }
 
-  /** Told by the request when its response is complete. */
+  /** Called by the request when its response is complete. */
   finished(keepAlive: boolean): void {
     this.#request = null;
     this.#sinceMs = this.#options.sweeper.now;
@@ -117,12 +117,12 @@ export class LaneConnection implements Sweepable {
       this.socket.destroySoon();
       return;
     }
-    // Cut off while it sends, a client may never read the response: read on for a little while.
+    // A client that is cut off while sending may never read the response, so the rest is read and discarded.
     if (this.#bodyLeft > 0) this.#drained = 0;
     if (!keepAlive) this.socket.end();
     const pending = this.#pending;
     this.#pending = null;
-    // Not from within the end of the last one: a long pipeline must not become a deep stack.
+    // In a new event loop turn, so that a long pipeline does not become a deep stack.
     if (pending !== null) setImmediate(() => this.#resumeWith(pending));
     else this.#startReading();
   }
@@ -148,7 +148,7 @@ export class LaneConnection implements Sweepable {
     else this.#serve(head, serve, chunk.subarray(end + HEAD_END.length));
   }
 
-  /** Most clients that stay say the same again; then it is read already. */
+  /** Most clients repeat the same head on a connection, so the last parsed one is cached. */
   #headOf(text: string): PlainHead | null {
     const last = this.#last;
     if (last?.text === text) {
@@ -169,7 +169,7 @@ export class LaneConnection implements Sweepable {
     const request = new LaneRequest(this, head, body);
     this.#request = request;
     if (rest.length > length) this.#keep(rest.subarray(length));
-    // The rest of the body waits in the socket until somebody wants it.
+    // The rest of the body waits in the socket until it is read.
     else if (this.#bodyLeft > 0) this.#stopReading();
     serve(request);
   }
@@ -195,7 +195,7 @@ export class LaneConnection implements Sweepable {
     else if (chunk.length > body) this.#onData(chunk.subarray(body));
   }
 
-  /** The client has sent ahead: its next request waits, and so does the client. */
+  /** Keeps a pipelined request until the current one is answered. */
   #keep(chunk: Buffer): void {
     this.#pending = this.#pending === null ? chunk : Buffer.concat([this.#pending, chunk]);
     this.#stopReading();
@@ -238,7 +238,7 @@ export class LaneConnection implements Sweepable {
   };
 
   #onEnd = (): void => {
-    // Like Node's own server: a client that has stopped speaking has stopped listening.
+    // Like Node's own server: a client that half-closes is treated as disconnected.
     this.socket.end();
     this.#onClose();
   };

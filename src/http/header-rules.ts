@@ -1,6 +1,6 @@
 /**
- * What happens to header fields on their way through: which end at the gateway, which it writes itself. Names, values,
- * their order and spelling are otherwise left as they came.
+ * Which header fields the gateway removes and which it writes. All other names and values keep their order and
+ * spelling.
  */
 import { GatewayError } from "../contract/gateway-errors.ts";
 import { cookieMark, isPlatformCookie } from "../contract/platform-cookies.ts";
@@ -11,23 +11,23 @@ import { isolatePage, type PageRules, type PathPages, pageRules, ruledValue } fr
 export interface HeaderRules {
   /** The word in header names, capitalised: `X-{Brand}-Source`. */
   brand: string;
-  /** Cookies whose names start so are the platform's own and never reach a workload, nor come from one. */
+  /** Prefix of the platform's own cookies, which are neither sent to a workload nor accepted from one. */
   cookiePrefix: string;
   /** Request fields that never reach a workload. */
   requestDrop: ReadonlySet<string>;
-  /** Response fields a workload may not send: they would speak for the platform. */
+  /** Response fields that a workload may not send, because they speak for the platform. */
   responseDrop: ReadonlySet<string>;
-  /** The same and what else a workload's response may tell a browser, by the form of its address. */
+  /** Rules for the workload's other response fields, by the form of its address. */
   pages: PageRules;
   /** Marks a response that the platform made itself. */
   source: readonly string[];
-  /** Where a response says how long its request may take. */
+  /** Names of the response fields that state the request's time limits. */
   timeLimitNames: readonly string[];
-  /** Behind a terminator that we trust, X-Forwarded-* are continued; otherwise they are the client's own invention. */
+  /** True behind a trusted proxy: X-Forwarded-* are continued. Otherwise the client's are replaced. */
   trustProxy: boolean;
 }
 
-/** Every word a branded header may carry: the configured one, and the neutral one that clients also know. */
+/** Words in the names of branded headers: the configured brand, and `service`. */
 export const brandWords = (brand: string): string[] => [...new Set([brand.toLowerCase(), "service"])];
 
 const BRANDED_REQUEST_DROP = [
@@ -71,10 +71,10 @@ export function headerRules(options: { brand: string; trustProxy: boolean; pathP
 
 export const capitalised = (word: string): string => word.charAt(0).toUpperCase() + word.slice(1);
 
-/** Fields set by the owner of a preview: already checked text, ready to be written. */
+/** Fields that the owner of a preview set: validated and ready to be written. */
 export interface FixedHeaders {
   names: ReadonlySet<string>;
-  /** Names and values in turn. */
+  /** Names and values alternating. */
   list: readonly string[];
 }
 
@@ -83,7 +83,7 @@ const VALUE = /^[\t\x20-\x7e\x80-\xff]{0,8192}$/;
 /** Framing and connection fields are the gateway's, whatever a preview asks for. */
 const NOT_SETTABLE = new Set([...HOP_BY_HOP, "content-length", "trailer", "expect"]);
 
-/** Leaves out what could break the message: bad names, values with line breaks, framing fields. */
+/** Leaves out invalid names, values with line breaks, and framing fields. */
 export function fixedHeaders(given: Record<string, string> | undefined): FixedHeaders | null {
   const list: string[] = [];
   for (const [name, value] of Object.entries(given ?? {})) {
@@ -95,24 +95,24 @@ export function fixedHeaders(given: Record<string, string> | undefined): FixedHe
 
 export interface RequestHeadInput {
   method: string;
-  /** Raw, as the workload is to see it. */
+  /** Raw path as the workload sees it. */
   path: string;
   /** As the client sent them. */
   rawHeaders: readonly string[];
-  /** For requests that carry it elsewhere than in a Host field, as HTTP/2 does. */
+  /** The host of requests that have no Host field, as in HTTP/2. */
   host: string | undefined;
   framing: "none" | "length" | "chunked";
   contentLength: number;
   /** True when Authorization carried a credential of the platform. */
   dropAuthorization: boolean;
   remoteAddress: string;
-  /** False for a connection from inside a workload, which is no proxy of the operator. */
+  /** False for a connection from inside a workload, which is not the operator's proxy. */
   fromNetwork: boolean;
   secure: boolean;
-  /** The part of the path in front of the workload's own; empty for host addresses. */
+  /** The part of the path before the workload's own; empty for host addresses. */
   prefix: string;
   requestId: string;
-  /** Who is asking, for daemons that keep an audit trail; ready lines. */
+  /** Header lines with the caller's identity, for daemons that keep an audit trail. */
   identity: string;
   fixed: FixedHeaders | null;
   /** Protocol to switch to; null for an ordinary request. */
@@ -136,7 +136,7 @@ export function requestHead(rules: HeaderRules, input: RequestHeadInput, listed:
     if (rules.requestDrop.has(name)) {
       if (name === "te") trailersWelcome = trailersWelcome || /(?:^|,)\s*trailers\s*(?:[,;]|$)/i.test(value);
       else if (name === "connection") {
-        // Rare: fields before this one may be concerned too, so it starts over, knowing them.
+        // Rare: earlier fields may be listed too, so the loop starts again with the listed names.
         if (listed === NONE && connectionNames(value).length > 0)
           return requestHead(rules, input, allListed(rawHeaders));
       } else if (!rules.trustProxy || !input.fromNetwork) continue;
@@ -184,20 +184,20 @@ function withoutCookies(value: string, mark: string): string {
     .join("; ");
 }
 
-/** What belongs to a response beside the workload's own fields. */
+/** Additions to the workload's own response fields. */
 export interface ResponseExtras {
   fixed: FixedHeaders | null;
-  /** A Set-Cookie value of the gateway's own. */
+  /** A Set-Cookie value of the gateway. */
   cookie: string | null;
-  /** The workload's address in the path form, where it shares the platform's origin; "" on a host of its own. */
+  /** The workload's path address where it shares the platform's origin; "" on its own host. */
   prefix: string;
-  /** One for every answer: whatever id the workload gives itself is not what the platform knows the request by. */
+  /** The platform's request id, sent with every answer; replaces an id of the workload. */
   requestId: string;
-  /** What else the platform says, names and values in turn. */
+  /** Further fields of the platform, names and values alternating. */
   told: readonly string[];
 }
 
-/** The workload's fields as the client is to see them, with what the preview's owner or the gateway adds. */
+/** The response fields that the client gets: the workload's, the preview owner's and the gateway's. */
 export function responseHeaders(
   rules: HeaderRules,
   head: ResponseHead,
@@ -224,11 +224,11 @@ export function responseHeaders(
       value = ruled;
       if (rule === "type") types = types === null ? [value] : [...types, value];
     }
-    // A length only makes sense where there could be a body; elsewhere a reader might wait for one.
+    // A 204 has no body; with a Content-Length, a reader might wait for one.
     if (name === "content-length" && head.status === 204) continue;
     out.push(given[i] as string, value);
   }
-  // What an owner adds is as little the platform's as what the workload sends.
+  // Fields of a preview's owner are subject to the same rules as the workload's.
   for (let i = 0; fixed !== null && i < fixed.list.length; i += 2) {
     const rule = fields.get(lowerName(fixed.list[i] as string));
     const value = fixed.list[i + 1] as string;
@@ -254,7 +254,7 @@ function allListed(headers: readonly string[]): string[] {
   return names;
 }
 
-/** Fields that would reframe or reroute a message have no business behind its body (RFC 9110, 6.5.1). */
+/** Fields that affect framing or routing are not allowed in trailers (RFC 9110, 6.5.1). */
 const TRAILER_FORBIDDEN = new Set([
   ...HOP_BY_HOP,
   "content-length",
@@ -268,7 +268,7 @@ const TRAILER_FORBIDDEN = new Set([
   "cookie",
 ]);
 
-/** What a client or a workload may send behind its body, in either direction. */
+/** The trailers that a client or a workload may send. */
 export function safeTrailers(rules: HeaderRules, trailers: readonly string[]): string[] {
   const out: string[] = [];
   for (let i = 0; i < trailers.length; i += 2) {

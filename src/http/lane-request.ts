@@ -1,4 +1,4 @@
-/** One request of the fast lane, and its response, written by hand. */
+/** One request of the fast lane and its response, without Node's HTTP objects. */
 import type { Duplex } from "node:stream";
 import type { Downstream, DownstreamEvents } from "./downstream.ts";
 import { lowerName } from "./http1/header-name.ts";
@@ -16,7 +16,7 @@ export interface LaneSocket {
   finished(keepAlive: boolean): void;
 }
 
-/** Up to this size one copy is cheaper than a second buffer for the kernel to gather. */
+/** Up to this many bytes, copying is cheaper than a gathered write. */
 const COPY_MAX = 16 * 1024;
 
 const NO_TRAILERS: string[] = [];
@@ -89,7 +89,7 @@ export class LaneRequest implements Downstream {
     this.#lane.resumeBody();
   }
 
-  /** A client that did not send Expect is not waiting. */
+  /** Clients that send Expect are served by Node, so there is nothing to send. */
   sendContinue(): void {}
 
   sendInformational(status: number, headers: string[]): void {
@@ -151,7 +151,7 @@ export class LaneRequest implements Downstream {
     this.#lane.finished(this.#keepAlive);
   }
 
-  /** The whole answer in one write. Field values are of ASCII. */
+  /** Writes the whole answer at once. Field values must be ASCII. */
   answer(status: number, reason: string, headers: readonly string[], body: string): void {
     this.#over = true;
     this.#events = null;
@@ -200,7 +200,7 @@ export class LaneRequest implements Downstream {
     return this.#send(head, held, tail);
   }
 
-  /** One write where that is cheap, one gathered write otherwise. */
+  /** One write for small data, a gathered write otherwise. */
   #send(head: string, chunk: Buffer, tail: string): boolean {
     const { socket } = this.#lane;
     const before = this.#chunked ? `${head}${chunk.length.toString(16)}\r\n` : head;

@@ -1,15 +1,16 @@
 /**
- * Connections that have not sent a whole request yet. One costs a stranger nothing and the server a descriptor, so their
- * number is bounded: the oldest makes room. A client with a request sends it at once and is no newcomer any more.
+ * Connections that have not sent a complete request yet. Each costs the server a file descriptor and the client
+ * nothing, so their number is limited: the oldest is closed. A normal client sends its request at once and leaves this
+ * set.
  */
 import type { Socket } from "node:net";
 
-/** A head is a packet or two: longer is an attack, or a client that connected ahead and will connect again. */
+/** Time limit of the first request's head. A head is a packet or two; a slower client is an attack or a preconnect. */
 export const HEAD_WAIT_MS = 15_000;
 
 export class Newcomers {
   readonly #max: number;
-  /** By the client's own address and port, which an encrypted connection has in common with the one below it. */
+  /** Keyed by the client's address and port, which a TLS socket shares with its TCP socket. */
   readonly #sockets = new Map<string, Socket>();
 
   constructor(max: number) {
@@ -20,7 +21,7 @@ export class Newcomers {
     return this.#sockets.size;
   }
 
-  /** A connection from inside a workload has no address; its door counts it. */
+  /** A connection from inside a workload has no address and is counted elsewhere. */
   add(socket: Socket): void {
     const peer = peerOf(socket);
     if (peer === null) return;
@@ -32,7 +33,7 @@ export class Newcomers {
     if (this.#sockets.size > this.#max) oldest?.destroy();
   }
 
-  /** A whole request has come. */
+  /** Called when a complete request has arrived. */
   arrived(socket: Pick<Socket, "remoteAddress" | "remotePort">): void {
     const peer = peerOf(socket);
     if (peer !== null) this.#sockets.delete(peer);

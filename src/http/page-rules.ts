@@ -9,13 +9,13 @@
  */
 import { cookieMark, isPlatformCookie } from "../contract/platform-cookies.ts";
 
-/** What happens to pages in the path form: shown without the origin, saved instead of shown, or left as they are. */
+/** How pages are served at path addresses: without the platform's origin, as a download, or unchanged. */
 export const PATH_PAGES = ["sandboxed", "off", "trusted"] as const;
 export type PathPages = (typeof PATH_PAGES)[number];
 
 type FieldRule = "drop" | "cookie" | "clear" | "type";
 
-/** What becomes of a field in the path form, and on a host of the workload's own; absent = it passes. */
+/** What happens to a response field at a path address and on the workload's own host; absent = it passes. */
 const FIELDS: Readonly<Record<string, { path: FieldRule; host?: FieldRule }>> = {
   "set-cookie": { path: "cookie", host: "cookie" },
   "set-cookie2": { path: "drop", host: "drop" },
@@ -59,7 +59,7 @@ const FIELDS: Readonly<Record<string, { path: FieldRule; host?: FieldRule }>> = 
   "expect-ct": { path: "drop" },
 };
 
-/** Names that never pass in the path form. */
+/** Fields that are always removed at path addresses. */
 export const PATH_DROPPED: readonly string[] = Object.entries(FIELDS)
   .filter(([, { path }]) => path === "drop")
   .map(([name]) => name);
@@ -67,7 +67,7 @@ export const PATH_DROPPED: readonly string[] = Object.entries(FIELDS)
 export interface PageRules {
   pathPages: PathPages;
   cookieMark: string;
-  /** By lower-case name; fields of the connection are among those that are dropped. */
+  /** By lower-case name; hop-by-hop fields are among the dropped ones. */
   path: ReadonlyMap<string, FieldRule>;
   host: ReadonlyMap<string, FieldRule>;
 }
@@ -86,7 +86,7 @@ export function pageRules(options: { brand: string; pathPages: PathPages; drop: 
   };
 }
 
-/** The value to send; null when the field ends here. `prefix` is the workload's address in the path form, else "". */
+/** The value to send; null when the field is removed. `prefix` is the workload's path address, "" on its own host. */
 export function ruledValue(rules: PageRules, rule: FieldRule, value: string, prefix: string): string | null {
   if (rule === "type") return value;
   if (rule === "cookie") return confinedCookie(value, prefix, rules.cookieMark);
@@ -94,15 +94,15 @@ export function ruledValue(rules: PageRules, rule: FieldRule, value: string, pre
 }
 
 /**
- * Nameless cookies look like any other once they are sent back, and a Domain reaches the platform's site. In the path
- * form a cookie is sent below the workload's address and nowhere else.
+ * Removes nameless cookies, which look like any other when sent back, and the Domain attribute, which would reach the
+ * platform's site. At a path address, limits a cookie to paths below the workload's address.
  */
 export function confinedCookie(value: string, prefix: string, mark: string): string | null {
   const end = value.indexOf(";");
   const pair = end < 0 ? value : value.slice(0, end);
   const name = pair.slice(0, Math.max(0, pair.indexOf("="))).trim();
   if (name === "" || isPlatformCookie(name, mark)) return null;
-  // The address of a trigger is its owner's text: it must not become an attribute.
+  // A trigger's path is chosen by its owner and must not add a cookie attribute.
   if (prefix.includes(";")) return null;
   if (prefix === "" && !/domain/i.test(value)) return value;
   let path = "";
@@ -117,13 +117,13 @@ export function confinedCookie(value: string, prefix: string, mark: string): str
   return prefix === "" ? kept : `${kept}; Path=${pathBelow(prefix, path)}`;
 }
 
-/** A workload that does not know its prefix means a path of its own. */
+/** A workload that does not know its prefix sends paths relative to its own root. */
 function pathBelow(prefix: string, path: string): string {
   if (path === prefix || path.startsWith(`${prefix}/`)) return path;
   return path.startsWith("/") && path !== "/" ? prefix + path : prefix;
 }
 
-/** What is cleared for one origin alone; cookies and "*" are the whole site's. */
+/** Clear-Site-Data values that affect one origin only; cookies and "*" affect the whole site. */
 const ORIGIN_ONLY = new Set(['"cache"', '"storage"', '"executionContexts"', '"prefetchCache"', '"prerenderCache"']);
 
 function clearedByOrigin(value: string): string | null {
@@ -136,10 +136,10 @@ function clearedByOrigin(value: string): string | null {
 
 const SANDBOX = "sandbox allow-scripts allow-forms allow-popups allow-modals allow-downloads";
 
-/** Statuses that carry no document of their own. */
+/** Statuses without a document. */
 const BODILESS = new Set([101, 204, 205, 304]);
 
-/** Adds to a response in the path form, in place, what keeps it from being a page of the platform's origin. */
+/** Adds headers, in place, that keep a response at a path address from running as a page of the platform's origin. */
 export function isolatePage(rules: PageRules, status: number, types: readonly string[], headers: string[]): void {
   if (rules.pathPages === "trusted" || BODILESS.has(status) || !isDocument(types)) return;
   if (rules.pathPages === "sandboxed") {
@@ -151,7 +151,7 @@ export function isolatePage(rules: PageRules, status: number, types: readonly st
   headers.push("Content-Security-Policy", "sandbox", "Content-Disposition", "attachment");
 }
 
-/** Types that browsers never run as a page. Any other is taken for one, as browsers guess at what they do not know. */
+/** Types that browsers never run as a page. Any other type counts as a page, because browsers sniff unknown types. */
 const INERT = new RegExp(
   `^(?:${[
     "application/(?:json|[a-z0-9.-]+\\+json|x-ndjson|jsonl|javascript|octet-stream|wasm|pdf|zip|gzip|x-tar|grpc(?:\\+\\w+)?)",
@@ -159,11 +159,11 @@ const INERT = new RegExp(
     "(?:image|audio|video|font)/[a-z0-9.-]+",
   ].join("|")})$`,
 );
-/** Types are chosen by strangers: beyond this many spellings nothing is remembered any more. */
+/** Cached types. Workloads choose them, so the cache must be bounded. */
 const KNOWN_MAX = 500;
 const known = new Map<string, boolean>();
 
-/** Of several types a browser takes one that is hard to foresee. */
+/** With several types, it is unclear which one a browser uses, so the response counts as a page. */
 export function isDocument(types: readonly string[]): boolean {
   const [type] = types;
   if (type === undefined || types.length > 1) return true;

@@ -1,4 +1,4 @@
-/** Responses that the platform makes itself, marked so that nobody takes them for the workload's. */
+/** Responses of the platform itself, marked so that they are not mistaken for the workload's. */
 
 import type { GatewayError } from "../contract/gateway-errors.ts";
 import { STATUS_CODES } from "../lib/network/node-http.ts";
@@ -10,7 +10,7 @@ import { requestIdOf } from "./request-id.ts";
 export interface PlatformResponseOptions {
   rules: HeaderRules;
   clock: Clock;
-  /** Address of the page that explains the error codes. */
+  /** URL of the page that explains the error codes. */
   docsUrl: string;
 }
 
@@ -55,7 +55,7 @@ export function respond(
   down.end([]);
 }
 
-/** What an owner sets for the workload's responses must neither describe ours wrongly nor speak for their origin. */
+/** Removes the owner's response fields that would describe a platform response wrongly or speak for its origin. */
 function forOurs({ pages }: HeaderRules, list: readonly string[]): string[] {
   const out: string[] = [];
   for (let i = 0; i < list.length; i += 2) {

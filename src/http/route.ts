@@ -26,12 +26,12 @@ import { RESERVED_WORDS } from "../contract/reserved-words.ts";
 export type Route =
   | { to: "management" }
   | { to: "workload"; kind: WorkloadKind; workspace: string; name: string; prefix: string; path: string }
-  /** A host label as a whole: name and workspace may both contain hyphens, so only who holds it knows where to split. */
+  /** A host label: name and workspace may both contain hyphens, so only the label's record tells where to split it. */
   | { to: "label"; kind: WorkloadKind; label: string; prefix: string; path: string }
   | { to: "preview"; workspace: string | null; id: string; prefix: string; path: string }
   | { to: "domain"; host: string; prefix: string; path: string }
   | { to: "internal"; hash: string; prefix: string; path: string }
-  /** A path of its own that a trigger may have claimed inside a workspace. */
+  /** A path inside a workspace that a trigger may have claimed. */
   | { to: "trigger"; workspace: string; prefix: string; path: string }
   | { to: "nothing" };
 
@@ -40,18 +40,18 @@ export type WorkloadRoute = Exclude<Route, { to: "management" } | { to: "nothing
 export interface RouteSettings {
   /** Lower case, without a leading dot; undefined when only path addresses exist. */
   domain?: string | undefined;
-  /** Serves the platform's pages and never a workload; undefined when they share the public address. */
+  /** Serves the console and never a workload; undefined when the console shares the public address. */
   consoleHost?: string | undefined;
-  /** On loopback, names below localhost lead here too. */
+  /** Whether names below localhost are served too. */
   isLoopback?: boolean;
-  /** True when a verified custom domain, or one of its sub-domains, claims this host. Must not wait. */
+  /** True when a verified custom domain or one of its subdomains claims this host. Must answer from memory. */
   isCustomDomain(host: string): boolean;
 }
 
 const MANAGEMENT: Route = { to: "management" };
 const NOTHING: Route = { to: "nothing" };
 
-/** Loose on purpose: whether a name exists is the store's business; this only keeps separators out. */
+/** Only keeps separators out; the store decides whether a name exists. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 
 const INTERNAL_SUFFIX = `.${INTERNAL_DOMAIN}`;
@@ -69,7 +69,7 @@ export function classify(target: string, hostHeader: string | undefined, setting
   let host = hostHeader;
   if (path.charCodeAt(0) !== SLASH) {
     const absolute = ABSOLUTE_FORM.exec(target);
-    if (!absolute) return MANAGEMENT; // "*" and whatever else is no path
+    if (!absolute) return MANAGEMENT; // "*" and other targets that are not a path
     // In the absolute form the authority of the target counts and the Host header does not.
     host = absolute[1];
     path = target.slice(absolute[0].length);
@@ -79,7 +79,7 @@ export function classify(target: string, hostHeader: string | undefined, setting
 }
 
 const SLASH = 47;
-/** Its authority, without a user. */
+/** Captures the authority without user info. */
 export const ABSOLUTE_FORM = /^https?:\/\/(?:[^/?#@]*@)?([^/?#@]+)/i;
 
 /** Lower case, no port, no trailing dot. */

@@ -14,7 +14,7 @@ export interface TunnelEnd {
 export interface TunnelOptions {
   client: Duplex;
   workload: Duplex;
-  /** Cut when no byte came from either side for so long; null for never. */
+  /** Longest time without a byte from either side; null for no limit. */
   idleMs: number | null;
   totalMs: number | null;
   sweeper: Sweeper;
@@ -36,7 +36,7 @@ export class Tunnel implements Sweepable {
     this.#lastByteMs = this.#startedMs;
   }
 
-  /** `early` bytes of either side came before the tunnel stood. */
+  /** `early` are bytes of either side that arrived before the tunnel started. */
   start(early: { fromClient: Buffer; fromWorkload: Buffer }): void {
     const { client, workload, sweeper } = this.#options;
     sweeper.add(this);
@@ -91,7 +91,7 @@ export class Tunnel implements Sweepable {
     if (!to.write(chunk)) from.pause();
   }
 
-  /** Both sides have ended; what was written last may still be on its way. */
+  /** Both sides have ended; the last writes may still be in flight. */
   #closeWhenFlushed(): void {
     const { client, workload } = this.#options;
     let waiting = 2;

@@ -1,7 +1,7 @@
-/** Lower-cased header names, remembered: the same few spellings come with every request. */
+/** Cache of lower-cased header names: the same few spellings come with every request. */
 const known = new Map<string, string>();
 
-/** Names are chosen by strangers: beyond this many spellings nothing is remembered any more. */
+/** Cached spellings. Clients choose the names, so the cache must be bounded. */
 const KNOWN_MAX = 2000;
 
 export function lowerName(name: string): string {
@@ -25,7 +25,7 @@ export const HOP_BY_HOP: ReadonlySet<string> = new Set([
   "http2-settings",
 ]);
 
-/** Fields named by a Connection header: these, too, end here. Framing and routing fields cannot be named away. */
+/** Fields named by a Connection header, which are hop-by-hop too. Framing and routing fields cannot be named. */
 export function connectionNames(value: string): readonly string[] {
   if (value === "keep-alive" || value === "close") return NONE;
   const names: string[] = [];
@@ -39,8 +39,8 @@ export function connectionNames(value: string): readonly string[] {
 const NONE: readonly string[] = [];
 
 /**
- * A client that lists one of these in Connection would make the proxy drop what it or the workload relies on, such as
- * the marks of identity or of origin.
+ * Fields that a Connection header cannot remove: a client could otherwise make the gateway drop fields that the
+ * workload relies on, such as identity or origin.
  */
 const NOT_REMOVABLE: ReadonlySet<string> = new Set([
   "close",
@@ -61,7 +61,7 @@ const NOT_REMOVABLE: ReadonlySet<string> = new Set([
   "x-forwarded-proto",
 ]);
 
-/** A field's value without the blanks around it. Only blanks: other bytes are the sender's, whatever they look like. */
+/** A field's value without surrounding spaces and tabs. All other bytes are kept. */
 export function trimField(text: string, from: number, to: number): string {
   let start = from;
   let end = to;

@@ -1,6 +1,6 @@
 /**
- * A request names one host: in one Host field, with nothing else in it, and no other one in an absolute target. Of two
- * hosts a proxy in front, the gateway and a workload could each believe another one.
+ * A request must name one host: one Host field with one value, and the same host in an absolute target. With two hosts,
+ * a proxy in front, the gateway and a workload could each use another one.
  */
 import { ABSOLUTE_FORM, hostName } from "../route.ts";
 
@@ -8,7 +8,7 @@ const HOST = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~!$&'()*+;=%-]*)(?::[0-9]*)?$/;
 
 export const isHost = (value: string): boolean => HOST.test(value);
 
-/** `rawHeaders`: names and values in turn. Whether there has to be a Host field is for the parser to say. */
+/** `rawHeaders`: names and values alternating. The parser decides whether a Host field is required. */
 export function namesOneHost(target: string, rawHeaders: readonly string[]): boolean {
   let host: string | null = null;
   for (let i = 0; i < rawHeaders.length; i += 2) {

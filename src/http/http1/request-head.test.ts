@@ -66,7 +66,7 @@ interface Seen {
   length: number | null;
 }
 
-/** What Node's server makes of the same bytes; null when it refuses them. */
+/** The same bytes as parsed by Node's server; null when it refuses them. */
 function readWithNode(text: string): Promise<Seen | null> {
   return new Promise((resolve) => {
     const server = createServer((req) => {

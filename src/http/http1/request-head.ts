@@ -17,7 +17,7 @@ export interface PlainHead {
   /** Null when there is no body. */
   contentLength: number | null;
   close: boolean;
-  /** The connection has sent the same bytes before and gives the same object for them. */
+  /** Whether the connection sent the same bytes before; the same object is returned for them. */
   isRepeated: boolean;
 }
 
@@ -25,10 +25,10 @@ const HEAD =
   /^(GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS) (\/[\x21\x22\x24-\x7e]*) HTTP\/1\.1((?:\r\n[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*)+)$/;
 const LENGTH = /^[0-9]{1,15}$/;
 
-/** Far more than a plain request has; Node's parser takes the others. */
+/** Headers of a plain request; a request with more is left to Node's parser. */
 const HEADERS_MAX = 100;
 
-/** `text` is everything in front of the empty line. Null: not plain. */
+/** `text` is everything before the empty line. Returns null when the request is not plain. */
 export function readPlainHead(text: string): PlainHead | null {
   const match = HEAD.exec(text);
   if (match === null) return null;

@@ -129,7 +129,7 @@ test("where a response is cut in transit makes no difference", () => {
   );
 });
 
-/** What Node's own parser makes of the same bytes. */
+/** The same bytes as parsed by Node's own parser. */
 function readWithNode(text: string): Promise<{ status: number; headers: string[]; body: string } | null> {
   return new Promise((resolve) => {
     const [ours, theirs] = duplexPair();

@@ -18,7 +18,7 @@ export interface ResponseHead {
   length: number;
   /** False when the workload will close, or must be closed, after this response. */
   keepAlive: boolean;
-  /** Seconds from a Keep-Alive header; null when not told. */
+  /** Seconds from a Keep-Alive header; null when absent. */
   keepAliveSeconds: number | null;
 }
 
@@ -33,11 +33,11 @@ export class ResponseSyntaxError extends Error {}
 
 /** Status line and headers. Node's own clients allow 16 KB; workloads that set large cookies need more. */
 export const HEAD_BYTES_MAX = 64 * 1024;
-/** A workload has no reason to send more, and each costs us memory. */
+/** Headers of a response; each costs memory. */
 export const HEADERS_MAX = 1000;
-/** 100, 102 and 103 are small and few; an endless row of them is an attack. */
+/** Informational responses before the final one; an endless series is an attack. */
 const INFORMATIONAL_MAX = 32;
-/** Chunk extensions are allowed and ignored. */
+/** Bytes of a chunk's size line. Chunk extensions are allowed and ignored. */
 const CHUNK_LINE_MAX = 4096;
 const TRAILER_BYTES_MAX = 16 * 1024;
 
@@ -68,10 +68,10 @@ export class ResponseParser {
   #headRequest = false;
   #upgradeRequest = false;
   #informational = 0;
-  /** Bytes of a head, a chunk line or trailers that have not come completely. */
+  /** Bytes of a head, chunk line or trailers that is still incomplete. */
   #partial: Buffer = NOTHING;
   #left = 0;
-  /** Chunks of one read go on together: a workload that sends single bytes must not cost a write each. */
+  /** The chunks of one read are passed on together, so that single-byte chunks do not cost a write each. */
   #pieces: Buffer[] = [];
 
   get idle(): boolean {
@@ -82,7 +82,7 @@ export class ResponseParser {
     return this.#mode === "upgraded";
   }
 
-  /** True once any byte of the awaited response has come: from then on a request is never sent again. */
+  /** True once any byte of the response has arrived; from then on the request is never sent again. */
   get started(): boolean {
     return this.#mode !== "head" || this.#partial.length > 0 || this.#informational > 0;
   }
@@ -95,7 +95,7 @@ export class ResponseParser {
     this.#informational = 0;
   }
 
-  /** Gives up on the response: whatever still comes is not read. */
+  /** Stops reading the response; later bytes are ignored. */
   stop(): void {
     this.#mode = "done";
     this.#sink = null;
@@ -103,7 +103,7 @@ export class ResponseParser {
     this.#pieces = [];
   }
 
-  /** Returns what lies behind the response's end; empty as long as the response goes on. */
+  /** Returns the bytes behind the end of the response; empty while the response continues. */
   push(chunk: Buffer): Buffer {
     let data = chunk;
     while (data.length > 0) {
@@ -139,7 +139,7 @@ export class ResponseParser {
     return data;
   }
 
-  /** The workload has closed. True when that is a proper end of the response. */
+  /** The workload closed the connection. True when that is a valid end of the response. */
   end(): boolean {
     if (this.#mode !== "close") return false;
     this.#finish([]);
@@ -264,7 +264,7 @@ const MODE_OF = {
   upgrade: "upgraded",
 } as const satisfies Record<ResponseHead["framing"], Mode>;
 
-/** Ends a connection that speaks something else at its first bytes instead of waiting for a head that never comes. */
+/** Detects another protocol at its first bytes, instead of waiting for a head that never comes. */
 function looksLikeHttp(data: Buffer): boolean {
   const start = "HTTP/1.";
   return data.toString("latin1", 0, start.length) === start.slice(0, data.length);
@@ -275,7 +275,7 @@ function parseHead(text: string, headRequest: boolean, upgradeRequest: boolean):
   if (!match) throw new ResponseSyntaxError("bad status line or header");
   const status = Number(match[2]);
   const fields = match[4] ?? "";
-  // Every field starts with CRLF here and ends with it there: shift by the first, add the last.
+  // In `fields` each field starts with CRLF; splitFields expects each to end with one.
   const headers = fields === "" ? [] : splitFields(`${fields}\r\n`, 2);
   const head: ResponseHead = {
     status,
@@ -299,7 +299,7 @@ function parseHead(text: string, headRequest: boolean, upgradeRequest: boolean):
   return head;
 }
 
-/** Lengths of the names below: most fields are passed over without a look at their spelling. */
+/** Lengths of the framing names: most fields are skipped by comparing lengths only. */
 const FRAMING_LENGTHS = new Set(
   ["content-length", "transfer-encoding", "connection", "keep-alive"].map(({ length }) => length),
 );

@@ -11,9 +11,9 @@ export interface ExchangeSink {
   onInformational(status: number, headers: string[]): void;
   onHead(head: ResponseHead): void;
   onBody(chunk: Buffer): void;
-  /** Everything that had arrived has been handed over; more may come later. */
+  /** All data that has arrived was passed on; more may come later. */
   onReadEnd(): void;
-  /** The whole response is there. The connection is no longer the exchange's. */
+  /** The response is complete. The connection no longer belongs to the exchange. */
   onEnd(trailers: string[]): void;
   /** The connection can take more of the request. */
   onWritable(): void;
@@ -31,10 +31,10 @@ export interface ConnectionOwner {
 export class UpstreamConnection implements ResponseSink {
   readonly key: string;
   readonly stream: Duplex;
-  /** True when an earlier exchange used this connection: the workload may be closing it right now. */
+  /** True when an earlier exchange used this connection, which the workload may be closing right now. */
   reused = false;
   idleSinceMs = 0;
-  /** The workload's own word on how long it keeps an idle connection; null when it did not say. */
+  /** Idle timeout that the workload announced; null when it announced none. */
   keepAliveSeconds: number | null = null;
   #owner: ConnectionOwner;
   #parser = new ResponseParser();
@@ -68,7 +68,7 @@ export class UpstreamConnection implements ResponseSink {
     this.#requestSent = true;
   }
 
-  /** Ends the connection; its exchange hears nothing more. */
+  /** Closes the connection; its exchange gets no more events. */
   destroy(): void {
     this.#sink = null;
     this.#parser.stop();
@@ -103,12 +103,12 @@ export class UpstreamConnection implements ResponseSink {
     }
     if (this.#trailers !== null) this.#finish(this.#trailers, rest.length === 0);
     else if (this.#parser.upgraded) this.#upgrade(rest);
-    // Bytes that belong to no response: whoever is next must not get them.
+    // Bytes outside a response must not reach the next exchange.
     else if (rest.length > 0) this.#break(new Error("bytes outside a response"));
     else this.#sink?.onReadEnd();
   };
 
-  /** Decides about the connection first, so that what the end of this exchange starts may already reuse it. */
+  /** Returns the connection to its owner first, so that work started by the end of this exchange can reuse it. */
   #finish(trailers: string[], nothingBehind: boolean): void {
     const sink = this.#sink;
     this.#sink = null;

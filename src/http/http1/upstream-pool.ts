@@ -7,13 +7,13 @@ import type { Sweepable } from "../../lib/sweeper.ts";
 import { type ConnectionOwner, UpstreamConnection } from "./upstream-connection.ts";
 
 /**
- * Common servers close an idle connection after 5 s (Node) or later. Leaving earlier than they do keeps a request
- * from being written into a connection that is just being closed.
+ * Idle timeout of pooled connections. Common servers close after 5 s (Node) or later; closing earlier than they do
+ * avoids writing a request into a connection that is being closed.
  */
 const IDLE_MAX_MS = 4000;
-/** Distance kept from a time-out that the workload announces itself. */
+/** Subtracted from an idle timeout that the workload announces. */
 const IDLE_MARGIN_MS = 1000;
-/** Enough for a burst to come back to warm connections, small enough for thousands of workloads. */
+/** Idle connections per instance: enough for a burst, few enough for thousands of workloads. */
 const IDLE_PER_KEY_MAX = 256;
 
 export class TooManyConnections extends Error {}
@@ -26,14 +26,14 @@ export class UpstreamPool implements ConnectionOwner, Sweepable {
   #now: () => number;
   #stopped = false;
 
-  /** `idleMaxMs` holds for servers that do not say how long they keep an idle connection. */
+  /** `idleMaxMs` applies to servers that announce no idle timeout. */
   constructor(options: { perKeyMax: number; idleMaxMs?: number; now: () => number }) {
     this.#perKeyMax = options.perKeyMax;
     this.#idleMaxMs = options.idleMaxMs ?? IDLE_MAX_MS;
     this.#now = options.now;
   }
 
-  /** A kept connection, the most recently used first; null when there is none idle for less than `idleMaxMs`. */
+  /** The most recently used idle connection; null when none was used within `idleMaxMs`. */
   take(key: string, idleMaxMs: number): UpstreamConnection | null {
     const kept = this.#idle.get(key);
     if (kept === undefined) return null;
@@ -41,7 +41,7 @@ export class UpstreamPool implements ConnectionOwner, Sweepable {
     for (let connection = kept.pop(); connection !== undefined; connection = kept.pop()) {
       if (connection.stream.destroyed) continue;
       if (now - connection.idleSinceMs <= Math.min(idleMaxMs, this.#idleMaxOf(connection))) return connection;
-      kept.push(connection); // still good for a request that may be repeated
+      kept.push(connection); // still usable for a request that can be sent twice
       return null;
     }
     return null;
