@@ -1,4 +1,4 @@
-/** One line of the audit log for every call that means to change something or to see a secret, whatever came of it. */
+/** Writes one audit entry for every call that tries to change something or to read a secret, whatever its outcome. */
 import type { Caller } from "../contract/caller.ts";
 import type { Operation } from "../contract/operation.ts";
 import type { AuditEntry, AuditOutcome } from "../store/audit.ts";
@@ -12,7 +12,7 @@ export interface AuditedCall {
   /** Secrets were asked for in clear. */
   isSecret: boolean;
   caller: Caller;
-  /** Null where the caller had no business, too. */
+  /** Null also when the caller is not allowed in the workspace. */
   workspace: Workspace | null;
   params: Record<string, string>;
   body: unknown;
@@ -40,14 +40,14 @@ export function auditEntry(call: AuditedCall, result: { status: number } | { err
   };
 }
 
-/** The one that the path names when it is the caller's; what else stands there is no account of theirs. */
+/** The account in the path if it is the caller's, otherwise the caller's first account. */
 const ownAccount = ({ caller: { accounts }, params }: AuditedCall): string | null =>
   (accounts.find(({ id }) => id === params.accountId) ?? accounts[0])?.id ?? null;
 
 const outcomeOf = (status: number): AuditOutcome =>
   status < 400 ? "ok" : status === 401 || status === 403 ? "denied" : "failed";
 
-/** Names alone: of a body, which may hold secrets, nothing but the name that is asked for. */
+/** Names only: of the body, which may hold secrets, just the requested name. */
 function targetOf({ operation, params, body }: AuditedCall): string {
   const {
     metadata,

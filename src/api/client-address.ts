@@ -1,7 +1,7 @@
 /**
- * Where a request came from: the peer of its connection or, behind proxies of the operator, the address that the
- * outermost of them added to `X-Forwarded-For`. Everything in front of that entry anybody wrote. A connection without an
- * address comes from inside a workload, which writes there whatever it likes.
+ * The client's address: the peer of the connection or, behind the operator's proxies, the entry that the outermost
+ * proxy added to `X-Forwarded-For`. Entries before that one can be forged. A connection without an address comes from
+ * inside a workload, whose `X-Forwarded-For` is not trusted.
  */
 import { parseAddress } from "../lib/network/address-class.ts";
 

@@ -1,11 +1,11 @@
-/** Failures on their way out: one body shape, one status table, and nothing that a stranger should not read. */
+/** Error responses: one body shape, one status table, and no internal details. */
 import { PlatformError } from "../contract/errors.ts";
 
 export interface ErrorResponse {
   status: number;
   headers: Record<string, string>;
   body: Record<string, unknown>;
-  /** Worth a log line of its own. */
+  /** Whether the error is logged with its details. */
   unexpected: boolean;
 }
 

@@ -22,7 +22,7 @@ export function createGuidePages(): GuidePages {
       const known = pages.get(name);
       if (known) return known;
       const page = build(name);
-      // Only what exists is kept: a stranger can ask for any number of names.
+      // Only existing pages are cached: clients can ask for any number of names.
       page.then(() => pages.set(name, page)).catch(() => undefined);
       return page;
     },
@@ -52,7 +52,7 @@ async function build(name: string): Promise<string> {
 ${await marked.parse(text)}</body></html>`;
 }
 
-/** As the hosts of repositories make them, so that one link works here and there. */
+/** Heading anchors as repository hosts make them, so that links work on both. */
 function anchor(heading: string): string {
   return heading
     .toLowerCase()
@@ -60,7 +60,7 @@ function anchor(heading: string): string {
     .replaceAll(" ", "-");
 }
 
-/** A guide links to its neighbours by file, from where it lies itself; here they are pages. */
+/** Turns a relative link to another guide's file into the address of its page. */
 function address(href: string, from: string): string {
   const link = /^([a-z0-9./-]+)\.md(#.*)?$/.exec(href);
   if (!link) return href;

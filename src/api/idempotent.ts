@@ -7,9 +7,9 @@ import { SECOND_MS } from "../lib/time/clock.ts";
 import { IDEMPOTENCY_TOPIC, type StoredAnswer } from "../store/idempotency.ts";
 
 const KEY_LENGTH_MAX = 255;
-/** A retry waits this long for the first request before it is told to come back. */
+/** How long a retry waits for the first request before it is refused. */
 const WAIT_MAX_MS = 60 * SECOND_MS;
-/** The news of a finished request may get lost with a connection; looking again is cheap. */
+/** Poll interval, in case the notification about the finished request is lost. */
 const LOOK_AGAIN_MS = 2 * SECOND_MS;
 
 type Result = { status: number; body: string | null };

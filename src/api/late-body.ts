@@ -1,6 +1,6 @@
 /**
- * A body that stops arriving would hold its connection, and what came of it, for ever. One that is read whole has a time
- * to be there; a stream may last as long as it moves.
+ * Time limits of request bodies, so that a stalled body does not hold its connection for ever. A body that is read
+ * whole has a total limit; a stream has an idle limit.
  */
 import type { IncomingMessage } from "node:http";
 
@@ -16,7 +16,7 @@ export function watchBody(
   let seen = socket.bytesRead;
   const stop = (): void => clearInterval(timer);
   const timer = setInterval(() => {
-    // Where bytes lie unread, whoever reads them is slow, and not the client.
+    // Unread bytes mean that the reader is slow, not the client.
     const moves = socket.bytesRead !== seen || request.readableLength > 0;
     seen = socket.bytesRead;
     if (request.complete) stop();

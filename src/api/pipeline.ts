@@ -31,11 +31,11 @@ export interface ApiRequest {
   params: Record<string, string>;
   query: unknown;
   body: unknown;
-  /** The body's bytes, where nothing has read them. */
+  /** The unread body of operations that take a stream. */
   stream: Readable | null;
   requestId: string;
   sourceAddress: string;
-  /** What was made of these very headers before; kept for as long as they come again. */
+  /** The credential parsed from these headers, cached while the connection repeats them. */
   notes: { credential?: Credential };
 }
 
@@ -83,7 +83,7 @@ export async function answer(
     caller = known instanceof Promise ? await known : known;
   }
   let membership: Membership | null = null;
-  // Reading is not in the audit log, reading a secret is.
+  // Reads are not audited, except reads of secrets.
   const isSecret = SHOW_SECRETS.applies(request.query as Record<string, string>);
   const isAudited = (operation.mutates || isSecret) && !isPublic;
   const isTrial = isDryRun(operation, request.query);
@@ -99,7 +99,7 @@ export async function answer(
       const admitted = admit(operation, caller, request, query, authenticator, deps);
       membership = admitted instanceof Promise ? await admitted : admitted;
     }
-    // The workspace is known by now, so that its audit log tells of those who are refused here.
+    // Checked once the workspace is known, so that a refusal is in the workspace's audit log.
     if (membership) authorizeRole(operation, membership.role);
     if (membership) authorizeUse(operation, query, membership.role === "admin");
     const known = { caller, membership, version, query, audit };
@@ -111,7 +111,7 @@ export async function answer(
     result = await settle();
   } catch (error) {
     const entry = auditEntry(audited(), { error });
-    // A dry run changes nothing; that somebody tried what is not theirs is told all the same.
+    // A dry run changes nothing and is not audited, but a denied one is.
     if (!isTrial || entry.outcome === "denied") await deps.store.audit.record(entry);
     throw error;
   }
@@ -119,7 +119,7 @@ export async function answer(
   return result;
 }
 
-/** A failure says what clients of this operation look for in it. */
+/** Adds the members that clients of this operation expect to an error. */
 async function explaining(
   implementation: Implementation,
   request: ApiRequest,
@@ -202,7 +202,7 @@ async function perform(
   return { ...result, headers: answered, caller: operation.tenancy === "public" ? null : caller };
 }
 
-/** Scope and tenant; the workspace and the caller's role in it for operations that are about one. */
+/** Checks scope and tenant; returns the workspace and the caller's role for operations in a workspace. */
 function admit(
   operation: Operation,
   caller: Caller,

@@ -36,7 +36,7 @@ export interface PlainEvents {
   onClientGone(): void;
 }
 
-/** Null: not for this edge. Otherwise what serves the request; it settles when the answer is on its way. */
+/** Returns null for requests that the framework must serve, otherwise the function that serves the request. */
 export type PlainEdge = (head: PlainHead) => ((exchange: PlainExchange) => Promise<void>) | null;
 
 export interface PlainEdgeOptions extends PipelineDeps {
@@ -48,10 +48,10 @@ export interface PlainEdgeOptions extends PipelineDeps {
   bodyWaitMs?: number;
 }
 
-/** Larger bodies gain nothing here. */
+/** Bytes of a body served here; a larger one gains nothing from this path. */
 const BODY_BYTES_MAX = 64 * 1024;
 const TARGET_LENGTH_MAX = 1000;
-/** A body that trickles in is an attack: it would hold its connection for ever. */
+/** Time limit of the body, against clients that send it slowly on purpose. */
 const BODY_WAIT_MS = 60_000;
 const JSON_TYPE = /^application\/json(?:;|$)/;
 
@@ -68,7 +68,7 @@ export function createPlainEdge(options: PlainEdgeOptions): PlainEdge {
     const query = mark < 0 ? {} : parseQueryText(target.slice(mark + 1), "&", "=", { maxKeys: 0 });
     return { found, headers, query, length: head.contentLength ?? 0, notes: {} };
   };
-  // Whoever polls, or writes in a loop, sends the same head again and again.
+  // Clients that poll or write in a loop repeat the same head, so its parsed plan is cached.
   const plans = new WeakMap<PlainHead, Plan>();
   return (head) => {
     const known = head.isRepeated ? plans.get(head) : undefined;
@@ -79,7 +79,7 @@ export function createPlainEdge(options: PlainEdgeOptions): PlainEdge {
   };
 }
 
-/** Null where a name comes twice: how its values join is for Node to say. */
+/** Returns null for a repeated header: Node decides how its values are joined. */
 function headersOf({ names, rawHeaders }: PlainHead): IncomingHttpHeaders | null {
   const headers: Record<string, string> = {};
   for (let at = 0; at < names.length; at += 1) {
@@ -98,7 +98,7 @@ function isPlainBody({ method, contentLength }: PlainHead, headers: IncomingHttp
   return type !== undefined && contentLength <= max && method !== "GET" && method !== "DELETE";
 }
 
-/** What a head says. */
+/** The parsed head. */
 interface Plan {
   readonly found: Found;
   readonly headers: IncomingHttpHeaders;
@@ -107,7 +107,7 @@ interface Plan {
   readonly notes: ApiRequest["notes"];
 }
 
-/** It serves many requests, so nobody changes it for the next. */
+/** The plan is shared by many requests, so its parts are frozen. */
 function frozen(plan: Plan): Plan {
   for (const part of [plan.headers, plan.query, plan.found.params]) Object.freeze(part);
   return plan;
@@ -151,7 +151,7 @@ async function serve(plan: Plan, exchange: PlainExchange, options: PlainEdgeOpti
   await promise;
 }
 
-/** Nearly always it came with the head, and is there at once. */
+/** The body has nearly always arrived with the head, so it is returned without a promise. */
 function bodyOf(exchange: PlainExchange, length: number, waitMs = BODY_WAIT_MS): Soon<string> {
   const chunks: Buffer[] = [];
   let text = null as string | null;

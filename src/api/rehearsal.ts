@@ -10,7 +10,7 @@ import type { Store } from "../store/store.ts";
 export const isRehearsal = ({ operation, query }: Pick<Call, "operation" | "query">): boolean =>
   isDryRun(operation, query);
 
-/** The handlers of the verbs write through `store.write` alone, so that nothing of a rehearsal is kept. */
+/** Handlers of the verbs write only through `store.write`, so rolling back its transaction undoes everything. */
 export const rehearsable =
   (handle: Implementation["handle"]): Implementation["handle"] =>
   (call, deps) =>

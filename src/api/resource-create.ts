@@ -19,7 +19,9 @@ import { isRehearsal } from "./rehearsal.ts";
 import { readInput } from "./resource-input.ts";
 import { dropChoice } from "./revision-choice.ts";
 
-/** A generated name may be taken by another request in the same moment; so many in a row are a bug. */
+/**
+ * Attempts to generate a free name. Another request may take a name at the same moment; this many in a row are a bug.
+ */
 const NAME_ATTEMPTS_MAX = 50;
 
 /** How long a request waits for the deletion of the resource that has its name. */
@@ -58,7 +60,7 @@ export async function create(behaviour: Behaviour, call: Call, deps: Platform): 
   );
 }
 
-/** What the platform keeps in a resource's state may name others too. */
+/** The state of a resource may also refer to other resources. */
 export function linksFor(behaviour: Behaviour, input: Input & { state?: unknown }, call: Call): Link[] {
   const links = linksOf(input, behaviour.kind.references);
   return behaviour.claims ? [...links, ...behaviour.claims(input, call)] : links;
@@ -121,11 +123,11 @@ async function insert(
       }
       const isMore = behaviour.onWrite !== undefined || behaviour.onCreate !== undefined;
       const resource = isMore ? await finished(behaviour, created.resource, deps, tx) : created.resource;
-      // What is waited for may still fail, and is told of when that is known.
+      // A create that waits for `ready` may still fail and is audited afterwards.
       if (!behaviour.ready) call.audit(tx);
       return { outcome: "created", resource };
     });
-    // A retried idempotent request meets its own earlier effect.
+    // A retried idempotent request finds the resource that its first attempt created.
     if (outcome === "created" || resource.uid === draft.uid) return resource;
     if (draft.name === "" && attempt < NAME_ATTEMPTS_MAX) continue;
     const isFreed =
@@ -143,7 +145,7 @@ async function finished(behaviour: Behaviour, made: Resource, deps: Platform, tx
   return (await deps.store.resources.modify(tx, made.workspace, made.uid, () => change)) ?? written;
 }
 
-/** A record that is over, or that the kind lets go, gives its name to the new one. */
+/** Frees the name of an expired record, or of one that the kind allows to replace. */
 async function makeRoom(
   behaviour: Behaviour,
   draft: Draft,
@@ -176,7 +178,7 @@ function alreadyExists(kind: Kind, existing: Resource): PlatformError {
   });
 }
 
-/** The work goes on when the wait ends first; the caller is told so and can look again. */
+/** When the wait ends first, the work continues; the caller is told and can read the resource again. */
 export async function settled(
   resource: Resource,
   ready: NonNullable<Behaviour["ready"]>,

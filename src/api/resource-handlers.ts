@@ -64,7 +64,7 @@ export function resourceHandlers(behaviour: Behaviour): Implementation[] {
   });
 }
 
-/** What a body is about must be there before anybody says what is wrong with the body. */
+/** A missing resource is reported before errors in the body. */
 function subjectOf({ kind }: Behaviour, verb: Verb): Implementation["subject"] {
   if (verb === "update") return async (call, deps) => void (await find(kind, call, deps));
   if (verb === "create" && kind.within) return async (call, deps) => void (await locate(kind, call, deps));
@@ -88,7 +88,7 @@ async function list(behaviour: Behaviour, call: Call, deps: Platform): Promise<u
     return present([...items, ...(await borrowed(behaviour, call, null, deps))]);
   }
   const asked = call.query as Parameters<typeof parseListQuery>[0];
-  // Only the lifted call of an older client asks for a whole list.
+  // Only calls of API versions before 2026-04-28 read a whole list.
   const limitMax = call.version < "2026-04-28" ? BARE_LIST_MAX : kind.limits.limitMax;
   const query = parseListQuery(asked, { limitDefault: kind.limits.limitDefault, limitMax });
   const page = await narrowedPage(behaviour, scope, query, call, deps);
@@ -98,7 +98,7 @@ async function list(behaviour: Behaviour, call: Call, deps: Platform): Promise<u
   };
 }
 
-/** Parameters of a kind's own are applied to what the common ones found, until the page is full. */
+/** Applies the kind's own parameters to the results of the common ones, until the page is full. */
 async function narrowedPage(
   { kind, narrow }: Behaviour,
   scope: ListScope,
@@ -161,7 +161,7 @@ async function update(behaviour: Behaviour, call: Call, deps: Platform): Promise
   for (const text of idle) call.warn(text);
   if (kind.revisions) refuseSharedVolume(input, resource);
   const standing = kind.revisions ? await standingOf(input, resource, deps) : null;
-  // Found out in the transaction, which may run more than once.
+  // Assigned inside the transaction, which may run more than once.
   let idleChoice: string[] = [];
   const updated = await deps.store.write(async (tx) => {
     let links: Link[] = [];
@@ -186,7 +186,7 @@ async function update(behaviour: Behaviour, call: Call, deps: Platform): Promise
   });
   if (!updated) throw notFound(`${kind.name} '${resource.name}'`);
   for (const text of idleChoice) call.warn(text);
-  // A failure is in the record: what was asked for is stored all the same.
+  // A failure is recorded in the resource; the update itself is stored.
   const { ready } = behaviour;
   const now = ready && !isRehearsal(call) ? await settled(updated, { ...ready, failed: () => null }, deps) : updated;
   call.setHeader("etag", etagOf(now));
@@ -292,7 +292,7 @@ const deletedBefore = ({ kind, name, deletedAt }: Resource): PlatformError =>
         `${kind} '${name}' was deleted at ${toIso(deletedAt)}. Only its record can still be read, for a few minutes.`,
       );
 
-/** The mark keeps new children out, so what is not there now will not be there later. */
+/** The deletion mark refuses new children, so an empty resource stays empty. */
 async function refuseNonEmpty(tx: Transaction, { kind, name, uid }: Resource, deps: Platform): Promise<void> {
   const [child] = await deps.store.resources.childrenIn(tx, uid, 1);
   if (!child) return;

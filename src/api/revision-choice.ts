@@ -50,7 +50,7 @@ export async function followsLatest(
   return choice.active === kept[0];
 }
 
-/** Two revisions at once need a copy each, and a volume is held by one. */
+/** Two live revisions need a copy each, and a volume can be mounted by only one copy. */
 export function refuseSharedVolume({ spec }: Input, { spec: before }: Resource): void {
   const volumes = ((spec.volumes ?? []) as { type?: string }[]).filter(({ type }) => type !== "ephemeral");
   if (volumes.length === 0) return;
@@ -63,7 +63,7 @@ export function refuseSharedVolume({ spec }: Input, { spec: before }: Resource):
   );
 }
 
-/** The traffic is a choice among revisions, not one more of them. */
+/** A change of `spec.revision` alone does not make a new revision. */
 export function isNewRevision(
   { spec: { revision: _wanted, ...next } }: Input,
   { spec: { revision: _had, ...before } }: Resource,
@@ -119,7 +119,7 @@ function shareLatest({ spec }: Input, had: RevisionChoice, latest: string | unde
   return true;
 }
 
-/** The newest takes all that the one before it had, and a trial of an older one ends with that. */
+/** The newest revision gets the traffic of the one before it, which ends a canary of an older one. */
 function takeOver({ spec }: Input): void {
   const choice = spec.revision as RevisionChoice | undefined;
   for (const key of ["active", "canary", "canaryPercent"] as const) delete choice?.[key];
@@ -140,11 +140,11 @@ export async function standingOf(input: Input, current: Resource, deps: Platform
   return { follows, choice, latest: latest?.id };
 }
 
-/** What a revision has of the traffic, as the record wants it. */
+/** The traffic share of a revision. */
 export function trafficOf(resource: Resource, latest: string | undefined) {
   const { state, status } = resource;
   const choice = choiceOf(resource);
-  // What answers, whatever was wanted: a deployment that failed, or is on its way, has no traffic yet.
+  // The active revision: a failed or unfinished deployment has no traffic yet.
   const { activeRevision } = state as { activeRevision?: string };
   const active = activeRevision ?? (choice.active || latest);
   const wanted = choice.canary && choice.canary !== active ? (choice.canaryPercent ?? 0) : 0;

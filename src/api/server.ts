@@ -19,12 +19,12 @@ declare module "fastify" {
   }
   interface FastifyContextConfig {
     operation?: string;
-    /** The body is left in the request: its handler reads it. */
+    /** The body is not read; the handler reads it as a stream. */
     readsStream?: boolean;
   }
 }
 
-/** Enough for any record; operations that take more say so. */
+/** Default limit of a body; operations that take more declare it. */
 const BODY_BYTES_MAX = 4 * 1024 * 1024;
 const PARAM_LENGTH_MAX = 1024;
 const METHODS: readonly Method[] = ["GET", "POST", "PUT", "DELETE"];
@@ -32,9 +32,9 @@ const METHODS: readonly Method[] = ["GET", "POST", "PUT", "DELETE"];
 export interface ApiOptions extends PipelineDeps {
   implementations: readonly Implementation[];
   registry: Registry;
-  /** Makes the server that the routes are reached through; plain requests may take the second way. */
+  /** Creates the server for the routes; plain requests may use `plain`. */
   serverFactory(handler: RequestListener, plain: PlainEdge): Server;
-  /** Proxies in front, each of which adds its client to X-Forwarded-For. */
+  /** Number of proxies in front; each adds its client to X-Forwarded-For. */
   trustProxy: number;
   bodyWaitMs?: number;
 }
@@ -51,7 +51,7 @@ export function createApi(options: ApiOptions): FastifyInstance {
     genReqId: (request) => requestIdOf(request.headers["x-request-id"]),
     return503OnClosing: false,
     forceCloseConnections: "idle",
-    // Operations validate with their own schemas; the validators that routes could have are not even loaded.
+    // Operations validate with their own schemas, so Fastify's validators are not loaded.
     schemaController: { compilersFactory: { buildValidator: noCompiler, buildSerializer: noCompiler } },
   });
   const parseJson = acceptJson(api);
@@ -142,7 +142,7 @@ const requestOf = (request: FastifyRequest) => ({
 function fail(error: unknown, request: FastifyRequest, reply: FastifyReply, requestLog: RequestLog): FastifyReply {
   const { id: requestId, method } = request;
   const response = requestLog.refusal(error, { requestId, method, route: request.routeOptions.url });
-  // A body that nobody will read would otherwise be waited for.
+  // Closes the connection instead of waiting for a body that is not read.
   if (!request.raw.complete) reply.header("connection", "close");
   return reply
     .code(response.status)

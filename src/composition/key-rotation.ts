@@ -1,4 +1,6 @@
-/** Rotations of the secret key inside a server: one that was interrupted goes on, and the operator may ask for one. */
+/**
+ * Rotates the secret key inside a server: resumes an interrupted rotation, and starts one that the operator asks for.
+ */
 import type { Logger } from "pino";
 import { rotateKey } from "../auth/rotate-key.ts";
 import { type KeySettings, readNextKey } from "../auth/secret-key.ts";
@@ -6,7 +8,7 @@ import type { Running } from "../lib/lifecycle.ts";
 import { fingerprintOf } from "../lib/sealed-box.ts";
 import type { Store } from "../store/store.ts";
 
-/** After a failure, which is nearly always a database that does not answer. */
+/** Pause after a failure, which is nearly always an unreachable database. */
 const RETRY_MS = 5000;
 
 export interface KeyRotation extends Running {

@@ -11,7 +11,7 @@ import { type Driver, unheldLimits } from "../node/driver.ts";
 import type { createTraffic } from "../node/traffic.ts";
 import type { Resource } from "../store/resources/resource.ts";
 
-/** Connections from inside workloads; they wait for nothing, so before the server listens they are refused. */
+/** Connections from inside workloads; refused until the server listens. */
 export function createDoors(log: Logger) {
   let edge: Edge | null = null;
   return {
@@ -61,7 +61,7 @@ export async function openMachine({ config, settings, doors, traffic, log }: Mac
   return driver;
 }
 
-/** A machine that cannot run workloads runs none, and has no images either. */
+/** Null also when the machine cannot run workloads. */
 export async function runningSince(driver: Driver, uid: string): Promise<number | null> {
   const observed = await driver.observe(uid).catch(() => null);
   return observed && observed.state !== "exited" ? Date.parse(observed.createdAt) : null;

@@ -21,7 +21,7 @@ const INVALID_TOKEN = ', error="invalid_token"';
 export function createModelHandler(deps: ModelHandlerDeps): Answerer {
   const bearerHeaders = [...brandWords(deps.brand).map((word) => `x-${word}-authorization`), "authorization"];
   return async (down, route, challenge) => {
-    // Never the caller's own id: tokens are counted once for each, so that a repeated one would be free.
+    // Never the caller's own id: tokens are metered once per id, so a repeated id would be free.
     const requestId = randomUUID();
     let principal: Principal;
     try {

@@ -1,4 +1,4 @@
-/** What the operator configured and this machine offers, as the rooms of the house want to be told. */
+/** Settings derived from the operator's configuration and from this machine. */
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { arch, availableParallelism, hostname, totalmem } from "node:os";
@@ -10,7 +10,7 @@ import { DAY_MS, SECOND_MS } from "../lib/time/clock.ts";
 import { createPriceBook, type PriceBook, parsePriceFile } from "../metering/price-book.ts";
 import { createModelPriceBook, type ModelPriceBook, parsePriceTable } from "../models/price-book.ts";
 
-/** Tasks wait for others most of the time. */
+/** Task slots per CPU core: tasks wait for I/O most of the time. */
 const SLOTS_PER_CORE = 4;
 const JOB_MEMORY_SHARE = 0.75;
 /** Words of policies for kinds of processor. */
@@ -52,7 +52,7 @@ export const settingsOf = (config: Config, version: string): Settings => ({
 
 type FileSetting = "build_env_file" | "price_file" | "model_prices";
 
-/** What is in a file that a setting names; undefined when it names none. */
+/** The parsed content of a file that a setting names; undefined when the setting is absent. */
 function fileOf<T>(config: Config, name: FileSetting, parse: (text: string) => T): T | undefined {
   const file = config[name];
   if (file === undefined) return undefined;
@@ -69,10 +69,10 @@ export const logBounds = ({ log_days: days, log_workload_mb: workloadMb, log_tot
   totalBytes: totalMb * 2 ** 20,
 });
 
-/** A container's limit is told as 0 or a huge number where there is none. */
+/** Without a container limit, constrainedMemory() is 0 or a huge number. */
 const machineMemory = (): number => Math.min(process.constrainedMemory() || Number.POSITIVE_INFINITY, totalmem());
 
-/** Where workloads of this server are: two servers on one machine have a data folder each. */
+/** Id of this machine and data folder: two servers on one machine have a data folder each. */
 export const placeOf = ({ data }: Config, { nodeId }: Settings): string =>
   `${nodeId}/${createHash("sha256").update(data).digest("hex").slice(0, 8)}`;
 

@@ -19,20 +19,20 @@ import { noteEvent } from "../store/resources/note-event.ts";
 import type { Resource } from "../store/resources/resource.ts";
 import type { Store } from "../store/store.ts";
 
-/** How long a request is tried, and how long one try may take. */
+/** How long a delivery is tried, and the time limit of one attempt. */
 export const ASYNC_WITHIN_MS = 15 * MINUTE_MS;
-/** Soon at first: a copy that has just gone is back in a moment. */
+/** Backoff between attempts. Short at first: a copy that has just ended is replaced within a moment. */
 const AGAIN = { baseMs: SECOND_MS / 2, maxMs: 15 * SECOND_MS };
 const AT_ONCE_MAX = 128;
 const OF_ONE_MAX = 64;
 
-/** As it is kept: the request, and what the meter needs to know even when the workload is gone. */
+/** The stored payload: the request, and what the meter needs even after the workload is deleted. */
 export interface AsyncPayload<Request = unknown> {
   name: string;
   request: Request;
 }
 
-/** What the workload, or the platform in its place, answered. */
+/** The answer of the workload, or of the platform in its place. */
 export interface DeliveryAnswer {
   status: number;
   body: Buffer;
@@ -54,7 +54,7 @@ export interface AsyncRequestsDeps<Request> {
   }): Promise<DeliveryAnswer>;
 }
 
-/** Keeps a request of a client that does not wait; false when too much waits already. */
+/** Stores an asynchronous request; false when too many are waiting. */
 export const createRequestKeeper =
   ({ deliveries }: Pick<Store, "deliveries">) =>
   <Request>({ workload, triggerId, request }: Kept<Request>): Promise<boolean> => {
@@ -82,7 +82,7 @@ export function asyncRequestLine<Request extends { requestId: string }>(
       const { workspace, uid } = delivery;
       const resource = await deps.store.resources.getByUid(workspace, uid);
       const trigger = resource ? triggerNamed(resource, delivery.trigger_id) : undefined;
-      // Told before the request can be forgotten; telling it again after a crash changes nothing.
+      // Metered before the request can be deleted; metering it again after a crash changes nothing.
       const counted = countRequest(delivery, name, deps);
       const totalMs = timeoutMsOf(trigger);
       const [answered] = await Promise.all([deps.replay({ workspace, uid, request, totalMs, signal }), counted]);
@@ -98,7 +98,7 @@ function timeoutMsOf(trigger: Trigger | undefined): number {
   return seconds > 0 ? Math.min(seconds * SECOND_MS, ASYNC_WITHIN_MS) : ASYNC_WITHIN_MS;
 }
 
-/** All decisions about what comes next. */
+/** Decides what happens to a delivery after an answer. */
 export function afterAnswer(
   delivery: Pick<Delivery, "failures" | "deadline_at">,
   answered: DeliveryAnswer,

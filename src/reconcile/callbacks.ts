@@ -1,4 +1,6 @@
-/** Tells callback addresses what came of a request or an execution: signed, and again until they say that they have it. */
+/**
+ * Sends the result of a request or an execution to its callback URL: signed, and retried until the receiver accepts it.
+ */
 import { callbackSecretKey, triggerNamed } from "../contract/triggers.ts";
 import { backoffMs } from "../lib/backoff.ts";
 import { AddressRefused, type PostOutbound } from "../lib/network/outbound-post.ts";
@@ -18,7 +20,7 @@ export interface CallbacksDeps {
 }
 
 const AT_ONCE_MAX = 64;
-/** Receivers are strangers: one that is slow or down must not keep the others waiting. */
+/** Concurrent callbacks of one workload: a slow receiver must not block the others. */
 const OF_ONE_MAX = 8;
 const AGAIN = { baseMs: 2 * SECOND_MS, maxMs: HOUR_MS };
 
@@ -30,7 +32,7 @@ export const callbackLine = (deps: CallbacksDeps): DeliveryLine => ({
     const resource = await deps.store.resources.getByUid(delivery.workspace, delivery.uid);
     const url = resource && triggerNamed(resource, delivery.trigger_id)?.configuration?.callbackUrl;
     const secret = resource && deps.store.resources.secretsOf(resource)[callbackSecretKey(delivery.trigger_id)];
-    // The trigger has no callback, or none any more: there is nobody to tell.
+    // The trigger has no callback, or no longer has one.
     if (!url || !secret) return { do: "finish" };
     const problem = await send(delivery, url, secret, signal, deps);
     if (problem === null) return { do: "finish" };
@@ -46,7 +48,7 @@ export const callbackLine = (deps: CallbacksDeps): DeliveryLine => ({
 
 interface Problem {
   message: string;
-  /** No later try can help. */
+  /** Whether a retry is useless. */
   final: boolean;
 }
 
@@ -79,7 +81,7 @@ async function send(
   }
 }
 
-/** How a receiver says that it wants no more of this. */
+/** HTTP status by which a receiver refuses all further attempts. */
 const GONE = 410;
 
 function afterProblem({ failures, deadline_at }: Delivery, { final }: Problem, nowMs: number): DeliveryOutcome {

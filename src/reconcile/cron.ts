@@ -1,7 +1,7 @@
 /**
- * Fires cron triggers. Every server looks every second at what is due and nothing else; the time of a trigger moves on
- * in the transaction that queues what it starts, so each slot is fired by one of them. What no server was there for is
- * written down as skipped, once, and not made good: a platform that comes back must not start everything it missed.
+ * Fires cron triggers. Every server reads the due triggers each second. The next slot of a trigger is stored in the
+ * transaction that queues its work, so one server fires each slot. Slots missed while no server ran are recorded as
+ * skipped, once, and not fired: a restarted platform must not start everything it missed.
  */
 
 import { type Trigger, triggerNamed, triggerPath } from "../contract/triggers.ts";
@@ -17,7 +17,7 @@ import type { Store } from "../store/store.ts";
 import { ASYNC_WITHIN_MS, type AsyncPayload } from "./async-requests.ts";
 
 const LOOK_MS = SECOND_MS;
-/** Fired in one go; the next look takes up the rest. */
+/** Triggers fired per round; the next round handles the rest. */
 const PAGE = 100;
 
 export interface CronRequest {
@@ -76,7 +76,7 @@ async function fire(row: CronTriggerRow, deps: CronDeps): Promise<void> {
   const slot = dueTimes(next, row.next_at - 1, now)?.fire ?? null;
   const missed = missedTimes(next, row.next_at, slot ?? now);
   await store.write(async (tx) => {
-    // Locked first, like everybody who writes a workload and its triggers.
+    // Locks the workload first, like every writer of a workload and its triggers.
     const resource = await store.resources.modify(tx, row.workspace, row.uid, () => null);
     const trigger = resource && triggerNamed(resource, row.trigger_id);
     const live = resource !== null && trigger !== undefined && resource.deletedAt === null && !resource.retired;
@@ -90,7 +90,7 @@ async function fire(row: CronTriggerRow, deps: CronDeps): Promise<void> {
   });
 }
 
-/** Queues what the slot starts; says why when it does not. */
+/** Queues the work of a slot; returns the reason when it does not. */
 async function queue(
   tx: Transaction,
   resource: Resource,

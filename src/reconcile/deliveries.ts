@@ -1,6 +1,6 @@
 /**
- * Makes deliveries: takes what is due under a lease, hands it to whoever makes deliveries of its phase, and does with it
- * what they say. News wakes it, and so does a timer, so nothing depends on news.
+ * Makes deliveries: claims due ones under a lease, passes each to the line for its phase, and stores the result.
+ * Changes in the store wake it; a timer does too, in case a notification is lost.
  */
 import type { Log } from "../kinds/port.ts";
 import { backoffMs } from "../lib/backoff.ts";
@@ -13,20 +13,22 @@ import type { Store } from "../store/store.ts";
 export interface DeliveriesOptions {
   store: Pick<Store, "deliveries">;
   log: Log;
-  /** Where this server is; what an earlier life of it held is taken over at once. */
+  /**
+   * Id of this server's machine and data folder; deliveries held by an earlier process there are taken over at once.
+   */
   place: string;
   lines: readonly DeliveryLine[];
 }
 
-/** A dead server's deliveries are taken over after this. */
+/** Lease of a delivery: another server takes it over after this long without a renewal. */
 const LEASE_MS = 30 * SECOND_MS;
 const RENEW_MS = 10 * SECOND_MS;
 const LOOK_MS = SECOND_MS;
-/** Taken in one go; a few more than `ofOneMax` may be of one workload for that. */
+/** Deliveries claimed at once; because of that, slightly more than `ofOneMax` may belong to one workload. */
 const BATCH = 8;
-/** After something unexpected. */
+/** Backoff after an unexpected error. */
 const TROUBLE = { baseMs: SECOND_MS, maxMs: 60 * SECOND_MS };
-/** Requests are whole in memory while they are delivered; no more are taken meanwhile. */
+/** Bytes of requests held in memory; above this, no more deliveries are claimed. */
 const IN_HAND_BYTES_MAX = 64 * 1024 * 1024;
 const HOLDER_LENGTH = 8;
 const STOPPING = new Error("the server is stopping");
@@ -146,7 +148,7 @@ class LineWorker {
     try {
       await this.#settle(delivery, await this.#outcomeOf(delivery, signal));
     } catch (error) {
-      // Its lease runs out, and somebody takes it again.
+      // The lease expires, and the delivery is made again.
       log.warn({ err: error, delivery: delivery.id }, "the end of a delivery could not be recorded");
     }
   }

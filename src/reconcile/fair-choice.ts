@@ -1,7 +1,7 @@
 /**
- * Which tasks start next. Pure: the workspace that runs least comes first, within it the job that runs least, within
- * that the oldest execution. Whoever's turn it is and who does not fit in memory is waited for: a big task would
- * otherwise never find room among small ones.
+ * Chooses the tasks that start next. Pure: first the workspace with the fewest running tasks, in it the job with the
+ * fewest, in that the oldest execution. When the chosen task does not fit into memory, nothing else starts: a big task
+ * would otherwise never find room among small ones.
  */
 export interface JobCandidate {
   executionId: string;
@@ -25,7 +25,7 @@ export interface Capacity {
   memoryMb: number;
 }
 
-/** Executions in the order in which each may start one task; one may come several times. */
+/** Executions in the order in which each may start one task; an execution may appear several times. */
 export function chooseStarts(
   candidates: readonly JobCandidate[],
   running: readonly RunningTask[],
@@ -50,7 +50,7 @@ export function chooseStarts(
       ),
       load,
     );
-    // A task bigger than all the memory there is for jobs may have the machine alone.
+    // A task bigger than all the memory for jobs runs alone on the machine.
     if (!next || (memoryMb + next.memoryMb > capacity.memoryMb && tasks > 0)) break;
     chosen.push(next.executionId);
     tasks += 1;
@@ -63,7 +63,7 @@ export function chooseStarts(
   return chosen;
 }
 
-/** Candidates come oldest first, so of equals the first is the one. */
+/** Candidates are sorted oldest first, so the first of equals wins. */
 function leastLoaded(candidates: readonly JobCandidate[], load: ReadonlyMap<string, number>): JobCandidate | null {
   let best: JobCandidate | null = null;
   let bestLoad: [number, number] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];

@@ -1,17 +1,17 @@
 /**
- * Leases that this server holds while it works on something. They are short, so that what a killed server was working on
- * is soon taken up by another, and are renewed together for as long as the work goes on. Whoever loses one, because the
- * database was away for too long, is told to stop.
+ * Leases that this server holds while it works. They are short, so that another server soon continues the work of a
+ * killed one, and are renewed together while the work goes on. When a lease is lost because the database was
+ * unreachable for too long, its holder is told to stop.
  */
 import { SECOND_MS } from "../lib/time/clock.ts";
 import type { Lease, Leases } from "../store/leases.ts";
 
-/** Two renewals may fail. */
+/** Lease length: two renewals may fail. */
 const LEASE_MS = 15 * SECOND_MS;
 const RENEW_MS = 5 * SECOND_MS;
 
 export interface HeldLease {
-  /** Somebody else may have it. */
+  /** Aborts when another server may have taken the lease. */
   lost: AbortSignal;
   release(): Promise<void>;
 }
@@ -30,7 +30,7 @@ export class HeldLeases {
     this.#timer = setInterval(() => void this.renew(), RENEW_MS).unref();
   }
 
-  /** null while another server has it. */
+  /** Returns null while another server holds the lease. */
   async take(name: string): Promise<HeldLease | null> {
     const lease = await this.#leases.acquire(name, this.#holder, LEASE_MS);
     if (!lease) return null;

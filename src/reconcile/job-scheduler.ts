@@ -1,10 +1,10 @@
 /**
- * Starts tasks of jobs on this machine and keeps the queue true to what happens to them. Every server of a platform
- * has one; they meet in the queue, where a task is claimed under a lease.
+ * Starts job tasks on this machine and keeps the queue in step with them. Every server has a scheduler; each claims
+ * tasks from the common queue under a lease.
  *
- * A lease that ran out means that its server died, or cannot reach the database. What it ran is on its machine, so its
- * own next life ends that first; only when nobody has come back for a while does another machine take the task over.
- * By then nothing of it runs: a task carries the end of its lease, and ends by itself unless that is moved on.
+ * An expired lease means that its server died or cannot reach the database. Its tasks may still run on its machine, so
+ * that server ends them first when it restarts; another machine takes a task over only some leases later. By then the
+ * task has ended: the driver ends a task at the end of its lease unless the lease is renewed.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Log } from "../kinds/port.ts";
@@ -22,14 +22,14 @@ import type { Store } from "../store/store.ts";
 import { type Capacity, chooseStarts, type JobCandidate, type RunningTask } from "./fair-choice.ts";
 import { type Next, REPORT_AGAIN_MS, TaskReports } from "./task-reports.ts";
 
-/** Of the length of a lease: two renewals may fail. */
+/** Leases are renewed at this share of their length: two renewals may fail. */
 const RENEW_SHARE = 1 / 3;
-/** A task of another machine is left to that machine for this many leases more; clocks differ by less than that. */
+/** Additional leases to wait before taking over a task of another machine; covers clock differences. */
 const ELSEWHERE_LEASES = 2;
-/** Retries become due and other servers make room without anybody saying so. */
+/** Poll interval: due retries and free slots of other servers are not announced. */
 const LOOK_MS = SECOND_MS;
 const CANDIDATES_MAX = 1000;
-/** Tasks that take longer are not claimed before they can start: another server might have room for them. */
+/** Only shorter tasks are claimed before a slot is free: another server might have room for longer ones. */
 const SHORT_TASK_MS = SECOND_MS / 2;
 const REAP_PAGE = 1000;
 /** Between attempts of one task: doubles with every failure up to a minute. */
@@ -52,9 +52,9 @@ export interface JobSchedulerOptions {
   capacity: Capacity;
   clock: Clock;
   log: Log;
-  /** This machine's workloads, in every life of its server. */
+  /** Id of this machine and data folder, the same after a restart of the server. */
   place: string;
-  /** How long a task is held without being heard of. */
+  /** Lease of a task. */
   leaseMs: number;
   /** How long an execution is kept after its end. */
   keepMs: number;
@@ -79,11 +79,11 @@ class JobScheduler implements Running {
   readonly #stopping = new AbortController();
   readonly #reports: TaskReports;
   #cleanUp: (() => void)[] = [];
-  /** Claimed and not begun: where tasks are short, the next ones wait here instead of in the database. */
+  /** Tasks claimed ahead of a free slot, where tasks are short. */
   #ahead: { claim: TaskClaim; execution: ExecutionRow }[] = [];
-  /** How long tasks of an execution take here, on average. */
+  /** Average duration of an execution's tasks on this server. */
   #pace = { executionId: "", ms: Number.POSITIVE_INFINITY };
-  /** The only execution that had something to start at the last look, until somebody else may. */
+  /** The only execution with tasks to start at the last poll; null when there may be others. */
   #sole: ExecutionRow | null = null;
   #looking: Promise<void> | null = null;
   #lookAgain = false;
@@ -129,7 +129,7 @@ class JobScheduler implements Running {
     );
   }
 
-  /** Lets all servers know how much runs here, for as long as this one lives. */
+  /** Publishes the number of this server's slots for as long as it lives. */
   async #offer(slots: number): Promise<void> {
     const { store, clock, place, leaseMs } = this.#options;
     await store.records.update(`${JOB_SLOTS_RECORDS}${place}`, clock.now() + leaseMs, () => ({
@@ -138,13 +138,13 @@ class JobScheduler implements Running {
     }));
   }
 
-  /** There may be others to start. */
+  /** Forgets `#sole`, because other executions may have tasks now. */
   #lookAtAll(): void {
     this.#sole = null;
     this.#look();
   }
 
-  /** One look at a time; whoever asks meanwhile gets another one after it. */
+  /** Polls once at a time; a request during a poll causes another one afterwards. */
   #look(): void {
     this.#lookAgain = true;
     if (this.#looking || this.#stopping.signal.aborted) return;
@@ -184,7 +184,7 @@ class JobScheduler implements Running {
     }
   }
 
-  /** Tasks of a job that is gone have nothing to run. */
+  /** Cancels an execution whose job no longer exists. */
   async #cancelOrphan({ id, workspace, job_uid: jobUid }: ExecutionRow): Promise<boolean> {
     const { store, keepMs } = this.#options;
     if (await this.#isLive(jobUid)) return false;
@@ -224,14 +224,14 @@ class JobScheduler implements Running {
       await this.#pause(REPORT_AGAIN_MS);
       outcome = { result: "lost", message: "The machine could not make room for it." };
     }
-    // Held up past its lease it was ended for that, whatever it looks like.
+    // A task that outlived its lease was ended by the driver, so its failure counts as a lost lease.
     if (outcome.result === "failed" && clock.now() > claim.leaseUntil)
       outcome = { result: "lost", message: "Its lease was not renewed in time." };
-    // Nothing of it runs any more: its place is free while its end is written.
+    // The task has ended: its slot is free while the result is written.
     void this.#reports.ended(claim, outcome).then(() => this.#look());
   }
 
-  /** Whatever was claimed and fits now. */
+  /** Starts the claimed tasks that fit now. */
   #launchAhead(): void {
     const { capacity } = this.#options;
     const taken = (): number => [...this.#started.values()].reduce((sum, { memoryMb }) => sum + memoryMb, 0);
@@ -244,7 +244,7 @@ class JobScheduler implements Running {
     }
   }
 
-  /** How many more may be claimed than can start: as many as are over in a moment, were others to wait for them. */
+  /** How many tasks to claim beyond the free slots. Only for short tasks, whose slots free up before the next poll. */
   #roomAhead(executionId: string): number {
     if (this.#pace.executionId !== executionId || this.#pace.ms > SHORT_TASK_MS) return 0;
     return Math.max(0, this.#options.capacity.slots - this.#ahead.length);
@@ -255,7 +255,7 @@ class JobScheduler implements Running {
     this.#pace = { executionId, ms: known ? (this.#pace.ms * 7 + ms) / 8 : ms };
   }
 
-  /** Where nobody else waits, whoever ended makes room for the next of its own execution, without another look. */
+  /** When no other execution waits, a finished task lets the next one of its execution start without a poll. */
   #next(executionId: string, ended: number): Next | null {
     const { capacity, leaseMs } = this.#options;
     const execution = this.#sole;
@@ -295,7 +295,7 @@ class JobScheduler implements Running {
     }
   }
 
-  /** Tasks of a job that was deleted meanwhile. */
+  /** Ends tasks of jobs that were deleted meanwhile. */
   async #endOrphans(): Promise<void> {
     const running = [...this.#started.values()];
     for (const jobUid of new Set(running.map((task) => task.jobUid)))
@@ -318,7 +318,7 @@ class JobScheduler implements Running {
     }
   }
 
-  /** A server that starts ends what its earlier life was running. */
+  /** Ends tasks that an earlier process of this server left running. */
   async #endEarlierLife(): Promise<void> {
     const { store, place } = this.#options;
     for (const task of await store.executions.listRunningOfHolders(`${place}/`, this.#holder)) {
@@ -350,7 +350,7 @@ const memoryOf = (row: ExecutionRow): number => row.memory_override ?? row.memor
 /** A holder is `{place}/{pid}/{when}`. */
 const placeOf = (holder: string): string => holder.split("/").slice(0, -2).join("/");
 
-/** Two servers may share a place for a moment, while one takes over from the other. */
+/** Two servers may share a place for a moment, while one replaces the other. */
 function isAlive(holder: string): boolean {
   const pid = Number(holder.split("/").at(-2));
   if (pid === process.pid) return false;

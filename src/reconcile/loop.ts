@@ -13,11 +13,11 @@ import type { Resource } from "../store/resources/resource.ts";
 import { HeldLeases } from "./held-leases.ts";
 
 const RESYNC_MS = 30 * SECOND_MS;
-/** One page of a resync; the next one takes up the rest. */
+/** Resources per page of a resync. */
 const RESYNC_PAGE = 500;
-/** Acting on many at once is waiting for many at once; the machine's own limits come later. */
+/** Resources of one kind handled concurrently; most of the time is waiting. */
 const CONCURRENCY = 64;
-/** What is wrong for a moment only is gone by the third attempt, within a second or two. */
+/** Attempts before an error is recorded: transient errors are gone by the third, within a second or two. */
 const ATTEMPTS_BEFORE_TOLD = 3;
 /** How soon to look again at a resource that another server is working on. */
 const BUSY_ELSEWHERE_MS = 5 * SECOND_MS;
@@ -36,7 +36,7 @@ export async function startReconcileLoop({ deps, behaviours, holder }: LoopOptio
       behaviour.reconciler ? [[behaviour.kind.name, behaviour.reconciler] as const] : [],
     ),
   );
-  // A database file has one server.
+  // A SQLite file has only one server, so leases are needed with PostgreSQL only.
   const shared = store.database.dialect === "postgres";
   const onLeaseError = (error: unknown): void => log.warn({ err: error }, "leases could not be renewed, trying again");
   const leases = shared ? new HeldLeases(store.leases, holder, onLeaseError) : null;
@@ -60,7 +60,7 @@ export async function startReconcileLoop({ deps, behaviours, holder }: LoopOptio
     if (attempt + 1 === ATTEMPTS_BEFORE_TOLD)
       void tellDelay(uid, error).catch((cause: unknown) => log.warn({ err: cause, uid }, "a delay could not be told"));
   };
-  /** Whoever waits for the first start hears why it does not come; the loop goes on trying. */
+  /** Records why the first start is delayed, for callers that wait for it; the loop keeps retrying. */
   const tellDelay = async (uid: string, error: unknown): Promise<void> => {
     const resource = await store.resources.getAcrossWorkspaces(uid);
     if (!resource || resource.retired || !waitedFor.has(resource.kind)) return;
@@ -70,7 +70,7 @@ export async function startReconcileLoop({ deps, behaviours, holder }: LoopOptio
         : { event: { type: DELAYED, status: "DEPLOYING", message: `It has not started: ${reasonOf(error)}` } },
     );
   };
-  // Each kind has a line of its own: one that waits for another never keeps it from being worked on.
+  // Each kind has its own queue, so that a kind that waits for another does not block it.
   const queues = new Map(
     [...reconcilers.keys()].map((kind) => [kind, new KeyedQueue({ concurrency: CONCURRENCY, work, onError })]),
   );
@@ -109,14 +109,14 @@ export async function startReconcileLoop({ deps, behaviours, holder }: LoopOptio
   };
 }
 
-/** What a caller may know: messages of other errors name files of the machine, and stand in the log. */
+/** Only messages of a PlatformError are shown to callers; others may name files of the machine and go to the log. */
 function reasonOf(error: unknown): string {
   if (error instanceof PlatformError) return error.message;
   const { code } = error as { code?: unknown };
   return `an internal failure${typeof code === "string" ? ` (${code})` : ""}, which the server's log tells`;
 }
 
-/** After a start the world may have moved on without us: every resource is observed once. */
+/** After a start, every resource is observed once: the state may have changed while the server was down. */
 async function lookAtEverything(
   kinds: string[],
   { store }: Deps,
@@ -158,7 +158,7 @@ async function reconcileOnce(
     }
     return settles && againMs !== undefined ? { againMs, ownAdditions: changes } : againMs;
   } catch (error) {
-    // A delete writes notes before it frees anything; its next attempt finds room for them.
+    // A delete writes to disk before it frees space; the freed reserve lets its next attempt succeed.
     if (resource.deletedAt !== null && isDiskFull(error)) context.deps.disk.makeRoom();
     if (!(error instanceof PlatformError) || error.status >= 500) throw error;
     await context.record((current) => ({

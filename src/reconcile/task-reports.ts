@@ -1,7 +1,6 @@
 /**
- * What happens to tasks, on its way into the queue. While one batch of an execution is written the next one gathers, so
- * that many tasks share a commit. That a process has started is told with a batch too; of a short task it is told
- * together with its end.
+ * Writes the starts and ends of tasks to the queue. While one batch of an execution is written, the next one gathers,
+ * so that many tasks share a commit. The start of a short task is written together with its end.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Log } from "../kinds/port.ts";
@@ -10,7 +9,7 @@ import type { TaskClaim, TaskOutcome } from "../store/executions/execution.ts";
 import type { ClaimWish, ReportRules, TaskReport, TaskStart } from "../store/executions/queue.ts";
 import type { Store } from "../store/store.ts";
 
-/** A task that is over by then costs no write for its start. */
+/** A task that ends within this time needs no separate write for its start. */
 const START_TOLD_MS = 100;
 export const REPORT_AGAIN_MS = SECOND_MS;
 
@@ -19,11 +18,11 @@ export interface TaskReportsOptions {
   clock: Clock;
   log: Log;
   rules: ReportRules;
-  /** Nothing is tried again after that. */
+  /** No retries after this signal aborts. */
   stopping: AbortSignal;
-  /** What may be claimed together with reports of an execution; null: nothing. */
+  /** What may be claimed together with the reports of an execution; null = nothing. */
   next(executionId: string, ended: number): Next | null;
-  /** The attempt is somebody else's by now. */
+  /** Another server holds the attempt now. */
   onLost(workload: string): void;
 }
 
@@ -39,9 +38,9 @@ interface Start extends TaskStart {
 
 export class TaskReports {
   readonly #options: TaskReportsOptions;
-  /** By execution and workload, of tasks whose end is not told yet. */
+  /** Starts of running tasks that are not reported yet, by execution and workload. */
   readonly #starts = new Map<string, Map<string, Start>>();
-  /** By execution: reports that wait for those that are being written. */
+  /** Reports waiting for the current write, by execution. */
   readonly #gathering = new Map<string, { reports: TaskReport[]; written: Promise<void> }>();
   readonly #writing = new Map<string, Promise<void>>();
   #timer: NodeJS.Timeout | null = null;
@@ -83,7 +82,7 @@ export class TaskReports {
     return written;
   }
 
-  /** Resolves when all that was reported is written. */
+  /** Resolves when all reports are written. */
   async flush(): Promise<void> {
     if (this.#timer) clearTimeout(this.#timer);
     while (this.#writing.size > 0) await Promise.all(this.#writing.values());
@@ -113,7 +112,7 @@ export class TaskReports {
     this.#timer = more ? setTimeout(() => void this.#tellStarts(), START_TOLD_MS).unref() : null;
   }
 
-  /** What the database did not take is written again; when the server stops first, the lease will tell. */
+  /** Failed writes are retried. When the server stops first, the expired lease shows that the task is lost. */
   async #write(executionId: string, reports: readonly TaskReport[]): Promise<void> {
     const { store, log, rules, stopping } = this.#options;
     for (;;) {

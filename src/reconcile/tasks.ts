@@ -1,4 +1,4 @@
-/** Periodic work that belongs to the platform as a whole: of several servers on one database, one does it. */
+/** Periodic tasks of the whole platform: of several servers on one database, one runs each. */
 import type { Log } from "../kinds/port.ts";
 import type { Running } from "../lib/lifecycle.ts";
 import type { Store } from "../store/store.ts";
@@ -21,7 +21,7 @@ export function startTasks({ store, log, holder, tasks }: TasksOptions): Running
   const running = new Set<Promise<void>>();
   const once = async (task: PeriodicTask): Promise<void> => {
     try {
-      // Held a little longer than the period, so that the same server keeps doing it.
+      // The lease is longer than the period, so that the same server keeps the task.
       const lease = await store.leases.acquire(`task/${task.name}`, holder, task.everyMs * 2);
       if (lease) await task.run(abort.signal);
     } catch (error) {
