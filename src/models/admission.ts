@@ -1,4 +1,4 @@
-/** The door: what a model's policies say about a request before it is sent. */
+/** Checks a request against its model's policies before it is sent. */
 import { GatewayError } from "../contract/gateway-errors.ts";
 import { locationRefusal, type Place } from "../contract/placement.ts";
 import type { PolicyRecord, ResolvedModel } from "./model-records.ts";

@@ -1,4 +1,4 @@
-/** How a provider's answer is put on the caller's connection. */
+/** Writes a provider's answer to the caller's connection. */
 
 import type { GatewayError } from "../contract/gateway-errors.ts";
 import type { Downstream } from "../http/downstream.ts";
@@ -46,7 +46,7 @@ export function openAnswer(status: number, headers: string[], context: OpenConte
     writeHead(bytes) {
       const fields = passedFields(headers, translated ? TRANSLATED_DROP : NOTHING_DROP, labels);
       if (translated) fields.push("Content-Type", events ? EVENT_STREAM : "application/json");
-      // What is passed on in chunks is passed on unchanged, so that its length is the provider's.
+      // A body that is streamed unchanged keeps the provider's Content-Length.
       const told = bytes === null ? (events || translated ? undefined : length) : String(bytes);
       if (told !== undefined && !bodiless) fields.push("Content-Length", told);
       down.head(status, STATUS_CODES[status] ?? "", fields);

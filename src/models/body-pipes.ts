@@ -17,9 +17,9 @@ import { openaiChat } from "./providers/openai/dialects.ts";
 import type { UsageMeter } from "./usage-meter.ts";
 
 export interface BodyPipe {
-  /** What to send now; null for nothing yet. */
+  /** Returns the bytes to send now; null for nothing yet. */
   chunk(data: Buffer): Buffer | string | null;
-  /** What to send at the end. Throws UntranslatableAnswer when a translated answer cannot be read. */
+  /** Returns the bytes to send at the end. Throws UntranslatableAnswer when a translated answer cannot be read. */
   end(): Buffer | string | null;
   /** True once a caller may take what it has for the whole answer, although the provider has not closed it yet. */
   readonly done?: boolean;
@@ -103,7 +103,7 @@ export function eventPipe(dialect: Dialect, meter: UsageMeter, hidesUsage: boole
   let torn: Buffer | null = null;
   let broke = false;
 
-  /** What of an event is the caller's. */
+  /** The part of an event that is sent to the caller; null for none. */
   function passed(block: Buffer): Buffer | null {
     if (torn) {
       meter.eventEnd(Buffer.concat([torn, block]).subarray(-ANSWER_TAIL_BYTES));

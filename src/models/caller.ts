@@ -1,4 +1,4 @@
-/** The caller of a model: its body, which is held in whole, and what it does while it is being answered. */
+/** The caller of a model: its request body, held in memory, and the events of its connection. */
 import { GatewayError } from "../contract/gateway-errors.ts";
 import type { Downstream, DownstreamEvents } from "../http/downstream.ts";
 
@@ -28,7 +28,7 @@ export class HeldBytes {
 }
 
 export interface CallerEvents {
-  /** It takes more of the answer. */
+  /** The caller can take more of the answer. */
   onDrain(): void;
   onGone(): void;
 }
@@ -71,7 +71,7 @@ export class ModelCaller implements DownstreamEvents {
     return this.#body.promise;
   }
 
-  /** Whoever asked for the body no longer needs it. */
+  /** Frees the body once it is no longer needed. */
   releaseBody(): void {
     this.#held.release(this.#bytes);
     this.#bytes = 0;

@@ -18,13 +18,13 @@ export interface ClientCall {
   path: string;
   /** With the question mark, or empty. */
   query: string;
-  /** As sent: names and values in turn. */
+  /** The headers as sent, names and values alternating. */
   rawHeaders: readonly string[];
   contentType: string;
   body: Buffer;
   /** The body's members when it is a JSON object. */
   members: JsonMember[] | null;
-  /** What the caller speaks, and is answered in. */
+  /** The API that the caller uses and is answered in. */
   dialect: Dialect;
   stream: boolean;
   /** The parsed chat request, read when the first attempt needs it. */
@@ -106,7 +106,7 @@ export function asChat(call: ClientCall, front: Front): FrontedCall {
 }
 
 export interface FrontedCall {
-  /** As the caller wrote it. */
+  /** The request as the caller wrote it. */
   request: Record<string, unknown>;
   call: ClientCall;
 }

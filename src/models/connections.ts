@@ -1,4 +1,4 @@
-/** What a connection to a model provider offers: its models, and the endpoints that can be called through it. */
+/** Describes a connection to a model provider: its models, and the endpoints that can be called through it. */
 
 import { PlatformError } from "../contract/errors.ts";
 import { GatewayError } from "../contract/gateway-errors.ts";
@@ -22,7 +22,7 @@ export interface ProviderModel {
 
 export interface EndpointConfiguration {
   method: "POST";
-  /** Where the answer says how many tokens went in, came out, and both. */
+  /** Members of the answer that hold the input, output and total token counts. */
   token: { sent: string; received: string; total: string };
 }
 
@@ -34,7 +34,7 @@ export interface IntegrationDescription {
   params: Record<string, string>;
   /** Members of a connection's secret, the usual one first. */
   secrets: string[];
-  /** It can be called with one of the secrets only. */
+  /** The provider cannot be called without one of the secrets. */
   needsSecret: boolean;
   config: string[];
 }

@@ -25,7 +25,7 @@ export interface ExchangeOptions {
   idleTimeoutMs: number;
 }
 
-/** Whoever made the attempt decides about its answer. */
+/** Decides what happens with an attempt's answer; implemented by the code that made the attempt. */
 export interface ExchangeJudge {
   /** True for an answer that is kept and judged instead of passed on. */
   collects(status: number, headers: string[]): boolean;

@@ -11,7 +11,7 @@ export interface ModelGatewayDeps {
   /** Null when the workspace has no such model. */
   resolveModel(workspace: string, name: string): Promise<ResolvedModel | null> | ResolvedModel | null;
   usage: {
-    /** What is known before the request is over, in case it is cut off. */
+    /** Records usage that is known before the request ends, in case the request is cut off. */
     note(event: ModelUsage): void;
     /** On return it is safe: the caller is told the rest of its answer only then. */
     record(event: ModelUsage): void;

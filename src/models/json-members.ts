@@ -23,7 +23,7 @@ const CLOSE_BRACE = 0x7d;
 const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
 
-/** More members than any known API has; a hostile body of a million tiny ones is not worth an index. */
+/** Members that are indexed: more than any known API has, and a bound for hostile bodies. */
 const MEMBERS_MAX = 10_000;
 
 /** Members of the outermost object in their order, duplicates included; null when it is not one JSON object. */
@@ -93,7 +93,7 @@ function parsed(json: Buffer, start: number, end: number): unknown {
   try {
     return JSON.parse(json.toString("utf8", start, end));
   } catch {
-    // Whoever reads the whole will say what is wrong with it; to the gateway the member is as good as absent.
+    // A full parse will report the error; here an unreadable member counts as absent.
     return undefined;
   }
 }

@@ -29,12 +29,12 @@ export interface ModelGateway {
   handleModelRequest(down: Downstream, target: ModelTarget): Promise<void>;
   /** The providers, for calls of the platform's own (lists of models). */
   readonly upstreams: Upstreams;
-  /** How refusals are written. */
+  /** Options of error responses. */
   readonly responding: PlatformResponseOptions;
   stop(): Promise<void>;
 }
 
-/** As many as a model's record may name. */
+/** Fallback models per request, the same as in a model's record. */
 const FALLBACKS_MAX = 8;
 
 export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
@@ -158,7 +158,7 @@ async function usableFallback(
   return speaks(candidate.provider, call.dialect) ? candidate : null;
 }
 
-/** What the last model left behind, told to the caller. */
+/** Writes the last model's failure to the caller. */
 function writeFailure(down: Downstream, failure: Failure, labels: string[]): void {
   const { candidate, request, collected, error } = failure;
   const { title } = candidate.provider;

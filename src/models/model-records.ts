@@ -51,7 +51,7 @@ export interface LedgerName {
   modelUid: string;
 }
 
-/** Who calls, a key if it came with one: written into the usage ledger as given. */
+/** The caller and its API key, if any: written to the usage ledger as given. */
 export interface Subject {
   id: string;
   type: string;
@@ -60,7 +60,7 @@ export interface Subject {
 export interface ModelTarget {
   workspace: string;
   model: string;
-  /** What follows the model's name in the address, byte for byte, with the query; empty or starting with / or ?. */
+  /** The raw path and query behind the model's name; empty, or starting with / or ?. */
   subPath: string;
   subject: Subject | null;
   requestId: string;

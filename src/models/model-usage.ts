@@ -1,4 +1,4 @@
-/** The one event a request leaves in the usage ledger. */
+/** The event that one request adds to the usage ledger. */
 
 import type { LedgerName, Subject } from "./model-records.ts";
 import type { TokenUsage } from "./providers/token-usage.ts";
@@ -19,7 +19,7 @@ export interface ModelUsage extends TokenUsage, LedgerName {
   costNanoUsd: number;
   /** False when nobody knows a price, and the cost of zero says nothing. */
   priced: boolean;
-  /** Of the answer; 0 when none came. */
+  /** Status of the answer; 0 when none came. */
   status: number;
   outcome: "completed" | "failed" | "interrupted" | "aborted";
   stream: boolean;

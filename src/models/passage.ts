@@ -19,7 +19,7 @@ import { type UpstreamCandidate, type UpstreamRequest, upstreamRequest } from ".
 import { providerFailure, type Upstream, type Upstreams } from "./upstreams.ts";
 import { type MeteredUsage, UsageMeter } from "./usage-meter.ts";
 
-/** What all requests have in common. */
+/** What all requests share. */
 export interface PassageEngine {
   deps: ModelGatewayDeps;
   limits: ModelGatewayLimits;
@@ -31,7 +31,7 @@ export interface PassageEngine {
 
 type Collected = Extract<ExchangeResult, { kind: "collected" }>;
 
-/** What a model left behind that did not serve the request: an answer of its own, or none. */
+/** The result of a model that did not serve the request: its error answer, or none. */
 export interface Failure {
   candidate: UpstreamCandidate;
   request: UpstreamRequest;
@@ -134,7 +134,7 @@ export class Passage {
       if (error instanceof GatewayError && NOT_ASKED.has(error.code)) return error;
       throw error;
     } finally {
-      // Whoever used tokens has settled; what is still held was used for nothing.
+      // Attempts that used tokens have already settled; the rest of the reservation is released.
       if (reservation) await reservation.release();
     }
   }
@@ -247,12 +247,12 @@ export class Passage {
     const metered = meter.result((bytesPerToken) => estimateInputTokens(call, bytesPerToken));
     const { laterMember } = call.dialect;
     if (!metered.estimated || laterMember === undefined || call.member(laterMember) !== true) return metered;
-    // It goes on after this answer, and nobody will report how far: it counts as what it may use.
+    // The work continues after this answer and its usage is not reported, so the maximum is metered.
     const outputTokens = outputLimit(call) ?? OUTPUT_RESERVE_DEFAULT;
     return { usage: { ...metered.usage, outputTokens }, estimated: true };
   }
 
-  /** What is returned is done when the caps know of it too. */
+  /** The returned promise resolves when the caps have counted the usage too. */
   #record(attempt: Metered, outcome: ModelUsage["outcome"], metered: MeteredUsage): Promise<void> | null {
     if (this.#recorded) return null;
     this.#recorded = true;

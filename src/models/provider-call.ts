@@ -7,7 +7,7 @@ import type { ResponseHead } from "../http/http1/response-parser.ts";
 import type { ExchangeSink, UpstreamConnection } from "../http/http1/upstream-connection.ts";
 import type { UpstreamPool } from "../http/http1/upstream-pool.ts";
 
-/** What is sent, ready for the wire but for the length of its body. */
+/** A request that is ready to be sent, except for the length of its body. */
 export interface WireRequest {
   method: string;
   path: string;
@@ -22,7 +22,7 @@ export interface AnswerSink {
   /** Everything that had arrived has been handed over; more may come later. */
   onReadEnd(): void;
   onEnd(): void;
-  /** There will be no answer, or no more of it. */
+  /** No answer, or no more of it, will come. */
   onError(error: unknown): void;
 }
 
@@ -38,7 +38,7 @@ export interface RunningCall {
 export interface ProviderOrigin {
   /** Connections are kept under it. */
   key: string;
-  /** As the Host field names it. */
+  /** The value of the Host header. */
   host: string;
   dial(): Promise<Socket>;
 }

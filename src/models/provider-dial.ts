@@ -1,4 +1,4 @@
-/** Connections to providers, with and without TLS, to addresses that may be dialled only. */
+/** Connects to providers, with and without TLS, and only to allowed addresses. */
 import { connect as connectTcp, isIP, type LookupFunction, type Socket } from "node:net";
 import { connect as connectTls, createSecureContext, type SecureContext, type TLSSocket } from "node:tls";
 

@@ -1,4 +1,4 @@
-/** When a failed attempt is worth another, here or at the next model. Pure: every rule is a row of the test table. */
+/** When a failed attempt is retried, at the same model or the next one. Pure: every rule is a row of the test table. */
 import { backoffMs } from "../lib/backoff.ts";
 import { fieldOf } from "./answer-fields.ts";
 

@@ -6,7 +6,7 @@ import { type Clock, MINUTE_MS } from "../lib/time/clock.ts";
 import type { Records } from "../store/records.ts";
 import { type BudgetState, type Changed, emptyWindow, type TokenAmount, type WindowState } from "./token-budget.ts";
 
-/** Longer than any request may take: a server that was silent for so long holds nothing. */
+/** Longer than any request may take: reservations of a server that was silent for this long are void. */
 const SILENT_MAX_MS = 20 * MINUTE_MS;
 /** A request that is in flight at the end of its window settles before the record goes. */
 const KEPT_AFTER_END_MS = 60 * MINUTE_MS;

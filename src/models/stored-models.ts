@@ -1,4 +1,4 @@
-/** Models, their connections and policies as the engine wants them, read from the store and kept until they change. */
+/** Models with their connections and policies, read from the store and cached until they change. */
 
 import { modelPrices } from "../contract/model-prices.ts";
 import { restoreSecrets } from "../contract/secret-fields.ts";

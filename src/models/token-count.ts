@@ -1,4 +1,4 @@
-/** How many tokens a request would use, for callers of the Messages API whose provider has no such question. */
+/** Counts the tokens of a request, for Messages API callers whose provider has no token counting endpoint. */
 import type { Downstream } from "../http/downstream.ts";
 import { writeJson } from "./answer-writer.ts";
 import { type ClientCall, estimateInputTokens } from "./client-call.ts";

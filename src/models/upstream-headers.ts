@@ -13,7 +13,7 @@ import type { ProviderDeclaration } from "./providers/provider.ts";
 
 const COMMON_CALLER_HEADERS = ["accept", "user-agent"];
 
-/** What a model's requests have in common, worked out once. */
+/** Headers that all requests of a model share, computed once. */
 export interface RequestFields {
   /** Lines that every request carries: the key, what the platform asks for. */
   fixed: string;
@@ -121,7 +121,7 @@ export function passedFields(
   for (let i = 0; i < headers.length; i += 2) {
     const name = lowerName(headers[i] as string);
     if (DROPPED_RESPONSE_HEADERS.has(name) || dropped.has(name) || name.startsWith("access-control-")) continue;
-    // What the platform says of an answer, only the platform says.
+    // Headers that the platform sets are not taken from the provider.
     if (fieldOf(labels, name) === undefined) out.push(headers[i] as string, headers[i + 1] as string);
   }
   for (const label of labels) out.push(label);

@@ -1,4 +1,4 @@
-/** One attempt's request: the caller's call in the words, and to the address, of one provider. */
+/** The request of one attempt: the caller's call, translated for one provider. */
 import { GatewayError } from "../contract/gateway-errors.ts";
 import type { ModelPrices } from "../contract/model-prices.ts";
 import { at, isRecord } from "../lib/untrusted-json.ts";
@@ -22,16 +22,16 @@ export interface UpstreamCandidate {
   provider: ProviderDeclaration;
   /** The provider's name for the model. */
   model: string;
-  /** Where sub-paths without a query lead, once known. */
+  /** Cache: sub-path without a query -> upstream path. */
   paths: Map<string, string>;
-  /** What its requests have in common; null until the first. */
+  /** Headers that all requests share; null until the first request. */
   fields: RequestFields | null;
-  /** What its tokens cost; undefined until the first were used, null when nobody knows. */
+  /** Token prices; undefined until first needed, null when unknown. */
   prices: ModelPrices | null | undefined;
 }
 
 export interface UpstreamRequest extends WireRequest {
-  /** What the provider answers in. */
+  /** The API that the provider answers in. */
   dialect: Dialect;
   translation: ChatTranslation | null;
   /** The caller speaks another API than chat, and is answered in it. */
@@ -45,7 +45,7 @@ export interface UpstreamRequest extends WireRequest {
 export interface FrontUse {
   front: Front;
   request: Record<string, unknown>;
-  /** What is asked in its place, and counted. */
+  /** The call that is sent and metered instead. */
   call: ClientCall;
 }
 
@@ -191,7 +191,7 @@ export function baseUrlOf({
 const IS_URL = /^https?:\/\//i;
 const HOST_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i;
 
-/** Who writes models may not read keys: one goes to its own provider, unless its connection says otherwise. */
+/** Authors of models may not read keys, so the key of a provider is sent only to that provider. */
 function guardKey({ name, integration, secret }: ProviderConnection, provider: ProviderDeclaration): void {
   const owner = findProvider(integration);
   if (!owner || owner === provider || Object.keys(secret).length === 0) return;

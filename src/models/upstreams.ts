@@ -1,4 +1,4 @@
-/** The providers' addresses: connections kept per origin, to addresses that may be dialled only. */
+/** The providers' origins: a connection pool for each, restricted to allowed addresses. */
 import { GatewayError } from "../contract/gateway-errors.ts";
 import { ResponseSyntaxError } from "../http/http1/response-parser.ts";
 import { UpstreamPool } from "../http/http1/upstream-pool.ts";
@@ -50,7 +50,7 @@ export class Upstreams {
     this.sweeper.add(this.#pool);
   }
 
-  /** What answers at a base address; throws when the address cannot be one. */
+  /** The upstream of a base URL; throws when the URL is invalid. */
   at(baseUrl: string): Upstream {
     const known = this.#parsed.get(baseUrl);
     if (known) return known;
@@ -86,7 +86,7 @@ function parseBaseUrl(text: string): URL {
 const refused = (host: string): GatewayError =>
   new GatewayError("PROVIDER_ADDRESS_REFUSED", undefined, { detail: { host } });
 
-/** What went wrong between the gateway and a provider, in the gateway's own words. */
+/** Turns a network error between the gateway and a provider into a GatewayError. */
 export function providerFailure(error: unknown, title: string, begun = false): GatewayError {
   if (error instanceof GatewayError) return error;
   if (error instanceof UntranslatableAnswer)

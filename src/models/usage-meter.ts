@@ -1,4 +1,4 @@
-/** What one request used: as the provider reports it, and estimated, marked as such, where it does not. */
+/** Usage of one request: as the provider reports it, otherwise estimated and marked as such. */
 
 import { lastValueNamed, valueOfMember } from "./json-members.ts";
 import type { Dialect, StreamReading } from "./providers/dialect.ts";
@@ -22,7 +22,7 @@ export class UsageMeter {
     this.#dialect = dialect;
   }
 
-  /** One parsed event of a stream. */
+  /** Reads one parsed event of a stream. */
   event(event: unknown): void {
     this.#dialect.observe(event, this.#reading);
     if (this.#reading.outputBytes > 0) this.#streamed = true;
@@ -74,7 +74,7 @@ export class UsageMeter {
     return { usage: { ...NO_USAGE, inputTokens, outputTokens: writes ? outputTokens : 0 }, estimated: true };
   }
 
-  /** One API streams a JSON list when it is not asked for events. */
+  /** Gemini streams a JSON list when events were not requested. */
   #list(body: Buffer): void {
     try {
       const list: unknown = JSON.parse(body.toString("utf8"));

@@ -16,7 +16,7 @@ export type DialectName =
   | "cohere-chat"
   | "cohere-other";
 
-/** What is known of a stream so far. */
+/** What has been read of a stream so far. */
 export interface StreamReading {
   usage: TokenUsage | null;
   /** False while the reported output does not cover what was generated so far. */
@@ -50,7 +50,7 @@ export interface Dialect {
   laterMember?: string;
   /** True when every request of this dialect generates text, so that a missing limit means an unknown one. */
   generates: boolean;
-  /** Where the model's name belongs: a member of the body that is always set, one that is set if present, the path. */
+  /** Where the model's name goes: always into the body, into the body if it is there already, or into the path. */
   model: "body" | "body-if-present" | "path";
 }
 

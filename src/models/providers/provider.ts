@@ -43,7 +43,7 @@ export interface ProviderDeclaration {
   defaultPath: string;
   /** Dialects it speaks itself. Everything else passes too, but a fallback is only tried in a shared dialect. */
   dialects: readonly DialectName[];
-  /** How it is called by a caller who speaks OpenAI chat, when it does not speak that itself. */
+  /** Translation from OpenAI chat, for providers that do not support it themselves. */
   chat?: ChatTranslation;
   /** A native default call whose body has this member instead is taken for OpenAI chat. */
   chatMember?: string;
@@ -57,7 +57,7 @@ export interface ProviderDeclaration {
   local?: (request: LocalRequest) => LocalAnswer;
 }
 
-/** What almost all have in common with the API they copied. */
+/** Members that nearly all OpenAI-compatible providers share. */
 export const OPENAI_LIKE = {
   prefix: "/v1",
   auth: { header: "authorization", scheme: "Bearer" },

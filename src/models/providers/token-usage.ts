@@ -1,4 +1,4 @@
-/** What one request used, as the provider reports it. */
+/** Token usage of one request, as the provider reports it. */
 export interface TokenUsage {
   /** All input, cached or not. */
   inputTokens: number;

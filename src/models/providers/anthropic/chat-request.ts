@@ -12,9 +12,9 @@ import {
   refuseUntranslatable,
 } from "../openai/chat-request.ts";
 
-/** The API wants a limit where callers had none in mind: as much as token caps hold for them. */
+/** `max_tokens` is mandatory in this API. Default for callers that set none: what token caps reserve for them. */
 const MAX_TOKENS_DEFAULT = 16_384;
-/** What the smallest of the older models allow. */
+/** Limit of the smallest older models. */
 const MAX_TOKENS_OLDER = 4096;
 const OLDER = /^claude-(?:[23]|instant)/;
 
@@ -54,7 +54,7 @@ export function toMessagesRequest(request: ChatRequest, model: string): Record<s
   return body;
 }
 
-/** What may be thought comes on top: the limit must be larger. */
+/** `max_tokens` includes the thinking budget, so the default is added to it. */
 function defaultLimit({ thinking }: ChatRequest, model: string): number {
   const budget = at(thinking, "budget_tokens");
   return (OLDER.test(model) ? MAX_TOKENS_OLDER : MAX_TOKENS_DEFAULT) + (typeof budget === "number" ? budget : 0);

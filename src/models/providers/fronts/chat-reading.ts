@@ -6,7 +6,7 @@ import { NO_USAGE, type TokenUsage } from "../token-usage.ts";
 import { mergeStates, type ProviderState } from "./provider-state.ts";
 
 export interface ReadCall {
-  /** Where the call stands among those of the answer. */
+  /** Index of the call within the answer. */
   index: number;
   id: string;
   name: string;
@@ -75,7 +75,7 @@ const contentOf = (content: unknown): string =>
         .map((part) => (at(part, "type") === "text" ? text(at(part, "text")) : ""))
         .join("");
 
-/** What is known of a whole stream so far. */
+/** Accumulates a whole chat stream. */
 export class ChatReading {
   id = "";
   model: string;

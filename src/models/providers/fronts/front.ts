@@ -9,7 +9,7 @@ import type { StreamFailure } from "../dialect.ts";
 export type Json = Record<string, unknown>;
 
 export interface Front {
-  /** What the API is called where something of it cannot be translated. */
+  /** Name of the API in messages about members that cannot be translated. */
   title: string;
   toChat(request: Json): Json;
   /** Throws UntranslatableAnswer when the answer is no chat completion. */
@@ -19,7 +19,7 @@ export interface Front {
 }
 
 export interface FrontContext {
-  /** As the caller sent it: some of it is told again in the answer. */
+  /** The caller's request; parts of it are repeated in the answer. */
   request: Json;
   model: string;
   nowMs: number;

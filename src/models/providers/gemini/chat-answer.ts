@@ -84,7 +84,7 @@ const FINISH: Record<string, FinishReason> = {
   IMAGE_SAFETY: "content_filter",
 };
 
-/** It says STOP after calls too; callers look for the calls by the reason. */
+/** Gemini says STOP after function calls too; callers expect `tool_calls`. */
 export function finishReason(reason: unknown, hasCalls: boolean): FinishReason {
   const finish = FINISH[String(reason)] ?? "stop";
   return hasCalls && finish === "stop" ? "tool_calls" : finish;

@@ -28,7 +28,7 @@ function observe(event: unknown, reading: StreamReading): void {
   const usage = at(event, "usageMetadata");
   if (!isRecord(usage)) return;
   reading.usage = readUsage(usage);
-  // What was refused, or spent on thinking alone, has no candidates to count.
+  // Refused answers, and those with thinking only, have no candidates to count.
   reading.covers = usage.candidatesTokenCount !== undefined || isEnd(event);
 }
 

@@ -7,7 +7,7 @@ export const mistral: ProviderDeclaration = {
   baseUrl: "https://api.mistral.ai",
   secretNames: ["apiKey", "MISTRAL_API_KEY"],
   streamUsage: "given",
-  // It refuses members it does not know with 422; usage comes in the last chunk of a stream by itself.
+  // Mistral refuses unknown members with 422. It sends usage in the last chunk of a stream without being asked.
   chatMembers: {
     stream_options: null,
     max_completion_tokens: "max_tokens",

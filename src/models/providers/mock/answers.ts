@@ -1,4 +1,4 @@
-/** What the development provider says, as answers of the chat and embeddings APIs. */
+/** Chat and embeddings answers of the development provider. */
 import { createHash } from "node:crypto";
 import { formatSseEvent } from "../../../lib/network/sse.ts";
 import { at } from "../../../lib/untrusted-json.ts";
@@ -15,7 +15,7 @@ import {
 import type { Reply } from "./reply.ts";
 
 export interface MockContext {
-  /** Told from the request, so that the same request gets the same ids. */
+  /** Derived from the request, so that the same request gets the same ids. */
   id: string;
   model: string;
   nowMs: number;

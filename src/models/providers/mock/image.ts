@@ -1,4 +1,4 @@
-/** A picture of one colour, told by the prompt: small, real, and the same every time. */
+/** A one-colour image derived from the prompt: small, valid, and always the same. */
 import { createHash } from "node:crypto";
 import { crc32, deflateSync } from "node:zlib";
 import type { LocalAnswer } from "../local-answer.ts";
@@ -13,7 +13,7 @@ export function imagesAnswer({ body, nowMs }: MockContext): LocalAnswer {
   const [, width, height] = /^(\d+)x(\d+)$/.exec(String(body.size ?? "")) ?? [];
   const count = typeof body.n === "number" ? Math.min(Math.max(Math.floor(body.n), 1), COUNT_MAX) : 1;
   const picture = pngOf(String(body.prompt ?? ""), side(width), side(height)).toString("base64");
-  // It has no address of its own: one that carries the picture serves who asks for one.
+  // The mock serves no files, so a requested URL is a data: URL.
   const one = body.response_format === "url" ? { url: `data:image/png;base64,${picture}` } : { b64_json: picture };
   return json(200, { created: seconds(nowMs), data: Array.from({ length: count }, () => one) });
 }

@@ -24,7 +24,7 @@ const toolCall = z.looseObject({
   id: z.string(),
   type: z.literal("function").default("function"),
   function: z.looseObject({ name: z.string(), arguments: z.string().default("{}") }),
-  /** Where a provider's own state of a call travels, such as a signature of the thought behind it. */
+  /** Provider state of a call, such as the signature of the thought behind it. */
   extra_content: z.looseObject({}).nullish(),
 });
 
@@ -109,14 +109,14 @@ export function parseChatRequest(body: Buffer): ChatRequest {
   throw new GatewayError("BAD_REQUEST", `Chat request, at ${issue?.path.join(".") || "the top"}: ${issue?.message}.`);
 }
 
-/** What no other provider has, and would be missed in the answer. */
+/** Refuses members that no other provider supports and that change the answer. */
 export function refuseUntranslatable({ logprobs, functions, modalities }: ChatRequest, provider: string): void {
   if (logprobs) throw refuse("logprobs", provider);
   if (functions?.length) throw refuse("functions (send tools instead)", provider);
   if (modalities?.includes("audio")) throw refuse("An answer in audio (modalities)", provider);
 }
 
-/** What changes the shape of the answer cannot be left out quietly. */
+/** The error for a member that cannot be ignored silently, because it changes the shape of the answer. */
 export function refuse(feature: string, provider: string): GatewayError {
   return new GatewayError("BAD_REQUEST", `${feature} cannot be translated for ${provider}.`);
 }

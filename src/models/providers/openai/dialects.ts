@@ -48,7 +48,7 @@ function observeChat(event: unknown, reading: StreamReading): void {
     reading.outputBytes += bytes + callBytes;
     reading.covers = false;
   }
-  // One provider reports in a member of its own when the standard one was not asked for.
+  // Groq reports usage in a member of its own when `usage` was not requested.
   take(at(event, "usage") ?? at(at(event, "x_groq"), "usage"), reading);
 }
 

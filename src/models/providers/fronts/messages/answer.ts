@@ -27,7 +27,7 @@ export const thinkingBlock = (thinking: string, state: ProviderState): Json => (
   signature: isEmpty(state) ? "" : sealState(state),
 });
 
-/** What a model wrote instead of an object is given under one name, so that it can be seen. */
+/** Arguments that are not a JSON object are wrapped in one, so that the caller sees them. */
 function inputOf(args: string): unknown {
   try {
     const input: unknown = JSON.parse(args || "{}");

@@ -3,7 +3,7 @@ import { fromChat } from "./answer.ts";
 import { TITLE, toChat } from "./request.ts";
 import { MessageEvents } from "./stream.ts";
 
-/** What clients of this API expect to read for a status. */
+/** Error types of this API by HTTP status. */
 const TYPES: Record<number, string> = {
   400: "invalid_request_error",
   403: "permission_error",
