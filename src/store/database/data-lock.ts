@@ -2,7 +2,7 @@
  * One process owns a data folder. The lock is SQLite's own file lock, so the operating system releases it however the
  * process ends. The note beside it only tells a second process who holds the lock.
  */
-import { readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { PlatformError } from "../../contract/errors.ts";
@@ -28,7 +28,9 @@ export function lockDataFolder(dataDir: string, note: string): Running {
 
 /** Null while another process holds the lock of this name. */
 export function lockFolder(folder: string, name: string): Running | null {
-  const lock = new DatabaseSync(join(folder, name));
+  const file = join(folder, name);
+  keepToOwner(folder, file);
+  const lock = new DatabaseSync(file);
   try {
     lock.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE");
   } catch (error) {
@@ -41,6 +43,21 @@ export function lockFolder(folder: string, name: string): Running | null {
       if (lock.isOpen) lock.close();
     },
   };
+}
+
+/**
+ * Whoever may read a file may hold a lock on it, and so keep the server from starting. The file is not opened when it is
+ * there: closing it would release a lock that this process has on it.
+ */
+function keepToOwner(folder: string, file: string): void {
+  try {
+    if (!existsSync(file)) writeFileSync(file, "", { mode: 0o600, flag: "wx" });
+    chmodSync(file, 0o600);
+  } catch (error) {
+    const { code = "" } = error as NodeJS.ErrnoException;
+    // Another process was faster, or the file system keeps no rights.
+    if (!["EEXIST", "EPERM", "ENOTSUP"].includes(code)) throw cannotLock(folder, error);
+  }
 }
 
 /** The error for a file system that refuses locks, although no process holds this one. */
