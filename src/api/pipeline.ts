@@ -9,7 +9,7 @@ import type { Readable } from "node:stream";
 import type { Authenticator, Credential, Membership } from "../auth/authenticator.ts";
 import { authorizeAccount, authorizeRole, authorizeScope, authorizeUse } from "../auth/authorize.ts";
 import { type Caller, isAccountAdmin } from "../contract/caller.ts";
-import { isDryRun } from "../contract/dry-run.ts";
+import { isDryRun, refuseVainDryRun } from "../contract/dry-run.ts";
 import { notFound, PlatformError } from "../contract/errors.ts";
 import { SHOW_SECRETS } from "../contract/kind.ts";
 import { unknownMembers, unknownParameters } from "../contract/members/unknown-members.ts";
@@ -102,6 +102,7 @@ export async function answer(
     // Checked once the workspace is known, so that a refusal is in the workspace's audit log.
     if (membership) authorizeRole(operation, membership.role);
     if (membership) authorizeUse(operation, query, membership.role === "admin");
+    refuseVainDryRun(operation, request.query);
     const known = { caller, membership, version, query, audit };
     return (implementation.explain ? explaining : perform)(implementation, request, known, deps);
   };

@@ -1,9 +1,12 @@
 /** `?dryRun=true` on the create, update and delete of a kind: everything is checked, and nothing is changed. */
 import { z } from "zod";
+import { PlatformError } from "./errors.ts";
 import type { Operation } from "./operation.ts";
 
+const flag = z.stringbool({ truthy: ["true", "1"], falsy: ["false", "0"] });
+
 export const dryRun = {
-  dryRun: z.stringbool().optional().describe("Check the request and answer as if it were done; change nothing."),
+  dryRun: flag.optional().describe("Check the request and answer as if it were done; change nothing."),
 };
 
 /** Only an operation that declares the parameter can be rehearsed. */
@@ -15,4 +18,19 @@ export function isDryRun(operation: Pick<Operation, "query">, query: unknown): b
   if (!canRehearse(operation)) return false;
   const { dryRun: asked } = (query ?? {}) as { dryRun?: unknown };
   return asked === true || dryRun.dryRun.safeParse(asked).data === true;
+}
+
+/**
+ * Whoever asks for a dry run must not find that the request was carried out: the parameter is refused where it would
+ * have no effect, and where it has no value. `query` is as it was sent, with empty parameters.
+ */
+export function refuseVainDryRun(operation: Operation, query: unknown): void {
+  const { dryRun: asked } = (query ?? {}) as { dryRun?: unknown };
+  if (asked === undefined || operation.method === "GET") return;
+  if (asked === "") throw new PlatformError("invalid_parameter", "dryRun: say true or false.");
+  if (canRehearse(operation) || flag.safeParse(asked).data === false) return;
+  throw new PlatformError(
+    "invalid_parameter",
+    `${operation.id} has no dry run, and was not carried out. Leave dryRun out to carry it out.`,
+  );
 }
