@@ -17,15 +17,20 @@ export async function changePassword(
   const limit = { key: triesKey(user.sub), max: TRIES_MAX };
   if ((await store.signInTries.count([limit])) !== "allowed") return "too_many_tries";
   if (!(await verifyPassword(current, user.password_hash))) return "wrong";
-  await replacePassword(store, user.sub, next);
-  return "changed";
+  return (await replacePassword(store, user.sub, next, user.password_hash)) ? "changed" : "wrong";
 }
 
-/** Without asking for the current one. */
-export async function replacePassword(store: Store, sub: string, next: string): Promise<void> {
-  await store.people.setPassword(sub, await hashPassword(next));
+/** Without asking for the current one; returns false when `replaced`, if given, is no longer the current one's hash. */
+export async function replacePassword(
+  store: Store,
+  sub: string,
+  next: string,
+  replaced?: string | null,
+): Promise<boolean> {
+  if (!(await store.people.setPassword(sub, await hashPassword(next), replaced))) return false;
   await store.signInTries.forgive({ clear: [triesKey(sub)], refund: [] });
   await store.oauth.endSessions(sub, null);
+  return true;
 }
 
 const triesKey = (sub: string): string => `change:${sub}`;

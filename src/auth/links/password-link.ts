@@ -32,7 +32,8 @@ export const passwordLink = {
     const wrong = newPasswordProblem(form);
     if (wrong) return show(visit, link, user, wrong, deps);
     if (!(await useLink(deps, visit.token))) return CHANGED;
-    await replacePassword(deps.store, user.sub, form.get("password") ?? "");
+    // Of two links that are used at once, the second finds another password than its own.
+    if (!(await replacePassword(deps.store, user.sub, form.get("password") ?? "", user.password_hash))) return CHANGED;
     await deps.store.people.setEmailVerified(user.sub, false);
     await beginSession(visit.exchange, user.sub);
     const { request, response } = visit.exchange;
