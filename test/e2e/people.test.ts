@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { replacePassword } from "../../src/auth/password-change.ts";
 import { DAY_MS } from "../../src/lib/time/clock.ts";
 import type { Store } from "../../src/store/store.ts";
 import { testDatabases } from "../databases.ts";
@@ -79,6 +80,50 @@ for (const database of databases.all) {
       const declined = await call("POST", `/invitations/${body.invitationId}/decline`, { key: bert.key });
       assert.equal(declined.status, 204);
       assert.deepEqual((await call("GET", "/invitations", { key: bert.key })).body, []);
+    });
+
+    test("the link of an invitation ends when the role is raised, and whoever raised it gets another", async () => {
+      const email = "raised@example.test";
+      const { invitationId } = (await invite(email)).body;
+      const change = async (role: string) =>
+        (await call("PUT", `/users/${email}`, { body: { role }, workspace: "main" })).body;
+      assert.equal((await change("member")).url, undefined);
+      assert.ok(await store.people.getInvitation(invitationId));
+      const raised = await change("admin");
+      assert.match(raised.url, /\/oauth\/link#/);
+      assert.equal(await store.people.getInvitation(invitationId), null);
+      assert.equal(await store.people.acceptAsNewPerson(invitationId, email, "hash"), null);
+      assert.equal((await change("member")).url, undefined);
+      await call("DELETE", `/users/${email}`, { workspace: "main" });
+    });
+
+    test("a dry run that would be none is refused", async () => {
+      const email = "rehearsed@example.test";
+      for (const value of ["true", "1", "yes", ""]) {
+        const refused = await call("POST", `/users?dryRun=${value}`, { body: { email }, workspace: "main" });
+        assert.equal(refused.status, 400, JSON.stringify(refused.body));
+      }
+      assert.ok(!(await users()).some((user) => user.email === email));
+      const drive = { metadata: { name: "rehearsed" }, spec: {} };
+      for (const value of ["yes", ""]) {
+        const refused = await call("POST", `/drives?dryRun=${value}`, { body: drive, workspace: "main" });
+        assert.equal(refused.status, 400, JSON.stringify(refused.body));
+      }
+      assert.equal((await call("GET", "/drives/rehearsed", { workspace: "main" })).status, 404);
+      const meant = await call("POST", "/users?dryRun=false", { body: { email }, workspace: "main" });
+      assert.equal(meant.status, 200, JSON.stringify(meant.body));
+      await call("DELETE", `/users/${email}`, { workspace: "main" });
+    });
+
+    test("of two that replace the same password at once, one does", async () => {
+      const { sub } = await makeUser(store, accountId, "member");
+      for (const replaced of [null, "known"]) {
+        if (replaced !== null) await store.people.setPassword(sub, replaced);
+        const results = await Promise.all(
+          ["the first password", "the second password"].map((next) => replacePassword(store, sub, next, replaced)),
+        );
+        assert.deepEqual(results.sort(), [false, true]);
+      }
     });
 
     test("an address that somebody else's admin wrote down opens nothing", async () => {

@@ -55,11 +55,7 @@ export const userHandlers: readonly Implementation[] = [
     const { role } = call.body;
     requireRoleToGive("role", role, call.caller);
     const found = await find(workspace, call.params.subOrEmail ?? "", deps);
-    if ("invitation" in found) {
-      if (!(await deps.store.people.changeInvitedRole(found.invitation.id, role)))
-        throw notFound(`User '${found.invitation.email}'`);
-      return invitedToWire({ ...found.invitation, role }, deps.clock.now());
-    }
+    if ("invitation" in found) return changeInvited(found.invitation, role, call.caller.displayName, deps);
     await change(workspace, found.member, role, deps);
     return { ...memberToWire(found.member), role };
   }),
@@ -89,6 +85,20 @@ async function find(
   const [invitation] = (await store.people.listInvitations({ workspace })).filter(({ email }) => email === wanted);
   if (invitation) return { invitation };
   throw notFound(`User '${subOrEmail.slice(0, 254)}'`);
+}
+
+async function changeInvited(invitation: Invitation, role: Role, actor: string, deps: Platform): Promise<User> {
+  const { store, clock, settings } = deps;
+  const isRaise = role === "admin" && invitation.role !== "admin";
+  const changed = isRaise
+    ? await store.people.raiseInvitation(invitation.id, actor)
+    : (await store.people.changeInvitedRole(invitation.id, role)) && { ...invitation, role };
+  if (!changed) throw notFound(`User '${invitation.email}'`);
+  const user = invitedToWire(changed, clock.now());
+  if (!isRaise) return user;
+  const what = { purpose: "invitation", invitation: changed.id } as const;
+  const { url, expiresAt } = await makeLink({ store, clock }, pagesUrl(settings), what);
+  return { ...user, url, urlExpiresAt: toIso(expiresAt) };
 }
 
 async function change(

@@ -20,6 +20,8 @@ export const userShape = z.looseObject({
   email_verified: z.boolean(),
   expired: z.boolean().describe("The invitation was not accepted in time."),
   source: z.enum(["directory_sync", "invitation", "domain_capture"]),
+  url: z.string().optional().describe("A new link to an invitation whose role was raised; the former one has ended."),
+  urlExpiresAt: z.string().optional(),
 });
 
 export const pendingInvitation = z.looseObject({

@@ -155,10 +155,14 @@ export function createPeople({ database, clock }: { database: Database; clock: C
       return row ?? null;
     },
 
-    async setPassword(sub: string, passwordHash: string): Promise<void> {
-      await database.write(({ queries }) =>
-        queries.updateTable("users").set({ password_hash: passwordHash }).where("sub", "=", sub).execute(),
-      );
+    /** `replaced` is the hash that must still be there; returns false when another one is. */
+    async setPassword(sub: string, passwordHash: string, replaced?: string | null): Promise<boolean> {
+      const result = await database.write(({ queries }) => {
+        const person = queries.updateTable("users").set({ password_hash: passwordHash }).where("sub", "=", sub);
+        if (replaced === undefined) return person.executeTakeFirst();
+        return person.where("password_hash", replaced === null ? "is" : "=", replaced).executeTakeFirst();
+      });
+      return Number(result.numUpdatedRows) > 0;
     },
 
     /** Records whether the person has proved that the email address is theirs. */
@@ -286,6 +290,19 @@ export function createPeople({ database, clock }: { database: Database; clock: C
         const result = await tx.queries.deleteFrom("invitations").where("id", "=", id).executeTakeFirst();
         return Number(result.numDeletedRows) > 0;
       });
+    },
+
+    /**
+     * Makes the invited an admin. The invitation is that of the person who says so, and gets another id: whoever has a
+     * link to it was given one for less.
+     */
+    async raiseInvitation(id: string, raisedBy: string): Promise<Invitation | null> {
+      const now = clock.now();
+      const raised = { id: uuidv7(now), role: "admin", invited_by: raisedBy, created_at: now };
+      const row = await database.write(({ queries }) =>
+        queries.updateTable("invitations").set(raised).where("id", "=", id).returningAll().executeTakeFirst(),
+      );
+      return row ?? null;
     },
 
     /** Changes the role of an invitation. Links to the invitation stay valid. */
