@@ -114,7 +114,7 @@ export function invitationSuite(scene: () => Scene): void {
         assert.ok(!body.some((one: { email: string }) => one.email === email));
       }));
 
-    test("a link that is withdrawn, replaced, over or mistyped says so; another role keeps it", () =>
+    test("a link that is withdrawn, replaced, of a lesser role, over or mistyped says so", () =>
       scene().person(async (page) => {
         const { invite, platform, pages } = scene();
         const email = someone();
@@ -128,8 +128,10 @@ export function invitationSuite(scene: () => Scene): void {
         };
         await refused(first, /newer one has replaced it/);
         const path = `/users/${email}`;
-        await platform.call("PUT", path, { body: { role: "admin" }, workspace: "main" });
-        await page.goto(second);
+        const raised = await platform.call("PUT", path, { body: { role: "admin" }, workspace: "main" });
+        await refused(second, /newer one has replaced it/);
+        await page.goto("about:blank");
+        await page.goto(raised.body.url);
         await heading(page, "Join main");
         assert.match(await mainText(page), /as an admin/);
         const { store } = platform.app;
