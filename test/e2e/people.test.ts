@@ -126,6 +126,45 @@ for (const database of databases.all) {
       }
     });
 
+    /** Whoever invites an unused address can open the link, and knows the password. */
+    const squatter = async (email: string) => {
+      const { invitationId } = (await invite(email)).body;
+      const { sub } = (await store.people.acceptAsNewPerson(invitationId, email, "hash")) ?? assert.fail();
+      const owner = { ownerType: "user", owner: sub, createdBy: email } as const;
+      const { secret: key } = await store.keys.createKey({
+        ...owner,
+        name: "",
+        workspace: null,
+        scopes: null,
+        expiresAt: null,
+      });
+      assert.equal((await call("GET", "/drives", { key, workspace: "main" })).status, 200);
+      return { sub, key };
+    };
+
+    test("a guest with an address that nobody has verified goes with the last workspace", async () => {
+      const { sub, key } = await squatter("guest@example.test");
+      assert.equal((await call("DELETE", `/users/${sub}`, { workspace: "main" })).status, 200);
+      assert.equal(await store.people.getUser(sub), null);
+      assert.equal((await call("GET", "/drives", { key, workspace: "main" })).status, 401);
+    });
+
+    test("an account takes over a guest of its workspaces, and the guest's password and keys end", async () => {
+      const email = "chief@example.test";
+      const { sub, key } = await squatter(email);
+      const added = await call("POST", `/accounts/${accountId}/users`, { body: { email } });
+      assert.equal(added.status, 200, JSON.stringify(added.body));
+      assert.equal(added.body.sub, sub);
+      assert.equal((await store.people.getUser(sub))?.password_hash, null);
+      assert.equal((await call("GET", "/drives", { key, workspace: "main" })).status, 401);
+      assert.equal(await store.people.roleIn("main", sub), "member");
+      for (const known of [await person(false), await person()])
+        assert.equal(
+          (await call("POST", `/accounts/${accountId}/users`, { body: { email: known.email } })).status,
+          409,
+        );
+    });
+
     test("an address that somebody else's admin wrote down opens nothing", async () => {
       const mallory = await person(false);
       const { body } = await invite(mallory.email);

@@ -131,6 +131,15 @@ for (const database of databases.all) {
         (await signIn({ sub: "victim", email: victim, email_verified: true })).text,
         /nobody has shown that it is yours/,
       );
+      const guest = await store.write(async (tx) => {
+        const made = await store.people.createUser(tx, { email: "chief@corp.test" });
+        await store.people.setMember(tx, "main", made.sub, "member");
+        return made;
+      });
+      await store.people.setPassword(guest.sub, "known to whoever invited");
+      assert.equal(await welcomed({ sub: "chief", email: guest.email, email_verified: true }), guest.email);
+      const { sub: taken, password_hash: password, email_verified: isVerified } = (await user(guest.email)) ?? {};
+      assert.deepEqual([taken, password, isVerified], [guest.sub, null, 1]);
     });
 
     test("a provider lets in no more than it was told to", async () => {

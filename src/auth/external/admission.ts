@@ -40,7 +40,8 @@ async function settle(
   if (owner) {
     // Somebody else's admin may have written this address down and know a password that goes with it.
     const isOurs = (await store.people.accountsOf(owner.sub)).some(({ id }) => id === accountId);
-    if (!isOurs && owner.email_verified === 0)
+    const isOpen = isOurs || owner.email_verified === 1;
+    if (!isOpen && !(await store.write((tx) => store.people.takeOverGuest(tx, accountId, owner.sub))))
       return refused(
         `${email} is known here already, and nobody has shown that it is yours. Sign in as you did before.`,
       );

@@ -27,14 +27,16 @@ export const accountUserHandlers: readonly Implementation[] = [
   implement(accountUserCreate, async (call, { store }) => {
     const accountId = accountOf(call);
     const { email, role = "member", given_name: givenName = "", family_name: familyName = "" } = call.body;
-    // A person who already belongs to another account is invited to a workspace instead and can decline.
-    if (await store.people.getUser(email)) throw new PlatformError("conflict", `${email} is known already.`);
     if ((await store.accountMembers.list(accountId)).length >= PEOPLE_MAX)
       throw new PlatformError("usage_limit_exceeded", `There are ${PEOPLE_MAX} people already. Remove some first.`);
+    const known = await store.people.getUser(email);
     const user = await store.write(async (tx) => {
-      const made = await store.people.createUser(tx, { email, givenName, familyName });
-      await store.people.setAccountRole(tx, accountId, made.sub, role);
-      return made;
+      // A person who already belongs to another account is invited to a workspace instead and can decline.
+      if (known && !(await store.people.takeOverGuest(tx, accountId, known.sub)))
+        throw new PlatformError("conflict", `${email} is known already.`);
+      const person = known ?? (await store.people.createUser(tx, { email, givenName, familyName }));
+      await store.people.setAccountRole(tx, accountId, person.sub, role);
+      return person;
     });
     return toWire({ ...user, role });
   }),

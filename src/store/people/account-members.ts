@@ -2,6 +2,7 @@
 import type { Role } from "../../contract/operation.ts";
 import type { Database, Transaction } from "../database/database.ts";
 import type { UserRow } from "../database/schema.ts";
+import { forgetIfAlone } from "./forget-person.ts";
 import { IDENTITY_TOPIC } from "./workspaces.ts";
 
 export type AccountMember = UserRow & { role: Role };
@@ -76,28 +77,10 @@ export function createAccountMembers({ database }: { database: Database }) {
           .where("email", "=", email)
           .where("workspace", "in", workspaces)
           .execute();
-        if (await belongsNowhere(tx, sub)) await forget(tx, sub);
+        await forgetIfAlone(tx, sub);
         tx.announce({ topic: IDENTITY_TOPIC, key: sub });
         return true;
       });
     },
   };
-}
-
-async function belongsNowhere({ queries }: Transaction, sub: string): Promise<boolean> {
-  const account = await queries.selectFrom("account_members").select("sub").where("sub", "=", sub).executeTakeFirst();
-  const workspace = await queries
-    .selectFrom("workspace_members")
-    .select("sub")
-    .where("sub", "=", sub)
-    .executeTakeFirst();
-  return !account && !workspace;
-}
-
-/** Deletes a person together with their keys and sessions. */
-async function forget({ queries }: Transaction, sub: string): Promise<void> {
-  await queries.deleteFrom("api_keys").where("owner_type", "=", "user").where("owner", "=", sub).execute();
-  await queries.deleteFrom("oauth_records").where("subject", "=", sub).execute();
-  await queries.deleteFrom("external_identities").where("sub", "=", sub).execute();
-  await queries.deleteFrom("users").where("sub", "=", sub).execute();
 }

@@ -6,6 +6,7 @@ import type { Clock } from "../../lib/time/clock.ts";
 import type { Database, Transaction } from "../database/database.ts";
 import type { InvitationRow, UserRow } from "../database/schema.ts";
 import { requireLiveWorkspace } from "../resources/rows.ts";
+import { forgetUnverifiedIfAlone, takeOverGuest } from "./forget-person.ts";
 import { IDENTITY_TOPIC } from "./workspaces.ts";
 
 export interface Account {
@@ -146,6 +147,11 @@ export function createPeople({ database, clock }: { database: Database; clock: C
       touched(tx, sub);
     },
 
+    async takeOverGuest(tx: Transaction, accountId: string, sub: string): Promise<boolean> {
+      touched(tx, sub);
+      return takeOverGuest(tx, accountId, sub);
+    },
+
     async getUser(subOrEmail: string): Promise<User | null> {
       const row = await database.read
         .selectFrom("users")
@@ -231,7 +237,10 @@ export function createPeople({ database, clock }: { database: Database; clock: C
           if (others.length === 0) return false;
         }
         if (role) await setMember(tx, workspace, sub, role);
-        else await removeMember(tx, workspace, sub);
+        else {
+          await removeMember(tx, workspace, sub);
+          await forgetUnverifiedIfAlone(tx, sub);
+        }
         return true;
       });
     },

@@ -5,6 +5,7 @@ import type { Clock } from "../../lib/time/clock.ts";
 import { type Database, fixedQuery, type Queries, type Transaction } from "../database/database.ts";
 import type { WorkspaceRow } from "../database/schema.ts";
 import { removeSharesOf } from "../resources/shares.ts";
+import { forgetUnverifiedIfAlone } from "./forget-person.ts";
 
 const LIVE = fixedQuery<WorkspaceRow>("SELECT * FROM workspaces WHERE name = ? AND deleted_at IS NULL");
 
@@ -181,7 +182,16 @@ export function createWorkspaces({ database, clock }: { database: Database; cloc
     /** Removes the workspace and everything that belongs to it. Its resources must be gone already. */
     async remove(name: string): Promise<void> {
       await database.write(async (tx) => {
+        const members = await tx.queries
+          .selectFrom("workspace_members")
+          .select("sub")
+          .where("workspace", "=", name)
+          .execute();
         await removeOwned(tx.queries, name);
+        for (const { sub } of members) {
+          await forgetUnverifiedIfAlone(tx, sub);
+          tx.announce({ topic: IDENTITY_TOPIC, key: sub });
+        }
         await tx.queries.deleteFrom("workspaces").where("name", "=", name).execute();
         tx.announce({ topic: IDENTITY_TOPIC, key: name });
       });
