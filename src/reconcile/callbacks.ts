@@ -3,7 +3,8 @@
  */
 import { callbackSecretKey, triggerNamed } from "../contract/triggers.ts";
 import { backoffMs } from "../lib/backoff.ts";
-import { AddressRefused, type PostOutbound } from "../lib/network/outbound-post.ts";
+import { AddressRefused } from "../lib/network/outbound-http.ts";
+import type { PostOutbound } from "../lib/network/outbound-post.ts";
 import { signWebhook } from "../lib/network/webhook-signature.ts";
 import { type Clock, HOUR_MS, SECOND_MS } from "../lib/time/clock.ts";
 import type { Delivery, DeliveryLine, DeliveryOutcome } from "../store/deliveries/delivery.ts";

@@ -1,6 +1,6 @@
 /**
- * HTTP to addresses that tenants name. The check runs on the resolved address that is dialled; redirects are not
- * followed, because they would carry credentials elsewhere; answers are read up to a limit.
+ * HTTP to addresses that tenants name. The address is judged after its name was resolved, on the very address that is
+ * dialled; redirects are not followed, because they would carry credentials elsewhere; answers are read up to a limit.
  */
 import { createRequire } from "node:module";
 import type { Agent } from "undici";
@@ -11,8 +11,10 @@ export interface OutboundRequest {
   headers: Record<string, string>;
   body?: string;
   signal: AbortSignal;
-  /** Most bytes of the answer; a longer answer is an error. */
+  /** Longest answer that is read, in bytes. */
   bytesMax: number;
+  /** A longer answer is a failure, or is cut off there. Default "fail". */
+  longAnswer?: "fail" | "cut";
 }
 
 export interface OutboundAnswer {
@@ -26,28 +28,40 @@ export interface Outbound {
   stop(): Promise<void>;
 }
 
-/** An error whose message may be shown to the tenant who named the address. */
+/** Its message can be told to whoever named the address. */
 export class OutboundError extends Error {}
+
+/** The address may not be dialled, now or later. */
+export class AddressRefused extends OutboundError {}
 
 const CONNECT_TIMEOUT_MS = 10_000;
 
 const require = createRequire(import.meta.url);
-/** Loaded with the first call: a server without outbound connections saves 7 MB. */
+/** Loaded with the first call: a server without connections need not carry it (7 MB). */
 const undici = (): typeof import("undici") => require("undici") as typeof import("undici");
 
-export function createOutbound({ privateAddresses }: { privateAddresses: boolean }): Outbound {
+export interface OutboundOptions {
+  privateAddresses: boolean;
+  /** Keep connections for the next request. Default true. */
+  keepAlive?: boolean;
+}
+
+export function createOutbound({ privateAddresses, keepAlive = true }: OutboundOptions): Outbound {
   let agent: Agent | null = null;
   const guard = addressGuard({ privateAddresses, refused });
   return {
-    async request(address, { method, headers, body, signal, bytesMax }) {
+    async request(address, { method, headers, body, signal, bytesMax, longAnswer = "fail" }) {
       const url = parse(address);
       guard.check(url.hostname);
       const { Agent: UndiciAgent, request } = undici();
-      agent ??= new UndiciAgent({ connect: { timeout: CONNECT_TIMEOUT_MS, lookup: guard.lookup } });
+      agent ??= new UndiciAgent({
+        connect: { timeout: CONNECT_TIMEOUT_MS, lookup: guard.lookup },
+        ...(keepAlive ? {} : { pipelining: 0 }),
+      });
       try {
         const answer = await request(url, { method, headers, body: body ?? null, signal, dispatcher: agent });
         const type = answer.headers["content-type"];
-        const text = await readText(answer.body, bytesMax);
+        const text = await readText(answer.body, bytesMax, longAnswer);
         return { status: answer.statusCode, contentType: Array.isArray(type) ? (type[0] ?? "") : (type ?? ""), text };
       } catch (error) {
         throw asOutboundError(error, url, signal);
@@ -65,11 +79,12 @@ function parse(address: string): URL {
   throw new OutboundError("It is not an http or https address without credentials.");
 }
 
-async function readText(body: AsyncIterable<Buffer>, bytesMax: number): Promise<string> {
+async function readText(body: AsyncIterable<Buffer>, bytesMax: number, longAnswer: "fail" | "cut"): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of body) {
     bytes += chunk.length;
+    if (bytes > bytesMax && longAnswer === "cut") break;
     if (bytes > bytesMax) throw new OutboundError(`The answer is longer than ${bytesMax} bytes.`);
     chunks.push(chunk);
   }
@@ -84,5 +99,7 @@ function asOutboundError(error: unknown, { host }: URL, signal: AbortSignal): Ou
   return new OutboundError(`${host} could not be reached${code}.`, { cause: error });
 }
 
-const refused = (host: string): OutboundError =>
-  new OutboundError(`${host} is not an address this platform may connect to; an administrator can allow private ones.`);
+const refused = (host: string): AddressRefused =>
+  new AddressRefused(
+    `${host} is not an address this platform may connect to; an administrator can allow private ones.`,
+  );

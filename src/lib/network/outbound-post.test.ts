@@ -3,7 +3,8 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, test } from "node:test";
-import { AddressRefused, createOutboundPost } from "./outbound-post.ts";
+import { AddressRefused } from "./outbound-http.ts";
+import { createOutboundPost } from "./outbound-post.ts";
 
 const got: { url: string | undefined; body: string }[] = [];
 const server = createServer(async (request, response) => {
