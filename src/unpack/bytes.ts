@@ -1,4 +1,4 @@
-/** Reads an archive from its descriptor, and what is packed in it. */
+/** Reads an archive from its descriptor, plain or decompressed. */
 import { readSync, writeSync } from "node:fs";
 import { Readable } from "node:stream";
 import { createGunzip, createZstdDecompress } from "node:zlib";
@@ -12,9 +12,9 @@ export interface Range {
   size: number;
 }
 
-/** A source that can leave bytes out without reading them. */
+/** A source that can skip bytes without reading them. */
 export interface Seekable extends AsyncIterable<Buffer> {
-  /** Leaves out the next bytes; false where the source has not so many. */
+  /** Skips the next bytes; false when the source has fewer. */
   seek(bytes: number): boolean;
 }
 
@@ -27,7 +27,7 @@ export function bytesOf(fd: number, { start, size }: Range): Seekable {
     },
     async *[Symbol.asyncIterator]() {
       while (at < size) {
-        // Each chunk has memory of its own: streams keep what they were given.
+        // A new buffer per chunk: streams keep a reference to what they were given.
         const chunk = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, size - at));
         const read = readSync(fd, chunk, 0, chunk.length, start + at);
         if (read === 0) throw unreadable("it is cut off");
@@ -52,13 +52,13 @@ export function writeAll(fd: number, bytes: Uint8Array): void {
   for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at, bytes.length - at);
 }
 
-/** As its first bytes say, whatever the sender called it. */
+/** Detected from the first bytes, whatever the file is called. */
 export function compressionOf(head: Buffer): "gzip" | "zstd" | null {
   const magic = head.toString("hex", 0, 4);
   return magic.startsWith("1f8b") ? "gzip" : magic === "28b52ffd" ? "zstd" : null;
 }
 
-/** The plain bytes of a part of the archive. */
+/** The uncompressed bytes of a part of the archive. */
 export function plainBytes(fd: number, range: Range): AsyncIterable<Buffer> {
   const compression = compressionOf(readExactly(fd, { start: range.start, size: Math.min(4, range.size) }));
   const raw = bytesOf(fd, range);
@@ -68,7 +68,7 @@ export function plainBytes(fd: number, range: Range): AsyncIterable<Buffer> {
 
 type Expander = NodeJS.ReadWriteStream & { destroy(error?: Error): unknown };
 
-/** Runs bytes through a decompressor; a broken stream is the sender's fault. */
+/** Runs bytes through a decompressor. A broken stream refuses the archive. */
 export async function* expanded(source: AsyncIterable<Buffer>, expander: Expander): AsyncGenerator<Buffer> {
   const input = Readable.from(source, { objectMode: true });
   input.once("error", (error) => expander.destroy(error));

@@ -1,6 +1,7 @@
 /**
- * Unpacks an archive of plain files (zip, tar or tar.gz) into an empty folder: code, templates. Only files and folders
- * come out, only below the folder, only so many and so large; anything else refuses the whole archive and says why.
+ * Unpacks an archive of plain files (zip, tar or tar.gz), such as code or a template, into an empty folder. Only files
+ * and folders are written, only below the folder, and only within limits of number and size. Any other entry refuses
+ * the whole archive with the reason.
  */
 import { closeSync, fstatSync } from "node:fs";
 import { plainBytes, readExactly, writeAll } from "./bytes.ts";
@@ -11,7 +12,7 @@ import { readZip } from "./zip-reader.ts";
 
 export interface FilesLimits {
   entriesMax: number;
-  /** Of all files together, unpacked. */
+  /** Limit of all files together, unpacked. */
   bytesMax: number;
 }
 
@@ -25,7 +26,7 @@ interface Entry {
   body(): AsyncGenerator<Buffer>;
 }
 
-/** Answers how many bytes its files have together. `onEntry` may throw to end it. */
+/** Returns the total size of the files. `onEntry` may throw to abort. */
 export async function unpackFiles(
   archive: number,
   target: string,
@@ -58,7 +59,7 @@ async function writeFile(tree: Tree, names: string[], entry: Entry, bytesMax: nu
   const name = names.at(-1);
   if (name === undefined) throw refused("a file in it has no name");
   const folder = folderOf(tree, names.slice(0, -1));
-  // A name that comes twice never leads through what the first one made.
+  // A repeated name is refused, so that no path leads through an entry of the archive itself.
   if (tree.lstat(folder, name)) throw refused(`${quoted(keyOf(folder, name))} is in it twice`);
   const fd = tree.createFile(folder, name);
   let left = bytesMax;
@@ -88,7 +89,7 @@ function folderOf(tree: Tree, names: readonly string[]): Folder {
   return folder;
 }
 
-/** Told by the first bytes, whatever the sender called it. */
+/** The format is detected from the first bytes, whatever the file is called. */
 function entriesOf(archive: number): AsyncIterable<Entry> | Iterable<Entry> {
   const { size } = fstatSync(archive);
   const head = readExactly(archive, { start: 0, size: Math.min(size, ZIP_MAGIC.length) });

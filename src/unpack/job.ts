@@ -1,6 +1,6 @@
 /**
- * What a confined process is asked to do with one archive, and what it answers. It knows the archive by a descriptor and
- * the target by its path, and nothing else of the machine.
+ * The request to a confined process about one archive, and its answer. The process gets the archive as a descriptor and
+ * the target as a path, and knows nothing else of the machine.
  */
 import { createHash } from "node:crypto";
 import { closeSync, fstatSync } from "node:fs";
@@ -13,9 +13,9 @@ import { readTar } from "./tar-reader.ts";
 import { settle, Tree } from "./tree.ts";
 
 export interface Job {
-  /** An empty folder; nobody else writes there meanwhile. */
+  /** An empty folder that no other process writes to. */
   target: string;
-  /** An archive takes at most this long. */
+  /** Time limit for one archive. */
   timeMaxMs: number;
   work:
     | { kind: "files"; limits: FilesLimits }
@@ -23,7 +23,7 @@ export interface Job {
     | { kind: "index"; plainName: string; bytesMax: number; filesMax: number };
 }
 
-/** Where a file of an image archive lies in it; the content of a link lies where the link leads. */
+/** The byte range of a file in an image archive; for a link, the range of its target. */
 export interface ArchiveFile extends Range {
   name: string;
   link?: string;
@@ -31,29 +31,29 @@ export interface ArchiveFile extends Range {
 
 /** A layer of an image; the lowest comes first. */
 export interface LayerSource extends Range {
-  /** Of the folder to make below the target. */
+  /** Name of the folder to make below the target. */
   name: string;
 }
 
-/** What one image may use; shared by its layers. */
+/** Limits for one image, shared by its layers. */
 export interface Budget {
   bytes: number;
   entries: number;
-  /** Of archives, read whether or not they hold anything. */
+  /** Bytes read from archives, whether or not they hold files. */
   readBytes: number;
 }
 
 export interface UnpackedLayer extends LayerNotes {
-  /** Of the uncompressed archive. */
+  /** Digest of the uncompressed archive. */
   digest: string;
   sizeBytes: number;
 }
 
 export interface Answers {
-  /** Bytes of all files. */
+  /** Total size of all files, in bytes. */
   files: { sizeBytes: number };
   layers: { layers: UnpackedLayer[] };
-  /** `plain`: the archive was compressed; its plain bytes are in the file of that name. */
+  /** `plain`: the archive was compressed; its uncompressed bytes are in the file of that name. */
   index: { files: ArchiveFile[]; plain: boolean };
 }
 
@@ -63,13 +63,13 @@ export type UnpackAnswer<Kind extends WorkKind = WorkKind> =
   | Answers[Kind]
   | { refusal: { kind: ArchiveRefused["kind"]; reason: string } };
 
-/** Notes are answered as text. Images remove a few hundred files at most. */
+/** Most notes, which are answered as text. Real images remove a few hundred files at most. */
 const NOTES_MAX = 100_000;
 const NOTES_BYTES_MAX = 16 * 1024 ** 2;
 
 const TOO_LARGE = "it is larger than an image may be";
 
-/** Answers a refusal; throws when the machine fails. */
+/** Returns a refusal as the answer; throws when the machine fails. */
 export async function runJob({ target, work, timeMaxMs }: Job, archive: number): Promise<UnpackAnswer> {
   const endsAtMs = performance.now() + timeMaxMs;
   const checkTime = (): void => {
@@ -147,7 +147,9 @@ async function unpackLayer(
   return { ...layer.rest(), digest: `sha256:${hash.digest("hex")}`, sizeBytes };
 }
 
-/** Lists the files of an image archive, whose contents are read where they lie. A compressed one is expanded first. */
+/**
+ * Lists the files of an image archive, whose contents are then read at their offsets. Decompresses the archive first.
+ */
 async function indexArchive(
   archive: number,
   target: string,

@@ -1,10 +1,10 @@
 /**
- * Unpacks one image layer as overlayfs wants it. A folder that the archive does not list but puts files into is the one
- * of the layers below: with its owner and mode, or where its link leads, as if the layer were the root.
+ * Unpacks one image layer for overlayfs. When the archive puts files into a folder that it does not list, the folder of
+ * the layers below counts: its owner and mode are copied, or its link is followed, as if the layer were the root.
  *
- * A whiteout is noted in the place where it stands, as an empty file, so that whatever the archive does to that place
- * afterwards is done to the note too. The marks that the kernel reads are made of the notes by whoever may make them
- * (see the local driver); `LayerNotes` says where.
+ * A whiteout is first an empty file at its path (a note), so that later entries of the archive that change the path
+ * change the note too. The local driver, which has the rights, turns the notes into the marks that the kernel reads;
+ * `LayerNotes` lists them.
  */
 import { closeSync, type Stats } from "node:fs";
 import { writeAll } from "./bytes.ts";
@@ -12,19 +12,19 @@ import { quoted, refused } from "./refusal.ts";
 import type { TarEntry } from "./tar-reader.ts";
 import { DEPTH_MAX, type Folder, keyOf, namesIn, type Owner, settle, Tree } from "./tree.ts";
 
-/** Places below the layer, which hold no links. */
+/** Paths below the layer; no folder in them is a link. */
 export interface LayerNotes {
-  /** Empty files that stand for "removed from the layers below". */
+  /** Empty files that stand for a path removed from the layers below. */
   removed: string[];
-  /** Folders that hide those of the same name below. */
+  /** Folders that hide the folder of the same name below (opaque). */
   opaque: string[];
 }
 
 const RULES = { pathBytesMax: 4096, depthMax: DEPTH_MAX };
-const LINKS_MAX = 40; // as many as the kernel follows
-/** Names looked at for one path, with all its links. */
+const LINKS_MAX = 40; // the kernel's own limit
+/** Most names visited for one path, including all its links. */
 const STEPS_MAX = 4096;
-/** Ids beyond the range of a workload cannot be seen in it. */
+/** Highest id inside a workload; higher ids in the archive become this one. */
 const ID_MAX = 65_534;
 const WHITEOUT = ".wh.";
 const OPAQUE = ".wh..wh..opq";
@@ -37,9 +37,12 @@ export class Layer {
   readonly #owners: boolean;
   readonly #removed = new Set<string>();
   readonly #opaque = new Set<string>();
-  /** Set at the end: a folder that its owner may not write to, or its time, would not survive its files. */
+  /**
+   * Modes and times of folders, set at the end: a read-only folder would refuse its files, and writing them changes its
+   * time.
+   */
   readonly #folders = new Map<string, { mode: number; mtimeS: number | null }>();
-  /** Whether a place is a folder in this layer, all the way down; asked by the layers above. */
+  /** Cache for the layers above: whether a path is a folder in this layer, with no link on the way. */
   readonly #known = new Map<string, "folder" | "other" | "none">();
 
   /** `owners`: whether files get the owners that the archive names. */
@@ -56,20 +59,20 @@ export class Layer {
     const folder = this.#walk(names);
     if (name === OPAQUE) this.#opaque.add(folder.names.join("/"));
     else if (name.startsWith(`${WHITEOUT}${WHITEOUT}`))
-      return; // bookkeeping of an old image format
+      return; // metadata of an old image format
     else if (name.startsWith(WHITEOUT)) this.#whiteOut(folder, name.slice(WHITEOUT.length));
     else await this.#put(folder, name, entry);
   }
 
-  /** After the last entry: the layer is only looked at from now on, by those above it. */
+  /** Called after the last entry: the layers above only read this layer from now on. */
   rest(): LayerNotes {
     this.#tree.rest();
     return { removed: [...this.#removed], opaque: [...this.#opaque] };
   }
 
-  /** After the last layer. */
+  /** Called after the last layer. */
   finish(): void {
-    // The deepest first: a folder that is closed to its owner is not entered again.
+    // Deepest first: a folder may become closed to its owner and is not entered again.
     const depth = ([place]: [string, unknown]): number => place.split("/").length;
     for (const [place, { mode, mtimeS }] of [...this.#folders].sort((a, b) => depth(b) - depth(a))) {
       const folder = this.#tree.find(place.split("/"));
@@ -82,7 +85,7 @@ export class Layer {
     this.#tree.close();
   }
 
-  /** Only what lies below is hidden: what this layer itself has in the place stays. */
+  /** Hides the path in the layers below; this layer's own entry at the path stays. */
   #whiteOut(folder: Folder, name: string): void {
     if (name === "" || name === "." || name === "..") throw refused("it removes something that has no name");
     const place = keyOf(folder, name);
@@ -93,7 +96,7 @@ export class Layer {
     this.#removed.add(place);
   }
 
-  /** The folder of that name, made when missing; links are followed as if the layer were the root. */
+  /** Opens the folder, and creates it when missing. Links are followed as if the layer were the root. */
   #walk(names: readonly string[]): Folder {
     const tree = this.#tree;
     const todo = names.toReversed();
@@ -127,7 +130,7 @@ export class Layer {
     return folder;
   }
 
-  /** Above the root is the root, as in the workload. */
+  /** The parent of the root is the root, as in the workload. */
   #walkBack({ names }: Folder): Folder {
     const parent = this.#tree.find(names.slice(0, -1));
     if (!parent) throw new Error("a folder that was walked through is gone");
@@ -138,7 +141,7 @@ export class Layer {
     const place = keyOf(folder, name);
     if (there) this.#clear(folder, name);
     const made = this.#tree.makeFolder(folder, name);
-    // What stood here has hidden the folder below, and that one does not come back.
+    // The entry that stood here had hidden the folder below, which must stay hidden.
     if (there) this.#opaque.add(place);
     const like = below?.stat.isDirectory() ? below : null;
     if (like && this.#owners) settle(made.fd, like.stat, 0o700, null);
@@ -146,7 +149,7 @@ export class Layer {
     return made;
   }
 
-  /** Whatever stands there goes, with all that is known of it. */
+  /** Removes the entry and everything recorded about it. */
   #clear(folder: Folder, name: string): void {
     this.#tree.remove(folder, name, (place) => {
       this.#removed.delete(place);
@@ -157,7 +160,7 @@ export class Layer {
 
   async #put(folder: Folder, name: string, entry: TarEntry): Promise<void> {
     if (entry.type === "device") throw refused(`it holds the device file ${quoted(entry.path)}`);
-    if (entry.type === "fifo") return; // of no use in an image: whoever needs one makes it
+    if (entry.type === "fifo") return; // dropped: an image has no use for a FIFO
     const owner = this.#owners ? { uid: idOf(entry.uid), gid: idOf(entry.gid) } : null;
     const there = this.#tree.lstat(folder, name);
     if (entry.type === "directory") return this.#putFolder(folder, name, there, entry, owner);
@@ -186,7 +189,7 @@ export class Layer {
     const nowhere = refused(`the link ${quoted(entry.path)} in it leads nowhere`);
     if (target === undefined || !from || this.#removed.has(keyOf(from, target))) throw nowhere;
     if (!this.#tree.lstat(from, target)?.isFile()) throw nowhere;
-    // The second walk may have closed the folder of the first; both fit together.
+    // The walk to the target may have closed `folder`, so it is opened again; the tree can hold both open.
     const to = this.#tree.find(folder.names);
     if (!to) throw nowhere;
     this.#tree.linkFile(from, target, to, name);
@@ -202,7 +205,7 @@ export class Layer {
     }
   }
 
-  /** What the layers below have in that place; their own links are not followed on the way, they lead elsewhere. */
+  /** The entry of the layers below at that path. Links of those layers are not followed on the way. */
   #findBelow(folder: Folder, name: string): Below | null {
     if (this.#hides(folder)) return null;
     for (const lower of this.#lowers) {
@@ -232,7 +235,7 @@ export class Layer {
     return kind;
   }
 
-  /** `names` are folders. */
+  /** `names` must all be folders. */
   #look(names: readonly string[], name: string): Below | null {
     const found = this.#tree.look([...names, name]);
     if (!found) return null;
@@ -243,7 +246,7 @@ export class Layer {
 
 interface Below {
   stat: Stats;
-  /** That a folder will have in the end. */
+  /** The mode that a folder will have in the end. */
   mode: number;
   link: string | null;
 }

@@ -1,4 +1,4 @@
-/** Why an archive is not unpacked. The reason is a clause for its sender and follows a colon. */
+/** Why an archive is refused. The reason is a clause that follows a colon in the message to the sender. */
 export class ArchiveRefused extends Error {
   /** "unreadable": the bytes are not an archive. "refused": the archive holds something that is not allowed. */
   readonly kind: "unreadable" | "refused";
@@ -12,5 +12,5 @@ export class ArchiveRefused extends Error {
 export const unreadable = (reason: string): ArchiveRefused => new ArchiveRefused("unreadable", reason);
 export const refused = (reason: string): ArchiveRefused => new ArchiveRefused("refused", reason);
 
-/** Names in messages come from strangers: they are cut and quoted. */
+/** Names in messages are untrusted input: they are cut and quoted. */
 export const quoted = (name: string): string => `'${name.slice(0, 100)}'`;

@@ -1,6 +1,6 @@
 /**
- * Reads a tar stream entry by entry: ustar with pax and GNU extensions, as image tools write it. Whatever a header
- * claims is bounded before it is believed.
+ * Reads a tar stream entry by entry: ustar with pax and GNU extensions, as image tools write it. Every value of a
+ * header is bounded before it is used.
  */
 import type { Seekable } from "./bytes.ts";
 import { refused, unreadable } from "./refusal.ts";
@@ -14,14 +14,14 @@ export interface TarEntry {
   gid: number;
   size: number;
   mtimeS: number;
-  /** Where the content starts in the stream. */
+  /** Offset of the content in the stream. */
   offset: number;
-  /** The content; what is not read is skipped. */
+  /** The content; unread bytes are skipped. */
   body: () => AsyncGenerator<Buffer>;
 }
 
 const BLOCK = 512;
-/** Extended headers hold a path and a few attributes; anything longer is an attack on memory. */
+/** Longest extended header. Real ones hold a path and a few attributes; a longer one is an attack on memory. */
 const EXTENSION_BYTES_MAX = 1024 * 1024;
 const TYPES: Record<string, TarEntry["type"]> = {
   "0": "file",
@@ -34,16 +34,18 @@ const TYPES: Record<string, TarEntry["type"]> = {
   "5": "directory",
   "6": "fifo",
 };
-/** Says something about the archive, not about a file. */
+/** An entry about the archive itself, not about a file. */
 const VOLUME_LABEL = "V";
-/** Of an extended header; what else stands there changes no path and no content. */
+/** Keys used from an extended header; others change neither path nor content. */
 const PAX_KEYS = ["path", "linkpath", "size", "uid", "gid", "mtime"];
-/** The content of such a file is not what stands in the archive. */
+/** Marks a sparse file, whose content in the archive is not the file's content. */
 const PAX_SPARSE = "GNU.sparse.";
-/** A file's time beyond the year 2500 is not one. */
+/** Latest accepted time, in seconds: about the year 2500. */
 const MTIME_S_MAX = 2 ** 34;
 
-/** What is not read of a seekable source is left out; any other is read to its end, for whoever counts or hashes it. */
+/**
+ * Yields the entries. Unread content of a seekable source is skipped; other sources are read to the end, to be hashed.
+ */
 export async function* readTar(source: AsyncIterable<Buffer> | Seekable): AsyncGenerator<TarEntry> {
   const input = new ByteSource(source);
   let extended: Record<string, string> = {};
@@ -154,9 +156,9 @@ function checkSum(header: Buffer): void {
   if (sum !== numberOf(header.subarray(148, 156))) throw unreadable("a header's sum is wrong");
 }
 
-/** Takes bytes off a stream of chunks. */
+/** Takes bytes from a stream of chunks. */
 class ByteSource {
-  /** How much was taken. */
+  /** Bytes taken so far. */
   position = 0;
   readonly #chunks: AsyncIterator<Buffer>;
   readonly #seek: Seekable["seek"] | null;
@@ -167,7 +169,7 @@ class ByteSource {
     this.#seek = "seek" in source ? source.seek : null;
   }
 
-  /** At most `max` bytes, whatever is there; null at the end. */
+  /** Up to `max` bytes, as available; null at the end. */
   async some(max: number): Promise<Buffer | null> {
     while (this.#rest.length === 0) {
       const next = await this.#chunks.next();
@@ -180,7 +182,7 @@ class ByteSource {
     return taken;
   }
 
-  /** Exactly `size` bytes; null when the stream ended before the first of them. */
+  /** Exactly `size` bytes; null when the stream ended before the first byte. */
   async take(size: number): Promise<Buffer | null> {
     const parts: Buffer[] = [];
     for (let left = size; left > 0; ) {
@@ -206,7 +208,7 @@ class ByteSource {
     }
   }
 
-  /** Reads to the end, so that whoever hashes the stream sees all of it. */
+  /** Reads to the end, so that a hash over the stream covers all of it. */
   async drain(): Promise<void> {
     while (!this.#seek && (await this.some(Number.MAX_SAFE_INTEGER)) !== null);
   }

@@ -30,7 +30,7 @@ const { O_RDONLY, O_RDWR, O_CREAT, O_EXCL, O_DIRECTORY, O_NOFOLLOW } = constants
 /** A folder of the tree, held open. */
 export interface Folder {
   readonly fd: number;
-  /** Names of the folders between the root and this one, and of this one. */
+  /** Names of the folders from the root to this one, which is the last. */
   readonly names: readonly string[];
   readonly path: string;
 }
@@ -40,25 +40,27 @@ export interface Owner {
   gid: number;
 }
 
-export const NAME_BYTES_MAX = 255; // of one entry; what Linux file systems take
-/** Folders inside each other. Deep dependency trees reach about 40. */
+export const NAME_BYTES_MAX = 255; // of one entry, the limit of Linux file systems
+/** Deepest nesting of folders. Deep dependency trees reach about 40. */
 export const DEPTH_MAX = 128;
-/** More than two whole chains of folders, so that two places can be used together; below common descriptor limits. */
+/**
+ * Most folders kept open: more than two full chains, so that two paths can be used together; below common fd limits.
+ */
 const OPEN_MAX = 2 * DEPTH_MAX + 44;
 
 export class Tree {
   readonly root: Folder;
   readonly #byDescriptor: boolean;
-  /** By place, the one used last at the end. */
+  /** Open folders by path, the most recently used last. */
   readonly #open = new Map<string, Folder>();
 
   constructor(path: string) {
     this.root = { fd: openSync(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW), names: [], path };
-    // Systems other than Linux have no names for descriptors; there every part of a path is looked at before it is used.
+    // Systems other than Linux have no /proc/self/fd; there every part of a path is checked before it is used.
     this.#byDescriptor = existsSync(`/proc/self/fd/${this.root.fd}`);
   }
 
-  /** Lets go of every folder but the root. */
+  /** Closes every folder but the root. */
   rest(): void {
     for (const { fd } of this.#open.values()) closeSync(fd);
     this.#open.clear();
@@ -77,7 +79,7 @@ export class Tree {
     return readlinkSync(this.#at(folder, name));
   }
 
-  /** A folder that was opened before and is still there. */
+  /** The folder if it is still open from before, otherwise null. */
   opened(folder: Folder, name: string): Folder | null {
     const key = keyOf(folder, name);
     const known = this.#open.get(key);
@@ -87,7 +89,7 @@ export class Tree {
     return known;
   }
 
-  /** Throws ENOTDIR for a link. */
+  /** Opens a folder. Throws ENOTDIR for a link. */
   open(folder: Folder, name: string): Folder {
     const known = this.opened(folder, name);
     if (known) return known;
@@ -103,7 +105,7 @@ export class Tree {
     return opened;
   }
 
-  /** The folder at a place that holds no links, or null. */
+  /** Opens the folder at a path without links; null when there is none. */
   find(names: readonly string[]): Folder | null {
     let folder = this.root;
     for (const name of names) {
@@ -114,8 +116,8 @@ export class Tree {
   }
 
   /**
-   * What lies at a place whose folders are known to be folders, not links, in a tree that no longer changes. Unlike
-   * `find` it holds nothing open, so that a hundred trees can be asked.
+   * The entry at a path whose folders are known not to be links, in a tree that no longer changes. Unlike `find`, it
+   * keeps no descriptor open, so that a hundred trees can be searched.
    */
   look(names: readonly string[]): { stat: Stats; link: string | null } | null {
     const path = this.#at(this.root, names.join("/"));
@@ -129,7 +131,7 @@ export class Tree {
     return this.open(folder, name);
   }
 
-  /** A new file for writing and reading. The caller closes it. */
+  /** Creates a file for writing and reading. The caller closes it. */
   createFile(folder: Folder, name: string): number {
     return openSync(this.#at(folder, name), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
   }
@@ -141,12 +143,12 @@ export class Tree {
     lutimesSync(path, mtimeS, mtimeS);
   }
 
-  /** A second name for a file of the tree. The system call does not follow a link in the last place. */
+  /** Makes a hard link. The system call does not follow a link as the last name. */
   linkFile(from: Folder, fromName: string, to: Folder, toName: string): void {
     linkSync(this.#at(from, fromName), this.#at(to, toName));
   }
 
-  /** Removes whatever has the name, and tells the place of each entry that went with it. */
+  /** Removes an entry of any kind and reports the path of each entry removed with it. */
   remove(folder: Folder, name: string, onRemoved: (place: string) => void): void {
     const path = this.#at(folder, name);
     if (lstatSync(path).isDirectory()) {
@@ -171,11 +173,11 @@ export class Tree {
   }
 }
 
-/** Where an entry lies, as text; no two places have the same. */
+/** The path of an entry as text, unique within the tree. */
 export const keyOf = ({ names }: Folder, name: string): string =>
   names.length === 0 ? name : `${names.join("/")}/${name}`;
 
-/** Owner first: changing it takes set-id bits away. */
+/** Sets the owner first: changing it clears set-id bits. */
 export function settle(fd: number, owner: Owner | null, mode: number, mtimeS: number | null): void {
   if (owner) fchownSync(fd, owner.uid, owner.gid);
   fchmodSync(fd, mode);
@@ -187,7 +189,7 @@ export interface NameRules {
   depthMax: number;
 }
 
-/** The names in a path of an archive; every one of them is safe to use as an entry of a folder. */
+/** Splits a path of an archive into names; each is safe to use as an entry of a folder. */
 export function namesIn(path: string, { pathBytesMax, depthMax }: NameRules): string[] {
   if (path.includes("\0")) throw refused("a path in it has a forbidden character");
   if (Buffer.byteLength(path) > pathBytesMax) throw refused("a path in it is too long");

@@ -1,6 +1,6 @@
 /**
- * Reads a zip file entry by entry, by its central directory. Whatever a record claims is bounded or checked before it
- * is believed; encrypted entries and archives beyond 4 GB are refused.
+ * Reads a zip file entry by entry, by its central directory. Every value of a record is bounded or checked before it is
+ * used. Encrypted entries and archives beyond 4 GB are refused.
  */
 import { fstatSync } from "node:fs";
 import { crc32, createInflateRaw } from "node:zlib";
@@ -21,9 +21,9 @@ const LOCAL_SIGNATURE = 0x04034b50;
 const END_BYTES = 22;
 const ENTRY_BYTES = 46;
 const LOCAL_BYTES = 30;
-/** The end record is followed by a comment of at most this length. */
+/** Longest comment after the end record. */
 const COMMENT_BYTES_MAX = 0xffff;
-/** 65,535 entries, the most without the large format, with paths of ordinary length. */
+/** Largest central directory: 65,535 entries, the most without zip64, with paths of ordinary length. */
 const DIRECTORY_BYTES_MAX = 32 * 1024 * 1024;
 const ENCRYPTED = 1;
 const STORED = 0;
@@ -31,7 +31,7 @@ const DEFLATED = 8;
 /** Kinds of file in the upper bits of a Unix mode. */
 const KINDS: Record<number, ZipEntry["type"]> = { 0: "file", 8: "file", 4: "directory", 10: "symlink" };
 
-/** `fd` is open for reading; it stays open. */
+/** `fd` must be open for reading and is not closed. */
 export function* readZip(fd: number): Generator<ZipEntry> {
   const directory = readDirectory(fd);
   for (let at = 0; at < directory.length; ) {
@@ -88,7 +88,7 @@ interface Content {
   offset: number;
 }
 
-/** Never yields more than the entry's own size, however much its content inflates to. */
+/** Never yields more than the declared size of the entry, whatever its content inflates to. */
 async function* readContent(fd: number, content: Content): AsyncGenerator<Buffer> {
   const { flags, method, packed, size, offset } = content;
   if ((flags & ENCRYPTED) !== 0) throw unreadable("it is encrypted");
