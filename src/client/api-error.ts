@@ -1,7 +1,7 @@
-/** A call that did not succeed. `status` is 0 when there was no answer at all. */
+/** A call that failed. `status` is 0 when no response arrived. */
 export interface ApiErrorFields {
   status: number;
-  /** Machine word: what the server said in `error`, or one of ours for failures on the way. */
+  /** Machine-readable code: the server's `error`, or one of the client's own for connection failures. */
   code: string;
   message: string;
   requestId?: string | null;
@@ -12,9 +12,9 @@ export interface ApiErrorFields {
 export class ApiError extends Error {
   readonly status: number;
   readonly code: string;
-  /** Find the request in the server's log with this. */
+  /** Identifies the request in the server's log. */
   readonly requestId: string | null;
-  /** The whole answer, for endpoints whose errors say more. */
+  /** The whole response body, for endpoints whose errors carry more fields. */
   readonly body: unknown;
 
   constructor({ status, code, message, requestId = null, body = null, cause }: ApiErrorFields) {
@@ -27,7 +27,10 @@ export class ApiError extends Error {
   }
 }
 
-/** Management says `{code: 404, error: "not_found", message}`, sandboxes `{code: "INVALID_IMAGE", message}`. */
+/**
+ * Reads both error shapes: management `{code: 404, error: "not_found", message}`, sandboxes `{code: "INVALID_IMAGE",
+ * message}`.
+ */
 export function errorFromAnswer(status: number, headers: Headers, body: unknown): ApiError {
   const { error, code, message } = (body ?? {}) as { error?: unknown; code?: unknown; message?: unknown };
   const word = [error, code].find((value): value is string => typeof value === "string");

@@ -1,6 +1,6 @@
 /**
- * The typed client: a call is an operation and its input, so there is nothing here per kind. It runs wherever there
- * is a `fetch`, browsers included.
+ * The typed client: a call takes an operation and its input, so there is no code per kind. It runs wherever `fetch`
+ * exists, browsers included.
  *
  *   const client = createClient({ url: "http://127.0.0.1:8080", apiKey, workspace: "main" });
  *   const made = await client.call(workspaceCreate, { body: { name: "dev" } });
@@ -13,11 +13,11 @@ import { VERSIONS } from "../contract/versions/version.ts";
 import { readWarnings, STRICT_HANDLING } from "../contract/warnings.ts";
 import { ApiError, errorFromAnswer } from "./api-error.ts";
 
-/** A create may wait for a sandbox; nothing takes longer than this without something being wrong. */
+/** Default timeout of a call. Long, because a create may wait for a sandbox. */
 const TIMEOUT_MS = 120_000;
-/** More than any record or page; a server that sends more is not ours. */
+/** Longest response; no record or page of the platform is larger. */
 const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
-/** The largest page that any list gives; lists with a lower limit clamp it. */
+/** The largest page size of any list; lists with a lower limit clamp it. */
 const PAGE_LIMIT = 200;
 
 const NEWEST_VERSION = VERSIONS[VERSIONS.length - 1] ?? "";
@@ -25,14 +25,14 @@ const NEWEST_VERSION = VERSIONS[VERSIONS.length - 1] ?? "";
 export interface ClientOptions {
   /** Address of the server, with or without `/v0`. */
   url: string;
-  /** A key or token; a function is asked before every request, for what renews itself. */
+  /** A key or token. A function is called before every request, for tokens that are renewed. */
   apiKey?: string | (() => Promise<string>) | null;
   workspace?: string | null;
   fetch?: typeof globalThis.fetch;
   timeoutMs?: number;
-  /** Asks the server to refuse members and parameters that it does not know, instead of warning. */
+  /** Asks the server to refuse unknown members and parameters instead of warning. */
   strict?: boolean;
-  /** Told of each thing that the server took and will do nothing with. */
+  /** Called for each member or parameter that the server accepted but ignores. */
   onWarning?(text: string): void;
 }
 
@@ -41,11 +41,11 @@ export type QueryValue = string | number | boolean | undefined;
 export interface CallInput {
   params?: Record<string, string>;
   query?: Record<string, QueryValue>;
-  /** JSON; for an operation that takes a stream, the bytes. */
+  /** JSON, or the bytes for an operation that takes a stream. */
   body?: unknown;
   headers?: Record<string, string>;
   signal?: AbortSignal;
-  /** For a call that may take longer than others. */
+  /** Overrides the default timeout of 120,000 ms. */
   timeoutMs?: number;
 }
 
@@ -57,17 +57,17 @@ export interface Answer<Body> {
 
 export interface Client {
   readonly url: string;
-  /** The answer's body; throws ApiError for anything but success. */
+  /** Returns the response body; throws ApiError for anything but success. */
   call<Query extends z.ZodObject, Body extends z.ZodType, Response extends z.ZodType>(
     operation: Operation<Query, Body, Response>,
     input?: CallInput,
   ): Promise<z.output<Response>>;
-  /** The same with status and headers. */
+  /** Like `call`, with status and headers. */
   send<Query extends z.ZodObject, Body extends z.ZodType, Response extends z.ZodType>(
     operation: Operation<Query, Body, Response>,
     input?: CallInput,
   ): Promise<Answer<z.output<Response>>>;
-  /** Every item of a list, page after page. */
+  /** Yields every item of a list, page after page. */
   items(operation: Operation, input?: CallInput): AsyncGenerator<unknown, void>;
 }
 
@@ -100,7 +100,7 @@ async function* items(
   let query = operation.paged ? { limit: PAGE_LIMIT, ...input.query } : input.query;
   for (;;) {
     const { body } = await send(operation, query ? { ...input, query } : input);
-    // A list is a page or a bare array; an empty one may be null.
+    // A list is a page or a bare array; an empty list may be null.
     const page = Array.isArray(body)
       ? { data: body }
       : ((body ?? {}) as { data?: unknown[]; meta?: { nextCursor?: string } });
@@ -141,7 +141,7 @@ async function request(
         ...input.headers,
       },
       ...bodyOf(operation, input),
-      // Credentials go to the address they were given for and nowhere else.
+      // No redirects: credentials are sent only to the configured address.
       redirect: "manual",
       signal: input.signal ? AbortSignal.any([input.signal, timeout]) : timeout,
     });
@@ -163,7 +163,7 @@ function pathOf(operation: Operation, { params = {}, query = {} }: CallInput): s
   return `/v0${path}${given.size === 0 ? "" : `?${given}`}`;
 }
 
-/** A dot segment would be resolved away by fetch, however it is written, and the call would reach another path. */
+/** Refuses "." and ".." as a segment: fetch would resolve them, encoded or not, and reach another path. */
 function segment(operation: Operation, name: string, value: string): string {
   if (value !== "" && value !== "." && value !== "..") return encodeURIComponent(value);
   throw new ApiError({
