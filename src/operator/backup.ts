@@ -22,7 +22,7 @@ export interface BackupCommand {
   force: boolean;
 }
 
-/** What to tell the operator. */
+/** Returns the lines to show to the operator. */
 export async function backupTo({ config, file, withKey, force }: BackupCommand): Promise<string[]> {
   const path = resolve(file);
   if (existsSync(path) && !force)
@@ -96,8 +96,8 @@ export async function restoreFrom({ config, file, force }: RestoreCommand): Prom
 }
 
 /**
- * Makes sure that the secrets can be opened afterwards. The key comes first: a database without it would make the
- * next start create another key, and nothing would tell that the secrets are lost.
+ * Makes sure that the secrets can be decrypted afterwards. The key is restored first: with a database but no key, the
+ * next start would create a new key, and nothing would show that the secrets are lost.
  */
 function bringKey(config: Config, { key }: BackupManifest): () => void {
   const keys = readSecretKeys(config);

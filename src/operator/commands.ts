@@ -1,4 +1,4 @@
-/** The commands about the server on this machine. What they do is loaded when they are asked for. */
+/** The commands about the server on this machine. Their code is loaded when a command runs. */
 import { styleText } from "node:util";
 import {
   type CommandSpec,

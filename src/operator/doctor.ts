@@ -1,4 +1,4 @@
-/** `berth doctor`: looks at everything a server needs, and says what to do about what it finds. Changes nothing. */
+/** `berth doctor`: checks everything a server needs, and says what to do about each problem. Changes nothing. */
 import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs";
 import { createServer } from "node:net";
 import { dirname } from "node:path";
@@ -17,7 +17,7 @@ export interface Finding {
   check: string;
   state: State;
   says: string;
-  /** What to do about it. */
+  /** What the operator should do about it. */
   next?: string;
 }
 
@@ -26,9 +26,9 @@ type Check = (config: Config) => Promise<Omit<Finding, "check">>;
 const NODE_MAJOR_MIN = 24;
 const DISK_PROBLEM_BYTES = 100 * 1024 ** 2;
 const DISK_WARNING_BYTES = 2 * 1024 ** 3;
-/** Cursors, tokens and leases compare times of several machines. */
+/** Largest clock difference: cursors, tokens and leases compare times of several machines. */
 const SKEW_MAX_MS = 5 * SECOND_MS;
-/** No clock was ever right before this was written. */
+/** A clock before this date is certainly wrong. */
 const CLOCK_FLOOR_MS = Date.UTC(2026, 0, 1);
 const ANSWER_MS = 10_000;
 
@@ -139,7 +139,7 @@ export const CHECKS: Readonly<Record<string, Check>> = {
 export async function examine(config: Config, each: (finding: Finding) => void): Promise<Finding[]> {
   const findings: Finding[] = [];
   for (const [check, look] of Object.entries(CHECKS)) {
-    // What a check stumbles over is what it found.
+    // A check that throws reports its error as the problem.
     const found = await look(config).catch((error: unknown) => problem((error as Error).message, AFTER_FAILURE[check]));
     findings.push({ check, ...found });
     each({ check, ...found });
@@ -155,7 +155,7 @@ const problem = (says: string, next?: string): Omit<Finding, "check"> => ({
   ...(next ? { next } : {}),
 });
 
-/** What to do when a check could not even look. */
+/** What the operator should do when a check itself failed. */
 const AFTER_FAILURE: Readonly<Record<string, string>> = {
   database: "correct DATABASE_URL, or start the database; `berth restore` brings back a lost one",
   credentials: "remove the file; the next start writes it again",
@@ -164,14 +164,17 @@ const AFTER_FAILURE: Readonly<Record<string, string>> = {
 
 const nearestExisting = (path: string): string => (existsSync(path) ? path : nearestExisting(dirname(path)));
 
-/** How far the database's clock is from ours; nothing when it does not answer, which another check tells. */
+/**
+ * Difference between the database's clock and this machine's. A database that does not answer is another check's
+ * problem.
+ */
 const skewMs = (databaseUrl: string): Promise<number> =>
   inspectDatabase({ databaseUrl, dataDir: "" }).then(
     ({ nowMs }) => Math.abs(Date.now() - (nowMs ?? Date.now())),
     () => 0,
   );
 
-/** Why it cannot be listened on, or null. */
+/** Why the address cannot be listened on, or null. */
 const tryListen = (host: string, port: number): Promise<string | null> =>
   new Promise((resolve) => {
     const server = createServer();

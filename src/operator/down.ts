@@ -1,4 +1,4 @@
-/** `berth down`: stops the servers of a data folder, as Ctrl-C would, and the workloads that they would leave running. */
+/** `berth down`: stops the servers of a data folder, as Ctrl-C would, and the workloads that would stay running. */
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -8,11 +8,11 @@ import { makeRoomToStart } from "../lib/disk/disk-reserve.ts";
 import { isRunning, leaveWish, type ProcessNote, runningNotes } from "../lib/process-note.ts";
 import { lockDataFolder } from "../store/database/data-lock.ts";
 
-/** What is in flight gets ten seconds, and workloads theirs; a server that takes longer than this hangs. */
+/** Longest wait for a server to stop: requests get ten seconds, then workloads end; a slower server hangs. */
 const STOP_MS = 60_000;
 const LOOK_MS = 50;
 
-/** The word that tells a server to end its workloads as well. */
+/** Content of the file that tells a server to end its workloads as well. */
 export const END_WORKLOADS = "end-workloads";
 
 export interface DownCommand {
@@ -21,9 +21,9 @@ export interface DownCommand {
   keepWorkloads: boolean;
 }
 
-/** What to tell the operator. */
+/** Returns the lines to show to the operator. */
 export async function stopServers({ config, keepWorkloads }: DownCommand): Promise<string[]> {
-  makeRoomToStart(config.data); // the wish below is a file, and so is the lock
+  makeRoomToStart(config.data); // the request below and the lock are files, which need disk space
   const notes = runningNotes(config.data);
   for (const { pid } of notes) {
     if (!keepWorkloads) leaveWish(config.data, pid, END_WORKLOADS);
@@ -57,8 +57,8 @@ const hasWorkloads = (config: Config): boolean =>
   existsSync(workloadsDir(config)) && readdirSync(workloadsDir(config)).length > 0;
 
 /**
- * Those that a server left running when it was stopped or killed before; how many. A server that was killed also leaves
- * its control groups and its network, which go with them.
+ * Ends the workloads that a stopped or killed server left running and returns how many. Also removes the control groups
+ * and the network of a killed server.
  */
 async function endWorkloads(config: Config): Promise<number> {
   const { openRuntime } = await import("./runtime.ts");

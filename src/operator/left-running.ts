@@ -1,10 +1,10 @@
-/** What the operator is told about workloads when the server stops: Ctrl-C ends the server, and by default only that. */
+/** Messages about workloads when the server stops: by default, Ctrl-C ends only the server. */
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../config.ts";
 import type { OnStop } from "../node/driver.ts";
 
-/** For each value of on_stop: what becomes of workloads, before and after the stop. */
+/** For each value of on_stop: what happens to workloads, told before and after the stop. */
 const FATES: Record<OnStop, { before: string; after: string | null }> = {
   keep: {
     before: "Stop with Ctrl-C: workloads go on. `npx berth down` ends them too.",

@@ -1,17 +1,17 @@
-/** What a stop that ends workloads takes with it: their files outside of volumes and drives. */
+/** What is lost by a stop that ends workloads: their files outside of volumes and drives. */
 import { join } from "node:path";
 import type { Config } from "../config.ts";
 import { printable } from "../lib/printable.ts";
 import { isAlive, loadRecords } from "../node/drivers/local/workload/record.ts";
 
-/** As many names as a person reads; the others are counted. */
+/** Most names listed; the others are counted. */
 const NAMES_MAX = 20;
 
-/** What to tell the operator; nothing when nothing goes. */
+/** Returns the lines to show to the operator; empty when nothing is lost. */
 export function lossesOf(config: Config): string[] {
   const byKind = Map.groupBy(
     loadRecords(join(config.data, "runtime", "workloads")).flatMap(({ record }) =>
-      // One that waits in the pool belongs to nobody yet, and has nothing in it.
+      // A pooled workload has no owner yet and holds no files.
       record?.uid && isAlive(record) ? [{ kind: record.log?.plural ?? "other workloads", name: nameOf(record) }] : [],
     ),
     ({ kind }) => kind,
@@ -23,7 +23,7 @@ export function lossesOf(config: Config): string[] {
   ];
 }
 
-/** With its workspace: names are told apart by it. */
+/** The name with its workspace, since names are unique only within a workspace. */
 const nameOf = ({ log, name }: { log?: { workspace: string; name: string }; name: string }): string =>
   printable(log ? `${log.workspace}/${log.name}` : name);
 

@@ -1,4 +1,4 @@
-/** The programs that workloads are run with, and the Debian packages they come in. */
+/** The programs that running workloads needs, and their Debian packages. */
 import { accessSync, constants } from "node:fs";
 import { join } from "node:path";
 
@@ -10,10 +10,10 @@ const PACKAGES: Readonly<Record<string, string>> = {
   nsenter: "util-linux",
 };
 
-/** Where the server looks too: the PATH of a user often lacks the folders of the administrator's programs. */
+/** The folders that the server searches too: a user's PATH often lacks the sbin folders. */
 const FOLDERS = ["/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin"];
 
-/** Packages whose programs are not on this machine. */
+/** Packages whose programs are missing on this machine. */
 export const missingPackages = (folders: readonly string[] = FOLDERS): string[] =>
   Object.entries(PACKAGES).flatMap(([program, name]) =>
     folders.some((folder) => isProgram(join(folder, program))) ? [] : [name],

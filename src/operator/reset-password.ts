@@ -1,4 +1,4 @@
-/** `berth reset-password`: the way back in for whoever runs the machine. */
+/** `berth reset-password`: lets the operator of the machine back in. */
 import { hashPassword } from "../auth/passwords.ts";
 import { readSecretKeys, unlock } from "../auth/secret-key.ts";
 import type { Config } from "../config.ts";

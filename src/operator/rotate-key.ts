@@ -1,6 +1,6 @@
 /**
- * `berth rotate-key`: replaces the key that seals secrets. Whoever owns the database does the work: the server of a
- * SQLite file when one is running, which is asked by a signal and watched, and otherwise this process.
+ * `berth rotate-key`: replaces the key that encrypts secrets. The owner of the database does the work: the running
+ * server of a SQLite file, which this command signals and watches, and otherwise this process.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { rotateKey } from "../auth/rotate-key.ts";
@@ -17,16 +17,16 @@ import { readKeyState } from "../store/sealing/watch-keys.ts";
 import { openStore } from "../store/store.ts";
 
 const LOOK_MS = 100;
-/** A server that seals nothing for so long has a problem, which its log tells. */
+/** A server without progress for this long has a problem; its log says which. */
 const STUCK_MS = 120_000;
 
 export interface RotateCommand {
   config: Config;
-  /** Told which table is being sealed anew. */
+  /** Called with the table that is being encrypted again. */
   note(line: string): void;
 }
 
-/** What to tell the operator. */
+/** Returns the lines to show to the operator. */
 export async function rotateSecretKey({ config, note }: RotateCommand): Promise<string[]> {
   const [before] = readSecretKeys(config).map(fingerprintOf);
   if (before === undefined)
@@ -56,7 +56,7 @@ interface Task {
   tell(column: string, resealed: number): void;
 }
 
-/** One line per table. */
+/** Shows one line per table. */
 function progressTeller(note: (line: string) => void): Task["tell"] {
   let last = "";
   return (column, resealed) => {

@@ -1,4 +1,4 @@
-/** The machine's own driver, for commands that work beside or without a server. */
+/** The machine's own driver, for commands that work beside a server or without one. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ export async function openRuntime(config: Config, dataDir: string): Promise<Driv
   return openLocalDriver({ dataDir, brand: config.brand, sandboxd, allowUnisolated: true });
 }
 
-/** What isolation this machine can give, tried out in a folder of its own beside any server that is running. */
+/** The isolation that this machine can give, tried in a separate folder, also beside a running server. */
 export async function probeIsolation(config: Config): Promise<Probe> {
   const dir = mkdtempSync(join(tmpdir(), "berth-probe-"));
   try {

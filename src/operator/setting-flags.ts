@@ -4,14 +4,14 @@ import { SETTINGS } from "../config.ts";
 import { UsageError } from "../lib/usage-error.ts";
 
 export interface ParsedFlags {
-  /** By flag name; what is not a setting is refused when the configuration is loaded, with a suggestion. */
+  /** By flag name. An unknown setting is refused when the configuration is loaded, with a suggestion. */
   flags: Record<string, string>;
   switches: Set<string>;
 }
 
 export const flagOf = (setting: string): string => setting.replaceAll("_", "-");
 
-/** A setting that is on or off: its flag alone means on, and `--flag=false` off. */
+/** A boolean setting: its flag alone means on, and `--flag=false` off. */
 const isYesNo = (name: string): boolean =>
   SETTINGS[name as keyof typeof SETTINGS].schema.safeParse("true").data === true;
 
@@ -25,7 +25,7 @@ export function parseSettingFlags(
     ["config", { type: "string" as const }],
     ...switches.map((flag) => [flag, { type: "boolean" as const, ...(flag === "help" ? { short: "h" } : {}) }]),
   ]);
-  // Not strict: the configuration knows better what a wrong flag was meant to be.
+  // Not strict: the configuration refuses a wrong flag with a better message.
   const { tokens } = parseArgs({ args: [...args], options, strict: false, tokens: true });
   const unknown = tokens.find((token) => token.kind === "option" && !Object.hasOwn(options, token.name));
   if (unknown?.kind === "option") return { flags: { [unknown.name]: "" }, switches: new Set() };
@@ -58,7 +58,7 @@ export const settingsHelp = (): string =>
 const line = (flag: string, env: string, about: string): string =>
   `  --${flag.padEnd(FLAG_WIDTH)} ${env.padEnd(ENV_WIDTH)} ${about}`;
 
-/** null when there is nothing worth telling. */
+/** The default to show in help, or null for none. */
 export function defaultOf(name: string): string | null {
   const parsed = SETTINGS[name as keyof typeof SETTINGS].schema.safeParse(undefined);
   const value = parsed.success ? parsed.data : undefined;

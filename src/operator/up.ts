@@ -19,9 +19,9 @@ import { endWithAttendant } from "./upgrade/attend.ts";
 import { readUpgrade, UPGRADE_SIGNAL } from "./upgrade/record.ts";
 import { packageVersion } from "./version.ts";
 
-/** Secrets that a log line could carry by accident. */
+/** Paths of log fields that may hold secrets. */
 const REDACTED = ["headers.authorization", "*.secret", "*.password", "*.apiKey"];
-/** For `berth upgrade` alone, and not in the help. */
+/** Used only by `berth upgrade`, and not shown in help. */
 const TAKE_OVER = "take-over";
 
 export async function up(args: readonly string[]): Promise<void> {
@@ -61,8 +61,8 @@ interface Start extends Given {
 }
 
 async function serve({ config, log, attendant, ...turn }: Start): Promise<Serving> {
-  const { startApp } = await import("../app.ts"); // only now: a wrong flag is told at once
-  // A start that fails in an upgrade leaves the workloads to the version that goes on.
+  const { startApp } = await import("../app.ts"); // loaded late, so that a wrong flag is reported at once
+  // When a start fails during an upgrade, its workloads must stay for the old version.
   const started: Config = turn.port ? { ...config, on_stop: "keep" } : config;
   const app = await startApp({ config: started, log, version: packageVersion(), ...turn });
   const note = { url: app.url, startedAt: toIso(Date.now()), version: packageVersion(), root: ROOT, attendant };
@@ -100,7 +100,7 @@ async function serveUntilStopped({
     return [record.to.root, child.pid];
   }
   log.info({}, "stopping");
-  // `berth down` ends the workloads too, whatever a plain stop does to them.
+  // `berth down` ends the workloads too, whatever on_stop says.
   const onStop = takeWish(config.data) === END_WORKLOADS ? "kill" : config.on_stop;
   await serving.app.stop(onStop);
   serving.removeNote();
@@ -109,12 +109,12 @@ async function serveUntilStopped({
   return null;
 }
 
-/** By then what is opened in the background is open too. */
+/** Time until the parts opened in the background are open too. */
 const SETTLE_MS = 1500;
 
 /**
- * The launcher holds the young generation small while the program loads; from now on it may grow. What loading left
- * behind is collected once and given back to the system, which V8 by itself would do only under pressure.
+ * The launcher keeps V8's young generation small while the program loads; from now on it may grow. Garbage from loading
+ * is collected once and its memory returned to the system, which V8 itself does only under pressure.
  */
 function settleMemory(): void {
   setFlagsFromString("--semi-space-growth-factor=2");
@@ -124,7 +124,7 @@ function settleMemory(): void {
 }
 
 function greeting({ url, pagesUrl, bootstrapped: { newKey, workspace: first } }: App, config: Config): string {
-  // The first workspace is named at the first start only; later the setting may name one that does not exist.
+  // The first workspace is named only at the first start; later the setting may name one that does not exist.
   const workspace = (newKey ? null : readCredentials(config.data)?.workspace) ?? first;
   writeCredentials(config.data, { url, workspace, ...(newKey ? { apiKey: newKey } : {}) });
   return [
@@ -145,7 +145,7 @@ function greeting({ url, pagesUrl, bootstrapped: { newKey, workspace: first } }:
   ].join("\n");
 }
 
-/** Links, sign-in and the command line use this machine's own address, which may not be the one that clients use. */
+/** A warning that links, sign-in and the CLI use this machine's own address, which may differ from the clients' one. */
 const guessedAddress = ({ host, public_url: told }: Config): string[] =>
   isEveryAddress(host) && !told
     ? [
@@ -154,7 +154,7 @@ const guessedAddress = ({ host, public_url: told }: Config): string[] =>
       ]
     : [];
 
-/** A key that the operator brought is known to them, and a terminal may be recorded: it is not shown. */
+/** A key that the operator supplied is not shown: the operator knows it, and terminals may be recorded. */
 function keyLine(newKey: string | null, config: Config): string {
   const file = credentialsFile(config.data);
   if (newKey)
@@ -164,17 +164,17 @@ function keyLine(newKey: string | null, config: Config): string {
     : "one that you have; if it is lost, start once with BERTH_API_KEY set to add another";
 }
 
-/** npm passes on a signal that the terminal has sent to us already; that is one wish to stop, not two. */
+/** npm forwards a signal that the terminal has already sent; a repeat within this time counts as the same signal. */
 const SAME_SIGNAL_MS = 1000;
 
 interface Wishes {
-  /** Once for every upgrade; from the first wish to stop on always "stop". */
+  /** Resolves once for every upgrade; after the first request to stop always "stop". */
   next(): Promise<"stop" | "upgrade">;
   isStopAsked(): boolean;
   stop(): void;
 }
 
-/** The first signal lets what is in flight finish, a later one does not wait for it. */
+/** The first signal lets requests in flight finish; a later one does not wait for them. */
 function signalWishes(): Wishes {
   let [askedAt, upgrades]: [number | null, number] = [null, 0];
   let wake = (): void => {};

@@ -2,6 +2,6 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { ROOT } from "../lib/root.ts";
 
-/** Of this program, or of the one in another folder. */
+/** Version of this program, or of the one in another folder. */
 export const packageVersion = (root = ROOT): string =>
   (JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string }).version;

@@ -1,24 +1,24 @@
 /**
  * After an upgrade the process that was started first (by a terminal, a service manager, a container) no longer serves,
- * but it still stands for the server: it passes signals on, and ends when the server ends. It replaces its program by
- * this small one, so that it keeps its number and gives its memory back. Nothing ties the two but their notes: an
- * upgrade later changes the server, and never this process.
+ * but still represents the server: it passes signals on and exits when the server exits. It replaces its program by
+ * this small one, which keeps its pid and frees its memory. The two are connected only by their notes: a later upgrade
+ * replaces the server, and never this process.
  */
 import { join } from "node:path";
 import { execPath } from "node:process";
 import { hasNote, identityOf, isRunning, type ProcessIdentity, runningNotes } from "../../lib/process-note.ts";
 
 const SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
-/** A look reads one small file; where there is no /proc it starts a program. */
+/** Poll interval. A check reads one small file; without /proc it starts a program, so it is rarer. */
 const LOOK_MS = process.platform === "linux" ? 500 : 5000;
 
-/** The first word of the command line that `becomeAttendant` starts. */
+/** First argument of the command line that `becomeAttendant` starts. */
 export const ATTEND = "attend";
 
-/** Goes on as the attendant of a server. Does not return where a process can replace its program. */
+/** Becomes the attendant of a server. Does not return where a process can replace its program. */
 export async function becomeAttendant(dataDir: string, root: string, pid: number): Promise<void> {
   if (process.execve) {
-    process.removeAllListeners("warning"); // that it is experimental interests nobody who reads the server's log
+    process.removeAllListeners("warning"); // the notice that execve is experimental is noise in the server log
     process.execve(execPath, [execPath, join(root, "bin/berth.js"), ATTEND, dataDir, String(pid)]);
   }
   await attend([dataDir, String(pid)]);
@@ -43,13 +43,13 @@ export async function attend([dataDir = "", first = ""]: readonly string[]): Pro
     const next = runningNotes(dataDir).find(({ attendant }) => attendant?.identity === own);
     if (!next) return ended.resolve(crashed ? 1 : 0);
     server = next;
-    passOn(); // the server before may have been on its way out when it got the signal
+    passOn(); // the previous server may already have been stopping when it got the signal
   }, LOOK_MS);
   process.exitCode = await ended.promise;
   clearInterval(look);
 }
 
-/** A server whose attendant was killed ends too: whoever watches the attendant is about to start another one. */
+/** Ends the server when its attendant was killed: a service manager is about to start another one. */
 export function endWithAttendant(attendant: ProcessIdentity, end: () => void): void {
   const look = setInterval(() => {
     if (isRunning(attendant)) return;

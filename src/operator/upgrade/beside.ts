@@ -1,26 +1,26 @@
-/** A server of another version, started beside this process and loaded, but not serving yet. */
+/** A server of another version, started beside this process: loaded, but not serving yet. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** For a new server that has failed to end by itself. */
+/** Time for a failed new server to exit by itself. */
 const END_MS = 20_000;
 
-/** `fd` is a listening socket that it may take over; absent: it is only tried out. */
+/** `fd` is a listening socket to take over; absent: the version is only tried. */
 export function startBeside(root: string, args: readonly string[], fd?: number): ChildProcess {
   return spawn(nodeFor(root), [join(root, "bin/berth.js"), "up", "--take-over", ...args], {
     stdio: ["inherit", "inherit", "inherit", "ipc", ...(fd === undefined ? [] : [fd])],
   });
 }
 
-/** As a later start will: with the Node of its own installation if that is where ours comes from. */
+/** The Node that a later start will use: that of the new installation, if this process uses its own installation's. */
 function nodeFor(root: string): string {
   const own = join(root, "node_modules/.bin/node");
   return process.execPath.includes("/node_modules/") && existsSync(own) ? own : process.execPath;
 }
 
-/** Returns when the process is gone. */
+/** Resolves when the process is gone. */
 export async function endBeside(child: ChildProcess, { atOnce }: { atOnce: boolean }): Promise<void> {
   const exited = new Promise<void>((resolve) => {
     if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) resolve();

@@ -1,6 +1,6 @@
 /**
- * `berth upgrade`: installs a version beside the current one and asks the running server to switch to it. Everything
- * from there on is the server's own work (switch.ts): killed at any moment, this command leaves a server that serves.
+ * `berth upgrade`: installs a version beside the current one and asks the running server to switch to it. The server
+ * does the rest (switch.ts): this command may be killed at any moment, and a server still serves.
  */
 import { randomUUID } from "node:crypto";
 import { mkdirSync } from "node:fs";
@@ -21,9 +21,9 @@ const LOOK_MS = 50;
 
 export interface UpgradeCommand {
   config: Config;
-  /** Flags of `berth up` with which a version is tried where no server runs. */
+  /** Flags of `berth up` for trying a version when no server runs. */
   args: readonly string[];
-  /** A ref of git, or a path; absent: the branch that the checkout follows. */
+  /** A git ref or a path; absent: the branch that the checkout follows. */
   to: string | undefined;
   checkOnly: boolean;
   drainMs: number;
@@ -31,7 +31,7 @@ export interface UpgradeCommand {
   note(text: string): void;
 }
 
-/** What to tell the operator; throws unless the new version serves, or could. */
+/** Returns the lines to show to the operator; throws unless the new version serves, or could. */
 export async function upgrade(command: UpgradeCommand): Promise<string[]> {
   const { config, note } = command;
   const given = installation();
@@ -60,7 +60,7 @@ export async function upgrade(command: UpgradeCommand): Promise<string[]> {
   }
 }
 
-/** The running server does the rest. */
+/** Asks the running server, which does the rest. */
 async function ask(server: ProcessNote, root: string, command: UpgradeCommand): Promise<string[]> {
   const { config, checkOnly, drainMs, limitMs, note } = command;
   const order: UpgradeRecord = {
@@ -75,7 +75,7 @@ async function ask(server: ProcessNote, root: string, command: UpgradeCommand): 
   process.kill(server.pid, UPGRADE_SIGNAL);
   let told: string | null = null;
   for (;;) {
-    // Looked at first: a server that ends has written its last word before.
+    // Checked before reading: a server writes its last record before it exits.
     const alive = isRunning(server);
     const record = readUpgrade(config.data);
     if (record?.id !== order.id)
@@ -102,7 +102,7 @@ function report({ state, from, to, migrations = 0, reason }: UpgradeRecord): str
   );
 }
 
-/** No server runs: the version is tried, and is the one that the next start runs. */
+/** Without a running server the version is tried, and the next start runs it. */
 async function tryAlone(root: string, { args, limitMs, checkOnly }: UpgradeCommand): Promise<string[]> {
   const given = installation();
   const child = startBeside(root, args);

@@ -1,12 +1,12 @@
-/** What the old server and the new one, its child, tell each other. */
+/** Messages between the old server and the new one, which is its child. */
 import type { ChildProcess } from "node:child_process";
 import type { ProcessIdentity } from "../../lib/process-note.ts";
 
-/** The listening socket, in the process that is started with it; 3 is the channel of these messages. */
+/** Descriptor of the listening socket in the new process; 3 is the channel of these messages. */
 export const PORT_FD = 4;
 
 export type FromNew =
-  /** Loaded, the database looked at; nothing is changed. */
+  /** The code is loaded and the database was inspected; nothing is changed. */
   | { type: "loaded"; migrations: number }
   | { type: "failed"; reason: string }
   /** Listens and serves. */
@@ -15,19 +15,19 @@ export type FromNew =
 export type FromOld =
   /** The old server has stopped: the data folder is free. */
   | { type: "go"; attendant: ProcessIdentity; requireMachine: boolean }
-  /** Comes with a connection that waited. */
+  /** Carries a connection that waited. */
   | { type: "connection" }
   /** All connections were sent. */
   | { type: "bye" };
 
-/** To the old server, when there is one. */
+/** Sends to the old server, if there is one. */
 export const tellOld = (message: FromNew): Promise<void> =>
   new Promise((resolve) => {
     if (process.send && process.connected) process.send(message, () => resolve());
     else resolve();
   });
 
-/** The next message of one of these types; rejects when the child ends before, with its reason if it told one. */
+/** The next message of one of these types. Rejects when the child exits before, with the reason if it sent one. */
 export function nextFrom<T extends FromNew["type"]>(
   child: ChildProcess,
   type: T,

@@ -1,11 +1,11 @@
 /**
- * `upgrade.json` in the data folder: what `berth upgrade` asks of the running server, and what became of it. The command
- * writes the order and signals the server; the server alone writes from then on, so the command may end at any time.
+ * `upgrade.json` in the data folder: the request of `berth upgrade` to the running server, and its outcome. The command
+ * writes the request and signals the server; from then on only the server writes, so the command may end at any time.
  */
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** Tells a server to look at the order. Only servers whose note has a version know it; others would end. */
+/** Tells a server to read the request. Sent only to servers whose note has a version; older ones would exit. */
 export const UPGRADE_SIGNAL = "SIGUSR2";
 
 export const STATES = {
@@ -34,15 +34,15 @@ export interface UpgradeRecord {
   from: Side;
   to: Side;
   askedAt: string;
-  /** Try the new version, and go on with the old one. */
+  /** Try the new version, and keep running the old one. */
   checkOnly: boolean;
-  /** For requests in flight to finish. */
+  /** Time for requests in flight to finish, in ms. */
   drainMs: number;
-  /** For the new version to be loaded, and again to be ready once the old one has stopped. */
+  /** Time for the new version to load, and again to become ready after the old one has stopped. In ms. */
   limitMs: number;
-  /** Steps by which the new version changes the database. */
+  /** Number of database migrations that the new version brings. */
   migrations?: number;
-  /** Why it came to this. */
+  /** Why the upgrade failed or was refused. */
   reason?: string;
 }
 
@@ -58,7 +58,7 @@ export function readUpgrade(dataDir: string): UpgradeRecord | null {
   }
 }
 
-/** Written beside and renamed, so nobody reads half of it. */
+/** Written to a temporary file and renamed, so that readers never see half of it. */
 export function writeUpgrade(dataDir: string, record: UpgradeRecord): void {
   const next = `${fileOf(dataDir)}.${process.pid}`;
   writeFileSync(next, `${JSON.stringify(record, null, 2)}\n`, { mode: 0o600 });

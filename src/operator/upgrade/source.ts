@@ -1,4 +1,4 @@
-/** Where a new version comes from, and how it gets into its folder beside the others, with its packages. */
+/** Where a new version comes from, and its installation in a folder beside the others, with its packages. */
 import { execFile } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
@@ -10,20 +10,20 @@ import type { Installation } from "./versions.ts";
 
 const exec = promisify(execFile);
 const ARCHIVE = /\.(tgz|tar\.gz|tar)$/;
-/** Of a folder of somebody who works on Berth; neither belongs to a version. */
+/** Folders of a development checkout that are not part of a version. */
 const LEFT_OUT: readonly string[] = [".git", "node_modules", "versions"];
 const OUTPUT_BYTES_MAX = 64 * 1024 * 1024;
 const COMMIT_CHARS = 12;
 const SEE_HELP = "see `berth upgrade --help`";
 
-/** Puts files into a folder that exists and is empty. */
+/** Fills an existing empty folder with files. */
 interface Source {
-  /** Tells this version from others in `versions/`. */
+  /** Folder name of this version in `versions/`. */
   id: string;
   fill(folder: string): Promise<void>;
 }
 
-/** Installs the version and returns its folder; what is half there after a failure is removed. */
+/** Installs the version and returns its folder. Removes an incomplete folder after a failure. */
 export async function install(
   { base, folder }: Installation,
   wanted: string | undefined,
@@ -46,7 +46,7 @@ export async function install(
   }
 }
 
-/** What begins with a dot or a slash, or is an archive by its name, is a path; anything else a ref of git. */
+/** A text that begins with a dot or a slash, or is named like an archive, is a path; any other is a git ref. */
 function sourceOf(base: string, wanted: string | undefined): Promise<Source> {
   if (wanted !== undefined && (/^[./~]/.test(wanted) || ARCHIVE.test(wanted))) return fromPath(resolve(wanted));
   return fromGit(base, wanted);
@@ -62,13 +62,15 @@ async function fromPath(path: string): Promise<Source> {
   }
   if (!ARCHIVE.test(path)) throw new UsageError(`${path} is neither a folder nor an archive (.tgz, .tar).`, SEE_HELP);
   const id = `${basename(path).replace(ARCHIVE, "")}-${now}`;
-  // Archives of npm, git and most others have everything in one folder.
+  // Archives of npm, git and most other tools have one top-level folder.
   const fill = (folder: string) =>
     run("tar", ["-xf", path, "-C", folder, "--strip-components=1", "--no-same-owner"], dirname(path));
   return { id, fill };
 }
 
-/** Packages that are there already are linked, so that a version can be brought to a machine without a network. */
+/**
+ * Copies a folder. Existing packages are hard-linked, so that a version can be brought to a machine without a network.
+ */
 async function copyFolder(from: string, to: string): Promise<void> {
   const names = readdirSync(from).filter((name) => !LEFT_OUT.includes(name));
   for (const name of names) cpSync(join(from, name), join(to, name), { recursive: true, verbatimSymlinks: true });
@@ -76,13 +78,13 @@ async function copyFolder(from: string, to: string): Promise<void> {
   if (!existsSync(packages)) return;
   const copied = join(to, "node_modules");
   await run("cp", ["-al", packages, copied], from).catch(async () => {
-    // Links cannot lead to another file system, nor to what belongs to somebody else.
+    // Hard links fail across file systems and for files of other users.
     await removeTree(copied);
     await run("cp", ["-a", packages, copied], from);
   });
 }
 
-/** By the remote that the checkout came from: a branch, a tag or a commit; absent: the branch that it follows. */
+/** From the checkout's remote: a branch, a tag or a commit; absent: the branch that it follows. */
 async function fromGit(base: string, wanted: string | undefined): Promise<Source> {
   const git = async (...args: string[]): Promise<string> =>
     (await exec("git", ["-C", base, ...args], { maxBuffer: OUTPUT_BYTES_MAX })).stdout.trim();
@@ -119,7 +121,7 @@ async function fromGit(base: string, wanted: string | undefined): Promise<Source
   );
 }
 
-/** As `npm ci` does for who installs by hand, without what only developers need. */
+/** Like `npm ci`, without development packages. */
 async function installPackages(root: string): Promise<void> {
   if (existsSync(join(root, "node_modules"))) await run("npm", ["run", "--silent", "prepare"], root);
   else await run("npm", ["ci", "--omit=dev", "--no-audit", "--no-fund"], root);

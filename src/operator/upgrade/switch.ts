@@ -1,7 +1,7 @@
 /**
- * The old server's half of an upgrade. The new version is started beside it and tried; then the old one holds the port,
- * finishes its requests, lets go of the data folder and waits until the new one serves. When the new one does not, the
- * old one goes on in this very process, with the database as it was.
+ * The old server's half of an upgrade. The new version is started beside it and tried; then the old server holds the
+ * port, finishes its requests, releases the data folder and waits until the new server serves. If that fails, the old
+ * server continues in this process, with the database as it was.
  */
 import type { ChildProcess } from "node:child_process";
 import { accessSync, constants, mkdirSync } from "node:fs";
@@ -21,17 +21,17 @@ export interface Switching {
   config: Config;
   log: Logger;
   record: UpgradeRecord;
-  /** Of `berth up`: the new server gets the same. */
+  /** Arguments of `berth up`, passed on to the new server. */
   args: readonly string[];
   app: App;
   attendant: ProcessIdentity | undefined;
   /** Starts this version again on the port. */
   restart(port: HeldPort): Promise<void>;
-  /** This server is no longer one that other commands should find. */
+  /** Removes the note by which other commands find this server. */
   removeNote(): void;
 }
 
-/** The process that serves now, or null: this one still does, or does again. */
+/** The process that serves now, or null when this process still or again serves. */
 export async function switchVersion(given: Switching): Promise<ChildProcess | null> {
   const { config, log, app } = given;
   let record = given.record;
@@ -85,7 +85,7 @@ export async function switchVersion(given: Switching): Promise<ChildProcess | nu
   return child;
 }
 
-/** From PostgreSQL migrations cannot be taken back: other servers may be using it, and a copy takes its time. */
+/** Migrations of PostgreSQL cannot be undone: other servers may use the database, and a copy takes too long. */
 function refuseWithoutWayBack(config: Config, migrations: number): void {
   if (migrations > 0 && config.database_url)
     throw new Error(
@@ -97,8 +97,8 @@ function refuseWithoutWayBack(config: Config, migrations: number): void {
 }
 
 /**
- * What has to be undone together. The new version is current before it may change the database: only that version can
- * open the database then, should this process be killed in between.
+ * Changes that must be undone together. The new version becomes current before it may change the database: if this
+ * process is killed in between, only that version can open the database.
  */
 function prepare({ data }: Config, { to, migrations = 0 }: UpgradeRecord) {
   const given = installation();
@@ -119,7 +119,7 @@ function prepare({ data }: Config, { to, migrations = 0 }: UpgradeRecord) {
   };
 }
 
-/** Connections that waited, and the end of the talk. */
+/** Sends the connections that waited, then `bye`. */
 async function sendAll(child: ChildProcess, sockets: readonly Socket[]): Promise<void> {
   const closed = new Promise<void>((resolve) => {
     if (child.connected) child.once("disconnect", () => resolve());
@@ -127,7 +127,7 @@ async function sendAll(child: ChildProcess, sockets: readonly Socket[]): Promise
   });
   const connection: FromOld = { type: "connection" };
   const bye: FromOld = { type: "bye" };
-  const ignore = (): void => {}; // a child that is gone by now is seen by whoever attends it
+  const ignore = (): void => {}; // a child that has exited is noticed by its attendant
   for (const socket of sockets) child.send(connection, socket, {}, ignore);
   child.send(bye, ignore);
   await closed;

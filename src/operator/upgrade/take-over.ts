@@ -1,7 +1,7 @@
 /**
- * The new server's half of an upgrade. Started by the old one as its child, it loads all code and tries out the
- * database while the old one serves; takes over the data folder and the port when told; and ends when the old one is
- * gone before that.
+ * The new server's half of an upgrade. Started by the old server as its child, it loads all code and tries the database
+ * while the old one serves, and takes over the data folder and the port when told. It exits when the old server ends
+ * before that.
  */
 import { once } from "node:events";
 import type { Socket } from "node:net";
@@ -16,7 +16,7 @@ import { type FromOld, PORT_FD, tellOld } from "./messages.ts";
 export interface Turn {
   port: { fd: number };
   requireMachine: boolean;
-  /** The process that was started first. */
+  /** The process that was started first; see attend.ts. */
   attendant: ProcessIdentity;
 }
 
@@ -26,7 +26,7 @@ export async function awaitTurn(config: Config): Promise<Turn> {
   const gone = once(process, "disconnect").then(() => {
     throw new UsageError("the old server has ended.");
   });
-  gone.catch(() => {}); // after its turn it may end
+  gone.catch(() => {}); // after the turn the old server may exit
   const told = (once(process, "message") as Promise<[FromOld]>).then(([message]) => message);
   const migrations = await rehearseStart({
     databaseUrl: config.database_url ?? null,
@@ -41,11 +41,11 @@ export async function awaitTurn(config: Config): Promise<Turn> {
   return { port: { fd: PORT_FD }, attendant, requireMachine };
 }
 
-/** Says that this server is ready, and serves the connections that waited. */
+/** Reports that this server is ready, and serves the connections that waited. */
 export async function finishTurn({ port }: App): Promise<void> {
   const done = Promise.withResolvers<void>();
   process.on("message", (message: FromOld, socket?: Socket) => {
-    // A client that did not wait leaves a message without its connection.
+    // The message of a client that has disconnected comes without a socket.
     if (message.type === "connection" && socket) port.adopt(socket);
     if (message.type === "bye") done.resolve();
   });
@@ -55,13 +55,13 @@ export async function finishTurn({ port }: App): Promise<void> {
   if (process.connected) process.disconnect();
 }
 
-/** What a start loads, and the daemon of sandboxes, which takes seconds to compile. */
+/** Loads the code that a start needs, and compiles the sandbox daemon, which takes seconds. */
 async function loadAll(config: Config): Promise<void> {
   const [{ cachedSandboxd }] = await Promise.all([
     import("../../node/sandboxd-build.ts"),
     import("../../node/drivers/local/local-driver.ts"),
     import("../../app.ts"),
   ]);
-  // Where it cannot be compiled, workloads may not run on this machine at all: the start tells.
+  // Where the daemon cannot be compiled, workloads may not run on this machine at all; the start reports that.
   await cachedSandboxd(join(config.data, "runtime", "bin")).catch(() => {});
 }

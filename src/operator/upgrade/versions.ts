@@ -14,11 +14,11 @@ const CURRENT = "current";
 export interface Installation {
   /** The folder that was installed first. */
   base: string;
-  /** Where further versions go. */
+  /** Folder for further versions. */
   folder: string;
 }
 
-/** The one that this program belongs to. */
+/** The installation that this program belongs to. */
 export function installation(root = ROOT): Installation {
   const above = dirname(dirname(root));
   const isBeside = basename(dirname(root)) === VERSIONS && existsSync(join(above, "bin/berth.js"));
@@ -36,7 +36,7 @@ export function currentRoot({ base, folder }: Installation): string {
   }
 }
 
-/** Written beside and renamed, so a start never reads half of it. */
+/** Written to a temporary file and renamed, so that a start never reads half of it. */
 export function makeCurrent({ base, folder }: Installation, root: string): void {
   const file = join(folder, CURRENT);
   if (root === base) {
@@ -48,7 +48,7 @@ export function makeCurrent({ base, folder }: Installation, root: string): void 
   renameSync(`${file}.next`, file);
 }
 
-/** Removes versions that are neither current nor in `used`, among them what an interrupted upgrade left. */
+/** Removes versions that are neither current nor in `used`, including those that an interrupted upgrade left. */
 export async function sweep(given: Installation, used: readonly string[]): Promise<void> {
   if (!existsSync(given.folder)) return;
   const kept = new Set([currentRoot(given), ...used].map((root) => basename(root)));
