@@ -1,6 +1,6 @@
 /**
- * One line as it is kept. On disk: sixteen digits of microseconds, two of severity, a letter for the source, then JSON;
- * so that most lines are passed over by a reader without being parsed.
+ * The format of one stored line: sixteen digits of microseconds, two of severity, a letter for the source, then JSON. A
+ * reader can skip most lines without parsing them.
  */
 import type { LogSource, LogTag } from "../../contract/log-line.ts";
 
@@ -8,16 +8,16 @@ export interface LogLine {
   message: string;
   severity: number;
   traceId?: string;
-  /** What a structured line says beside its message. */
+  /** Members of a structured line other than its message. */
   attributes?: Record<string, unknown>;
-  /** Where in the output of which workload it ended: a follower that starts anew goes on there. */
+  /** Position in a workload's output where the line ended, from which a restarted follower continues. */
   origin?: Origin;
 }
 
 export interface Origin {
   workload: string;
   stream: "stdout" | "stderr";
-  /** Position of the first byte behind the line. */
+  /** Position of the first byte after the line. */
   end: number;
 }
 
@@ -30,7 +30,7 @@ export interface StoredLine extends LogLine {
   taskId?: string;
 }
 
-/** Short names: they stand in every line. */
+/** One-letter names, since every line repeats them. */
 interface Packed {
   m: string;
   u: string;
@@ -39,7 +39,7 @@ interface Packed {
   k?: string;
   t?: string;
   a?: Record<string, unknown>;
-  /** Workload, stream, end. */
+  /** Workload, stream, end position. */
   o?: [string, "o" | "e", number];
 }
 
@@ -67,11 +67,11 @@ export const timeOf = (text: string): number => Number(text.slice(0, TIME_DIGITS
 export const severityOf = (text: string): number => Number(text.slice(TIME_DIGITS + 1, TIME_DIGITS + 3));
 export const sourceOf = (text: string): LogSource => (text.charAt(TIME_DIGITS + 4) === "b" ? "build" : "run");
 
-/** A member as it stands in the line: what does not contain this does not have that member. */
+/** The text of a member inside a stored line; a line without this text does not have that member. */
 export const markOf = (member: "u" | "r" | "e" | "k" | "t", value: string): string =>
   `"${member}":${JSON.stringify(value)}`;
 
-/** null: the line was torn, or is none of ours. */
+/** Null when the line was torn or has another format. */
 export function decodeLine(text: string): StoredLine | null {
   try {
     const { m, u, r, e, k, t, a, o } = JSON.parse(text.slice(PREFIX)) as Packed;

@@ -1,4 +1,4 @@
-/** The logs of all workloads of this server: what takes them in, keeps them and answers questions about them. */
+/** The logs of all workloads of this server: collects, stores and queries them. */
 import { join } from "node:path";
 import type { LogTag } from "../../contract/log-line.ts";
 import type { Running } from "../../lib/lifecycle.ts";
@@ -10,16 +10,16 @@ import { loggedDriver } from "./logged-driver.ts";
 import { OutputFollower } from "./output-follower.ts";
 
 export interface Logs {
-  /** A word of the platform itself among what the workload writes. */
+  /** Adds lines of the platform itself to a workload's log. */
   append(tag: LogTag, lines: readonly LogLine[]): void;
-  /** With all that was written until now. */
+  /** Includes everything written until now. */
   query(query: LogQuery): Promise<LogPage>;
   names(workspace: string, plural: string): Promise<string[]>;
   forgetWorkspace(workspace: string): Promise<void>;
 }
 
 export interface LogRoom extends Logs, Running {
-  /** The same driver, whose workloads have a log when they are created with a tag. */
+  /** Wraps the driver, so that workloads created with a tag get a log. */
   listenTo(driver: Driver): Promise<Driver>;
 }
 
@@ -31,13 +31,13 @@ export interface LogRoomOptions {
   onError(error: unknown): void;
 }
 
-/** Bounds of age and of all logs together may be passed by what comes in meanwhile. */
+/** Interval of the sweep. Logs may exceed the limits of age and total size until the next one. */
 const SWEEP_MS = 10 * MINUTE_MS;
 
 export function openLogRoom({ dir, ...options }: LogRoomOptions): LogRoom {
   const store = openLogStore({ ...options, dir: join(dir, "lines") });
   const follower = new OutputFollower({ ...options, store });
-  // Every server keeps the logs of its own workloads, so every one sweeps.
+  // Every server stores the logs of its own workloads, so every server sweeps.
   const sweeping = setInterval(() => void store.sweep().catch(options.onError), SWEEP_MS).unref();
   return {
     append: (tag, lines) => store.append(tag, lines),

@@ -1,7 +1,7 @@
 /**
- * What workloads write, kept below the data folder in segment files with bounds: bytes and age of one workload's log,
- * bytes of all together. Whoever appends never waits for the disk; what the disk cannot take in time is dropped, and a
- * line says how much. Losing the last moments in a crash of the machine is the price.
+ * The output of workloads, stored below the data folder in segment files, with limits on bytes and age per workload and
+ * on bytes of all together. Appending never waits for the disk; lines that the disk cannot take in time are dropped,
+ * and a line says how many. A crash of the machine may lose the last moments.
  */
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -19,7 +19,7 @@ import {
 } from "./log-line.ts";
 import { positionsIn, WorkloadLog } from "./workload-log.ts";
 
-/** Whose log: one workload, by its name. */
+/** Identifies a log: one workload, by its name. */
 export type LogSubject = Pick<LogTag, "workspace" | "plural" | "name">;
 
 export interface LogQuery extends LogSubject {
@@ -34,28 +34,28 @@ export interface LogQuery extends LogSubject {
   taskId?: string;
   traceId?: string;
   severities?: readonly SeverityName[];
-  /** Letters of either case. */
+  /** Case-insensitive text. */
   search?: string;
 }
 
 export interface LogPage {
   /** Newest first. */
   lines: StoredLine[];
-  /** All that match, also beyond the page. */
+  /** Number of all matching lines, also beyond the page. */
   total: number;
 }
 
 export interface LogStore {
   append(tag: LogTag, lines: readonly LogLine[]): void;
-  /** Sees all that was appended before. */
+  /** Includes everything appended before the call. */
   query(query: LogQuery): Promise<LogPage>;
   /** Names of the workloads of a kind that have a log. */
   names(workspace: string, plural: string): Promise<string[]>;
-  /** Up to where the output of a workload has been kept. */
+  /** The position up to which a workload's output is stored. */
   positions(tag: LogTag, workload: string): Promise<Record<Origin["stream"], number>>;
-  /** Resolves when all that was appended before is written. */
+  /** Resolves when everything appended before the call is written. */
   flush(): Promise<void>;
-  /** Removes what is too old, and the oldest of what is too much. */
+  /** Removes segments beyond the age limit, and the oldest beyond the total size. */
   sweep(): Promise<void>;
   forgetWorkspace(workspace: string): Promise<void>;
   stop(): Promise<void>;
@@ -65,7 +65,7 @@ export interface LogBounds {
   workloadBytes: number;
   totalBytes: number;
   ageMs: number;
-  /** Lines that wait for the disk, of all workloads together. */
+  /** Most bytes queued for the disk, of all workloads together. */
   pendingBytes: number;
 }
 
@@ -159,7 +159,7 @@ class FolderLogStore implements LogStore {
         const time = timeOf(text);
         if (time < fromUs) return "stop";
         if (!(time <= toUs) || !mayMatch(text)) return "on";
-        // Beyond the page lines are only counted.
+        // Lines outside the page are only counted.
         const line = mustDecode || total < offset + limit ? decodeLine(text) : undefined;
         if (line === null || (line && !matches(line))) return "on";
         if (line && total >= offset && total < offset + limit) lines.push(line);
@@ -199,7 +199,7 @@ class FolderLogStore implements LogStore {
       await segment.log.removeSegments(new Set([segment.name]));
       bytes -= segment.bytes;
     }
-    // What is not written to is opened again when somebody asks.
+    // Idle logs are closed and opened again at the next query.
     for (const [key, log] of this.#logs) if (log.idle) this.#logs.delete(key);
   }
 
@@ -230,11 +230,11 @@ class FolderLogStore implements LogStore {
 
 const keyOf = ({ workspace, plural, name }: LogSubject): string => `${word(workspace)}/${word(plural)}/${word(name)}`;
 
-/** Names come from users: none of them leads out of the folder. */
+/** Names come from users and must not lead out of the folder. */
 const word = (name: string): string => encodeURIComponent(name).replace(/^\.+/, (dots) => dots.replaceAll(".", "%2E"));
 
 interface Matcher {
-  /** Quick, and right when it says no. */
+  /** A quick test on the raw text: false is certain, true must be confirmed with `matches`. */
   mayMatch(text: string): boolean;
   matches(line: StoredLine): boolean;
   mustDecode: boolean;

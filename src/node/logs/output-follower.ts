@@ -1,7 +1,7 @@
 /**
- * Takes what workloads write into the log store. Output lies in files that the driver keeps short; each is read from
- * where the last look ended. A busy workload is looked at often, a quiet one seldom, and one whose log is asked for at
- * once. More than a look may read is left for the next one; a flood is jumped over, and a line says how much of it.
+ * Copies the output of workloads into the log store. The output lies in files that the driver keeps short; each is read
+ * from where the last poll ended. A busy workload is polled often, an idle one rarely, and one whose log is queried at
+ * once. Output beyond READ_BYTES waits for the next poll; a flood is skipped, and a line says how many bytes.
  */
 import { type LogTag, SEVERITY } from "../../contract/log-line.ts";
 import { type Clock, SECOND_MS } from "../../lib/time/clock.ts";
@@ -21,21 +21,21 @@ export interface OutputSource {
 export interface FollowerOptions {
   store: LogStore;
   clock: Clock;
-  /** When a workload last had something to do; it is then looked at without delay. */
+  /** When a workload was last used; a used workload is polled at least every LOOK_USED_MS. */
   lastUsedMs?(uid: string): number;
   onError(error: unknown): void;
 }
 
-/** With LOOK_MIN_MS: half a megabyte a second of one stream, some thousand lines. */
+/** Most bytes read of one stream per poll; with LOOK_MIN_MS half a megabyte a second, some thousand lines. */
 export const READ_BYTES = 128 * 1024;
-/** A burst of this size is taken in as a whole; what is behind by more is jumped over. */
+/** A backlog up to this size is copied completely; a larger one is skipped. */
 export const BACKLOG_BYTES_MAX = 4 * 1024 * 1024;
 const LOOK_MIN_MS = 250;
-/** Files hold far more than comes in this time, and who asks for a log has it looked at first. */
+/** Longest poll interval. Files hold far more than is written in this time, and a query polls first. */
 const LOOK_MAX_MS = 30 * SECOND_MS;
-/** One that is used is looked at so often, whether it writes or not. */
+/** Longest poll interval of a workload in use, whether it writes or not. */
 const LOOK_USED_MS = SECOND_MS;
-/** Looks at the same time: each holds a few descriptors of the machine. */
+/** Most polls at the same time: each holds a few file descriptors. */
 const LOOKS_AT_ONCE = 8;
 const STREAMS = ["stdout", "stderr"] as const;
 const NEWLINE = 0x0a;
@@ -63,12 +63,12 @@ export class OutputFollower {
 
   follow(uid: string, tag: LogTag, source: OutputSource, position = { stdout: 0, stderr: 0 }): void {
     if (this.#followed.has(uid)) return;
-    // Not at once: who has just begun has little to say, and others may be beginning too.
+    // The first poll comes later: a new workload has little output, and others may be starting too.
     const lookedMs = this.#options.clock.now();
     this.#followed.set(uid, { uid, tag, source, position, lookedMs, everyMs: LOOK_USED_MS, looking: null });
   }
 
-  /** The last look: takes what is left and lets go. */
+  /** Copies the remaining output and stops following. */
   async finish(uid: string): Promise<void> {
     const followed = this.#followed.get(uid);
     if (!followed) return;
@@ -79,12 +79,12 @@ export class OutputFollower {
     this.#followed.delete(uid);
   }
 
-  /** There is nothing left to read. */
+  /** Stops following without reading, because no output is left. */
   drop(uid: string): void {
     this.#followed.delete(uid);
   }
 
-  /** Looks now at whatever writes into this log. */
+  /** Polls now every workload that writes into this log. */
   async lookAt({ workspace, plural, name }: LogSubject): Promise<void> {
     const asked = [...this.#followed.values()].filter(
       ({ tag }) => tag.workspace === workspace && tag.plural === plural && tag.name === name,
@@ -108,7 +108,7 @@ export class OutputFollower {
     }
   }
 
-  /** One look at a time; whoever asks meanwhile waits for that one and has another. */
+  /** One poll at a time per workload; a call meanwhile waits for the running poll and then polls again. */
   async #look(followed: Followed, last = false): Promise<void> {
     while (followed.looking) await followed.looking;
     this.#looks += 1;
@@ -117,7 +117,7 @@ export class OutputFollower {
       .finally(() => {
         this.#looks -= 1;
         followed.looking = null;
-        // The one that waited longest is next when there are more than can be looked at together.
+        // Moved to the end, so that the longest-waiting workload is next when LOOKS_AT_ONCE is reached.
         if (this.#followed.delete(followed.uid)) this.#followed.set(followed.uid, followed);
       });
     await followed.looking;
@@ -148,7 +148,7 @@ export class OutputFollower {
   }
 
   async #skipFlood({ uid, source, position }: Followed, stream: Origin["stream"], size: number): Promise<number> {
-    if (size < position[stream]) position[stream] = 0; // it was emptied
+    if (size < position[stream]) position[stream] = 0; // the file was emptied
     if (size - position[stream] <= BACKLOG_BYTES_MAX) return 0;
     const near = size - READ_BYTES;
     const { bytes } = await source.readOutput(uid, stream, near, READ_BYTES);
@@ -159,7 +159,7 @@ export class OutputFollower {
   }
 }
 
-/** A line without an end waits for it, unless nothing more comes or it fills all that is read at once. */
+/** An incomplete last line is left for the next read, unless this is the last read or the line fills READ_BYTES. */
 function wholeLines(bytes: Buffer, isLast: boolean): { lines: { text: string; end: number }[]; bytes: number } {
   const complete = bytes.lastIndexOf(NEWLINE) + 1;
   const until = isLast || (complete === 0 && bytes.length >= READ_BYTES) ? bytes.length : complete;
@@ -167,7 +167,7 @@ function wholeLines(bytes: Buffer, isLast: boolean): { lines: { text: string; en
   for (let start = 0; start < until; ) {
     const newline = bytes.indexOf(NEWLINE, start);
     const end = newline === -1 || newline >= until ? until : newline;
-    // Where the head of a file was dropped it reads as zeros.
+    // A dropped head of a file reads as zeros.
     const text = bytes.toString("utf8", start, end).replaceAll("\0", "").trimEnd();
     start = end + 1;
     if (text !== "") lines.push({ text, end: Math.min(start, until) });

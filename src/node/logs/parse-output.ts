@@ -1,12 +1,12 @@
-/** From what a program wrote to lines with a severity. Structured lines say it themselves, of others it is guessed. */
+/** Turns a program's output into lines with a severity: read from structured lines, guessed for all others. */
 import { type LogSource, SEVERITY, type SeverityName } from "../../contract/log-line.ts";
 import type { LogLine } from "./log-line.ts";
 
-/** A longer line is cut: a log is for reading, a dump belongs into a file. */
+/** A longer line is cut. */
 export const LINE_CHARS_MAX = 16 * 1024;
-/** What a structured line says beside its message, when it is not more than this. */
+/** Attributes of a structured line are dropped when they are longer. */
 const ATTRIBUTES_CHARS_MAX = 8 * 1024;
-/** Where a program names the severity, it does so at the beginning of a line. */
+/** The severity is searched only in the beginning of a line. */
 const GUESS_CHARS = 120;
 
 const MESSAGE_KEYS = ["message", "msg", "text"];
@@ -62,7 +62,7 @@ const WORDS: Record<string, SeverityName> = {
   panic: "FATAL",
 };
 
-/** Loggers of Node count by tens from 10 (trace) to 60 (fatal). */
+/** Node loggers use levels in steps of ten, from 10 (trace) to 60 (fatal). */
 const BY_TENS: readonly SeverityName[] = ["UNKNOWN", "TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "FATAL"];
 
 function severityFrom(value: unknown): number | null {
@@ -88,12 +88,12 @@ function guessed(text: string): SeverityName | null {
   return named ?? (ERRORS.test(head) ? "ERROR" : null);
 }
 
-/** Tools that build write their progress to the error stream; programs that run write their errors there. */
+/** Default severity: build tools write their progress to stderr, running programs write their errors there. */
 const usual = (stream: "stdout" | "stderr", source: LogSource): SeverityName =>
   stream === "stderr" && source === "run" ? "ERROR" : "INFO";
 
 const ESCAPE = String.fromCharCode(27);
-/** Colours and cursor movements mean something to a terminal only. */
+/** Escape sequences for colours and cursor movement, which are removed. */
 const TERMINAL = new RegExp(`${ESCAPE}\\[[0-9;?]*[A-Za-z]`, "g");
 const withoutColours = (text: string): string => (text.includes(ESCAPE) ? text.replace(TERMINAL, "") : text);
 

@@ -1,19 +1,19 @@
 /**
- * The log of one workload: segment files in a folder, named by the time of their first line. Lines are collected in
- * memory and written together; a segment that is full is followed by a new one, and the oldest go when there are too
- * many bytes. Times only grow, so the order of lines is the order of times, whatever the clock does.
+ * The log of one workload: segment files in a folder, named by the time of their first line. Lines are buffered in
+ * memory and written together. A full segment is followed by a new one, and the oldest are removed beyond the size
+ * limit. Times always increase, so the order of lines is the order of times, even when the clock is set back.
  */
 import { appendFile, mkdir, open, readdir, readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { LogTag } from "../../contract/log-line.ts";
 import { decodeLine, encodeLine, type LogLine, type StoredLine, timeOf } from "./log-line.ts";
 
-/** Small enough to be read whole, large enough that a log of the usual size has a few. */
+/** Segment size: small enough to be read whole, large enough that a usual log has only a few. */
 export const SEGMENT_BYTES_MAX = 4 * 1024 * 1024;
 const SEGMENT_NAME = /^\d{16}\.log$/;
-/** A line is shorter; what is behind the last end of a line in this much was torn. */
+/** Bytes read from the end of a segment to find its last line; a line is shorter. */
 const TAIL_BYTES = 256 * 1024;
-/** What a line takes beside its message, about. */
+/** Estimated bytes of a line beside its message. */
 const LINE_OVERHEAD = 200;
 
 export interface Segment {
@@ -22,7 +22,7 @@ export interface Segment {
   writtenMs: number;
 }
 
-/** What a reader does after a line: goes on, or has seen enough. */
+/** Called per line; returns whether to continue. */
 export type Visit = (text: string) => "on" | "stop";
 
 interface Pending {
@@ -39,7 +39,7 @@ export class WorkloadLog {
   #pending: Pending[] = [];
   #pendingBytes = 0;
   #busy = 0;
-  /** Work on the files, one after the other. */
+  /** Queue of work on the files, one piece after the other. */
   #work: Promise<unknown> = Promise.resolve();
 
   constructor(dir: string, bytesMax: number) {
@@ -51,12 +51,12 @@ export class WorkloadLog {
     return this.#pendingBytes;
   }
 
-  /** Nothing waits to be written, nothing is being read or written. */
+  /** True when no line is buffered and no file is being read or written. */
   get idle(): boolean {
     return this.#busy === 0 && this.#pending.length === 0;
   }
 
-  /** Answers with about how many bytes it takes. */
+  /** Buffers a line and returns its approximate size in bytes. */
   push(nowMs: number, tag: LogTag, line: LogLine): number {
     const bytes = line.message.length + LINE_OVERHEAD;
     this.#pending.push({ nowMs, tag, line });
@@ -64,7 +64,7 @@ export class WorkloadLog {
     return bytes;
   }
 
-  /** Writes what has been collected until now. */
+  /** Writes the buffered lines. */
   flush(): Promise<void> {
     return this.#alone(async () => {
       const pending = this.#pending.splice(0);
@@ -90,14 +90,14 @@ export class WorkloadLog {
     });
   }
 
-  /** Every line from the newest on, until the visitor has seen enough. */
+  /** Visits every line, newest first, until the visitor stops. */
   async scan(visit: Visit, options: { fromUs?: number; toUs?: number } = {}): Promise<void> {
     const { fromUs = 0, toUs = Number.POSITIVE_INFINITY } = options;
     const segments = await this.#alone(async () => [...(await this.#open())]);
     for (const { name } of segments.reverse()) {
       const firstUs = Number.parseInt(name, 10);
       if (firstUs > toUs) continue;
-      const text = await readFile(join(this.dir, name), "utf8").catch(() => ""); // swept meanwhile
+      const text = await readFile(join(this.dir, name), "utf8").catch(() => ""); // removed by a sweep meanwhile
       if (scanBackwards(text, visit) === "stop" || firstUs < fromUs) return;
     }
   }
@@ -121,11 +121,11 @@ export class WorkloadLog {
     const next = this.#work.then(work).finally(() => {
       this.#busy -= 1;
     });
-    this.#work = next.catch(() => {}); // told to whoever asked for it
+    this.#work = next.catch(() => {}); // the caller of `work` gets the error
     return next;
   }
 
-  /** Microseconds of the next line. */
+  /** The time of the next line, in microseconds. */
   #tick(nowMs: number): number {
     this.#lastUs = Math.max(nowMs * 1000, this.#lastUs + 1);
     return this.#lastUs;
@@ -146,7 +146,7 @@ export class WorkloadLog {
     return segments;
   }
 
-  /** A line that was torn by a crash is closed, so that the next one begins on its own; time goes on after the last. */
+  /** Ends a line torn by a crash with a newline, and continues times after the last line. */
   async #takeUp(segment: Segment): Promise<void> {
     const file = await open(join(this.dir, segment.name), "a+");
     try {
@@ -181,7 +181,7 @@ export class WorkloadLog {
   }
 }
 
-/** The newest place in each stream of a workload's output that has been kept. */
+/** The last stored position in each stream of a workload's output. */
 export async function positionsIn(log: WorkloadLog, workload: string): Promise<{ stdout: number; stderr: number }> {
   const found: Partial<Record<"stdout" | "stderr", number>> = {};
   const mark = JSON.stringify(workload);
@@ -193,7 +193,7 @@ export async function positionsIn(log: WorkloadLog, workload: string): Promise<{
   return { stdout: found.stdout ?? 0, stderr: found.stderr ?? 0 };
 }
 
-/** What stands behind the last end of a line is not whole yet, or never will be. */
+/** Text after the last newline is incomplete and skipped. */
 function scanBackwards(text: string, visit: Visit): "on" | "stop" {
   for (let end = text.lastIndexOf("\n"); end > 0; ) {
     const start = text.lastIndexOf("\n", end - 1) + 1;
