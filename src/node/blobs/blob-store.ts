@@ -1,6 +1,6 @@
 /**
- * Large files that clients send: each is kept under the hash of its content, so the same content is kept once. A file
- * is there whole or not at all; what was cut off is swept away with the next start.
+ * Large files that clients send. Each is stored under the hash of its content, so equal content is stored once. A file
+ * is there whole or not at all; unfinished files are removed at the next start.
  */
 import { createHash, type Hash } from "node:crypto";
 import { createWriteStream, mkdirSync, rmSync } from "node:fs";
@@ -18,24 +18,24 @@ export interface Blob {
 }
 
 export interface BlobStore {
-  /** Takes a stream to its end, never holding more than a chunk of it. */
+  /** Stores a stream, buffering at most one chunk. */
   put(content: NodeJS.ReadableStream, bytesMax: number): Promise<Blob>;
-  /** A file with all of the stream, for whoever reads it soon and removes it then. */
+  /** Writes the stream to a temporary file; the caller reads and removes it. */
   receive(content: NodeJS.ReadableStream, bytesMax: number): Promise<{ path: string; sizeBytes: number }>;
-  /** Where the file is; null when there is none. */
+  /** The path of the file; null when there is none. */
   find(digest: string): Promise<string | null>;
   list(): Promise<{ digest: string; writtenMs: number }[]>;
   remove(digest: string): Promise<void>;
-  /** A few words about something, kept under a key. */
+  /** Stores a small JSON value under a key. */
   writeNote(key: string, value: unknown): Promise<void>;
   readNote(key: string): Promise<unknown>;
   listNotes(): Promise<{ key: string; writtenMs: number }[]>;
   removeNote(key: string): Promise<void>;
-  /** A folder for work in progress; whoever takes it removes it. */
+  /** Makes a folder for work in progress; the caller removes it. */
   makeWorkFolder(): Promise<string>;
 }
 
-/** The database beside these files needs room, too. */
+/** Free space left for the database on the same disk. */
 const DISK_RESERVE_BYTES = 256 * 1024 * 1024;
 
 const DIGEST = /^[0-9a-f]{64}$/;
@@ -117,7 +117,7 @@ async function listFolder(folder: string): Promise<{ key: string; writtenMs: num
   return Promise.all(names.map(async (key) => ({ key, writtenMs: (await stat(join(folder, key))).mtimeMs })));
 }
 
-/** Keys are hashes too, so none of them can be a path. */
+/** Keys must be hashes, so that a key cannot be a path. */
 function noteName(key: string): string {
   if (!DIGEST.test(key)) throw new Error("a note's key is a hash");
   return key;
