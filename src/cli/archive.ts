@@ -1,4 +1,4 @@
-/** The archive that is sent of a folder with code. */
+/** Makes the archive of a code folder that is uploaded. */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
@@ -18,11 +18,11 @@ const IGNORED = [
   ".next",
   "__pycache__",
 ];
-/** The archive is made in memory; what is larger belongs into a volume or an image. */
+/** Largest project: the archive is made in memory. Larger data belongs in a volume or an image. */
 const PROJECT_BYTES_MAX = 256 * 1024 * 1024;
 const BLOCK = 512;
 
-/** A gzipped tar of everything but what is ignored; links are left out. */
+/** A gzipped tar of everything that is not ignored, without links. */
 export function archiveOf(dir: string): Buffer {
   const ignored = new Set(ignoredIn(dir));
   const blocks: Buffer[] = [];
@@ -49,7 +49,7 @@ export function archiveOf(dir: string): Buffer {
   return gzipSync(Buffer.concat([...blocks, Buffer.alloc(2 * BLOCK)]));
 }
 
-/** A file of one's own replaces the usual list. */
+/** A project's own ignore file replaces the default list. */
 function ignoredIn(dir: string): string[] {
   const file = IGNORE_FILES.map((name) => join(dir, name)).find((path) => statSync(path, { throwIfNoEntry: false }));
   if (!file) return IGNORED;
@@ -61,7 +61,7 @@ function ignoredIn(dir: string): string[] {
 
 function tarEntry(path: string, content: Buffer, mode: number): Buffer[] {
   const name = Buffer.from(path);
-  // A long path stands in a record of its own before the file.
+  // A long path needs a record of its own before the file.
   const long =
     name.length >= 100
       ? [header("././@LongLink", name.length + 1, 0o644, "L"), padded(Buffer.concat([name, Buffer.alloc(1)]))]

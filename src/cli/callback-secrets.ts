@@ -1,4 +1,6 @@
-/** Secrets that the platform made for callbacks and shows this once: whoever has asked is told, or nobody ever is. */
+/**
+ * Shows secrets that the platform generated for callbacks; the answer to the create is the only time they are readable.
+ */
 import { MASK } from "../contract/secret-fields.ts";
 import { isObject, memberAt } from "./json-path.ts";
 

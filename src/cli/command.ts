@@ -6,9 +6,9 @@ export interface ArgumentSpec {
   name: string;
   about: string;
   optional?: boolean;
-  /** Takes all that follow. */
+  /** Takes all remaining arguments. */
   many?: boolean;
-  /** What completion offers. */
+  /** Words that completion offers. */
   offers?: "kind" | "name" | readonly string[];
 }
 
@@ -24,7 +24,7 @@ export interface OptionSpec {
 export type OptionValue = string | boolean | readonly string[] | undefined;
 
 export interface Invocation {
-  /** In the order declared; what was left out is undefined, what takes all that follow is a list. */
+  /** In the order declared: undefined when omitted, a list for an argument with `many`. */
   args: readonly (string | undefined | readonly string[])[];
   options: Readonly<Record<string, OptionValue>>;
   context: Context;
@@ -38,28 +38,28 @@ export interface CommandSpec {
   args?: readonly ArgumentSpec[];
   options?: readonly OptionSpec[];
   examples?: readonly string[];
-  /** Not in the list of commands; still has help and completion. */
+  /** Not listed in help; has its own help and completion. */
   hidden?: boolean;
   commands?: readonly CommandSpec[];
-  /** The exit code; nothing is 0. */
+  /** Returns the exit code; undefined is 0. */
   run?(invocation: Invocation): Promise<number | undefined>;
 }
 
-/** What a command may touch. */
+/** What a command may use of its environment. */
 export interface Context {
   version: string;
   env: Readonly<Record<string, string | undefined>>;
-  /** A person looks at what is printed. */
+  /** Standard output is a terminal. */
   isTerminal: boolean;
   print(text: string): void;
-  /** Beside the result: progress and hints. */
+  /** Progress and hints, written to stderr beside the result. */
   note(text: string): void;
   readStdin(): Promise<string>;
-  /** Somebody sits before the terminal and can be asked. */
+  /** A user at a terminal can be asked. */
   canAsk: boolean;
-  /** Asks without showing what is typed; null when nobody can answer. */
+  /** Asks without echo; null when no user can answer. */
   askSecret(question: string): Promise<string | null>;
-  /** Asks, and shows what is typed; null when nobody can answer. */
+  /** Asks with echo; null when no user can answer. */
   ask(question: string): Promise<string | null>;
   connect(options: ConnectionOptions): Client;
   now(): number;
@@ -83,7 +83,7 @@ export const CONNECTION_OPTIONS: readonly OptionSpec[] = [
   { flags: "--strict", about: "fail when something is sent that the server does not know, instead of warning" },
 ];
 
-/** The words of an option: `-o, --output <format>` is short `-o`, long `--output`, key `output`, and takes a value. */
+/** Parses flags: `-o, --output <format>` is short `-o`, long `--output`, key `output`, and takes a value. */
 export function wordsOf({ flags }: OptionSpec): {
   short: string | null;
   long: string;

@@ -1,15 +1,17 @@
 /**
- * Completion scripts for shells, made from the commands' own declarations. Words are in the script, so that completing
- * is immediate; only names of resources are asked of the server.
+ * Completion scripts for shells, generated from the commands' declarations. Words are in the script, so that completing
+ * is immediate; only names of resources are requested from the server.
  */
 import { type CommandSpec, type OptionSpec, wordsOf } from "./command.ts";
 
 export const SHELLS = ["bash", "zsh", "fish"] as const;
 export type Shell = (typeof SHELLS)[number];
 
-/** What can stand where. */
+/** The completions by position. */
 export interface CompletionTable {
-  /** `path:index` of an argument -> words; `@kind` and `@0` stand for names of resources, of the first argument's kind. */
+  /**
+   * `path:index` of an argument -> words; `@kind` and `@0` stand for names of resources of the first argument's kind.
+   */
   words: Map<string, readonly string[]>;
   /** path -> its options. */
   options: Map<string, readonly string[]>;
@@ -17,7 +19,7 @@ export interface CompletionTable {
   choices: Map<string, readonly string[]>;
   /** Options that are followed by a value. */
   valued: readonly string[];
-  /** Commands whose next word is a command too. */
+  /** Commands that have subcommands. */
   parents: readonly string[];
 }
 
@@ -99,7 +101,7 @@ if [ "\${funcstack[1]}" = "_berth" ]; then _berth "$@"; else compdef _berth bert
 const print = (words: readonly string[]): string => `printf '%s\\n' ${words.join(" ")}`;
 const quoted = (key: string): string => `"${key}"`;
 
-/** What bash and zsh have in common. */
+/** The part that bash and zsh share. */
 function posixScript({ words, options, choices, valued, parents }: CompletionTable): string {
   return `#compdef berth
 # Made by \`berth completion\`; make it again after an upgrade.

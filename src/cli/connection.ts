@@ -1,6 +1,6 @@
 /**
- * Which server, with which key, in which workspace. Flags beat the environment, which beats the chosen profile, which
- * beats what a server on this machine left. A stored key is sent only to the address it was stored for.
+ * Selects server, key and workspace. Flags win over the environment, the environment over the chosen profile, and the
+ * profile over the credentials of a server on this machine. A stored key is sent only to the address it was stored for.
  */
 import { join } from "node:path";
 import { normalizeUrl } from "../client/client.ts";
@@ -13,22 +13,22 @@ export interface ConnectionOptions {
   url?: string | undefined;
   workspace?: string | undefined;
   profile?: string | undefined;
-  /** What the server does not know is refused. */
+  /** Ask the server to refuse unknown members. */
   strict?: boolean;
 }
 
 export interface Connection {
   url: string;
-  /** The API key, or a token that is still good. */
+  /** The API key, or a valid token. */
   bearer(): Promise<string>;
   workspace: string | null;
-  /** Where address and key came from, for people. */
+  /** Where address and key came from, for messages. */
   source: string;
 }
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-/** The first name is ours; the others are what tools for such platforms have set already. */
+/** The first name is Berth's own; the others are set by tools for similar platforms. */
 const VARIABLES = {
   url: ["BERTH_URL", "BL_API_URL"],
   apiKey: ["BERTH_API_KEY", "BL_API_KEY"],

@@ -1,4 +1,4 @@
-/** How a command that failed ends: an exit code that scripts can tell apart, a sentence, and what to do next. */
+/** How a failed command ends: a distinct exit code, a sentence, and what to do next. */
 import { printable } from "../lib/printable.ts";
 import { UsageError } from "../lib/usage-error.ts";
 
@@ -33,18 +33,18 @@ const NEXT_BY_STATUS: Record<number, string> = {
   403: "`berth workspaces` shows what these credentials can use",
 };
 
-/** An error that says itself how it maps: one of the API's, or one of the platform's own. */
+/** The status of an error of the API or of the platform. */
 const statusOf = (error: unknown): number | undefined => {
   const status = (error as { status?: unknown } | null)?.status;
   return typeof status === "number" ? status : undefined;
 };
 
-/** Refused because of --strict: what was typed or written in a file is wrong, and nothing was done. */
+/** Refused because of --strict: the input is wrong, and nothing was done. */
 const isUnknownMember = (error: unknown): boolean => codeOf(error) === "unknown_member";
 
 const codeOf = (error: unknown): unknown => (error as { code?: unknown } | null)?.code;
 
-/** The server tells programs which header to send; a person has an option and a command for it. */
+/** The server's message names a header; a user of the command line needs the option and the command. */
 const WHICH_WORKSPACE = `berth: which workspace? These credentials do not say.
   next: add -w NAME to this call, or choose one with \`berth workspaces NAME\`; \`berth workspaces\` lists them`;
 
@@ -53,7 +53,7 @@ export function exitCodeOf(error: unknown): ExitCode {
   return BY_STATUS[statusOf(error) ?? -1] ?? EXIT.failure;
 }
 
-/** The text for stderr. An error nobody foresaw keeps its stack, because somebody has to find it. */
+/** The text for stderr. An unexpected error keeps its stack, since it is a bug. */
 export function describeFailure(error: unknown): string {
   const status = statusOf(error);
   if (!(error instanceof UsageError) && status === undefined && !isSystemError(error)) {
@@ -65,6 +65,6 @@ export function describeFailure(error: unknown): string {
   return next ? `berth: ${message}\n  next: ${next}` : `berth: ${message}`;
 }
 
-/** A file that cannot be read, a disk that is full: the operating system's own words say enough. */
+/** A file that cannot be read or a full disk: the operating system's message is enough. */
 const isSystemError = (error: unknown): boolean =>
   error instanceof Error && typeof (error as NodeJS.ErrnoException).syscall === "string";

@@ -27,7 +27,7 @@ export function interpolate(text: string, variables: Variables): string {
   });
 }
 
-/** The text is one reference and nothing else, so its value may be a number or a boolean. */
+/** The text is exactly one reference, so its value may be a number or a boolean. */
 export const isReference = (text: string): boolean => text.match(REFERENCE)?.[0] === text && text !== "$$";
 
 function lookup(name: string, { env, secrets }: Variables): string | undefined {

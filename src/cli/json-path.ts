@@ -12,7 +12,7 @@ export const memberAt = (value: unknown, path: string): unknown =>
     return isObject(at) && Object.hasOwn(at, key) ? at[key] : undefined;
   }, value);
 
-/** Sets in place, and makes what is missing on the way; a number after a dot is a place in a list. */
+/** Sets a member in place and creates missing parents; a number after a dot is a list index. */
 export function setMember(target: Json, path: string, value: unknown): void {
   const keys = path.split(".");
   if (keys.some((key) => key === "" || key === "__proto__")) throw new UsageError(`'${path}' is not a path.`);
@@ -24,7 +24,7 @@ export function setMember(target: Json, path: string, value: unknown): void {
   at[keys.at(-1) ?? ""] = value;
 }
 
-/** `spec.size=10` as path and value. What looks like JSON is JSON; quotes make a text of a number. */
+/** Splits `spec.size=10` into path and value. A value that looks like JSON is parsed; quotes make a number a text. */
 export function parseAssignment(text: string): [path: string, value: unknown] {
   const [, path, value = ""] = text.match(/^([^=]+)=([\s\S]*)$/) ?? [];
   if (!path)
@@ -32,7 +32,7 @@ export function parseAssignment(text: string): [path: string, value: unknown] {
   return [path, /^\s*[[{]/.test(value) ? jsonOf(value, path) : plainScalar(value)];
 }
 
-/** A list or an object; quoted it would be a text. */
+/** Parses a list or an object. */
 function jsonOf(value: string, path: string): unknown {
   try {
     return JSON.parse(value) as unknown;
@@ -60,7 +60,7 @@ export function plainScalar(text: string): unknown {
   return quoted(text) ?? text;
 }
 
-/** The text between quotes, as JSON writes it; where a backslash makes no sense it stands for itself. */
+/** The text between quotes, as in JSON; an invalid escape is kept as it is. */
 function quoted(text: string): string | undefined {
   const inner = text.match(/^"([\s\S]*)"$/)?.[1];
   if (inner === undefined) return undefined;

@@ -7,17 +7,17 @@ import type { Context } from "./command.ts";
 import { interpolate, isReference, type Variables } from "./interpolate.ts";
 import { isObject, plainScalar } from "./json-path.ts";
 
-/** Far more than a person writes, and no more than a mistake should cost. */
+/** Largest file; far more than a person writes. */
 const FILE_BYTES_MAX = 16 * 1024 * 1024;
 const MANIFESTS_MAX = 5000;
-/** YAML aliases can make a small file huge. */
+/** Most YAML aliases: they can expand a small file to a huge one. */
 const ALIASES_MAX = 100;
 
 export interface Manifest {
   kind: string;
   /** Everything but `kind` and `apiVersion`. */
   body: Record<string, unknown>;
-  /** File and place in it, for people. */
+  /** File and position in it, for messages. */
   origin: string;
 }
 
@@ -36,7 +36,7 @@ export async function readManifests(
   return manifests;
 }
 
-/** One value of YAML or JSON from a file, for request bodies. */
+/** Reads one YAML or JSON value from a file, for request bodies. */
 export async function readBody(file: string, variables: Variables, context: Context): Promise<unknown> {
   const [first, ...more] = parseDocuments(await readInput(file, context), file, variables);
   if (more.length > 0) throw new UsageError(`${file} has more than one document.`);
@@ -44,7 +44,7 @@ export async function readBody(file: string, variables: Variables, context: Cont
 }
 
 export function parseManifests(text: string, file: string, variables: Variables): Manifest[] {
-  // A list is taken apart, so that what a JSON export gives can be applied.
+  // A list is split into its elements, so that a JSON export can be applied.
   const values = parseDocuments(text, file, variables).flatMap((value) =>
     Array.isArray(value) ? (value as unknown[]) : [value],
   );

@@ -1,7 +1,7 @@
 /**
- * Nouns and verbs, read from the operation list. The five common verbs are found by what an operation declares or by
- * the end of its id; every other operation is a verb of its own of the noun its id begins with, known or not:
- * `invitationAccept` is `invitation accept`, `passwordSet` is `password set`.
+ * Nouns and verbs, derived from the operation list. The five common verbs are found by an operation's declaration or by
+ * the end of its id. Every other operation becomes a verb of the noun that its id begins with: `invitationAccept` is
+ * `invitation accept`, `passwordSet` is `password set`.
  */
 import type { Kind } from "../contract/kind.ts";
 import type { Operation, Verb } from "../contract/operation.ts";
@@ -9,7 +9,7 @@ import { nearestWord } from "../lib/nearest-word.ts";
 import { UsageError } from "../lib/usage-error.ts";
 
 export interface Noun {
-  /** In the singular, words joined by hyphens. */
+  /** Singular, words joined by hyphens. */
   name: string;
   plural: string;
   summary: string;
@@ -32,7 +32,7 @@ export function nounsOf(kinds: readonly Kind[], operations: readonly Operation[]
       continue;
     }
     const noun = nouns.get(key) ?? { name: key, verbs: new Map<string, Operation>() };
-    // An id keeps the borders between words that a kind's name may have lost.
+    // The id keeps the word boundaries that a kind's name may have lost.
     if (stem !== null && fold(stem) === key) noun.name = hyphenate(stem);
     noun.verbs.set(verb, operation);
     nouns.set(key, noun);
@@ -85,7 +85,7 @@ const PARTICIPLES: Record<string, string> = {
   delete: "deleted",
 };
 
-/** Path parameters from `parent/child`; names of the innermost may contain slashes. */
+/** Path parameters from `parent/child`; the innermost name may contain slashes. */
 export function paramsFrom(operation: Operation, path: string): Record<string, string> {
   const names = operation.params;
   const parts = names.length === 0 ? [] : path.split("/");
@@ -97,7 +97,7 @@ export function paramsFrom(operation: Operation, path: string): Record<string, s
   return Object.fromEntries(names.map((name, index) => [name, values[index] ?? ""]));
 }
 
-/** How the name of an operation's subject is written: `sandboxName/previewName`. */
+/** How help writes the name of an operation's subject: `sandboxName/previewName`. */
 export const placeholderOf = (operation: Operation): string => operation.params.join("/");
 
 const capital = (word: string): string => word.charAt(0).toUpperCase() + word.slice(1);

@@ -1,4 +1,4 @@
-/** What a command found, in the form that was asked for. */
+/** Prints the result of a command in the requested format. */
 import { styleText } from "node:util";
 import type { Kind } from "../contract/kind.ts";
 import { printable } from "../lib/printable.ts";
@@ -19,9 +19,9 @@ export interface Shown {
   value: unknown;
   format: Format;
   kind?: Kind | null;
-  /** What the things are called in a manifest; absent when they cannot be applied. */
+  /** The rows' kind in a manifest; absent when they cannot be applied. */
   manifestKind?: string | null;
-  /** The path parameter that names one of them. */
+  /** The path parameter that names one row. */
   itemParam?: string | null;
 }
 
@@ -44,7 +44,7 @@ export async function render(
   }
 }
 
-/** Executions and their tasks have no name, only an id among their metadata: it stands where a name would. */
+/** Executions and tasks have no name, only an id in their metadata; it is shown as the name. */
 function withId(row: unknown): unknown {
   const id = memberAt(row, "metadata.id");
   return isObject(row) && typeof id === "string" && memberAt(row, "metadata.name") === undefined && !("id" in row)
@@ -57,7 +57,7 @@ function tableOf(rows: readonly unknown[], kind: Kind | null, context: Context):
   return rows.map((row) => printable(typeof row === "string" ? row : JSON.stringify(row))).join("\n");
 }
 
-/** YAML that `berth apply` takes back: one document per resource, each with its kind. */
+/** YAML that `berth apply` accepts: one document per resource, each with its kind. */
 async function manifests(value: unknown, manifestKind: string | null): Promise<string> {
   const { stringify } = await import("yaml");
   const options = { lineWidth: 0 };

@@ -1,4 +1,4 @@
-/** Servers that somebody has logged in to, in a file beside the credentials of the server on this machine. */
+/** Servers that the user has logged in to, in a file beside the credentials of the server on this machine. */
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -6,17 +6,17 @@ import { readCredentials } from "../lib/credentials.ts";
 import { nearestWord } from "../lib/nearest-word.ts";
 import { UsageError } from "../lib/usage-error.ts";
 
-/** The server on this machine: its address and key are what the server wrote; only the workspace is chosen here. */
+/** The server on this machine: its address and key come from the file it wrote; only the workspace is stored here. */
 export const LOCAL_PROFILE = "local";
 
-/** A lock that is older was left by a command that was killed; none holds it for longer than a request takes. */
+/** An older lock was left by a killed command; none holds it longer than one request. */
 const LOCK_AGE_MAX_MS = 60_000;
 const LOCK_LOOK_MS = 50;
 
-/** What a person's sign-in gives. */
+/** The result of a user's sign-in. */
 export interface Tokens {
   accessToken: string;
-  /** Works once. */
+  /** Can be used once. */
   refreshToken: string;
   expiresAt: number;
 }
@@ -46,7 +46,7 @@ export function readProfiles(dataDir: string): Profiles {
   }
 }
 
-/** For a name that nobody has logged in under: the names that there are, and the one that was probably meant. */
+/** The error for an unknown profile: lists the names, and suggests the closest. */
 export function noProfile(name: string, dataDir: string): UsageError {
   const here = readCredentials(dataDir) === null ? [] : [LOCAL_PROFILE];
   const others = Object.entries(readProfiles(dataDir).profiles).filter(([, { url }]) => url !== undefined);
@@ -58,7 +58,7 @@ export function noProfile(name: string, dataDir: string): UsageError {
   );
 }
 
-/** Reads and replaces the file while no other command does. */
+/** Reads and replaces the file under a lock. */
 export async function changeProfiles<T>(
   dataDir: string,
   change: (known: Profiles) => Promise<{ profiles?: Profiles; result: T }>,
@@ -75,7 +75,7 @@ export async function changeProfiles<T>(
   }
 }
 
-/** Written beside and renamed, so a reader never sees half of it. */
+/** Written to a temporary file and renamed, so that readers never see half of it. */
 function write(dataDir: string, profiles: Profiles): void {
   const file = profilesFile(dataDir);
   const next = `${file}.${process.pid}`;
@@ -83,11 +83,11 @@ function write(dataDir: string, profiles: Profiles): void {
   renameSync(next, file);
 }
 
-/** The command that made the lock has ended without taking it away: it was killed. */
+/** Whether the command that made the lock was killed before it removed it. */
 function isLeftBehind(lock: string): boolean {
   try {
     const pid = Number(readFileSync(lock, "utf8"));
-    if (!Number.isSafeInteger(pid) || pid <= 0) return false; // just made, and not written yet
+    if (!Number.isSafeInteger(pid) || pid <= 0) return false; // just created, pid not written yet
     process.kill(pid, 0);
     return false;
   } catch (error) {

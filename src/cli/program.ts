@@ -1,4 +1,4 @@
-/** The command line: turns the declarations into a parser, runs what was asked for, and ends with a fitting code. */
+/** The command line: builds a parser from the declarations, runs the command, and exits with its code. */
 import { createInterface } from "node:readline";
 import { text as readAll } from "node:stream/consumers";
 import { Command, CommanderError, Option } from "commander";
@@ -26,7 +26,7 @@ import { nounsOf } from "./nouns.ts";
 
 export interface ProgramOptions {
   version: string;
-  /** Commands that are about the server on this machine. */
+  /** Commands about the server on this machine. */
   operatorCommands: readonly CommandSpec[];
 }
 
@@ -53,7 +53,7 @@ const OWN_VERBS: Record<string, readonly CommandSpec[]> = {
   sandbox: sandboxVerbs,
 };
 
-/** Verbs that a noun has beside those of its operations; one of the same name takes the operation's place. */
+/** Adds a noun's own verbs to those of its operations; a verb of the same name replaces the operation's. */
 function withOwnVerbs(noun: CommandSpec): CommandSpec {
   const own = OWN_VERBS[noun.name] ?? [];
   const names = new Set(own.map(({ name }) => name));
@@ -68,7 +68,7 @@ export async function runProgram(
   const context = processContext(version, commands);
   let code: number | undefined;
   const program = root(version, commands);
-  // A command that is named first is all that the parser needs to know; there are several hundred.
+  // Only the command named first is given to the parser; there are several hundred.
   const named = commands.filter(({ name }) => isCalled(name, args[0]));
   for (const command of named.length > 0 ? named : commands)
     program.addCommand(
@@ -80,20 +80,20 @@ export async function runProgram(
     await program.parseAsync([...args], { from: "user" });
     return code ?? EXIT.ok;
   } catch (error) {
-    // The parser has said by itself what was wrong; asking for help is nothing wrong.
+    // The parser has already printed the error; --help is no error.
     if (error instanceof CommanderError)
       return error.exitCode === 0 || error.code === "commander.help" ? EXIT.ok : EXIT.usage;
     throw error;
   }
 }
 
-/** Words that fingers type for a command, wherever the command stands. */
+/** Aliases of commands, at any level. */
 const ALIASES: Readonly<Record<string, string>> = { list: "ls" };
 
 const isCalled = (name: string, word: string | undefined): boolean =>
   word !== undefined && (name === word || ALIASES[name] === word);
 
-/** The parser suggests only commands that its help lists; the kinds are not among them. */
+/** Suggests a command for a typo, kinds included; the parser only suggests commands that its help lists. */
 function refuseUnknown(first: string | undefined, commands: readonly CommandSpec[]): void {
   if (first === undefined || first.startsWith("-") || commands.some(({ name }) => isCalled(name, first))) return;
   const near = nearestWord(
@@ -128,7 +128,7 @@ Examples:
   berth apply -f platform.yaml
   berth get drive my-drive -o yaml`,
     );
-  // The same options are understood before the command; help shows them with each command that has them.
+  // The same options are accepted before the command; help shows them with each command.
   for (const option of REMOTE) program.addOption(toOption(option).hideHelp());
   return program;
 }
@@ -174,7 +174,7 @@ function toOption(spec: OptionSpec): Option {
   return option;
 }
 
-/** Words side by side, not wider than a terminal. */
+/** Wraps words to the width of a terminal. */
 function wrap(words: readonly string[]): string {
   const lines: string[] = [];
   for (const word of words) {
@@ -185,11 +185,11 @@ function wrap(words: readonly string[]): string {
   return lines.join(",\n");
 }
 
-/** More than any manifest; standard input may be anything. */
+/** Largest standard input; far more than any manifest. */
 const STDIN_CHARS_MAX = 16 * 1024 * 1024;
 
 function processContext(version: string, commands: readonly CommandSpec[]): Context {
-  // Whoever reads our output may stop reading, as `head` does; that is no failure.
+  // The reader may close its end early, as `head` does; that is no failure.
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code !== "EPIPE") throw error;
     process.exit(EXIT.ok);

@@ -1,4 +1,4 @@
-/** A folder with code, as `berth deploy` sees it: what its deploy file describes, one resource or several. */
+/** A code folder as `berth deploy` sees it: the resources, one or several, that its deploy file describes. */
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { parseEnv } from "node:util";
@@ -11,20 +11,20 @@ import { isObject } from "./json-path.ts";
 export interface Project {
   name: string;
   kind: string;
-  /** The folder whose code it is. */
+  /** The folder with the code. */
   dir: string;
   workspace: string | null;
-  /** Runs this image instead of code. */
+  /** Run this image instead of code. */
   image: string | null;
   spec: Record<string, unknown>;
 }
 
 export interface ProjectOptions {
-  /** For [env], and what is sent as variables of the workload itself. */
+  /** Variables for [env] and for the workload itself. */
   variables: Variables;
-  /** Variables that were given for this deployment. */
+  /** Variables given for this deployment. */
   envs: readonly Env[];
-  /** The platform's own name, if it has another. */
+  /** The platform's own name, if it differs. */
   brand: string | undefined;
 }
 
@@ -36,10 +36,10 @@ export interface Env {
 
 type Table = Record<string, unknown>;
 
-/** Other names of a kind. */
+/** Aliases of kinds. */
 const KINDS: Record<string, string> = { volumetemplate: "volume-template", vt: "volume-template" };
 const NESTED = ["agent", "function", "job"] as const;
-/** Copied to the specification as they stand. */
+/** Keys copied to the specification unchanged. */
 const COPIED = [
   "triggers",
   "volumes",
@@ -52,21 +52,21 @@ const COPIED = [
   "agents",
   "functions",
 ];
-/** Only tell other tools something, or are read elsewhere. */
+/** Keys for other tools, or read elsewhere. */
 const UNDERSTOOD = [
   ...COPIED,
   ...NESTED,
   ...["name", "workspace", "type", "protocol", "models", "entrypoint", "env", "skipRoot"],
   ...["runtime", "defaultSize", "directory", "image", "memory", "port", "build"],
 ];
-/** Credentials of whoever deploys are not for what is deployed. */
+/** Credentials of the user who deploys, which are not passed to the workload. */
 const NEVER_SENT = new Set(["BL_API_KEY", "BERTH_API_KEY"]);
 
 export const deployFiles = (brand: string | undefined): string[] => [
   ...new Set([...(brand ? [`${brand}.toml`] : []), "berth.toml", "service.toml"]),
 ];
 
-/** The nested ones first, the folder's own last, unless it says that it is none. */
+/** Nested projects first, the folder's own last, unless the file says that it is none. */
 export function readProjects(dir: string, options: ProjectOptions): Project[] {
   if (!statSync(dir, { throwIfNoEntry: false })?.isDirectory()) throw new UsageError(`${dir} is not a folder.`);
   const { file, table } = readDeployFile(dir, options.brand);
@@ -143,8 +143,8 @@ function projectFrom(table: Table, dir: string, options: ProjectOptions): Projec
 }
 
 /**
- * The folder's .env, then what was given for this deployment, then [env]; the later wins. A .env is where people keep
- * what must not be seen, so its values are secrets.
+ * The folder's .env, then the variables given for this deployment, then [env]; the later wins. People keep secrets in
+ * .env, so its values are sent as secrets.
  */
 function envsOf(table: Table, dir: string, { variables, envs }: ProjectOptions): Env[] {
   const file = join(dir, ".env");

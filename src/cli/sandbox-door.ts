@@ -1,6 +1,6 @@
 /**
  * The API inside a sandbox, as the command line uses it. It is called below the server's own address, so that the key
- * goes nowhere but where it belongs.
+ * is sent only to that server.
  */
 import { ApiError } from "../client/api-error.ts";
 import type { Operation } from "../contract/operation.ts";
@@ -11,7 +11,7 @@ import { resolveConnection } from "./connection.ts";
 import { isObject, memberAt } from "./json-path.ts";
 
 export interface SandboxDoor {
-  /** Where the sandbox is reached, without a trailing slash. */
+  /** The sandbox's address, without a trailing slash. */
   url: string;
   bearer(): Promise<string>;
   /** Throws for anything but success. */
@@ -42,14 +42,14 @@ export async function openSandbox(name: string, call: Invocation): Promise<Sandb
   };
 }
 
-/** The declaration of an operation that must be there. */
+/** The declaration of an operation that must exist. */
 export function operation(id: string): Operation {
   const found = OPERATIONS.find((each) => each.id === id);
   if (!found) throw new Error(`the operation list has no ${id}`);
   return found;
 }
 
-/** The sandbox says `{error: text}`, the gateway `{error: {message}}`. */
+/** Reads both error shapes: the sandbox's `{error: text}` and the gateway's `{error: {message}}`. */
 async function reasonIn(response: Response): Promise<string> {
   const said = await response.text().catch(() => "");
   try {
@@ -57,12 +57,12 @@ async function reasonIn(response: Response): Promise<string> {
     const reason = memberAt(body, "error.message") ?? (isObject(body) ? (body.error ?? body.message) : undefined);
     if (typeof reason === "string") return reason;
   } catch {
-    // Not JSON: the status has to say it.
+    // Not JSON: report the status instead.
   }
   return `the sandbox answered ${response.status} ${response.statusText}`;
 }
 
-/** The lines of a stream, as they come. */
+/** The lines of a stream, as they arrive. */
 export async function* linesOf(response: Response): AsyncGenerator<string, void> {
   const decoder = new TextDecoder();
   let rest = "";

@@ -11,14 +11,14 @@ interface Column {
   path: string;
 }
 
-/** Wider tables wrap on ordinary terminals, and then nothing can be read. */
+/** Most columns of spec members; wider tables wrap on ordinary terminals and become unreadable. */
 const SPEC_COLUMNS_MAX = 3;
 const PLAIN_COLUMNS_MAX = 6;
 const CELL_LENGTH_MAX = 80;
 
-/** Where rows say what they are called, the first that is there. */
+/** Members that name a row; the first one present is used. */
 const NAME_PATHS = ["metadata.name", "name", "id", "client_id", "sub", "email", "key"];
-/** Told by other columns, or of no use in a list. */
+/** Members shown in other columns, or useless in a list. */
 const DULL = /^(created_?at|updated_?at|created_?by|updated_?by|status|state|statusReason|workspace|uid)$/i;
 
 export const nameOf = (row: unknown): string => {
@@ -28,7 +28,7 @@ export const nameOf = (row: unknown): string => {
   return typeof value === "string" ? value : "";
 };
 
-/** What an operation on this row alone takes: the member its path parameter is named after, or else its name. */
+/** The argument for an operation on this row: the member that its path parameter is named after, or else the name. */
 export function identityOf(row: unknown, itemParam: string | null): string {
   const param = itemParam?.toLowerCase() ?? "";
   const members = isObject(row) ? Object.entries(row) : [];
@@ -40,7 +40,7 @@ export function identityOf(row: unknown, itemParam: string | null): string {
 export interface TableOptions {
   kind: Kind | null;
   nowMs: number;
-  /** Long cells are cut for people, never for programs. */
+  /** Whether to cut long cells: for people, never for programs. */
   cut: boolean;
 }
 
@@ -65,7 +65,7 @@ function columnsOf(rows: readonly unknown[], kind: Kind | null): Column[] {
   const has = (path: string): boolean => rows.some((row) => isShown(memberAt(row, path)));
   const namePath = NAME_PATHS.find(has) ?? "id";
   const status = has("status") ? [{ title: "STATUS", path: "status" }] : [];
-  // RUNNING or STANDBY of a sandbox; the state of other kinds is an object and stays out.
+  // RUNNING or STANDBY of a sandbox; other kinds have an object as state, which is not shown.
   const state = has("state") ? [{ title: "STATE", path: "state" }] : [];
   const created = ["metadata.createdAt", "createdAt", "created_at"].find(has);
   const age = created ? [{ title: "AGE", path: created }] : [];
@@ -82,7 +82,7 @@ function columnsOf(rows: readonly unknown[], kind: Kind | null): Column[] {
   ];
 }
 
-/** In the order of the declaration; what the platform sets by itself is left out. */
+/** In the order of the declaration, without members that the platform sets itself. */
 function specMembers(rows: readonly unknown[], kind: Kind | null): string[] {
   const declared = kind?.spec instanceof z.ZodObject ? Object.keys(kind.spec.shape) : [];
   return declared

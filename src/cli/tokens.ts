@@ -1,16 +1,16 @@
-/** Signing in without an API key: the device flow, and tokens that renew themselves. */
+/** Signing in without an API key: the device flow, and renewal of tokens. */
 import { setTimeout as pause } from "node:timers/promises";
 import { ApiError } from "../client/api-error.ts";
 import { UsageError } from "../lib/usage-error.ts";
 import { changeProfiles, type Tokens } from "./profiles.ts";
 
-/** One of the names by which every server knows its command line. */
+/** The OAuth client id that every server knows for its command line. */
 const CLIENT_ID = "berth";
 const DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code";
 const TIMEOUT_MS = 30_000;
-/** A token is renewed this long before its end, so that no request is under way with one that ends. */
+/** A token is renewed this long before it expires, so that it does not expire during a request. */
 const RENEW_BEFORE_MS = 5 * 60_000;
-/** What is added to the wait when the server says that it is asked too often. */
+/** Seconds added to the poll interval when the server answers `slow_down`. */
 const SLOW_DOWN_S = 5;
 
 interface DeviceCode {
@@ -28,7 +28,7 @@ interface Answer {
   body: Record<string, unknown>;
 }
 
-/** `show` tells the person where to go; then waits until they have said yes. */
+/** `show` tells the user where to go; then polls until the user has approved. */
 export async function deviceSignIn(url: string, show: (code: DeviceCode) => void): Promise<Tokens> {
   const begun = await post(url, "/oauth/device/code", { client_id: CLIENT_ID, scope: "offline_access" });
   if (!begun.ok) throw refused(begun, `${url} does not let people sign in from a terminal`);
@@ -50,10 +50,10 @@ export async function deviceSignIn(url: string, show: (code: DeviceCode) => void
   throw new UsageError("nobody has signed in in time.", `start again with \`berth login ${url}\``);
 }
 
-/** The access token of a profile, renewed when its time is nearly over. */
+/** The access token of a profile, renewed shortly before it expires. */
 export async function accessTokenOf(dataDir: string, name: string, url: string, tokens: Tokens): Promise<string> {
   if (isFresh(tokens)) return tokens.accessToken;
-  // A refresh token works once: of several commands at a time one renews, and the others find what it got.
+  // A refresh token works once: of several commands, one renews under the lock and the others read its result.
   return changeProfiles(dataDir, async ({ current, profiles }) => {
     const profile = profiles[name];
     if (!profile?.tokens) throw signedOut(url);
@@ -73,7 +73,7 @@ export async function accessTokenOf(dataDir: string, name: string, url: string, 
   });
 }
 
-/** Ends the sign-in on the server too; false when the server could not be told. */
+/** Ends the sign-in on the server too; false when the server did not answer. */
 export async function revoke(url: string, { refreshToken }: Tokens): Promise<boolean> {
   try {
     return (await post(url, "/oauth/revoke", { client_id: CLIENT_ID, token: refreshToken })).ok;

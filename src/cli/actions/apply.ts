@@ -1,4 +1,4 @@
-/** Makes the platform hold what manifests say: replace, and create what is not there yet. */
+/** Applies manifests: replaces existing resources and creates missing ones. */
 import { isDeepStrictEqual } from "node:util";
 import { ApiError } from "../../client/api-error.ts";
 import type { Client } from "../../client/client.ts";
@@ -17,13 +17,13 @@ export interface ApplyDeps {
   nouns: readonly Noun[];
   client: Client;
   dryRun: boolean;
-  /** What this dry run would have created by now, as `kind/name`: later documents may need it. */
+  /** Resources that this dry run would have created so far, as `kind/name`: later documents may need them. */
   planned: Set<string>;
-  /** What exists already is an error. */
+  /** An existing resource is an error. */
   createOnly: boolean;
-  /** A member that nobody knows is an error. */
+  /** An unknown member is an error. */
   strict: boolean;
-  /** Tells what nobody can read again. */
+  /** Shows values that cannot be read again later. */
   note(line: string): void;
 }
 
@@ -36,11 +36,11 @@ export function applyManifest(manifest: Manifest, deps: ApplyDeps): Promise<Chan
   });
 }
 
-/** Looks before it writes: a replacement of what is not there would stand in the audit log as a failure. */
+/** Reads before it writes: replacing a missing resource would appear in the audit log as a failure. */
 async function applied(noun: Noun, name: string, manifest: Manifest, deps: ApplyDeps): Promise<Outcome> {
-  // Without a name there is nothing to replace: the platform makes one up.
+  // Without a name there is nothing to replace: the platform generates one.
   if (name === "") return create(noun, manifest, deps);
-  // The server cannot be asked about the inside of what is not there yet.
+  // A dry run cannot ask the server about the content of a container that does not exist yet.
   if (isWithinPlanned(noun, manifest, deps)) return "created";
   const before = await read(noun, manifest, deps);
   if (before === MISSED || isGone(before)) return create(noun, manifest, deps);
@@ -55,7 +55,7 @@ async function applied(noun: Noun, name: string, manifest: Manifest, deps: Apply
   return isSame(before, changed) ? "unchanged" : "configured";
 }
 
-/** A record whose resource has ended, or is about to, gives its name to a new one. */
+/** A resource that has ended, or is about to, frees its name for a new one. */
 const isGone = (before: unknown): boolean => ["DELETING", "TERMINATED"].includes(String(memberAt(before, "status")));
 
 export function deleteManifest(manifest: Manifest, deps: ApplyDeps): Promise<Change> {
@@ -70,7 +70,7 @@ export function deleteManifest(manifest: Manifest, deps: ApplyDeps): Promise<Cha
   });
 }
 
-/** One resource that fails does not keep the others from being applied. */
+/** A resource that fails does not stop the others from being applied. */
 async function settle(
   manifest: Manifest,
   { nouns }: Pick<ApplyDeps, "nouns">,
@@ -93,7 +93,7 @@ async function create(noun: Noun, manifest: Manifest, deps: ApplyDeps): Promise<
   return "created";
 }
 
-/** A kind that cannot be changed may be applied again, as long as nothing in it was. */
+/** A kind that cannot be changed may be applied again if the manifest is unchanged. */
 async function createOrCompare(noun: Noun, manifest: Manifest, before: unknown, deps: ApplyDeps): Promise<Outcome> {
   if (isThere(before) && contains(memberAt(before, "spec"), memberAt(manifest.body, "spec"))) return "unchanged";
   return create(noun, manifest, deps);
@@ -106,7 +106,7 @@ function isWithinPlanned(noun: Noun, manifest: Manifest, { planned }: ApplyDeps)
   return false;
 }
 
-/** A dry run is refused for the lack of what the same run would have created: the real one would not be. */
+/** Ignores a dry run's refusal that is only due to a resource the same run would have created. */
 async function sent<T>(call: Promise<T>, noun: Noun, { body }: Manifest, deps: ApplyDeps): Promise<T | symbol> {
   try {
     return await call;
@@ -129,7 +129,7 @@ const contains = (whole: unknown, part: unknown): boolean =>
     ? Object.entries(part).every(([key, value]) => contains(whole[key], value))
     : part === undefined || isDeepStrictEqual(whole, part);
 
-/** MISSED when it is not there, UNREADABLE when these credentials may not look. */
+/** MISSED when the resource does not exist, UNREADABLE when these credentials may not read it. */
 async function read(noun: Noun, manifest: Manifest, { client }: ApplyDeps): Promise<unknown> {
   const operation = noun.verbs.get("get");
   if (!operation) return UNREADABLE;
@@ -140,8 +140,8 @@ async function read(noun: Noun, manifest: Manifest, { client }: ApplyDeps): Prom
 const isThere = (found: unknown): boolean => found !== MISSED && found !== UNREADABLE;
 
 /**
- * Whether a replacement changed nothing that its author wrote. A secret is masked in both answers, but a new one leaves
- * an event.
+ * Whether a replacement changed nothing that the manifest sets. A secret is masked in both answers, but a new one
+ * leaves an event.
  */
 const isSame = (before: unknown, after: unknown): boolean =>
   ["spec", "metadata.labels", "metadata.displayName", "events"].every((path) =>
@@ -162,7 +162,7 @@ const unlessStatus = <T>(
     throw error;
   });
 
-/** Says what is wrong before anything is sent; the server has the last word on what the schema cannot say. */
+/** Checks the body before anything is sent; the server checks what the schema cannot express. */
 function checkBody(noun: Noun, manifest: Manifest, { dryRun, strict, note }: CheckDeps): void {
   const operation = noun.verbs.get("create") ?? noun.verbs.get("update");
   if (!operation?.body) return;
@@ -171,7 +171,7 @@ function checkBody(noun: Noun, manifest: Manifest, { dryRun, strict, note }: Che
   const result = operation.body.safeParse(body);
   const broken = (result.error?.issues ?? []).map((issue) => `${issue.path.join(".") || "it"}: ${issue.message}`);
   const problems = strict ? [...broken, ...unknown] : broken;
-  // What is sent is answered with these warnings by the server.
+  // For a request that is sent, the server returns these warnings itself.
   if (dryRun && !strict && !canRehearse(operation))
     for (const text of unknown) note(`berth: warning: ${manifest.origin}: ${text}`);
   if (problems.length > 0) throw new UsageError(`${manifest.origin}: ${problems.join("; ")}`);
@@ -179,7 +179,7 @@ function checkBody(noun: Noun, manifest: Manifest, { dryRun, strict, note }: Che
 
 type CheckDeps = Pick<ApplyDeps, "dryRun" | "strict" | "note">;
 
-/** Looks only at the file: no server is asked. */
+/** Checks only the file, without a server. */
 export const validateManifest = (manifest: Manifest, deps: Pick<ApplyDeps, "nouns" | "note">): Promise<Change> =>
   settle(manifest, deps, async (noun) => {
     checkBody(noun, manifest, { ...deps, dryRun: true, strict: true });
@@ -187,14 +187,14 @@ export const validateManifest = (manifest: Manifest, deps: Pick<ApplyDeps, "noun
     return "valid";
   });
 
-/** Flat kinds have no metadata; in a manifest it only says what they belong to. */
+/** Flat kinds have no metadata; in their manifests it only names the containers. */
 function bodyOf(noun: Noun, { body }: Manifest): Record<string, unknown> {
   if (!noun.kind?.flat) return body;
   const { metadata: _metadata, ...members } = body;
   return members;
 }
 
-/** Where a manifest says what it is called: in metadata, or, for flat kinds, at the top. */
+/** The name in a manifest: in metadata or, for flat kinds, at the top. */
 function ownName(noun: Noun, { body }: Manifest): string {
   const paths = ["metadata.name", ...(noun.kind?.flat ? [noun.kind.flat.name] : []), "name"];
   const found = paths.map((path) => memberAt(body, path)).find((value) => typeof value === "string");

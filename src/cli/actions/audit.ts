@@ -5,7 +5,7 @@ import { operation } from "../sandbox-door.ts";
 import { connect, positiveNumber } from "./call-input.ts";
 import { print } from "./show.ts";
 
-/** The largest page that the log gives. */
+/** The server's largest page size. */
 const PAGE_LIMIT = 200;
 const SHOWN_DEFAULT = 50;
 

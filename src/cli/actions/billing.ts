@@ -1,4 +1,4 @@
-/** Billing on the command line: everything here is asked from the metrics API. */
+/** Billing on the command line; all data comes from the metrics API. */
 import type { Client } from "../../client/client.ts";
 import type { Operation } from "../../contract/operation.ts";
 import { DAY_MS } from "../../lib/time/clock.ts";
@@ -37,7 +37,7 @@ interface Window {
   endMs: number;
 }
 
-/** Of a table, whatever a row has and lacks. */
+/** Columns of a table of resources, for rows with different members. */
 const RESOURCE_COLUMNS = ["workspace", "resourceType", "resourceName", "resourceUuid", "billingDimension"];
 const USAGE_COLUMNS = ["timestamp", ...RESOURCE_COLUMNS, "usage", "cost"];
 const EVENT_COLUMNS = [...RESOURCE_COLUMNS, "usedBy", "startTime", "endTime", "usage", "key"];
@@ -45,7 +45,7 @@ const EVENT_COLUMNS = [...RESOURCE_COLUMNS, "usedBy", "startTime", "endTime", "u
 const SINCE_DEFAULT_MS = 30 * DAY_MS;
 const TOP_DEFAULT = 20;
 
-/** The longest window of each resolution, from the start of a bucket on: no bucket is cut in two. */
+/** The longest window per request for each resolution, in whole buckets. */
 const CHUNKS: Record<string, (hour: number) => number> = {
   hourly: (hour) => dayStart(hour) + 7 * 24,
   daily: (hour) => dayStart(hour) + 90 * 24,
@@ -71,7 +71,7 @@ export async function top(operations: BillingOperations, call: Invocation): Prom
   const limit = Math.min(positiveNumber(call.options.limit, "--limit") ?? TOP_DEFAULT, 100);
   await show(call, null, "table", async () => {
     const { startTime, endTime } = times(window.startMs, window.endMs);
-    // The next look is at a later window.
+    // With --watch, each refresh uses a later window.
     window = windowOf(call);
     const page = await ask<Entry>(client, operations.metrics, accountId, {
       startTime,
@@ -113,7 +113,7 @@ export async function rebuild(operations: BillingOperations, call: Invocation): 
   const window = windowOf(call);
   const client = connect(call);
   const accountId = await accountOf(operations, client, call);
-  // A month at a time: each request makes the sums of all months anew that it touches.
+  // One month at a time: each request computes the sums of all months it touches.
   for (const { startMs, endMs } of months(window)) {
     await client.call(operations.rebuild, { params: { accountId }, body: times(startMs, endMs) });
     call.context.note(`${new Date(startMs).toISOString().slice(0, 7)} rebuilt`);
@@ -187,7 +187,7 @@ function windowOf({ options, context }: Invocation): Window {
 
 function timeOf(given: string | undefined, option: string): number | undefined {
   if (given === undefined) return undefined;
-  // Without a zone it would be the time of whoever types, and the bill that of another day.
+  // A time needs a zone: without one it would be local time, and the bill that of another day.
   const ms = /^\d{4}-\d\d-\d\d(?:T.*(?:Z|[+-]\d\d:\d\d))?$/i.test(given) ? Date.parse(given) : Number.NaN;
   if (Number.isNaN(ms))
     throw new UsageError(`${option} ${given} is not a time.`, "write it like 2026-03-01 (UTC) or 2026-03-01T00:00:00Z");
@@ -216,7 +216,7 @@ function sparkline(values: readonly number[]): string {
   return values.map((value) => BARS[level(value)]).join("");
 }
 
-/** All its digits and no exponent: not every spreadsheet reads one. */
+/** All digits and no exponent, which some spreadsheets cannot read. */
 function decimal(value: number): string {
   const [digits = "", exponent] = String(value).split("e-");
   return exponent === undefined ? digits : `0.${"0".repeat(Number(exponent) - 1)}${digits.replace(".", "")}`;
@@ -227,7 +227,7 @@ const usd = (value: number): string => (value >= 1 ? value.toFixed(2) : value.to
 const csvLine = (row: object, columns: readonly string[]): string =>
   columns.map((column) => csvCell((row as Record<string, unknown>)[column])).join(",");
 
-/** A text that begins like a formula would be run by some spreadsheets. */
+/** Escapes a text that begins like a formula, which some spreadsheets would execute. */
 function csvCell(value: unknown): string {
   if (typeof value === "number") return decimal(value);
   const cell = typeof value === "string" && /^[=+@-]/.test(value) ? `'${value}` : String(value ?? "");

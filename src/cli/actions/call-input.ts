@@ -1,4 +1,4 @@
-/** From what was typed to what is sent. */
+/** Turns arguments and options into the input of a call. */
 import { existsSync, readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
 import { z } from "zod";
@@ -19,20 +19,20 @@ export const connect = ({ context, options }: Invocation): Client =>
 
 export const queryFrom = ({ options }: Invocation): Record<string, QueryValue> => parsePairs(texts(options.query));
 
-/** The environment, then the files, then what is given by hand; the later wins. */
+/** Variables from the environment, then the files, then the options; the later wins. */
 export const variablesOf = ({ options, context }: Invocation): Variables => ({
   env: Object.assign({}, context.env, ...envFiles(options)),
   secrets: parsePairs(texts(options.secret)),
 });
 
-/** The variables of each file that was given. */
+/** The variables of each file given. */
 export const envFiles = (options: Invocation["options"]): Record<string, string>[] =>
   texts(options.envFile).map((file) => {
     if (!existsSync(file)) throw new UsageError(`${file} does not exist.`);
     return parseEnv(readFileSync(file, "utf8")) as Record<string, string>;
   });
 
-/** The body of a create or update: a file, what is there, or nothing, with single members set on top. */
+/** The body of a create or update: a file, the existing resource or nothing, with single members set on top. */
 export async function bodyFrom(
   noun: Noun,
   call: Invocation,

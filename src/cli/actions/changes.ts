@@ -1,4 +1,4 @@
-/** What happened to each of several resources: a line at once, or all of them in the form asked for at the end. */
+/** The outcome for each of several resources: a line at once, or all at the end in the requested format. */
 import { type Invocation, text } from "../command.ts";
 import { describeFailure, EXIT, exitCodeOf } from "../failure.ts";
 import { type Format, render } from "../output.ts";
@@ -21,7 +21,7 @@ const WOULD_BE: Partial<Record<Outcome, Outcome>> = {
   deleted: "would be deleted",
 };
 
-/** The word for what a dry run found out. */
+/** The outcome's word in a dry run. */
 export const wouldBe = (outcome: Outcome): Outcome => WOULD_BE[outcome] ?? outcome;
 
 export interface Change {
@@ -38,7 +38,7 @@ export function reportChange(change: Change, { context, options }: Invocation): 
   return change;
 }
 
-/** One kind of failure decides the exit code; different ones are just a failure. */
+/** Failures of one kind decide the exit code; failures of several kinds give the general one. */
 export async function finishChanges(changes: readonly Change[], call: Invocation): Promise<number | undefined> {
   const format = text(call.options.output) as Format | undefined;
   if (format) {

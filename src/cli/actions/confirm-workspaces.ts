@@ -1,4 +1,4 @@
-/** Deleting a workspace deletes everything in it: whoever does so says it again, or has said it with --yes. */
+/** Deleting a workspace deletes everything in it, so the user must confirm, or pass --yes. */
 import type { Client } from "../../client/client.ts";
 import { UsageError } from "../../lib/usage-error.ts";
 import type { Invocation } from "../command.ts";
@@ -23,7 +23,7 @@ export async function confirmWorkspaces(
   }
 }
 
-/** "2 drives, 1 policies"; "" for a workspace with nothing in it. */
+/** "2 drives, 1 policies"; "" for an empty workspace. */
 function contentOf(workspace: unknown): string {
   const counts = isObject(workspace) && isObject(workspace.resourceCounts) ? workspace.resourceCounts : {};
   return Object.entries(counts)

@@ -1,4 +1,4 @@
-/** From a folder to an address that answers. */
+/** `berth deploy`: from a folder of code to a URL that answers. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -18,11 +18,11 @@ import { createReader, type LogReader } from "./logs.ts";
 import { applyFiles } from "./manifests.ts";
 
 const LOOK_MS = 500;
-/** A build may take fifteen minutes, and starting another one. */
+/** Longest wait for build and start together; a build alone may take fifteen minutes. */
 const PATIENCE_MS = 20 * 60_000;
 /** Resources beside the code, applied before it. */
 const RESOURCE_FOLDERS = [".berth", ".service"];
-/** Clocks of two machines differ; what an earlier build said is told apart by its revision. */
+/** Margin for clocks that differ; lines of an earlier build are told apart by its revision. */
 const LOGS_BEFORE_MS = 60_000;
 
 export async function deploy(nouns: readonly Noun[], call: Invocation): Promise<number | undefined> {
@@ -48,7 +48,7 @@ export async function deploy(nouns: readonly Noun[], call: Invocation): Promise<
   return EXIT.ok;
 }
 
-/** Variables of files and those given by hand are secrets; what may be seen stands in [env]. */
+/** Variables from files and options are sent as secrets; public ones belong in [env]. */
 function givenEnvs({ options }: Invocation): Env[] {
   const given = { ...Object.assign({}, ...envFiles(options)), ...parsePairs(texts(options.secret)) };
   return Object.entries(given as Record<string, string>).map(([name, value]) => ({ name, value, secret: true }));
@@ -68,7 +68,7 @@ function deployable(nouns: readonly Noun[], kind: string): Noun {
 
 const takesCode = (noun: Noun): boolean => noun.verbs.get("create")?.query?.shape.upload !== undefined;
 
-/** Its address, or null when it failed. */
+/** The deployed URL, or null when the deployment failed. */
 async function deployOne(
   noun: Noun,
   project: Project,
@@ -88,7 +88,7 @@ async function deployOne(
   const answer = await put(noun, project, client, sendsCode);
   tellCallbackSecrets(answer.body, context.note);
   if (sendsCode) await send(project.dir, answer.headers.get("x-service-upload-url"), call);
-  // What is only stored is there as soon as it has been taken.
+  // A kind that is only stored is complete as soon as it was accepted.
   if (noun.kind?.initialStatus === undefined) return String(memberAt(answer.body, "metadata.url"));
   const logs = createReader(client, operationOf(findNoun(nouns, "log"), "query"), {
     resourceType: noun.kind?.plural ?? noun.plural,
@@ -105,7 +105,7 @@ async function deployOne(
   return memberAt(end, "status") === "DEPLOYED" ? String(memberAt(end, "metadata.url")) : null;
 }
 
-/** What runs an image goes on with it, unless the file names another. */
+/** A resource that runs an image keeps it, unless the file names another. */
 async function keepImage(noun: Noun, { name, image, spec }: Project, client: Client): Promise<void> {
   if (image !== null) return;
   const get = operationOf(noun, "get");
@@ -124,7 +124,7 @@ async function send(dir: string, url: string | null, { context }: Invocation): P
   if (!sent.ok) throw new ApiError({ status: sent.status, code: "upload", message: await sent.text() });
 }
 
-/** Replaces what is there, or creates it; the answer says where an archive goes. */
+/** Replaces or creates the resource; the answer says where to upload an archive. */
 async function put(
   noun: Noun,
   { name, spec }: Project,
@@ -143,11 +143,11 @@ async function put(
 interface Following {
   call: Invocation;
   client: Client;
-  /** What the build writes; null when there is none. */
+  /** Reads the build's log; null when there is none. */
   logs: LogReader | null;
 }
 
-/** Tells each step and each line of the build as they come, until it is deployed or has failed. */
+/** Shows each step and each line of the build, until it is deployed or has failed. */
 async function follow(noun: Noun, name: string, { call, client, logs }: Following): Promise<unknown> {
   const { context } = call;
   const get = operationOf(noun, "get");

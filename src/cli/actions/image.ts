@@ -1,4 +1,4 @@
-/** An image file goes to the server. */
+/** `berth image load`: uploads an image file to the server. */
 import { createReadStream, statSync } from "node:fs";
 import { basename } from "node:path";
 import { UsageError } from "../../lib/usage-error.ts";
@@ -8,9 +8,9 @@ import { connect } from "./call-input.ts";
 import { print } from "./show.ts";
 
 const MB = 1024 * 1024;
-/** A large image on a slow line, and its unpacking. */
+/** Longest wait: uploading and unpacking a large image over a slow connection. */
 const PATIENCE_MS = 6 * 60 * 60_000;
-/** How often the way that is done is told. */
+/** Number of progress messages. */
 const STEPS = 10;
 
 export async function loadImage(call: Invocation): Promise<undefined> {
@@ -28,7 +28,7 @@ export async function loadImage(call: Invocation): Promise<undefined> {
   return print(call, null, "pretty", made);
 }
 
-/** `dist/My_Tool.tar.gz` is called my-tool. */
+/** `dist/My_Tool.tar.gz` becomes my-tool. */
 const nameFrom = (file: string): string =>
   basename(file)
     .replace(/\.(tar|tgz|tar\.\w+)$/i, "")

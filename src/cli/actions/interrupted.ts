@@ -1,7 +1,7 @@
-/** Ctrl-C while the command line only watches: what it watches goes on, and whoever pressed it is told so. */
+/** Ctrl-C while the command line only watches: the watched work continues on the server, and the user is told so. */
 import type { Context } from "../command.ts";
 
-/** As shells report a program that ended by SIGINT. */
+/** Exit code of shells for a program that ended by SIGINT. */
 const INTERRUPTED = 130;
 
 export async function tellWhenInterrupted<T>(
@@ -10,7 +10,7 @@ export async function tellWhenInterrupted<T>(
   work: () => Promise<T>,
 ): Promise<T> {
   const leave = (): void => {
-    note(""); // ends the line that shows how far it is, and the ^C of the terminal
+    note(""); // ends the progress line and the terminal's ^C
     for (const line of lines) note(line);
     process.exit(INTERRUPTED);
   };

@@ -18,7 +18,7 @@ interface Stats {
   running: number;
 }
 
-/** The exit code: 0 when every task succeeded. */
+/** Returns the exit code: 0 when every task succeeded. */
 export async function waitForExecution(
   get: Operation,
   params: Record<string, string>,
@@ -31,7 +31,7 @@ export async function waitForExecution(
     const status = String(memberAt(execution, "status"));
     const over = memberAt(execution, "metadata.completedAt") !== undefined;
     const line = progress(status, memberAt(execution, "stats") as Stats);
-    // A person sees one line that changes; a file gets a line for every change.
+    // A terminal shows one line that changes; a file gets one line per change.
     if (isTerminal) process.stderr.write(`\r\x1b[2K${line}${over ? "\n" : ""}`);
     else if (line !== shown) note(line);
     shown = line;

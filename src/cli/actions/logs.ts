@@ -1,4 +1,4 @@
-/** What a workload has written, and what it writes from now on. */
+/** `berth logs`: the lines a workload has written, and with -f new ones. */
 import { setTimeout as pause } from "node:timers/promises";
 import type { Client } from "../../client/client.ts";
 import { severityName } from "../../contract/log-line.ts";
@@ -26,7 +26,7 @@ interface Page {
 
 const SINCE_DEFAULT = "1h";
 const PAGE = 1000;
-/** Lines of one moment may come in a little late: what was asked for is asked again, and told once. */
+/** Lines may arrive late, so each request reaches back this far; lines already shown are skipped. */
 const OVERLAP_MS = 30_000;
 const LOOK_MS = 1000;
 
@@ -50,7 +50,7 @@ export async function logs(nouns: readonly Noun[], call: Invocation): Promise<un
   const show = (line: Line): void => context.print(shown(line, call));
   const reader = createReader(client, operation, query);
   const written = await reader.read(context.now() - sinceMs, limit);
-  // A workload that was deleted leaves its lines behind; one that never was has none.
+  // A deleted workload may still have lines; without lines the workload must exist.
   if (written.length === 0) await requireWorkload(noun, name, client);
   for (const line of written) show(line);
   while (options.follow === true) {
@@ -65,7 +65,7 @@ async function requireWorkload(noun: Noun, name: string, client: Client): Promis
   await client.call(get, { params: { [get.params.at(-1) ?? ""]: name } });
 }
 
-/** Reads from a time on, oldest first, and never tells a line twice. */
+/** Reads from a time on, oldest first, and never returns a line twice. */
 export interface LogReader {
   read(fromMs: number, limit: number): Promise<Line[]>;
 }
@@ -79,7 +79,7 @@ export function createReader(
   return {
     async read(fromMs, limit) {
       const start = new Date(fromMs).toISOString();
-      // Lines that come meanwhile move the pages: a line on two of them is one line.
+      // New lines shift the pages, so the same line may appear on two pages.
       const newest = new Map<string, Line>();
       for (let offset = 0, total = 1; offset < Math.min(total, limit); ) {
         const page = { limit: Math.min(PAGE, limit - offset), offset, start };
@@ -96,7 +96,7 @@ export function createReader(
   };
 }
 
-/** `agent/echo` and `agent echo` are the same. */
+/** Accepts `agent/echo` and `agent echo`. */
 export function subjectOf(nouns: readonly Noun[], { args }: Invocation): { noun: Noun; name: string } {
   const [first = "", second] = [text(args[0]), text(args[1])];
   const slash = first.indexOf("/");

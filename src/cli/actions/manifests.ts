@@ -1,4 +1,4 @@
-/** apply, create and delete of what files describe. */
+/** apply, create and delete for resources described in files. */
 
 import { type Invocation, texts } from "../command.ts";
 import type { Manifest } from "../manifest.ts";
@@ -15,7 +15,7 @@ export const applyFiles = (nouns: readonly Noun[], call: Invocation): Promise<nu
 export const createFiles = (nouns: readonly Noun[], call: Invocation): Promise<number | undefined> =>
   forEachManifest(nouns, call, { createOnly: true }, applyManifest);
 
-/** In reverse, so that what contains goes after what is contained. */
+/** In reverse order, so that containers are deleted after their content. */
 export const deleteFiles = (nouns: readonly Noun[], call: Invocation): Promise<number | undefined> =>
   forEachManifest(nouns, call, { createOnly: false, reverse: true }, deleteManifest);
 
@@ -41,7 +41,7 @@ async function forEachManifest(
   return finishChanges(changes, call);
 }
 
-/** With --strict every document is looked at before the first is sent. */
+/** With --strict every document is checked before the first is sent. */
 async function wrongOnes(manifests: readonly Manifest[], deps: Pick<ApplyDeps, "nouns" | "note">): Promise<Change[]> {
   const changes = await Promise.all(manifests.map((manifest) => validateManifest(manifest, deps)));
   return changes.filter(({ outcome }) => outcome === "failed");
@@ -55,9 +55,9 @@ async function validateFiles(nouns: readonly Noun[], call: Invocation): Promise<
   return finishChanges(changes, call);
 }
 
-/** A kind that nobody knows is told before anything is done. */
+/** Reads the manifests and refuses unknown kinds before anything is done. */
 async function manifestsOf(nouns: readonly Noun[], call: Invocation): Promise<Manifest[]> {
-  const { readManifests } = await import("../manifest.ts"); // the YAML library, which most commands do without
+  const { readManifests } = await import("../manifest.ts"); // loads the YAML library, which most commands do not need
   const manifests = await readManifests(texts(call.options.file), variablesOf(call), call.context);
   for (const { kind } of manifests) findNoun(nouns, kind);
   return manifests;

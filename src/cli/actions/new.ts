@@ -1,4 +1,4 @@
-/** A folder to begin with, from the templates that the platform has. */
+/** `berth new`: creates a folder from one of the platform's templates. */
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import { ApiError } from "../../client/api-error.ts";
@@ -39,7 +39,7 @@ export async function createFolder(nouns: readonly Noun[], call: Invocation): Pr
     })) as { files: TemplateFile[] };
   for (const { path, content } of files) {
     const file = resolve(dir, path);
-    // The files come from a server: none of them goes anywhere else.
+    // The file names come from a server: refuse those that leave the folder.
     if (!file.startsWith(`${resolve(dir)}/`)) throw new UsageError(`the template names a file outside: ${path}.`);
     mkdirSync(dirname(file), { recursive: true });
     writeFileSync(file, isDeployFile({ path, content }) ? named(content, basename(resolve(dir))) : content);
@@ -51,7 +51,7 @@ export async function createFolder(nouns: readonly Noun[], call: Invocation): Pr
 
 const isDeployFile = ({ path }: TemplateFile): boolean => deployFiles(undefined).includes(path);
 
-/** What is not deployed is a program for this machine; the variables are those that its README names. */
+/** The next step for a program that runs on this machine and is not deployed; its README names the variables. */
 function runStep(dir: string, { context, options }: Invocation): string {
   const asked = { url: text(options.url), workspace: text(options.workspace), profile: text(options.profile) };
   const { url, workspace } = resolveConnection(asked, context.env);
@@ -67,7 +67,7 @@ function runStep(dir: string, { context, options }: Invocation): string {
   return `cd ${shellWord(dir)} && ${variables.join(" ")} node index.js`;
 }
 
-/** As a shell takes it for one word. */
+/** Quotes a word for the shell. */
 const shellWord = (word: string): string =>
   /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 
@@ -80,6 +80,6 @@ async function withSuggestion(given: string, list: () => Promise<unknown>): Prom
   return new ApiError({ status: 404, code: "not_found", message });
 }
 
-/** What is deployed from the folder is called like the folder. */
+/** The deployed resource gets the folder's name. */
 const named = (toml: string, name: string): string =>
   toml.replace(/^name = ".*"$/m, `name = ${JSON.stringify(name.toLowerCase().replace(/[^a-z0-9-]+/g, "-"))}`);

@@ -1,4 +1,4 @@
-/** Any operation by its id, for what has no command of its own. */
+/** Calls any operation by its id, for operations without a command of their own. */
 import type { Operation } from "../../contract/operation.ts";
 import { nearestWord } from "../../lib/nearest-word.ts";
 import { UsageError } from "../../lib/usage-error.ts";

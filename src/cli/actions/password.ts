@@ -1,4 +1,4 @@
-/** `berth passwd`: one's own password, or that of somebody in the account. */
+/** `berth passwd`: changes the user's own password or that of another user, or makes a link for setting one. */
 import { ApiError } from "../../client/api-error.ts";
 import type { Client } from "../../client/client.ts";
 import type { Operation } from "../../contract/operation.ts";
@@ -23,13 +23,13 @@ export async function setPassword(call: Invocation): Promise<undefined> {
   try {
     return said(call, await set(currentPassword === undefined ? {} : { currentPassword }));
   } catch (error) {
-    // Whether the current one is needed depends on the credentials, and only the server knows.
+    // Only the server knows whether these credentials require the current password.
     if (!(error instanceof ApiError && error.status === 403 && context.canAsk)) throw error;
     return said(call, await set({ currentPassword: (await context.askSecret("Current password: ")) ?? "" }));
   }
 }
 
-/** The link is the answer, for a script to take; the rest is said beside it. */
+/** Prints the link on stdout, for scripts; explanations go to stderr. */
 async function printLink({ context }: Invocation, client: Client, email: string | undefined): Promise<undefined> {
   if (email === undefined) throw new UsageError("--link is for somebody else.", "`berth passwd --link bo@example.com`");
   const params = { accountId: await ownAccount(client, operation("accountList")), subOrEmail: email };

@@ -1,4 +1,4 @@
-/** The servers that somebody has logged in to: listed, chosen, forgotten. */
+/** The servers that the user has logged in to: list, choose, forget. */
 import { readCredentials } from "../../lib/credentials.ts";
 import { UsageError } from "../../lib/usage-error.ts";
 import { type Invocation, text } from "../command.ts";

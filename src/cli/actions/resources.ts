@@ -11,7 +11,7 @@ import { type Change, finishChanges, reportChange } from "./changes.ts";
 import { confirmWorkspaces } from "./confirm-workspaces.ts";
 import { print, show } from "./show.ts";
 
-/** The largest page a server gives. */
+/** The server's largest page size. */
 const PAGE_MAX = 200;
 
 export function list(noun: Noun, parent: string, call: Invocation): Promise<undefined> {
@@ -35,7 +35,7 @@ export function list(noun: Noun, parent: string, call: Invocation): Promise<unde
   });
 }
 
-/** A path that names only the container asks for what is in it. */
+/** A path that names only the container lists its content. */
 export function getOrList(noun: Noun, path: string | undefined, call: Invocation): Promise<undefined> {
   const listing = noun.verbs.get("list");
   const depth = path === undefined ? 0 : path.split("/").length;
@@ -53,7 +53,7 @@ export function get(noun: Noun, path: string, call: Invocation): Promise<undefin
   return show(call, noun, "pretty", () => client.call(operation, input));
 }
 
-/** Kinds that are not read one by one are found in their list. */
+/** Kinds without a get operation are found in their list. */
 function find(noun: Noun, path: string, call: Invocation): Promise<undefined> {
   const operation = operationOf(noun, "list");
   const [parent, name] = splitPath(path, operation.params.length);
@@ -65,7 +65,7 @@ function find(noun: Noun, path: string, call: Invocation): Promise<undefined> {
   });
 }
 
-/** By any member that names it: `name`, `email`, `id`, `client_id`. */
+/** Matches any member that names the row: `name`, `email`, `id`, `client_id`. */
 const isCalled = (row: unknown, name: string): boolean =>
   memberAt(row, "metadata.name") === name ||
   (isObject(row) && Object.entries(row).some(([key, value]) => value === name && /^(name|sub|email|.*id)$/i.test(key)));
@@ -89,7 +89,7 @@ export async function update(noun: Noun, path: string, call: Invocation): Promis
   const current = reading ? await client.send(reading, { params }) : null;
   const body = await bodyFrom(noun, call, isObject(current?.body) ? current.body : null);
   const etag = current?.headers.get("etag");
-  // What somebody else has changed meanwhile is not overwritten unseen.
+  // Sent with the ETag, so that a concurrent change is not overwritten.
   const headers = etag ? { "if-match": etag } : {};
   const changed = await client.call(operation, { params, body, headers, query: queryFrom(call) });
   call.context.note(`${noun.name} '${path}' configured`);
@@ -117,7 +117,7 @@ export async function remove(noun: Noun, paths: readonly string[], call: Invocat
   return finishChanges(changes, call);
 }
 
-/** The first segments name what contains, the rest is the name itself. */
+/** The first segments name the containers, the rest is the name. */
 function splitPath(path: string, parents: number): [parent: string, name: string] {
   const parts = path === "" ? [] : path.split("/");
   return [parts.slice(0, parents).join("/"), parts.slice(parents).join("/")];

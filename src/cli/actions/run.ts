@@ -1,4 +1,4 @@
-/** Sends one request to something that runs and shows the answer as it comes. */
+/** Sends one request to a running workload and shows the answer as it streams in. */
 import { createReadStream, existsSync } from "node:fs";
 import { Readable } from "node:stream";
 import { ApiError } from "../../client/api-error.ts";
@@ -12,7 +12,7 @@ import { connect } from "./call-input.ts";
 import { tellWhenInterrupted } from "./interrupted.ts";
 import { waitForExecution } from "./job-wait.ts";
 
-/** Where a request goes that names no path. */
+/** Default path of a request, by kind. */
 const PATH_DEFAULT: Record<string, string> = { function: "/mcp" };
 
 export async function runWorkload(noun: Noun, name: string, call: Invocation): Promise<number> {
@@ -48,7 +48,7 @@ export async function runWorkload(noun: Noun, name: string, call: Invocation): P
   return EXIT.failure;
 }
 
-/** Starts the tasks of a job; the id of the execution is what is printed. With --wait the end of it is the result. */
+/** Starts the tasks of a job and prints the id of the execution. With --wait, its outcome is the exit code. */
 export async function runJob(nouns: readonly Noun[], name: string, call: Invocation): Promise<number> {
   const body = await bodyOf(call);
   const given =
@@ -88,7 +88,7 @@ interface Body {
   type: string;
 }
 
-/** A file goes out as it is read, however large. */
+/** A file is streamed, whatever its size. */
 async function bodyOf({ options, context }: Invocation): Promise<Body | null> {
   const [data, file] = [text(options.data), text(options.file)];
   if (data !== undefined && file !== undefined) throw new UsageError("--data and --file say the same thing twice.");

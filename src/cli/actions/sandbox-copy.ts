@@ -1,6 +1,6 @@
 /**
- * Files and folders, into a sandbox and out of it. What a sandbox says about its own files is believed only as far as
- * they stay below the folder that was named here.
+ * Copies files and folders into a sandbox and out of it. File names that a sandbox reports are untrusted: they must
+ * stay below the folder named on the command line.
  */
 import { createReadStream, createWriteStream, mkdirSync, readdirSync, realpathSync, statSync } from "node:fs";
 import { chmod, rename, rm } from "node:fs/promises";
@@ -13,26 +13,26 @@ import { type Invocation, text } from "../command.ts";
 import { filePath, openSandbox, type SandboxDoor } from "../sandbox-door.ts";
 
 const INSIDE = /^([a-z0-9][a-z0-9-]*):(.+)$/;
-/** A hostile sandbox can list for ever. */
+/** Deepest nesting copied: a hostile sandbox can list folders without end. */
 const DEPTH_MAX = 64;
 const FILES_MAX = 100_000;
-/** So many of what was left out are named. */
+/** Most skipped entries that are named. */
 const NAMED_MAX = 5;
-/** Small files wait for the network, not for the disk. */
+/** Files copied at once: small files wait for the network, not for the disk. */
 const AT_ONCE = 8;
 
 interface Copied {
   files: number;
   bytes: number;
-  /** What could not be read, and why. */
+  /** Files that could not be read, with the reason. */
   failed: string[];
 }
 
-/** What a folder holds, as far as it was looked at. */
+/** The entries found in a folder. */
 interface Found {
   files: FileToCopy[];
   folders: string[];
-  /** Neither files nor folders, and links that lead back to where they lie. */
+  /** Entries that are neither files nor folders, and links to a folder above them. */
   leftOut: string[];
 }
 
@@ -45,7 +45,7 @@ interface FileToCopy {
 
 interface Listing {
   files?: { name: string; permissions?: string }[];
-  /** `target`: it is a link to that folder. */
+  /** `target`: the entry is a link to that folder. */
   subdirectories?: { name: string; target?: string }[];
 }
 
@@ -90,9 +90,9 @@ async function download(sandbox: SandboxDoor, path: string, to: string, found: F
 interface FolderInside {
   path: string;
   listing: Listing;
-  /** Where it goes here. */
+  /** Local path to write to. */
   place: string;
-  /** Where the folders that it lies in are, links resolved, and itself. */
+  /** Real paths of the folder and of all folders above it, to detect link cycles. */
   chain: string[];
 }
 
@@ -124,7 +124,7 @@ function enter(found: Found, folder: string, chain: string[]): void {
     throw new UsageError(`There are more than ${FILES_MAX} files.`);
 }
 
-/** A name that is a path would be written somewhere else on this machine. */
+/** Refuses a name that is a path, which would be written somewhere else on this machine. */
 function plain(name: string): string {
   if (name !== "" && name !== "." && name !== ".." && !/[/\\\0]/.test(name)) return name;
   throw new Error(`the sandbox has a file whose name cannot be used here: ${JSON.stringify(name)}`);
@@ -132,7 +132,7 @@ function plain(name: string): string {
 
 async function save(response: Response, file: string): Promise<number> {
   if (response.body === null) throw new Error("the sandbox sent nothing");
-  // A copy that breaks off leaves what was there before.
+  // Written to a partial file first: an interrupted copy leaves the old file.
   const partial = `${file}.part-${process.pid}`;
   try {
     await pipeline(Readable.fromWeb(response.body as never), createWriteStream(partial));
@@ -171,7 +171,7 @@ function listHere(from: string, to: string, found: Found, above: string[]): void
   }
 }
 
-/** Into a folder that is there already, as `cp` does. */
+/** Copies into an existing folder, as `cp` does. */
 async function sendOne(sandbox: SandboxDoor, from: string, to: string, mode: number): Promise<number> {
   try {
     return await send(sandbox, from, to, mode);
@@ -195,7 +195,7 @@ async function send(sandbox: SandboxDoor, from: string, to: string, mode: number
   return statSync(from).size;
 }
 
-/** One that cannot be read does not keep the others from being copied. */
+/** A file that cannot be read does not stop the others from being copied. */
 async function inTurn(files: FileToCopy[], one: (file: FileToCopy) => Promise<number>): Promise<Copied> {
   const left = files.values();
   const copied: Copied = { files: 0, bytes: 0, failed: [] };

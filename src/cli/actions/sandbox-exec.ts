@@ -1,11 +1,11 @@
-/** A command inside a sandbox, as if it ran here: its output, its exit code, what is piped into it, and Ctrl-C. */
+/** Runs a command inside a sandbox as if it ran here: output, exit code, piped input and Ctrl-C. */
 import { Readable } from "node:stream";
 import { randomWord } from "../../lib/ids.ts";
 import { type Invocation, text, texts } from "../command.ts";
 import { EXIT } from "../failure.ts";
 import { linesOf, openSandbox, type SandboxDoor } from "../sandbox-door.ts";
 
-/** What a shell answers for a command that was interrupted. */
+/** Exit code of shells for an interrupted command. */
 const INTERRUPTED = 130;
 
 export async function exec(call: Invocation): Promise<number | undefined> {
@@ -13,7 +13,7 @@ export async function exec(call: Invocation): Promise<number | undefined> {
   const sandbox = await openSandbox(text(call.args[0]) ?? "", call);
   const name = `cli-${randomWord(8)}`;
   const command = {
-    // One word is a line for the shell inside; several are a program and its arguments.
+    // One word is a line for the sandbox's shell; several are a program and its arguments.
     line: words.length === 1 ? (words[0] ?? "") : words.map(quoted).join(" "),
     workingDir: text(call.options.workdir),
     name,
@@ -21,7 +21,7 @@ export async function exec(call: Invocation): Promise<number | undefined> {
   return run(sandbox, command, call);
 }
 
-/** What comes in here goes there as it comes, until either side has had enough. */
+/** Streams standard input to the command until either side ends. */
 function feed(sandbox: SandboxDoor, name: string, signal: AbortSignal): void {
   void sandbox
     .fetch(`/process/${name}/stdin?end=true`, {
@@ -31,7 +31,7 @@ function feed(sandbox: SandboxDoor, name: string, signal: AbortSignal): void {
       duplex: "half",
       signal,
     })
-    // A command need not read all that it is given; how it ended is told by its own stream.
+    // A command need not read all of its input; its own stream reports how it ended.
     .catch(() => {});
 }
 
@@ -43,7 +43,7 @@ interface Command {
 
 async function run(sandbox: SandboxDoor, { line, workingDir, name }: Command, call: Invocation): Promise<number> {
   let interrupted = false;
-  // Once: whoever presses it again wants to leave.
+  // Only the first Ctrl-C is passed on; the second ends this program.
   const interrupt = (): void => {
     interrupted = true;
     void sandbox.fetch(`/process/${name}`, { method: "DELETE" }).catch(() => {});
@@ -74,7 +74,7 @@ async function run(sandbox: SandboxDoor, { line, workingDir, name }: Command, ca
     }
   } finally {
     for (const signal of signals) process.off(signal, interrupt);
-    // An input that has not ended would keep this command line waiting for it.
+    // An input that has not ended would keep this program running.
     fed.abort();
     if (hasStdin) process.stdin.destroy();
   }

@@ -5,7 +5,7 @@ import { openSandbox } from "../sandbox-door.ts";
 
 const COLS_DEFAULT = 80;
 const ROWS_DEFAULT = 24;
-/** What a terminal sends for "no more input". */
+/** The byte a terminal sends for end of input (Ctrl-D). */
 const END_OF_INPUT = "\x04";
 
 export async function terminal(call: Invocation): Promise<undefined> {
@@ -14,7 +14,7 @@ export async function terminal(call: Invocation): Promise<undefined> {
     cols: String(process.stdout.columns ?? COLS_DEFAULT),
     rows: String(process.stdout.rows ?? ROWS_DEFAULT),
     sessionId: text(call.options.session) ?? `cli-${process.pid}-${call.context.now()}`,
-    // WebSocket clients cannot set headers; the gateway takes the token off before the sandbox sees the request.
+    // WebSocket clients cannot set headers; the gateway removes the token before the sandbox sees the request.
     token: await sandbox.bearer(),
   });
   const socket = new WebSocket(`${sandbox.url.replace(/^http/, "ws")}/terminal/ws?${query}`);
@@ -50,7 +50,7 @@ const closed = (socket: WebSocket): Promise<void> =>
     });
   });
 
-/** Connects this terminal with the socket; the returned function gives it back as it was. */
+/** Connects this terminal with the socket; the returned function restores the terminal. */
 function attach(socket: WebSocket): () => void {
   const { stdin, stdout } = process;
   const send = (frame: object): void => {

@@ -1,4 +1,4 @@
-/** What runs inside a sandbox, and what is made of one. */
+/** Logs, previews, snapshots and forks of a sandbox. */
 import { type Invocation, text } from "../command.ts";
 import { EXIT } from "../failure.ts";
 import { memberAt } from "../json-path.ts";

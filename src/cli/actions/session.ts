@@ -23,7 +23,7 @@ export async function login(workspaceList: Operation, call: Invocation): Promise
   const isLocal = local !== null && (given === "" || given === normalizeUrl(local.url));
   const brought = await broughtKey(call);
   const takesLocalKey = isLocal && !options.browser && (brought === null || brought === local.apiKey);
-  // Under a name of its own, the server on this machine becomes a profile like any other.
+  // With a profile name, the server on this machine becomes a profile like any other.
   const isNamed = (text(options.profile) ?? LOCAL_PROFILE) !== LOCAL_PROFILE;
   if (takesLocalKey && !isNamed) return useLocal(dataDir, local, call);
   const url = isLocal ? normalizeUrl(local.url) : given;
@@ -38,7 +38,7 @@ export async function login(workspaceList: Operation, call: Invocation): Promise
   const workspace = text(options.workspace) ?? (workspaces.length === 1 ? workspaces[0] : undefined);
   if (workspace !== undefined && !workspaces.includes(workspace)) throw noWorkspace(workspace, workspaces);
   const isUsed = await changeProfiles(dataDir, async ({ current, profiles }) => {
-    // A login under a name of one's own takes nobody away from the server in use.
+    // A login under a name of its own does not change the server in use.
     const isFree = current === LOCAL_PROFILE && local === null;
     const used = isFree || current === name || text(options.profile) === undefined;
     const kept = { ...profiles, [name]: { url, ...credentials, ...(workspace ? { workspace } : {}) } };
@@ -51,7 +51,7 @@ export async function login(workspaceList: Operation, call: Invocation): Promise
   if (!workspace) context.note(`  next: choose a workspace with \`berth workspaces NAME\`: ${workspaces.join(", ")}`);
 }
 
-/** Whoever may read the file that the server left here needs no more. */
+/** Uses the credentials file that the server on this machine wrote; being able to read it is enough. */
 async function useLocal(dataDir: string, { url }: Credentials, { context }: Invocation): Promise<undefined> {
   await changeProfiles(dataDir, async (known) => ({
     profiles: { ...known, current: LOCAL_PROFILE },
@@ -61,8 +61,8 @@ async function useLocal(dataDir: string, { url }: Credentials, { context }: Invo
 }
 
 /**
- * A key that came along or is typed with --key; null when there is none. Never from the command line: it would stay in
- * the shell's history and be seen in the list of processes.
+ * The key from the environment or typed after --key; null when there is none. Never an argument: it would stay in the
+ * shell's history and appear in the process list.
  */
 async function broughtKey({ context, options }: Invocation): Promise<string | null> {
   const isAsked = context.canAsk ? options.key === true : options.browser !== true;
@@ -70,7 +70,7 @@ async function broughtKey({ context, options }: Invocation): Promise<string | nu
   return (context.env.BERTH_API_KEY || context.env.BL_API_KEY || (await typed()))?.trim() || null;
 }
 
-/** A person at a terminal signs in in a browser; a script brings a key. */
+/** A user at a terminal signs in with a browser; a script supplies a key. */
 async function credentialsFor(
   url: string,
   brought: string | null,

@@ -1,4 +1,4 @@
-/** Shows a result once, or again and again. */
+/** Shows a result once, or repeatedly with --watch. */
 import { setTimeout as delay } from "node:timers/promises";
 import { UsageError } from "../../lib/usage-error.ts";
 import { type Invocation, text } from "../command.ts";
@@ -7,7 +7,7 @@ import type { Noun } from "../nouns.ts";
 import { type Format, render } from "../output.ts";
 import { hasMetadata, positiveNumber } from "./call-input.ts";
 
-/** More often is load without news. */
+/** Shortest interval in seconds; less is load without news. */
 const WATCH_SECONDS_MIN = 0.1;
 const CLEAR_SCREEN = "\u001B[H\u001B[2J\u001B[3J";
 

@@ -1,4 +1,4 @@
-/** The audit log for people, as a file, and whether it is whole. */
+/** The audit log: list, export and verify. */
 import { exportAudit, listAudit, verifyAudit } from "../actions/audit.ts";
 import { CONNECTION_OPTIONS, type CommandSpec, GROUPS, type OptionSpec } from "../command.ts";
 import { REMOTE } from "./options.ts";

@@ -1,4 +1,4 @@
-/** What was used and what it cost. */
+/** Usage and cost. */
 import type { Operation } from "../../contract/operation.ts";
 import { type BillingOperations, exportUsage, rebuild, top } from "../actions/billing.ts";
 import { type CommandSpec, GROUPS, type OptionSpec } from "../command.ts";

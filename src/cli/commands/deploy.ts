@@ -1,4 +1,4 @@
-/** From code to something that runs, and a request to it. */
+/** Deploying code, and sending a request to it. */
 import { deploy } from "../actions/deploy.ts";
 import { createFolder } from "../actions/new.ts";
 import { runJob, runWorkload } from "../actions/run.ts";

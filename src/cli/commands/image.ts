@@ -1,4 +1,4 @@
-/** What one does with an image beside the verbs of its operations. */
+/** Commands for images beside those of their operations. */
 import { loadImage } from "../actions/image.ts";
 import { type CommandSpec, GROUPS } from "../command.ts";
 import { REMOTE } from "./options.ts";

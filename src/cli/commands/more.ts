@@ -1,4 +1,4 @@
-/** About the program itself. */
+/** Commands about the program itself. */
 
 import { type CommandSpec, GROUPS, text } from "../command.ts";
 import { completionScript, SHELLS, type Shell } from "../completion.ts";

@@ -27,7 +27,7 @@ const name = (operation: Operation): ArgumentSpec => ({
   about: operation.params.length > 1 ? "its name below what contains it" : "its name",
   offers: "name",
 });
-/** Nothing is named where there is only one. */
+/** An operation without path parameters takes no name. */
 const place = (operation: Operation): ArgumentSpec[] => (operation.params.length > 0 ? [name(operation)] : []);
 const first = ({ args }: Invocation): string => text(args[0]) ?? "";
 
@@ -93,7 +93,7 @@ interface QueryOption {
   option: OptionSpec;
 }
 
-/** Each query parameter is an option too, unless there is one of that name, or the client sends it by itself. */
+/** Each query parameter becomes an option, unless an option of that name exists or the client sends it itself. */
 function queryOptions({ query }: Operation, shared: readonly OptionSpec[]): QueryOption[] {
   const taken = new Set(["--cursor", "--q", ...shared.map((option) => wordsOf(option).long)]);
   return Object.entries(query?.shape ?? {})
@@ -107,7 +107,7 @@ function queryOptions({ query }: Operation, shared: readonly OptionSpec[]): Quer
     .filter(({ option }) => !taken.has(wordsOf(option).long));
 }
 
-/** An option without a value says yes. */
+/** An option without a value means true. */
 function withQuery(call: Invocation, own: readonly QueryOption[]): Invocation {
   const given = own.flatMap(({ parameter, option }) => {
     const value = call.options[wordsOf(option).key];

@@ -1,4 +1,4 @@
-/** The contract as a list, and everything in it by name. */
+/** Lists all operations of the contract, and calls any of them by name. */
 import type { Operation } from "../../contract/operation.ts";
 import { callOperation } from "../actions/operations.ts";
 import { print } from "../actions/show.ts";

@@ -5,7 +5,7 @@ import { OUTPUT_OPTION } from "../output.ts";
 
 export const WATCH_SECONDS_DEFAULT = 2;
 
-/** What every command has that talks to a server and shows something. */
+/** Options of every command that talks to a server and shows a result. */
 export const REMOTE: readonly OptionSpec[] = [...CONNECTION_OPTIONS, OUTPUT_OPTION];
 
 export const WATCH: readonly OptionSpec[] = [

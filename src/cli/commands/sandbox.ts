@@ -1,4 +1,4 @@
-/** What one does with a sandbox beside the five verbs: `berth sandbox exec box -- npm test`. */
+/** Commands for sandboxes beside the five common verbs: `berth sandbox exec box -- npm test`. */
 import { fork, logs, preview, snapshot } from "../actions/sandbox.ts";
 import { copy } from "../actions/sandbox-copy.ts";
 import { exec } from "../actions/sandbox-exec.ts";
