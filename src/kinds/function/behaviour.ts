@@ -1,6 +1,8 @@
 import { invalidField, PlatformError } from "../../contract/errors.ts";
+import { ALL_PERCENT, choiceOf } from "../../contract/revision-share.ts";
+import { canonicalJson } from "../../lib/canonical-json.ts";
 import { requireOwnGrants } from "../drive/grants.ts";
-import { type HubServer, hubImage, hubServerFor, hubServerOf, serverOf } from "../hub/servers.ts";
+import { type HubServer, hubImage, hubServerFor, hubServerOf, isServed, serverOf } from "../hub/servers.ts";
 import { integrationConnection } from "../integration-connection/kind.ts";
 import { requirePlacement } from "../policy/placement.ts";
 import { type Behaviour, type Input, type Platform, type PrepareContext, workspaceOf } from "../port.ts";
@@ -20,6 +22,7 @@ export const functionBehaviour: Behaviour = {
     await requireOwnGrants(functionKind.name, input, context);
     await chooseServer(input, context);
     await checkServer(input, context);
+    refuseShareOfServed(input, context);
   },
   ...deployed,
   claims: (input, call) => triggerClaims(input, workspaceOf(call).name),
@@ -58,6 +61,19 @@ async function requireItsConnections(
         : `the ${displayName} server is for ${integration}, and '${name}' is to ${connection.spec.integration}`,
     );
   }
+}
+
+/** The platform answers from the newest revision, so that no second one can take a share. A choice of before stays. */
+function refuseShareOfServed({ spec }: Input, { current, deps: { settings } }: PrepareContext): void {
+  if (!isServed({ kind: functionKind.name, spec }, settings)) return;
+  const { canary, canaryPercent = 0, traffic = ALL_PERCENT } = choiceOf({ spec });
+  const member = canary && canaryPercent > 0 ? "canary" : traffic > 0 && traffic < ALL_PERCENT ? "traffic" : null;
+  const had = current && isServed(current, settings) ? choiceOf(current) : {};
+  if (member === null || canonicalJson([choiceOf({ spec })]) === canonicalJson([had])) return;
+  throw invalidField(
+    `spec.revision.${member}`,
+    "the platform answers for this server itself, from its newest revision: no other revision can take a share",
+  );
 }
 
 /** A function without code and without an image runs the hub server of the service that it is connected to. */

@@ -58,6 +58,25 @@ test("another share for the newest revision moves the canary, and the whole prom
   assert.deepEqual(await choice({ ...more, traffic: 100 }), { traffic: 100 });
 });
 
+test("what the platform answers itself has no second revision", async () => {
+  const served = { runtime: { image: "service/mcp-memory:latest" } };
+  const write = (name: string, revision?: object): Promise<Answer> =>
+    platform.call("PUT", `/functions/${name}`, { body: { metadata: { name }, spec: { ...served, revision } } });
+  const body = { metadata: { name: "memory" }, spec: served };
+  assert.equal((await platform.call("POST", "/functions", { body })).status, 200);
+  for (const [member, revision] of [
+    ["traffic", { traffic: 40 }],
+    ["canary", { active: "1", canary: "1", canaryPercent: 5 }],
+  ] as const) {
+    const refused = await write("memory", revision);
+    assert.equal(refused.status, 400, member);
+    assert.match(refused.body.message, new RegExp(`^spec\\.revision\\.${member}: the platform answers`));
+  }
+  const first = { metadata: { name: "other" }, spec: { ...served, revision: { traffic: 40 } } };
+  assert.equal((await platform.call("POST", "/functions", { body: first })).status, 400);
+  assert.equal((await write("memory", { traffic: 100 })).status, 200);
+});
+
 test("a volume cannot be shared by two revisions", async () => {
   await platform.call("POST", "/volumes", { body: { metadata: { name: "disk" }, spec: { size: 16 } } });
   const volumes = [{ name: "disk", mountPath: "/disk" }];
