@@ -207,6 +207,35 @@ describe("a key with an end leaves nothing behind", () => {
   });
 });
 
+test("a key has a name by which its owner tells it from others", async () => {
+  for (const name of ["", "  "]) {
+    const refused = await call("POST", "/api_keys", { body: { name } });
+    assert.deepEqual([refused.status, refused.body.message], [400, "name: must not be empty."]);
+  }
+  assert.match((await made(call("POST", "/api_keys", { body: {} }))).name, /^key-[0-9a-f]{8}$/);
+});
+
+describe("an open invitation ends", () => {
+  for (const [when, end] of [
+    ["leaves", (sub: string) => made(call("DELETE", `/users/${sub}`))],
+    ["is no admin any more", (sub: string) => made(call("PUT", `/users/${sub}`, { body: { role: "member" } }))],
+  ] as const)
+    test(`when the admin who made it ${when}`, async () => {
+      const { store } = platform.app;
+      const { accountId } = (await store.workspaces.get("main")) ?? assert.fail();
+      const admin = await makeUser(store, accountId, "member", { main: "admin" });
+      const invited = await makeUser(store, accountId, "member");
+      const { email } = (await store.people.getUser(invited.sub)) ?? assert.fail();
+      const { invitationId } = await made(call("POST", "/users", { body: { email }, key: admin.key }));
+      const open = async (): Promise<number> => (await made(call("GET", "/invitations", { key: invited.key }))).length;
+      assert.equal(await open(), 1);
+      await end(admin.sub);
+      assert.equal(await open(), 0);
+      assert.equal((await call("POST", `/invitations/${invitationId}/accept`, { key: invited.key })).status, 410);
+      assert.equal(await store.people.roleIn("main", invited.sub), null, "nobody came in");
+    });
+});
+
 describe("a token of a preview ends", () => {
   test("when its maker is no longer in the workspace, and does not come back", async () => {
     const person = await someone();

@@ -28,7 +28,7 @@ interface Invited {
 }
 
 const WITHDRAWN = refusal(
-  "This invitation was withdrawn, or a newer one has replaced it. Ask whoever sent the link for a new one.",
+  "This invitation was withdrawn, a newer one has replaced it, or whoever sent it may no longer invite. Ask an admin of the workspace for a new one.",
 );
 
 export const invitationLink = {
@@ -68,6 +68,7 @@ async function find(link: InvitationLink, { store, clock }: LinkPageDeps): Promi
   const invitation = await store.people.getInvitation(link.invitation);
   const workspace = invitation && (await store.workspaces.get(invitation.workspace));
   if (!invitation || !workspace || invitation.expires_at <= clock.now()) return null;
+  if (!(await store.people.invitationStands(invitation))) return null;
   return { invitation, workspace, person: await store.people.getUser(invitation.email) };
 }
 

@@ -1,4 +1,5 @@
 /** Code shared by the API keys of people and of service accounts. */
+import { randomBytes } from "node:crypto";
 import type { z } from "zod";
 import { ENDED, endOf } from "../../auth/rights/ends.ts";
 import { type Caller, hangsOn } from "../../contract/caller.ts";
@@ -53,7 +54,7 @@ export async function createKey(
       `There are ${KEYS_PER_OWNER_MAX} keys already. Delete one that is no longer used.`,
     );
   const { key, secret } = await store.keys.createKey({
-    name: draft.name ?? "",
+    name: draft.name ?? `key-${randomBytes(4).toString("hex")}`,
     ownerType: owner.type,
     owner: owner.id,
     workspace: owner.workspace,

@@ -28,7 +28,10 @@ export const apiKeyShape = z.looseObject({
 const misspelt = z.never({ error: "call it expires_in, such as 30d" }).optional();
 
 export const newApiKey = z.looseObject({
-  name: fields.displayName.optional(),
+  name: fields.displayName
+    .refine((text) => text.trim() !== "", "must not be empty")
+    .optional()
+    .describe("How you tell the key from others; made up when left out."),
   expires_in: z
     .union([z.string().max(16), z.number()])
     .optional()

@@ -24,7 +24,10 @@ export const invitationHandlers: readonly Implementation[] = [
     const accepted =
       invitation.expires_at > deps.clock.now() && (await deps.store.people.acceptInvitation(invitation.id, person.sub));
     if (!accepted)
-      throw new PlatformError("gone", "This invitation has expired. Ask the person who invited you for a new one.");
+      throw new PlatformError(
+        "gone",
+        "This invitation has expired, or whoever made it may no longer invite. Ask an admin of the workspace for a new one.",
+      );
     const workspace = await deps.store.workspaces.get(invitation.workspace);
     if (!workspace) throw notFound(`Workspace '${invitation.workspace}'`);
     return { email: person.email, workspace: workspaceToWire(workspace) };
@@ -56,13 +59,14 @@ async function find(id: string, person: User, { store }: Platform): Promise<Invi
 const owns = async ({ sub, email_verified }: User, accountId: string, store: Store): Promise<boolean> =>
   email_verified === 1 || (await store.people.accountsOf(sub)).some(({ id }) => id === accountId);
 
-/** Empty when the invitation's workspace is being deleted. */
+/** Empty when the workspace is being deleted, or when the maker of the invitation may no longer invite. */
 async function toWire(
   invitation: Invitation,
   person: User,
   { store }: Platform,
 ): Promise<z.input<typeof invitationShape>[]> {
   const workspace = await store.workspaces.get(invitation.workspace);
+  if (!(await store.people.invitationStands(invitation))) return [];
   if (!workspace || !(await owns(person, workspace.accountId, store))) return [];
   const [account, inviter, members] = await Promise.all([
     store.people.getAccount(workspace.accountId),

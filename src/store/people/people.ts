@@ -3,7 +3,7 @@ import { sql } from "kysely";
 import type { Role } from "../../contract/operation.ts";
 import { uuidv7 } from "../../lib/ids.ts";
 import type { Clock } from "../../lib/time/clock.ts";
-import type { Database, Transaction } from "../database/database.ts";
+import type { Database, Queries, Transaction } from "../database/database.ts";
 import type { InvitationRow, UserRow } from "../database/schema.ts";
 import { requireLiveWorkspace } from "../resources/rows.ts";
 import { forgetUnverifiedIfAlone, takeOverGuest } from "./forget-person.ts";
@@ -74,6 +74,36 @@ export function createPeople({ database, clock }: { database: Database; clock: C
     return row;
   }
 
+  /**
+   * Whether whoever made an invitation could still make it: an admin of the workspace, without having left it since, or
+   * of its account. Of a machine only the name is kept, so that its invitation stands.
+   */
+  async function mayInvite(
+    queries: Queries,
+    { workspace, invited_by: by, created_at: at }: Invitation,
+  ): Promise<boolean> {
+    if (!by.includes("@")) return true;
+    const [member, owner] = [
+      await queries
+        .selectFrom("workspace_members as m")
+        .innerJoin("users as u", "u.sub", "m.sub")
+        .select("m.role")
+        .where("m.workspace", "=", workspace)
+        .where("u.email", "=", by.toLowerCase())
+        .where("m.created_at", "<=", at)
+        .executeTakeFirst(),
+      await queries
+        .selectFrom("account_members as a")
+        .innerJoin("users as u", "u.sub", "a.sub")
+        .innerJoin("workspaces as w", "w.account_id", "a.account_id")
+        .select("a.role")
+        .where("w.name", "=", workspace)
+        .where("u.email", "=", by.toLowerCase())
+        .executeTakeFirst(),
+    ];
+    return member?.role === "admin" || owner?.role === "admin";
+  }
+
   async function accept(tx: Transaction, id: string, sub: string): Promise<Invitation | null> {
     const row = await tx.queries
       .deleteFrom("invitations")
@@ -81,7 +111,7 @@ export function createPeople({ database, clock }: { database: Database; clock: C
       .where("expires_at", ">", clock.now())
       .returningAll()
       .executeTakeFirst();
-    if (!row) return null;
+    if (!row || !(await mayInvite(tx.queries, row))) return null;
     await requireLiveWorkspace(tx.queries, database.dialect, row.workspace);
     const member = await tx.queries
       .selectFrom("workspace_members")
@@ -293,6 +323,9 @@ export function createPeople({ database, clock }: { database: Database; clock: C
         (await database.read.selectFrom("invitations").selectAll().where("id", "=", id).executeTakeFirst()) ?? null
       );
     },
+
+    /** Its maker could still make it; see mayInvite. */
+    invitationStands: (invitation: Invitation): Promise<boolean> => mayInvite(database.read, invitation),
 
     async removeInvitation(id: string): Promise<boolean> {
       return database.write(async (tx) => {
