@@ -75,6 +75,16 @@ export const CHECKS: Readonly<Record<string, Check>> = {
     );
   },
 
+  "secret key": async ({ data, database_url }) => {
+    const { rotation } = await inspectDatabase({ databaseUrl: database_url ?? null, dataDir: data });
+    return rotation === null
+      ? ok("no rotation is under way")
+      : warning(
+          `the rotation to the key ${rotation.to} has not ended (${rotation.resealed} values so far)`,
+          "a running server goes on with it; otherwise run `berth rotate-key` again. No backup can be written before",
+        );
+  },
+
   port: async ({ host, port, data }) => {
     const mine = runningNotes(data).find((note) => Number(new URL(note.url).port) === port);
     if (mine) return ok(`${port} is used by this Berth (pid ${mine.pid}, since ${mine.startedAt})`);
@@ -128,7 +138,8 @@ export const CHECKS: Readonly<Record<string, Check>> = {
   isolation: async (config) => {
     const { grade, missing } = await probeIsolation(config);
     if (grade === "none") return problem("this machine cannot isolate workloads", missing.join(" "));
-    const packages = missingPackages();
+    // Their programs do something only for root.
+    const packages = process.getuid?.() === 0 ? missingPackages() : [];
     const install = packages.length === 0 ? [] : [`On Debian: apt-get install ${packages.join(" ")}`];
     return missing.length === 0
       ? ok(`grade '${grade}'`)
@@ -158,6 +169,7 @@ const problem = (says: string, next?: string): Omit<Finding, "check"> => ({
 /** What the operator should do when a check itself failed. */
 const AFTER_FAILURE: Readonly<Record<string, string>> = {
   database: "correct DATABASE_URL, or start the database; `berth restore` brings back a lost one",
+  "secret key": "see the database above",
   credentials: "remove the file; the next start writes it again",
   isolation: "workloads cannot run until this is solved; the API works without",
 };

@@ -93,7 +93,7 @@ async function rotateHere(config: Config, { to, tell }: Task): Promise<void> {
 const left = (unreadable: number): PlatformError =>
   new PlatformError(
     "unprocessable",
-    `The rotation is over, but ${unreadable} values were opened by no key, neither before nor now, and stay as they are: the rows are damaged.`,
+    `The rotation is over, but ${unreadable === 1 ? "one value was" : `${unreadable} values were`} opened by no key, neither before nor now, and ${unreadable === 1 ? "stays as it is: its row is" : "stay as they are: their rows are"} damaged.`,
   );
 
 async function rotateInServer(config: Config, server: ProcessNote, { to, tell }: Task): Promise<void> {
@@ -106,9 +106,11 @@ async function rotateInServer(config: Config, server: ProcessNote, { to, tell }:
   let seen = "";
   let until = performance.now() + STUCK_MS;
   for (;;) {
-    const { fingerprint, rotation } = readKeyState(config.data);
-    if (fingerprint === to && rotation === null && readSecretKeys(config).length === (config.secret_key ? 2 : 1))
+    const { fingerprint, rotation, ended } = readKeyState(config.data);
+    if (fingerprint === to && rotation === null && readSecretKeys(config).length === (config.secret_key ? 2 : 1)) {
+      if (ended?.to === to && ended.unreadable > 0) throw left(ended.unreadable);
       return;
+    }
     const now = JSON.stringify(rotation);
     if (now !== seen) until = performance.now() + STUCK_MS;
     seen = now;

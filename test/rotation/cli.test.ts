@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { nextKeyFile, oldKeyFile, readKeyFile, secretKeyFile } from "../../src/auth/secret-key-files.ts";
 import { fingerprintOf } from "../../src/lib/sealed-box.ts";
@@ -75,4 +76,15 @@ test("the key of a data folder is replaced, with its server running and stopped"
   assert.ok(refused.stderr.includes(oldKeyFile(dataDir, first)), "the key that the backup needs is named");
   server = await start();
   assert.deepEqual(await look(), before);
+
+  const database = new DatabaseSync(join(dataDir, "berth.sqlite"));
+  database.exec("PRAGMA busy_timeout = 60000");
+  const damage = "UPDATE revisions SET secrets = substr(secrets, 1, length(secrets) - 8) || 'AAAAAAAA'";
+  assert.equal(database.prepare(damage).run().changes, 1);
+  database.close();
+  const third = keyNow();
+  const told = await berth("rotate-key");
+  assert.equal(told.code, 1, "the server's rotation tells what it could not open");
+  assert.match(told.stderr, /The rotation is over, but one value was opened by no key/);
+  assert.notEqual(keyNow(), third);
 });

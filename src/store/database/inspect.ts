@@ -3,6 +3,7 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type DatabaseSnapshot, openPostgresSnapshot, openSqliteSnapshot } from "../backup/snapshot.ts";
+import { keyStateOf, type Rotation } from "../sealing/key-records.ts";
 import { SQLITE_FILE } from "../store.ts";
 import { MIGRATIONS, refuseForeign } from "./migrations/index.ts";
 
@@ -16,6 +17,8 @@ export interface Inspection {
   nowMs: number | null;
   /** The damage in SQLite's words; null when none was found. */
   broken: string | null;
+  /** The rotation of the secret key that has not ended. */
+  rotation: Rotation | null;
 }
 
 export async function inspectDatabase({
@@ -31,20 +34,32 @@ export async function inspectDatabase({
   }
   const file = join(dataDir, SQLITE_FILE);
   const stat = statSync(file, { throwIfNoEntry: false });
-  if (!stat) return { pending: null, nowMs: null, broken: null };
+  if (!stat) return { pending: null, nowMs: null, broken: null, rotation: null };
   return inspect(openSqliteSnapshot(file), {
     nowMs: null,
     broken: stat.size <= CHECKED_BYTES_MAX ? quickCheck(file) : null,
   });
 }
 
-async function inspect(snapshot: DatabaseSnapshot, rest: Omit<Inspection, "pending">): Promise<Inspection> {
+async function inspect(snapshot: DatabaseSnapshot, rest: Pick<Inspection, "nowMs" | "broken">): Promise<Inspection> {
   try {
     refuseForeign(snapshot.migrations, MIGRATIONS);
-    return { pending: MIGRATIONS.length - snapshot.migrations.length, ...rest };
+    return {
+      pending: MIGRATIONS.length - snapshot.migrations.length,
+      rotation: await rotationIn(snapshot),
+      ...rest,
+    };
   } finally {
     await snapshot.close();
   }
+}
+
+async function rotationIn(snapshot: DatabaseSnapshot): Promise<Rotation | null> {
+  if (!snapshot.tables.has("records")) return null;
+  const rows: { key: string; value: string }[] = [];
+  for await (const [key, value] of snapshot.rows("records", ["key", "value"]))
+    if (String(key).startsWith("secret-key-")) rows.push({ key: String(key), value: String(value) });
+  return keyStateOf(rows).rotation;
 }
 
 function quickCheck(file: string): string | null {

@@ -9,6 +9,7 @@ import { createKeyring, type Keyring } from "./keyring.ts";
 
 const FINGERPRINT = "secret-key-fingerprint";
 const ROTATION = "secret-key-rotation";
+const ROTATED = "secret-key-rotated";
 /** Key of the record with the derivation root. Its value is sealed, with this key as the context. */
 export const DERIVATION_ROOT = "derivation-root";
 const NEVER = Number.MAX_SAFE_INTEGER;
@@ -26,10 +27,19 @@ export interface Rotation {
   resealed: number;
 }
 
+/** How a rotation has ended. */
+export interface EndedRotation {
+  to: string;
+  /** Values that no key opened, before and after. */
+  unreadable: number;
+}
+
 export interface KeyState {
   /** Fingerprint of the database's key; null for a database that was never used. */
   fingerprint: string | null;
   rotation: Rotation | null;
+  /** The last rotation that came to its end. */
+  ended: EndedRotation | null;
 }
 
 /** Finds the keys of a database once its tables are up to date. */
@@ -46,12 +56,12 @@ export function createKeyRecords(database: Database) {
       .onConflict((conflict) => conflict.column("key").doUpdateSet({ value }))
       .execute();
   return {
-    /** Both records as they were at one moment. */
+    /** The records as they were at one moment. */
     async state(queries: Queries = database.read): Promise<KeyState> {
       const rows = await queries
         .selectFrom("records")
         .select(["key", "value"])
-        .where("key", "in", [FINGERPRINT, ROTATION])
+        .where("key", "in", [FINGERPRINT, ROTATION, ROTATED])
         .execute();
       return keyStateOf(rows);
     },
@@ -63,8 +73,9 @@ export function createKeyRecords(database: Database) {
     writeRotation: ({ queries }: Transaction, rotation: Rotation) => write(queries, ROTATION, JSON.stringify(rotation)),
 
     /** Makes the new key the database's key. */
-    async endRotation(tx: Transaction, { to }: Rotation): Promise<void> {
-      await write(tx.queries, FINGERPRINT, to);
+    async endRotation(tx: Transaction, ended: EndedRotation): Promise<void> {
+      await write(tx.queries, FINGERPRINT, ended.to);
+      await write(tx.queries, ROTATED, JSON.stringify(ended));
       await tx.queries.deleteFrom("records").where("key", "=", ROTATION).execute();
       tx.announce({ topic: KEY_TOPIC, key: "ended" });
     },
@@ -90,10 +101,11 @@ export function createKeyRecords(database: Database) {
 /** The key state in rows of the table `records`. */
 export function keyStateOf(rows: readonly { key: string; value: string }[]): KeyState {
   const recordOf = (key: string): string | null => rows.find((row) => row.key === key)?.value || null;
-  const rotation = recordOf(ROTATION);
+  const [rotation, ended] = [recordOf(ROTATION), recordOf(ROTATED)];
   return {
     fingerprint: recordOf(FINGERPRINT),
     rotation: rotation === null ? null : (JSON.parse(rotation) as Rotation),
+    ended: ended === null ? null : (JSON.parse(ended) as EndedRotation),
   };
 }
 

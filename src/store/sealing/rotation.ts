@@ -112,10 +112,10 @@ export function createRotation({ database, records, keyring, forgetResource }: R
     return sum;
   }
 
-  async function end(rotation: Rotation): Promise<number> {
+  async function end(rotation: Rotation, unreadable: number): Promise<number> {
     return database.write(async (tx) => {
       const { rotation: now } = await records.state(tx.queries);
-      if (now?.to === rotation.to) await records.endRotation(tx, now);
+      if (now?.to === rotation.to) await records.endRotation(tx, { to: now.to, unreadable });
       return now?.resealed ?? rotation.resealed;
     });
   }
@@ -129,7 +129,7 @@ export function createRotation({ database, records, keyring, forgetResource }: R
     options.onProgress?.({ step: "guarded", column: "", resealed: rotation.resealed });
     let last = await pass(rotation, false, options);
     while (last.found > 0) last = await pass(rotation, false, options);
-    const resealed = await end(rotation);
+    const resealed = await end(rotation, last.unreadable);
     options.onProgress?.({ step: "ended", column: "", resealed });
     keyring.settle(to);
     options.onProgress?.({ step: "settled", column: "", resealed });
