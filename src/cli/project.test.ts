@@ -34,6 +34,7 @@ test("every key of the file has its place", () => {
       policies = ["p"]
       region = "here"
       public = true
+      revision = { traffic = 50 }
       memory = 1024
       [entrypoint]
       prod = "node index.js"
@@ -68,6 +69,7 @@ test("every key of the file has its place", () => {
       policies: ["p"],
       region: "here",
       public: true,
+      revision: { traffic: 50 },
       githubRunner: { repositories: "a/b" },
       functions: ["all"],
       runtime: { memory: 1024, maxRetries: 2, timeout: 900, envs: [{ name: "A", value: "1" }] },

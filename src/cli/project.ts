@@ -47,6 +47,7 @@ const COPIED = [
   "policies",
   "region",
   "public",
+  "revision",
   "githubRunner",
   "integrationConnections",
   "agents",

@@ -83,6 +83,23 @@ callbackUrl = "https://example.com/done"`,
     assert.doesNotMatch((await berth(["deploy", dir])).stderr, /signed with/);
     const { body } = await call("GET", "/agents/called");
     assert.match(body.spec.triggers[0].configuration.callbackSecret, /^\*+$/);
+    const { data } = (await call("GET", "/audit?limit=200")).body as { data: Record<string, string>[] };
+    const lines = data.filter(({ target }) => target === "called").map(({ action, outcome }) => `${action} ${outcome}`);
+    assert.ok(lines.includes("agentCreate ok") && lines.includes("agentUpdate ok"), lines.join());
+    assert.deepEqual(
+      lines.filter((line) => !line.endsWith(" ok")),
+      [],
+      "the first deployment is no failed replacement",
+    );
+
+    await berth(["agent", "update", "called", "--set", "spec.revision.traffic=50"]);
+    write("called", { "index.js": says("three")["index.js"] ?? "" });
+    const third = await berth(["deploy", dir]);
+    const [, canary] = /^Revision (\d) takes 50 %; revision 2 is the active one\.$/m.exec(third.stderr) ?? [];
+    const shared = (await call("GET", "/agents/called")).body.spec.revision;
+    assert.deepEqual([shared.active, shared.canary, shared.canaryPercent, shared.traffic], ["2", canary, 50, 50]);
+    assert.match((await berth(["deploy", dir, "--traffic", "100"])).stderr, /^Revision \d takes 100 %\.$/m);
+    assert.match((await fails(["deploy", dir, "--traffic", "half"])).stderr, /--traffic half is not a share/);
     await berth(["agent", "update", "called", "--set", "spec.revision.active=1"]);
     const back = await suite.until(
       async () => (await ask("called")).text(),

@@ -16,6 +16,7 @@ import { connect, envFiles, variablesOf } from "./call-input.ts";
 import { tellWhenInterrupted } from "./interrupted.ts";
 import { createReader, type LogReader } from "./logs.ts";
 import { applyFiles } from "./manifests.ts";
+import { giveShare, keepShare, tellShare } from "./new-share.ts";
 
 const LOOK_MS = 500;
 /** Longest wait for build and start together; a build alone may take fifteen minutes. */
@@ -37,7 +38,7 @@ export async function deploy(nouns: readonly Noun[], call: Invocation): Promise<
   if (name !== undefined && projects.length > 1)
     throw new UsageError("--name is for one resource, and this folder has several.");
   for (const project of projects) if (name !== undefined) project.name = name;
-  for (const { kind } of projects) deployable(nouns, kind);
+  for (const project of projects) giveShare(deployable(nouns, project.kind), project, text(options.traffic));
   const applied = await applyBeside(nouns, dir, call);
   if (applied !== undefined && applied !== EXIT.ok) return applied;
   for (const project of projects) {
@@ -85,7 +86,9 @@ async function deployOne(
     throw new UsageError(`a ${noun.name} runs an image: ${project.name} names none.`, "set image in the deploy file");
   context.note(`${noun.name} ${project.name}`);
   if (options.skipBuild === true) await keepImage(noun, project, client);
-  const answer = await put(noun, project, client, sendsCode);
+  const before = await currentOf(noun, project, client);
+  if (before !== null) keepShare(noun, project, before);
+  const answer = await put(noun, project, client, { upload: sendsCode, isNew: before === null });
   tellCallbackSecrets(answer.body, context.note);
   if (sendsCode) await send(project.dir, answer.headers.get("x-service-upload-url"), call);
   // A kind that is only stored is complete as soon as it was accepted.
@@ -102,14 +105,15 @@ async function deployOne(
   const end = await tellWhenInterrupted(lines, context, () =>
     follow(noun, name, { call, client, logs: sendsCode ? logs : null }),
   );
-  return memberAt(end, "status") === "DEPLOYED" ? String(memberAt(end, "metadata.url")) : null;
+  if (memberAt(end, "status") !== "DEPLOYED") return null;
+  tellShare(end, context.note);
+  return String(memberAt(end, "metadata.url"));
 }
 
 /** A resource that runs an image keeps it, unless the file names another. */
 async function keepImage(noun: Noun, { name, image, spec }: Project, client: Client): Promise<void> {
   if (image !== null) return;
-  const get = operationOf(noun, "get");
-  const current = await client.call(get, { params: { [get.params.at(-1) ?? ""]: name } });
+  const current = await read(noun, name, client);
   const flat = memberAt(current, "spec.image");
   const nested = memberAt(current, "spec.runtime.image");
   if (typeof flat === "string") spec.image = flat;
@@ -129,16 +133,33 @@ async function put(
   noun: Noun,
   { name, spec }: Project,
   client: Client,
-  upload: boolean,
+  { upload, isNew }: { upload: boolean; isNew: boolean },
 ): Promise<{ headers: Headers; body: unknown }> {
   const input = { ...(upload ? { query: { upload } } : {}), body: { metadata: { name }, spec } };
+  if (isNew) return client.send(operationOf(noun, "create"), input);
   const update = operationOf(noun, "update");
   const params = { [update.params.at(-1) ?? ""]: name };
   return client.send(update, { ...input, params }).catch((error: unknown) => {
-    if (!(error instanceof ApiError) || error.status !== 404) throw error;
+    if (!isMissing(error)) throw error;
     return client.send(operationOf(noun, "create"), input);
   });
 }
+
+const read = (noun: Noun, name: string, client: Client): Promise<unknown> => {
+  const get = operationOf(noun, "get");
+  return client.call(get, { params: { [get.params.at(-1) ?? ""]: name } });
+};
+
+/** The record before the deployment, or null: a replacement of a missing one would stand in the audit log as a failure. */
+const currentOf = (noun: Noun, { name }: Project, client: Client): Promise<unknown> =>
+  read(noun, name, client).catch((error: unknown) => {
+    if (isMissing(error)) return null;
+    // Credentials that may write and not read.
+    if (error instanceof ApiError && error.status === 403) return {};
+    throw error;
+  });
+
+const isMissing = (error: unknown): boolean => error instanceof ApiError && error.status === 404;
 
 interface Following {
   call: Invocation;
@@ -150,12 +171,10 @@ interface Following {
 /** Shows each step and each line of the build, until it is deployed or has failed. */
 async function follow(noun: Noun, name: string, { call, client, logs }: Following): Promise<unknown> {
   const { context } = call;
-  const get = operationOf(noun, "get");
-  const params = { [get.params.at(-1) ?? ""]: name };
   const begunMs = context.now();
   let told = "";
   while (context.now() < begunMs + PATIENCE_MS) {
-    const resource = await client.call(get, { params });
+    const resource = await read(noun, name, client);
     const events = (memberAt(resource, "events") ?? []) as {
       time: string;
       type: string;

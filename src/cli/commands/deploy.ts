@@ -6,9 +6,9 @@ import { CONNECTION_OPTIONS, type CommandSpec, GROUPS, type OptionSpec, text } f
 import { findNoun, type Noun } from "../nouns.ts";
 import { REMOTE } from "./options.ts";
 
-const DETAILS = `Reads berth.toml (see docs/deploy.md), sends the folder without what .berthignore names, shows the
-build and waits until it answers or has failed. A folder may hold several: [agent.NAME], [function.NAME] and
-[job.NAME] with a path each. Files in .berth/ are applied first.`;
+const DETAILS = `Reads berth.toml or service.toml (see docs/deploy.md), sends the folder without what .berthignore
+names, shows the build and waits until it answers or has failed. A folder may hold several: [agent.NAME],
+[function.NAME] and [job.NAME] with a path each. Files in .berth/ are applied first.`;
 
 export const deployCommands = (nouns: readonly Noun[]): CommandSpec[] => [
   {
@@ -31,6 +31,10 @@ export const deployCommands = (nouns: readonly Noun[]): CommandSpec[] => [
     args: [{ name: "folder", about: "where the code is; this folder when left out", optional: true, offers: [] }],
     options: [
       { flags: "-n, --name <name>", about: "instead of the name in the file or of the folder" },
+      {
+        flags: "--traffic <percent>",
+        about: "share of this and later new revisions; below 100 each is a canary (default: as the record has it)",
+      },
       { flags: "--skip-build", about: "keep the code or image that runs, change only the settings" },
       {
         flags: "-e, --env-file <file>",
@@ -40,7 +44,12 @@ export const deployCommands = (nouns: readonly Noun[]): CommandSpec[] => [
       { flags: "-s, --secret <key=value>", about: "a secret variable of the workload and for [env]", many: true },
       ...REMOTE,
     ],
-    examples: ["berth deploy", "berth deploy examples/agent-echo", "berth deploy . --name staging -s TOKEN=abc"],
+    examples: [
+      "berth deploy",
+      "berth deploy examples/agent-echo",
+      "berth deploy . --name staging -s TOKEN=abc",
+      "berth deploy --traffic 10",
+    ],
     run: async (call) => deploy(nouns, call),
   },
   {
