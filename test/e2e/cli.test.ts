@@ -105,6 +105,9 @@ describe("resources", () => {
     assert.equal(JSON.parse(made.stdout).metadata.name, "called");
     const got = await berth("call driveGet --param driveName=called -o json");
     assert.equal(JSON.parse(got.stdout).metadata.name, "called");
+    const misspelt = await berth("call driveGet --param drivename=called");
+    assert.equal(misspelt.code, 2);
+    assert.match(misspelt.stderr, /no parameter 'drivename'\. Did you mean driveName\?/);
     assert.equal((await berth("call driveDelete --param driveName=called")).code, 0);
     assert.match((await berth("operations drive")).stdout, /^driveList +GET +\/v0\/drives /m);
   });

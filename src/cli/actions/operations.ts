@@ -25,11 +25,22 @@ export function callOperation(operations: readonly Operation[], call: Invocation
     );
   }
   const params = parsePairs(texts(call.options.param));
+  refuseUnknown(operation, Object.keys(params));
   const missing = operation.params.filter((name) => !params[name]);
   if (missing.length > 0) {
     throw new UsageError(`${id} needs ${missing.join(", ")}.`, missing.map((name) => `--param ${name}=…`).join(" "));
   }
   return send(operation, params, call);
+}
+
+function refuseUnknown({ id, params }: Operation, given: readonly string[]): void {
+  const unknown = given.find((name) => !params.includes(name));
+  if (unknown === undefined) return;
+  const near = nearestWord(unknown, params);
+  throw new UsageError(
+    `${id} has no parameter '${unknown}'.${near ? ` Did you mean ${near}?` : ""}`,
+    params.length > 0 ? params.map((name) => `--param ${name}=…`).join(" ") : "members of the query go with --query",
+  );
 }
 
 async function send(operation: Operation, params: Record<string, string>, call: Invocation): Promise<undefined> {
