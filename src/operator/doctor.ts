@@ -5,7 +5,7 @@ import { dirname } from "node:path";
 import { type Config, clientUrl, consoleBaseOf } from "../config.ts";
 import { consoleHost, SHARING_ADVICE, sharedWithWorkloads } from "../contract/console.ts";
 import { credentialsFile, readCredentials } from "../lib/credentials.ts";
-import { runningNotes } from "../lib/process-note.ts";
+import { type ProcessNote, runningNotes } from "../lib/process-note.ts";
 import { MINUTE_MS, SECOND_MS, toIso } from "../lib/time/clock.ts";
 import { inspectDatabase } from "../store/database/inspect.ts";
 import { missingPackages } from "./packages.ts";
@@ -86,8 +86,11 @@ export const CHECKS: Readonly<Record<string, Check>> = {
   },
 
   port: async ({ host, port, data }) => {
-    const mine = runningNotes(data).find((note) => Number(new URL(note.url).port) === port);
-    if (mine) return ok(`${port} is used by this Berth (pid ${mine.pid}, since ${mine.startedAt})`);
+    const running = runningNotes(data);
+    const mine = running.find((note) => Number(new URL(note.url).port) === port);
+    if (mine) return ok(`${port} is used by this Berth ${aboutNote(mine)}`);
+    // A running server has its port, whichever port the settings of this command name.
+    if (running[0]) return ok(`this Berth runs at ${running[0].url} ${aboutNote(running[0])}`);
     const refusal = await tryListen(host, port);
     if (refusal === null) return ok(port === 0 ? "any free one" : `${port} on ${host} is free`);
     if (refusal === "EADDRINUSE")
@@ -173,6 +176,8 @@ const AFTER_FAILURE: Readonly<Record<string, string>> = {
   credentials: "remove the file; the next start writes it again",
   isolation: "workloads cannot run until this is solved; the API works without",
 };
+
+const aboutNote = ({ pid, startedAt }: ProcessNote): string => `(pid ${pid}, since ${startedAt})`;
 
 const nearestExisting = (path: string): string => (existsSync(path) ? path : nearestExisting(dirname(path)));
 

@@ -143,7 +143,15 @@ describe("doctor", () => {
   test("knows the server that is running and tries its key", async () => {
     const server = await startServer({ dataDir });
     const found = checks(await berth("doctor", "--port", new URL(server.url).port));
+    const other = createServer();
+    await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
+    const elsewhere = checks(await berth("doctor", "--port", String((other.address() as AddressInfo).port)));
+    other.close();
     await server.stop();
+    assert.ok(
+      elsewhere.port?.startsWith(`ok this Berth runs at ${server.url} (pid ${server.child.pid},`),
+      elsewhere.port,
+    );
     assert.match(found.port ?? "", new RegExp(`^ok .*used by this Berth \\(pid ${server.child.pid},`));
     assert.match(found.credentials ?? "", /^ok .*accepted by /);
     assert.match(found.database ?? "", /^ok SQLite: up to date/);
