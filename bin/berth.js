@@ -3,6 +3,7 @@
 // A Node that is new enough goes on in this process; an older one hands over to the Node that Berth brings along.
 import { spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
+import { constants } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
@@ -44,6 +45,6 @@ function handOver(node) {
     process.on(signal, () => process.stdin.isTTY || child.kill(signal));
   }
   child.on("exit", (code, signal) => {
-    process.exitCode = signal ? 1 : (code ?? 1);
+    process.exitCode = signal ? 128 + constants.signals[signal] : (code ?? 1);
   });
 }

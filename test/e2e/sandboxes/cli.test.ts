@@ -38,7 +38,7 @@ describe("the sandbox commands", { skip: machineSkip }, () => {
     assert.equal((await berth(["logs", "box", "nothing"])).code, 3);
   });
 
-  test("what is piped in reaches the command, and an interrupt ends it", async () => {
+  test("what is piped in reaches the command, and an interrupt ends it", async (t) => {
     const piped = await berth(["exec", "-i", "box", "--", "wc", "-c"], { input: "x".repeat(100_000) });
     assert.deepEqual([piped.code, piped.stdout.trim()], [0, "100000"], piped.stderr);
     const { url, apiKey } = suite.platform();
@@ -61,6 +61,16 @@ describe("the sandbox commands", { skip: machineSkip }, () => {
     assert.equal((await waiting.ended).code, 130);
     const isStopped = async () => /sleep 600\s+stopped/.test((await berth(["logs", "box"])).stdout);
     await eventually(isStopped, "the command's end");
+    const stubborn = spawnBerth(["sandbox", "exec", "box", "trap '' TERM INT; echo deaf; while :; do sleep 1; done"], {
+      env,
+    });
+    await stubborn.printed(/deaf/);
+    const presses = setInterval(() => stubborn.child.kill("SIGINT"), 1000);
+    t.after(() => clearInterval(presses));
+    const left = await stubborn.ended;
+    const [, name = "", stop = ""] = /goes on as (\S+); stop it with `berth (.+)`\.$/m.exec(left.stderr) ?? [];
+    assert.deepEqual([left.code, /^cli-/.test(name)], [130, true], left.stderr);
+    assert.equal((await runBerth(stop.split(" "), { env })).code, 0);
   });
 
   test("a file goes in and comes out as it was", async () => {
