@@ -34,8 +34,8 @@ export async function run(flags: string[]): Promise<void> {
       writeFileSync(archive, layer);
       const times: { load: number[]; tar: number[] } = { load: [], tar: [] };
       for (let round = 0; round < rounds; round++) {
-        times.load.push(await timed(() => driver.loadImage(image, "bench/image:1")));
-        await driver.removeImage("bench/image:1");
+        times.load.push(await timed(() => driver.capabilities.images.load(image, "bench/image:1")));
+        await driver.capabilities.images.remove("bench/image:1");
         const out = join(dir, "out");
         mkdirSync(out);
         times.tar.push(await timed(() => execFileSync("tar", ["-xf", archive, "-C", out])));

@@ -1,10 +1,15 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { driverConformance, type Harness } from "../src/node/conformance.ts";
-import { FakeMachine, fakeDriver } from "./fake-driver.ts";
+import { CAPABILITY_NAMES } from "../src/node/capabilities/capabilities.ts";
+import { driverConformance } from "../src/node/conformance/conformance.ts";
+import type { Harness } from "../src/node/conformance/harness.ts";
+import { FakeMachine, type FakeOptions, fakeDriver } from "./fake-driver.ts";
 
-driverConformance("fake", async (): Promise<Harness> => {
-  const machine = new FakeMachine();
+driverConformance("fake", { capabilities: CAPABILITY_NAMES, open: () => fakeHarness() });
+driverConformance("fake (core alone)", { capabilities: [], open: () => fakeHarness({ without: CAPABILITY_NAMES }) });
+
+async function fakeHarness(options: FakeOptions = {}): Promise<Harness> {
+  const machine = new FakeMachine(options);
   const harness: Harness = {
     driver: fakeDriver(machine),
     image: "fake/base-image:latest",
@@ -16,7 +21,8 @@ driverConformance("fake", async (): Promise<Harness> => {
       harness.driver = fakeDriver(machine);
       return harness.driver;
     },
+    neighbour: () => fakeHarness({ ...options, node: "fake-neighbour" }),
     dispose: () => machine.dispose(),
   };
   return harness;
-});
+}

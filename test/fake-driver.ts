@@ -24,20 +24,13 @@ import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { PlatformError } from "../src/contract/errors.ts";
 import { SANDBOX_FILES } from "../src/contract/sandbox-wire.ts";
+import type { Capabilities, CapabilityName } from "../src/node/capabilities/capabilities.ts";
+import type { Image } from "../src/node/capabilities/images.ts";
+import type { Snapshot } from "../src/node/capabilities/snapshots.ts";
+import type { Volume, VolumeSpec } from "../src/node/capabilities/volumes.ts";
 import type { CallOptions } from "../src/node/dial/endpoint.ts";
-import type {
-  Driver,
-  Exec,
-  Image,
-  Mount,
-  Observed,
-  OnStop,
-  Probe,
-  Snapshot,
-  Volume,
-  VolumeSpec,
-  WorkloadSpec,
-} from "../src/node/driver.ts";
+import type { Driver, OnStop, Probe } from "../src/node/driver.ts";
+import type { Exec, Mount, Observed, WorkloadSpec } from "../src/node/workload.ts";
 import { unpackHere } from "./unpack-here.ts";
 
 export interface FakeOptions {
@@ -46,6 +39,8 @@ export interface FakeOptions {
   images?: string[];
   /** Limits that the machine holds; all of them unless told. */
   limits?: Probe["limits"];
+  /** Capabilities that its driver lacks. */
+  without?: readonly CapabilityName[];
   /** A text makes the create of that workload fail with it. */
   failCreate?: (spec: WorkloadSpec) => string | undefined;
   /** A destroy begins when this promise is fulfilled. */
@@ -114,24 +109,27 @@ export class FakeMachine {
 
 export function fakeDriver(machine: FakeMachine): Driver {
   const node = machine.options.node ?? "fake-node";
-  const { workloads, volumes, snapshots } = machine;
+  const { workloads, options } = machine;
   const workload = (uid: string): FakeWorkload => known(workloads, uid, "workload");
+  const capabilities = fakeCapabilities(machine);
 
   return {
+    name: "fake",
     node,
+    capability: async (name) => (options.without?.includes(name) ? null : capabilities[name]),
     probe: async () => ({
       grade: "none",
       missing: ["This driver is for tests."],
       seccomp: false,
-      limits: machine.options.limits ?? ["memory", "cpu", "pids"],
-      freezer: "signal",
+      limits: options.limits ?? ["memory", "cpu", "pids"],
+      freezer: options.without?.includes("freezing") ? "none" : "signal",
       outbound: "none",
       volumes: "unsized",
     }),
-    async create(spec, options) {
+    async create(spec, { signal } = {}) {
       const there = workloads.get(spec.uid);
       if (there) return { ...there.observed };
-      options?.signal?.throwIfAborted();
+      signal?.throwIfAborted();
       return startWorkload(machine, node, spec);
     },
     observe: async (uid) => {
@@ -152,15 +150,11 @@ export function fakeDriver(machine: FakeMachine): Driver {
       const all = workload(uid).output[stream];
       return { bytes: all.subarray(offset, offset + bytesMax), size: all.length };
     },
-    freeze: async (uid) => setFrozen(workload(uid), true),
-    thaw: async (uid) => setFrozen(workload(uid), false),
     setLimits: async (uid, limits) => {
       workload(uid).observed.limits = limits;
     },
-    mount: async (uid, mount) => attach(machine, workload(uid), mount),
-    unmount: async (uid, path) => detach(workload(uid), path),
     destroy: async (uid, { ended, graceMs } = {}) => {
-      await machine.options.beforeDestroy?.();
+      await options.beforeDestroy?.();
       const found = workloads.get(uid);
       if (!found) return;
       if (graceMs !== undefined && found.child?.kill("SIGTERM"))
@@ -174,50 +168,75 @@ export function fakeDriver(machine: FakeMachine): Driver {
       for (const server of found.servers) server.close();
       rmSync(dirname(found.root), { recursive: true, force: true });
     },
-    async snapshot(uid, id) {
-      const { root, spec } = workload(uid);
-      const snapshot = { id, image: spec.image, sizeBytes: 0, createdAt: new Date().toISOString() };
-      cpSync(root, join(machine.dir, "snapshots", id), { recursive: true });
-      snapshots.set(id, snapshot);
-      return snapshot;
-    },
-    removeSnapshot: async (id) => {
-      snapshots.delete(id);
-      rmSync(join(machine.dir, "snapshots", id), { recursive: true, force: true });
-    },
-    listSnapshots: async () => [...snapshots.values()],
-    createVolume: async (spec) => createVolume(machine, spec),
-    observeVolume: async (id) => volumes.get(id) ?? null,
-    destroyVolume: async (id) => {
-      if (mountedSomewhere(machine, id)) throw new PlatformError("conflict", `The volume ${id} is in use.`);
-      volumes.delete(id);
-      rmSync(join(machine.dir, "volumes", id), { recursive: true, force: true });
-    },
-    createDrive: async (id, { from } = {}) => {
-      const dir = join(machine.dir, "drives", id);
-      if (existsSync(dir)) return;
-      mkdirSync(dir, { recursive: true });
-      if (from) cpSync(from, dir, { recursive: true });
-    },
-    driveBytes: async (id) => {
-      const dir = join(machine.dir, "drives", id);
-      if (!existsSync(dir)) return null;
-      const files = readdirSync(dir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
-      return files.reduce((sum, file) => sum + statSync(join(file.parentPath, file.name)).size, 0);
-    },
-    destroyDrive: async (id) => rmSync(join(machine.dir, "drives", id), { recursive: true, force: true }),
-    unpack: async (archive, target, limits) => unpackHere({ work: { kind: "files", limits }, archive, target }),
-    loadImage: async (tarPath, name) => {
-      if (!existsSync(tarPath)) throw new PlatformError("bad_request", "The archive cannot be read.");
-      return machine.addImage(name);
-    },
-    findImage: async (name) => machine.images.get(name) ?? null,
-    imageBytes: async (name) => machine.images.get(name)?.sizeBytes ?? null,
-    listImages: async () => [...machine.images.values()],
-    removeImage: async (name) => machine.images.delete(name),
     stop: async (onStop: OnStop = "keep") => {
       if (onStop === "freeze") for (const found of workloads.values()) setFrozen(found, true);
       if (onStop === "kill") for (const uid of [...workloads.keys()]) await fakeDriver(machine).destroy(uid);
+    },
+  };
+}
+
+function fakeCapabilities(machine: FakeMachine): Capabilities {
+  const { volumes, snapshots } = machine;
+  const workload = (uid: string): FakeWorkload => known(machine.workloads, uid, "workload");
+  return {
+    freezing: {
+      freeze: async (uid) => setFrozen(workload(uid), true),
+      thaw: async (uid) => setFrozen(workload(uid), false),
+    },
+    hotMounts: {
+      mount: async (uid, mount) => attach(machine, workload(uid), mount),
+      unmount: async (uid, path) => detach(workload(uid), path),
+    },
+    snapshots: {
+      async take(uid, id) {
+        const { root, spec } = workload(uid);
+        const snapshot = { id, image: spec.image, sizeBytes: 0, createdAt: new Date().toISOString() };
+        cpSync(root, join(machine.dir, "snapshots", id), { recursive: true });
+        snapshots.set(id, snapshot);
+        return snapshot;
+      },
+      remove: async (id) => {
+        snapshots.delete(id);
+        rmSync(join(machine.dir, "snapshots", id), { recursive: true, force: true });
+      },
+      list: async () => [...snapshots.values()],
+    },
+    volumes: {
+      create: async (spec) => createVolume(machine, spec),
+      observe: async (id) => volumes.get(id) ?? null,
+      destroy: async (id) => {
+        if (mountedSomewhere(machine, id)) throw new PlatformError("conflict", `The volume ${id} is in use.`);
+        volumes.delete(id);
+        rmSync(join(machine.dir, "volumes", id), { recursive: true, force: true });
+      },
+    },
+    drives: {
+      create: async (id, { from } = {}) => {
+        const dir = join(machine.dir, "drives", id);
+        if (existsSync(dir)) return;
+        mkdirSync(dir, { recursive: true });
+        if (from) cpSync(from, dir, { recursive: true });
+      },
+      bytes: async (id) => {
+        const dir = join(machine.dir, "drives", id);
+        if (!existsSync(dir)) return null;
+        const files = readdirSync(dir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+        return files.reduce((sum, file) => sum + statSync(join(file.parentPath, file.name)).size, 0);
+      },
+      destroy: async (id) => rmSync(join(machine.dir, "drives", id), { recursive: true, force: true }),
+    },
+    images: {
+      load: async (tarPath, name) => {
+        if (!existsSync(tarPath)) throw new PlatformError("bad_request", "The archive cannot be read.");
+        return machine.addImage(name);
+      },
+      find: async (name) => machine.images.get(name) ?? null,
+      bytes: async (name) => machine.images.get(name)?.sizeBytes ?? null,
+      list: async () => [...machine.images.values()],
+      remove: async (name) => machine.images.delete(name),
+    },
+    unpacking: {
+      unpack: async (archive, target, limits) => unpackHere({ work: { kind: "files", limits }, archive, target }),
     },
   };
 }

@@ -7,7 +7,9 @@ import type { Edge } from "../http/edge.ts";
 import { findDriverImage } from "../kinds/image/resolve.ts";
 import type { Deps, Settings } from "../kinds/port.ts";
 import type { Stored } from "../metering/resource-rates.ts";
+import { need } from "../node/capabilities/need.ts";
 import { type Driver, unheldLimits } from "../node/driver.ts";
+import { DRIVER_DEFAULT, DRIVERS } from "../node/drivers/index.ts";
 import type { createTraffic } from "../node/traffic.ts";
 import type { Resource } from "../store/resources/resource.ts";
 
@@ -38,14 +40,9 @@ interface MachineParts {
 }
 
 export async function openMachine({ config, settings, doors, traffic, log }: MachineParts): Promise<Driver> {
-  const [{ openLocalDriver }, { cachedSandboxd }] = await Promise.all([
-    import("../node/drivers/local/local-driver.ts"),
-    import("../node/sandboxd-build.ts"),
-  ]);
-  const driver = await openLocalDriver({
+  const driver = await DRIVERS[DRIVER_DEFAULT]({
     dataDir: join(config.data, "runtime"),
     brand: config.brand,
-    sandboxd: await cachedSandboxd(join(config.data, "runtime", "bin")),
     nodeBinary: process.execPath,
     node: settings.nodeId,
     poolSize: config.pool_size,
@@ -73,11 +70,13 @@ export async function storedMb(
   owner: Resource,
 ): Promise<number | null> {
   const count = async (): Promise<number | null> => {
-    if ("drive" in stored) return (await driver.driveBytes(stored.drive)) ?? 0;
-    if ("snapshot" in stored)
-      return (await driver.listSnapshots()).find(({ id }) => id === stored.snapshot)?.sizeBytes ?? null;
+    if ("drive" in stored) return (await (await need(driver, "drives")).bytes(stored.drive)) ?? 0;
+    if ("snapshot" in stored) {
+      const snapshots = await (await need(driver, "snapshots")).list();
+      return snapshots.find(({ id }) => id === stored.snapshot)?.sizeBytes ?? null;
+    }
     const image = await findDriverImage(stored.image, owner, { store, driver, settings });
-    return image === null ? null : driver.imageBytes(image);
+    return image === null ? null : (await need(driver, "images")).bytes(image);
   };
   const bytes = await count().catch(() => null);
   return bytes === null ? null : Math.ceil(bytes / 2 ** 20);

@@ -6,6 +6,7 @@ import { startMetering } from "../metering/metering.ts";
 import { addUsageCounters } from "../metering/usage-counters.ts";
 import { openBlobStore } from "../node/blobs/blob-store.ts";
 import type { Driver, OnStop } from "../node/driver.ts";
+import { DRIVER_DEFAULT } from "../node/drivers/index.ts";
 import { type LazyDriver, lazyDriver } from "../node/lazy-driver.ts";
 import { openLogRoom } from "../node/logs/log-room.ts";
 import { createTraffic } from "../node/traffic.ts";
@@ -42,7 +43,11 @@ export async function startNode(
   );
   const traffic = createTraffic(() => driver);
   const machine = openDriver ?? (() => openMachine({ config, settings, doors, traffic, log }));
-  const driver = lazyDriver(settings.nodeId, async () => logs.listenTo(await machine()));
+  const driver = lazyDriver({
+    name: DRIVER_DEFAULT,
+    node: settings.nodeId,
+    open: async () => logs.listenTo(await machine()),
+  });
   let workloadsOnStop: OnStop = config.on_stop;
   stack.defer(() => driver.stop(workloadsOnStop));
   const place = placeOf(config, settings);

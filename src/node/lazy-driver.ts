@@ -2,14 +2,19 @@
  * A driver that opens in the background: the server answers at once, and whoever needs a workload waits until the
  * machine is ready for it. What kept it from opening is told to every caller.
  */
-import type { Driver, OnStop } from "./driver.ts";
+import type { Driver } from "./driver.ts";
+import { forwardingDriver } from "./forwarding-driver.ts";
 
 export interface LazyDriver extends Driver {
   /** Starts opening; rejects with the reason when that fails. */
   opened(): Promise<void>;
 }
 
-export function lazyDriver(node: string, open: () => Promise<Driver>): LazyDriver {
+export interface LazyDriverOptions extends Pick<Driver, "name" | "node"> {
+  open(): Promise<Driver>;
+}
+
+export function lazyDriver({ name, node, open }: LazyDriverOptions): LazyDriver {
   let opening: Promise<Driver> | null = null;
   let running: Driver | null = null;
   const driver = (): Promise<Driver> => {
@@ -19,24 +24,19 @@ export function lazyDriver(node: string, open: () => Promise<Driver>): LazyDrive
     });
     return opening;
   };
-  const own: Record<string | symbol, unknown> = {
-    node,
-    opened: async () => {
+  return {
+    ...forwardingDriver({ name, node, target: driver }),
+    /** An open driver's own name: a server may be given another driver than the list would open. */
+    get name() {
+      return running?.name ?? name;
+    },
+    async opened() {
       await driver();
     },
-    stop: async (workloads?: OnStop) => {
+    async stop(workloads) {
       if (running) await running.stop(workloads);
       // Nobody waits for one that is still opening; it is stopped as soon as it has.
       else opening?.then((late) => late.stop(workloads)).catch(() => {});
     },
   };
-  return new Proxy(own, {
-    get(target, property) {
-      if (property in target || typeof property === "symbol" || property === "then") return target[property];
-      return async (...args: unknown[]) => {
-        const target = (await driver()) as unknown as Record<string, (...args: unknown[]) => unknown>;
-        return target[property]?.(...args);
-      };
-    },
-  }) as unknown as LazyDriver;
 }

@@ -4,15 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Config } from "../config.ts";
 import type { Driver, Probe } from "../node/driver.ts";
+import { DRIVER_DEFAULT, DRIVERS } from "../node/drivers/index.ts";
 
-export async function openRuntime(config: Config, dataDir: string): Promise<Driver> {
-  const [{ openLocalDriver }, { cachedSandboxd }] = await Promise.all([
-    import("../node/drivers/local/local-driver.ts"),
-    import("../node/sandboxd-build.ts"),
-  ]);
-  const sandboxd = await cachedSandboxd(join(dataDir, "bin"));
-  return openLocalDriver({ dataDir, brand: config.brand, sandboxd, allowUnisolated: true });
-}
+export const openRuntime = (config: Config, dataDir: string): Promise<Driver> =>
+  DRIVERS[DRIVER_DEFAULT]({ dataDir, brand: config.brand, allowUnisolated: true });
 
 /** The isolation that this machine can give, tried in a separate folder, also beside a running server. */
 export async function probeIsolation(config: Config): Promise<Probe> {

@@ -7,8 +7,8 @@ import { existsSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileS
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
-import type { Grade } from "../../src/node/driver.ts";
 import type { LocalDriver } from "../../src/node/drivers/local/local-driver.ts";
+import type { Grade } from "../../src/node/workload.ts";
 import { Canary } from "../canary.ts";
 import { dockerSave, type Entry, tar } from "../image-archive.ts";
 import { LocalMachine, localDriverMissing, localGrades } from "../local/machine.ts";
@@ -151,7 +151,7 @@ async function load(machine: LocalMachine, driver: LocalDriver | null, layers: E
   const file = join(machine.dataDir, "attack.tar");
   writeFileSync(file, dockerSave(layers.map((layer) => tar(layer))));
   try {
-    await driver?.loadImage(file, "attack/image:1");
+    await driver?.capabilities.images.load(file, "attack/image:1");
     return null;
   } catch (error) {
     const { code, message } = error as { code?: string; message: string };

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { recordTag } from "../../src/kinds/image/images.ts";
-import type { WorkloadSpec } from "../../src/node/driver.ts";
+import type { WorkloadSpec } from "../../src/node/workload.ts";
 import { FakeMachine, fakeDriver } from "../fake-driver.ts";
 import { makeUser } from "../identities.ts";
 import { type Answer, startTestPlatform, type TestPlatform } from "../platform.ts";

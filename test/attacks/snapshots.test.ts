@@ -8,8 +8,8 @@ import { once } from "node:events";
 import { existsSync, globSync, lstatSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { after, before, suite, test } from "node:test";
-import type { Grade } from "../../src/node/driver.ts";
 import type { LocalDriver } from "../../src/node/drivers/local/local-driver.ts";
+import type { Grade } from "../../src/node/workload.ts";
 import { Canary } from "../canary.ts";
 import { LocalMachine, localDriverMissing, localGrades, run } from "../local/machine.ts";
 
@@ -72,7 +72,7 @@ else
       });
 
       test("links, pipes, set-user-id and closed folders are copied as what they are", async () => {
-        const { id } = await driver.snapshot("box", "odd");
+        const { id } = await driver.capabilities.snapshots.take("box", "odd");
         const odd = join(machine.dataDir, "snapshots", id, "0/work/odd");
         for (const name of ["out", "up", "loop"]) assert.ok(lstatSync(join(odd, name)).isSymbolicLink(), name);
         assert.equal(lstatSync(join(odd, "twice")).ino, lstatSync(join(odd, "twice-again")).ino);
@@ -95,8 +95,8 @@ else
         if (swap.stdout) await once(swap.stdout, "data");
         for (let round = 0; round < ROUNDS; round += 1) {
           // Files that come and go may make the copy fail; then there is none.
-          await driver
-            .snapshot("box", `swapped-${round}`)
+          await driver.capabilities.snapshots
+            .take("box", `swapped-${round}`)
             .catch((error) => assert.match(String(error), /could not be copied/));
           for (const file of globSync(join(machine.dataDir, "snapshots", `swapped-${round}`, "*/work/names{,.away}/*")))
             if (lstatSync(file).isFile()) assert.equal(readFileSync(file, "utf8"), "own\n", file);

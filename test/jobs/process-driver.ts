@@ -6,7 +6,8 @@ import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import type { Driver, Observed, WorkloadSpec } from "../../src/node/driver.ts";
+import type { Driver } from "../../src/node/driver.ts";
+import type { Observed, WorkloadSpec } from "../../src/node/workload.ts";
 import { FakeMachine, fakeDriver } from "../fake-driver.ts";
 
 const LOOK_MS = 10;

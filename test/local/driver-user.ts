@@ -4,12 +4,12 @@ import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { driverConformance } from "../../src/node/conformance.ts";
+import { driverConformance } from "../../src/node/conformance/conformance.ts";
 import { Canary } from "../canary.ts";
 import { dockerSave, tar } from "../image-archive.ts";
-import { LocalMachine, localHarness, run } from "./machine.ts";
+import { LocalMachine, localCandidate, run } from "./machine.ts";
 
-driverConformance("local (user)", () => localHarness({ grade: "user" }));
+driverConformance("local (user)", localCandidate({ grade: "user" }));
 
 test("the user who runs the server removes its data folder with plain rm", async (t) => {
   const machine = new LocalMachine();
@@ -24,7 +24,10 @@ test("the user who runs the server removes its data folder with plain rm", async
     network: "outbound",
   });
   assert.equal((await run(made, "touch /usr/mine /mine && echo made")).output, "made\n");
-  assert.ok(((await driver.imageBytes("berth/base-image")) ?? 0) > 1e6, "also where folders of /usr are closed");
+  assert.ok(
+    ((await driver.capabilities.images.bytes("berth/base-image")) ?? 0) > 1e6,
+    "also where folders of /usr are closed",
+  );
   const { status, stderr } = spawnSync("rm", ["-rf", machine.dataDir], { encoding: "utf8" });
   assert.deepEqual([status, stderr], [0, ""]);
 });
@@ -33,7 +36,7 @@ test("an image is unpacked in a cage without root, too", async (t) => {
   const machine = new LocalMachine();
   const driver = await machine.open({ grade: "user" });
   t.after(async () => {
-    await driver.removeImage("team/app:1"); // folders in it are closed even to their owner
+    await driver.capabilities.images.remove("team/app:1"); // folders in it are closed even to their owner
     await driver.stop("kill");
     machine.dispose();
   });
@@ -49,6 +52,6 @@ test("an image is unpacked in a cage without root, too", async (t) => {
   ]);
   const file = join(machine.dataDir, "image.tar");
   writeFileSync(file, dockerSave([layer]));
-  assert.equal((await driver.loadImage(file, "team/app:1")).sizeBytes, 4);
+  assert.equal((await driver.capabilities.images.load(file, "team/app:1")).sizeBytes, 4);
   canary.assertUntouched();
 });

@@ -7,17 +7,17 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { before, test } from "node:test";
-import { driverConformance } from "../../src/node/conformance.ts";
-import { type Observed, PLATFORM_DOOR_PORT, type WorkloadSpec } from "../../src/node/driver.ts";
+import { driverConformance } from "../../src/node/conformance/conformance.ts";
+import { type Observed, PLATFORM_DOOR_PORT, type WorkloadSpec } from "../../src/node/workload.ts";
 import { sandboxdBinary } from "../sandboxd-binary.ts";
-import { LocalMachine, localDriverMissing, localGrades, localHarness, run, tracesOf } from "./machine.ts";
+import { LocalMachine, localCandidate, localDriverMissing, localGrades, run, tracesOf } from "./machine.ts";
 
 if (localDriverMissing) test("local driver", { skip: localDriverMissing }, () => {});
 else {
   if (localGrades.includes("user")) await import("./driver-user.ts");
   else {
-    driverConformance("local", () => localHarness({}));
-    driverConformance("local (contained)", () => localHarness({ grade: "contained" }));
+    driverConformance("local", localCandidate({}));
+    driverConformance("local (contained)", localCandidate({ grade: "contained" }));
     fromRoot();
   }
   ownTests();
@@ -67,7 +67,7 @@ function ownTests(): void {
     const machine = new LocalMachine();
     const driver = await machine.open({ poolSize: 0 });
     const [base, node] = await Promise.all(
-      ["berth/base-image", "berth/node:latest"].map((name) => driver.imageBytes(name)),
+      ["berth/base-image", "berth/node:latest"].map((name) => driver.capabilities.images.bytes(name)),
     );
     assert.ok((base ?? 0) > statSync("/usr/bin/mount").size * 100, String(base));
     assert.equal(node, base);
@@ -80,7 +80,7 @@ function ownTests(): void {
     const driver = await machine.open({ poolSize: 1 });
     await driver.stocked();
     assert.deepEqual(await driver.list(), [], "prepared workloads are nobody's");
-    await driver.createDrive("shared");
+    await driver.capabilities.drives.create("shared");
     const more = {
       name: "named",
       env: { GREETING: "a 'quoted'\n$line" },
@@ -176,8 +176,8 @@ function ownTests(): void {
       exitCode: 0,
       output: `b\n${machine.dataDir}/workloads/${made.endpoint.dir.split("/").at(-2)}/home\n`,
     });
-    assert.equal((await driver.freeze("plain")).state, "frozen");
-    assert.equal((await driver.thaw("plain")).state, "running");
+    assert.equal((await driver.capabilities.freezing.freeze("plain")).state, "frozen");
+    assert.equal((await driver.capabilities.freezing.thaw("plain")).state, "running");
     assert.equal((await run(made, "echo on")).output, "on\n");
     const mounts = [{ source: { drive: "d" }, path: "/d" }];
     await assert.rejects(driver.create(spec("mounted", { mounts })), { code: "unprocessable" });

@@ -10,9 +10,9 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
-import { call } from "../../src/node/conformance.ts";
+import { call } from "../../src/node/conformance/call.ts";
 import { dial } from "../../src/node/dial/dial.ts";
-import type { Grade, Observed, WorkloadSpec } from "../../src/node/driver.ts";
+import type { Grade, Observed, WorkloadSpec } from "../../src/node/workload.ts";
 import { Program } from "../../src/node/drivers/local/calls/program.ts";
 import { ABSENT, REFUSED } from "../../src/node/drivers/local/calls/seccomp.ts";
 import { parseReport } from "../../src/node/drivers/local/calls/spawner.ts";
@@ -51,7 +51,7 @@ export function escapes(grade: Grade): void {
     before(async () => {
       scene.machine = new LocalMachine();
       scene.driver = await scene.machine.open({ grade });
-      await scene.driver.createDrive("tools");
+      await scene.driver.capabilities.drives.create("tools");
       const mounts = [{ source: { drive: "tools" }, path: "/tools" }];
       scene.box = await scene.driver.create(spec("box", { mounts }));
       scene.other = await scene.driver.create(spec("other"));
@@ -251,18 +251,18 @@ function sharedGround(scene: Scene): void {
     await run(scene.box, `ln -sfn ${scene.hostDir} /tools/evil; ln -sfn ../../../../../../etc /tools/up`);
     for (const path of ["/evil", "/up"]) {
       const mount = { source: { drive: "tools", path }, path: "/mnt/x" };
-      await scene.driver.mount("other", mount).catch(() => {}); // refusing is fine too
+      await scene.driver.capabilities.hotMounts.mount("other", mount).catch(() => {}); // refusing is fine too
       const { output } = await run(scene.other, "ls -la /mnt/x; cat /mnt/x/secret /mnt/x/passwd");
       assert.doesNotMatch(output, new RegExp(`${SECRET}|root:x`));
-      await scene.driver.unmount("other", "/mnt/x");
+      await scene.driver.capabilities.hotMounts.unmount("other", "/mnt/x");
     }
   });
 
   test("unmounting a drive cannot be turned against what protects /proc", async () => {
-    await scene.driver.createDrive("plain");
-    await scene.driver.mount("other", { source: { drive: "plain" }, path: "/trap/sys" });
+    await scene.driver.capabilities.drives.create("plain");
+    await scene.driver.capabilities.hotMounts.mount("other", { source: { drive: "plain" }, path: "/trap/sys" });
     await run(scene.other, "mv /trap /moved && ln -s /proc /trap");
-    assert.equal(await scene.driver.unmount("other", "/trap/sys"), true);
+    assert.equal(await scene.driver.capabilities.hotMounts.unmount("other", "/trap/sys"), true);
     assert.match((await run(scene.other, "grep ' /proc/sys ' /proc/self/mountinfo")).output, / ro,/);
     assert.equal((await run(scene.other, "grep -c ' /moved' /proc/self/mountinfo")).output.trim(), "0");
   });

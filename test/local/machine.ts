@@ -5,14 +5,17 @@ import { createHash } from "node:crypto";
 import { globSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { call, type Harness } from "../../src/node/conformance.ts";
-import type { Grade, Observed } from "../../src/node/driver.ts";
+import { CAPABILITY_NAMES } from "../../src/node/capabilities/capabilities.ts";
+import { call } from "../../src/node/conformance/call.ts";
+import type { Candidate } from "../../src/node/conformance/conformance.ts";
+import type { Harness } from "../../src/node/conformance/harness.ts";
 import {
   type LocalDriver,
   type LocalDriverOptions,
   openLocalDriver,
 } from "../../src/node/drivers/local/local-driver.ts";
 import { findBun } from "../../src/node/sandboxd-build.ts";
+import type { Grade, Observed } from "../../src/node/workload.ts";
 import { closeAtEnd } from "../closing.ts";
 import { sandboxdBinary } from "../sandboxd-binary.ts";
 
@@ -97,8 +100,14 @@ export async function run(workload: Pick<Observed, "endpoint">, command: string)
   return { exitCode, output: logs };
 }
 
+/** The local driver as the conformance suite takes it. */
+export const localCandidate = (options: Partial<LocalDriverOptions>): Candidate => ({
+  capabilities: CAPABILITY_NAMES,
+  open: () => localHarness(options),
+});
+
 /** A local driver for the conformance suite; leaves no trace, or its end fails. */
-export async function localHarness(options: Partial<LocalDriverOptions>): Promise<Harness> {
+async function localHarness(options: Partial<LocalDriverOptions>): Promise<Harness> {
   const machine = new LocalMachine();
   const made: Harness = {
     driver: await machine.open({ poolSize: 1, ...options }),
@@ -118,6 +127,7 @@ export async function localHarness(options: Partial<LocalDriverOptions>): Promis
       made.driver = await machine.open({ poolSize: 1, ...options });
       return made.driver;
     },
+    neighbour: () => localHarness({ ...options, node: "there", poolSize: 0 }),
     dispose: async () => {
       await made.driver.stop("kill");
       assert.deepEqual(tracesOf(machine.dataDir), []);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import type { Observed, WorkloadSpec } from "../../src/node/driver.ts";
+import type { Observed, WorkloadSpec } from "../../src/node/workload.ts";
 import { LocalMachine, run } from "./machine.ts";
 
 const ip = (commands: string[], pid?: number): void => {

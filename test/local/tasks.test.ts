@@ -9,8 +9,8 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { type Observed, PLATFORM_DOOR_PORT, type WorkloadSpec } from "../../src/node/driver.ts";
 import type { LocalDriver } from "../../src/node/drivers/local/local-driver.ts";
+import { type Observed, PLATFORM_DOOR_PORT, type WorkloadSpec } from "../../src/node/workload.ts";
 import { LocalMachine, localDriverMissing, localGrades, memoryMissing, sizesMissing, tracesOf } from "./machine.ts";
 
 const spec = (uid: string, argv: string[], more: Partial<WorkloadSpec> = {}): WorkloadSpec => ({
@@ -106,8 +106,8 @@ describe("commands without a daemon", { skip: localDriverMissing ?? false }, () 
   test("a volume has its size, and a drive its files", { skip: sizesMissing }, async () => {
     const machine = new LocalMachine();
     const driver = await machine.open();
-    await driver.createVolume({ id: "scratch", sizeMb: 16 });
-    await driver.createDrive("code");
+    await driver.capabilities.volumes.create({ id: "scratch", sizeMb: 16 });
+    await driver.capabilities.drives.create("code");
     const mounts = [
       { source: { volume: "scratch" }, path: "/scratch" },
       { source: { drive: "code" }, path: "/code/deep", readOnly: true },
@@ -117,7 +117,7 @@ describe("commands without a daemon", { skip: localDriverMissing ?? false }, () 
     const { observed, stdout } = await run(driver, spec("mounted", ["sh", "-c", script], { mounts }));
     assert.equal(observed?.exitCode, 0, stdout);
     assert.match(stdout, /big/);
-    await driver.destroyVolume("scratch");
+    await driver.capabilities.volumes.destroy("scratch");
     await driver.stop("kill");
     assert.deepEqual(tracesOf(machine.dataDir), []);
     machine.dispose();

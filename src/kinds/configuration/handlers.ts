@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
 import { PlatformError } from "../../contract/errors.ts";
+import { lacking } from "../../node/capabilities/need.ts";
 import type { Driver } from "../../node/driver.ts";
 import { type Implementation, implement, type Settings } from "../port.ts";
 import { isHere } from "../region.ts";
@@ -50,7 +51,7 @@ const namedOnce = (name: string) => (name === "" ? [] : [{ name, displayName: na
 async function isolationOf(driver: Driver) {
   try {
     const { freezer: _, ...isolation } = await driver.probe();
-    return isolation;
+    return { ...isolation, missing: [...isolation.missing, ...(await lacking(driver))] };
   } catch (error) {
     return {
       grade: "unavailable" as const,

@@ -1,3 +1,4 @@
+import { refuseWithout } from "../../node/capabilities/need.ts";
 import type { Behaviour } from "../port.ts";
 import { chosenRegion } from "../region.ts";
 import { requireSamePermissions } from "./grants.ts";
@@ -10,9 +11,10 @@ export const driveBehaviour: Behaviour = {
   reconciled: "on-delete",
   awaitDelete: true,
   reconciler: driveReconciler,
-  prepare(input, context) {
+  async prepare(input, context) {
     const { current, deps } = context;
     if (current) return requireSamePermissions(input, context);
+    await refuseWithout(deps.here.driver, "drives");
     input.spec.region = chosenRegion("spec.region", input.spec.region, null, deps.settings);
     input.spec.infrastructureId = deps.settings.nodeId;
   },

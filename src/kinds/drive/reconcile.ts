@@ -7,7 +7,7 @@ export const driveReconciler = defineReconciler<null, Step>({
   observe: async () => null,
   plan: (drive) => ({ steps: drive.deletedAt === null ? [] : [{ do: "destroy" }] }),
   async act(_step, { workspace, uid }, { deps }) {
-    await deps.driver.destroyDrive(uid);
+    await (await deps.driver.capability("drives"))?.destroy(uid);
     await deps.store.resources.delete(workspace, uid);
   },
 });

@@ -1,3 +1,4 @@
+import { knowsImage } from "../image/resolve.ts";
 import { type Implementation, implement } from "../port.ts";
 import { mcpHubList, sandboxHubList } from "./operations.ts";
 import { HUB_SERVERS, hubImage } from "./servers.ts";
@@ -23,7 +24,7 @@ const SANDBOX_IMAGES = [
 export const hubHandlers: readonly Implementation[] = [
   implement(sandboxHubList, async (_call, { settings, here }) => {
     const known = SANDBOX_IMAGES.map((entry) => ({ ...entry, image: `${settings.brand}/${entry.name}:latest` }));
-    const there = await Promise.all(known.map(async ({ image }) => (await here.driver.findImage(image)) !== null));
+    const there = await Promise.all(known.map(({ image }) => knowsImage(here.driver, image)));
     return known
       .filter((_, index) => there[index])
       .map((entry) => ({

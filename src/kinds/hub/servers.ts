@@ -3,7 +3,7 @@
  * exists. Some servers run as a workload, with a program that the driver provides; the platform answers for the others
  * itself.
  */
-import type { Builtin } from "../../node/driver.ts";
+import type { Builtin } from "../../node/workload.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { INTEGRATIONS } from "../integration/declarations.ts";
 import type { Settings } from "../port.ts";

@@ -8,6 +8,7 @@ import { PlatformError } from "../../contract/errors.ts";
 import * as fields from "../../contract/fields.ts";
 import { randomWord } from "../../lib/ids.ts";
 import { MINUTE_MS } from "../../lib/time/clock.ts";
+import { need } from "../../node/capabilities/need.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { KindTask } from "../kind-task.ts";
 import { type Call, type Deps, workspaceOf } from "../port.ts";
@@ -29,15 +30,16 @@ export async function imageFromArchive(call: Call, deps: Deps): Promise<Resource
     tag: checked("tagName", tagName, call),
   };
   if (!call.stream) throw new Error("an archive came without its bytes");
+  const images = await need(driver, "images");
   const loaded = `${LOADED_PREFIX}${randomWord(20)}`;
   const { path } = await blobs.receive(call.stream, settings.imageBytesMax);
   try {
-    const { sizeBytes } = await driver.loadImage(path, loaded);
+    const { sizeBytes } = await images.load(path, loaded);
     const actor = call.caller.displayName;
     const event = { type: "loaded", message: `Tag '${place.tag}' was loaded from a file by ${actor}.` };
     return await recordTag({ ...place, sizeBytes, loaded, status: "DEPLOYED", event, actor }, deps);
   } catch (error) {
-    await driver.removeImage(loaded);
+    await images.remove(loaded);
     throw error;
   } finally {
     await rm(path, { force: true });
@@ -56,7 +58,9 @@ export const imageTasks = (deps: Deps): KindTask[] => [
 
 /** Removes uploaded images that no tag refers to. The driver keeps images that a workload still runs from. */
 export async function sweepImages({ store, driver, clock }: Deps, signal: AbortSignal): Promise<void> {
-  const old = (await driver.listImages()).filter(
+  const images = await driver.capability("images");
+  if (images === null) return;
+  const old = (await images.list()).filter(
     ({ name, createdAt }) => name.startsWith(LOADED_PREFIX) && Date.parse(createdAt) < clock.now() - UNNAMED_MAX_MS,
   );
   if (old.length === 0) return;
@@ -69,6 +73,6 @@ export async function sweepImages({ store, driver, clock }: Deps, signal: AbortS
   }
   for (const { name } of old) {
     signal.throwIfAborted();
-    if (!named.has(name.replace(/:latest$/, ""))) await driver.removeImage(name);
+    if (!named.has(name.replace(/:latest$/, ""))) await images.remove(name);
   }
 }

@@ -1,6 +1,8 @@
 /** Resolves the image reference in a workload's spec to the driver's name for the image. */
+
 import { PlatformError } from "../../contract/errors.ts";
 import { parseListQuery } from "../../contract/list-query.ts";
+import type { Driver } from "../../node/driver.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Deps } from "../port.ts";
 import { IMAGE, tagsOf, typeOf } from "./images.ts";
@@ -30,7 +32,7 @@ export async function findImage(
 ): Promise<FoundImage | null> {
   // Names of the platform's own images are reserved, and most sandboxes use one, so the driver is asked first.
   const isPlatforms = [settings.brand, "service"].some((word) => reference.startsWith(`${word}/`));
-  if (isPlatforms && (await driver.findImage(reference))) return { loaded: reference };
+  if (isPlatforms && (await knowsImage(driver, reference))) return { loaded: reference };
   const [, type, name, tag = "latest"] = REFERENCE.exec(reference) ?? [];
   const pick = (images: readonly Resource[]): FoundImage | null => {
     const fitting = images.filter((image) => type === undefined || typeOf(image) === type);
@@ -40,8 +42,14 @@ export async function findImage(
   };
   const own = name === undefined ? null : pick(await store.resources.listNamed(user.workspace, IMAGE, name));
   if (own !== null) return own;
-  if (!reference.startsWith(LOADED_PREFIX) && (await driver.findImage(reference))) return { loaded: reference };
+  if (!reference.startsWith(LOADED_PREFIX) && (await knowsImage(driver, reference))) return { loaded: reference };
   return name === undefined ? null : pick(await store.shares.resourcesFor([user.workspace], IMAGE, name));
+}
+
+/** A driver that keeps no images is asked with the name as it stands, and refuses it when the workload is created. */
+export async function knowsImage(driver: Driver, reference: string): Promise<boolean> {
+  const images = await driver.capability("images");
+  return images === null || (await images.find(reference)) !== null;
 }
 
 export const findDriverImage = async (
@@ -60,7 +68,9 @@ export async function supportedImages(
   const own = items.flatMap((image) =>
     tagsOf(image).flatMap(({ name, loaded }) => (loaded ? [`${typeOf(image)}/${image.name}:${name}`] : [])),
   );
-  const common = (await driver.listImages()).map(({ name }) => name).filter((name) => !name.startsWith(LOADED_PREFIX));
+  const common = ((await (await driver.capability("images"))?.list()) ?? [])
+    .map(({ name }) => name)
+    .filter((name) => !name.startsWith(LOADED_PREFIX));
   return [...common, ...own].slice(0, SUPPORTED_MAX);
 }
 

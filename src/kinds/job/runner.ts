@@ -1,7 +1,9 @@
 /** Runs one attempt of one task in a workload of its own, and removes the workload afterwards. */
+
 import { PlatformError } from "../../contract/errors.ts";
 import { SECOND_MS } from "../../lib/time/clock.ts";
-import type { Observed } from "../../node/driver.ts";
+import { need } from "../../node/capabilities/need.ts";
+import type { Observed } from "../../node/workload.ts";
 import type { ExecutionRow, TaskClaim, TaskOutcome } from "../../store/executions/execution.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Deps } from "../port.ts";
@@ -47,10 +49,12 @@ export function createTaskRunner(deps: Deps): NodeTaskRunner {
 
   async function discard(workload: string): Promise<void> {
     await driver.destroy(workload);
+    const volumes = await driver.capability("volumes");
+    if (volumes === null) return;
     let disks = 0;
-    while (await driver.observeVolume(scratchOf(workload, disks))) disks += 1;
+    while (await volumes.observe(scratchOf(workload, disks))) disks += 1;
     // Disk 0 goes last: the search above starts at 0, so a repeated discard still finds the rest.
-    while (disks > 0) await driver.destroyVolume(scratchOf(workload, --disks));
+    while (disks > 0) await volumes.destroy(scratchOf(workload, --disks));
   }
 
   async function attempt(
@@ -61,7 +65,7 @@ export function createTaskRunner(deps: Deps): NodeTaskRunner {
   ): Promise<TaskOutcome> {
     const kind = await kindOf(execution, job);
     for (const [index, { sizeMb }] of scratchDisks(kind.runnable.revision).entries())
-      await driver.createVolume({ id: scratchOf(claim.workload, index), sizeMb });
+      await (await need(driver, "volumes")).create({ id: scratchOf(claim.workload, index), sizeMb });
     deps.egress.watch(claim.workload, job);
     await driver.create(await taskSpec(claim, kind, deps), { signal });
     // The lease may have been renewed while the workload was starting.

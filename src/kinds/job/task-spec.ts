@@ -1,7 +1,7 @@
 /** Builds the driver's workload spec for a task: the contract between the platform and the program of a job. */
 import { plainPath } from "../../contract/mount-path.ts";
 import { restoreSecrets } from "../../contract/secret-fields.ts";
-import type { WorkloadSpec } from "../../node/driver.ts";
+import type { WorkloadSpec } from "../../node/workload.ts";
 import type { ExecutionRow, TaskClaim } from "../../store/executions/execution.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Revision } from "../../store/resources/revision.ts";

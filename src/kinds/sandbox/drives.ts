@@ -1,5 +1,6 @@
 /** Performs the drive mounts that drive/mounts.ts stored for one sandbox. */
-import type { Mount } from "../../node/driver.ts";
+import { need } from "../../node/capabilities/need.ts";
+import type { Mount } from "../../node/workload.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { type DriveMountIntent, linkDrives, mountsOf, withMounts } from "../drive/mounts.ts";
 import type { Deps, ReconcileContext } from "../port.ts";
@@ -10,7 +11,7 @@ const REASON_MAX = 500;
 /** Drives that were mounted before are mounted at the start; new mount requests are tried on the running sandbox. */
 export async function provenDriveMounts(sandbox: Resource, deps: Deps): Promise<Mount[]> {
   const proven = mountsOf(sandbox).filter(({ phase }) => phase === "mounted");
-  for (const { drive } of proven) await deps.driver.createDrive(drive);
+  for (const { drive } of proven) await (await need(deps.driver, "drives")).create(drive);
   return proven.map(mountOf);
 }
 
@@ -49,11 +50,12 @@ async function applyOne(
   const leaving = intent.phase === "leaving";
   try {
     if (leaving) {
-      await driver.unmount(uid, intent.mountPath);
+      await (await need(driver, "hotMounts")).unmount(uid, intent.mountPath);
       return null;
     }
-    await driver.createDrive(intent.drive);
-    await driver.mount(uid, mountOf(intent));
+    const hotMounts = await need(driver, "hotMounts");
+    await (await need(driver, "drives")).create(intent.drive);
+    await hotMounts.mount(uid, mountOf(intent));
     return { ...intent, phase: "mounted" };
   } catch (error) {
     log.warn({ err: error, uid, drive: intent.drive, path: intent.mountPath }, "a drive could not be moved");
@@ -65,7 +67,7 @@ async function applyOne(
 async function unmountStrays({ uid }: Resource, wanted: readonly DriveMountIntent[], { driver }: Deps): Promise<void> {
   const known = new Set(wanted.filter(({ phase }) => phase !== "failed").map(({ mountPath }) => mountPath));
   for (const { source, path } of (await driver.observe(uid))?.mounts ?? [])
-    if ("drive" in source && !known.has(path)) await driver.unmount(uid, path);
+    if ("drive" in source && !known.has(path)) await (await need(driver, "hotMounts")).unmount(uid, path);
 }
 
 const mountOf = ({ drive, driveName, drivePath, mountPath, readOnly }: DriveMountIntent): Mount => ({

@@ -1,4 +1,5 @@
 /** Where the files of a forked sandbox come from. */
+import { need } from "../../node/capabilities/need.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Deps } from "../port.ts";
 
@@ -18,7 +19,8 @@ export async function originSnapshot(sandbox: Resource, { driver }: Pick<Deps, "
   const origin = forkOf(sandbox);
   const { image } = sandbox.spec.runtime as { image: string };
   if (!origin || origin.image !== image) return null;
-  const there = (await driver.listSnapshots()).some(({ id }) => id === origin.snapshot);
-  if (!there) await driver.snapshot(origin.of, origin.snapshot);
+  const snapshots = await need(driver, "snapshots");
+  const there = (await snapshots.list()).some(({ id }) => id === origin.snapshot);
+  if (!there) await snapshots.take(origin.of, origin.snapshot);
   return origin.snapshot;
 }

@@ -1,8 +1,10 @@
 /** Builds the driver's workload spec from a sandbox's record. */
+
 import { PlatformError } from "../../contract/errors.ts";
 import { plainPath } from "../../contract/mount-path.ts";
 import { restoreSecrets } from "../../contract/secret-fields.ts";
-import type { Mount, WorkloadSpec } from "../../node/driver.ts";
+import { need } from "../../node/capabilities/need.ts";
+import type { Mount, WorkloadSpec } from "../../node/workload.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { driverImage } from "../image/resolve.ts";
 import type { Deps } from "../port.ts";
@@ -68,7 +70,8 @@ export async function volumeMounts(owner: Resource, attachments: readonly Attach
   const mounts: Mount[] = [];
   for (const [index, { name, mountPath, readOnly = false, type, sizeMb }] of attachments.entries()) {
     const id = type === "ephemeral" ? scratchId(owner, index) : await persistentVolume(owner.workspace, name, deps);
-    if (type === "ephemeral") await deps.driver.createVolume({ id, sizeMb: sizeMb ?? SCRATCH_DEFAULT_MB });
+    if (type === "ephemeral")
+      await (await need(deps.driver, "volumes")).create({ id, sizeMb: sizeMb ?? SCRATCH_DEFAULT_MB });
     mounts.push({ source: { volume: id }, path: plainPath(mountPath), readOnly });
   }
   return mounts;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Observed } from "../../node/driver.ts";
+import type { Observed } from "../../node/workload.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { fingerprint, planSandbox, type SandboxObserved } from "./plan.ts";
 
@@ -65,6 +65,7 @@ const observed = (more: Partial<SandboxObserved> = {}): SandboxObserved => ({
   lastRequestMs: NOW - 1000,
   inside: quiet,
   standbyAfterMs: 15_000,
+  freezes: true,
   wanted: "same",
   ...more,
 });
@@ -102,6 +103,12 @@ const TABLE: [string, Resource, SandboxObserved, string[]][] = [
     ["create"],
   ],
   ["an idle one sleeps", sandbox(), observed({ lastRequestMs: NOW - 20_000 }), ["freeze"]],
+  [
+    "an idle one stays awake where the driver cannot freeze",
+    sandbox(),
+    observed({ lastRequestMs: NOW - 20_000, freezes: false }),
+    [],
+  ],
   ["a request keeps it awake", sandbox(), observed({ lastRequestMs: NOW - 20_000, openRequests: 1 }), []],
   [
     "a process keeps it awake",

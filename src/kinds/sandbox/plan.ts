@@ -8,7 +8,7 @@ import type { Instance, InstancesState } from "../../contract/instance.ts";
 import type { SandboxActivity } from "../../contract/sandbox-wire.ts";
 import { canonicalJson } from "../../lib/canonical-json.ts";
 import type { Endpoint } from "../../node/dial/endpoint.ts";
-import type { Observed } from "../../node/driver.ts";
+import type { Observed } from "../../node/workload.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { type DriveMountIntent, mountsOf } from "../drive/mounts.ts";
 import type { Plan } from "../port.ts";
@@ -39,6 +39,8 @@ export interface SandboxObserved {
   wanted: string;
   /** Idle time before the sandbox may fall asleep. */
   standbyAfterMs: number;
+  /** Whether the driver can freeze a workload; otherwise there is no standby. */
+  freezes: boolean;
 }
 
 export type SandboxStep =
@@ -139,6 +141,7 @@ function alive(
   const sleepsInMs = quietSince(sandbox, observed.lastRequestMs) + observed.standbyAfterMs - nowMs;
   if (sleepsInMs <= 0 && mayStandBy(observed)) return { steps: [{ do: "freeze" }] };
   const steps: SandboxStep[] = isRecorded(sandbox, workload, observed.wanted) ? [] : [{ do: "record" }];
+  if (!observed.freezes) return { steps, ...again(expiresInMs, false) };
   return { steps, againMs: restMs(sleepsInMs, expiresInMs) };
 }
 
@@ -166,8 +169,8 @@ export function drivesAreAsWanted(wanted: readonly DriveMountIntent[], { mounts 
 /** Shortest interval at which a busy sandbox is checked for sleep. */
 const LOOK_AGAIN_MIN_MS = 1000;
 
-function mayStandBy({ openRequests, inside }: SandboxObserved): boolean {
-  if (openRequests > 0 || !inside) return false;
+function mayStandBy({ freezes, openRequests, inside }: SandboxObserved): boolean {
+  if (!freezes || openRequests > 0 || !inside) return false;
   return inside.keepAlive === 0 && inside.awake === 0 && inside.terminalClients === 0 && inside.portConnections === 0;
 }
 

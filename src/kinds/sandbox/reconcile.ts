@@ -1,5 +1,7 @@
 /** Creates, freezes, thaws and removes sandboxes, as plan.ts decides. */
-import { type Observed, unheldLimits } from "../../node/driver.ts";
+import { need } from "../../node/capabilities/need.ts";
+import { unheldLimits } from "../../node/driver.ts";
+import type { Observed } from "../../node/workload.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { defineReconciler, type Platform, type ReconcileContext } from "../port.ts";
 import { sandboxActivity } from "./activity.ts";
@@ -22,7 +24,9 @@ export const sandboxReconciler = defineReconciler<SandboxObserved, SandboxStep>(
     const openRequests = deps.activity.openOf(sandbox.uid);
     const lastRequestMs = deps.activity.lastOf(sandbox.uid);
     const { standbyAfterMs } = deps.settings;
+    const freezes = (await deps.driver.capability("freezing")) !== null;
     const quiet =
+      freezes &&
       workload?.state === "running" &&
       openRequests === 0 &&
       deps.clock.now() - quietSince(sandbox, lastRequestMs) >= standbyAfterMs;
@@ -31,6 +35,7 @@ export const sandboxReconciler = defineReconciler<SandboxObserved, SandboxStep>(
       openRequests,
       lastRequestMs,
       standbyAfterMs,
+      freezes,
       wanted: wantedOf(sandbox, deps),
       inside: quiet ? await sandboxActivity(workload.endpoint) : null,
     };
@@ -59,7 +64,7 @@ const ACTS: Record<SandboxStep["do"], Act> = {
   async freeze(sandbox, context) {
     const { deps, record } = context;
     const lastUsedAt = deps.activity.lastOf(sandbox.uid);
-    const workload = await deps.driver.freeze(sandbox.uid);
+    const workload = await (await need(deps.driver, "freezing")).freeze(sandbox.uid);
     await record((current) => ({
       state: next(current, {
         ...computeOf(workload),
@@ -73,7 +78,7 @@ const ACTS: Record<SandboxStep["do"], Act> = {
   },
 
   async thaw(sandbox, context) {
-    const workload = await context.deps.driver.thaw(sandbox.uid);
+    const workload = await (await need(context.deps.driver, "freezing")).thaw(sandbox.uid);
     await running(sandbox, workload, context, { type: "resumed", message: "Awake again for a request." });
   },
 
@@ -108,8 +113,9 @@ const ACTS: Record<SandboxStep["do"], Act> = {
 
   async retire(sandbox, { deps }) {
     const { store, driver, activity, clock } = deps;
+    const volumes = await driver.capability("volumes");
     for (const [index, { type }] of ((sandbox.spec.volumes ?? []) as Attachment[]).entries()) {
-      if (type === "ephemeral") await driver.destroyVolume(scratchId(sandbox, index));
+      if (type === "ephemeral") await volumes?.destroy(scratchId(sandbox, index));
     }
     activity.forget(sandbox.uid);
     await store.write(async (tx) => {

@@ -10,6 +10,7 @@ import { linksOf } from "../../contract/references.ts";
 import { ALL_PERCENT, choiceOf, sharedChoice } from "../../contract/revision-share.ts";
 import { CONTROL, type ServingProcess } from "../../contract/sandbox-wire.ts";
 import { extractSecrets, restoreSecrets } from "../../contract/secret-fields.ts";
+import { need } from "../../node/capabilities/need.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { applicationBehaviour } from "../application/behaviour.ts";
 import { application, command, workingDir } from "../application/kind.ts";
@@ -48,7 +49,7 @@ export async function forkToApplication(origin: Origin, call: ForkCall, deps: De
   const input = await inputOf(origin, current, call, deps);
   const context = { call: call as Call, deps, current, parents: [], reveal: new Set<string>(), state: {} };
   await applicationBehaviour.prepare?.(input, context);
-  if (call.body.snapshotId === undefined) await driver.snapshot(source.uid, snapshot);
+  if (call.body.snapshotId === undefined) await (await need(driver, "snapshots")).take(source.uid, snapshot);
   input.spec.snapshot = snapshot;
   const secrets = extractSecrets(input, application.secrets);
   const made = await write(origin, input, secrets, current, call, deps);
@@ -148,7 +149,7 @@ async function servingIn(source: Resource, port: number, image: string, deps: De
     end();
   }
   const found = await findDriverImage(image, source, deps);
-  const { argv = [] } = (found === null ? null : await deps.driver.findImage(found)) ?? {};
+  const { argv = [] } = (found === null ? null : await (await deps.driver.capability("images"))?.find(found)) ?? {};
   if (argv.length > 0) return { argv: [], workDir: "", env: {} };
   throw new PlatformError(
     "unprocessable",

@@ -5,6 +5,7 @@
 import { notFound, PlatformError } from "../../contract/errors.ts";
 import { randomWord } from "../../lib/ids.ts";
 import { MINUTE_MS, SECOND_MS } from "../../lib/time/clock.ts";
+import { need, refuseWithout } from "../../node/capabilities/need.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { application as applicationKind } from "../application/kind.ts";
 import type { KindTask } from "../kind-task.ts";
@@ -37,7 +38,8 @@ export const phaseOf = ({ state }: Resource): "pending" | "ready" | "failed" =>
 
 export const snapshotBehaviour: Behaviour = {
   kind: snapshot,
-  prepare(input) {
+  async prepare(input, { deps }) {
+    await refuseWithout(deps.here.driver, "snapshots");
     input.metadata.name = newSnapshotId();
   },
   ready: { until: (resource) => phaseOf(resource) !== "pending", waitMs: TAKE_WAIT_MS },
@@ -55,13 +57,14 @@ export const snapshotBehaviour: Behaviour = {
     observe: async () => null,
     plan: (resource) => ({ steps: phaseOf(resource) === "pending" && resource.deletedAt === null ? ["take"] : [] }),
     async act(_step, { name, parent }, { deps, record }) {
-      const taken = await deps.driver.snapshot(parent, name).then(
-        (): SnapshotState => ({ phase: "ready" }),
-        (error: unknown): SnapshotState => {
-          deps.log.warn({ err: error, sandbox: parent, snapshot: name }, "a snapshot failed");
-          return { phase: "failed", error: reasonOf(error) };
-        },
-      );
+      const take = async (): Promise<SnapshotState> => {
+        await (await need(deps.driver, "snapshots")).take(parent, name);
+        return { phase: "ready" };
+      };
+      const taken = await take().catch((error: unknown): SnapshotState => {
+        deps.log.warn({ err: error, sandbox: parent, snapshot: name }, "a snapshot failed");
+        return { phase: "failed", error: reasonOf(error) };
+      });
       await record((current) => ({ state: { ...current.state, ...taken } }));
     },
   }),
@@ -91,7 +94,9 @@ export const snapshotTasks = (deps: Deps): KindTask[] => [
 
 /** Removes files that no snapshot record and no fork refers to. */
 export async function sweepSnapshots(deps: Deps, signal: AbortSignal): Promise<void> {
-  const old = (await deps.driver.listSnapshots()).filter(
+  const snapshots = await deps.driver.capability("snapshots");
+  if (snapshots === null) return;
+  const old = (await snapshots.list()).filter(
     ({ createdAt }) => Date.parse(createdAt) < deps.clock.now() - UNNAMED_MAX_MS,
   );
   if (old.length === 0) return;
@@ -107,7 +112,7 @@ export async function sweepSnapshots(deps: Deps, signal: AbortSignal): Promise<v
     for (const { spec } of await deps.store.resources.revisionsOf(workspace, uid)) named.add(String(spec.snapshot));
   for (const { id } of old) {
     signal.throwIfAborted();
-    if (!named.has(id)) await deps.driver.removeSnapshot(id);
+    if (!named.has(id)) await snapshots.remove(id);
   }
 }
 

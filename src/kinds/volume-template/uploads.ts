@@ -4,6 +4,7 @@ import { PlatformError } from "../../contract/errors.ts";
 import { removeTree } from "../../lib/remove-tree.ts";
 import { toIso } from "../../lib/time/clock.ts";
 import type { Blob } from "../../node/blobs/blob-store.ts";
+import { need } from "../../node/capabilities/need.ts";
 import type { Deps, Uploads } from "../port.ts";
 import { PROJECT_LIMITS, ticketOf } from "../uploads.ts";
 import { type TemplateVersion, versionsOf } from "./versions.ts";
@@ -58,7 +59,7 @@ export async function unpack(
   if (!archive) return null;
   const path = await blobs.makeWorkFolder();
   try {
-    return { path, ...(await driver.unpack(archive, path, PROJECT_LIMITS)) };
+    return { path, ...(await (await need(driver, "unpacking")).unpack(archive, path, PROJECT_LIMITS)) };
   } catch (error) {
     await removeTree(path);
     throw error;

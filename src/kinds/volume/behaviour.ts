@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { invalidField } from "../../contract/errors.ts";
 import { toIso } from "../../lib/time/clock.ts";
+import { refuseWithout } from "../../node/capabilities/need.ts";
 import type { LinkOwner } from "../../store/resources/links.ts";
 import { type Behaviour, type Platform, workspaceOf } from "../port.ts";
 import { chosenRegion } from "../region.ts";
@@ -22,6 +23,7 @@ export const volumeBehaviour: Behaviour = {
   reconciler: volumeReconciler,
   async prepare({ spec }, { call, current, deps, state }) {
     if (current) return;
+    await refuseWithout(deps.here.driver, "volumes");
     spec.region = chosenRegion("spec.region", spec.region, null, deps.settings);
     if (typeof spec.template === "string") {
       const where = workspaceOf(call).name;

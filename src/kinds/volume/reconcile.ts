@@ -7,7 +7,7 @@ export const volumeReconciler = defineReconciler<null, Step>({
   observe: async () => null,
   plan: (volume) => ({ steps: volume.deletedAt === null ? [] : [{ do: "destroy" }] }),
   async act(_step, { workspace, uid }, { deps }) {
-    await deps.driver.destroyVolume(uid);
+    await (await deps.driver.capability("volumes"))?.destroy(uid);
     // The record stays readable for a while, like that of a sandbox.
     await deps.store.resources.update(workspace, uid, (current) => ({
       retire: true,

@@ -1,6 +1,8 @@
 /** Makes the storage of a volume when it is first attached, with the files of its template. */
+
 import { PlatformError } from "../../contract/errors.ts";
 import { removeTree } from "../../lib/remove-tree.ts";
+import { need } from "../../node/capabilities/need.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Deps } from "../port.ts";
 import { unpack } from "../volume-template/uploads.ts";
@@ -13,10 +15,11 @@ export const neededByVolume = (volume: Resource): string[] => {
 };
 
 export async function makeStorage(volume: Resource, deps: Deps): Promise<void> {
+  const volumes = await need(deps.driver, "volumes");
   const spec = { id: volume.uid, sizeMb: volume.spec.size as number };
   const content = contentOf(volume);
-  if (content === null || (await deps.driver.observeVolume(volume.uid)) !== null) {
-    await noteSize(volume, await deps.driver.createVolume(spec), deps);
+  if (content === null || (await volumes.observe(volume.uid)) !== null) {
+    await noteSize(volume, await volumes.create(spec), deps);
     return;
   }
   const folder = await unpack(content, deps);
@@ -26,7 +29,7 @@ export async function makeStorage(volume: Resource, deps: Deps): Promise<void> {
       `The files that volume '${volume.name}' starts with are not on this server.`,
     );
   try {
-    await noteSize(volume, await deps.driver.createVolume({ ...spec, from: folder.path }), deps);
+    await noteSize(volume, await volumes.create({ ...spec, from: folder.path }), deps);
   } finally {
     await removeTree(folder.path);
   }

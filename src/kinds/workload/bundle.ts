@@ -10,6 +10,7 @@ import { PlatformError } from "../../contract/errors.ts";
 import { randomWord } from "../../lib/ids.ts";
 import { removeTree } from "../../lib/remove-tree.ts";
 import { HOUR_MS } from "../../lib/time/clock.ts";
+import { need } from "../../node/capabilities/need.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Deps, ReconcileContext } from "../port.ts";
 import { PROJECT_LIMITS } from "../uploads.ts";
@@ -60,11 +61,11 @@ export async function beginBuild(
   if (!archive) throw new PlatformError("bad_request", "The archive is no longer there. Send it again.");
   const folder = await blobs.makeWorkFolder();
   try {
-    await driver.unpack(archive, folder, PROJECT_LIMITS, { signal });
+    await (await need(driver, "unpacking")).unpack(archive, folder, PROJECT_LIMITS, { signal });
     const { build, start, stdio, buildEnv } = await recipeFor(folder, settings.brand);
     const bundle: Bundle = { drive: `bundle-${randomWord(20)}`, argv: shell(start), ...(stdio ? { stdio } : {}) };
     await rm(join(folder, BUILD_ENV_FILE), { force: true });
-    await driver.createDrive(bundle.drive, { from: folder });
+    await (await need(driver, "drives")).create(bundle.drive, { from: folder });
     if (build === null) return { bundle: await keepBundle(resource, source, bundle, deps) };
     await driver.create(
       {
@@ -131,7 +132,7 @@ export async function sweepBundles(
     const bundle = (await blobs.readNote(key)) as Bundle | null;
     if (!bundle || used.has(bundle.drive)) continue;
     await blobs.removeNote(key);
-    await driver.destroyDrive(bundle.drive);
+    await (await driver.capability("drives"))?.destroy(bundle.drive);
   }
   for (const { digest } of (await blobs.list()).filter(isOld)) if (!used.has(digest)) await blobs.remove(digest);
 }

@@ -1,5 +1,5 @@
 /** The command of a workload's copy: from its bundle, its image, or a hub server. */
-import type { Exec } from "../../node/driver.ts";
+import type { Exec } from "../../node/workload.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { serverOf } from "../hub/servers.ts";
 import { driverImage } from "../image/resolve.ts";

@@ -1,7 +1,7 @@
 /** Builds the driver's workload spec from a revision of a workload. */
 import { WORKLOAD_PORT } from "../../contract/instance.ts";
 import { restoreSecrets } from "../../contract/secret-fields.ts";
-import type { WorkloadSpec } from "../../node/driver.ts";
+import type { WorkloadSpec } from "../../node/workload.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Revision } from "../../store/resources/revision.ts";
 import type { Deps } from "../port.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import type { Observed } from "../../node/driver.ts";
+import type { Observed } from "../../node/workload.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { type CopyObserved, type DeployObserved, type DeployStep, planDeploy } from "./deploy-plan.ts";
 import type { Copy, DeployState } from "./deploy-state.ts";

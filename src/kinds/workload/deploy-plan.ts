@@ -8,7 +8,7 @@
 import { choiceOf, liveCanary } from "../../contract/revision-share.ts";
 import { backoffMs } from "../../lib/backoff.ts";
 import { MINUTE_MS, SECOND_MS } from "../../lib/time/clock.ts";
-import type { Observed } from "../../node/driver.ts";
+import type { Observed } from "../../node/workload.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Plan } from "../port.ts";
 import { type Copy, codeOf, type DeployState, stateOf } from "./deploy-state.ts";

@@ -9,7 +9,7 @@ import { uuidv7 } from "../../lib/ids.ts";
 import { MINUTE_MS, SECOND_MS } from "../../lib/time/clock.ts";
 import { dial } from "../../node/dial/dial.ts";
 import type { Endpoint } from "../../node/dial/endpoint.ts";
-import type { Observed } from "../../node/driver.ts";
+import type { Observed } from "../../node/workload.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Modification } from "../../store/resources/resources.ts";
 import type { Revision } from "../../store/resources/revision.ts";
@@ -125,7 +125,7 @@ const ACTS: Acts = {
       const why = builder.oom ? "it ran out of memory" : `exit code ${builder.exitCode ?? builder.exitSignal}`;
       const tail = await tailOf(uid, deps);
       if (code.building) await deps.driver.destroy(uid);
-      if (code.building) await deps.driver.destroyDrive(code.building.drive);
+      if (code.building) await (await deps.driver.capability("drives"))?.destroy(code.building.drive);
       await failed(
         revision,
         `The build failed: ${why}.${tail} The whole log: berth logs ${resource.kind}/${resource.name} --build`,

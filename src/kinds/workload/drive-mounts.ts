@@ -1,7 +1,9 @@
 /** Drives that a workload names in its specification, mounted when a copy of it starts. */
+
 import { PlatformError } from "../../contract/errors.ts";
 import { plainPath } from "../../contract/mount-path.ts";
-import type { Mount } from "../../node/driver.ts";
+import { need } from "../../node/capabilities/need.ts";
+import type { Mount } from "../../node/workload.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { drivePermission } from "../drive/mounts.ts";
 import type { Deps } from "../port.ts";
@@ -24,7 +26,7 @@ export async function driveMounts(owner: Resource, spec: Record<string, unknown>
     if (!drive || drive.deletedAt !== null) throw new PlatformError("not_found", `Drive '${name}' does not exist.`);
     const access = drivePermission(drive, owner, drivePath, deps.settings);
     if (typeof access === "string") throw new PlatformError("forbidden", `It cannot start: ${access}.`);
-    await deps.driver.createDrive(drive.uid);
+    await (await need(deps.driver, "drives")).create(drive.uid);
     mounts.push({
       source: { drive: drive.uid, ...(drivePath === "/" ? {} : { path: drivePath }) },
       path: plainPath(mountPath),

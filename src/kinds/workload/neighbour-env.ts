@@ -3,7 +3,7 @@
  */
 import { INTERNAL_DOMAIN, INTERNAL_KINDS, internalHash, internalName } from "../../contract/internal-names.ts";
 import { parseListQuery } from "../../contract/list-query.ts";
-import { PLATFORM_DOOR_PORT } from "../../node/driver.ts";
+import { PLATFORM_DOOR_PORT } from "../../node/workload.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Platform } from "../port.ts";
 

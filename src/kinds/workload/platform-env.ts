@@ -1,5 +1,5 @@
 /** Variables that the platform sets in every workload: its identity, and the platform's URL. */
-import { PLATFORM_DOOR_PORT } from "../../node/driver.ts";
+import { PLATFORM_DOOR_PORT } from "../../node/workload.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Settings } from "../port.ts";
 import { logTag } from "./log-tag.ts";

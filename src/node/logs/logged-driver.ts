@@ -6,7 +6,9 @@
 import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { LogTag } from "../../contract/log-line.ts";
-import type { DestroyOptions, Driver, WorkloadSpec } from "../driver.ts";
+import type { DestroyOptions, Driver } from "../driver.ts";
+import { forwardingDriver } from "../forwarding-driver.ts";
+import type { WorkloadSpec } from "../workload.ts";
 import type { LogStore } from "./log-store.ts";
 import type { OutputFollower } from "./output-follower.ts";
 
@@ -43,7 +45,8 @@ export async function loggedDriver({ driver, store, follower, dir }: LoggedDrive
     return writeFile(note(uid), JSON.stringify(tag), { mode: 0o600 });
   };
 
-  const own: Partial<Driver> = {
+  return {
+    ...forwardingDriver({ name: driver.name, node: driver.node, target: () => driver }),
     async create(spec: WorkloadSpec, options) {
       if (!spec.log) return driver.create(spec, options);
       const observed = await driver.create(spec, options);
@@ -58,12 +61,6 @@ export async function loggedDriver({ driver, store, follower, dir }: LoggedDrive
       if (noted.delete(uid)) await rm(note(uid), { force: true });
     },
   };
-  return new Proxy(driver, {
-    get(target, property) {
-      const value: unknown = Reflect.get(own, property) ?? Reflect.get(target, property);
-      return typeof value === "function" ? value.bind(target) : value;
-    },
-  });
 }
 
 /** null: it was torn by a crash; that workload's log ends there. */

@@ -15,51 +15,30 @@ import type { Socket } from "node:net";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { PlatformError } from "../../../contract/errors.ts";
+import type { Capabilities, CapabilityName } from "../../capabilities/capabilities.ts";
 import type { CallOptions } from "../../dial/endpoint.ts";
-import type {
-  DestroyOptions,
-  DriveOptions,
-  Driver,
-  Grade,
-  Image,
-  Limits,
-  Mount,
-  Observed,
-  OnStop,
-  Output,
-  Probe,
-  Snapshot,
-  Stats,
-  Unpacked,
-  UnpackLimits,
-  Volume,
-  VolumeSpec,
-  WorkloadSpec,
-} from "../../driver.ts";
+import type { DestroyOptions, Driver, OnStop, Probe } from "../../driver.ts";
 import { type EgressOptions, type EgressProxy, startEgressProxy } from "../../egress-proxy.ts";
-import { loadImage } from "./images/image-archive.ts";
+import type { Grade, Limits, Observed, Output, Stats, WorkloadSpec } from "../../workload.ts";
+import { LocalFreezing } from "./capabilities/freezing.ts";
+import { LocalHotMounts } from "./capabilities/hot-mounts.ts";
+import { LocalImages } from "./capabilities/images.ts";
+import { needsIsolation } from "./capabilities/needs-isolation.ts";
+import { LocalSnapshots } from "./capabilities/snapshots.ts";
 import * as imageStore from "./images/images.ts";
-import { type CgroupHost, findCgroups, reclaim, removeCgroupHost } from "./machine/cgroup.ts";
-import { identityFor, type Machine, openMachine } from "./machine/machine.ts";
+import { type CgroupHost, findCgroups, removeCgroupHost } from "./machine/cgroup.ts";
+import { type Machine, openMachine } from "./machine/machine.ts";
 import { Serial } from "./machine/serial.ts";
 import { type Nat, openNat } from "./network/nat.ts";
 import { PROXY_ENV } from "./network/proxy-env.ts";
 import { sweepDrives } from "./storage/drives.ts";
-import {
-  forgetSnapshot,
-  listSnapshots,
-  readSnapshot,
-  type SnapshotRecord,
-  sweepSnapshots,
-  takeSnapshot,
-} from "./storage/snapshots.ts";
 import { Storage } from "./storage/storage.ts";
-import { type CopyTree, treeCopier } from "./storage/tree-copy.ts";
+import { treeCopier } from "./storage/tree-copy.ts";
 import { openVolumeStore, type VolumeStore } from "./storage/volumes.ts";
-import { openCage, type Unpack } from "./unpack/cage.ts";
+import { openCage } from "./unpack/cage.ts";
 import { Fleet } from "./workload/fleet.ts";
-import { checkId, checkLimits, checkMount, checkSpec } from "./workload/spec-check.ts";
-import type { Workload, WorkloadContext } from "./workload/workload.ts";
+import { checkLimits, checkSpec } from "./workload/spec-check.ts";
+import type { WorkloadContext } from "./workload/workload.ts";
 
 export interface LocalDriverOptions {
   /** Folder that only this driver uses. */
@@ -147,17 +126,19 @@ async function openOn({ options, cgroups, nat, noNat }: Ground): Promise<LocalDr
 }
 
 export class LocalDriver implements Driver {
+  readonly name = "local";
   readonly node: string;
+  /** All of them: the driver of a Linux machine lacks none. */
+  readonly capabilities: Capabilities;
   readonly #parts: Parts;
   readonly #context: WorkloadContext;
   readonly #fleet: Fleet;
   readonly #storage: Storage;
   readonly #egress: EgressProxy;
-  readonly #unpack: Unpack;
-  readonly #copyTree: CopyTree;
+  readonly #freezing: LocalFreezing;
+  readonly #snapshots: LocalSnapshots;
   readonly #creating = new Map<string, Promise<Observed>>();
   readonly #serial = new Serial();
-  readonly #background = new Set<Promise<void>>();
   #stopped = false;
 
   constructor(parts: Parts) {
@@ -165,8 +146,6 @@ export class LocalDriver implements Driver {
     this.#parts = parts;
     this.node = options.node ?? hostname();
     this.#egress = startEgressProxy(options.egress);
-    this.#unpack = openCage(machine, imageStore.programRoot(parts.images));
-    this.#copyTree = treeCopier(machine, parts.base.parts);
     this.#context = {
       node: this.node,
       machine,
@@ -187,13 +166,38 @@ export class LocalDriver implements Driver {
       drives: this.#path("drives"),
       usersOf: (volume) => this.#fleet.usersOf(volume),
     });
+    this.#freezing = new LocalFreezing(this.#fleet, this.#serial);
+    this.#snapshots = new LocalSnapshots({
+      dir: this.#path("snapshots"),
+      fleet: this.#fleet,
+      serial: this.#serial,
+      copyTree: treeCopier(machine, parts.base.parts),
+    });
+    const unpack = openCage(machine, imageStore.programRoot(parts.images));
+    const layersInUse = (): Set<string> => this.#layersInUse();
+    this.capabilities = {
+      freezing: this.#freezing,
+      hotMounts: new LocalHotMounts(this.#fleet, this.#serial, this.#storage),
+      snapshots: this.#snapshots,
+      volumes: this.#storage.volumes,
+      drives: this.#storage.drives,
+      images: new LocalImages({ store: parts.images, machine, unpack, layersInUse }),
+      unpacking: {
+        unpack: (archive, target, limits, options = {}) =>
+          unpack({ work: { kind: "files", limits }, archive, target }, options),
+      },
+    };
+  }
+
+  async capability<Name extends CapabilityName>(name: Name): Promise<Capabilities[Name]> {
+    return this.capabilities[name];
   }
 
   /** Adopts existing workloads and starts to fill the pool; part of opening. */
   async takeOver(): Promise<void> {
     const { base } = this.#parts;
     await this.#fleet.open();
-    await this.#sweep();
+    await this.#snapshots.sweep();
     await sweepDrives(this.#path("drives"));
     await imageStore.sweepImages(this.#parts.images, this.#layersInUse());
     this.#fleet.stock(base, "outbound");
@@ -235,7 +239,7 @@ export class LocalDriver implements Driver {
     const env = { ...image.env, ...(spec.network === "outbound" && !this.#parts.nat ? PROXY_ENV : {}), ...spec.env };
     const { hostMounts, release } = await this.#storage.expose(spec.uid, spec.mounts ?? []);
     try {
-      const parts = this.#snapshotParts(spec) ?? image.parts;
+      const parts = spec.snapshot === undefined ? image.parts : this.#snapshots.partsOf(spec.snapshot);
       const workDir = spec.workDir ?? image.workDir;
       const order = { spec, image, parts, mounts: hostMounts, env, workDir };
       return (await this.#fleet.start(order, signal)).observe({ untouched: true });
@@ -262,60 +266,17 @@ export class LocalDriver implements Driver {
   }
 
   async stats(uid: string): Promise<Stats> {
-    return this.#known(uid).stats();
+    return this.#fleet.known(uid).stats();
   }
 
   async readOutput(uid: string, stream: "stdout" | "stderr", offset: number, bytesMax: number): Promise<Output> {
-    return this.#known(uid).readOutput(stream, offset, bytesMax);
-  }
-
-  freeze(uid: string): Promise<Observed> {
-    return this.#serial.run(uid, async () => {
-      const workload = this.#known(uid);
-      const observed = await workload.setFrozen(true);
-      // Not awaited: a thaw must not wait until pages are written out.
-      const reclaiming = reclaim(workload.record.cgroup).finally(() => this.#background.delete(reclaiming));
-      this.#background.add(reclaiming);
-      return observed;
-    });
-  }
-
-  thaw(uid: string): Promise<Observed> {
-    return this.#serial.run(uid, () => this.#known(uid).setFrozen(false));
+    return this.#fleet.known(uid).readOutput(stream, offset, bytesMax);
   }
 
   setLimits(uid: string, limits: Limits): Promise<void> {
     return this.#serial.run(uid, async () => {
       checkLimits(limits);
-      this.#known(uid).setLimits(limits);
-    });
-  }
-
-  mount(uid: string, mount: Mount): Promise<void> {
-    return this.#serial.run(uid, async () => {
-      checkMount(mount);
-      const workload = this.#known(uid);
-      if (workload.record.grade === "none") throw needsIsolation();
-      const there = workload.record.mounts.find(({ path }) => path === mount.path);
-      if (there && sameMount(there, mount)) return;
-      if (there) throw new PlatformError("conflict", `Something else is mounted at ${mount.path}.`);
-      const { hostMounts, release } = await this.#storage.expose(uid, [mount]);
-      try {
-        await workload.mount(mount, hostMounts);
-      } finally {
-        await release();
-      }
-    });
-  }
-
-  unmount(uid: string, path: string): Promise<boolean> {
-    return this.#serial.run(uid, async () => {
-      const workload = this.#known(uid);
-      const mount = workload.record.mounts.find((each) => each.path === path);
-      if (!mount) return false;
-      if ("volume" in mount.source) throw new PlatformError("conflict", "A volume stays attached until the end.");
-      await workload.unmount(mount, this.#storage.driveDir(mount.source.drive));
-      return true;
+      this.#fleet.known(uid).setLimits(limits);
     });
   }
 
@@ -325,93 +286,12 @@ export class LocalDriver implements Driver {
       const workload = this.#fleet.find(uid);
       if (!workload) return;
       await this.#fleet.remove(workload, graceMs, ended);
-      await this.#sweep();
+      await this.#snapshots.sweep();
     });
-  }
-
-  snapshot(uid: string, id: string): Promise<Snapshot> {
-    return this.#serial.run(uid, async () => {
-      checkId(id);
-      const workload = this.#known(uid);
-      if (workload.record.grade === "none") throw needsIsolation();
-      const there = readSnapshot(this.#path("snapshots"), id);
-      if (there) return publicSnapshot(there);
-      const running = workload.observe().state === "running";
-      if (running) await workload.setFrozen(true);
-      try {
-        const { image, imageDigest, parts } = workload.record;
-        const source = { dir: workload.dir, image, imageDigest, parts };
-        return publicSnapshot(await takeSnapshot(this.#path("snapshots"), id, source, this.#copyTree));
-      } finally {
-        if (running) await workload.setFrozen(false);
-      }
-    });
-  }
-
-  async removeSnapshot(id: string): Promise<void> {
-    checkId(id);
-    forgetSnapshot(this.#path("snapshots"), id);
-    await this.#sweep();
-  }
-
-  async listSnapshots(): Promise<Snapshot[]> {
-    return listSnapshots(this.#path("snapshots")).map(publicSnapshot);
-  }
-
-  createVolume(spec: VolumeSpec): Promise<Volume> {
-    return this.#storage.createVolume(spec);
-  }
-
-  observeVolume(id: string): Promise<Volume | null> {
-    return this.#storage.observeVolume(id);
-  }
-
-  destroyVolume(id: string): Promise<void> {
-    return this.#storage.destroyVolume(id);
-  }
-
-  createDrive(id: string, options?: DriveOptions): Promise<void> {
-    return this.#storage.createDrive(id, options);
-  }
-
-  driveBytes(id: string): Promise<number | null> {
-    return this.#storage.driveBytes(id);
-  }
-
-  destroyDrive(id: string): Promise<void> {
-    return this.#storage.destroyDrive(id);
-  }
-
-  unpack(archive: string, target: string, limits: UnpackLimits, options: CallOptions = {}): Promise<Unpacked> {
-    return this.#unpack({ work: { kind: "files", limits }, archive, target }, options);
-  }
-
-  loadImage(tarPath: string, name: string, options: CallOptions = {}): Promise<Image> {
-    const { images, machine } = this.#parts;
-    const identity = identityFor(machine, null);
-    const loader = { store: images, spawner: machine.spawner, unpack: this.#unpack, identity };
-    return loadImage(loader, tarPath, name, options);
-  }
-
-  async findImage(name: string): Promise<Image | null> {
-    return imageStore.findImage(this.#parts.images, name);
-  }
-
-  async imageBytes(name: string): Promise<number | null> {
-    return imageStore.imageBytes(this.#parts.images, name);
-  }
-
-  async listImages(): Promise<Image[]> {
-    return imageStore.listImages(this.#parts.images);
-  }
-
-  removeImage(name: string): Promise<boolean> {
-    return imageStore.removeImage(this.#parts.images, name, this.#layersInUse());
   }
 
   #layersInUse(): Set<string> {
-    const kept = listSnapshots(this.#path("snapshots")).flatMap(({ parts }) => parts);
-    return new Set([...this.#fleet.partsInUse(), ...kept].flatMap(({ lowers }) => lowers));
+    return new Set([...this.#fleet.partsInUse(), ...this.#snapshots.partsKept()].flatMap(({ lowers }) => lowers));
   }
 
   /** Resolves when the pool is full. */
@@ -424,7 +304,7 @@ export class LocalDriver implements Driver {
     this.#stopped = true;
     await Promise.allSettled(this.#creating.values());
     await this.#fleet.drain();
-    await Promise.all(this.#background);
+    await this.#freezing.settled();
     for (const workload of this.#fleet.claimed()) {
       if (workloads === "kill") await this.#fleet.remove(workload, 0);
       else if (workloads === "freeze" && workload.alive) await workload.setFrozen(true);
@@ -437,38 +317,7 @@ export class LocalDriver implements Driver {
     removeCgroupHost(this.#parts.machine.cgroups);
   }
 
-  #snapshotParts({ snapshot }: WorkloadSpec): SnapshotRecord["parts"] | null {
-    if (snapshot === undefined) return null;
-    checkId(snapshot);
-    const found = readSnapshot(this.#path("snapshots"), snapshot);
-    if (!found) throw new PlatformError("bad_request", `There is no snapshot ${snapshot}.`);
-    return found.parts;
-  }
-
-  #sweep(): Promise<void> {
-    return sweepSnapshots(this.#path("snapshots"), this.#fleet.partsInUse());
-  }
-
-  #known(uid: string): Workload {
-    const workload = this.#fleet.find(uid);
-    if (!workload) throw new PlatformError("not_found", `There is no workload ${uid} on this machine.`);
-    return workload;
-  }
-
   #path(...names: string[]): string {
     return join(this.#parts.options.dataDir, ...names);
   }
 }
-
-const needsIsolation = (): PlatformError =>
-  new PlatformError("unprocessable", "Workloads on this machine are not isolated: they have no images or mounts.");
-
-const sameMount = (a: Mount, b: Mount): boolean =>
-  JSON.stringify(a.source) === JSON.stringify(b.source) && (a.readOnly ?? false) === (b.readOnly ?? false);
-
-const publicSnapshot = ({ id, image, sizeBytes, createdAt }: SnapshotRecord): Snapshot => ({
-  id,
-  image,
-  sizeBytes,
-  createdAt,
-});

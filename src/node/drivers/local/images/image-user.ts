@@ -4,7 +4,7 @@
  */
 import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { ImageUser } from "../../../driver.ts";
+import type { ImageUser } from "../../../capabilities/images.ts";
 import { ID_COUNT } from "../workload/launch-program.ts";
 
 /** Largest account file; a real one has a few kilobytes. */

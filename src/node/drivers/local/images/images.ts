@@ -7,7 +7,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { removeTree } from "../../../../lib/remove-tree.ts";
-import type { Image } from "../../../driver.ts";
+import type { Image } from "../../../capabilities/images.ts";
 import type { RootPart } from "../workload/launch-program.ts";
 import { type BaseImage, openBaseImage, openSkeleton } from "./base-image.ts";
 import { openLoaderLayer } from "./loader-layer.ts";

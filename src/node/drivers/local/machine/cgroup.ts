@@ -9,8 +9,9 @@
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
-import type { Limits, Probe, Stats } from "../../../driver.ts";
-import { PIDS_DEFAULT } from "../../../driver.ts";
+import type { Probe } from "../../../driver.ts";
+import type { Limits, Stats } from "../../../workload.ts";
+import { PIDS_DEFAULT } from "../../../workload.ts";
 
 /** Where groups can be made on this machine. */
 export interface CgroupHost {

@@ -17,7 +17,7 @@ import {
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { removeTree } from "../../../../lib/remove-tree.ts";
-import type { Grade } from "../../../driver.ts";
+import type { Grade } from "../../../workload.ts";
 import { seccompFilter } from "../calls/seccomp.ts";
 import { failureOf, Spawner } from "../calls/spawner.ts";
 import type { Arch } from "../calls/stepper.ts";

@@ -1,6 +1,6 @@
 /** The processes of one workload as the host sees them, for machines without usable control groups. */
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
-import type { Stats } from "../../../driver.ts";
+import type { Stats } from "../../../workload.ts";
 
 /**
  * All processes in the first process's pid namespace, or its descendants when it shares the server's namespace. (The

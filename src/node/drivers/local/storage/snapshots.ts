@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { PlatformError } from "../../../../contract/errors.ts";
 import { removeTree } from "../../../../lib/remove-tree.ts";
-import type { Snapshot } from "../../../driver.ts";
+import type { Snapshot } from "../../../capabilities/snapshots.ts";
 import type { RootPart } from "../workload/launch-program.ts";
 import { COPY_SOURCE, CopyFailed, type CopyTree } from "./tree-copy.ts";
 

@@ -2,7 +2,9 @@
 import { join } from "node:path";
 import { PlatformError } from "../../../../contract/errors.ts";
 import { removeTree } from "../../../../lib/remove-tree.ts";
-import type { DriveOptions, Mount, Volume, VolumeSpec } from "../../../driver.ts";
+import type { Drives } from "../../../capabilities/drives.ts";
+import type { Volumes } from "../../../capabilities/volumes.ts";
+import type { Mount } from "../../../workload.ts";
 import { Serial } from "../machine/serial.ts";
 import type { HostMount } from "../workload/launch-program.ts";
 import { checkId } from "../workload/spec-check.ts";
@@ -27,44 +29,39 @@ export class Storage {
   readonly #options: StorageOptions;
   readonly #serial = new Serial();
 
+  readonly volumes: Volumes = {
+    create: (spec) =>
+      this.#serial.run(`volume ${spec.id}`, async () => {
+        checkId(spec.id);
+        return createVolume(this.#options.volumes, spec);
+      }),
+    observe: async (id) => {
+      checkId(id);
+      return observeVolume(this.#options.volumes, id);
+    },
+    destroy: (id) =>
+      this.#serial.run(`volume ${id}`, async () => {
+        checkId(id);
+        if (this.#options.usersOf(id).length > 0) throw inUse(id);
+        await destroyVolume(this.#options.volumes, id);
+      }),
+  };
+
+  readonly drives: Drives = {
+    create: (id, { from } = {}) =>
+      this.#serial.run(`drive ${id}`, async () => {
+        checkId(id);
+        await createDrive(this.#options.drives, id, from);
+      }),
+    bytes: async (id) => driveBytes(this.#options.drives, id),
+    destroy: async (id) => {
+      checkId(id);
+      await removeTree(this.driveDir(id));
+    },
+  };
+
   constructor(options: StorageOptions) {
     this.#options = options;
-  }
-
-  createVolume(spec: VolumeSpec): Promise<Volume> {
-    return this.#serial.run(`volume ${spec.id}`, async () => {
-      checkId(spec.id);
-      return createVolume(this.#options.volumes, spec);
-    });
-  }
-
-  async observeVolume(id: string): Promise<Volume | null> {
-    checkId(id);
-    return observeVolume(this.#options.volumes, id);
-  }
-
-  destroyVolume(id: string): Promise<void> {
-    return this.#serial.run(`volume ${id}`, async () => {
-      checkId(id);
-      if (this.#options.usersOf(id).length > 0) throw inUse(id);
-      await destroyVolume(this.#options.volumes, id);
-    });
-  }
-
-  createDrive(id: string, { from }: DriveOptions = {}): Promise<void> {
-    return this.#serial.run(`drive ${id}`, async () => {
-      checkId(id);
-      await createDrive(this.#options.drives, id, from);
-    });
-  }
-
-  async driveBytes(id: string): Promise<number | null> {
-    return driveBytes(this.#options.drives, id);
-  }
-
-  async destroyDrive(id: string): Promise<void> {
-    checkId(id);
-    await removeTree(this.driveDir(id));
   }
 
   driveDir(id: string): string {

@@ -21,7 +21,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { PlatformError } from "../../../../contract/errors.ts";
 import { removeTree } from "../../../../lib/remove-tree.ts";
-import type { Volume, VolumeSpec } from "../../../driver.ts";
+import type { Volume, VolumeSpec } from "../../../capabilities/volumes.ts";
 
 const run = promisify(execFile);
 

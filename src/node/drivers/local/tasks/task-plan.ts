@@ -5,7 +5,7 @@
 import { chownSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import { EGRESS_DOOR_PORT, type Limits, PIDS_DEFAULT, PLATFORM_DOOR_PORT } from "../../../driver.ts";
+import { EGRESS_DOOR_PORT, type Limits, PIDS_DEFAULT, PLATFORM_DOOR_PORT } from "../../../workload.ts";
 import { type Cgroup, createCgroup, setCgroupLimits } from "../machine/cgroup.ts";
 import { CAPABILITIES_MAPPED, ID_BASE_FIRST, identityFor, type Machine } from "../machine/machine.ts";
 import type { Nat } from "../network/nat.ts";

@@ -9,7 +9,7 @@ import type { Server, Socket } from "node:net";
 import { join } from "node:path";
 import { PlatformError } from "../../../../contract/errors.ts";
 import { removeTree } from "../../../../lib/remove-tree.ts";
-import type { Limits } from "../../../driver.ts";
+import type { Limits } from "../../../workload.ts";
 import { failureOf } from "../calls/spawner.ts";
 import { procsFiles, removeCgroup } from "../machine/cgroup.ts";
 import { signal as sendSignal } from "../machine/process-tree.ts";

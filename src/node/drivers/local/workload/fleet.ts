@@ -7,7 +7,8 @@ import { mkdirSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { PlatformError } from "../../../../contract/errors.ts";
-import type { DestroyOptions, Limits, NetworkClass } from "../../../driver.ts";
+import type { DestroyOptions } from "../../../driver.ts";
+import type { Limits, NetworkClass } from "../../../workload.ts";
 import type { ResolvedImage } from "../images/images.ts";
 import { createCgroup } from "../machine/cgroup.ts";
 import { ID_BASE_FIRST } from "../machine/machine.ts";
@@ -82,6 +83,12 @@ export class Fleet {
 
   find(uid: string): Workload | undefined {
     return this.#byUid.get(uid);
+  }
+
+  known(uid: string): Workload {
+    const workload = this.find(uid);
+    if (!workload) throw new PlatformError("not_found", `There is no workload ${uid} on this machine.`);
+    return workload;
   }
 
   claimed(): Workload[] {

@@ -9,7 +9,7 @@ import {
   SANDBOXD_RUNTIME_ENV,
   type SandboxdConfig,
 } from "../../../../contract/sandbox-wire.ts";
-import { EGRESS_DOOR_PORT, type Exec, type Mount, PIDS_DEFAULT, PLATFORM_DOOR_PORT } from "../../../driver.ts";
+import { EGRESS_DOOR_PORT, type Exec, type Mount, PIDS_DEFAULT, PLATFORM_DOOR_PORT } from "../../../workload.ts";
 import type { Program } from "../calls/program.ts";
 import { failureOf, READY_FD, type Report } from "../calls/spawner.ts";
 import type { ResolvedImage } from "../images/images.ts";

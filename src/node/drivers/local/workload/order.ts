@@ -1,4 +1,4 @@
-import type { WorkloadSpec } from "../../../driver.ts";
+import type { WorkloadSpec } from "../../../workload.ts";
 import type { ResolvedImage } from "../images/images.ts";
 import type { HostMount, RootPart } from "./launch-program.ts";
 

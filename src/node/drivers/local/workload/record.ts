@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { LogTag } from "../../../../contract/log-line.ts";
-import type { Grade, Limits, Mount, NetworkClass } from "../../../driver.ts";
+import type { Grade, Limits, Mount, NetworkClass } from "../../../workload.ts";
 import type { Cgroup } from "../machine/cgroup.ts";
 import { writePage } from "../machine/page-file.ts";
 import type { RootPart } from "./launch-program.ts";

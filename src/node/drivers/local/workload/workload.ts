@@ -16,7 +16,8 @@ import { PlatformError } from "../../../../contract/errors.ts";
 import { CONTROL, SANDBOX_FILES, type SandboxClaim } from "../../../../contract/sandbox-wire.ts";
 import { removeTree } from "../../../../lib/remove-tree.ts";
 import type { CallOptions } from "../../../dial/endpoint.ts";
-import type { DestroyOptions, Limits, Mount, Observed, Output, Stats } from "../../../driver.ts";
+import type { DestroyOptions } from "../../../driver.ts";
+import type { Limits, Mount, Observed, Output, Stats } from "../../../workload.ts";
 import {
   cgroupStats,
   freezeCgroup,

@@ -1,0 +1,33 @@
+/** The abilities that a driver may have beside its core, by name. */
+import type { Drives } from "./drives.ts";
+import type { Freezing } from "./freezing.ts";
+import type { HotMounts } from "./hot-mounts.ts";
+import type { Images } from "./images.ts";
+import type { Snapshots } from "./snapshots.ts";
+import type { Unpacking } from "./unpacking.ts";
+import type { Volumes } from "./volumes.ts";
+
+export interface Capabilities {
+  freezing: Freezing;
+  hotMounts: HotMounts;
+  snapshots: Snapshots;
+  volumes: Volumes;
+  drives: Drives;
+  images: Images;
+  unpacking: Unpacking;
+}
+
+export type CapabilityName = keyof Capabilities;
+
+/** Completes the sentence "a driver that has no …". */
+export const CAPABILITY_WORDS: Readonly<Record<CapabilityName, string>> = {
+  freezing: "freezing: sandboxes never go to standby",
+  hotMounts: "mounts into running workloads",
+  snapshots: "snapshots",
+  volumes: "volumes",
+  drives: "drives",
+  images: "images of its own",
+  unpacking: "unpacking of archives",
+};
+
+export const CAPABILITY_NAMES = Object.keys(CAPABILITY_WORDS) as CapabilityName[];

@@ -1,0 +1,71 @@
+/**
+ * What every driver must do, as tests. A driver's own test file calls `driverConformance` with a way to open the driver
+ * and to look inside its workloads, and declares the driver's capabilities. The core is tested always, a capability where
+ * it is declared; expectations are the same for all drivers.
+ */
+
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import { CAPABILITY_NAMES, type CapabilityName } from "../capabilities/capabilities.ts";
+import { aloneOnly, commands } from "./commands.ts";
+import { drives } from "./drives.ts";
+import { freezing } from "./freezing.ts";
+import { type Harness, type Make, newUid, type Part } from "./harness.ts";
+import { hotMounts } from "./hot-mounts.ts";
+import { images } from "./images.ts";
+import { lifecycle } from "./lifecycle.ts";
+import { neighbours } from "./neighbours.ts";
+import { snapshots } from "./snapshots.ts";
+import { unpacking } from "./unpacking.ts";
+import { volumes } from "./volumes.ts";
+
+export interface Candidate {
+  /** Those that the driver has. */
+  capabilities: readonly CapabilityName[];
+  open(): Promise<Harness>;
+}
+
+const PARTS: Readonly<Record<CapabilityName, Part>> = {
+  freezing,
+  hotMounts,
+  snapshots,
+  volumes,
+  drives,
+  images,
+  unpacking,
+};
+
+export function driverConformance(name: string, { capabilities, open }: Candidate): void {
+  suite(`${name} driver`, { timeout: 540_000 }, () => {
+    let harness: Harness;
+    const made: string[] = [];
+    before(async () => {
+      harness = await open();
+    });
+    after(async () => {
+      for (const each of made) await harness.driver.destroy(each);
+      await harness.dispose();
+    });
+    const get = (): Harness => harness;
+    const spec: Make = (more = {}) => {
+      const id = more.uid ?? newUid();
+      made.push(id);
+      const limits = { memoryMb: 256, cpus: 1 };
+      return { uid: id, name: "box", image: harness.image, env: {}, limits, network: "closed", ...more };
+    };
+    test("the driver has the capabilities that it declares, and no others", async () => {
+      for (const each of CAPABILITY_NAMES)
+        assert.equal((await harness.driver.capability(each)) !== null, capabilities.includes(each), each);
+    });
+    lifecycle(get, spec);
+    suite("a command", () => commands(get, spec));
+    suite("a command alone", () => {
+      const alone: Make = (more = {}) =>
+        spec({ ...more, ...(more.exec ? { exec: { ...more.exec, alone: true } } : {}) });
+      commands(get, alone);
+      aloneOnly(get, alone);
+    });
+    for (const each of capabilities) suite(each, () => PARTS[each](get, spec));
+    suite("beside another node of the machine", () => neighbours(get, spec, capabilities));
+  });
+}
