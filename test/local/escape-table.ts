@@ -12,13 +12,13 @@ import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
 import { call } from "../../src/node/conformance/call.ts";
 import { dial } from "../../src/node/dial/dial.ts";
-import type { Grade, Observed, WorkloadSpec } from "../../src/node/workload.ts";
 import { Program } from "../../src/node/drivers/local/calls/program.ts";
 import { ABSENT, REFUSED } from "../../src/node/drivers/local/calls/seccomp.ts";
 import { parseReport } from "../../src/node/drivers/local/calls/spawner.ts";
 import { type Arch, stepperExecutable } from "../../src/node/drivers/local/calls/stepper.ts";
 import { CLONE, SIGCHLD } from "../../src/node/drivers/local/calls/syscalls.ts";
 import type { LocalDriver } from "../../src/node/drivers/local/local-driver.ts";
+import type { Grade, Observed, WorkloadSpec } from "../../src/node/workload.ts";
 import { LocalMachine, memoryMissing, run } from "./machine.ts";
 
 const SECRET = "the-host-s-own-secret";
