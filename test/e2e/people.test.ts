@@ -97,6 +97,15 @@ for (const database of databases.all) {
       await call("DELETE", `/users/${email}`, { workspace: "main" });
     });
 
+    test("an invitation ends with the key that made it", async () => {
+      const endsAt = Date.now() + aheadMs + DAY_MS;
+      const { key } = await makeUser(store, accountId, "member", { main: "admin" }, null, endsAt);
+      const email = "brief@example.test";
+      const { body } = await call("POST", "/users", { body: { email }, workspace: "main", key });
+      assert.equal(body.expiresAt, new Date(endsAt).toISOString());
+      await call("DELETE", `/users/${email}`, { workspace: "main" });
+    });
+
     test("a dry run that would be none is refused", async () => {
       const email = "rehearsed@example.test";
       for (const value of ["true", "1", "yes", ""]) {

@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import { makeLink } from "../../auth/links/link-tokens.ts";
+import type { Caller } from "../../contract/caller.ts";
 import { notFound, PlatformError } from "../../contract/errors.ts";
 import type { Role } from "../../contract/operation.ts";
 import { DAY_MS, toIso } from "../../lib/time/clock.ts";
@@ -44,7 +45,7 @@ export const userHandlers: readonly Implementation[] = [
       email,
       role,
       call.caller.displayName,
-      clock.now() + INVITATION_MS,
+      endOf(clock.now() + INVITATION_MS, call.caller),
     );
     const what = { purpose: "invitation", invitation: invitation.id } as const;
     return invitationToWire(invitation, await makeLink({ store, clock }, pagesUrl(settings), what));
@@ -55,7 +56,7 @@ export const userHandlers: readonly Implementation[] = [
     const { role } = call.body;
     requireRoleToGive("role", role, call.caller);
     const found = await find(workspace, call.params.subOrEmail ?? "", deps);
-    if ("invitation" in found) return changeInvited(found.invitation, role, call.caller.displayName, deps);
+    if ("invitation" in found) return changeInvited(found.invitation, role, call.caller, deps);
     await change(workspace, found.member, role, deps);
     return { ...memberToWire(found.member), role };
   }),
@@ -72,6 +73,9 @@ export const userHandlers: readonly Implementation[] = [
   }),
 ];
 
+/** An invitation ends with the credentials that made it. */
+const endOf = (ms: number, { endsAt }: Caller): number => Math.min(ms, endsAt ?? ms);
+
 async function find(
   workspace: string,
   subOrEmail: string,
@@ -87,11 +91,11 @@ async function find(
   throw notFound(`User '${subOrEmail.slice(0, 254)}'`);
 }
 
-async function changeInvited(invitation: Invitation, role: Role, actor: string, deps: Platform): Promise<User> {
+async function changeInvited(invitation: Invitation, role: Role, caller: Caller, deps: Platform): Promise<User> {
   const { store, clock, settings } = deps;
   const isRaise = role === "admin" && invitation.role !== "admin";
   const changed = isRaise
-    ? await store.people.raiseInvitation(invitation.id, actor)
+    ? await store.people.raiseInvitation(invitation.id, caller.displayName, endOf(invitation.expires_at, caller))
     : (await store.people.changeInvitedRole(invitation.id, role)) && { ...invitation, role };
   if (!changed) throw notFound(`User '${invitation.email}'`);
   const user = invitedToWire(changed, clock.now());

@@ -338,9 +338,9 @@ export function createPeople({ database, clock }: { database: Database; clock: C
      * Makes the invited an admin. The invitation is that of the person who says so, and gets another id: whoever has a
      * link to it was given one for less.
      */
-    async raiseInvitation(id: string, raisedBy: string): Promise<Invitation | null> {
+    async raiseInvitation(id: string, raisedBy: string, expiresAt: number): Promise<Invitation | null> {
       const now = clock.now();
-      const raised = { id: uuidv7(now), role: "admin", invited_by: raisedBy, created_at: now };
+      const raised = { id: uuidv7(now), role: "admin", invited_by: raisedBy, created_at: now, expires_at: expiresAt };
       const row = await database.write(({ queries }) =>
         queries.updateTable("invitations").set(raised).where("id", "=", id).returningAll().executeTakeFirst(),
       );
