@@ -1,4 +1,4 @@
-/** Lets old lines of the audit log go, and says so in it. */
+/** Prunes old lines of the audit log and records that in the log. */
 import { type Clock, DAY_MS } from "../lib/time/clock.ts";
 import type { Store } from "../store/store.ts";
 

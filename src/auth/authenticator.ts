@@ -1,6 +1,6 @@
 /**
- * Turns credentials into a caller, and a caller and a workspace into a role. Both are cached and forgotten whenever
- * anything about identity changes anywhere, so that a revoked key stops at once without a query per request.
+ * Turns credentials into a caller, and a caller and a workspace into a role. Both are cached, and the caches are
+ * cleared whenever any identity changes on any server, so that a revoked key stops at once without a query per request.
  */
 import type { IncomingHttpHeaders } from "node:http";
 import type { Caller } from "../contract/caller.ts";
@@ -15,12 +15,12 @@ import type { Store } from "../store/store.ts";
 import { REVOKED, type TokenClaims } from "./oauth/access-tokens.ts";
 import { ENDED, ENDLESS, endOf, finite, grantRight } from "./rights/ends.ts";
 
-/** Bounds memory when somebody tries many keys; a full cache starts over. */
+/** Most cache entries, so that trying many keys cannot fill the memory; a full cache is cleared. */
 const CACHE_MAX = 10_000;
 const SECRET_LENGTH_MAX = 8192;
-/** How often last use is written; see Keys.noteUse. */
+/** How often times of last use are written; see Keys.noteUse. */
 const USE_FLUSH_MS = MINUTE_MS;
-/** A running workload's token is taken for good this long before its copy is looked for again. */
+/** How long a workload's token is accepted before its replica is checked again. */
 const WORKLOAD_LOOK_MS = SECOND_MS;
 
 export interface Membership {
@@ -28,24 +28,24 @@ export interface Membership {
   role: Role;
 }
 
-/** A bearer secret, and what it is known by. */
+/** A bearer secret and its hash, by which it is cached and stored. */
 export interface Credential {
   secret: string;
   hash: string;
 }
 
-/** What a request showed, before it is known whose it is. */
+/** The parts of a caller that come from the credential, not from its owner. */
 type Used = Pick<Caller, "authMethod" | "keyId" | "right" | "endsAt" | "scopes" | "home">;
 
 export interface AuthenticatorDeps {
   store: Store;
   clock: Clock;
   brand: string;
-  /** Checks tokens of our own issuer; null when the text is not one of them, or its time is over. */
+  /** Verifies tokens of this issuer; null for other texts and expired tokens. */
   verifyToken(token: string): Promise<TokenClaims | null>;
-  /** Whether the workload with this uid has this copy now. */
+  /** Whether the workload with this uid has this replica now. */
   isRunning(workload: string, copy: string): Promise<boolean>;
-  /** Where a client that was refused learns how to get a token. */
+  /** The metadata address that tells a refused client how to get a token. */
   resourceMetadataUrl(): string;
 }
 
@@ -67,7 +67,7 @@ export function createAuthenticator({
   const memberships = new Map<string, Membership | null>();
   const uses = new Map<string, number>();
   const headerNames = [`x-${brand}-authorization`, "x-service-authorization", "authorization"];
-  // Counts changes: what was read before one must not be kept after it.
+  // Counts identity changes: a value read before a change must not be cached after it.
   let era = 0;
   const unsubscribe = store.onIdentityChange(() => {
     era += 1;
@@ -125,7 +125,7 @@ export function createAuthenticator({
     return remember(caller, Math.min(lookAgainAt, claims.expiresAt));
   }
 
-  /** A person's token lives as long as the consent it hangs on, a workload's as long as its copy runs. */
+  /** A person's token is valid while its consent is, a workload's token while its replica runs. */
   async function bearerOfToken({
     id,
     clientId,
@@ -145,7 +145,7 @@ export function createAuthenticator({
     const right = grantId === null ? null : grantRight(grantId);
     const end = right === null ? ENDED : await endOf(right, { store, clock });
     if (end === ENDED) return null;
-    // Who signs in at the command line without giving up a scope acts in their own right.
+    // A person who signs in at the command line with all scopes acts in their own right.
     const isOwnRight = clientId === brand && scopes === null;
     return userCaller(subject, isOwnRight ? { ...rest, right: null } : { ...rest, right, ...finite(end) });
   }
@@ -160,7 +160,7 @@ export function createAuthenticator({
       : serviceAccountCaller(key.owner, { ...rest, home: null });
   }
 
-  /** Somebody who is not calling now, without any scope; null when they are gone. */
+  /** A caller without credentials or scopes, for somebody who is not calling now; null when they no longer exist. */
   const callerNamed = (subject: string, subjectType: Caller["subjectType"]): Promise<Caller | null> =>
     (subjectType === "user" ? userCaller : serviceAccountCaller)(subject, ABSENT);
 
@@ -187,7 +187,7 @@ export function createAuthenticator({
     };
   }
 
-  /** The caller's role in a workspace, or null where they have no business. */
+  /** The caller's role in a workspace; null when they are not a member. */
   function membershipIn(caller: Caller, name: string): Soon<Membership | null> {
     const key = `${caller.subject}\0${name}`;
     const known = memberships.get(key);
@@ -227,7 +227,7 @@ export function createAuthenticator({
 
     hasWorkspace: async (name: string): Promise<boolean> => (await store.workspaces.get(name)) !== null,
 
-    /** The bearer credential of a request; the platform's own header wins over Authorization. */
+    /** The bearer credential of a request; the platform's own header takes precedence over Authorization. */
     bearerOf(headers: IncomingHttpHeaders): Credential {
       for (const name of headerNames) {
         const value = headers[name];
@@ -239,7 +239,7 @@ export function createAuthenticator({
       throw unauthenticated("Credentials are missing. Send 'Authorization: Bearer <API key>'.");
     },
 
-    /** The workspace of the key, or the only one of a person who has just one. */
+    /** The workspace of the key, or the person's only workspace; null otherwise. */
     workspaceOf(caller: Caller): Soon<string | null> {
       if (caller.bound) return caller.bound.workspace;
       if (caller.home === null) return soleWorkspaceOf(caller);

@@ -20,7 +20,7 @@ export function authorizeRole(operation: Pick<Operation, "id" | "role">, role: R
   );
 }
 
-/** Some parameters ask for more than the rest of the operation gives. */
+/** Checks parameters that need the admin role although the operation does not. */
 export function authorizeUse(
   { id, tenancy, adminUses = [] }: Pick<Operation, "id" | "tenancy" | "adminUses">,
   query: Readonly<Record<string, string>>,
@@ -36,7 +36,7 @@ export function authorizeUse(
   );
 }
 
-/** Operations on an account are open to its members; those that need `admin` to its admins. */
+/** Account operations are open to the account's members; those that need `admin`, to its admins. */
 export function authorizeAccount(operation: Pick<Operation, "id" | "role">, caller: Caller, accountId: string): void {
   if (!caller.accounts.some((account) => account.id === accountId)) {
     throw new PlatformError("forbidden", "Access denied: this account is not yours.");

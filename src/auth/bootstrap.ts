@@ -1,4 +1,4 @@
-/** The first start: an account, its admin, a workspace and a key, all or nothing. */
+/** The first start: creates an account, its admin, a workspace and a key, all or nothing. */
 import { PlatformError } from "../contract/errors.ts";
 import { isReservedWord } from "../contract/reserved-words.ts";
 import { randomSecret } from "../lib/ids.ts";
@@ -16,7 +16,7 @@ export interface BootstrapOptions {
 }
 
 export interface Bootstrapped {
-  /** The admin key, when this start made one; null when there were credentials already. */
+  /** The admin key if this start created one; null when there were credentials already. */
   newKey: string | null;
   workspace: string;
 }
@@ -25,7 +25,7 @@ export async function bootstrap(store: Store, options: BootstrapOptions): Promis
   try {
     return await make(store, options);
   } catch (error) {
-    // Two servers may start on one new database; whoever comes second finds the first one's work.
+    // Two servers may start on one new database; the second one finds the rows of the first.
     if ((await store.people.countUsers()) === 0) throw error;
     return make(store, options);
   }
@@ -40,7 +40,7 @@ async function make(store: Store, { workspace, region, apiKey }: BootstrapOption
       .where("email", "=", ADMIN_EMAIL)
       .executeTakeFirst();
     if (known) {
-      // The operator may hand in another key at any start; it is added, older ones stay until they are deleted.
+      // The operator may pass another key at any start; it is added, and older keys stay until they are deleted.
       const has =
         apiKey &&
         (await tx.queries
@@ -98,7 +98,7 @@ const addKey = (store: Store, tx: Transaction, sub: string, secret: string, work
     secret,
   });
 
-/** The checks that lead a workspace from created to ready; each state is left only when its check holds. */
+/** Moves a workspace from created to ready. It leaves each state only when that state's check passes. */
 export async function settleWorkspace(store: Store, name: string): Promise<Workspace | null> {
   for (;;) {
     const workspace = await store.workspaces.get(name);
@@ -113,7 +113,7 @@ export async function settleWorkspace(store: Store, name: string): Promise<Works
 
 interface Check {
   next: Workspace["status"];
-  /** Why the workspace cannot go on, or null. */
+  /** Why the workspace cannot leave this state; null when it can. */
   check(store: Store, workspace: Workspace): Promise<string | null>;
 }
 

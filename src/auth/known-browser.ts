@@ -1,7 +1,7 @@
 /**
  * A browser in which a person has signed in before. Its cookie says so, with a seal that only the platform can make,
- * for that person only. Tries from there are counted by themselves: whoever guesses from elsewhere cannot use them up.
- * The cookie is worth nothing else: a known browser needs the password like any other.
+ * for that person only. Tries from such a browser are counted separately, so that guesses from elsewhere cannot use
+ * them up. The cookie grants nothing else: a known browser needs the password like any other.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { randomWord } from "../lib/ids.ts";
@@ -13,13 +13,13 @@ const VALUE = /^([0-9a-z]{1,64})\.([\w-]{1,128})$/;
 
 type KeyFor = (purpose: string) => Buffer;
 
-/** The browser's own word when it is known for this person; null when it is not. */
+/** The id of a browser that is known for this person; null when it is not known. */
 export function knownBrowser(keyFor: KeyFor, cookies: string | undefined, sub: string): string | null {
   for (const [, id = "", seal = ""] of valuesOf(cookies)) if (isSame(seal, sealOf(keyFor, id, sub))) return id;
   return null;
 }
 
-/** The line of `Set-Cookie` for a browser in which this person has just signed in. */
+/** The `Set-Cookie` line for a browser in which this person has just signed in. */
 export function rememberBrowser(keyFor: KeyFor, cookies: string | undefined, sub: string, isSecure: boolean): string {
   const id = knownBrowser(keyFor, cookies, sub) ?? randomWord(24);
   const value = `${id}.${sealOf(keyFor, id, sub)}`;

@@ -1,7 +1,7 @@
 /**
- * Whether a secret belongs to a service account. That of a person's making is stored as a hash. A running workload has
- * one that is not stored at all: it names the copy it was given to, with a seal that only the platform can make, and
- * works for as long as that copy runs. Every start thus rotates it, and an end revokes it.
+ * Verifies secrets of service accounts. The secret of an account that a person made is stored as a hash. The secret of
+ * a running workload is not stored: it names the replica that it was given to, with a seal that only the platform can
+ * make, and is valid while that replica runs. So every start rotates it, and the end of the replica revokes it.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { Clock } from "../lib/time/clock.ts";
@@ -13,7 +13,7 @@ export interface MachineDeps {
   store: Store;
   clock: Clock;
   keyFor(purpose: string): Buffer;
-  /** Whether the workload with this uid has this copy now. */
+  /** Whether the workload with this uid has this replica now. */
   isRunning(workload: string, copy: string): Promise<boolean>;
 }
 
@@ -35,7 +35,7 @@ export function copySecret(keyFor: MachineDeps["keyFor"], clientId: string, copy
   return `${Buffer.from(copy).toString("base64url")}.${seal}`;
 }
 
-/** The copy that a secret names, or null when the platform has not made it. */
+/** The replica that a secret names; null when the platform did not make the secret. */
 export function copyOf(keyFor: MachineDeps["keyFor"], clientId: string, secret: string): string | null {
   const copy = Buffer.from(secret.split(".")[0] ?? "", "base64url").toString("utf8");
   const expected = Buffer.from(copySecret(keyFor, clientId, copy));

@@ -1,14 +1,14 @@
-/** How people set their own password: whoever changes one knows it, and tries are few. */
+/** Changing one's own password: it takes the current password, and tries are limited. */
 import type { User } from "../store/people/people.ts";
 import type { Store } from "../store/store.ts";
 import { hashPassword, verifyPassword } from "./passwords.ts";
 
-/** Within a quarter of an hour. Whoever found a token or a session must not find out the password with it. */
+/** Tries per 15 minutes, so that a stolen token or session does not help to guess the password. */
 const TRIES_MAX = 10;
 
 export type PasswordChange = "changed" | "wrong" | "too_many_tries";
 
-/** Sets a new password for who knows the current one; every session and every program's access ends. */
+/** Sets a new password if the current one is right, and ends every session and every program's access. */
 export async function changePassword(
   store: Store,
   user: User,
@@ -20,7 +20,7 @@ export async function changePassword(
   return (await replacePassword(store, user.sub, next, user.password_hash)) ? "changed" : "wrong";
 }
 
-/** Without asking for the current one; returns false when `replaced`, if given, is no longer the current one's hash. */
+/** Sets a new password without asking for the current one. False when `replaced` is given and is not the current hash. */
 export async function replacePassword(
   store: Store,
   sub: string,

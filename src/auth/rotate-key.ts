@@ -1,4 +1,4 @@
-/** Goes over to another secret key, and says so in the audit log. */
+/** Rotates the secret key and records that in the audit log. */
 import type { Rotated, RotationOptions } from "../store/sealing/rotation.ts";
 import type { Store } from "../store/store.ts";
 

@@ -30,7 +30,7 @@ export const oldKeyFile = (dataDir: string, fingerprint: string): string =>
 
 export const makeKey = (): Buffer => randomBytes(KEY_BYTES);
 
-/** null when there is no such file. */
+/** Returns null when there is no such file. */
 export function readKeyFile(path: string): Buffer | null {
   if (!existsSync(path)) return null;
   const key = Buffer.from(readFileSync(path, "utf8").trim(), "hex");
@@ -39,13 +39,13 @@ export function readKeyFile(path: string): Buffer | null {
   return key;
 }
 
-/** Fails when there is one: it is never overwritten. */
+/** Fails when the file exists: a key is never overwritten. */
 export function keepSecretKey(dataDir: string, key: Buffer): void {
   makeDataFolder(dataDir);
   writeKey(secretKeyFile(dataDir), key);
 }
 
-/** The key of a rotation: the one that is there, or a new one that is on the disk when this returns. */
+/** The key to rotate to: the existing next key, or a new one that is durable when this returns. */
 export function keepNextKey(dataDir: string): Buffer {
   const path = nextKeyFile(dataDir);
   const known = readKeyFile(path);
@@ -54,14 +54,14 @@ export function keepNextKey(dataDir: string): Buffer {
   const partial = `${path}.${process.pid}`;
   rmSync(partial, { force: true });
   writeKey(partial, key);
-  renameSync(partial, path); // whole or not at all
+  renameSync(partial, path); // atomic: the file is complete or absent
   syncFolder(dataDir);
   return key;
 }
 
 /**
- * Once the database belongs to the next key, that key takes the place of the one in use. There is a `secret.key` at
- * every moment, and every step may be repeated by a process that comes after a killed one.
+ * Once the database belongs to the next key, that key replaces the one in use. A `secret.key` exists at every moment,
+ * and a later process may repeat every step after a killed one.
  */
 export function promoteNextKey(dataDir: string, fingerprint: string): void {
   const next = readKeyFile(nextKeyFile(dataDir));
@@ -76,7 +76,7 @@ export function promoteNextKey(dataDir: string, fingerprint: string): void {
   syncFolder(dataDir);
 }
 
-/** Another process of this data folder may do the same at the same moment; then the step is done already. */
+/** Runs `step`. The error code `isDone` means that another process of this data folder has just done it. */
 function unless(isDone: string, step: () => void): void {
   try {
     step();
@@ -88,7 +88,7 @@ function unless(isDone: string, step: () => void): void {
 function writeKey(path: string, key: Buffer): void {
   const file = openSync(path, "wx", 0o600);
   writeSync(file, key.toString("hex"));
-  fsyncSync(file); // losing this file loses every secret, so it is on the disk before it is used
+  fsyncSync(file); // losing this file loses every secret, so it is durable before it is used
   closeSync(file);
 }
 

@@ -1,4 +1,4 @@
-/** The keys that everything secret hangs on: given by the operator, or made once and kept in the data folder. */
+/** The keys that seal all secrets: given by the operator, or created once and kept in the data folder. */
 import { createHash } from "node:crypto";
 import { rmSync } from "node:fs";
 import { PlatformError } from "../contract/errors.ts";
@@ -15,18 +15,18 @@ import {
   secretKeyFile,
 } from "./secret-key-files.ts";
 
-/** The settings that say where the keys are. */
+/** The settings that locate the keys. */
 export interface KeySettings {
   data: string;
   secret_key?: string | undefined;
   secret_key_next?: string | undefined;
 }
 
-/** Where the operator looks for the key in use. */
+/** Where the operator finds the key in use, for messages. */
 export const secretKeyPlace = ({ data, secret_key }: KeySettings): string =>
   secret_key ? "BERTH_SECRET_KEY" : secretKeyFile(data);
 
-/** The key in use and the next one, as far as they are there. */
+/** The key in use and the next one, as far as they exist. */
 export function readSecretKeys(settings: KeySettings): Buffer[] {
   const { data, secret_key } = settings;
   const inUse = secret_key ? keyOfText(secret_key) : readKeyFile(secretKeyFile(data));
@@ -35,13 +35,13 @@ export function readSecretKeys(settings: KeySettings): Buffer[] {
 
 const keyOfText = (text: string): Buffer => createHash("sha256").update(text).digest();
 
-/** The key to rotate to, when there is one. */
+/** The key to rotate to; null when there is none. */
 export const readNextKey = ({ data, secret_key, secret_key_next }: KeySettings): Buffer | null => {
   if (!secret_key) return readKeyFile(nextKeyFile(data));
   return secret_key_next ? keyOfText(secret_key_next) : null;
 };
 
-/** The key to rotate to. In the data folder a new one is made; one from outside has to be given. */
+/** The key to rotate to. In the data folder a new one is created; an operator's key has to be given. */
 export const takeNextKey = (settings: KeySettings): Buffer | null =>
   settings.secret_key ? readNextKey(settings) : keepNextKey(settings.data);
 
@@ -53,10 +53,10 @@ const placeOf = (settings: KeySettings): KeyPlace => ({
 });
 
 /**
- * A database belongs to the key of its first start, until a rotation replaces it. With another one nothing secret in it
- * could be read. A new key is in memory only until the database turns out to have none, so that a start which fails
- * before leaves no key behind that belongs to nothing; it is on the disk before the database knows of it, and goes away
- * again when another server was faster.
+ * A database belongs to the key of its first start until a rotation replaces it; no other key opens its secrets. A new
+ * key is created only when the database turns out to have none, so that a start that fails earlier leaves no unused key
+ * behind. The key is on the disk before the database records it, and is removed again when another server recorded its
+ * own first.
  */
 export const unlockOrMake =
   (settings: KeySettings): Unlock =>
@@ -71,7 +71,7 @@ export const unlockOrMake =
     throw anotherKey(first, settings, null);
   };
 
-/** With the keys that are there. */
+/** Unlocks with the existing keys. */
 export const unlock =
   (settings: KeySettings): Unlock =>
   async (records) => {

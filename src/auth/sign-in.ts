@@ -1,9 +1,8 @@
 /**
- * Whether somebody may sign in with a password: one answer for all reasons, and few tries.
- *
- * Tries are counted by address and by person apart, and a try that is refused for their number counts nowhere: one
- * address uses up its own tries, not the person's. Many addresses together can use up those of a person from unknown
- * browsers; a browser in which the person signed in before has tries of its own and keeps working.
+ * Checks a password sign-in: one answer for all reasons of refusal, and few tries. Tries are counted by address and by
+ * person separately, and a try over a limit counts for neither: one address uses up its own tries, not the person's.
+ * Many addresses together can use up a person's tries from unknown browsers; a browser in which the person has signed
+ * in before has its own tries and keeps working.
  */
 
 import { PASSWORD_LENGTH_MAX } from "../contract/password-length.ts";
@@ -12,23 +11,23 @@ import type { TryLimit } from "../store/people/sign-in-tries.ts";
 import type { Store } from "../store/store.ts";
 import { verifyPassword } from "./passwords.ts";
 
-/** Wrong tries within a quarter of an hour. A person mistypes a few times; an address may stand for a whole office. */
+/** Wrong tries per 15 minutes. A person mistypes a few times; an address may stand for a whole office. */
 const TRIES_MAX = { person: 100, address: 200, both: 10, browser: 10 };
-/** Longer texts are no address. */
+/** Longest valid email address. */
 export const EMAIL_LENGTH_MAX = 254;
 
 export type SignIn =
   | { outcome: "welcome"; sub: string }
-  /** Wrong password, no password, no such person: nobody is told which. */
+  /** Wrong password, no password or no such person: the answer does not say which. */
   | { outcome: "refused" }
-  /** `isNews` at the first that is too many; the others are not worth a line each. */
+  /** `isNews` is true for the first try over the limit; only that one is logged. */
   | { outcome: "too_many_tries"; isNews: boolean };
 
 export interface SignInTry {
   email: string;
   password: string;
   address: string;
-  /** The browser's word when it is known for this person. */
+  /** The browser's id if the browser is known for this person. */
   knownBrowser(sub: string): string | null;
 }
 
@@ -47,7 +46,7 @@ export async function signIn(store: Store, given: SignInTry): Promise<SignIn> {
   return { outcome: "welcome", sub: user.sub };
 }
 
-/** The first is the client's own; the others are shared with other clients. */
+/** The first limit is the client's own; the others are shared with other clients. */
 const strangersLimits = (email: string, network: string): TryLimit[] => [
   { key: `both:${email} ${network}`, max: TRIES_MAX.both },
   { key: `person:${email}`, max: TRIES_MAX.person },

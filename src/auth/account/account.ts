@@ -1,4 +1,4 @@
-/** What a person who is signed in in a browser sees and does there: end sessions, change the password. */
+/** The account pages of a person who is signed in in a browser: end sessions, change the password. */
 import { createHash } from "node:crypto";
 import type { User } from "../../store/people/people.ts";
 import { shownTime } from "../links/visit.ts";
@@ -27,7 +27,7 @@ interface Visitor {
   step(question: string): { uid: string; question: string };
 }
 
-/** `form` is null for somebody who only looks. */
+/** `form` is null for a GET request. */
 export async function account(exchange: Exchange, form: URLSearchParams | null, deps: AccountDeps): Promise<void> {
   const visitor = await visitorOf(exchange, ACCOUNT, deps);
   if (!visitor) return;
@@ -64,7 +64,7 @@ export async function accountPassword(
   const outcome = await changePassword(deps.store, user, given);
   await recordPasswordChange(deps.store, user.sub, STATUS[outcome], origin);
   if (outcome !== "changed") return show({ field: "current", text: WRONG[outcome] }, STATUS[outcome]);
-  // The session of this browser has ended with the others; the person has just shown who they are.
+  // This browser's session has ended with the others; the person has just entered the password, so a new one begins.
   await beginSession(exchange, user.sub);
   const text = "Every other browser and every program that was signed in as you is signed out.";
   write(exchange, 200, messagePage("Your password is changed", text, { href: ACCOUNT, label: "Your account" }));
@@ -76,7 +76,7 @@ const WRONG = {
   too_many_tries: "Too many tries. Wait a quarter of an hour, then try again.",
 };
 
-/** Null when nobody is signed in; the browser has been led to where people sign in. */
+/** Returns null when nobody is signed in; the browser has then been redirected to the sign-in. */
 async function visitorOf(exchange: Exchange, page: string, deps: AccountDeps): Promise<Visitor | null> {
   const { session, user } = await sessionOf(exchange, deps.store);
   if (user) {

@@ -1,13 +1,13 @@
 /**
- * Who of our people somebody is who has signed in elsewhere. Issuer and subject decide for ever; an address ties them
- * to a person of ours only once, and only when the provider has verified it.
+ * Finds the user for a person who has signed in at an external provider. Issuer and subject identify the user
+ * permanently. An email address links them to an existing user only once, and only when the provider has verified it.
  */
 import type { Store } from "../../store/store.ts";
 import type { ExternalPerson, IdentityProviderSettings } from "./identity-provider.ts";
 
 export type Admission =
   | { outcome: "welcome"; sub: string }
-  /** Why, for the person. */
+  /** `reason` is shown to the person. */
   | { outcome: "refused"; reason: string };
 
 export async function admit(
@@ -38,7 +38,7 @@ async function settle(
     return refused(`Addresses such as ${email} are not let in here.`);
   const owner = await store.people.getUser(email);
   if (owner) {
-    // Somebody else's admin may have written this address down and know a password that goes with it.
+    // An admin of another account may have created this user with this address and know its password.
     const isOurs = (await store.people.accountsOf(owner.sub)).some(({ id }) => id === accountId);
     const isOpen = isOurs || owner.email_verified === 1;
     if (!isOpen && !(await store.write((tx) => store.people.takeOverGuest(tx, accountId, owner.sub))))

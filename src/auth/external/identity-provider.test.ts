@@ -9,7 +9,7 @@ import { createIdentityProvider } from "./identity-provider.ts";
 
 const challenge = { state: "s", nonce: "n", codeChallenge: "c", redirectUri: "http://127.0.0.1/cb" };
 
-/** The address that a provider which answers like this would send people to. */
+/** The address to which people are sent when a provider answers like this. */
 async function leadsTo(answer: (issuer: string) => RequestListener): Promise<string> {
   let issuer = "";
   const server = createServer((request, response) => answer(issuer)(request, response)).listen(0, "127.0.0.1");

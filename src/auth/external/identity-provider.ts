@@ -1,6 +1,6 @@
 /**
- * Another authorization server that people may sign in with: what it says about itself, and what it says about
- * somebody who has just signed in there. Nothing it sends is believed before its signature and its meaning are checked.
+ * An external authorization server that people may sign in with: its metadata, and its claims about a person who has
+ * just signed in there. Nothing it sends is trusted before its signature and claims are checked.
  */
 import type { JSONWebKeySet, JWTPayload } from "jose";
 import { type Outbound, OutboundError } from "../../lib/network/outbound-http.ts";
@@ -8,42 +8,42 @@ import { type Clock, HOUR_MS, MINUTE_MS } from "../../lib/time/clock.ts";
 import { isRecord, itemsOf } from "../../lib/untrusted-json.ts";
 
 export interface IdentityProviderSettings {
-  /** Its word in addresses. */
+  /** The provider's id in URLs. */
   id: string;
-  /** What people know it as. */
+  /** The provider's display name. */
   name: string;
   issuer: string;
   client_id: string;
   client_secret?: string | undefined;
   scopes: string;
   groups_claim: string;
-  /** Addresses of these domains only; empty = all. */
+  /** Accepted domains of email addresses; empty = all. */
   domains: readonly string[];
-  /** Whether somebody new becomes a person of the account. */
+  /** Whether an unknown person is added to the account. */
   create_users: boolean;
 }
 
-/** What is known of somebody who has signed in there. */
+/** The verified claims about a person who has signed in at the provider. */
 export interface ExternalPerson {
   issuer: string;
   subject: string;
-  /** Null unless the provider has verified it. */
+  /** Null unless the provider has verified the address. */
   email: string | null;
   givenName: string;
   familyName: string;
   groups: ReadonlySet<string>;
 }
 
-/** Anything that is wrong with the answer of a provider; the message is for the log. */
+/** An invalid answer of a provider; the message is for the log. */
 export class ExternalError extends Error {}
 
 const ANSWER_BYTES_MAX = 1024 * 1024;
 const TIMEOUT_MS = 10_000;
 const METADATA_KEPT_MS = HOUR_MS;
-/** A token with an unknown key makes us look for new keys, but no more often than this. */
+/** A token with an unknown key id makes the server fetch the provider's keys again, at most this often. */
 const KEYS_LOOK_MS = MINUTE_MS;
 const CLOCK_TOLERANCE_S = 60;
-/** Signatures with a public key; a shared secret would let the client itself make tokens. */
+/** Public-key signatures only: with a shared secret the client itself could make tokens. */
 const ALGORITHMS = [
   "RS256",
   "RS384",
@@ -85,7 +85,7 @@ export type IdentityProvider = ReturnType<typeof createIdentityProvider>;
 
 export interface IdentityProviderDeps {
   clock: Clock;
-  /** Lets private addresses through: the operator chose the provider, often in a network of their own. */
+  /** Allows private addresses: the operator chose the provider, often one in their own network. */
   outbound: Outbound;
 }
 
@@ -184,7 +184,7 @@ export function createIdentityProvider(settings: IdentityProviderSettings, { clo
   };
 }
 
-/** Many providers tell the address and the groups only when asked with the access token. */
+/** Fetches the userinfo endpoint: many providers return the email address and groups only there. */
 async function moreClaims(
   outbound: Outbound,
   { userinfo_endpoint }: Metadata,
@@ -217,11 +217,11 @@ function personFrom(
 
 const textOf = (value: unknown): string => (typeof value === "string" ? value.slice(0, TEXT_MAX) : "");
 
-/** As the standard has it, each half is encoded before they are joined. */
+/** RFC 6749 requires each half to be URL-encoded before they are joined. */
 const basic = (id: string, secret: string): string =>
   `Basic ${Buffer.from(`${encodeURIComponent(id)}:${encodeURIComponent(secret)}`).toString("base64")}`;
 
-/** Over TLS, or where the operator has put the provider itself. */
+/** True for TLS, or for the origin of the issuer that the operator configured. */
 const isSafe = (address: string, issuer: string): boolean =>
   URL.canParse(address) && (address.startsWith("https://") || new URL(address).origin === new URL(issuer).origin);
 
@@ -248,7 +248,7 @@ async function fetchJson(outbound: Outbound, url: string, sent: Sent = {}): Prom
   try {
     said = JSON.parse(answer.text);
   } catch {
-    // Not JSON: refused below, as anything else that is no object.
+    // Invalid JSON is refused below, like any other value that is not an object.
   }
   const isOk = answer.status >= 200 && answer.status < 300;
   if (!isOk || !isRecord(said))

@@ -1,6 +1,6 @@
 /**
- * The way to another identity provider and back, within a step of our own sign-in. What is needed on the way back is
- * kept under `state`, used once, and belongs to the browser that began: its cookie opens the step.
+ * The way to an external identity provider and back, within a step of the platform's own sign-in. The data for the way
+ * back is stored under `state`, is used once, and belongs to the browser that began: its cookie opens the step.
  */
 import { createHash } from "node:crypto";
 import { randomSecret } from "../../lib/ids.ts";
@@ -9,17 +9,17 @@ import { type Admission, admit } from "./admission.ts";
 import type { IdentityProvider } from "./identity-provider.ts";
 
 const MODEL = "ExternalSignIn";
-/** Long enough to find one's password manager. */
+/** How long the way to the provider and back may take: enough to find a password. */
 const KEPT_SECONDS = 600;
 
 export interface ExternalDeps {
   store: Store;
-  /** Our own address, known only once the server listens. */
+  /** The platform's own issuer address, known only once the server listens. */
   issuer(): string;
   identityProviders: readonly IdentityProvider[];
 }
 
-/** Where a provider sends people back to; each has its own, so that none can pass for another. */
+/** Where providers send people back to. Each provider has its own address, so that none can pass for another. */
 export const CALLBACK = "/oauth/external";
 const callbackOf = (issuer: string, provider: IdentityProvider): string =>
   `${issuer}${CALLBACK}/${provider.settings.id}`;
@@ -44,7 +44,7 @@ export async function beginExternal(
 
 const TICKET = "ExternalArrival";
 
-/** Keeps who has come back from a provider until they have said so themselves; the ticket is used once. */
+/** Stores a person who came back from a provider until they confirm it; the ticket is used once. */
 export async function keepArrival({ store }: ExternalDeps, interaction: string, sub: string): Promise<string> {
   const ticket = randomSecret();
   await store.oauth.put(TICKET, ticket, { interaction, sub }, KEPT_SECONDS);
@@ -61,7 +61,7 @@ export async function takeArrival(
   return String(known.sub);
 }
 
-/** The step that an answer belongs to; null when it is none that was asked for. */
+/** The step that an answer belongs to; null when the platform did not ask for it. */
 export async function interactionOf({ store }: ExternalDeps, id: string, state: string): Promise<string | null> {
   const known = await store.oauth.find(MODEL, state);
   return known?.provider === id && typeof known.interaction === "string" ? known.interaction : null;
@@ -79,7 +79,7 @@ export async function endExternal(
   if (!(await store.oauth.consume(MODEL, state))) return null;
   const { id, name, issuer: theirs } = provider.settings;
   const code = answer.get("code");
-  // A provider that names itself must be the one that was asked.
+  // An `iss` parameter must name the provider that was asked.
   if (code === null || (answer.get("iss") ?? theirs) !== theirs)
     return { outcome: "refused", reason: `${name} did not let you in.`, provider: id };
   const person = await provider.redeem({

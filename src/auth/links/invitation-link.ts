@@ -1,7 +1,7 @@
 /**
- * An invitation that was opened by its link. Whoever has the link was sent it by the inviter, so the link lets in who
- * signs in as the invited, and makes that person when nobody has the address. Such a person belongs to the workspace
- * alone, with an address that nobody has verified: the inviter has had the link, too.
+ * An invitation opened by its link. The inviter sent the link, so it admits the person who signs in with the invited
+ * address, and creates a user when nobody has that address. Such a user belongs to this workspace alone and has an
+ * unverified address, because the inviter has had the link, too.
  */
 import type { Role } from "../../contract/operation.ts";
 import type { Invitation, User } from "../../store/people/people.ts";
@@ -23,7 +23,7 @@ type InvitationLink = Extract<Link, { purpose: "invitation" }>;
 interface Invited {
   invitation: Invitation;
   workspace: Workspace;
-  /** The person who has the address. */
+  /** The user with the invited address. */
   person: User | null;
 }
 
@@ -40,7 +40,7 @@ export const invitationLink = {
   async take(visit: LinkVisit, link: InvitationLink, form: URLSearchParams, deps: LinkPageDeps): Promise<Answer> {
     const invited = await find(link, deps);
     if (!invited) return WITHDRAWN;
-    // A form of another page, of another role, or from before somebody else signed in: the person looks again.
+    // The form belongs to another page or role, or somebody else has signed in since: show the page again.
     const isOwnForm = isStepSecret(deps.keyFor, stepOf(visit, invited), form.get("secret"));
     if (!isOwnForm) return show(visit, link, invited, null, deps);
     if (form.get("step") === "decline") return decline(visit, invited, deps);
@@ -72,7 +72,7 @@ async function find(link: InvitationLink, { store, clock }: LinkPageDeps): Promi
   return { invitation, workspace, person: await store.people.getUser(invitation.email) };
 }
 
-/** The form is about this invitation with this role, for whoever is signed in. */
+/** Binds the form to this invitation, its role and the person who is signed in. */
 const stepOf = ({ id, signedIn }: LinkVisit, { invitation, person }: Invited) => ({
   uid: id,
   question: JSON.stringify(["invitation", invitation.id, invitation.role, person?.sub, signedIn?.sub]),

@@ -1,4 +1,4 @@
-/** The page of a link that a browser has opened: finds the link, and hands on to what the link is for. */
+/** The page of an opened link: finds the link and passes the visit on to the handler of its purpose. */
 import { type Exchange, sessionOf } from "../oauth/browser-session.ts";
 import type { Origin } from "../oauth/sign-in-audit.ts";
 import { isStepSecret, stepSecret } from "../oauth/step-binding.ts";
@@ -10,12 +10,12 @@ import { findOpened, openLink } from "./opened-link.ts";
 import { passwordLink } from "./password-link.ts";
 import { type Answer, type LinkPageDeps, type LinkVisit, refusal } from "./visit.ts";
 
-/** What a link of each purpose shows, and does when its form is sent. */
+/** The handler of each purpose: shows the page and processes its form. */
 const PURPOSES = { invitation: invitationLink, password: passwordLink };
 
 const ENTRY = { uid: "entry", question: "link" };
 
-/** Where every link leads: the browser brings the token behind the `#`. */
+/** The page that every link leads to: the browser brings the token behind the `#`. */
 export function showLinkEntry({ response }: Exchange, { keyFor }: LinkPageDeps): void {
   response.writeHead(200, pageHeaders(LINK_SCRIPT)).end(linkEntryPage(stepSecret(keyFor, ENTRY)));
 }
@@ -26,7 +26,7 @@ export async function enterLink({ response }: Exchange, form: URLSearchParams, d
   response.writeHead(303, { location: `${deps.pagesUrl()}${LINK_PATH}/${id}`, "cache-control": "no-store" }).end();
 }
 
-/** `form` is null for somebody who only looks. */
+/** `form` is null for a GET request. */
 export async function linkPage(
   exchange: Exchange,
   id: string,
@@ -44,7 +44,7 @@ export async function linkPage(
   write(response, await answer(visit, state.link, form, deps));
 }
 
-/** The same code for every purpose; the compiler cannot see that a link fits the purpose it names. */
+/** The cast is needed because the compiler cannot see that a link fits the purpose it names. */
 async function answer(visit: LinkVisit, link: Link, form: URLSearchParams | null, deps: LinkPageDeps): Promise<Answer> {
   const purpose = PURPOSES[link.purpose] as typeof invitationLink;
   return form === null

@@ -12,9 +12,11 @@ import type { Store } from "../../store/store.ts";
 
 /** Where links lead, on the host of the pages. */
 export const LINK_PATH = "/oauth/link";
-/** An invitation may lie over a weekend; a link that replaces a password is used when it was asked for. */
+/**
+ * How long a link works: an invitation may wait over a weekend; a password link is used soon after it was requested.
+ */
 const LIFE_MS = { invitation: 3 * DAY_MS, password: DAY_MS } as const;
-/** A link that is over is known for this long, so that the page can say why it does not work. */
+/** How long a used or expired link is remembered, so that the page can say why it does not work. */
 const KNOWN_MS = 30 * DAY_MS;
 const MODEL = "Link";
 const TOKEN = /^[\w-]{43}$/;
@@ -26,7 +28,7 @@ export interface LinkDeps {
 
 export type LinkPurpose =
   | { purpose: "invitation"; invitation: string }
-  /** `mark` is that of the password which the link may replace. */
+  /** `mark` identifies the password that the link may replace. */
   | { purpose: "password"; sub: string; accountId: string; mark: string };
 
 export type Link = LinkPurpose & { expiresAt: number };
@@ -40,7 +42,7 @@ export async function makeLink(
 ): Promise<{ url: string; expiresAt: number }> {
   const token = randomSecret();
   const expiresAt = clock.now() + LIFE_MS[what.purpose];
-  // The name `accountId` would make the record one of that person's sign-ins.
+  // A member named `accountId` would make the record one of that person's sessions.
   const { accountId: account, ...rest } = { accountId: null, ...what };
   await store.oauth.put(MODEL, token, { ...rest, account, expiresAt }, KNOWN_MS / SECOND_MS);
   return { url: `${pagesUrl}${LINK_PATH}#${token}`, expiresAt };
@@ -55,9 +57,9 @@ export async function findLink({ store, clock }: LinkDeps, token: string): Promi
   return link.expiresAt > clock.now() ? { outcome: "open", link } : { outcome: "expired" };
 }
 
-/** Only one of several that come at once is told true. */
+/** Returns true to exactly one of several concurrent callers. */
 export const useLink = ({ store }: LinkDeps, token: string): Promise<boolean> => store.oauth.consume(MODEL, token);
 
-/** Changes with every password, and tells nothing about it. */
+/** Changes with every password and reveals nothing about it. */
 export const passwordMark = (passwordHash: string | null): string =>
   createHash("sha256").update(`link\0${passwordHash}`).digest("base64url");

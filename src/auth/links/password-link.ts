@@ -1,7 +1,7 @@
 /**
- * A link with which a person chooses a password, made by an admin of the account. The admin has had the link and could
- * have used it, so it gives no more than the admin could take: it works for people of that account alone, and leaves
- * the address unverified.
+ * A link with which a person sets a password, made by an admin of the account. The admin could have used the link, so
+ * it gives no more than the admin already has: it works only for people of that account alone, and leaves the email
+ * address unverified.
  */
 import type { User } from "../../store/people/people.ts";
 import type { Store } from "../../store/store.ts";
@@ -60,7 +60,7 @@ async function find(
   return mark === passwordMark(user.password_hash) ? { user } : { refused: CHANGED };
 }
 
-/** Whoever sets a password can sign in as its owner, so an account's admins may only for people of theirs alone. */
+/** Setting a password allows signing in as its owner, so admins may do it only for people of their account alone. */
 export async function belongsOnlyTo(store: Store, accountId: string, sub: string): Promise<boolean> {
   const [accounts, workspaces] = await Promise.all([store.people.accountsOf(sub), store.workspaces.listFor(sub)]);
   return accounts.length <= 1 && workspaces.every((workspace) => workspace.accountId === accountId);

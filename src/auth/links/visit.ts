@@ -12,10 +12,10 @@ export interface LinkPageDeps extends InteractionDeps, LinkDeps {
 
 export interface LinkVisit {
   exchange: Exchange;
-  /** The name of the page. */
+  /** The id of the page. */
   id: string;
   token: string;
-  /** Who is signed in in the browser. */
+  /** The person who is signed in in this browser. */
   signedIn: User | null;
   sessionUid: string;
   origin: Origin;
@@ -26,7 +26,7 @@ export interface Answer {
   html: string;
 }
 
-/** Gone: the link was right, and leads nowhere any more. */
+/** HTTP 410: the link was valid once and no longer works. */
 const GONE = 410;
 
 export const refusal = (text: string, status = GONE): Answer => ({
@@ -34,5 +34,5 @@ export const refusal = (text: string, status = GONE): Answer => ({
   html: messagePage("This link does not work", text, { href: "/oauth/account", label: "Sign in" }),
 });
 
-/** `2026-03-01 09:30 UTC`: the same for everybody, as the server does not know where the person is. */
+/** `2026-03-01 09:30 UTC`: always UTC, because the server does not know the person's time zone. */
 export const shownTime = (ms: number): string => `${new Date(ms).toISOString().slice(0, 16).replace("T", " ")} UTC`;

@@ -1,6 +1,6 @@
 /**
- * Access tokens: short-lived JWTs of our own issuer. Their signature proves who asked for them; whether that somebody
- * still exists, and what they may do, is looked up as for an API key.
+ * Access tokens: short-lived JWTs of the platform's own issuer. The signature proves who requested the token; whether
+ * that subject still exists, and what it may do, is looked up as for an API key.
  */
 import { generateKeyPairSync } from "node:crypto";
 import type { CryptoKey, JWK, KeyObject } from "jose";
@@ -9,29 +9,29 @@ import { type Clock, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../lib/time/clock.
 import type { KeyPair } from "../../store/people/signing-keys.ts";
 import type { Store } from "../../store/store.ts";
 
-/** What clients of such platforms expect; they renew a token at half of it. */
+/** Lifetime of an access token: clients of such platforms expect two hours and renew a token at half of it. */
 export const ACCESS_TOKEN_SECONDS = (2 * HOUR_MS) / SECOND_MS;
-/** The sort of record that says of an access token that it was ended. */
+/** Model name of the records of revoked access tokens. */
 export const REVOKED = "RevokedToken";
 export const SIGNING_PURPOSE = "oauth";
 export const SIGNING_ALG = "ES256";
-/** The scope that stands for all: what a token has that was asked for without scopes. */
+/** The scope that stands for all scopes; a token requested without scopes has it. */
 export const ALL_SCOPES = "admin";
-/** Retired keys are forgotten this soon after they have left the database. */
+/** How long public keys are cached, and so how soon a key removed from the database is forgotten. */
 const KEYS_KEPT_MS = 10 * MINUTE_MS;
 
 export interface TokenClaims {
-  /** Its own name, by which it alone can be ended. */
+  /** The token's id, by which it alone can be revoked. */
   id: string;
-  /** The program that it was given to. */
+  /** The OAuth client that the token was issued to. */
   clientId: string;
   subjectType: "user" | "service_account";
   subject: string;
-  /** null = everything that the role allows. */
+  /** null = every scope that the role allows. */
   scopes: ReadonlySet<string> | null;
-  /** The consent that a person's token hangs on; without it the token is worth nothing. */
+  /** The consent of a person's token; the token is invalid without it. */
   grantId: string | null;
-  /** The copy of a workload that it was given to. */
+  /** The workload replica that the token was issued to. */
   copy: string | null;
   expiresAt: number;
 }
@@ -48,7 +48,7 @@ export function createTokenVerifier({ store, clock, issuer }: VerifierDeps) {
   let readAt = Number.NEGATIVE_INFINITY;
 
   async function keyNamed(kid: string | undefined) {
-    // A stranger's key id costs one read, no more than a stranger's API key.
+    // An unknown key id costs one read, no more than an unknown API key.
     if (clock.now() - readAt > KEYS_KEPT_MS || !keys.has(kid ?? "")) {
       const { importJWK } = await import("jose");
       readAt = clock.now();
@@ -65,7 +65,7 @@ export function createTokenVerifier({ store, clock, issuer }: VerifierDeps) {
   return async function verifyToken(token: string): Promise<TokenClaims | null> {
     if (!/^eyJ[\w-]+\.[\w-]+\.[\w-]+$/.test(token)) return null;
     try {
-      const { jwtVerify } = await import("jose"); // not before the first token: it takes memory
+      const { jwtVerify } = await import("jose"); // loaded with the first token, to save memory
       const { payload } = await jwtVerify(token, ({ kid }) => keyNamed(kid), {
         algorithms: [SIGNING_ALG],
         typ: "at+jwt",
@@ -86,7 +86,7 @@ export function createTokenVerifier({ store, clock, issuer }: VerifierDeps) {
         expiresAt: (payload.exp ?? 0) * SECOND_MS,
       };
     } catch {
-      return null; // whatever is wrong with it, it is not a token of ours
+      return null; // any error means that it is not a valid token of this issuer
     }
   };
 }

@@ -3,10 +3,10 @@ import type { OauthPayload } from "../../store/people/oauth-records.ts";
 import { type ClientDeps, type ClientRecord, findClient } from "./clients.ts";
 import { currentBrowser } from "./step-binding.ts";
 
-/** What is saved without an end is not kept for ever. */
+/** Lifetime of records that oidc-provider saves without one. */
 const KEPT_SECONDS = 30 * 24 * 3600;
 
-/** The record of a step that a person takes; it belongs to the browser that began it. */
+/** The model of a sign-in step's record; it belongs to the browser that began the step. */
 const STEP = "Interaction";
 
 export interface Adapter {

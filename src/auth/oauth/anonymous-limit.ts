@@ -1,13 +1,13 @@
 /**
- * How much a client without credentials may make the platform write: beginning a sign-in, asking for a device code,
- * trying one. Counted in memory, by address and for all addresses together, so that counting writes nothing either.
+ * Limits the writes that a client without credentials may cause: beginning a sign-in, requesting a device code, trying
+ * one. Counted in memory, by address and for all addresses together, so that counting itself writes nothing.
  */
 import { clientNetwork } from "../../lib/network/client-network.ts";
 import { createRateLimiter } from "../../lib/rate-limiter.ts";
 import { type Clock, SECOND_MS } from "../../lib/time/clock.ts";
 import { OauthError } from "./request.ts";
 
-/** All addresses together may write as much as this many of them. */
+/** The limit for all addresses together, as a multiple of the limit for one. */
 const ADDRESSES_AT_ONCE = 20;
 
 export type AnonymousLimit = (address: string) => void;

@@ -1,4 +1,7 @@
-/** The session of a browser: who is signed in in it. The authorization server keeps it; pages read and begin it here. */
+/**
+ * The session of a browser, which says who is signed in. The authorization server stores it; pages read and begin it
+ * here.
+ */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type Provider from "oidc-provider";
 import type { Session } from "oidc-provider";
@@ -14,7 +17,7 @@ export interface Exchange {
 
 export const SESSION_SECONDS = DAY_MS / SECOND_MS;
 
-/** Who is signed in in this browser; the session has a uid also when nobody is. */
+/** The browser's session and the person who is signed in; the session has a uid also when nobody is. */
 export async function sessionOf(exchange: Exchange, store: Store): Promise<{ session: Session; user: User | null }> {
   const session = await find(exchange);
   const user = session.accountId === undefined ? null : await store.people.getUser(session.accountId);
@@ -24,7 +27,7 @@ export async function sessionOf(exchange: Exchange, store: Store): Promise<{ ses
 const find = ({ provider, request, response }: Exchange): Promise<Session> =>
   provider.Session.get(provider.createContext(request, response));
 
-/** Signs a person in in this browser, under a new session id; whoever was signed in before no longer is. */
+/** Signs a person in in this browser under a new session id, and signs out whoever was signed in before. */
 export async function beginSession(exchange: Exchange, sub: string): Promise<void> {
   const { provider, request, response } = exchange;
   const session = await find(exchange);
@@ -44,8 +47,8 @@ export async function beginSession(exchange: Exchange, sub: string): Promise<voi
 export const SESSION_COOKIE = { path: "/", httpOnly: true, sameSite: "lax" } as const;
 
 /**
- * Leaves the session to somebody else who has just signed in. The authorization server would sign the other person out
- * first, with a page whose script sends a form.
+ * Empties the session when another person has just signed in. Otherwise the authorization server would sign the
+ * previous person out first, with a page whose script submits a form.
  */
 export async function vacateSession(exchange: Exchange, sub: string): Promise<void> {
   const session = await find(exchange);

@@ -1,4 +1,4 @@
-/** Who may ask for tokens: every service account, the platform's own command line, programs that registered. */
+/** OAuth clients: every service account, the platform's own command line, and programs that registered themselves. */
 import type { Role } from "../../contract/operation.ts";
 import { randomSecret } from "../../lib/ids.ts";
 import type { Store } from "../../store/store.ts";
@@ -10,10 +10,10 @@ export const DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code";
 
 export const REGISTERED_PREFIX = "reg-";
 
-/** Whether a client registered itself; anybody may. */
+/** Whether a client registered itself, which anybody may do. */
 export const isRegistered = (clientId: string): boolean => clientId.startsWith(REGISTERED_PREFIX);
 
-/** Client records are data of oidc-provider, in the words of the registration standard. */
+/** Client records in oidc-provider's format, with the member names of RFC 7591. */
 export type ClientRecord = Record<string, unknown>;
 
 export interface ClientDeps {
@@ -38,7 +38,7 @@ export async function findClient(
   return {
     client_id: id,
     client_name: account.name,
-    // Never compared (see verifyMachine), but a client of this sort must have one.
+    // Never compared (see verifyMachine), but oidc-provider requires one for this type of client.
     client_secret: randomSecret(),
     token_endpoint_auth_method: "client_secret_basic",
     grant_types: ["client_credentials"],
@@ -50,10 +50,10 @@ export async function findClient(
   };
 }
 
-/** Every name that tools know the command line by; requests come rewritten to the first. */
+/** All client ids that tools use for the command line; requests are rewritten to the first. */
 export const cliNames = (brand: string): readonly string[] => [brand, "service", "berth"];
 
-/** Anybody can pretend to be it, so every token of it needs a person's consent and, with a code, a proof key. */
+/** Anybody can use this client id, so each of its tokens needs a person's consent and, with a code, PKCE. */
 const cli = (id: string): ClientRecord => ({
   client_id: id,
   client_name: "the command line",
@@ -61,6 +61,6 @@ const cli = (id: string): ClientRecord => ({
   token_endpoint_auth_method: "none",
   grant_types: ["authorization_code", "refresh_token", DEVICE_GRANT],
   response_types: ["code"],
-  // The port is free to choose: a program listens on whatever it gets.
+  // Loopback redirects ignore the port: a program listens on whichever port it gets.
   redirect_uris: ["http://127.0.0.1/callback", "http://[::1]/callback", "http://localhost/callback"],
 });

@@ -1,6 +1,6 @@
 /**
- * The page on which a person types the code of a device. The authorization server keeps a session for whoever opens
- * its own page; this one keeps nothing: the session begins with a code that a device has really been given.
+ * The page on which a person types a device code. The authorization server's own page creates a session for every
+ * visitor; this page stores nothing: a session begins only with a code that a device has really been given.
  */
 import type { Store } from "../../store/store.ts";
 import { field, hidden } from "../pages/layout.ts";
@@ -8,7 +8,7 @@ import { deviceCodePage } from "./pages.ts";
 
 const CODE_LENGTH_MAX = 64;
 
-/** Null when the code is one that waits for its person; otherwise the page that asks for one. */
+/** Returns null for a valid pending code; otherwise the page that asks for one. */
 export async function deviceEntry(store: Store, action: string, typed: string | null): Promise<string | null> {
   if (typed === null) return deviceCodePage(deviceForm(action, false), null);
   const code = typed.slice(0, CODE_LENGTH_MAX).toUpperCase().replace(/\W/g, "");
@@ -16,7 +16,7 @@ export async function deviceEntry(store: Store, action: string, typed: string | 
   return deviceCodePage(deviceForm(action, true), "That code is not known, or has been used already.");
 }
 
-/** `xsrf` is the secret of a session that has begun; `code` what the person came with. */
+/** `xsrf` is the secret of an existing session; `code` the code that the person came with. */
 export const deviceForm = (
   action: string,
   isWrong: boolean,

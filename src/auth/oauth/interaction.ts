@@ -1,6 +1,6 @@
 /**
- * What happens between a person and us while a program waits for its token: sign in, then allow or deny. The step
- * belongs to the browser that began it (step-binding.ts), and only its own pages can take it.
+ * The steps of a person while a program waits for its token: sign in, then allow or deny. A step belongs to the browser
+ * that began it (step-binding.ts), and only its own pages can submit it.
  */
 import type { ServerResponse } from "node:http";
 import type Provider from "oidc-provider";
@@ -23,7 +23,7 @@ export interface InteractionDeps extends ExternalDeps {
   log: { warn(fields: object, message: string): void };
   /** Origin of the pages that people see. */
   pagesUrl(): string;
-  /** False when pages of workloads could put cookies of theirs beside ours. */
+  /** False when pages of workloads could set cookies beside the platform's own. */
   cookiesAreOwn(): boolean;
 }
 
@@ -80,7 +80,7 @@ export async function takeStep(
   await show(exchange, details, deps, null, "");
 }
 
-/** Back from another identity provider. */
+/** Handles the return from an external identity provider. */
 export async function returnFromProvider(
   exchange: Exchange,
   answer: URLSearchParams,
@@ -119,7 +119,7 @@ async function welcome(exchange: Exchange, sub: string): Promise<void> {
   reply(response, 200, onwardPage(address));
 }
 
-/** Records what the person did, and leads on. */
+/** Stores the result of the step and sends the browser on. */
 async function goOn({ provider, request, response }: Exchange, result: Record<string, unknown>): Promise<void> {
   reply(response, 200, onwardPage(await provider.interactionResult(request, response, result)));
 }
@@ -164,7 +164,7 @@ async function show(
   reply(response, 200, consentPage(name, user?.email ?? "you", scopesOf(details), stranger, secret));
 }
 
-/** Null when the step is not this browser's, or its time is over; the person has been told. */
+/** Returns null when the step belongs to another browser or has expired; the person has then been told. */
 async function detailsOf({ provider, request, response }: Exchange): Promise<InteractionDetails | null> {
   try {
     return await provider.interactionDetails(request, response);
@@ -174,7 +174,7 @@ async function detailsOf({ provider, request, response }: Exchange): Promise<Int
   }
 }
 
-/** Each consent stands alone, so that one program can be cut off without the others. */
+/** Every sign-in gets a consent of its own, so that one program can be cut off without the others. */
 async function grant(provider: Provider, details: InteractionDetails, issuer: string): Promise<string> {
   const made = new provider.Grant({
     accountId: details.session?.accountId ?? "",

@@ -1,4 +1,6 @@
-/** Tells a service account whether a token is good, for as far as the token's owner, or its drive, is of its workspace. */
+/**
+ * Tells a service account whether a token is valid, if the token's owner or drive belongs to the account's workspace.
+ */
 import { PlatformError } from "../../contract/errors.ts";
 import { type Authenticator, credentialOf } from "../authenticator.ts";
 import { type MachineDeps, verifyMachine } from "../machine-secrets.ts";
@@ -6,7 +8,7 @@ import { machineScopes } from "./machine-scopes.ts";
 import { clientOf, OauthError } from "./request.ts";
 
 export interface IntrospectionDeps extends MachineDeps {
-  /** The claims of a drive's token that is still good. */
+  /** The claims of a valid drive token; null for other tokens. */
   checkDriveToken(token: string): Promise<{ workspace: string } | null>;
   memberScopes: ReadonlySet<string>;
   authenticator: Authenticator;

@@ -1,8 +1,8 @@
-/** What a service account may really do, in the words of scopes: its tokens claim neither more nor less. */
+/** The effective rights of a service account as scopes: its tokens claim neither more nor less. */
 import type { Role } from "../../contract/operation.ts";
 import { ALL_SCOPES } from "./access-tokens.ts";
 
-/** `memberScopes` are all that a member's role can use; the role admin with every scope is the one word `admin`. */
+/** `memberScopes` are all scopes a member can use; an admin with every scope has the single scope `admin`. */
 export function machineScopes(
   role: Role,
   scopes: Iterable<string> | null,

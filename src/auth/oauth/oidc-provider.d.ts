@@ -1,4 +1,4 @@
-/** The parts of oidc-provider that we use; the package brings no types of its own. */
+/** The parts of oidc-provider that the platform uses; the package brings no types of its own. */
 declare module "oidc-provider" {
   import type { IncomingMessage, ServerResponse } from "node:http";
 
@@ -74,7 +74,7 @@ declare module "oidc-provider" {
       find(id: string): Promise<Grant | undefined>;
     };
     interactionDetails(request: IncomingMessage, response: ServerResponse): Promise<InteractionDetails>;
-    /** Records what a person did; returns the address that goes on from there. */
+    /** Stores the result of a person's step; returns the address to continue at. */
     interactionResult(
       request: IncomingMessage,
       response: ServerResponse,

@@ -1,10 +1,10 @@
 /**
- * How pages of the platform have a person sign in: as a client of the platform's own authorization server that asks for
- * no right and gets no token (`response_type=none`). The person comes back with a session in the browser.
+ * How the platform's own pages sign a person in: as a client of the platform's authorization server that requests no
+ * right and gets no token (`response_type=none`). The person returns with a session in the browser.
  */
 import { ROUTES } from "./routes.ts";
 
-/** Where people come back to; `state` says which page they wanted. */
+/** Where people return to; `state` names the page they wanted. */
 export const ARRIVED = "/oauth/arrived";
 
 export const ownClientId = (brand: string): string => `${brand}-console`;
@@ -19,24 +19,24 @@ export const ownClient = (brand: string, pagesUrl: string): Record<string, unkno
 });
 
 export interface WantedSignIn {
-  /** The page to come back to, as a path of the platform. */
+  /** The page to return to, as a path of the platform. */
   page: string;
-  /** Whom the page is for. */
+  /** Email address of the person that the page is for. */
   email?: string;
 }
 
-/** An address on the host of the pages. */
+/** Path of the sign-in on the host of the pages. */
 export const signInPath = (brand: string, pagesUrl: string, { page, email }: WantedSignIn): string =>
   `${ROUTES.authorization}?${new URLSearchParams({
     client_id: ownClientId(brand),
     response_type: "none",
     redirect_uri: `${pagesUrl}${ARRIVED}`,
     state: page,
-    // Somebody else may be signed in.
+    // Ask for a new sign-in, because another person may be signed in.
     ...(email === undefined ? {} : { login_hint: email, prompt: "login" }),
   })}`;
 
-/** Pages that people sign in for. Anybody can write `state`, so any other address is none. */
+/** Pages that need a sign-in. Anybody can write `state`, so other addresses are refused. */
 const PAGES = /^\/oauth\/(account(\/password)?|link\/[\w-]{43})$/;
 
 export const arrivalPath = (state: string | null): string =>

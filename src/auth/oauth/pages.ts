@@ -1,15 +1,15 @@
-/** The pages that people see while they sign in and allow programs something. */
+/** The pages for signing in and for allowing a program access. */
 import { PASSWORD_LENGTH_MAX } from "../../contract/password-length.ts";
 import { alert, button, escapeHtml, field, hidden, linkTo, page, plainButton, row } from "../pages/layout.ts";
 import { EMAIL_LENGTH_MAX } from "../sign-in.ts";
 
-/** A provider that people may sign in with instead. */
+/** An external provider that people may sign in with. */
 export interface OtherWay {
   id: string;
   name: string;
 }
 
-/** `secret` is that of the step, in every form of its pages. */
+/** `secret` is the secret of the step, which every form of its pages carries. */
 export const signInPage = (
   clientName: string,
   secret: string,
@@ -32,7 +32,7 @@ export const signInPage = (
 const otherWayForm = ({ id, name }: OtherWay, secret: string): string =>
   `<form method="post">${hidden("step", "elsewhere")}${hidden("provider", id)}${hidden("secret", secret)}${plainButton(`Sign in with ${name}`)}</form>`;
 
-/** Somebody has come back from another provider; what that means is theirs to say. */
+/** Asks a person who came back from an external provider to confirm the sign-in. */
 export const continuePage = (clientName: string, who: string, secret: string, ticket: string): string =>
   page(
     "Continue?",
@@ -41,14 +41,14 @@ export const continuePage = (clientName: string, who: string, secret: string, ti
 <form method="post">${hidden("step", "arrived")}${hidden("ticket", ticket)}${hidden("secret", secret)}${row(button("Continue"))}</form>`,
   );
 
-/** Leads on to another address by itself. A redirect would count as the target of the form that was sent. */
+/** Redirects by a page: CSP's `form-action` would check a real redirect as the target of the submitted form. */
 export const onwardPage = (address: string): string => {
   const to = escapeHtml(address);
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=${to}"><title>One moment</title></head><body><p><a href="${to}">Continue</a></p></body></html>`;
 };
 
-/** `stranger`: where a program that registered itself wants to be answered; its name is whatever it says. */
+/** `stranger` is the redirect address of a program that registered itself, whose name may be false. */
 export const consentPage = (
   clientName: string,
   who: string,
@@ -70,7 +70,7 @@ export const consentPage = (
 <form method="post">${hidden("secret", secret)}${row(button("Allow", ' name="step" value="allow"'), plainButton("Deny", ' name="step" value="deny"'))}</form>`,
   );
 
-/** `form` carries the secret of the session, once there is one. */
+/** `form` carries the secret of the session, if there is one. */
 export const deviceCodePage = (form: string, wrong: string | null): string =>
   page(
     "Connect a device",
@@ -85,7 +85,7 @@ export const deviceConfirmPage = (form: string, clientName: string, userCode: st
 ${row(button("Yes, continue", ' form="op.deviceConfirmForm"'), plainButton("No, stop", ' form="op.deviceConfirmForm" name="abort" value="yes"'))}`,
   );
 
-/** `form` is the authorization server's own, with the secret of the session. */
+/** `form` is the authorization server's own form, with the secret of the session. */
 export const signOutPage = (form: string, who: string, clientName: string | null): string =>
   page(
     "Sign out?",

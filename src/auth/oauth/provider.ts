@@ -1,6 +1,6 @@
 /**
- * The authorization server: oidc-provider with our own store, clients and people. It is loaded at the first OAuth
- * request, as most servers on a laptop never see one, and made again when the signing key is replaced.
+ * The authorization server: oidc-provider with the platform's own store, clients and users. It is loaded at the first
+ * OAuth request, because most servers on a laptop never see one, and created again when the signing key is replaced.
  */
 import { createPrivateKey } from "node:crypto";
 import type Provider from "oidc-provider";
@@ -22,10 +22,10 @@ import { recordMachineToken } from "./sign-in-audit.ts";
 import { afterSignOut, signOutFeature } from "./sign-out.ts";
 import { cookieNames, currentBrowser } from "./step-binding.ts";
 
-/** A replaced key is taken up this soon by every instance. */
+/** How often each server checks for a replaced signing key. */
 const KEY_LOOK_MS = MINUTE_MS;
 
-/** Distance between two questions of a device, as long as nobody has answered. */
+/** Polling interval of a device that waits for a person's answer. */
 const DEVICE_POLL_SECONDS = 3;
 
 const DAY_SECONDS = DAY_MS / SECOND_MS;
@@ -36,7 +36,7 @@ const TTL_SECONDS = {
   DeviceCode: 600,
   Interaction: 600,
   IdToken: ACCESS_TOKEN_SECONDS,
-  // A program that is used once a month stays signed in; each use gives it a new refresh token.
+  // A program that is used once a month stays signed in: each use issues a new refresh token.
   RefreshToken: 30 * DAY_SECONDS,
   Grant: 365 * DAY_SECONDS,
   Session: SESSION_SECONDS,
@@ -47,16 +47,16 @@ export interface OauthDeps extends MachineDeps, ExternalDeps {
   clock: Clock;
   log: { warn(fields: object, message: string): void };
   scopes: ReadonlySet<string>;
-  /** Those of them that are of use to a member. */
+  /** The scopes that a member can use. */
   memberScopes: ReadonlySet<string>;
   brand: string;
   /** Origin of the pages that people see. */
   pagesUrl(): string;
-  /** True for a host name of a workload: tokens for it are given out here. */
+  /** True for a host name of a workload: this server issues tokens for it. */
   isWorkloadHost(host: string): boolean;
 }
 
-/** Gives the server that signs with the current key. */
+/** Returns the server that signs with the current key. */
 export function createProviders(deps: OauthDeps): () => Promise<Provider> {
   let made: { keyId: string; provider: Promise<Provider> } | null = null;
   let lookedAt = Number.NEGATIVE_INFINITY;
@@ -73,7 +73,7 @@ export function createProviders(deps: OauthDeps): () => Promise<Provider> {
 async function makeProvider(deps: OauthDeps, key: KeyPair): Promise<Provider> {
   const { default: OidcProvider } = await import("oidc-provider");
   const provider = new OidcProvider(deps.issuer(), configuration(deps, key));
-  // Requests come rewritten, with the issuer as their forwarded host, so that every address we give out is one of it.
+  // Requests arrive rewritten, with the issuer as forwarded host, so that every generated address is the issuer's.
   provider.proxy = true;
   provider.on("server_error", (_context, error) => deps.log.warn({ err: error }, "an OAuth request failed"));
   provider.on("grant.success", (context) => {
@@ -84,7 +84,7 @@ async function makeProvider(deps: OauthDeps, key: KeyPair): Promise<Provider> {
       deps.log.warn({ err: error, ...origin }, "a token is missing in the audit log"),
     );
   });
-  // The standard has it optional; clients that find none poll as fast as they like.
+  // The standard makes `interval` optional, but clients without one poll as fast as they like.
   provider.use(async (context, next) => {
     await next();
     const { body } = context as { body: unknown };
@@ -124,7 +124,7 @@ function configuration(deps: OauthDeps, key: KeyPair): Record<string, unknown> {
     renderError: (context: Context, out: Record<string, string>) =>
       write(context, messagePage("That did not work", out.error_description ?? out.error ?? "")),
     ttl: TTL_SECONDS,
-    // Programs get codes; the platform's own pages get nothing but a person who is signed in.
+    // Programs get codes; the platform's own pages only need the person to be signed in.
     responseTypes: ["code", "none"],
     pkce: { required: () => true },
     rotateRefreshToken: true,
@@ -135,7 +135,7 @@ function configuration(deps: OauthDeps, key: KeyPair): Record<string, unknown> {
       const user = await deps.store.people.getUser(sub);
       return user && { accountId: user.sub, claims: () => ({ sub: user.sub, email: user.email }) };
     },
-    // Never the one of the session: each program that signs in gets a consent, and can lose it, by itself.
+    // Never the session's grant: each sign-in of a program gets its own consent, which can be revoked separately.
     loadExistingGrant: ({ oidc: { provider, result } }: Context) =>
       result?.consent?.grantId === undefined ? undefined : provider.Grant.find(result.consent.grantId),
     interactions: { url: (_context: Context, { uid }: { uid: string }) => `${INTERACTION}/${uid}` },
@@ -143,7 +143,7 @@ function configuration(deps: OauthDeps, key: KeyPair): Record<string, unknown> {
       keys: [deps.keyFor("oauth-cookies").toString("base64url")],
       names: {
         session: cookieNames(deps.brand, deps.pagesUrl().startsWith("https:")).session,
-        // Sent to the address of their step alone, and worth nothing in another browser (step-binding.ts).
+        // Sent to the address of their step alone, and of no use in another browser (step-binding.ts).
         interaction: `${cookieMark(deps.brand)}step`,
         resume: `${cookieMark(deps.brand)}step_resume`,
       },
@@ -186,7 +186,7 @@ function configuration(deps: OauthDeps, key: KeyPair): Record<string, unknown> {
   };
 }
 
-/** Nobody ends the tokens of somebody else. */
+/** A client may revoke only its own tokens. */
 const ownTokens = (_context: Context, client: Client, token: Token): boolean => client.clientId === token.clientId;
 
 function write(context: Context, html: string): void {
@@ -194,7 +194,7 @@ function write(context: Context, html: string): void {
   context.body = html;
 }
 
-/** Every address of the platform is one resource server with one audience: all check tokens in the same place. */
+/** All addresses of the platform are one resource server with one audience, because one place checks all tokens. */
 async function resourceServer(issuer: string, resource: string, { scopes, isWorkloadHost }: OauthDeps) {
   const { protocol, hostname } = new URL(resource);
   const isWorkload = protocol === new URL(issuer).protocol && isWorkloadHost(hostname);

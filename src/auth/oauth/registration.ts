@@ -1,6 +1,6 @@
 /**
- * Programs that register themselves (RFC 7591), as MCP clients do with a server they have never met. Anybody may, so
- * it is worth little: a public client that needs a person's consent and a proof key, and never has every right.
+ * Programs that register themselves (RFC 7591), as MCP clients do with an unknown server. Anybody may register, so it
+ * gives little: a public client that needs a person's consent and PKCE, and never gets the scope `admin`.
  */
 import { z } from "zod";
 import { WORKLOADS } from "../../contract/addresses.ts";
@@ -12,28 +12,29 @@ import { ALL_SCOPES } from "./access-tokens.ts";
 import { type ClientRecord, isRegistered, REGISTERED_PREFIX } from "./clients.ts";
 import { OauthError, PROTOCOL_SCOPES } from "./request.ts";
 
-/** Within a quarter of an hour. A person sets up a few programs; an office shares an address. */
+/** Registrations per 15 minutes. A person sets up a few programs; an office shares an address. */
 const TRIES_MAX = { address: 30, all: 1000 };
-/** More programs than people here use; those that nobody allows anything make room after a day. */
+/** Most registered clients. Those that no person has allowed access are removed after a day. */
 const CLIENTS_MAX = 10_000;
 const UNUSED_SECONDS = DAY_MS / SECOND_MS;
 const USED_SECONDS = (180 * DAY_MS) / SECOND_MS;
 const REDIRECTS_MAX = 10;
 const LOOPBACK = new Set(["127.0.0.1", "[::1]", "localhost"]);
 /**
- * An app's own scheme is a domain name in reverse (RFC 8252, 7.1), so it has a dot in it. Schemes without one belong to
- * the browser (`javascript:`, `data:`), to the machine (`file:`, `ms-msdt:`, `search-ms:`) or to everybody.
+ * Scheme of an app's redirect address: a reversed domain name (RFC 8252, 7.1), so it contains a dot. Schemes without a
+ * dot belong to the browser (`javascript:`, `data:`), to the machine (`file:`, `ms-msdt:`, `search-ms:`) or to nobody
+ * in particular.
  */
 const PRIVATE_USE = /^[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+:$/;
 
 const metadata = z.looseObject({
   redirect_uris: z.array(z.string().max(1024)).min(1).max(REDIRECTS_MAX),
   client_name: z.string().max(128).optional(),
-  /** Where people may be sent after they have signed out. */
+  /** Where people may be sent after signing out. */
   post_logout_redirect_uris: z.array(z.string().max(1024)).max(REDIRECTS_MAX).default([]),
 });
 
-/** What such a program gets when it does not say: to call workloads. */
+/** Default scopes of a registered program: to call workloads. */
 export const CALLING_SCOPES: readonly string[] = [...new Set(Object.values(WORKLOADS).map(({ scope }) => scope))];
 
 export interface RegistrationDeps {
@@ -78,7 +79,7 @@ export async function register(
   return { ...record, client_id_issued_at: Math.floor(clock.now() / SECOND_MS) };
 }
 
-/** Somebody has allowed it something: it is no longer one of many that were never used. */
+/** Extends the registration of a client that a person has allowed access. */
 export async function keepRegistered(store: Store, clientId: string): Promise<void> {
   const record = isRegistered(clientId) ? await store.oauth.find("Client", clientId) : undefined;
   if (record) await store.oauth.put("Client", clientId, record, USED_SECONDS);
@@ -93,5 +94,5 @@ function isRedirect(text: string): boolean {
   return PRIVATE_USE.test(protocol);
 }
 
-/** A name is what people decide by, so it has nothing in it that they cannot see. */
+/** People decide by the name, so invisible characters are replaced. */
 const shown = (name: string): string => name.replace(/[\p{C}\p{Z}]+/gu, " ").trim();

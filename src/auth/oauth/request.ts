@@ -1,20 +1,20 @@
 /**
- * OAuth requests as clients really send them, made into what the standard says: JSON bodies become forms, scopes are
- * checked as a whole, and a request without scopes asks for all that the role allows.
+ * Normalizes OAuth requests as clients really send them: JSON bodies become forms, scopes are checked as a whole, and a
+ * request without scopes asks for all that the role allows.
  */
 import { IncomingMessage } from "../../lib/network/node-http.ts";
 import { ALL_SCOPES } from "./access-tokens.ts";
 import type { Origin } from "./sign-in-audit.ts";
 
-/** Scopes that are about the sign-in itself and give no rights. */
+/** Scopes about the sign-in itself, which give no rights. */
 export const PROTOCOL_SCOPES: ReadonlySet<string> = new Set(["openid", "offline_access"]);
-/** Where a person takes the steps of a sign-in. */
+/** Path of the pages on which a person takes the steps of a sign-in. */
 export const INTERACTION = "/oauth/interaction";
 const CLIENT_CREDENTIALS = "client_credentials";
-/** More than the platform has scopes. */
+/** Longest `scope` parameter: longer than all scopes of the platform together. */
 const SCOPES_LENGTH_MAX = 8192;
 
-/** A refusal in the shape that OAuth clients read. */
+/** An error in the format of OAuth (RFC 6749). */
 export class OauthError extends Error {
   readonly status: number;
   readonly body: { error: string; error_description: string };
@@ -26,7 +26,7 @@ export class OauthError extends Error {
   }
 }
 
-/** JSON members as form fields. Anything but plain values has no meaning there. */
+/** JSON members as form fields. Only plain values are allowed. */
 export function formOf(body: unknown): URLSearchParams {
   if (body === undefined || body === null) return new URLSearchParams();
   if (typeof body === "string") return new URLSearchParams(body);
@@ -41,11 +41,11 @@ export function formOf(body: unknown): URLSearchParams {
   return form;
 }
 
-/** Unknown scopes are refused rather than dropped: a token must never mean something else than was asked for. */
+/** Refuses unknown scopes instead of dropping them: a token must never mean something else than was requested. */
 export function settleScopes(
   form: URLSearchParams,
   known: ReadonlySet<string>,
-  /** What is asked for when no right is. */
+  /** Scopes to request when the form names none that gives rights. */
   fill: readonly string[] | null,
 ): void {
   const text = form.get("scope") ?? "";
@@ -57,7 +57,7 @@ export function settleScopes(
   if (fill && asked.every((scope) => PROTOCOL_SCOPES.has(scope))) form.set("scope", [...asked, ...fill].join(" "));
 }
 
-/** `ownScopes` tells what a machine may do; asked for without scopes, or with `admin`, its token has all of that. */
+/** `ownScopes` returns the scopes of a machine; a request without scopes, or with `admin`, gets all of them. */
 export async function settleTokenRequest(
   form: URLSearchParams,
   known: ReadonlySet<string>,
@@ -69,7 +69,7 @@ export async function settleTokenRequest(
   if (own) form.set("scope", own.join(" "));
 }
 
-/** The command line goes by several names, and some tools leave its name out when they renew a token. */
+/** The command line has several client ids, and some tools omit the id when they renew a token. */
 export function settleClient(form: URLSearchParams, names: readonly string[], isAuthenticated: boolean): void {
   const [own = ""] = names;
   const given = form.getAll("client_id");
@@ -79,9 +79,9 @@ export function settleClient(form: URLSearchParams, names: readonly string[], is
 }
 
 /**
- * Scripts of workloads must not walk through a sign-in in the person's name, so its pages are for the browser's own
- * navigation, and its forms for the pages themselves. Browsers leave Sec-Fetch out on plain HTTP, so its absence says
- * nothing; a form always says where it comes from.
+ * Refuses sign-in pages to scripts of workloads, which must not act in the person's name: pages are for the browser's
+ * own navigation, and forms for the pages themselves. Browsers omit Sec-Fetch on plain HTTP, so its absence proves
+ * nothing; a form always sends its origin.
  */
 export function requireNavigation({ headers, method }: IncomingMessage, pages: string): void {
   const { "sec-fetch-mode": mode, "sec-fetch-dest": dest, "sec-fetch-site": site, origin } = headers;
@@ -93,8 +93,8 @@ export function requireNavigation({ headers, method }: IncomingMessage, pages: s
 }
 
 /**
- * The same request with another path and a form for a body, for a server that wants to read it itself. Wherever it
- * came in, it goes on as one to the issuer's own address: no link that is made from it leads anywhere else.
+ * The same request with another path and a form as its body, for oidc-provider, which reads the body itself. It is
+ * always addressed to the issuer's own host, so that no generated link leads anywhere else.
  */
 export function rewrite(
   original: IncomingMessage,
@@ -123,14 +123,14 @@ export function rewrite(
     "x-forwarded-proto": protocol.slice(0, -1),
     ...(body && { "content-type": "application/x-www-form-urlencoded", "content-length": String(body.length) }),
   };
-  // Without this the end of the copy would look like a client that went away, and take the connection with it.
+  // Otherwise the end of the copy would look like an aborted request and close the connection.
   request.complete = true;
   if (body) request.push(body);
   request.push(null);
   return request;
 }
 
-/** Who a machine says it is: in the header, or in the form. */
+/** The client id and secret of a machine, from the header or the form. */
 export function clientOf(form: URLSearchParams, authorization: string | undefined): [id: string, secret: string] {
   const [, encoded] = /^basic +(\S+)$/i.exec(authorization ?? "") ?? [];
   if (encoded === undefined) return [form.get("client_id") ?? "", form.get("client_secret") ?? ""];

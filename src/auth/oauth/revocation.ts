@@ -1,6 +1,6 @@
 /**
- * Ends one access token before its time. Such a token is checked by its signature, so what is kept is that it ended,
- * for as long as it would have lived. Refresh tokens and codes are records, which the authorization server ends itself.
+ * Revokes an access token. Access tokens are verified by signature, so a record of the revocation is kept until the
+ * token would have expired. Refresh tokens and codes are records, which the authorization server removes itself.
  */
 import { SECOND_MS } from "../../lib/time/clock.ts";
 import { type MachineDeps, verifyMachine } from "../machine-secrets.ts";
@@ -12,7 +12,7 @@ export interface RevocationDeps extends MachineDeps, ClientDeps, Pick<VerifierDe
   verifyToken(token: string): Promise<TokenClaims | null>;
 }
 
-/** False when it is no access token of ours: somebody else knows it, or nobody. */
+/** Returns false when the text is not an access token of this issuer. */
 export async function revokeAccessToken(
   form: URLSearchParams,
   authorization: string | undefined,
@@ -26,7 +26,7 @@ export async function revokeAccessToken(
   const isOpen = client?.token_endpoint_auth_method === "none";
   if (!client || (!isOpen && !(await verifyMachine(deps, id, secret))))
     throw new OauthError("invalid_client", "Authenticate as the program that the token was given to.", 401);
-  // Nobody ends the tokens of somebody else.
+  // A client may revoke only its own tokens.
   if (claims.clientId !== id) throw new OauthError("invalid_request", "The token was given to another program.");
   const leftSeconds = Math.max(1, Math.ceil((claims.expiresAt - clock.now()) / SECOND_MS));
   await store.oauth.put(REVOKED, claims.id, {}, leftSeconds);

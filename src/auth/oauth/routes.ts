@@ -8,7 +8,7 @@ export const ROUTES = {
   code_verification: "/oauth/device",
   end_session: "/oauth/sign-out",
 } as const;
-/** Ours, as tokens are checked here and not by looking them up. */
+/** Handled by the platform, because access tokens are verified by signature and not looked up. */
 export const INTROSPECTION = "/oauth/introspect";
-/** Ours, as anybody may come. */
+/** Handled by the platform, because anybody may register. */
 export const REGISTRATION = "/oauth/register";

@@ -1,4 +1,4 @@
-/** Lines of the audit log about signing in: who tried, who was let in, which program was given a token. */
+/** Audit log lines about signing in: who tried, who was admitted, which program got a token. */
 import type { AuditEntry } from "../../store/audit.ts";
 import type { Store } from "../../store/store.ts";
 
@@ -7,7 +7,7 @@ export interface Origin {
   requestId: string;
 }
 
-/** Whoever tries is a person that we know, or somebody who claims to be one. */
+/** Records a sign-in attempt of a known user, or of somebody who claims to be one. */
 export async function recordSignIn(
   store: Store,
   given: { email: string; status: 200 | 401 | 429 },
@@ -22,7 +22,7 @@ export async function recordSignIn(
   });
 }
 
-/** Somebody has signed in at another provider; null when they were not let in here. */
+/** Records a sign-in at an external provider; `sub` is null when the person was not admitted. */
 export const recordExternalSignIn = (store: Store, sub: string | null, provider: string, origin: Origin) =>
   record(store, sub, origin, { authMethod: `oidc:${provider}`, action: "signIn", status: sub === null ? 403 : 200 });
 
@@ -37,11 +37,11 @@ export const recordConsent = (store: Store, sub: string, clientId: string, allow
 export const recordPasswordChange = (store: Store, sub: string, status: number, origin: Origin) =>
   record(store, sub, origin, { authMethod: "session", action: "passwordSet", status });
 
-/** Somebody has chosen a password with a link, and is signed in by that. */
+/** Records that a person set a password with a link, which also signs them in. */
 export const recordPasswordLink = (store: Store, sub: string, origin: Origin) =>
   record(store, sub, origin, { authMethod: "link", action: "passwordSet", status: 200 });
 
-/** Somebody has accepted an invitation with its link. */
+/** Records that a person accepted an invitation with its link. */
 export const recordJoining = (
   store: Store,
   sub: string,
@@ -53,7 +53,7 @@ export const recordJoining = (
     ...where,
   });
 
-/** A service account has exchanged its secret. */
+/** Records that a service account exchanged its secret for a token. */
 export async function recordMachineToken(store: Store, clientId: string, origin: Origin): Promise<void> {
   const account = await store.keys.findServiceAccountAcrossWorkspaces(clientId);
   const workspace = account && (await store.workspaces.get(account.workspace));
@@ -94,7 +94,7 @@ async function record(
   said: Partial<AuditEntry> & { status: number },
 ): Promise<void> {
   const user = sub === null ? null : await store.people.getUser(sub);
-  // A try in the name of nobody is shown to whoever runs the platform, which is the first account.
+  // An attempt under an unknown name is shown to the operator, whose account is the first one.
   const [account] = user ? await store.people.accountsOf(user.sub) : await store.people.listAccountsAcrossUsers();
   await store.audit.record({
     ...NOBODY,

@@ -23,16 +23,16 @@ const SIGNED_OUT = messagePage(
   { href: "/oauth/account", label: "Sign in" },
 );
 
-/** Mends two answers of the authorization server that a browser would stop, as our pages have no scripts of others. */
+/** Replaces two answers of the authorization server that the content security policy of the pages would block. */
 export async function afterSignOut(context: Context, next: () => Promise<void>): Promise<void> {
   await next();
   const { route, session, params } = context.oidc ?? {};
-  // Its page for somebody who is not signed in sends itself by a script.
+  // Its page for a person who is not signed in submits itself by a script.
   if (route === "end_session" && session !== undefined && session.accountId === undefined && context.status === 200) {
     const { post_logout_redirect_uri: back, state } = params ?? {};
     write(context, typeof back === "string" ? onwardPage(withState(back, state)) : SIGNED_OUT);
   }
-  // A redirect to a program would count as the target of the form that was sent.
+  // CSP's `form-action` would check a redirect to a program as the target of the submitted form.
   if (route === "end_session_confirm" && context.status === 303) {
     const location = context.response.get("location");
     context.remove("location");

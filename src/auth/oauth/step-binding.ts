@@ -13,22 +13,22 @@ import { cookieMark, HOST_PREFIX } from "../../contract/platform-cookies.ts";
 import { randomSecret } from "../../lib/ids.ts";
 
 const WORD = /^[\w-]{20,128}$/;
-/** As long as browsers keep any cookie; it is worth nothing by itself. */
+/** Lifetime of the cookie: the longest that browsers allow. It is worth nothing by itself. */
 const KEPT_SECONDS = 400 * 24 * 3600;
 
 export interface BoundBrowser {
-  /** A hash of its word. */
+  /** Hash of the browser's word. */
   id: string;
-  /** The code of a device that the person came with. */
+  /** The device code that the person came with. */
   userCode: string | null;
 }
 
 const current = new AsyncLocalStorage<BoundBrowser>();
 
-/** Runs work of the authorization server in the name of one browser. */
+/** Runs `work` of the authorization server on behalf of one browser. */
 export const inBrowser = <T>(browser: BoundBrowser, work: () => T): T => current.run(browser, work);
 
-/** The browser that is being answered; undefined for requests of programs. */
+/** The browser of the current request; undefined for requests of programs. */
 export const currentBrowser = (): BoundBrowser | undefined => current.getStore();
 
 export const cookieNames = (brand: string, isSecure: boolean) => {
@@ -36,7 +36,7 @@ export const cookieNames = (brand: string, isSecure: boolean) => {
   return { session: `${start}session`, browser: `${start}browser` };
 };
 
-/** The browser's id, and the line of `Set-Cookie` for one that has no word yet. */
+/** The browser's id, and the `Set-Cookie` line for a browser without a word. */
 export function identifyBrowser(
   cookies: string | undefined,
   brand: string,
@@ -49,7 +49,7 @@ export function identifyBrowser(
     .filter((pair) => pair.startsWith(`${name}=`))
     .map((pair) => pair.slice(name.length + 1));
   const [word = ""] = words;
-  // Two words are one too many: somebody has put theirs beside the browser's own, and nobody knows which is which.
+  // Two words: another host has set its own beside the browser's, and they cannot be told apart. Start over.
   if (words.length === 1 && WORD.test(word)) return { id: idOf(word), setCookie: null };
   const fresh = randomSecret();
   const attributes = `Path=/; Max-Age=${KEPT_SECONDS}; HttpOnly; SameSite=Lax${isSecure ? "; Secure" : ""}`;
@@ -60,7 +60,7 @@ const idOf = (word: string): string => createHash("sha256").update(word).digest(
 
 type KeyFor = (purpose: string) => Buffer;
 
-/** The secret of one form: of this step, for this question, in this browser. */
+/** The secret of one form, bound to this step, question and browser. */
 export const stepSecret = (keyFor: KeyFor, step: { uid: string; question: string }): string =>
   createHmac("sha256", keyFor("sign-in-steps"))
     .update(JSON.stringify([step.uid, step.question, currentBrowser()?.id ?? null]))

@@ -1,4 +1,4 @@
-/** The pages of a person who is signed in: where they are signed in, and their password. */
+/** The pages of a signed-in person: their sessions and their password. */
 import { alert, button, escapeHtml, hidden, linkTo, page, plainButton, row } from "./layout.ts";
 import { newPasswordFields, passwordField, type Wrong } from "./new-password.ts";
 
@@ -15,10 +15,10 @@ export const accountPage = (view: {
   workspaces: readonly string[];
   sessions: readonly SignedIn[];
   secret: string;
-  /** Where the password is changed; null for somebody who has none. */
+  /** Address of the password page; null for a person without a password. */
   password: string | null;
   signOut: string;
-  /** What was just done. */
+  /** Message about the action just done. */
   said: string | null;
 }): string =>
   page(

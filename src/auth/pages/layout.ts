@@ -1,4 +1,4 @@
-/** The frame of every page for people: plain HTML with one style, nothing loaded from anywhere. */
+/** The frame of every page for people: plain HTML with one style and no external resources. */
 import { createHash } from "node:crypto";
 
 const STYLE = `:root{color-scheme:light dark;--ground:#f4f5f7;--card:#fff;--line:#d8dce1;--edge:#8b949e;--text:#1b1f24;--quiet:#59636e;--accent:#1f6feb;--wrong:#b42318}
@@ -22,28 +22,28 @@ li form{margin:0;flex:none}li p{margin:0}`;
 const hashOf = (text: string): string => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 const STYLE_HASH = hashOf(STYLE);
 
-/** Every page has them. Forms lead to ourselves alone: what comes after is a navigation of its own (`onwardPage`). */
+/** Headers of every page. Forms may target the platform only; redirects elsewhere use `onwardPage`. */
 export const pageHeaders = (script?: string): Record<string, string> => ({
   "content-type": "text/html; charset=utf-8",
   "cache-control": "no-store",
   "content-security-policy": `default-src 'none'; style-src ${STYLE_HASH}; ${script === undefined ? "" : `script-src ${hashOf(script)}; `}form-action 'self'; frame-ancestors 'none'; base-uri 'none'`,
   "x-frame-options": "DENY",
   "x-content-type-options": "nosniff",
-  // With "no-referrer" browsers send `Origin: null` with our own forms, which nobody could tell from a stranger's.
+  // With "no-referrer" browsers send `Origin: null` with the platform's own forms, like those of a foreign page.
   "referrer-policy": "same-origin",
-  // A window that a workload's page opens must not be readable by it.
+  // A workload's page that opens this page in a window must not be able to read it.
   "cross-origin-opener-policy": "same-origin",
 });
 
 export const escapeHtml = (text: string): string =>
   text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 
-/** `content` is HTML; whatever comes from outside has been escaped. */
+/** `content` is HTML; the caller has escaped all outside text in it. */
 export const page = (title: string, content: string): string => `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1"><title>${escapeHtml(title)}</title><style>${STYLE}</style></head>
 <body><main><h1>${escapeHtml(title)}</h1>${content}</main></body></html>`;
 
-/** A place to go on to, when a page says that something did not work. */
+/** A link to continue at, on a page that reports a failure. */
 export interface Onward {
   href: string;
   label: string;
@@ -73,10 +73,10 @@ export interface Field {
   autocomplete: string;
   maxLength: number;
   value?: string;
-  /** Below the field. */
+  /** Text below the field. */
   hint?: string;
   isReadOnly?: boolean;
-  /** The alert of the page is about this field. */
+  /** Whether the alert of the page is about this field. */
   isWrong?: boolean;
   isFirst?: boolean;
 }

@@ -2,12 +2,12 @@
 import { alert, button, escapeHtml, field, hidden, linkTo, page, plainButton, row } from "./layout.ts";
 import { newPasswordFields, type Wrong } from "./new-password.ts";
 
-/** Takes the token out of the address and sends it in the form; the one script of the pages. */
+/** Moves the token from the address into the form and submits it; the only script of the pages. */
 export const LINK_SCRIPT = `addEventListener("DOMContentLoaded",()=>{const token=location.hash.slice(1);if(!token)return;history.replaceState(null,"",location.pathname);document.getElementById("token").value=token;document.forms[0].submit()})`;
 
 const TOKEN_LENGTH_MAX = 200;
 
-/** Without scripts, and for a link that lost its end on the way, the person puts the code in. */
+/** Without scripts, or when the link lost its end, the person enters the code by hand. */
 export const linkEntryPage = (secret: string): string =>
   page(
     "Open your link",
@@ -25,16 +25,16 @@ export interface InvitationView {
   ends: string;
   secret: string;
   wrong: Wrong | null;
-  /** Somebody else who is signed in in this browser. */
+  /** Another person who is signed in in this browser. */
   otherPerson: string | null;
-  /** The address to sign in at as the invited. */
+  /** The sign-in address for the invited person. */
   signIn: string;
   /**
    * `new`: nobody has the address yet, so the person chooses a password. `known`: the person signs in first.
    * `here`: the person is signed in in this browser.
    */
   person: "new" | "known" | "here";
-  /** Names of providers that the person can sign in with. */
+  /** Names of the external providers that the person can sign in with. */
   providers: readonly string[];
 }
 

@@ -1,15 +1,15 @@
-/** The part of a form in which a person chooses a password, and what is said when the choice does not do. */
+/** The form fields for a new password, and the messages for one that is not accepted. */
 import { PASSWORD_LENGTH_MAX, PASSWORD_LENGTH_MIN } from "../../contract/password-length.ts";
 import { EMAIL_LENGTH_MAX } from "../sign-in.ts";
 import { field } from "./layout.ts";
 
-/** What is wrong with which field of a form. */
+/** An invalid form field and the message about it. */
 export interface Wrong {
   field: string;
   text: string;
 }
 
-/** `email` is there for password managers, which keep a password by it, and for the person to see. */
+/** `email` is included for password managers, which store a password by it, and for the person to see. */
 export const newPasswordFields = (email: string, wrong: Wrong | null, before = ""): string =>
   `${field({
     ...{ name: "email", label: "Email", type: "email", autocomplete: "username", maxLength: EMAIL_LENGTH_MAX },
@@ -38,7 +38,7 @@ export const passwordField = ({
     isFirst: wrong === null ? (about.isFirst ?? false) : wrong.field === about.name,
   });
 
-/** Null when the password will do. */
+/** Returns null when the password is acceptable. */
 export function newPasswordProblem(form: URLSearchParams): Wrong | null {
   const password = form.get("password") ?? "";
   if (password.length < PASSWORD_LENGTH_MIN)

@@ -1,7 +1,7 @@
 /**
- * When a right ends. Credentials hang on the right that made them, that right may hang on another one, and so on up to
- * a right of its own. The earliest end of them all is the end of the last; the answer is looked up and never copied,
- * so whatever takes a right away ends all that hangs on it.
+ * When a right ends. A credential depends on the right that made it, that right may depend on another, and so on up to
+ * an independent right. The earliest end of the chain applies. It is looked up and never copied, so that revoking a
+ * right ends everything that depends on it.
  */
 import type { Right } from "../../contract/caller.ts";
 import type { Clock } from "../../lib/time/clock.ts";
@@ -9,9 +9,9 @@ import { grantHash } from "../../store/people/oauth-records.ts";
 import type { Store } from "../../store/store.ts";
 import { isRegistered } from "../oauth/clients.ts";
 
-/** The end of a right that is over, or that nobody knows. */
+/** The end of a right that has ended or is unknown. */
 export const ENDED = 0;
-/** The end of a right without one. */
+/** The end of a right that never ends. */
 export const ENDLESS = Number.POSITIVE_INFINITY;
 
 export interface EndsDeps {
@@ -21,7 +21,7 @@ export interface EndsDeps {
 
 export const grantRight = (grantId: string): Right => `grant:${grantHash(grantId)}`;
 
-/** Milliseconds since the epoch, ENDED or ENDLESS. */
+/** Returns milliseconds since the epoch, ENDED or ENDLESS. */
 export async function endOf(right: Right | null, deps: EndsDeps): Promise<number> {
   if (right === null) return ENDLESS;
   const at = right.indexOf(":");
@@ -29,7 +29,7 @@ export async function endOf(right: Right | null, deps: EndsDeps): Promise<number
   return end > deps.clock.now() ? end : ENDED;
 }
 
-/** What can be used as a member of JSON or a column: absent when there is no end. */
+/** The end as a JSON member or column: absent when the right never ends. */
 export const finite = (end: number): { endsAt?: number } => (end === ENDLESS ? {} : { endsAt: end });
 
 type Sort = "key" | "grant" | "account";

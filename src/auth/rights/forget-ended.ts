@@ -1,4 +1,4 @@
-/** Removes credentials whose right has ended. They have opened nothing since then; this only makes room. */
+/** Removes credentials whose right has ended. They stopped working at that moment; this only frees space. */
 import type { Right } from "../../contract/caller.ts";
 import type { OwnerType } from "../../store/people/keys.ts";
 import type { Store } from "../../store/store.ts";

@@ -1,7 +1,7 @@
 /**
- * Whether whoever made something for others to use, such as a preview's token, could still make it: the maker belongs
- * to the workspace and the right it was made with stands. Answers are cached and forgotten whenever anything about
- * identity changes, as every request to a private preview asks.
+ * Whether the maker of a shared credential, such as a preview token, could still make it: the maker belongs to the
+ * workspace, and the right it was made with has not ended. The answers are cached, because every request to a private
+ * preview asks, and the cache is cleared whenever any identity changes.
  */
 import { isAccountAdmin } from "../../contract/caller.ts";
 import type { Role } from "../../contract/operation.ts";
@@ -12,12 +12,12 @@ import type { Store } from "../../store/store.ts";
 import type { Authenticator } from "../authenticator.ts";
 import { ENDED, endOf } from "./ends.ts";
 
-/** Bounds memory; a full cache starts over. */
+/** Most cache entries; a full cache is cleared. */
 const CACHE_MAX = 10_000;
 
 export interface Maker {
   role: Role;
-  /** When the maker came into the workspace: what they made before they were removed from it stays ended. */
+  /** When the maker joined the workspace: credentials made before an earlier removal stay invalid. */
   sinceMs: number;
 }
 
@@ -34,13 +34,13 @@ export interface MakersDeps {
 }
 
 export interface Makers extends Running {
-  /** Null when the maker is gone from the workspace, or the right that it was made with has ended. */
+  /** Returns null when the maker has left the workspace or the right has ended. */
   makerOf(made: Made): Promise<Maker | null>;
 }
 
 export function createMakers({ store, clock, authenticator }: MakersDeps): Makers {
   const known = new Map<string, { maker: Maker | null; endsAt: number }>();
-  // Counts changes: what was read before one must not be kept after it.
+  // Counts identity changes: a value read before a change must not be cached after it.
   let era = 0;
   const unsubscribe = store.onIdentityChange(() => {
     era += 1;
@@ -79,7 +79,7 @@ export function createMakers({ store, clock, authenticator }: MakersDeps): Maker
   };
 }
 
-/** Of a token that a machine made before its maker was noted. */
+/** The maker of a token that a machine made before makers were recorded. */
 const UNKNOWN: Maker = { role: "admin", sinceMs: 0 };
 
 async function madeBy({ state, createdBy }: Made, store: Store): Promise<MadeBy | null> {
