@@ -1,10 +1,10 @@
 /**
- * Addresses of workloads and previews: built here, taken apart by the gateway with the same table. Two forms exist
+ * Addresses of workloads and previews: built here, and parsed by the gateway with the same table. There are two forms,
  * and both are always routed: a path below the platform's own address, which needs no DNS, and a host name below the
  * configured domain.
  */
 
-/** `plural` is the path segment, `label` starts the host name, `scope` is what calling one needs. */
+/** `plural` is the path segment, `label` begins the host name, `scope` is the scope needed to call one. */
 export const WORKLOADS = {
   agent: { plural: "agents", label: "agt", scope: "agents:get" },
   function: { plural: "functions", label: "mcp", scope: "functions:get" },
@@ -22,16 +22,16 @@ export const PREVIEWS_SEGMENT = "previews";
 /** Last label before the domain in a preview's host name. */
 export const PREVIEW_LABEL = "preview";
 
-/** Names below it lead browsers to their own machine without any DNS, so workloads have origins of their own there. */
+/** Browsers resolve names below it to their own machine without DNS, so each workload has its own origin there. */
 export const LOOPBACK_DOMAIN = "localhost";
 
-/** DNS allows no longer label; a name that would need one gets the path form. */
+/** Longest DNS label; a workload whose label would be longer gets the path form. */
 export const DNS_LABEL_MAX = 63;
 
 export interface AddressBase {
-  /** How clients reach the platform, without a trailing slash: `http://127.0.0.1:8080`. */
+  /** The address at which clients reach the platform, without a trailing slash: `http://127.0.0.1:8080`. */
   publicUrl: string;
-  /** Wildcard domain whose names lead here, when the operator has one: `berth.example.com`. */
+  /** Wildcard domain whose names resolve to the platform, if the operator has one: `berth.example.com`. */
   domain?: string | undefined;
 }
 
@@ -39,13 +39,13 @@ export function workloadPath(kind: WorkloadKind, workspace: string, name: string
   return `/${workspace}/${WORKLOADS[kind].plural}/${name}`;
 }
 
-/** The label of a workload that met nobody else's; held-words.ts says what happens where it did. */
+/** The natural label of a workload; held-words.ts says what happens when it is taken. */
 export const workloadLabel = (kind: WorkloadKind, { workspace, name }: { workspace: string; name: string }): string =>
   `${WORKLOADS[kind].label}-${name}-${workspace}`;
 
 /**
- * The address to publish, without a trailing slash, because clients append paths to it. `label` is that of a workload
- * whose natural one was taken; empty when it has none.
+ * The address to publish, without a trailing slash, because clients append paths to it. `label` is the host label of a
+ * workload whose natural one was taken; "" when it has no host label.
  */
 export function workloadUrl(
   base: AddressBase,
@@ -58,7 +58,7 @@ export function workloadUrl(
   );
 }
 
-/** `id` is the word that the preview holds: `{prefix}-{workspace}` when it has a prefix. */
+/** `id` is the preview's held word: `{prefix}-{workspace}` when it has a prefix. */
 export function previewUrl(base: AddressBase, preview: { workspace: string; id: string; region?: string }): string {
   const tail = preview.region === undefined ? PREVIEW_LABEL : `${preview.region}.${PREVIEW_LABEL}`;
   return hostUrl(base, preview.id, tail) ?? `${base.publicUrl}/${preview.workspace}/${PREVIEWS_SEGMENT}/${preview.id}`;

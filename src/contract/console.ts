@@ -1,17 +1,17 @@
 /**
- * Where the platform's pages for people are: on a host of their own, which serves no workload. A page that somebody
- * else wrote then never has their origin. Without a host of their own they are at the public address; what workloads
- * show there is sandboxed (http/page-rules.ts).
+ * The address of the platform's pages for people: a host of their own, which serves no workload, so that no page of a
+ * workload ever has their origin. Without such a host the pages are at the public address, and pages of workloads there
+ * are sandboxed (http/page-rules.ts).
  */
 import { isLoopbackName, siteOf } from "../lib/network/site.ts";
 
 const LABEL = "console";
 
 export interface ConsoleBase {
-  /** How clients reach the platform; on an unknown port before it listens. */
+  /** The address at which clients reach the platform; its port is unknown before the server listens. */
   publicUrl: string;
   domain?: string | undefined;
-  /** Given by the operator. */
+  /** The operator's setting. */
   consoleUrl?: string | undefined;
 }
 
@@ -23,14 +23,14 @@ export function consoleUrl(base: ConsoleBase): string {
   return host === undefined ? origin : `${protocol}//${host}${port === "" ? "" : `:${port}`}`;
 }
 
-/** The name of the host that serves nothing else; undefined when the pages share the public address. */
+/** The host name that serves only the pages; undefined when the pages share the public address. */
 export function consoleHost({ publicUrl, domain, consoleUrl: given }: ConsoleBase): string | undefined {
   if (given !== undefined) return new URL(given).hostname;
   if (domain !== undefined) return `${LABEL}.${domain}`;
   return isLoopbackName(new URL(publicUrl).hostname) ? `${LABEL}.localhost` : undefined;
 }
 
-/** What the pages share with workloads, as a browser sees it. */
+/** Whether a browser sees the pages and workloads as one origin, as one site, or as neither (null). */
 export function sharedWithWorkloads(base: ConsoleBase): "origin" | "site" | null {
   const pages = new URL(consoleUrl(base));
   const path = new URL(base.publicUrl);

@@ -1,10 +1,10 @@
 /**
- * The last words of a workload, inside the sentence that tells of its end. They may hold anything that the workload
- * knows, so they are shown only to callers who may read its logs.
+ * The last output of a workload, inside the message about its end. It may contain anything the workload knows, so it is
+ * shown only to callers who may read its logs.
  */
 import type { Caller } from "./caller.ts";
 
-/** What reading logs needs, in every workspace that the caller belongs to. */
+/** The scope for reading logs. */
 export const LOGS_SCOPE = "logs:list";
 
 const SAID = " It said: ";
@@ -16,6 +16,6 @@ export function withoutOutput(message: string): string {
   return at < 0 ? message : message.slice(0, at);
 }
 
-/** Whether the credentials reach as far as logs; that the caller belongs to the workspace is found out elsewhere. */
+/** Whether the caller's scopes include logs; membership in the workspace is checked elsewhere. */
 export const hasLogsScope = ({ scopes }: Pick<Caller, "scopes">): boolean =>
   scopes === null || scopes.has("admin") || scopes.has(LOGS_SCOPE);

@@ -1,13 +1,13 @@
 /**
- * Page cursors. A cursor is opaque to clients, carries the place to go on from, and is authenticated together with
- * the query it belongs to: one that was tampered with, made for another query, or is too old is refused.
+ * Page cursors. A cursor is opaque to clients, carries the position to continue from, and is authenticated together
+ * with its query: a cursor that was tampered with, made for another query, or is too old is refused.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { canonicalJson } from "../lib/canonical-json.ts";
 import { DAY_MS } from "../lib/time/clock.ts";
 import { PlatformError } from "./errors.ts";
 
-/** An older cursor may point between rows that no longer mean the same place. */
+/** Longest life of a cursor; rows around an older one may have changed too much. */
 export const CURSOR_AGE_MAX_MS = DAY_MS;
 const CURSOR_LENGTH_MAX = 2048;
 

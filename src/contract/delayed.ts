@@ -1,4 +1,4 @@
-/** A resource whose first start has failed more than once, and is tried again: its last event says so, and why. */
+/** Event of a resource whose first start has failed more than once and is retried; its message says why. */
 export const DELAYED = "delayed";
 
 export const isDelayed = (resource: { status: string | null; events: readonly { type?: string }[] }): boolean =>

@@ -1,4 +1,4 @@
-/** `?dryRun=true` on the create, update and delete of a kind: everything is checked, and nothing is changed. */
+/** `?dryRun=true` on create, update and delete of a kind: everything is checked and nothing is changed. */
 import { z } from "zod";
 import { PlatformError } from "./errors.ts";
 import type { Operation } from "./operation.ts";
@@ -9,11 +9,11 @@ export const dryRun = {
   dryRun: flag.optional().describe("Check the request and answer as if it were done; change nothing."),
 };
 
-/** Only an operation that declares the parameter can be rehearsed. */
+/** True for operations that declare the parameter. */
 export const canRehearse = ({ query }: Pick<Operation, "query">): boolean =>
   query !== undefined && Object.hasOwn(query.shape, "dryRun");
 
-/** `query` as it was sent, or as it was read. */
+/** `query` may be raw text or already parsed. */
 export function isDryRun(operation: Pick<Operation, "query">, query: unknown): boolean {
   if (!canRehearse(operation)) return false;
   const { dryRun: asked } = (query ?? {}) as { dryRun?: unknown };

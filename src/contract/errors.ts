@@ -1,6 +1,6 @@
 /**
- * The one error class. A code says what kind of failure it is; the edge turns it into a status with the table below.
- * `message` is for the caller and says what to do next; `detail` is for the log and is never sent.
+ * The one error class. A code names the kind of failure; the edge maps it to a status with the table below. `message`
+ * is for the caller and says what to do next; `detail` is for the log and is never sent.
  */
 export const STATUS_OF = {
   bad_request: 400,
@@ -59,7 +59,7 @@ export class PlatformError extends Error {
     this.body = options.body;
   }
 
-  /** The same failure with more members in its body. */
+  /** A copy of this error with more members in its body. */
   with(body: Record<string, unknown>): PlatformError {
     const { cause, detail = {}, headers = {} } = this;
     return new PlatformError(this.code, this.message, { cause, detail, headers, body: { ...this.body, ...body } });
@@ -70,13 +70,15 @@ export class PlatformError extends Error {
   }
 }
 
-/** The platform's own disk has no room; `reason` says how much is missing. */
+/** The platform's own disk is full; `reason` says how much is missing. */
 export const diskFull = (reason: string, cause?: unknown): PlatformError =>
   new PlatformError("insufficient_storage", `${reason} Delete something, or tell whoever runs this server.`, { cause });
 
 export const notFound = (what: string): PlatformError =>
   new PlatformError("not_found", `${what} does not exist, or is not visible with these credentials.`);
 
-/** A rule that the schema cannot state, told like those it can: the field's path, then the rule. */
+/**
+ * A violated rule that the schema cannot express, in the same form as schema errors: the field's path, then the rule.
+ */
 export const invalidField = (path: string, rule: string): PlatformError =>
   new PlatformError("invalid_field", `${path}: ${rule}.`);

@@ -1,4 +1,4 @@
-/** The field rules that every kind shares. Messages name the rule; the path is added by the validator. */
+/** Field rules that every kind shares. Messages name the rule; the validator adds the path. */
 import { z } from "zod";
 import "../lib/schemas/plain-words.ts";
 import { mountPath, refuseSamePath } from "./mount-path.ts";
@@ -6,7 +6,7 @@ import { mountPath, refuseSamePath } from "./mount-path.ts";
 export const NAME_MAX = 49;
 export const DISPLAY_NAME_MAX = 63;
 export const EXTERNAL_ID_MAX = 64;
-/** Labels are searched and indexed, so they are bounded. */
+/** Labels are searched and indexed, so their number and length are limited. */
 export const LABELS_MAX = 64;
 export const LABEL_KEY_MAX = 128;
 export const LABEL_VALUE_MAX = 256;
@@ -20,7 +20,7 @@ export const name = z
     "must be lower-case letters, digits and hyphens, and start and end with a letter or digit",
   );
 
-/** Characters as people count them: one beyond the first plane is one, though two in memory. */
+/** The length is counted in code points: a character beyond the basic plane counts once. */
 export const displayName = z
   .string()
   .refine(
@@ -63,9 +63,9 @@ export const event = z.object({
 });
 export type Event = z.infer<typeof event>;
 
-/** Items of one list in a spec: more is a mistake, and every one of them is carried by each answer. */
+/** Most items of one list in a spec: more is a mistake, and every answer carries all of them. */
 export const LIST_MAX = 64;
-/** Each costs a mount in the workload's own namespace. */
+/** Most drives per workload: each costs a mount in its namespace. */
 const DRIVES_MAX = 16;
 export const ENVS_MAX = 1024;
 
@@ -89,7 +89,7 @@ export const port = z.looseObject({
   protocol: z.enum(["HTTP", "TCP", "UDP", "TLS"]).optional(),
 });
 
-/** Revisions have numbers for names, and people write them as such. */
+/** Revision names are numbers, and clients may send them as JSON numbers. */
 const revisionName = z.preprocess((given) => (Number.isSafeInteger(given) ? String(given) : given), z.string());
 
 export const revisionConfiguration = z.looseObject({
@@ -134,7 +134,7 @@ export const volumeAttachment = z.looseObject({
   type: z.enum(["persistent", "ephemeral"]).optional(),
 });
 
-/** A path below the root of a drive, or that root. */
+/** A path below the root of a drive, or the root itself. */
 const drivePath = z
   .string()
   .max(512)
@@ -151,7 +151,7 @@ export const driveAttachment = z.looseObject({
 export const triggers = z.array(trigger).max(LIST_MAX);
 export const driveAttachments = z.array(driveAttachment).max(DRIVES_MAX).superRefine(refuseSamePath);
 export const volumeAttachments = z.array(volumeAttachment).max(LIST_MAX).superRefine(refuseSamePath);
-/** Names of other resources; whether they exist is checked when the resource is written. */
+/** Names of other resources; writing the resource checks that they exist. */
 export const names = z.array(z.string().min(1).max(NAME_MAX)).max(LIST_MAX);
 export const region = z.string().max(64);
 

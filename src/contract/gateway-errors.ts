@@ -1,9 +1,7 @@
 /**
- * Failures of the inference path. Whatever the gateway itself answers, instead of the workload, has this one body:
- * it names a stable code, says whether the same request may be sent again, what to do next and what not to do, so
- * that a program can act on it without reading prose.
- *
- * The table is the contract. A code is never renamed and never changes its status.
+ * Failures of the inference path. Every answer of the gateway itself, instead of the workload, has this one body: a
+ * stable code, whether the same request may be retried, what to do next and what not to do, so that a program can act
+ * on it without reading prose. The table is the contract. A code is never renamed and never changes its status.
  */
 import { type ErrorCode, PlatformError } from "./errors.ts";
 
@@ -299,11 +297,11 @@ export interface GatewayErrorOptions {
   cause?: unknown;
   /** For the log only. */
   detail?: Record<string, unknown>;
-  /** Told instead of the message to callers who may read the workload's logs. */
+  /** Replaces the message for callers who may read the workload's logs. */
   insight?: string;
   /** Response headers that belong to the failure, such as Retry-After or WWW-Authenticate. */
   headers?: Record<string, string>;
-  /** Only POLICY_VIOLATION has no status of its own: the policy decides. */
+  /** Only for POLICY_VIOLATION, whose status the policy decides. */
   status?: number;
 }
 
@@ -328,7 +326,7 @@ export class GatewayError extends Error {
   readonly insight: string | undefined;
   readonly headers: Record<string, string> | undefined;
 
-  /** Without a message the table's own sentence is used. */
+  /** Default message: the one in the table. */
   constructor(code: GatewayErrorCode, message?: string, options: GatewayErrorOptions = {}) {
     super(message ?? GATEWAY_ERRORS[code].message, "cause" in options ? { cause: options.cause } : undefined);
     this.name = "GatewayError";
@@ -339,7 +337,7 @@ export class GatewayError extends Error {
     this.headers = options.headers;
   }
 
-  /** The same failure as it is told to a caller who may read the workload's logs. */
+  /** This error as shown to a caller who may read the workload's logs. */
   opened(): GatewayError {
     const { code, status, detail, headers, insight } = this;
     return new GatewayError(code, insight, {
@@ -350,7 +348,7 @@ export class GatewayError extends Error {
     });
   }
 
-  /** `docsBase` is the address of the page that explains the codes, one anchor each. */
+  /** `docsBase` is the address of the page that explains the codes; each code has an anchor there. */
   toWire(nowMs: number, docsBase: string): GatewayErrorBody {
     const row = GATEWAY_ERRORS[this.code];
     return {
@@ -369,7 +367,7 @@ export class GatewayError extends Error {
   }
 }
 
-/** What the rooms behind the gateway throw, told in the gateway's own codes. */
+/** Maps error codes of the rooms behind the gateway to the gateway's own codes. */
 const FROM_PLATFORM: Partial<Record<ErrorCode, GatewayErrorCode>> = {
   bad_request: "BAD_REQUEST",
   invalid_field: "BAD_REQUEST",
@@ -390,7 +388,7 @@ const FROM_PLATFORM: Partial<Record<ErrorCode, GatewayErrorCode>> = {
   timeout: "COLD_START_TIMEOUT",
 };
 
-/** Any thrown value as a GatewayError; an unknown one becomes INTERNAL_ERROR and tells the caller nothing more. */
+/** Any thrown value as a GatewayError; an unknown one becomes INTERNAL_ERROR without details. */
 export function asGatewayError(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error;
   if (error instanceof PlatformError) {

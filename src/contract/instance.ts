@@ -1,6 +1,6 @@
 /**
- * Running copies of a workload, as the reconcile loop writes them into a resource's state and the gateway reads them.
- * A sandbox has one; an agent has as many per revision as its load asks for.
+ * Running replicas of a workload, as the reconcile loop writes them into a resource's state and the gateway reads them.
+ * A sandbox has one; an agent has as many per revision as its load needs.
  */
 export interface Instance<Endpoint = unknown> {
   uid: string;
@@ -8,21 +8,21 @@ export interface Instance<Endpoint = unknown> {
   revision: string | null;
   endpoint: Endpoint;
   /**
-   * A frozen one keeps its memory and answers once it is thawed; a draining one answers only whoever has a session
-   * there.
+   * A frozen instance keeps its memory and answers once it is thawed; a draining instance answers only clients that
+   * have a session there.
    */
   phase: "running" | "frozen" | "draining";
 }
 
-/** Where a code workload listens inside its instance; it is told by the PORT variable. */
+/** The port on which a code workload listens inside its instance, passed as the PORT variable. */
 export const WORKLOAD_PORT = 8080;
 
 export interface InstancesState<Endpoint = unknown> {
   instances?: Instance<Endpoint>[];
-  /** When the gateway last asked for an instance that was not there, in milliseconds. */
+  /** When the gateway last requested a missing instance, in milliseconds. */
   wantedAt?: number;
-  /** The revision it asked for. */
+  /** The revision that the gateway requested. */
   wantedRevision?: string | null;
-  /** Why the last attempt to start an instance of a revision came to nothing. */
+  /** Why the last start of an instance of this revision failed. */
   startFailure?: { revision: string; at: number; message: string };
 }

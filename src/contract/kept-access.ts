@@ -1,16 +1,16 @@
 /**
- * A sandbox that an admin keeps to named roles: `spec.access.roles`. Whoever may run code in a sandbox reads its
+ * A sandbox that an admin restricts to named roles: `spec.access.roles`. Running code in a sandbox gives access to its
  * variables and files, so all ways in are closed to other roles: its address, previews, forks, schedules, logs.
  */
 import type { Role } from "./operation.ts";
 
 export interface Kept {
   roles: readonly Role[];
-  /** Previews and tokens from before may be anybody's, and open nothing. */
+  /** Start of the restriction. Older previews and tokens may belong to anybody and are refused. */
   sinceMs: number;
 }
 
-/** Null for what every member of the workspace may enter. */
+/** Returns null for a resource that every member of the workspace may enter. */
 export function keptOf({ kind, spec }: { kind: string; spec: Record<string, unknown> }): Kept | null {
   if (kind !== "sandbox") return null;
   const { roles, since } = (spec.access ?? {}) as { roles?: Role[]; since?: string };
@@ -18,6 +18,6 @@ export function keptOf({ kind, spec }: { kind: string; spec: Record<string, unkn
   return { roles, sinceMs: typeof since === "string" ? Date.parse(since) : 0 };
 }
 
-/** Admins always may: they could change the roles. */
+/** Admins may always enter, because they could change the roles. */
 export const mayEnter = (kept: Kept | null, role: Role | null): boolean =>
   kept === null || role === "admin" || (role !== null && kept.roles.includes(role));

@@ -1,6 +1,6 @@
 /**
  * A kind is a factory of operations: data that says which verbs exist, what the fields are and which rules hold.
- * Declarations are browser-safe; what a server does beyond the rules sits in the kind's behaviour.
+ * Declarations are browser-safe; server behaviour beyond the rules is in the kind's behaviour.
  */
 import { z } from "zod";
 import { dryRun } from "./dry-run.ts";
@@ -11,71 +11,73 @@ import { type AdminUse, defineOperation, type Operation, type Role, type Verb } 
 import type { Reference } from "./references.ts";
 
 export interface KindSpec {
-  /** One noun everywhere: operation ids, CLI, folder. */
+  /** The noun in operation ids, CLI and folder names. */
   name: string;
   plural: string;
   summary: string;
-  /** The collection's path; below the parent's item path for a kind within another. */
+  /** The collection's path; below the parent's item path for a nested kind. */
   path?: string;
   /** The item's path parameter. */
   param: string;
   /** The kind that contains this one; absent = the workspace. */
   within?: Kind;
   verbs: readonly Verb[];
-  /** Members of metadata beside the common ones. */
+  /** Metadata members besides the common ones. */
   metadata?: z.ZodRawShape;
-  /** Members of metadata that the platform sets. */
+  /** Metadata members that the platform sets. */
   readOnlyMetadata?: z.ZodRawShape;
-  /** `metadata.name` is made up when absent. */
+  /** `metadata.name` is generated when absent. */
   nameOptional?: boolean;
   nameRule?: z.ZodType<string>;
-  /** Several may have the same name. */
+  /** Several resources may have the same name. */
   namesShared?: boolean;
-  /** On the wire the members of spec stand at the top, and the name is this member. */
+  /** On the wire the spec members are at the top level, and the name is this member. */
   flat?: { name: string };
-  /** At most this many in one container. */
+  /** Most resources below one parent. */
   countMax?: number;
   spec: z.ZodObject;
   specOptional?: boolean;
   /** Shape of the `state` member of responses. */
   state?: z.ZodType;
-  /** Read-only members beside metadata, spec, state, status and events. */
+  /** Read-only members besides metadata, spec, state, status and events. */
   extra?: z.ZodRawShape;
-  /** Spec members that the platform sets; what a client sends there is dropped. */
+  /** Spec members that the platform sets; values sent by clients are dropped. */
   readOnlySpec?: readonly string[];
   /** Paths that cannot change after creation. */
   immutable?: readonly string[];
   /** See secret-fields.ts. */
   secrets?: readonly string[];
-  /** Members that are kept and do nothing; see members/without-effect.ts. */
+  /** Members that are stored and have no effect; see members/without-effect.ts. */
   withoutEffect?: readonly WithoutEffect[];
-  /** One of this name is in every workspace; it is made when it is first looked for, and cannot be deleted. */
+  /** Name of a resource that every workspace has: created when first read, and never deleted. */
   builtIn?: string;
-  /** Who reads them in clear: nobody, an admin who asks with `show_secrets`, or everyone who may read the resource. */
+  /**
+   * Who reads secrets in clear: nobody (default), an admin with `show_secrets`, or everyone who may read the resource.
+   */
   secretsShown?: "on_request" | "always";
-  /** Those of the secrets that are never shown again, whoever asks. */
+  /** Secrets that are never shown again, to anybody. */
   secretsWriteOnly?: readonly string[];
-  /** Where this kind names others; see references.ts. */
+  /** Fields that name other resources; see references.ts. */
   references?: readonly Reference[];
-  /** Each change of spec is a revision; the last five are kept. */
+  /** Each change of the spec is a revision; the last five are kept. */
   revisions?: boolean;
-  /** What the list of revisions shows of each, where it is not the common shape. */
+  /** Schema of an entry in the list of revisions. Default: the common one. */
   revision?: z.ZodType;
-  /** From here on the resource is as good as gone, though nobody has removed it yet. */
+  /** True when the resource counts as gone although its record is not removed yet. */
   isOver?(resource: { spec: Record<string, unknown>; createdAt: number }, nowMs: number): boolean;
-  /** `{data, meta}` from 2026-04-28 on; kinds that are never many stay bare arrays. */
+  /** Lists are `{data, meta}` from 2026-04-28 on; short lists stay bare arrays. */
   paged?: boolean;
   limits?: ListLimits;
   byExternalId?: boolean;
-  /** Status of a record that nothing has acted on yet; kinds without a status leave it out. */
+  /** Status of a new record; absent for kinds without a status. */
   initialStatus?: fields.Status;
-  /** Scope word before the colon; defaults to the plural. */
+  /** The part of the scope before the colon. Default: the plural. */
   scopeWord?: string;
   scopes?: Partial<Record<Verb, string>>;
   roles?: Partial<Record<Verb, Role>>;
-  /** What delete returns when it is not the resource. */
+  /** Response of delete. Default: the resource. */
   deleteResponse?: z.ZodType;
-  /** Extra query parameters by verb. */
+  /** Additional query parameters by verb. */
   query?: Partial<Record<Verb, z.ZodRawShape>>;
   meters?: readonly string[];
 }
@@ -108,7 +110,7 @@ export function defineKind(spec: KindSpec): Kind {
     immutable: spec.immutable ?? [],
     readOnlySpec: spec.readOnlySpec ?? [],
     body: bodySchema(spec),
-    // The address says which one is meant.
+    // The path names the resource, so the body need not.
     replacement: bodySchema({ ...spec, nameOptional: true }),
     resource: resourceSchema(spec),
   };
@@ -140,7 +142,7 @@ const SUMMARIES: Record<Verb, (kind: KindSpec) => string> = {
   delete: (kind) => `Delete ${a(kind)}`,
 };
 
-/** Anything but a clear no asks for them. */
+/** Any value except a clear false counts as a request for secrets. */
 export const SHOW_SECRETS: AdminUse = {
   query: "show_secrets=true",
   applies: ({ show_secrets: asked }) => !!asked && z.stringbool().safeParse(asked).data !== false,
@@ -202,13 +204,13 @@ const defineRevisionList = (kind: KindBase): Operation =>
     kind: kind.name,
   });
 
-/** Of a name that fits neither form, what is wrong with it as a name. */
+/** The message about an invalid name, instead of one about both alternatives. */
 const firstOf: z.core.$ZodErrorMap = (issue) =>
   issue.code === "invalid_union" ? issue.errors[0]?.[0]?.message : undefined;
 
-/** Read-only members may come back in a body, because clients write what they read; they are ignored, not refused. */
+/** Clients write back what they read, so read-only members in a body are ignored, not refused. */
 function bodySchema(kind: KindSpec): z.ZodType {
-  // Clients that have no name send an empty one where others leave it out.
+  // Some clients send an empty name where others omit it.
   const given = kind.nameRule ?? fields.name;
   const rule = kind.nameOptional ? z.union([given, z.literal("")], { error: firstOf }).optional() : given;
   if (kind.flat) return z.looseObject({ [kind.flat.name]: rule, ...kind.spec.shape });

@@ -6,7 +6,7 @@ import { STATUSES } from "./fields.ts";
 export const LIMIT_DEFAULT = 50;
 export const LIMIT_MAX = 200;
 export const Q_MAX = 200;
-/** Below this length a search would match nearly everything, so it is ignored. */
+/** Shortest search text; a shorter one would match nearly everything and is ignored. */
 export const Q_MIN = 2;
 
 export const SORTS = ["createdAt:desc", "createdAt:asc", "name:asc", "name:desc"] as const;
@@ -22,13 +22,13 @@ export interface ListQuery {
   statuses: readonly string[] | null;
   showTerminated: boolean;
   externalId: string | null;
-  /** Parameters of a kind's own, as one text: a cursor is bound to them too. */
+  /** A kind's own parameters as one text: the cursor is bound to them too. */
   narrowedBy: string | null;
 }
 
 export const pageMeta = z.object({ hasMore: z.boolean(), nextCursor: z.string(), total: z.int() });
 
-/** Everything arrives as text; the declared types are for openapi.json and the client. */
+/** All values arrive as text; the declared types are for openapi.json and the client. */
 export const listParameters = z.object({
   cursor: z.string().optional().describe("From `meta.nextCursor` of the page before; only with the same parameters."),
   limit: z.coerce
@@ -70,7 +70,7 @@ export function parseListQuery(
   };
 }
 
-/** What a list is searched for, lower-cased; null when there is nothing, or too little to search for. */
+/** The search text in lower case; null when it is absent or too short. */
 export function searchWord(q = ""): string | null {
   if (q.length > 2 * Q_MAX || [...q].length > Q_MAX) throw bad("q", `must not be longer than ${Q_MAX} characters`);
   const word = q.trim().toLowerCase();

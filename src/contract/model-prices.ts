@@ -1,4 +1,4 @@
-/** What a provider charges for a model, in USD per million tokens: as text, because a number would lose digits. */
+/** A provider's prices for a model, in USD per million tokens: as text, because a number would lose digits. */
 import { z } from "zod";
 
 const price = z

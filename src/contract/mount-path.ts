@@ -2,14 +2,14 @@
 import { z } from "zod";
 
 const LENGTH_MAX = 512;
-const PART_BYTES_MAX = 255; // of a file name, in every file system here
-/** The kernel's own file systems and the platform's folder: a mount at, below or above one would hide them. */
+const PART_BYTES_MAX = 255; // longest file name in all supported file systems
+/** Kernel file systems and the platform's folder: a mount at, below or above one of them would hide it. */
 const RESERVED = ["/proc", "/dev", "/sys", "/run/berth"];
 
-/** The path with one slash between its parts and none at its end. */
+/** Normalizes slashes: one between parts, none at the end. */
 export const plainPath = (path: string): string => `/${path.split("/").filter(Boolean).join("/")}`;
 
-/** Why nothing can be mounted there; null when it can. */
+/** Why nothing can be mounted at the path; null when it is allowed. */
 export function mountPathProblem(path: string): string | null {
   if (!/^\/[^\0]*$/.test(path)) return "must be an absolute path";
   const plain = plainPath(path);
@@ -31,7 +31,7 @@ export const mountPath = z
     if (problem) context.addIssue({ code: "custom", message: problem });
   });
 
-/** No two of a list at the same place: the later one would hide the earlier. */
+/** Refuses two mounts at the same path: the later one would hide the earlier. */
 export function refuseSamePath(mounts: readonly { mountPath: string }[], context: z.RefinementCtx): void {
   const seen = new Map<string, number>();
   for (const [index, { mountPath: path }] of mounts.entries()) {

@@ -18,9 +18,11 @@ export type Tenancy = "workspace" | "account" | "caller" | "public";
 
 export type Role = "member" | "admin";
 
-/** A use of an operation that needs the admin role, of the account for `account` operations, though others do not. */
+/**
+ * A use of an operation that needs the admin role (of the account for `account` operations) while other uses do not.
+ */
 export interface AdminUse {
-  /** As it is written in a query: `show_secrets=true`. */
+  /** The query text, for messages: `show_secrets=true`. */
   query: string;
   applies(query: Readonly<Record<string, string>>): boolean;
 }
@@ -32,27 +34,27 @@ export interface OperationSpec<
 > {
   id: string;
   method: Method;
-  /** Below the `/v0` prefix, with `{param}` segments. */
+  /** Path below the `/v0` prefix, with `{param}` segments. */
   path: string;
   summary: string;
   tenancy: Tenancy;
-  /** The OAuth scope that a token needs; null only for operations that are open to every known caller. */
+  /** The OAuth scope that a token needs; null only for operations that are open to every authenticated caller. */
   scope: string | null;
   /** The workspace role that is needed (account role for `account` operations). */
   role: Role;
   adminUses?: readonly AdminUse[];
-  /** Where the workspace is named in the path instead of in header, query or key. */
+  /** Path parameter with the workspace, for operations that take it from the path instead of header, query or key. */
   workspaceParam?: string;
   query?: Query;
   body?: Body;
-  /** A body may be absent on operations that take one. */
+  /** The body may be absent. */
   bodyOptional?: boolean;
   bodyBytesMax?: number;
-  /** The body is bytes of this type, which the handler reads as they come; nothing is parsed. */
+  /** Media type of a body that the handler reads as a stream, without parsing. */
   stream?: string;
   response: Response;
   status?: 200 | 202 | 204;
-  /** It may answer 202 as well: somebody else has to agree first. */
+  /** The operation may also answer 202: another person has to agree first. */
   mayWait?: true;
   /** Returns `{data, meta}` from 2026-04-28 on and a bare array before. */
   paged?: boolean;

@@ -1,4 +1,4 @@
-/** Length is what makes guessing hopeless; no rules about signs and digits. */
+/** Shortest password. Length alone makes guessing infeasible, so there are no rules about character classes. */
 export const PASSWORD_LENGTH_MIN = 10;
-/** Longer texts are no password that the platform would have accepted. */
+/** Longest password; a longer text is never accepted. */
 export const PASSWORD_LENGTH_MAX = 256;

@@ -1,28 +1,28 @@
 /**
- * Policies about where and on what a workload may run. Policies of one type add up: one that allows is enough. Policies
- * of different types all have to allow. What the operator has not told about the server cannot be shown to be allowed,
- * and is refused with the setting that would tell it.
+ * Policies about where and on what hardware a workload may run. Of several policies of one type, one that allows is
+ * enough; of different types, each has to allow. A property of the server that the operator has not configured is
+ * refused, with the name of the missing setting.
  */
 export interface PlacementPolicy {
   name: string;
   type: string;
-  /** Kinds that the policy is for; none named = all. */
+  /** Kinds that the policy applies to; none = all. */
   resourceTypes?: readonly string[] | undefined;
   locations?: readonly { type?: string | undefined; name?: string | undefined }[] | undefined;
   flavors?: readonly { type?: string | undefined; name?: string | undefined }[] | undefined;
 }
 
-/** What the server is and where it stands. */
+/** The location and hardware of the server. */
 export interface Place {
-  /** The region's own name and its aliases. */
+  /** The region's name and its aliases. */
   regions: readonly string[];
-  /** Empty or absent = the operator has not told. */
+  /** Empty or absent = not configured. */
   country?: string | undefined;
   continent?: string | undefined;
   flavors: readonly { type: string; name: string }[];
 }
 
-/** Why the policies do not let a workload of this kind run here; null when they do. */
+/** Why the policies do not allow a workload of this kind here; null when they do. */
 export function placementRefusal(policies: readonly PlacementPolicy[], kind: string, place: Place): string | null {
   const own = policies.filter(
     ({ resourceTypes }) => !resourceTypes || resourceTypes.length === 0 || resourceTypes.includes(kind),
@@ -58,7 +58,7 @@ function isHere({ type, name = "" }: { type?: string | undefined; name?: string 
   return word !== "" && place[type] === word;
 }
 
-/** One processor has several names. */
+/** Canonical names of processor architectures, by alias. */
 const PROCESSORS: Record<string, string> = {
   x86_64: "x86",
   "x86-64": "x86",

@@ -1,12 +1,14 @@
-/** Names of the platform's own cookies: the rooms that set them and the gateway, which keeps workloads off them. */
+/**
+ * Names of the platform's own cookies, for the rooms that set them and the gateway, which hides them from workloads.
+ */
 
-/** What their names start with, behind a prefix that only browsers read. */
+/** Begins the name of every platform cookie, after a prefix that only browsers interpret. */
 export const cookieMark = (brand: string): string => `${brand.toLowerCase()}_`;
 
-/** Browsers keep such a cookie only when its own host set it over TLS, for all paths: no other host can replace it. */
+/** Browsers accept such a cookie only from its own host over TLS, for all paths: no other host can replace it. */
 export const HOST_PREFIX = "__Host-";
 
-/** Browsers compare these without regard to case. */
+/** Cookie name prefixes; browsers compare them case-insensitively. */
 const PREFIX = /^__(?:host-http|host|secure|http)-/i;
 
 export const isPlatformCookie = (name: string, mark: string): boolean =>

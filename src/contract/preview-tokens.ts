@@ -2,14 +2,14 @@
 import { createHash } from "node:crypto";
 import type { Right, SubjectType } from "./caller.ts";
 
-/** Who made a token, and with which right; kept in its state. A token ends with either. */
+/** The maker of a token and the right used, kept in the token's state. A token ends with either. */
 export interface MadeBy {
   subject: string;
   subjectType: SubjectType;
   right: Right | null;
 }
 
-/** Where a token is kept within its preview: found by its value, which itself is sealed. */
+/** The slot of a token within its preview: a hash of its value, which itself is sealed. */
 export const previewTokenSlot = (token: string): string => createHash("sha256").update(token).digest("hex");
 
 export const isExpiredToken = ({ spec }: { spec: Record<string, unknown> }, nowMs: number): boolean =>

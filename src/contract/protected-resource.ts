@@ -1,4 +1,4 @@
-/** Where a client that was refused reads who gives out credentials, and what it reads there (RFC 9728). */
+/** The metadata (RFC 9728) from which a refused client learns which server issues credentials. */
 export const RESOURCE_METADATA = "/.well-known/oauth-protected-resource";
 
 export interface ResourceMetadata {
@@ -8,7 +8,7 @@ export interface ResourceMetadata {
   bearer_methods_supported: string[];
 }
 
-/** Clients compare `resource` with the address that refused them, and ask for all the scopes that are named. */
+/** Clients compare `resource` with the address that refused them, and request all the scopes listed. */
 export const resourceMetadata = (issuer: string, resource: string, scopes: string[]): ResourceMetadata => ({
   resource,
   authorization_servers: [issuer],

@@ -9,28 +9,28 @@
 export interface Reference {
   path: string;
   kind: string;
-  /** Only one resource at a time may name it. */
+  /** Only one resource at a time may name the target. */
   exclusive?: true;
 }
 
-/** One resource's tie to another, or to a word that only one may have. */
+/** A link from a resource to another one, or to a word that only one resource may hold. */
 export interface Link {
-  /** Where it stands, for messages. */
+  /** Path of the field, for messages. */
   field: string;
   kind: string;
   name: string;
   exclusive: boolean;
-  /** `claim`: a word of the whole platform, such as a host name, that nothing has to exist for. */
+  /** `claim`: a platform-wide word, such as a host name, without a target resource. */
   to: "resource" | "claim";
 }
 
-/** What is wrong with a link to a resource that is not there; see `invalidField` for the whole sentence. */
+/** The rule violated by a link to a missing resource; `invalidField` makes the whole sentence. */
 export const missingTarget = ({ kind, name }: Pick<Link, "kind" | "name">): string =>
   `${kind} '${name}' does not exist in this workspace`;
 
-/** Words of the whole platform that one resource may have; the gateway finds it by them. */
+/** Kinds of platform-wide words that one resource may hold; the gateway finds the resource by them. */
 export const CLAIMS = {
-  /** A host name that a user brought. */
+  /** A user's own host name. */
   host: "host",
   /** `{workspace}/{prefix}` of a preview. */
   previewPrefix: "preview-prefix",

@@ -1,6 +1,6 @@
 /**
- * First path segments that belong to the platform itself. One port serves everything, and a workload's address
- * starts with its workspace's name, so none of these may name a workspace.
+ * First path segments that belong to the platform itself. One port serves everything, and a workload's address begins
+ * with its workspace's name, so no workspace may have one of these names.
  */
 export const RESERVED_WORDS: ReadonlySet<string> = new Set([
   "v0",
@@ -46,5 +46,5 @@ export const RESERVED_WORDS: ReadonlySet<string> = new Set([
   "index.html",
 ]);
 
-/** Names are compared as the classifier sees them: raw, and in lower case. */
+/** Compares like the gateway's classifier: undecoded and in lower case. */
 export const isReservedWord = (word: string): boolean => RESERVED_WORDS.has(word.toLowerCase());

@@ -1,14 +1,14 @@
 /**
- * Which revisions of a workload take its requests or executions, and how many of them. `spec.revision` says what is
- * wanted; the loop writes into the state which revision answers and which canary can run.
+ * Which revisions of a workload get its requests or executions, and which share. `spec.revision` is the wish; the
+ * reconcile loop writes into the state which revision is active and which canary can run.
  */
 export interface RevisionChoice {
   active?: string;
   canary?: string;
-  /** Share of the canary, 0 to 100. */
+  /** Share of the canary in percent, 0 to 100. */
   canaryPercent?: number;
   stickySessionTtl?: number;
-  /** Share of every new revision, 0 to 100; absent = all, or nothing where an older revision was made the active one. */
+  /** Share of every new revision in percent, 0 to 100. Default: 100, or 0 when an older revision is set as active. */
   traffic?: number;
 }
 
@@ -21,7 +21,7 @@ export const ALL_PERCENT = 100;
 
 export const choiceOf = ({ spec }: Pick<Chosen, "spec">): RevisionChoice => (spec.revision ?? {}) as RevisionChoice;
 
-/** The canary and its share, once the loop has found that the canary can run. */
+/** The canary and its share; null until the reconcile loop has found that the canary can run. */
 export function liveCanary(resource: Chosen): { revision: string; percent: number } | null {
   const { canary, canaryPercent: percent = 0 } = choiceOf(resource);
   const { activeRevision, canaryRevision } = resource.state;
@@ -29,7 +29,7 @@ export function liveCanary(resource: Chosen): { revision: string; percent: numbe
   return { revision: canary, percent };
 }
 
-/** The choice that gives a revision which is about to be written its share: as a canary beside the one that answers. */
+/** The choice that gives the next revision `percent` of the traffic, as a canary beside the active one. */
 export function sharedChoice(
   { active, canary: _canary, canaryPercent: _percent, ...rest }: RevisionChoice,
   { state, generation }: Pick<Chosen, "state"> & { generation: number },

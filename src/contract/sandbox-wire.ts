@@ -17,10 +17,10 @@
  */
 
 /**
- * Options of the daemon's runtime: a small heap; machine code only for what runs thousands of times, since most daemons
- * answer a few requests and rest; no collector by the clock and no hurry to give pages back, since the daemon does both
- * when it comes to rest. init passes them on to the daemon by itself; whoever starts init saves more by putting them into its environment. Workloads never
- * see them.
+ * Runtime options of the daemon: a small heap; JIT compilation only for code that runs thousands of times, because most
+ * daemons answer a few requests and then idle; no timed garbage collection and no eager return of pages, because the
+ * daemon does both when it becomes idle. init passes them to the daemon; setting them in init's own environment saves
+ * more. Workloads never see them.
  */
 export const SANDBOXD_RUNTIME_ENV = {
   BUN_JSC_forceMiniVMMode: "1",
@@ -31,10 +31,10 @@ export const SANDBOXD_RUNTIME_ENV = {
   MIMALLOC_PURGE_DELAY: "1000",
 } as const;
 
-/** Where the folder shared by the platform and one sandbox is seen inside the sandbox. */
+/** Path inside the sandbox of the folder that the platform shares with it. */
 export const SANDBOX_RUN_DIR = "/run/berth";
 
-/** Names inside that folder. `platform` is the platform's own socket, bound into it for the doors. */
+/** File names inside that folder. `platform` is the platform's own socket, bind-mounted for the doors. */
 export const SANDBOX_FILES = {
   config: "config.json",
   api: "api.sock",
@@ -58,18 +58,18 @@ export interface SandboxdConfig {
   logDir?: string;
   /** Where relative paths and processes start. Default: the daemon's own working directory. */
   workDir?: string;
-  /** Added to the environment of every process; wins over what init was started with. */
+  /** Added to the environment of every process; overrides the variables of init. */
   env?: Record<string, string>;
-  /** Who runs processes and terminals and owns written files. Default: whoever init runs as. */
+  /** The user that runs processes and terminals and owns written files. Default: the user of init. */
   user?: SandboxUser;
-  /** Loopback listeners that lead to the platform. */
+  /** Loopback listeners that forward to the platform. */
   doors?: DoorConfig[];
   /**
-   * JSON `SandboxClaim`, put there by the platform when a prepared sandbox becomes somebody's. Absent: the sandbox is
-   * somebody's from the start.
+   * JSON `SandboxClaim`, written by the platform when a pooled sandbox is handed out. Absent: the sandbox has an owner
+   * from the start.
    */
   claimFile?: string;
-  /** Where names below localhost are answered, for a workload without a name server: "127.0.0.1:53". */
+  /** Address of the DNS listener for names below localhost, for a workload without a name server: "127.0.0.1:53". */
   names?: string;
   /** Open file descriptor of init: the daemon writes "READY\n" there once every socket listens, and closes it. */
   readyFd?: number;
@@ -77,15 +77,19 @@ export interface SandboxdConfig {
   drivesFile?: string;
   /** JSON `{ generation, environment }`, read by POST /environment/reload. Default /bl/metadata. */
   metadataFile?: string;
-  /** FIFO made by the daemon: a process writes `+`, `-` or `=0` to keep the sandbox awake. */
+  /**
+   * FIFO created by the daemon: a process writes `+`, `-` or `=0` to change the counter that keeps the sandbox awake.
+   */
   awakeFifo?: string;
   /** POST /upgrade swaps to this executable when it exists and differs from the running one. */
   upgradeFile?: string;
-  /** From a SIGTERM to init, which is passed on to everything, until whatever is left is killed. Default 60 s: SIGKILL is sooner. */
+  /**
+   * Time between SIGTERM to init, which forwards it to all processes, and SIGKILL of the remaining ones. Default 60 s.
+   */
   graceMs?: number;
-  /** Where the lines of all processes that clients start are gathered, for the platform's logs. */
+  /** Files that collect the output of all processes started by clients, for the platform's logs. */
   processLogs?: { stdout: string; stderr: string };
-  /** Processes and threads that may be there when a client's command starts another; the daemon may have more. */
+  /** Most processes and threads at which a client's command may start another; the daemon itself may exceed it. */
   processesMax?: number;
   /** One foreground command beside the daemon: agents, MCP servers, batch tasks. */
   exec?: ExecConfig;
@@ -110,17 +114,17 @@ export interface ExecConfig {
   builtin?: string;
   cwd?: string;
   env?: Record<string, string>;
-  /** Appended to; kept below LOG_FILE_BYTES_MAX by dropping the head. Default: init's own stdout and stderr. */
+  /** The output is appended; beyond LOG_FILE_BYTES_MAX the head is dropped. Default: init's own stdout and stderr. */
   stdoutFile?: string;
   stderrFile?: string;
   /** Receives an `ExecStatus` at start and at exit, replaced atomically. */
   statusFile: string;
   /**
-   * After the command ends: "exit" ends init with its code (and with it the whole sandbox), "stay" leaves the daemon
-   * serving, "restart" starts it again with growing pauses. Default "exit".
+   * After the command ends: "exit" ends init with the same code (and with it the whole sandbox), "stay" leaves the
+   * daemon serving, "restart" starts the command again with backoff. Default "exit".
    */
   onExit?: "exit" | "stay" | "restart";
-  /** The time of change of this file is when init kills everything and ends; the platform moves it on. */
+  /** The file's mtime is the time at which init kills everything and exits; the platform moves it forward. */
   endsAtFile?: string;
 }
 
@@ -129,10 +133,10 @@ export interface ExecStatus {
   pid: number;
   startedAt: string;
   finishedAt?: string;
-  /** 127: could not be started. Absent when a signal ended it. */
+  /** 127 = the command could not be started. Absent when a signal ended it. */
   exitCode?: number;
   signal?: string;
-  /** Why it could not be started. */
+  /** Why the command could not be started. */
   error?: string;
   restarts: number;
 }
@@ -149,7 +153,7 @@ export interface DriveMount {
 
 /** HTTP on the control socket. JSON in, JSON out, errors `{ error }`. */
 export const CONTROL = {
-  /** POST the body of an exec: runs it as any other and forgets it, so that the next one finds everything loaded. */
+  /** POST the body of an exec: runs it like any other and forgets it, to warm up the code for the next one. */
   warm: "/warm",
   /** GET -> `SandboxActivity`. */
   activity: "/activity",
@@ -157,22 +161,22 @@ export const CONTROL = {
   serving: "/serving/",
 } as const;
 
-/** What answers on a port, told so that it can be started again from a copy of the files. */
+/** The process that listens on a port, described so that it can be started again from a copy of the files. */
 export interface ServingProcess {
   argv: string[];
   workDir: string;
-  /** What it has beside, or other than, the sandbox's own variables. */
+  /** Variables that differ from the sandbox's own or are added to them. */
   env: Record<string, string>;
 }
 
 export interface SandboxClaim {
-  /** Replaces `env` of the configuration as a whole. */
+  /** Replaces the whole `env` of the configuration. */
   env?: Record<string, string>;
   workDir?: string;
   user?: SandboxUser;
 }
 
-/** What the standby decision needs to know. */
+/** The activity counters that decide about standby. */
 export interface SandboxActivity {
   processesRunning: number;
   /** Running processes started with keepAlive: while above zero the sandbox must not sleep. */
@@ -193,10 +197,10 @@ export const PORT_DOOR_LINE_BYTES_MAX = 256; // a reason is one short sentence; 
 export const portDoorRequest = (port: number): string => `PORT ${port}\n`;
 
 /**
- * Content that one JSON or form request writes: the size above which clients send a file in parts. A tree of files
+ * Most content that one JSON or form request may write, in bytes; clients send larger files in parts. A tree of files
  * counts as a whole.
  */
 export const FILE_CONTENT_BYTES_MAX = 5 * 1024 * 1024;
 
-/** Output kept per log file; a busy process loses the head, never the tail. */
+/** Bytes kept per log file; a busy process loses the head, never the tail. */
 export const LOG_FILE_BYTES_MAX = 32 * 1024 * 1024;

@@ -28,12 +28,12 @@ export function extractSecrets(document: unknown, paths: readonly string[]): Rec
   return secrets;
 }
 
-/** Puts stored secrets back; a place that has none keeps what it holds. */
+/** Puts stored secrets back; a field without a stored secret keeps its value. */
 export function restoreSecrets(document: unknown, paths: readonly string[], secrets: Record<string, string>): void {
   visitSecrets(document, paths, (key, value) => (Object.hasOwn(secrets, key) ? secrets[key] : value));
 }
 
-/** Clients write back what they read: a mask in a new document stands for the stored value, or for nothing. */
+/** Clients write back what they read: a mask in a new document means the stored value, or nothing if there is none. */
 export function keepMasked(document: unknown, paths: readonly string[], stored: Record<string, string>): void {
   visitSecrets(document, paths, (key, value) => (value === MASK ? stored[key] : value));
 }

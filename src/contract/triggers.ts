@@ -1,7 +1,7 @@
-/** Triggers of a workload: what starts it beside a call to its own address. */
+/** Triggers of a workload: ways to start it besides a call to its own address. */
 import { WORKLOADS, type WorkloadKind } from "./addresses.ts";
 
-/** Kinds that can have them; other kinds may carry a member of that name which means nothing here. */
+/** Kinds with triggers; a `triggers` member of other kinds has no meaning. */
 const TRIGGERED: ReadonlySet<string> = new Set(["agent", "function", "job"]);
 
 export type TriggerType = "http" | "http-async" | "cron";
@@ -16,9 +16,9 @@ export interface Trigger {
 export interface TriggerConfiguration {
   authenticationType?: "public" | "private";
   callbackUrl?: string;
-  /** Kept with the secrets of the resource; see callbackSecretKey. */
+  /** Stored with the secrets of the resource; see callbackSecretKey. */
   callbackSecret?: string;
-  /** Of an HTTP trigger: its address below the workspace. Of a cron trigger: the workload's path that is asked. */
+  /** HTTP trigger: its address below the workspace. Cron trigger: the path of the workload to call. */
   path?: string;
   retry?: number;
   schedule?: string;
@@ -27,14 +27,14 @@ export interface TriggerConfiguration {
   timeout?: number;
 }
 
-/** Of a trigger's path; a request's address is compared with as many of its own. */
+/** Most segments of a trigger's path; the gateway compares as many segments of a request. */
 export const TRIGGER_SEGMENTS_MAX = 16;
 
 export const hasTriggers = (kind: string): boolean => TRIGGERED.has(kind);
 
 type Owner = { kind: string; spec: Record<string, unknown> };
 
-/** The triggers of a stored resource: ids and types were settled when it was written. */
+/** The triggers of a stored resource; ids and types were set when it was written. */
 export const triggersOf = ({ kind, spec }: Owner): readonly Trigger[] =>
   hasTriggers(kind) ? ((spec.triggers as Trigger[] | undefined) ?? []) : [];
 
@@ -43,17 +43,17 @@ export const triggerNamed = (owner: Owner, id: string): Trigger | undefined =>
 
 export const isOn = (trigger: Trigger): boolean => trigger.enabled !== false;
 
-/** Where a trigger's signing secret is among the secrets of its resource. */
+/** The key of a trigger's signing secret among the secrets of its resource. */
 export const callbackSecretKey = (id: string): string => `/spec/triggers/${id}/configuration/callbackSecret`;
 
-/** Without slashes at its ends; "" = no address of its own. */
+/** The trigger's path without slashes at its ends; "" = no address of its own. */
 export const triggerPath = ({ configuration }: Pick<Trigger, "configuration">): string =>
   configuration?.path?.replace(/^\/+|\/+$/g, "") ?? "";
 
-/** The address of a workload below its workspace, which triggers may lie below too. */
+/** The address of a workload below its workspace; triggers may be below it. */
 export const ownPath = (kind: string, name: string): string => `${WORKLOADS[kind as WorkloadKind].plural}/${name}`;
 
-/** What a path has behind `start`, on the border of a segment; null when it does not begin with it. */
+/** The rest of a path after `start`, at a segment boundary; null when the path does not begin with `start`. */
 export function behind(path: string, start: string): string | null {
   if (!path.startsWith(start)) return null;
   const next = path.charCodeAt(start.length);

@@ -1,9 +1,9 @@
 /**
- * What a request asked for and did not get, in the `Warning` header of its answer: `299 berth "text", 299 berth "text"`.
- * No schema is imported here, so that clients can read warnings without the declarations.
+ * Requested things that a request did not get, in the `Warning` header of the answer: `299 berth "text", 299 berth
+ * "text"`. No schema is imported here, so that clients can read warnings without the declarations.
  */
 
-/** An answer says so much and not more: a header has a limit everywhere on its way. */
+/** Most warnings per answer, and the longest text: proxies limit the size of headers. */
 const WARNINGS_MAX = 8;
 const TEXT_LENGTH_MAX = 300;
 
@@ -21,13 +21,13 @@ export function warningHeader(texts: readonly string[]): string {
   return shown.map((text) => `299 ${AGENT} "${quotable(text)}"`).join(", ");
 }
 
-/** The texts of a `Warning` header; those of other agents on the way are left out. */
+/** The texts of a `Warning` header, without those of proxies on the way. */
 export function readWarnings(header: string | null): string[] {
   const found = (header ?? "").matchAll(/(?:^|,)\s*299 ([^\s"]+) "((?:[^"\\]|\\.)*)"/g);
   return [...found].filter(([, agent]) => agent === AGENT).map(([, , text = ""]) => text.replace(/\\(.)/g, "$1"));
 }
 
-/** A header holds printable ASCII; quotes and backslashes are escaped inside a quoted string. */
+/** Reduces a text to printable ASCII and escapes quotes and backslashes for a quoted string. */
 const quotable = (text: string): string =>
   text
     .slice(0, TEXT_LENGTH_MAX)

@@ -1,6 +1,6 @@
 /**
- * The members that a schema declares, for finding those that it does not. Objects of the contract are loose, so that
- * clients may send more than is declared; zod then keeps the rest and says nothing.
+ * The members that a schema declares, for finding undeclared ones. Objects of the contract are loose, so that clients
+ * may send more than is declared; zod then keeps the rest without a message.
  */
 import type { z } from "zod";
 
@@ -19,7 +19,7 @@ interface Definition {
   getter?: () => z.ZodType;
 }
 
-/** Values of these say nothing about their members. */
+/** Schema types that do not declare members. */
 const OPEN = new Set(["unknown", "any", "custom"]);
 
 export class KnownMembers {
@@ -27,12 +27,12 @@ export class KnownMembers {
   readonly #members = new Map<string, KnownMembers>();
   #item: KnownMembers | undefined;
 
-  /** A value may be of any of the schemas. */
+  /** A value may match any of the schemas. */
   constructor(schemas: readonly z.ZodType[]) {
     this.#schemas = schemas.flatMap(unwrapped);
   }
 
-  /** Undefined when no schema has such a member. */
+  /** Returns undefined when no schema has this member. */
   member(key: string): KnownMembers | undefined {
     const known = this.#members.get(key);
     if (known) return known;
@@ -50,7 +50,7 @@ export class KnownMembers {
     return this.#item;
   }
 
-  /** Anything may be in it, or nothing at all: there is nothing to compare with. */
+  /** True when any member is allowed or none is declared: there is nothing to compare with. */
   get isOpen(): boolean {
     return this.#schemas.every(({ shape, valueType }) => !shape && !valueType) || this.#schemas.some(isOpen);
   }
@@ -62,7 +62,7 @@ export class KnownMembers {
 
 const isOpen = ({ type }: Definition): boolean => OPEN.has(type);
 
-/** The object, list or map below all that is optional, refined or one of several. */
+/** The object, list or map schemas inside optional, refined and union schemas. */
 function unwrapped(schema: z.ZodType): Definition[] {
   const def = schema.def as unknown as Definition;
   const inner = [def.innerType, def.left, def.right, def.in, def.out, def.getter?.(), ...(def.options ?? [])];

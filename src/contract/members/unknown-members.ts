@@ -1,35 +1,35 @@
-/** Members of a body and parameters of a query that no declaration has: nothing will come of them. */
+/** Finds undeclared members of a body and undeclared query parameters, which have no effect. */
 import type { z } from "zod";
 import { nearestWord } from "../../lib/nearest-word.ts";
 import { listParameters } from "../list-query.ts";
 import type { Operation } from "../operation.ts";
 import { KnownMembers } from "./known-members.ts";
 
-/** More than this many are no slips of the pen. */
+/** Most members to report; more are no typing mistakes. */
 const FOUND_MAX = 32;
 const NAME_SHOWN_MAX = 64;
 
-/** A manifest says what it is; clients may send it whole. */
+/** Members of a manifest, which clients may send whole. */
 const ENVELOPE: readonly string[] = ["kind", "apiVersion", "metadata"];
-/** Every operation may be told its workspace in the query. */
+/** The query parameter that every operation accepts. */
 const WORKSPACE = "workspace";
 
 /**
- * One sentence for each member that is not declared. What an operation answers with may be sent back to it, because
- * clients write what they read.
+ * Returns a sentence for each undeclared member. Members of the response are accepted too, because clients write back
+ * what they read.
  */
 export function unknownMembers({ body, response, verb, params }: Operation, sent: unknown): string[] {
   if (!body || sent === undefined) return [];
   const found: string[] = [];
   const known = knownOf(body, response);
-  // A manifest names what contains the resource: at the top, or in its metadata.
+  // A manifest may name the resource's parents in its metadata.
   const isAllowed = (key: string, at: string): boolean =>
     verb !== undefined && ((at === "" && ENVELOPE.includes(key)) || (at === "metadata" && params.includes(key)));
   walk(known, sent, "", isAllowed, found);
   return found;
 }
 
-/** The same for a query. Where a query is loose, its handler says what it refuses. */
+/** Returns a sentence for each undeclared query parameter. A handler with a loose query checks it itself. */
 export function unknownParameters({ query, paged }: Operation, sent: Readonly<Record<string, string>>): string[] {
   const found: string[] = [];
   for (const key in sent) {
@@ -61,7 +61,7 @@ function walk(known: KnownMembers, value: unknown, at: string, isAllowed: IsAllo
   if (known.isOpen) return;
   for (const key in value) {
     const member = (value as Record<string, unknown>)[key];
-    // A null stands for an absent member.
+    // null counts as absent.
     if (member === null) continue;
     const path = at === "" ? shown(key) : `${at}.${shown(key)}`;
     const below = known.member(key);
@@ -71,7 +71,7 @@ function walk(known: KnownMembers, value: unknown, at: string, isAllowed: IsAllo
   }
 }
 
-/** A member of the same place that is written much alike, or one of the same name a level below. */
+/** A similar name in the same object, or the same name one level below. */
 function nearOf(known: KnownMembers, key: string, at: string): string | null {
   const inside = (name: string): string => (at === "" ? name : `${at}.${name}`);
   const near = nearestWord(key.slice(0, NAME_SHOWN_MAX), known.names);

@@ -1,16 +1,16 @@
-/** Members that are known and kept, because clients send them, and that this platform does nothing with. */
+/** Members that are accepted and stored, because clients send them, but have no effect on this platform. */
 import { canonicalJson } from "../../lib/canonical-json.ts";
 
 export interface WithoutEffect {
-  /** From the spec downwards: `runtime.diskPercent`. */
+  /** Path below the spec: `runtime.diskPercent`. */
   path: string;
-  /** What happens instead, as a clause. */
+  /** The actual behaviour, as a clause. */
   why: string;
-  /** Values that ask for what is the case anyway. */
+  /** Values that match the actual behaviour and need no warning. */
   unless?: readonly unknown[];
 }
 
-/** A sentence for each such member that is set and was not set alike before. */
+/** Returns a sentence for each such member that is set and was not set to the same value before. */
 export function withoutEffect(
   declared: readonly WithoutEffect[] | undefined,
   spec: Record<string, unknown>,

@@ -1,6 +1,6 @@
 /**
- * Behaviour versions. The core knows only the newest one; each older version is a step that lifts an old request to
- * the next version and lowers the answer back. A new version is one file here and one line in each list.
+ * Behaviour versions. The core knows only the newest one; each older version is a step that lifts an old request to the
+ * next version and lowers the response back. A new version is one file here and one line in each list.
  */
 
 import { PlatformError } from "../errors.ts";

@@ -5,7 +5,7 @@ export type Version = (typeof VERSIONS)[number];
 export const DEFAULT_VERSION: Version = "2026-04-16";
 
 export interface VersionStep {
-  /** The version that introduced the new behaviour; clients below it get the old one. */
+  /** The version that introduced the new behaviour; clients with an older version get the old one. */
   since: Version;
   liftQuery?(operation: Operation, query: Record<string, string>): Record<string, string>;
   lower?(operation: Operation, response: unknown): unknown;
