@@ -59,7 +59,7 @@ else
           `set -e; mkdir -p /work/names /work/odd; cd /work/names; for n in $(seq 0 ${NAMES - 1}); do echo own > f$n; done
          cd /work/odd; ln -s ${canary.dir} out; ln -s ${"../".repeat(20)}${canary.dir}/precious up; ln -s loop loop
          echo own > twice; ln twice twice-again; mkfifo pipe; cp /bin/true root; chmod 6755 root
-         mkdir closed; echo own > closed/file; ${grade === "user" ? "" : "chmod 0 closed"}`, // a server without root refuses to copy it
+         mkdir closed; echo own > closed/file; ${grade === "user" ? "" : "chmod 0 closed"}`, // without root the test could not look into the copy
         );
         assert.equal(exitCode, 0, output);
         const [work = ""] = globSync(join(machine.dataDir, "workloads/*/fs/0/upper/work"));

@@ -1,7 +1,7 @@
 /** The conformance suite as a user without rights; run by test/local/driver.test.ts, as root in a process of its own. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { writeFileSync } from "node:fs";
+import { lstatSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { driverConformance } from "../../src/node/conformance/conformance.ts";
@@ -30,6 +30,32 @@ test("the user who runs the server removes its data folder with plain rm", async
   );
   const { status, stderr } = spawnSync("rm", ["-rf", machine.dataDir], { encoding: "utf8" });
   assert.deepEqual([status, stderr], [0, ""]);
+});
+
+test("a folder that is closed to its owner is in a snapshot, with its mode and its size", async (t) => {
+  const machine = new LocalMachine();
+  const driver = await machine.open({ grade: "user" });
+  t.after(async () => {
+    await driver.stop("kill");
+    spawnSync("chmod", ["-R", "u+rwx", machine.dataDir]);
+    machine.dispose();
+  });
+  const spec = {
+    uid: "box",
+    name: "box",
+    image: "berth/base-image:latest",
+    env: {},
+    limits: { memoryMb: 128, cpus: 1 },
+    network: "closed" as const,
+  };
+  const made = await driver.create(spec);
+  const shut = "mkdir /shut && head -c 3000000 /dev/urandom > /shut/file && chmod 0 /shut && echo shut";
+  assert.equal((await run(made, shut)).output, "shut\n");
+  const { id, sizeBytes } = await driver.snapshot("box", "closed");
+  assert.ok(sizeBytes > 2_900_000, String(sizeBytes));
+  assert.equal(lstatSync(join(machine.dataDir, "snapshots", id, "0/shut")).mode & 0o777, 0);
+  const fork = await driver.create({ ...spec, uid: "fork", name: "fork", snapshot: id });
+  assert.equal((await run(fork, "stat -c %a /shut && chmod 700 /shut && wc -c < /shut/file")).output, "0\n3000000\n");
 });
 
 test("an image is unpacked in a cage without root, too", async (t) => {

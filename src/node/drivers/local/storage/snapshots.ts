@@ -2,18 +2,14 @@
  * Snapshots: copies of the files that a workload wrote. Workloads made from a snapshot use it as a read-only layer, so
  * making one copies nothing. Blocks are shared with the original where the file system can.
  */
-import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import { PlatformError } from "../../../../contract/errors.ts";
 import { removeTree } from "../../../../lib/remove-tree.ts";
 import type { Snapshot } from "../../../capabilities/snapshots.ts";
 import type { RootPart } from "../workload/launch-program.ts";
-import { COPY_SOURCE, CopyFailed, type CopyTree } from "./tree-copy.ts";
-
-const run = promisify(execFile);
+import { COPY_SOURCE, COPY_TARGET, CopyFailed, type CopyTree } from "./tree-copy.ts";
 
 export interface SnapshotRecord extends Snapshot {
   imageDigest: string;
@@ -22,7 +18,6 @@ export interface SnapshotRecord extends Snapshot {
 }
 
 const FILE = "snapshot.json";
-const TOOL_ENV = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" };
 
 export async function takeSnapshot(
   dir: string,
@@ -33,19 +28,19 @@ export async function takeSnapshot(
   const temp = join(dir, `.${id}`);
   const target = join(dir, id);
   let part = 0;
+  let sizeBytes = 0;
   await removeTree(temp);
   mkdirSync(temp, { recursive: true });
   try {
     for (const index of workload.parts.keys()) {
       part = index;
-      await copy(join(workload.dir, "fs", String(index), "upper"), join(temp, String(index)));
+      sizeBytes += await copy(join(workload.dir, "fs", String(index), "upper"), join(temp, String(index)));
     }
-    const { stdout } = await run("du", ["-sk", temp], { env: TOOL_ENV });
     const record: SnapshotRecord = {
       id,
       image: workload.image,
       imageDigest: workload.imageDigest,
-      sizeBytes: Number.parseInt(stdout, 10) * 1024,
+      sizeBytes,
       createdAt: new Date().toISOString(),
       parts: workload.parts.map(({ at, lowers }, index) => ({ at, lowers: [join(target, String(index)), ...lowers] })),
     };
@@ -56,7 +51,7 @@ export async function takeSnapshot(
     await removeTree(temp);
     // Not retried: the workload is frozen meanwhile, and a retry would fail for the same reason.
     const message = `The files could not be copied${reasonIn(error, workload.parts[part]?.at ?? "")}.`;
-    throw new PlatformError("unprocessable", message, { cause: String(error).slice(0, REASON_MAX) });
+    throw new PlatformError("unprocessable", message, { cause: new Error(String(error).slice(0, REASON_MAX)) });
   }
 }
 
@@ -67,7 +62,8 @@ function reasonIn(error: unknown, at: string): string {
   const [line = ""] = error instanceof CopyFailed ? error.message.split("\n") : [];
   const [, path = "", reason] = /^[^']*'(.*)'.*: ([^:]+)$/.exec(line) ?? [];
   if (reason === undefined) return "";
-  const inside = path.startsWith(`${COPY_SOURCE}/`) ? join(at, path.slice(COPY_SOURCE.length)) : "";
+  const root = [COPY_SOURCE, COPY_TARGET].find((folder) => path.startsWith(`${folder}/`));
+  const inside = root === undefined ? "" : join(at, path.slice(root.length));
   return inside === "" || inside.length > REASON_MAX ? `: ${reason}` : `: ${inside}: ${reason}`;
 }
 

@@ -4,7 +4,7 @@
  * with the machine's programs, the source (read-only) and the target. It keeps the rights to set owners and extended
  * attributes, because an overlay's marks need the machine's own root.
  */
-import { existsSync, mkdirSync, mkdtempSync, readFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { removeTree } from "../../../../lib/remove-tree.ts";
@@ -14,17 +14,18 @@ import { identityFor, type Machine, makeWorkloadDirs } from "../machine/machine.
 import { type LaunchPlan, launchSteps, type RootPart } from "../workload/launch-program.ts";
 import { readExit } from "../workload/record.ts";
 
-/** Creates `to`. */
-export type CopyTree = (from: string, to: string) => Promise<void>;
+/** Creates `to` and returns the size of the copy in bytes. */
+export type CopyTree = (from: string, to: string) => Promise<number>;
 
 /** A failed copy, with the message of `cp`. Paths in it begin with COPY_SOURCE or the target's path. */
 export class CopyFailed extends Error {}
 
 export const COPY_SOURCE = "/source";
-const TARGET = "/target";
-const PROGRAMS = ["/usr/bin/cp", "/bin/cp"];
+export const COPY_TARGET = "/target";
 /** -a keeps owners, times, extended attributes and whiteouts. */
-const OPTIONS = ["-a", "--reflink=auto", "-T"];
+const COPY = `cp -a --reflink=auto -T ${COPY_SOURCE} ${COPY_TARGET}`;
+/** Measured in the same place: a server without root may not look into folders that are closed to their owner. */
+const MEASURE = `du -sk ${COPY_TARGET}`;
 const MEMORY_MB = 64;
 const EXIT_WAIT_MS = 60_000;
 
@@ -43,7 +44,10 @@ export const treeCopier =
       if (report.failure) throw failureOf("The copy of a workload's files", report, "");
       // The exit file is written a moment after the last reporting process has ended.
       for (let waitedMs = 0; !readExit(dir) && waitedMs < EXIT_WAIT_MS; waitedMs++) await delay(1);
-      if (readExit(dir)?.exitCode !== 0) throw new CopyFailed(readFileSync(join(dir, "init.log"), "utf8"));
+      const said = readFileSync(join(dir, "init.log"), "utf8");
+      if (readExit(dir)?.exitCode !== 0) throw new CopyFailed(said);
+      // The size is the last line.
+      return Number.parseInt(said.trimEnd().split("\n").at(-1) ?? "", 10) * 1024;
     } finally {
       await removeTree(dir);
     }
@@ -55,7 +59,6 @@ function planOf(
   dir: string,
   { from, to }: { from: string; to: string },
 ): LaunchPlan {
-  const program = PROGRAMS.find((path) => existsSync(path)) ?? "/bin/cp";
   const identity = identityFor(machine, null);
   return {
     identity,
@@ -64,15 +67,15 @@ function planOf(
     shared: [],
     mounts: [
       { base: from, path: COPY_SOURCE, readOnly: true },
-      { base: to, path: TARGET, readOnly: false },
+      { base: to, path: COPY_TARGET, readOnly: false },
     ],
     hostname: "copy",
     cgroups: [],
     memoryMb: MEMORY_MB,
     capabilities: capabilitiesOf(identity.kind === "user" ? ~0n : machine.ownCapabilities),
     seccomp: null,
-    argv: [program, ...OPTIONS, COPY_SOURCE, TARGET],
-    env: ["LC_ALL=C"],
+    argv: ["/bin/sh", "-c", `${COPY} && ${MEASURE}`],
+    env: ["LC_ALL=C", "PATH=/usr/bin:/bin"],
   };
 }
 
