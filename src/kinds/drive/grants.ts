@@ -12,8 +12,8 @@ import { covers, type DriveRule, driveAccess, workloadLabels } from "./permissio
 type Labelled = Pick<Resource, "workspace" | "kind" | "name" | "metadata">;
 type Labels = Readonly<Record<string, string>>;
 
-/** Drives with permissions that are checked per workspace; drives beyond this number are not checked. */
-const RULED_MAX = 1000;
+/** Drives with permissions that are checked per workspace. Where there are more, only an admin sets labels. */
+export const RULED_MAX = 1000;
 
 export async function requireOwnGrants(kind: string, input: Input, { call, current, deps }: PrepareContext) {
   const name = current?.name ?? input.metadata.name ?? "";
@@ -36,8 +36,18 @@ export async function requireGrantable(
   const sameName = !isWorkload || before?.name === next.name;
   if (sameName && sameLabels(next, had)) return;
   const { store, settings } = deps;
-  const ruled = await store.resources.listWithSpecText([next.workspace], ["drive"], ['"permissions":[{'], RULED_MAX);
+  const ruled = await store.resources.listWithSpecText(
+    [next.workspace],
+    ["drive"],
+    ['"permissions":[{'],
+    RULED_MAX + 1,
+  );
   if (ruled.length === 0) return;
+  if (ruled.length > RULED_MAX)
+    throw new PlatformError(
+      "forbidden",
+      `metadata.labels: more than ${RULED_MAX} drives of this workspace have permissions, so only an admin sets labels.`,
+    );
   const labels = (of: Labelled): Labels => workloadLabels(of, settings.brand);
   const own = isWorkload ? await ownLabels(next.workspace, call.caller.subject, deps) : null;
   const held = [...(before !== null || !isWorkload ? [labels(had)] : []), ...(own ? [own] : [])];
