@@ -53,7 +53,7 @@ describe("two servers with the key in a file each", { skip: postgres.skip }, () 
       rotateKey(to, { answersMs: 1 }),
       /other servers? of this database do(es)? not have the new key/,
     );
-    assert.deepEqual(await keyRecords.state(), { fingerprint: old, rotation: null });
+    assert.deepEqual(await keyRecords.state(), { fingerprint: old, rotation: null, ended: null });
     await assertShows(two(), "before");
 
     copyToTwo(nextKeyFile);
