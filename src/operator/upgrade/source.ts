@@ -30,9 +30,7 @@ export async function install(
   note: (text: string) => void,
 ): Promise<string> {
   const source = await sourceOf(base, wanted);
-  const root = join(folder, source.id);
-  await removeTree(root);
-  mkdirSync(root, { recursive: true });
+  const root = makeFolder(folder, source.id);
   try {
     note(`installing ${source.id} into ${root}`);
     await source.fill(root);
@@ -43,6 +41,20 @@ export async function install(
   } catch (error) {
     await removeTree(root);
     throw error;
+  }
+}
+
+/** Makes a new folder: a version that is already there may be running and is never touched. */
+function makeFolder(folder: string, id: string): string {
+  mkdirSync(folder, { recursive: true });
+  for (let copy = 1; ; copy += 1) {
+    const root = join(folder, copy === 1 ? id : `${id}-${copy}`);
+    try {
+      mkdirSync(root);
+      return root;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    }
   }
 }
 
