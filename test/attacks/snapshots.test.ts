@@ -56,14 +56,14 @@ else
         for (let n = 0; n < NAMES; n += 1) writeFileSync(join(canary.dir, "names", `f${n}`), SECRET);
         const { exitCode, output } = await run(
           box,
-          `set -e; mkdir -p /work/names /work/odd; cd /work/names; for n in $(seq 0 ${NAMES - 1}); do echo own > f$n; done
-         cd /work/odd; ln -s ${canary.dir} out; ln -s ${"../".repeat(20)}${canary.dir}/precious up; ln -s loop loop
+          `set -e; mkdir -p /hostile/names /hostile/odd; cd /hostile/names; for n in $(seq 0 ${NAMES - 1}); do echo own > f$n; done
+         cd /hostile/odd; ln -s ${canary.dir} out; ln -s ${"../".repeat(20)}${canary.dir}/precious up; ln -s loop loop
          echo own > twice; ln twice twice-again; mkfifo pipe; cp /bin/true root; chmod 6755 root
          mkdir closed; echo own > closed/file; ${grade === "user" ? "" : "chmod 0 closed"}`, // without root the test could not look into the copy
         );
         assert.equal(exitCode, 0, output);
-        const [work = ""] = globSync(join(machine.dataDir, "workloads/*/fs/0/upper/work"));
-        upper = dirname(work);
+        const [hostile = ""] = globSync(join(machine.dataDir, "workloads/*/fs/0/upper/hostile"));
+        upper = dirname(hostile);
       });
       after(async () => {
         canary[Symbol.dispose]();
@@ -73,11 +73,11 @@ else
 
       test("links, pipes, set-user-id and closed folders are copied as what they are", async () => {
         const { id } = await driver.capabilities.snapshots.take("box", "odd");
-        const odd = join(machine.dataDir, "snapshots", id, "0/work/odd");
+        const odd = join(machine.dataDir, "snapshots", id, "0/hostile/odd");
         for (const name of ["out", "up", "loop"]) assert.ok(lstatSync(join(odd, name)).isSymbolicLink(), name);
         assert.equal(lstatSync(join(odd, "twice")).ino, lstatSync(join(odd, "twice-again")).ino);
         assert.ok(lstatSync(join(odd, "pipe")).isFIFO());
-        const [copied, original] = [lstatSync(join(odd, "root")), lstatSync(join(upper, "work/odd/root"))];
+        const [copied, original] = [lstatSync(join(odd, "root")), lstatSync(join(upper, "hostile/odd/root"))];
         assert.deepEqual([copied.uid, copied.mode], [original.uid, original.mode]);
         assert.equal(readFileSync(join(odd, "closed/file"), "utf8"), "own\n");
         assert.equal(lstatSync(join(machine.dataDir)).mode & 0o077, 0, "no other user reaches what root left there");
@@ -88,7 +88,7 @@ else
         const swap: ChildProcess = spawn(process.execPath, [
           "-e",
           SWAP,
-          join(upper, "work/names"),
+          join(upper, "hostile/names"),
           join(canary.dir, "names"),
         ]);
         t.after(() => swap.kill("SIGKILL"));
@@ -98,7 +98,9 @@ else
           await driver.capabilities.snapshots
             .take("box", `swapped-${round}`)
             .catch((error) => assert.match(String(error), /could not be copied/));
-          for (const file of globSync(join(machine.dataDir, "snapshots", `swapped-${round}`, "*/work/names{,.away}/*")))
+          for (const file of globSync(
+            join(machine.dataDir, "snapshots", `swapped-${round}`, "*/hostile/names{,.away}/*"),
+          ))
             if (lstatSync(file).isFile()) assert.equal(readFileSync(file, "utf8"), "own\n", file);
         }
         assert.ok(existsSync(canary.dir));

@@ -9,6 +9,11 @@ import { randomWord } from "../../src/lib/ids.ts";
 import { authorizeUrl, fillSignIn, PASSWORD, signInAt } from "./people.ts";
 import { click, fillNewPassword, heading, mainText, type Scene } from "./scene.ts";
 
+/** The one form of a link's page, as a script in the page sees it. */
+interface InPage {
+  document: { forms: [{ action: string; elements: { secret: { value: string } } }] };
+}
+
 const someone = (): string => `target-${randomWord(8)}@example.test`;
 
 export function linkAttackSuite(scene: () => Scene): void {
@@ -61,12 +66,11 @@ export function linkAttackSuite(scene: () => Scene): void {
             await thief.goto(own);
             await thief.evaluate(
               ([action, value]) => {
-                // biome-ignore lint/suspicious/noExplicitAny: runs in the page
-                const { document } = globalThis as any;
-                document.forms[0].action = action;
-                document.forms[0].elements.secret.value = value;
+                const [form] = (globalThis as unknown as InPage).document.forms;
+                form.action = action;
+                form.elements.secret.value = value;
               },
-              [victim.url(), secret],
+              [victim.url(), secret] as const,
             );
             await fillNewPassword(thief, PASSWORD);
             await click(thief, "Join");
@@ -76,8 +80,8 @@ export function linkAttackSuite(scene: () => Scene): void {
         assert.equal(await isKnown(mine), false);
         // The victim is lured into sending the secret of another page: the page is shown again, and nothing happens.
         await victim.evaluate(() => {
-          // biome-ignore lint/suspicious/noExplicitAny: runs in the page
-          (globalThis as any).document.forms[0].elements.secret.value = "x".repeat(43);
+          const [form] = (globalThis as unknown as InPage).document.forms;
+          form.elements.secret.value = "x".repeat(43);
         });
         await fillNewPassword(victim, PASSWORD);
         await click(victim, "Join");
