@@ -281,6 +281,8 @@ async function activated(
         activeRevision: revision,
         previousRevision: before === revision ? previousRevision : before,
         revisions: stillNeeded(stateOf(current), kept),
+        // A revision that is chosen again later is tried again, whatever it did in its earlier life.
+        crashes: {},
       },
       event: { type: "deployed", message: `Revision ${revision} ${what}.`, revision },
     };
