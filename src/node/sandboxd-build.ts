@@ -32,6 +32,8 @@ const SOURCES = [
   "src/lib/**/*.ts",
   "src/node/sandboxd-build.ts",
 ];
+/** Packages that are compiled into the executable. */
+const PACKAGES = ["yauzl"];
 const BUILD_TIMEOUT_MS = 120_000;
 
 export type SandboxdTarget = `bun-linux-${"x64" | "arm64"}${"" | "-musl"}`;
@@ -66,6 +68,8 @@ export function sandboxdVersion(): string {
       .update(file)
       .update("\0")
       .update(readFileSync(join(ROOT, file)));
+  const require = createRequire(import.meta.url);
+  for (const name of PACKAGES) digest.update(readFileSync(require.resolve(`${name}/package.json`)));
   return digest.digest("hex").slice(0, 16);
 }
 

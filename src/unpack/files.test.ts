@@ -30,6 +30,7 @@ describe("an archive", () => {
   ];
   for (const [name, archive] of [
     ["zip", zip(members)],
+    ["zip64", zip(members, "zip64")],
     ["tar", tar(members)],
     ["tar.gz", gzipSync(tar(members))],
   ] as const) {
@@ -66,10 +67,10 @@ describe("an archive", () => {
       ]),
       /both/,
     ],
-    ["lies about a size", zip([{ path: "a", content: "12345", claims: { size: 2 } }]), /larger/],
+    ["lies about a size", zip([{ path: "a", content: "12345", claims: { size: 2 } }]), /too many bytes/],
     ["lies about a sum", zip([{ path: "a", content: "12345", claims: { sum: 1 } }]), /damaged/],
     ["is encrypted", zip([{ path: "a", content: "1", claims: { flags: 1 } }]), /encrypted/],
-    ["is cut off", zip(members).subarray(0, 80), /no end/],
+    ["is cut off", zip(members).subarray(0, 80), /truncated/],
     ["is broken gzip", Buffer.from([0x1f, 0x8b, 8, 0, 1, 2, 3]), /compression/],
     ["is something else", Buffer.from("hello, I am not an archive".repeat(40)), /cannot be read/],
   ];
