@@ -62,13 +62,13 @@ const hasWorkloads = (config: Config): boolean =>
  */
 async function endWorkloads(config: Config): Promise<number> {
   const { openRuntime } = await import("./runtime.ts");
-  const owner = config.database_url ? null : lockDataFolder(config.data, `pid ${process.pid}, ending workloads`);
+  const owner = lockDataFolder(config.data, `pid ${process.pid}, ending workloads`);
   try {
     const driver = await openRuntime(config, join(config.data, "runtime"));
     const count = (await driver.list()).length;
     await driver.stop("kill");
     return count;
   } finally {
-    await owner?.stop();
+    await owner.stop();
   }
 }

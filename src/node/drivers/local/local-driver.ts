@@ -315,6 +315,7 @@ export class LocalDriver implements Driver {
     await this.#parts.machine.spawner.stop();
     await this.#parts.nat?.stop(workloads === "kill");
     removeCgroupHost(this.#parts.machine.cgroups);
+    if (workloads === "kill" || this.#fleet.claimed().length === 0) this.#parts.machine.ids?.release();
   }
 
   #path(...names: string[]): string {

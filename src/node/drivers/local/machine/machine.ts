@@ -27,6 +27,7 @@ import { HostNames } from "../workload/host-names.ts";
 import { type Identity, type LaunchPlan, launchSteps } from "../workload/launch-program.ts";
 import { readExit } from "../workload/record.ts";
 import type { CgroupHost } from "./cgroup.ts";
+import { UserIds } from "./user-ids.ts";
 
 export interface Machine {
   spawner: Spawner;
@@ -37,11 +38,10 @@ export interface Machine {
   missing: string[];
   seccomp: Buffer | null;
   cgroups: CgroupHost;
+  /** Null where the node may map no ids. */
+  ids: UserIds | null;
   ownCapabilities: bigint;
 }
-
-/** First id of the first workload's range; ids up to 0x6fffffff are free by convention on Linux systems. */
-export const ID_BASE_FIRST = 0x6000_0000;
 
 /** What root inside may do to its own files and processes. Without effect outside the workload's user namespace. */
 export const CAPABILITIES_MAPPED: number[] = Object.values(CAP);
@@ -63,6 +63,7 @@ export async function openMachine(
     missing: [],
     seccomp: null,
     cgroups,
+    ids: null,
     ownCapabilities: readCapabilities(),
   };
   await removeTree(machine.spawner.tempDir);
@@ -72,6 +73,7 @@ export async function openMachine(
     machine.missing.push("Isolation needs Linux on x86_64 or aarch64.");
     return machine;
   }
+  if (process.getuid?.() === 0 && (only ?? "mapped") === "mapped") machine.ids = new UserIds(dir);
   await machine.spawner.open();
   machine.seccomp = seccompFilter(arch);
   for (const grade of only === "none" ? [] : LADDER.filter((each) => only === undefined || each === only)) {
@@ -92,6 +94,10 @@ export async function openMachine(
 const TRIAL_WAIT_MS = 10_000;
 const LADDER: Grade[] = ["mapped", "contained", "user"];
 
+/** First id of a workload's range; null where ids are not mapped. */
+export const idBaseOf = ({ grade, ids }: Machine, slot: number): number | null =>
+  grade === "mapped" && ids ? ids.ofSlot(slot) : null;
+
 export function identityFor(machine: Machine, idBase: number | null): Identity {
   if (machine.grade === "user") return { kind: "user", uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 };
   if (idBase === null) return { kind: "contained" };
@@ -106,7 +112,7 @@ async function tryGrade(machine: Machine, grade: Grade, image: ResolvedImage): P
   const dir = mkdtempSync(join(machine.spawner.tempDir, "trial-"));
   makeWorkloadDirs(dir, image.parts.length);
   const plan: LaunchPlan = {
-    identity: identityFor({ ...machine, grade }, grade === "mapped" ? ID_BASE_FIRST - 65_536 : null),
+    identity: identityFor({ ...machine, grade }, grade === "mapped" ? (machine.ids?.trial ?? null) : null),
     dir,
     parts: image.parts,
     shared: [],

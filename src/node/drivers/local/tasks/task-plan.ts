@@ -7,10 +7,9 @@ import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { EGRESS_DOOR_PORT, type Limits, PIDS_DEFAULT, PLATFORM_DOOR_PORT } from "../../../workload.ts";
 import { type Cgroup, createCgroup, setCgroupLimits } from "../machine/cgroup.ts";
-import { CAPABILITIES_MAPPED, ID_BASE_FIRST, identityFor, type Machine } from "../machine/machine.ts";
+import { CAPABILITIES_MAPPED, idBaseOf, identityFor, type Machine } from "../machine/machine.ts";
 import type { Nat } from "../network/nat.ts";
 import { RESERVED_MB } from "../workload/launch.ts";
-import { ID_COUNT } from "../workload/launch-program.ts";
 import type { Order } from "../workload/order.ts";
 import { TASK_GROUPS } from "./task-lives.ts";
 import { TASK_FILES, type TaskPlan, type TaskProgram } from "./task-program.ts";
@@ -44,7 +43,7 @@ const STAGE = "stage";
 export function makeTaskSlot(machine: Machine, lifeDir: string, number: number, limits: Limits): TaskSlot {
   const dir = join(lifeDir, String(number));
   for (const each of [join(lifeDir, STAGE), dir]) mkdirSync(each, { recursive: true, mode: 0o700 });
-  const idBase = machine.grade === "mapped" ? ID_BASE_FIRST + number * ID_COUNT : null;
+  const idBase = idBaseOf(machine, number);
   for (const name of [TASK_FILES.stdout, TASK_FILES.stderr]) {
     writeFileSync(join(dir, name), "", { mode: 0o600 });
     // The command may reopen its own output as /dev/stdout, so it owns the files.

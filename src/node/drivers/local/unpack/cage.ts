@@ -18,7 +18,7 @@ import type { Answers, Job, UnpackAnswer, WorkKind } from "../../../../unpack/jo
 import type { CallOptions } from "../../../dial/endpoint.ts";
 import { failureOf } from "../calls/spawner.ts";
 import { CAP } from "../calls/syscalls.ts";
-import { ID_BASE_FIRST, identityFor, type Machine, makeWorkloadDirs } from "../machine/machine.ts";
+import { identityFor, type Machine, makeWorkloadDirs } from "../machine/machine.ts";
 import { RESERVED_MB } from "../workload/launch.ts";
 import { type LaunchPlan, launchSteps, type RootPart } from "../workload/launch-program.ts";
 import { Slots } from "./slots.ts";
@@ -36,8 +36,6 @@ export type Unpack = <Kind extends WorkKind>(
   options?: CallOptions,
 ) => Promise<Answers[Kind]>;
 
-/** Below the ranges of workloads and trials; no other process runs with these ids. */
-const ID_BASE = ID_BASE_FIRST - 2 * 65_536;
 /** To set owners of files, also in folders closed to the job. Without effect outside the user namespace. */
 const CAPABILITIES = [CAP.CHOWN, CAP.DAC_OVERRIDE, CAP.FOWNER, CAP.FSETID];
 const [TARGET, PROGRAM] = ["/target", "/program"];
@@ -82,7 +80,7 @@ async function runCaged(
   const dir = mkdtempSync(join(machine.spawner.tempDir, "unpack-"));
   makeWorkloadDirs(dir, parts.length);
   const plan: LaunchPlan = {
-    identity: identityFor(machine, machine.grade === "mapped" ? ID_BASE : null),
+    identity: identityFor(machine, machine.grade === "mapped" ? (machine.ids?.unpack ?? null) : null),
     dir,
     parts,
     shared: [],

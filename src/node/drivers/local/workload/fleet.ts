@@ -11,13 +11,13 @@ import type { DestroyOptions } from "../../../driver.ts";
 import type { Limits, NetworkClass } from "../../../workload.ts";
 import type { ResolvedImage } from "../images/images.ts";
 import { createCgroup } from "../machine/cgroup.ts";
-import { ID_BASE_FIRST } from "../machine/machine.ts";
+import { idBaseOf } from "../machine/machine.ts";
 import { Gate } from "../machine/serial.ts";
 import { Tasks } from "../tasks/tasks.ts";
 import { adopt } from "./adopt.ts";
 import { type Launch, launch } from "./launch.ts";
 import { launchPlain, plainHome } from "./launch-plain.ts";
-import { ID_COUNT, type RootPart } from "./launch-program.ts";
+import type { RootPart } from "./launch-program.ts";
 import type { Order } from "./order.ts";
 import { Pool } from "./pool.ts";
 import { RECORD_FORMAT } from "./record.ts";
@@ -222,7 +222,7 @@ export class Fleet {
       command: false,
       grade,
       slot,
-      idBase: grade === "mapped" ? ID_BASE_FIRST + slot * ID_COUNT : null,
+      idBase: idBaseOf(context.machine, slot),
       cgroup: createCgroup(cgroups, id),
       pid: 0,
       startTime: "",
