@@ -2,12 +2,13 @@
 import type { Logger } from "pino";
 import type { Bootstrapped } from "./auth/bootstrap.ts";
 import { startBackground } from "./composition/background.ts";
+import { takeFolder } from "./composition/folder.ts";
 import { layFoundation } from "./composition/foundation.ts";
 import { startIdentity } from "./composition/identity.ts";
 import { startInference } from "./composition/inference.ts";
 import { joinNode } from "./composition/join-node.ts";
 import { startManagement } from "./composition/management.ts";
-import { startNode } from "./composition/node.ts";
+import { type MachineOptions, startNode } from "./composition/node.ts";
 import { modelPrices, privateAddressesOf, settingsOf, usagePrices } from "./composition/settings.ts";
 import type { Start } from "./composition/start.ts";
 import { type Config, clientUrl } from "./config.ts";
@@ -19,7 +20,7 @@ import type { TakenPort } from "./lib/network/held-port.ts";
 import { createOutbound } from "./lib/network/outbound-http.ts";
 import { type Clock, systemClock } from "./lib/time/clock.ts";
 import { createProviderPort } from "./models/provider-port.ts";
-import type { Driver, OnStop } from "./node/driver.ts";
+import type { OnStop } from "./node/driver.ts";
 import type { Store } from "./store/store.ts";
 
 export interface App extends Running {
@@ -41,13 +42,11 @@ export interface App extends Running {
   rotateKey(): void;
 }
 
-export interface AppOptions {
+export interface AppOptions extends MachineOptions {
   config: Config;
   log: Logger;
   version: string;
   clock?: Clock;
-  /** Where workloads run; absent = this machine. */
-  openDriver?(): Promise<Driver>;
   /** The port of an earlier server; absent = a new one. */
   port?: TakenPort | undefined;
   /** Fail where workloads cannot run, instead of serving everything else. */
@@ -55,16 +54,18 @@ export interface AppOptions {
 }
 
 export async function startApp(options: AppOptions): Promise<App> {
-  const start = begin(options);
-  const { config, clock, log, settings, prices, stack } = start;
+  const stack = new Stack();
   try {
+    const start = begin(options, stack);
+    const { config, clock, log, settings, prices } = start;
     const foundation = await layFoundation(start);
     const { store, bootstrapped, rotateKey } = foundation;
     const identity = await startIdentity(start, foundation);
-    const started = await startNode(start, foundation, options.openDriver);
+    const started = await startNode(start, foundation, options);
     const { platform, deps } = joinNode(
       {
         ...{ store, clock, settings, log, prices },
+        nodes: started.nodeRegistry.nodes,
         providers: createProviderPort(store, () => inference.models),
         outbound: stack.add(createOutbound({ privateAddresses: privateAddressesOf(config) })),
         reconciledKinds: BEHAVIOURS.filter((half) => half.reconciled).map((half) => half.kind.name),
@@ -101,13 +102,17 @@ export async function startApp(options: AppOptions): Promise<App> {
 }
 
 /** Reads all that the operator wrote before anything is made: the first key is shown only by a start that succeeds. */
-function begin({ config, log, version, clock = systemClock }: AppOptions): Start {
-  const settings = settingsOf(config, version);
-  return {
-    ...{ config, log, version, clock, settings },
+function begin({ config, log, version, clock = systemClock }: AppOptions, stack: Stack): Start {
+  const given = {
+    settings: settingsOf(config, version),
     prices: usagePrices(config),
     modelPrices: modelPrices(config),
-    holder: `${settings.nodeId}/${process.pid}/${randomWord(6)}`,
-    stack: new Stack(),
+  };
+  const identity = takeFolder(config, clock, stack);
+  return {
+    ...{ config, log, version, clock, stack, identity },
+    ...given,
+    settings: { ...given.settings, nodeId: identity.id },
+    holder: `${identity.id}/${process.pid}/${randomWord(6)}`,
   };
 }

@@ -29,6 +29,8 @@ const MAY_IMPORT: Record<string, string[]> = {
     "src/node/driver.ts",
     "src/node/workload.ts",
     "src/node/logs/",
+    "src/node/identity.ts",
+    "src/node/nodes.ts",
     "src/store/",
     "src/auth/",
     "src/metering/",

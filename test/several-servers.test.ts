@@ -1,5 +1,8 @@
 /** Several servers on one PostgreSQL: what one writes the other reads at once, and what one revokes the other refuses. */
 import assert from "node:assert/strict";
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { testDatabases } from "./databases.ts";
 import { FakeMachine, fakeDriver } from "./fake-driver.ts";
@@ -119,5 +122,52 @@ describe("schedules on two servers", { skip: postgres.skip }, () => {
     const recorded = await executions(one);
     assert.deepEqual(recorded.map(({ processName }) => processName).sort(), names.toSorted());
     assert.deepEqual(new Set(recorded.map(({ statusCode }) => statusCode)), new Set([200]));
+  });
+});
+
+/** Two servers with a machine each: a workload belongs to the node that made it, and no other node touches it. */
+describe("two servers with a machine each", { skip: postgres.skip }, () => {
+  const images = ["service/base-image:latest"];
+  const machines = { one: new FakeMachine({ images }), two: new FakeMachine({ images }) };
+  let one: TestPlatform;
+  let two: TestPlatform;
+  let start: (machine: FakeMachine, dataDir?: string) => Promise<TestPlatform>;
+  before(async () => {
+    const { databaseUrl } = await postgres.fresh();
+    const config = { secret_key: "one key for all servers of one database", node_lost_after: "60" };
+    start = (machine, dataDir) =>
+      startTestPlatform({ databaseUrl, config, driver: fakeDriver(machine), ...(dataDir ? { dataDir } : {}) });
+    one = await start(machines.one);
+  });
+  after(async () => {
+    await two?.stop();
+    await one?.stop();
+    for (const machine of Object.values(machines)) await machine.dispose();
+  });
+
+  test("a sandbox keeps its machine and its files when another server starts", async () => {
+    const { body: box } = await one.call("POST", "/sandboxes", { body: { metadata: { name: "kept" }, spec: {} } });
+    const { uid } = box.metadata;
+    writeFileSync(join(machines.one.rootOf(uid), "work"), "a day of it");
+    two = await start(machines.two);
+    // The second server has looked at every record of the start when its own sandbox runs.
+    const { body: other } = await two.call("POST", "/sandboxes", { body: { metadata: { name: "other" }, spec: {} } });
+    assert.equal(other.status, "DEPLOYED");
+    const labels = { seen: "by the second server" };
+    const update = { metadata: { name: "kept", labels }, spec: box.spec };
+    assert.equal((await two.call("PUT", "/sandboxes/kept", { body: update })).status, 200);
+    const { body: third } = await two.call("POST", "/sandboxes", { body: { metadata: { name: "third" }, spec: {} } });
+    assert.deepEqual([...machines.two.workloads.keys()].sort(), [other.metadata.uid, third.metadata.uid].sort());
+    assert.equal(readFileSync(join(machines.one.rootOf(uid), "work"), "utf8"), "a day of it");
+    const record = await two.app.store.resources.getAcrossWorkspaces(uid);
+    const { instances } = (record ?? assert.fail()).state as { instances: { endpoint: { dir: string } }[] };
+    assert.equal(instances[0]?.endpoint.dir.startsWith(machines.one.dir), true, "the record names the first machine");
+  });
+
+  test("a server with a copy of another server's folder does not start", async (t) => {
+    const copy = mkdtempSync(join(tmpdir(), "berth-copy-"));
+    t.after(() => rmSync(copy, { recursive: true, force: true, maxRetries: 10 }));
+    cpSync(join(two.dataDir, "node.json"), join(copy, "node.json"));
+    await assert.rejects(start(machines.two, copy), /Another server already runs as node node-/);
   });
 });

@@ -7,6 +7,7 @@ import { type Link, linksOf } from "../contract/references.ts";
 import { extractSecrets, keepMasked } from "../contract/secret-fields.ts";
 import { etagOf } from "../kinds/etag.ts";
 import { isLeaving, untilGone } from "../kinds/leaving.ts";
+import { nodeOfNew } from "../kinds/node/place-new.ts";
 import { isOver, locate } from "../kinds/place.ts";
 import type { Behaviour, Call, Input, Platform, PrepareContext } from "../kinds/port.ts";
 import { presentOne } from "../kinds/present.ts";
@@ -44,7 +45,9 @@ export async function create(behaviour: Behaviour, call: Call, deps: Platform): 
   const slot = behaviour.slot?.(input);
   const links = linksFor(behaviour, input, call);
   Object.assign(state, openUpload(behaviour, call, null, deps));
-  const draft = draftOf(behaviour, scope, { uid, state, idle }, input, context);
+  const node = nodeOfNew(kind, parents, deps);
+  if (kind.placed?.shownAs !== undefined && node !== null) input.spec[kind.placed.shownAs] = node;
+  const draft = { ...draftOf(behaviour, scope, { uid, state, idle }, input, context), node };
   if (slot !== undefined) draft.slot = slot;
   const created = await insert(behaviour, draft, links, call, deps);
   const ready = isRehearsal(call) ? undefined : behaviour.ready;

@@ -17,7 +17,7 @@ import type { Start } from "./start.ts";
 
 export async function startBackground(
   { config, clock, log, version, holder, stack }: Start,
-  { driver, place }: StartedNode,
+  { driver }: StartedNode,
   deps: Deps,
   { replay, compose }: Gateway,
 ): Promise<void> {
@@ -34,10 +34,11 @@ export async function startBackground(
     ...kindTasks(deps),
   ];
   stack.add(startTasks({ store, log, holder, tasks }));
-  stack.add(startReconciling({ deps, driver, holder, place }));
+  stack.add(startReconciling({ deps, driver, holder }));
   stack.add(
     await startTriggers({
-      ...{ store, clock, log, meter, version, place, replay, compose },
+      ...{ store, clock, log, meter, version, replay, compose },
+      place: deps.settings.nodeId,
       brandWords: brandWords(config.brand),
       post: createOutboundPost({ privateAddresses: config.private_callbacks }),
       executions: executionLine(deps),

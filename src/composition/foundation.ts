@@ -3,10 +3,7 @@ import { Registry } from "prom-client";
 import { type Bootstrapped, bootstrap, settleWorkspace } from "../auth/bootstrap.ts";
 import { unlockOrMake } from "../auth/secret-key.ts";
 import { quotasByKind } from "../kinds/quota/quotas.ts";
-import { makeRoomToStart } from "../lib/disk/disk-reserve.ts";
 import { type DiskWatch, watchDisk } from "../lib/disk/disk-watch.ts";
-import { toIso } from "../lib/time/clock.ts";
-import { lockDataFolder } from "../store/database/data-lock.ts";
 import { openStore, type Store } from "../store/store.ts";
 import { startKeyRotation } from "./key-rotation.ts";
 import type { Start } from "./start.ts";
@@ -21,8 +18,6 @@ export interface Foundation {
 }
 
 export async function layFoundation({ config, clock, log, stack }: Start): Promise<Foundation> {
-  makeRoomToStart(config.data);
-  stack.add(lockDataFolder(config.data, `pid ${process.pid}, started ${toIso(clock.now())}`));
   const disk = stack.add(
     watchDisk({
       dataDir: config.data,

@@ -1,7 +1,11 @@
 /** The third phase: the machine of this server, opened in the background, and what is metered on it. */
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
+import { PLACED_KINDS } from "../kinds/node/adopt.ts";
+import { type NodeRegistry, startNodeRegistry } from "../kinds/node/registry.ts";
 import type { Node } from "../kinds/port.ts";
 import { Activity } from "../lib/activity.ts";
+import { SECOND_MS } from "../lib/time/clock.ts";
 import { startMetering } from "../metering/metering.ts";
 import { addUsageCounters } from "../metering/usage-counters.ts";
 import { openBlobStore } from "../node/blobs/blob-store.ts";
@@ -10,26 +14,35 @@ import { DRIVER_DEFAULT } from "../node/drivers/index.ts";
 import { type LazyDriver, lazyDriver } from "../node/lazy-driver.ts";
 import { openLogRoom } from "../node/logs/log-room.ts";
 import { createTraffic } from "../node/traffic.ts";
+import type { Store } from "../store/store.ts";
+import { nameOfFolder } from "./folder.ts";
 import type { Foundation } from "./foundation.ts";
 import { createDoors, openMachine, runningSince, storedMb } from "./machine.ts";
-import { logBounds, placeOf } from "./settings.ts";
+import { logBounds, machineMemory } from "./settings.ts";
 import type { Start } from "./start.ts";
 
 export interface StartedNode {
   node: Node;
   driver: LazyDriver;
   doors: ReturnType<typeof createDoors>;
-  /** Where workloads of this server are; two servers on one machine have a place each. */
-  place: string;
+  nodeRegistry: NodeRegistry;
   /** Says what becomes of running workloads when the server stops; until then it is as configured. */
   onStop(workloads: OnStop): void;
 }
 
+export interface MachineOptions {
+  /** Where workloads run; absent = this machine. */
+  openDriver?(): Promise<Driver>;
+  /** The driver is one that any server can use for any workload; see Nodes.shared. */
+  machineShared?: boolean;
+}
+
 export async function startNode(
-  { config, clock, log, settings, prices, holder, stack }: Start,
+  start: Start,
   { disk, store, registry }: Foundation,
-  openDriver?: () => Promise<Driver>,
+  { openDriver, machineShared = false }: MachineOptions,
 ): Promise<StartedNode> {
+  const { config, clock, log, settings, prices, holder, stack } = start;
   const activity = new Activity(clock);
   const doors = createDoors(log);
   const logs = stack.add(
@@ -50,14 +63,14 @@ export async function startNode(
   });
   let workloadsOnStop: OnStop = config.on_stop;
   stack.defer(() => driver.stop(workloadsOnStop));
-  const place = placeOf(config, settings);
+  const nodeRegistry = await register(start, store, driver, machineShared);
   const { meter, egress } = stack.add(
     await startMetering({
       store,
       book: prices,
       clock,
       monotonicMs: () => performance.now(),
-      node: place,
+      node: settings.nodeId,
       holder,
       runningSince: (uid) => runningSince(driver, uid),
       storedMb: (stored, owner) => storedMb({ store, driver, settings }, stored, owner),
@@ -67,10 +80,37 @@ export async function startNode(
   );
   addUsageCounters(registry, store.usage);
   return {
-    ...{ driver, doors, place },
+    ...{ driver, doors, nodeRegistry },
     node: { ...{ driver, disk, logs, activity, meter, egress }, blobs: openBlobStore(join(config.data, "blobs")) },
     onStop: (workloads) => {
       workloadsOnStop = workloads;
     },
   };
+}
+
+const MB = 2 ** 20;
+
+/** Enters this node into the list of nodes, and gives it the resources that are its own. */
+async function register(start: Start, store: Store, driver: LazyDriver, shared: boolean): Promise<NodeRegistry> {
+  const { config, log, version, identity, holder, stack } = start;
+  const registry = stack.add(
+    await startNodeRegistry({
+      ...{ store, log, identity },
+      folder: nameOfFolder(config.data),
+      session: holder,
+      facts: () => ({
+        version,
+        driver: driver.name,
+        capabilities: driver.capabilities,
+        memoryMb: Math.floor(machineMemory() / MB),
+        cpus: availableParallelism(),
+        usedMb: Math.max(0, Math.floor((machineMemory() - process.availableMemory()) / MB)),
+      }),
+      lostAfterMs: config.node_lost_after * SECOND_MS,
+      shared,
+      monotonicMs: () => performance.now(),
+    }),
+  );
+  if (store.database.dialect === "sqlite" && !shared) await store.ownership.adoptAll(identity.id, PLACED_KINDS);
+  return registry;
 }

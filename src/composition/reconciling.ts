@@ -1,8 +1,11 @@
 /** What brings the world to what is recorded: tasks of jobs, and the loop over all kinds. */
+import { hostname } from "node:os";
 import { BEHAVIOURS } from "../kinds/behaviour.ts";
 import { createTaskRunner } from "../kinds/job/runner.ts";
+import { adoptUnowned } from "../kinds/node/adopt.ts";
 import type { Deps } from "../kinds/port.ts";
 import { type Running, Stack } from "../lib/lifecycle.ts";
+import { SECOND_MS } from "../lib/time/clock.ts";
 import type { LazyDriver } from "../node/lazy-driver.ts";
 import { startJobScheduler } from "../reconcile/job-scheduler.ts";
 import { startReconcileLoop } from "../reconcile/loop.ts";
@@ -11,11 +14,10 @@ interface Reconciling {
   deps: Deps;
   driver: LazyDriver;
   holder: string;
-  place: string;
 }
 
 /** The loop starts once the machine is ready; until then creates wait. Where nothing can run, tasks stay queued. */
-export function startReconciling({ deps, driver, holder, place }: Reconciling): Running {
+export function startReconciling({ deps, driver, holder }: Reconciling): Running {
   const stack = new Stack();
   let stopped = false;
   const add = async (start: () => Promise<Running>): Promise<void> => {
@@ -28,18 +30,44 @@ export function startReconciling({ deps, driver, holder, place }: Reconciling): 
     const capacity = { slots: settings.jobSlots, memoryMb: settings.jobMemoryMb };
     const runner = createTaskRunner(deps);
     const { jobLeaseMs: leaseMs, executionsKeptMs: keepMs } = settings;
-    return startJobScheduler({ store, clock, log, runner, capacity, place, leaseMs, keepMs });
+    return startJobScheduler({ store, clock, log, runner, capacity, place: settings.nodeId, leaseMs, keepMs });
   };
   driver
     .opened()
     .then(() => add(startJobs))
     .catch((error: unknown) => deps.log.error({ err: error }, "workloads cannot run on this machine"))
+    .then(() => add(() => startAdoption(deps)))
     .then(() => add(() => startReconcileLoop({ deps, behaviours: BEHAVIOURS, holder })))
     .catch((error: unknown) => deps.log.error({ err: error }, "the reconcile loop did not start"));
   return {
     async stop() {
       stopped = true;
       await stack.stop();
+    },
+  };
+}
+
+const ADOPT_MS = 30 * SECOND_MS;
+
+/** Until every resource that an older version made has its node. On SQLite they got it before the start. */
+async function startAdoption(deps: Deps): Promise<Running> {
+  if (deps.store.database.dialect === "sqlite") return { stop: async () => {} };
+  let turn = Promise.resolve();
+  const attempt = async (): Promise<void> => {
+    try {
+      if ((await adoptUnowned(deps, hostname())) === 0) clearInterval(timer);
+    } catch (error) {
+      deps.log.warn({ err: error }, "resources without a node could not be adopted, trying again");
+    }
+  };
+  const timer = setInterval(() => {
+    turn = turn.then(attempt);
+  }, ADOPT_MS).unref();
+  await attempt();
+  return {
+    async stop() {
+      clearInterval(timer);
+      await turn;
     },
   };
 }

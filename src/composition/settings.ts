@@ -1,7 +1,6 @@
 /** Settings derived from the operator's configuration and from this machine. */
-import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { arch, availableParallelism, hostname, totalmem } from "node:os";
+import { arch, availableParallelism, totalmem } from "node:os";
 import { parseEnv } from "node:util";
 import { type Config, ConfigError, isLoopback, originOf } from "../config.ts";
 import type { Settings } from "../kinds/port.ts";
@@ -16,7 +15,7 @@ const JOB_MEMORY_SHARE = 0.75;
 /** Words of policies for kinds of processor. */
 const PROCESSORS: Record<string, string> = { x64: "x86", arm64: "arm" };
 
-export const settingsOf = (config: Config, version: string): Settings => ({
+export const settingsOf = (config: Config, version: string): Omit<Settings, "nodeId"> => ({
   brand: config.brand,
   region: config.region,
   regionAliases: config.region_aliases,
@@ -24,7 +23,6 @@ export const settingsOf = (config: Config, version: string): Settings => ({
   country: config.country ?? "",
   flavors: [{ type: "cpu", name: PROCESSORS[arch()] ?? arch() }],
   plan: config.plan,
-  nodeId: hostname(),
   publicUrl: (config.public_url ?? "").replace(/\/+$/, ""),
   consoleUrl: config.console_url ?? null,
   domain: config.domain ?? null,
@@ -70,11 +68,8 @@ export const logBounds = ({ log_days: days, log_workload_mb: workloadMb, log_tot
 });
 
 /** Without a container limit, constrainedMemory() is 0 or a huge number. */
-const machineMemory = (): number => Math.min(process.constrainedMemory() || Number.POSITIVE_INFINITY, totalmem());
-
-/** Id of this machine and data folder: two servers on one machine have a data folder each. */
-export const placeOf = ({ data }: Config, { nodeId }: Settings): string =>
-  `${nodeId}/${createHash("sha256").update(data).digest("hex").slice(0, 8)}`;
+export const machineMemory = (): number =>
+  Math.min(process.constrainedMemory() || Number.POSITIVE_INFINITY, totalmem());
 
 /** Connections may name private addresses where the server itself can only be reached from this machine. */
 export const privateAddressesOf = ({ private_connections, host }: Config): boolean =>

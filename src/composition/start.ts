@@ -6,6 +6,7 @@ import type { Stack } from "../lib/lifecycle.ts";
 import type { Clock } from "../lib/time/clock.ts";
 import type { PriceBook } from "../metering/price-book.ts";
 import type { ModelPriceBook } from "../models/price-book.ts";
+import type { NodeIdentity } from "../node/identity.ts";
 
 export interface Start {
   config: Config;
@@ -15,6 +16,8 @@ export interface Start {
   settings: Settings;
   prices: PriceBook;
   modelPrices: ModelPriceBook;
+  /** Which node this is. */
+  identity: NodeIdentity;
   /** Names this process among those that share a database. */
   holder: string;
   /** Whatever a phase starts is stopped by this stack, last in, first out. */

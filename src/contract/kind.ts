@@ -80,6 +80,11 @@ export interface KindSpec {
   /** Additional query parameters by verb. */
   query?: Partial<Record<Verb, z.ZodRawShape>>;
   meters?: readonly string[];
+  /** Resources of this kind are on one node, which alone acts on them. A nested resource is on its parent's node. */
+  placed?: {
+    /** The spec member that shows the node. */
+    shownAs?: string;
+  };
 }
 
 export interface Kind extends Omit<KindSpec, "limits" | "secrets" | "immutable" | "readOnlySpec" | "references"> {

@@ -22,6 +22,7 @@ import type { PriceBook } from "../metering/price-book.ts";
 import type { Blob, BlobStore } from "../node/blobs/blob-store.ts";
 import type { Driver } from "../node/driver.ts";
 import type { Logs } from "../node/logs/log-room.ts";
+import type { Nodes } from "../node/nodes.ts";
 import type { Transaction } from "../store/database/database.ts";
 import type { Workspace } from "../store/people/workspaces.ts";
 import type { Metadata, Resource } from "../store/resources/resource.ts";
@@ -130,6 +131,8 @@ export interface Platform {
   clock: Clock;
   settings: Settings;
   log: Log;
+  /** The servers on this database. */
+  nodes: Nodes;
   /** Prices of usage. */
   prices: PriceBook;
   /** Kinds that a reconciler handles; see Behaviour.reconciled. */

@@ -2,12 +2,15 @@
  * A driver that opens in the background: the server answers at once, and whoever needs a workload waits until the
  * machine is ready for it. What kept it from opening is told to every caller.
  */
+import { CAPABILITY_NAMES, type CapabilityName } from "./capabilities/capabilities.ts";
 import type { Driver } from "./driver.ts";
 import { forwardingDriver } from "./forwarding-driver.ts";
 
 export interface LazyDriver extends Driver {
   /** Starts opening; rejects with the reason when that fails. */
   opened(): Promise<void>;
+  /** The capabilities of an open driver; none before. */
+  readonly capabilities: readonly CapabilityName[];
 }
 
 export interface LazyDriverOptions extends Pick<Driver, "name" | "node"> {
@@ -17,8 +20,10 @@ export interface LazyDriverOptions extends Pick<Driver, "name" | "node"> {
 export function lazyDriver({ name, node, open }: LazyDriverOptions): LazyDriver {
   let opening: Promise<Driver> | null = null;
   let running: Driver | null = null;
+  let capabilities: CapabilityName[] = [];
   const driver = (): Promise<Driver> => {
-    opening ??= open().then((opened) => {
+    opening ??= open().then(async (opened) => {
+      capabilities = await capabilitiesOf(opened);
       running = opened;
       return opened;
     });
@@ -30,6 +35,9 @@ export function lazyDriver({ name, node, open }: LazyDriverOptions): LazyDriver 
     get name() {
       return running?.name ?? name;
     },
+    get capabilities() {
+      return capabilities;
+    },
     async opened() {
       await driver();
     },
@@ -39,4 +47,11 @@ export function lazyDriver({ name, node, open }: LazyDriverOptions): LazyDriver 
       else opening?.then((late) => late.stop(workloads)).catch(() => {});
     },
   };
+}
+
+async function capabilitiesOf(driver: Driver): Promise<CapabilityName[]> {
+  const there = await Promise.all(
+    CAPABILITY_NAMES.map(async (name) => ((await driver.capability(name)) === null ? [] : [name])),
+  );
+  return there.flat();
 }

@@ -30,7 +30,10 @@ export interface LoopOptions {
 }
 
 export async function startReconcileLoop({ deps, behaviours, holder }: LoopOptions): Promise<Running> {
-  const { store, log } = deps;
+  const { store, log, nodes } = deps;
+  const placed = new Set(behaviours.filter(({ kind }) => kind.placed).map(({ kind }) => kind.name));
+  /** What belongs to another node is left to that node. */
+  const isMine = ({ kind, node }: Resource): boolean => !placed.has(kind) || nodes.owns(node);
   const reconcilers = new Map(
     behaviours.flatMap((behaviour) =>
       behaviour.reconciler ? [[behaviour.kind.name, behaviour.reconciler] as const] : [],
@@ -44,7 +47,7 @@ export async function startReconcileLoop({ deps, behaviours, holder }: LoopOptio
   const work = async (key: string, signal: AbortSignal): Promise<number | Rest | undefined> => {
     const resource = await store.resources.getAcrossWorkspaces(key);
     const reconciler = resource && reconcilers.get(resource.kind);
-    if (!resource || !reconciler || resource.retired) return undefined;
+    if (!resource || !reconciler || resource.retired || !isMine(resource)) return undefined;
     if (!leases) return reconcileOnce(reconciler, resource, contextOf(resource, signal));
     const lease = await leases.take(`reconcile/${key}`);
     if (!lease) return BUSY_ELSEWHERE_MS;
@@ -85,11 +88,18 @@ export async function startReconcileLoop({ deps, behaviours, holder }: LoopOptio
   const contextOf = ({ workspace, uid }: Resource, signal: AbortSignal): ReconcileContext => ({
     deps,
     signal,
-    record: (change) => store.resources.update(workspace, uid, (current) => (current.retired ? null : change(current))),
+    record: (change) =>
+      store.resources.update(workspace, uid, (current) =>
+        current.retired || !isMine(current) ? null : change(current),
+      ),
   });
 
   const resync = async (): Promise<void> => {
-    for (const { kind, uid } of await store.resources.listUnsettledAcrossWorkspaces([...queues.keys()], RESYNC_PAGE))
+    for (const { kind, uid } of await store.resources.listUnsettledAcrossWorkspaces(
+      [...queues.keys()],
+      RESYNC_PAGE,
+      nodes.self.id,
+    ))
       add(kind, uid);
   };
   const unsubscribe = store.resources.onChange(heard);
@@ -97,7 +107,8 @@ export async function startReconcileLoop({ deps, behaviours, holder }: LoopOptio
     () => void resync().catch((error: unknown) => log.warn({ err: error }, "resync failed")),
     RESYNC_MS,
   ).unref();
-  await lookAtEverything([...queues.keys()], deps, add);
+  const owned = shared && !nodes.shared;
+  for (const kind of queues.keys()) await lookAtAll(kind, owned && placed.has(kind) ? nodes.self.id : null, deps, add);
 
   return {
     async stop() {
@@ -116,19 +127,21 @@ function reasonOf(error: unknown): string {
   return `an internal failure${typeof code === "string" ? ` (${code})` : ""}, which the server's log tells`;
 }
 
-/** After a start, every resource is observed once: the state may have changed while the server was down. */
-async function lookAtEverything(
-  kinds: string[],
+/**
+ * After a start, every resource of a kind is observed once: the state may have changed while the server was down. With
+ * a node: only the resources of that node.
+ */
+async function lookAtAll(
+  kind: string,
+  node: string | null,
   { store }: Deps,
   add: (kind: string, uid: string) => void,
 ): Promise<void> {
-  for (const kind of kinds) {
-    for (let after = ""; ; ) {
-      const page = await store.resources.listAcrossWorkspaces(kind, after, RESYNC_PAGE);
-      for (const { uid } of page) add(kind, uid);
-      after = page.at(-1)?.uid ?? "";
-      if (page.length < RESYNC_PAGE) break;
-    }
+  for (let after = ""; ; ) {
+    const page = await store.resources.listUidsAcrossWorkspaces(kind, { after, limit: RESYNC_PAGE, node });
+    for (const uid of page) add(kind, uid);
+    after = page.at(-1) ?? "";
+    if (page.length < RESYNC_PAGE) break;
   }
 }
 

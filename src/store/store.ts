@@ -16,6 +16,8 @@ import { createExecutionQueue } from "./executions/queue.ts";
 import { createExecutionViews } from "./executions/views.ts";
 import { createIdempotency } from "./idempotency.ts";
 import { createLeases } from "./leases.ts";
+import { createNodes } from "./nodes/nodes.ts";
+import { createOwnership } from "./nodes/ownership.ts";
 import { createAccountMembers } from "./people/account-members.ts";
 import { createExternalIdentities } from "./people/external-identities.ts";
 import { createKeys } from "./people/keys.ts";
@@ -126,6 +128,8 @@ function composeStore({ database, keyring, keyRecords, follower, root, clock, qu
     workloadAccounts: createWorkloadAccounts(deps),
     idempotency: createIdempotency(deps),
     leases: createLeases(deps),
+    nodes: createNodes(deps),
+    ownership: createOwnership({ database, forget: resources.forgetCached }),
     records: createRecords(deps),
     executions: {
       ...createExecutions(deps),

@@ -6,6 +6,7 @@ import * as workload from "../workload/spec.ts";
 export const agent = defineKind({
   name: "agent",
   plural: "agents",
+  placed: {},
   summary: "An agent behind an address of its own",
   param: "agentName",
   verbs: ["list", "get", "create", "update", "delete"],

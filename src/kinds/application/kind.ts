@@ -31,6 +31,7 @@ const revision = z.looseObject({
 export const application = defineKind({
   name: "application",
   plural: "applications",
+  placed: {},
   summary: "A web application that everybody may reach",
   param: "applicationName",
   verbs: ["list", "get", "create", "update", "delete"],

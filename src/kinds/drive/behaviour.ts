@@ -16,7 +16,6 @@ export const driveBehaviour: Behaviour = {
     if (current) return requireSamePermissions(input, context);
     await refuseWithout(deps.here.driver, "drives");
     input.spec.region = chosenRegion("spec.region", input.spec.region, null, deps.settings);
-    input.spec.infrastructureId = deps.settings.nodeId;
   },
   deleted: (resource) => ({ message: `Drive '${resource.name}' is deleted.`, name: resource.name }),
   handlers: driveTokenHandlers,

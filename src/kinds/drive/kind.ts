@@ -10,6 +10,7 @@ const permission = z.looseObject({
 export const drive = defineKind({
   name: "drive",
   plural: "drives",
+  placed: { shownAs: "infrastructureId" },
   summary: "Storage that many workloads share",
   param: "driveName",
   verbs: ["list", "get", "create", "update", "delete"],

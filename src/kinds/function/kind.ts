@@ -7,6 +7,7 @@ import * as workload from "../workload/spec.ts";
 export const functionKind = defineKind({
   name: "function",
   plural: "functions",
+  placed: {},
   summary: "An MCP server",
   param: "functionName",
   verbs: ["list", "get", "create", "update", "delete"],

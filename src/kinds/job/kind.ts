@@ -23,6 +23,7 @@ const scratchDisk = z.looseObject({
 export const job = defineKind({
   name: "job",
   plural: "jobs",
+  placed: {},
   summary: "A batch job: many tasks of one program",
   param: "jobId",
   verbs: ["list", "get", "create", "update", "delete"],

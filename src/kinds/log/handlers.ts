@@ -40,7 +40,7 @@ export const logHandlers: readonly Implementation[] = [
       if (found && query.workloadIds !== undefined) requireEntry(found, call);
       if (found && !mayEnter(keptOf(found), call.role)) continue;
       const { lines, total } = await deps.here.logs.query({ ...asked, ...workload });
-      answer[workload.name] = { logs: lines.map(toWire), totalCount: total, server: deps.settings.nodeId };
+      answer[workload.name] = { logs: lines.map(toWire), totalCount: total, server: deps.nodes.self.name };
     }
     return answer;
   }),

@@ -145,7 +145,7 @@ async function settleVolumes({ spec }: Input, { call, current, deps }: PrepareCo
     if ((!spec.region || spec.region === "auto") && isHere(volume.spec.region, settings))
       spec.region = volume.spec.region;
     // A volume on this machine may carry a region alias that the operator has removed since.
-    const isNear = volume.spec.infrastructureId === settings.nodeId;
+    const isNear = volume.node !== null && deps.nodes.find(volume.node) !== null;
     if (!isNear && !isSameRegion(spec.region, volume.spec.region, settings))
       throw invalidField(
         `spec.volumes[${index}].name`,

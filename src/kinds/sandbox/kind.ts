@@ -74,6 +74,7 @@ const access = z.looseObject({
 export const sandbox = defineKind({
   name: "sandbox",
   plural: "sandboxes",
+  placed: {},
   summary: "An isolated machine with files, processes and ports",
   param: "sandboxName",
   verbs: ["list", "get", "create", "update", "delete"],

@@ -28,6 +28,7 @@ const sandbox = (more: Partial<Resource> = {}): Resource => {
     createdBy: "",
     updatedBy: "",
     retired: false,
+    node: null,
     ...more,
   };
   const state = {

@@ -10,6 +10,7 @@ const TIMEOUT_MAX_SECONDS = 7 * 24 * 3600;
 export const schedule = defineKind({
   name: "schedule",
   plural: "schedules",
+  placed: {},
   summary: "A process that a sandbox starts at a time or again and again",
   within: sandbox,
   param: "scheduleId",

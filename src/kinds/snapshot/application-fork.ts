@@ -87,6 +87,7 @@ async function write(
         ...{ workspace: source.workspace, kind: application.name, parent: "", uid: call.uid(), name },
         ...{ metadata: {}, spec: input.spec, secrets, state: {}, status: "DEPLOYING" },
         ...{ events: [{ type: "created", message }], revision: true, actor, settled: false },
+        node: source.node,
       });
       if (resource.uid === call.uid()) return resource;
       throw new PlatformError("already_exists", `application '${name}' was made in this moment. Try again.`);

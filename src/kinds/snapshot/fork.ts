@@ -64,6 +64,7 @@ async function takenNow(source: Resource, actor: string, deps: Platform): Promis
     revision: false,
     actor,
     settled: true,
+    node: source.node,
   });
   await settled(resource, (now) => now === null || phaseOf(now) !== "pending", deps);
   const taken = await deps.store.resources.getByUid(source.workspace, resource.uid);
@@ -115,6 +116,7 @@ async function insert(
     revision: false,
     actor,
     settled: false,
+    node: source.node,
   };
   return store.write(async (tx) => {
     let made = await store.resources.insert(tx, draft);

@@ -8,6 +8,7 @@ const SNAPSHOTS_MAX = 50;
 export const snapshot = defineKind({
   name: "snapshot",
   plural: "snapshots",
+  placed: {},
   summary: "The files of a sandbox at one moment",
   within: sandbox,
   param: "snapshotId",

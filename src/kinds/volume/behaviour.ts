@@ -35,7 +35,6 @@ export const volumeBehaviour: Behaviour = {
       state.content = version.source;
     }
     spec.size ??= VOLUME_SIZE_DEFAULT_MB;
-    spec.infrastructureId = deps.settings.nodeId;
   },
   /** The users of a volume are found by their references to it; nothing is stored with the volume. */
   async gather(resources, { deps }) {

@@ -6,6 +6,7 @@ export const VOLUME_SIZE_DEFAULT_MB = 1024;
 export const volume = defineKind({
   name: "volume",
   plural: "volumes",
+  placed: { shownAs: "infrastructureId" },
   summary: "Storage that outlives the sandbox it is attached to",
   param: "volumeName",
   verbs: ["list", "get", "create", "update", "delete"],

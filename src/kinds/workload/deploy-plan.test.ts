@@ -341,6 +341,7 @@ const base: Resource = {
   createdBy: "",
   updatedBy: "",
   retired: false,
+  node: null,
 };
 
 function seenAll({ copies = [] }: DeployState): DeployObserved {

@@ -40,6 +40,7 @@ export interface Tables {
   audit_head: { id: number; seq: number; hash: string };
   audit_base: { id: number; seq: number; hash: string; seal: string };
   sign_in_tries: { key: string; tries: number; since: number };
+  nodes: NodeRow;
   leases: { name: string; holder: string; token: number; expires_at: number };
   usage_accounts: { id: Generated<number>; account_id: string };
   usage_series: UsageSeriesRow;
@@ -79,6 +80,29 @@ export interface ResourceRow {
   state: string;
   events: string;
   search: string;
+  /** The node that has the resource; null for kinds that belong to no machine. */
+  node: string | null;
+}
+
+export interface NodeRow {
+  id: string;
+  name: string;
+  /** Where other nodes reach this one, as host:port; null when it does not listen for them. */
+  address: string | null;
+  version: string;
+  driver: string;
+  /** A JSON array of names. */
+  capabilities: string;
+  memory_mb: number;
+  cpus: number;
+  used_mb: number;
+  drained: number;
+  started_at: number;
+  heartbeat_at: number;
+  /** The process that speaks for the node. */
+  session: string;
+  /** Names the data folder that the process uses, to tell a restart from a copied folder. */
+  folder: string;
 }
 
 export interface LinkRow {

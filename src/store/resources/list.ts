@@ -35,6 +35,7 @@ const COLUMNS = [
   "r.deleted_at",
   "r.created_by",
   "r.updated_by",
+  "r.node",
   "r.metadata",
   "r.spec",
   "r.secrets",

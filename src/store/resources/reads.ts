@@ -182,21 +182,42 @@ export function createResourceReads(database: Database, cache: RowCache | null) 
 
     getAcrossWorkspaces: byUid,
 
-    /** Resources that still have to be reconciled, oldest first; for the resync of the reconcile loop. */
+    /**
+     * Resources that still have to be reconciled, oldest first; for the resync of the reconcile loop. With a node: only
+     * those of that node and those without one.
+     */
     async listUnsettledAcrossWorkspaces(
       kinds: readonly string[],
       limit: number,
+      node: string | null = null,
     ): Promise<Pick<Resource, "uid" | "workspace" | "kind">[]> {
       if (kinds.length === 0) return [];
-      return database.read
+      let rows = database.read
         .selectFrom("resources")
         .select(["uid", "workspace", "kind"])
         .where("kind", "in", kinds)
         .where((eb) => eb.or([eb("observed_generation", "<", eb.ref("generation")), eb("deleted_at", "is not", null)]))
         .where("slot", "not like", "~%")
         .orderBy("uid")
-        .limit(limit)
-        .execute();
+        .limit(limit);
+      if (node !== null) rows = rows.where((eb) => eb.or([eb("node", "is", null), eb("node", "=", node)]));
+      return rows.execute();
+    },
+
+    /** The uids of a kind, page by page; with a node: only those of that node. */
+    async listUidsAcrossWorkspaces(
+      kind: string,
+      { after, limit, node }: { after: string; limit: number; node: string | null },
+    ): Promise<string[]> {
+      let rows = database.read
+        .selectFrom("resources")
+        .select("uid")
+        .where("kind", "=", kind)
+        .where("uid", ">", after)
+        .orderBy("uid")
+        .limit(limit);
+      if (node !== null) rows = rows.where("node", "=", node);
+      return (await rows.execute()).map(({ uid }) => uid);
     },
 
     /** Every resource of a kind in order of uid, page by page; for periodic tasks. */

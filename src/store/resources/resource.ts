@@ -37,6 +37,8 @@ export interface Resource {
   updatedBy: string;
   /** A retired record has freed its name and is kept only for reading. */
   retired: boolean;
+  /** The node that has it; null for kinds that belong to no machine. */
+  node: string | null;
 }
 
 type Row = Omit<ResourceRow, "id" | "search">;
@@ -72,6 +74,7 @@ export function withTexts(row: Row, texts: Pick<Resource, "metadata" | "spec" | 
     createdBy: row.created_by,
     updatedBy: row.updated_by,
     retired: row.slot.startsWith("~"),
+    node: row.node,
   };
 }
 

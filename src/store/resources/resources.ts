@@ -66,6 +66,8 @@ export interface Draft extends ListScope {
   actor: string;
   /** True when nothing has to be reconciled: the resource is as intended from the start. */
   settled: boolean;
+  /** The node that has it; absent for kinds that belong to no machine. */
+  node?: string | null | undefined;
 }
 
 export interface Modification {
@@ -83,6 +85,8 @@ export interface Modification {
   /** The intent changed, so the resource has to be reconciled. */
   intent?: boolean;
   observedGeneration?: number;
+  /** Gives the resource to another node. */
+  node?: string | null;
 }
 
 export type Created = { outcome: "created"; resource: Resource } | { outcome: "exists"; resource: Resource };
@@ -158,6 +162,7 @@ export function createResources({ database, clock, box, cursors, quotas }: Resou
       state: JSON.stringify(state),
       events: JSON.stringify(events),
       search: searchText(draft.name, metadata),
+      node: draft.node ?? null,
     };
     if (!(await insertRow(queries, dialect, row, gramsOf(row.search, draft)))) {
       await requireLiveWorkspace(queries, dialect, draft.workspace);
@@ -216,6 +221,7 @@ export function createResources({ database, clock, box, cursors, quotas }: Resou
       deleted_at: change.deleted ? (row.deleted_at ?? now) : row.deleted_at,
       slot: change.retire ? `~${uid}` : row.slot,
       search: searchText(row.name, metadata),
+      node: change.node === undefined ? row.node : change.node,
     };
     await updateRow(tx.queries, database.dialect, next);
     if (next.search !== row.search) await indexGrams(tx.queries, database.dialect, uid, gramsOf(next.search, current));

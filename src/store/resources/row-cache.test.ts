@@ -27,6 +27,7 @@ const row = (uid: string, slot: string, spec = "{}"): ResourceRow => ({
   state: "{}",
   events: "[]",
   search: slot,
+  node: null,
 });
 
 test("a row that gave its name free is no longer found under it", () => {

@@ -31,6 +31,7 @@ const COLUMNS = [
   "state",
   "events",
   "search",
+  "node",
 ] as const satisfies (keyof ResourceRow)[];
 const MARKS = COLUMNS.map(() => "?").join(", ");
 const BY_SLOT = fixedQuery<ResourceRow>(

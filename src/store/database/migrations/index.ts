@@ -26,6 +26,7 @@ import { executionQueue } from "./0017-execution-queue.ts";
 import { namelessOauth } from "./0018-nameless-oauth.ts";
 import { heldWords } from "./0019-held-words.ts";
 import { hangingCredentials } from "./0020-hanging-credentials.ts";
+import { nodes } from "./0021-nodes.ts";
 import type { Migration } from "./migration.ts";
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -49,6 +50,7 @@ export const MIGRATIONS: readonly Migration[] = [
   namelessOauth,
   heldWords,
   hangingCredentials,
+  nodes,
 ];
 
 const TYPES: Record<Dialect, Record<string, string>> = {
