@@ -19,7 +19,7 @@ export interface Job {
   timeMaxMs: number;
   work:
     | { kind: "files"; limits: FilesLimits }
-    | { kind: "layers"; layers: LayerSource[]; budget: Budget; owners: boolean }
+    | { kind: "layers"; layers: LayerSource[]; lowers: LowerLayer[]; budget: Budget; owners: boolean }
     | { kind: "index"; plainName: string; bytesMax: number; filesMax: number };
 }
 
@@ -35,6 +35,14 @@ export interface LayerSource extends Range {
   name: string;
 }
 
+/** A layer that was unpacked before and lies below the new ones. */
+export interface LowerLayer {
+  /** A folder that nobody changes. */
+  path: string;
+  /** Its folders that hide the folder of the same name below. */
+  opaque: string[];
+}
+
 /** Limits for one image, shared by its layers. */
 export interface Budget {
   bytes: number;
@@ -47,6 +55,7 @@ export interface UnpackedLayer extends LayerNotes {
   /** Digest of the uncompressed archive. */
   digest: string;
   sizeBytes: number;
+  entries: number;
 }
 
 export interface Answers {
@@ -90,11 +99,14 @@ type WorkOf<Kind> = Extract<Job["work"], { kind: Kind }>;
 async function unpackLayers(
   archive: number,
   target: string,
-  { layers, budget, owners }: WorkOf<"layers">,
+  { layers, lowers, budget, owners }: WorkOf<"layers">,
   checkTime: () => void,
 ): Promise<UnpackedLayer[]> {
   const tree = new Tree(target);
+  /** Topmost first: new layers, then those that were there. */
   const below: Layer[] = [];
+  for (const lower of lowers.toReversed()) below.unshift(new Layer(lower.path, [...below], owners, lower.opaque));
+  const made: Layer[] = [];
   const answers: UnpackedLayer[] = [];
   const notes = { left: NOTES_MAX, bytesLeft: NOTES_BYTES_MAX };
   try {
@@ -102,6 +114,7 @@ async function unpackLayers(
       tree.makeFolder(tree.root, source.name);
       const layer = new Layer(`${target}/${source.name}`, [...below], owners);
       below.unshift(layer);
+      made.unshift(layer);
       const unpacked = await unpackLayer(layer, plainBytes(archive, source), budget, checkTime);
       for (const place of [...unpacked.removed, ...unpacked.opaque]) {
         notes.left -= 1;
@@ -110,7 +123,7 @@ async function unpackLayers(
       if (notes.left < 0 || notes.bytesLeft < 0) throw refused("it removes more files than an image may");
       answers.push(unpacked);
     }
-    for (const layer of below) layer.finish();
+    for (const layer of made) layer.finish();
     for (const { name } of layers) settle(tree.open(tree.root, name).fd, null, 0o755, null);
   } finally {
     for (const layer of below) layer.close();
@@ -126,7 +139,7 @@ async function unpackLayer(
   checkTime: () => void,
 ): Promise<UnpackedLayer> {
   const hash = createHash("sha256");
-  let sizeBytes = 0;
+  let [sizeBytes, entries] = [0, 0];
   async function* hashed(): AsyncGenerator<Buffer> {
     for await (const chunk of bytes) {
       checkTime();
@@ -138,13 +151,14 @@ async function unpackLayer(
   }
   for await (const entry of readTar(hashed())) {
     checkTime();
+    entries += 1;
     budget.entries -= 1;
     budget.bytes -= entry.size;
     sizeBytes += entry.size;
     if (budget.entries < 0 || budget.bytes < 0) throw refused(TOO_LARGE);
     await layer.apply(entry);
   }
-  return { ...layer.rest(), digest: `sha256:${hash.digest("hex")}`, sizeBytes };
+  return { ...layer.rest(), digest: `sha256:${hash.digest("hex")}`, sizeBytes, entries };
 }
 
 /**

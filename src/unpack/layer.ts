@@ -45,11 +45,12 @@ export class Layer {
   /** Cache for the layers above: whether a path is a folder in this layer, with no link on the way. */
   readonly #known = new Map<string, "folder" | "other" | "none">();
 
-  /** `owners`: whether files get the owners that the archive names. */
-  constructor(path: string, lowers: readonly Layer[], owners: boolean) {
+  /** `owners`: whether files get the owners that the archive names. `opaque`: of a layer that was unpacked before. */
+  constructor(path: string, lowers: readonly Layer[], owners: boolean, opaque: readonly string[] = []) {
     this.#tree = new Tree(path);
     this.#lowers = lowers;
     this.#owners = owners;
+    for (const place of opaque) this.#opaque.add(place);
   }
 
   async apply(entry: TarEntry): Promise<void> {

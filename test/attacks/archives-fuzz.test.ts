@@ -142,7 +142,13 @@ describe("generated archives", { skip: process.platform !== "linux" && "needs Li
           at += part.length;
           return { name: `layer-${index}`, start: at - part.length, size: part.length };
         });
-        const work = { kind: "layers", layers: sources, budget: { ...BUDGET }, owners: PRIVILEGED } as const;
+        const work = {
+          kind: "layers" as const,
+          layers: sources,
+          lowers: [],
+          budget: { ...BUDGET },
+          owners: PRIVILEGED,
+        };
         const answer = (await attack(Buffer.concat(parts), work)) as UnpackAnswer<"layers">;
         taken["refusal" in answer ? "no" : "yes"] += 1;
       }),

@@ -1,15 +1,30 @@
 /** Images that the driver keeps. Without this capability a driver gets the names of images as clients wrote them. */
+import type { RemoteImage } from "../../registry/manifest.ts";
 import type { CallOptions } from "../dial/endpoint.ts";
 
 export interface Images {
   /** Takes in a `docker save` or OCI image tar under one more name. */
   load(tarPath: string, name: string, options?: CallOptions): Promise<Image>;
+  /**
+   * Begins an image of a registry, whose layers come one at a time. A driver without this gets the image as a tar.
+   * `repository` is where the caller was allowed to read the image: `docker.io/library/python`.
+   */
+  assemble?(image: RemoteImage, repository: string): Promise<Assembly>;
   /** null: no such image; a create that names it would be refused. */
   find(name: string): Promise<Image | null>;
   /** Bytes of its files, which may have to be counted first; null when there is no such image. */
   bytes(name: string): Promise<number | null>;
   list(): Promise<Image[]>;
   remove(name: string): Promise<boolean>;
+}
+
+/** An image that is being put together. Disposing of one that is not finished leaves nothing. */
+export interface Assembly extends AsyncDisposable {
+  /** How many layers, from the lowest on, are here already and need not be added. */
+  readonly present: number;
+  /** Adds the next layer: a file as the registry keeps it, which stays there until the image is finished. */
+  add(file: string, options?: CallOptions): Promise<void>;
+  finish(name: string, options?: CallOptions): Promise<Image>;
 }
 
 export interface Image {

@@ -1,7 +1,9 @@
 /** Images of this machine, as its driver offers them. */
-import type { Image, Images } from "../../../capabilities/images.ts";
+import type { RemoteImage } from "../../../../registry/manifest.ts";
+import type { Assembly, Image, Images } from "../../../capabilities/images.ts";
 import type { CallOptions } from "../../../dial/endpoint.ts";
-import { loadImage } from "../images/image-archive.ts";
+import { LocalAssembly } from "../images/assembly.ts";
+import { type Loader, loadImage } from "../images/image-archive.ts";
 import { findImage, type ImageStore, imageBytes, listImages, removeImage } from "../images/images.ts";
 import { identityFor, type Machine } from "../machine/machine.ts";
 import type { Unpack } from "../unpack/cage.ts";
@@ -22,9 +24,16 @@ export class LocalImages implements Images {
   }
 
   load(tarPath: string, name: string, options: CallOptions = {}): Promise<Image> {
+    return loadImage(this.#loader(), tarPath, name, options);
+  }
+
+  async assemble(image: RemoteImage, repository: string): Promise<Assembly> {
+    return new LocalAssembly(this.#loader(), image, repository, this.#options.layersInUse);
+  }
+
+  #loader(): Loader {
     const { store, machine, unpack } = this.#options;
-    const loader = { store, spawner: machine.spawner, unpack, identity: identityFor(machine, null) };
-    return loadImage(loader, tarPath, name, options);
+    return { store, spawner: machine.spawner, unpack, identity: identityFor(machine, null) };
   }
 
   async find(name: string): Promise<Image | null> {

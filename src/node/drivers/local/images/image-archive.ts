@@ -6,34 +6,26 @@
 
 import { createHash } from "node:crypto";
 import { constants } from "node:fs";
-import { lstat, mkdir, open, rename, stat, statfs } from "node:fs/promises";
+import { lstat, mkdir, open, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { PlatformError } from "../../../../contract/errors.ts";
 import { removeTree } from "../../../../lib/remove-tree.ts";
-import type { ArchiveFile, Budget } from "../../../../unpack/job.ts";
-import type { Image, ImageUser } from "../../../capabilities/images.ts";
+import type { ArchiveFile } from "../../../../unpack/job.ts";
+import type { LayerNotes } from "../../../../unpack/layer.ts";
+import type { Image } from "../../../capabilities/images.ts";
 import type { CallOptions } from "../../../dial/endpoint.ts";
 import type { Spawner } from "../calls/spawner.ts";
 import type { Unpack } from "../unpack/cage.ts";
 import { writeMarks } from "../unpack/marks.ts";
 import type { Identity } from "../workload/launch-program.ts";
-import { imageUser } from "./image-user.ts";
-import { type ImageStore, layerDir, saveManifest, unfinished } from "./images.ts";
+import { budgetFor, unpackedMax } from "./image-budget.ts";
+import { type ImageConfig, isForHere, parseConfig, parseJson, refused, runningOf } from "./image-config.ts";
+import { chained, type ImageStore, type KeptNotes, keepLayer, saveManifest, unfinished } from "./images.ts";
 
-/** Largest unpacked image. The largest images in common use (with graphics libraries) have 15 GB. */
-const IMAGE_BYTES_MAX = 32 * 1024 ** 3;
-/** Largest ratio of unpacked to packed bytes. Programs compress to a third, text to a tenth; more is a zip bomb. */
-const EXPANSION_MAX = 50;
-const EXPANSION_FREE_BYTES = 64 * 1024 ** 2;
-const IMAGE_ENTRIES_MAX = 2_000_000;
-/** Bytes of tar headers per file, with padding. */
-const HEADERS_BYTES = 2048;
 /** Most files in an archive: each layer, and a few small files beside it. */
 const FILES_MAX = 10_000;
 const LAYERS_MAX = 128; // as many as image tools make; an overlay allows 500
-/** The architecture's name in images. */
-const ARCHITECTURE = process.arch === "x64" ? "amd64" : process.arch;
 /** Largest manifest or configuration; real ones have a few kilobytes. */
 const JSON_BYTES_MAX = 8 * 1024 * 1024;
 
@@ -56,27 +48,20 @@ export async function loadImage(
   const temp = unfinished(store, "load");
   await mkdir(temp, { recursive: true });
   try {
-    const bytesMax = await unpackedMax(tarPath, temp);
+    const bytesMax = await unpackedMax((await stat(tarPath)).size, temp);
     const archive = await openArchive(loader, tarPath, join(temp, "plain"), bytesMax, options);
     const source = await describe(archive);
-    const { architecture } = source.config;
-    if (architecture && architecture !== ARCHITECTURE)
-      throw refused(`it is for ${architecture.slice(0, 50)}, this machine is ${ARCHITECTURE}`);
     const { layers, sizeBytes } = await unpackLayers(loader, archive, source, join(temp, "layers"), bytesMax, options);
-    const { config } = source.config;
-    const user = userOf(
-      config?.User ?? "",
+    const running = runningOf(
+      source.config,
       layers.map(({ dir }) => dir),
     );
-    for (const { dir, digest } of layers) await keep(dir, layerDir(store, digest));
+    for (const { dir, digest, notes } of layers) keepLayer(store, digest, dir, notes);
     return saveManifest(store, {
       name,
       digest: source.digest,
       sizeBytes,
-      env: environmentOf(config?.Env ?? []),
-      workDir: config?.WorkingDir || "/",
-      argv: [...(config?.Entrypoint ?? []), ...(config?.Cmd ?? [])],
-      ...(user ? { user } : {}),
+      ...running,
       createdAt: new Date().toISOString(),
       layers: layers.map(({ digest }) => digest),
     });
@@ -89,12 +74,22 @@ export async function loadImage(
 
 interface LoadedLayers {
   /** Topmost first. */
-  layers: { dir: string; digest: string }[];
+  layers: { dir: string; digest: string; notes: KeptNotes }[];
   sizeBytes: number;
 }
 
+/** Whether files keep the owners that the archive names. */
+export const keepsOwners = ({ identity }: Loader): boolean => process.getuid?.() === 0 && identity.kind !== "user";
+
+/** Makes an unpacked layer ready for an overlay. */
+export async function settleLayer({ spawner, identity }: Loader, dir: string, notes: LayerNotes): Promise<void> {
+  // The job is not trusted: a link in place of the folder would be followed when it is mounted.
+  if (!(await lstat(dir)).isDirectory()) throw new Error("an unpacked layer is not a folder");
+  await writeMarks(spawner, dir, notes, identity);
+}
+
 async function unpackLayers(
-  { unpack, spawner, identity }: Loader,
+  loader: Loader,
   archive: Archive,
   source: Description,
   target: string,
@@ -102,57 +97,27 @@ async function unpackLayers(
   options: CallOptions,
 ): Promise<LoadedLayers> {
   await mkdir(target);
-  const budget: Budget = {
-    bytes: bytesMax,
-    entries: IMAGE_ENTRIES_MAX,
-    readBytes: bytesMax + IMAGE_ENTRIES_MAX * HEADERS_BYTES,
-  };
+  const budget = budgetFor(bytesMax);
   const wanted = source.layers.map((file, index) => {
     const { start, size } = archive.find(file);
     return { name: `layer-${index}`, start, size };
   });
-  const owners = process.getuid?.() === 0 && identity.kind !== "user";
-  const work = { kind: "layers", layers: wanted, budget, owners } as const;
-  const answer = await unpack({ work, archive: archive.path, target }, options);
+  const work = { kind: "layers" as const, layers: wanted, lowers: [], budget, owners: keepsOwners(loader) };
+  const answer = await loader.unpack({ work, archive: archive.path, target }, options);
   const made: LoadedLayers = { layers: [], sizeBytes: 0 };
   for (const [index, layer] of answer.layers.entries()) {
     const expected = source.config.rootfs?.diff_ids?.[index];
     if (expected !== undefined && expected !== layer.digest) throw refused("a layer's content has another digest");
     const dir = join(target, `layer-${index}`);
-    // The job is not trusted: a link in place of the folder would be followed when it is mounted.
-    if (!(await lstat(dir)).isDirectory()) throw new Error("an unpacked layer is not a folder");
-    await writeMarks(spawner, dir, layer, identity);
+    await settleLayer(loader, dir, layer);
     made.sizeBytes += layer.sizeBytes;
-    made.layers.unshift({ dir, digest: chained(made.layers[0]?.digest, layer.digest) });
+    const { opaque, sizeBytes } = layer;
+    const digest = chained(made.layers[0]?.digest, layer.digest);
+    made.layers.unshift({ dir, digest, notes: { opaque, sizeBytes, blobs: [] } });
   }
   return made;
 }
 
-/** A layer's files depend on the layers below, so its id is a digest over all of them. */
-const chained = (below: string | undefined, digest: string): string =>
-  below === undefined ? digest : `sha256:${createHash("sha256").update(`${below} ${digest}`).digest("hex")}`;
-
-async function unpackedMax(tarPath: string, folder: string): Promise<number> {
-  const [{ size }, { bavail, bsize }] = [await stat(tarPath), await statfs(folder)];
-  return Math.min(IMAGE_BYTES_MAX, size * EXPANSION_MAX + EXPANSION_FREE_BYTES, bavail * bsize - DISK_RESERVE_BYTES);
-}
-
-/** Free space that a load leaves to the workloads on this disk. */
-const DISK_RESERVE_BYTES = 512 * 1024 ** 2;
-
-const configSchema = z.object({
-  config: z
-    .object({
-      Env: z.array(z.string()).max(10_000).nullish(),
-      WorkingDir: z.string().nullish(),
-      Entrypoint: z.array(z.string()).nullish(),
-      Cmd: z.array(z.string()).nullish(),
-      User: z.string().nullish(),
-    })
-    .nullish(),
-  architecture: z.string().nullish(),
-  rootfs: z.object({ diff_ids: z.array(z.string()).nullish() }).nullish(),
-});
 const dockerSchema = z.array(z.object({ Config: z.string(), Layers: z.array(z.string()).max(LAYERS_MAX) })).min(1);
 const descriptorSchema = z.object({
   mediaType: z.string().optional(),
@@ -164,7 +129,7 @@ const manifestSchema = z.object({ config: descriptorSchema, layers: z.array(desc
 
 interface Description {
   digest: string;
-  config: z.infer<typeof configSchema>;
+  config: ImageConfig;
   /** Names in the archive, lowest first. */
   layers: string[];
 }
@@ -187,7 +152,7 @@ async function describe(archive: Archive): Promise<Description> {
       return { ...(await readConfig(archive, blobName(manifest.config.digest))), layers };
     }
     const { manifests } = index.data;
-    const chosen = manifests.find(({ platform }) => platform?.architecture === ARCHITECTURE) ?? manifests[0];
+    const chosen = manifests.find(({ platform }) => isForHere(platform?.architecture)) ?? manifests[0];
     if (!chosen) throw refused("its index is empty");
     at = blobName(chosen.digest);
   }
@@ -199,30 +164,7 @@ const blobName = (digest: string): string => `blobs/${digest.replace(":", "/")}`
 async function readConfig(archive: Archive, name: string): Promise<Omit<Description, "layers">> {
   const bytes = await archive.bytes(name);
   const digest = `sha256:${createHash("sha256").update(bytes).digest("hex")}`;
-  return { digest, config: configSchema.parse(parseJson(bytes)) };
-}
-
-function environmentOf(lines: string[]): Record<string, string> {
-  const env: Record<string, string> = {};
-  for (const line of lines) {
-    const equals = line.indexOf("=");
-    if (equals > 0 && !line.includes("\0")) env[line.slice(0, equals)] = line.slice(equals + 1);
-  }
-  return env;
-}
-
-function userOf(spec: string, layers: string[]): ImageUser | undefined {
-  try {
-    return imageUser(spec, layers);
-  } catch (error) {
-    throw refused(error instanceof Error ? error.message : String(error));
-  }
-}
-
-/** Moves a layer into place. When two images bring the same layer, the first copy stays. */
-async function keep(from: string, to: string): Promise<void> {
-  if (await stat(to).catch(() => null)) return;
-  await rename(from, to);
+  return { digest, config: parseConfig(bytes) };
 }
 
 interface Archive {
@@ -273,14 +215,3 @@ async function openArchive(
     json: async (name) => parseJson(await bytes(name)),
   };
 }
-
-function parseJson(bytes: Buffer): unknown {
-  try {
-    return JSON.parse(bytes.toString("utf8"));
-  } catch (error) {
-    throw refused("its description is not JSON", error);
-  }
-}
-
-const refused = (reason: string, cause?: unknown): PlatformError =>
-  new PlatformError("bad_request", `The image is refused: ${reason}.`, cause === undefined ? {} : { cause });

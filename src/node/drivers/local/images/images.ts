@@ -3,11 +3,12 @@
  * digest of their content and shared by all images. The base image needs none of this: it consists of the machine's own
  * files.
  */
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { removeTree } from "../../../../lib/remove-tree.ts";
 import type { Image } from "../../../capabilities/images.ts";
+import { Serial } from "../machine/serial.ts";
 import type { RootPart } from "../workload/launch-program.ts";
 import { type BaseImage, openBaseImage, openSkeleton } from "./base-image.ts";
 import { openLoaderLayer } from "./loader-layer.ts";
@@ -23,12 +24,26 @@ export interface ImageStore {
    * Manifests by name, null for an unknown name. A cache: every create reads one, and only this process writes them.
    */
   known: Map<string, Manifest | null>;
+  /** Layers of images that are being assembled, with the number of those images: no manifest names them yet. */
+  held: Map<string, number>;
+  /** One unpacking at a time for each layer. */
+  layerTurns: Serial;
 }
 
 /** Content of a loaded image's manifest file. */
 export interface Manifest extends Image {
   /** Digests, topmost first. */
   layers: string[];
+  /** Of an image from a registry. */
+  remote?: Remote;
+}
+
+/** Where an image came from. Its layers may be used again for an image of the same repository. */
+export interface Remote {
+  /** `docker.io/library/python`: whoever may read the image there has its layers. */
+  repositories: string[];
+  /** Digests of the layers as the registry keeps them, lowest first. */
+  blobs: string[];
 }
 
 /** An image as a launch needs it. */
@@ -47,11 +62,21 @@ export interface ImageStoreOptions {
 const BASE_NAMES = ["base-image", "node", "py-app", "ts-app"];
 
 export function openImageStore({ dir, brand, nodeBinary, resolvConf }: ImageStoreOptions): ImageStore {
-  for (const name of ["base", "layers", "names"]) mkdirSync(join(dir, name), { recursive: true });
+  for (const name of ["base", "layers", "names", "notes"]) mkdirSync(join(dir, name), { recursive: true });
   const base = openBaseImage({ dir: join(dir, "base"), brand, ...(nodeBinary ? { nodeBinary } : {}) });
   const skeleton = openSkeleton(join(dir, "skeleton"), resolvConf);
   const loader = openLoaderLayer(join(dir, "loader"));
-  return { dir, brand, base, skeleton, loader, createdAt: new Date().toISOString(), known: new Map() };
+  return {
+    dir,
+    brand,
+    base,
+    skeleton,
+    loader,
+    createdAt: new Date().toISOString(),
+    known: new Map(),
+    held: new Map(),
+    layerTurns: new Serial(),
+  };
 }
 
 export function resolveImage(store: ImageStore, name: string): ResolvedImage | null {
@@ -78,11 +103,16 @@ export async function imageBytes(store: ImageStore, name: string): Promise<numbe
   return image?.digest === store.base.digest ? store.base.bytes() : (image?.sizeBytes ?? null);
 }
 
+/** Every image that was loaded or pulled. */
+export const listManifests = (store: ImageStore): Manifest[] =>
+  readdirSync(join(store.dir, "names")).flatMap(
+    (file) => readManifest(store, decodeURIComponent(file.replace(/\.json$/, ""))) ?? [],
+  );
+
+export const findManifest = (store: ImageStore, name: string): Manifest | null => readManifest(store, normalise(name));
+
 export function listImages(store: ImageStore): Image[] {
-  const loaded = readdirSync(join(store.dir, "names")).flatMap((file) => {
-    const manifest = readManifest(store, decodeURIComponent(file.replace(/\.json$/, "")));
-    return manifest ? [imageOf(manifest)] : [];
-  });
+  const loaded = listManifests(store).map(imageOf);
   return [...BASE_NAMES.map((name) => baseRecord(store, `${store.brand}/${name}:latest`)), ...loaded];
 }
 
@@ -105,18 +135,17 @@ export async function removeImage(store: ImageStore, name: string, layersInUse: 
   return true;
 }
 
-async function removeUnused(store: ImageStore, layersInUse: ReadonlySet<string>): Promise<void> {
+export async function removeUnused(store: ImageStore, layersInUse: ReadonlySet<string>): Promise<void> {
   const kept = new Set(layersInUse);
-  for (const each of readdirSync(join(store.dir, "names"))) {
-    const manifest = readManifest(store, decodeURIComponent(each.replace(/\.json$/, "")));
-    for (const digest of manifest?.layers ?? []) kept.add(layerDir(store, digest));
-  }
+  const named = listManifests(store).flatMap(({ layers }) => layers);
+  for (const digest of [...named, ...store.held.keys()]) kept.add(layerDir(store, digest));
   const gone: string[] = [];
   for (const each of readdirSync(join(store.dir, "layers"))) {
     const dir = join(store.dir, "layers", each);
     if (kept.has(dir)) continue;
     const place = unfinished(store, "gone");
     renameSync(dir, place); // a rename is atomic: a layer is there whole or not at all
+    rmSync(join(store.dir, "notes", `${each}.json`), { force: true });
     gone.push(place);
   }
   for (const place of gone) await removeTree(place);
@@ -142,6 +171,39 @@ export async function sweepImages(store: ImageStore, layersInUse: ReadonlySet<st
 
 export const layerDir = (store: ImageStore, digest: string): string =>
   join(store.dir, "layers", digest.replace(":", "-"));
+
+/** A layer's files depend on the layers below, so its id is a digest over all of them. */
+export const chained = (below: string | undefined, digest: string): string =>
+  below === undefined ? digest : `sha256:${createHash("sha256").update(`${below} ${digest}`).digest("hex")}`;
+
+const notesFile = (store: ImageStore, digest: string): string =>
+  join(store.dir, "notes", `${digest.replace(":", "-")}.json`);
+
+/** What is known of an unpacked layer beside its files. */
+export interface KeptNotes {
+  /** Its folders that hide those below, for layers that are unpacked on top of it later. */
+  opaque: string[];
+  sizeBytes: number;
+  /** Digests of files, as registries keep them, that were seen to unpack to this layer. */
+  blobs: string[];
+}
+
+/** Moves a layer into place. When two images bring the same layer, the first copy stays. */
+export function keepLayer(store: ImageStore, digest: string, from: string, notes: KeptNotes): void {
+  const to = layerDir(store, digest);
+  const known = layerNotes(store, digest);
+  const blobs = [...new Set([...(known?.blobs ?? []), ...notes.blobs])];
+  writeFileSync(`${notesFile(store, digest)}.new`, JSON.stringify({ ...notes, blobs }));
+  renameSync(`${notesFile(store, digest)}.new`, notesFile(store, digest));
+  if (!existsSync(to)) renameSync(from, to);
+}
+
+/** Null when the layer is not here, or was unpacked by a version that kept no notes. */
+export function layerNotes(store: ImageStore, digest: string): KeptNotes | null {
+  const file = notesFile(store, digest);
+  if (!existsSync(layerDir(store, digest)) || !existsSync(file)) return null;
+  return JSON.parse(readFileSync(file, "utf8")) as KeptNotes;
+}
 
 /** `name` means `name:latest`. */
 const normalise = (name: string): string => (/:[^/]*$/.test(name) ? name : `${name}:latest`);
@@ -177,7 +239,7 @@ function baseRecord({ base, createdAt }: ImageStore, name: string): Image {
   return { name, digest, sizeBytes: 0, env, workDir, argv: [], createdAt };
 }
 
-function imageOf({ layers: _, ...image }: Manifest): Image {
+function imageOf({ layers: _, remote: __, ...image }: Manifest): Image {
   return image;
 }
 

@@ -29,6 +29,8 @@ export interface UnpackRequest<Kind extends WorkKind = WorkKind> {
   archive: string;
   /** Path of an empty folder. */
   target: string;
+  /** Folders that the job may read: the layers below, in the order of `work.lowers`, whose paths are set here. */
+  lowers?: readonly string[];
 }
 
 export type Unpack = <Kind extends WorkKind>(
@@ -38,7 +40,7 @@ export type Unpack = <Kind extends WorkKind>(
 
 /** To set owners of files, also in folders closed to the job. Without effect outside the user namespace. */
 const CAPABILITIES = [CAP.CHOWN, CAP.DAC_OVERRIDE, CAP.FOWNER, CAP.FSETID];
-const [TARGET, PROGRAM] = ["/target", "/program"];
+const [TARGET, PROGRAM, LOWER] = ["/target", "/program", "/lower-"];
 /** Memory limit of a job: buffers, and the names of the folders it made. */
 const MEMORY_MB = 1024;
 const PROCESSES_MAX = 512; // of all jobs together, threads of the runtime included
@@ -59,21 +61,29 @@ export function openCage(machine: Machine, parts: RootPart[]): Unpack {
       const timer = AbortSignal.timeout(TIME_MAX_MS + TIME_GRACE_MS);
       const either = AbortSignal.any([timer, ...(signal ? [signal] : [])]);
       const isolated = machine.grade !== "none";
-      const job: Job = { target: isolated ? TARGET : request.target, timeMaxMs: TIME_MAX_MS, work: request.work };
-      const { archive, target } = request;
+      const { archive, target, lowers = [] } = request;
+      const shown = lowers.map((path, index) => (isolated ? `${LOWER}${index}` : path));
+      const work = withLowers(request.work, shown);
+      const job: Job = { target: isolated ? TARGET : target, timeMaxMs: TIME_MAX_MS, work };
       const text = isolated
-        ? await runCaged(machine, parts, job, { archive, target }, either)
+        ? await runCaged(machine, parts, job, { archive, target, lowers }, either)
         : await runPlain(machine, job, archive, either);
       signal?.throwIfAborted();
       return accepted<Kind>(answerIn<Kind>(text), request.work.kind);
     }, signal);
 }
 
+/** The job's work with the folders below as the job sees them. */
+export const withLowers = (work: Job["work"], paths: readonly string[]): Job["work"] =>
+  work.kind === "layers"
+    ? { ...work, lowers: work.lowers.map((lower, index) => ({ ...lower, path: paths[index] ?? "" })) }
+    : work;
+
 async function runCaged(
   machine: Machine,
   parts: RootPart[],
   job: Job,
-  { archive, target }: Pick<UnpackRequest, "archive" | "target">,
+  { archive, target, lowers }: Required<Pick<UnpackRequest, "archive" | "target" | "lowers">>,
   signal: AbortSignal,
 ): Promise<string> {
   signal.throwIfAborted();
@@ -87,6 +97,7 @@ async function runCaged(
     mounts: [
       { base: machine.binDir, path: PROGRAM, readOnly: true },
       { base: target, path: TARGET, readOnly: false },
+      ...lowers.map((base, index) => ({ base, path: `${LOWER}${index}`, readOnly: true })),
     ],
     hostname: "unpack",
     cgroups: [],

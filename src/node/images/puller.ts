@@ -1,0 +1,279 @@
+/**
+ * Pulls images of registries onto this machine. The driver's name for a pulled image is the digest of its manifest, so
+ * that all workspaces and tags with the same content share one image; who may use it is decided by the records.
+ */
+import { mkdir, rm, statfs } from "node:fs/promises";
+import { join } from "node:path";
+import { PlatformError } from "../../contract/errors.ts";
+import { randomWord } from "../../lib/ids.ts";
+import { HOUR_MS } from "../../lib/time/clock.ts";
+import { downloadBlob } from "../../registry/blob.ts";
+import type { FindCredentials } from "../../registry/credentials.ts";
+import { describeImage, digestOf, type RemoteImage, type RemoteLayer } from "../../registry/manifest.ts";
+import { BRIEF, PATIENT, type Patience, withPatience } from "../../registry/patience.ts";
+import { broken, PullRefused, RegistryProblem } from "../../registry/problem.ts";
+import { type Reference, repositoryText } from "../../registry/reference.ts";
+import { fromFirst, type Registries } from "../../registry/registries.ts";
+import type { Repository } from "../../registry/repository.ts";
+import type { Assembly, Images } from "../capabilities/images.ts";
+import { archiveAssembly } from "./archive-assembly.ts";
+import { type Download, Downloads } from "./downloads.ts";
+
+/** Driver names of pulled images. A reference of a client may not use this prefix. */
+export const PULLED_PREFIX = "pulled/";
+
+export const pulledName = (digest: string): string => `${PULLED_PREFIX}${digest.replace(":", "-")}`;
+
+export interface PullRequest {
+  reference: Reference;
+  /** Of the workspace that asks. */
+  credentials: FindCredentials;
+}
+
+export interface Pulled {
+  /** The driver's name for the image. */
+  name: string;
+  /** Digest of the manifest for this machine: what runs. */
+  digest: string;
+  /** Digest that the reference led to; differs from `digest` when that is an index of several platforms. */
+  named: string;
+  /** Of the unpacked files. */
+  sizeBytes: number;
+  /** Bytes that were downloaded for it. */
+  downloadedBytes: number;
+}
+
+export interface Progress {
+  layers: number;
+  /** Layers that are unpacked. */
+  layersDone: number;
+  bytes: number;
+  bytesDone: number;
+}
+
+export interface PullOptions {
+  signal: AbortSignal;
+  onProgress?: (progress: Progress) => void;
+}
+
+export interface PullerOptions {
+  /** Folder of downloads. */
+  dir: string;
+  registries: Registries;
+  images: () => Promise<Images>;
+  /** Largest image, compressed. */
+  bytesMax: number;
+  /** How long failing requests are repeated. */
+  patience?: Patience;
+}
+
+/** Layers of one image that are downloaded at a time. */
+const DOWNLOADS_AT_ONCE = 3;
+/** A download that failed may be continued for this long. */
+const PARTS_KEPT_MS = 24 * HOUR_MS;
+const PULL_MAX_MS = 2 * HOUR_MS;
+/** Free space that downloads leave to the workloads on this disk. */
+const DISK_RESERVE_BYTES = 512 * 1024 ** 2;
+
+export class Puller {
+  readonly #options: PullerOptions;
+  readonly #downloads: Downloads;
+  readonly #held = new Map<string, number>();
+  readonly #stopping = new AbortController();
+
+  constructor(options: PullerOptions) {
+    this.#options = options;
+    this.#downloads = new Downloads(options.dir);
+  }
+
+  /** Asks the registry what it has under the reference, for a caller that waits. Throws PullRefused. */
+  look({ reference, credentials }: PullRequest, signal: AbortSignal): Promise<RemoteImage> {
+    return this.#refusing(reference, async () => {
+      const sources = this.#options.registries.sourcesOf(reference, credentials);
+      return fromFirst(sources, (source) => this.#describe(source, reference, BRIEF, signal));
+    });
+  }
+
+  /** What the reference leads to now, for the cheapest question that a registry answers. */
+  async named({ reference, credentials }: PullRequest, signal: AbortSignal): Promise<string | null> {
+    return this.#refusing(reference, async () => {
+      const sources = this.#options.registries.sourcesOf(reference, credentials);
+      return fromFirst(sources, (source) => withPatience(BRIEF, signal, () => digestOf(source, reference, signal)));
+    });
+  }
+
+  /**
+   * Pulls an image; throws PullRefused. `keep` records it: until that is done, the image is not removed although no
+   * record names it.
+   */
+  async pull<T>(
+    { reference, credentials }: PullRequest,
+    { signal: asked, onProgress = () => {} }: PullOptions,
+    keep: (pulled: Pulled) => Promise<T>,
+  ): Promise<T> {
+    const signal = AbortSignal.any([asked, this.#stopping.signal, AbortSignal.timeout(PULL_MAX_MS)]);
+    return this.#refusing(reference, async () => {
+      const sources = this.#options.registries.sourcesOf(reference, credentials);
+      const patience = this.#options.patience ?? PATIENT;
+      const remote = await fromFirst(sources, (source) => this.#describe(source, reference, patience, signal));
+      const name = pulledName(remote.digest);
+      this.#held.set(name, (this.#held.get(name) ?? 0) + 1);
+      try {
+        const installed = await this.#install(remote, { name, sources, reference, signal, onProgress });
+        return await keep({ name, digest: remote.digest, named: remote.named, ...installed });
+      } finally {
+        const left = (this.#held.get(name) ?? 1) - 1;
+        if (left === 0) this.#held.delete(name);
+        else this.#held.set(name, left);
+      }
+    });
+  }
+
+  /** Whether a pull is about to record this image. */
+  isHeld(name: string): boolean {
+    return this.#held.has(name);
+  }
+
+  /** Removes what broken downloads left. */
+  sweep(nowMs: number): Promise<void> {
+    return this.#downloads.sweep(nowMs - PARTS_KEPT_MS);
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort(new PlatformError("unavailable", "The server is stopping."));
+    await this.#options.registries.stop();
+  }
+
+  #describe(source: Repository, reference: Reference, patience: Patience, signal: AbortSignal): Promise<RemoteImage> {
+    const { bytesMax } = this.#options;
+    return withPatience(patience, signal, () => describeImage(source, reference, { signal, bytesMax }));
+  }
+
+  async #install(remote: RemoteImage, pull: Installing): Promise<Pick<Pulled, "sizeBytes" | "downloadedBytes">> {
+    const { name, reference, signal, onProgress } = pull;
+    const images = await this.#options.images();
+    await using assembly = await this.#assemble(images, remote, repositoryText(reference));
+    const missing = remote.layers.slice(assembly.present);
+    const progress: Progress = {
+      layers: remote.layers.length,
+      layersDone: assembly.present,
+      bytes: missing.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
+      bytesDone: 0,
+    };
+    await this.#requireSpace(progress.bytes);
+    onProgress({ ...progress });
+    await using layers = new LayerQueue(missing, (layer) =>
+      this.#take(layer, pull, (bytes) => {
+        progress.bytesDone += bytes;
+        onProgress({ ...progress });
+      }),
+    );
+    for (const _ of missing) {
+      const { file, done } = await layers.next();
+      await orAborted(done, signal);
+      await assembly.add(file, { signal });
+      progress.layersDone += 1;
+      onProgress({ ...progress });
+    }
+    const { sizeBytes } = await assembly.finish(name, { signal });
+    return { sizeBytes, downloadedBytes: progress.bytes };
+  }
+
+  async #requireSpace(bytes: number): Promise<void> {
+    await mkdir(this.#options.dir, { recursive: true });
+    const { bavail, bsize } = await statfs(this.#options.dir);
+    const freeBytes = Math.max(0, bavail * bsize - DISK_RESERVE_BYTES);
+    if (bytes > freeBytes)
+      throw new RegistryProblem("too_large", `it has ${bytes} bytes, and the disk has room for ${freeBytes}`);
+  }
+
+  async #assemble(images: Images, remote: RemoteImage, repository: string): Promise<Assembly> {
+    if (images.assemble) return images.assemble(remote, repository);
+    return archiveAssembly(images, remote, join(this.#options.dir, `${randomWord(20)}.tar`));
+  }
+
+  #take(layer: RemoteLayer, { sources, reference }: Installing, onBytes: (bytes: number) => void): Promise<Download> {
+    const patience = this.#options.patience ?? PATIENT;
+    return this.#downloads.take(repositoryText(reference), layer.digest, async (file, signal) => {
+      try {
+        await fromFirst(sources, (source) => downloadBlob(source, layer, file, { signal, patience, onBytes }));
+      } catch (error) {
+        // Bytes of a layer that is not what it should be are no beginning to continue from.
+        if (error instanceof RegistryProblem && !error.isTransient) await rm(file, { force: true });
+        throw error;
+      }
+    });
+  }
+
+  async #refusing<T>(reference: Reference, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      if (error instanceof RegistryProblem) throw new PullRefused(reference, error);
+      // The refusal of an archive does not know where the archive came from.
+      if (error instanceof PlatformError && error.code === "bad_request")
+        throw new PullRefused(reference, broken(error.message.replace(/\.$/, ""), error));
+      throw error;
+    }
+  }
+}
+
+interface Installing {
+  name: string;
+  sources: readonly Repository[];
+  reference: Reference;
+  signal: AbortSignal;
+  onProgress: (progress: Progress) => void;
+}
+
+/** Starts downloads a few layers ahead of the one that is needed next. */
+class LayerQueue implements AsyncDisposable {
+  readonly #waiting: RemoteLayer[];
+  readonly #take: (layer: RemoteLayer) => Promise<Download>;
+  readonly #ahead: Promise<Download>[] = [];
+  readonly #taken: Promise<Download>[] = [];
+
+  constructor(layers: readonly RemoteLayer[], take: (layer: RemoteLayer) => Promise<Download>) {
+    this.#waiting = [...layers];
+    this.#take = take;
+    while (this.#ahead.length < DOWNLOADS_AT_ONCE && this.#start());
+  }
+
+  next(): Promise<Download> {
+    const download = this.#ahead.shift();
+    if (!download) throw new Error("an image has no further layer");
+    return download;
+  }
+
+  #start(): boolean {
+    const layer = this.#waiting.shift();
+    if (!layer) return false;
+    const download = this.#take(layer);
+    // When one is here the next begins. The failure of one that is not waited for yet is told when it is.
+    void download.then(({ done }) => done.then(() => this.#start())).catch(() => {});
+    this.#ahead.push(download);
+    this.#taken.push(download);
+    return true;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#waiting.length = 0;
+    const taken = await Promise.allSettled(this.#taken);
+    await Promise.all(
+      taken.map((each) => (each.status === "fulfilled" ? each.value[Symbol.asyncDispose]() : undefined)),
+    );
+  }
+}
+
+/** A download is shared with other pulls; this one may end without it. */
+async function orAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  const { promise, reject } = Promise.withResolvers<never>();
+  const end = (): void => reject(signal.reason);
+  signal.addEventListener("abort", end);
+  try {
+    await Promise.race([work, promise]);
+  } finally {
+    signal.removeEventListener("abort", end);
+  }
+}

@@ -1,0 +1,108 @@
+/** Requests to one repository of a registry: authentication, redirects, and what the status of an answer means. */
+import { SECOND_MS } from "../lib/time/clock.ts";
+import type { Credentials } from "./credentials.ts";
+import { broken, RegistryProblem } from "./problem.ts";
+import { answerChallenge } from "./token.ts";
+import { discard, type Received, type Transport } from "./transport.ts";
+
+export interface RepositoryOptions {
+  /** Host and port to dial. */
+  host: string;
+  /** Without TLS. */
+  plain: boolean;
+  /** The path of the repository on that host. */
+  path: string;
+  credentials: Credentials | null;
+  transport: Transport;
+}
+
+interface Request {
+  method?: "GET" | "HEAD";
+  headers?: Record<string, string>;
+  signal: AbortSignal;
+}
+
+const REDIRECTS_MAX = 5;
+const REDIRECTS = new Set([301, 302, 303, 307, 308]);
+
+export class Repository {
+  readonly #options: RepositoryOptions;
+  #authorization: string | null = null;
+
+  constructor(options: RepositoryOptions) {
+    this.#options = options;
+  }
+
+  get host(): string {
+    return this.#options.host;
+  }
+
+  /** Throws a RegistryProblem for every answer that is not a success. `rest`: `manifests/1.2`, `blobs/sha256:…`. */
+  async send(rest: string, request: Request): Promise<Received> {
+    const { host, plain, path } = this.#options;
+    const url = new URL(`${plain ? "http" : "https"}://${host}/v2/${path}/${rest}`);
+    let received = await this.#follow(url, request);
+    // A token is renewed once: it may have expired during a long pull.
+    if (received.status === 401 && (await this.#authenticate(received, request.signal)))
+      received = await this.#follow(url, request);
+    if (received.status >= 200 && received.status < 300) return received;
+    discard(received);
+    throw this.#problem(received);
+  }
+
+  async #authenticate(received: Received, signal: AbortSignal): Promise<boolean> {
+    const { transport, credentials, plain, path } = this.#options;
+    discard(received);
+    const challenge = received.headers["www-authenticate"] ?? "";
+    const asked = { transport, credentials, plain, scope: `repository:${path}:pull`, signal };
+    this.#authorization = await answerChallenge(challenge, asked);
+    return this.#authorization !== null;
+  }
+
+  /** Credentials stay with the registry: a redirect to another origin is followed without them. */
+  async #follow(first: URL, { method = "GET", headers = {}, signal }: Request): Promise<Received> {
+    const { transport, plain } = this.#options;
+    let url = first;
+    for (let hops = 0; hops <= REDIRECTS_MAX; hops++) {
+      const own = url.origin === first.origin && this.#authorization ? { authorization: this.#authorization } : {};
+      const received = await transport.send(url, { method, headers: { ...headers, ...own }, signal });
+      if (!REDIRECTS.has(received.status)) return received;
+      discard(received);
+      const { location = "" } = received.headers;
+      const next = URL.canParse(location, url.href) ? new URL(location, url) : null;
+      if (!next || !/^https?:$/.test(next.protocol) || next.username !== "")
+        throw broken(`${url.host} redirects to no address`);
+      if (next.protocol === "http:" && !plain)
+        throw new RegistryProblem("refused", `${url.host} redirects to ${next.host} without https`);
+      url = next;
+    }
+    throw broken(`${first.host} redirects more than ${REDIRECTS_MAX} times`);
+  }
+
+  #problem({ status, headers }: Received): RegistryProblem {
+    const { host, credentials } = this.#options;
+    const waitMs = waitIn(headers["retry-after"]);
+    const wait = waitMs === undefined ? {} : { waitMs };
+    if (status === 404) return new RegistryProblem("not_found", `${host} does not have it (404 not found)`);
+    if (status === 401 || status === 403)
+      return new RegistryProblem(
+        "unauthorized",
+        credentials
+          ? `${host} refuses the credentials of '${credentials.username}' (${status} unauthorized)`
+          : `${host} refuses access without credentials (${status} unauthorized): it does not exist there, or is private`,
+      );
+    if (status === 429) {
+      const when = waitMs === undefined ? "" : `; it asks to wait ${Math.ceil(waitMs / SECOND_MS)} s`;
+      return new RegistryProblem("rate_limited", `${host} allows no more pulls now (429 rate limited)${when}`, wait);
+    }
+    if (status >= 500) return new RegistryProblem("unreachable", `${host} answers ${status}`, wait);
+    return broken(`${host} answers ${status}`);
+  }
+}
+
+/** Seconds, or a date. */
+function waitIn(header: string | undefined): number | undefined {
+  if (header === undefined) return undefined;
+  const ms = /^\d+$/.test(header) ? Number(header) * SECOND_MS : Date.parse(header) - Date.now();
+  return ms >= 0 ? ms : undefined;
+}
