@@ -6,6 +6,7 @@ import { SCOPES } from "../src/kinds/scopes.ts";
 import { buildChangelog } from "./changelog.ts";
 import { docSections } from "./doc-sections.ts";
 import { buildScopeTable } from "./scope-table.ts";
+import { sdkFiles } from "./sdk/files.ts";
 
 const CHANGELOG = "src/kinds/changelog/entries.json";
 
@@ -13,6 +14,7 @@ const files: Record<string, string> = {
   "openapi.json": `${JSON.stringify(buildOpenApi(OPERATIONS, { version: "0", brand: "service", serverUrl: "http://127.0.0.1:8080" }), null, 1)}\n`,
   "docs/scopes.md": buildScopeTable(OPERATIONS, SCOPES),
   ...docSections(),
+  ...sdkFiles(OPERATIONS),
   [CHANGELOG]: buildChangelog(CHANGELOG, new Date().toISOString().slice(0, 10)),
 };
 

@@ -97,7 +97,8 @@ const HEADERS: Json[] = [
   { name: "X-Service-Workspace", in: "header", required: false, schema: { type: "string" } },
 ];
 
-function schemaOf(schema: z.ZodType, io: "input" | "output"): Json {
+/** The JSON schema of a declaration, without the dialect. */
+export function schemaOf(schema: z.ZodType, io: "input" | "output"): Json {
   const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, {
     io,
     unrepresentable: "any",
