@@ -355,6 +355,11 @@ export const SETTINGS = {
     schema: z.coerce.number().int().min(1).max(1_000_000).default(300),
     about: "Sign-ins and device codes that one address without credentials may begin in a minute.",
   },
+  open_requests: {
+    env: "BERTH_OPEN_REQUESTS",
+    schema: z.coerce.number().int().min(2).max(1_000_000).default(2048),
+    about: "Requests and streams to workloads that one workspace may have open; one caller may have half of them.",
+  },
   log_level: {
     env: "BERTH_LOG_LEVEL",
     schema: z.enum(LOG_LEVELS).default("info"),

@@ -17,6 +17,7 @@ import type { Operation } from "../contract/operation.ts";
 import { liftQuery, lower, resolveVersion } from "../contract/versions/index.ts";
 import type { Version } from "../contract/versions/version.ts";
 import { isStrict, warningHeader } from "../contract/warnings.ts";
+import type { UnreadAnswers } from "../http/unread-answers.ts";
 import { isNewWork, refuseOnFullDisk } from "../kinds/new-work.ts";
 import type { Call, Implementation, Platform } from "../kinds/port.ts";
 import { uuidv7 } from "../lib/ids.ts";
@@ -50,6 +51,17 @@ export interface ApiAnswer {
 export interface PipelineDeps {
   deps: Platform;
   authenticator: Authenticator;
+  unread: UnreadAnswers;
+}
+
+/** Who has to read an answer before getting many more. */
+export const readerOf = ({ caller }: Pick<ApiAnswer, "caller">): string | null => caller?.subject ?? null;
+
+/** Refuses a caller who has not read the earlier answers. */
+export function requireRoom(unread: UnreadAnswers, reader: string | null): void {
+  if (reader === null || unread.hasRoom(reader)) return;
+  const message = "You have not read the answers to your earlier requests. Read them, then ask again.";
+  throw new PlatformError("too_many_requests", message, { headers: { "retry-after": "1" } });
 }
 
 const NOBODY: Caller = {
@@ -68,7 +80,7 @@ const NOBODY: Caller = {
 export async function answer(
   implementation: Implementation,
   request: ApiRequest,
-  { deps, authenticator }: PipelineDeps,
+  { deps, authenticator, unread }: PipelineDeps,
 ): Promise<ApiAnswer> {
   const { operation } = implementation;
   const { headers } = request;
@@ -81,6 +93,7 @@ export async function answer(
     request.notes.credential ??= authenticator.bearerOf(headers);
     const known = authenticator.authenticate(request.notes.credential);
     caller = known instanceof Promise ? await known : known;
+    requireRoom(unread, caller.subject);
   }
   let membership: Membership | null = null;
   // Reads are not audited, except reads of secrets.

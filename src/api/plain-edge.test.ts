@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { PassThrough } from "node:stream";
 import { test } from "node:test";
 import type { Implementation } from "../kinds/port.ts";
 import { createPlainEdge, type PlainEdgeOptions, type PlainExchange } from "./plain-edge.ts";
@@ -32,6 +33,7 @@ test("a body that does not come is not waited for without end", async () => {
   });
   let status = 0;
   const silent: PlainExchange = {
+    socket: new PassThrough(),
     remoteAddress: "127.0.0.1",
     fromNetwork: true,
     attach: () => {},

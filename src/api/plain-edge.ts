@@ -7,6 +7,7 @@
 
 import type { IncomingHttpHeaders } from "node:http";
 import { parse as parseQueryText } from "node:querystring";
+import type { Duplex } from "node:stream";
 import { PlatformError } from "../contract/errors.ts";
 import type { PlainHead } from "../http/http1/request-head.ts";
 import type { Implementation } from "../kinds/port.ts";
@@ -15,11 +16,12 @@ import type { Soon } from "../lib/soon.ts";
 import { atTurnEnd } from "../lib/turn-end.ts";
 import { clientAddress } from "./client-address.ts";
 import { API_PREFIX, createOperationRoutes, type Found } from "./operation-routes.ts";
-import { type ApiRequest, answer, type PipelineDeps } from "./pipeline.ts";
+import { type ApiRequest, answer, type PipelineDeps, readerOf, requireRoom } from "./pipeline.ts";
 import { requestIdOf } from "./request-id.ts";
 import type { RequestLog } from "./request-log.ts";
 
 export interface PlainExchange {
+  readonly socket: Duplex;
   readonly remoteAddress: string;
   /** False for a connection from inside a workload, whose `remoteAddress` stands for this machine. */
   readonly fromNetwork: boolean;
@@ -124,6 +126,13 @@ async function serve(plan: Plan, exchange: PlainExchange, options: PlainEdgeOpti
   let status: number;
   let text: string | null;
   let extra: Record<string, string>;
+  let reader: string | null = null;
+  const refuse = (error: unknown): void => {
+    const route = `${API_PREFIX}${operation.path}`;
+    const refusal = options.requestLog.refusal(error, { requestId, method: operation.method, route });
+    ({ status, headers: extra } = refusal);
+    text = JSON.stringify(refusal.body);
+  };
   try {
     let sent: Soon<string> | undefined;
     if (length > 0) sent = bodyOf(exchange, length, options.bodyWaitMs);
@@ -132,18 +141,23 @@ async function serve(plan: Plan, exchange: PlainExchange, options: PlainEdgeOpti
     const request = { headers, params, query, body, stream: null, requestId, sourceAddress, notes };
     const result = await answer(implementation, request, options);
     ({ status, body: text, headers: extra } = result);
+    reader = readerOf(result);
   } catch (error) {
-    const route = `${API_PREFIX}${operation.path}`;
-    const refusal = options.requestLog.refusal(error, { requestId, method: operation.method, route });
-    ({ status, headers: extra } = refusal);
-    text = JSON.stringify(refusal.body);
+    refuse(error);
   }
-  const fields = ["x-request-id", requestId];
-  for (const name in extra) fields.push(name, extra[name] as string);
-  if (text !== null) fields.push("content-type", "application/json; charset=utf-8");
   const { promise, resolve } = Promise.withResolvers<void>();
   atTurnEnd(() => {
+    try {
+      // Many requests of one caller may have been admitted together. What was changed is always told.
+      if (!operation.mutates) requireRoom(options.unread, reader);
+    } catch (error) {
+      refuse(error);
+    }
+    const fields = ["x-request-id", requestId];
+    for (const name in extra) fields.push(name, extra[name] as string);
+    if (text !== null) fields.push("content-type", "application/json; charset=utf-8");
     exchange.answer(status, STATUS_CODES[status] ?? "", fields, text ?? "");
+    if (reader !== null) options.unread.written(exchange.socket, reader);
     const ms = performance.now() - started;
     options.requestLog.answered({ requestId, operation: operation.id, status, ms, ip: sourceAddress });
     resolve();

@@ -1,14 +1,15 @@
 /** The management edge: one Fastify route per operation, and the short way for plain requests. */
 import type { RequestListener, Server } from "node:http";
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
-import type { Registry } from "prom-client";
+import { Gauge, type Registry } from "prom-client";
 import { PlatformError } from "../contract/errors.ts";
 import type { Method } from "../contract/operation.ts";
+import { UnreadAnswers } from "../http/unread-answers.ts";
 import type { Implementation } from "../kinds/port.ts";
 import { clientAddress } from "./client-address.ts";
 import { BODY_WAIT_MS, watchBody } from "./late-body.ts";
 import { API_PREFIX } from "./operation-routes.ts";
-import { answer, type PipelineDeps } from "./pipeline.ts";
+import { answer, type PipelineDeps, readerOf, requireRoom } from "./pipeline.ts";
 import { createPlainEdge, type PlainEdge } from "./plain-edge.ts";
 import { requestIdOf } from "./request-id.ts";
 import { createRequestLog, type RequestLog } from "./request-log.ts";
@@ -29,7 +30,7 @@ const BODY_BYTES_MAX = 4 * 1024 * 1024;
 const PARAM_LENGTH_MAX = 1024;
 const METHODS: readonly Method[] = ["GET", "POST", "PUT", "DELETE"];
 
-export interface ApiOptions extends PipelineDeps {
+export interface ApiOptions extends Omit<PipelineDeps, "unread"> {
   implementations: readonly Implementation[];
   registry: Registry;
   /** Creates the server for the routes; plain requests may use `plain`. */
@@ -42,6 +43,8 @@ export interface ApiOptions extends PipelineDeps {
 export function createApi(options: ApiOptions): FastifyInstance {
   const { implementations, registry, deps, bodyWaitMs = BODY_WAIT_MS } = options;
   const requestLog = createRequestLog(registry, deps.log);
+  const unread = new UnreadAnswers();
+  addUnreadGauge(registry, unread);
   let plain: PlainEdge = () => null;
   const api = Fastify({
     serverFactory: (handler) => options.serverFactory(handler as RequestListener, (head) => plain(head)),
@@ -55,7 +58,7 @@ export function createApi(options: ApiOptions): FastifyInstance {
     schemaController: { compilersFactory: { buildValidator: noCompiler, buildSerializer: noCompiler } },
   });
   const parseJson = acceptJson(api);
-  plain = createPlainEdge({ ...options, requestLog, parseJson });
+  plain = createPlainEdge({ ...options, unread, requestLog, parseJson });
   // Pages, probes and descriptions are answers too.
   api.addHook("onRequest", (request, reply, done) => {
     reply.header("x-request-id", request.id);
@@ -90,19 +93,19 @@ export function createApi(options: ApiOptions): FastifyInstance {
     ),
   );
   for (const implementation of implementations)
-    if (!implementation.operation.stream) addRoute(api, implementation, options);
+    if (!implementation.operation.stream) addRoute(api, implementation, { ...options, unread });
   api.register(async (scope) => {
     // Bodies are left in the request: their handlers read them.
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser("*", (_request, _payload, done) => done(null));
     for (const implementation of implementations)
-      if (implementation.operation.stream) addRoute(scope, implementation, options);
+      if (implementation.operation.stream) addRoute(scope, implementation, { ...options, unread });
   });
   refuseOtherMethods(api, implementations, requestLog);
   return api;
 }
 
-function addRoute(api: FastifyInstance, implementation: Implementation, options: ApiOptions): void {
+function addRoute(api: FastifyInstance, implementation: Implementation, options: PipelineDeps): void {
   const { operation } = implementation;
   api.route({
     method: operation.method,
@@ -112,10 +115,24 @@ function addRoute(api: FastifyInstance, implementation: Implementation, options:
     handler: async (request, reply) => {
       const stream = operation.stream ? request.raw : null;
       const result = await answer(implementation, { ...requestOf(request), stream }, options);
+      const reader = readerOf(result);
+      if (!operation.mutates) requireRoom(options.unread, reader);
       reply.code(result.status).headers(result.headers);
       if (result.body !== null) reply.header("content-type", "application/json; charset=utf-8").send(result.body);
       else reply.send();
+      if (reader !== null) options.unread.written(request.raw.socket, reader);
       return reply;
+    },
+  });
+}
+
+function addUnreadGauge(registry: Registry, unread: UnreadAnswers): void {
+  new Gauge({
+    name: "berth_unread_answer_bytes",
+    help: "Bytes of answers that clients have not read yet",
+    registers: [registry],
+    collect() {
+      this.set(unread.bytes);
     },
   });
 }

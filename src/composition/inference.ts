@@ -62,7 +62,7 @@ export async function startInference(
       consoleHost: consoleHost(baseBeforeListening),
       isLoopback: isLoopbackName(new URL(baseBeforeListening.publicUrl).hostname),
       docsUrl: GATEWAY_DOCS_URL,
-      limits: DEFAULT_LIMITS,
+      limits: { ...DEFAULT_LIMITS, openMax: openMaxOf(config.open_requests) },
     },
     ...{ clock, log, registry, issuer },
     random: Math.random,
@@ -76,6 +76,8 @@ export async function startInference(
   });
   return { gateway, models, isCustomDomain: directory.isCustomDomain };
 }
+
+const openMaxOf = (workspace: number) => ({ workspace, caller: Math.ceil(workspace / 2) });
 
 /** Requests that are answered here instead of by a workload. */
 function ownEndpoints(deps: Deps): NonNullable<GatewayDeps["ownEndpoint"]> {

@@ -3,9 +3,11 @@ import type { PlatformResponseOptions } from "../http/platform-response.ts";
 import type { AdmitContext, Admitted } from "./admit.ts";
 import type { GatewayCounters } from "./counters.ts";
 import type { ForwardContext } from "./forward.ts";
+import type { OpenExchanges } from "./open-exchanges.ts";
 
 export interface ServeContext extends AdmitContext {
   counters: GatewayCounters;
+  open: OpenExchanges;
   forwarding: ForwardContext;
   responding: PlatformResponseOptions;
   identityWords: string[];
@@ -27,4 +29,6 @@ export interface Call {
   method: string;
   revision: string | null;
   heldMs: number | null;
+  /** Called once, at the end. */
+  leave(): void;
 }

@@ -25,6 +25,7 @@ import { gatewayCounters } from "./counters.ts";
 import { credentialNames } from "./credentials.ts";
 import type { GatewayDeps, StoredRequest, Workload } from "./deps.ts";
 import { enter } from "./http-trigger.ts";
+import { OpenExchanges } from "./open-exchanges.ts";
 import { challenge } from "./protected-resource.ts";
 import { compose, type PlatformRequest, type Replay, type Replayed, replay } from "./replay.ts";
 import { finished, refuse, respondMetadata, serve } from "./serve.ts";
@@ -52,6 +53,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     cookies: { preview: `${rules.cookiePrefix}preview`, revision: `${rules.cookiePrefix}revision` },
     identityWords: brandWords(settings.brand).map(capitalised),
     counters: gatewayCounters(deps.registry, { openConnections: () => pool.openCount }),
+    open: new OpenExchanges(settings.limits.openMax),
     forwarding: { pool, sweeper, rules },
     responding: { rules, clock, docsUrl: settings.docsUrl },
     stopping: false,

@@ -4,6 +4,7 @@ import { FILE_CONTENT_BYTES_MAX } from "../contract/sandbox-wire.ts";
 import { HEAD_WAIT_MS } from "../http/newcomers.ts";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/time/clock.ts";
 import type { ExchangeLimits } from "./forward.ts";
+import type { OpenMax } from "./open-exchanges.ts";
 
 export interface GatewayLimits {
   of: Record<WorkloadKind | "preview", ExchangeLimits>;
@@ -11,6 +12,8 @@ export interface GatewayLimits {
   holdMs: number;
   /** Requests held at the same time. Each keeps a client's connection and a little memory. */
   heldMax: number;
+  /** Requests and streams open at the same time. */
+  openMax: OpenMax;
   /** Concurrent connections to one instance. */
   connectionsMax: number;
   /** Bytes of content in one JSON or form request that writes files; null for no limit. Raw bodies have none. */
@@ -51,6 +54,8 @@ export const DEFAULT_LIMITS: GatewayLimits = {
   // Longer than a workload may take to become ready (60 s), shorter than clients and balancers usually wait.
   holdMs: 90 * SECOND_MS,
   heldMax: 10_000,
+  // A client that does not read costs up to 128 KB.
+  openMax: { workspace: 2048, caller: 1024 },
   connectionsMax: 4096,
   // Larger files go in parts or as a raw body.
   sandboxFileMax: FILE_CONTENT_BYTES_MAX,

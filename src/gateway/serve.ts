@@ -61,7 +61,9 @@ export async function serve(context: ServeContext, down: Downstream, route: Rout
     const prefix = entered.prefix + taken;
     const pagePrefix = route.prefix === "" ? "" : prefix;
     const { method } = down;
-    call = { startedAtMs, startedMs, requestId, admitted, prefix, pagePrefix, method, revision: null, heldMs: null };
+    const leave = context.open.enter(admitted);
+    const begun = { startedAtMs, startedMs, requestId, admitted, method, leave };
+    call = { ...begun, prefix, pagePrefix, revision: null, heldMs: null };
     const by = down.upgrade === null && asyncTriggerOf(workload, trigger, admitted.path);
     if (by === false) await pass(context, down, entered, call, requestId);
     else record(context, call, await acceptAsync(context, down, call, by, requestId));
@@ -232,6 +234,7 @@ function tell(
 ): void {
   const { workload, principal } = call.admitted;
   const { revision, method, heldMs, startedAtMs } = call;
+  call.leave();
   const durationMs = performance.now() - call.startedMs;
   const told: RequestRecord = { workload, revision, principal, method, startedAtMs, durationMs, heldMs, ...outcome };
   counters.count(told);

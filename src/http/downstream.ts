@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
+import { cutWhenStalled } from "./stalled.ts";
 
 export interface DownstreamEvents {
   onRequestBody(chunk: Buffer): void;
@@ -215,6 +216,7 @@ export class NodeDownstream implements Downstream {
     else this.#res.end(this.#held);
     this.#held = null;
     this.#headSent = true;
+    cutWhenStalled(this.#req.socket);
     if (!this.#req.complete && this.bodyFraming !== "none") this.#linger();
   }
 

@@ -12,6 +12,7 @@ import { LINGER_BYTES_MAX, LINGER_MS } from "./downstream.ts";
 import { type PlainHead, readPlainHead } from "./http1/request-head.ts";
 import { LaneRequest } from "./lane-request.ts";
 import type { Route } from "./route.ts";
+import { cutWhenStalled, isUnread } from "./stalled.ts";
 
 export interface LaneOptions {
   sweeper: Sweeper;
@@ -50,6 +51,8 @@ export class LaneConnection implements Sweepable {
   #sinceMs: number;
   #isNew = true;
   #reading = true;
+  /** True while the last answer is not taken, and the next request waits for that. */
+  #unread = false;
   #left = false;
 
   constructor(socket: Socket, options: LaneOptions, handOver: (socket: Socket) => void) {
@@ -70,7 +73,7 @@ export class LaneConnection implements Sweepable {
   }
 
   sweep(nowMs: number): void {
-    const isWaiting = this.#request === null || this.#drained !== null;
+    const isWaiting = (this.#request === null && !isUnread(this.socket)) || this.#drained !== null;
     if (isWaiting && nowMs - this.#sinceMs > this.#waitMs()) this.socket.destroy();
   }
 
@@ -91,7 +94,7 @@ export class LaneConnection implements Sweepable {
 
   /** Releases the socket from the lane; null while a request is in flight or when it cannot be moved. */
   giveUpIfIdle(): Socket | null {
-    const isIdle = this.#request === null && this.#drained === null && this.#pending === null;
+    const isIdle = this.#request === null && this.#drained === null && this.#pending === null && !this.#unread;
     if (!isIdle || this.secure || !this.fromNetwork || this.socket.destroyed || this.socket.writableEnded) return null;
     this.#detach();
     return this.socket;
@@ -113,6 +116,7 @@ export class LaneConnection implements Sweepable {
   finished(keepAlive: boolean): void {
     this.#request = null;
     this.#sinceMs = this.#options.sweeper.now;
+    cutWhenStalled(this.socket);
     if (!keepAlive && this.#bodyLeft === 0) {
       this.socket.destroySoon();
       return;
@@ -120,6 +124,13 @@ export class LaneConnection implements Sweepable {
     // A client that is cut off while sending may never read the response, so the rest is read and discarded.
     if (this.#bodyLeft > 0) this.#drained = 0;
     if (!keepAlive) this.socket.end();
+    // The next request of a pipeline waits until this answer is taken.
+    this.#unread = this.socket.writableNeedDrain && this.#drained === null;
+    if (this.#unread) this.#stopReading();
+    else this.#next();
+  }
+
+  #next(): void {
     const pending = this.#pending;
     this.#pending = null;
     // In a new event loop turn, so that a long pipeline does not become a deep stack.
@@ -235,6 +246,10 @@ export class LaneConnection implements Sweepable {
 
   #onDrain = (): void => {
     this.#request?.onDrain();
+    if (!this.#unread) return;
+    this.#unread = false;
+    this.#sinceMs = this.#options.sweeper.now;
+    this.#next();
   };
 
   #onEnd = (): void => {

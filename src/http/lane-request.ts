@@ -63,6 +63,10 @@ export class LaneRequest implements Downstream {
     this.secure = lane.secure;
   }
 
+  get socket(): Duplex {
+    return this.#lane.socket;
+  }
+
   header(name: string): string | undefined {
     const at = this.#names.indexOf(name);
     return at < 0 ? undefined : this.rawHeaders[2 * at + 1];

@@ -15,6 +15,9 @@ const RANGE_MAX_MS = 3 * DAY_MS;
 /** Workloads whose logs one query reads. */
 const WORKLOADS_MAX = 50;
 
+/** Bytes of the lines in one answer, over all workloads. The rest is asked for with an offset. */
+export const ANSWER_BYTES_MAX = 4 * 1024 * 1024;
+
 type Query = z.output<NonNullable<typeof logQuery.query>>;
 type Answer = z.input<typeof logQuery.response>;
 
@@ -35,16 +38,22 @@ export const logHandlers: readonly Implementation[] = [
       limit: Math.min(query.limit ?? LIMIT_DEFAULT, LIMIT_MAX),
     };
     const answer: Answer = {};
+    let bytesLeft = ANSWER_BYTES_MAX;
     for (const workload of await workloadsOf(query.workloadIds, kind.name, asked, deps)) {
       const found = await deps.store.resources.get({ workspace, kind: kind.name, parent: "" }, workload.name);
       if (found && query.workloadIds !== undefined) requireEntry(found, call);
       if (found && !mayEnter(keptOf(found), call.role)) continue;
-      const { lines, total } = await deps.here.logs.query({ ...asked, ...workload });
+      const { lines, total, bytes, cut } = await deps.here.logs.query({ ...asked, ...workload, bytesMax: bytesLeft });
+      bytesLeft -= bytes;
+      if (cut) call.warn(shortened(workload.name, lines.length + (query.offset ?? 0)));
       answer[workload.name] = { logs: lines.map(toWire), totalCount: total, server: deps.nodes.self.name };
     }
     return answer;
   }),
 ];
+
+const shortened = (name: string, offset: number): string =>
+  `The answer would be too long, so lines of '${name}' were left out: ask for them with offset=${offset}.`;
 
 function members({ type, severity, offset, search, traceId, executionId, taskId, revision }: Query) {
   return {

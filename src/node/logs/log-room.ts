@@ -1,6 +1,8 @@
 /** The logs of all workloads of this server: collects, stores and queries them. */
 import { join } from "node:path";
+import { PlatformError } from "../../contract/errors.ts";
 import type { LogTag } from "../../contract/log-line.ts";
+import { FairQueue } from "../../lib/fair-queue.ts";
 import type { Running } from "../../lib/lifecycle.ts";
 import { type Clock, MINUTE_MS } from "../../lib/time/clock.ts";
 import type { Driver } from "../driver.ts";
@@ -31,19 +33,28 @@ export interface LogRoomOptions {
   onError(error: unknown): void;
 }
 
+/** Scans at the same time: each has a segment in memory and works through it on the one thread that answers all. */
+const SCANS_AT_ONCE = 2;
+/** Queries of a workspace that wait for their turn. */
+export const SCANS_WAITING_MAX = 32;
+
 /** Interval of the sweep. Logs may exceed the limits of age and total size until the next one. */
 const SWEEP_MS = 10 * MINUTE_MS;
 
 export function openLogRoom({ dir, ...options }: LogRoomOptions): LogRoom {
   const store = openLogStore({ ...options, dir: join(dir, "lines") });
   const follower = new OutputFollower({ ...options, store });
+  const scans = new FairQueue({ atOnce: SCANS_AT_ONCE, waitingMax: SCANS_WAITING_MAX });
   // Every server stores the logs of its own workloads, so every server sweeps.
   const sweeping = setInterval(() => void store.sweep().catch(options.onError), SWEEP_MS).unref();
   return {
     append: (tag, lines) => store.append(tag, lines),
     async query(query) {
-      await follower.lookAt(query);
-      return store.query(query);
+      const read = async (): Promise<LogPage> => {
+        await follower.lookAt(query);
+        return store.query(query);
+      };
+      return scans.run(query.workspace, read) ?? refuseScan();
     },
     names: (workspace, plural) => store.names(workspace, plural),
     forgetWorkspace: (workspace) => store.forgetWorkspace(workspace),
@@ -54,4 +65,9 @@ export function openLogRoom({ dir, ...options }: LogRoomOptions): LogRoom {
       await store.stop();
     },
   };
+}
+
+function refuseScan(): never {
+  const message = `${SCANS_WAITING_MAX} log queries of this workspace wait already. Ask again when they are answered.`;
+  throw new PlatformError("too_many_requests", message, { headers: { "retry-after": "1" } });
 }

@@ -168,6 +168,29 @@ describe("logs in segment files", () => {
     assert.equal(Number.parseInt(last, 10) + kept.length, 100);
   });
 
+  test("a flood takes lines from the workspace that writes it, and from no other", async () => {
+    const store = open("fair-pending", { pendingBytes: 20_000 });
+    const flood = Array.from({ length: 1000 }, (_, n) => line(`line ${n}`));
+    for (const name of ["a", "b", "c"]) store.append(tag(name, { workspace: "noisy" }), flood);
+    store.append(tag("echo", { workspace: "calm" }), [line("one"), line("two")]);
+    assert.deepEqual(await messages(store, { workspace: "calm" }), ["two", "one"]);
+    assert.match((await messages(store, { workspace: "noisy", name: "c" }))[0] ?? "", /lines were dropped/);
+  });
+
+  test("a sweep takes room from the workspace that has most of it", async () => {
+    const store = open("fair-sweep", { totalBytes: 3000 });
+    const names = Array.from({ length: 20 }, (_, n) => `flood-${n}`);
+    for (const name of names) store.append(tag(name, { workspace: "noisy" }), [line("x".repeat(500))]);
+    store.append(tag("echo", { workspace: "calm" }), [line("old and small")]);
+    await store.flush();
+    for (const file of globSync(join(dir, "fair-sweep/calm/**/*.log"))) utimesSync(file, START / 1000, START / 1000);
+    const next = open("fair-sweep", { totalBytes: 3000 });
+    await next.sweep();
+    assert.deepEqual(await messages(next, { workspace: "calm" }), ["old and small"]);
+    const left = await next.names("noisy", "agents");
+    assert.ok(left.length > 0 && left.length < 10, String(left.length));
+  });
+
   test("names cannot lead out of the folder, and a workspace goes whole", async () => {
     const store = open("names");
     for (const name of ["..", ".", "a/../../b", "%2e%2e", "ü"]) {

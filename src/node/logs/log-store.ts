@@ -17,6 +17,7 @@ import {
   sourceOf,
   timeOf,
 } from "./log-line.ts";
+import { KeptSegments, PendingBytes } from "./log-shares.ts";
 import { positionsIn, WorkloadLog } from "./workload-log.ts";
 
 /** Identifies a log: one workload, by its name. */
@@ -26,6 +27,8 @@ export interface LogQuery extends LogSubject {
   fromMs: number;
   toMs: number;
   limit: number;
+  /** Bytes of the page's lines, as they are stored; a page has one line at least. */
+  bytesMax?: number;
   offset?: number;
   source?: LogSource;
   uid?: string;
@@ -43,6 +46,10 @@ export interface LogPage {
   lines: StoredLine[];
   /** Number of all matching lines, also beyond the page. */
   total: number;
+  /** Bytes of the page's lines, as they are stored. */
+  bytes: number;
+  /** True when `bytesMax` ended the page before `limit` did. */
+  cut: boolean;
 }
 
 export interface LogStore {
@@ -55,7 +62,7 @@ export interface LogStore {
   positions(tag: LogTag, workload: string): Promise<Record<Origin["stream"], number>>;
   /** Resolves when everything appended before the call is written. */
   flush(): Promise<void>;
-  /** Removes segments beyond the age limit, and the oldest beyond the total size. */
+  /** Removes segments beyond the age limit and, beyond the total size, the oldest of the workspace that has most. */
   sweep(): Promise<void>;
   forgetWorkspace(workspace: string): Promise<void>;
   stop(): Promise<void>;
@@ -65,7 +72,7 @@ export interface LogBounds {
   workloadBytes: number;
   totalBytes: number;
   ageMs: number;
-  /** Most bytes queued for the disk, of all workloads together. */
+  /** Bytes queued for the disk. When all workspaces together have more, each may have its share. */
   pendingBytes: number;
 }
 
@@ -95,9 +102,10 @@ class FolderLogStore implements LogStore {
   readonly #bounds: LogBounds;
   readonly #onError: (error: unknown) => void;
   readonly #logs = new Map<string, WorkloadLog>();
-  readonly #dirty = new Set<WorkloadLog>();
+  /** Logs with queued lines, and whose they are. */
+  readonly #dirty = new Map<WorkloadLog, string>();
+  readonly #pending = new PendingBytes();
   readonly #dropped = new Map<WorkloadLog, { tag: LogTag; lines: number }>();
-  #pendingBytes = 0;
   #timer: NodeJS.Timeout | null = null;
   #flushing: Promise<void> = Promise.resolve();
 
@@ -112,7 +120,7 @@ class FolderLogStore implements LogStore {
     const log = this.#logOf(tag);
     this.#logs.set(keyOf(tag), log);
     for (const line of lines) {
-      if (this.#pendingBytes >= this.#bounds.pendingBytes) {
+      if (!this.#pending.hasRoom(tag.workspace, this.#bounds.pendingBytes)) {
         const before = this.#dropped.get(log)?.lines ?? 0;
         this.#dropped.set(log, { tag, lines: before + 1 });
         continue;
@@ -123,8 +131,8 @@ class FolderLogStore implements LogStore {
   }
 
   #push(log: WorkloadLog, tag: LogTag, line: LogLine): void {
-    this.#pendingBytes += log.push(this.#clock.now(), tag, line);
-    this.#dirty.add(log);
+    this.#pending.add(tag.workspace, log.push(this.#clock.now(), tag, line));
+    this.#dirty.set(log, tag.workspace);
   }
 
   flush(): Promise<void> {
@@ -140,35 +148,42 @@ class FolderLogStore implements LogStore {
       this.#push(log, tag, { message, severity: SEVERITY.WARNING });
     }
     this.#dropped.clear();
-    for (const log of [...this.#dirty]) {
+    for (const [log, workspace] of [...this.#dirty]) {
       this.#dirty.delete(log);
-      this.#pendingBytes -= log.pendingBytes;
+      this.#pending.add(workspace, -log.pendingBytes);
       await log.flush().catch((error: unknown) => this.#onError(error));
     }
   }
 
-  async query({ limit, offset = 0, ...query }: LogQuery): Promise<LogPage> {
+  async query({ limit, offset = 0, bytesMax = Number.POSITIVE_INFINITY, ...query }: LogQuery): Promise<LogPage> {
     await this.flush();
     const fromUs = query.fromMs * 1000;
     const toUs = query.toMs * 1000 + 999;
     const { mayMatch, matches, mustDecode } = matcherOf(query);
     const lines: StoredLine[] = [];
     let total = 0;
+    let bytes = 0;
+    let cut = false;
     await this.#logOf(query).scan(
       (text) => {
         const time = timeOf(text);
         if (time < fromUs) return "stop";
         if (!(time <= toUs) || !mayMatch(text)) return "on";
         // Lines outside the page are only counted.
-        const line = mustDecode || total < offset + limit ? decodeLine(text) : undefined;
+        const isInPage = total >= offset && total < offset + limit && !cut;
+        const line = mustDecode || isInPage ? decodeLine(text) : undefined;
         if (line === null || (line && !matches(line))) return "on";
-        if (line && total >= offset && total < offset + limit) lines.push(line);
+        if (line && isInPage) {
+          cut = lines.length > 0 && bytes + text.length > bytesMax;
+          if (!cut) lines.push(line);
+          if (!cut) bytes += text.length;
+        }
         total += 1;
         return "on";
       },
       { fromUs, toUs },
     );
-    return { lines, total };
+    return { lines, total, bytes, cut };
   }
 
   async names(workspace: string, plural: string): Promise<string[]> {
@@ -186,19 +201,15 @@ class FolderLogStore implements LogStore {
   async sweep(): Promise<void> {
     await this.flush();
     const now = this.#clock.now();
-    const kept: { log: WorkloadLog; name: string; bytes: number; writtenMs: number }[] = [];
+    const kept = new KeptSegments();
     for (const log of await this.#all()) {
       const segments = await log.segments();
       const old = segments.filter(({ writtenMs }) => writtenMs + this.#bounds.ageMs < now);
       if (old.length > 0) await log.removeSegments(new Set(old.map(({ name }) => name)));
-      for (const segment of segments) if (!old.includes(segment)) kept.push({ log, ...segment });
+      const [workspace = ""] = log.dir.slice(this.#dir.length + 1).split("/");
+      for (const segment of segments) if (!old.includes(segment)) kept.add(workspace, { log, ...segment });
     }
-    let bytes = kept.reduce((sum, segment) => sum + segment.bytes, 0);
-    for (const segment of kept.sort((a, b) => a.writtenMs - b.writtenMs)) {
-      if (bytes <= this.#bounds.totalBytes) break;
-      await segment.log.removeSegments(new Set([segment.name]));
-      bytes -= segment.bytes;
-    }
+    for (const { log, name } of kept.beyond(this.#bounds.totalBytes)) await log.removeSegments(new Set([name]));
     // Idle logs are closed and opened again at the next query.
     for (const [key, log] of this.#logs) if (log.idle) this.#logs.delete(key);
   }

@@ -116,3 +116,29 @@ test("a line without end and a file that was emptied hold nothing up", () =>
     await follower.lookAt(tag);
     assert.equal((await lines()).at(-1), "fresh");
   }));
+
+test("workspaces take turns: a thousand busy workloads of one do not keep another one waiting", async () => {
+  const store = openLogStore({ dir, clock: systemClock, onError });
+  let nowMs = Date.now();
+  const follower = new OutputFollower({ store, clock: { now: () => nowMs }, onError });
+  const read: string[] = [];
+  const calm = Promise.withResolvers<void>();
+  const source: OutputSource = {
+    async readOutput(uid) {
+      if (!read.includes(uid)) read.push(uid);
+      if (uid === "calm") calm.resolve();
+      return { bytes: Buffer.alloc(0), size: 0 };
+    },
+  };
+  const tagOf = (workspace: string): LogTag => ({ workspace, plural: "agents", name: "a", uid: "u", source: "run" });
+  for (let n = 0; n < 1000; n += 1) follower.follow(`noisy-${n}`, tagOf("noisy"), source);
+  follower.follow("calm", tagOf("calm"), source);
+  try {
+    nowMs += 3_600_000;
+    await calm.promise;
+    assert.ok(read.indexOf("calm") < 20, `behind ${read.indexOf("calm")} others`);
+  } finally {
+    await follower.stop();
+    await store.stop();
+  }
+});

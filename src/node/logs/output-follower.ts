@@ -55,6 +55,8 @@ export class OutputFollower {
   readonly #followed = new Map<string, Followed>();
   readonly #timer: NodeJS.Timeout;
   #looks = 0;
+  /** Workspaces that were polled at the last tick. */
+  #hadTurn = new Set<string>();
 
   constructor(options: FollowerOptions) {
     this.#options = options;
@@ -99,13 +101,32 @@ export class OutputFollower {
 
   #tick(): void {
     const nowMs = this.#options.clock.now();
+    const due = new Map<string, Followed[]>();
     for (const followed of this.#followed.values()) {
-      if (this.#looks >= LOOKS_AT_ONCE) return;
-      if (followed.looking) continue;
-      const used = (this.#options.lastUsedMs?.(followed.uid) ?? 0) >= followed.lookedMs;
-      const everyMs = used ? Math.min(followed.everyMs, LOOK_USED_MS) : followed.everyMs;
-      if (followed.lookedMs + everyMs <= nowMs) void this.#look(followed);
+      if (!this.#isDue(followed, nowMs)) continue;
+      const { workspace } = followed.tag;
+      const others = due.get(workspace);
+      if (others) others.push(followed);
+      else due.set(workspace, [followed]);
     }
+    // Workspaces take turns, beginning with those that had none last time.
+    const turns = [...due.keys()].sort((a, b) => Number(this.#hadTurn.has(a)) - Number(this.#hadTurn.has(b)));
+    this.#hadTurn = new Set();
+    for (let round = 0; turns.some((workspace) => round < (due.get(workspace)?.length ?? 0)); round += 1) {
+      for (const workspace of turns) {
+        const next = due.get(workspace)?.[round];
+        if (this.#looks >= LOOKS_AT_ONCE) return;
+        if (next === undefined) continue;
+        this.#hadTurn.add(workspace);
+        void this.#look(next);
+      }
+    }
+  }
+
+  #isDue({ uid, looking, lookedMs, everyMs }: Followed, nowMs: number): boolean {
+    if (looking) return false;
+    const used = (this.#options.lastUsedMs?.(uid) ?? 0) >= lookedMs;
+    return lookedMs + (used ? Math.min(everyMs, LOOK_USED_MS) : everyMs) <= nowMs;
   }
 
   /** One poll at a time per workload; a call meanwhile waits for the running poll and then polls again. */
