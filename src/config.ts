@@ -10,6 +10,7 @@ import { z } from "zod";
 import { nearestWord } from "./lib/nearest-word.ts";
 import { isEveryAddress, ownAddress } from "./lib/network/own-address.ts";
 import "./lib/schemas/plain-words.ts";
+import { flag, list, pairs as quotas } from "./lib/schemas/setting-values.ts";
 import { UsageError } from "./lib/usage-error.ts";
 
 interface Setting {
@@ -20,26 +21,6 @@ interface Setting {
   secret?: true;
 }
 
-const flag = z.union([z.boolean(), z.stringbool()]);
-const list = z.union([
-  z.array(z.string()),
-  z.string().transform((text) =>
-    text
-      .split(",")
-      .map((part) => part.trim())
-      .filter(Boolean),
-  ),
-]);
-/** A table in the file, `name=number` pairs elsewhere. */
-const quotas = z.union([
-  z.record(z.string(), z.int().min(0)),
-  z
-    .string()
-    .regex(/^\s*(\w+\s*=\s*\d+\s*(,\s*|$))*$/, "must be pairs such as sandboxes=10,volumes=20")
-    .transform((text) =>
-      Object.fromEntries([...text.matchAll(/(\w+)\s*=\s*(\d+)/g)].map(([, word, n]) => [word ?? "", Number(n)])),
-    ),
-]);
 /** A list of tables in the file, JSON elsewhere. */
 const identityProvider = z.strictObject({
   id: z.string().regex(/^[a-z0-9-]{1,32}$/, "must be lower-case letters, digits and hyphens"),
