@@ -4,7 +4,6 @@ import { FILE_CONTENT_BYTES_MAX } from "../contract/sandbox-wire.ts";
 import { HEAD_WAIT_MS } from "../http/newcomers.ts";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/time/clock.ts";
 import type { ExchangeLimits } from "./forward.ts";
-import type { OpenMax } from "./open-exchanges.ts";
 
 export interface GatewayLimits {
   of: Record<WorkloadKind | "preview", ExchangeLimits>;
@@ -13,7 +12,7 @@ export interface GatewayLimits {
   /** Requests held at the same time. Each keeps a client's connection and a little memory. */
   heldMax: number;
   /** Requests and streams open at the same time. */
-  openMax: OpenMax;
+  openMax: { workspace: number; caller: number };
   /** Concurrent connections to one instance. */
   connectionsMax: number;
   /** Bytes of content in one JSON or form request that writes files; null for no limit. Raw bodies have none. */

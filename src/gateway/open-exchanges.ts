@@ -5,11 +5,9 @@
  */
 import { GatewayError } from "../contract/gateway-errors.ts";
 import type { Admitted } from "./admit.ts";
+import type { GatewayLimits } from "./limits.ts";
 
-export interface OpenMax {
-  workspace: number;
-  caller: number;
-}
+type OpenMax = GatewayLimits["openMax"];
 
 export class OpenExchanges {
   readonly #max: OpenMax;
