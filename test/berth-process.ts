@@ -111,7 +111,8 @@ export interface ServerOptions extends RunOptions {
 export async function startServer({ dataDir, databaseUrl, args = [], ...run }: ServerOptions): Promise<ServerProcess> {
   const spawned = spawnBerth(["up", "--port", "0", "--data", dataDir, ...args], {
     ...run,
-    env: { ...(databaseUrl ? { DATABASE_URL: databaseUrl } : {}), ...run.env },
+    // A server that is killed would leave its pool of sandboxes behind.
+    env: { BERTH_POOL_SIZE: "0", ...(databaseUrl ? { DATABASE_URL: databaseUrl } : {}), ...run.env },
   });
   const [, url = ""] = await spawned.printed(/API {8}(\S+)\/v0[\s\S]*Ctrl-C/);
   return {

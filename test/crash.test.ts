@@ -8,7 +8,7 @@ import { startServer } from "./server-process.ts";
 
 const databases = await testDatabases();
 after(() => databases.stop());
-const ROUNDS = process.env.BERTH_TEST_LONG ? 20 : 3;
+const ROUNDS = process.env.BERTH_TEST_LONG ? 20 : 2;
 const WRITERS = 8;
 
 for (const database of databases.all) {

@@ -12,7 +12,7 @@ import { openTestStore } from "./store.ts";
 
 const databases = await testDatabases();
 after(() => databases.stop());
-const ROUNDS = process.env.BERTH_TEST_LONG === "1" ? 50 : 3;
+const ROUNDS = process.env.BERTH_TEST_LONG === "1" ? 50 : 2;
 
 for (const database of databases.all)
   describe(`killed while metering, on ${database.name}`, { skip: database.skip }, () => {

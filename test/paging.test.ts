@@ -9,7 +9,7 @@ import { addWorkspace, draftOf, openTestStore } from "./store.ts";
 
 const databases = await testDatabases();
 after(() => databases.stop());
-const RUNS = process.env.BERTH_TEST_LONG ? 300 : 25;
+const RUNS = process.env.BERTH_TEST_LONG ? 300 : 12;
 
 const WORDS = ["al", "be", "alpha", "beta", "x-ray", "zulu"];
 const record = fc.record({ label: fc.constantFrom(...WORDS), display: fc.constantFrom("", ...WORDS) });

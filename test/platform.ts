@@ -73,6 +73,8 @@ export async function startTestPlatform({
     // Tests run on machines with little room, too; those about a full disk say how much they want.
     "disk-free-min": "0",
     "disk-reserve": "0",
+    // Sandboxes that nobody asked for cost each suite a second; those about the pool say how many they want.
+    "pool-size": "0",
     ...(databaseUrl ? { "database-url": databaseUrl } : {}),
   };
   const kebab = Object.fromEntries(

@@ -8,6 +8,7 @@ import { provideChromium } from "./browser/install.ts";
 import { shareInstallation } from "./installed/installation.ts";
 import { startPostgres } from "./postgres.ts";
 import { type RunnerOptions, runnerOptions, USAGE } from "./runner/options.ts";
+import { longestFirst } from "./runner/order.ts";
 import type { Outcome } from "./runner/outcome.ts";
 import { finalReport, timesReport } from "./runner/report.ts";
 import { runFiles } from "./runner/runner.ts";
@@ -17,8 +18,8 @@ const MINUTE_MS = 60_000;
 const LIMITS = { testMs: 10 * MINUTE_MS, fileMs: 20 * MINUTE_MS, lingerMs: 2 * MINUTE_MS, graceMs: MINUTE_MS / 2 };
 const LONG_LIMITS = { testMs: 120 * MINUTE_MS, fileMs: 120 * MINUTE_MS, lingerMs: 5 * MINUTE_MS, graceMs: MINUTE_MS };
 const BROKEN_LIMITS = { ...LIMITS, lingerMs: MINUTE_MS / 2 };
-/** Suites of sandboxes and databases keep more than one core busy each. */
-const LANES = 2;
+/** Files at a time. CI has two cores; a third of the time a file waits for processes, timers and the disk. */
+const LANES = 3;
 
 const { long, times, help, repeat, seed, parts } = optionsOrExit();
 if (help) {
@@ -27,9 +28,9 @@ if (help) {
 }
 
 const patterns = ["src/**/*.test.ts", "test/**/*.test.ts", ...(long ? ["test/**/*.long.ts"] : [])];
-const files = globSync(patterns)
-  .filter((file) => parts.length === 0 || parts.some((part) => file.includes(part)))
-  .sort();
+const files = longestFirst(
+  globSync(patterns).filter((file) => parts.length === 0 || parts.some((part) => file.includes(part))),
+);
 if (files.length === 0) {
   console.error(`No test file matches ${parts.join(", ")}.`);
   process.exit(1);

@@ -22,6 +22,7 @@ import { sandboxVerbs } from "./commands/sandbox.ts";
 import { sessionCommands } from "./commands/session.ts";
 import { resolveConnection } from "./connection.ts";
 import { EXIT, EXIT_MEANING } from "./failure.ts";
+import { httpFetch } from "./http-fetch.ts";
 import { nounsOf } from "./nouns.ts";
 
 export interface ProgramOptions {
@@ -213,7 +214,14 @@ function processContext(version: string, commands: readonly CommandSpec[]): Cont
     ask,
     connect: (options) => {
       const { url, bearer, workspace } = resolveConnection(options, env);
-      return createClient({ url, apiKey: bearer, workspace, strict: options.strict === true, onWarning });
+      return createClient({
+        url,
+        apiKey: bearer,
+        workspace,
+        strict: options.strict === true,
+        onWarning,
+        fetch: httpFetch,
+      });
     },
     now: () => Date.now(),
     commands: () => commands,

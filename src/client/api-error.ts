@@ -31,7 +31,7 @@ export class ApiError extends Error {
  * Reads both error shapes: management `{code: 404, error: "not_found", message}`, sandboxes `{code: "INVALID_IMAGE",
  * message}`.
  */
-export function errorFromAnswer(status: number, headers: Headers, body: unknown): ApiError {
+export function errorFromAnswer(status: number, headers: Pick<Headers, "get">, body: unknown): ApiError {
   const { error, code, message } = (body ?? {}) as { error?: unknown; code?: unknown; message?: unknown };
   const word = [error, code].find((value): value is string => typeof value === "string");
   return new ApiError({

@@ -28,13 +28,24 @@ export interface ClientOptions {
   /** A key or token. A function is called before every request, for tokens that are renewed. */
   apiKey?: string | (() => Promise<string>) | null;
   workspace?: string | null;
-  fetch?: typeof globalThis.fetch;
+  fetch?: Fetch;
   timeoutMs?: number;
   /** Asks the server to refuse unknown members and parameters instead of warning. */
   strict?: boolean;
   /** Called for each member or parameter that the server accepted but ignores. */
   onWarning?(text: string): void;
 }
+
+/** What the client uses of `fetch`; the platform's own `fetch` fits. */
+export type Fetch = (target: string, init: RequestInit) => Promise<FetchAnswer>;
+
+export interface FetchAnswer {
+  status: number;
+  headers: AnswerHeaders;
+  body: AsyncIterable<Uint8Array> | null;
+}
+
+export type AnswerHeaders = Pick<Headers, "get">;
 
 export type QueryValue = string | number | boolean | undefined;
 
@@ -51,7 +62,7 @@ export interface CallInput {
 
 export interface Answer<Body> {
   status: number;
-  headers: Headers;
+  headers: AnswerHeaders;
   body: Body;
 }
 
@@ -77,7 +88,7 @@ export function createClient(options: ClientOptions): Client {
     const response = await request(url, operation, input, options);
     if (options.onWarning) for (const text of readWarnings(response.headers.get("warning"))) options.onWarning(text);
     const body = await readJson(response, url);
-    if (!response.ok) throw errorFromAnswer(response.status, response.headers, body);
+    if (response.status < 200 || response.status > 299) throw errorFromAnswer(response.status, response.headers, body);
     return { status: response.status, headers: response.headers, body };
   };
   return {
@@ -123,7 +134,7 @@ async function request(
   operation: Operation,
   input: CallInput,
   { apiKey, workspace, strict, fetch = globalThis.fetch, timeoutMs: patienceMs = TIMEOUT_MS }: ClientOptions,
-): Promise<Response> {
+): Promise<FetchAnswer> {
   const { timeoutMs = patienceMs } = input;
   const target = url + pathOf(operation, input);
   const bearer = typeof apiKey === "function" ? await apiKey() : apiKey;
@@ -173,7 +184,7 @@ function segment(operation: Operation, name: string, value: string): string {
   });
 }
 
-async function readJson(response: Response, url: string): Promise<unknown> {
+async function readJson(response: FetchAnswer, url: string): Promise<unknown> {
   if (response.status >= 300 && response.status < 400) {
     const location = response.headers.get("location");
     throw new ApiError({
@@ -195,7 +206,7 @@ async function readJson(response: Response, url: string): Promise<unknown> {
   }
 }
 
-async function readText(response: Response, url: string): Promise<string> {
+async function readText(response: FetchAnswer, url: string): Promise<string> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   try {

@@ -27,23 +27,43 @@ afterEach(() => rmSync(dataDir, { recursive: true, force: true }));
 
 const berth = (...args: string[]): Promise<Ended> => runBerth(args, { env: { BERTH_DATA: dataDir } });
 
-describe("down", () => {
-  test("stops the server of the data folder and no other", async () => {
+/** State and text of each check of `berth doctor`. */
+const checks = ({ stdout }: Ended): Record<string, string> =>
+  Object.fromEntries(
+    [
+      ...stdout.matchAll(
+        /^(ok|warning|problem) +(node|data folder|disk|database|port|credentials|clock|isolation) +(.*)$/gm,
+      ),
+    ].map(([, state, check, says]) => [check, `${state} ${says}`]),
+  );
+
+describe("a running server", () => {
+  test("is known to doctor, which tries its key; down stops it and no other", async () => {
     const server = await startServer({ dataDir });
-    const elsewhere = await runBerth(["down"], { env: { BERTH_DATA: join(dataDir, "other") } });
-    assert.match(elsewhere.stdout, /no server of .*other is running/);
+    const found = checks(await berth("doctor", "--port", new URL(server.url).port));
+    const other = createServer();
+    await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
+    const elsewhere = checks(await berth("doctor", "--port", String((other.address() as AddressInfo).port)));
+    other.close();
+    assert.ok(
+      elsewhere.port?.startsWith(`ok this Berth runs at ${server.url} (pid ${server.child.pid},`),
+      elsewhere.port,
+    );
+    assert.match(found.port ?? "", new RegExp(`^ok .*used by this Berth \\(pid ${server.child.pid},`));
+    assert.match(found.credentials ?? "", /^ok .*accepted by /);
+    assert.match(found.database ?? "", /^ok SQLite: up to date/);
+    assert.match(found["data folder"] ?? "", /^ok /);
+    assert.match(found.node ?? "", /^ok v\d+/);
+    assert.match(found.isolation ?? "", /grade|isolate/);
+    assert.deepEqual(Object.keys(found).length, 8);
+
+    const nowhere = await runBerth(["down"], { env: { BERTH_DATA: join(dataDir, "other") } });
+    assert.match(nowhere.stdout, /no server of .*other is running/);
     const ended = await berth("down");
     assert.equal(ended.code, 0, ended.stderr);
     assert.equal(ended.stdout, `stopped ${server.url} (pid ${server.child.pid})\n`);
     assert.deepEqual([(await server.ended).code, (await server.ended).signal], [0, null]);
     assert.deepEqual(readdirSync(join(dataDir, "run")), []);
-  });
-
-  test("is not misled by the note of a server that was killed", async () => {
-    const server = await startServer({ dataDir });
-    await server.stop("SIGKILL");
-    assert.equal(readdirSync(join(dataDir, "run")).length, 1);
-    assert.match((await berth("down")).stdout, /no server/);
   });
 });
 
@@ -77,7 +97,7 @@ describe("down with workloads", { skip }, () => {
   };
 
   test("ends them, also those that a plain stop has left", async () => {
-    const first = await startServer({ dataDir, env: { BERTH_POOL_SIZE: "0" } });
+    const first = await startServer({ dataDir });
     const made = await berth("create", "sandbox", "box");
     assert.equal(made.code, 0, made.stderr);
     await refusedWith("n");
@@ -95,7 +115,7 @@ describe("down with workloads", { skip }, () => {
     assert.match(ended.stderr, LOSSES);
     assert.deepEqual(workloads(), []);
 
-    const second = await startServer({ dataDir, env: { BERTH_POOL_SIZE: "0" } });
+    const second = await startServer({ dataDir });
     assert.equal((await sandboxes(second.url)).length, 1);
     assert.equal((await berth("create", "sandbox", "other")).code, 0);
     assert.equal((await berth("down", "--yes")).code, 0);
@@ -107,20 +127,22 @@ describe("down with workloads", { skip }, () => {
 
   test("takes away what a server that was killed had made on the machine, with and without workloads", async () => {
     for (const left of [false, true]) {
-      const server = await startServer({ dataDir, env: { BERTH_POOL_SIZE: "0" } });
+      const server = await startServer({ dataDir });
       assert.equal((await berth("create", "sandbox", `box-${left}`)).code, 0);
       if (!left) assert.equal((await berth("delete", "sandbox", `box-${left}`)).code, 0);
       if (!left) await eventually(() => workloads().length === 0);
       await server.stop("SIGKILL");
+      assert.equal(readdirSync(join(dataDir, "run")).length, 1, "the note of the killed server");
       const ended = await berth("down", "--yes");
       assert.equal(ended.code, 0, ended.stderr);
+      assert.match(ended.stdout, /no server/);
       assert.equal(/ended 1 workload/.test(ended.stdout), left, ended.stdout);
       assert.deepEqual(tracesOf(join(dataDir, "runtime")), []);
     }
   });
 
   test("leaves them with --keep", async () => {
-    const server = await startServer({ dataDir, env: { BERTH_POOL_SIZE: "0" } });
+    const server = await startServer({ dataDir });
     await berth("create", "sandbox", "box");
     assert.equal((await berth("down", "--keep")).code, 0);
     assert.equal((await server.ended).code, 0);
@@ -130,37 +152,6 @@ describe("down with workloads", { skip }, () => {
 });
 
 describe("doctor", () => {
-  /** State and text of each check. */
-  const checks = ({ stdout }: Ended): Record<string, string> =>
-    Object.fromEntries(
-      [
-        ...stdout.matchAll(
-          /^(ok|warning|problem) +(node|data folder|disk|database|port|credentials|clock|isolation) +(.*)$/gm,
-        ),
-      ].map(([, state, check, says]) => [check, `${state} ${says}`]),
-    );
-
-  test("knows the server that is running and tries its key", async () => {
-    const server = await startServer({ dataDir });
-    const found = checks(await berth("doctor", "--port", new URL(server.url).port));
-    const other = createServer();
-    await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
-    const elsewhere = checks(await berth("doctor", "--port", String((other.address() as AddressInfo).port)));
-    other.close();
-    await server.stop();
-    assert.ok(
-      elsewhere.port?.startsWith(`ok this Berth runs at ${server.url} (pid ${server.child.pid},`),
-      elsewhere.port,
-    );
-    assert.match(found.port ?? "", new RegExp(`^ok .*used by this Berth \\(pid ${server.child.pid},`));
-    assert.match(found.credentials ?? "", /^ok .*accepted by /);
-    assert.match(found.database ?? "", /^ok SQLite: up to date/);
-    assert.match(found["data folder"] ?? "", /^ok /);
-    assert.match(found.node ?? "", /^ok v\d+/);
-    assert.match(found.isolation ?? "", /grade|isolate/);
-    assert.deepEqual(Object.keys(found).length, 8);
-  });
-
   test("looks at PostgreSQL and its clock", { skip: postgres?.skip }, async () => {
     const place = (await postgres?.fresh()) ?? assert.fail();
     const env = { BERTH_DATA: place.dataDir, DATABASE_URL: place.databaseUrl ?? "" };

@@ -13,8 +13,7 @@ let dataDir: string;
 const servers: ServerProcess[] = [];
 
 const start = async (options: Partial<Parameters<typeof startServer>[0]> = {}): Promise<ServerProcess> => {
-  // Killed at the end, it would leave its pool behind.
-  const server = await startServer({ dataDir, ...options, env: { BERTH_POOL_SIZE: "0", ...options?.env } });
+  const server = await startServer({ dataDir, ...options });
   servers.push(server);
   return server;
 };
@@ -46,14 +45,6 @@ describe("starting", () => {
     assert.ok(!second.stderr().includes(key));
     const again = await fetch(`${second.url}/v0/drives`, { headers: { authorization: `Bearer ${key}` } });
     assert.equal(again.status, 200);
-  });
-
-  test("a key that the operator brings is used and not shown", async () => {
-    const key = "operator-key-0123456789";
-    const server = await start({ env: { BERTH_API_KEY: key } });
-    assert.ok(!(server.stdout() + server.stderr()).includes(key));
-    const answer = await fetch(`${server.url}/v0/drives`, { headers: { authorization: `Bearer ${key}` } });
-    assert.equal(answer.status, 200);
   });
 
   test("a price file that cannot be used is told with its setting, before anything is made", async () => {
@@ -99,50 +90,31 @@ describe("starting", () => {
     assert.equal(existsSync(join(dataDir, "secret.key")), false, failed.stderr);
   });
 
-  test("logs are JSON lines when nobody watches", async () => {
-    const server = await start();
-    const ended = await server.stop();
-    const lines = ended.stdout.trim().split("\n");
-    const said = lines.map((line) => (JSON.parse(line) as { msg: string }).msg);
-    // A server without root also says which limits do not hold.
-    assert.deepEqual(
-      said.filter((msg) => !msg.startsWith("some limits of workloads")),
-      ["stopping"],
-    );
-  });
-
-  test("a second server on the same data folder is refused and told who holds it", async () => {
-    const first = await start();
-    const second = await runBerth(["up", "--port", "0", "--data", dataDir]);
-    assert.equal(second.code, 5);
-    assert.match(second.stderr, new RegExp(`in use by another Berth \\(pid ${first.child.pid}, started `));
-    assert.match(second.stderr, /BERTH_DATA/);
-  });
-
-  test("a server on every address tells clients an address that they can use, and says so", async () => {
-    const server = await start({ env: { HOST: "0.0.0.0", BERTH_INSECURE_HTTP: "true" } });
-    const { hostname, port } = new URL(server.url);
-    assert.match(server.stderr(), /listens on every address \(0\.0\.0\.0\)[^\n]*\n[^\n]*BERTH_PUBLIC_URL/);
+  test("a server on every address says so; a second one on its folder or its port is refused and told who holds it", async (t) => {
+    const first = await start({ env: { HOST: "0.0.0.0", BERTH_INSECURE_HTTP: "true" } });
+    const { hostname, port } = new URL(first.url);
+    assert.match(first.stderr(), /listens on every address \(0\.0\.0\.0\)[^\n]*\n[^\n]*BERTH_PUBLIC_URL/);
     const { url } = JSON.parse(readFileSync(join(dataDir, "credentials.json"), "utf8"));
     const metadata = await fetch(`http://127.0.0.1:${port}/.well-known/oauth-authorization-server`);
     const { issuer } = (await metadata.json()) as { issuer: string };
-    for (const address of [server.url, url, issuer, server.stderr()]) assert.doesNotMatch(address, /\/\/0\.0\.0\.0/);
+    for (const address of [first.url, url, issuer, first.stderr()]) assert.doesNotMatch(address, /\/\/0\.0\.0\.0/);
     assert.deepEqual([new URL(url).hostname, new URL(issuer).hostname], [hostname, hostname]);
-  });
 
-  test("a port that is taken is named", async () => {
-    const first = await start();
-    const port = new URL(first.url).port;
+    const sameFolder = await runBerth(["up", "--port", "0", "--data", dataDir]);
+    assert.equal(sameFolder.code, 5);
+    assert.match(sameFolder.stderr, new RegExp(`in use by another Berth \\(pid ${first.child.pid}, started `));
+    assert.match(sameFolder.stderr, /BERTH_DATA/);
+
     const other = mkdtempSync(join(tmpdir(), "berth-start-"));
-    const second = await runBerth(["up", "--port", port, "--data", other]);
-    rmSync(other, { recursive: true, force: true });
-    assert.equal(second.code, 5);
-    assert.match(second.stderr, new RegExp(`Port ${port} on 127.0.0.1 is in use`));
+    t.after(() => rmSync(other, { recursive: true, force: true }));
+    const samePort = await runBerth(["up", "--port", port, "--data", other]);
+    assert.equal(samePort.code, 5);
+    assert.match(samePort.stderr, new RegExp(`Port ${port} on 127.0.0.1 is in use`));
   });
 });
 
 describe("stopping", () => {
-  test("SIGTERM lets a request in flight finish and exits 0", async () => {
+  test("SIGTERM lets a request in flight finish and exits 0; a key that the operator brings is used and not shown", async () => {
     const key = "operator-key-0123456789";
     const server = await start({ env: { BERTH_API_KEY: key } });
     const body = JSON.stringify({ metadata: { name: "slow" }, spec: {} });
@@ -166,6 +138,7 @@ describe("stopping", () => {
     assert.match(answer.toString(), /^HTTP\/1.1 200/);
     const ended = await server.ended;
     assert.deepEqual([ended.code, ended.signal], [0, null]);
+    assert.ok(!(ended.stdout + ended.stderr).includes(key));
   });
 
   test("npm start passes SIGTERM on to the server", async () => {
@@ -189,12 +162,19 @@ describe("stopping", () => {
     await assert.rejects(fetch(`${url}/healthz`));
   });
 
-  test("the same signal twice at once, as npm passes it on, is one wish to stop", async () => {
+  test("the same signal twice at once, as npm passes it on, is one wish to stop, told as a line of JSON", async () => {
     const server = await start();
     server.child.kill("SIGINT");
     server.child.kill("SIGINT");
     const ended = await server.ended;
     assert.deepEqual([ended.code, ended.signal], [0, null]);
+    const lines = ended.stdout.trim().split("\n");
+    const said = lines.map((line) => (JSON.parse(line) as { msg: string }).msg);
+    // A server without root also says which limits do not hold.
+    assert.deepEqual(
+      said.filter((msg) => !msg.startsWith("some limits of workloads")),
+      ["stopping"],
+    );
   });
 });
 

@@ -10,7 +10,7 @@ import { type ReceivedRequest, sendJson, startUpstream } from "./upstream-server
 
 const databases = await testDatabases();
 after(() => databases.stop());
-const ROUNDS = process.env.BERTH_TEST_LONG ? 20 : 3;
+const ROUNDS = process.env.BERTH_TEST_LONG ? 20 : 2;
 const CALLERS = 8;
 
 for (const database of databases.all)

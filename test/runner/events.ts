@@ -2,6 +2,7 @@
  * What a test file tells the runner: one line of JSON per event, written by the process of the file itself (it is
  * loaded there as a reporter of Node's test runner) and read by `file-run.ts`, also when the file was ended half way.
  */
+import { appendFileSync, readFileSync } from "node:fs";
 import { inspect } from "node:util";
 
 export type FileEvent =
@@ -18,10 +19,14 @@ export type FileEvent =
       /** Node's word for the way it failed, and the error as a reader wants it. */
       failure?: { type: string; text: string };
     }
-  | { type: "note"; text: string };
+  | { type: "note"; text: string }
+  | { type: "cpu"; seconds: number };
 
 /** Node ends every file with these; the runner adds its own for all files together. */
 const SUMMARY = /^(tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) [\d.]+$/;
+
+/** The unit of times in /proc (USER_HZ), the same on every machine that Node runs on. */
+const TICKS_PER_SECOND = 100;
 
 interface Told {
   name: string;
@@ -34,6 +39,7 @@ interface Told {
 }
 
 export default async function* events(source: AsyncIterable<{ type: string; data: Told }>): AsyncGenerator<string> {
+  process.once("exit", tellCpu);
   for await (const { type, data } of source) {
     const event = eventOf(type, data);
     if (event) yield `${JSON.stringify(event)}\n`;
@@ -63,6 +69,16 @@ function eventOf(type: string, data: Told): FileEvent | null {
 const reason = (given: string | boolean): string => (typeof given === "string" ? given : "");
 
 const textOf = (error: unknown): string => (typeof error === "string" ? error : inspect(error, { depth: 6 }));
+
+/** Appends the CPU time of this process and of its children that have ended. Linux alone counts the children. */
+function tellCpu(): void {
+  const flag = "--test-reporter-destination=";
+  const path = process.execArgv.find((argument) => argument.startsWith(flag))?.slice(flag.length);
+  if (!path || process.platform !== "linux") return;
+  const fields = readFileSync("/proc/self/stat", "utf8").split(") ")[1]?.split(" ") ?? [];
+  const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0);
+  appendFileSync(path, `${JSON.stringify({ type: "cpu", seconds: ticks / TICKS_PER_SECOND } satisfies FileEvent)}\n`);
+}
 
 /** The events of a file so far; a line that was cut off by the end of its process is left out. */
 export function readEvents(text: string): FileEvent[] {

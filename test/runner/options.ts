@@ -7,7 +7,7 @@ Runs every test file, or those whose path has one of the parts.
 
   --long         also the long variants: all rounds of the crash suites, all cases of the fuzz suites, *.long.ts
   --repeat=N     every file N times, one round after the other, to see whether a test is red by chance
-  --times        at the end, how long each file took
+  --times        at the end, how long each file took, and its CPU time
   --break=SEED   assertions fail by chance, to see what failing tests leave open
   --help         this text`;
 

@@ -21,6 +21,8 @@ export interface Failure {
 export interface Outcome {
   file: string;
   durationMs: number;
+  /** Of the file's process and of the children it waited for; not of databases and servers that files share. */
+  cpuSeconds: number;
   counts: Counts;
   failures: Failure[];
   /** The file as a tree of tests, ready to be printed. */
@@ -53,8 +55,10 @@ export function outcomeOf({ file, durationMs, events, output, leftBehind, code, 
   const failures: Failure[] = [];
   const lines: string[] = [];
   const names: string[] = [];
+  let cpuSeconds = 0;
   for (const event of readEvents(events)) {
     if (event.type === "note") lines.push(`  ℹ ${event.text}`);
+    if (event.type === "cpu") cpuSeconds = event.seconds;
     if (event.type === "started") names.splice(event.nesting, names.length, event.name);
     if (event.type !== "passed" && event.type !== "failed") continue;
     const bad = count(counts, event);
@@ -71,7 +75,7 @@ export function outcomeOf({ file, durationMs, events, output, leftBehind, code, 
     lines.push(`  ✖ ${whole}`);
     failures.push({ file, path: [], text: ended ? whole : `${whole}\n${output.trimEnd()}`.trimEnd() });
   }
-  return { file, durationMs, counts, failures, lines, output, leftBehind };
+  return { file, durationMs, cpuSeconds, counts, failures, lines, output, leftBehind };
 }
 
 /** Adds one event to the counts, by Node's own rules; whether it makes the file red. */

@@ -9,8 +9,9 @@ import type { Limits } from "./file-run.ts";
 import { unfinished } from "./held.ts";
 import { endProcess, processesOf } from "./left-behind.ts";
 import { runnerOptions } from "./options.ts";
+import { longestFirst } from "./order.ts";
 import type { Outcome } from "./outcome.ts";
-import { fileReport, finalReport } from "./report.ts";
+import { fileReport, finalReport, timesReport } from "./report.ts";
 import { runFiles } from "./runner.ts";
 
 const PATIENT: Limits = { testMs: 300_000, fileMs: 300_000, lingerMs: 300_000, graceMs: 60_000 };
@@ -59,6 +60,8 @@ test("files run to their end, and all that failed is told again at the very end"
   assert.match(tail, /✖ \S*red\.test\.mjs › outer › bad: Error: the reason/);
   assert.match(tail, /✖ \S*broken\.test\.mjs: the file's process ended with 1/);
   assert.match(end, /Cannot find module/);
+  assert.match(timesReport(outcomes), /^ +\d+\.\d s +\d+\.\d s CPU {2}3 files together$/m);
+  assert.ok((outcomes[2]?.cpuSeconds ?? 0) > 0, "the CPU time of a file is known");
   assert.match(fileReport(outcomes[0] as Outcome), /﹣ not here \(\d+ ms\) # SKIP no such machine/);
 });
 
@@ -160,4 +163,14 @@ test("the arguments of a run: unknown ones and values that mean nothing are refu
   });
   for (const args of [["--times=4"], ["--repeat=0"], ["--repeat=x"], ["--repeat="], ["--repaet=4"]])
     assert.throws(() => runnerOptions(args), Error, args.join());
+});
+
+test("the longest files are begun first, the others by name", () => {
+  const files = ["src/b.test.ts", "test/browser/pages.test.ts", "src/a.test.ts", "test/installed/upgrade.test.ts"];
+  assert.deepEqual(longestFirst(files), [
+    "test/installed/upgrade.test.ts",
+    "test/browser/pages.test.ts",
+    "src/a.test.ts",
+    "src/b.test.ts",
+  ]);
 });

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { ApiError } from "../../client/api-error.ts";
-import type { Client } from "../../client/client.ts";
+import type { AnswerHeaders, Client } from "../../client/client.ts";
 import { UsageError } from "../../lib/usage-error.ts";
 import { archiveOf } from "../archive.ts";
 import { tellCallbackSecrets } from "../callback-secrets.ts";
@@ -134,7 +134,7 @@ async function put(
   { name, spec }: Project,
   client: Client,
   { upload, isNew }: { upload: boolean; isNew: boolean },
-): Promise<{ headers: Headers; body: unknown }> {
+): Promise<{ headers: AnswerHeaders; body: unknown }> {
   const input = { ...(upload ? { query: { upload } } : {}), body: { metadata: { name }, spec } };
   if (isNew) return client.send(operationOf(noun, "create"), input);
   const update = operationOf(noun, "update");

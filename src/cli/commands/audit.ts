@@ -1,9 +1,9 @@
 /** The audit log: list, export and verify. */
-import { exportAudit, listAudit, verifyAudit } from "../actions/audit.ts";
 import { CONNECTION_OPTIONS, type CommandSpec, GROUPS, type OptionSpec } from "../command.ts";
 import { REMOTE } from "./options.ts";
 
 const group = GROUPS.verbs;
+const actions = () => import("../actions/audit.ts");
 
 const FILTERS: readonly OptionSpec[] = [
   { flags: "--account <id>", about: "all workspaces of this account, and sign-ins" },
@@ -21,7 +21,7 @@ export const auditVerbs: readonly CommandSpec[] = [
     summary: "who changed what, newest first",
     options: [{ flags: "--limit <count>", about: "show at most this many (default 50)" }, ...FILTERS, ...REMOTE],
     examples: ["berth audit list", "berth audit list --outcome denied --start-time 2026-01-01T00:00:00Z"],
-    run: listAudit,
+    run: async (call) => (await actions()).listAudit(call),
   },
   {
     name: "export",
@@ -29,7 +29,7 @@ export const auditVerbs: readonly CommandSpec[] = [
     summary: "every line, newest first, one JSON object each",
     options: [...FILTERS, ...CONNECTION_OPTIONS],
     examples: ["berth audit export > audit.jsonl"],
-    run: exportAudit,
+    run: async (call) => (await actions()).exportAudit(call),
   },
   {
     name: "verify",
@@ -38,6 +38,6 @@ export const auditVerbs: readonly CommandSpec[] = [
     details: "Ends with 1 when one was. What it prints last is worth keeping elsewhere.",
     options: CONNECTION_OPTIONS,
     examples: ["berth audit verify"],
-    run: verifyAudit,
+    run: async (call) => (await actions()).verifyAudit(call),
   },
 ];

@@ -1,8 +1,10 @@
 /** Usage and cost. */
 import type { Operation } from "../../contract/operation.ts";
-import { type BillingOperations, exportUsage, rebuild, top } from "../actions/billing.ts";
+import type { BillingOperations } from "../actions/billing.ts";
 import { type CommandSpec, GROUPS, type OptionSpec } from "../command.ts";
 import { REMOTE, WATCH } from "./options.ts";
+
+const actions = () => import("../actions/billing.ts");
 
 const WINDOW: readonly OptionSpec[] = [
   { flags: "--account <id>", about: "the account, when there are several" },
@@ -47,7 +49,7 @@ export function billingCommands(operations: readonly Operation[]): CommandSpec[]
             ...REMOTE,
           ],
           examples: ["berth billing top", "berth billing top --by dimension --since 7d --watch"],
-          run: (call) => top(known, call),
+          run: async (call) => (await actions()).top(known, call),
         },
         {
           name: "export",
@@ -69,7 +71,7 @@ export function billingCommands(operations: readonly Operation[]): CommandSpec[]
             "berth billing export --since 24h --resolution hourly --format jsonl",
             "berth billing export --since 1h --events",
           ],
-          run: (call) => exportUsage(known, call),
+          run: async (call) => (await actions()).exportUsage(known, call),
         },
         {
           name: "rebuild",
@@ -77,7 +79,7 @@ export function billingCommands(operations: readonly Operation[]): CommandSpec[]
           summary: "make all sums anew from their events, at the prices in force, for account admins",
           options: [...WINDOW, ...REMOTE],
           examples: ["berth billing rebuild --since 365d"],
-          run: (call) => rebuild(known, call),
+          run: async (call) => (await actions()).rebuild(known, call),
         },
       ],
     },

@@ -1,7 +1,4 @@
 /** Deploying code, and sending a request to it. */
-import { deploy } from "../actions/deploy.ts";
-import { createFolder } from "../actions/new.ts";
-import { runJob, runWorkload } from "../actions/run.ts";
 import { CONNECTION_OPTIONS, type CommandSpec, GROUPS, type OptionSpec, text } from "../command.ts";
 import { findNoun, type Noun } from "../nouns.ts";
 import { REMOTE } from "./options.ts";
@@ -21,7 +18,7 @@ export const deployCommands = (nouns: readonly Noun[]): CommandSpec[] => [
     ],
     options: REMOTE,
     examples: ["berth new", "berth new agent-echo my-agent && berth deploy my-agent"],
-    run: async (call) => createFolder(nouns, call),
+    run: async (call) => (await import("../actions/new.ts")).createFolder(nouns, call),
   },
   {
     name: "deploy",
@@ -50,7 +47,7 @@ export const deployCommands = (nouns: readonly Noun[]): CommandSpec[] => [
       "berth deploy . --name staging -s TOKEN=abc",
       "berth deploy --traffic 10",
     ],
-    run: async (call) => deploy(nouns, call),
+    run: async (call) => (await import("../actions/deploy.ts")).deploy(nouns, call),
   },
   {
     name: "run",
@@ -72,7 +69,7 @@ export const deployCommands = (nouns: readonly Noun[]): CommandSpec[] => [
           `berth run job batch --data '{"tasks":[{"text":"a"},{"text":"b"}]}'`,
           "berth run job batch --file tasks.json --wait",
         ],
-        run: async (call) => runJob(nouns, text(call.args[0]) ?? "", call),
+        run: async (call) => (await import("../actions/run.ts")).runJob(nouns, text(call.args[0]) ?? "", call),
       }),
   },
 ];
@@ -107,5 +104,5 @@ const runCommand = (noun: Noun): CommandSpec => ({
     ...CONNECTION_OPTIONS,
   ],
   examples: [EXAMPLES[noun.name] ?? ""],
-  run: async (call) => runWorkload(noun, text(call.args[0]) ?? "", call),
+  run: async (call) => (await import("../actions/run.ts")).runWorkload(noun, text(call.args[0]) ?? "", call),
 });

@@ -1,5 +1,4 @@
 /** Commands for images beside those of their operations. */
-import { loadImage } from "../actions/image.ts";
 import { type CommandSpec, GROUPS } from "../command.ts";
 import { REMOTE } from "./options.ts";
 
@@ -15,6 +14,6 @@ export const imageVerbs: readonly CommandSpec[] = [
     ],
     options: [{ flags: "--type <kind>", about: "what it is for (default sandbox)" }, ...REMOTE],
     examples: ["berth image load tool.tar", "berth image load tool.tar.gz tool:1.2"],
-    run: loadImage,
+    run: async (call) => (await import("../actions/image.ts")).loadImage(call),
   },
 ];

@@ -1,6 +1,5 @@
 /** `berth logs agent/echo -f` */
 import { SEVERITY_NAMES } from "../../contract/log-line.ts";
-import { logs } from "../actions/logs.ts";
 import { CONNECTION_OPTIONS, type CommandSpec, GROUPS } from "../command.ts";
 import type { Noun } from "../nouns.ts";
 
@@ -32,6 +31,6 @@ export const logsCommands = (nouns: readonly Noun[]): CommandSpec[] => [
       "berth logs agent/echo --severity ERROR,FATAL --since 1d",
       "berth logs job/batch --execution ID --task 3",
     ],
-    run: async (call) => logs(nouns, call),
+    run: async (call) => (await import("../actions/logs.ts")).logs(nouns, call),
   },
 ];

@@ -1,9 +1,10 @@
 /** The verb-first commands: `berth get drive my-drive`. */
-import { applyFiles, createFiles, deleteFiles } from "../actions/manifests.ts";
 import { create, getOrList, list, remove } from "../actions/resources.ts";
 import { type ArgumentSpec, type CommandSpec, GROUPS, type Invocation, text, texts } from "../command.ts";
 import { findNoun, type Noun } from "../nouns.ts";
 import { DRY_RUN, FILES, LISTING, MEMBERS, QUERY, REMOTE, VALIDATE, WATCH, YES } from "./options.ts";
+
+const manifests = () => import("../actions/manifests.ts");
 
 const KIND: ArgumentSpec = { name: "kind", about: "the kind of resource, singular or plural", offers: "kind" };
 const NAME: ArgumentSpec = {
@@ -54,7 +55,9 @@ export function resourceCommands(nouns: readonly Noun[]): CommandSpec[] {
       options: [...MEMBERS, ...FILES, QUERY, ...REMOTE],
       examples: ["berth create drive my-drive --set spec.size=1024 --label team=red", "berth create -f resources.yaml"],
       run: async (call) =>
-        call.args[0] === undefined ? createFiles(nouns, call) : create(nounOf(call), text(call.args[1]) ?? "", call),
+        call.args[0] === undefined
+          ? (await manifests()).createFiles(nouns, call)
+          : create(nounOf(call), text(call.args[1]) ?? "", call),
     },
     {
       name: "apply",
@@ -68,7 +71,7 @@ export function resourceCommands(nouns: readonly Noun[]): CommandSpec[] {
         "berth apply -f folder --dry-run",
         "berth apply -f platform.yaml --validate",
       ],
-      run: async (call) => applyFiles(nouns, call),
+      run: async (call) => (await manifests()).applyFiles(nouns, call),
     },
     {
       name: "delete",
@@ -81,7 +84,9 @@ export function resourceCommands(nouns: readonly Noun[]): CommandSpec[] {
       options: [...FILES, DRY_RUN, YES, QUERY, ...REMOTE],
       examples: ["berth delete drive my-drive other-drive", "berth delete -f platform.yaml"],
       run: async (call) =>
-        call.args[0] === undefined ? deleteFiles(nouns, call) : remove(nounOf(call), texts(call.args[1]), call),
+        call.args[0] === undefined
+          ? (await manifests()).deleteFiles(nouns, call)
+          : remove(nounOf(call), texts(call.args[1]), call),
     },
   ];
 }

@@ -1,8 +1,4 @@
 /** Commands for sandboxes beside the five common verbs: `berth sandbox exec box -- npm test`. */
-import { fork, logs, preview, snapshot } from "../actions/sandbox.ts";
-import { copy } from "../actions/sandbox-copy.ts";
-import { exec } from "../actions/sandbox-exec.ts";
-import { terminal } from "../actions/sandbox-terminal.ts";
 import { type ArgumentSpec, CONNECTION_OPTIONS, type CommandSpec, GROUPS } from "../command.ts";
 import { REMOTE } from "./options.ts";
 
@@ -27,7 +23,7 @@ export const sandboxVerbs: readonly CommandSpec[] = [
       "berth sandbox exec box 'cd /app && npm test'",
       "berth sandbox exec -i box -- python3 - < script.py",
     ],
-    run: exec,
+    run: async (call) => (await import("../actions/sandbox-exec.ts")).exec(call),
   },
   {
     name: "connect",
@@ -36,7 +32,7 @@ export const sandboxVerbs: readonly CommandSpec[] = [
     args: [NAME],
     options: [{ flags: "--session <id>", about: "share a session, or come back to it" }, ...CONNECTION_OPTIONS],
     examples: ["berth sandbox connect box"],
-    run: terminal,
+    run: async (call) => (await import("../actions/sandbox-terminal.ts")).terminal(call),
   },
   {
     name: "logs",
@@ -45,7 +41,7 @@ export const sandboxVerbs: readonly CommandSpec[] = [
     args: [NAME, { name: "process", about: "its name or pid", optional: true }],
     options: [{ flags: "-f, --follow", about: "go on until it ends" }, ...REMOTE],
     examples: ["berth sandbox logs box", "berth sandbox logs box web --follow"],
-    run: logs,
+    run: async (call) => (await import("../actions/sandbox.ts")).logs(call),
   },
   {
     name: "cp",
@@ -63,7 +59,7 @@ export const sandboxVerbs: readonly CommandSpec[] = [
       "berth sandbox cp box:/tmp/result.json .",
       "berth sandbox cp ./src box:/app/",
     ],
-    run: copy,
+    run: async (call) => (await import("../actions/sandbox-copy.ts")).copy(call),
   },
   {
     name: "preview",
@@ -77,7 +73,7 @@ export const sandboxVerbs: readonly CommandSpec[] = [
       ...CONNECTION_OPTIONS,
     ],
     examples: ["berth sandbox preview box 3000 --public"],
-    run: preview,
+    run: async (call) => (await import("../actions/sandbox.ts")).preview(call),
   },
   {
     name: "snapshot",
@@ -86,7 +82,7 @@ export const sandboxVerbs: readonly CommandSpec[] = [
     args: [NAME],
     options: [{ flags: "--name <text>", about: "what to call it" }, ...REMOTE],
     examples: ["berth sandbox snapshot box --name before-upgrade"],
-    run: snapshot,
+    run: async (call) => (await import("../actions/sandbox.ts")).snapshot(call),
   },
   {
     name: "fork",
@@ -102,6 +98,6 @@ export const sandboxVerbs: readonly CommandSpec[] = [
       ...REMOTE,
     ],
     examples: ["berth sandbox fork box copy", "berth sandbox fork box site --application --port 3000"],
-    run: fork,
+    run: async (call) => (await import("../actions/sandbox.ts")).fork(call),
   },
 ];

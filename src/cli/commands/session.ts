@@ -1,8 +1,5 @@
 /** Servers, credentials, workspaces. */
 import type { Operation } from "../../contract/operation.ts";
-import { setPassword } from "../actions/password.ts";
-import { listProfiles, removeProfile, useProfile } from "../actions/profiles.ts";
-import { login, logout, token, workspaces } from "../actions/session.ts";
 import { CONNECTION_OPTIONS, type CommandSpec, GROUPS } from "../command.ts";
 import { OUTPUT_OPTION } from "../output.ts";
 import { REMOTE } from "./options.ts";
@@ -25,7 +22,7 @@ export function sessionCommands(operations: readonly Operation[]): CommandSpec[]
         ...CONNECTION_OPTIONS,
       ],
       examples: ["berth login https://berth.example.com", "berth login http://10.0.0.5:8080 --profile lab < key.txt"],
-      run: (call) => login(workspaceList, call),
+      run: async (call) => (await import("../actions/session.ts")).login(workspaceList, call),
     },
     {
       name: "logout",
@@ -33,7 +30,7 @@ export function sessionCommands(operations: readonly Operation[]): CommandSpec[]
       summary: "sign out of a server and forget it",
       options: CONNECTION_OPTIONS,
       examples: ["berth logout", "berth logout --profile lab"],
-      run: logout,
+      run: async (call) => (await import("../actions/session.ts")).logout(call),
     },
     {
       name: "workspaces",
@@ -42,7 +39,7 @@ export function sessionCommands(operations: readonly Operation[]): CommandSpec[]
       args: [{ name: "name", about: "work in this one from now on", optional: true }],
       options: REMOTE,
       examples: ["berth workspaces", "berth workspaces dev"],
-      run: (call) => workspaces(workspaceList, call),
+      run: async (call) => (await import("../actions/session.ts")).workspaces(workspaceList, call),
     },
     {
       name: "profiles",
@@ -55,7 +52,7 @@ export function sessionCommands(operations: readonly Operation[]): CommandSpec[]
           summary: "list them; the one in use is marked",
           options: [OUTPUT_OPTION],
           examples: ["berth profiles list"],
-          run: listProfiles,
+          run: async (call) => (await import("../actions/profiles.ts")).listProfiles(call),
         },
         {
           name: "use",
@@ -63,7 +60,7 @@ export function sessionCommands(operations: readonly Operation[]): CommandSpec[]
           summary: "use another one from now on",
           args: [{ name: "name", about: "its name; local is the server on this machine" }],
           examples: ["berth profiles use lab", "berth profiles use local"],
-          run: useProfile,
+          run: async (call) => (await import("../actions/profiles.ts")).useProfile(call),
         },
         {
           name: "remove",
@@ -71,7 +68,7 @@ export function sessionCommands(operations: readonly Operation[]): CommandSpec[]
           summary: "sign out of one and forget it",
           args: [{ name: "name", about: "its name" }],
           examples: ["berth profiles remove lab"],
-          run: removeProfile,
+          run: async (call) => (await import("../actions/profiles.ts")).removeProfile(call),
         },
       ],
     },
@@ -81,7 +78,7 @@ export function sessionCommands(operations: readonly Operation[]): CommandSpec[]
       summary: "print the API key or token in use",
       options: CONNECTION_OPTIONS,
       examples: ['curl -H "Authorization: Bearer $(berth token)" http://127.0.0.1:8080/v0/drives'],
-      run: token,
+      run: async (call) => (await import("../actions/session.ts")).token(call),
     },
     {
       name: "passwd",
@@ -95,7 +92,7 @@ export function sessionCommands(operations: readonly Operation[]): CommandSpec[]
         ...CONNECTION_OPTIONS,
       ],
       examples: ["berth passwd", "berth passwd bo@example.com", "berth passwd --link bo@example.com"],
-      run: setPassword,
+      run: async (call) => (await import("../actions/password.ts")).setPassword(call),
     },
   ];
 }

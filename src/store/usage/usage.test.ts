@@ -66,14 +66,14 @@ function suite(database: TestDatabase): void {
       .rows;
 
   test("the endpoint equals plain loops over raw events", () =>
-    endpointEqualsModel({ freshLedger, runs: long ? 1000 : 40 }));
+    endpointEqualsModel({ freshLedger, runs: long ? 1000 : 15 }));
 
   test("pages of a window that is still running have every group once", async () =>
     pagesOfARunningWindow(await freshLedger()));
 
   for (const trouble of ["death", "refusal", "clock setting"] as const)
     test(`everything is metered once in spite of: ${trouble}`, () =>
-      meteredOnce({ freshLedger, trouble, runs: long ? 300 : 10 }));
+      meteredOnce({ freshLedger, trouble, runs: long ? 300 : 5 }));
 
   test("sums made anew are the same sums, and at other prices those of the other book", () => {
     const otherPrices: RateOf = (_dimension, hour) => ({ numerator: BigInt(hour % 7), denominator: 100n });
@@ -86,7 +86,7 @@ function suite(database: TestDatabase): void {
     };
     return endpointEqualsModel({
       freshLedger,
-      runs: long ? 100 : 5,
+      runs: long ? 100 : 3,
       recordAt: otherPrices,
       afterFilling: async (events) => {
         const before = await rollups();

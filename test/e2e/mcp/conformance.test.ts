@@ -11,7 +11,11 @@ import { bundled } from "../../mcp/bundle.ts";
 import { allScenarios, conformance, REVISIONS, type Revision, relayTo, scenariosOf } from "../../mcp/conformance.ts";
 import { assertConforms, EXPECTED, NOT_RUN } from "../../mcp/expectations.ts";
 import { startTestPlatform } from "../../platform.ts";
+import { machineSkip } from "../../sandbox-suite.ts";
 import { skip as daemonSkip, startSandboxd } from "../../sandboxd-harness.ts";
+
+/** Where this machine can run sandboxes, `conformance-machine` meets the same servers behind the gateway. */
+const double = machineSkip || process.env.BERTH_TEST_LONG ? false : "runs in conformance-machine; alone with --long";
 
 test("every scenario of the suite is run, or has a reason not to be", async () => {
   const known = new Set([...REVISIONS.flatMap(scenariosOf), ...Object.keys(NOT_RUN)]);
@@ -23,7 +27,7 @@ test("every scenario of the suite is run, or has a reason not to be", async () =
 
 for (const revision of REVISIONS)
   describe(`conformance with ${revision}`, () => {
-    test("the server of a sandbox", { skip: daemonSkip }, async () => {
+    test("the server of a sandbox", { skip: daemonSkip || double }, async () => {
       await using daemon = await startSandboxd();
       await using relay = await relayTo({ socketPath: daemon.config.apiSocket, path: "/mcp" });
       assertConforms(await conformance(relay.url, revision), EXPECTED.toolsOnly[revision]);
@@ -39,7 +43,7 @@ for (const revision of REVISIONS)
       assertConforms(await conformance(relay.url, revision), EXPECTED.toolsOnly[revision]);
     });
 
-    test("a server on standard streams, through the bridge", { skip: daemonSkip }, () =>
+    test("a server on standard streams, through the bridge", { skip: daemonSkip || double }, () =>
       bridged([], revision, "bridged"),
     );
   });
