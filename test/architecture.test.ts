@@ -33,6 +33,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     "src/node/identity.ts",
     "src/node/nodes.ts",
     "src/registry/",
+    "src/node/placement.ts",
     "src/store/",
     "src/auth/",
     "src/metering/",

@@ -164,6 +164,25 @@ describe("two servers with a machine each", { skip: postgres.skip }, () => {
     assert.equal(instances[0]?.endpoint.dir.startsWith(machines.one.dir), true, "the record names the first machine");
   });
 
+  test("a sandbox goes to the node of its volume, whichever server is asked", async () => {
+    for (const [platform, name] of [
+      [one, "first"],
+      [two, "second"],
+    ] as const)
+      assert.equal((await platform.call("POST", "/volumes", { body: { metadata: { name }, spec: {} } })).status, 200);
+    const spec = (...names: string[]) => ({ volumes: names.map((name) => ({ name, mountPath: `/${name}` })) });
+    const { body: near } = await two.call("POST", "/sandboxes", {
+      body: { metadata: { name: "near" }, spec: spec("first") },
+    });
+    assert.equal(near.status, "DEPLOYED");
+    assert.equal(machines.one.workloads.has(near.metadata.uid), true);
+    const torn = await one.call("POST", "/sandboxes", {
+      body: { metadata: { name: "torn" }, spec: spec("first", "second") },
+    });
+    assert.equal(torn.status, 409);
+    assert.match(torn.body.message, /volume '(first|second)' is on node .* and volume '(first|second)' is on node/);
+  });
+
   test("a server with a copy of another server's folder does not start", async (t) => {
     const copy = mkdtempSync(join(tmpdir(), "berth-copy-"));
     t.after(() => rmSync(copy, { recursive: true, force: true, maxRetries: 10 }));

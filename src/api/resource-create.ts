@@ -45,7 +45,7 @@ export async function create(behaviour: Behaviour, call: Call, deps: Platform): 
   const slot = behaviour.slot?.(input);
   const links = linksFor(behaviour, input, call);
   Object.assign(state, openUpload(behaviour, call, null, deps));
-  const node = nodeOfNew(kind, parents, deps);
+  const node = kind.placed ? await nodeOfNew({ kind, scope, parents, links }, deps) : null;
   if (kind.placed?.shownAs !== undefined && node !== null) input.spec[kind.placed.shownAs] = node;
   const draft = { ...draftOf(behaviour, scope, { uid, state, idle }, input, context), node };
   if (slot !== undefined) draft.slot = slot;

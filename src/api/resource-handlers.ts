@@ -9,6 +9,7 @@ import { BARE_LIST_MAX } from "../contract/versions/2026-04-28.ts";
 import { requireCreator } from "../kinds/creator.ts";
 import { etagOf, isKnown, requireMatch } from "../kinds/etag.ts";
 import { isLeaving, untilGone } from "../kinds/leaving.ts";
+import { requireBeside } from "../kinds/node/place-new.ts";
 import { find, isOver, locate, lookUp } from "../kinds/place.ts";
 import {
   type Behaviour,
@@ -161,6 +162,7 @@ async function update(behaviour: Behaviour, call: Call, deps: Platform): Promise
   for (const text of idle) call.warn(text);
   if (kind.revisions) refuseSharedVolume(input, resource);
   const standing = kind.revisions ? await standingOf(input, resource, deps) : null;
+  if (kind.placed) await requireBeside(resource, linksFor(behaviour, { ...input, state: resource.state }, call), deps);
   // Assigned inside the transaction, which may run more than once.
   let idleChoice: string[] = [];
   const updated = await deps.store.write(async (tx) => {

@@ -69,6 +69,10 @@ export async function storedMb(
   stored: Stored,
   owner: Resource,
 ): Promise<number | null> {
+  const isElsewhere = owner.node !== null && owner.node !== settings.nodeId;
+  // The node that has the files writes their size into the record.
+  if (isElsewhere && !("image" in stored))
+    return typeof owner.state.storedMb === "number" ? owner.state.storedMb : null;
   const count = async (): Promise<number | null> => {
     if ("drive" in stored) return (await (await need(driver, "drives")).bytes(stored.drive)) ?? 0;
     if ("snapshot" in stored) {

@@ -1,9 +1,13 @@
-/** Periodic tasks of the kinds. Among several servers on one database, one server runs each task. */
+/**
+ * Periodic tasks of the kinds. Among several servers on one database, one server runs each task; a task about a machine
+ * has the node in its name, so that every server runs it for its own.
+ */
 
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/time/clock.ts";
 import { assignWaiting } from "./egress-ip/addresses.ts";
 import { imageTasks } from "./image/load.ts";
 import type { KindTask } from "./kind-task.ts";
+import { nodeTasks } from "./node/tasks.ts";
 import { removeOver } from "./over.ts";
 import type { Deps } from "./port.ts";
 import { sandboxTasks } from "./sandbox/upkeep.ts";
@@ -68,8 +72,9 @@ export const kindTasks = (deps: Deps): KindTask[] => [
   ...sandboxTasks(deps),
   ...snapshotTasks(deps),
   ...imageTasks(deps),
+  ...nodeTasks(deps),
   {
-    name: "sweep-bundles",
+    name: `sweep-bundles/${deps.settings.nodeId}`,
     everyMs: SWEEP_BUNDLES_MS,
     run: (signal) => sweepBundles(NEEDS, deps, signal),
   },

@@ -44,6 +44,8 @@ export interface TaskRunner {
   ): Promise<TaskOutcome>;
   prolong(workload: string, leaseUntil: number): Promise<void>;
   discard(workload: string): Promise<void>;
+  /** Whether tasks of this job can run on this machine. */
+  canRun(jobUid: string): Promise<boolean>;
 }
 
 export interface JobSchedulerOptions {
@@ -169,7 +171,7 @@ class JobScheduler implements Running {
   async #startWhatFits(): Promise<void> {
     const { store, capacity, leaseMs } = this.#options;
     if (this.#started.size >= capacity.slots) return;
-    const waiting = await store.executions.listClaimableAcrossWorkspaces(CANDIDATES_MAX);
+    const waiting = await this.#runnableHere(await store.executions.listClaimableAcrossWorkspaces(CANDIDATES_MAX));
     if (waiting.length === 0) return;
     const chosen = chooseStarts(waiting.map(toCandidate), [...this.#started.values()], capacity);
     for (const [id, starts] of Map.groupBy(chosen, (each) => each)) {
@@ -182,6 +184,14 @@ class JobScheduler implements Running {
       for (const claim of claims) this.#ahead.push({ claim, execution });
       this.#launchAhead();
     }
+  }
+
+  /** Without the executions of jobs that another node has to run. */
+  async #runnableHere(waiting: readonly Claimable[]): Promise<Claimable[]> {
+    const jobs = new Set<string>();
+    for (const jobUid of new Set(waiting.map((each) => each.job_uid)))
+      if (await this.#options.runner.canRun(jobUid)) jobs.add(jobUid);
+    return waiting.filter((each) => jobs.has(each.job_uid));
   }
 
   /** Cancels an execution whose job no longer exists. */

@@ -48,6 +48,10 @@ export function createRecords({ database, clock }: { database: Database; clock: 
       return rows.map(({ value }) => value);
     },
 
+    async remove(key: string): Promise<void> {
+      await database.write(({ queries }) => queries.deleteFrom("records").where("key", "=", key).execute());
+    },
+
     async forgetExpired(): Promise<void> {
       await database.write(({ queries }) =>
         queries.deleteFrom("records").where("expires_at", "<", clock.now()).execute(),

@@ -76,6 +76,10 @@ export function createDriveMounts({ store, settings }: Pick<Platform, "store" | 
     const decided = await store.write(async (tx): Promise<MountAnswer | DriveMountIntent> => {
       let verdict: MountAnswer | DriveMountIntent = failure(500, "the sandbox is gone");
       const next = await store.resources.modify(tx, ref.workspace, ref.uid, (sandbox) => {
+        if (drive.node !== sandbox.node) {
+          verdict = failure(409, `drive '${wish.driveName}' is on another node than this sandbox`);
+          return null;
+        }
         const access = drivePermission(drive, sandbox, wish.drivePath, settings);
         if (typeof access === "string") {
           verdict = failure(500, access);

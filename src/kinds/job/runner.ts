@@ -7,6 +7,7 @@ import type { Observed } from "../../node/workload.ts";
 import type { ExecutionRow, TaskClaim, TaskOutcome } from "../../store/executions/execution.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Deps } from "../port.ts";
+import { stateOf } from "../workload/deploy-state.ts";
 import { scratchDisks, scratchOf, type TaskKind, taskKind, taskSpec } from "./task-spec.ts";
 
 /** Longest delay of a Node.js timer, about 24 days. */
@@ -26,11 +27,13 @@ export interface NodeTaskRunner {
   prolong(workload: string, leaseUntil: number): Promise<void>;
   /** Ends the processes and removes the disks that an attempt left on this machine. */
   discard(workload: string): Promise<void>;
+  canRun(jobUid: string): Promise<boolean>;
 }
 
 export function createTaskRunner(deps: Deps): NodeTaskRunner {
   const { driver, store } = deps;
   const metered = createMemoryMeter(deps);
+  const runnable = new Map<string, { untilMs: number; here: boolean }>();
   const kinds = new Map<string, { untilMs: number; kind: Promise<TaskKind> }>();
 
   /**
@@ -89,6 +92,18 @@ export function createTaskRunner(deps: Deps): NodeTaskRunner {
 
   return {
     discard,
+    /** A node has the code of its own jobs only. An image is the same everywhere. */
+    async canRun(jobUid) {
+      if (store.database.dialect === "sqlite") return true;
+      const now = deps.clock.now();
+      for (const [uid, { untilMs }] of runnable) if (untilMs <= now) runnable.delete(uid);
+      const known = runnable.get(jobUid);
+      if (known) return known.here;
+      const job = await store.resources.getAcrossWorkspaces(jobUid);
+      const here = !job || deps.nodes.owns(job.node) || Object.keys(stateOf(job).revisions ?? {}).length === 0;
+      runnable.set(jobUid, { here, untilMs: now + KIND_KEPT_MS });
+      return here;
+    },
     prolong: (workload, leaseUntil) => driver.prolong(workload, leaseUntil),
     async run(claim, execution, options) {
       const job = await store.resources.getAcrossWorkspaces(execution.job_uid);

@@ -1,10 +1,52 @@
-/** The node of a new resource. */
+/** The node of a new resource, and whether what a resource names is beside it. */
 import type { Kind } from "../../contract/kind.ts";
+import type { Link } from "../../contract/references.ts";
+import { type Need, nodeOfNeeds, placementOf } from "../../node/placement.ts";
 import type { Resource } from "../../store/resources/resource.ts";
+import type { ListScope } from "../../store/resources/search-grams.ts";
 import type { Platform } from "../port.ts";
 
+/** Kinds whose files a workload uses on its own node. */
+const BESIDE = new Set(["volume", "drive"]);
+
+interface NewResource {
+  kind: Kind;
+  scope: ListScope;
+  parents: readonly Resource[];
+  links: readonly Link[];
+}
+
 /** Null for kinds that belong to no machine, and where any node can act on any workload. */
-export function nodeOfNew(kind: Kind, parents: readonly Resource[], { nodes }: Platform): string | null {
+export async function nodeOfNew({ kind, scope, parents, links }: NewResource, deps: Platform): Promise<string | null> {
+  const { nodes } = deps;
   if (!kind.placed || nodes.shared) return null;
-  return parents.at(-1)?.node ?? nodes.self.id;
+  const container = parents.at(-1)?.node;
+  if (container) return container;
+  const needs = isAlone(deps) ? [] : await needsOf(links, scope.workspace, deps);
+  return placementOf({ needs, self: nodes.self.id, nodes: nodes.list() });
+}
+
+/** Refuses links to volumes and drives that are not on the node of the resource. */
+export async function requireBeside(
+  resource: Pick<Resource, "kind" | "name" | "workspace" | "node">,
+  links: readonly Link[],
+  deps: Platform,
+): Promise<void> {
+  if (resource.node === null || isAlone(deps)) return;
+  const { kind, name, node } = resource;
+  const needs = await needsOf(links, resource.workspace, deps);
+  if (needs.length > 0) nodeOfNeeds([{ kind, name, node }, ...needs], deps.nodes.list());
+}
+
+/** Everything is on the one node there is. */
+const isAlone = ({ store }: Platform): boolean => store.database.dialect === "sqlite";
+
+async function needsOf(links: readonly Link[], workspace: string, { store }: Platform): Promise<Need[]> {
+  const needs: Need[] = [];
+  for (const { kind, name, to } of links) {
+    if (to !== "resource" || !BESIDE.has(kind)) continue;
+    const found = await store.resources.get({ workspace, kind, parent: "" }, name);
+    if (found) needs.push({ kind, name, node: found.node });
+  }
+  return needs;
 }

@@ -1,4 +1,4 @@
-/** Periodic tasks for sandboxes: purge old records, end machines without a record, store the time of last use. */
+/** Periodic tasks for sandboxes: purge old records, end machines that are over, store the time of last use. */
 
 import { MINUTE_MS, SECOND_MS } from "../../lib/time/clock.ts";
 import { parseDurationMs } from "../../lib/time/duration.ts";
@@ -15,9 +15,13 @@ const LAST_USED_MS = 30 * SECOND_MS;
 const RETENTION_DEFAULT_MS = 5 * MINUTE_MS;
 const PAGE = 500;
 
-/** Tasks about a machine run on that machine's server; tasks about records run on any one server. */
+/** Every server runs these for the sandboxes of its own machine. */
 export const sandboxTasks = (deps: Deps): KindTask[] => [
-  { name: "purge-terminated", everyMs: PURGE_MS, run: (signal) => purgeTerminated(deps, signal) },
+  {
+    name: `purge-terminated/${deps.settings.nodeId}`,
+    everyMs: PURGE_MS,
+    run: (signal) => purgeTerminated(deps, signal),
+  },
   {
     name: `sweep-orphans/${deps.settings.nodeId}`,
     everyMs: SWEEP_MS,
@@ -36,12 +40,12 @@ export async function purgeTerminated(deps: Deps, signal: AbortSignal): Promise<
   await purge(volume.name, deps, signal);
 }
 
-async function purge(kind: string, { store, clock, driver }: Deps, signal: AbortSignal): Promise<void> {
+async function purge(kind: string, { store, clock, driver, nodes }: Deps, signal: AbortSignal): Promise<void> {
   for (let after = ""; ; ) {
     const page = await store.resources.listRetiredAcrossWorkspaces(kind, after, PAGE);
     for (const record of page) {
       signal.throwIfAborted();
-      if (goneSince(record) + retentionMs(record) > clock.now()) continue;
+      if (!nodes.owns(record.node) || goneSince(record) + retentionMs(record) > clock.now()) continue;
       // The machine goes first: without the record, no task would know that it can be removed.
       if (kind === sandbox.name) await driver.destroy(record.uid);
       await store.resources.delete(record.workspace, record.uid);
@@ -61,7 +65,7 @@ function retentionMs({ spec }: Resource): number {
 
 /**
  * Ends machines whose sandbox record says that the sandbox is over. Other workloads of the driver (job tasks, builds,
- * workloads of another database) are left alone.
+ * workloads of another database) are left alone; see node/leftovers.ts for those that went to another node.
  */
 export async function sweepOrphans({ store, driver, log }: Deps, signal: AbortSignal): Promise<void> {
   for (const { uid } of await driver.list()) {

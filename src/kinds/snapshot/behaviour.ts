@@ -25,10 +25,13 @@ const SWEEP_MS = MINUTE_MS;
 const UNNAMED_MAX_MS = 10 * MINUTE_MS;
 const REASON_MAX = 500;
 const PAGE = 500;
+const MB = 2 ** 20;
 
 interface SnapshotState {
   phase?: "ready" | "failed";
   error?: string;
+  /** For the server that meters storage, which may be another one. */
+  storedMb?: number;
 }
 
 export const newSnapshotId = (): string => `snap_${randomWord(20)}`;
@@ -58,8 +61,8 @@ export const snapshotBehaviour: Behaviour = {
     plan: (resource) => ({ steps: phaseOf(resource) === "pending" && resource.deletedAt === null ? ["take"] : [] }),
     async act(_step, { name, parent }, { deps, record }) {
       const take = async (): Promise<SnapshotState> => {
-        await (await need(deps.driver, "snapshots")).take(parent, name);
-        return { phase: "ready" };
+        const { sizeBytes } = await (await need(deps.driver, "snapshots")).take(parent, name);
+        return { phase: "ready", storedMb: Math.ceil(sizeBytes / MB) };
       };
       const taken = await take().catch((error: unknown): SnapshotState => {
         deps.log.warn({ err: error, sandbox: parent, snapshot: name }, "a snapshot failed");

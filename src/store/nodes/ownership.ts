@@ -33,6 +33,21 @@ export function createOwnership({ database, forget }: { database: Database; forg
       return rows.map(fromRow);
     },
 
+    /** Resources of these kinds on one node, retired ones left out, page by page. */
+    async listOwned(node: string, kinds: readonly string[], afterUid: string, limit: number): Promise<Resource[]> {
+      const rows = await database.read
+        .selectFrom("resources")
+        .selectAll()
+        .where("node", "=", node)
+        .where("kind", "in", kinds)
+        .where("slot", "not like", "~%")
+        .where("uid", ">", afterUid)
+        .orderBy("uid")
+        .limit(limit)
+        .execute();
+      return rows.map(fromRow);
+    },
+
     /** Gives resources without a node to this node. */
     adopt: (node: string, resources: readonly Pick<Resource, "kind" | "uid">[]): Promise<void> =>
       database.write(async (tx) => {

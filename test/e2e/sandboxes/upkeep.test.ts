@@ -26,6 +26,7 @@ await onEachDatabase("sandbox upkeep", ({ call, make, store }) => {
       store: store(),
       driver: fakeDriver(machine),
       activity: new Activity(clock),
+      nodes: { owns: () => true },
       clock,
       log,
     } as unknown as Deps;
