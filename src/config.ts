@@ -10,7 +10,7 @@ import { z } from "zod";
 import { nearestWord } from "./lib/nearest-word.ts";
 import { isEveryAddress, ownAddress } from "./lib/network/own-address.ts";
 import "./lib/schemas/plain-words.ts";
-import { flag, list, pairs as quotas } from "./lib/schemas/setting-values.ts";
+import { flag, identityProviders, list, proxies, pairs as quotas } from "./lib/schemas/setting-values.ts";
 import { UsageError } from "./lib/usage-error.ts";
 
 interface Setting {
@@ -21,24 +21,8 @@ interface Setting {
   secret?: true;
 }
 
-/** A list of tables in the file, JSON elsewhere. */
-const identityProvider = z.strictObject({
-  id: z.string().regex(/^[a-z0-9-]{1,32}$/, "must be lower-case letters, digits and hyphens"),
-  name: z.string().min(1).max(64),
-  issuer: z.url().regex(/^https:\/\/|^http:\/\/(127\.0\.0\.1|\[::1\]|localhost)[:/]/, "must start with https://"),
-  client_id: z.string().min(1),
-  client_secret: z.string().min(1).optional(),
-  scopes: z.string().default("openid email profile"),
-  groups_claim: z.string().default("groups"),
-  domains: z.array(z.string().toLowerCase()).default([]),
-  create_users: z.boolean().default(true),
-});
-const identityProviders = z.preprocess(
-  (value) => (typeof value === "string" ? parseJson(value) : value),
-  z.array(identityProvider).max(20),
-);
-/** True = one proxy. */
-const proxies = z.union([flag.transform(Number), z.coerce.number().int().min(0).max(10)]);
+/** As in the list of drivers (`node/drivers/index.ts`). */
+export const DRIVER_NAMES = ["local", "docker"] as const;
 const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 
 /** The name of a setting is its key in the file; its flag is the same with hyphens. */
@@ -203,7 +187,29 @@ export const SETTINGS = {
   pool_size: {
     env: "BERTH_POOL_SIZE",
     schema: z.coerce.number().int().min(0).max(1000).default(4),
-    about: "Sandboxes kept ready for the next create.",
+    about: "Sandboxes kept ready for the next create; driver docker keeps none.",
+  },
+  driver: {
+    env: "BERTH_DRIVER",
+    schema: z.enum(DRIVER_NAMES).default("local"),
+    about: "What runs workloads: local (this Linux machine itself) or docker (a Docker Engine on this machine).",
+  },
+  docker_host: {
+    env: "DOCKER_HOST",
+    schema: z.string().min(1).optional(),
+    about:
+      "For driver docker: where that Docker listens (unix:///PATH or tcp://ADDRESS:PORT); absent = its usual socket.",
+  },
+  docker_image: {
+    env: "BERTH_DOCKER_IMAGE",
+    schema: z.string().min(1).optional(),
+    about: "For driver docker: an image of that Docker in place of the base image that Berth makes from this machine.",
+  },
+  docker_runtime: {
+    env: "BERTH_DOCKER_RUNTIME",
+    schema: z.string().min(1).optional(),
+    about:
+      "For driver docker: the runtime of its containers, such as runsc (gVisor); absent = that Docker's own choice.",
   },
   image_max: {
     env: "BERTH_IMAGE_MAX",
@@ -440,21 +446,25 @@ const suggest = (key: string): string => {
   return near ? `Did you mean ${originOf(near as Name)}?` : `Known are: ${Object.keys(SETTINGS).join(", ")}.`;
 };
 
-/** What is not JSON is no list either, and the schema says so. */
-const parseJson = (text: string): unknown => {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
-};
-
 const LOOPBACK = new Set(["127.0.0.1", "::1", "localhost"]);
 
 /** Whether only this machine can reach the server. */
 export const isLoopback = (host: string): boolean => LOOPBACK.has(host);
 
+/** Folder of the driver in use. Each driver has its own: none may take the workloads of another for its own. */
+export const driverDir = ({ data, driver }: Config): string => join(data, driver === "local" ? "runtime" : driver);
+
+/** The settings of the Docker driver. */
+export const dockerOf = ({ docker_host: host, docker_image: image, docker_runtime: runtime }: Config) => ({
+  host,
+  image,
+  runtime,
+});
+
 function checkTogether(config: Config): void {
+  const forDocker = (["docker_image", "docker_runtime"] as const).filter((name) => config[name] !== undefined);
+  if (config.driver !== "docker" && forDocker[0] !== undefined)
+    throw new ConfigError(`${originOf(forDocker[0])} is for driver docker, and driver is ${config.driver}.`);
   const { console_url: pages, public_url: api } = config;
   if (pages !== undefined && api !== undefined && new URL(pages).hostname === new URL(api).hostname)
     throw new ConfigError("console_url needs another host name than public_url: that one serves workloads.");

@@ -5,6 +5,7 @@
 import { globSync } from "node:fs";
 import { join } from "node:path";
 import { provideChromium } from "./browser/install.ts";
+import { provideDocker } from "./docker/binaries.ts";
 import { shareInstallation } from "./installed/installation.ts";
 import { startPostgres } from "./postgres.ts";
 import { type RunnerOptions, runnerOptions, USAGE } from "./runner/options.ts";
@@ -43,6 +44,7 @@ const started = performance.now();
 const postgres = await startPostgres();
 if ("reason" in postgres) console.error(`PostgreSQL suites are skipped: ${postgres.reason}.`);
 const chromium = provideChromium(files);
+const docker = provideDocker(files);
 try {
   const outcomes: Outcome[] = [];
   for (let round = 0; round < repeat && !aborted.signal.aborted; round += 1) outcomes.push(...(await runRound()));
@@ -73,6 +75,7 @@ async function runRound(): Promise<Outcome[]> {
         NODE_COMPILE_CACHE: join(import.meta.dirname, "../node_modules/.cache/berth-test"),
         BERTH_TEST_POSTGRES: "url" in postgres ? postgres.url : "none",
         BERTH_TEST_CHROMIUM: chromium,
+        BERTH_TEST_DOCKER: docker,
         ...(long ? { BERTH_TEST_LONG: "1" } : {}),
         ...(seed === undefined ? {} : { BERTH_TEST_BREAK: seed }),
         ...installation.env,

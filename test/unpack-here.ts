@@ -1,6 +1,6 @@
 /** Unpacks in this very process, as a machine without any isolation would: only the descriptors hold the boundary. */
 import { closeSync, openSync } from "node:fs";
-import { accepted, type Unpack, withLowers } from "../src/node/drivers/local/unpack/cage.ts";
+import { accepted, type Unpack, withLowers } from "../src/node/drivers/common/unpack-job.ts";
 import { runJob, type UnpackAnswer } from "../src/unpack/job.ts";
 
 const TIME_MAX_MS = 600_000;

@@ -1,15 +1,14 @@
 /** The machine that workloads run on: how it is opened, the doors inside lead to, and what metering asks of it. */
-import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import type { Logger } from "pino";
-import type { Config } from "../config.ts";
+import { type Config, dockerOf, driverDir } from "../config.ts";
 import type { Edge } from "../http/edge.ts";
 import { findDriverImage } from "../kinds/image/resolve.ts";
 import type { Deps, Settings } from "../kinds/port.ts";
 import type { Stored } from "../metering/resource-rates.ts";
 import { need } from "../node/capabilities/need.ts";
 import { type Driver, unheldLimits } from "../node/driver.ts";
-import { DRIVER_DEFAULT, DRIVERS } from "../node/drivers/index.ts";
+import { DRIVERS } from "../node/drivers/index.ts";
 import type { createTraffic } from "../node/traffic.ts";
 import type { Resource } from "../store/resources/resource.ts";
 
@@ -40,13 +39,15 @@ interface MachineParts {
 }
 
 export async function openMachine({ config, settings, doors, traffic, log }: MachineParts): Promise<Driver> {
-  const driver = await DRIVERS[DRIVER_DEFAULT]({
-    dataDir: join(config.data, "runtime"),
+  const { open } = await DRIVERS[config.driver]();
+  const driver = await open({
+    dataDir: driverDir(config),
     brand: config.brand,
     nodeBinary: process.execPath,
     node: settings.nodeId,
     poolSize: config.pool_size,
     allowUnisolated: config.allow_unisolated,
+    docker: dockerOf(config),
     onPlatform: (uid, socket) => doors.accept("platform", uid, socket),
     egress: { onBytes: (uid, sentBytes) => traffic.onBytes(uid, sentBytes) },
     onWarning: (message, fields) => log.warn(fields, message),

@@ -10,7 +10,6 @@ import { startMetering } from "../metering/metering.ts";
 import { addUsageCounters } from "../metering/usage-counters.ts";
 import { openBlobStore } from "../node/blobs/blob-store.ts";
 import type { Driver, OnStop } from "../node/driver.ts";
-import { DRIVER_DEFAULT } from "../node/drivers/index.ts";
 import { type LazyDriver, lazyDriver } from "../node/lazy-driver.ts";
 import { openLogRoom } from "../node/logs/log-room.ts";
 import { createTraffic } from "../node/traffic.ts";
@@ -57,7 +56,7 @@ export async function startNode(
   const traffic = createTraffic(() => driver);
   const machine = openDriver ?? (() => openMachine({ config, settings, doors, traffic, log }));
   const driver = lazyDriver({
-    name: DRIVER_DEFAULT,
+    name: config.driver,
     node: settings.nodeId,
     open: async () => logs.listenTo(await machine()),
   });

@@ -6,7 +6,7 @@ import type { Endpoint } from "./dial/endpoint.ts";
 /**
  * How far a hostile workload is from the machine, strongest first:
  *   mapped     root inside is an unprivileged user range outside; namespaces, seccomp filter, cgroup limits
- *   contained  the same, but root inside is uid 0 outside, without any capability
+ *   contained  the same, but root inside is uid 0 outside, without any capability, or with those few of a container
  *   user       namespaces made by an unprivileged user: everything inside is that user
  *   none       a plain process of the server's own user
  */

@@ -188,7 +188,7 @@ export const operatorCommands: readonly CommandSpec[] = [
 /** What will be gone is always named, and goes only when somebody says so: at a terminal, or with --yes. */
 async function confirmLosses(config: Config, { options, context }: Invocation): Promise<void> {
   const { lossesOf } = await import("./losses.ts");
-  const losses = lossesOf(config);
+  const losses = await lossesOf(config);
   for (const line of losses) context.note(line);
   if (losses.length === 0 || options.yes === true) return;
   const answer = context.canAsk ? await context.ask("Stop, and lose them? [y/N] ") : null;

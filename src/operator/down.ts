@@ -2,7 +2,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import type { Config } from "../config.ts";
+import { type Config, driverDir } from "../config.ts";
 import { PlatformError } from "../contract/errors.ts";
 import { makeRoomToStart } from "../lib/disk/disk-reserve.ts";
 import { isRunning, leaveWish, type ProcessNote, runningNotes } from "../lib/process-note.ts";
@@ -52,7 +52,7 @@ async function ended(note: ProcessNote): Promise<void> {
   }
 }
 
-const workloadsDir = (config: Config): string => join(config.data, "runtime", "workloads");
+const workloadsDir = (config: Config): string => join(driverDir(config), "workloads");
 const hasWorkloads = (config: Config): boolean =>
   existsSync(workloadsDir(config)) && readdirSync(workloadsDir(config)).length > 0;
 
@@ -64,7 +64,7 @@ async function endWorkloads(config: Config): Promise<number> {
   const { openRuntime } = await import("./runtime.ts");
   const owner = lockDataFolder(config.data, `pid ${process.pid}, ending workloads`);
   try {
-    const driver = await openRuntime(config, join(config.data, "runtime"));
+    const driver = await openRuntime(config);
     const count = (await driver.list()).length;
     await driver.stop("kill");
     return count;

@@ -1,7 +1,7 @@
 /** Messages about workloads when the server stops: by default, Ctrl-C ends only the server. */
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import type { Config } from "../config.ts";
+import { type Config, driverDir } from "../config.ts";
 import type { OnStop } from "../node/driver.ts";
 
 /** For each value of on_stop: what happens to workloads, told before and after the stop. */
@@ -21,7 +21,7 @@ export const stopHint = ({ on_stop: onStop }: Config): string => FATES[onStop].b
 
 /** Null when a stop leaves nothing behind. */
 export function leftBehind(config: Config, onStop: OnStop): string | null {
-  const dir = join(config.data, "runtime", "workloads");
+  const dir = join(driverDir(config), "workloads");
   const count = existsSync(dir) ? readdirSync(dir).length : 0;
   const { after } = FATES[onStop];
   if (count === 0 || after === null) return null;

@@ -1,19 +1,18 @@
 /** What is lost by a stop that ends workloads: their files outside of volumes and drives. */
-import { join } from "node:path";
 import type { Config } from "../config.ts";
 import { printable } from "../lib/printable.ts";
-import { isAlive, loadRecords } from "../node/drivers/local/workload/record.ts";
+import { livingWorkloads } from "./runtime.ts";
 
 /** Most names listed; the others are counted. */
 const NAMES_MAX = 20;
 
 /** Returns the lines to show to the operator; empty when nothing is lost. */
-export function lossesOf(config: Config): string[] {
+export async function lossesOf(config: Config): Promise<string[]> {
   const byKind = Map.groupBy(
-    loadRecords(join(config.data, "runtime", "workloads")).flatMap(({ record }) =>
-      // A pooled workload has no owner yet and holds no files.
-      record?.uid && isAlive(record) ? [{ kind: record.log?.plural ?? "other workloads", name: nameOf(record) }] : [],
-    ),
+    (await livingWorkloads(config)).map((each) => ({
+      kind: each.log?.plural ?? "other workloads",
+      name: nameOf(each),
+    })),
     ({ kind }) => kind,
   );
   if (byKind.size === 0) return [];

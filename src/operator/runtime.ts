@@ -1,25 +1,22 @@
-/** The machine's own driver, for commands that work beside a server or without one. */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import type { Config } from "../config.ts";
+/** The driver of the configuration, for commands that work beside a server or without one. */
+import { type Config, dockerOf, driverDir } from "../config.ts";
 import type { Driver, Probe } from "../node/driver.ts";
-import { DRIVER_DEFAULT, DRIVERS } from "../node/drivers/index.ts";
+import { DRIVERS } from "../node/drivers/index.ts";
+import type { DriverOptions, LivingWorkload } from "../node/drivers/options.ts";
 
-export const openRuntime = (config: Config, dataDir: string): Promise<Driver> =>
-  DRIVERS[DRIVER_DEFAULT]({ dataDir, brand: config.brand, allowUnisolated: true });
+const optionsOf = (config: Config): DriverOptions => ({
+  dataDir: driverDir(config),
+  brand: config.brand,
+  allowUnisolated: true,
+  docker: dockerOf(config),
+});
 
-/** The isolation that this machine can give, tried in a separate folder, also beside a running server. */
-export async function probeIsolation(config: Config): Promise<Probe> {
-  const dir = mkdtempSync(join(tmpdir(), "berth-probe-"));
-  try {
-    const driver = await openRuntime(config, dir);
-    try {
-      return await driver.probe();
-    } finally {
-      await driver.stop("kill");
-    }
-  } finally {
-    rmSync(dir, { recursive: true, force: true });
-  }
-}
+export const openRuntime = async (config: Config): Promise<Driver> =>
+  (await DRIVERS[config.driver]()).open(optionsOf(config));
+
+/** The isolation that workloads would have here. */
+export const probeIsolation = async (config: Config): Promise<Probe> =>
+  (await DRIVERS[config.driver]()).probe(optionsOf(config));
+
+export const livingWorkloads = async (config: Config): Promise<LivingWorkload[]> =>
+  (await DRIVERS[config.driver]()).living(optionsOf(config));

@@ -5,7 +5,7 @@
  *   sandboxd serve --config FILE [--door-listen 127.0.0.1:PORT --door-socket PATH]    the daemon
  *   sandboxd mcp-stdio CMD ARG...    the platform's own workloads; see builtins.ts
  *   sandboxd files     the daemon's helper for files of another user; see user-files/
- *   sandboxd unpack JOB    unpacks the archive on standard input; started by the local driver, in a cage
+ *   sandboxd unpack JOB    unpacks the archive on standard input, or at a path; started by a driver, in a cage
  *   sandboxd version
  */
 import type { SandboxdConfig } from "../contract/sandbox-wire.ts";

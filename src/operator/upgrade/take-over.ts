@@ -7,9 +7,10 @@ import { once } from "node:events";
 import type { Socket } from "node:net";
 import { join } from "node:path";
 import type { App } from "../../app.ts";
-import type { Config } from "../../config.ts";
+import { type Config, driverDir } from "../../config.ts";
 import type { ProcessIdentity } from "../../lib/process-note.ts";
 import { UsageError } from "../../lib/usage-error.ts";
+import { DRIVERS } from "../../node/drivers/index.ts";
 import { rehearseStart } from "../../store/upgrade/rehearsal.ts";
 import { type FromOld, PORT_FD, tellOld } from "./messages.ts";
 
@@ -59,9 +60,9 @@ export async function finishTurn({ port }: App): Promise<void> {
 async function loadAll(config: Config): Promise<void> {
   const [{ cachedSandboxd }] = await Promise.all([
     import("../../node/sandboxd-build.ts"),
-    import("../../node/drivers/local/local-driver.ts"),
+    DRIVERS[config.driver](),
     import("../../app.ts"),
   ]);
   // Where the daemon cannot be compiled, workloads may not run on this machine at all; the start reports that.
-  await cachedSandboxd(join(config.data, "runtime", "bin")).catch(() => {});
+  await cachedSandboxd(join(driverDir(config), "bin")).catch(() => {});
 }

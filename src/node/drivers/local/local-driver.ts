@@ -20,6 +20,9 @@ import type { CallOptions } from "../../dial/endpoint.ts";
 import type { DestroyOptions, Driver, OnStop, Probe } from "../../driver.ts";
 import { type EgressOptions, type EgressProxy, startEgressProxy } from "../../egress-proxy.ts";
 import type { Grade, Limits, Observed, Output, Stats, WorkloadSpec } from "../../workload.ts";
+import { PROXY_ENV } from "../common/proxy-env.ts";
+import { Serial } from "../common/serial.ts";
+import { checkLimits, checkSpec } from "../common/spec-check.ts";
 import { LocalFreezing } from "./capabilities/freezing.ts";
 import { LocalHotMounts } from "./capabilities/hot-mounts.ts";
 import { LocalImages } from "./capabilities/images.ts";
@@ -28,16 +31,13 @@ import { LocalSnapshots } from "./capabilities/snapshots.ts";
 import * as imageStore from "./images/images.ts";
 import { type CgroupHost, findCgroups, removeCgroupHost } from "./machine/cgroup.ts";
 import { type Machine, openMachine } from "./machine/machine.ts";
-import { Serial } from "./machine/serial.ts";
 import { type Nat, openNat } from "./network/nat.ts";
-import { PROXY_ENV } from "./network/proxy-env.ts";
 import { sweepDrives } from "./storage/drives.ts";
 import { Storage } from "./storage/storage.ts";
 import { treeCopier } from "./storage/tree-copy.ts";
 import { openVolumeStore, type VolumeStore } from "./storage/volumes.ts";
 import { openCage } from "./unpack/cage.ts";
 import { Fleet } from "./workload/fleet.ts";
-import { checkLimits, checkSpec } from "./workload/spec-check.ts";
 import type { WorkloadContext } from "./workload/workload.ts";
 
 export interface LocalDriverOptions {

@@ -14,7 +14,7 @@ import { join } from "node:path";
 import type { Writable } from "node:stream";
 import { getSystemErrorName } from "node:util";
 import { PlatformError } from "../../../../contract/errors.ts";
-import { openDoor } from "../network/doors.ts";
+import { openDoor } from "../../common/doors.ts";
 import { OWN_FD_MIN, Program, REPORT_FD, REPORT_TAG } from "./program.ts";
 import { type Arch, PROGRAM_BASE, PROGRAM_BYTES_MAX, stepperExecutable } from "./stepper.ts";
 import { AT_FDCWD, O_CLOEXEC, SIGCHLD } from "./syscalls.ts";

@@ -1,8 +1,8 @@
 /** Freezes workloads of this machine, and lets the kernel write out their pages afterwards. */
 import type { Freezing } from "../../../capabilities/freezing.ts";
 import type { Observed } from "../../../workload.ts";
+import type { Serial } from "../../common/serial.ts";
 import { reclaim } from "../machine/cgroup.ts";
-import type { Serial } from "../machine/serial.ts";
 import type { Fleet } from "../workload/fleet.ts";
 
 export class LocalFreezing implements Freezing {

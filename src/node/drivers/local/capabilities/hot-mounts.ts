@@ -2,10 +2,10 @@
 import { PlatformError } from "../../../../contract/errors.ts";
 import type { HotMounts } from "../../../capabilities/hot-mounts.ts";
 import type { Mount } from "../../../workload.ts";
-import type { Serial } from "../machine/serial.ts";
+import type { Serial } from "../../common/serial.ts";
+import { checkMount } from "../../common/spec-check.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { Fleet } from "../workload/fleet.ts";
-import { checkMount } from "../workload/spec-check.ts";
 import { needsIsolation } from "./needs-isolation.ts";
 
 export class LocalHotMounts implements HotMounts {

@@ -2,11 +2,11 @@
 import type { RemoteImage } from "../../../../registry/manifest.ts";
 import type { Assembly, Image, Images } from "../../../capabilities/images.ts";
 import type { CallOptions } from "../../../dial/endpoint.ts";
+import type { Unpack } from "../../common/unpack-job.ts";
 import { LocalAssembly } from "../images/assembly.ts";
 import { type Loader, loadImage } from "../images/image-archive.ts";
 import { findImage, type ImageStore, imageBytes, listImages, removeImage } from "../images/images.ts";
 import { identityFor, type Machine } from "../machine/machine.ts";
-import type { Unpack } from "../unpack/cage.ts";
 
 export interface LocalImagesOptions {
   store: ImageStore;

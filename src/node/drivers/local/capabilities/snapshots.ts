@@ -1,7 +1,8 @@
 /** Snapshots of workloads of this machine, and the files that new workloads start from. */
 import { PlatformError } from "../../../../contract/errors.ts";
 import type { Snapshot, Snapshots } from "../../../capabilities/snapshots.ts";
-import type { Serial } from "../machine/serial.ts";
+import type { Serial } from "../../common/serial.ts";
+import { checkId } from "../../common/spec-check.ts";
 import {
   forgetSnapshot,
   listSnapshots,
@@ -13,7 +14,6 @@ import {
 import type { CopyTree } from "../storage/tree-copy.ts";
 import type { Fleet } from "../workload/fleet.ts";
 import type { RootPart } from "../workload/launch-program.ts";
-import { checkId } from "../workload/spec-check.ts";
 import { needsIsolation } from "./needs-isolation.ts";
 
 export interface LocalSnapshotsOptions {

@@ -43,6 +43,8 @@ export interface BaseImageOptions {
   brand: string;
   /** Put at /usr/local/bin/node. */
   nodeBinary?: string;
+  /** The parts are copied, not mounted, so no part has to be taken apart. */
+  copied?: boolean;
 }
 
 /** Raised when the layout below changes, so that an old folder is not taken for the new one. */
@@ -133,7 +135,10 @@ export function openBaseImage(options: BaseImageOptions): BaseImage {
     lowers: [`/${name}`],
   }));
   const programs: RootPart[] = [{ at: "/usr", lowers: [join(dir, "usr"), "/usr"] }, ...own];
-  const parts = [{ at: "/", lowers: [join(dir, "root")] }, ...(isRoot() ? programs : withoutMounts(programs, dir))];
+  const parts = [
+    { at: "/", lowers: [join(dir, "root")] },
+    ...(isRoot() || options.copied ? programs : withoutMounts(programs, dir)),
+  ];
   return {
     digest,
     parts,

@@ -15,8 +15,8 @@ import type { ArchiveFile } from "../../../../unpack/job.ts";
 import type { LayerNotes } from "../../../../unpack/layer.ts";
 import type { Image } from "../../../capabilities/images.ts";
 import type { CallOptions } from "../../../dial/endpoint.ts";
+import type { Unpack } from "../../common/unpack-job.ts";
 import type { Spawner } from "../calls/spawner.ts";
-import type { Unpack } from "../unpack/cage.ts";
 import { writeMarks } from "../unpack/marks.ts";
 import type { Identity } from "../workload/launch-program.ts";
 import { budgetFor, unpackedMax } from "./image-budget.ts";
@@ -130,11 +130,13 @@ const manifestSchema = z.object({ config: descriptorSchema, layers: z.array(desc
 interface Description {
   digest: string;
   config: ImageConfig;
+  /** Name of the configuration in the archive. */
+  configName: string;
   /** Names in the archive, lowest first. */
   layers: string[];
 }
 
-async function describe(archive: Archive): Promise<Description> {
+export async function describe(archive: Archive): Promise<Description> {
   if (archive.has("manifest.json")) {
     const [image] = dockerSchema.parse(await archive.json("manifest.json"));
     if (!image) throw refused("its manifest is empty");
@@ -164,10 +166,10 @@ const blobName = (digest: string): string => `blobs/${digest.replace(":", "/")}`
 async function readConfig(archive: Archive, name: string): Promise<Omit<Description, "layers">> {
   const bytes = await archive.bytes(name);
   const digest = `sha256:${createHash("sha256").update(bytes).digest("hex")}`;
-  return { digest, config: parseConfig(bytes) };
+  return { digest, config: parseConfig(bytes), configName: name };
 }
 
-interface Archive {
+export interface Archive {
   /** The file to read: uncompressed, even when the uploaded one was compressed. */
   path: string;
   has(name: string): boolean;
@@ -179,8 +181,8 @@ interface Archive {
 const PLAIN_NAME = "archive.tar";
 
 /** Lists every entry once; contents are then read at their offsets. */
-async function openArchive(
-  { unpack }: Loader,
+export async function openArchive(
+  { unpack }: Pick<Loader, "unpack">,
   tarPath: string,
   target: string,
   bytesMax: number,

@@ -2,7 +2,8 @@
 import { z } from "zod";
 import { PlatformError } from "../../../../contract/errors.ts";
 import type { Image, ImageUser } from "../../../capabilities/images.ts";
-import { imageUser } from "./image-user.ts";
+import { imageUser } from "../../common/image-user.ts";
+import { accountFile } from "./account-file.ts";
 
 const schema = z.object({
   config: z
@@ -59,7 +60,7 @@ function environmentOf(lines: string[]): Record<string, string> {
 
 function userOf(spec: string, layers: readonly string[]): ImageUser | undefined {
   try {
-    return imageUser(spec, layers);
+    return imageUser(spec, (file) => accountFile(layers, file));
   } catch (error) {
     throw refused(error instanceof Error ? error.message : String(error));
   }

@@ -8,7 +8,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, w
 import { join } from "node:path";
 import { removeTree } from "../../../../lib/remove-tree.ts";
 import type { Image } from "../../../capabilities/images.ts";
-import { Serial } from "../machine/serial.ts";
+import { Serial } from "../../common/serial.ts";
 import type { RootPart } from "../workload/launch-program.ts";
 import { type BaseImage, openBaseImage, openSkeleton } from "./base-image.ts";
 import { openLoaderLayer } from "./loader-layer.ts";

@@ -15,9 +15,13 @@ const ARCHITECTURES: Record<string, { loader: string; folders: string[] }> = {
 /** The libraries that `ldd` lists for the daemon. */
 const LIBRARIES = ["libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2"];
 
+/** Path of the dynamic loader on this kind of machine. */
+export const loaderPath = (): string => ARCHITECTURES[process.arch]?.loader ?? "";
+
 /** Null on a machine with another C library than glibc. */
 export function openLoaderLayer(parent: string): string | null {
-  const { loader, folders } = ARCHITECTURES[process.arch] ?? { loader: "", folders: [] };
+  const loader = loaderPath();
+  const { folders } = ARCHITECTURES[process.arch] ?? { folders: [] };
   if (!existsSync(loader)) return null;
   const files = LIBRARIES.flatMap(
     (name) => folders.map((folder) => join(folder, name)).find((path) => existsSync(path)) ?? [],

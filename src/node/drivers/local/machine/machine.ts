@@ -3,21 +3,12 @@
  * grade, strongest first, and uses the first grade that works. The failures of the stronger grades are reported as
  * missing.
  */
-import {
-  constants,
-  copyFileSync,
-  linkSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { removeTree } from "../../../../lib/remove-tree.ts";
 import type { Grade } from "../../../workload.ts";
+import { installDaemon } from "../../common/install-daemon.ts";
 import { seccompFilter } from "../calls/seccomp.ts";
 import { failureOf, Spawner } from "../calls/spawner.ts";
 import type { Arch } from "../calls/stepper.ts";
@@ -68,7 +59,7 @@ export async function openMachine(
   };
   await removeTree(machine.spawner.tempDir);
   mkdirSync(machine.binDir, { recursive: true, mode: 0o755 });
-  install(sandboxd, join(machine.binDir, "sandboxd"));
+  installDaemon(sandboxd, join(machine.binDir, "sandboxd"));
   if (process.platform !== "linux" || (arch !== "x64" && arch !== "arm64")) {
     machine.missing.push("Isolation needs Linux on x86_64 or aarch64.");
     return machine;
@@ -150,19 +141,6 @@ export function makeWorkloadDirs(dir: string, parts: number): void {
   }
   for (const name of ["mnt", "host", "run/host", "run/bin", "run/state"])
     mkdirSync(join(dir, name), { recursive: true });
-}
-
-/** Replaced by rename: running workloads keep the old executable, the next daemon to start uses the new one. */
-function install(from: string, to: string): void {
-  const [source, target] = [statSync(from), statSync(to, { throwIfNoEntry: false })];
-  if (target?.ino === source.ino || (target?.size === source.size && target.mtimeMs >= source.mtimeMs)) return;
-  rmSync(`${to}.new`, { force: true });
-  try {
-    linkSync(from, `${to}.new`);
-  } catch {
-    copyFileSync(from, `${to}.new`, constants.COPYFILE_FICLONE); // the source is on another file system
-  }
-  renameSync(`${to}.new`, to);
 }
 
 function readCapabilities(): bigint {

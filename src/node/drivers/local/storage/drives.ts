@@ -3,7 +3,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { chmod, cp, mkdir, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { removeTree } from "../../../../lib/remove-tree.ts";
-import { checkId } from "../workload/spec-check.ts";
+import { checkId } from "../../common/spec-check.ts";
 import { folderBytes } from "./volumes.ts";
 
 /** A name that no drive can have, for a drive that is still being copied. */

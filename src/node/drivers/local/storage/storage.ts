@@ -5,9 +5,9 @@ import { removeTree } from "../../../../lib/remove-tree.ts";
 import type { Drives } from "../../../capabilities/drives.ts";
 import type { Volumes } from "../../../capabilities/volumes.ts";
 import type { Mount } from "../../../workload.ts";
-import { Serial } from "../machine/serial.ts";
+import { Serial } from "../../common/serial.ts";
+import { checkId } from "../../common/spec-check.ts";
 import type { HostMount } from "../workload/launch-program.ts";
-import { checkId } from "../workload/spec-check.ts";
 import { createDrive, driveBytes } from "./drives.ts";
 import { createVolume, destroyVolume, exposeVolume, observeVolume, type VolumeStore } from "./volumes.ts";
 

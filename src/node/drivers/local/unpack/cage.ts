@@ -12,47 +12,32 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, mkdtempSync, openSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { PlatformError } from "../../../../contract/errors.ts";
 import { removeTree } from "../../../../lib/remove-tree.ts";
-import type { Answers, Job, UnpackAnswer, WorkKind } from "../../../../unpack/job.ts";
+import type { Job, WorkKind } from "../../../../unpack/job.ts";
 import type { CallOptions } from "../../../dial/endpoint.ts";
+import { Slots } from "../../common/slots.ts";
+import {
+  ANSWER_BYTES_MAX,
+  accepted,
+  answerIn,
+  JOBS_AT_ONCE,
+  MEMORY_MB,
+  TIME_GRACE_MS,
+  TIME_MAX_MS,
+  type Unpack,
+  type UnpackRequest,
+  withLowers,
+} from "../../common/unpack-job.ts";
 import { failureOf } from "../calls/spawner.ts";
 import { CAP } from "../calls/syscalls.ts";
 import { identityFor, type Machine, makeWorkloadDirs } from "../machine/machine.ts";
 import { RESERVED_MB } from "../workload/launch.ts";
 import { type LaunchPlan, launchSteps, type RootPart } from "../workload/launch-program.ts";
-import { Slots } from "./slots.ts";
-
-export interface UnpackRequest<Kind extends WorkKind = WorkKind> {
-  work: Extract<Job["work"], { kind: Kind }>;
-  /** Path of the archive file. */
-  archive: string;
-  /** Path of an empty folder. */
-  target: string;
-  /** Folders that the job may read: the layers below, in the order of `work.lowers`, whose paths are set here. */
-  lowers?: readonly string[];
-}
-
-export type Unpack = <Kind extends WorkKind>(
-  request: UnpackRequest<Kind>,
-  options?: CallOptions,
-) => Promise<Answers[Kind]>;
 
 /** To set owners of files, also in folders closed to the job. Without effect outside the user namespace. */
 const CAPABILITIES = [CAP.CHOWN, CAP.DAC_OVERRIDE, CAP.FOWNER, CAP.FSETID];
 const [TARGET, PROGRAM, LOWER] = ["/target", "/program", "/lower-"];
-/** Memory limit of a job: buffers, and the names of the folders it made. */
-const MEMORY_MB = 1024;
 const PROCESSES_MAX = 512; // of all jobs together, threads of the runtime included
-/** Time limit of a job; the largest images take minutes on a slow disk. */
-const TIME_MAX_MS = 30 * 60_000;
-/** Extra time for the job to report the timeout itself, before it is killed. */
-const TIME_GRACE_MS = 10_000;
-/** Each job keeps a processor and the disk busy; more at once would only use memory. */
-const JOBS_AT_ONCE = 4;
-/** Longest answer of a job: at most 16 MB of names, as JSON. */
-const ANSWER_BYTES_MAX = 64 * 1024 ** 2;
-
 /** `parts`: a root with the libraries that the executable needs. */
 export function openCage(machine: Machine, parts: RootPart[]): Unpack {
   const slots = new Slots(JOBS_AT_ONCE);
@@ -72,12 +57,6 @@ export function openCage(machine: Machine, parts: RootPart[]): Unpack {
       return accepted<Kind>(answerIn<Kind>(text), request.work.kind);
     }, signal);
 }
-
-/** The job's work with the folders below as the job sees them. */
-export const withLowers = (work: Job["work"], paths: readonly string[]): Job["work"] =>
-  work.kind === "layers"
-    ? { ...work, lowers: work.lowers.map((lower, index) => ({ ...lower, path: paths[index] ?? "" })) }
-    : work;
 
 async function runCaged(
   machine: Machine,
@@ -168,28 +147,4 @@ function readAnswer(file: string): string {
   } finally {
     closeSync(fd);
   }
-}
-
-/** The answer is the last line; earlier lines come from the runtime and are for the operator. */
-function answerIn<Kind extends WorkKind>(text: string): UnpackAnswer<Kind> {
-  const line = text.trimEnd().split("\n").at(-1) ?? "";
-  try {
-    return JSON.parse(line) as UnpackAnswer<Kind>;
-  } catch (cause) {
-    const message = "The process that unpacks archives ended without an answer.";
-    throw new PlatformError("internal", message, { cause, detail: { said: text.slice(-SAID_MAX) } });
-  }
-}
-
-const SAID_MAX = 2000;
-
-/** Returns the result, or throws the refusal for the sender of the archive. */
-export function accepted<Kind extends WorkKind>(answer: UnpackAnswer<Kind>, kind: WorkKind): Answers[Kind] {
-  if (!("refusal" in answer)) return answer;
-  const { kind: why, reason } = answer.refusal;
-  const refused = kind === "files" ? "The archive was refused" : "The image is refused";
-  throw new PlatformError(
-    "bad_request",
-    `${why === "unreadable" ? "The archive cannot be read" : refused}: ${reason}.`,
-  );
 }

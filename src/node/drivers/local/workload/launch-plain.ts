@@ -11,9 +11,11 @@ import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { PlatformError } from "../../../../contract/errors.ts";
 import { SANDBOX_FILES, type SandboxdConfig } from "../../../../contract/sandbox-wire.ts";
+import { noteEnd } from "../../common/daemon-config.ts";
+import { OUTPUT_FILES } from "../../common/output-file.ts";
 import { READY_FD } from "../calls/spawner.ts";
 import { type Machine, makeWorkloadDirs } from "../machine/machine.ts";
-import { type Launch, noteEnd, OUTPUT_FILES, writeConfig } from "./launch.ts";
+import { type Launch, writeConfig } from "./launch.ts";
 import { processStart, saveRecord } from "./record.ts";
 
 const READY_WAIT_MS = 30_000;

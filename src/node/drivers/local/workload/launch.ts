@@ -1,15 +1,10 @@
 /** Starting a workload's processes, and changing a running one from outside. */
-import { existsSync, readFileSync, renameSync, utimesSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { PlatformError } from "../../../../contract/errors.ts";
-import {
-  type DriveMount,
-  SANDBOX_FILES,
-  SANDBOX_RUN_DIR,
-  SANDBOXD_RUNTIME_ENV,
-  type SandboxdConfig,
-} from "../../../../contract/sandbox-wire.ts";
-import { EGRESS_DOOR_PORT, type Exec, type Mount, PIDS_DEFAULT, PLATFORM_DOOR_PORT } from "../../../workload.ts";
+import { SANDBOX_FILES, SANDBOX_RUN_DIR, type SandboxdConfig } from "../../../../contract/sandbox-wire.ts";
+import { type Exec, PIDS_DEFAULT } from "../../../workload.ts";
+import { BIN_DIR, daemonConfig, HOST_DIR, INIT_ARGV, INIT_ENV, noteEnd } from "../../common/daemon-config.ts";
 import type { Program } from "../calls/program.ts";
 import { failureOf, READY_FD, type Report } from "../calls/spawner.ts";
 import type { ResolvedImage } from "../images/images.ts";
@@ -34,12 +29,6 @@ export interface Launch {
 
 /** Time from spawn to a listening daemon. Measured 30 ms; the rest is for a machine under heavy load. */
 const READY_WAIT_MS = 30_000;
-/** Path inside of the folder that only the platform writes. */
-const HOST_DIR = `${SANDBOX_RUN_DIR}/host`;
-/** Environment of PID 1; processes of the workload get the workload's own. */
-const INIT_ENV = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", ...SANDBOXD_RUNTIME_ENV };
-const BIN_DIR = `${SANDBOX_RUN_DIR}/bin`;
-export const OUTPUT_FILES = { stdout: "stdout.log", stderr: "stderr.log" } as const;
 
 /** Resolves when the daemon inside listens; the record then holds the process. */
 export async function launch(
@@ -52,7 +41,7 @@ export async function launch(
   makeWorkloadDirs(dir, record.parts.length);
   saveRecord(dir, record);
   await openDoors();
-  writeConfig(launching, daemonConfig(launching));
+  writeConfig(launching, configOf(launching));
   noteEnd(dir, launching.exec);
   const plan = planOf(machine, launching);
   const { pid, watcher } = await ready(machine, launching, (program) => launchSteps(program, plan), signal);
@@ -70,16 +59,6 @@ export function writeConfig({ dir, record }: Launch, config: SandboxdConfig): vo
   writeFileSync(join(dir, "host", SANDBOX_FILES.config), JSON.stringify(config));
   if (record.pooled) writePage(join(dir, "host", SANDBOX_FILES.claim), "");
 }
-
-/** Writes the end time before any process starts, so that the command never runs without it. */
-export function noteEnd(dir: string, exec: Exec | undefined): void {
-  if (exec?.endsAtMs === undefined) return;
-  writeFileSync(join(dir, "host", SANDBOX_FILES.endsAt), "");
-  setEnd(dir, exec.endsAtMs);
-}
-
-export const setEnd = (dir: string, endsAtMs: number): void =>
-  utimesSync(join(dir, "host", SANDBOX_FILES.endsAt), endsAtMs / 1000, endsAtMs / 1000);
 
 /**
  * Added to the memory limit per process. The daemon's runtime reserves 2 GB of address space for code, which the kernel
@@ -106,55 +85,25 @@ function planOf(machine: Machine, { dir, record, mounts }: Launch): LaunchPlan {
     ...(limits.includes("pids") ? {} : { processesMax: record.limits.pids ?? PIDS_DEFAULT }),
     capabilities: machine.grade === "contained" ? [] : CAPABILITIES_MAPPED,
     seccomp: machine.seccomp,
-    argv: [`${BIN_DIR}/sandboxd`, "init", "--config", `${HOST_DIR}/${SANDBOX_FILES.config}`],
-    env: Object.entries(INIT_ENV).map(([name, value]) => `${name}=${value}`),
+    argv: INIT_ARGV,
+    env: INIT_ENV,
   };
 }
 
-function daemonConfig({ record, image, env, workDir, exec, ownNames }: Launch): SandboxdConfig {
-  const doors = [{ listen: `127.0.0.1:${PLATFORM_DOOR_PORT}`, socket: `${HOST_DIR}/${SANDBOX_FILES.platform}` }];
-  if (record.network === "outbound") {
-    doors.push({ listen: `127.0.0.1:${EGRESS_DOOR_PORT}`, socket: `${HOST_DIR}/${EGRESS_SOCKET}` });
-  }
-  const output = {
-    stdout: `${SANDBOX_RUN_DIR}/${OUTPUT_FILES.stdout}`,
-    stderr: `${SANDBOX_RUN_DIR}/${OUTPUT_FILES.stderr}`,
-  };
-  const command = exec && {
-    argv: exec.argv.length > 0 ? exec.argv : image.argv,
-    ...(exec.builtin ? { builtin: exec.builtin } : {}),
-    statusFile: `${SANDBOX_RUN_DIR}/${SANDBOX_FILES.exit}`,
-    stdoutFile: output.stdout,
-    stderrFile: output.stderr,
-    onExit: exec.onExit ?? "exit",
-    ...(exec.endsAtMs === undefined ? {} : { endsAtFile: `${HOST_DIR}/${SANDBOX_FILES.endsAt}` }),
-  };
-  return {
-    apiSocket: `${SANDBOX_RUN_DIR}/${SANDBOX_FILES.api}`,
-    portSocket: `${SANDBOX_RUN_DIR}/${SANDBOX_FILES.ports}`,
-    controlSocket: `${SANDBOX_RUN_DIR}/${SANDBOX_FILES.control}`,
-    stateDir: `${SANDBOX_RUN_DIR}/state`,
-    workDir,
+/** The daemon's configuration: root inside can become another user only where ids are mapped. */
+const configOf = ({ record, image, env, workDir, exec, ownNames }: Launch): SandboxdConfig =>
+  daemonConfig({
+    network: record.network,
+    pids: record.limits.pids,
     env,
-    // Root inside can become another user only where ids are mapped.
-    ...(image.user && record.grade === "mapped" ? { user: image.user } : {}),
-    doors,
-    ...(ownNames ? { names: "127.0.0.1:53" } : {}),
+    workDir,
+    user: record.grade === "mapped" ? image.user : undefined,
+    exec,
+    imageArgv: image.argv,
+    ownNames: ownNames ?? false,
+    pooled: record.pooled,
     readyFd: READY_FD,
-    drivesFile: `${HOST_DIR}/${SANDBOX_FILES.drives}`,
-    ...(record.pooled ? { claimFile: `${HOST_DIR}/${SANDBOX_FILES.claim}` } : {}),
-    awakeFifo: AWAKE_FIFO,
-    upgradeFile: `${BIN_DIR}/sandboxd`,
-    processesMax: commandsMax(record.limits.pids ?? PIDS_DEFAULT),
-    ...(command ? { exec: command } : { processLogs: output }),
-  };
-}
-
-/** Processes left to commands. The rest is reserved for the daemon, which exits when it cannot start a thread. */
-const commandsMax = (pids: number): number => pids - Math.min(64, Math.ceil(pids / 16));
-/** Path at which programs made for such sandboxes look for the FIFO. */
-const AWAKE_FIFO = "/uk/libukp/scale_to_zero_disable";
-export const EGRESS_SOCKET = "egress.sock";
+  });
 
 /** Resolves once the daemon has reported READY. */
 async function ready(
@@ -201,23 +150,4 @@ export async function enter(
   await machine.spawner.run("The change of the running workload", (program) =>
     enterSteps(program, { pid: record.pid, identity, ...change }),
   );
-}
-
-/** Writes the answer of GET /drives/mount inside the workload. */
-export function saveDrives(dir: string, mounts: Mount[]): void {
-  const drives: DriveMount[] = mounts.flatMap(({ source, path, readOnly, name }) =>
-    "drive" in source
-      ? [
-          {
-            driveName: name ?? source.drive,
-            mountPath: path,
-            drivePath: source.path ?? "/",
-            readOnly: readOnly ?? false,
-          },
-        ]
-      : [],
-  );
-  const file = join(dir, "host", SANDBOX_FILES.drives);
-  writeFileSync(`${file}.new`, JSON.stringify(drives));
-  renameSync(`${file}.new`, file);
 }

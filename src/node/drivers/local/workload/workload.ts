@@ -5,8 +5,7 @@
  * running. The record's phase only tells a finished start from an interrupted one.
  */
 
-import { type FSWatcher, constants as fsConstants, watch } from "node:fs";
-import { open } from "node:fs/promises";
+import { type FSWatcher, watch } from "node:fs";
 import type { Server, Socket } from "node:net";
 import { constants } from "node:os";
 import { join } from "node:path";
@@ -18,6 +17,9 @@ import { removeTree } from "../../../../lib/remove-tree.ts";
 import type { CallOptions } from "../../../dial/endpoint.ts";
 import type { DestroyOptions } from "../../../driver.ts";
 import type { Limits, Mount, Observed, Output, Stats } from "../../../workload.ts";
+import { EGRESS_SOCKET, saveDrives, setEnd } from "../../common/daemon-config.ts";
+import { openDoor } from "../../common/doors.ts";
+import { readOutputFile } from "../../common/output-file.ts";
 import {
   cgroupStats,
   freezeCgroup,
@@ -38,10 +40,9 @@ import {
   processStats,
   signal as sendSignal,
 } from "../machine/process-tree.ts";
-import { openDoor } from "../network/doors.ts";
 import type { Nat } from "../network/nat.ts";
 import { callControl } from "./control.ts";
-import { EGRESS_SOCKET, enter, OUTPUT_FILES, saveDrives, setEnd } from "./launch.ts";
+import { enter } from "./launch.ts";
 import type { HostMount } from "./launch-program.ts";
 import { findProcess, isAlive, readExit, saveRecord, type WorkloadRecord } from "./record.ts";
 
@@ -222,21 +223,8 @@ export class Workload {
     return { ...(isWhole(counted) ? counted : { ...processStats(this.record.pid), ...counted }), ...traffic };
   }
 
-  /** The workload can write to the file's folder, so links are not followed and opening never blocks. */
-  async readOutput(stream: "stdout" | "stderr", offset: number, bytesMax: number): Promise<Output> {
-    const flags = fsConstants.O_RDONLY | fsConstants.O_NOFOLLOW | fsConstants.O_NONBLOCK;
-    const empty = { bytes: Buffer.alloc(0), size: 0 };
-    const file = await open(join(this.dir, "run", OUTPUT_FILES[stream]), flags).catch(() => null);
-    if (!file) return empty; // nothing was written yet, or the path is no longer a file
-    try {
-      const stat = await file.stat();
-      if (!stat.isFile()) return empty;
-      const length = Math.max(0, Math.min(bytesMax, stat.size - offset));
-      const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, offset);
-      return { bytes: buffer.subarray(0, bytesRead), size: stat.size };
-    } finally {
-      await file.close();
-    }
+  readOutput(stream: "stdout" | "stderr", offset: number, bytesMax: number): Promise<Output> {
+    return readOutputFile(join(this.dir, "run"), stream, offset, bytesMax);
   }
 
   /** Resolves when the first process is gone. Rejects when the signal aborts. */

@@ -1,7 +1,7 @@
 /** Checks values from callers that become paths and kernel settings. */
-import { PlatformError } from "../../../../contract/errors.ts";
-import { mountPathProblem, plainPath } from "../../../../contract/mount-path.ts";
-import type { Limits, Mount, WorkloadSpec } from "../../../workload.ts";
+import { PlatformError } from "../../../contract/errors.ts";
+import { mountPathProblem, plainPath } from "../../../contract/mount-path.ts";
+import type { Limits, Mount, WorkloadSpec } from "../../workload.ts";
 
 const ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 

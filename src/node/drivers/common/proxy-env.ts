@@ -1,5 +1,5 @@
 /** The variables that point programs of a workload to the egress proxy, on a machine without NAT. */
-import { EGRESS_DOOR_PORT } from "../../../workload.ts";
+import { EGRESS_DOOR_PORT } from "../../workload.ts";
 
 const HOST = "127.0.0.1";
 const PROXY = `http://${HOST}:${EGRESS_DOOR_PORT}`;

@@ -1,0 +1,86 @@
+/**
+ * Loads an image of a stranger. The archive is read in a cage, as the local driver reads it, and only the files that its
+ * manifest names go to the engine, under one name that the platform chose: names in the archive are dropped, since the
+ * engine would give them to this image and take them from another. Layers go there uncompressed, and no more bytes than
+ * an image may have.
+ */
+import { closeSync, openSync } from "node:fs";
+import { mkdir, mkdtemp, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { PlatformError } from "../../../../contract/errors.ts";
+import { removeTree } from "../../../../lib/remove-tree.ts";
+import { plainBytes, writeAll } from "../../../../unpack/bytes.ts";
+import { ArchiveRefused } from "../../../../unpack/refusal.ts";
+import type { CallOptions } from "../../../dial/endpoint.ts";
+import type { Unpack } from "../../common/unpack-job.ts";
+import { type Archive, describe, openArchive } from "../../local/images/image-archive.ts";
+import { unpackedMax } from "../../local/images/image-budget.ts";
+import { type DockerClient, DockerRefusal } from "../engine/docker-client.ts";
+import { tarStream } from "../engine/tar-stream.ts";
+import { heard } from "./base-image.ts";
+
+export interface LoadOptions {
+  client: DockerClient;
+  unpack: Unpack;
+  /** Folder for unfinished loads. */
+  dir: string;
+}
+
+/** `name` is the image's only name in the engine. */
+export type LoadImage = (tarPath: string, name: string, options?: CallOptions) => Promise<void>;
+
+const [CONFIG, MANIFEST] = ["config.json", "manifest.json"];
+
+export const imageLoader =
+  ({ client, unpack, dir }: LoadOptions): LoadImage =>
+  async (tarPath, name, options = {}) => {
+    await mkdir(dir, { recursive: true, mode: 0o700 });
+    const temp = await mkdtemp(join(dir, "load-"));
+    try {
+      const bytesMax = await unpackedMax((await stat(tarPath)).size, temp);
+      const archive = await openArchive({ unpack }, tarPath, join(temp, "plain"), bytesMax, options);
+      const out = join(temp, "out");
+      await mkdir(out);
+      const files = await writePlain(archive, out, name, bytesMax);
+      options.signal?.throwIfAborted();
+      const tar = tarStream(["--owner=0", "--group=0", "-C", out, ...files]);
+      heard(await client.text("POST", "/images/load", { query: { quiet: true }, tar, patient: true, ...options }));
+    } catch (error) {
+      if (error instanceof DockerRefusal) throw refused(error.message);
+      throw error instanceof ArchiveRefused ? refused(error.message) : error;
+    } finally {
+      await removeTree(temp);
+    }
+  };
+
+/** Writes the files of one image as `docker save` would and answers their names. */
+async function writePlain(archive: Archive, out: string, name: string, bytesMax: number): Promise<string[]> {
+  const { layers, configName } = await describe(archive);
+  await writeFile(join(out, CONFIG), await archive.bytes(configName));
+  let left = bytesMax;
+  const input = openSync(archive.path, "r");
+  const names: string[] = [];
+  try {
+    for (const [index, layer] of layers.entries()) {
+      const file = `layer-${index}.tar`;
+      const output = openSync(join(out, file), "wx", 0o600);
+      try {
+        for await (const chunk of plainBytes(input, archive.find(layer))) {
+          left -= chunk.length;
+          if (left < 0) throw refused("it is larger than an image may be");
+          writeAll(output, chunk);
+        }
+      } finally {
+        closeSync(output);
+      }
+      names.push(file);
+    }
+  } finally {
+    closeSync(input);
+  }
+  await writeFile(join(out, MANIFEST), JSON.stringify([{ Config: CONFIG, RepoTags: [name], Layers: names }]));
+  return [MANIFEST, CONFIG, ...names];
+}
+
+const refused = (reason: string): PlatformError =>
+  new PlatformError("bad_request", `The image is refused: ${reason.slice(0, 300)}.`);

@@ -1,0 +1,35 @@
+/** What the platform tells a driver, whatever its name, and what it asks of a driver that is not open. */
+import type { Socket } from "node:net";
+import type { LogTag } from "../../contract/log-line.ts";
+import type { EgressOptions } from "../egress-proxy.ts";
+
+/** What the platform tells a driver of any name. */
+export interface DriverOptions {
+  /** Folder of this driver alone. */
+  dataDir: string;
+  /** The word that stands before the slash in image names. */
+  brand: string;
+  /** A Node executable to put into the base image. */
+  nodeBinary?: string;
+  /** Name of this machine; default: its host name. */
+  node?: string;
+  /** Prepared workloads per kind of workload in use; default 0. */
+  poolSize?: number;
+  /** Run workloads as plain processes where the machine can give no isolation. */
+  allowUnisolated?: boolean;
+  /** For the Docker driver: DOCKER_HOST, an image in place of the base image, and a runtime of that engine. */
+  docker?: { host?: string | undefined; image?: string | undefined; runtime?: string | undefined };
+  /** A connection that a workload made to the platform. The default hangs up. */
+  onPlatform?: (uid: string, socket: Socket) => void;
+  /** Rules and counting of what goes out. */
+  egress?: EgressOptions;
+  /** Trouble in the background that no caller hears of. */
+  onWarning?: (message: string, fields: Record<string, unknown>) => void;
+}
+
+/** A running workload that has an owner. */
+export interface LivingWorkload {
+  /** Its host name. */
+  name: string;
+  log?: LogTag;
+}
