@@ -17,6 +17,8 @@ import { leftBehind, stopHint } from "./left-running.ts";
 import { parseSettingFlags, settingsHelp } from "./setting-flags.ts";
 import { endWithAttendant } from "./upgrade/attend.ts";
 import { readUpgrade, UPGRADE_SIGNAL } from "./upgrade/record.ts";
+import { removeUnfinishedVersions } from "./upgrade/unfinished.ts";
+import { installation } from "./upgrade/versions.ts";
 import { packageVersion } from "./version.ts";
 
 /** Paths of log fields that may hold secrets. */
@@ -38,6 +40,9 @@ export async function up(args: readonly string[]): Promise<void> {
   if (turn) await (await import("./upgrade/take-over.ts")).finishTurn(serving.app);
   if (attendant) endWithAttendant(attendant, wishes.stop);
   settleMemory();
+  removeUnfinishedVersions().catch((error: unknown) =>
+    log.warn({ err: error }, "half of a version stays in versions/"),
+  );
   const own = args.filter((arg) => arg !== `--${TAKE_OVER}`);
   const next = await serveUntilStopped({ config, log, args: own, attendant, wishes, serving });
   file?.flushSync();
@@ -130,6 +135,7 @@ function greeting({ url, pagesUrl, bootstrapped: { newKey, workspace: first } }:
   return [
     "",
     `  Berth ${packageVersion()} is ready`,
+    ...upgradedLine(),
     "",
     `  API        ${url}/v0`,
     `  Run        ${url}`,
@@ -143,6 +149,12 @@ function greeting({ url, pagesUrl, bootstrapped: { newKey, workspace: first } }:
     "  Try: npx berth --help",
     "",
   ].join("\n");
+}
+
+/** After an upgrade: npm's own line names the version of the folder that was installed first. */
+function upgradedLine(): string[] {
+  const { base } = installation();
+  return base === ROOT ? [] : [`  in ${ROOT}, in place of ${packageVersion(base)}, which \`npm start\` names`];
 }
 
 /** A warning that links, sign-in and the CLI use this machine's own address, which may differ from the clients' one. */

@@ -30,6 +30,8 @@ export interface Installation {
 }
 
 export interface RunningInstallation extends Installation {
+  /** The last that the server printed. */
+  output(): string;
   stop(): Promise<void>;
 }
 
@@ -47,7 +49,7 @@ export async function shareInstallation(
   files: readonly string[],
 ): Promise<{ env: Record<string, string>; stop(): Promise<void> }> {
   if (!files.some((file) => dirname(file).endsWith("test/installed"))) return { env: {}, stop: async () => {} };
-  const { stop, ...shared } = await startInstallation();
+  const { stop, output: _, ...shared } = await startInstallation();
   return { env: { [SHARED_VARIABLE]: JSON.stringify(shared) }, stop };
 }
 
@@ -123,6 +125,7 @@ export async function startTree(root: string, home: string, remove: () => void):
     home,
     url,
     apiKey,
+    output,
     async stop() {
       if (child.exitCode !== null) console.error(`The installed server ended by itself:\n${output()}`);
       // Ends the workloads, too, which Ctrl-C would leave running.

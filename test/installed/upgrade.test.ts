@@ -100,27 +100,29 @@ test("a version that fails after it has changed the database is taken back, and 
 });
 
 test("`berth upgrade` that is killed while it installs leaves the old version, and the next one is not in its way", async () => {
-  const killed = spawnCommand(installed, ["upgrade", "--to", tree("1.3.0"), ...PATIENT]);
+  const killed = spawnCommand(installed, ["upgrade", "--to", tree("1.3.0", ONE_MIGRATION_MORE), ...PATIENT]);
   await killed.printed(/installing 1\.3\.0/);
   killed.child.kill("SIGKILL");
   await killed.ended;
   assert.equal(server().version, "1.0.0");
   const { code, stdout, stderr } = await berth("upgrade", "--to", join(folder, "1.3.0"), "--check", ...PATIENT);
   assert.equal(code, 0, stderr);
-  assert.match(stdout, /1\.3\.0 can take over from 1\.0\.0: the database stays as it is/);
+  assert.match(stdout, /1\.3\.0 can take over from 1\.0\.0: 1 change to the database/);
   assert.equal(server().version, "1.0.0");
 });
 
-test("a version that works takes over the port, the data folder and the workloads", async () => {
+test("the version that was checked is not installed again; it takes over the port, the data folder and the workloads", async () => {
   const before = migrations();
-  const { code, stdout, stderr } = await upgradeTo(tree("1.4.0", ONE_MIGRATION_MORE));
+  const { code, stdout, stderr } = await upgradeTo(join(folder, "1.3.0"));
   assert.equal(code, 0, stderr);
-  assert.match(stdout, /1\.4\.0 serves now, in place of 1\.0\.0 \(1 change to the database\)/);
+  assert.match(stderr, /versions\/1\.3\.0-\d+ is installed already/);
+  assert.doesNotMatch(stderr, /installing/);
+  assert.match(stdout, /1\.3\.0 serves now, in place of 1\.0\.0 \(1 change to the database\)/);
   assert.equal(migrations(), before + 1);
-  assert.deepEqual([server().version, server().url], ["1.4.0", first.url]);
+  assert.deepEqual([server().version, server().url], ["1.3.0", first.url]);
   assert.ok(isRunning(first), "the process that was started stands for the server");
   await traffic.flows();
-  assert.match((await berth("version")).stdout, /^berth 1\.4\.0 /);
+  assert.match((await berth("version")).stdout, /^berth 1\.3\.0 /);
 });
 
 test("`berth upgrade` that is killed while the server switches leaves a server of the new version", async () => {
@@ -149,5 +151,9 @@ test("the end of the process that was started is the end of the server, and the 
   assert.ok(!isRunning(last));
   installed = await startTree(base, home, () => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }));
   assert.equal(server().version, "1.5.0");
+  assert.match(
+    installed.output(),
+    /Berth 1\.5\.0 is ready\n {2}in \S+versions\/1\.5\.0-\d+, in place of 1\.0\.0, which `npm start` names/,
+  );
   assert.match(readFileSync(join(base, "versions/current"), "utf8"), /^1\.5\.0-/);
 });

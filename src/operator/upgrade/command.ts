@@ -14,8 +14,8 @@ import { packageVersion } from "../version.ts";
 import { endBeside, startBeside } from "./beside.ts";
 import { nextFrom } from "./messages.ts";
 import { isOver, readUpgrade, STATES, UPGRADE_SIGNAL, type UpgradeRecord, writeUpgrade } from "./record.ts";
-import { install } from "./source.ts";
-import { currentRoot, installation, makeCurrent, sweep } from "./versions.ts";
+import { install, sourceOf } from "./source.ts";
+import { currentRoot, findInstalled, installation, makeCurrent, sweep, UPGRADE_LOCK } from "./versions.ts";
 
 const LOOK_MS = 50;
 
@@ -36,25 +36,20 @@ export async function upgrade(command: UpgradeCommand): Promise<string[]> {
   const { config, note } = command;
   const given = installation();
   mkdirSync(given.folder, { recursive: true });
-  const lock = lockFolder(given.folder, "upgrade.lock");
+  const lock = lockFolder(given.folder, UPGRADE_LOCK);
   if (!lock) throw new PlatformError("conflict", `Another \`berth upgrade\` is at work in ${given.folder}.`);
   try {
     const servers = runningNotes(config.data);
     const [server] = servers;
     if (servers.some(({ version }) => version === undefined))
       throw new PlatformError("conflict", "The running server is too old for this; upgrade by hand this once.");
-    await sweep(
-      given,
-      servers.flatMap(({ root }) => root ?? []),
-    );
-    const root = await install(given, command.to, note);
-    const lines = server ? await ask(server, root, command) : await tryAlone(root, command);
-    if (command.checkOnly)
-      await sweep(
-        given,
-        servers.flatMap(({ root: used }) => used ?? []),
-      );
-    return lines;
+    const used = servers.flatMap(({ root }) => root ?? []);
+    const source = await sourceOf(given, command.to);
+    const checked = findInstalled(given, source.origin, [currentRoot(given), ...used]);
+    await sweep(given, checked ? [...used, checked] : used);
+    if (checked) note(`${checked} is installed already`);
+    const root = checked ?? (await install(given, source, note));
+    return server ? await ask(server, root, command) : await tryAlone(root, command);
   } finally {
     await lock.stop();
   }

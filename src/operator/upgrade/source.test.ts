@@ -4,8 +4,17 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, test } from "node:test";
-import { install } from "./source.ts";
-import { currentRoot, installation, makeCurrent, sweep } from "./versions.ts";
+import { install, sourceOf } from "./source.ts";
+import { removeUnfinishedVersions } from "./unfinished.ts";
+import {
+  beginInstall,
+  currentRoot,
+  findInstalled,
+  type Installation,
+  installation,
+  makeCurrent,
+  sweep,
+} from "./versions.ts";
 
 const gitSkip = spawnSync("git", ["--version"]).status === 0 ? false : "git is not installed";
 const folder = mkdtempSync(join(tmpdir(), "berth-source-"));
@@ -14,6 +23,8 @@ const origin = join(folder, "origin");
 const base = join(folder, "base");
 const noted: string[] = [];
 const note = (text: string): void => void noted.push(text);
+const installed = async (given: Installation, wanted: string | undefined): Promise<string> =>
+  install(given, await sourceOf(given, wanted), note);
 
 const git = (...args: string[]): string =>
   execFileSync("git", ["-C", origin, "-c", "user.name=a", "-c", "user.email=a@example.test", ...args], {
@@ -52,15 +63,15 @@ test("a version comes from the remote of the checkout, with its packages install
   git("commit", "--quiet", "--all", "--message=three");
 
   const given = installation(base);
-  const newest = await install(given, undefined, note);
+  const newest = await installed(given, undefined);
   assert.equal(newest, join(base, "versions", `3.0.0-${git("rev-parse", "trunk").slice(0, 12)}`));
   assert.equal(versionIn(newest), "3.0.0");
   assert.deepEqual(
     readdirSync(newest).filter((name) => name.startsWith(".")),
-    [],
+    [".origin"],
   );
-  assert.equal(versionIn(await install(given, "v2", note)), "2.0.0");
-  await assert.rejects(install(given, "nothing", note), /has no branch, tag or commit 'nothing'/);
+  assert.equal(versionIn(await installed(given, "v2")), "2.0.0");
+  await assert.rejects(installed(given, "nothing"), /has no branch, tag or commit 'nothing'/);
 });
 
 test("a version comes from a folder or an archive; what is none is refused and leaves nothing", async () => {
@@ -69,15 +80,15 @@ test("a version comes from a folder or an archive; what is none is refused and l
   writeVersion(root, "1.0.0");
   writeVersion(source, "4.0.0");
   const given = installation(root);
-  assert.match(await install(given, source, note), /\/versions\/4\.0\.0-\d{14}$/);
+  assert.match(await installed(given, source), /\/versions\/4\.0\.0-\d{14}$/);
   const archive = join(folder, "release.tgz");
   execFileSync("tar", ["-czf", archive, "-C", folder, "source"]);
-  assert.equal(versionIn(await install(given, archive, note)), "4.0.0");
+  assert.equal(versionIn(await installed(given, archive)), "4.0.0");
   const before = readdirSync(given.folder).sort();
   rmSync(join(source, "bin"), { recursive: true });
-  await assert.rejects(install(given, source, note), /this is no Berth: it has no bin\/berth\.js/);
-  await assert.rejects(install(given, join(folder, "missing"), note), /does not exist/);
-  await assert.rejects(install(given, "v1", note), /is no git checkout/);
+  await assert.rejects(installed(given, source), /this is no Berth: it has no bin\/berth\.js/);
+  await assert.rejects(installed(given, join(folder, "missing")), /does not exist/);
+  await assert.rejects(installed(given, "v1"), /is no git checkout/);
   assert.deepEqual(readdirSync(given.folder).sort(), before);
 });
 
@@ -98,4 +109,26 @@ test("one version is current; the others go unless they are used", async () => {
   );
   makeCurrent(given, root);
   assert.equal(currentRoot(given), root);
+});
+
+test("a version that was only checked is found again, unless its files have changed or a server uses it", async () => {
+  const root = join(folder, "third");
+  const source = join(folder, "new");
+  writeVersion(root, "1.0.0");
+  writeVersion(source, "5.0.0");
+  const given = installation(root);
+  const checked = await installed(given, source);
+  const again = async (used: string[] = []): Promise<string | null> =>
+    findInstalled(given, (await sourceOf(given, source)).origin, used);
+  assert.equal(await again(), checked);
+  assert.equal(await again([checked]), null);
+  beginInstall(checked);
+  assert.equal(await again(), null, "half of a version is none");
+  await removeUnfinishedVersions(given);
+  assert.equal(existsSync(checked), false);
+  const whole = await installed(given, source);
+  await removeUnfinishedVersions(given);
+  assert.equal(await again(), whole);
+  writeFileSync(join(source, "src/main.ts"), "changed");
+  assert.equal(await again(), null);
 });

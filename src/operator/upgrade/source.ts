@@ -1,42 +1,43 @@
 /** Where a new version comes from, and its installation in a folder beside the others, with its packages. */
 import { execFile } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { cpSync, createReadStream, existsSync, lstatSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { removeTree } from "../../lib/remove-tree.ts";
 import { UsageError } from "../../lib/usage-error.ts";
 import { packageVersion } from "../version.ts";
-import type { Installation } from "./versions.ts";
+import { beginInstall, endInstall, type Installation } from "./versions.ts";
 
 const exec = promisify(execFile);
 const ARCHIVE = /\.(tgz|tar\.gz|tar)$/;
 /** Folders of a development checkout that are not part of a version. */
-const LEFT_OUT: readonly string[] = [".git", "node_modules", "versions"];
+const PACKAGES = "node_modules";
+const LEFT_OUT: readonly string[] = [".git", PACKAGES, "versions"];
 const OUTPUT_BYTES_MAX = 64 * 1024 * 1024;
 const COMMIT_CHARS = 12;
 const SEE_HELP = "see `berth upgrade --help`";
 
-/** Fills an existing empty folder with files. */
-interface Source {
+export interface Source {
   /** Folder name of this version in `versions/`. */
   id: string;
+  /** The same for the same files: an installation that was only checked is found again by it. */
+  origin: string;
+  /** Fills an existing empty folder with files. */
   fill(folder: string): Promise<void>;
 }
 
 /** Installs the version and returns its folder. Removes an incomplete folder after a failure. */
-export async function install(
-  { base, folder }: Installation,
-  wanted: string | undefined,
-  note: (text: string) => void,
-): Promise<string> {
-  const source = await sourceOf(base, wanted);
+export async function install({ folder }: Installation, source: Source, note: (text: string) => void): Promise<string> {
   const root = makeFolder(folder, source.id);
   try {
+    beginInstall(root);
     note(`installing ${source.id} into ${root}`);
     await source.fill(root);
     for (const file of ["bin/berth.js", "package.json", "src/main.ts"])
       if (!existsSync(join(root, file))) throw new UsageError(`this is no Berth: it has no ${file}.`, SEE_HELP);
     await installPackages(root);
+    endInstall(root, source.origin);
     return root;
   } catch (error) {
     await removeTree(root);
@@ -59,7 +60,7 @@ function makeFolder(folder: string, id: string): string {
 }
 
 /** A text that begins with a dot or a slash, or is named like an archive, is a path; any other is a git ref. */
-function sourceOf(base: string, wanted: string | undefined): Promise<Source> {
+export function sourceOf({ base }: Pick<Installation, "base">, wanted: string | undefined): Promise<Source> {
   if (wanted !== undefined && (/^[./~]/.test(wanted) || ARCHIVE.test(wanted))) return fromPath(resolve(wanted));
   return fromGit(base, wanted);
 }
@@ -70,14 +71,37 @@ async function fromPath(path: string): Promise<Source> {
   const now = new Date().toISOString().replace(/\D/g, "").slice(0, 14);
   if (stat.isDirectory()) {
     if (!existsSync(join(path, "package.json"))) throw new UsageError(`${path} has no package.json.`, SEE_HELP);
-    return { id: `${packageVersion(path)}-${now}`, fill: (folder) => copyFolder(path, folder) };
+    const id = `${packageVersion(path)}-${now}`;
+    return { id, origin: `folder ${path} ${fingerprint(path)}`, fill: (folder) => copyFolder(path, folder) };
   }
   if (!ARCHIVE.test(path)) throw new UsageError(`${path} is neither a folder nor an archive (.tgz, .tar).`, SEE_HELP);
   const id = `${basename(path).replace(ARCHIVE, "")}-${now}`;
   // Archives of npm, git and most other tools have one top-level folder.
   const fill = (folder: string) =>
     run("tar", ["-xf", path, "-C", folder, "--strip-components=1", "--no-same-owner"], dirname(path));
-  return { id, fill };
+  return { id, origin: `archive ${await digest(path)}`, fill };
+}
+
+async function digest(file: string): Promise<string> {
+  const hash = createHash("sha256");
+  for await (const chunk of createReadStream(file)) hash.update(chunk as Buffer);
+  return hash.digest("hex");
+}
+
+/** Changes whenever a file of the version is added, removed or written. */
+function fingerprint(folder: string): string {
+  const hash = createHash("sha256");
+  const visit = (path: string): void => {
+    for (const entry of readdirSync(path, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1))) {
+      const { size, mtimeMs } = lstatSync(join(path, entry.name));
+      const isLeftOut = path === folder && LEFT_OUT.includes(entry.name);
+      // Packages count as one: whether they are there, and when they were installed.
+      if (!isLeftOut || entry.name === PACKAGES) hash.update(`${join(path, entry.name)} ${size} ${mtimeMs}\n`);
+      if (entry.isDirectory() && !isLeftOut) visit(join(path, entry.name));
+    }
+  };
+  visit(folder);
+  return hash.digest("hex");
 }
 
 /**
@@ -86,9 +110,9 @@ async function fromPath(path: string): Promise<Source> {
 async function copyFolder(from: string, to: string): Promise<void> {
   const names = readdirSync(from).filter((name) => !LEFT_OUT.includes(name));
   for (const name of names) cpSync(join(from, name), join(to, name), { recursive: true, verbatimSymlinks: true });
-  const packages = join(from, "node_modules");
+  const packages = join(from, PACKAGES);
   if (!existsSync(packages)) return;
-  const copied = join(to, "node_modules");
+  const copied = join(to, PACKAGES);
   await run("cp", ["-al", packages, copied], from).catch(async () => {
     // Hard links fail across file systems and for files of other users.
     await removeTree(copied);
@@ -117,6 +141,7 @@ async function fromGit(base: string, wanted: string | undefined): Promise<Source
     const { version } = JSON.parse(await git("show", `${commit}:package.json`)) as { version: string };
     return {
       id: `${version}-${commit.slice(0, COMMIT_CHARS)}`,
+      origin: `commit ${commit}`,
       async fill(folder) {
         const archive = join(folder, ".git.tar");
         await git("archive", "--format=tar", `--output=${archive}`, commit);
@@ -135,7 +160,7 @@ async function fromGit(base: string, wanted: string | undefined): Promise<Source
 
 /** Like `npm ci`, without development packages. */
 async function installPackages(root: string): Promise<void> {
-  if (existsSync(join(root, "node_modules"))) await run("npm", ["run", "--silent", "prepare"], root);
+  if (existsSync(join(root, PACKAGES))) await run("npm", ["run", "--silent", "prepare"], root);
   else await run("npm", ["ci", "--omit=dev", "--no-audit", "--no-fund"], root);
 }
 

@@ -10,6 +10,12 @@ import { ROOT } from "../../lib/root.ts";
 
 const VERSIONS = "versions";
 const CURRENT = "current";
+/** In the folder of versions; held by the one upgrade that is at work. */
+export const UPGRADE_LOCK = "upgrade.lock";
+/** In the folder of a version while it is being installed: a folder that has it at any other time is half of one. */
+const UNFINISHED = ".installing";
+/** In the folder of a version: where its files come from. */
+const ORIGIN = ".origin";
 
 export interface Installation {
   /** The folder that was installed first. */
@@ -48,10 +54,44 @@ export function makeCurrent({ base, folder }: Installation, root: string): void 
   renameSync(`${file}.next`, file);
 }
 
+export const beginInstall = (root: string): void => writeFileSync(join(root, UNFINISHED), "");
+
+export function endInstall(root: string, origin: string): void {
+  writeFileSync(join(root, ORIGIN), `${origin}\n`);
+  rmSync(join(root, UNFINISHED));
+}
+
+/** A whole version of this origin that no server uses: `berth upgrade --check` has left it. */
+export function findInstalled({ folder }: Installation, origin: string, used: readonly string[]): string | null {
+  const roots = versionFolders(folder).filter((root) => !used.includes(root) && !existsSync(join(root, UNFINISHED)));
+  return roots.find((root) => readText(join(root, ORIGIN)).trim() === origin) ?? null;
+}
+
+/** Removes what killed upgrades left half installed. The caller holds the lock of upgrades. */
+export async function removeUnfinished(given: Installation): Promise<void> {
+  for (const root of unfinishedVersions(given)) await removeTree(root);
+}
+
+export const unfinishedVersions = ({ folder }: Installation): string[] =>
+  versionFolders(folder).filter((root) => existsSync(join(root, UNFINISHED)));
+
+function versionFolders(folder: string): string[] {
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => join(folder, name));
+}
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return ""; // versions that were installed by an older Berth have no such file
+  }
+}
+
 /** Removes versions that are neither current nor in `used`, including those that an interrupted upgrade left. */
 export async function sweep(given: Installation, used: readonly string[]): Promise<void> {
-  if (!existsSync(given.folder)) return;
   const kept = new Set([currentRoot(given), ...used].map((root) => basename(root)));
-  for (const entry of readdirSync(given.folder, { withFileTypes: true }))
-    if (entry.isDirectory() && !kept.has(entry.name)) await removeTree(join(given.folder, entry.name));
+  for (const root of versionFolders(given.folder)) if (!kept.has(basename(root))) await removeTree(root);
 }
