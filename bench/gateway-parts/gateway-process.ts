@@ -22,6 +22,7 @@ const agent: Workload = {
   door: 8080,
   triggers: [],
   preview: null,
+  elsewhere: null,
 };
 
 function digest(token: string): string {

@@ -5,13 +5,14 @@
 import type { FastifyRequest } from "fastify";
 import type { Authenticator } from "../auth/authenticator.ts";
 import { notFound, PlatformError } from "../contract/errors.ts";
+import { clientOf } from "../http/peer-field.ts";
 import { parseAddress } from "../lib/network/address-class.ts";
 
 const PASSED_ON = ["forwarded", "via", "x-forwarded-for", "x-real-ip"];
 const IPV4_LOOPBACK = 127;
 
 export async function requireScraper({ headers, raw }: FastifyRequest, authenticator: Authenticator): Promise<void> {
-  const peer = raw.socket.remoteAddress;
+  const peer = clientOf(raw).address;
   // A connection from inside a workload is no connection of the network.
   if (peer === undefined) throw notFound("/metrics");
   const isPassedOn = PASSED_ON.some((name) => headers[name] !== undefined);

@@ -30,6 +30,7 @@ test("a body that does not come is not waited for without end", async () => {
     close: false,
     contentLength: 10,
     isRepeated: false,
+    client: null,
   });
   let status = 0;
   const silent: PlainExchange = {

@@ -5,6 +5,7 @@ import { Gauge, type Registry } from "prom-client";
 import { PlatformError } from "../contract/errors.ts";
 import type { Method } from "../contract/operation.ts";
 import { UnreadAnswers } from "../http/unread-answers.ts";
+import { clientOf } from "../http/peer-field.ts";
 import type { Implementation } from "../kinds/port.ts";
 import { clientAddress } from "./client-address.ts";
 import { BODY_WAIT_MS, watchBody } from "./late-body.ts";
@@ -62,8 +63,8 @@ export function createApi(options: ApiOptions): FastifyInstance {
   // Pages, probes and descriptions are answers too.
   api.addHook("onRequest", (request, reply, done) => {
     reply.header("x-request-id", request.id);
-    const { socket, headers } = request.raw;
-    request.clientAddress = clientAddress(socket.remoteAddress, headers["x-forwarded-for"], options.trustProxy);
+    const { raw } = request;
+    request.clientAddress = clientAddress(clientOf(raw).address, raw.headers["x-forwarded-for"], options.trustProxy);
     const isStream = request.routeOptions.config.readsStream ?? false;
     watchBody(request.raw, { isStream, waitMs: bodyWaitMs }, () => {
       if (!reply.sent) fail(lateBody(bodyWaitMs), request, reply, requestLog);

@@ -70,6 +70,16 @@ export class PlatformError extends Error {
   }
 }
 
+/** The node that has what the request needs does not answer. */
+export class NodeUnavailable extends PlatformError {
+  constructor(nodeName: string, cause?: unknown) {
+    super("unavailable", `The node '${nodeName}' that this request needs does not answer. Retry in a moment.`, {
+      cause,
+      headers: { "retry-after": "5" },
+    });
+  }
+}
+
 /** The platform's own disk is full; `reason` says how much is missing. */
 export const diskFull = (reason: string, cause?: unknown): PlatformError =>
   new PlatformError("insufficient_storage", `${reason} Delete something, or tell whoever runs this server.`, { cause });

@@ -3,7 +3,7 @@
  * stable code, whether the same request may be retried, what to do next and what not to do, so that a program can act
  * on it without reading prose. The table is the contract. A code is never renamed and never changes its status.
  */
-import { type ErrorCode, PlatformError } from "./errors.ts";
+import { type ErrorCode, NodeUnavailable, PlatformError } from "./errors.ts";
 
 /** The page that explains the codes. */
 export const GATEWAY_DOCS_URL = "/docs/gateway";
@@ -267,6 +267,21 @@ export const GATEWAY_ERRORS = {
     action: "Create an integration connection and name it in spec.integrationConnections.",
     doNot: RESEND,
   },
+  // Several servers
+  NODE_UNAVAILABLE: {
+    status: 503,
+    retryable: true,
+    message: "The node that the workload is on does not answer.",
+    action: "Wait until the node is back; `berth nodes` shows when it was last heard of.",
+    doNot: HAMMER,
+  },
+  NODE_CONNECTION_CLOSED: {
+    status: 502,
+    retryable: true,
+    message: "The connection to the workload's node ended before the answer was complete.",
+    action: "Send the request again in a moment.",
+    doNot: REPLAY,
+  },
   // The gateway
   OVERLOADED: {
     status: 503,
@@ -392,7 +407,7 @@ const FROM_PLATFORM: Partial<Record<ErrorCode, GatewayErrorCode>> = {
 export function asGatewayError(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error;
   if (error instanceof PlatformError) {
-    const code = FROM_PLATFORM[error.code];
+    const code = error instanceof NodeUnavailable ? "NODE_UNAVAILABLE" : FROM_PLATFORM[error.code];
     const options: GatewayErrorOptions = { cause: error };
     if (error.detail) options.detail = error.detail;
     if (error.headers) options.headers = error.headers;

@@ -146,6 +146,7 @@ const PRIVATE: Omit<Workload, "workspace" | "kind"> = {
   public: false,
   enabled: false,
   revisions: null,
+  elsewhere: null,
   door: "api",
   triggers: [],
   preview: null,

@@ -9,6 +9,8 @@ export interface ServeContext extends AdmitContext {
   counters: GatewayCounters;
   open: OpenExchanges;
   forwarding: ForwardContext;
+  /** The same for requests that are handed to other nodes, whose connections are kept longer. */
+  handing: ForwardContext;
   responding: PlatformResponseOptions;
   identityWords: string[];
   stopping: boolean;
@@ -31,4 +33,10 @@ export interface Call {
   heldMs: number | null;
   /** Called once, at the end. */
   leave(): void;
+}
+
+/** Called at the end of every request. */
+export function finished(context: ServeContext): void {
+  context.running -= 1;
+  if (context.running === 0) context.drained?.();
 }

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Registry } from "prom-client";
 import type { WorkloadKind } from "../contract/addresses.ts";
-import type { GatewayErrorCode, GatewayErrorOptions } from "../contract/gateway-errors.ts";
+import type { GatewayError, GatewayErrorCode, GatewayErrorOptions } from "../contract/gateway-errors.ts";
 import type { Kept } from "../contract/kept-access.ts";
 import type { Downstream } from "../http/downstream.ts";
 import type { FixedHeaders } from "../http/header-rules.ts";
@@ -50,10 +50,39 @@ export interface GatewayDeps {
   meter(record: RequestRecord): void;
   /** The platform's own endpoint for this request; null = the workload answers. */
   ownEndpoint?(request: OwnRequest): OwnEndpoint | null;
+  /** The other servers of the database; absent when there are none. */
+  peers?: GatewayPeers;
   /** Kinds that another module answers, after routing only: models. */
   answerers?: Partial<Record<WorkloadKind, Answerer>>;
   /** The same for modules that need Node's request and response objects: jobs. */
   handlers?: Partial<Record<WorkloadKind, Handler>>;
+}
+
+export interface GatewayPeers {
+  /** Opens a connection to another node, for a request that is handed on. */
+  dial(node: string): Promise<Duplex>;
+  /** Delivers a stored request through the workload's node. */
+  replay(node: string, asked: Replay): Promise<Replayed>;
+}
+
+/** A stored request to deliver. */
+export interface Replay {
+  workspace: string;
+  uid: string;
+  request: StoredRequest;
+  /** Time limit of the whole exchange. */
+  totalMs: number;
+  signal: AbortSignal;
+}
+
+export interface Replayed {
+  status: number;
+  /** The beginning of the body, up to a limit. */
+  body: Buffer;
+  /** Length of the whole body. */
+  length: number;
+  /** Why the platform ended the exchange; null when the workload answered completely. */
+  error: GatewayError | null;
 }
 
 /** An additional address of a workload. */
@@ -160,6 +189,8 @@ export interface Workload {
   refusal?: string;
   /** Null for kinds without revisions. */
   revisions: RevisionPlan | null;
+  /** The node that serves the workload, when that is another than this one. */
+  elsewhere: string | null;
   /** Where requests go inside the instance; "platform" = there is no instance, the platform answers. */
   door: Door | "platform";
   /** The workload's host label where it differs from the natural one; "" = it has none. */

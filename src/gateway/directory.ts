@@ -64,7 +64,8 @@ interface OpenLease extends InstanceLease {
   revision: string | null;
 }
 
-export function createDirectory({ store, clock, makerOf, activity, isServed, place }: DirectoryDeps): Directory {
+export function createDirectory(deps: DirectoryDeps): Directory {
+  const { store, clock, makerOf, activity, place } = deps;
   const entries = new Map<string, Entry>();
   const uids = new Map<string, string>();
   const waking = new Map<string, Promise<void>>();
@@ -87,7 +88,7 @@ export function createDirectory({ store, clock, makerOf, activity, isServed, pla
   });
 
   async function entryOf(resource: Resource): Promise<Entry> {
-    const entry = plainEntryOf(resource, isServed(resource));
+    const entry = plainEntryOf(resource, deps);
     const refusal = namesPolicies(resource) ? await storedPlacementRefusal(store, resource, place) : null;
     return refusal === null ? entry : { ...entry, workload: { ...entry.workload, refusal } };
   }
@@ -196,7 +197,7 @@ export function createDirectory({ store, clock, makerOf, activity, isServed, pla
       throw new GatewayError("WORKLOAD_START_FAILED", undefined, insight ? { insight } : {});
     }
     // The policies were checked before the wait; only a policy that changed since requires a new check.
-    if (policiesIn === policyEra) keep(reached, plainEntryOf(reached, isServed(reached)));
+    if (policiesIn === policyEra) keep(reached, plainEntryOf(reached, deps));
     else await load(() => store.resources.getByUid(workspace, uid));
   }
 
@@ -306,8 +307,9 @@ function failureOf(resource: Resource, revision: string | null, wantedAt: number
   return failed ? (resource.events.at(-1)?.message ?? "") : null;
 }
 
-function plainEntryOf(resource: Resource, served: boolean): Entry {
+function plainEntryOf(resource: Resource, { isServed }: Pick<DirectoryDeps, "isServed">): Entry {
   const kind = resource.kind as WorkloadKind;
+  const served = isServed(resource);
   return {
     instances: instancesOf(resource),
     workload: {
@@ -318,6 +320,7 @@ function plainEntryOf(resource: Resource, served: boolean): Entry {
       public: kind === "application" || resource.spec.public === true,
       enabled: resource.spec.enabled !== false,
       revisions: kind === "sandbox" ? null : revisionPlanOf(resource),
+      elsewhere: null,
       door: served ? "platform" : doorOf(resource),
       label: hostLabelOf(resource),
       triggers: httpTriggersOf(resource),

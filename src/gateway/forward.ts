@@ -8,9 +8,15 @@
  */
 import type { Duplex } from "node:stream";
 import { PlatformError } from "../contract/errors.ts";
-import { asGatewayError, GatewayError } from "../contract/gateway-errors.ts";
+import { asGatewayError, GatewayError, type GatewayErrorCode } from "../contract/gateway-errors.ts";
 import type { Downstream, DownstreamEvents } from "../http/downstream.ts";
-import { type HeaderRules, type ResponseExtras, responseHeaders, safeTrailers } from "../http/header-rules.ts";
+import {
+  endToEnd,
+  type HeaderRules,
+  type ResponseExtras,
+  responseHeaders,
+  safeTrailers,
+} from "../http/header-rules.ts";
 import { type ResponseHead, ResponseSyntaxError } from "../http/http1/response-parser.ts";
 import type { ExchangeSink, UpstreamConnection } from "../http/http1/upstream-connection.ts";
 import { TooManyConnections, type UpstreamPool } from "../http/http1/upstream-pool.ts";
@@ -48,8 +54,13 @@ export interface ForwardJob {
    */
   exchangeable: boolean;
   limits: ExchangeLimits;
-  /** Headers that every response of this address carries, and the rules for the workload's own headers. */
-  extras: ResponseExtras;
+  /**
+   * Headers that every response of this address carries, and the rules for the workload's own headers. Null when the
+   * request is handed to the workload's node, which has applied the rules.
+   */
+  extras: ResponseExtras | null;
+  /** For a request that must not be sent twice: how long a connection may have been idle. */
+  reuseMs?: number;
   /** Final change of the response headers; null for none. */
   edit: ((headers: string[]) => string[]) | null;
   /** Writes a platform error to a client that has received nothing yet. */
@@ -118,10 +129,8 @@ class WorkloadExchange implements ExchangeSink, DownstreamEvents, Sweepable {
     const { pool, sweeper } = this.#context;
     this.#down.attach(this);
     const repeatable = REPEATABLE.has(this.#job.method);
-    const kept =
-      this.#down.upgrade === null
-        ? pool.take(this.#job.key, repeatable ? Number.POSITIVE_INFINITY : UNREPEATABLE_IDLE_MAX_MS)
-        : null;
+    const idleMaxMs = repeatable ? Number.POSITIVE_INFINITY : (this.#job.reuseMs ?? UNREPEATABLE_IDLE_MAX_MS);
+    const kept = this.#down.upgrade === null ? pool.take(this.#job.key, idleMaxMs) : null;
     sweeper.add(this);
     if (kept === null) this.#dial();
     else this.#send(kept);
@@ -234,8 +243,8 @@ class WorkloadExchange implements ExchangeSink, DownstreamEvents, Sweepable {
       return;
     }
     this.#responding = true;
-    const { extras, edit } = this.#job;
-    const headers = responseHeaders(this.#context.rules, head, extras);
+    const { edit } = this.#job;
+    const headers = this.#headersOf(head);
     this.#down.head(head.status, head.reason, edit === null ? headers : edit(headers));
   }
 
@@ -270,7 +279,7 @@ class WorkloadExchange implements ExchangeSink, DownstreamEvents, Sweepable {
       this.#dial();
       return;
     }
-    const code = cause instanceof ResponseSyntaxError ? "WORKLOAD_BAD_RESPONSE" : "WORKLOAD_CONNECTION_CLOSED";
+    const code = this.#job.extras === null ? "NODE_CONNECTION_CLOSED" : brokenCode(cause);
     this.#fail(new GatewayError(code, undefined, { cause, detail: { reason: cause.message } }));
   }
 
@@ -280,11 +289,11 @@ class WorkloadExchange implements ExchangeSink, DownstreamEvents, Sweepable {
       workload.destroy();
       return;
     }
-    const { rules, sweeper } = this.#context;
-    const { limits, extras } = this.#job;
+    const { sweeper } = this.#context;
+    const { limits } = this.#job;
     const { socket: client, early: fromClient } = this.#down.takeOver();
     sweeper.delete(this);
-    client.write(switchHead(head, responseHeaders(rules, head, extras)), "latin1");
+    client.write(switchHead(head, this.#headersOf(head)), "latin1");
     const tunnel = new Tunnel({
       client,
       workload,
@@ -298,6 +307,11 @@ class WorkloadExchange implements ExchangeSink, DownstreamEvents, Sweepable {
       },
     });
     tunnel.start({ fromClient, fromWorkload });
+  }
+
+  #headersOf(head: ResponseHead): string[] {
+    const { extras } = this.#job;
+    return extras === null ? endToEnd(head.headers) : responseHeaders(this.#context.rules, head, extras);
   }
 
   // End of the exchange
@@ -321,6 +335,9 @@ class WorkloadExchange implements ExchangeSink, DownstreamEvents, Sweepable {
     this.#job.done({ status: this.#status, bytesIn: this.#bytesIn, bytesOut: this.#bytesOut, error, clientGone });
   }
 }
+
+const brokenCode = (cause: Error): GatewayErrorCode =>
+  cause instanceof ResponseSyntaxError ? "WORKLOAD_BAD_RESPONSE" : "WORKLOAD_CONNECTION_CLOSED";
 
 const seconds = (ms: number): string => `${ms / 1000} seconds`;
 

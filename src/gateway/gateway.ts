@@ -20,21 +20,24 @@ import { Tunnel } from "../http/tunnel.ts";
 import { ServerResponse } from "../lib/network/node-http.ts";
 import { Sweeper } from "../lib/sweeper.ts";
 import { targetOf } from "./admit.ts";
-import type { ServeContext } from "./call.ts";
+import { finished, type ServeContext } from "./call.ts";
 import { gatewayCounters } from "./counters.ts";
 import { credentialNames } from "./credentials.ts";
-import type { GatewayDeps, StoredRequest, Workload } from "./deps.ts";
+import type { GatewayDeps, Replay, Replayed, StoredRequest, Workload } from "./deps.ts";
+import { handOn, PEER_IDLE_MAX_MS } from "./hand-on.ts";
 import { enter } from "./http-trigger.ts";
 import { OpenExchanges } from "./open-exchanges.ts";
 import { challenge } from "./protected-resource.ts";
-import { compose, type PlatformRequest, type Replay, type Replayed, replay } from "./replay.ts";
-import { finished, refuse, respondMetadata, serve } from "./serve.ts";
+import { compose, type PlatformRequest, replay } from "./replay.ts";
+import { refuse, respondMetadata, serve } from "./serve.ts";
 
 export interface Gateway extends InferenceDoor {
   /** Makes a stored request that the platform itself sends to a workload. */
   compose(request: PlatformRequest): StoredRequest;
   /** Delivers a stored request. */
   replay(asked: Replay): Promise<Replayed>;
+  /** Hands a request of the management API, whose body has not been read, to another node. */
+  handOn(req: IncomingMessage, res: ServerResponse, node: string): void;
 }
 
 const STOP_GRACE_MS = 10_000;
@@ -47,6 +50,8 @@ export function createGateway(deps: GatewayDeps): Gateway {
   const newcomers = new Newcomers(settings.limits.newcomersMax);
   const pool = new UpstreamPool({ perKeyMax: settings.limits.connectionsMax, now });
   sweeper.add(pool);
+  const peerPool = new UpstreamPool({ perKeyMax: settings.limits.heldMax, idleMaxMs: PEER_IDLE_MAX_MS, now });
+  sweeper.add(peerPool);
   const context: ServeContext = {
     deps,
     names: credentialNames(settings.brand),
@@ -55,6 +60,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     counters: gatewayCounters(deps.registry, { openConnections: () => pool.openCount }),
     open: new OpenExchanges(settings.limits.openMax),
     forwarding: { pool, sweeper, rules },
+    handing: { pool: peerPool, sweeper, rules },
     responding: { rules, clock, docsUrl: settings.docsUrl },
     stopping: false,
     running: 0,
@@ -110,6 +116,11 @@ export function createGateway(deps: GatewayDeps): Gateway {
     },
     compose: (request) => compose(rules, request),
     replay: (asked) => replay(context, asked),
+    handOn(req, res, node) {
+      const down = new NodeDownstream(req, res, { accepting });
+      context.running += 1;
+      handOn(context, down, node, requestIdOf(down));
+    },
     clientError: (error, socket) => answerClientError(context.responding, error, socket),
     async stop(graceMs = STOP_GRACE_MS) {
       context.stopping = true;

@@ -16,6 +16,7 @@ const admitted = (path: string, patch: Partial<Admitted["workload"]> = {}): Admi
     door: "api",
     triggers: [],
     preview: null,
+  elsewhere: null,
     ...patch,
   },
   principal: null,

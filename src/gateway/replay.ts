@@ -7,33 +7,14 @@ import { asGatewayError, GatewayError } from "../contract/gateway-errors.ts";
 import type { Downstream, DownstreamEvents } from "../http/downstream.ts";
 import { type HeaderRules, requestHead } from "../http/header-rules.ts";
 import { requireOpen } from "./admit.ts";
-import type { Call, ServeContext } from "./call.ts";
-import type { StoredRequest } from "./deps.ts";
+import { type Call, finished, type ServeContext } from "./call.ts";
+import type { Replay, Replayed, StoredRequest } from "./deps.ts";
 import type { ExchangeLimits } from "./forward.ts";
 import { ClientGone } from "./hold.ts";
 import { choose, instanceFor, refuse, send } from "./serve.ts";
 
 /** Bytes of an answer that are stored; the rest is only counted. */
 const ANSWER_BYTES_MAX = 1024 * 1024;
-
-export interface Replay {
-  workspace: string;
-  uid: string;
-  request: StoredRequest;
-  /** Time limit of the whole exchange. */
-  totalMs: number;
-  signal: AbortSignal;
-}
-
-export interface Replayed {
-  status: number;
-  /** The first ANSWER_BYTES_MAX bytes of the body. */
-  body: Buffer;
-  /** Length of the whole body. */
-  length: number;
-  /** Why the platform ended the exchange; null when the workload answered completely. */
-  error: GatewayError | null;
-}
 
 /** Rejects with the signal's reason when aborted. */
 export async function replay(context: ServeContext, asked: Replay): Promise<Replayed> {
@@ -49,6 +30,12 @@ export async function replay(context: ServeContext, asked: Replay): Promise<Repl
     if (context.stopping) throw new GatewayError("SHUTTING_DOWN");
     const workload = await deps.resolve({ by: "uid", workspace: asked.workspace, uid: asked.uid });
     if (workload === null) throw new GatewayError("WORKLOAD_NOT_FOUND");
+    if (workload.elsewhere !== null) {
+      if (!deps.peers) throw new GatewayError("NODE_UNAVAILABLE");
+      const answered = await deps.peers.replay(workload.elsewhere, asked);
+      finished(context);
+      return answered;
+    }
     requireOpen(workload);
     const admitted = { workload, principal: null, path: "", dropAuthorization: false, previewCookie: null };
     const { method } = request;
@@ -117,6 +104,7 @@ class ReplayDownstream implements Downstream {
   readonly remoteAddress = "127.0.0.1";
   readonly fromNetwork = true;
   readonly secure = false;
+  readonly handedOn = false;
   readonly upgrade = null;
   readonly answer: Promise<Replayed>;
   readonly #body: Buffer;

@@ -8,11 +8,12 @@ import { requestIdOf } from "../http/request-id.ts";
 import type { Route, WorkloadRoute } from "../http/route.ts";
 import { acceptAsync } from "./accept-async.ts";
 import { type Admitted, admit, find } from "./admit.ts";
-import type { Call, ServeContext } from "./call.ts";
+import { type Call, finished, type ServeContext } from "./call.ts";
 import { cookieValue } from "./credentials.ts";
 import type { GatewayDeps, InstanceLease, OwnEndpoint, RequestRecord, Workload } from "./deps.ts";
 import { type ExchangeLimits, type ForwardOutcome, forward } from "./forward.ts";
 import { headOf } from "./forwarded-head.ts";
+import { handOn } from "./hand-on.ts";
 import { ClientGone, hold } from "./hold.ts";
 import { asyncTriggerOf, enter } from "./http-trigger.ts";
 import { sessionGone, sessionMarker, sessionOf, withOwnId } from "./mcp-session.ts";
@@ -43,6 +44,7 @@ export async function serve(context: ServeContext, down: Downstream, route: Rout
     if (route.to === "nothing" || route.to === "management") throw new GatewayError("ROUTE_NOT_FOUND");
     refuseBadFraming(down);
     const { route: entered, workload, trigger } = enter(route, await find(context, down, route));
+    if (workload.elsewhere !== null) return handOn(context, down, workload.elsewhere, requestId);
     fixed = workload.preview?.responseHeaders ?? null;
     refuseWorkerScript(down, route.prefix);
     const own = ownOrigin(context.deps.settings, down, route, workload);
@@ -276,9 +278,4 @@ function logFailure({ deps }: ServeContext, workload: Workload | null, error: Ga
   const fields = { requestId, code: error.code, uid: workload?.uid, detail: error.detail, err: error.cause };
   if (error.code === "INTERNAL_ERROR") deps.log.error(fields, "the gateway failed");
   else deps.log.warn(fields, "a request to a workload failed");
-}
-
-export function finished(context: ServeContext): void {
-  context.running -= 1;
-  if (context.running === 0) context.drained?.();
 }

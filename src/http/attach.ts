@@ -10,6 +10,7 @@ import { namesOneHost } from "./http1/host-field.ts";
 import type { PlainHead } from "./http1/request-head.ts";
 import type { LaneRequest } from "./lane-request.ts";
 import { HEAD_WAIT_MS, type Newcomers } from "./newcomers.ts";
+import { isPeer, takePeerRequest } from "./peer-field.ts";
 import type { Route } from "./route.ts";
 
 /** The gateway as the port sees it. */
@@ -41,6 +42,8 @@ export interface Management {
   request(req: IncomingMessage, res: ServerResponse): void;
   /** Serves plain requests without Node's objects; null leaves a request to Node. */
   plain?: PlainManagement;
+  /** Serves requests that another server of the database sends for itself; absent: there are no other servers. */
+  peer?(req: IncomingMessage, res: ServerResponse): void;
   /** Absent: management has no upgrades. */
   upgrade?(req: IncomingMessage, socket: Duplex, head: Buffer): void;
 }
@@ -78,13 +81,18 @@ export function attachGateway(
   server.on("request", (req, res) => {
     gateway.newcomers.arrived(req.socket);
     if (isUnreadable(req)) return refuse(res);
+    if (isPeer(req.socket)) {
+      const request = takePeerRequest(req);
+      if (request === null) return refuse(res);
+      if (request.from === "server") return management.peer ? management.peer(req, res) : refuse(res);
+    }
     const route = gateway.route(req);
     if (route.to === "management") management.request(req, res);
     else gateway.request(req, res, route);
   });
   server.on("checkContinue", (req, res) => {
     gateway.newcomers.arrived(req.socket);
-    if (isUnreadable(req)) return refuse(res);
+    if (isUnreadable(req) || !isClients(req)) return refuse(res);
     const route = gateway.route(req);
     if (route.to === "management") {
       res.writeContinue();
@@ -93,7 +101,7 @@ export function attachGateway(
   });
   server.on("upgrade", (req, socket, head) => {
     gateway.newcomers.arrived(req.socket);
-    if (isUnreadable(req)) return void gateway.clientError(new Error("unreadable framing"), socket);
+    if (isUnreadable(req) || !isClients(req)) return void gateway.clientError(new Error("unreadable framing"), socket);
     const route = gateway.route(req);
     if (route.to !== "management") gateway.upgrade(req, socket, head, route);
     else if (management.upgrade) management.upgrade(req, socket, head);
@@ -111,6 +119,9 @@ function isUnreadable({ httpVersionMajor, headers, rawHeaders, url }: IncomingMe
   if (httpVersionMajor < 1 || (length !== undefined && !Number.isSafeInteger(Number(length)))) return true;
   return !namesOneHost(url ?? "/", rawHeaders);
 }
+
+/** False on a peer connection when the request says nothing of a client, or is the other server's own. */
+const isClients = (req: IncomingMessage): boolean => !isPeer(req.socket) || takePeerRequest(req)?.from === "client";
 
 /** The following bytes could be a body or another request, so the connection is closed. */
 function refuse(res: ServerResponse): void {

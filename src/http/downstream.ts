@@ -5,6 +5,7 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { cutWhenStalled } from "./stalled.ts";
+import { type Client, clientOf, isPeer } from "./peer-field.ts";
 
 export interface DownstreamEvents {
   onRequestBody(chunk: Buffer): void;
@@ -30,6 +31,8 @@ export interface Downstream {
   /** False for a connection from inside a workload; its `remoteAddress` is this machine's. */
   readonly fromNetwork: boolean;
   readonly secure: boolean;
+  /** Whether another server took this request and handed it on; such a request is not handed on again. */
+  readonly handedOn: boolean;
   /** Protocol the client wants to switch to; null for an ordinary request. */
   readonly upgrade: string | null;
 
@@ -60,6 +63,9 @@ export interface Downstream {
 export const LINGER_BYTES_MAX = 64 * 1024 * 1024;
 export const LINGER_MS = 5000;
 
+/** The address of clients inside workloads, which have none. */
+export const THIS_MACHINE = "127.0.0.1";
+
 const NO_TRAILERS: string[] = [];
 
 export interface NodeDownstreamOptions {
@@ -77,6 +83,7 @@ export class NodeDownstream implements Downstream {
   readonly #upgradeHead: Buffer | null;
   readonly #accepting: () => boolean;
   readonly #http2: boolean;
+  readonly #client: Client;
   readonly rawHeaders: readonly string[];
   readonly expectsContinue: boolean;
   #events: DownstreamEvents | null = null;
@@ -93,6 +100,7 @@ export class NodeDownstream implements Downstream {
     this.#req = req;
     this.#res = res;
     this.#http2 = req.httpVersionMajor === 2;
+    this.#client = clientOf(req);
     this.#upgradeHead = options.upgradeHead ?? null;
     this.#accepting = options.accepting ?? always;
     this.expectsContinue = options.continueExpected ?? false;
@@ -132,15 +140,19 @@ export class NodeDownstream implements Downstream {
   }
 
   get remoteAddress(): string {
-    return this.#req.socket.remoteAddress ?? "127.0.0.1";
+    return this.#client.address ?? THIS_MACHINE;
   }
 
   get fromNetwork(): boolean {
-    return this.#req.socket.remoteAddress !== undefined;
+    return this.#client.address !== undefined;
   }
 
   get secure(): boolean {
-    return "encrypted" in this.#req.socket && this.#req.socket.encrypted === true;
+    return this.#client.secure;
+  }
+
+  get handedOn(): boolean {
+    return isPeer(this.#req.socket);
   }
 
   get upgrade(): string | null {

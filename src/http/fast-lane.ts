@@ -8,9 +8,10 @@
  */
 import type { Socket } from "node:net";
 import type { Sweepable, Sweeper } from "../lib/sweeper.ts";
-import { LINGER_BYTES_MAX, LINGER_MS } from "./downstream.ts";
+import { LINGER_BYTES_MAX, LINGER_MS, THIS_MACHINE } from "./downstream.ts";
 import { type PlainHead, readPlainHead } from "./http1/request-head.ts";
 import { LaneRequest } from "./lane-request.ts";
+import { isPeer, takePeerField } from "./peer-field.ts";
 import type { Route } from "./route.ts";
 import { cutWhenStalled, isUnread } from "./stalled.ts";
 
@@ -39,6 +40,8 @@ export class LaneConnection implements Sweepable {
   readonly remoteAddress: string;
   readonly fromNetwork: boolean;
   readonly secure: boolean;
+  /** Whether another server hands on requests of its clients over this connection. */
+  readonly #isPeer: boolean;
   readonly #options: LaneOptions;
   readonly #handOver: (socket: Socket) => void;
   #request: LaneRequest | null = null;
@@ -57,9 +60,10 @@ export class LaneConnection implements Sweepable {
 
   constructor(socket: Socket, options: LaneOptions, handOver: (socket: Socket) => void) {
     this.socket = socket;
-    this.remoteAddress = socket.remoteAddress ?? "127.0.0.1";
+    this.remoteAddress = socket.remoteAddress ?? THIS_MACHINE;
     this.fromNetwork = socket.remoteAddress !== undefined;
     this.secure = "encrypted" in socket && socket.encrypted === true;
+    this.#isPeer = isPeer(socket);
     this.#options = options;
     this.#handOver = handOver;
     this.#sinceMs = options.sweeper.now;
@@ -166,7 +170,8 @@ export class LaneConnection implements Sweepable {
       last.head.isRepeated = true;
       return last.head;
     }
-    const head = readPlainHead(text);
+    const plain = readPlainHead(text);
+    const head = plain !== null && this.#isPeer ? handedOn(plain) : plain;
     this.#last = head && text.length <= REPEATED_LENGTH_MAX ? { text, head } : null;
     return head;
   }
@@ -266,6 +271,12 @@ export class LaneConnection implements Sweepable {
     this.#request = null;
     request?.onGone();
   };
+}
+
+/** Null for a request of the other server itself, and for one that describes no client: Node's server gets both. */
+function handedOn(head: PlainHead): PlainHead | null {
+  const request = takePeerField(head.rawHeaders, head.names);
+  return request?.from === "client" ? { ...head, client: request.client } : null;
 }
 
 // A broken connection is reported by "close"; the error itself adds nothing.

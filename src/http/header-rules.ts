@@ -7,6 +7,7 @@ import { cookieMark, isPlatformCookie } from "../contract/platform-cookies.ts";
 import { connectionNames, HOP_BY_HOP, lowerName } from "./http1/header-name.ts";
 import type { ResponseHead } from "./http1/response-parser.ts";
 import { isolatePage, type PageRules, type PathPages, pageRules, ruledValue } from "./page-rules.ts";
+import { PEER_FIELD } from "./peer-field.ts";
 
 export interface HeaderRules {
   /** The word in header names, capitalised: `X-{Brand}-Source`. */
@@ -42,7 +43,15 @@ const BRANDED_REQUEST_DROP = [
   "source",
 ];
 const FORWARDED = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-forwarded-prefix"];
-const OWN_WRITING = [...FORWARDED, "x-forwarded-port", "x-real-ip", "x-subject-id", "x-subject-type", "x-request-id"];
+const OWN_WRITING = [
+  PEER_FIELD,
+  ...FORWARDED,
+  "x-forwarded-port",
+  "x-real-ip",
+  "x-subject-id",
+  "x-subject-type",
+  "x-request-id",
+];
 
 export function headerRules(options: { brand: string; trustProxy: boolean; pathPages: PathPages }): HeaderRules {
   const words = brandWords(options.brand);
@@ -241,6 +250,17 @@ export function responseHeaders(
   if (cookie !== null) out.push("Set-Cookie", cookie);
   out.push("X-Request-Id", extras.requestId);
   for (const word of extras.told) out.push(word);
+  return out;
+}
+
+/** The fields that travel further than one connection, as they are. */
+export function endToEnd(headers: readonly string[]): string[] {
+  const listed = allListed(headers);
+  const out: string[] = [];
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = lowerName(headers[i] as string);
+    if (!HOP_BY_HOP.has(name) && !listed.includes(name)) out.push(headers[i] as string, headers[i + 1] as string);
+  }
   return out;
 }
 

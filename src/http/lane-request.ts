@@ -1,6 +1,6 @@
 /** One request of the fast lane and its response, without Node's HTTP objects. */
 import type { Duplex } from "node:stream";
-import type { Downstream, DownstreamEvents } from "./downstream.ts";
+import { type Downstream, type DownstreamEvents, THIS_MACHINE } from "./downstream.ts";
 import { lowerName } from "./http1/header-name.ts";
 import type { PlainHead } from "./http1/request-head.ts";
 
@@ -35,6 +35,7 @@ export class LaneRequest implements Downstream {
   readonly remoteAddress: string;
   readonly fromNetwork: boolean;
   readonly secure: boolean;
+  readonly handedOn: boolean;
   readonly #names: readonly string[];
   readonly #lane: LaneSocket;
   #events: DownstreamEvents | null = null;
@@ -58,9 +59,11 @@ export class LaneRequest implements Downstream {
     this.rawHeaders = head.rawHeaders;
     this.bodyFraming = head.contentLength === null ? "none" : "length";
     this.contentLength = head.contentLength ?? 0;
-    this.remoteAddress = lane.remoteAddress;
-    this.fromNetwork = lane.fromNetwork;
-    this.secure = lane.secure;
+    const { client } = head;
+    this.handedOn = client !== null;
+    this.remoteAddress = client === null ? lane.remoteAddress : (client.address ?? THIS_MACHINE);
+    this.fromNetwork = client === null ? lane.fromNetwork : client.address !== undefined;
+    this.secure = client === null ? lane.secure : client.secure;
   }
 
   get socket(): Duplex {

@@ -18,6 +18,7 @@ import { createGateway, type Gateway } from "../../src/gateway/gateway.ts";
 import { DEFAULT_LIMITS, type GatewayLimits } from "../../src/gateway/limits.ts";
 import { attachGateway, SERVER_OPTIONS } from "../../src/http/attach.ts";
 import type { PathPages } from "../../src/http/page-rules.ts";
+import { OWNER, peerChannel } from "../peer-channel.ts";
 
 export interface TestGateway extends AsyncDisposable {
   port: number;
@@ -69,6 +70,7 @@ export function workload(patch: Partial<Workload> = {}): Workload {
     door: 80,
     triggers: [],
     preview: null,
+    elsewhere: null,
     ...patch,
   };
 }
@@ -86,8 +88,12 @@ export function preview(patch: Partial<PreviewRules> = {}): PreviewRules {
 
 export type Start = (options: TestGatewayOptions) => Promise<TestGateway>;
 
-/** The fast lane and Node's own server must be told apart by nothing but speed. */
+/**
+ * The fast lane and Node's own server must be told apart by nothing but speed, and so must a server that hands the
+ * request to the workload's node.
+ */
 export function inBothLanes(name: string, body: (start: Start, t: TestContext) => Promise<void>): void {
+  test(`${name} (handed on)`, (t) => body(startHandingGateway, t));
   test(`${name} (fast lane)`, (t) => body((options) => startTestGateway({ ...options, fastLane: true }), t));
   test(`${name} (node:http)`, (t) => body((options) => startTestGateway({ ...options, fastLane: false }), t));
 }
@@ -163,6 +169,34 @@ export async function startTestGateway(options: TestGatewayOptions): Promise<Tes
     await running.gateway.stop(0);
   };
   return running;
+}
+
+const IGNORING = { debug: () => {}, warn: () => {}, error: () => {} };
+
+/** Two servers: the one with the port of the answer hands every request to the other, whose gateway it is. */
+export async function startHandingGateway(options: TestGatewayOptions): Promise<TestGateway> {
+  const owner = await startTestGateway({ ...options, fastLane: true });
+  const channel = await peerChannel((socket) => owner.server.emit("connection", socket));
+  const front = await startTestGateway({
+    ...options,
+    workloads: (options.workloads ?? [{}]).map((patch) => ({ ...patch, elsewhere: OWNER })),
+    deps: {
+      // What the front answers itself belongs to the same log.
+      log: { ...IGNORING, debug: (fields) => "node" in fields || owner.answered.push(fields) },
+      ...options.deps,
+      peers: { dial: channel.peers.dial, replay: (_node, asked) => owner.gateway.replay(asked) },
+    },
+  });
+  const close = owner[Symbol.asyncDispose];
+  return Object.assign(owner, {
+    port: front.port,
+    url: front.url,
+    async [Symbol.asyncDispose]() {
+      await front[Symbol.asyncDispose]();
+      await close();
+      await channel.stop();
+    },
+  });
 }
 
 function limitsFrom({ limits, exchange }: TestGatewayOptions): GatewayLimits {

@@ -18,6 +18,7 @@ test("a plain head is read as it stands", () => {
     contentLength: 7,
     close: true,
     isRepeated: false,
+    client: null,
   });
 });
 

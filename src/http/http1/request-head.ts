@@ -3,6 +3,7 @@
  * Anything else (chunked bodies, upgrades, Expect, HTTP/1.0, odd spacing, repeated framing fields, trailers) is not
  * refused but left to Node's own parser, which knows the whole of HTTP.
  */
+import type { Client } from "../peer-field.ts";
 import { lowerName, trimField } from "./header-name.ts";
 import { isHost } from "./host-field.ts";
 
@@ -19,6 +20,8 @@ export interface PlainHead {
   close: boolean;
   /** Whether the connection sent the same bytes before; the same object is returned for them. */
   isRepeated: boolean;
+  /** The client of a request that another server hands on; null when the connection is the client's own. */
+  client: Client | null;
 }
 
 const HEAD =
@@ -73,5 +76,5 @@ export function readPlainHead(text: string): PlainHead | null {
   }
   if (host === null || names.length > HEADERS_MAX) return null;
   const [, method = "", target = ""] = match;
-  return { method, target, rawHeaders, names, host, contentLength, close, isRepeated: false };
+  return { method, target, rawHeaders, names, host, contentLength, close, isRepeated: false, client: null };
 }
