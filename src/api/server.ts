@@ -4,8 +4,8 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { Gauge, type Registry } from "prom-client";
 import { PlatformError } from "../contract/errors.ts";
 import type { Method } from "../contract/operation.ts";
-import { UnreadAnswers } from "../http/unread-answers.ts";
 import { clientOf } from "../http/peer-field.ts";
+import { UnreadAnswers } from "../http/unread-answers.ts";
 import type { Implementation } from "../kinds/port.ts";
 import { clientAddress } from "./client-address.ts";
 import { BODY_WAIT_MS, watchBody } from "./late-body.ts";

@@ -16,7 +16,7 @@ const admitted = (path: string, patch: Partial<Admitted["workload"]> = {}): Admi
     door: "api",
     triggers: [],
     preview: null,
-  elsewhere: null,
+    elsewhere: null,
     ...patch,
   },
   principal: null,

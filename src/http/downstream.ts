@@ -4,8 +4,8 @@
  */
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
-import { cutWhenStalled } from "./stalled.ts";
 import { type Client, clientOf, isPeer } from "./peer-field.ts";
+import { cutWhenStalled } from "./stalled.ts";
 
 export interface DownstreamEvents {
   onRequestBody(chunk: Buffer): void;

@@ -7,7 +7,7 @@ import { createServer, type TLSSocket } from "node:tls";
 import { Newcomers } from "../http/newcomers.ts";
 import { markPeer } from "../http/peer-field.ts";
 import type { Running } from "../lib/lifecycle.ts";
-import { NODE_ID, PEER_TLS, type PeerAddress, type PeerIdentity } from "./peer-tls.ts";
+import { NODE_ID, PEER_TCP, PEER_TLS, type PeerAddress, type PeerIdentity } from "./peer-tls.ts";
 
 /** Time for a handshake, which is two round trips. */
 const HANDSHAKE_MS = 5000;
@@ -36,8 +36,7 @@ export async function openPeerListener(options: PeerListenerOptions): Promise<Pe
   const server = createServer({
     ...PEER_TLS,
     handshakeTimeout: limits.handshakeMs ?? HANDSHAKE_MS,
-    noDelay: true,
-    keepAlive: true,
+    ...PEER_TCP,
     pskIdentityHint: self,
     pskCallback: (_socket, identity) => (NODE_ID.test(identity) ? key : null),
   });

@@ -16,6 +16,15 @@ export const PEER_TLS = {
   secureOptions: constants.SSL_OP_NO_TICKET,
 } satisfies SecureContextOptions;
 
+export const PEER_TCP = {
+  noDelay: true,
+  // One direction of a tunnel may end before the other. Node does not tell such an end from that of a closed
+  // connection; the probes do, because the other system refuses them once the connection is gone.
+  allowHalfOpen: true,
+  keepAlive: true,
+  keepAliveInitialDelay: 15_000,
+};
+
 /** Identities of TLS have 128 bytes at most. */
 export const NODE_ID = /^[\x21-\x7e]{1,128}$/;
 
@@ -39,7 +48,7 @@ export function dialPeer(
 ): Promise<TLSSocket> {
   const { promise, resolve, reject } = Promise.withResolvers<TLSSocket>();
   let found: string | null = null;
-  const tcp = connectTcp({ host, port, noDelay: true, keepAlive: true });
+  const tcp = connectTcp({ host, port, ...PEER_TCP });
   const socket = connect({
     ...PEER_TLS,
     socket: tcp,
@@ -62,7 +71,7 @@ export function dialPeer(
   socket.once("error", fail).once("close", onClose);
   socket.once("secureConnect", () => {
     signal.removeEventListener("abort", onAbort);
-    tcp.off("error", fail);
+    tcp.off("error", fail).on("error", ignore);
     socket.off("error", fail).off("close", onClose);
     socket.disableRenegotiation();
     resolve(socket);
@@ -71,3 +80,5 @@ export function dialPeer(
   else signal.addEventListener("abort", onAbort, { once: true });
   return promise;
 }
+
+const ignore = (): void => {};

@@ -7,7 +7,7 @@ import {
   eventually,
   exchange,
   heldClock,
-  inBothLanes,
+  inEveryLane,
   listen,
   OK,
   RawClient,
@@ -17,7 +17,7 @@ import {
 const CLOSE = "Connection: close\r\n";
 const linesOf = (head: string): string[] => head.split("\r\n\r\n")[0]?.split("\r\n") ?? [];
 
-inBothLanes("every odd path reaches the workload byte for byte", async (start) => {
+inEveryLane("every odd path reaches the workload byte for byte", async (start) => {
   await using up = await rawUpstream(answering(OK));
   await using gw = await start({ upstream: up.port });
   const paths = [
@@ -38,7 +38,7 @@ inBothLanes("every odd path reaches the workload byte for byte", async (start) =
   }
 });
 
-inBothLanes(
+inEveryLane(
   "headers keep order, spelling and repetition; connection fields and credentials stay behind",
   async (start) => {
     await using up = await rawUpstream(answering(OK));
@@ -75,7 +75,7 @@ inBothLanes(
   },
 );
 
-inBothLanes("a trusted terminator's forwarding headers are continued", async (start) => {
+inEveryLane("a trusted terminator's forwarding headers are continued", async (start) => {
   await using up = await rawUpstream(answering(OK));
   await using gw = await start({ upstream: up.port, trustProxy: true });
   await exchange(
@@ -88,7 +88,7 @@ inBothLanes("a trusted terminator's forwarding headers are continued", async (st
   }
 });
 
-inBothLanes("Authorization is removed only where it was the platform's own", async (start) => {
+inEveryLane("Authorization is removed only where it was the platform's own", async (start) => {
   await using up = await rawUpstream(answering(OK));
   await using gw = await start({ upstream: up.port, workloads: [{}, { name: "open", public: true }] });
   const ask = async (name: string, token: string, more = ""): Promise<boolean> => {
@@ -106,7 +106,7 @@ inBothLanes("Authorization is removed only where it was the platform's own", asy
   assert.equal(await ask("a", "the-apps-own", AUTH), true);
 });
 
-inBothLanes("response headers come back as sent, without what speaks for the platform", async (start) => {
+inEveryLane("response headers come back as sent, without what speaks for the platform", async (start) => {
   await using up = await rawUpstream(
     answering(
       "HTTP/1.1 203 Very  Odd\r\nsErVer: x\r\nSet-Cookie: a=1\r\nset-cookie: b=2\r\nSet-Cookie: berth_session=evil\r\n" +
@@ -143,7 +143,7 @@ inBothLanes("response headers come back as sent, without what speaks for the pla
   assert.deepEqual(gw.answered[1], { requestId: "mine-2", status: 404, error: "ROUTE_NOT_FOUND" });
 });
 
-inBothLanes("a chunked response keeps its trailers, a chunked request too", async (start) => {
+inEveryLane("a chunked response keeps its trailers, a chunked request too", async (start) => {
   await using up = await rawUpstream((socket, received) => {
     socket.on("data", () => {
       if (!received().endsWith("X-Sum: 7\r\n\r\n")) return;
@@ -165,7 +165,7 @@ inBothLanes("a chunked response keeps its trailers, a chunked request too", asyn
   assert.ok(response.endsWith("\r\n\r\n5\r\nabcde\r\n0\r\nX-Check: 9\r\n\r\n"), response);
 });
 
-inBothLanes("Expect: 100-continue is the workload's to answer", async (start) => {
+inEveryLane("Expect: 100-continue is the workload's to answer", async (start) => {
   await using up = await rawUpstream((socket, received) => {
     socket.on("data", () => {
       if (received().endsWith("\r\n\r\n")) socket.write("HTTP/1.1 100 Continue\r\n\r\n");
@@ -180,7 +180,7 @@ inBothLanes("Expect: 100-continue is the workload's to answer", async (start) =>
   await client.until((text) => text.endsWith("ok"));
 });
 
-inBothLanes("a workload that refuses instead of continuing ends the connection behind its answer", async (start) => {
+inEveryLane("a workload that refuses instead of continuing ends the connection behind its answer", async (start) => {
   await using up = await rawUpstream(answering("HTTP/1.1 417 No\r\nContent-Length: 0\r\n\r\n"));
   await using gw = await start({ upstream: up.port });
   const response = await exchange(
@@ -191,7 +191,7 @@ inBothLanes("a workload that refuses instead of continuing ends the connection b
   assert.match(response, /\r\nConnection: close\r\n/);
 });
 
-inBothLanes("early hints travel ahead of the response", async (start) => {
+inEveryLane("early hints travel ahead of the response", async (start) => {
   await using up = await rawUpstream(
     answering(`HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload; as=style\r\n\r\n${OK}`),
   );
@@ -203,7 +203,7 @@ inBothLanes("early hints travel ahead of the response", async (start) => {
   );
 });
 
-inBothLanes("event streams: headers at once, each event as it comes, an end that is felt", async (start) => {
+inEveryLane("event streams: headers at once, each event as it comes, an end that is felt", async (start) => {
   await using up = await rawUpstream(
     answering("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"),
   );
@@ -219,7 +219,7 @@ inBothLanes("event streams: headers at once, each event as it comes, an end that
   await client.until((text) => text.endsWith("\r\n0\r\n\r\n"));
 });
 
-inBothLanes("a client that leaves takes the request to the workload with it", async (start) => {
+inEveryLane("a client that leaves takes the request to the workload with it", async (start) => {
   await using up = await rawUpstream(() => {});
   await using gw = await start({ upstream: up.port });
   const client = await RawClient.to(gw.port);
@@ -232,7 +232,7 @@ inBothLanes("a client that leaves takes the request to the workload with it", as
   assert.equal(gw.leases, 0);
 });
 
-inBothLanes("HTTP/1.0 clients get a plain body that ends with the connection", async (start) => {
+inEveryLane("HTTP/1.0 clients get a plain body that ends with the connection", async (start) => {
   await using up = await rawUpstream(
     answering("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"),
   );
@@ -243,7 +243,7 @@ inBothLanes("HTTP/1.0 clients get a plain body that ends with the connection", a
   assert.match(up.received[0] ?? "", /\r\nHost: localhost\r\n/);
 });
 
-inBothLanes("pipelined requests are answered in order", async (start) => {
+inEveryLane("pipelined requests are answered in order", async (start) => {
   await using up = await rawUpstream(
     answering((head) => {
       const path = head.split(" ")[1] ?? "";
@@ -258,7 +258,7 @@ inBothLanes("pipelined requests are answered in order", async (start) => {
   assert.deepEqual(all.match(/\r\n\r\n\/\d/g), ["\r\n\r\n/1", "\r\n\r\n/2", "\r\n\r\n/3", "\r\n\r\n/4", "\r\n\r\n/5"]);
 });
 
-inBothLanes("HEAD, 204 and 304 have no body, whatever their headers say", async (start) => {
+inEveryLane("HEAD, 204 and 304 have no body, whatever their headers say", async (start) => {
   await using up = await rawUpstream(
     answering((head) => {
       if (head.startsWith("HEAD")) return "HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n";
@@ -277,7 +277,7 @@ inBothLanes("HEAD, 204 and 304 have no body, whatever their headers say", async 
   assert.match(same, /^HTTP\/1\.1 304 [\s\S]*Content-Length: 7\r\n[\s\S]*\r\n\r\n$/);
 });
 
-inBothLanes("a response may begin while the request is still being sent", async (start) => {
+inEveryLane("a response may begin while the request is still being sent", async (start) => {
   const echo = createServer((req, res) => {
     res.writeHead(200);
     req.pipe(res);
@@ -299,7 +299,7 @@ inBothLanes("a response may begin while the request is still being sent", async 
   echo.closeAllConnections();
 });
 
-inBothLanes("an early answer to an upload is delivered, and the client may go on", async (start) => {
+inEveryLane("an early answer to an upload is delivered, and the client may go on", async (start) => {
   await using up = await rawUpstream(
     answering("HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"),
   );
@@ -312,7 +312,7 @@ inBothLanes("an early answer to an upload is delivered, and the client may go on
   await client.until((text) => text.includes("HTTP/1.1 404"));
 });
 
-inBothLanes("connections to the workload are reused, one exchange at a time", async (start) => {
+inEveryLane("connections to the workload are reused, one exchange at a time", async (start) => {
   using _clock = heldClock(); // no connection has rested for too long
   await using up = await rawUpstream(answering(OK));
   await using gw = await start({ upstream: up.port });
@@ -322,7 +322,7 @@ inBothLanes("connections to the workload are reused, one exchange at a time", as
   assert.equal(up.connections.length, 1);
 });
 
-inBothLanes("a GET on a kept connection that dies is sent once more, a POST never", async (start) => {
+inEveryLane("a GET on a kept connection that dies is sent once more, a POST never", async (start) => {
   await using up = await rawUpstream((socket, received, index) => {
     socket.on("data", () => {
       const requests = received().split("\r\n\r\n").length - 1;
@@ -338,7 +338,7 @@ inBothLanes("a GET on a kept connection that dies is sent once more, a POST neve
   assert.equal(up.connections.length, 2);
 });
 
-inBothLanes("a POST on a kept connection that dies is answered, not repeated", async (start) => {
+inEveryLane("a POST on a kept connection that dies is answered, not repeated", async (start) => {
   using _clock = heldClock();
   await using up = await rawUpstream((socket, received) => {
     socket.on("data", () => {
@@ -355,7 +355,7 @@ inBothLanes("a POST on a kept connection that dies is answered, not repeated", a
   assert.equal(up.connections.length, 1);
 });
 
-inBothLanes("what a daemon took on its way out goes to the next one, if it may be repeated", async (start) => {
+inEveryLane("what a daemon took on its way out goes to the next one, if it may be repeated", async (start) => {
   await using up = await rawUpstream((socket, _received, index) => {
     socket.on("data", () => (index < 4 ? socket.destroy() : socket.write(OK)));
   });
@@ -368,7 +368,7 @@ inBothLanes("what a daemon took on its way out goes to the next one, if it may b
   assert.equal(up.connections.length, 5);
 });
 
-inBothLanes("duplicate Host, two lengths and other encodings are refused", async (start) => {
+inEveryLane("duplicate Host, two lengths and other encodings are refused", async (start) => {
   await using up = await rawUpstream(answering(OK));
   await using gw = await start({ upstream: up.port });
   const bad = [
@@ -385,7 +385,7 @@ inBothLanes("duplicate Host, two lengths and other encodings are refused", async
   assert.equal(up.connections.length, 0);
 });
 
-inBothLanes("bad chunks in a request end both sides", async (start) => {
+inEveryLane("bad chunks in a request end both sides", async (start) => {
   await using up = await rawUpstream(() => {});
   await using gw = await start({ upstream: up.port });
   using client = await RawClient.to(gw.port);

@@ -88,12 +88,14 @@ export function preview(patch: Partial<PreviewRules> = {}): PreviewRules {
 
 export type Start = (options: TestGatewayOptions) => Promise<TestGateway>;
 
-/**
- * The fast lane and Node's own server must be told apart by nothing but speed, and so must a server that hands the
- * request to the workload's node.
- */
-export function inBothLanes(name: string, body: (start: Start, t: TestContext) => Promise<void>): void {
+/** A server that hands the request to the workload's node must be told apart from that node by nothing but speed. */
+export function inEveryLane(name: string, body: (start: Start, t: TestContext) => Promise<void>): void {
+  inBothLanes(name, body);
   test(`${name} (handed on)`, (t) => body(startHandingGateway, t));
+}
+
+/** The fast lane and Node's own server must be told apart by nothing but speed. */
+export function inBothLanes(name: string, body: (start: Start, t: TestContext) => Promise<void>): void {
   test(`${name} (fast lane)`, (t) => body((options) => startTestGateway({ ...options, fastLane: true }), t));
   test(`${name} (node:http)`, (t) => body((options) => startTestGateway({ ...options, fastLane: false }), t));
 }

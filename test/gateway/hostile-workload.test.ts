@@ -1,6 +1,6 @@
 /** A workload that attacks the gateway hurts nobody: no crash, no mixed-up responses, no unbounded memory. */
 import assert from "node:assert/strict";
-import { AUTH, answering, eventually, exchange, inBothLanes, OK, RawClient, rawUpstream } from "./harness.ts";
+import { AUTH, answering, eventually, exchange, inEveryLane, OK, RawClient, rawUpstream } from "./harness.ts";
 
 const GET = `GET /ws/agents/a HTTP/1.1\r\nHost: h\r\n${AUTH}Connection: close\r\n\r\n`;
 const headers = (count: number): string => Array.from({ length: count }, (_, i) => `X-${i}: v\r\n`).join("");
@@ -33,7 +33,7 @@ const BEFORE_THE_HEAD_ENDS: Record<string, string> = {
 };
 
 for (const [what, bytes] of Object.entries(BEFORE_THE_HEAD_ENDS)) {
-  inBothLanes(`${what} is answered with WORKLOAD_BAD_RESPONSE`, async (start) => {
+  inEveryLane(`${what} is answered with WORKLOAD_BAD_RESPONSE`, async (start) => {
     await using up = await rawUpstream(answering(bytes));
     await using gw = await start({ upstream: up.port });
     const response = await exchange(gw.port, GET);
@@ -56,7 +56,7 @@ const AFTER_THE_HEAD: Record<string, string> = {
 };
 
 for (const [what, bytes] of Object.entries(AFTER_THE_HEAD)) {
-  inBothLanes(`${what} cuts the client off without a proper end`, async (start) => {
+  inEveryLane(`${what} cuts the client off without a proper end`, async (start) => {
     await using up = await rawUpstream(
       answering(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n${bytes}`),
     );
@@ -67,7 +67,7 @@ for (const [what, bytes] of Object.entries(AFTER_THE_HEAD)) {
   });
 }
 
-inBothLanes("a second response behind the first is never given to the next client", async (start) => {
+inEveryLane("a second response behind the first is never given to the next client", async (start) => {
   const evil = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nEVIL";
   await using up = await rawUpstream(answering(OK + evil));
   await using gw = await start({ upstream: up.port });
@@ -78,7 +78,7 @@ inBothLanes("a second response behind the first is never given to the next clien
   assert.equal(up.connections.length, 5, "a connection with surplus bytes is not used again");
 });
 
-inBothLanes("a response sent to an idle connection is dropped with it", async (start) => {
+inEveryLane("a response sent to an idle connection is dropped with it", async (start) => {
   await using up = await rawUpstream(answering(OK));
   await using gw = await start({ upstream: up.port });
   await exchange(gw.port, GET);
@@ -88,7 +88,7 @@ inBothLanes("a response sent to an idle connection is dropped with it", async (s
   assert.equal(up.connections.length, 2);
 });
 
-inBothLanes("a cut response is not mistaken for a complete one", async (start) => {
+inEveryLane("a cut response is not mistaken for a complete one", async (start) => {
   await using up = await rawUpstream((socket) => {
     socket.once("data", () => socket.end("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"));
   });
@@ -100,7 +100,7 @@ inBothLanes("a cut response is not mistaken for a complete one", async (start) =
   assert.equal(gw.records[0]?.error, "WORKLOAD_CONNECTION_CLOSED");
 });
 
-inBothLanes("a body that ends with the connection is complete", async (start) => {
+inEveryLane("a body that ends with the connection is complete", async (start) => {
   await using up = await rawUpstream((socket) => {
     socket.once("data", () => socket.end("HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\nall of it"));
   });
@@ -110,7 +110,7 @@ inBothLanes("a body that ends with the connection is complete", async (start) =>
   assert.equal(gw.records[0]?.error, null);
 });
 
-inBothLanes("a head that comes byte by byte is read, single-byte chunks are gathered", async (start) => {
+inEveryLane("a head that comes byte by byte is read, single-byte chunks are gathered", async (start) => {
   await using up = await rawUpstream((socket) => {
     socket.once("data", () => {
       const bytes = `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${"1\r\nx\r\n".repeat(2000)}0\r\n\r\n`;
@@ -129,7 +129,7 @@ inBothLanes("a head that comes byte by byte is read, single-byte chunks are gath
   assert.equal(gw.records[0]?.bytesOut, 2000);
 });
 
-inBothLanes("a workload that closes at once is told apart from one that does not listen", async (start) => {
+inEveryLane("a workload that closes at once is told apart from one that does not listen", async (start) => {
   await using up = await rawUpstream((socket) => socket.destroy());
   await using gw = await start({ upstream: up.port });
   assert.match(await exchange(gw.port, GET), /"code":"WORKLOAD_CONNECTION_CLOSED"/);

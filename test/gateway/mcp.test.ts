@@ -13,7 +13,7 @@ import {
   ToolListChangedNotificationSchema,
 } from "@modelcontextprotocol/sdk/types.js";
 import type { GatewayDeps, InstanceLease } from "../../src/gateway/deps.ts";
-import { AUTH, dial, exchange, inBothLanes, listen, type Start, type TestGateway } from "./harness.ts";
+import { AUTH, dial, exchange, inEveryLane, listen, type Start, type TestGateway } from "./harness.ts";
 
 interface Copy extends AsyncDisposable {
   port: number;
@@ -112,7 +112,7 @@ async function say(client: Client, name = "who"): Promise<string> {
   return content[0]?.type === "text" ? content[0].text : "";
 }
 
-inBothLanes("a session stays with the copy that opened it", async (start) => {
+inEveryLane("a session stays with the copy that opened it", async (start) => {
   await using fleet = await startFleet(start, true);
   const first = await connect(fleet.gateway);
   const second = await connect(fleet.gateway);
@@ -132,7 +132,7 @@ inBothLanes("a session stays with the copy that opened it", async (start) => {
   await second.client.close();
 });
 
-inBothLanes("the server speaks first on a stream, and a session is ended by its client", async (start) => {
+inEveryLane("the server speaks first on a stream, and a session is ended by its client", async (start) => {
   await using fleet = await startFleet(start, true);
   const { client, transport } = await connect(fleet.gateway);
   const told = new Promise<void>((resolve) => {
@@ -148,7 +148,7 @@ inBothLanes("the server speaks first on a stream, and a session is ended by its 
   await client.close();
 });
 
-inBothLanes("a session whose copy is gone is told so, and a new one begins elsewhere", async (start) => {
+inEveryLane("a session whose copy is gone is told so, and a new one begins elsewhere", async (start) => {
   await using fleet = await startFleet(start, true);
   const { client } = await connect(fleet.gateway);
   const [copy = ""] = (await say(client)).split(" ");
@@ -164,7 +164,7 @@ inBothLanes("a session whose copy is gone is told so, and a new one begins elsew
   await again.client.close();
 });
 
-inBothLanes("a server without sessions is served by any copy, in either revision of the protocol", async (start) => {
+inEveryLane("a server without sessions is served by any copy, in either revision of the protocol", async (start) => {
   await using fleet = await startFleet(start, false);
   const { client, transport } = await connect(fleet.gateway);
   assert.equal(transport.sessionId, undefined);
@@ -189,7 +189,7 @@ inBothLanes("a server without sessions is served by any copy, in either revision
   for (const { heard } of fleet.copies.values()) assert.ok(heard.includes("left~over"));
 });
 
-inBothLanes("a client without credentials is told where to get some", async (start) => {
+inEveryLane("a client without credentials is told where to get some", async (start) => {
   await using fleet = await startFleet(start, true);
   const { port } = fleet.gateway;
   const post = (path: string, headers: string): Promise<string> =>
@@ -207,7 +207,7 @@ inBothLanes("a client without credentials is told where to get some", async (sta
   assert.match(await post("/ws/functions/none/mcp", AUTH), /^HTTP\/1.1 404 /);
 });
 
-inBothLanes("at a host name of its own, the host says where to get a token", async (start) => {
+inEveryLane("at a host name of its own, the host says where to get a token", async (start) => {
   const workloads = [
     { kind: "function" as const, name: "srv" },
     { kind: "function" as const, name: "open", public: true },

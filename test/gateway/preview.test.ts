@@ -1,13 +1,13 @@
 /** Previews: an address of its own for a port inside a sandbox. */
 import assert from "node:assert/strict";
 import { fixedHeaders } from "../../src/http/header-rules.ts";
-import { AUTH, answering, exchange, inBothLanes, OK, preview, rawUpstream } from "./harness.ts";
+import { AUTH, answering, exchange, inEveryLane, OK, preview, rawUpstream } from "./harness.ts";
 
 const sandbox = { kind: "sandbox", door: 3000 } as const;
 const ask = (port: number, path: string, headers = "", method = "GET", host = "h"): Promise<string> =>
   exchange(port, `${method} ${path} HTTP/1.1\r\nHost: ${host}\r\n${headers}Connection: close\r\n\r\n`);
 
-inBothLanes("a public preview needs nothing; host and path form lead to the same place", async (start) => {
+inEveryLane("a public preview needs nothing; host and path form lead to the same place", async (start) => {
   await using up = await rawUpstream(answering(OK));
   await using gw = await start({
     upstream: up.port,
@@ -20,7 +20,7 @@ inBothLanes("a public preview needs nothing; host and path form lead to the same
   assert.match(await ask(gw.port, "/ws/previews/other"), /404 [\s\S]*ROUTE_NOT_FOUND/);
 });
 
-inBothLanes("a private preview takes its token from header, query or cookie, and keeps it to itself", async (start) => {
+inEveryLane("a private preview takes its token from header, query or cookie, and keeps it to itself", async (start) => {
   await using up = await rawUpstream(answering(OK));
   await using gw = await start({
     upstream: up.port,
@@ -45,7 +45,7 @@ inBothLanes("a private preview takes its token from header, query or cookie, and
   assert.match(seen, /\r\nCookie: mine=1\r\n/);
 });
 
-inBothLanes("the owner's headers are added both ways, also to what the platform answers", async (start) => {
+inEveryLane("the owner's headers are added both ways, also to what the platform answers", async (start) => {
   await using up = await rawUpstream(
     answering("HTTP/1.1 200 OK\r\nAccess-Control-Allow-Origin: nobody\r\nContent-Length: 2\r\n\r\nok"),
   );
@@ -94,7 +94,7 @@ inBothLanes("the owner's headers are added both ways, also to what the platform 
   assert.equal(up.connections.length, 1, "a preflight is answered without the application");
 });
 
-inBothLanes("without CORS headers of the owner's, a preflight is the application's to answer", async (start) => {
+inEveryLane("without CORS headers of the owner's, a preflight is the application's to answer", async (start) => {
   await using up = await rawUpstream(answering("HTTP/1.1 204 No Content\r\nAccess-Control-Allow-Origin: app\r\n\r\n"));
   await using gw = await start({ upstream: up.port, workloads: [{ ...sandbox, preview: preview() }] });
   const preflight = await ask(
@@ -106,12 +106,12 @@ inBothLanes("without CORS headers of the owner's, a preflight is the application
   assert.match(preflight, /^HTTP\/1\.1 204 [\s\S]*Access-Control-Allow-Origin: app/);
 });
 
-inBothLanes("an application that does not listen gives 502", async (start) => {
+inEveryLane("an application that does not listen gives 502", async (start) => {
   await using gw = await start({ upstream: 1, workloads: [{ ...sandbox, preview: preview() }] });
   assert.match(await ask(gw.port, "/ws/previews/p"), /^HTTP\/1\.1 502 [\s\S]*WORKLOAD_NOT_LISTENING/);
 });
 
-inBothLanes("a key of the platform that is sent to a preview ends here", async (start) => {
+inEveryLane("a key of the platform that is sent to a preview ends here", async (start) => {
   await using up = await rawUpstream(answering(OK));
   await using gw = await start({ upstream: up.port, workloads: [{ ...sandbox, preview: preview({ public: true }) }] });
   await ask(gw.port, "/ws/previews/p", "Authorization: Bearer good\r\n");
