@@ -1,11 +1,12 @@
-/** Rotates the secret key and records that in the audit log. */
+/** Rotates the secret key and records that in the audit log, with the transaction that ends the rotation. */
+
+import type { AuditEntry } from "../store/audit.ts";
 import type { Rotated, RotationOptions } from "../store/sealing/rotation.ts";
 import type { Store } from "../store/store.ts";
 
 export async function rotateKey(store: Store, to: string, options: RotationOptions): Promise<Rotated> {
-  const rotated = await store.rotateKey(to, options);
   const [account] = await store.people.listAccountsAcrossUsers();
-  await store.audit.record({
+  const entry: AuditEntry = {
     actor: "",
     actorType: "operator",
     actorName: "operator",
@@ -19,6 +20,6 @@ export async function rotateKey(store: Store, to: string, options: RotationOptio
     status: 200,
     sourceAddress: "machine",
     requestId: "",
-  });
-  return rotated;
+  };
+  return store.rotateKey(to, { ...options, onEnd: (tx) => store.audit.within(tx, entry) });
 }

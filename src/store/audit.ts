@@ -162,6 +162,14 @@ export function createAudit({ database, clock, key: keyBytes }: { database: Data
       return true;
     },
 
+    /**
+     * Adds the line to the caller's transaction on every database. For rare changes: on PostgreSQL other writers of
+     * lines wait until the transaction ends.
+     */
+    within(tx: Transaction, entry: AuditEntry): void {
+      tx.share(append, entry);
+    },
+
     /** Newest first. */
     async list(filter: AuditFilter): Promise<AuditLine[]> {
       let rows = database.read.selectFrom("audit_log").selectAll();

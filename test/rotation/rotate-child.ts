@@ -4,6 +4,7 @@
  *
  *   node test/rotation/rotate-child.ts DATA-FOLDER DATABASE-URL|"" STEP
  */
+import { rotateKey } from "../../src/auth/rotate-key.ts";
 import { takeNextKey, unlock } from "../../src/auth/secret-key.ts";
 import { fingerprintOf } from "../../src/lib/sealed-box.ts";
 import { systemClock } from "../../src/lib/time/clock.ts";
@@ -22,7 +23,7 @@ const store = await openStore({
   onError: (error) => console.error(error),
 });
 const times: Record<string, number> = {};
-await store.rotateKey(fingerprintOf(key), {
+await rotateKey(store, fingerprintOf(key), {
   onProgress: ({ step }) => {
     times[step] = (times[step] ?? 0) + 1;
     if (end === `${step}:${times[step]}`) die();

@@ -42,12 +42,15 @@ for (const database of databases.all)
         const { rotation } = await store.keyRecords.state();
         if (step === "batch:9")
           assert.deepEqual([rotation?.table, rotation?.after?.at(-1)], ["thread_messages.sealed", 99]);
+        assert.equal((await told(store)).length, step === "ended:1" ? 1 : 0, `the audit log after ${step}`);
         await store.close();
       }
       assert.equal(await rotateUntil(place, "never"), 0);
 
       const now = await openWith(place);
       t.after(() => now.close());
+      const targets = (await told(now)).map(({ target }) => target);
+      assert.deepEqual([targets.length, new Set(targets).size], [2, 2], "each rotation is told once");
       const newKey = readKeyFile(secretKeyFile(place.dataDir)) ?? assert.fail();
       assert.notDeepEqual(newKey, oldKey);
       assert.deepEqual(await readAll(now), before);
@@ -138,6 +141,8 @@ const openWith = (place: TestPlace, settings: { secret_key?: string; secret_key_
   openTestStore(place, {
     unlock: (existsSync(secretKeyFile(place.dataDir)) ? unlock : unlockOrMake)({ data: place.dataDir, ...settings }),
   });
+
+const told = (store: Store) => store.audit.list({ action: "secretKeyRotated", limit: 10 });
 
 async function rotateUntil(place: TestPlace, step: string): Promise<string | number> {
   const script = join(import.meta.dirname, "rotate-child.ts");

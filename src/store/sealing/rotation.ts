@@ -11,7 +11,7 @@
  * Every step may be repeated, and two processes that run the same rotation do each other no harm.
  */
 import { PlatformError } from "../../contract/errors.ts";
-import type { Database } from "../database/database.ts";
+import type { Database, Transaction } from "../database/database.ts";
 import { KEY_TOPIC, type KeyRecords, type Rotation } from "./key-records.ts";
 import type { Keyring } from "./keyring.ts";
 import { allowOtherKeys, refuseOtherKeys, requireKeyEverywhere } from "./other-servers.ts";
@@ -44,6 +44,8 @@ export interface RotationDeps {
 export interface RotationOptions {
   /** Called after each durable step. */
   onProgress?(progress: RotationProgress): void;
+  /** Called in the transaction that ends the rotation. */
+  onEnd?(tx: Transaction): void;
   /** Time for other servers to say that they have the key, in milliseconds. */
   answersMs?: number;
   /** Stops the rotation after the current batch; the next start continues it. */
@@ -112,10 +114,13 @@ export function createRotation({ database, records, keyring, forgetResource }: R
     return sum;
   }
 
-  async function end(rotation: Rotation, unreadable: number): Promise<number> {
+  async function end(rotation: Rotation, unreadable: number, { onEnd }: RotationOptions): Promise<number> {
     return database.write(async (tx) => {
       const { rotation: now } = await records.state(tx.queries);
-      if (now?.to === rotation.to) await records.endRotation(tx, { to: now.to, unreadable });
+      if (now?.to === rotation.to) {
+        await records.endRotation(tx, { to: now.to, unreadable });
+        onEnd?.(tx);
+      }
       return now?.resealed ?? rotation.resealed;
     });
   }
@@ -129,7 +134,7 @@ export function createRotation({ database, records, keyring, forgetResource }: R
     options.onProgress?.({ step: "guarded", column: "", resealed: rotation.resealed });
     let last = await pass(rotation, false, options);
     while (last.found > 0) last = await pass(rotation, false, options);
-    const resealed = await end(rotation, last.unreadable);
+    const resealed = await end(rotation, last.unreadable, options);
     options.onProgress?.({ step: "ended", column: "", resealed });
     keyring.settle(to);
     options.onProgress?.({ step: "settled", column: "", resealed });
