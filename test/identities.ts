@@ -14,10 +14,10 @@ export interface Identity {
 
 let count = 0;
 
-/** A person of an account with a key; `workspaces` maps names to roles. */
+/** A person of an account, or of none, with a key; `workspaces` maps names to roles. */
 export async function makeUser(
   store: Store,
-  accountId: string,
+  accountId: string | null,
   accountRole: Role,
   workspaces: Record<string, Role> = {},
   scopes: string[] | null = null,
@@ -28,7 +28,7 @@ export async function makeUser(
   const email = `user${count}@example.test`;
   return store.write(async (tx) => {
     const user = await store.people.createUser(tx, { email, emailVerified });
-    await store.people.setAccountRole(tx, accountId, user.sub, accountRole);
+    if (accountId !== null) await store.people.setAccountRole(tx, accountId, user.sub, accountRole);
     for (const [workspace, role] of Object.entries(workspaces))
       await store.people.setMember(tx, workspace, user.sub, role);
     const { secret } = await store.keys.insertKey(tx, {

@@ -25,6 +25,7 @@ export function isDryRun(operation: Pick<Operation, "query">, query: unknown): b
  * have no effect, and where it has no value. `query` is as it was sent, with empty parameters.
  */
 export function refuseVainDryRun(operation: Operation, query: unknown): void {
+  refuseMisspelt(operation, (query ?? {}) as Record<string, unknown>);
   const { dryRun: asked } = (query ?? {}) as { dryRun?: unknown };
   if (asked === undefined || operation.method === "GET") return;
   if (asked === "") throw new PlatformError("invalid_parameter", "dryRun: say true or false.");
@@ -33,4 +34,18 @@ export function refuseVainDryRun(operation: Operation, query: unknown): void {
     "invalid_parameter",
     `${operation.id} has no dry run, and was not carried out. Leave dryRun out to carry it out.`,
   );
+}
+
+/** Parameters without which a request changes something else, or changes something at all. */
+const DECISIVE = ["dryRun", "workspace"];
+
+/** Other unknown parameters have no effect, and a warning says so; without these the effect is another one. */
+function refuseMisspelt({ method }: Operation, query: Record<string, unknown>): void {
+  if (method === "GET") return;
+  for (const key in query) {
+    const word = key.replace(/[-_]/g, "").toLowerCase();
+    const meant = DECISIVE.find((name) => name.toLowerCase() === word);
+    if (meant === undefined || meant === key) continue;
+    throw new PlatformError("invalid_parameter", `Write ${meant} for '${key}'. The request was not carried out.`);
+  }
 }

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { request } from "undici";
 import { type DnsServer, startDnsServer } from "../dns-server.ts";
-import { makeAccount, makeUser } from "../identities.ts";
+import { makeAccount, makeServiceAccount, makeUser } from "../identities.ts";
 import { startTestPlatform, type TestPlatform } from "../platform.ts";
 
 suite("domains and images of others", () => {
@@ -87,6 +87,47 @@ suite("domains and images of others", () => {
     ])
       assert.ok((await visit(host)).includes(made.body.metadata.uid), host);
     assert.match(await visit("www.shop.left.example.com"), /^404 /);
+  });
+
+  test("an offer of an image says nothing of whether its target exists, nor whose it is", async () => {
+    const image = { name: "probe", resourceType: "sandbox", image: "registry.example/probe:1" };
+    assert.ok((await platform.call("POST", "/images", { body: image })).status < 300);
+    const [{ accountId }] = (await platform.call("GET", "/workspaces", thief)).body;
+    const share = "/images/sandbox/probe/share";
+    const probe = async (targetWorkspace: string, targetAccountId?: string): Promise<unknown> => {
+      const offered = await platform.call("POST", share, { body: { targetWorkspace, targetAccountId } });
+      const again = await platform.call("POST", share, { body: { targetWorkspace, targetAccountId } });
+      const listed = await platform.call("GET", share);
+      const outgoing = await platform.call("GET", "/pending-image-shares?direction=outgoing");
+      const removed = await platform.call("DELETE", `${share}/${targetWorkspace}`);
+      const { id, createdAt, updatedAt, expiresAt, ...shown } = offered.body;
+      const seen = [listed.body.length, outgoing.body.length, listed.body[0]?.accountId, listed.body[0]?.status];
+      const text = JSON.stringify([offered.status, shown, again.status, again.body.error, removed.status, ...seen]);
+      return text.replaceAll(targetWorkspace, "TARGET");
+    };
+    const nowhere = await probe("no-such-place");
+    assert.match(String(nowhere), /^\[202,/);
+    assert.equal(await probe("thief"), nowhere);
+    assert.doesNotMatch(String(nowhere), new RegExp(accountId));
+    // Whoever knows the account learns nothing of its workspaces.
+    assert.equal(await probe("no-such-place", accountId), await probe("thief", accountId));
+    // And an offer that names another account reaches nobody.
+    await platform.call("POST", share, { body: { targetWorkspace: "thief", targetAccountId: "another" } });
+    assert.deepEqual((await platform.call("GET", "/pending-image-shares", thief)).body, []);
+    assert.equal((await platform.call("DELETE", `${share}/thief`)).status, 200);
+  });
+
+  test("names of workspaces are told to those who may make one, and to nobody else", async () => {
+    const stranger = await makeUser(platform.app.store, null, "member");
+    const robot = await makeServiceAccount(platform.app.store, "thief");
+    const ask = (name: string, key?: string) =>
+      platform.call("POST", "/workspaces/availability", { body: { name }, ...(key ? { key } : {}) });
+    assert.deepEqual([(await ask("thief")).body, (await ask("no-such-place")).body], [false, true]);
+    for (const { key } of [stranger, robot])
+      for (const name of ["thief", "no-such-place", "v1"]) {
+        const { status, body } = await ask(name, key);
+        assert.deepEqual([status, body.error], [403, "forbidden"], name);
+      }
   });
 
   test("an image that was shared is gone with the share, and a withdrawn offer cannot be taken", async () => {

@@ -74,6 +74,31 @@ suite("small holes", () => {
     for (const uri of wrong) assert.equal(await register(uri), 400, uri);
   });
 
+  test("a dry run or a workspace that was misspelt is not carried out instead", async () => {
+    const body = { metadata: { name: "rehearsed" }, spec: {} };
+    const misspelt = [
+      "dryrun=true",
+      "DRYRUN=1",
+      "dry_run=true",
+      "dry-run=true",
+      "DryRun=",
+      "dryrun=false",
+      "dryRun=true&dryrun=0",
+    ];
+    for (const query of [...misspelt, "Workspace=main", "WORKSPACE=other"]) {
+      const { status, body: answer } = await platform.call("POST", `/drives?${query}`, { body, workspace: "main" });
+      assert.deepEqual([status, answer.error], [400, "invalid_parameter"], query);
+      const escaped = query.replace(/^./, (first) => `%${first.charCodeAt(0).toString(16)}`);
+      assert.equal(
+        (await platform.call("POST", `/drives?${escaped}`, { body, workspace: "main" })).status,
+        400,
+        escaped,
+      );
+    }
+    assert.equal((await platform.call("GET", "/drives/rehearsed", { workspace: "main" })).status, 404);
+    assert.equal((await platform.call("GET", "/drives?Workspace=x&dryrun=1", { workspace: "main" })).status, 200);
+  });
+
   test("a token of a preview is found and taken out, however its name is encoded", () => {
     for (const name of ["bl_preview_token", "bl%5Fpreview_token", "%62l_preview%5ftoken", "bl_previe%77_token"]) {
       assert.equal(queryValue(`/x?${name}=secret&b=1`, "bl_preview_token"), "secret", name);

@@ -23,25 +23,30 @@ import {
 } from "./share-operations.ts";
 
 const OFFER_MS = 7 * DAY_MS;
+/** Open offers of one image. */
+const OFFERS_MAX = 100;
 
 export const imageShareHandlers: readonly Implementation[] = [
   implement(imageShare, async (call, deps) => {
     const { store, clock } = deps;
     const own = workspaceOf(call);
     const image = await findOwn(call, deps);
-    const target = await targetOf(call.body, own, deps);
-    const already = new PlatformError("conflict", `image '${image.name}' is shared with '${target.name}' already.`);
-    if ((await store.shares.listOf(image.uid)).some((share) => share.target === target.name)) throw already;
+    const target = await borrowerOf(call.body, own, deps);
+    const { targetWorkspace: named, targetAccountId: asked = "" } = call.body;
+    const already = new PlatformError("conflict", `image '${image.name}' is shared with '${named}' already.`);
+    if ((await store.shares.listOf(image.uid)).some((share) => share.target === target.key)) throw already;
     const by = call.caller.displayName;
-    if (target.accountId === own.accountId) {
-      if (await isTaken(image, target.name, deps)) throw nameTaken(image, target.name);
-      if (!(await store.write((tx) => store.shares.add(tx, image, target.name, by)))) throw already;
+    if (target.isOwn) {
+      if (await isTaken(image, named, deps)) throw nameTaken(image, named);
+      if (!(await store.write((tx) => store.shares.add(tx, image, named, by)))) throw already;
       return imageToWire(image, own.name, false);
     }
-    const offer = await store.write((tx) => store.shares.offer(tx, image, target.name, by, clock.now() + OFFER_MS));
-    if (!offer) throw new PlatformError("conflict", `image '${image.name}' is offered to '${target.name}' already.`);
+    if ((await store.shares.listOffers("uid", image.uid)).length >= OFFERS_MAX)
+      throw new PlatformError("conflict", `image '${image.name}' has ${OFFERS_MAX} open offers. Withdraw some first.`);
+    const offer = await store.write((tx) => store.shares.offer(tx, image, target.key, by, clock.now() + OFFER_MS));
+    if (!offer) throw new PlatformError("conflict", `image '${image.name}' is offered to '${named}' already.`);
     call.setStatus(202);
-    return offerToWire(offer, image, own, target);
+    return offerToWire(offer, image, own, asked);
   }),
 
   implement(imageShares, async (call, deps) => {
@@ -57,11 +62,10 @@ export const imageShareHandlers: readonly Implementation[] = [
       .map(({ target, id }) => ({ target, status: "pending" as const, id }));
     const all = await Promise.all(
       [...active, ...pending].map(async ({ target, status, id }) => {
+        if (id !== null) return [{ workspace: nameIn(target), accountId: "", status, pendingShareId: id }];
         const workspace = await store.workspaces.get(target);
-        if (!workspace) return [];
-        const shown = status === "active" ? { workspaceDisplayName: workspace.displayName } : {};
-        const waiting = id === null ? {} : { pendingShareId: id };
-        return [{ workspace: target, accountId: workspace.accountId, status, ...shown, ...waiting }];
+        const shown = { workspaceDisplayName: workspace?.displayName ?? "" };
+        return workspace ? [{ workspace: target, accountId: workspace.accountId, status, ...shown }] : [];
       }),
     );
     return all.flat();
@@ -70,15 +74,20 @@ export const imageShareHandlers: readonly Implementation[] = [
   implement(imageUnshare, async (call, deps) => {
     const image = await findOwn(call, deps);
     const target = call.params.targetWorkspace ?? "";
-    if (!(await deps.store.shares.remove(image.uid, target))) throw notFound(`A share with '${target}'`);
+    const offers = await deps.store.shares.listOffers("uid", image.uid);
+    const keys = offers.map((offer) => offer.target).filter((key) => nameIn(key) === target);
+    const removed = await Promise.all(
+      [...new Set([target, ...keys])].map((key) => deps.store.shares.remove(image.uid, key)),
+    );
+    if (!removed.includes(true)) throw notFound(`A share with '${target}'`);
     return imageToWire(image, workspaceOf(call).name, false);
   }),
 
   implement(pendingImageShareList, async (call, deps) => {
-    const { name } = workspaceOf(call);
+    const own = workspaceOf(call);
     const incoming = call.query.direction !== "outgoing";
-    const offers = await deps.store.shares.listOffers(incoming ? "target" : "workspace", name);
-    const open = offers.filter((offer) => offer.expires_at > deps.clock.now());
+    const offers = await deps.store.shares.listOffers(incoming ? "target" : "workspace", own.name);
+    const open = offers.filter((offer) => offer.expires_at > deps.clock.now() && (!incoming || isFor(offer, own)));
     return (await Promise.all(open.map((offer) => render(offer, incoming, deps)))).flat();
   }),
 
@@ -105,18 +114,31 @@ export const imageShareHandlers: readonly Implementation[] = [
   }),
 ];
 
-async function targetOf(
-  { targetWorkspace, targetAccountId }: { targetWorkspace: string; targetAccountId?: string | undefined },
+/**
+ * Outside of the account nobody is told whether a workspace exists or whose it is: an offer to one that does not exist
+ * is kept and shown like any other.
+ */
+async function borrowerOf(
+  { targetWorkspace: name, targetAccountId: asked }: { targetWorkspace: string; targetAccountId?: string | undefined },
   own: Workspace,
   { store }: Platform,
-): Promise<Workspace> {
-  if (targetWorkspace === own.name)
-    throw new PlatformError("bad_request", "targetWorkspace: this is the image's own workspace.");
-  const target = await store.workspaces.get(targetWorkspace);
-  if (!target || (targetAccountId !== undefined && target.accountId !== targetAccountId))
-    throw notFound(`Workspace '${targetWorkspace}'`);
-  return target;
+): Promise<{ isOwn: boolean; key: string }> {
+  if (name === own.name) throw new PlatformError("bad_request", "targetWorkspace: this is the image's own workspace.");
+  const target = await store.workspaces.get(name);
+  const isOwn = target?.accountId === own.accountId;
+  if (asked === own.accountId && !isOwn) throw notFound(`Workspace '${name}'`);
+  if (asked === undefined || asked === own.accountId) return { isOwn, key: name };
+  return { isOwn: false, key: target?.accountId === asked ? name : nobody(name, asked) };
 }
+
+/** The borrower of an offer that names another account than the workspace's: no workspace has such a name. */
+const nobody = (name: string, accountId: string): string => `${name}@${accountId}`;
+
+const nameIn = (key: string): string => key.replace(/@.*/, "");
+
+/** The name may have belonged to another workspace, or to none, when the offer was made. */
+const isFor = ({ target, created_at }: ShareOffer, { name, createdAt }: Workspace): boolean =>
+  target === name && created_at >= createdAt;
 
 /** Whether the target workspace already has an image of this name, its own or a borrowed one. */
 async function isTaken(image: Resource, workspace: string, deps: Platform): Promise<boolean> {
@@ -137,7 +159,7 @@ async function findOffer(
 ): Promise<ShareOffer> {
   const id = call.params.pendingShareId ?? "";
   const offer = await store.shares.getOffer(id);
-  if (offer?.target !== workspaceOf(call).name) throw notFound(`Pending share '${id}'`);
+  if (!offer || !isFor(offer, workspaceOf(call))) throw notFound(`Pending share '${id}'`);
   return offer;
 }
 
@@ -157,15 +179,15 @@ const offerToWire = (
   offer: ShareOffer,
   image: Resource,
   source: Workspace,
-  target: Workspace,
+  targetAccountId: string,
 ): z.input<typeof pendingShape> => ({
   id: offer.id,
   imageName: image.name,
   resourceType: typeOf(image),
   sourceWorkspace: source.name,
   sourceAccountId: source.accountId,
-  targetWorkspace: target.name,
-  targetAccountId: target.accountId,
+  targetWorkspace: nameIn(offer.target),
+  targetAccountId,
   sharedBy: offer.created_by,
   createdAt: toIso(offer.created_at),
   updatedAt: toIso(offer.created_at),
@@ -182,13 +204,15 @@ async function render(offer: ShareOffer, incoming: boolean, deps: Platform) {
     store.workspaces.get(offer.workspace),
     store.workspaces.get(offer.target),
   ]);
-  if (!image || !source || !target) return [];
-  const theirs = incoming
-    ? { targetWorkspaceDisplayName: target.displayName, hasConflict: await isTaken(image, target.name, deps) }
-    : {};
+  if (!image || !source || (incoming && !target)) return [];
+  const theirs =
+    incoming && target
+      ? { targetWorkspaceDisplayName: target.displayName, hasConflict: await isTaken(image, target.name, deps) }
+      : {};
+  const account = incoming && target ? target.accountId : "";
   return [
     {
-      ...offerToWire(offer, image, source, target),
+      ...offerToWire(offer, image, source, account),
       sharedByEmail: offer.created_by,
       sourceWorkspaceDisplayName: source.displayName,
       ...theirs,

@@ -120,7 +120,9 @@ export const workspaceHandlers: readonly Implementation[] = [
     return workspaceToWire(workspace);
   }),
 
-  implement(workspaceAvailability, async ({ body: { name }, query }, { store, settings }) => {
+  implement(workspaceAvailability, async ({ body: { name }, query, caller }, { store, settings }) => {
+    // Only whoever may make a workspace has to know which names are taken.
+    chooseAccount(caller, undefined);
     const refusal = refuseName(name, settings.brand);
     const taken = !refusal && (await store.workspaces.isNameTaken(name));
     if (!query.withReason) return !refusal && !taken;

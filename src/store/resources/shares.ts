@@ -62,9 +62,11 @@ export function createShares({ database, clock }: { database: Database; clock: C
       return (await rows.execute()).map(fromRow);
     },
 
-    /** One open offer per resource and borrower. An expired offer is renewed; returns null while one is open. */
+    /**
+     * One open offer per resource and borrower. An expired offer is renewed; returns null while one is open. The
+     * borrower need not exist, so that an offer does not tell whether it does.
+     */
     async offer(tx: Transaction, resource: Lent, target: string, by: string, expiresAt: number) {
-      await requireLiveWorkspace(tx.queries, database.dialect, target);
       const row: ShareOfferRow = {
         id: uuidv7(clock.now()),
         uid: resource.uid,
