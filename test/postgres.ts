@@ -43,8 +43,13 @@ export async function startPostgres(): Promise<PostgresOrReason> {
 
 export async function startPrivatePostgres(): Promise<PrivatePostgres | { reason: string }> {
   const bin = findBinaries();
-  return bin ? launch(bin) : { reason: "no PostgreSQL server binaries found; install the Debian package postgresql" };
+  return bin ? launch(bin) : { reason: NO_BINARIES };
 }
+
+/** Why no private server can be had here; false where one can. */
+export const privatePostgresMissing = (): string | false => (findBinaries() ? false : NO_BINARIES);
+
+const NO_BINARIES = "no PostgreSQL server binaries found; install the Debian package postgresql";
 
 /** A new empty database on the server; its url. */
 export async function createDatabase(serverUrl: string): Promise<string> {

@@ -1,0 +1,106 @@
+/**
+ * Several servers on one PostgreSQL, all of them real: a process, a data folder, a machine and a peer port each. Peers
+ * meet through relays, which a test can cut.
+ *
+ *   await using cluster = await startCluster(["a", "b"]);
+ *   const { a, b } = cluster.members;
+ */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import pg from "pg";
+import { closeAtEnd } from "../closing.ts";
+import { freePort } from "../free-port.ts";
+import { tracesOf } from "../local/machine.ts";
+import { type PrivatePostgres, startPrivatePostgres } from "../postgres.ts";
+import { type Member, makeMember } from "./member.ts";
+import { type Cut, type Relay, startRelay } from "./relay.ts";
+import { until } from "./use.ts";
+
+export interface Cluster<Name extends string> extends AsyncDisposable {
+  members: Record<Name, Member>;
+  all: Member[];
+  postgres: PrivatePostgres;
+  /** Ends the connections of other servers to this one; new ones fail until `mend`. */
+  cut(name: Name, how: Cut): void;
+  mend(name: Name): void;
+  /** Runs a statement on the database of the servers. */
+  query<Row>(text: string): Promise<Row[]>;
+  stop(): Promise<void>;
+}
+
+export async function startCluster<Name extends string>(
+  names: readonly Name[],
+  env: Record<string, string> = {},
+): Promise<Cluster<Name>> {
+  const postgres = await startPrivatePostgres();
+  if ("reason" in postgres) throw new Error(postgres.reason);
+  const closedPostgres = closeAtEnd(() => postgres.stop());
+  const query = async <Row>(text: string): Promise<Row[]> => {
+    const client = new pg.Client({ connectionString: postgres.url });
+    await client.connect();
+    try {
+      return (await client.query(text)).rows as Row[];
+    } finally {
+      await client.end();
+    }
+  };
+  const isAble = (id: string): Promise<unknown> =>
+    until(
+      () => query<{ capabilities: string }>(`SELECT capabilities FROM nodes WHERE id = '${id}'`),
+      ([row]) => row !== undefined && row.capabilities !== "[]",
+    );
+  const members = new Map<Name, Member>();
+  const relays = new Map<Name, Relay>();
+  for (const name of names) {
+    const port = await freePort();
+    relays.set(name, await startRelay(port));
+    members.set(name, makeMember({ name, databaseUrl: postgres.url, env, isAble }));
+  }
+  const all = [...members.values()];
+  const relayOf = (name: Name): Relay => relays.get(name) ?? assert.fail(`no relay for ${name}`);
+  const stop = async (): Promise<void> => {
+    closed();
+    const left: string[] = [];
+    try {
+      for (const member of all) left.push(...(await endedOn(member)));
+    } finally {
+      for (const relay of relays.values()) await relay.stop();
+      closedPostgres();
+      await postgres.stop();
+    }
+    assert.deepEqual(left, [], "what the servers left on the machine");
+  };
+  const closed = closeAtEnd(stop);
+  const [first, ...others] = all;
+  await first?.start();
+  await query(throughRelays(relays));
+  await Promise.all(others.map((member) => member.start()));
+  return {
+    members: Object.fromEntries(members) as Record<Name, Member>,
+    ...{ all, postgres, query, stop },
+    cut: (name, how) => relayOf(name).cut(how),
+    mend: (name) => relayOf(name).mend(),
+    [Symbol.asyncDispose]: stop,
+  };
+}
+
+/** Ends the server with its workloads; returns the traces that are left. */
+async function endedOn(member: Member): Promise<string[]> {
+  await member.berth("down", "--yes");
+  const traces = tracesOf(join(member.dataDir, "runtime"));
+  await member.remove();
+  return traces;
+}
+
+/** Servers tell each other the address of their relay instead of their own. */
+function throughRelays(relays: ReadonlyMap<string, Relay>): string {
+  const cases = [...relays].map(([name, { address }]) => `WHEN '${name}' THEN '${address}'`);
+  return `
+    CREATE FUNCTION through_relay() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+      NEW.address := CASE NEW.name ${cases.join(" ")} END;
+      RETURN NEW;
+    END $$;
+    CREATE TRIGGER through_relay BEFORE INSERT OR UPDATE ON nodes FOR EACH ROW EXECUTE FUNCTION through_relay();
+    UPDATE nodes SET name = name`;
+}

@@ -1,0 +1,46 @@
+/** Where new workloads go, and servers that the operator takes out of service. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { agrees } from "./agreement.ts";
+import type { Cluster } from "./cluster.ts";
+import { deploy, deployed, makeSandbox, until, wordOf } from "./use.ts";
+
+export function placing(get: () => Cluster<"a" | "b">): void {
+  test("a drained server gets no new workloads and keeps those it has", async () => {
+    const cluster = get();
+    const { a, b } = cluster.members;
+    await a.berth("nodes", "drain", "a");
+    try {
+      const { metadata } = await makeSandbox(a, "elsewhere");
+      await until(
+        () => b.running().map(({ uid }) => uid),
+        (uids) => uids.includes(metadata.uid),
+      );
+      assert.equal((await b.call("DELETE", "/sandboxes/elsewhere")).status, 200);
+      await agrees(cluster);
+    } finally {
+      await b.berth("nodes", "undrain", "a");
+    }
+  });
+
+  test("a server that is up is not removed", async () => {
+    const { a } = get().members;
+    await assert.rejects(a.berth("nodes", "remove", "b", "--yes"));
+    assert.match((await a.berth("nodes", "list")).stdout, /\bb\b/);
+  });
+
+  test("two deploys of one agent at once, through both servers, end with one of the two", async () => {
+    const cluster = get();
+    const { a, b } = cluster.members;
+    await deploy(a, a, "agents/twice", "zero");
+    await deployed(a, "agents/twice");
+    const sent = await Promise.allSettled([deploy(a, b, "agents/twice", "one"), deploy(b, a, "agents/twice", "two")]);
+    assert.ok(sent.some(({ status }) => status === "fulfilled"));
+    const words = await until(
+      async () => [await wordOf(a, "agents/twice"), await wordOf(b, "agents/twice")],
+      ([one, two]) => one === two && one !== "zero",
+    );
+    assert.match(words[0] ?? "", /^(one|two)$/);
+    await agrees(cluster);
+  });
+}
