@@ -1,4 +1,5 @@
 /** Code blocks of pages, to be run as they are written. */
+import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 
 export interface Example {
@@ -17,3 +18,8 @@ export function examplesOf(page: string, language: string): Example[] {
   }
   return examples;
 }
+
+const hasPython = spawnSync("/usr/bin/python3", ["--version"]).status === 0;
+
+/** Whether the base image, which has the programs of this machine, can run what an example starts in a sandbox. */
+export const isPossible = (code: string): boolean => hasPython || !code.includes("python3 -m");

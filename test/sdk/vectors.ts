@@ -3,7 +3,7 @@
  * the SDK makes the calls against the server here, and prints one outcome for each vector as a line of JSON.
  */
 import assert from "node:assert/strict";
-import { globSync, readFileSync } from "node:fs";
+import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -34,6 +34,9 @@ export interface Vector {
   exchanges: { expect: Expectation; reply: Reply | "hang up" }[];
   returns?: unknown;
   throws?: Record<string, unknown>;
+  /** Tokens that the command line's file has for this server, before the call and after it. */
+  profile?: Record<string, unknown>;
+  keeps?: Record<string, unknown>;
 }
 
 export interface Outcome {
@@ -53,20 +56,26 @@ export interface Replay {
   stop(): Promise<void>;
 }
 
-/** The vector of number N is served below `/N`. */
-export async function startReplay(): Promise<Replay> {
+/** The vector of number N is served below `/N`. `dataDir` gets the command line's file, with a profile for each of them. */
+export async function startReplay(dataDir: string): Promise<Replay> {
   const plays = VECTORS.map((vector) => new Play(vector));
   const server = createServer((request, response) => {
     const [, index = "", path = ""] = /^\/(\d+)(\/.*)$/.exec(request.url ?? "") ?? [];
     void plays[Number(index)]?.answer(request, response, path);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const file = join(dataDir, "profiles.json");
+  writeFileSync(file, JSON.stringify({ current: "local", profiles: profilesOf(url) }));
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     check(index, outcome) {
       const play = plays[index];
       assert.ok(play && outcome, "the program has not tried this vector");
       play.check(outcome);
+      const { profiles } = JSON.parse(readFileSync(file, "utf8")) as { profiles: ReturnType<typeof profilesOf> };
+      const tokens = profiles[index]?.tokens;
+      assert.deepEqual({ ...tokens, ...VECTORS[index]?.keeps }, { ...tokens });
     },
     async stop() {
       server.closeAllConnections();
@@ -74,6 +83,14 @@ export async function startReplay(): Promise<Replay> {
     },
   };
 }
+
+const profilesOf = (url: string): Record<string, { url: string; workspace: string; tokens?: object }> =>
+  Object.fromEntries(
+    VECTORS.map(({ profile }, index) => [
+      index,
+      { url: `${url}/${index}`, workspace: "main", ...(profile && { tokens: profile }) },
+    ]),
+  );
 
 class Play {
   readonly #vector: Vector;
@@ -144,3 +161,10 @@ function send(response: ServerResponse, { status = 200, headers = {}, body, text
   response.writeHead(status, { "content-type": "application/json", ...headers });
   response.end(said ?? JSON.stringify(body ?? null));
 }
+
+/** What a program has printed: an outcome on each line. */
+export const outcomesIn = (output: string): Outcome[] =>
+  output
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Outcome);

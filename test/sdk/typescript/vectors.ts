@@ -1,6 +1,8 @@
 /** Makes the call of every test vector with the installed SDK; prints one outcome a line. Arguments: the vectors, the server. */
 import { Agent, Berth, BerthError, Job, McpServer, Model, Sandbox } from "@berth/sdk";
 
+declare const process: { argv: string[]; env: Record<string, string> };
+
 interface Args {
   operation: string;
   input: Record<string, unknown>;
@@ -41,6 +43,10 @@ const CALLS: Record<string, (url: string, args: Args) => Promise<unknown>> = {
   api: async (url, { operation, input }) => operations(withKey(url))[operation]?.(input),
   apiWithToken: async (url, { operation, input }) => operations(withToken(url))[operation]?.(input),
   list: async (url, { operation, input }) => operations(withKey(url))[operation]?.(input).toArray(),
+  async profile(url, { operation, input }) {
+    process.env.BERTH_PROFILE = url.slice(url.lastIndexOf("/") + 1);
+    return operations(new Berth())[operation]?.(input);
+  },
   create: async (url, { options }) => (await Sandbox.create({ ...options, berth: withKey(url) })).name,
   async token(url, { times }) {
     const berth = withToken(url);
@@ -69,8 +75,6 @@ const CALLS: Record<string, (url: string, args: Args) => Promise<unknown>> = {
     return [status, told];
   },
 };
-
-declare const process: { argv: string[] };
 
 const [vectors = "[]", server = ""] = process.argv.slice(2);
 for (const [index, { call, args }] of (JSON.parse(vectors) as { call: string; args: Args }[]).entries()) {

@@ -80,13 +80,12 @@ async function renew(
   return locked(`${file}.lock`, files, async () => {
     const { current = LOCAL_PROFILE, profiles = {} } = await readJson<Profiles>(files, file);
     const profile = profiles[name];
-    if (!profile?.tokens) throw new BerthError({ code: "signed_out", message: `The sign-in to ${url} has ended.` });
+    if (!profile?.tokens) throw signedOut(url);
     if (Date.now() < profile.tokens.expiresAt - RENEW_BEFORE_MS) return tokenOf(profile.tokens);
-    const granted = await requestToken(
-      url,
-      { client_id: CLIENT_ID, grant_type: "refresh_token", refresh_token: profile.tokens.refreshToken },
-      { fetch },
-    );
+    const grant = { client_id: CLIENT_ID, grant_type: "refresh_token", refresh_token: profile.tokens.refreshToken };
+    const granted = await requestToken(url, grant, { fetch }).catch((error: unknown) => {
+      throw error instanceof BerthError && error.code === "invalid_grant" ? signedOut(url) : error;
+    });
     const tokens: Tokens = {
       accessToken: granted.text,
       refreshToken: granted.refreshToken ?? profile.tokens.refreshToken,
@@ -97,6 +96,9 @@ async function renew(
     return granted;
   });
 }
+
+const signedOut = (url: string): BerthError =>
+  new BerthError({ code: "signed_out", message: `The sign-in to ${url} has ended.` });
 
 const tokenOf = ({ accessToken, expiresAt }: Tokens): Token => ({
   text: accessToken,
