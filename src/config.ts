@@ -256,6 +256,12 @@ export const SETTINGS = {
     schema: z.coerce.number().int().min(2).max(86_400).default(20),
     about: "Seconds without a heartbeat after which the other servers of one PostgreSQL count a server as lost.",
   },
+  node_full_at: {
+    env: "BERTH_NODE_FULL_AT",
+    schema: z.coerce.number().int().min(1).max(100).default(90),
+    about:
+      "Percent of a server's memory in use from which new workloads go to another server of one PostgreSQL; 100 = never.",
+  },
   job_slots: {
     env: "BERTH_JOB_SLOTS",
     schema: z.coerce.number().int().min(0).max(10_000).default(0),

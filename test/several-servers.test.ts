@@ -134,7 +134,11 @@ describe("two servers with a machine each", { skip: postgres.skip }, () => {
   let start: (machine: FakeMachine, dataDir?: string) => Promise<TestPlatform>;
   before(async () => {
     const { databaseUrl } = await postgres.fresh();
-    const config = { secret_key: "one key for all servers of one database", node_lost_after: "60" };
+    const config = {
+      secret_key: "one key for all servers of one database",
+      node_lost_after: "60",
+      node_full_at: "100",
+    };
     start = (machine, dataDir) =>
       startTestPlatform({ databaseUrl, config, driver: fakeDriver(machine), ...(dataDir ? { dataDir } : {}) });
     one = await start(machines.one);

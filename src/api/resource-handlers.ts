@@ -190,11 +190,18 @@ async function update(behaviour: Behaviour, call: Call, deps: Platform): Promise
   for (const text of idleChoice) call.warn(text);
   // A failure is recorded in the resource; the update itself is stored.
   const { ready } = behaviour;
-  const now = ready && !isRehearsal(call) ? await settled(updated, { ...ready, failed: () => null }, deps) : updated;
+  const now =
+    ready && !isRehearsal(call) && isAttended(updated, deps)
+      ? await settled(updated, { ...ready, failed: () => null }, deps)
+      : updated;
   call.setHeader("etag", etagOf(now));
   if (call.query.upload === true && !isRehearsal(call)) announceUpload(call, now, deps);
   return presentOne(behaviour, now, { parents, caller: call.caller, reveal }, deps);
 }
+
+/** Whether a server acts on the resource now; the node of the resource may be away. */
+const isAttended = ({ node }: Resource, { nodes }: Platform): boolean =>
+  node === null || nodes.shared || nodes.isLive(node);
 
 /** What was found out about a replacement before it is written. */
 interface Replaced {
@@ -279,7 +286,8 @@ async function remove(behaviour: Behaviour, call: Call, deps: Platform): Promise
   });
   if (!leaving) throw deletedBefore(resource);
   // The mark is durable; clean-up that takes longer goes on without the caller.
-  if (behaviour.awaitDelete && !isRehearsal(call)) await untilGone(leaving, DELETE_WAIT_MS, deps);
+  if (behaviour.awaitDelete && !isRehearsal(call) && isAttended(leaving, deps))
+    await untilGone(leaving, DELETE_WAIT_MS, deps);
   return behaviour.deleted
     ? behaviour.deleted(leaving)
     : presentOne(behaviour, leaving, { parents, caller: call.caller }, deps);

@@ -105,6 +105,7 @@ async function register(start: Start, store: Store, driver: LazyDriver, shared: 
         cpus: availableParallelism(),
         usedMb: Math.max(0, Math.floor((machineMemory() - process.availableMemory()) / MB)),
       }),
+      runs: () => driver.runs,
       lostAfterMs: config.node_lost_after * SECOND_MS,
       shared,
       monotonicMs: () => performance.now(),

@@ -3,6 +3,8 @@ import { hostname } from "node:os";
 import { BEHAVIOURS } from "../kinds/behaviour.ts";
 import { createTaskRunner } from "../kinds/job/runner.ts";
 import { adoptUnowned } from "../kinds/node/adopt.ts";
+import { endLeftovers } from "../kinds/node/leftovers.ts";
+import { welcomeBack } from "../kinds/node/lost.ts";
 import type { Deps } from "../kinds/port.ts";
 import { type Running, Stack } from "../lib/lifecycle.ts";
 import { SECOND_MS } from "../lib/time/clock.ts";
@@ -37,7 +39,16 @@ export function startReconciling({ deps, driver, holder }: Reconciling): Running
     .then(() => add(startJobs))
     .catch((error: unknown) => deps.log.error({ err: error }, "workloads cannot run on this machine"))
     .then(() => add(() => startAdoption(deps)))
-    .then(() => add(() => startReconcileLoop({ deps, behaviours: BEHAVIOURS, holder })))
+    .then(() =>
+      add(() =>
+        startReconcileLoop({
+          deps,
+          behaviours: BEHAVIOURS,
+          holder,
+          ...(isShared(deps) ? { welcome: (resource) => welcomeBack(resource, deps) } : {}),
+        }),
+      ),
+    )
     .catch((error: unknown) => deps.log.error({ err: error }, "the reconcile loop did not start"));
   return {
     async stop() {
@@ -47,11 +58,14 @@ export function startReconciling({ deps, driver, holder }: Reconciling): Running
   };
 }
 
+/** Other servers may use the same database. */
+const isShared = ({ store }: Deps): boolean => store.database.dialect === "postgres";
+
 const ADOPT_MS = 30 * SECOND_MS;
 
 /** Until every resource that an older version made has its node. On SQLite they got it before the start. */
 async function startAdoption(deps: Deps): Promise<Running> {
-  if (deps.store.database.dialect === "sqlite") return { stop: async () => {} };
+  if (!isShared(deps)) return { stop: async () => {} };
   let turn = Promise.resolve();
   const attempt = async (): Promise<void> => {
     try {
@@ -64,6 +78,9 @@ async function startAdoption(deps: Deps): Promise<Running> {
     turn = turn.then(attempt);
   }, ADOPT_MS).unref();
   await attempt();
+  await endLeftovers(deps, AbortSignal.any([])).catch((error: unknown) =>
+    deps.log.warn({ err: error }, "workloads that other nodes have taken over could not be ended yet"),
+  );
   return {
     async stop() {
       clearInterval(timer);

@@ -38,6 +38,7 @@ export const settingsOf = (config: Config, version: string): Omit<Settings, "nod
   usageEventsDays: config.usage_events_days,
   jobSlots: config.job_slots || availableParallelism() * SLOTS_PER_CORE,
   jobMemoryMb: config.job_memory || Math.floor((machineMemory() / 2 ** 20) * JOB_MEMORY_SHARE),
+  nodeFullShare: config.node_full_at / 100,
   memoryMaxMb: Math.floor(machineMemory() / 2 ** 20),
   jobLeaseMs: config.job_lease * SECOND_MS,
   jobGraceMs: config.job_grace * SECOND_MS,

@@ -69,6 +69,8 @@ export interface Settings {
   /** Job tasks that this server runs at a time, and their total memory. */
   jobSlots: number;
   jobMemoryMb: number;
+  /** Share of a node's memory in use from which new workloads go to another node. */
+  nodeFullShare: number;
   /** Memory that one workload may have on this machine. */
   memoryMaxMb: number;
   /** Lease of a task: without a heartbeat for this long, the task is given to another server. */

@@ -11,6 +11,8 @@ export interface LazyDriver extends Driver {
   opened(): Promise<void>;
   /** The capabilities of an open driver; none before. */
   readonly capabilities: readonly CapabilityName[];
+  /** False once the opening has failed. */
+  readonly runs: boolean;
 }
 
 export interface LazyDriverOptions extends Pick<Driver, "name" | "node"> {
@@ -21,11 +23,15 @@ export function lazyDriver({ name, node, open }: LazyDriverOptions): LazyDriver 
   let opening: Promise<Driver> | null = null;
   let running: Driver | null = null;
   let capabilities: CapabilityName[] = [];
+  let failed = false;
   const driver = (): Promise<Driver> => {
     opening ??= open().then(async (opened) => {
       capabilities = await capabilitiesOf(opened);
       running = opened;
       return opened;
+    });
+    opening.catch(() => {
+      failed = true;
     });
     return opening;
   };
@@ -34,6 +40,9 @@ export function lazyDriver({ name, node, open }: LazyDriverOptions): LazyDriver 
     /** An open driver's own name: a server may be given another driver than the list would open. */
     get name() {
       return running?.name ?? name;
+    },
+    get runs() {
+      return !failed;
     },
     get capabilities() {
       return capabilities;

@@ -8,6 +8,8 @@ export interface NodeInfo {
   readonly version: string;
   readonly driver: string;
   readonly capabilities: readonly string[];
+  /** Whether workloads can run there; a machine that is still being opened counts as one that can. */
+  readonly runs: boolean;
   readonly memoryMb: number;
   readonly cpus: number;
   readonly usedMb: number;

@@ -10,6 +10,7 @@ const node = (id: string, facts: Partial<NodeInfo> = {}): NodeInfo => ({
   version: "1",
   driver: "fake",
   capabilities: ["volumes"],
+  runs: true,
   memoryMb: 1000,
   cpus: 1,
   usedMb: 500,
@@ -24,14 +25,20 @@ const drive = (name: string, on: string | null): Need => ({ kind: "drive", name,
 const full = { usedMb: 901 };
 const drained = { drained: true };
 const away = { live: false };
-const closed = { capabilities: [] };
+const closed = { runs: false };
 
 /** The node that took the request is `a`. */
 const ROWS: [string, NodeInfo[], Need[], string | RegExp][] = [
   ["the node that took the request", [node("a"), node("b", { usedMb: 0 })], [], "a"],
   ["the node of its volume", [node("a"), node("b")], [volume("v", "b")], "b"],
   ["the node of its volume, also when drained", [node("a"), node("b", drained)], [volume("v", "b")], "b"],
-  ["the node of its volume, also when away", [node("a"), node("b", away)], [volume("v", "b")], "b"],
+  [
+    "no other when the node of its volume is away",
+    [node("a"), node("b", away)],
+    [volume("v", "b")],
+    /'v' .* away: name-of-b/,
+  ],
+  ["no other when the node of its volume is unknown", [node("a")], [volume("v", "b")], /'v' .* away: b/],
   ["the node of its volume and its drive", [node("a"), node("b")], [volume("v", "b"), drive("d", "b")], "b"],
   ["what lies on no node binds nothing", [node("a"), node("b")], [volume("v", null)], "a"],
   [
@@ -59,7 +66,14 @@ const ROWS: [string, NodeInfo[], Need[], string | RegExp][] = [
 
 for (const [title, nodes, needs, expected] of ROWS)
   test(`placed: ${title}`, () => {
-    const place = (): string => placementOf({ nodes, needs, self: "a" });
+    const place = (): string => placementOf({ nodes, needs, self: "a", fullShare: 0.9 });
     if (typeof expected === "string") assert.equal(place(), expected);
     else assert.throws(place, { message: expected });
   });
+
+test("placed: where no node counts as full, the node that took the request", () => {
+  assert.equal(
+    placementOf({ nodes: [node("a", { usedMb: 1000 }), node("b")], needs: [], self: "a", fullShare: 1 }),
+    "a",
+  );
+});

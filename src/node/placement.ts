@@ -14,22 +14,26 @@ export interface PlacementAsk {
   /** The node that took the request. */
   self: string;
   nodes: readonly NodeInfo[];
+  /** Share of a node's memory in use from which the node is full; 1 = never. */
+  fullShare: number;
 }
-
-/** A node with less of its memory available than this share is full. */
-const FREE_SHARE_MIN = 0.1;
 
 /**
  * A workload goes to the node of its volumes and drives; else to the node that took the request, unless that node is
  * drained, full or cannot run workloads; else to the node with the most free memory. Where all nodes are full, the node
  * that took the request keeps the workload.
  */
-export function placementOf({ needs, self, nodes }: PlacementAsk): string {
+export function placementOf({ needs, self, nodes, fullShare }: PlacementAsk): string {
   const bound = nodeOfNeeds(needs, nodes);
+  if (bound !== null && bound !== self && !nodes.some(({ id, live }) => id === bound && live))
+    throw new PlatformError(
+      "unavailable",
+      `${needs[0]?.kind} '${needs[0]?.name}' is on a node that is away: ${nameOf(bound, nodes)}.`,
+    );
   if (bound !== null) return bound;
   const open = nodes.filter(({ live, drained, id }) => (live || id === self) && !drained);
-  const able = open.filter(({ capabilities }) => capabilities.length > 0);
-  const roomy = able.filter((node) => !isFull(node));
+  const able = open.filter(({ runs }) => runs);
+  const roomy = able.filter(({ usedMb, memoryMb }) => fullShare >= 1 || usedMb < memoryMb * fullShare);
   for (const some of [roomy, able, open]) {
     if (some.some(({ id }) => id === self)) return self;
     const [best] = some.toSorted((a, b) => freeMb(b) - freeMb(a));
@@ -46,15 +50,15 @@ export function nodeOfNeeds(needs: readonly Need[], nodes: readonly NodeInfo[]):
   const [first, ...others] = needs.filter(({ node }) => node !== null);
   if (!first) return null;
   const other = others.find(({ node }) => node !== first.node);
-  const nameOf = ({ node }: Need): string => nodes.find(({ id }) => id === node)?.name ?? String(node);
   if (other)
     throw new PlatformError(
       "conflict",
-      `${first.kind} '${first.name}' is on node ${nameOf(first)} and ${other.kind} '${other.name}' is on node ${nameOf(other)}. A workload uses what is on one node.`,
+      `${first.kind} '${first.name}' is on node ${nameOf(first.node, nodes)} and ${other.kind} '${other.name}' is on node ${nameOf(other.node, nodes)}. A workload uses what is on one node.`,
     );
   return first.node;
 }
 
-const freeMb = ({ memoryMb, usedMb }: NodeInfo): number => memoryMb - usedMb;
+const nameOf = (node: string | null, nodes: readonly NodeInfo[]): string =>
+  nodes.find(({ id }) => id === node)?.name ?? String(node);
 
-const isFull = (node: NodeInfo): boolean => freeMb(node) < node.memoryMb * FREE_SHARE_MIN;
+const freeMb = ({ memoryMb, usedMb }: NodeInfo): number => memoryMb - usedMb;

@@ -27,9 +27,11 @@ export interface LoopOptions {
   behaviours: readonly Behaviour[];
   /** Distinguishes this server from others on the same database. */
   holder: string;
+  /** Called before a resource of this node is observed; returns the resource as it is then. */
+  welcome?(resource: Resource): Promise<Resource>;
 }
 
-export async function startReconcileLoop({ deps, behaviours, holder }: LoopOptions): Promise<Running> {
+export async function startReconcileLoop({ deps, behaviours, holder, welcome }: LoopOptions): Promise<Running> {
   const { store, log, nodes } = deps;
   const placed = new Set(behaviours.filter(({ kind }) => kind.placed).map(({ kind }) => kind.name));
   /** What belongs to another node is left to that node. */
@@ -45,9 +47,10 @@ export async function startReconcileLoop({ deps, behaviours, holder }: LoopOptio
   const leases = shared ? new HeldLeases(store.leases, holder, onLeaseError) : null;
 
   const work = async (key: string, signal: AbortSignal): Promise<number | Rest | undefined> => {
-    const resource = await store.resources.getAcrossWorkspaces(key);
-    const reconciler = resource && reconcilers.get(resource.kind);
-    if (!resource || !reconciler || resource.retired || !isMine(resource)) return undefined;
+    const found = await store.resources.getAcrossWorkspaces(key);
+    const reconciler = found && reconcilers.get(found.kind);
+    if (!found || !reconciler || found.retired || !isMine(found)) return undefined;
+    const resource = welcome && placed.has(found.kind) ? await welcome(found) : found;
     if (!leases) return reconcileOnce(reconciler, resource, contextOf(resource, signal));
     const lease = await leases.take(`reconcile/${key}`);
     if (!lease) return BUSY_ELSEWHERE_MS;

@@ -7,7 +7,7 @@ import type { ListScope } from "../../store/resources/search-grams.ts";
 import type { Platform } from "../port.ts";
 
 /** Kinds whose files a workload uses on its own node. */
-const BESIDE = new Set(["volume", "drive"]);
+export const BESIDE: ReadonlySet<string> = new Set(["volume", "drive"]);
 
 interface NewResource {
   kind: Kind;
@@ -23,7 +23,7 @@ export async function nodeOfNew({ kind, scope, parents, links }: NewResource, de
   const container = parents.at(-1)?.node;
   if (container) return container;
   const needs = isAlone(deps) ? [] : await needsOf(links, scope.workspace, deps);
-  return placementOf({ needs, self: nodes.self.id, nodes: nodes.list() });
+  return placementOf({ needs, self: nodes.self.id, nodes: nodes.list(), fullShare: deps.settings.nodeFullShare });
 }
 
 /** Refuses links to volumes and drives that are not on the node of the resource. */

@@ -27,6 +27,8 @@ export interface RegistryOptions {
   session: string;
   /** What is written down with every heartbeat. */
   facts(): Omit<NodeFacts, "name" | "address">;
+  /** Whether workloads can run on this node; see NodeInfo.runs. */
+  runs(): boolean;
   lostAfterMs: number;
   /** See Nodes.shared. */
   shared: boolean;
@@ -77,7 +79,8 @@ class Registry implements NodeRegistry {
         return self;
       },
       shared,
-      list: () => this.#list,
+      // Whether this node runs workloads is known here before it is known in the table.
+      list: () => this.#list.map((node) => (node.id === identity.id ? { ...node, runs: options.runs() } : node)),
       find,
       isLive,
       isLost: (id) => !isLive(id) && this.#surelySince !== null && monotonicMs() - this.#surelySince >= lostAfterMs,
@@ -123,7 +126,8 @@ class Registry implements NodeRegistry {
 
   async refresh(): Promise<void> {
     const { store, lostAfterMs } = this.#options;
-    const list = await store.nodes.list(lostAfterMs);
+    const rows = await store.nodes.list(lostAfterMs);
+    const list = rows.map((node) => ({ ...node, runs: node.capabilities.length > 0 }));
     const before = shape(this.#list);
     this.#list = this.#alone ? list.map((node) => ({ ...node, live: true })) : list;
     if (shape(list) !== before) for (const listener of this.#listeners) listener();

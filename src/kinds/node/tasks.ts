@@ -4,7 +4,9 @@ import { drive } from "../drive/kind.ts";
 import type { KindTask } from "../kind-task.ts";
 import type { Deps } from "../port.ts";
 import { endLeftovers } from "./leftovers.ts";
+import { settleLostNodes } from "./lost.ts";
 
+const LOST_MS = 5 * SECOND_MS;
 const LEFTOVERS_MS = 15 * SECOND_MS;
 const MEASURE_MS = 5 * MINUTE_MS;
 const PAGE = 500;
@@ -15,6 +17,7 @@ export const nodeTasks = (deps: Deps): KindTask[] =>
   deps.store.database.dialect === "sqlite"
     ? []
     : [
+        { name: "settle-lost-nodes", everyMs: LOST_MS, run: (signal) => settleLostNodes(deps, signal) },
         {
           name: `end-leftovers/${deps.settings.nodeId}`,
           everyMs: LEFTOVERS_MS,

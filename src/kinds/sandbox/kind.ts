@@ -59,6 +59,12 @@ const lifecycle = z.looseObject({
     )
     .max(fields.LIST_MAX)
     .optional(),
+  onNodeLoss: z
+    .enum(["wait", "recreate"])
+    .optional()
+    .describe(
+      "When its node is lost: wait for the node (default), or start anew on another node, with the files of the image.",
+    ),
   terminatedRetention: z.string().max(64).optional().describe("How long a record stays after its end; default 5m."),
 });
 

@@ -2801,6 +2801,8 @@ export interface SandboxInput {
         value: string;
         action?: "delete" | undefined;
       }[] | undefined;
+      /** When its node is lost: wait for the node (default), or start anew on another node, with the files of the image. */
+      onNodeLoss?: "wait" | "recreate" | undefined;
       /** How long a record stays after its end; default 5m. */
       terminatedRetention?: string | undefined;
     } | undefined;
@@ -2905,6 +2907,8 @@ export interface SandboxRecord {
         value: string;
         action?: "delete" | undefined;
       }[] | undefined;
+      /** When its node is lost: wait for the node (default), or start anew on another node, with the files of the image. */
+      onNodeLoss?: "wait" | "recreate" | undefined;
       /** How long a record stays after its end; default 5m. */
       terminatedRetention?: string | undefined;
     } | undefined;

@@ -1,0 +1,108 @@
+/** A node is lost and comes back: what it ran moves or waits, and nothing is made anew in silence. */
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { testDatabases } from "./databases.ts";
+import { type FakeMachine, fakeDriver } from "./fake-driver.ts";
+import { startTestPlatform, type TestPlatform } from "./platform.ts";
+import { AGENT_IMAGE, type AgentWorld, agentMachine, agentWorld, until } from "./triggers/agent-world.ts";
+
+const databases = await testDatabases();
+after(() => databases.stop());
+const postgres = databases.all.find(({ name }) => name === "postgres") ?? assert.fail();
+
+interface Shown {
+  status: string;
+  metadata: { uid: string };
+  events: { type: string; message: string }[];
+}
+
+describe("a lost node", { skip: postgres.skip }, () => {
+  const dataDir = mkdtempSync(join(tmpdir(), "berth-lost-"));
+  let world: AgentWorld;
+  /** The machine of the node that stays, and that of the node that is lost. */
+  let stays: FakeMachine;
+  let goes: FakeMachine;
+  let one: TestPlatform;
+  let two: TestPlatform | null = null;
+  let startTwo: () => Promise<TestPlatform>;
+  const box = {} as Record<string, string>;
+
+  const shown = async (path: string): Promise<Shown> => (await one.call("GET", path)).body;
+  const lastEvent = ({ events }: Shown, type: string): string =>
+    events.findLast((event) => event.type === type)?.message ?? "";
+
+  before(async () => {
+    world = await agentWorld();
+    [stays, goes] = [agentMachine(world.agentPort), agentMachine(world.agentPort)];
+    const { databaseUrl } = await postgres.fresh();
+    const config = {
+      secret_key: "one key for all servers of one database",
+      node_lost_after: "10",
+      node_full_at: "100",
+    };
+    one = await startTestPlatform({
+      databaseUrl,
+      config: { ...config, node_name: "left" },
+      driver: fakeDriver(stays),
+    });
+    startTwo = () =>
+      startTestPlatform({
+        databaseUrl,
+        config: { ...config, node_name: "right" },
+        driver: fakeDriver(goes),
+        dataDir,
+      });
+    two = await startTwo();
+  });
+  after(async () => {
+    await two?.stop();
+    await one.stop();
+    for (const machine of [stays, goes]) await machine.dispose();
+    await world[Symbol.asyncDispose]();
+    rmSync(dataDir, { recursive: true, force: true, maxRetries: 10 });
+  });
+
+  test("its workloads move or wait, and say so", async () => {
+    const make = async (path: string, name: string, spec: object): Promise<string> => {
+      const { status, body } = await (two ?? assert.fail()).call("POST", path, { body: { metadata: { name }, spec } });
+      assert.equal(status, 200, JSON.stringify(body));
+      return body.metadata.uid;
+    };
+    box.waits = await make("/sandboxes", "waits", {});
+    box.leaves = await make("/sandboxes", "leaves", {});
+    box.anew = await make("/sandboxes", "anew", { lifecycle: { onNodeLoss: "recreate" } });
+    box.agent = await make("/agents", "agent", { runtime: { image: AGENT_IMAGE, memory: 128, minScale: 1 } });
+    writeFileSync(join(goes.rootOf(box.waits), "work"), "a day of it");
+    await until("the agent runs", async () => (await shown("/agents/agent")).status === "DEPLOYED");
+    assert.equal(stays.workloads.size, 0);
+
+    await two?.stop();
+    two = null;
+    await until("a sandbox waits", async () => (await shown("/sandboxes/waits")).status === "DEACTIVATED");
+    assert.match(lastEvent(await shown("/sandboxes/waits"), "node-lost"), /^Node right is not heard of/);
+    await until("a sandbox that may is made anew", () => stays.workloads.has(box.anew ?? ""));
+    assert.match(lastEvent(await shown("/sandboxes/anew"), "moved"), /Node right is lost.* node left\. Kept: nothing/);
+    await until("the agent runs there", () => stays.workloads.size === 2);
+    assert.match(lastEvent(await shown("/agents/agent"), "moved"), /Node right is lost. It goes on at node left/);
+    assert.equal(stays.workloads.has(box.waits ?? ""), false, "nothing is made anew in silence");
+  });
+
+  test("a delete is taken at once, although its node is away", async () => {
+    assert.equal((await one.call("DELETE", "/sandboxes/leaves")).status, 200);
+    assert.equal((await shown("/sandboxes/leaves")).status, "DELETING");
+    assert.equal(goes.workloads.has(box.leaves ?? ""), true);
+  });
+
+  test("it returns: what waited runs on, what moved is ended there", async () => {
+    two = await startTwo();
+    await until("the sandbox runs on", async () => (await shown("/sandboxes/waits")).status === "DEPLOYED");
+    assert.match(lastEvent(await shown("/sandboxes/waits"), "node-returned"), /Node right is back, and it runs on/);
+    assert.equal(readFileSync(join(goes.rootOf(box.waits ?? ""), "work"), "utf8"), "a day of it");
+    await until("what moved or was deleted is ended", () => [...goes.workloads.keys()].join() === box.waits);
+    await until("the deleted one is over", async () => (await shown("/sandboxes/leaves")).status === "TERMINATED");
+    assert.equal(stays.workloads.size, 2, "the node that took them over keeps them");
+  });
+});
