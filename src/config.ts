@@ -10,6 +10,7 @@ import { z } from "zod";
 import { nearestWord } from "./lib/nearest-word.ts";
 import { isEveryAddress, ownAddress } from "./lib/network/own-address.ts";
 import "./lib/schemas/plain-words.ts";
+import { nodeSettings } from "./lib/schemas/node-settings.ts";
 import { flag, identityProviders, list, proxies, pairs as quotas } from "./lib/schemas/setting-values.ts";
 import { UsageError } from "./lib/usage-error.ts";
 
@@ -246,22 +247,7 @@ export const SETTINGS = {
     schema: z.coerce.number().int().min(32).max(36_500).default(400),
     about: "How long the single events behind a bill are kept, in days; their sums stay.",
   },
-  node_name: {
-    env: "BERTH_NODE_NAME",
-    schema: z.string().min(1).max(200).optional(),
-    about: "Name of this server among those of one PostgreSQL; absent = the machine's.",
-  },
-  node_lost_after: {
-    env: "BERTH_NODE_LOST_AFTER",
-    schema: z.coerce.number().int().min(2).max(86_400).default(20),
-    about: "Seconds without a heartbeat after which the other servers of one PostgreSQL count a server as lost.",
-  },
-  node_full_at: {
-    env: "BERTH_NODE_FULL_AT",
-    schema: z.coerce.number().int().min(1).max(100).default(90),
-    about:
-      "Percent of a server's memory in use from which new workloads go to another server of one PostgreSQL; 100 = never.",
-  },
+  ...nodeSettings,
   job_slots: {
     env: "BERTH_JOB_SLOTS",
     schema: z.coerce.number().int().min(0).max(10_000).default(0),

@@ -1574,6 +1574,8 @@ class SandboxInputSpecAccess(TypedDict):
 
 class SandboxInputSpecLifecycle(TypedDict):
     expirationPolicies: NotRequired[List[SandboxInputSpecLifecycleExpirationPolicies]]
+    #: When its node is lost: wait for the node (default), or start anew on another node, with the files of the image.
+    onNodeLoss: NotRequired[Literal["wait", "recreate"]]
     #: How long a record stays after its end; default 5m.
     terminatedRetention: NotRequired[str]
 
