@@ -234,6 +234,45 @@ describe("an open invitation ends", () => {
       assert.equal((await call("POST", `/invitations/${invitationId}/accept`, { key: invited.key })).status, 410);
       assert.equal(await store.people.roleIn("main", invited.sub), null, "nobody came in");
     });
+
+  const robotWithKey = async (): Promise<{ robot: string; key: string }> => {
+    const body = { name: "inviter", role: "admin" };
+    const { client_id: robot } = await made(call("POST", "/service_accounts", { body }));
+    const { apiKey: key } = await made(call("POST", `/service_accounts/${robot}/api_keys`, { body: { name: "k" } }));
+    return { robot, key };
+  };
+  const machines: Record<string, () => Promise<{ key: string; end(): Promise<unknown> }>> = {
+    "a key without an end that is deleted": async () => {
+      const { apiKey: key, id } = await keyOf(undefined);
+      return { key, end: () => made(call("DELETE", `/api_keys/${id}`)) };
+    },
+    "a service account that is deleted": async () => {
+      const { key, robot } = await robotWithKey();
+      return { key, end: () => made(call("DELETE", `/service_accounts/${robot}`)) };
+    },
+    "a service account that is no admin any more": async () => {
+      const { key, robot } = await robotWithKey();
+      return {
+        key,
+        end: () => made(call("PUT", `/service_accounts/${robot}`, { body: { name: "inviter", role: "member" } })),
+      };
+    },
+  };
+  for (const [maker, make] of Object.entries(machines))
+    test(`that was made with ${maker}`, async () => {
+      const { store } = platform.app;
+      const { accountId } = (await store.workspaces.get("main")) ?? assert.fail();
+      const { key, end } = await make();
+      const invited = await makeUser(store, accountId, "member");
+      const { email } = (await store.people.getUser(invited.sub)) ?? assert.fail();
+      const { invitationId } = await made(call("POST", "/users", { body: { email }, key }));
+      const open = async (): Promise<number> => (await made(call("GET", "/invitations", { key: invited.key }))).length;
+      assert.equal(await open(), 1);
+      await end();
+      assert.equal(await open(), 0);
+      assert.equal((await call("POST", `/invitations/${invitationId}/accept`, { key: invited.key })).status, 410);
+      assert.equal(await store.people.roleIn("main", invited.sub), null, "nobody came in");
+    });
 });
 
 describe("a token of a preview ends", () => {

@@ -176,7 +176,13 @@ for (const database of databases.all) {
       for (const name of ["d1", "d2", "d3"]) await addDrive("doomed", name);
       await call("POST", "/vpcs", { body: { metadata: { name: "lab" }, spec: {} }, workspace: "doomed" });
       const robot = await makeServiceAccount(store, "doomed", "admin");
-      await store.people.invite("doomed", "late@example.test", "member", "test", Date.now() + 1e6);
+      await store.people.invite(
+        "doomed",
+        "late@example.test",
+        "member",
+        { invitedBy: "test", madeWith: null },
+        Date.now() + 1e6,
+      );
       const deleted = await call("DELETE", "/workspaces/doomed");
       assert.equal(deleted.status, 200, JSON.stringify(deleted.body));
       assert.equal(deleted.body.name, "doomed");

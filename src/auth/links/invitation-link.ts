@@ -15,6 +15,7 @@ import { messagePage } from "../pages/layout.ts";
 import { invitationPage, joinedPage } from "../pages/link-pages.ts";
 import { newPasswordProblem, type Wrong } from "../pages/new-password.ts";
 import { hashPassword } from "../passwords.ts";
+import { invitationStands } from "../rights/invitations.ts";
 import { LINK_PATH, type Link, useLink } from "./link-tokens.ts";
 import { type Answer, type LinkPageDeps, type LinkVisit, refusal, shownTime } from "./visit.ts";
 
@@ -68,7 +69,7 @@ async function find(link: InvitationLink, { store, clock }: LinkPageDeps): Promi
   const invitation = await store.people.getInvitation(link.invitation);
   const workspace = invitation && (await store.workspaces.get(invitation.workspace));
   if (!invitation || !workspace || invitation.expires_at <= clock.now()) return null;
-  if (!(await store.people.invitationStands(invitation))) return null;
+  if (!(await invitationStands(invitation, { store, clock }))) return null;
   return { invitation, workspace, person: await store.people.getUser(invitation.email) };
 }
 

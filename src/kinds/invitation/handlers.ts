@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import { invitationStands } from "../../auth/rights/invitations.ts";
 import type { Caller } from "../../contract/caller.ts";
 import { notFound, PlatformError } from "../../contract/errors.ts";
 import type { Role } from "../../contract/operation.ts";
@@ -22,7 +23,9 @@ export const invitationHandlers: readonly Implementation[] = [
     const person = await personOf(caller, deps);
     const invitation = await find(params.invitationId ?? "", person, deps);
     const accepted =
-      invitation.expires_at > deps.clock.now() && (await deps.store.people.acceptInvitation(invitation.id, person.sub));
+      invitation.expires_at > deps.clock.now() &&
+      (await invitationStands(invitation, deps)) &&
+      (await deps.store.people.acceptInvitation(invitation.id, person.sub));
     if (!accepted)
       throw new PlatformError(
         "gone",
@@ -63,10 +66,10 @@ const owns = async ({ sub, email_verified }: User, accountId: string, store: Sto
 async function toWire(
   invitation: Invitation,
   person: User,
-  { store }: Platform,
+  { store, clock }: Platform,
 ): Promise<z.input<typeof invitationShape>[]> {
   const workspace = await store.workspaces.get(invitation.workspace);
-  if (!(await store.people.invitationStands(invitation))) return [];
+  if (!(await invitationStands(invitation, { store, clock }))) return [];
   if (!workspace || !(await owns(person, workspace.accountId, store))) return [];
   const [account, inviter, members] = await Promise.all([
     store.people.getAccount(workspace.accountId),

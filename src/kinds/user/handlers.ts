@@ -4,7 +4,7 @@ import type { Caller } from "../../contract/caller.ts";
 import { notFound, PlatformError } from "../../contract/errors.ts";
 import type { Role } from "../../contract/operation.ts";
 import { DAY_MS, toIso } from "../../lib/time/clock.ts";
-import type { Invitation, Member } from "../../store/people/people.ts";
+import type { Invitation, Inviter, Member } from "../../store/people/people.ts";
 import { requireRoleToGive } from "../handing-on.ts";
 import { pagesUrl } from "../pages-url.ts";
 import { type Implementation, implement, type Platform, workspaceOf } from "../port.ts";
@@ -44,7 +44,7 @@ export const userHandlers: readonly Implementation[] = [
       workspace,
       email,
       role,
-      call.caller.displayName,
+      inviterOf(call.caller),
       endOf(clock.now() + INVITATION_MS, call.caller),
     );
     const what = { purpose: "invitation", invitation: invitation.id } as const;
@@ -73,6 +73,12 @@ export const userHandlers: readonly Implementation[] = [
   }),
 ];
 
+/** An invitation ends with the key or the service account that made it. A person's sign-in may end before. */
+const inviterOf = ({ displayName, right }: Caller): Inviter => ({
+  invitedBy: displayName,
+  madeWith: right?.startsWith("grant:") ? null : right,
+});
+
 /** An invitation ends with the credentials that made it. */
 const endOf = (ms: number, { endsAt }: Caller): number => Math.min(ms, endsAt ?? ms);
 
@@ -95,7 +101,7 @@ async function changeInvited(invitation: Invitation, role: Role, caller: Caller,
   const { store, clock, settings } = deps;
   const isRaise = role === "admin" && invitation.role !== "admin";
   const changed = isRaise
-    ? await store.people.raiseInvitation(invitation.id, caller.displayName, endOf(invitation.expires_at, caller))
+    ? await store.people.raiseInvitation(invitation.id, inviterOf(caller), endOf(invitation.expires_at, caller))
     : (await store.people.changeInvitedRole(invitation.id, role)) && { ...invitation, role };
   if (!changed) throw notFound(`User '${invitation.email}'`);
   const user = invitedToWire(changed, clock.now());

@@ -4,6 +4,7 @@
  */
 
 import type { Generated } from "kysely";
+import type { Right } from "../../contract/caller.ts";
 import type { DeliveryCountRow, DeliveryRow } from "../deliveries/delivery.ts";
 import type { ChunkRow, ExecutionRow, TaskRow } from "../executions/execution.ts";
 
@@ -199,6 +200,8 @@ export interface InvitationRow {
   email: string;
   role: string;
   invited_by: string;
+  /** The key or service account that made it; null for a person who signed in. */
+  made_with: Right | null;
   created_at: number;
   expires_at: number;
 }

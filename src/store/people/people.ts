@@ -1,5 +1,6 @@
 /** Accounts, users, and the role of each user in accounts and workspaces. */
 import { sql } from "kysely";
+import type { Right } from "../../contract/caller.ts";
 import type { Role } from "../../contract/operation.ts";
 import { uuidv7 } from "../../lib/ids.ts";
 import type { Clock } from "../../lib/time/clock.ts";
@@ -27,6 +28,11 @@ export interface Member {
 
 export type User = UserRow;
 export type Invitation = InvitationRow;
+
+export interface Inviter {
+  invitedBy: string;
+  madeWith: Right | null;
+}
 
 export type People = ReturnType<typeof createPeople>;
 
@@ -76,13 +82,16 @@ export function createPeople({ database, clock }: { database: Database; clock: C
 
   /**
    * Whether whoever made an invitation could still make it: an admin of the workspace, without having left it since, or
-   * of its account. Of a machine only the name is kept, so that its invitation stands.
+   * of its account; a service account that is an admin. Whether the key has ended is looked up with its other rights.
    */
   async function mayInvite(
     queries: Queries,
-    { workspace, invited_by: by, created_at: at }: Invitation,
+    { workspace, invited_by: by, created_at: at, made_with }: Invitation,
   ): Promise<boolean> {
-    if (!by.includes("@")) return true;
+    const machine = made_with === null ? null : await machineBehind(queries, made_with);
+    if (machine) return machine.workspace === workspace && machine.role === "admin";
+    // An older version kept no more than the name of a service account.
+    if (!by.includes("@")) return made_with === null;
     const [member, owner] = [
       await queries
         .selectFrom("workspace_members as m")
@@ -280,7 +289,7 @@ export function createPeople({ database, clock }: { database: Database; clock: C
       workspace: string,
       email: string,
       role: Role,
-      invitedBy: string,
+      { invitedBy, madeWith }: Inviter,
       expiresAt: number,
     ): Promise<Invitation> {
       const row: InvitationRow = {
@@ -289,6 +298,7 @@ export function createPeople({ database, clock }: { database: Database; clock: C
         email: email.toLowerCase(),
         role,
         invited_by: invitedBy,
+        made_with: madeWith,
         created_at: clock.now(),
         expires_at: expiresAt,
       };
@@ -301,6 +311,7 @@ export function createPeople({ database, clock }: { database: Database; clock: C
             conflict.columns(["workspace", "email"]).doUpdateSet({
               role,
               invited_by: invitedBy,
+              made_with: madeWith,
               created_at: row.created_at,
               expires_at: expiresAt,
               id: row.id,
@@ -338,9 +349,10 @@ export function createPeople({ database, clock }: { database: Database; clock: C
      * Makes the invited an admin. The invitation is that of the person who says so, and gets another id: whoever has a
      * link to it was given one for less.
      */
-    async raiseInvitation(id: string, raisedBy: string, expiresAt: number): Promise<Invitation | null> {
+    async raiseInvitation(id: string, raisedBy: Inviter, expiresAt: number): Promise<Invitation | null> {
       const now = clock.now();
-      const raised = { id: uuidv7(now), role: "admin", invited_by: raisedBy, created_at: now, expires_at: expiresAt };
+      const by = { invited_by: raisedBy.invitedBy, made_with: raisedBy.madeWith };
+      const raised = { id: uuidv7(now), role: "admin", ...by, created_at: now, expires_at: expiresAt };
       const row = await database.write(({ queries }) =>
         queries.updateTable("invitations").set(raised).where("id", "=", id).returningAll().executeTakeFirst(),
       );
@@ -393,6 +405,15 @@ export function createPeople({ database, clock }: { database: Database; clock: C
       return Number(row?.n ?? 0);
     },
   };
+}
+
+/** The service account that a right belongs to; undefined for a person's key, and for what is gone. */
+async function machineBehind(queries: Queries, right: Right): Promise<{ workspace: string; role: string } | undefined> {
+  const [sort, id = ""] = right.split(":");
+  const accounts = queries.selectFrom("service_accounts as s").select(["s.workspace", "s.role"]);
+  return sort === "account"
+    ? accounts.where("s.client_id", "=", id).executeTakeFirst()
+    : accounts.innerJoin("api_keys as k", "k.owner", "s.client_id").where("k.id", "=", id).executeTakeFirst();
 }
 
 /** Rolls back the transaction that found the invitation gone. */

@@ -27,6 +27,7 @@ import { namelessOauth } from "./0018-nameless-oauth.ts";
 import { heldWords } from "./0019-held-words.ts";
 import { hangingCredentials } from "./0020-hanging-credentials.ts";
 import { nodes } from "./0021-nodes.ts";
+import { invitationMakers } from "./0022-invitation-makers.ts";
 import type { Migration } from "./migration.ts";
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -51,6 +52,7 @@ export const MIGRATIONS: readonly Migration[] = [
   heldWords,
   hangingCredentials,
   nodes,
+  invitationMakers,
 ];
 
 const TYPES: Record<Dialect, Record<string, string>> = {
