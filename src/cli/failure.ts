@@ -8,7 +8,7 @@ export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 export const EXIT_MEANING: Record<ExitCode, string> = {
   0: "done",
   1: "failed",
-  2: "wrong usage or configuration; nothing was done",
+  2: "wrong usage, input or configuration; nothing was done",
   3: "does not exist",
   4: "no valid credentials, or not allowed",
   5: "conflict: exists already, is in use, or was changed meanwhile",
@@ -17,6 +17,7 @@ export const EXIT_MEANING: Record<ExitCode, string> = {
 
 const BY_STATUS: Record<number, ExitCode> = {
   0: EXIT.unreachable,
+  400: EXIT.usage,
   401: EXIT.denied,
   403: EXIT.denied,
   404: EXIT.notFound,

@@ -13,6 +13,7 @@ import { fingerprintOf } from "../lib/sealed-box.ts";
 import { systemClock } from "../lib/time/clock.ts";
 import { UsageError } from "../lib/usage-error.ts";
 import { lockDataFolder } from "../store/database/data-lock.ts";
+import { nameOf, SEALED_COLUMNS } from "../store/sealing/sealed-columns.ts";
 import { readKeyState } from "../store/sealing/watch-keys.ts";
 import { openStore } from "../store/store.ts";
 
@@ -22,7 +23,7 @@ const STUCK_MS = 120_000;
 
 export interface RotateCommand {
   config: Config;
-  /** Called with the table that is being encrypted again. */
+  /** Called with what is being encrypted again. */
   note(line: string): void;
 }
 
@@ -56,14 +57,14 @@ interface Task {
   tell(column: string, resealed: number): void;
 }
 
-/** Shows one line per table. */
+/** Shows one line per sealed column. */
 function progressTeller(note: (line: string) => void): Task["tell"] {
   let last = "";
   return (column, resealed) => {
-    const table = column.split(".")[0] ?? "";
-    if (table === last || table === "") return;
-    last = table;
-    note(`sealing ${table} anew (${resealed} values so far)`);
+    if (column === last || column === "") return;
+    last = column;
+    const holds = SEALED_COLUMNS.find((each) => nameOf(each) === column)?.holds ?? column;
+    note(`sealing ${holds} anew (${resealed} values so far)`);
   };
 }
 

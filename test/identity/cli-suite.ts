@@ -35,7 +35,7 @@ export function cliSignIn({ call, url, apiKey, root }: CommandLine): void {
   test("the first admin sets a password with the key of the machine", async () => {
     const own = { BERTH_URL: url(), BERTH_API_KEY: apiKey(), BERTH_DATA: home };
     const short = await run(["passwd"], { env: own, input: "short\n" });
-    assert.equal(short.code, 1, short.stderr);
+    assert.equal(short.code, 2, short.stderr);
     const set = await run(["passwd"], { env: own, input: `${PASSWORD}\n` });
     assert.equal(set.code, 0, set.stderr);
     assert.ok(!(set.stdout + set.stderr).includes(PASSWORD));

@@ -69,7 +69,7 @@ test("the key of a data folder is replaced, with its server running and stopped"
   await server.stop("SIGKILL");
   const stopped = await berth("rotate-key");
   assert.equal(stopped.code, 0, stopped.stderr);
-  assert.match(stopped.stderr, /sealing resources anew/);
+  assert.match(stopped.stderr, /sealing secrets of resources anew \(\d+ values so far\)/);
   assert.notEqual(keyNow(), second);
   const refused = await berth("restore", backup, "--force");
   assert.equal(refused.code, 5);

@@ -38,7 +38,10 @@ export function reportChange(change: Change, { context, options }: Invocation): 
   return change;
 }
 
-/** Failures of one kind decide the exit code; failures of several kinds give the general one. */
+/**
+ * Failures of one kind decide the exit code; failures of several kinds give the general one, and so does a refused
+ * input among changes that were made: the code of wrong usage says that nothing was done.
+ */
 export async function finishChanges(changes: readonly Change[], call: Invocation): Promise<number | undefined> {
   const format = text(call.options.output) as Format | undefined;
   if (format) {
@@ -47,7 +50,8 @@ export async function finishChanges(changes: readonly Change[], call: Invocation
     );
     call.context.print(await render({ value, format }, call.context));
   }
-  const codes = new Set(changes.filter(({ outcome }) => outcome === "failed").map(({ error }) => exitCodeOf(error)));
-  if (codes.size === 0) return undefined;
-  return codes.size === 1 ? [...codes][0] : EXIT.failure;
+  const failed = changes.filter(({ outcome }) => outcome === "failed");
+  const [code, ...others] = new Set(failed.map(({ error }) => exitCodeOf(error)));
+  if (code === EXIT.usage && failed.length < changes.length) return EXIT.failure;
+  return others.length === 0 ? code : EXIT.failure;
 }

@@ -11,6 +11,8 @@ export type SealedRow = Readonly<Record<string, Cell>>;
 export interface SealedColumn {
   table: keyof Tables;
   column: string;
+  /** For people: what the values are. */
+  holds: string;
   /** Columns of the primary key, which define the order of resealing. */
   key: readonly string[];
   /** The context that the value is bound to; see SealedBox. */
@@ -26,30 +28,70 @@ export const CONNECTION_TOKENS = "connection-token/";
 const text = (cell: Cell | undefined): string => String(cell);
 
 export const SEALED_COLUMNS: readonly SealedColumn[] = [
-  { table: "records", keyPrefix: DERIVATION_ROOT, column: "value", key: ["key"], context: ({ key }) => text(key) },
+  {
+    table: "records",
+    keyPrefix: DERIVATION_ROOT,
+    column: "value",
+    holds: "the root of derived keys",
+    key: ["key"],
+    context: ({ key }) => text(key),
+  },
   {
     table: "records",
     keyPrefix: CONNECTION_TOKENS,
     column: "value",
+    holds: "tokens of connections",
     key: ["key"],
     context: ({ key }) => text(key),
     isCopy: true,
   },
-  { table: "signing_keys", column: "sealed_key", key: ["id"], context: ({ id }) => text(id) },
-  { table: "resources", column: "secrets", key: ["uid"], context: ({ uid }) => text(uid) },
-  { table: "revisions", column: "secrets", key: ["uid", "revision"], context: ({ uid }) => text(uid) },
-  { table: "executions", column: "env_override", key: ["id"], context: ({ id }) => text(id) },
-  { table: "deliveries", column: "sealed", key: ["id"], context: ({ id }) => text(id) },
+  {
+    table: "signing_keys",
+    column: "sealed_key",
+    holds: "keys that sign tokens",
+    key: ["id"],
+    context: ({ id }) => text(id),
+  },
+  {
+    table: "resources",
+    column: "secrets",
+    holds: "secrets of resources",
+    key: ["uid"],
+    context: ({ uid }) => text(uid),
+  },
+  {
+    table: "revisions",
+    column: "secrets",
+    holds: "secrets of revisions",
+    key: ["uid", "revision"],
+    context: ({ uid }) => text(uid),
+  },
+  {
+    table: "executions",
+    column: "env_override",
+    holds: "variables of executions",
+    key: ["id"],
+    context: ({ id }) => text(id),
+  },
+  { table: "deliveries", column: "sealed", holds: "callbacks that wait", key: ["id"], context: ({ id }) => text(id) },
   {
     table: "oauth_records",
     column: "sealed_payload",
+    holds: "sign-ins and their tokens",
     key: ["model", "id"],
     context: ({ model, id }) => `${model}\0${id}`,
   },
-  { table: "idempotency", column: "response", key: ["scope", "key"], context: ({ scope, key }) => `${scope}\0${key}` },
+  {
+    table: "idempotency",
+    column: "response",
+    holds: "answers kept for repeated requests",
+    key: ["scope", "key"],
+    context: ({ scope, key }) => `${scope}\0${key}`,
+  },
   {
     table: "thread_messages",
     column: "sealed",
+    holds: "messages of threads",
     key: ["agent_uid", "thread_id", "seq"],
     context: ({ agent_uid, thread_id }) => `${agent_uid}\0${thread_id}`,
   },
