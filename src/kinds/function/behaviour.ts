@@ -22,7 +22,7 @@ export const functionBehaviour: Behaviour = {
     await requireOwnGrants(functionKind.name, input, context);
     await chooseServer(input, context);
     await checkServer(input, context);
-    refuseShareOfServed(input, context);
+    await refuseShareOfServed(input, context);
   },
   ...deployed,
   claims: (input, call) => triggerClaims(input, workspaceOf(call).name),
@@ -63,16 +63,24 @@ async function requireItsConnections(
   }
 }
 
-/** The platform answers from the newest revision, so that no second one can take a share. A choice of before stays. */
-function refuseShareOfServed({ spec }: Input, { current, deps: { settings } }: PrepareContext): void {
+/** The platform answers from the newest revision, so that no other can answer. A choice that was there before stays. */
+async function refuseShareOfServed({ spec }: Input, { current, deps }: PrepareContext): Promise<void> {
+  const { settings, store } = deps;
   if (!isServed({ kind: functionKind.name, spec }, settings)) return;
-  const { canary, canaryPercent = 0, traffic = ALL_PERCENT } = choiceOf({ spec });
-  const member = canary && canaryPercent > 0 ? "canary" : traffic > 0 && traffic < ALL_PERCENT ? "traffic" : null;
+  const { active, canary, canaryPercent = 0, traffic = ALL_PERCENT } = choiceOf({ spec });
+  // A new function has one revision: what it names is left out, with a warning.
+  const [newest] = active && current ? await store.resources.revisionsOf(current.workspace, current.uid) : [];
+  const acts = {
+    canary: canary && canaryPercent > 0,
+    traffic: traffic > 0 && traffic < ALL_PERCENT,
+    active: newest && active !== newest.id,
+  };
+  const member = Object.entries(acts).find(([, isChosen]) => isChosen)?.[0];
   const had = current && isServed(current, settings) ? choiceOf(current) : {};
-  if (member === null || canonicalJson([choiceOf({ spec })]) === canonicalJson([had])) return;
+  if (member === undefined || canonicalJson([choiceOf({ spec })]) === canonicalJson([had])) return;
   throw invalidField(
     `spec.revision.${member}`,
-    "the platform answers for this server itself, from its newest revision: no other revision can take a share",
+    "the platform answers for this server itself, from its newest revision: no other revision can answer or take a share",
   );
 }
 

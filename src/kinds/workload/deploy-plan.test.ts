@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import type { Observed } from "../../node/workload.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { type CopyObserved, type DeployObserved, type DeployStep, planDeploy } from "./deploy-plan.ts";
-import type { Copy, DeployState } from "./deploy-state.ts";
+import { afterActivation, afterCrash, type Copy, type DeployState } from "./deploy-state.ts";
 
 const NOW = 1_000_000_000;
 const IDLE_MS = 10_000;
@@ -279,19 +279,25 @@ const CASES: Record<string, Case> = {
     steps: ["start"],
   },
   "a new revision that the machine could not start waits too": {
-    state: { ...running, revisions: two, crashes: { "2": { count: 3, lastAt: NOW - 1000 } } },
+    state: { ...running, revisions: two, crashes: { "2": { count: 3, lastAt: NOW - 1000, firstStarts: 3 } } },
     observed: { kept: ["2", "1"] },
     steps: [],
   },
   "and is tried again": {
-    state: { ...running, revisions: two, crashes: { "2": { count: 3, lastAt: NOW - 5000 } } },
+    state: { ...running, revisions: two, crashes: { "2": { count: 3, lastAt: NOW - 5000, firstStarts: 3 } } },
     observed: { kept: ["2", "1"] },
     steps: ["start"],
   },
   "until its deploy fails": {
-    state: { ...running, revisions: two, crashes: { "2": { count: 5, lastAt: NOW - 1000 } } },
+    state: { ...running, revisions: two, crashes: { "2": { count: 5, lastAt: NOW - 1000, firstStarts: 5 } } },
     observed: { kept: ["2", "1"] },
     steps: ["fail"],
+  },
+  "a canary that crashed again and again is tried at once when it is promoted": {
+    state: { ...running, revisions: two, canaryRevision: "2", crashes: { "2": { count: 9, lastAt: NOW - 1000 } } },
+    resource: { spec: { revision: { active: "2" } } },
+    observed: { kept: ["2", "1"] },
+    steps: ["start"],
   },
   "a copy that was never made is forgotten": {
     observed: { copies: { a: seen({ workload: null }) } },
@@ -358,3 +364,22 @@ function seenAll({ copies = [] }: DeployState): DeployObserved {
     idleAfterMs: IDLE_MS,
   };
 }
+
+test("crashes count against the first start only while the revision gets no requests", () => {
+  const once = afterCrash(undefined, { nowMs: NOW, wasHealthy: false, wasLive: false });
+  assert.deepEqual(once, { count: 1, lastAt: NOW, firstStarts: 1 });
+  const twice = afterCrash(once, { nowMs: NOW + 1, wasHealthy: false, wasLive: false });
+  assert.deepEqual(twice, { count: 2, lastAt: NOW + 1, firstStarts: 2 });
+  const asCanary = afterCrash({ count: 8, lastAt: NOW }, { nowMs: NOW + 1, wasHealthy: false, wasLive: true });
+  assert.deepEqual(asCanary, { count: 9, lastAt: NOW + 1 });
+  assert.equal(afterCrash(asCanary, { nowMs: NOW + 2, wasHealthy: true, wasLive: true }).count, 1);
+});
+
+test("a revision that answers starts without crashes, and so does the one it replaces", () => {
+  const crashes = { "1": { count: 9, lastAt: NOW }, "2": { count: 4, lastAt: NOW, firstStarts: 4 } };
+  const state = afterActivation({ ...running, revisions: two, crashes }, "2", ["2", "1"]);
+  assert.deepEqual(state.crashes, {});
+  assert.deepEqual([state.activeRevision, state.previousRevision], ["2", "1"]);
+  assert.deepEqual(afterActivation(state, "2", ["2"]).revisions, { "2": two["2"] });
+  assert.equal(afterActivation(state, "2", ["2"]).previousRevision, "1");
+});

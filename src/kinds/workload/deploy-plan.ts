@@ -189,11 +189,12 @@ function planSwitch(state: DeployState, revision: string, observed: DeployObserv
   return fail(revision, neverListened, copy.uid);
 }
 
-/** A new revision that the machine cannot start is retried a few times with growing pauses before the deploy fails. */
+/** A revision that does not answer yet and that the machine cannot start is retried a few times with growing pauses before the deploy fails. */
 function planFirstStart(state: DeployState, revision: string, nowMs: number): Plan<DeployStep> {
-  if ((state.crashes?.[revision]?.count ?? 0) >= FIRST_STARTS_MAX)
+  const { firstStarts = 0, lastAt = 0 } = state.crashes?.[revision] ?? {};
+  if (firstStarts >= FIRST_STARTS_MAX)
     return fail(revision, state.startFailure?.message ?? "A copy could not be started.");
-  const pauseMs = restartPause(state, revision, nowMs);
+  const pauseMs = firstStarts === 0 ? 0 : lastAt + crashPauseMs(firstStarts) - nowMs;
   return pauseMs > 0 ? { steps: [], againMs: pauseMs } : { steps: [{ do: "start", revision }] };
 }
 

@@ -27,7 +27,15 @@ import {
   planDeploy,
   targetOf,
 } from "./deploy-plan.ts";
-import { type Copy, codeOf, type DeployState, runtimeOf, stateOf } from "./deploy-state.ts";
+import {
+  afterActivation,
+  afterCrash,
+  type Copy,
+  codeOf,
+  type DeployState,
+  runtimeOf,
+  stateOf,
+} from "./deploy-state.ts";
 import { logTag } from "./log-tag.ts";
 
 const SCALE_MAX_DEFAULT = 10;
@@ -271,22 +279,12 @@ async function activated(
   { deps, record }: ReconcileContext,
 ): Promise<void> {
   const kept = (await deps.store.resources.revisionsOf(resource.workspace, resource.uid)).map(({ id }) => id);
-  await record((current) => {
-    const { activeRevision: before = revision, previousRevision } = stateOf(current);
-    return {
-      status: "DEPLOYED",
-      observedGeneration: resource.generation,
-      state: {
-        ...becomes(current),
-        activeRevision: revision,
-        previousRevision: before === revision ? previousRevision : before,
-        revisions: stillNeeded(stateOf(current), kept),
-        // A revision that is chosen again later is tried again, whatever it did in its earlier life.
-        crashes: {},
-      },
-      event: { type: "deployed", message: `Revision ${revision} ${what}.`, revision },
-    };
-  });
+  await record((current) => ({
+    status: "DEPLOYED",
+    observedGeneration: resource.generation,
+    state: { ...afterActivation(becomes(current), revision, kept) },
+    event: { type: "deployed", message: `Revision ${revision} ${what}.`, revision },
+  }));
   await deps.driver.destroy(builderUid(resource, revision));
 }
 
@@ -327,12 +325,16 @@ async function crashed(uid: string, why: string, { deps, record }: ReconcileCont
     const copy = copies.find((each) => each.uid === uid);
     if (!copy) return null;
     revision = copy.revision;
-    const healthy = copy.phase === "ready" && now - copy.since >= HEALTHY_MS;
-    const count = healthy ? 1 : (crashes[copy.revision]?.count ?? 0) + 1;
+    const crash = afterCrash(crashes[revision], {
+      nowMs: now,
+      wasHealthy: copy.phase === "ready" && now - copy.since >= HEALTHY_MS,
+      wasLive: [stateOf(current).activeRevision, liveCanary(current)?.revision].includes(revision),
+    });
+    const { count } = crash;
     return {
       state: {
         ...withoutCopies(current, [uid]),
-        crashes: { ...crashes, [copy.revision]: { count, lastAt: now } },
+        crashes: { ...crashes, [revision]: crash },
         startFailure: { revision: copy.revision, at: now, message: why },
       },
       event: { type: "crashed", message: count === 1 ? why : `${why} ${pauseAfter(count)}`, revision },
@@ -395,10 +397,4 @@ function becomesReady(current: Resource, uid: string, { endpoint }: Observed, si
     copies: copies.map((each) => (each.uid === uid ? { ...each, phase: "ready", since } : each)),
     instances: [...instances.filter((each) => each.uid !== uid), instance],
   });
-}
-
-/** Drops stored revisions that are no longer kept, unless a kept revision runs their code. */
-function stillNeeded(state: DeployState, kept: readonly string[]): DeployState["revisions"] {
-  const needed = new Set([...kept, ...kept.map((id) => codeOf(state, id)?.owner)]);
-  return Object.fromEntries(Object.entries(state.revisions ?? {}).filter(([id]) => needed.has(id)));
 }

@@ -52,9 +52,45 @@ export interface Copy {
 export interface Crashes {
   count: number;
   lastAt: number;
+  /** Crashes in a row before the revision ever got requests. A canary has none, however often it crashed. */
+  firstStarts?: number;
 }
 
 export const stateOf = (resource: Pick<Resource, "state">): DeployState => resource.state as DeployState;
+
+export interface Crash {
+  nowMs: number;
+  /** The copy had been ready for long enough to count as well. */
+  wasHealthy: boolean;
+  /** The revision gets requests, as the active one or as the canary. */
+  wasLive: boolean;
+}
+
+/** The crashes of a revision after one more. */
+export function afterCrash(before: Crashes | undefined, { nowMs, wasHealthy, wasLive }: Crash): Crashes {
+  const count = wasHealthy ? 1 : (before?.count ?? 0) + 1;
+  return { count, lastAt: nowMs, ...(wasLive ? {} : { firstStarts: (before?.firstStarts ?? 0) + 1 }) };
+}
+
+/** The state once a revision answers; `kept` are the stored revisions. */
+export function afterActivation(state: DeployState, revision: string, kept: readonly string[]): DeployState {
+  const { activeRevision: before = revision, previousRevision } = state;
+  const previous = before === revision ? previousRevision : before;
+  return {
+    ...state,
+    activeRevision: revision,
+    ...(previous === undefined ? {} : { previousRevision: previous }),
+    revisions: stillNeeded(state, kept),
+    // A revision that is chosen again later is tried again, whatever it did in its earlier life.
+    crashes: {},
+  };
+}
+
+/** Drops stored revisions that are no longer kept, unless a kept revision runs their code. */
+function stillNeeded(state: DeployState, kept: readonly string[]): Record<string, RevisionCode> {
+  const needed = new Set([...kept, ...kept.map((id) => codeOf(state, id)?.owner)]);
+  return Object.fromEntries(Object.entries(state.revisions ?? {}).filter(([id]) => needed.has(id)));
+}
 
 /** The code of a revision: its own, otherwise that of the nearest earlier revision that has some. */
 export function codeOf(

@@ -75,6 +75,13 @@ test("what the platform answers itself has no second revision", async () => {
   const first = { metadata: { name: "other" }, spec: { ...served, revision: { traffic: 40 } } };
   assert.equal((await platform.call("POST", "/functions", { body: first })).status, 400);
   assert.equal((await write("memory", { traffic: 100 })).status, 200);
+  assert.equal((await write("memory", { active: "1" })).status, 200, "the newest revision is the one that answers");
+  await platform.call("PUT", "/functions/memory", {
+    body: { metadata: { name: "memory" }, spec: { ...served, public: true } },
+  });
+  const older = await write("memory", { active: "1" });
+  assert.equal(older.status, 400);
+  assert.match(older.body.message, /^spec\.revision\.active: the platform answers .* no other revision can answer/);
 });
 
 test("a volume cannot be shared by two revisions", async () => {
