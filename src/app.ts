@@ -9,6 +9,7 @@ import { startInference } from "./composition/inference.ts";
 import { joinNode } from "./composition/join-node.ts";
 import { startManagement } from "./composition/management.ts";
 import { type MachineOptions, startNode } from "./composition/node.ts";
+import { startPeers } from "./composition/peers.ts";
 import { modelPrices, privateAddressesOf, settingsOf, usagePrices } from "./composition/settings.ts";
 import type { Start } from "./composition/start.ts";
 import { type Config, clientUrl } from "./config.ts";
@@ -73,13 +74,17 @@ export async function startApp(options: AppOptions): Promise<App> {
       },
       started.node,
     );
-    const inference = await startInference(start, foundation, identity, deps, (req, res) => edge.manage(req, res));
+    const peers = await startPeers(start, foundation, started, () => inference.gateway, {});
+    const inference = await startInference(start, foundation, identity, deps, peers?.gateway, (req, res) =>
+      edge.manage(req, res),
+    );
     await startBackground(start, started, deps, inference.gateway);
-    const edge = await startManagement(start, foundation, identity, platform, inference);
+    const edge = await startManagement(start, foundation, identity, platform, inference, peers);
     if (options.requireMachine) await started.driver.opened();
     const listensAt = await edge.listen(options.port);
     settings.publicUrl = await clientUrl(config, Number(new URL(listensAt).port) || config.port);
     started.doors.open(edge);
+    await peers?.open(edge);
     return {
       ...{ listensAt, bootstrapped, store, rotateKey },
       url: settings.publicUrl,

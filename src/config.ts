@@ -9,6 +9,7 @@ import { parse as parseToml } from "smol-toml";
 import { z } from "zod";
 import { nearestWord } from "./lib/nearest-word.ts";
 import { isEveryAddress, ownAddress } from "./lib/network/own-address.ts";
+import { peerSettings } from "./lib/schemas/peer-settings.ts";
 import "./lib/schemas/plain-words.ts";
 import { nodeSettings } from "./lib/schemas/node-settings.ts";
 import { flag, identityProviders, list, proxies, pairs as quotas } from "./lib/schemas/setting-values.ts";
@@ -248,6 +249,7 @@ export const SETTINGS = {
     about: "How long the single events behind a bill are kept, in days; their sums stay.",
   },
   ...nodeSettings,
+  ...peerSettings,
   job_slots: {
     env: "BERTH_JOB_SLOTS",
     schema: z.coerce.number().int().min(0).max(10_000).default(0),

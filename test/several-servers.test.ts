@@ -1,7 +1,7 @@
 /** Several servers on one PostgreSQL: what one writes the other reads at once, and what one revokes the other refuses. */
 import assert from "node:assert/strict";
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { testDatabases } from "./databases.ts";
@@ -192,5 +192,32 @@ describe("two servers with a machine each", { skip: postgres.skip }, () => {
     t.after(() => rmSync(copy, { recursive: true, force: true, maxRetries: 10 }));
     cpSync(join(two.dataDir, "node.json"), join(copy, "node.json"));
     await assert.rejects(start(machines.two, copy), /Another server already runs as node node-/);
+  });
+
+  const callSandbox = async (platform: TestPlatform, name: string): Promise<{ status: number; text: string }> => {
+    const { workspace } = platform.app.bootstrapped;
+    const response = await fetch(`${platform.url}/${workspace}/sandboxes/${name}/filesystem/x`, {
+      headers: { authorization: `Bearer ${platform.apiKey}` },
+    });
+    return { status: response.status, text: await response.text() };
+  };
+  const servedBy = async (platform: TestPlatform): Promise<number> => {
+    const metrics = await (await fetch(`${platform.url}/metrics`)).text();
+    return Number(/^berth_gateway_requests_total\{kind="sandbox",code="2xx"\} (\d+)/m.exec(metrics)?.[1] ?? 0);
+  };
+
+  test("a request for a sandbox of another node is served, admitted and counted by that node", async () => {
+    const before = await Promise.all([servedBy(one), servedBy(two)]);
+    assert.equal((await callSandbox(two, "kept")).status, 200);
+    assert.deepEqual(await Promise.all([servedBy(one), servedBy(two)]), [(before[0] ?? 0) + 1, before[1]]);
+  });
+
+  test("a request for a sandbox of a node that is away is refused at once, with the node's name", async () => {
+    await one.stop();
+    const { status, text } = await callSandbox(two, "kept");
+    assert.equal(status, 503);
+    const { error } = JSON.parse(text) as { error: { code: string; retryable: boolean; message: string } };
+    assert.deepEqual([error.code, error.retryable], ["NODE_UNAVAILABLE", true]);
+    assert.match(error.message, new RegExp(`The node '${hostname()}'`));
   });
 });

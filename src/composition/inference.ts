@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { consoleHost } from "../contract/console.ts";
 import { GATEWAY_DOCS_URL } from "../contract/gateway-errors.ts";
-import type { GatewayDeps } from "../gateway/deps.ts";
+import type { GatewayDeps, GatewayPeers } from "../gateway/deps.ts";
 import { createDirectory } from "../gateway/directory.ts";
 import { createGateway, type Gateway } from "../gateway/gateway.ts";
 import { createJobHandler } from "../gateway/job-handler.ts";
@@ -34,6 +34,7 @@ export async function startInference(
   { store, registry }: Foundation,
   { issuer, principals, makerOf, baseBeforeListening }: Identity,
   deps: Deps,
+  peers: GatewayPeers | undefined,
   manage: (req: IncomingMessage, res: ServerResponse) => void,
 ): Promise<Inference> {
   const { brand, domain } = config;
@@ -49,6 +50,7 @@ export async function startInference(
   const directory = stack.add(
     createDirectory({
       ...{ store, clock, makerOf, place },
+      self: peers === undefined || deps.nodes.shared ? null : deps.nodes.self.id,
       activity: deps.activity,
       isServed: (found) => isServed(found, settings),
     }),
@@ -65,6 +67,7 @@ export async function startInference(
       limits: { ...DEFAULT_LIMITS, openMax: openMaxOf(config.open_requests) },
     },
     ...{ clock, log, registry, issuer },
+    ...(peers && { peers }),
     random: Math.random,
     meter: () => {},
     keepRequest: createRequestKeeper(store),

@@ -16,6 +16,7 @@ import { createOutbound } from "../lib/network/outbound-http.ts";
 import type { Foundation } from "./foundation.ts";
 import type { Identity } from "./identity.ts";
 import type { Inference } from "./inference.ts";
+import type { StartedPeers } from "./peers.ts";
 import type { Start } from "./start.ts";
 
 /** The port is the last thing on the stack: it closes before anything that a request in flight may need. */
@@ -25,9 +26,10 @@ export async function startManagement(
   identity: Identity,
   platform: Platform,
   { gateway, isCustomDomain }: Inference,
+  peers: StartedPeers | null,
 ): Promise<Edge> {
   const { authenticator, verifyToken, issuer, pagesUrl, consoleBase, isRunning, makerOf } = identity;
-  const edge = stack.add(createEdge(config, gateway));
+  const edge = stack.add(createEdge(config, gateway, peers?.door));
   const implementations = [
     ...BEHAVIOURS.flatMap((behaviour) => [...resourceHandlers(behaviour), ...(behaviour.handlers ?? [])]),
     ...HANDLERS,

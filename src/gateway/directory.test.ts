@@ -21,6 +21,7 @@ before(async () => {
   directory = createDirectory({
     ...{ store, clock: systemClock, activity, isServed: () => false, makerOf: async () => null },
     place: { regions: ["local"], flavors: [] },
+    self: null,
   });
 });
 after(async () => {

@@ -45,6 +45,8 @@ export interface DirectoryDeps extends Pick<Makers, "makerOf"> {
   isServed(resource: Resource): boolean;
   /** Location of this server, for the policies of workloads. */
   place: Place;
+  /** Id of this node; null where every server can serve every workload. */
+  self: string | null;
 }
 
 export interface Directory
@@ -307,7 +309,7 @@ function failureOf(resource: Resource, revision: string | null, wantedAt: number
   return failed ? (resource.events.at(-1)?.message ?? "") : null;
 }
 
-function plainEntryOf(resource: Resource, { isServed }: Pick<DirectoryDeps, "isServed">): Entry {
+function plainEntryOf(resource: Resource, { isServed, self }: Pick<DirectoryDeps, "isServed" | "self">): Entry {
   const kind = resource.kind as WorkloadKind;
   const served = isServed(resource);
   return {
@@ -320,7 +322,7 @@ function plainEntryOf(resource: Resource, { isServed }: Pick<DirectoryDeps, "isS
       public: kind === "application" || resource.spec.public === true,
       enabled: resource.spec.enabled !== false,
       revisions: kind === "sandbox" ? null : revisionPlanOf(resource),
-      elsewhere: null,
+      elsewhere: served || self === null || resource.node === self ? null : resource.node,
       door: served ? "platform" : doorOf(resource),
       label: hostLabelOf(resource),
       triggers: httpTriggersOf(resource),

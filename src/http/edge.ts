@@ -34,7 +34,8 @@ export interface Edge extends Running {
   hold(drainMs: number): HeldPort;
 }
 
-export function createEdge(config: Config, gateway: InferenceDoor): Edge {
+/** `peer` serves the requests that other servers of the database send for themselves. */
+export function createEdge(config: Config, gateway: InferenceDoor, peer?: RequestListener): Edge {
   let server: Server | null = null;
   let routes: RequestListener | null = null;
   let held: HeldPort | null = null;
@@ -46,7 +47,7 @@ export function createEdge(config: Config, gateway: InferenceDoor): Edge {
         config.tls_cert && config.tls_key
           ? createReloadingTls(config.tls_cert, config.tls_key)
           : createServer(SERVER_OPTIONS);
-      attachGateway(server, gateway, { request: management, plain });
+      attachGateway(server, gateway, { request: management, plain, ...(peer && { peer }) });
       return server;
     },
     manage: (req, res) => routes?.(req, res),

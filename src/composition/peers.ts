@@ -1,0 +1,110 @@
+/** The connections between this server and the other servers of its PostgreSQL. On SQLite there are none. */
+import { once } from "node:events";
+import type { RequestListener } from "node:http";
+import { connect } from "node:net";
+import type { Config } from "../config.ts";
+import { PlatformError } from "../contract/errors.ts";
+import type { GatewayPeers } from "../gateway/deps.ts";
+import type { Gateway } from "../gateway/gateway.ts";
+import { fromWire, toWire, type WiredAnswer, type WiredReplay } from "../gateway/replay-wire.ts";
+import type { Edge } from "../http/edge.ts";
+import type { Nodes } from "../node/nodes.ts";
+import { createPeerDoor, type PeerAnswer } from "../peers/peer-door.ts";
+import { openPeerListener } from "../peers/peer-listener.ts";
+import { createPeers, type Peers, textOf } from "../peers/peers.ts";
+import type { Foundation } from "./foundation.ts";
+import type { StartedNode } from "./node.ts";
+import type { Start } from "./start.ts";
+
+/** Bytes of an answer that is read whole. */
+const ANSWER_BYTES_MAX = 256 * 1024 * 1024;
+const POSTGRES_PORT = 5432;
+
+export interface StartedPeers {
+  peers: Peers;
+  gateway: GatewayPeers;
+  /** Answers the questions of other servers. */
+  door: RequestListener;
+  /** Lets the other servers in, through the port that serves clients too, and tells them where. */
+  open(edge: Edge): Promise<void>;
+}
+
+/** `answers` are this server's answers to the questions of others. */
+export async function startPeers(
+  { config, log, stack }: Start,
+  { store }: Foundation,
+  { nodeRegistry }: StartedNode,
+  gatewayOf: () => Gateway,
+  answers: Readonly<Record<string, PeerAnswer>>,
+): Promise<StartedPeers | null> {
+  if (store.database.dialect !== "postgres") return null;
+  const { nodes } = nodeRegistry;
+  const identity = { self: nodes.self.id, key: store.keyFor("peers") };
+  const peers = stack.add(createPeers({ ...identity, directory: directoryOf(nodes) }));
+  let edge: Edge | null = null;
+  const host = config.peer_host ?? (await addressTowards(config));
+  const listener = stack.add(
+    await openPeerListener({
+      ...identity,
+      ...{ host, port: config.peer_port },
+      accept: (socket) => (edge ? edge.accept(socket) : socket.destroy()),
+      onRefused: (error) => log.debug({ err: error }, "a connection to the port for servers was refused"),
+    }).catch((cause: unknown) => {
+      const port = config.peer_port === 0 ? "a port" : `port ${config.peer_port}`;
+      throw new PlatformError(
+        "conflict",
+        `The server cannot listen on ${port} of ${host} for the other servers. Choose with BERTH_PEER_HOST and BERTH_PEER_PORT.`,
+        { cause },
+      );
+    }),
+  );
+  return {
+    peers,
+    gateway: {
+      dial: peers.dial,
+      replay: async (node, { signal, ...asked }) =>
+        fromWire(
+          JSON.parse(
+            await textOf(await peers.ask(node, { path: "/replay", body: asked, signal }), ANSWER_BYTES_MAX),
+          ) as WiredAnswer,
+        ),
+    },
+    door: createPeerDoor({
+      ...answers,
+      "/replay": async (asked, signal) => toWire(await gatewayOf().replay({ ...(asked as WiredReplay), signal })),
+    }),
+    async open(opened) {
+      edge = opened;
+      await nodeRegistry.setAddress(config.peer_address ?? written(listener.address));
+    },
+  };
+}
+
+const written = ({ host, port }: { host: string; port: number }): string =>
+  `${host.includes(":") ? `[${host}]` : host}:${port}`;
+
+function directoryOf(nodes: Nodes) {
+  return {
+    isLive: (node: string) => nodes.isLive(node),
+    nameOf: (node: string) => nodes.nameOf(node),
+    addressOf: (node: string) => {
+      const [, bracketed, plain, port] = /^(?:\[(.+)\]|([^:]+)):(\d+)$/.exec(nodes.addressOf(node) ?? "") ?? [];
+      const host = bracketed ?? plain;
+      return host === undefined ? null : { host, port: Number(port) };
+    },
+  };
+}
+
+/** The address of this machine on the way to PostgreSQL, which the other servers reach too. */
+async function addressTowards({ database_url }: Config): Promise<string> {
+  const url = database_url === undefined ? null : URL.parse(database_url);
+  if (!url?.hostname) return "127.0.0.1"; // through a Unix socket
+  const host = url.hostname.replace(/^\[|\]$/g, "");
+  const socket = connect({ host, port: Number(url.port) || POSTGRES_PORT });
+  try {
+    await once(socket, "connect");
+    return socket.localAddress ?? "127.0.0.1";
+  } finally {
+    socket.destroy();
+  }
+}
