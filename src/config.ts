@@ -216,7 +216,34 @@ export const SETTINGS = {
   image_max: {
     env: "BERTH_IMAGE_MAX",
     schema: z.coerce.number().int().min(1).default(16_384),
-    about: "Largest archive that `berth image load` may send, in MB.",
+    about: "Largest archive that `berth image load` may send, and largest image that is pulled, compressed, in MB.",
+  },
+  registries: {
+    env: "BERTH_REGISTRIES",
+    schema: list.optional(),
+    about: "Registries that images may be pulled from, such as docker.io,ghcr.io; absent = any, none = no pulls.",
+  },
+  registry_mirrors: {
+    env: "BERTH_REGISTRY_MIRRORS",
+    schema: list
+      .pipe(z.array(z.string().regex(/^[^=\s]+=[^=\s]+$/, "must be pairs such as docker.io=mirror.example.com/hub")))
+      .default([]),
+    about: "Mirrors that are asked before a registry, such as docker.io=mirror.example.com/hub.",
+  },
+  registry_plain_http: {
+    env: "BERTH_REGISTRY_PLAIN_HTTP",
+    schema: list.default([]),
+    about: "Registries (host:port) that are spoken to without TLS; those on loopback always are.",
+  },
+  registry_ca: {
+    env: "BERTH_REGISTRY_CA",
+    schema: z.string().optional(),
+    about: "File with certificates (PEM) that registries are trusted by, beside the usual ones.",
+  },
+  docker_config: {
+    env: "BERTH_DOCKER_CONFIG",
+    schema: z.string().optional(),
+    about: "Docker's config.json with credentials for registries, which pulls of every workspace use.",
   },
   on_stop: {
     env: "BERTH_ON_STOP",
@@ -226,7 +253,8 @@ export const SETTINGS = {
   private_connections: {
     env: "BERTH_PRIVATE_CONNECTIONS",
     schema: flag.optional(),
-    about: "Let integration connections lead to private addresses; absent = only while the server listens on loopback.",
+    about:
+      "Let integration connections and image registries lead to private addresses; absent = only while the server listens on loopback.",
   },
   allow_unisolated: {
     env: "BERTH_ALLOW_UNISOLATED",

@@ -75,6 +75,8 @@ export async function startTestPlatform({
     "disk-reserve": "0",
     // Sandboxes that nobody asked for cost each suite a second; those about the pool say how many they want.
     "pool-size": "0",
+    // No test asks a registry of the internet; those about pulls name their own.
+    registries: "none",
     ...(databaseUrl ? { "database-url": databaseUrl } : {}),
   };
   const kebab = Object.fromEntries(

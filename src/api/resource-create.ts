@@ -187,16 +187,30 @@ export async function settled(
   ready: NonNullable<Behaviour["ready"]>,
   deps: Platform,
 ): Promise<Resource> {
-  const signal = AbortSignal.timeout(ready.waitMs);
-  const reached = await deps.store.resources
-    .waitFor(resource.workspace, resource.uid, (now) => now === null || ready.until(now) || isDelayed(now), { signal })
-    .catch((error: unknown) => {
+  const { waitMs, longer } = ready;
+  const isOver = (now: Resource | null): boolean => now === null || ready.until(now) || isDelayed(now);
+  const wait = async (
+    forMs: number,
+    until: (now: Resource | null) => boolean,
+  ): Promise<Resource | null | undefined> => {
+    const signal = AbortSignal.timeout(forMs);
+    return deps.store.resources.waitFor(resource.workspace, resource.uid, until, { signal }).catch((error: unknown) => {
       if (!signal.aborted) throw error;
-      throw new PlatformError(
-        "timeout",
-        `${resource.kind} '${resource.name}' is not ready after ${ready.waitMs / 1000} s. It goes on in the background; read it again later.`,
-      );
+      return undefined;
     });
+  };
+  let reached = await wait(waitMs, isOver);
+  // The caller waits on while work goes on that takes long by its nature.
+  for (let waited = waitMs; reached === undefined && longer && waited < longer.waitMs; waited += waitMs) {
+    const now = await deps.store.resources.getByUid(resource.workspace, resource.uid);
+    if (now && !longer.while(now)) break;
+    reached = await wait(waitMs, isOver);
+  }
+  if (reached === undefined)
+    throw new PlatformError(
+      "timeout",
+      `${resource.kind} '${resource.name}' is not ready yet. It goes on in the background; read it again later.`,
+    );
   if (!reached) throw notFound(`${resource.kind} '${resource.name}'`);
   const failure = ready.failed?.(reached);
   if (failure) throw failure;

@@ -9,7 +9,9 @@ import { SECOND_MS } from "../lib/time/clock.ts";
 import { startMetering } from "../metering/metering.ts";
 import { addUsageCounters } from "../metering/usage-counters.ts";
 import { openBlobStore } from "../node/blobs/blob-store.ts";
+import { need } from "../node/capabilities/need.ts";
 import type { Driver, OnStop } from "../node/driver.ts";
+import { Puller } from "../node/images/puller.ts";
 import { type LazyDriver, lazyDriver } from "../node/lazy-driver.ts";
 import { openLogRoom } from "../node/logs/log-room.ts";
 import { createTraffic } from "../node/traffic.ts";
@@ -17,6 +19,7 @@ import type { Store } from "../store/store.ts";
 import { nameOfFolder } from "./folder.ts";
 import type { Foundation } from "./foundation.ts";
 import { createDoors, openMachine, runningSince, storedMb } from "./machine.ts";
+import { registriesOf } from "./registries.ts";
 import { logBounds, machineMemory } from "./settings.ts";
 import type { Start } from "./start.ts";
 
@@ -60,6 +63,14 @@ export async function startNode(
     node: settings.nodeId,
     open: async () => logs.listenTo(await machine()),
   });
+  const puller = stack.add(
+    new Puller({
+      dir: join(config.data, "pulls"),
+      registries: registriesOf(config, log),
+      images: () => need(driver, "images"),
+      bytesMax: settings.imageBytesMax,
+    }),
+  );
   let workloadsOnStop: OnStop = config.on_stop;
   stack.defer(() => driver.stop(workloadsOnStop));
   const nodeRegistry = await register(start, store, driver, machineShared);
@@ -80,7 +91,10 @@ export async function startNode(
   addUsageCounters(registry, store.usage);
   return {
     ...{ driver, doors, nodeRegistry },
-    node: { ...{ driver, disk, logs, activity, meter, egress }, blobs: openBlobStore(join(config.data, "blobs")) },
+    node: {
+      ...{ driver, disk, logs, activity, meter, egress, puller },
+      blobs: openBlobStore(join(config.data, "blobs")),
+    },
     onStop: (workloads) => {
       workloadsOnStop = workloads;
     },

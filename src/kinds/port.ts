@@ -21,6 +21,7 @@ import type { Meter } from "../metering/meter.ts";
 import type { PriceBook } from "../metering/price-book.ts";
 import type { Blob, BlobStore } from "../node/blobs/blob-store.ts";
 import type { Driver } from "../node/driver.ts";
+import type { Puller } from "../node/images/puller.ts";
 import type { Logs } from "../node/logs/log-room.ts";
 import type { Nodes } from "../node/nodes.ts";
 import type { Transaction } from "../store/database/database.ts";
@@ -155,6 +156,8 @@ export interface Node {
   disk: DiskWatch;
   /** Archives that clients uploaded. */
   blobs: BlobStore;
+  /** Pulls images of registries. */
+  puller: Puller;
   /** Log lines of workloads. The driver stores the output of every workload that has a log tag. */
   logs: Logs;
   /** Open requests and last use of workloads, in this process. */
@@ -329,6 +332,8 @@ export interface Behaviour {
   ready?: {
     until(resource: Resource): boolean;
     waitMs: number;
+    /** Work that takes long by its nature, such as a pull: while it goes on, the wait goes on, too. */
+    longer?: { while(resource: Resource): boolean; waitMs: number };
     /** The error that the caller gets when the resource ended in a failure. */
     failed?(resource: Resource): PlatformError | null;
   };

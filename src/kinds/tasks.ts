@@ -5,7 +5,7 @@
 
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/time/clock.ts";
 import { assignWaiting } from "./egress-ip/addresses.ts";
-import { imageTasks } from "./image/load.ts";
+import { imageTasks } from "./image/sweep.ts";
 import type { KindTask } from "./kind-task.ts";
 import { nodeTasks } from "./node/tasks.ts";
 import { removeOver } from "./over.ts";

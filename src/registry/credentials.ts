@@ -1,7 +1,7 @@
 /** Credentials for registries, in the format of Docker's `config.json`. */
 import { readFileSync } from "node:fs";
 import { z } from "zod";
-import { DOCKER_HUB } from "./reference.ts";
+import { DOCKER_HUB } from "../contract/image-reference.ts";
 
 export interface Credentials {
   username: string;

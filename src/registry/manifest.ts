@@ -4,8 +4,8 @@
  */
 import { createHash } from "node:crypto";
 import { z } from "zod";
+import type { Reference } from "../contract/image-reference.ts";
 import { broken, RegistryProblem } from "./problem.ts";
-import type { Reference } from "./reference.ts";
 import type { Repository } from "./repository.ts";
 import { discard, readBytes } from "./transport.ts";
 

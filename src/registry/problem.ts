@@ -1,6 +1,6 @@
 /** Why an image cannot be pulled. The message names the image, the registry and the reason, for whoever asked for it. */
 import { PlatformError } from "../contract/errors.ts";
-import { type Reference, referenceText } from "./reference.ts";
+import { type Reference, referenceText } from "../contract/image-reference.ts";
 
 export type Reason =
   | "not_found"

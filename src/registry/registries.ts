@@ -1,7 +1,8 @@
 /** The registries that this server may pull from, as the operator decided: mirrors, certificates, plain HTTP. */
+
+import { hostOf, type Reference } from "../contract/image-reference.ts";
 import { type Credentials, type FindCredentials, firstOf } from "./credentials.ts";
 import { RegistryProblem } from "./problem.ts";
-import { hostOf, type Reference } from "./reference.ts";
 import { Repository } from "./repository.ts";
 import { createTransport } from "./transport.ts";
 

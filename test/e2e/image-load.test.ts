@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { gzipSync } from "node:zlib";
-import { sweepImages } from "../../src/kinds/image/load.ts";
+import { sweepImages } from "../../src/kinds/image/sweep.ts";
 import type { Deps } from "../../src/kinds/port.ts";
 import { HOUR_MS } from "../../src/lib/time/clock.ts";
 import { runBerth } from "../berth-process.ts";

@@ -41,25 +41,41 @@ for (const database of databases.all) {
     });
     after(() => platform.stop());
 
-    test("a registry reference is recorded, and nothing more is claimed", async () => {
+    test("a reference that cannot be pulled is recorded with the reason", async () => {
       const made = await record("tool", "localhost:5000/acme/tool:1.0", { dockerConfig: '{"auths":{"x":"hunter2"}}' });
       assert.equal(made.status, 200, JSON.stringify(made.body));
-      assert.equal(made.body.build, false);
-      assert.match(made.body.message, /Nothing has been fetched/);
+      assert.equal(made.body.build, true);
       await record("tool", "localhost:5000/acme/tool");
+      const { uid } = (await store.resources.listNamed("main", "image", "tool"))[0] ?? assert.fail();
+      await store.resources.waitFor(
+        "main",
+        uid,
+        (now) => now?.events.filter(({ type }) => type === "failed").length === 2,
+        {
+          signal: AbortSignal.timeout(90_000),
+        },
+      );
       const { body } = await call("GET", "/images/sandbox/tool");
       assert.deepEqual(
         body.spec.tags.map((tag: { name: string }) => tag.name),
         ["1.0", "latest"],
       );
-      assert.equal(body.spec.size, undefined);
-      assert.equal(body.metadata.status, "DEPLOYING");
-      assert.match(body.metadata.events[0].message, /not fetched/);
+      assert.deepEqual([body.spec.size, body.metadata.status], [undefined, "FAILED"]);
+      const said = body.metadata.events.map(({ message }: { message: string }) => message).join("\n");
+      assert.match(said, /dockerConfig is not the content of a Docker config.json/);
       assert.equal((await call("GET", "/images/_/tool")).body.metadata.resourceType, "sandbox");
       assert.equal((await call("GET", "/images/agent/tool")).status, 404);
       const rows = JSON.stringify(await store.database.read.selectFrom("resources").selectAll().execute());
       assert.ok(!rows.includes("hunter2"), "registry credentials are sealed");
       assert.ok(!JSON.stringify(body).includes("hunter2"));
+      await record("plain", "ghcr.io/acme/plain:1");
+      const plain = (await store.resources.listNamed("main", "image", "plain"))[0] ?? assert.fail();
+      const failed = await store.resources.waitFor("main", plain.uid, (now) => now?.status === "FAILED", {
+        signal: AbortSignal.timeout(90_000),
+      });
+      const why =
+        "The image ghcr.io/acme/plain:1 cannot be pulled: images from ghcr.io are not allowed on this server.";
+      assert.equal(failed?.events.at(-1)?.message, why);
     });
 
     test("the same name for another type is another image", async () => {

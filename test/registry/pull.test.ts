@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { gzipSync, zstdCompressSync } from "node:zlib";
+import { parseReference } from "../../src/contract/image-reference.ts";
 import { removeTree } from "../../src/lib/remove-tree.ts";
 import type { Images } from "../../src/node/capabilities/images.ts";
 import { Spawner } from "../../src/node/drivers/local/calls/spawner.ts";
@@ -21,7 +22,6 @@ import {
 import { type Pulled, Puller } from "../../src/node/images/puller.ts";
 import { type FindCredentials, NO_CREDENTIALS, parseDockerConfig } from "../../src/registry/credentials.ts";
 import { PullRefused } from "../../src/registry/problem.ts";
-import { parseReference } from "../../src/registry/reference.ts";
 import { createRegistries, parseMirror, type RegistriesOptions } from "../../src/registry/registries.ts";
 import { tar } from "../image-archive.ts";
 import { unpackHere } from "../unpack-here.ts";

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import * as fields from "../../contract/fields.ts";
 import { defineKind } from "../../contract/kind.ts";
-import { upload } from "../workload/spec.ts";
+import { imagePullPolicy, upload } from "../workload/spec.ts";
 
 /** Bytes of one argument: the limit of the Linux kernel (MAX_ARG_STRLEN). */
 const COMMAND_WORD_MAX = 128 * 1024;
@@ -38,6 +38,7 @@ export const application = defineKind({
   spec: z.looseObject({
     enabled: z.boolean().optional().describe("Default true; false takes it out of service."),
     image: z.string().max(1024).optional(),
+    imagePullPolicy: imagePullPolicy.optional(),
     memory: fields.memoryMb.optional().describe("MB, default 2048."),
     port: z.int().min(1).max(65535).optional().describe("Default 8080."),
     envs: fields.envs.optional(),

@@ -1,10 +1,12 @@
-import { notFound, PlatformError } from "../../contract/errors.ts";
+import { invalidField, notFound, PlatformError } from "../../contract/errors.ts";
+import { parseReference, type Reference, referenceText } from "../../contract/image-reference.ts";
 import { parseListQuery } from "../../contract/list-query.ts";
 import { BARE_LIST_MAX } from "../../contract/versions/2026-04-28.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { isCreator, requireCreator } from "../creator.ts";
 import { type Call, type Implementation, implement, type Platform, workspaceOf } from "../port.ts";
-import { findImage, IMAGE, imageToWire, recordTag, slotOf, tagsOf, typeOf, usersOf } from "./images.ts";
+import { beginPull } from "./background-pull.ts";
+import { findImage, IMAGE, type ImageTag, imageToWire, recordTag, slotOf, tagsOf, typeOf, usersOf } from "./images.ts";
 import { imageFromArchive } from "./load.ts";
 import {
   imageCleanup,
@@ -15,6 +17,9 @@ import {
   imageLoad,
   imageTagDelete,
 } from "./operations.ts";
+import { PULLING } from "./pull.ts";
+import { releaseImages } from "./release.ts";
+import { tagFor } from "./resolve.ts";
 
 export const imageHandlers: readonly Implementation[] = [
   implement(imageList, async (call, deps) => {
@@ -37,19 +42,29 @@ export const imageHandlers: readonly Implementation[] = [
         "unprocessable",
         "This server does not build images from sources. Send `image` with the reference of one in a registry.",
       );
-    const message =
-      "The reference is recorded under this name. Nothing has been fetched: whether the image exists and runs shows when a workload uses it.";
-    await recordTag(
+    const reference = parseReference(image);
+    if (!reference) throw invalidField("image", "must be an image reference, such as ghcr.io/acme/tool:1.2");
+    const { name: workspace } = workspaceOf(call);
+    const tag = call.body.tag ?? tagFor(reference);
+    const known = await knownTag({ workspace, resourceType, name, tag }, reference, deps);
+    if (call.query["skip-build"] && known?.digest !== undefined)
+      return { name, resourceType, image, message: `It was pulled before: ${known.digest}.`, build: false };
+    const actor = call.caller.displayName;
+    const recorded = await recordTag(
       {
-        ...{ workspace: workspaceOf(call).name, resourceType, name, tag: tagIn(image), image },
+        // What was pulled before stays usable until the new pull is done.
+        ...{ ...known, workspace, resourceType, name, tag, image: referenceText(reference), awaited: true },
         ...(dockerConfig === undefined ? {} : { dockerConfig }),
         status: "DEPLOYING",
-        event: { type: "recorded", message: `${image} was recorded by ${call.caller.displayName}; it is not fetched.` },
-        actor: call.caller.displayName,
+        event: { type: PULLING, message: `${actor} asked for ${image}.` },
+        actor,
       },
       deps,
     );
-    return { name, resourceType, image, message, build: false };
+    const made = tagsOf(recorded).find((each) => each.name === tag);
+    if (made) beginPull(recorded, made, deps.here);
+    const message = "The image is being pulled. Its status becomes DEPLOYED, or FAILED with the reason.";
+    return { name, resourceType, image, message, build: true };
   }),
 
   implement(imageLoad, async (call, deps) =>
@@ -65,6 +80,7 @@ export const imageHandlers: readonly Implementation[] = [
     else {
       refuseShared(image, await deps.store.shares.listOf(image.uid));
       await remove(image, deps);
+      await releaseImages(tagsOf(image), deps.here);
     }
     return imageToWire(image, workspace, false);
   }),
@@ -82,20 +98,22 @@ export const imageHandlers: readonly Implementation[] = [
       event: { type: "updated", message: `Tag '${tag}' was deleted by ${call.caller.displayName}.` },
     }));
     if (!changed) throw notFound(`image '${image.name}'`);
+    await releaseImages(tagsOf(image), deps.here);
     return imageToWire(changed, workspace, false);
   }),
 
   implement(imageCleanup, async (call, deps) => {
     const { name: workspace } = workspaceOf(call);
-    let deleted = 0;
+    const gone: Resource[] = [];
     for (const image of await listOwn(workspace, deps)) {
       if (!isCreator(image, call)) continue;
       const [users, shares] = [await usersOf(image, workspace, deps), await deps.store.shares.listOf(image.uid)];
       if (users.length > 0 || shares.length > 0) continue;
       await remove(image, deps);
-      deleted += 1;
+      gone.push(image);
     }
-    return { deleted, message: `${deleted} unused images are deleted.` };
+    await releaseImages(gone.flatMap(tagsOf), deps.here);
+    return { deleted: gone.length, message: `${gone.length} unused images are deleted.` };
   }),
 ];
 
@@ -142,8 +160,13 @@ function refuseShared({ name }: Resource, shares: readonly { target: string }[])
   throw new PlatformError("bad_request", `image '${name}' is shared with ${shown}. Take it back first.`);
 }
 
-/** The tag of a reference; a colon before the last slash belongs to the registry's port. */
-function tagIn(reference: string): string {
-  const last = reference.replace(/@.*$/, "").split("/").at(-1) ?? "";
-  return last.split(":")[1] ?? "latest";
+/** The tag as it is now, when it stands for the same reference. */
+async function knownTag(
+  { workspace, resourceType, name, tag }: { workspace: string; resourceType: string; name: string; tag: string },
+  reference: Reference,
+  deps: Platform,
+): Promise<ImageTag | null> {
+  const record = await findImage(workspace, resourceType, name, deps);
+  const found = record?.workspace === workspace ? tagsOf(record).find((each) => each.name === tag) : undefined;
+  return found?.image === referenceText(reference) ? found : null;
 }

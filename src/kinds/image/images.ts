@@ -2,6 +2,7 @@
 import type { z } from "zod";
 import { notFound, PlatformError } from "../../contract/errors.ts";
 import type { Status } from "../../contract/fields.ts";
+import { parseReference, spellingsOf } from "../../contract/image-reference.ts";
 import { uuidv7 } from "../../lib/ids.ts";
 import { toIso } from "../../lib/time/clock.ts";
 import type { Resource } from "../../store/resources/resource.ts";
@@ -10,11 +11,16 @@ import type { Platform } from "../port.ts";
 import type { imageShape } from "./operations.ts";
 
 export const IMAGE = "image";
+/** The type of records for images that workloads name by their reference in a registry. */
+export const REGISTRY_TYPE = "registry";
 /** Matches any resource type in a path. */
 const ANY_TYPE = "_";
 /** Kinds whose spec names an image. */
-const USERS = ["agent", "application", "function", "job", "sandbox"];
+export const USERS = ["agent", "application", "function", "job", "sandbox"];
 export const TAGS_MAX = 1000;
+
+/** When the registry of an image is asked. */
+export type PullPolicy = "Always" | "IfNotPresent" | "Never";
 
 export interface ImageTag {
   name: string;
@@ -23,6 +29,12 @@ export interface ImageTag {
   sizeBytes?: number;
   /** The driver's name for the image; absent until the image has been fetched. */
   loaded?: string;
+  /** Digest of the manifest that was pulled: what runs. */
+  digest?: string;
+  /** Digest that the reference led to then: an index of several platforms, or the manifest. */
+  named?: string;
+  /** A client asked for a pull that has not ended. */
+  awaited?: true;
   createdAt: string;
   updatedAt: string;
 }
@@ -35,6 +47,9 @@ export interface NewTag {
   image?: string;
   sizeBytes?: number;
   loaded?: string;
+  digest?: string;
+  named?: string;
+  awaited?: true;
   /** Registry credentials. */
   dockerConfig?: string;
   status: Status;
@@ -54,9 +69,8 @@ export async function recordTag(draft: NewTag, { store, clock }: ImageDeps): Pro
   const now = toIso(clock.now());
   const tag: ImageTag = {
     name: draft.tag,
-    ...(draft.image === undefined ? {} : { image: draft.image }),
-    ...(draft.sizeBytes === undefined ? {} : { sizeBytes: draft.sizeBytes }),
-    ...(draft.loaded === undefined ? {} : { loaded: draft.loaded }),
+    ...defined({ image: draft.image, sizeBytes: draft.sizeBytes, loaded: draft.loaded }),
+    ...defined({ digest: draft.digest, named: draft.named, awaited: draft.awaited }),
     createdAt: now,
     updatedAt: now,
   };
@@ -80,7 +94,10 @@ export async function recordTag(draft: NewTag, { store, clock }: ImageDeps): Pro
       const others = tagsOf(current).filter((known) => known.name !== tag.name);
       if (others.length >= TAGS_MAX)
         throw new PlatformError("usage_limit_exceeded", `image '${name}' has ${TAGS_MAX} tags already. Delete some.`);
-      const tags = [...others, { ...tag, createdAt: before?.createdAt ?? now }];
+      // The age of a tag is that of its content: it decides whether code may have secrets that it was not given.
+      const isSame = tag.digest !== undefined && before?.digest === tag.digest;
+      const dates = { createdAt: before?.createdAt ?? now, updatedAt: isSame ? before.updatedAt : now };
+      const tags = [...others, { ...tag, ...dates }];
       return {
         spec: { ...current.spec, tags },
         secrets: { ...store.resources.secretsOf(current), ...secrets },
@@ -93,6 +110,12 @@ export async function recordTag(draft: NewTag, { store, clock }: ImageDeps): Pro
     return changed;
   });
 }
+
+type Defined<T> = { [Key in keyof T]?: Exclude<T[Key], undefined> };
+
+/** Without the members that are undefined. */
+const defined = <T extends object>(members: T): Defined<T> =>
+  Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as Defined<T>;
 
 /** The workspace's own image of this name, otherwise a borrowed one. */
 export async function findImage(
@@ -115,11 +138,20 @@ export async function usersOf(
   { store }: Pick<Platform, "store">,
   tag?: string,
 ): Promise<Resource[]> {
-  const names = [image.name, slotOf(typeOf(image), image.name)];
-  const endings = tag === undefined ? ['"', ":"] : [`:${tag}"`, ...(tag === "latest" ? ['"'] : [])];
+  const names = [slotOf(typeOf(image), image.name), ...otherNamesOf(image)];
+  const endings = tag === undefined ? ['"', ":", "@"] : [endingOf(tag), ...(tag === "latest" ? ['"'] : [])];
   const texts = names.flatMap((name) => endings.map((ending) => `"image":"${name}${ending}`));
   return store.resources.listWithSpecText([workspace], USERS, texts, USERS_SHOWN_MAX);
 }
+
+/** An image is named by its name alone; one that a workload named by its reference, by every spelling of that. */
+function otherNamesOf(image: Resource): string[] {
+  if (typeOf(image) !== REGISTRY_TYPE) return [image.name];
+  const reference = parseReference(tagsOf(image)[0]?.image ?? "");
+  return reference ? spellingsOf(reference) : [];
+}
+
+const endingOf = (tag: string): string => (tag.startsWith("sha256-") ? `@${tag.replace("-", ":")}"` : `:${tag}"`);
 
 /** Workloads named in a refusal, to keep the message short. */
 const USERS_SHOWN_MAX = 3;
@@ -143,7 +175,7 @@ export function imageToWire(image: Resource, viewer: string, inList: boolean): z
     },
     spec: {
       ...(sizes.length > 0 ? { size: sizes.reduce((sum, size) => sum + size, 0) } : {}),
-      tags: tags.map(({ sizeBytes, loaded: _, ...tag }) => ({
+      tags: tags.map(({ sizeBytes, loaded: _, named: __, awaited: ___, ...tag }) => ({
         ...tag,
         ...(sizeBytes === undefined ? {} : { size: sizeBytes }),
       })),

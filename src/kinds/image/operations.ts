@@ -25,6 +25,7 @@ const reference = z
 const tag = z.looseObject({
   name: z.string(),
   image: z.string().optional().describe("Where it comes from."),
+  digest: z.string().optional().describe("Of the manifest that was pulled: what runs."),
   size: z.int().optional().describe("Bytes; absent while the image has not been fetched."),
   createdAt: z.string(),
   updatedAt: z.string(),
@@ -74,7 +75,7 @@ export const imageCreate = defineOperation({
   id: "imageCreate",
   method: "POST",
   path: "/images",
-  summary: "Record an image of a registry under a name of your own",
+  summary: "Pull an image of a registry and keep it under a name of your own",
   scope: "images:create",
   query: z.object({
     upload: z.stringbool().optional(),
@@ -84,6 +85,7 @@ export const imageCreate = defineOperation({
     name: fields.name,
     resourceType,
     image: reference.optional(),
+    tag: tagName.optional().describe("Default: the tag of the reference."),
     generation: fields.generation,
     dockerConfig: z.string().max(DOCKER_CONFIG_MAX).optional().describe("Registry credentials; sealed, never shown."),
   }),

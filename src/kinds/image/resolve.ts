@@ -1,11 +1,16 @@
-/** Resolves the image reference in a workload's spec to the driver's name for the image. */
+/**
+ * Resolves the image reference in a workload's spec: to an image that this machine has, or to a place in a registry
+ * that it can be pulled from. Nothing here asks a registry; see pull.ts.
+ */
 
-import { PlatformError } from "../../contract/errors.ts";
+import { createHash } from "node:crypto";
+import { parseReference, type Reference, repositoryText } from "../../contract/image-reference.ts";
 import { parseListQuery } from "../../contract/list-query.ts";
 import type { Driver } from "../../node/driver.ts";
+import { PULLED_PREFIX } from "../../node/images/puller.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Deps } from "../port.ts";
-import { IMAGE, tagsOf, typeOf } from "./images.ts";
+import { IMAGE, type ImageTag, REGISTRY_TYPE, tagsOf, typeOf, USERS } from "./images.ts";
 
 /**
  * Driver names of uploaded images. The driver holds those of all workspaces, so a reference may not use this prefix.
@@ -15,35 +20,118 @@ export const LOADED_PREFIX = "loaded/";
 const REFERENCE = /^(?:([a-z][a-z0-9-]*)\/)?([a-z0-9-]+)(?::([\w.-]+))?$/;
 
 /** The workload's workspace and kind. The reference `tool` in a sandbox means `sandbox/tool`. */
-type User = Pick<Resource, "workspace" | "kind">;
+export type User = Pick<Resource, "workspace" | "kind">;
+
+type ResolveDeps = Pick<Deps, "store" | "driver" | "settings">;
 
 export interface FoundImage {
   /** The driver's name for the image. */
   loaded: string;
   /** When the tag last got new content; absent for images that the operator installed. */
   changedAt?: string;
+  /** Digest of the manifest, for an image of a registry. */
+  digest?: string;
 }
 
-/** Searches the workspace's own images first, then the installed ones, then those shared with the workspace. */
-export async function findImage(
+/** An image of a registry, and the tag that it is recorded under. */
+export interface RegistryImage {
+  reference: Reference;
+  place: { workspace: string; resourceType: string; name: string; tag: string };
+  /** What was pulled before; null when nothing was. */
+  known: ImageTag | null;
+  /** The record with the credentials for the registry; null when there is no record yet. */
+  record: Resource | null;
+}
+
+export type Resolved = { found: FoundImage } | { remote: RegistryImage };
+
+/**
+ * Searches the workspace's own images first, then the installed ones, then those shared with the workspace. Any other
+ * reference means a registry.
+ */
+export async function resolveReference(
   reference: string,
   user: User,
-  { store, driver, settings }: Pick<Deps, "store" | "driver" | "settings">,
-): Promise<FoundImage | null> {
+  { store, driver, settings }: ResolveDeps,
+): Promise<Resolved | null> {
   // Names of the platform's own images are reserved, and most sandboxes use one, so the driver is asked first.
   const isPlatforms = [settings.brand, "service"].some((word) => reference.startsWith(`${word}/`));
-  if (isPlatforms && (await knowsImage(driver, reference))) return { loaded: reference };
+  if (isPlatforms && (await knowsImage(driver, reference))) return { found: { loaded: reference } };
   const [, type, name, tag = "latest"] = REFERENCE.exec(reference) ?? [];
-  const pick = (images: readonly Resource[]): FoundImage | null => {
-    const fitting = images.filter((image) => type === undefined || typeOf(image) === type);
+  const pick = (images: readonly Resource[]): Resolved | null => {
+    const fitting = images.filter((image) => typeOf(image) === type || (type === undefined && !isOfRegistry(image)));
     const image = fitting.find((each) => typeOf(each) === user.kind) ?? fitting[0];
     const found = image && tagsOf(image).find((each) => each.name === tag);
-    return found?.loaded === undefined ? null : { loaded: found.loaded, changedAt: found.updatedAt };
+    return found ? ofTag(image, found) : null;
   };
   const own = name === undefined ? null : pick(await store.resources.listNamed(user.workspace, IMAGE, name));
   if (own !== null) return own;
-  if (!reference.startsWith(LOADED_PREFIX) && (await knowsImage(driver, reference))) return { loaded: reference };
-  return name === undefined ? null : pick(await store.shares.resourcesFor([user.workspace], IMAGE, name));
+  const isDriversOwn = [LOADED_PREFIX, PULLED_PREFIX].some((prefix) => reference.startsWith(prefix));
+  if (isDriversOwn) return null;
+  if (await knowsImage(driver, reference)) return { found: { loaded: reference } };
+  const lent = name === undefined ? null : pick(await store.shares.resourcesFor([user.workspace], IMAGE, name));
+  if (lent !== null) return lent;
+  const isPlace = isPlatforms || [...USERS, REGISTRY_TYPE].some((word) => reference.startsWith(`${word}/`));
+  const parsed = isPlace ? null : parseReference(reference);
+  return parsed && { remote: await ofRegistry(parsed, user.workspace, { store }) };
+}
+
+const isOfRegistry = (image: Resource): boolean => typeOf(image) === REGISTRY_TYPE;
+
+/** An uploaded image is here or nowhere; one with a source can be pulled. */
+function ofTag(record: Resource, known: ImageTag): Resolved | null {
+  const { name, loaded, image, updatedAt } = known;
+  const reference = image === undefined ? null : parseReference(image);
+  if (!reference) return loaded === undefined ? null : { found: { loaded, changedAt: updatedAt } };
+  const place = { workspace: record.workspace, resourceType: typeOf(record), name: record.name, tag: name };
+  return { remote: { reference, place, known: known.digest === undefined ? null : known, record } };
+}
+
+async function ofRegistry(
+  reference: Reference,
+  workspace: string,
+  { store }: Pick<Deps, "store">,
+): Promise<RegistryImage> {
+  const place = { workspace, resourceType: REGISTRY_TYPE, name: registryName(reference), tag: tagFor(reference) };
+  const named = await store.resources.listNamed(workspace, IMAGE, place.name);
+  const record = named.find(isOfRegistry) ?? null;
+  const known = record && tagsOf(record).find(({ name, digest }) => name === place.tag && digest !== undefined);
+  return { reference, place, known: known ?? null, record };
+}
+
+/** Longest readable part of a record's name. */
+const READABLE_MAX = 40;
+
+/** A name for the record of a repository. Docker Hub's official images keep theirs; others get a hash, to be unique. */
+export function registryName(reference: Reference): string {
+  const text = repositoryText(reference);
+  const official = /^docker\.io\/library\/([a-z0-9-]{1,40})$/.exec(text)?.[1];
+  if (official !== undefined) return official;
+  const readable = text
+    .replace(/[^a-z0-9]+/g, "-")
+    .slice(-READABLE_MAX)
+    .replace(/^-+|-+$/g, "");
+  return `${readable}-${createHash("sha256").update(text).digest("hex").slice(0, 8)}`;
+}
+
+/** A digest is a tag of its own. */
+export const tagFor = ({ tag, digest }: Reference): string => digest?.replace(":", "-") ?? tag;
+
+/** The image on this machine; null when it is not here, whether or not it could be pulled. */
+export async function findImage(reference: string, user: User, deps: ResolveDeps): Promise<FoundImage | null> {
+  const resolved = await resolveReference(reference, user, deps);
+  if (resolved === null) return null;
+  return "found" in resolved ? resolved.found : localCopy(resolved.remote, deps);
+}
+
+/** What an earlier pull left on this machine. */
+export async function localCopy(
+  { known }: RegistryImage,
+  { driver }: Pick<Deps, "driver">,
+): Promise<FoundImage | null> {
+  if (known?.loaded === undefined || !(await knowsImage(driver, known.loaded))) return null;
+  const { loaded, updatedAt: changedAt, digest } = known;
+  return { loaded, changedAt, ...(digest === undefined ? {} : { digest }) };
 }
 
 /** A driver that keeps no images is asked with the name as it stands, and refuses it when the workload is created. */
@@ -52,11 +140,8 @@ export async function knowsImage(driver: Driver, reference: string): Promise<boo
   return images === null || (await images.find(reference)) !== null;
 }
 
-export const findDriverImage = async (
-  reference: string,
-  user: User,
-  deps: Pick<Deps, "store" | "driver" | "settings">,
-): Promise<string | null> => (await findImage(reference, user, deps))?.loaded ?? null;
+export const findDriverImage = async (reference: string, user: User, deps: ResolveDeps): Promise<string | null> =>
+  (await findImage(reference, user, deps))?.loaded ?? null;
 
 /** Installed images and the workspace's own uploads, listed in the error about an unknown image. */
 export async function supportedImages(
@@ -66,24 +151,15 @@ export async function supportedImages(
   const all = { limitDefault: SUPPORTED_MAX, limitMax: SUPPORTED_MAX };
   const { items } = await store.resources.list({ workspace, kind: IMAGE, parent: "" }, parseListQuery({}, all));
   const own = items.flatMap((image) =>
-    tagsOf(image).flatMap(({ name, loaded }) => (loaded ? [`${typeOf(image)}/${image.name}:${name}`] : [])),
+    tagsOf(image).flatMap(({ name, loaded, image: source }) =>
+      loaded ? [isOfRegistry(image) && source ? source : `${typeOf(image)}/${image.name}:${name}`] : [],
+    ),
   );
   const common = ((await (await driver.capability("images"))?.list()) ?? [])
     .map(({ name }) => name)
-    .filter((name) => !name.startsWith(LOADED_PREFIX));
+    .filter((name) => !name.startsWith(LOADED_PREFIX) && !name.startsWith(PULLED_PREFIX));
   return [...common, ...own].slice(0, SUPPORTED_MAX);
 }
 
 /** Images listed in the error message. */
 const SUPPORTED_MAX = 50;
-
-/** Resolves the image of a workload that is about to start; throws when there is none. */
-export async function driverImage(
-  reference: string,
-  user: User,
-  deps: Pick<Deps, "store" | "driver" | "settings">,
-): Promise<string> {
-  const found = await findDriverImage(reference, user, deps);
-  if (found === null) throw new PlatformError("bad_request", `There is no image ${reference}.`);
-  return found;
-}

@@ -95,6 +95,8 @@ export const INTEGRATIONS: readonly IntegrationDeclaration[] = [
   }),
   // The PostgreSQL server runs as a workload that gets this URL; see hub/servers.ts.
   { name: "postgres", title: "PostgreSQL", secrets: ["POSTGRES_URL"] },
+  // Credentials for pulling images; see image/pull-credentials.ts.
+  { name: "registry", title: "Container registry", secrets: ["USERNAME", "PASSWORD"], config: ["registry"] },
   token("GITHUB_TOKEN", { name: "github", title: "GitHub", baseUrl: "https://api.github.com", tools: tools.GITHUB }),
   token("SLACK_BOT_TOKEN", { name: "slack", title: "Slack", baseUrl: "https://slack.com/api", tools: tools.SLACK }),
   token(

@@ -1,9 +1,13 @@
 /** A job is deployed like any workload, but no copy runs until a task starts. */
-import { driverImage } from "../image/resolve.ts";
-import { defineReconciler } from "../port.ts";
+import { restoreSecrets } from "../../contract/secret-fields.ts";
+import type { Resource } from "../../store/resources/resource.ts";
+import type { Revision } from "../../store/resources/revision.ts";
+import { eventTeller, pullingEvent, startImage } from "../image/pull.ts";
+import { defineReconciler, type ReconcileContext } from "../port.ts";
 import { type DeployObserved, type DeployStep, planDeploy } from "../workload/deploy-plan.ts";
 import { deployReconciler } from "../workload/deploy-reconcile.ts";
 import { runtimeOf } from "../workload/deploy-state.ts";
+import { job as jobKind } from "./kind.ts";
 import { revisionsOf } from "./runnable.ts";
 
 export const jobReconciler = defineReconciler<DeployObserved, DeployStep>({
@@ -16,9 +20,22 @@ export const jobReconciler = defineReconciler<DeployObserved, DeployStep>({
     if (step.do === "retire") await store.executions.cancelAllOf(job.uid, settings.executionsKeptMs);
     if (step.do === "adopt" || step.do === "admit") {
       const revision = (await revisionsOf(job, context.deps)).find(({ id }) => id === step.revision);
-      const { image } = runtimeOf(job.kind, revision?.spec ?? {});
-      if (image) await driverImage(image, job, context.deps);
+      if (revision) await fetchImage(job, revision, context);
     }
     await deployReconciler.act(step, job, context);
   },
 });
+
+/** A job is deployed once its image is on this machine, so that tasks start at once. */
+async function fetchImage(
+  job: Resource,
+  revision: Revision,
+  { deps, record, signal }: ReconcileContext,
+): Promise<void> {
+  const spec = structuredClone(revision.spec);
+  restoreSecrets({ spec }, jobKind.secrets, deps.store.resources.secretsOf(revision));
+  const { image, imagePullPolicy: policy, dockerConfig } = runtimeOf(job.kind, spec);
+  if (!image) return;
+  const { tell, told } = eventTeller((message) => record(() => pullingEvent(message)));
+  await startImage(image, job, deps, { policy, dockerConfig, signal, tell }).finally(told);
+}

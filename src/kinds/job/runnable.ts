@@ -1,13 +1,17 @@
 /** Chooses the revision of a job that a task runs, and its image or its built code. */
+
 import { PlatformError } from "../../contract/errors.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Revision } from "../../store/resources/revision.ts";
+import type { PullPolicy } from "../image/images.ts";
 import type { Platform } from "../port.ts";
 import { targetOf } from "../workload/deploy-plan.ts";
 import { type Bundle, codeOf, stateOf } from "../workload/deploy-state.ts";
 
 export interface JobRuntime {
   image?: string;
+  imagePullPolicy?: PullPolicy;
+  dockerConfig?: unknown;
   command?: string[];
   envs?: { name: string; value?: string }[];
   memory: number;

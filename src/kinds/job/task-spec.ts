@@ -5,7 +5,7 @@ import type { WorkloadSpec } from "../../node/workload.ts";
 import type { ExecutionRow, TaskClaim } from "../../store/executions/execution.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Revision } from "../../store/resources/revision.ts";
-import { driverImage } from "../image/resolve.ts";
+import { startImage } from "../image/pull.ts";
 import type { Deps } from "../port.ts";
 import { baseImage, codeEnv, withArguments } from "../workload/bundle.ts";
 import { accountOf, credentialsOf, taskCopy } from "../workload/identity.ts";
@@ -47,13 +47,13 @@ export async function taskKind(execution: ExecutionRow, job: Resource, deps: Dep
   const runnable = await runnableOf(job, deps, execution.revision);
   const spec = structuredClone(runnable.revision.spec);
   restoreSecrets({ spec }, jobKind.secrets, deps.store.resources.secretsOf(runnable.revision));
-  const { envs = [] } = (spec.runtime ?? {}) as Partial<JobRuntime>;
-  const { image } = runnable.runtime;
+  const { envs = [], dockerConfig } = (spec.runtime ?? {}) as Partial<JobRuntime>;
+  const { image, imagePullPolicy: policy } = runnable.runtime;
   return {
     job,
     execution,
     runnable,
-    image: image ? await driverImage(image, job, deps) : baseImage(deps),
+    image: image ? (await startImage(image, job, deps, { policy, dockerConfig })).loaded : baseImage(deps),
     env: {
       ...(runnable.bundle ? codeEnv : {}),
       ...usualEnv(job, deps.settings),

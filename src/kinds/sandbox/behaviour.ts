@@ -1,8 +1,11 @@
 import { invalidField, PlatformError } from "../../contract/errors.ts";
 import { toIso } from "../../lib/time/clock.ts";
+import { PullRefused } from "../../registry/problem.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { requireOwnGrants } from "../drive/grants.ts";
-import { findDriverImage, supportedImages } from "../image/resolve.ts";
+import type { PullPolicy } from "../image/images.ts";
+import { PULLING, requirePullable } from "../image/pull.ts";
+import { resolveReference, supportedImages } from "../image/resolve.ts";
 import { requirePlacement } from "../policy/placement.ts";
 import { type Behaviour, type Call, type Input, type Outlook, type PrepareContext, workspaceOf } from "../port.ts";
 import { isHere, isSameRegion } from "../region.ts";
@@ -25,6 +28,8 @@ const LEAVING = new Set(["DELETING", "DEACTIVATING"]);
 
 /** How long a create waits for the start; after that it answers and the start continues. */
 const START_WAIT_MS = 60_000;
+/** The same while the image is pulled; common HTTP clients wait 300 s for an answer. */
+const PULL_WAIT_MS = 240_000;
 
 /** Warning in every answer with network rules: users would otherwise rely on them. */
 const NETWORK_STORED = {
@@ -50,6 +55,8 @@ const CODE_REFUSED = new PlatformError(
 
 const isSettled = ({ status }: Resource): boolean => status !== "DEPLOYING";
 
+const isPulling = ({ events }: Resource): boolean => events.at(-1)?.type === PULLING;
+
 const startFailure = ({ name, status, events }: Resource): PlatformError | null =>
   status === "FAILED"
     ? new PlatformError(
@@ -71,7 +78,7 @@ export const sandboxBehaviour: Behaviour = {
     const { spec } = input;
     const runtime = spec.runtime as Record<string, unknown>;
     runtime.image ??= `${deps.settings.brand}/${IMAGE_DEFAULT}`;
-    await requireImage(runtime.image as string, context);
+    await requireImage(runtime, context);
     // Kernel options are fixed when the sandbox starts; later changes are ignored.
     const before = (current?.spec.runtime as Record<string, unknown> | undefined)?.extraArgs;
     if (current && before) runtime.extraArgs = before;
@@ -85,12 +92,18 @@ export const sandboxBehaviour: Behaviour = {
   reconciled: true,
   awaitDelete: true,
   reconciler: sandboxReconciler,
-  ready: { until: isSettled, waitMs: START_WAIT_MS, failed: startFailure },
+  ready: {
+    until: isSettled,
+    waitMs: START_WAIT_MS,
+    longer: { while: isPulling, waitMs: PULL_WAIT_MS },
+    failed: startFailure,
+  },
   onExists: (existing, call) => (isEnded(existing) ? "replace" : mayReuse(existing, call) ? "reuse" : "refuse"),
   present(wire, resource, { deps }) {
     const { state } = resource;
     if (typeof state.compute === "string") wire.state = state.compute;
     if (typeof state.isolation === "string") wire.isolation = state.isolation;
+    if (typeof state.imageSource === "string") wire.imageSource = state.imageSource;
     const lastUsedAt = Math.max(Number(state.lastUsedAt ?? 0), deps.here.activity.lastOf(resource.uid));
     if (lastUsedAt > 0) wire.lastUsedAt = toIso(lastUsedAt);
     const errors = errorsOf(resource);
@@ -112,16 +125,30 @@ function errorsOf({ status, events, spec, state, uid, updatedAt }: Resource): Re
   ];
 }
 
-/** An unknown image is refused before anything is stored. */
-async function requireImage(image: string, { call, deps }: PrepareContext): Promise<void> {
-  const workspace = workspaceOf(call).name;
-  if (await findDriverImage(image, { workspace, kind: sandbox.name }, deps.here)) return;
-  const supported = await supportedImages(workspace, deps.here);
+/** An image that is neither here nor in its registry is refused before anything is stored. */
+async function requireImage(runtime: Record<string, unknown>, { call, current, deps }: PrepareContext): Promise<void> {
+  const image = String(runtime.image);
+  const user = { workspace: workspaceOf(call).name, kind: sandbox.name };
+  const resolved = await resolveReference(image, user, deps.here);
+  if (resolved && "found" in resolved) return;
+  const before = (current?.spec.runtime ?? {}) as { image?: unknown };
+  // A change of something else does not ask the registry.
+  if (resolved && before.image === image) return;
+  const request = { policy: runtime.imagePullPolicy as PullPolicy | undefined, dockerConfig: runtime.dockerConfig };
+  const failure = resolved
+    ? await requirePullable(resolved, user, deps.here, request).catch((error: unknown) => {
+        if (error instanceof PlatformError && error.status < 500) return error;
+        throw error;
+      })
+    : new PlatformError("bad_request", `There is no image '${image}' here.`);
+  if (!failure) return;
+  const supported = await supportedImages(user.workspace, deps.here);
+  const reason = failure instanceof PullRefused ? { reason: failure.reason } : {};
   throw new PlatformError(
     "invalid_field",
-    `spec.runtime.image: there is no image '${image}' here. Use one of ${supported.join(", ")}.`,
+    `spec.runtime.image: ${failure.message} Images that are here: ${supported.join(", ")}.`,
     {
-      body: { code: "INVALID_IMAGE", details: { requested_image: image, supported_images: supported } },
+      body: { code: "INVALID_IMAGE", details: { requested_image: image, ...reason, supported_images: supported } },
     },
   );
 }

@@ -6,7 +6,8 @@ import { restoreSecrets } from "../../contract/secret-fields.ts";
 import { need } from "../../node/capabilities/need.ts";
 import type { Mount, WorkloadSpec } from "../../node/workload.ts";
 import type { Resource } from "../../store/resources/resource.ts";
-import { driverImage } from "../image/resolve.ts";
+import type { PullPolicy } from "../image/images.ts";
+import { type ImageRequest, type StartImage, startImage } from "../image/pull.ts";
 import type { Deps } from "../port.ts";
 import { makeStorage } from "../volume/storage.ts";
 import { logTag } from "../workload/log-tag.ts";
@@ -21,6 +22,8 @@ const CPUS_MIN = 0.25;
 
 interface Runtime {
   image: string;
+  imagePullPolicy?: PullPolicy;
+  dockerConfig?: unknown;
   memory: number;
   envs?: { name: string; value?: string }[];
   ports?: { target: number }[];
@@ -38,16 +41,26 @@ export interface Attachment {
   sizeMb?: number;
 }
 
-export async function sandboxSpec(sandbox: Resource, deps: Deps): Promise<WorkloadSpec> {
+interface SandboxMachine {
+  spec: WorkloadSpec;
+  image: StartImage;
+}
+
+/** `pull`: how an image that is not on this machine is fetched. */
+export async function sandboxMachine(sandbox: Resource, deps: Deps, pull: ImageRequest): Promise<SandboxMachine> {
   const spec = structuredClone(sandbox.spec);
   restoreSecrets({ spec }, sandboxKind.secrets, deps.store.resources.secretsOf(sandbox));
-  const { image, memory, envs = [], ports: [port] = [] } = spec.runtime as Runtime;
+  const { memory, envs = [], ports: [port] = [], ...runs } = spec.runtime as Runtime;
+  const { image: reference, imagePullPolicy: policy, dockerConfig } = runs;
+  const image = await startImage(reference, sandbox, deps, { ...pull, policy, dockerConfig });
   const snapshot = await originSnapshot(sandbox, deps);
-  const runtime = (await deps.store.workspaces.get(sandbox.workspace))?.runtime as WorkspaceRuntime | undefined;
-  return {
+  const workspaceRuntime = (await deps.store.workspaces.get(sandbox.workspace))?.runtime as
+    | WorkspaceRuntime
+    | undefined;
+  const workload: WorkloadSpec = {
     uid: sandbox.uid,
     name: sandbox.name,
-    image: await driverImage(image, sandbox, deps),
+    image: image.loaded,
     env: {
       ...platformEnv(sandbox, deps.settings),
       // PORT is set only when the sandbox declares a port; otherwise programs keep their own default.
@@ -60,9 +73,10 @@ export async function sandboxSpec(sandbox: Resource, deps: Deps): Promise<Worklo
       ...(await provenDriveMounts(sandbox, deps)),
     ],
     network: "outbound",
-    ...(runtime?.sandbox?.disableProcessLogging ? {} : { log: logTag(sandbox, "run") }),
+    ...(workspaceRuntime?.sandbox?.disableProcessLogging ? {} : { log: logTag(sandbox, "run") }),
     ...(snapshot === null ? {} : { snapshot }),
   };
+  return { spec: workload, image };
 }
 
 /** The storage of a volume is made when it is first attached. */

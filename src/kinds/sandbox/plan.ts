@@ -23,6 +23,8 @@ export interface SandboxState extends InstancesState<Endpoint> {
   compute?: "RUNNING" | "STANDBY";
   lastUsedAt?: number;
   isolation?: string;
+  /** What runs, for an image of a registry: `docker.io/library/python:3.12@sha256:…`. */
+  imageSource?: string | undefined;
   /** Limits of the spec that this machine cannot enforce. */
   unheld?: string[];
   driveMounts?: DriveMountIntent[];

@@ -3,10 +3,11 @@ import { need } from "../../node/capabilities/need.ts";
 import { unheldLimits } from "../../node/driver.ts";
 import type { Observed } from "../../node/workload.ts";
 import type { Resource } from "../../store/resources/resource.ts";
+import { eventTeller, pullingEvent } from "../image/pull.ts";
 import { defineReconciler, type Platform, type ReconcileContext } from "../port.ts";
 import { sandboxActivity } from "./activity.ts";
 import { applyDrives } from "./drives.ts";
-import { type Attachment, sandboxSpec, scratchId } from "./machine.ts";
+import { type Attachment, sandboxMachine, scratchId } from "./machine.ts";
 import {
   fingerprint,
   instanceOf,
@@ -48,9 +49,12 @@ type Act = (sandbox: Resource, context: ReconcileContext, why: string) => Promis
 
 const ACTS: Record<SandboxStep["do"], Act> = {
   async create(sandbox, context, why) {
-    const { deps, signal } = context;
-    const workload = await deps.driver.create(await sandboxSpec(sandbox, deps), { signal });
-    await running(sandbox, workload, context, { type: "deployed", message: why });
+    const { deps, signal, record } = context;
+    const { tell, told } = eventTeller((message) => record(() => pullingEvent(message)));
+    const { spec, image } = await sandboxMachine(sandbox, deps, { signal, tell }).finally(told);
+    const workload = await deps.driver.create(spec, { signal });
+    const message = image.source === undefined ? why : `${why} It runs ${image.source}.`;
+    await running(sandbox, workload, context, { type: "deployed", message }, image.source);
   },
 
   async destroy({ uid, spec, deletedAt }, { deps, record }) {
@@ -145,6 +149,7 @@ async function running(
   workload: Observed,
   { deps, record }: ReconcileContext,
   event: { type: string; message: string },
+  imageSource = stateOf(sandbox).imageSource,
 ): Promise<void> {
   const unheld = unheldLimits(await deps.driver.probe());
   await record((current) => ({
@@ -156,6 +161,7 @@ async function running(
       idleSince: deps.clock.now(),
       isolation: workload.grade,
       unheld,
+      imageSource,
     }),
     event,
   }));

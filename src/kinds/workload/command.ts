@@ -2,14 +2,14 @@
 import type { Exec } from "../../node/workload.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { serverOf } from "../hub/servers.ts";
-import { driverImage } from "../image/resolve.ts";
+import { type ImageRequest, type StartImage, startImage } from "../image/pull.ts";
 import type { Deps } from "../port.ts";
 import type { Attachment } from "../sandbox/machine.ts";
 import { baseImage } from "./bundle.ts";
 import { type Bundle, runtimeOf } from "./deploy-state.ts";
 
 interface Command {
-  image: string;
+  image: StartImage;
   exec: Exec;
 }
 
@@ -18,21 +18,23 @@ export async function commandOf(
   spec: Record<string, unknown>,
   bundle: Bundle | undefined,
   deps: Deps,
+  pull: ImageRequest,
 ): Promise<Command> {
   const { kind } = resource;
-  const { image, transport, command } = runtimeOf(kind, spec);
+  const { image, imagePullPolicy: policy, dockerConfig, transport, command } = runtimeOf(kind, spec);
+  const base: StartImage = { loaded: baseImage(deps), isNew: false };
   const ownCommand = kind === "application" ? command : undefined;
   const server = serverOf({ kind, spec }, deps.settings);
   if (server && server.runs !== "platform") {
     const { builtin, inVolume } = server.runs;
     const [volume] = (spec.volumes ?? []) as Attachment[];
     const argv = inVolume === undefined || !volume ? [] : [`${volume.mountPath}${inVolume}`];
-    return { image: baseImage(deps), exec: { argv, builtin } };
+    return { image: base, exec: { argv, builtin } };
   }
   // The owner's `transport` decides; without one, the guess made from the code does.
   const stdio = kind === "function" && (transport === "stdio" || (transport === undefined && bundle?.stdio === true));
   return {
-    image: image ? await driverImage(image, resource, deps) : baseImage(deps),
+    image: image ? await startImage(image, resource, deps, { ...pull, policy, dockerConfig }) : base,
     exec: { argv: ownCommand ?? bundle?.argv ?? [], ...(stdio ? { builtin: "mcp-stdio" } : {}) },
   };
 }

@@ -4,6 +4,7 @@ import { restoreSecrets } from "../../contract/secret-fields.ts";
 import type { WorkloadSpec } from "../../node/workload.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Revision } from "../../store/resources/revision.ts";
+import type { ImageRequest, StartImage } from "../image/pull.ts";
 import type { Deps } from "../port.ts";
 import { type Attachment, volumeMounts } from "../sandbox/machine.ts";
 import { codeEnv } from "./bundle.ts";
@@ -27,18 +28,30 @@ const SECRET_PATHS = [...secrets, "spec.envs[name?secret].value"];
 export const portOf = ({ kind, spec }: Pick<Resource, "kind" | "spec">): number =>
   kind === "application" ? (runtimeOf(kind, spec).port ?? WORKLOAD_PORT) : WORKLOAD_PORT;
 
-export async function copySpec(resource: Resource, revision: Revision, uid: string, deps: Deps): Promise<WorkloadSpec> {
+interface CopyMachine {
+  spec: WorkloadSpec;
+  image: StartImage;
+}
+
+/** `pull`: how an image that is not on this machine is fetched. */
+export async function copyMachine(
+  resource: Resource,
+  revision: Revision,
+  uid: string,
+  deps: Deps,
+  pull: ImageRequest,
+): Promise<CopyMachine> {
   const spec = structuredClone(revision.spec);
   restoreSecrets({ spec }, SECRET_PATHS, deps.store.resources.secretsOf(revision));
   const { image, memory = MEMORY_DEFAULT_MB, envs = [] } = runtimeOf(resource.kind, spec);
   const { snapshot, workingDir } = ownFiles(resource.kind, spec);
   const bundle = image ? undefined : codeOf(stateOf(resource), revision.id)?.bundle;
-  const command = await commandOf(resource, spec, bundle, deps);
+  const command = await commandOf(resource, spec, bundle, deps, pull);
   const port = String(portOf(resource));
-  return {
+  const machine: WorkloadSpec = {
     uid,
     name: resource.name,
-    image: command.image,
+    image: command.image.loaded,
     env: {
       ...(bundle ? codeEnv : {}),
       ...usualEnv(resource, deps.settings),
@@ -64,6 +77,7 @@ export async function copySpec(resource: Resource, revision: Revision, uid: stri
     log: logTag(resource, "run", { revision: revision.id }),
     exec: command.exec,
   };
+  return { spec: machine, image: command.image };
 }
 
 /** An application may run from a sandbox's snapshot. Its workspace was checked when the application was written. */

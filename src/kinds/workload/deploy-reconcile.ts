@@ -14,9 +14,10 @@ import type { Resource } from "../../store/resources/resource.ts";
 import type { Modification } from "../../store/resources/resources.ts";
 import type { Revision } from "../../store/resources/revision.ts";
 import { isServed } from "../hub/servers.ts";
+import { eventTeller, pullingEvent, type StartImage } from "../image/pull.ts";
 import { type Deps, defineReconciler, type ReconcileContext } from "../port.ts";
 import { beginBuild, builderUid, keepBundle } from "./bundle.ts";
-import { copySpec, portOf } from "./copy-spec.ts";
+import { copyMachine, portOf } from "./copy-spec.ts";
 import {
   type CopyObserved,
   canaryOf,
@@ -163,7 +164,10 @@ const ACTS: Acts = {
     }));
     try {
       const kept = await revisionOf(resource, revision, deps);
-      await deps.driver.create(await copySpec(resource, kept, copy.uid, deps), { signal });
+      const { tell, told } = eventTeller((message) => record(() => pullingEvent(message)));
+      const { spec, image } = await copyMachine(resource, kept, copy.uid, deps, { signal, tell }).finally(told);
+      if (image.source !== undefined) await record((current) => ({ state: fromImage(current, copy.uid, image, deps) }));
+      await deps.driver.create(spec, { signal });
     } catch (error) {
       await deps.driver.destroy(copy.uid);
       const final = error instanceof PlatformError && error.status < 500 ? error.message : null;
@@ -186,7 +190,9 @@ const ACTS: Acts = {
     const workload = await deps.driver.observe(uid);
     if (!workload) return;
     const becomes = (current: Resource): State => becomesReady(current, uid, workload, deps.clock.now());
-    await activated(revision, "answers", becomes, resource, context);
+    const { imageSource } = stateOf(resource).copies?.find((copy) => copy.uid === uid) ?? {};
+    const answers = imageSource === undefined ? "answers" : `answers. It runs ${imageSource}`;
+    await activated(revision, answers, becomes, resource, context);
   },
 
   async adopt({ revision }, resource, context) {
@@ -397,4 +403,12 @@ function becomesReady(current: Resource, uid: string, { endpoint }: Observed, si
     copies: copies.map((each) => (each.uid === uid ? { ...each, phase: "ready", since } : each)),
     instances: [...instances.filter((each) => each.uid !== uid), instance],
   });
+}
+
+/** Records the image that a copy runs. The time that its pull took does not count for the start of the copy. */
+function fromImage(current: Resource, uid: string, { source }: StartImage, { clock }: Deps): State {
+  const since = clock.now();
+  return withCopies(current, (copies) =>
+    copies.map((copy) => (copy.uid === uid && source !== undefined ? { ...copy, since, imageSource: source } : copy)),
+  );
 }

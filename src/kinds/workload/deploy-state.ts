@@ -3,6 +3,7 @@
 import type { InstancesState } from "../../contract/instance.ts";
 import type { Endpoint } from "../../node/dial/endpoint.ts";
 import type { Resource } from "../../store/resources/resource.ts";
+import type { PullPolicy } from "../image/images.ts";
 import type { UploadTicket } from "../uploads.ts";
 
 export interface DeployState extends InstancesState<Endpoint> {
@@ -47,6 +48,8 @@ export interface Copy {
   phase: "starting" | "ready" | "draining";
   /** When the copy entered its phase. */
   since: number;
+  /** The image that it runs, where that came from a registry: `docker.io/library/python:3.12@sha256:…`. */
+  imageSource?: string;
 }
 
 export interface Crashes {
@@ -108,6 +111,9 @@ export function codeOf(
 /** Agents, functions and jobs have these members in `runtime`, applications at the top of the spec. */
 export interface RuntimeSpec {
   image?: string;
+  imagePullPolicy?: PullPolicy;
+  /** Credentials for the image's registry. */
+  dockerConfig?: unknown;
   memory?: number;
   envs?: { name: string; value?: string }[];
   minScale?: number;

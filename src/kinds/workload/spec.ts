@@ -10,9 +10,15 @@ export const MEMORY_DEFAULT_MB = 2048;
 /** Copies of one workload; a larger number is a typing error. */
 const SCALE_MAX = 1000;
 
+/** When the registry of an image is asked. */
+export const imagePullPolicy = z
+  .enum(["Always", "IfNotPresent", "Never"])
+  .describe("When an image is pulled: at every start, when it is not on the machine (default), or never.");
+
 /** Clients send undeclared members too: they are stored, and the answer carries a warning. */
 export const runtime = {
   image: z.string().max(1024).optional(),
+  imagePullPolicy: imagePullPolicy.optional(),
   memory: fields.memoryMb.optional().describe("MB"),
   envs: fields.envs.optional(),
   generation: fields.generation,

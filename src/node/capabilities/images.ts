@@ -16,6 +16,8 @@ export interface Images {
   bytes(name: string): Promise<number | null>;
   list(): Promise<Image[]>;
   remove(name: string): Promise<boolean>;
+  /** Removes what images left whose workloads went on after them; for drivers that know of such. */
+  sweep?(): Promise<void>;
 }
 
 /** An image that is being put together. Disposing of one that is not finished leaves nothing. */

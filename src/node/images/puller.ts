@@ -5,6 +5,7 @@
 import { mkdir, rm, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { PlatformError } from "../../contract/errors.ts";
+import { type Reference, repositoryText } from "../../contract/image-reference.ts";
 import { randomWord } from "../../lib/ids.ts";
 import { HOUR_MS } from "../../lib/time/clock.ts";
 import { downloadBlob } from "../../registry/blob.ts";
@@ -12,7 +13,6 @@ import type { FindCredentials } from "../../registry/credentials.ts";
 import { describeImage, digestOf, type RemoteImage, type RemoteLayer } from "../../registry/manifest.ts";
 import { BRIEF, PATIENT, type Patience, withPatience } from "../../registry/patience.ts";
 import { broken, PullRefused, RegistryProblem } from "../../registry/problem.ts";
-import { type Reference, repositoryText } from "../../registry/reference.ts";
 import { fromFirst, type Registries } from "../../registry/registries.ts";
 import type { Repository } from "../../registry/repository.ts";
 import type { Assembly, Images } from "../capabilities/images.ts";
@@ -79,6 +79,7 @@ export class Puller {
   readonly #options: PullerOptions;
   readonly #downloads: Downloads;
   readonly #held = new Map<string, number>();
+  readonly #background = new Map<string, Promise<void>>();
   readonly #stopping = new AbortController();
 
   constructor(options: PullerOptions) {
@@ -129,6 +130,13 @@ export class Puller {
     });
   }
 
+  /** Runs a pull that nobody waits for, once for each key. `work` handles its own failures. */
+  background(key: string, work: (signal: AbortSignal) => Promise<void>): void {
+    if (this.#background.has(key) || this.#stopping.signal.aborted) return;
+    const going = work(this.#stopping.signal).finally(() => this.#background.delete(key));
+    this.#background.set(key, going);
+  }
+
   /** Whether a pull is about to record this image. */
   isHeld(name: string): boolean {
     return this.#held.has(name);
@@ -141,6 +149,7 @@ export class Puller {
 
   async stop(): Promise<void> {
     this.#stopping.abort(new PlatformError("unavailable", "The server is stopping."));
+    await Promise.allSettled(this.#background.values());
     await this.#options.registries.stop();
   }
 

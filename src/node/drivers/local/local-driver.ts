@@ -181,7 +181,10 @@ export class LocalDriver implements Driver {
       snapshots: this.#snapshots,
       volumes: this.#storage.volumes,
       drives: this.#storage.drives,
-      images: new LocalImages({ store: parts.images, machine, unpack, layersInUse }),
+      images: new LocalImages({
+        ...{ store: parts.images, machine, unpack, layersInUse },
+        unstock: (isGone) => this.#fleet.unstock(isGone),
+      }),
       unpacking: {
         unpack: (archive, target, limits, options = {}) =>
           unpack({ work: { kind: "files", limits }, archive, target }, options),

@@ -5,7 +5,16 @@ import type { CallOptions } from "../../../dial/endpoint.ts";
 import type { Unpack } from "../../common/unpack-job.ts";
 import { LocalAssembly } from "../images/assembly.ts";
 import { type Loader, loadImage } from "../images/image-archive.ts";
-import { findImage, type ImageStore, imageBytes, listImages, removeImage } from "../images/images.ts";
+import {
+  findImage,
+  type ImageStore,
+  imageBytes,
+  listImages,
+  type ResolvedImage,
+  removeImage,
+  removeUnused,
+  resolveImage,
+} from "../images/images.ts";
 import { identityFor, type Machine } from "../machine/machine.ts";
 
 export interface LocalImagesOptions {
@@ -14,6 +23,8 @@ export interface LocalImagesOptions {
   unpack: Unpack;
   /** Layers that workloads and snapshots stand on. */
   layersInUse: () => Set<string>;
+  /** Ends the prepared workloads of images that are gone. */
+  unstock: (isGone: (image: ResolvedImage) => boolean) => Promise<void>;
 }
 
 export class LocalImages implements Images {
@@ -48,7 +59,15 @@ export class LocalImages implements Images {
     return listImages(this.#options.store);
   }
 
-  remove(name: string): Promise<boolean> {
-    return removeImage(this.#options.store, name, this.#options.layersInUse());
+  async remove(name: string): Promise<boolean> {
+    const removed = await removeImage(this.#options.store, name, this.#options.layersInUse());
+    if (removed) await this.sweep();
+    return removed;
+  }
+
+  async sweep(): Promise<void> {
+    const { store, unstock, layersInUse } = this.#options;
+    await unstock(({ name }) => resolveImage(store, name) === null);
+    await removeUnused(store, layersInUse());
   }
 }

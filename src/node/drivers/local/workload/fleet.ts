@@ -161,6 +161,15 @@ export class Fleet {
     return key;
   }
 
+  /** Ends the prepared workloads of images that are gone. */
+  async unstock(isGone: (image: ResolvedImage) => boolean): Promise<void> {
+    for (const [key, { image }] of [...this.#poolable]) {
+      if (!isGone(image)) continue;
+      this.#poolable.delete(key);
+      await this.#pool.forget(key);
+    }
+  }
+
   /** Resolves when the pool is full. */
   stocked(): Promise<void> {
     return this.#pool.filled();

@@ -28,6 +28,8 @@ export class Pool<T> {
   /** Entries by key, the most recently used key last. */
   readonly #stock = new Map<string, T[]>();
   #filling: Promise<void> | null = null;
+  /** The entry that is being made, or was made last. */
+  #adding: { key: string; added: Promise<void> } | null = null;
   #retry: NodeJS.Timeout | undefined;
   #askedAtMs = 0;
   /** Time of the first request after a pause. */
@@ -54,6 +56,15 @@ export class Pool<T> {
     this.#stock.delete(key);
     this.#stock.set(key, entries);
     this.#refill();
+  }
+
+  /** Drops a key and its entries; a later request stocks the key again. */
+  async forget(key: string): Promise<void> {
+    const entries = this.#stock.get(key) ?? [];
+    this.#stock.delete(key);
+    await Promise.all(entries.map((entry) => this.#options.discard(entry)));
+    // One that is being made is discarded when it is there.
+    if (this.#adding?.key === key) await this.#adding.added.catch(() => {}); // told by the refill
   }
 
   #refill(): void {
@@ -84,10 +95,10 @@ export class Pool<T> {
       for (let key = this.#short(); key !== undefined; key = this.#short()) {
         await this.#quiet();
         if (this.#stopped) return false;
-        const entry = await this.#options.make(key);
-        const entries = this.#stock.get(key);
-        if (entries) entries.push(entry);
-        else await this.#options.discard(entry);
+        if (!this.#stock.has(key)) continue;
+        const added = this.#add(key);
+        this.#adding = { key, added };
+        await added;
         await this.#forgetOldest();
       }
       return true;
@@ -97,6 +108,13 @@ export class Pool<T> {
       if (!this.#stopped) this.#retry = setTimeout(() => this.#refill(), RETRY_MS).unref();
       return false;
     }
+  }
+
+  async #add(key: string): Promise<void> {
+    const entry = await this.#options.make(key);
+    const entries = this.#stock.get(key);
+    if (entries) entries.push(entry);
+    else await this.#options.discard(entry);
   }
 
   async #quiet(): Promise<void> {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { parseReference, referenceText, spellingsOf } from "./reference.ts";
+import { parseReference, referenceText, spellingsOf } from "./image-reference.ts";
 
 const DIGEST = `sha256:${"a".repeat(64)}`;
 

@@ -1,0 +1,192 @@
+/** Brings the image of a workload onto this machine, from its registry where that is needed, and records it. */
+
+import { PlatformError } from "../../contract/errors.ts";
+import { type Reference, referenceText } from "../../contract/image-reference.ts";
+import { SECOND_MS } from "../../lib/time/clock.ts";
+import type { Progress, Pulled, PullRequest } from "../../node/images/puller.ts";
+import { PullRefused } from "../../registry/problem.ts";
+import type { Deps } from "../port.ts";
+import { findImage as findRecord, type PullPolicy, recordTag, tagsOf } from "./images.ts";
+import { pullCredentials } from "./pull-credentials.ts";
+import { releaseImages } from "./release.ts";
+import { localCopy, type RegistryImage, type Resolved, resolveReference, type User } from "./resolve.ts";
+
+export interface ImageRequest {
+  policy?: PullPolicy | undefined;
+  /** Registry credentials of the workload. */
+  dockerConfig?: unknown;
+  signal?: AbortSignal;
+  /** Told about a pull that has begun and goes on, now and then. */
+  tell?: (message: string) => void;
+}
+
+/** An image that is on this machine. */
+export interface StartImage {
+  /** The driver's name for the image. */
+  loaded: string;
+  /** `docker.io/library/python:3.12`, with its digest; absent for images that come from no registry. */
+  source?: string;
+  digest?: string;
+  /** Whether it was pulled for this start. */
+  isNew: boolean;
+}
+
+type PullDeps = Pick<Deps, "store" | "driver" | "settings" | "puller" | "clock" | "log">;
+
+/** Pauses between two messages about one pull. */
+const TELL_EVERY_MS = 5 * SECOND_MS;
+const MB = 2 ** 20;
+/** Who pulls, in events: no person asked for this very pull. */
+const PLATFORM = "platform";
+
+/** Resolves the image of a workload that is about to start, and pulls it where needed; throws when there is none. */
+export async function startImage(
+  reference: string,
+  user: User,
+  deps: PullDeps,
+  request: ImageRequest = {},
+): Promise<StartImage> {
+  const resolved = await resolveReference(reference, user, deps);
+  if (resolved === null) throw new PlatformError("bad_request", `There is no image ${reference}.`);
+  if ("found" in resolved) return { loaded: resolved.found.loaded, isNew: false };
+  const { remote } = resolved;
+  const here = await currentCopy(remote, user, deps, request);
+  if (here) return { ...here, source: sourceText(remote.reference, here.digest), isNew: false };
+  const pulled = await pullRecorded(remote, user.workspace, deps, request);
+  return { ...pulled, source: sourceText(remote.reference, pulled.digest), isNew: true };
+}
+
+const sourceText = (reference: Reference, digest: string): string =>
+  reference.digest === undefined ? `${referenceText(reference)}@${digest}` : referenceText(reference);
+
+/** The copy on this machine, where the policy lets it be used. */
+async function currentCopy(
+  remote: RegistryImage,
+  { workspace }: User,
+  deps: PullDeps,
+  { policy = "IfNotPresent", dockerConfig, signal = new AbortController().signal }: ImageRequest,
+): Promise<{ loaded: string; digest: string } | null> {
+  const local = await localCopy(remote, deps);
+  const copy = local?.digest === undefined ? null : { loaded: local.loaded, digest: local.digest };
+  if (policy === "Never" && !copy)
+    throw new PlatformError(
+      "unprocessable",
+      `The image ${referenceText(remote.reference)} is not on this machine, and imagePullPolicy is Never. Pull it first: berth image pull ${referenceText(remote.reference)}`,
+    );
+  if (policy !== "Always" || !copy) return copy;
+  const request = await requestFor(remote, workspace, dockerConfig, deps);
+  return (await deps.puller.named(request, signal)) === remote.known?.named ? copy : null;
+}
+
+async function requestFor(
+  { reference, record }: RegistryImage,
+  workspace: string,
+  dockerConfig: unknown,
+  deps: PullDeps,
+): Promise<PullRequest> {
+  const own = record ? deps.store.resources.secretsOf(record).dockerConfig : undefined;
+  // An image that is shared is pulled with the credentials of the workspace that shares it.
+  return { reference, credentials: await pullCredentials(record?.workspace ?? workspace, dockerConfig ?? own, deps) };
+}
+
+/** Asks the registry whether the image could be pulled; throws PullRefused with the reason. */
+export async function requirePullable(
+  resolved: Extract<Resolved, { remote: unknown }>,
+  user: User,
+  deps: PullDeps,
+  request: ImageRequest,
+): Promise<void> {
+  const { remote } = resolved;
+  if (await currentCopy(remote, user, deps, request)) return;
+  await deps.puller.look(
+    await requestFor(remote, user.workspace, request.dockerConfig, deps),
+    AbortSignal.timeout(LOOK_MAX_MS),
+  );
+}
+
+/** A create waits this long for a registry to say whether it has the image. */
+const LOOK_MAX_MS = 20 * SECOND_MS;
+
+/** Pulls the image and records it under its tag. */
+export async function pullRecorded(
+  remote: RegistryImage,
+  workspace: string,
+  deps: PullDeps,
+  { policy, dockerConfig, signal = new AbortController().signal, tell = () => {} }: ImageRequest = {},
+): Promise<{ loaded: string; digest: string }> {
+  const { known } = remote;
+  const request = await requestFor(remote, workspace, dockerConfig, deps);
+  const text = referenceText(remote.reference);
+  const startedAt = performance.now();
+  const options = { signal, onProgress: teller(text, tell) };
+  const keep = async (pulled: Pulled): Promise<{ loaded: string; digest: string }> => {
+    const seconds = ((performance.now() - startedAt) / SECOND_MS).toFixed(1);
+    const message = `Pulled ${text}@${pulled.digest}: ${mb(pulled.downloadedBytes)} MB in ${seconds} s.`;
+    await keepTag(remote, pulled, message, deps);
+    tell(message);
+    deps.log.info({ image: text, digest: pulled.digest, bytes: pulled.downloadedBytes }, "an image was pulled");
+    return { loaded: pulled.name, digest: pulled.digest };
+  };
+  // A tag that is known but not on this machine means the same content here as on the others.
+  if (policy !== "Always" && known?.digest !== undefined && remote.reference.digest === undefined) {
+    const same = { ...request, reference: { ...request.reference, digest: known.digest } };
+    try {
+      return await deps.puller.pull(same, options, keep);
+    } catch (error) {
+      if (!(error instanceof PullRefused) || error.reason !== "not_found") throw error;
+    }
+  }
+  return deps.puller.pull(request, options, keep);
+}
+
+/** A tag that is pulled again and has the same content stays as it is: its age decides who gets secrets. */
+async function keepTag({ place, reference }: RegistryImage, pulled: Pulled, message: string, deps: PullDeps) {
+  const { name: loaded, digest, named, sizeBytes } = pulled;
+  const record = await findRecord(place.workspace, place.resourceType, place.name, deps);
+  const before =
+    record && record.workspace === place.workspace && tagsOf(record).find(({ name }) => name === place.tag);
+  if (before && before.digest === digest && before.loaded === loaded && !before.awaited) return;
+  await recordTag(
+    {
+      ...{ ...place, image: referenceText(reference), sizeBytes, loaded, digest, named, status: "DEPLOYED" },
+      event: { type: "pulled", message },
+      actor: PLATFORM,
+    },
+    deps,
+  );
+  if (before && before.loaded !== loaded) await releaseImages([before], deps);
+}
+
+/** Turns the progress of a pull into a message now and then. */
+function teller(text: string, tell: (message: string) => void): (progress: Progress) => void {
+  let toldAt = Number.NEGATIVE_INFINITY;
+  return ({ layers, layersDone, bytes, bytesDone }) => {
+    if (performance.now() - toldAt < TELL_EVERY_MS) return;
+    toldAt = performance.now();
+    tell(`Pulling ${text}: ${mb(bytesDone)} of ${mb(bytes)} MB, ${layersDone} of ${layers} layers.`);
+  };
+}
+
+const mb = (bytes: number): string => (bytes / MB).toFixed(1);
+
+/** Records the messages of a pull as events of a resource, one after the other. */
+export function eventTeller(record: (message: string) => Promise<unknown>): {
+  tell: (message: string) => void;
+  told: () => Promise<unknown>;
+} {
+  let last: Promise<unknown> = Promise.resolve();
+  return {
+    tell: (message) => {
+      // A lost message does not fail the pull.
+      last = last.then(() => record(message)).catch(() => {});
+    },
+    told: () => last,
+  };
+}
+
+/** Events about one pull in a record. */
+export const PULLING = "pulling";
+
+export const pullingEvent = (message: string): { event: { type: string; message: string } } => ({
+  event: { type: PULLING, message },
+});

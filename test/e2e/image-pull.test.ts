@@ -1,0 +1,188 @@
+/** Images of a registry on loopback, run by this machine's own driver: Debian's registry, and one that the test makes. */
+import assert from "node:assert/strict";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { gzipSync, zstdCompressSync } from "node:zlib";
+import { type Entry, tar } from "../image-archive.ts";
+import type { TestPlatform } from "../platform.ts";
+import { type DebianRegistry, startDebianRegistry, USER } from "../registry/debian-registry.ts";
+import { addImage, type FakeRegistry, OCI, startFakeRegistry } from "../registry/fake-registry.ts";
+import { machineSkip, sandboxSuite } from "../sandbox-suite.ts";
+import { eventually } from "../sandboxd-harness.ts";
+
+/** Programs of this machine that need the C library and nothing else; the image brings none. */
+const program = (name: string): Entry => ({ path: `bin/${name}`, content: readFileSync(`/bin/${name}`), mode: 0o755 });
+
+const bottom = tar([
+  program("sh"),
+  program("cat"),
+  program("sleep"),
+  { path: "etc/kept", content: "kept\n" },
+  { path: "etc/removed", content: "removed\n" },
+  { path: "data/old", content: "old\n" },
+]);
+const top = tar([
+  { path: "etc/.wh.removed" },
+  { path: "data/.wh..wh..opq" },
+  { path: "data/new", content: "new\n" },
+  { path: "work/", type: "5", mode: 0o755 },
+]);
+const moved = tar([{ path: "etc/kept", content: "moved\n" }]);
+const config = { Env: ["GREETING=from a registry", "PATH=/bin"], WorkingDir: "/work", Cmd: ["/bin/cat", "/etc/kept"] };
+const gzip = { mediaType: `${OCI}.layer.v1.tar+gzip`, bytes: (bytes: Buffer) => gzipSync(bytes) };
+const zstd = { mediaType: `${OCI}.layer.v1.tar+zstd`, bytes: (bytes: Buffer) => zstdCompressSync(bytes) };
+
+interface Event {
+  type: string;
+  message: string;
+}
+
+describe("an image of a registry", { skip: machineSkip }, () => {
+  const suite = sandboxSuite();
+  let registry: FakeRegistry;
+  let debian: DebianRegistry | { reason: string };
+  const settings = () => ({
+    standby_after: "60",
+    registries: ["host" in debian ? debian.host : "none", registry.host, "localhost:1"].join(","),
+  });
+  before(async () => {
+    registry = await startFakeRegistry();
+    debian = await startDebianRegistry();
+    await suite.start(settings());
+  });
+  after(async () => {
+    await suite.stop();
+    await registry[Symbol.asyncDispose]();
+    if ("host" in debian) await debian[Symbol.asyncDispose]();
+  });
+  const call: TestPlatform["call"] = (...args) => suite.platform().call(...args);
+  const wanting = (name: string, runtime: object) =>
+    call("POST", "/sandboxes", { body: { metadata: { name }, spec: { runtime: { memory: 256, ...runtime } } } });
+  const images = (folder: string): string[] => {
+    const dir = join(suite.platform().dataDir, "runtime/images", folder);
+    return existsSync(dir) ? readdirSync(dir) : [];
+  };
+
+  test("Debian's registry: refused without credentials, pulled with those of a connection, run", async (t) => {
+    if ("reason" in debian) return t.skip(debian.reason);
+    const { host } = debian;
+    addImage(registry, "team/tool:1", { layers: [bottom, top], config, pack: gzip });
+    await debian.push(registry, "team/tool:1");
+    const image = `${host}/team/tool:1`;
+    const refused = await wanting("real", { image });
+    assert.deepEqual([refused.status, refused.body.code], [400, "INVALID_IMAGE"], JSON.stringify(refused.body));
+    assert.equal(refused.body.details.reason, "unauthorized");
+    assert.match(refused.body.message, new RegExp(`${image} cannot be pulled: ${host} refuses access`));
+    assert.equal((await call("GET", "/sandboxes/real")).status, 404, "nothing is stored");
+    const connection = {
+      metadata: { name: "our-registry" },
+      spec: {
+        integration: "registry",
+        config: { registry: host },
+        secret: { USERNAME: USER.name, PASSWORD: USER.password },
+      },
+    };
+    const connected = await call("POST", "/integrations/connections", { body: connection });
+    assert.deepEqual([connected.status, connected.body.status], [200, "DEPLOYED"], JSON.stringify(connected.body));
+    const made = await suite.create("real", { runtime: { memory: 256, image } });
+    const ran = await suite.exec("real", "echo $GREETING; pwd; cat /etc/kept /data/new; cat /etc/removed /data/old");
+    assert.equal(ran.body.stdout, "from a registry\n/work\nkept\nnew\n", JSON.stringify(ran.body));
+    const digest = registry.tags.get("team/tool:1");
+    assert.equal(made.imageSource, `${image}@${digest}`);
+    const types = made.events.map((event: Event) => event.type);
+    assert.ok(types.indexOf("pulling") < types.indexOf("deployed"), JSON.stringify(types));
+    assert.ok(made.events.at(-1).message.includes(digest), "the event says what runs");
+    const [listed] = (await call("GET", "/images")).body;
+    assert.deepEqual([listed.metadata.resourceType, listed.spec.tags[0].digest], ["registry", digest]);
+    assert.equal(listed.spec.tags[0].image, image);
+    const missing = await wanting("never", { image: `${host}/team/tool:2` });
+    assert.deepEqual([missing.status, missing.body.details.reason], [400, "not_found"]);
+    // The server ends and another takes over: the image is here and is not asked for again.
+    await suite.restart(settings());
+    await call("DELETE", "/integrations/connections/our-registry");
+    await suite.create("again", { runtime: { memory: 256, image } });
+    assert.equal((await suite.exec("again", "cat /etc/kept")).body.stdout, "kept\n");
+    assert.equal((await wanting("always", { image, imagePullPolicy: "Always" })).status, 400);
+    for (const name of ["real", "again"]) await call("DELETE", `/sandboxes/${name}`);
+  });
+
+  test("imagePullPolicy: never asks, asks once, asks every time", async () => {
+    const image = `${registry.host}/moving`;
+    addImage(registry, "moving:latest", { layers: [bottom, top], config, pack: zstd });
+    const never = await wanting("p1", { image, imagePullPolicy: "Never" });
+    assert.equal(never.status, 400);
+    assert.match(never.body.message, /is not on this machine, and imagePullPolicy is Never/);
+    await suite.create("p1", { runtime: { memory: 256, image } });
+    const first = registry.tags.get("moving:latest");
+    addImage(registry, "moving:latest", { layers: [bottom, top, moved], config });
+    const second = registry.tags.get("moving:latest");
+    const before = registry.seen.length;
+    for (const [name, imagePullPolicy] of [
+      ["p2", "Never"],
+      ["p3", "IfNotPresent"],
+    ] as const) {
+      const made = await suite.create(name, { runtime: { memory: 256, image, imagePullPolicy } });
+      assert.ok(made.imageSource.endsWith(first), name);
+    }
+    assert.equal(registry.seen.length, before, "the registry is not asked");
+    const newest = await suite.create("p4", { runtime: { memory: 256, image, imagePullPolicy: "Always" } });
+    assert.ok(newest.imageSource.endsWith(second));
+    assert.equal((await suite.exec("p4", "cat /etc/kept")).body.stdout, "moved\n");
+    assert.equal((await suite.exec("p1", "cat /etc/kept")).body.stdout, "kept\n", "what runs stays as it is");
+    const odd = await wanting("p5", { image, imagePullPolicy: "Sometimes" });
+    assert.equal(odd.status, 400);
+    for (const name of ["p1", "p2", "p3", "p4"]) await call("DELETE", `/sandboxes/${name}`);
+  });
+
+  test("POST /images pulls under a name of its own; agents, jobs and a refusal", async () => {
+    addImage(registry, "acme/app:1", { layers: [bottom, top], config });
+    const body = { name: "app", resourceType: "sandbox", image: `${registry.host}/acme/app:1` };
+    const asked = await call("POST", "/images", { body });
+    assert.deepEqual([asked.status, asked.body.build], [200, true], JSON.stringify(asked.body));
+    /** The resource, once its status is one of these. */
+    const reached = async (path: string, ...statuses: string[]) => {
+      let now = (await call("GET", path)).body;
+      await eventually(async () => {
+        now = (await call("GET", path)).body;
+        return statuses.includes(now.status ?? now.metadata.status);
+      });
+      return now;
+    };
+    const settled = (name: string) => reached(`/images/_/${name}`, "DEPLOYED", "FAILED");
+    const done = await settled("app");
+    assert.deepEqual([done.metadata.status, done.spec.tags.length], ["DEPLOYED", 1], JSON.stringify(done));
+    assert.ok(done.spec.tags[0].size > 0 && done.spec.tags[0].digest === registry.tags.get("acme/app:1"));
+    await suite.create("named", { runtime: { memory: 256, image: "app:1" } });
+    assert.equal((await suite.exec("named", "cat /etc/kept")).body.stdout, "kept\n");
+    assert.equal((await call("DELETE", "/images/sandbox/app")).status, 400, "a sandbox uses it");
+    await call("DELETE", "/sandboxes/named");
+    await call("POST", "/images", { body: { ...body, name: "none", image: `${registry.host}/acme/none:1` } });
+    const failed = await settled("none");
+    assert.equal(failed.metadata.status, "FAILED");
+    assert.match(failed.metadata.events.at(-1).message, /acme\/none:1 cannot be pulled: .* \(404 not found\)/);
+    const agent = { metadata: { name: "nobody" }, spec: { runtime: { memory: 256, image: `${registry.host}/no:1` } } };
+    await call("POST", "/agents", { body: agent });
+    assert.match((await reached("/agents/nobody", "FAILED")).events.at(-1).message, /no:1 cannot be pulled/);
+    await call("DELETE", "/agents/nobody");
+    const runtime = { memory: 256, image: `${registry.host}/acme/app:1` };
+    assert.equal(
+      (await call("POST", "/jobs", { body: { metadata: { name: "once" }, spec: { runtime } } })).status,
+      200,
+    );
+    await reached("/jobs/once", "DEPLOYED");
+    const begun = await call("POST", "/jobs/once/executions", { body: { tasks: [{}] } });
+    const path = `/jobs/once/executions/${begun.body.metadata?.id ?? begun.body.executionId}`;
+    assert.equal((await reached(path, "succeeded", "failed")).status, "succeeded");
+    await call("DELETE", "/jobs/once");
+  });
+
+  test("what nothing uses is gone from the disk at once", async () => {
+    await eventually(async () => (await call("GET", "/jobs")).body.data.length === 0);
+    const cleaned = await call("DELETE", "/images");
+    assert.ok(cleaned.body.deleted >= 3, JSON.stringify(cleaned.body));
+    assert.deepEqual((await call("GET", "/images")).body, []);
+    assert.deepEqual([images("names"), images("layers"), images("notes")], [[], [], []]);
+    assert.deepEqual(readdirSync(join(suite.platform().dataDir, "pulls")), []);
+  });
+});
