@@ -12,6 +12,7 @@ import { isEveryAddress, ownAddress } from "./lib/network/own-address.ts";
 import { peerSettings } from "./lib/schemas/peer-settings.ts";
 import "./lib/schemas/plain-words.ts";
 import { nodeSettings } from "./lib/schemas/node-settings.ts";
+import { registrySettings } from "./lib/schemas/registry-settings.ts";
 import { flag, identityProviders, list, proxies, pairs as quotas } from "./lib/schemas/setting-values.ts";
 import { UsageError } from "./lib/usage-error.ts";
 
@@ -218,33 +219,7 @@ export const SETTINGS = {
     schema: z.coerce.number().int().min(1).default(16_384),
     about: "Largest archive that `berth image load` may send, and largest image that is pulled, compressed, in MB.",
   },
-  registries: {
-    env: "BERTH_REGISTRIES",
-    schema: list.optional(),
-    about: "Registries that images may be pulled from, such as docker.io,ghcr.io; absent = any, none = no pulls.",
-  },
-  registry_mirrors: {
-    env: "BERTH_REGISTRY_MIRRORS",
-    schema: list
-      .pipe(z.array(z.string().regex(/^[^=\s]+=[^=\s]+$/, "must be pairs such as docker.io=mirror.example.com/hub")))
-      .default([]),
-    about: "Mirrors that are asked before a registry, such as docker.io=mirror.example.com/hub.",
-  },
-  registry_plain_http: {
-    env: "BERTH_REGISTRY_PLAIN_HTTP",
-    schema: list.default([]),
-    about: "Registries (host:port) that are spoken to without TLS; those on loopback always are.",
-  },
-  registry_ca: {
-    env: "BERTH_REGISTRY_CA",
-    schema: z.string().optional(),
-    about: "File with certificates (PEM) that registries are trusted by, beside the usual ones.",
-  },
-  docker_config: {
-    env: "BERTH_DOCKER_CONFIG",
-    schema: z.string().optional(),
-    about: "Docker's config.json with credentials for registries, which pulls of every workspace use.",
-  },
+  ...registrySettings,
   on_stop: {
     env: "BERTH_ON_STOP",
     schema: z.enum(["keep", "freeze", "kill"]).default("keep"),

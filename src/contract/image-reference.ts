@@ -3,6 +3,7 @@
  * the first part is a host when it holds a dot or a colon or is `localhost`; any other name is on Docker Hub, below
  * `library/` when it has one part.
  */
+import { createHash } from "node:crypto";
 
 export interface Reference {
   /** As people write it: `docker.io`, `ghcr.io`, `127.0.0.1:5000`. */
@@ -71,3 +72,24 @@ export function spellingsOf({ registry, repository }: Pick<Reference, "registry"
   const hosts = [DOCKER_HUB, ...DOCKER_HUB_ALIASES];
   return [repository, ...short].flatMap((path) => [...hosts.map((host) => `${host}/${path}`), path]);
 }
+
+/** The type of records for images that workloads name by their reference in a registry. */
+export const REGISTRY_TYPE = "registry";
+
+/** Longest readable part of a record's name. */
+const READABLE_MAX = 40;
+
+/** A name for the record of a repository. Docker Hub's official images keep theirs; others get a hash, to be unique. */
+export function registryName(reference: Reference): string {
+  const text = repositoryText(reference);
+  const official = /^docker\.io\/library\/([a-z0-9-]{1,40})$/.exec(text)?.[1];
+  if (official !== undefined) return official;
+  const readable = text
+    .replace(/[^a-z0-9]+/g, "-")
+    .slice(-READABLE_MAX)
+    .replace(/^-+|-+$/g, "");
+  return `${readable}-${createHash("sha256").update(text).digest("hex").slice(0, 8)}`;
+}
+
+/** A digest is a tag of its own. */
+export const tagFor = ({ tag, digest }: Reference): string => digest?.replace(":", "-") ?? tag;

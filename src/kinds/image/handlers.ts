@@ -1,5 +1,5 @@
 import { invalidField, notFound, PlatformError } from "../../contract/errors.ts";
-import { parseReference, type Reference, referenceText } from "../../contract/image-reference.ts";
+import { parseReference, type Reference, referenceText, tagFor } from "../../contract/image-reference.ts";
 import { parseListQuery } from "../../contract/list-query.ts";
 import { BARE_LIST_MAX } from "../../contract/versions/2026-04-28.ts";
 import type { Resource } from "../../store/resources/resource.ts";
@@ -19,7 +19,6 @@ import {
 } from "./operations.ts";
 import { PULLING } from "./pull.ts";
 import { releaseImages } from "./release.ts";
-import { tagFor } from "./resolve.ts";
 
 export const imageHandlers: readonly Implementation[] = [
   implement(imageList, async (call, deps) => {

@@ -2,7 +2,7 @@
 import type { z } from "zod";
 import { notFound, PlatformError } from "../../contract/errors.ts";
 import type { Status } from "../../contract/fields.ts";
-import { parseReference, spellingsOf } from "../../contract/image-reference.ts";
+import { parseReference, REGISTRY_TYPE, spellingsOf } from "../../contract/image-reference.ts";
 import { uuidv7 } from "../../lib/ids.ts";
 import { toIso } from "../../lib/time/clock.ts";
 import type { Resource } from "../../store/resources/resource.ts";
@@ -11,8 +11,6 @@ import type { Platform } from "../port.ts";
 import type { imageShape } from "./operations.ts";
 
 export const IMAGE = "image";
-/** The type of records for images that workloads name by their reference in a registry. */
-export const REGISTRY_TYPE = "registry";
 /** Matches any resource type in a path. */
 const ANY_TYPE = "_";
 /** Kinds whose spec names an image. */

@@ -3,14 +3,20 @@
  * that it can be pulled from. Nothing here asks a registry; see pull.ts.
  */
 
-import { createHash } from "node:crypto";
-import { parseReference, type Reference, repositoryText } from "../../contract/image-reference.ts";
+import {
+  parseReference,
+  REGISTRY_TYPE,
+  type Reference,
+  referenceText,
+  registryName,
+  tagFor,
+} from "../../contract/image-reference.ts";
 import { parseListQuery } from "../../contract/list-query.ts";
 import type { Driver } from "../../node/driver.ts";
 import { PULLED_PREFIX } from "../../node/images/puller.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Deps } from "../port.ts";
-import { IMAGE, type ImageTag, REGISTRY_TYPE, tagsOf, typeOf, USERS } from "./images.ts";
+import { IMAGE, type ImageTag, tagsOf, typeOf, USERS } from "./images.ts";
 
 /**
  * Driver names of uploaded images. The driver holds those of all workspaces, so a reference may not use this prefix.
@@ -95,27 +101,13 @@ async function ofRegistry(
   const place = { workspace, resourceType: REGISTRY_TYPE, name: registryName(reference), tag: tagFor(reference) };
   const named = await store.resources.listNamed(workspace, IMAGE, place.name);
   const record = named.find(isOfRegistry) ?? null;
-  const known = record && tagsOf(record).find(({ name, digest }) => name === place.tag && digest !== undefined);
+  const known =
+    record &&
+    tagsOf(record).find(
+      ({ name, digest, image }) => name === place.tag && digest !== undefined && image === referenceText(reference),
+    );
   return { reference, place, known: known ?? null, record };
 }
-
-/** Longest readable part of a record's name. */
-const READABLE_MAX = 40;
-
-/** A name for the record of a repository. Docker Hub's official images keep theirs; others get a hash, to be unique. */
-export function registryName(reference: Reference): string {
-  const text = repositoryText(reference);
-  const official = /^docker\.io\/library\/([a-z0-9-]{1,40})$/.exec(text)?.[1];
-  if (official !== undefined) return official;
-  const readable = text
-    .replace(/[^a-z0-9]+/g, "-")
-    .slice(-READABLE_MAX)
-    .replace(/^-+|-+$/g, "");
-  return `${readable}-${createHash("sha256").update(text).digest("hex").slice(0, 8)}`;
-}
-
-/** A digest is a tag of its own. */
-export const tagFor = ({ tag, digest }: Reference): string => digest?.replace(":", "-") ?? tag;
 
 /** The image on this machine; null when it is not here, whether or not it could be pulled. */
 export async function findImage(reference: string, user: User, deps: ResolveDeps): Promise<FoundImage | null> {

@@ -246,6 +246,8 @@ class AgentInputSpecRevision(TypedDict):
 
 class AgentInputSpecRuntime(TypedDict):
     image: NotRequired[str]
+    #: When an image is pulled: at every start, when it is not on the machine (default), or never.
+    imagePullPolicy: NotRequired[Literal["Always", "IfNotPresent", "Never"]]
     #: MB
     memory: NotRequired[float]
     envs: NotRequired[List[AgentInputSpecRuntimeEnvs]]
@@ -424,6 +426,8 @@ class ApplicationInputSpec(TypedDict):
     #: Default true; false takes it out of service.
     enabled: NotRequired[bool]
     image: NotRequired[str]
+    #: When an image is pulled: at every start, when it is not on the machine (default), or never.
+    imagePullPolicy: NotRequired[Literal["Always", "IfNotPresent", "Never"]]
     #: MB, default 2048.
     memory: NotRequired[float]
     #: Default 8080.
@@ -786,6 +790,8 @@ class FunctionInputSpec(TypedDict):
 
 class FunctionInputSpecRuntime(TypedDict):
     image: NotRequired[str]
+    #: When an image is pulled: at every start, when it is not on the machine (default), or never.
+    imagePullPolicy: NotRequired[Literal["Always", "IfNotPresent", "Never"]]
     #: MB
     memory: NotRequired[float]
     envs: NotRequired[List[AgentInputSpecRuntimeEnvs]]
@@ -831,6 +837,8 @@ class ImageCreateBody(TypedDict):
     name: str
     resourceType: str
     image: NotRequired[str]
+    #: Default: the tag of the reference.
+    tag: NotRequired[str]
     generation: NotRequired[Literal["mk2", "mk3"]]
     #: Registry credentials; sealed, never shown.
     dockerConfig: NotRequired[str]
@@ -872,6 +880,8 @@ class ImageListResultSpecTags(TypedDict):
     name: str
     #: Where it comes from.
     image: NotRequired[str]
+    #: Of the manifest that was pulled: what runs.
+    digest: NotRequired[str]
     #: Bytes; absent while the image has not been fetched.
     size: NotRequired[float]
     createdAt: str
@@ -1109,6 +1119,8 @@ class JobInputSpecGithubRunner(TypedDict):
 
 class JobInputSpecRuntime(TypedDict):
     image: NotRequired[str]
+    #: When an image is pulled: at every start, when it is not on the machine (default), or never.
+    imagePullPolicy: NotRequired[Literal["Always", "IfNotPresent", "Never"]]
     #: MB
     memory: NotRequired[float]
     envs: NotRequired[List[AgentInputSpecRuntimeEnvs]]
@@ -1621,6 +1633,8 @@ class SandboxInputSpecNetworkProxyRouting(TypedDict):
 
 class SandboxInputSpecRuntime(TypedDict):
     image: NotRequired[str]
+    #: When an image is pulled: at every start, when it is not on the machine (default), or never.
+    imagePullPolicy: NotRequired[Literal["Always", "IfNotPresent", "Never"]]
     #: MB
     memory: NotRequired[float]
     envs: NotRequired[List[AgentInputSpecRuntimeEnvs]]

@@ -813,7 +813,7 @@ export interface Api {
   imageList(input?: CallOptions): Promise<ImageListResult[]>;
   /** Read one image; `_` stands for any resource type. `GET /v0/images/{resourceType}/{imageName}` */
   imageGet(input: CallOptions & { params: { resourceType: string; imageName: string } }): Promise<ImageListResult>;
-  /** Record an image of a registry under a name of your own. `POST /v0/images` */
+  /** Pull an image of a registry and keep it under a name of your own. `POST /v0/images` */
   imageCreate(input: CallOptions & { query?: {
       upload?: boolean | undefined;
       "skip-build"?: boolean | undefined;
@@ -854,6 +854,8 @@ export interface Api {
         name: string;
         /** Where it comes from. */
         image?: string | undefined;
+        /** Of the manifest that was pulled: what runs. */
+        digest?: string | undefined;
         /** Bytes; absent while the image has not been fetched. */
         size?: number | undefined;
         createdAt: string;

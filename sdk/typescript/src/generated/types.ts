@@ -229,6 +229,8 @@ export interface AgentInput {
     } | undefined;
     runtime?: {
       image?: string | undefined;
+      /** When an image is pulled: at every start, when it is not on the machine (default), or never. */
+      imagePullPolicy?: "Always" | "IfNotPresent" | "Never" | undefined;
       /** MB */
       memory?: number | undefined;
       envs?: {
@@ -322,6 +324,8 @@ export interface AgentRecord {
     } | undefined;
     runtime?: {
       image?: string | undefined;
+      /** When an image is pulled: at every start, when it is not on the machine (default), or never. */
+      imagePullPolicy?: "Always" | "IfNotPresent" | "Never" | undefined;
       /** MB */
       memory?: number | undefined;
       envs?: {
@@ -461,6 +465,8 @@ export interface AgentUpdate {
     } | undefined;
     runtime?: {
       image?: string | undefined;
+      /** When an image is pulled: at every start, when it is not on the machine (default), or never. */
+      imagePullPolicy?: "Always" | "IfNotPresent" | "Never" | undefined;
       /** MB */
       memory?: number | undefined;
       envs?: {
@@ -546,6 +552,8 @@ export interface ApplicationInput {
     /** Default true; false takes it out of service. */
     enabled?: boolean | undefined;
     image?: string | undefined;
+    /** When an image is pulled: at every start, when it is not on the machine (default), or never. */
+    imagePullPolicy?: "Always" | "IfNotPresent" | "Never" | undefined;
     /** MB, default 2048. */
     memory?: number | undefined;
     /** Default 8080. */
@@ -625,6 +633,8 @@ export interface ApplicationRecord {
     /** Default true; false takes it out of service. */
     enabled?: boolean | undefined;
     image?: string | undefined;
+    /** When an image is pulled: at every start, when it is not on the machine (default), or never. */
+    imagePullPolicy?: "Always" | "IfNotPresent" | "Never" | undefined;
     /** MB, default 2048. */
     memory?: number | undefined;
     /** Default 8080. */
@@ -725,6 +735,8 @@ export interface ApplicationUpdate {
     /** Default true; false takes it out of service. */
     enabled?: boolean | undefined;
     image?: string | undefined;
+    /** When an image is pulled: at every start, when it is not on the machine (default), or never. */
+    imagePullPolicy?: "Always" | "IfNotPresent" | "Never" | undefined;
     /** MB, default 2048. */
     memory?: number | undefined;
     /** Default 8080. */
@@ -1252,6 +1264,8 @@ export interface FunctionInput {
     }[] | undefined;
     runtime?: {
       image?: string | undefined;
+      /** When an image is pulled: at every start, when it is not on the machine (default), or never. */
+      imagePullPolicy?: "Always" | "IfNotPresent" | "Never" | undefined;
       /** MB */
       memory?: number | undefined;
       envs?: {
@@ -1352,6 +1366,8 @@ export interface FunctionRecord {
     }[] | undefined;
     runtime?: {
       image?: string | undefined;
+      /** When an image is pulled: at every start, when it is not on the machine (default), or never. */
+      imagePullPolicy?: "Always" | "IfNotPresent" | "Never" | undefined;
       /** MB */
       memory?: number | undefined;
       envs?: {
@@ -1453,6 +1469,8 @@ export interface FunctionUpdate {
     }[] | undefined;
     runtime?: {
       image?: string | undefined;
+      /** When an image is pulled: at every start, when it is not on the machine (default), or never. */
+      imagePullPolicy?: "Always" | "IfNotPresent" | "Never" | undefined;
       /** MB */
       memory?: number | undefined;
       envs?: {
@@ -1492,6 +1510,8 @@ export interface ImageCreateBody {
   name: string;
   resourceType: string;
   image?: string | undefined;
+  /** Default: the tag of the reference. */
+  tag?: string | undefined;
   generation?: "mk2" | "mk3" | undefined;
   /** Registry credentials; sealed, never shown. */
   dockerConfig?: string | undefined;
@@ -1534,6 +1554,8 @@ export interface ImageListResult {
       name: string;
       /** Where it comes from. */
       image?: string | undefined;
+      /** Of the manifest that was pulled: what runs. */
+      digest?: string | undefined;
       /** Bytes; absent while the image has not been fetched. */
       size?: number | undefined;
       createdAt: string;
@@ -1900,6 +1922,8 @@ export interface JobInput {
     } | undefined;
     runtime?: {
       image?: string | undefined;
+      /** When an image is pulled: at every start, when it is not on the machine (default), or never. */
+      imagePullPolicy?: "Always" | "IfNotPresent" | "Never" | undefined;
       /** MB */
       memory?: number | undefined;
       envs?: {
@@ -1997,6 +2021,8 @@ export interface JobRecord {
     } | undefined;
     runtime?: {
       image?: string | undefined;
+      /** When an image is pulled: at every start, when it is not on the machine (default), or never. */
+      imagePullPolicy?: "Always" | "IfNotPresent" | "Never" | undefined;
       /** MB */
       memory?: number | undefined;
       envs?: {
@@ -2095,6 +2121,8 @@ export interface JobUpdate {
     } | undefined;
     runtime?: {
       image?: string | undefined;
+      /** When an image is pulled: at every start, when it is not on the machine (default), or never. */
+      imagePullPolicy?: "Always" | "IfNotPresent" | "Never" | undefined;
       /** MB */
       memory?: number | undefined;
       envs?: {
@@ -2759,6 +2787,8 @@ export interface SandboxInput {
     vpc?: string | undefined;
     runtime?: {
       image?: string | undefined;
+      /** When an image is pulled: at every start, when it is not on the machine (default), or never. */
+      imagePullPolicy?: "Always" | "IfNotPresent" | "Never" | undefined;
       /** MB */
       memory?: number | undefined;
       envs?: {
@@ -2865,6 +2895,8 @@ export interface SandboxRecord {
     vpc?: string | undefined;
     runtime?: {
       image?: string | undefined;
+      /** When an image is pulled: at every start, when it is not on the machine (default), or never. */
+      imagePullPolicy?: "Always" | "IfNotPresent" | "Never" | undefined;
       /** MB */
       memory?: number | undefined;
       envs?: {

@@ -1,0 +1,101 @@
+/** `berth image pull`, `inspect`, `remove` and `prune`: images by their reference in a registry, or by their own name. */
+import { setTimeout as pause } from "node:timers/promises";
+import { ApiError } from "../../client/api-error.ts";
+import { parseReference, REGISTRY_TYPE, referenceText, registryName, tagFor } from "../../contract/image-reference.ts";
+import { UsageError } from "../../lib/usage-error.ts";
+import { type Invocation, text } from "../command.ts";
+import { operation } from "../sandbox-door.ts";
+import { connect } from "./call-input.ts";
+import { print } from "./show.ts";
+
+interface Tag {
+  name: string;
+  image?: string;
+}
+
+interface Image {
+  metadata: {
+    name: string;
+    resourceType: string;
+    status?: string;
+    events?: { type: string; message?: string; time: string }[];
+  };
+  spec: { tags: Tag[] };
+}
+
+interface Place {
+  resourceType: string;
+  imageName: string;
+  tagName: string;
+}
+
+const LOOK_MS = 1000;
+/** Longest wait: a large image over a slow connection. */
+const PATIENCE_MS = 2 * 60 * 60_000;
+
+export async function pullImage(call: Invocation): Promise<undefined> {
+  const { args, options, context } = call;
+  const reference = parseReference(text(args[0]) ?? "");
+  if (!reference) throw new UsageError(`${text(args[0])} is not the name of an image.`, "berth image pull python:3.12");
+  const [name = registryName(reference), tag = tagFor(reference), ...more] = text(args[1])?.split(":") ?? [];
+  if (name === "" || more.length > 0) throw new UsageError("an image is called NAME or NAME:TAG.");
+  const type = args[1] === undefined ? REGISTRY_TYPE : (text(options.type) ?? "sandbox");
+  const client = connect(call);
+  const body = { name, resourceType: type, image: referenceText(reference), tag };
+  await client.call(operation("imageCreate"), { body });
+  const place = { resourceType: type, imageName: name };
+  const told = new Set<string>();
+  for (const endsAt = Date.now() + PATIENCE_MS; Date.now() < endsAt; await pause(LOOK_MS)) {
+    const image = (await client.call(operation("imageGet"), { params: place })) as Image;
+    const { status, events = [] } = image.metadata;
+    const asked = events.findLastIndex(({ message = "" }) => message.includes(" asked for "));
+    for (const { time, message = "" } of events.slice(asked + 1)) {
+      if (!told.has(time + message)) context.note(message);
+      told.add(time + message);
+    }
+    if (status === "FAILED")
+      throw new ApiError({ status: 422, code: "unprocessable", message: events.at(-1)?.message ?? "The pull failed." });
+    if (status !== "DEPLOYING") return print(call, null, "pretty", image);
+  }
+  throw new ApiError({
+    status: 504,
+    code: "timeout",
+    message: "The pull goes on; look again with `berth image list`.",
+  });
+}
+
+export async function inspectImage(call: Invocation): Promise<undefined> {
+  const { tagName: _, ...params } = await placeOf(call);
+  return print(call, null, "pretty", await connect(call).call(operation("imageGet"), { params }));
+}
+
+export async function removeImage(call: Invocation): Promise<undefined> {
+  const client = connect(call);
+  const { tagName, ...params } = await placeOf(call);
+  const { spec } = (await client.call(operation("imageGet"), { params })) as Image;
+  const isLast = spec.tags.every(({ name }) => name === tagName);
+  const removed = isLast
+    ? await client.call(operation("imageDelete"), { params })
+    : await client.call(operation("imageTagDelete"), { params: { ...params, tagName } });
+  return print(call, null, "pretty", removed);
+}
+
+export async function pruneImages(call: Invocation): Promise<undefined> {
+  return print(call, null, "pretty", await connect(call).call(operation("imageCleanup"), {}));
+}
+
+/** `TYPE/NAME:TAG` of an image that has a name of its own; otherwise the image that was pulled by this reference. */
+async function placeOf(call: Invocation): Promise<Place> {
+  const word = text(call.args[0]) ?? "";
+  const images = (await connect(call).call(operation("imageList"), {})) as Image[];
+  const reference = parseReference(word);
+  for (const { metadata, spec } of images)
+    for (const { name: tagName, image } of spec.tags) {
+      const { resourceType, name: imageName } = metadata;
+      const names = [`${resourceType}/${imageName}`, ...(resourceType === REGISTRY_TYPE ? [] : [imageName])];
+      const isNamed = names.some((each) => word === `${each}:${tagName}` || (word === each && tagName === "latest"));
+      const isPulled = reference !== null && resourceType === REGISTRY_TYPE && image === referenceText(reference);
+      if (isNamed || isPulled) return { resourceType, imageName, tagName };
+    }
+  throw new ApiError({ status: 404, code: "not_found", message: `There is no image '${word}'. See berth image list.` });
+}
