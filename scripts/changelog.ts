@@ -1,18 +1,13 @@
-/** The changelog that the API tells, made of the notes under changes/: one per user-visible change. */
+/** The notes of the changelog, made of the files under changes/: one per user-visible change. */
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
-
-interface Entry {
-  title: string;
-  content: string;
-  date: string;
-}
+import type { Note } from "../src/kinds/changelog/releases.ts";
 
 /** A note keeps the date under which it was first written down; a new one gets today's. */
 export function buildChangelog(previousFile: string, today: string): string {
-  const previous = existsSync(previousFile) ? (JSON.parse(readFileSync(previousFile, "utf8")) as Entry[]) : [];
+  const previous = existsSync(previousFile) ? (JSON.parse(readFileSync(previousFile, "utf8")) as Note[]) : [];
   const dates = new Map(previous.map(({ title, date }) => [title, date]));
-  const entries = globSync("changes/*.md").map((file): Entry => {
+  const entries = globSync("changes/*.md").map((file): Note => {
     const words = basename(file, ".md").replaceAll("-", " ");
     const title = words.charAt(0).toUpperCase() + words.slice(1);
     return { title, content: readFileSync(file, "utf8").trim(), date: dates.get(title) ?? today };

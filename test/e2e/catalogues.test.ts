@@ -146,10 +146,11 @@ for (const database of databases.all) {
       assert.ok(servers.some(({ integration }) => integration === "google-drive"));
     });
 
-    test("the changelog is public and newest first", async () => {
+    test("the changelog is public, with an entry for each release, newest first", async () => {
       const { status, body } = await call("GET", "/changelog", { key: null });
       assert.equal(status, 200);
-      assert.ok(body.entries.some((entry: { title: string }) => entry.title === "Workspaces"));
+      const first = body.entries.find((entry: { title: string }) => entry.title === "0.1.0");
+      assert.match(first?.content ?? "", /^- \*\*Workspaces\.\*\* /m);
       const dates = body.entries.map((entry: { date: string }) => entry.date);
       assert.deepEqual(dates, [...dates].sort().reverse());
     });

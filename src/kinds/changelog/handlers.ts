@@ -3,19 +3,16 @@ import { join } from "node:path";
 import { ROOT } from "../../lib/root.ts";
 import { type Implementation, implement } from "../port.ts";
 import { changelogGet } from "./operations.ts";
+import { byRelease, type Note, type Release } from "./releases.ts";
 
-interface Entry {
-  title: string;
-  content: string;
-  date: string;
-}
+let entries: Note[] | null = null;
 
-let entries: Entry[] | null = null;
+const read = (file: string): unknown => JSON.parse(readFileSync(join(ROOT, "src/kinds/changelog", file), "utf8"));
 
 export const changelogHandlers: readonly Implementation[] = [
   implement(changelogGet, async () => {
-    // Made from the notes under changes/ by `npm run generate`.
-    entries ??= JSON.parse(readFileSync(join(ROOT, "src/kinds/changelog/entries.json"), "utf8")) as Entry[];
+    // entries.json is made from the notes under changes/ by `npm run generate`, releases.json by scripts/release.ts.
+    entries ??= byRelease(read("entries.json") as Note[], read("releases.json") as Release[]);
     return { entries };
   }),
 ];

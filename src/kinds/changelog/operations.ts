@@ -5,7 +5,7 @@ export const changelogGet = defineOperation({
   id: "changelogGet",
   method: "GET",
   path: "/changelog",
-  summary: "Read what has changed in the platform, newest first",
+  summary: "Read what has changed in the platform: one entry for each release, newest first",
   tenancy: "public",
   scope: null,
   role: "member",

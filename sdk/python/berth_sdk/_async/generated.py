@@ -1251,7 +1251,7 @@ class AsyncApi:
         return cast("types.AuditVerifyResult", await self._caller.call("GET", "/audit/verify", timeout=timeout))
 
     async def changelog_get(self, *, timeout: Optional[float] = None) -> types.ChangelogGetResult:
-        """Read what has changed in the platform, newest first. `GET /v0/changelog`"""
+        """Read what has changed in the platform: one entry for each release, newest first. `GET /v0/changelog`"""
         return cast("types.ChangelogGetResult", await self._caller.call("GET", "/changelog", timeout=timeout))
 
     async def configuration_get(self, *, timeout: Optional[float] = None) -> types.ConfigurationGetResult:

@@ -1252,7 +1252,7 @@ class Api:
         return cast("types.AuditVerifyResult", self._caller.call("GET", "/audit/verify", timeout=timeout))
 
     def changelog_get(self, *, timeout: Optional[float] = None) -> types.ChangelogGetResult:
-        """Read what has changed in the platform, newest first. `GET /v0/changelog`"""
+        """Read what has changed in the platform: one entry for each release, newest first. `GET /v0/changelog`"""
         return cast("types.ChangelogGetResult", self._caller.call("GET", "/changelog", timeout=timeout))
 
     def configuration_get(self, *, timeout: Optional[float] = None) -> types.ConfigurationGetResult:

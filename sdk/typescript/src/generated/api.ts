@@ -764,7 +764,7 @@ export interface Api {
     } }): Promise<AuditListResult>;
   /** Check that no line of the audit log was changed, removed or added afterwards. `GET /v0/audit/verify` */
   auditVerify(input?: CallOptions): Promise<AuditVerifyResult>;
-  /** Read what has changed in the platform, newest first. `GET /v0/changelog` */
+  /** Read what has changed in the platform: one entry for each release, newest first. `GET /v0/changelog` */
   changelogGet(input?: CallOptions): Promise<ChangelogGetResult>;
   /** Read what the platform offers, region by region. `GET /v0/configuration` */
   configurationGet(input?: CallOptions): Promise<ConfigurationGetResult>;
