@@ -33,12 +33,12 @@ export interface Bench {
   stop(): Promise<void>;
 }
 
-export async function openBench(): Promise<Bench> {
+export async function openBench(nodeBinary?: string): Promise<Bench> {
   const dir = mkdtempSync(join(tmpdir(), "berth-base-"));
   const engine = await startEngine(dockerRoot ?? "/");
   return {
     engine,
-    base: smallBase({ dir, guests: [await sandboxdBinary()] }),
+    base: smallBase({ dir, guests: [await sandboxdBinary()], ...(nodeBinary ? { nodeBinary } : {}) }),
     stop: async () => {
       await engine.stop();
       rmSync(dir, { recursive: true, force: true });
