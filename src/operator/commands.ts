@@ -23,6 +23,12 @@ const DAY_SECONDS = DAY_MS / SECOND_MS;
 const CONFIG: OptionSpec = { flags: "--config <file>", about: "configuration file (BERTH_CONFIG)" };
 const FORCE = (about: string): OptionSpec => ({ flags: "--force", about });
 
+const UNIT_FOLDER: OptionSpec = {
+  flags: "--folder <path>",
+  about: "folder of the unit file (default /etc/systemd/system)",
+};
+const WRITE_ONLY: OptionSpec = { flags: "--write-only", about: "leave systemd alone: only write or remove the file" };
+
 const settingOptions = (names: readonly Setting[]): OptionSpec[] => [
   ...names.map((name) => ({
     flags: `--${flagOf(name)} <value>`,
@@ -109,6 +115,45 @@ export const operatorCommands: readonly CommandSpec[] = [
     run: doctor,
   },
   {
+    name: "service",
+    group,
+    summary: "run the server as a service of this machine (systemd)",
+    commands: [
+      {
+        name: "install",
+        group: GROUPS.verbs,
+        summary: "write the unit file, and start the server now and with the machine",
+        details:
+          "The service runs this installation on the data folder. Its settings are berth.toml there, and variables in\n/etc/berth/berth.env. A stop of the service leaves workloads running.",
+        options: [
+          WRITE_ONLY,
+          UNIT_FOLDER,
+          FORCE("replace a file that this command did not write"),
+          ...settingOptions(["data"]),
+        ],
+        examples: [
+          "berth service install --data /var/lib/berth",
+          "berth service install --write-only --folder ./units",
+        ],
+        run: async (call) => {
+          const { installService } = await import("./service.ts");
+          return say(call, await installService({ data: configOf(call).data, ...serviceOptions(call) }));
+        },
+      },
+      {
+        name: "uninstall",
+        group: GROUPS.verbs,
+        summary: "stop the service and remove the unit file",
+        options: [WRITE_ONLY, UNIT_FOLDER, FORCE("remove a file that this command did not write")],
+        examples: ["berth service uninstall"],
+        run: async (call) => {
+          const { uninstallService } = await import("./service.ts");
+          return say(call, await uninstallService(serviceOptions(call)));
+        },
+      },
+    ],
+  },
+  {
     name: "reset-password",
     group,
     summary: "set somebody's password straight in the database, when nobody can sign in any more",
@@ -184,6 +229,12 @@ export const operatorCommands: readonly CommandSpec[] = [
     },
   },
 ];
+
+const serviceOptions = ({ options }: Invocation) => ({
+  folder: text(options.folder) ?? "/etc/systemd/system",
+  writeOnly: options.writeOnly === true,
+  force: options.force === true,
+});
 
 /** What will be gone is always named, and goes only when somebody says so: at a terminal, or with --yes. */
 async function confirmLosses(config: Config, { options, context }: Invocation): Promise<void> {

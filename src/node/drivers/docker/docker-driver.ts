@@ -44,7 +44,7 @@ import { limitsOf } from "./workload/container.ts";
 import { Doors } from "./workload/doors.ts";
 import { Fleet } from "./workload/fleet.ts";
 import { Loader } from "./workload/loader.ts";
-import { tryOut } from "./workload/trial.ts";
+import { tryOnce } from "./workload/trial.ts";
 
 export interface DockerDriverOptions {
   /** Folder that only this driver uses, at the same path for the engine. */
@@ -182,14 +182,16 @@ export class DockerDriver implements Driver {
     return all[name] ?? null;
   }
 
-  /** Tries one workload, and takes over those that an earlier server left; part of opening. */
+  /** Tries one workload with an engine that is new here, and takes over those that an earlier server left; part of opening. */
   async takeOver(): Promise<void> {
     const { dataDir } = this.#parts.options;
     await removeTree(join(dataDir, "images", "loads"));
     await this.#fleet.adopt();
     await this.#store.sweep();
     await this.#snapshots.sweep();
-    await tryOut(this, this.#parts.client.host.text, dataDir);
+    const { client, engine, names } = this.#parts;
+    const what = JSON.stringify([engine.id, names.base, this.#parts.options.runtime ?? null]);
+    await tryOnce({ driver: this, host: client.host.text, dataDir, what });
   }
 
   async probe(): Promise<Probe> {

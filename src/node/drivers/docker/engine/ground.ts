@@ -6,6 +6,8 @@ import { type Info, infoSchema } from "./answers.ts";
 import type { DockerClient } from "./docker-client.ts";
 
 export interface Engine {
+  /** The engine's own name for itself, kept through its restarts. */
+  id: string;
   grade: Grade;
   probe: Probe;
 }
@@ -24,6 +26,7 @@ export async function examine(client: DockerClient, runtime: string | undefined)
   const limits = limitsOf(info);
   const seccomp = hasOption(info, "seccomp");
   return {
+    id: info.ID ?? client.host.text,
     grade,
     probe: {
       grade,

@@ -1,15 +1,33 @@
 /**
- * A trial workload at the opening of the driver. It fails where the engine runs on another machine, sees other folders
- * under the same names, or shares no sockets with its containers: the first create would fail with less of a reason.
+ * A trial workload at the first opening of the driver with an engine. It fails where the engine runs on another machine,
+ * sees other folders under the same names, or shares no sockets with its containers: the first create would fail with
+ * less of a reason. A file remembers what was tried, so that later starts need not wait for it.
  */
 import { randomBytes } from "node:crypto";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { PlatformError } from "../../../../contract/errors.ts";
 import { dial } from "../../../dial/dial.ts";
 import type { Driver } from "../../../driver.ts";
 
 const LIMITS = { memoryMb: 128, cpus: 1 };
 
-export async function tryOut(driver: Driver, host: string, dataDir: string): Promise<void> {
+export interface Trial {
+  driver: Driver;
+  host: string;
+  dataDir: string;
+  /** The engine, image and runtime that are tried. */
+  what: string;
+}
+
+export async function tryOnce(trial: Trial): Promise<void> {
+  const file = join(trial.dataDir, "tried.json");
+  if (existsSync(file) && readFileSync(file, "utf8") === trial.what) return;
+  await tryOut(trial);
+  writeFileSync(file, trial.what);
+}
+
+async function tryOut({ driver, host, dataDir }: Trial): Promise<void> {
   const uid = `trial-${randomBytes(6).toString("hex")}`;
   try {
     const image = "base-image";
