@@ -1,9 +1,12 @@
 /** Several servers on one PostgreSQL: what one writes the other reads at once, and what one revokes the other refuses. */
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
+import { Readable } from "node:stream";
 import { after, before, describe, test } from "node:test";
+import { openBlobStore } from "../src/node/blobs/blob-store.ts";
 import { testDatabases } from "./databases.ts";
 import { FakeMachine, fakeDriver } from "./fake-driver.ts";
 import { startTestPlatform, type TestPlatform } from "./platform.ts";
@@ -210,6 +213,28 @@ describe("two servers with a machine each", { skip: postgres.skip }, () => {
     const before = await Promise.all([servedBy(one), servedBy(two)]);
     assert.equal((await callSandbox(two, "kept")).status, 200);
     assert.deepEqual(await Promise.all([servedBy(one), servedBy(two)]), [(before[0] ?? 0) + 1, before[1]]);
+  });
+
+  test("an archive that one server received is whole on the other, and is never taken for whole when it is not", async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), "berth-blobs-"));
+    t.after(() => rmSync(folder, { recursive: true, force: true }));
+    const [here, there] = [one.app.store.blobs, two.app.store.blobs];
+    const content = randomBytes(3 * 512 * 1024 + 7);
+    const { digest } = await openBlobStore(join(folder, "one"), here).put(Readable.from([content]), content.length);
+    const found = await openBlobStore(join(folder, "two"), there).find(digest);
+    assert.deepEqual(readFileSync(found ?? ""), content);
+    const [{ writtenMs } = assert.fail()] = (await there.list()).filter((blob) => blob.digest === digest);
+    await here.remove(digest, writtenMs - 1);
+    assert.equal((await there.read(digest)) === null, false, "a file that was written again stays");
+    await two.app.store.write(async ({ queries }) => {
+      await queries.deleteFrom("blob_chunks").where("digest", "=", digest).where("at", "=", 2).execute();
+    });
+    assert.equal(await openBlobStore(join(folder, "three"), there).find(digest), null);
+    await openBlobStore(join(folder, "four"), here).put(Readable.from([content]), content.length);
+    assert.notEqual(await openBlobStore(join(folder, "three"), there).find(digest), null);
+    const [again = assert.fail()] = (await there.list()).filter((blob) => blob.digest === digest);
+    await here.remove(digest, again.writtenMs);
+    assert.equal(await there.read(digest), null);
   });
 
   test("a request for a sandbox of a node that is away is refused at once, with the node's name", async () => {

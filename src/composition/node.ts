@@ -89,11 +89,12 @@ export async function startNode(
     }),
   );
   addUsageCounters(registry, store.usage);
+  const shared = store.database.dialect === "postgres" ? store.blobs : undefined;
   return {
     ...{ driver, doors, nodeRegistry },
     node: {
       ...{ driver, disk, logs, activity, meter, egress, puller },
-      blobs: openBlobStore(join(config.data, "blobs")),
+      blobs: openBlobStore(join(config.data, "blobs"), shared),
     },
     onStop: (workloads) => {
       workloadsOnStop = workloads;

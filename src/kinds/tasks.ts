@@ -14,7 +14,7 @@ import { sandboxTasks } from "./sandbox/upkeep.ts";
 import { snapshotTasks } from "./snapshot/behaviour.ts";
 import { neededByVolume } from "./volume/storage.ts";
 import { neededByTemplate } from "./volume-template/versions.ts";
-import { neededByCode, sweepBundles } from "./workload/bundle.ts";
+import { neededByCode, sourcesOfCode, sweepBundles, sweepSharedBlobs } from "./workload/bundle.ts";
 import { resumeWorkspaceRemovals } from "./workspace/removal.ts";
 
 /** Interval at which interrupted removals of workspaces are resumed. */
@@ -32,6 +32,15 @@ const NEEDS = {
   job: neededByCode,
   volumetemplate: neededByTemplate,
   volume: neededByVolume,
+};
+
+/** The archives that servers share; a node that gets a workload builds it again from its archive. */
+const SHARED = {
+  ...NEEDS,
+  agent: sourcesOfCode,
+  application: sourcesOfCode,
+  function: sourcesOfCode,
+  job: sourcesOfCode,
 };
 
 /** Executions deleted per transaction; one may have 100,000 rows. */
@@ -78,5 +87,6 @@ export const kindTasks = (deps: Deps): KindTask[] => [
     everyMs: SWEEP_BUNDLES_MS,
     run: (signal) => sweepBundles(NEEDS, deps, signal),
   },
+  { name: "sweep-blobs", everyMs: SWEEP_BUNDLES_MS, run: (signal) => sweepSharedBlobs(SHARED, deps, signal) },
   { name: "remove-over", everyMs: REMOVE_OVER_MS, run: (signal) => removeOver(deps, signal) },
 ];

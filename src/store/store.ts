@@ -5,6 +5,7 @@ import type { Running } from "../lib/lifecycle.ts";
 import { deriveKey } from "../lib/sealed-box.ts";
 import type { Clock } from "../lib/time/clock.ts";
 import { createAudit } from "./audit.ts";
+import { createBlobs } from "./blobs.ts";
 import type { Database } from "./database/database.ts";
 import { migrate } from "./database/migrations/index.ts";
 import { openSqlite } from "./database/sqlite.ts";
@@ -129,6 +130,7 @@ function composeStore({ database, keyring, keyRecords, follower, root, clock, qu
     idempotency: createIdempotency(deps),
     leases: createLeases(deps),
     nodes: createNodes(deps),
+    blobs: createBlobs(deps),
     ownership: createOwnership({ database, forget: resources.forgetCached }),
     records: createRecords(deps),
     executions: {

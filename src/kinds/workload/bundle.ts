@@ -12,6 +12,7 @@ import { removeTree } from "../../lib/remove-tree.ts";
 import { HOUR_MS } from "../../lib/time/clock.ts";
 import { need } from "../../node/capabilities/need.ts";
 import type { Resource } from "../../store/resources/resource.ts";
+import type { Store } from "../../store/store.ts";
 import type { Deps, ReconcileContext } from "../port.ts";
 import { PROJECT_LIMITS } from "../uploads.ts";
 import { type Bundle, stateOf } from "./deploy-state.ts";
@@ -110,13 +111,29 @@ export function neededByCode(resource: Resource): string[] {
   ]);
 }
 
-/** Removes bundles and archives that no resource needs. */
-export async function sweepBundles(
+/** The archives of all revisions that a workload keeps: another node builds a revision again from its archive. */
+export const sourcesOfCode = (resource: Resource): string[] =>
+  Object.values(stateOf(resource).revisions ?? {}).flatMap(({ source }) => (source ? [source] : []));
+
+/** Removes archives from the database that no resource names. */
+export async function sweepSharedBlobs(
   needs: Readonly<Record<string, (resource: Resource) => string[]>>,
-  deps: Deps,
+  { store, clock }: Pick<Deps, "store" | "clock">,
   signal: AbortSignal,
 ): Promise<void> {
-  const { store, blobs, driver, clock } = deps;
+  const old = (await store.blobs.list()).filter(({ writtenMs }) => writtenMs + UNUSED_MS < clock.now());
+  if (old.length === 0) return;
+  const used = await neededNow(needs, store);
+  for (const { digest, writtenMs } of old) {
+    signal.throwIfAborted();
+    if (!used.has(digest)) await store.blobs.remove(digest, writtenMs);
+  }
+}
+
+async function neededNow(
+  needs: Readonly<Record<string, (resource: Resource) => string[]>>,
+  store: Store,
+): Promise<Set<string>> {
   const used = new Set<string>();
   for (const [kind, neededBy] of Object.entries(needs)) {
     for (let after = ""; ; ) {
@@ -126,6 +143,17 @@ export async function sweepBundles(
       if (page.length < PAGE) break;
     }
   }
+  return used;
+}
+
+/** Removes bundles and archives that no resource needs. */
+export async function sweepBundles(
+  needs: Readonly<Record<string, (resource: Resource) => string[]>>,
+  deps: Deps,
+  signal: AbortSignal,
+): Promise<void> {
+  const { store, blobs, driver, clock } = deps;
+  const used = await neededNow(needs, store);
   const isOld = ({ writtenMs }: { writtenMs: number }): boolean => writtenMs + UNUSED_MS < clock.now();
   for (const { key } of (await blobs.listNotes()).filter(isOld)) {
     signal.throwIfAborted();

@@ -3,10 +3,10 @@
  * is there whole or not at all; unfinished files are removed at the next start.
  */
 import { createHash, type Hash } from "node:crypto";
-import { createWriteStream, mkdirSync, rmSync } from "node:fs";
+import { createReadStream, createWriteStream, mkdirSync, rmSync } from "node:fs";
 import { mkdtemp, readdir, readFile, rename, rm, stat, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { Transform } from "node:stream";
+import { Readable, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { PlatformError } from "../../contract/errors.ts";
 import { randomWord } from "../../lib/ids.ts";
@@ -35,22 +35,41 @@ export interface BlobStore {
   makeWorkFolder(): Promise<string>;
 }
 
+/** Where the servers of one database share files; the folder of each server is a cache of it. */
+export interface SharedBlobs {
+  write(digest: string, content: () => AsyncIterable<Buffer>): Promise<void>;
+  read(digest: string): Promise<AsyncIterable<Buffer> | null>;
+}
+
 /** Free space left for the database on the same disk. */
 const DISK_RESERVE_BYTES = 256 * 1024 * 1024;
 
 const DIGEST = /^[0-9a-f]{64}$/;
 
-export function openBlobStore(dir: string): BlobStore {
+/** `shared` absent: no other server needs the files. */
+export function openBlobStore(dir: string, shared?: SharedBlobs): BlobStore {
   const kept = join(dir, "sha256");
   const notes = join(dir, "notes");
   const temp = join(dir, "temp");
   rmSync(temp, { recursive: true, force: true });
   for (const folder of [kept, notes, temp]) mkdirSync(folder, { recursive: true, mode: 0o700 });
+  /** Copies the file from the shared store to the folder; false when the shared store does not have it, or not whole. */
+  async function fetched(digest: string): Promise<boolean> {
+    const content = await shared?.read(digest);
+    if (!content) return false;
+    const hash = createHash("sha256");
+    const { path } = await receive(temp, Readable.from(content), Number.POSITIVE_INFINITY, hash);
+    const isWhole = hash.digest("hex") === digest;
+    await (isWhole ? rename(path, join(kept, digest)) : rm(path, { force: true }));
+    return isWhole;
+  }
+
   return {
     async put(content, bytesMax) {
       const hash = createHash("sha256");
       const { path, sizeBytes } = await receive(temp, content, bytesMax, hash);
       const digest = hash.digest("hex");
+      await shared?.write(digest, () => createReadStream(path));
       await rename(path, join(kept, digest));
       return { digest, sizeBytes };
     },
@@ -58,10 +77,11 @@ export function openBlobStore(dir: string): BlobStore {
     async find(digest) {
       if (!DIGEST.test(digest)) return null;
       const file = join(kept, digest);
-      return stat(file).then(
-        () => file,
-        () => null,
+      const isHere = await stat(file).then(
+        () => true,
+        () => false,
       );
+      return isHere || (await fetched(digest)) ? file : null;
     },
     list: async () => (await listFolder(kept)).map(({ key: digest, writtenMs }) => ({ digest, writtenMs })),
     async remove(digest) {

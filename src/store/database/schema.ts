@@ -42,6 +42,9 @@ export interface Tables {
   audit_base: { id: number; seq: number; hash: string; seal: string };
   sign_in_tries: { key: string; tries: number; since: number };
   nodes: NodeRow;
+  blobs: { digest: string; chunks: number; written_at: number };
+  /** Base64, so that a backup of either database is the same text. */
+  blob_chunks: { digest: string; at: number; base64: string };
   leases: { name: string; holder: string; token: number; expires_at: number };
   usage_accounts: { id: Generated<number>; account_id: string };
   usage_series: UsageSeriesRow;

@@ -28,6 +28,7 @@ import { heldWords } from "./0019-held-words.ts";
 import { hangingCredentials } from "./0020-hanging-credentials.ts";
 import { nodes } from "./0021-nodes.ts";
 import { invitationMakers } from "./0022-invitation-makers.ts";
+import { blobs } from "./0023-blobs.ts";
 import type { Migration } from "./migration.ts";
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -53,6 +54,7 @@ export const MIGRATIONS: readonly Migration[] = [
   hangingCredentials,
   nodes,
   invitationMakers,
+  blobs,
 ];
 
 const TYPES: Record<Dialect, Record<string, string>> = {
