@@ -90,11 +90,10 @@ export function walkOperations(world: () => World): void {
 }
 
 /** What the declaration says: refused, not even told that it exists, or let in. */
-function expected({ tenancy, scope, role, path, workspaceParam }: Operation, who: Principal): 403 | 404 | "in" {
+function expected({ tenancy, scope, role, workspaceParam }: Operation, who: Principal): 403 | 404 | "in" {
   const { scopes } = who;
   if (scope !== null && scopes && !scopes.includes(scope) && !scopes.includes("admin")) return 403;
-  if (tenancy === "account" && path.includes("{accountId}"))
-    return who.inAccount && (role === "member" || who.inAccount === "admin") ? "in" : 403;
+  if (tenancy === "account") return who.inAccount && (role === "member" || who.inAccount === "admin") ? "in" : 403;
   if (tenancy !== "workspace") return "in";
   if (!who.inWorkspace) return workspaceParam ? 404 : 403;
   return role === "member" || who.inWorkspace === "admin" ? "in" : 403;

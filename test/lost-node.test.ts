@@ -105,4 +105,22 @@ describe("a lost node", { skip: postgres.skip }, () => {
     await until("the deleted one is over", async () => (await shown("/sandboxes/leaves")).status === "TERMINATED");
     assert.equal(stays.workloads.size, 2, "the node that took them over keeps them");
   });
+
+  test("a node that never returns is removed by force, and what it had is given up", async () => {
+    await two?.stop();
+    two = null;
+    const isLost = async () => (await one.call("GET", "/nodes/right")).body.status === "lost";
+    await until("the node is lost", isLost);
+    const refused = await one.call("DELETE", "/nodes/right");
+    assert.equal(refused.status, 409);
+    assert.match(refused.body.message, /Node right has sandbox 'waits'\. .* by force/);
+    assert.equal((await one.call("DELETE", "/nodes/right?force=true")).status, 200);
+    await until("it is over", async () => (await shown("/sandboxes/waits")).status === "TERMINATED");
+    assert.match(lastEvent(await shown("/sandboxes/waits"), "given-up"), /Node right was removed by .* files .* lost/);
+    const { body: nodes } = await one.call("GET", "/nodes");
+    assert.deepEqual(
+      nodes.map(({ name }: { name: string }) => name),
+      ["left"],
+    );
+  });
 });

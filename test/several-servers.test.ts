@@ -10,6 +10,7 @@ import { openBlobStore } from "../src/node/blobs/blob-store.ts";
 import { testDatabases } from "./databases.ts";
 import { FakeMachine, fakeDriver } from "./fake-driver.ts";
 import { startTestPlatform, type TestPlatform } from "./platform.ts";
+import { until } from "./triggers/agent-world.ts";
 
 const databases = await testDatabases();
 after(() => databases.stop());
@@ -188,6 +189,30 @@ describe("two servers with a machine each", { skip: postgres.skip }, () => {
     });
     assert.equal(torn.status, 409);
     assert.match(torn.body.message, /volume '(first|second)' is on node .* and volume '(first|second)' is on node/);
+  });
+
+  test("admins see the nodes, and a drained node gets nothing new", async () => {
+    const { body: nodes } = await one.call("GET", "/nodes");
+    assert.deepEqual(
+      nodes.map(({ status, drained }: { status: string; drained: boolean }) => [status, drained]),
+      [
+        ["live", false],
+        ["live", false],
+      ],
+    );
+    const self = (await two.call("GET", "/nodes")).body.find(({ isSelf }: { isSelf: boolean }) => isSelf);
+    assert.equal(self.resources.sandbox >= 2, true);
+    assert.equal((await one.call("DELETE", `/nodes/${self.id}`)).status, 409);
+    assert.equal((await one.call("POST", `/nodes/${self.id}/drain`)).body.drained, true);
+    const { body: moved } = await until("the other server knows", async () => {
+      const made = await two.call("POST", "/sandboxes", { body: { metadata: {}, spec: {} } });
+      return machines.one.workloads.has(made.body.metadata.uid) && made;
+    });
+    assert.equal(moved.status, "DEPLOYED");
+    assert.equal((await two.call("POST", `/nodes/${self.id}/undrain`)).body.drained, false);
+    const { body: own } = await two.call("POST", "/sandboxes", { body: { metadata: {}, spec: {} } });
+    assert.equal(machines.two.workloads.has(own.metadata.uid), true);
+    assert.equal((await one.call("GET", "/nodes/no-such-node")).status, 404);
   });
 
   test("a server with a copy of another server's folder does not start", async (t) => {

@@ -231,8 +231,13 @@ function admit(
     if (accountId !== undefined) {
       authorizeAccount(operation, caller, accountId);
       authorizeUse(operation, query, isAccountAdmin(caller, accountId));
+      return null;
     }
-    return null;
+    // What belongs to the platform and to no tenant is its first account's, which the operator made.
+    return deps.store.people.listAccountsAcrossUsers().then(([first]) => {
+      authorizeAccount(operation, caller, first?.id ?? "");
+      return null;
+    });
   }
   if (operation.tenancy !== "workspace") return null;
   const named = operation.workspaceParam

@@ -89,7 +89,7 @@ export async function runProgram(
 }
 
 /** Aliases of commands, at any level. */
-const ALIASES: Readonly<Record<string, string>> = { list: "ls" };
+const ALIASES: Readonly<Record<string, string>> = { list: "ls", node: "nodes" };
 
 const isCalled = (name: string, word: string | undefined): boolean =>
   word !== undefined && (name === word || ALIASES[name] === word);

@@ -25,6 +25,7 @@ import { executionHandlers } from "./job/handlers.ts";
 import { logHandlers } from "./log/handlers.ts";
 import { modelBehaviour } from "./model/behaviour.ts";
 import { modelHandlers } from "./model/handlers.ts";
+import { nodeHandlers } from "./node/handlers.ts";
 import { policyBehaviour } from "./policy/behaviour.ts";
 import type { Behaviour, Implementation } from "./port.ts";
 import { previewBehaviour } from "./preview/behaviour.ts";
@@ -87,6 +88,7 @@ export const HANDLERS: readonly Implementation[] = [
   ...executionHandlers,
   ...modelHandlers,
   ...logHandlers,
+  ...nodeHandlers,
   ...quotaHandlers,
   ...serviceAccountHandlers,
   ...templateHandlers,

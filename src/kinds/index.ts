@@ -28,6 +28,7 @@ import { executionOperations } from "./job/operations.ts";
 import { logOperations } from "./log/operations.ts";
 import { model } from "./model/kind.ts";
 import { modelUsage } from "./model/operations.ts";
+import { nodeOperations } from "./node/operations.ts";
 import { policy } from "./policy/kind.ts";
 import { policyUsages } from "./policy/operations.ts";
 import { preview } from "./preview/kind.ts";
@@ -93,6 +94,7 @@ const EXTRA_OPERATIONS: readonly Operation[] = [
   ...executionOperations,
   modelUsage,
   ...logOperations,
+  ...nodeOperations,
   policyUsages,
   previewTokenDelete,
   ...quotaOperations,

@@ -21,7 +21,7 @@ export interface NodeInfo {
   readonly heartbeatAt: number;
 }
 
-/** A view in memory, refreshed by every heartbeat and by news of other servers. No call here waits. */
+/** A view in memory, refreshed by every heartbeat and by news of other servers. No call but `refresh` waits. */
 export interface Nodes {
   /** The node of this server. */
   readonly self: NodeInfo;
@@ -38,5 +38,9 @@ export interface Nodes {
   nameOf(id: string): string;
   /** Whether this server acts on a record with this owner. */
   owns(node: string | null): boolean;
+  /** After this long without a heartbeat a node is lost. */
+  readonly lostAfterMs: number;
+  /** Reads the nodes again now, for an answer that has to be up to date. */
+  refresh(): Promise<void>;
   onChange(listener: () => void): () => void;
 }

@@ -57,7 +57,7 @@ export async function settleLostNodes(deps: Deps, signal: AbortSignal): Promise<
 }
 
 /** False: the workload cannot leave its node, or no node takes it. */
-export async function move(resource: Resource, why: string, deps: Deps): Promise<boolean> {
+export async function move(resource: Resource, why: string, deps: Platform): Promise<boolean> {
   const { nodes, store } = deps;
   const elsewhere = ELSEWHERE[resource.kind];
   if (resource.node === null || !elsewhere?.(resource) || needsItsNode(resource)) return false;

@@ -79,6 +79,8 @@ class Registry implements NodeRegistry {
         return self;
       },
       shared,
+      lostAfterMs,
+      refresh: () => this.refresh(),
       // Whether this node runs workloads is known here before it is known in the table.
       list: () => this.#list.map((node) => (node.id === identity.id ? { ...node, runs: options.runs() } : node)),
       find,

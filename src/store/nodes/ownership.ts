@@ -48,6 +48,27 @@ export function createOwnership({ database, forget }: { database: Database; forg
       return rows.map(fromRow);
     },
 
+    /** How many resources of each kind every node has, retired ones left out. */
+    async countOwned(): Promise<Map<string, Record<string, number>>> {
+      const rows = await database.read
+        .selectFrom("resources")
+        .select(["node", "kind", (eb) => eb.fn.countAll<number>().as("n")])
+        .where("node", "is not", null)
+        .where("slot", "not like", "~%")
+        .groupBy(["node", "kind"])
+        .execute();
+      const counts = new Map<string, Record<string, number>>();
+      for (const { node, kind, n } of rows)
+        counts.set(String(node), { ...counts.get(String(node)), [kind]: Number(n) });
+      return counts;
+    },
+
+    /** Gives all that a node has to another node. */
+    hand: (from: string, to: string): Promise<void> =>
+      database.write(async ({ queries }) => {
+        await queries.updateTable("resources").set({ node: to }).where("node", "=", from).execute();
+      }),
+
     /** Gives resources without a node to this node. */
     adopt: (node: string, resources: readonly Pick<Resource, "kind" | "uid">[]): Promise<void> =>
       database.write(async (tx) => {

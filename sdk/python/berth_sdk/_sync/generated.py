@@ -1670,6 +1670,44 @@ class Api:
         """List what workloads have written, newest first. `GET /v0/observability/logs`"""
         return cast("Dict[str, Dict[str, Any]]", self._caller.call("GET", "/observability/logs", query={"resourceType": resource_type, "workloadIds": workload_ids, "start": start, "end": end, "type": type, "severity": severity, "search": search, "traceId": trace_id, "executionId": execution_id, "taskId": task_id, "revision": revision, "limit": limit, "offset": offset, "interval": interval}, timeout=timeout))
 
+    def node_list(self, *, timeout: Optional[float] = None) -> List[types.NodeRecord]:
+        """List the servers of this platform. `GET /v0/nodes`"""
+        return cast("List[types.NodeRecord]", self._caller.call("GET", "/nodes", timeout=timeout))
+
+    def node_get(self, node: str, *, timeout: Optional[float] = None) -> types.NodeRecord:
+        """Read one node, by its id or its name. `GET /v0/nodes/{node}`"""
+        return cast("types.NodeRecord", self._caller.call("GET", f'/nodes/{segment("node", node)}', timeout=timeout))
+
+    def node_drain(
+        self,
+        node: str,
+        *,
+        timeout: Optional[float] = None,
+        idempotency_key: Optional[str] = None,
+    ) -> types.NodeRecord:
+        """Give a node no new workloads; those that it has stay. `POST /v0/nodes/{node}/drain`"""
+        return cast("types.NodeRecord", self._caller.call("POST", f'/nodes/{segment("node", node)}/drain', timeout=timeout, idempotency_key=idempotency_key))
+
+    def node_undrain(
+        self,
+        node: str,
+        *,
+        timeout: Optional[float] = None,
+        idempotency_key: Optional[str] = None,
+    ) -> types.NodeRecord:
+        """Give a drained node new workloads again. `POST /v0/nodes/{node}/undrain`"""
+        return cast("types.NodeRecord", self._caller.call("POST", f'/nodes/{segment("node", node)}/undrain', timeout=timeout, idempotency_key=idempotency_key))
+
+    def node_remove(
+        self,
+        node: str,
+        *,
+        force: Optional[bool] = None,
+        timeout: Optional[float] = None,
+    ) -> types.NodeRecord:
+        """Remove a node that never returns. `DELETE /v0/nodes/{node}`"""
+        return cast("types.NodeRecord", self._caller.call("DELETE", f'/nodes/{segment("node", node)}', query={"force": force}, timeout=timeout))
+
     def policy_usages(
         self,
         policy_name: str,

@@ -1306,6 +1306,30 @@ class ModelUsageResultSummary(TypedDict):
     cost: float
 
 
+class NodeRecord(TypedDict):
+    id: str
+    name: str
+    #: lost: not heard of for BERTH_NODE_LOST_AFTER seconds.
+    status: Literal["live", "lost"]
+    #: It gets no new workloads.
+    drained: bool
+    #: It is the server that answers this request.
+    isSelf: bool
+    #: Where other servers reach it.
+    address: NotRequired[str]
+    version: str
+    driver: str
+    capabilities: List[str]
+    cpus: float
+    memoryMb: float
+    #: Memory of the machine that is in use.
+    usedMb: float
+    #: How many resources of each kind it has.
+    resources: Dict[str, float]
+    startedAt: str
+    heartbeatAt: str
+
+
 class PasswordSetBody(TypedDict):
     newPassword: str
     #: Needed when there is one already, unless an API key with all scopes and without an end asks.

@@ -82,6 +82,7 @@ import type {
   ModelRecord,
   ModelUpdate,
   ModelUsageResult,
+  NodeRecord,
   PasswordSetBody,
   PendingImageShareListResult,
   PolicyInput,
@@ -1002,6 +1003,19 @@ export interface Api {
     /** Who kept them: of several servers on one database each answers for its own. */
     server: string;
   }>>;
+  /** List the servers of this platform. `GET /v0/nodes` */
+  nodeList(input?: CallOptions): Promise<NodeRecord[]>;
+  /** Read one node, by its id or its name. `GET /v0/nodes/{node}` */
+  nodeGet(input: CallOptions & { params: { node: string } }): Promise<NodeRecord>;
+  /** Give a node no new workloads; those that it has stay. `POST /v0/nodes/{node}/drain` */
+  nodeDrain(input: CallOptions & { params: { node: string } }): Promise<NodeRecord>;
+  /** Give a drained node new workloads again. `POST /v0/nodes/{node}/undrain` */
+  nodeUndrain(input: CallOptions & { params: { node: string } }): Promise<NodeRecord>;
+  /** Remove a node that never returns. `DELETE /v0/nodes/{node}` */
+  nodeRemove(input: CallOptions & { params: { node: string }; query?: {
+      /** Also when sandboxes, volumes, drives and snapshots are there: they are deleted, because their files are lost. */
+      force?: boolean | undefined;
+    } }): Promise<NodeRecord>;
   /** List the resources that name a policy. `GET /v0/policies/{policyName}/usages` */
   policyUsages(input: CallOptions & { params: { policyName: string } }): Promise<PolicyUsagesResult>;
   /** Revoke a token by its name or its value. `DELETE /v0/sandboxes/{sandboxName}/previews/{previewName}/tokens/{tokenName}` */

@@ -2405,6 +2405,31 @@ export interface ModelUsageResult {
   };
 }
 
+/** The answer of nodeGet. */
+export interface NodeRecord {
+  id: string;
+  name: string;
+  /** lost: not heard of for BERTH_NODE_LOST_AFTER seconds. */
+  status: "live" | "lost";
+  /** It gets no new workloads. */
+  drained: boolean;
+  /** It is the server that answers this request. */
+  isSelf: boolean;
+  /** Where other servers reach it. */
+  address?: string | undefined;
+  version: string;
+  driver: string;
+  capabilities: string[];
+  cpus: number;
+  memoryMb: number;
+  /** Memory of the machine that is in use. */
+  usedMb: number;
+  /** How many resources of each kind it has. */
+  resources: Record<string, number>;
+  startedAt: string;
+  heartbeatAt: string;
+}
+
 /** The body of passwordSet. */
 export interface PasswordSetBody {
   newPassword: string;
