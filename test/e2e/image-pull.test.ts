@@ -105,7 +105,12 @@ describe("an image of a registry", { skip: machineSkip }, () => {
     await suite.create("again", { runtime: { memory: 256, image } });
     assert.equal((await suite.exec("again", "cat /etc/kept")).body.stdout, "kept\n");
     assert.equal((await wanting("always", { image, imagePullPolicy: "Always" })).status, 400);
-    for (const name of ["real", "again"]) await call("DELETE", `/sandboxes/${name}`);
+    const auth = Buffer.from(`${USER.name}:${USER.password}`).toString("base64");
+    const dockerConfig = JSON.stringify({ auths: { [host]: { auth } } });
+    await suite.create("own", { runtime: { memory: 256, image, imagePullPolicy: "Always", dockerConfig } });
+    const shown = JSON.stringify((await call("GET", "/sandboxes/own")).body);
+    assert.ok(!shown.includes(auth), "credentials are not shown");
+    for (const name of ["real", "again", "own"]) await call("DELETE", `/sandboxes/${name}`);
   });
 
   test("imagePullPolicy: never asks, asks once, asks every time", async () => {

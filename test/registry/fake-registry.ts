@@ -5,6 +5,7 @@
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { closeAtEnd } from "../closing.ts";
 
@@ -39,8 +40,9 @@ export interface FakeImage {
   more?: object;
 }
 
-export async function startFakeRegistry(): Promise<FakeRegistry> {
-  const server = createServer();
+/** `tls`: key and certificate, to speak HTTPS. */
+export async function startFakeRegistry(tls?: { key: Buffer; cert: Buffer }): Promise<FakeRegistry> {
+  const server = tls ? createTlsServer(tls) : createServer();
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const close = async (): Promise<void> => {

@@ -1,5 +1,6 @@
 /** Pulls from a registry on loopback that the test makes, honest first, then in every way it may misbehave. */
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -435,4 +436,40 @@ test("credentials do not follow a redirect to another host", { skip }, async (t)
   const known = parseDockerConfig(JSON.stringify({ auths: { [registry.host]: { auth } } }));
   await pull(`${registry.host}/acme/tool:1`, known);
   assert.deepEqual(leaked, [undefined, undefined]);
+});
+
+/** A certificate for 127.0.0.1 that nobody else has signed; null without openssl. */
+function ownCertificate(t: TestContext): { key: Buffer; cert: Buffer } | null {
+  const dir = mkdtempSync(join(tmpdir(), "pull-tls-"));
+  t.after(() => rmSync(dir, { recursive: true, force: true }));
+  const files = ["-keyout", join(dir, "key.pem"), "-out", join(dir, "cert.pem")];
+  const subject = ["-subj", "/CN=registry", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2"];
+  const made = spawnSync("openssl", ["req", "-x509", "-newkey", "rsa:2048", "-nodes", ...subject, ...files]);
+  return made.status === 0
+    ? { key: readFileSync(join(dir, "key.pem")), cert: readFileSync(join(dir, "cert.pem")) }
+    : null;
+}
+
+test("a registry with a certificate of a private authority", { skip }, async (t) => {
+  const tls = ownCertificate(t);
+  if (!tls) return t.skip("openssl is not installed");
+  const secure = await startFakeRegistry(tls);
+  t.after(() => secure[Symbol.asyncDispose]());
+  // Nothing listens where the registry itself would be: only the mirror, which is spoken to with TLS, can have the image.
+  const mirror = parseMirror(`127.0.0.1:1=https://${secure.host}`);
+  assert.ok(mirror);
+  const auth = Buffer.from("operator:secret").toString("base64");
+  const credentials = parseDockerConfig(JSON.stringify({ auths: { [secure.host]: { auth } } }));
+  addImage(secure, "acme/tool:1", { layers: [bottom] });
+  secure.intercept = (req, res) => {
+    if (req.headers.authorization === `Basic ${auth}`) return false;
+    res.writeHead(401, { "www-authenticate": "Basic" }).end();
+    return true;
+  };
+  const trusting = await place(t, { mirrors: [mirror], ca: tls.cert.toString("utf8"), credentials });
+  await trusting.pull("127.0.0.1:1/acme/tool:1");
+  const before = secure.seen.length;
+  const wary = await place(t, { mirrors: [mirror], credentials });
+  assert.equal((await refusal(wary.pull("127.0.0.1:1/acme/tool:1")))[0], "unreachable");
+  assert.equal(secure.seen.length, before, "an unknown certificate gets no request");
 });

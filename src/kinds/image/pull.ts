@@ -52,7 +52,8 @@ export async function startImage(
   const { remote } = resolved;
   const here = await currentCopy(remote, user, deps, request);
   if (here) return { ...here, source: sourceText(remote.reference, here.digest), isNew: false };
-  const pulled = await pullRecorded(remote, user.workspace, deps, request);
+  const { message, ...pulled } = await pullRecorded(remote, user.workspace, deps, request);
+  request.tell?.(message);
   return { ...pulled, source: sourceText(remote.reference, pulled.digest), isNew: true };
 }
 
@@ -107,25 +108,31 @@ export async function requirePullable(
 /** A create waits this long for a registry to say whether it has the image. */
 const LOOK_MAX_MS = 20 * SECOND_MS;
 
+interface Recorded {
+  loaded: string;
+  digest: string;
+  /** What the tag's event says. */
+  message: string;
+}
+
 /** Pulls the image and records it under its tag. */
 export async function pullRecorded(
   remote: RegistryImage,
   workspace: string,
   deps: PullDeps,
   { policy, dockerConfig, signal = new AbortController().signal, tell = () => {} }: ImageRequest = {},
-): Promise<{ loaded: string; digest: string }> {
+): Promise<Recorded> {
   const { known } = remote;
   const request = await requestFor(remote, workspace, dockerConfig, deps);
   const text = referenceText(remote.reference);
   const startedAt = performance.now();
   const options = { signal, onProgress: teller(text, tell) };
-  const keep = async (pulled: Pulled): Promise<{ loaded: string; digest: string }> => {
+  const keep = async (pulled: Pulled): Promise<Recorded> => {
     const seconds = ((performance.now() - startedAt) / SECOND_MS).toFixed(1);
     const message = `Pulled ${text}@${pulled.digest}: ${mb(pulled.downloadedBytes)} MB in ${seconds} s.`;
     await keepTag(remote, pulled, message, deps);
-    tell(message);
     deps.log.info({ image: text, digest: pulled.digest, bytes: pulled.downloadedBytes }, "an image was pulled");
-    return { loaded: pulled.name, digest: pulled.digest };
+    return { loaded: pulled.name, digest: pulled.digest, message };
   };
   // A tag that is known but not on this machine means the same content here as on the others.
   if (policy !== "Always" && known?.digest !== undefined && remote.reference.digest === undefined) {
