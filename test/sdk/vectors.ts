@@ -60,8 +60,10 @@ export interface Replay {
 export async function startReplay(dataDir: string): Promise<Replay> {
   const plays = VECTORS.map((vector) => new Play(vector));
   const server = createServer((request, response) => {
-    const [, index = "", path = ""] = /^\/(\d+)(\/.*)$/.exec(request.url ?? "") ?? [];
-    void plays[Number(index)]?.answer(request, response, path);
+    const [, index = "none", path = ""] = /^\/(\d+)(\/.*)$/.exec(request.url ?? "") ?? [];
+    const play = plays[Number(index)];
+    if (play) void play.answer(request, response, path);
+    else send(response, { status: 404 });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
