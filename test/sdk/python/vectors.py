@@ -68,6 +68,17 @@ async def profile(url, args):
     return await given(operation(known("Berth")(), args))
 
 
+async def elsewhere(url, args):
+    os.environ["BERTH_PROFILE"] = url.rsplit("/", 1)[1]
+    return await given(operation(known("Berth")(url=f"{url}/elsewhere"), args))
+
+
+async def fetch(url, args):
+    same = await given(known("Sandbox").get("box", berth=with_token(url)))
+    response = await given(same.fetch(args["port"], args["path"]))
+    return [response.status_code, response.text]
+
+
 async def items(url, args):
     return await given(operation(with_key(url), args).to_list())
 
@@ -133,6 +144,8 @@ CALLS = {
     "api": api,
     "apiWithToken": api_with_token,
     "profile": profile,
+    "elsewhere": elsewhere,
+    "fetch": fetch,
     "list": items,
     "create": create,
     "token": token,

@@ -9,6 +9,7 @@ interface Args {
   options: Record<string, unknown>;
   command: string;
   path: string;
+  port: number;
   data: string;
   id: string;
   function: string;
@@ -46,6 +47,15 @@ const CALLS: Record<string, (url: string, args: Args) => Promise<unknown>> = {
   async profile(url, { operation, input }) {
     process.env.BERTH_PROFILE = url.slice(url.lastIndexOf("/") + 1);
     return operations(new Berth())[operation]?.(input);
+  },
+  async elsewhere(url, { operation, input }) {
+    process.env.BERTH_PROFILE = url.slice(url.lastIndexOf("/") + 1);
+    return operations(new Berth({ url: `${url}/elsewhere` }))[operation]?.(input);
+  },
+  async fetch(url, { port, path }) {
+    const box = await Sandbox.get("box", { berth: withToken(url) });
+    const response = await box.fetch(port, path);
+    return [response.status, await response.text()];
   },
   create: async (url, { options }) => (await Sandbox.create({ ...options, berth: withKey(url) })).name,
   async token(url, { times }) {

@@ -92,11 +92,23 @@ class AsyncBerth:
             yield response
 
     async def request(self, method: str, url: str, **options: Any) -> httpx.Response:
-        """Sends a request below the server's address with the caller's credentials, whatever the status."""
+        """
+        Sends a request below the server's address with the caller's credentials, whatever the status. A token that the
+        server refuses is renewed, once.
+        """
         if not url.startswith(f"{self.url}/"):
             raise BerthError("invalid_url", f"{url} is not below {self.url}.")
-        headers = {**options.pop("headers", {}), "x-service-authorization": f"Bearer {await self.token()}"}
-        return await self._clients.get().request(method, url, headers=headers, **options)
+        given = options.pop("headers", {})
+        credential = self._connect().credential
+        bearer = await credential.bearer()
+        client = self._clients.get()
+        signed = {**given, "x-service-authorization": f"Bearer {bearer}"}
+        response = await client.request(method, url, headers=signed, **options)
+        following = await credential.bearer(bearer) if response.status_code == 401 else bearer
+        if following == bearer:
+            return response
+        signed = {**given, "x-service-authorization": f"Bearer {following}"}
+        return await client.request(method, url, headers=signed, **options)
 
     async def aclose(self) -> None:
         """Closes the connections."""

@@ -93,11 +93,23 @@ class Berth:
             yield response
 
     def request(self, method: str, url: str, **options: Any) -> httpx.Response:
-        """Sends a request below the server's address with the caller's credentials, whatever the status."""
+        """
+        Sends a request below the server's address with the caller's credentials, whatever the status. A token that the
+        server refuses is renewed, once.
+        """
         if not url.startswith(f"{self.url}/"):
             raise BerthError("invalid_url", f"{url} is not below {self.url}.")
-        headers = {**options.pop("headers", {}), "x-service-authorization": f"Bearer {self.token()}"}
-        return self._clients.get().request(method, url, headers=headers, **options)
+        given = options.pop("headers", {})
+        credential = self._connect().credential
+        bearer = credential.bearer()
+        client = self._clients.get()
+        signed = {**given, "x-service-authorization": f"Bearer {bearer}"}
+        response = client.request(method, url, headers=signed, **options)
+        following = credential.bearer(bearer) if response.status_code == 401 else bearer
+        if following == bearer:
+            return response
+        signed = {**given, "x-service-authorization": f"Bearer {following}"}
+        return client.request(method, url, headers=signed, **options)
 
     def close(self) -> None:
         """Closes the connections."""
