@@ -15,6 +15,8 @@ const MEMORY_MB = 4096;
 
 export interface BenchPlatform {
   dataDir: string;
+  url: string;
+  apiKey: string;
   /** Until so many sandboxes stand ready. */
   stocked(count: number): Promise<void>;
   create(): Promise<string>;
@@ -64,6 +66,8 @@ export async function startBenchPlatform(env: Record<string, string>): Promise<B
   const records = () => loadRecords(join(dataDir, "runtime/workloads")).flatMap(({ record }) => record ?? []);
   return {
     dataDir,
+    url,
+    apiKey: KEY,
     async stocked(count) {
       const ready = () => records().filter(({ uid, phase }) => uid === null && phase === "ready").length;
       while (ready() < count) await pause(100);

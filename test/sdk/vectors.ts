@@ -160,7 +160,8 @@ function matches(wanted: unknown, got: unknown): boolean {
 }
 
 function send(response: ServerResponse, { status = 200, headers = {}, body, text: said }: Reply): void {
-  response.writeHead(status, { "content-type": "application/json", ...headers });
+  // Some clients send a request again by themselves when a kept connection breaks; these connections are not kept.
+  response.writeHead(status, { "content-type": "application/json", connection: "close", ...headers });
   response.end(said ?? JSON.stringify(body ?? null));
 }
 

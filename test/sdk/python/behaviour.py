@@ -39,7 +39,11 @@ async def leave() -> str:
 
 
 left = asyncio.run(leave())
-running = [state.command for state in box.processes() if state.status == "running"]
+# A killed process is told as running until the kernel has ended it.
+running = ["unknown"]
+while running:
+    time.sleep(0.05)
+    running = [state.command for state in box.processes() if state.status == "running"]
 
 box.files.remove("/data")
 gone = box.files.exists("/data/big.bin")

@@ -22,7 +22,14 @@ const aborter = new AbortController();
 const left = await box
   .run("echo begun; sleep 600", { signal: aborter.signal, onStdout: () => aborter.abort(new Error("enough")) })
   .then(String, (error: Error) => (error.message === "enough" ? "cancelled" : String(error)));
-const states = await box.processes();
+// A killed process is told as running until the kernel has ended it.
+const running = async (): Promise<string[]> =>
+  (await box.processes()).filter(({ status }) => status === "running").map(({ command }) => command);
+let still = await running();
+while (still.length > 0) {
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  still = await running();
+}
 
 await box.files.remove("/data");
 const gone = await box.files.exists("/data/big.bin");
@@ -42,7 +49,7 @@ const done = {
   lines: lines.sort((a, b) => b.localeCompare(a)),
   stopped,
   left,
-  running: states.filter(({ status }) => status === "running").map(({ command }) => command),
+  running: still,
   gone,
   deleted,
 };

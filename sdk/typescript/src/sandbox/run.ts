@@ -77,12 +77,12 @@ async function follow(
   };
   const printed = { stdout: "", stderr: "" };
   const told = { stdout: onStdout, stderr: onStderr };
+  signal?.throwIfAborted();
+  const starting = berth.sendToWorkload(address, { ...request, body: JSON.stringify(body) }, async (answer) => answer);
+  let isStarted = false;
   try {
-    const response = await berth.sendToWorkload(
-      address,
-      { ...request, body: JSON.stringify(body), signal },
-      async (answer) => answer,
-    );
+    const response = await orAborted(starting, signal);
+    isStarted = true;
     const writing = input === undefined ? null : writeInput(berth, address, name, input, { signal });
     for await (const line of linesOf(response, signal)) {
       const { type, data = "" } = JSON.parse(line) as RunEvent;
@@ -96,11 +96,32 @@ async function follow(
       } else if (type === "error") throw new BerthError({ code: "refused", status: 422, message: data });
     }
   } catch (error) {
-    // The sandbox may be gone by now, which ends the command as well.
-    if (signal?.aborted) await endProcess(berth, address, `/process/${name}/kill`, {}).catch(() => {});
+    const killed = signal?.aborted ? killStarted(berth, address, name, starting) : null;
+    // A server that does not answer holds nobody up.
+    if (isStarted) await killed;
     throw error;
   }
   throw new BerthError({ code: "broken_stream", message: `The connection ended before the command did: ${command}` });
+}
+
+/** A request that is cut off half-way may start a command after all: the start is awaited, however the signal ends. */
+async function killStarted(berth: Berth, address: string, name: string, starting: Promise<Response>): Promise<void> {
+  try {
+    const response = await starting;
+    await endProcess(berth, address, `/process/${name}/kill`, {});
+    if (!response.bodyUsed) await response.body?.cancel();
+  } catch {
+    // The command was not started, or the sandbox is gone, which ends the command as well.
+  }
+}
+
+function orAborted<Value>(promise: Promise<Value>, signal: AbortSignal | undefined): Promise<Value> {
+  if (!signal) return promise;
+  return new Promise((resolve, reject) => {
+    const abort = (): void => reject(signal.reason);
+    signal.addEventListener("abort", abort, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
+  });
 }
 
 /** A command may end without reading its input. */
