@@ -9,7 +9,7 @@ import { startInference } from "./composition/inference.ts";
 import { joinNode } from "./composition/join-node.ts";
 import { startManagement } from "./composition/management.ts";
 import { type MachineOptions, startNode } from "./composition/node.ts";
-import { startPeers } from "./composition/peers.ts";
+import { allLogsOf, startPeers } from "./composition/peers.ts";
 import { modelPrices, privateAddressesOf, settingsOf, usagePrices } from "./composition/settings.ts";
 import type { Start } from "./composition/start.ts";
 import { type Config, clientUrl } from "./config.ts";
@@ -63,6 +63,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     const { store, bootstrapped, rotateKey } = foundation;
     const identity = await startIdentity(start, foundation);
     const started = await startNode(start, foundation, options);
+    const peers = await startPeers(start, foundation, started, () => inference.gateway);
     const { platform, deps } = joinNode(
       {
         ...{ store, clock, settings, log, prices },
@@ -71,10 +72,10 @@ export async function startApp(options: AppOptions): Promise<App> {
         outbound: stack.add(createOutbound({ privateAddresses: privateAddressesOf(config) })),
         reconciledKinds: BEHAVIOURS.filter((half) => half.reconciled).map((half) => half.kind.name),
         keyFor: store.keyFor,
+        allLogs: allLogsOf(started, peers),
       },
       started.node,
     );
-    const peers = await startPeers(start, foundation, started, () => inference.gateway, {});
     const inference = await startInference(start, foundation, identity, deps, peers?.gateway, (req, res) =>
       edge.manage(req, res),
     );

@@ -240,6 +240,18 @@ describe("two servers with a machine each", { skip: postgres.skip }, () => {
     assert.deepEqual(await Promise.all([servedBy(one), servedBy(two)]), [(before[0] ?? 0) + 1, before[1]]);
   });
 
+  test("the logs of a workload on another node are read there", async () => {
+    const lines = async (platform: TestPlatform) => {
+      const path = "/observability/logs?resourceType=sandboxes&workloadIds=kept";
+      const { status, body } = await platform.call("GET", path);
+      assert.equal(status, 200);
+      return body.kept as { logs: { message: string }[]; totalCount: number; server: string };
+    };
+    const [near, far] = [await lines(one), await lines(two)];
+    assert.deepEqual(far.logs, near.logs);
+    assert.deepEqual([far.totalCount, far.server], [near.totalCount, near.server]);
+  });
+
   test("an archive that one server received is whole on the other, and is never taken for whole when it is not", async (t) => {
     const folder = mkdtempSync(join(tmpdir(), "berth-blobs-"));
     t.after(() => rmSync(folder, { recursive: true, force: true }));

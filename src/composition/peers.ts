@@ -8,8 +8,10 @@ import type { GatewayPeers } from "../gateway/deps.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import { fromWire, toWire, type WiredAnswer, type WiredReplay } from "../gateway/replay-wire.ts";
 import type { Edge } from "../http/edge.ts";
+import { type AllLogs, createAllLogs } from "../node/logs/all-logs.ts";
+import type { LogPage, LogQuery } from "../node/logs/log-store.ts";
 import type { Nodes } from "../node/nodes.ts";
-import { createPeerDoor, type PeerAnswer } from "../peers/peer-door.ts";
+import { createPeerDoor } from "../peers/peer-door.ts";
 import { openPeerListener } from "../peers/peer-listener.ts";
 import { createPeers, type Peers, textOf } from "../peers/peers.ts";
 import type { Foundation } from "./foundation.ts";
@@ -18,6 +20,8 @@ import type { Start } from "./start.ts";
 
 /** Bytes of an answer that is read whole. */
 const ANSWER_BYTES_MAX = 256 * 1024 * 1024;
+/** Time limit of a question for log lines. */
+const LOGS_MS = 30_000;
 const POSTGRES_PORT = 5432;
 
 export interface StartedPeers {
@@ -29,13 +33,11 @@ export interface StartedPeers {
   open(edge: Edge): Promise<void>;
 }
 
-/** `answers` are this server's answers to the questions of others. */
 export async function startPeers(
   { config, log, stack }: Start,
   { store }: Foundation,
-  { nodeRegistry }: StartedNode,
+  { nodeRegistry, node }: StartedNode,
   gatewayOf: () => Gateway,
-  answers: Readonly<Record<string, PeerAnswer>>,
 ): Promise<StartedPeers | null> {
   if (store.database.dialect !== "postgres") return null;
   const { nodes } = nodeRegistry;
@@ -70,7 +72,11 @@ export async function startPeers(
         ),
     },
     door: createPeerDoor({
-      ...answers,
+      "/logs": (query) => node.logs.query(query as LogQuery),
+      "/log-names": (asked) => {
+        const { workspace, plural } = asked as { workspace: string; plural: string };
+        return node.logs.names(workspace, plural);
+      },
       "/replay": async (asked, signal) => toWire(await gatewayOf().replay({ ...(asked as WiredReplay), signal })),
     }),
     async open(opened) {
@@ -78,6 +84,23 @@ export async function startPeers(
       await nodeRegistry.setAddress(config.peer_address ?? written(listener.address));
     },
   };
+}
+
+/** Reads the lines of all nodes. A node that is away is asked too, which fails at once. */
+export function allLogsOf({ node, nodeRegistry }: StartedNode, started: StartedPeers | null): AllLogs {
+  const { nodes } = nodeRegistry;
+  const selfName = (): string => nodes.self.name;
+  if (started === null) return createAllLogs(node.logs, selfName, null);
+  const { peers } = started;
+  const ask = async <T>(id: string, path: string, body: unknown): Promise<T> =>
+    JSON.parse(
+      await textOf(await peers.ask(id, { path, body, signal: AbortSignal.timeout(LOGS_MS) }), ANSWER_BYTES_MAX),
+    );
+  return createAllLogs(node.logs, selfName, {
+    nodes: () => nodes.list().filter(({ id }) => id !== nodes.self.id),
+    query: (id, query) => ask<LogPage>(id, "/logs", query),
+    names: (id, workspace, plural) => ask<string[]>(id, "/log-names", { workspace, plural }),
+  });
 }
 
 const written = ({ host, port }: { host: string; port: number }): string =>

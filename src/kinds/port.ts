@@ -22,6 +22,7 @@ import type { PriceBook } from "../metering/price-book.ts";
 import type { Blob, BlobStore } from "../node/blobs/blob-store.ts";
 import type { Driver } from "../node/driver.ts";
 import type { Puller } from "../node/images/puller.ts";
+import type { AllLogs } from "../node/logs/all-logs.ts";
 import type { Logs } from "../node/logs/log-room.ts";
 import type { Nodes } from "../node/nodes.ts";
 import type { Transaction } from "../store/database/database.ts";
@@ -142,6 +143,8 @@ export interface Platform {
   reconciledKinds: readonly string[];
   /** Derives a key for one purpose from the derivation root; the key survives a change of the secret key. */
   keyFor(purpose: string): Buffer;
+  /** The log lines of all nodes. */
+  allLogs: AllLogs;
   /**
    * The machine of the server that received the request. An operation that uses it works only for workloads and files
    * on that machine.

@@ -39,15 +39,19 @@ export const logHandlers: readonly Implementation[] = [
     };
     const answer: Answer = {};
     let bytesLeft = ANSWER_BYTES_MAX;
+    const missing = new Set<string>();
     for (const workload of await workloadsOf(query.workloadIds, kind.name, asked, deps)) {
       const found = await deps.store.resources.get({ workspace, kind: kind.name, parent: "" }, workload.name);
       if (found && query.workloadIds !== undefined) requireEntry(found, call);
       if (found && !mayEnter(keptOf(found), call.role)) continue;
-      const { lines, total, bytes, cut } = await deps.here.logs.query({ ...asked, ...workload, bytesMax: bytesLeft });
+      const page = await deps.allLogs.query({ ...asked, ...workload, bytesMax: bytesLeft });
+      const { lines, total, bytes, cut, servers } = page;
       bytesLeft -= bytes;
+      for (const name of page.missing) missing.add(name);
       if (cut) call.warn(shortened(workload.name, lines.length + (query.offset ?? 0)));
-      answer[workload.name] = { logs: lines.map(toWire), totalCount: total, server: deps.nodes.self.name };
+      answer[workload.name] = { logs: lines.map(toWire), totalCount: total, server: servers.join(", ") };
     }
+    for (const name of missing) call.warn(`The node '${name}' does not answer: lines that it keeps are missing.`);
     return answer;
   }),
 ];
@@ -73,14 +77,14 @@ async function workloadsOf(
   ids: string | undefined,
   kind: string,
   { workspace, plural }: Pick<LogQuery, "workspace" | "plural">,
-  { store, here }: Platform,
+  { store, allLogs }: Platform,
 ): Promise<{ name: string; uid?: string }[]> {
   const words = ids
     ?.split(",")
     .map((word) => word.trim())
     .filter((word) => word !== "");
   if (words === undefined)
-    return (await here.logs.names(workspace, plural)).slice(0, WORKLOADS_MAX).map((name) => ({ name }));
+    return (await allLogs.names(workspace, plural)).slice(0, WORKLOADS_MAX).map((name) => ({ name }));
   if (words.length > WORKLOADS_MAX)
     throw new PlatformError("bad_request", `workloadIds: at most ${WORKLOADS_MAX} at a time.`);
   return Promise.all(

@@ -75,7 +75,7 @@ export const logQuery = defineOperation({
         }),
       ),
       totalCount: z.int().describe("All lines that match, also beyond this page."),
-      server: z.string().describe("Who kept them: of several servers on one database each answers for its own."),
+      server: z.string().describe("Names of the nodes that keep the lines, separated by commas."),
     }),
   ),
 });

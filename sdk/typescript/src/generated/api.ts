@@ -1000,7 +1000,7 @@ export interface Api {
     }[];
     /** All lines that match, also beyond this page. */
     totalCount: number;
-    /** Who kept them: of several servers on one database each answers for its own. */
+    /** Names of the nodes that keep the lines, separated by commas. */
     server: string;
   }>>;
   /** List the servers of this platform. `GET /v0/nodes` */

@@ -1,0 +1,85 @@
+/** The logs of all nodes as one: each node keeps the lines that its workloads wrote, and a workload may have moved. */
+import { PlatformError } from "../../contract/errors.ts";
+import type { Logs } from "./log-room.ts";
+import type { LogPage, LogQuery } from "./log-store.ts";
+
+/** Lines per node that are merged. Further back, the time range must be narrowed. */
+const MERGED_MAX = 20_000;
+
+/** The other nodes that keep logs. */
+export interface OtherLogs {
+  nodes(): { id: string; name: string }[];
+  query(node: string, query: LogQuery): Promise<LogPage>;
+  names(node: string, workspace: string, plural: string): Promise<string[]>;
+}
+
+export interface AllLogs {
+  query(query: LogQuery): Promise<LogPage & { servers: string[]; missing: string[] }>;
+  names(workspace: string, plural: string): Promise<string[]>;
+}
+
+interface Part {
+  name: string;
+  page: LogPage;
+}
+
+/** `others` null: this node is the only one. */
+export function createAllLogs(own: Logs, selfName: () => string, others: OtherLogs | null): AllLogs {
+  async function ask(query: LogQuery): Promise<{ parts: Part[]; missing: string[] }> {
+    const missing: string[] = [];
+    const asked = (others?.nodes() ?? []).map(async ({ id, name }): Promise<Part[]> => {
+      try {
+        return [{ name, page: await (others as OtherLogs).query(id, query) }];
+      } catch {
+        missing.push(name);
+        return [];
+      }
+    });
+    const parts = (await Promise.all([[{ name: selfName(), page: await own.query(query) }], ...asked])).flat();
+    return { parts, missing };
+  }
+
+  return {
+    async query(query) {
+      const { parts, missing } = await ask(query);
+      const filled = parts.filter(({ page }) => page.total > 0);
+      const only = filled[0] ?? parts[0];
+      if (only && filled.length < 2) return { ...only.page, servers: [only.name], missing };
+      const { offset = 0, limit } = query;
+      if (offset + limit > MERGED_MAX)
+        throw new PlatformError(
+          "bad_request",
+          `offset: the lines lie on several nodes, of which at most ${MERGED_MAX} are merged. Narrow the time range.`,
+        );
+      const { bytesMax: _, ...unbounded } = query;
+      const again = await ask({ ...unbounded, offset: 0, limit: offset + limit });
+      return {
+        ...merged(again.parts, query),
+        servers: again.parts.filter(({ page }) => page.total > 0).map(({ name }) => name),
+        missing: again.missing,
+      };
+    },
+    async names(workspace, plural) {
+      const lists = (others?.nodes() ?? []).map(({ id }) =>
+        (others as OtherLogs).names(id, workspace, plural).catch(() => []),
+      );
+      const all = (await Promise.all([own.names(workspace, plural), ...lists])).flat();
+      return [...new Set(all)].sort();
+    },
+  };
+}
+
+/** Newest first, as each part is. */
+function merged(parts: readonly Part[], { offset = 0, limit, bytesMax = Number.POSITIVE_INFINITY }: LogQuery): LogPage {
+  const all = parts.flatMap(({ page }) => page.lines).sort((a, b) => b.timeUs - a.timeUs);
+  const wanted = all.slice(offset, offset + limit);
+  let bytes = 0;
+  const lines = wanted.filter((line, at) => {
+    const size = Buffer.byteLength(JSON.stringify(line));
+    if (at > 0 && bytes + size > bytesMax) bytes = Number.POSITIVE_INFINITY;
+    else bytes += size;
+    return Number.isFinite(bytes);
+  });
+  const cut = lines.length < wanted.length;
+  return { lines, total: parts.reduce((sum, { page }) => sum + page.total, 0), bytes: cut ? bytesMax : bytes, cut };
+}
