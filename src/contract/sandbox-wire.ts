@@ -193,6 +193,12 @@ export interface SandboxActivity {
  * Port door: the client sends `PORT <n>\n`, the daemon answers `OK\n` or `ERR <reason>\n`; after OK both directions are
  * raw bytes with half-close. The client may send payload right behind its line.
  */
+/** Most connections per door of one workload; an agent's tools seldom hold more than a few dozen. */
+export const DOOR_CONNECTIONS_MAX = 512;
+
+/** Most connections to a socket of the daemon that have sent no request yet. */
+export const HALF_OPEN_MAX = 64;
+
 export const PORT_DOOR_LINE_BYTES_MAX = 256; // a reason is one short sentence; a longer line is not this protocol
 export const portDoorRequest = (port: number): string => `PORT ${port}\n`;
 

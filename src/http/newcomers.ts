@@ -29,8 +29,11 @@ export class Newcomers {
     socket.once("close", () => {
       if (this.#sockets.get(peer) === socket) this.#sockets.delete(peer);
     });
-    const [oldest] = this.#sockets.values();
-    if (this.#sockets.size > this.#max) oldest?.destroy();
+    const [oldest] = this.#sockets;
+    if (oldest === undefined || this.#sockets.size <= this.#max) return;
+    // At once, because its close comes later than the next connection of a flood.
+    this.#sockets.delete(oldest[0]);
+    oldest[1].destroy();
   }
 
   /** Called when a complete request has arrived. */

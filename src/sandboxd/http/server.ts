@@ -10,6 +10,7 @@ import { ELSEWHERE, FILE_PATHS, ROUTES } from "../routes.ts";
 import { ApiError, errnoOf, toApiError } from "./api-error.ts";
 import type { Call, Handler } from "./call.ts";
 import { requestPath } from "./call.ts";
+import { boundHalfOpen } from "./half-open.ts";
 import { sendJson } from "./send.ts";
 
 /**
@@ -61,6 +62,7 @@ export function createApiServer(daemon: Daemon, callTool?: Handler): Server {
       () => socket.destroy(),
     );
   });
+  boundHalfOpen(server);
   server.timeout = 0;
   server.requestTimeout = 0;
   server.headersTimeout = 0;

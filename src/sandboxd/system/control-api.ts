@@ -10,16 +10,19 @@ import type { Daemon } from "../daemon-context.ts";
 import { ApiError } from "../http/api-error.ts";
 import type { Call } from "../http/call.ts";
 import { requestPath } from "../http/call.ts";
+import { boundHalfOpen } from "../http/half-open.ts";
 import { sendJson } from "../http/send.ts";
 import { fail } from "../http/server.ts";
 import { servingProcess } from "../process/serving.ts";
 
 export function createControlServer(daemon: Daemon, api: Server): Server {
-  return createServer((req, res) => {
+  const server = createServer((req, res) => {
     const path = requestPath(req);
     const call: Call = { req, res, path, daemon, query: new URLSearchParams(), params: [], signal: NEVER };
     answer(call, api).catch((error: unknown) => fail(res, error));
   });
+  boundHalfOpen(server);
+  return server;
 }
 
 const NEVER = new AbortController().signal;

@@ -6,12 +6,13 @@ import { once } from "node:events";
 import { closeSync, openSync, rmSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import { basename, dirname } from "node:path";
+import { DOOR_CONNECTIONS_MAX } from "../../../contract/sandbox-wire.ts";
 
 /** Opens a door's listener. Closing it leaves open connections alone. */
 export async function openDoor(
   path: string,
   onSocket: (socket: Socket) => void,
-  connectionsMax = CONNECTIONS_MAX,
+  connectionsMax = DOOR_CONNECTIONS_MAX,
 ): Promise<Server> {
   rmSync(path, { force: true });
   const server = createServer({ allowHalfOpen: true }, (socket) => {
@@ -30,8 +31,6 @@ export async function openDoor(
   return server;
 }
 
-/** Most connections per door of one workload; an agent's tools seldom hold more than a few dozen. */
-const CONNECTIONS_MAX = 512;
 const BACKLOG = 128;
 /** Longest path of a socket address, without the final NUL. */
 const SOCKET_PATH_BYTES_MAX = 107;
