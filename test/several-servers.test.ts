@@ -6,6 +6,8 @@ import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { after, before, describe, test } from "node:test";
+import { adoptUnowned } from "../src/kinds/node/adopt.ts";
+import type { Deps } from "../src/kinds/port.ts";
 import { openBlobStore } from "../src/node/blobs/blob-store.ts";
 import { testDatabases } from "./databases.ts";
 import { FakeMachine, fakeDriver } from "./fake-driver.ts";
@@ -213,6 +215,35 @@ describe("two servers with a machine each", { skip: postgres.skip }, () => {
     const { body: own } = await two.call("POST", "/sandboxes", { body: { metadata: {}, spec: {} } });
     assert.equal(machines.two.workloads.has(own.metadata.uid), true);
     assert.equal((await one.call("GET", "/nodes/no-such-node")).status, 404);
+  });
+
+  test("records of older versions are adopted by the node that has the workload or the files", async () => {
+    const { store } = one.app;
+    const uids = async (path: string, names: string[]): Promise<string[]> =>
+      Promise.all(names.map(async (name) => (await one.call("GET", `${path}/${name}`)).body.metadata.uid));
+    const ours = [...(await uids("/sandboxes", ["kept", "near"])), ...(await uids("/volumes", ["first"]))];
+    const theirs = await uids("/sandboxes", ["other"]);
+    const ownersOf = (all: string[]): Promise<(string | null | undefined)[]> =>
+      Promise.all(all.map(async (uid) => (await store.resources.getAcrossWorkspaces(uid))?.node));
+    const before = await ownersOf([...ours, ...theirs]);
+    await store.write(async ({ queries }) => {
+      await queries
+        .updateTable("resources")
+        .set({ node: null })
+        .where("uid", "in", [...ours, ...theirs])
+        .execute();
+    });
+    const adopt = async (platform: TestPlatform, machine: FakeMachine): Promise<number> => {
+      const list = (await store.nodes.list(60_000)).map((node) => ({ ...node, runs: true }));
+      const { body } = await platform.call("GET", "/nodes");
+      const self = list.find(({ id }) => id === body.find(({ isSelf }: { isSelf: boolean }) => isSelf).id);
+      const nodes = { shared: false, self, list: () => list };
+      return adoptUnowned({ store, driver: fakeDriver(machine), nodes } as unknown as Deps, "another-host");
+    };
+    assert.equal(await adopt(one, machines.one), 1, "what this machine does not have is left to the others");
+    assert.deepEqual(await ownersOf(theirs), [null]);
+    assert.equal(await adopt(two, machines.two), 0);
+    assert.deepEqual(await ownersOf([...ours, ...theirs]), before);
   });
 
   test("a server with a copy of another server's folder does not start", async (t) => {

@@ -71,10 +71,13 @@ class Registry implements NodeRegistry {
     this.#alone = options.store.database.dialect === "sqlite";
     const { identity, shared, lostAfterMs, monotonicMs } = options;
     const find = (id: string): NodeInfo | null => this.#list.find((node) => node.id === id) ?? null;
+    let last: NodeInfo | null = null;
     const isLive = (id: string): boolean => id === identity.id || (find(id)?.live ?? false);
     this.nodes = {
       get self() {
-        const self = find(identity.id);
+        // A node that was removed from the table stays itself until its next heartbeat enters it again.
+        last = find(identity.id) ?? last;
+        const self = last;
         if (!self) throw new Error("the nodes were asked for before this node was registered");
         return self;
       },
