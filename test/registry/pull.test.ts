@@ -438,6 +438,17 @@ test("credentials do not follow a redirect to another host", { skip }, async (t)
   assert.deepEqual(leaked, [undefined, undefined]);
 });
 
+test("a registry that never answers is given up when the time is over", { skip }, async (t) => {
+  const [registry, { puller }] = [await registryFor(t), await place(t)];
+  registry.intercept = () => true;
+  const reference = parseReference(`${registry.host}/acme/silent:1`);
+  assert.ok(reference);
+  const [reason, message] = await refusal(
+    puller.look({ reference, credentials: NO_CREDENTIALS }, AbortSignal.timeout(100)),
+  );
+  assert.deepEqual([reason, /did not answer in time/.test(message)], ["unreachable", true]);
+});
+
 /** A certificate for 127.0.0.1 that nobody else has signed; null without openssl. */
 function ownCertificate(t: TestContext): { key: Buffer; cert: Buffer } | null {
   const dir = mkdtempSync(join(tmpdir(), "pull-tls-"));

@@ -219,6 +219,7 @@ export class Puller {
       return await work();
     } catch (error) {
       if (error instanceof RegistryProblem) throw new PullRefused(reference, error);
+      if (error instanceof DOMException && error.name === "TimeoutError") throw new PullRefused(reference, late(error));
       // The refusal of an archive does not know where the archive came from.
       if (error instanceof PlatformError && error.code === "bad_request")
         throw new PullRefused(reference, broken(error.message.replace(/\.$/, ""), error));
@@ -226,6 +227,9 @@ export class Puller {
     }
   }
 }
+
+const late = (cause: unknown): RegistryProblem =>
+  new RegistryProblem("unreachable", "its registry did not answer in time", { cause });
 
 interface Installing {
   name: string;
