@@ -129,6 +129,10 @@ export class DockerClient {
     }
   }
 
+  get isClosed(): boolean {
+    return this.#agent.destroyed;
+  }
+
   async close(): Promise<void> {
     await this.#agent.destroy();
   }

@@ -10,6 +10,7 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { PlatformError } from "../../../../contract/errors.ts";
 import { SANDBOX_FILES } from "../../../../contract/sandbox-wire.ts";
 import { removeTree } from "../../../../lib/remove-tree.ts";
@@ -57,6 +58,8 @@ export interface Found {
 
 const READY_FILE = "ready";
 const KILL_WAIT_MS = 60_000;
+/** Interval between looks for an engine that does not answer. */
+const AWAY_LOOK_MS = 500;
 
 export class Fleet {
   readonly #options: FleetOptions;
@@ -191,13 +194,22 @@ export class Fleet {
     return text === "" ? "it ended without a word" : text.slice(-500);
   }
 
-  /** Resolves when the workload has ended or is gone. */
+  /** Resolves when the workload has ended or is gone, also when the engine was away meanwhile. */
   async waitExit(uid: string, { signal }: CallOptions = {}): Promise<void> {
     const { client } = this.#options;
-    signal?.throwIfAborted();
-    const found = await this.find(uid);
-    if (!found?.container.State.Running) return;
-    await tolerating([404], client.text("POST", `/containers/${found.container.Id}/wait`, { patient: true, signal }));
+    for (;;) {
+      signal?.throwIfAborted();
+      try {
+        const found = await this.find(uid);
+        if (!found?.container.State.Running) return;
+        const path = `/containers/${found.container.Id}/wait`;
+        await tolerating([404], client.text("POST", path, { patient: true, signal }));
+      } catch (error) {
+        const isAway = error instanceof PlatformError && error.code === "unavailable" && !client.isClosed;
+        if (!isAway || signal?.aborted) throw error;
+        await delay(AWAY_LOOK_MS, undefined, { signal }).catch(() => {}); // the next round tells of the abort
+      }
+    }
   }
 
   async setFrozen(uid: string, frozen: boolean): Promise<Observed> {
