@@ -271,6 +271,16 @@ describe("two servers with a machine each", { skip: postgres.skip }, () => {
     assert.deepEqual(await Promise.all([servedBy(one), servedBy(two)]), [(before[0] ?? 0) + 1, before[1]]);
   });
 
+  test("an operation that needs a sandbox's machine is handed to its node, once and with its body", async () => {
+    const body = { targetName: "forked", targetType: "application", port: 9 };
+    const answers = [];
+    for (const platform of [one, two]) answers.push(await platform.call("POST", "/sandboxes/kept/fork", { body }));
+    assert.deepEqual(answers[1]?.body, answers[0]?.body);
+    assert.equal(answers[1]?.status, answers[0]?.status);
+    const denied = await two.call("POST", "/sandboxes/kept/fork", { body, key: "nobody" });
+    assert.equal(denied.status, 401);
+  });
+
   test("the logs of a workload on another node are read there", async () => {
     const lines = async (platform: TestPlatform) => {
       const path = "/observability/logs?resourceType=sandboxes&workloadIds=kept";
@@ -312,5 +322,8 @@ describe("two servers with a machine each", { skip: postgres.skip }, () => {
     const { error } = JSON.parse(text) as { error: { code: string; retryable: boolean; message: string } };
     assert.deepEqual([error.code, error.retryable], ["NODE_UNAVAILABLE", true]);
     assert.match(error.message, new RegExp(`The node '${hostname()}'`));
+    const fork = { targetName: "x", targetType: "application" };
+    const away = await two.call("POST", "/sandboxes/kept/fork", { body: fork });
+    assert.deepEqual([away.status, (await two.call("GET", "/sandboxes/kept")).status], [503, 200]);
   });
 });

@@ -10,7 +10,7 @@ import type { Authenticator, Credential, Membership } from "../auth/authenticato
 import { authorizeAccount, authorizeRole, authorizeScope, authorizeUse } from "../auth/authorize.ts";
 import { type Caller, isAccountAdmin } from "../contract/caller.ts";
 import { isDryRun, refuseVainDryRun } from "../contract/dry-run.ts";
-import { notFound, PlatformError } from "../contract/errors.ts";
+import { NodeUnavailable, notFound, PlatformError } from "../contract/errors.ts";
 import { SHOW_SECRETS } from "../contract/kind.ts";
 import { unknownMembers, unknownParameters } from "../contract/members/unknown-members.ts";
 import type { Operation } from "../contract/operation.ts";
@@ -133,6 +133,27 @@ export async function answer(
   return result;
 }
 
+/**
+ * The other live node that must serve this request; null when this server serves it. A request that will be refused is
+ * refused here, so a caller without access learns nothing about nodes.
+ */
+export async function nodeFor(
+  { operation, node }: Implementation,
+  request: ApiRequest,
+  { deps, authenticator }: PipelineDeps,
+): Promise<string | null> {
+  if (!node) return null;
+  try {
+    const caller = await authenticator.authenticate(authenticator.bearerOf(request.headers));
+    const query = singleValues(request.query);
+    const membership = await admit(operation, caller, request, query, authenticator, deps);
+    const owner = membership && (await node({ workspace: membership.workspace.name, params: request.params }, deps));
+    return owner !== null && !deps.nodes.owns(owner) && deps.nodes.isLive(owner) ? owner : null;
+  } catch {
+    return null;
+  }
+}
+
 /** Adds the members that clients of this operation expect to an error. */
 async function explaining(
   implementation: Implementation,
@@ -160,7 +181,7 @@ interface Known {
 }
 
 async function perform(
-  { operation, handle, subject }: Implementation,
+  { operation, handle, subject, node }: Implementation,
   request: ApiRequest,
   { caller, membership, version, query, audit }: Known,
   deps: Platform,
@@ -199,6 +220,9 @@ async function perform(
     audit: (tx) => audit(tx, status),
   };
   if (subject) await subject(call, deps);
+  const owner =
+    node && membership ? await node({ workspace: membership.workspace.name, params: call.params }, deps) : null;
+  if (owner !== null && !deps.nodes.owns(owner)) throw new NodeUnavailable(deps.nodes.nameOf(owner));
   if (operation.body && !(operation.bodyOptional && request.body === undefined))
     call.body = parseBody(operation.body, request.body);
   const run = async (claimedUid: string | null): Promise<Pick<ApiAnswer, "status" | "body">> => {

@@ -58,7 +58,9 @@ const BODY_WAIT_MS = 60_000;
 const JSON_TYPE = /^application\/json(?:;|$)/;
 
 export function createPlainEdge(options: PlainEdgeOptions): PlainEdge {
-  const route = createOperationRoutes(options.implementations.filter(({ operation }) => !operation.stream));
+  const route = createOperationRoutes(
+    options.implementations.filter(({ operation, node }) => !operation.stream && !node),
+  );
   const planOf = (head: PlainHead): Plan | null => {
     const { target } = head;
     if (!target.startsWith(`${API_PREFIX}/`) || target.length > TARGET_LENGTH_MAX || target.includes("%")) return null;

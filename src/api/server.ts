@@ -1,16 +1,21 @@
 /** The management edge: one Fastify route per operation, and the short way for plain requests. */
-import type { RequestListener, Server } from "node:http";
-import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
+import Fastify, {
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  type onRequestAsyncHookHandler,
+} from "fastify";
 import { Gauge, type Registry } from "prom-client";
 import { PlatformError } from "../contract/errors.ts";
 import type { Method } from "../contract/operation.ts";
-import { clientOf } from "../http/peer-field.ts";
+import { clientOf, isPeer } from "../http/peer-field.ts";
 import { UnreadAnswers } from "../http/unread-answers.ts";
 import type { Implementation } from "../kinds/port.ts";
 import { clientAddress } from "./client-address.ts";
 import { BODY_WAIT_MS, watchBody } from "./late-body.ts";
 import { API_PREFIX } from "./operation-routes.ts";
-import { answer, type PipelineDeps, readerOf, requireRoom } from "./pipeline.ts";
+import { answer, nodeFor, type PipelineDeps, readerOf, requireRoom } from "./pipeline.ts";
 import { createPlainEdge, type PlainEdge } from "./plain-edge.ts";
 import { requestIdOf } from "./request-id.ts";
 import { createRequestLog, type RequestLog } from "./request-log.ts";
@@ -39,6 +44,8 @@ export interface ApiOptions extends Omit<PipelineDeps, "unread"> {
   /** Number of proxies in front; each adds its client to X-Forwarded-For. */
   trustProxy: number;
   bodyWaitMs?: number;
+  /** Hands a request whose body has not been read to another node; absent = there are no others. */
+  handOn?(req: IncomingMessage, res: ServerResponse, node: string): void;
 }
 
 export function createApi(options: ApiOptions): FastifyInstance {
@@ -106,13 +113,18 @@ export function createApi(options: ApiOptions): FastifyInstance {
   return api;
 }
 
-function addRoute(api: FastifyInstance, implementation: Implementation, options: PipelineDeps): void {
+function addRoute(
+  api: FastifyInstance,
+  implementation: Implementation,
+  options: PipelineDeps & Pick<ApiOptions, "handOn">,
+): void {
   const { operation } = implementation;
   api.route({
     method: operation.method,
     url: toRoute(operation.path),
     ...(operation.bodyBytesMax ? { bodyLimit: operation.bodyBytesMax } : {}),
     config: { operation: operation.id, readsStream: operation.stream !== undefined },
+    ...(implementation.node && options.handOn ? { onRequest: handingOn(implementation, options) } : {}),
     handler: async (request, reply) => {
       const stream = operation.stream ? request.raw : null;
       const result = await answer(implementation, { ...requestOf(request), stream }, options);
@@ -136,6 +148,21 @@ function addUnreadGauge(registry: Registry, unread: UnreadAnswers): void {
       this.set(unread.bytes);
     },
   });
+}
+
+/** Hands the request to the node that its operation names, unless another server has handed it on already. */
+function handingOn(
+  implementation: Implementation,
+  options: PipelineDeps & Pick<ApiOptions, "handOn">,
+): onRequestAsyncHookHandler {
+  return async (request, reply) => {
+    const { raw } = request;
+    const asked = { ...requestOf(request), stream: null };
+    const node = isPeer(raw.socket) ? null : await nodeFor(implementation, asked, options);
+    if (node === null) return;
+    reply.hijack();
+    options.handOn?.(raw, reply.raw, node);
+  };
 }
 
 const lateBody = (waitMs: number): PlatformError =>

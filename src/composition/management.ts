@@ -38,6 +38,7 @@ export async function startManagement(
     ...{ deps: platform, authenticator, implementations, registry },
     serverFactory: edge.serve,
     trustProxy: config.trust_proxy,
+    ...(peers && { handOn: gateway.handOn }),
   });
   addPlatformRoutes(api, { deps: platform, operations: OPERATIONS, registry, authenticator, pagesUrl });
   const toProviders = { clock, outbound: stack.add(createOutbound({ privateAddresses: true })) };

@@ -207,6 +207,8 @@ export interface Implementation {
   handle(call: Call, deps: Platform): Promise<unknown>;
   /** Throws when the subject of the request does not exist; called before the body is read. */
   subject?: ((call: Call, deps: Platform) => Promise<void>) | undefined;
+  /** The node whose machine the operation uses; absent = any. The request is handed to that node before its body is read. */
+  node?(asked: { workspace: string; params: Record<string, string> }, deps: Platform): Promise<string | null>;
   /** Adds members to the body of an error that clients of this operation expect; called once the caller is known. */
   explain?(error: PlatformError, failed: FailedCall): Record<string, unknown>;
 }

@@ -17,28 +17,34 @@ import { settled } from "./settled.ts";
 /** A fork may take over the name of a sandbox in one of these states. */
 const ENDED = new Set(["FAILED", "TERMINATED"]);
 
-export const forkHandlers: readonly Implementation[] = [
-  implement(sandboxFork, async (call, deps) => {
-    const { resource: source } = await find(sandboxKind, call, deps);
-    const { body } = call;
-    const name = body.targetName ?? body.target_name;
-    if (name === undefined) throw new PlatformError("invalid_field", "targetName: is required.");
-    const type = body.targetType ?? body.type ?? "sandbox";
-    if (source.retired || source.deletedAt !== null || source.status !== "DEPLOYED")
-      throw new PlatformError("conflict", `sandbox '${source.name}' is ${source.status} and cannot be forked.`);
-    if (type === "sandbox") await refuseTaken(source.workspace, name, deps);
-    const snapshotId = body.snapshotId ?? (await takenNow(source, call.caller.displayName, deps));
-    const origin = await originOf(source, snapshotId, deps);
-    if (type === "application") {
-      await forkToApplication({ source, name, snapshot: origin.snapshot }, call, deps.here);
-      return { name, type, snapshotId: origin.snapshot };
-    }
-    await requireGrantable({ ...source, name }, source, call, deps);
-    const made = await insert(source, name, origin, body.memory, call, deps);
-    await settled(made, (now) => now?.status !== "DEPLOYING", deps);
+const fork = implement(sandboxFork, async (call, deps) => {
+  const { resource: source } = await find(sandboxKind, call, deps);
+  const { body } = call;
+  const name = body.targetName ?? body.target_name;
+  if (name === undefined) throw new PlatformError("invalid_field", "targetName: is required.");
+  const type = body.targetType ?? body.type ?? "sandbox";
+  if (source.retired || source.deletedAt !== null || source.status !== "DEPLOYED")
+    throw new PlatformError("conflict", `sandbox '${source.name}' is ${source.status} and cannot be forked.`);
+  if (type === "sandbox") await refuseTaken(source.workspace, name, deps);
+  const snapshotId = body.snapshotId ?? (await takenNow(source, call.caller.displayName, deps));
+  const origin = await originOf(source, snapshotId, deps);
+  if (type === "application") {
+    await forkToApplication({ source, name, snapshot: origin.snapshot }, call, deps.here);
     return { name, type, snapshotId: origin.snapshot };
-  }),
-];
+  }
+  await requireGrantable({ ...source, name }, source, call, deps);
+  const made = await insert(source, name, origin, body.memory, call, deps);
+  await settled(made, (now) => now?.status !== "DEPLOYING", deps);
+  return { name, type, snapshotId: origin.snapshot };
+});
+
+/** The files and processes of a sandbox are on its node. */
+const nodeOfSandbox: Implementation["node"] = async ({ workspace, params }, { store }) => {
+  const scope = { workspace, kind: sandboxKind.name, parent: "" };
+  return (await store.resources.get(scope, params.sandboxName ?? ""))?.node ?? null;
+};
+
+export const forkHandlers: readonly Implementation[] = [{ ...fork, node: nodeOfSandbox }];
 
 /** Checked before the files are copied. A create that takes the name meanwhile is caught by the insert. */
 async function refuseTaken(workspace: string, name: string, { store }: Platform): Promise<void> {
