@@ -32,12 +32,12 @@ export function tar(entries: Entry[]): Buffer {
 
 const sha256 = (bytes: Buffer): string => createHash("sha256").update(bytes).digest("hex");
 
-/** What `docker save` writes. */
-export function dockerSave(layers: Buffer[], config: object = {}, more: object = {}): Buffer {
+/** What `docker save` writes. `described`: the layers that the configuration names, where they are not the layers. */
+export function dockerSave(layers: Buffer[], config: object = {}, more: object = {}, described = layers): Buffer {
   const description = JSON.stringify({
     config,
     ...more,
-    rootfs: { diff_ids: layers.map((layer) => `sha256:${sha256(layer)}`) },
+    rootfs: { diff_ids: described.map((layer) => `sha256:${sha256(layer)}`) },
   });
   const manifest = [{ Config: "config.json", Layers: layers.map((_, index) => `${index}/layer.tar`) }];
   return tar([

@@ -236,6 +236,17 @@ test("a layer that is not what its description says is refused", { skip }, async
   await assert.rejects(place(t).load(good), { code: "bad_request", message: /digest/ });
 });
 
+// Prepared workloads are kept by the digest of their image, so two images of other files must not share one.
+test("the digest of an image covers every layer", { skip }, async (t) => {
+  const { load } = place(t);
+  const known = tar([{ path: "known", content: "1" }]);
+  const added = tar([{ path: "added", content: "2" }]);
+  await assert.rejects(load(dockerSave([known, added], {}, {}, [known])), /description/);
+  const one = await load(ociArchive([known]), "team/one:1");
+  const two = await load(ociArchive([added]), "team/two:1");
+  assert.notEqual(one.digest, two.digest);
+});
+
 test("an archive that would fill the disk is refused before it does", { skip }, async (t) => {
   const zeros = Buffer.alloc(72 * 1024 * 1024);
   const inLayer = ociArchive([gzipSync(tar([{ path: "zeros", content: zeros }]))]);

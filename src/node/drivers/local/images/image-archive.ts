@@ -59,7 +59,7 @@ export async function loadImage(
     for (const { dir, digest, notes } of layers) keepLayer(store, digest, dir, notes);
     return saveManifest(store, {
       name,
-      digest: source.digest,
+      digest: digestOf(source, layers[0]?.digest),
       sizeBytes,
       ...running,
       createdAt: new Date().toISOString(),
@@ -71,6 +71,13 @@ export async function loadImage(
     await removeTree(temp);
   }
 }
+
+/**
+ * The digest of an image stands for all of its files: prepared workloads are kept by it. A configuration that names its
+ * layers covers them; otherwise the layers become part of the digest.
+ */
+const digestOf = ({ config, digest }: Description, topmost: string | undefined): string =>
+  config.rootfs?.diff_ids || topmost === undefined ? digest : chained(topmost, digest);
 
 interface LoadedLayers {
   /** Topmost first. */
@@ -96,6 +103,9 @@ async function unpackLayers(
   bytesMax: number,
   options: CallOptions,
 ): Promise<LoadedLayers> {
+  const described = source.config.rootfs?.diff_ids ?? null;
+  if (described !== null && described.length !== source.layers.length)
+    throw refused("its description names other layers than it holds");
   await mkdir(target);
   const budget = budgetFor(bytesMax);
   const wanted = source.layers.map((file, index) => {
@@ -106,8 +116,7 @@ async function unpackLayers(
   const answer = await loader.unpack({ work, archive: archive.path, target }, options);
   const made: LoadedLayers = { layers: [], sizeBytes: 0 };
   for (const [index, layer] of answer.layers.entries()) {
-    const expected = source.config.rootfs?.diff_ids?.[index];
-    if (expected !== undefined && expected !== layer.digest) throw refused("a layer's content has another digest");
+    if (described !== null && described[index] !== layer.digest) throw refused("a layer's content has another digest");
     const dir = join(target, `layer-${index}`);
     await settleLayer(loader, dir, layer);
     made.sizeBytes += layer.sizeBytes;
