@@ -53,8 +53,10 @@ export async function startCluster<Name extends string>(
   const relays = new Map<Name, Relay>();
   for (const name of names) {
     const port = await freePort();
-    relays.set(name, await startRelay(port));
-    members.set(name, makeMember({ name, databaseUrl: postgres.url, env, isAble }));
+    const relay = await startRelay(port);
+    relays.set(name, relay);
+    const peer = { BERTH_PEER_HOST: "127.0.0.1", BERTH_PEER_PORT: String(port), BERTH_PEER_ADDRESS: relay.address };
+    members.set(name, makeMember({ name, databaseUrl: postgres.url, env: { ...peer, ...env }, isAble }));
   }
   const all = [...members.values()];
   const relayOf = (name: Name): Relay => relays.get(name) ?? assert.fail(`no relay for ${name}`);
@@ -71,10 +73,7 @@ export async function startCluster<Name extends string>(
     assert.deepEqual(left, [], "what the servers left on the machine");
   };
   const closed = closeAtEnd(stop);
-  const [first, ...others] = all;
-  await first?.start();
-  await query(throughRelays(relays));
-  await Promise.all(others.map((member) => member.start()));
+  await Promise.all(all.map((member) => member.start()));
   return {
     members: Object.fromEntries(members) as Record<Name, Member>,
     ...{ all, postgres, query, stop },
@@ -90,17 +89,4 @@ async function endedOn(member: Member): Promise<string[]> {
   const traces = tracesOf(join(member.dataDir, "runtime"));
   await member.remove();
   return traces;
-}
-
-/** Servers tell each other the address of their relay instead of their own. */
-function throughRelays(relays: ReadonlyMap<string, Relay>): string {
-  const cases = [...relays].map(([name, { address }]) => `WHEN '${name}' THEN '${address}'`);
-  return `
-    CREATE FUNCTION through_relay() RETURNS trigger LANGUAGE plpgsql AS $$
-    BEGIN
-      NEW.address := CASE NEW.name ${cases.join(" ")} END;
-      RETURN NEW;
-    END $$;
-    CREATE TRIGGER through_relay BEFORE INSERT OR UPDATE ON nodes FOR EACH ROW EXECUTE FUNCTION through_relay();
-    UPDATE nodes SET name = name`;
 }

@@ -5,7 +5,11 @@ import { privatePostgresMissing } from "../postgres.ts";
 import { machineSkip } from "../sandbox-suite.ts";
 import { agrees } from "./agreement.ts";
 import { type Cluster, startCluster } from "./cluster.ts";
+import { counting } from "./counting.ts";
+import { losing } from "./losing.ts";
+import { placing } from "./placing.ts";
 import { sharing } from "./sharing.ts";
+import { throughAny } from "./through-any.ts";
 import { makeSandbox, mark, markOf } from "./use.ts";
 
 describe("two servers", { skip: machineSkip || privatePostgresMissing() }, () => {
@@ -34,4 +38,8 @@ describe("two servers", { skip: machineSkip || privatePostgresMissing() }, () =>
   });
 
   sharing(get);
+  throughAny(get);
+  placing(get);
+  counting(get, 12);
+  losing(get);
 });
