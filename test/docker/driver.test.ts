@@ -87,17 +87,17 @@ else
       const { images, snapshots } = driver.capabilities;
       const layer = tar([
         { path: "etc/passwd", content: "root:x:0:0::/root:\napp:x:1000:1000::/home/app:\n" },
-        { path: "work/", type: "5", mode: 0o755 },
-        { path: "work/hello.txt", content: "from the image" },
+        { path: "project/", type: "5", mode: 0o755 },
+        { path: "project/hello.txt", content: "from the image" },
       ]);
-      const config = { User: "app", Env: ["A=b"], WorkingDir: "/work" };
+      const config = { User: "app", Env: ["A=b"], WorkingDir: "/project" };
       const file = join(dir, "image.tar");
       writeFileSync(file, named(dockerSave([layer], config), "test/victim:latest"));
       const loaded = await images.load(file, "loaded/tool");
       assert.equal(await images.find("test/victim"), null, "a name in the archive means nothing");
-      assert.deepEqual([loaded.name, loaded.env.A, loaded.workDir], ["loaded/tool:latest", "b", "/work"]);
+      assert.deepEqual([loaded.name, loaded.env.A, loaded.workDir], ["loaded/tool:latest", "b", "/project"]);
       const made = await driver.create(spec("tool", { image: "loaded/tool" }));
-      const { status, text } = await call(made, "/filesystem//work/hello.txt");
+      const { status, text } = await call(made, "/filesystem//project/hello.txt");
       assert.equal(status, 200, text);
       assert.match(text, /from the image/);
 

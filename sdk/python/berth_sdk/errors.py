@@ -52,6 +52,9 @@ class BerthError(Exception):
         self.body = body
         self.retry_after = retry_after
 
+    def __str__(self) -> str:
+        return f"{self.message} {self.next_step}".strip()
+
 
 def error_of(status: int, headers: Mapping[str, str], text: str) -> BerthError:
     """Reads the error shapes of the management API, of sandbox records, of the gateway, of sandboxes and of OAuth."""
