@@ -19,6 +19,7 @@ export function throughAny(get: () => Cluster<"a" | "b">): void {
     await sendsFiles(b, "far");
     assert.match(await typed(b, "far", "echo $((6 * 7))\n", /42/), /42/);
     await servesPorts(a, b, "far");
+    await tellsLogs(a, b, "far");
     assert.equal((await b.call("DELETE", "/sandboxes/far")).status, 200);
     await until(
       () => a.running().map(({ name }) => name),
@@ -38,6 +39,18 @@ export function throughAny(get: () => Cluster<"a" | "b">): void {
     );
     assert.deepEqual(new Set(said), new Set(["200 hello"]));
   });
+}
+
+/** Both servers answer with the lines that the sandbox wrote at its own node. */
+async function tellsLogs(owner: Member, through: Member, name: string): Promise<void> {
+  await run(owner, name, "echo a line for the log");
+  const lines = async (at: Member): Promise<string[]> => {
+    const { body } = await at.call("GET", `/observability/logs?resourceType=sandboxes&workloadIds=${name}`);
+    return (body[name]?.logs ?? []).map(({ message }: { message: string }) => message);
+  };
+  const isThere = (seen: string[]): boolean => seen.includes("a line for the log");
+  await until(() => lines(owner), isThere);
+  await until(() => lines(through), isThere);
 }
 
 /** More bytes than buffers on the way hold. */
