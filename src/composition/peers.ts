@@ -77,7 +77,8 @@ export async function startPeers(
         const { workspace, plural } = asked as { workspace: string; plural: string };
         return node.logs.names(workspace, plural);
       },
-      "/replay": async (asked, signal) => toWire(await gatewayOf().replay({ ...(asked as WiredReplay), signal })),
+      "/replay": async (asked, signal) =>
+        toWire(await gatewayOf().replay({ ...(asked as WiredReplay), handedOn: true, signal })),
     }),
     async open(opened) {
       edge = opened;

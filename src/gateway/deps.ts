@@ -72,6 +72,8 @@ export interface Replay {
   request: StoredRequest;
   /** Time limit of the whole exchange. */
   totalMs: number;
+  /** Another server handed the request on to this one, which does not hand it on again. */
+  handedOn?: true;
   signal: AbortSignal;
 }
 

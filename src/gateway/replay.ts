@@ -31,7 +31,8 @@ export async function replay(context: ServeContext, asked: Replay): Promise<Repl
     const workload = await deps.resolve({ by: "uid", workspace: asked.workspace, uid: asked.uid });
     if (workload === null) throw new GatewayError("WORKLOAD_NOT_FOUND");
     if (workload.elsewhere !== null) {
-      if (!deps.peers) throw new GatewayError("NODE_UNAVAILABLE");
+      if (!deps.peers || asked.handedOn)
+        throw new GatewayError("NODE_UNAVAILABLE", "The workload is moving to another node.");
       const answered = await deps.peers.replay(workload.elsewhere, asked);
       finished(context);
       return answered;

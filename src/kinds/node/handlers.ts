@@ -18,10 +18,10 @@ export const nodeHandlers: readonly Implementation[] = [
   implement(nodeUndrain, (call, deps) => setDrained(call, false, deps)),
   implement(nodeRemove, async (call, deps) => {
     const node = await find(call, deps);
-    if (deps.nodes.isLive(node.id))
+    if (!deps.nodes.isLost(node.id))
       throw new PlatformError(
         "conflict",
-        `Node ${node.name} is live. Stop its server first, and wait until it is lost.`,
+        `Node ${node.name} is live, or was until a moment ago. Stop its server first, and wait until it is lost.`,
       );
     const left = await deps.store.ownership.listOwned(node.id, PLACED_KINDS, "", LEFT_SHOWN_MAX);
     if (left.length > 0 && call.query.force !== true)

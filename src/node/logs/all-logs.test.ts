@@ -61,3 +61,22 @@ test("lines of one node are that node's own page, however far back", async () =>
   const alone = createAllLogs(logsOf([7]), () => "one", null);
   assert.deepEqual((await alone.query(QUERY)).servers, ["one"]);
 });
+
+test("a node's page that was cut leaves no gap in the merged lines", async () => {
+  const asked: LogQuery[] = [];
+  const all = createAllLogs(logsOf([1, 3, 5]), () => "one", {
+    nodes: () => [{ id: "two", name: "two" }],
+    query: async (_id, query) => {
+      asked.push(query);
+      return { ...pageOf([2, 4, 6], { ...query, limit: 1 }), cut: true };
+    },
+    names: async () => [],
+  });
+  const { lines, cut } = await all.query(QUERY);
+  assert.deepEqual([lines.map(({ timeUs }) => timeUs), cut], [[6], true]);
+  assert.ok(
+    asked.every(({ bytesMax }, at) => at === 0 || bytesMax !== undefined),
+    "every page is bounded",
+  );
+  await assert.rejects(all.query({ ...QUERY, offset: 2 }), { code: "bad_request", message: /Narrow/ });
+});

@@ -5,6 +5,8 @@ import type { LogPage, LogQuery } from "./log-store.ts";
 
 /** Lines per node that are merged. Further back, the time range must be narrowed. */
 const MERGED_MAX = 20_000;
+/** The same in bytes: the pages of all nodes are in memory together. */
+const MERGED_BYTES_MAX = 16 * 1024 * 1024;
 
 /** The other nodes that keep logs. */
 export interface OtherLogs {
@@ -46,13 +48,8 @@ export function createAllLogs(own: Logs, selfName: () => string, others: OtherLo
       const only = filled[0] ?? parts[0];
       if (only && filled.length < 2) return { ...only.page, servers: [only.name], missing };
       const { offset = 0, limit } = query;
-      if (offset + limit > MERGED_MAX)
-        throw new PlatformError(
-          "bad_request",
-          `offset: the lines lie on several nodes, of which at most ${MERGED_MAX} are merged. Narrow the time range.`,
-        );
-      const { bytesMax: _, ...unbounded } = query;
-      const again = await ask({ ...unbounded, offset: 0, limit: offset + limit });
+      if (offset + limit > MERGED_MAX) throw tooFarBack();
+      const again = await ask({ ...query, offset: 0, limit: offset + limit, bytesMax: MERGED_BYTES_MAX });
       return {
         ...merged(again.parts, query),
         servers: again.parts.filter(({ page }) => page.total > 0).map(({ name }) => name),
@@ -69,10 +66,21 @@ export function createAllLogs(own: Logs, selfName: () => string, others: OtherLo
   };
 }
 
-/** Newest first, as each part is. */
+const tooFarBack = (): PlatformError =>
+  new PlatformError(
+    "bad_request",
+    `offset: the lines lie on several nodes, of which at most ${MERGED_MAX} lines and ${MERGED_BYTES_MAX / 2 ** 20} MB each are merged. Narrow the time range.`,
+  );
+
+/** Newest first, as each part is. Lines older than the end of a part that was cut would leave gaps, and are left out. */
 function merged(parts: readonly Part[], { offset = 0, limit, bytesMax = Number.POSITIVE_INFINITY }: LogQuery): LogPage {
-  const all = parts.flatMap(({ page }) => page.lines).sort((a, b) => b.timeUs - a.timeUs);
+  const ends = parts.filter(({ page }) => page.cut).map(({ page }) => page.lines.at(-1)?.timeUs ?? 0);
+  const all = parts
+    .flatMap(({ page }) => page.lines)
+    .filter(({ timeUs }) => ends.every((end) => timeUs >= end))
+    .sort((a, b) => b.timeUs - a.timeUs);
   const wanted = all.slice(offset, offset + limit);
+  if (ends.length > 0 && wanted.length === 0) throw tooFarBack();
   let bytes = 0;
   const lines = wanted.filter((line, at) => {
     const size = Buffer.byteLength(JSON.stringify(line));
@@ -80,6 +88,6 @@ function merged(parts: readonly Part[], { offset = 0, limit, bytesMax = Number.P
     else bytes += size;
     return Number.isFinite(bytes);
   });
-  const cut = lines.length < wanted.length;
+  const cut = lines.length < wanted.length || (ends.length > 0 && wanted.length < limit);
   return { lines, total: parts.reduce((sum, { page }) => sum + page.total, 0), bytes: cut ? bytesMax : bytes, cut };
 }
