@@ -3,10 +3,14 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { recordTag } from "../../src/kinds/image/images.ts";
+import type { Driver } from "../../src/node/driver.ts";
+import { pulledName } from "../../src/node/images/puller.ts";
 import type { WorkloadSpec } from "../../src/node/workload.ts";
 import { FakeMachine, fakeDriver } from "../fake-driver.ts";
 import { makeUser } from "../identities.ts";
+import { tar } from "../image-archive.ts";
 import { type Answer, startTestPlatform, type TestPlatform } from "../platform.ts";
+import { addImage, type FakeRegistry, startFakeRegistry } from "../registry/fake-registry.ts";
 
 const SECRET = "postgres://boss:hunter2@db.example/payroll";
 const HUB_IMAGE = "service/mcp-postgres:latest";
@@ -14,15 +18,27 @@ const HUB_IMAGE = "service/mcp-postgres:latest";
 let platform: TestPlatform;
 let machine: FakeMachine;
 let member: string;
+let registry: FakeRegistry;
+/** Runs before the driver's images are looked at, as they are when a pull has replaced one. */
+let beforeLook: () => Promise<unknown> = async () => {};
 
 before(async () => {
+  registry = await startFakeRegistry();
   machine = new FakeMachine({ images: ["service/base-image:latest", "loaded/first", "loaded/second"] });
   const driver = fakeDriver(machine);
   const create: typeof driver.create = (spec, options) => {
     asked.push(spec);
     return driver.create(spec, options);
   };
-  platform = await startTestPlatform({ driver: { ...driver, create } });
+  const capability: Driver["capability"] = async (name) => {
+    const found = await driver.capability(name);
+    if (name === "images") await beforeLook();
+    return found;
+  };
+  platform = await startTestPlatform({
+    driver: { ...driver, create, capability },
+    config: { registries: registry.host },
+  });
   const { store } = platform.app;
   const { accountId } = (await store.workspaces.get("main")) ?? assert.fail();
   member = (await makeUser(store, accountId, "member", { main: "member" })).key;
@@ -37,6 +53,7 @@ before(async () => {
 after(async () => {
   await platform.stop();
   await machine.dispose();
+  await registry[Symbol.asyncDispose]();
 });
 
 const call: TestPlatform["call"] = (method, path, options) =>
@@ -204,12 +221,7 @@ describe("code with a connection", () => {
     const stamped = Date.now();
     await until(() => Date.now() > stamped, "the clock goes on");
     await load("latest", "loaded/second");
-    // The same revision starts again, as it does after a crash or an idle time.
-    await store.resources.update("main", metadata.uid, ({ spec: current, state }) => ({
-      spec: { ...current, revision: { active: "1" } },
-      state: { ...state, revisions: {}, crashes: {}, copies: [] },
-      intent: true,
-    }));
+    await startAgain(metadata.uid);
     const told = await until(async () => {
       const text = JSON.stringify((await call("GET", "/functions/tool")).body.events);
       return /has changed since an admin deployed it/.test(text) ? text : null;
@@ -220,6 +232,48 @@ describe("code with a connection", () => {
     const next = { ...spec, runtime: { image: "function/tool:v2" } };
     await made(call("PUT", "/functions/tool", { body: { ...tool, spec: next } }));
     await until(() => runs("loaded/second") > 0, "what an admin deploys again starts");
+  });
+
+  test("is the image that starts: a tag that loses its content after the pull hides no other image", async () => {
+    const layer = (content: string) => ({ layers: [tar([{ path: "tool", content }])] });
+    const [tag, image] = ["/images/function/moving", `${registry.host}/acme/moving:1`];
+    const good = addImage(registry, "acme/moving:1", layer("good"));
+    const pull = (from: string) =>
+      call("POST", "/images", {
+        key: member,
+        body: { name: "moving", resourceType: "function", tag: "latest", image: from },
+      });
+    await made(pull(image));
+    const digest = async () => (await call("GET", tag)).body.spec.tags[0].digest;
+    await until(async () => (await digest()) === good, "the image is pulled");
+    const spec = {
+      integrationConnections: ["payroll"],
+      runtime: { image: "function/moving:latest", imagePullPolicy: "Always" },
+    };
+    const { metadata } = await made(call("POST", "/functions", { body: { metadata: { name: "moving" }, spec } }));
+    const runs = (each: string) => holding().filter((one) => one.image === pulledName(each)).length;
+    await until(() => runs(good) > 0, "the image that the admin deployed starts");
+    const status = async () => (await call("GET", "/functions/moving")).body.status;
+    await until(async () => (await status()) === "FAILED", "the first start is settled");
+    const stamped = Date.now();
+    await until(() => Date.now() > stamped, "the clock goes on");
+    const evil = addImage(registry, "acme/moving:1", layer("evil"));
+    let hidden = false;
+    beforeLook = async () => {
+      if (hidden || (await digest()) !== evil) return;
+      hidden = true;
+      // The registry has no such image: the tag stays without content.
+      await made(pull(`${registry.host}/acme/nothing:1`));
+    };
+    await startAgain(metadata.uid);
+    const told = await until(async () => {
+      const text = JSON.stringify((await call("GET", "/functions/moving")).body.events);
+      return runs(evil) > 0 || /has changed since an admin deployed it/.test(text) ? text : null;
+    }, "the start is decided");
+    beforeLook = async () => {};
+    assert.equal(hidden, true, "the tag lost its content in between");
+    assert.equal(runs(evil), 0, "the image of the member starts with the secret");
+    assert.match(told, /has changed since an admin deployed it/);
   });
 });
 
@@ -248,6 +302,14 @@ describe("a model with a connection", () => {
     assert.equal((await put(evil, member)).status, 403);
   });
 });
+
+/** The same revision starts again, as it does after a crash or an idle time. */
+const startAgain = (uid: string) =>
+  platform.app.store.resources.update("main", uid, ({ spec, state }) => ({
+    spec: { ...spec, revision: { active: "1" } },
+    state: { ...state, revisions: {}, crashes: {}, copies: [] },
+    intent: true,
+  }));
 
 async function until<T>(look: () => T | Promise<T>, what: string): Promise<NonNullable<T>> {
   const giveUp = Date.now() + 60_000;

@@ -9,7 +9,14 @@ import type { Deps } from "../port.ts";
 import { findImage as findRecord, type PullPolicy, recordTag, tagsOf } from "./images.ts";
 import { pullCredentials } from "./pull-credentials.ts";
 import { releaseImages } from "./release.ts";
-import { localCopy, type RegistryImage, type Resolved, resolveReference, type User } from "./resolve.ts";
+import {
+  type FoundImage,
+  localCopy,
+  type RegistryImage,
+  type Resolved,
+  resolveReference,
+  type User,
+} from "./resolve.ts";
 
 export interface ImageRequest {
   policy?: PullPolicy | undefined;
@@ -24,6 +31,8 @@ export interface ImageRequest {
 export interface StartImage {
   /** The driver's name for the image. */
   loaded: string;
+  /** When its tag got this content; null for images that the operator installed. It decides who gets secrets. */
+  changedAt: string | null;
   /** `docker.io/library/python:3.12`, with its digest; absent for images that come from no registry. */
   source?: string;
   digest?: string;
@@ -48,7 +57,7 @@ export async function startImage(
 ): Promise<StartImage> {
   const resolved = await resolveReference(reference, user, deps);
   if (resolved === null) throw new PlatformError("bad_request", `There is no image ${reference}.`);
-  if ("found" in resolved) return { loaded: resolved.found.loaded, isNew: false };
+  if ("found" in resolved) return { ...resolved.found, isNew: false };
   const { remote } = resolved;
   const here = await currentCopy(remote, user, deps, request);
   if (here) return { ...here, source: sourceText(remote.reference, here.digest), isNew: false };
@@ -66,9 +75,9 @@ async function currentCopy(
   { workspace }: User,
   deps: PullDeps,
   { policy = "IfNotPresent", dockerConfig, signal = new AbortController().signal }: ImageRequest,
-): Promise<{ loaded: string; digest: string } | null> {
+): Promise<(FoundImage & { digest: string }) | null> {
   const local = await localCopy(remote, deps);
-  const copy = local?.digest === undefined ? null : { loaded: local.loaded, digest: local.digest };
+  const copy = local?.digest === undefined ? null : { ...local, digest: local.digest };
   if (policy === "Never" && !copy)
     throw new PlatformError(
       "unprocessable",
@@ -111,6 +120,8 @@ const LOOK_MAX_MS = 20 * SECOND_MS;
 interface Recorded {
   loaded: string;
   digest: string;
+  /** When the tag got this content. */
+  changedAt: string;
   /** What the tag's event says. */
   message: string;
 }
@@ -130,9 +141,9 @@ export async function pullRecorded(
   const keep = async (pulled: Pulled): Promise<Recorded> => {
     const seconds = ((performance.now() - startedAt) / SECOND_MS).toFixed(1);
     const message = `Pulled ${text}@${pulled.digest}: ${mb(pulled.downloadedBytes)} MB in ${seconds} s.`;
-    await keepTag(remote, pulled, message, deps);
+    const changedAt = await keepTag(remote, pulled, message, deps);
     deps.log.info({ image: text, digest: pulled.digest, bytes: pulled.downloadedBytes }, "an image was pulled");
-    return { loaded: pulled.name, digest: pulled.digest, message };
+    return { loaded: pulled.name, digest: pulled.digest, changedAt, message };
   };
   // A tag that is known but not on this machine means the same content here as on the others.
   if (policy !== "Always" && known?.digest !== undefined && remote.reference.digest === undefined) {
@@ -146,14 +157,22 @@ export async function pullRecorded(
   return deps.puller.pull(request, options, keep);
 }
 
-/** A tag that is pulled again and has the same content stays as it is: its age decides who gets secrets. */
-async function keepTag({ place, reference }: RegistryImage, pulled: Pulled, message: string, deps: PullDeps) {
+/**
+ * A tag that is pulled again and has the same content stays as it is: its age decides who gets secrets. Returns when the
+ * tag got this content, whatever becomes of the tag afterwards.
+ */
+async function keepTag(
+  { place, reference }: RegistryImage,
+  pulled: Pulled,
+  message: string,
+  deps: PullDeps,
+): Promise<string> {
   const { name: loaded, digest, named, sizeBytes } = pulled;
   const record = await findRecord(place.workspace, place.resourceType, place.name, deps);
   const before =
     record && record.workspace === place.workspace && tagsOf(record).find(({ name }) => name === place.tag);
-  if (before && before.digest === digest && before.loaded === loaded && !before.awaited) return;
-  await recordTag(
+  if (before && before.digest === digest && before.loaded === loaded && !before.awaited) return before.updatedAt;
+  const recorded = await recordTag(
     {
       ...{ ...place, image: referenceText(reference), sizeBytes, loaded, digest, named, status: "DEPLOYED" },
       event: { type: "pulled", message },
@@ -162,6 +181,9 @@ async function keepTag({ place, reference }: RegistryImage, pulled: Pulled, mess
     deps,
   );
   if (before && before.loaded !== loaded) await releaseImages([before], deps);
+  const kept = tagsOf(recorded).find(({ name }) => name === place.tag);
+  if (!kept) throw new Error(`the tag ${place.tag} is missing from the record that was written for it`);
+  return kept.updatedAt;
 }
 
 /** Turns the progress of a pull into a message now and then. */

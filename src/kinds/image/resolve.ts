@@ -33,8 +33,8 @@ type ResolveDeps = Pick<Deps, "store" | "driver" | "settings">;
 export interface FoundImage {
   /** The driver's name for the image. */
   loaded: string;
-  /** When the tag last got new content; absent for images that the operator installed. */
-  changedAt?: string;
+  /** When the tag last got new content; null for images that the operator installed. */
+  changedAt: string | null;
   /** Digest of the manifest, for an image of a registry. */
   digest?: string;
 }
@@ -62,7 +62,7 @@ export async function resolveReference(
 ): Promise<Resolved | null> {
   // Names of the platform's own images are reserved, and most sandboxes use one, so the driver is asked first.
   const isPlatforms = [settings.brand, "service"].some((word) => reference.startsWith(`${word}/`));
-  if (isPlatforms && (await knowsImage(driver, reference))) return { found: { loaded: reference } };
+  if (isPlatforms && (await knowsImage(driver, reference))) return { found: { loaded: reference, changedAt: null } };
   const [, type, name, tag = "latest"] = REFERENCE.exec(reference) ?? [];
   const pick = (images: readonly Resource[]): Resolved | null => {
     const fitting = images.filter((image) => typeOf(image) === type || (type === undefined && !isOfRegistry(image)));
@@ -74,7 +74,7 @@ export async function resolveReference(
   if (own !== null) return own;
   const isDriversOwn = [LOADED_PREFIX, PULLED_PREFIX].some((prefix) => reference.startsWith(prefix));
   if (isDriversOwn) return null;
-  if (await knowsImage(driver, reference)) return { found: { loaded: reference } };
+  if (await knowsImage(driver, reference)) return { found: { loaded: reference, changedAt: null } };
   const lent = name === undefined ? null : pick(await store.shares.resourcesFor([user.workspace], IMAGE, name));
   if (lent !== null) return lent;
   const isPlace = isPlatforms || [...USERS, REGISTRY_TYPE].some((word) => reference.startsWith(`${word}/`));

@@ -22,7 +22,7 @@ export async function commandOf(
 ): Promise<Command> {
   const { kind } = resource;
   const { image, imagePullPolicy: policy, dockerConfig, transport, command } = runtimeOf(kind, spec);
-  const base: StartImage = { loaded: baseImage(deps), isNew: false };
+  const base: StartImage = { loaded: baseImage(deps), changedAt: null, isNew: false };
   const ownCommand = kind === "application" ? command : undefined;
   const server = serverOf({ kind, spec }, deps.settings);
   if (server && server.runs !== "platform") {

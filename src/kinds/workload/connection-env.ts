@@ -2,7 +2,7 @@
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Revision } from "../../store/resources/revision.ts";
 import { serverOf } from "../hub/servers.ts";
-import { findImage } from "../image/resolve.ts";
+import type { StartImage } from "../image/pull.ts";
 import { secretsOf } from "../integration-connection/access-token.ts";
 import { integrationConnection } from "../integration-connection/kind.ts";
 import type { Deps } from "../port.ts";
@@ -15,10 +15,14 @@ const VARIABLE = /^(?!BL_|HOST$|PORT$|PATH$)[A-Za-z_]\w*$/;
 /**
  * Sets each secret under its own name and prefixed with its connection's: `TOKEN` of `drive-ada` is also
  * `DRIVE_ADA_TOKEN`. When two connections have a secret of the same name, the plain name holds the later connection's.
+ *
+ * `started`: the image that was chosen for this start. Its name is not resolved again, because the name may mean another
+ * image by now.
  */
 export async function connectionEnv(
   resource: Resource,
   { spec, createdAt }: Pick<Revision, "spec" | "createdAt">,
+  started: Pick<StartImage, "loaded" | "changedAt">,
   deps: Deps,
 ): Promise<Record<string, string>> {
   const { kind, workspace } = resource;
@@ -26,7 +30,7 @@ export async function connectionEnv(
   if (kind !== "function" || names.length === 0) return {};
   requireUntouched(spec, deps.settings);
   const server = serverOf({ kind, spec }, deps.settings);
-  if (!server) await requireDeployedImage(resource, { spec, createdAt }, deps);
+  if (!server) requireSameImage(runtimeOf(kind, spec).image ?? started.loaded, started.changedAt, createdAt);
   const plain: Record<string, string> = {};
   const prefixed: Record<string, string> = {};
   for (const name of names) {
@@ -42,14 +46,4 @@ export async function connectionEnv(
         if (VARIABLE.test(word) && value !== undefined) env[word] = value;
   }
   return { ...prefixed, ...plain };
-}
-
-async function requireDeployedImage(
-  resource: Resource,
-  { spec, createdAt }: Pick<Revision, "spec" | "createdAt">,
-  deps: Deps,
-): Promise<void> {
-  const { image } = runtimeOf(resource.kind, spec);
-  const found = image ? await findImage(image, resource, deps) : null;
-  if (image && found) requireSameImage(image, found.changedAt, createdAt);
 }

@@ -50,9 +50,12 @@ function requirePlain(spec: Spec, { displayName }: HubServer): void {
       );
 }
 
-/** Refuses an image whose content changed under the same name: no admin has approved the new content. */
-export function requireSameImage(image: string, changedAt: string | undefined, deployedAtMs: number): void {
-  if (changedAt === undefined || Date.parse(changedAt) <= deployedAtMs) return;
+/**
+ * Refuses an image whose content changed under the same name: no admin has approved the new content. `changedAt` is null
+ * only for images that the operator installed; a date that cannot be read is refused.
+ */
+export function requireSameImage(image: string, changedAt: string | null, deployedAtMs: number): void {
+  if (changedAt === null || Date.parse(changedAt) <= deployedAtMs) return;
   throw new PlatformError(
     "bad_request",
     `The image ${image} has changed since an admin deployed it with its connections. Load it under a new tag, and let an admin deploy that.`,

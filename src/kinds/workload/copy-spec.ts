@@ -55,7 +55,7 @@ export async function copyMachine(
     env: {
       ...(bundle ? codeEnv : {}),
       ...usualEnv(resource, deps.settings),
-      ...(await connectionEnv(resource, { spec, createdAt: revision.createdAt }, deps)),
+      ...(await connectionEnv(resource, { spec, createdAt: revision.createdAt }, command.image, deps)),
       ...Object.fromEntries(envs.map(({ name, value = "" }) => [name, value])),
       ...platformEnv(resource, deps.settings),
       ...(await neighbourEnv(resource, spec, deps)),
