@@ -206,7 +206,7 @@ async function whileRunning<T>(running: Promise<unknown>, look: () => T | null):
 
 function assertCaged({ status, seesVictim, network, root }: Seen, grade: Grade): void {
   const field = (name: string): string => new RegExp(`^${name}:\\s*(\\S+)`, "m").exec(status)?.[1] ?? "";
-  if (grade === "mapped") assert.ok(Number(field("Uid")) >= 0x5ffe_0000, `it runs as ${field("Uid")}`);
+  if (grade === "mapped") assert.ok(Number(field("Uid")) >= 0x5f80_0000, `it runs as ${field("Uid")}`);
   assert.equal(BigInt(`0x${field("CapEff")}`) & ~0x1bn, 0n, "it may own and change files, in its own namespace");
   assert.deepEqual([field("NoNewPrivs"), field("Seccomp")], ["1", "2"]);
   assert.equal(seesVictim, false);
