@@ -1,9 +1,7 @@
-/** The data folder, created when missing. A folder that cannot be used is refused in one line that says what to do. */
+/** Folders of the operator, created when missing. A folder that cannot be used is refused in one line that says what to do. */
 import { accessSync, constants, mkdirSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { UsageError } from "./usage-error.ts";
-
-const NEXT = "choose another folder with --data or BERTH_DATA";
 
 const REASONS: Record<string, string> = {
   EACCES: "this user may not write there",
@@ -16,13 +14,17 @@ const REASONS: Record<string, string> = {
   ENAMETOOLONG: "the path is too long",
 };
 
-export function makeDataFolder(dataDir: string): void {
+export const makeDataFolder = (dataDir: string): void =>
+  makeUsableFolder("data folder", dataDir, "choose another folder with --data or BERTH_DATA");
+
+/** `next`: what the operator does about a folder that is refused. */
+export function makeUsableFolder(what: string, dir: string, next: string): void {
   try {
-    makeFolder(resolve(dataDir));
-    accessSync(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
+    makeFolder(resolve(dir));
+    accessSync(dir, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (error) {
     const { code = "" } = error as NodeJS.ErrnoException;
-    throw new UsageError(`The data folder ${dataDir} cannot be used: ${REASONS[code] ?? code}.`, NEXT);
+    throw new UsageError(`The ${what} ${dir} cannot be used: ${REASONS[code] ?? code}.`, next);
   }
 }
 

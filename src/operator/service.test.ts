@@ -54,3 +54,8 @@ test("systemd understands every line", { skip: noAnalyze }, async (t) => {
   const about = `${stdout}${stderr}`.split("\n").filter((line) => line.includes("berth.service:"));
   assert.deepEqual(about, []);
 });
+
+test("a folder in which no folder can be made is refused at once", { skip: !existsSync("/proc/self") }, async () => {
+  const options = { data: "/srv/berth", folder: "/proc/nope/units", writeOnly: true };
+  await assert.rejects(installService(options), /folder of units .* cannot be used/);
+});

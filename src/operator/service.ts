@@ -1,8 +1,9 @@
 /** `berth service`: the server as a service of this machine's systemd. */
 import { execFile } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { makeUsableFolder } from "../lib/data-folder.ts";
 import { ROOT } from "../lib/root.ts";
 import { UsageError } from "../lib/usage-error.ts";
 
@@ -30,7 +31,7 @@ export async function installService(options: ServiceOptions): Promise<string[]>
   if (!writeOnly) checkSystemd(options);
   if (existsSync(file) && !isOurs(file) && !force)
     throw new UsageError(`${file} was not written by this command.`, "--force replaces it");
-  mkdirSync(folder, { recursive: true });
+  makeUsableFolder("folder of units", folder, "choose another folder with --folder");
   writeFileSync(file, unitText(data), { mode: 0o644 });
   if (writeOnly) return [`wrote ${file}`, "start it: systemctl daemon-reload && systemctl enable --now berth"];
   await systemctl("daemon-reload");
