@@ -76,6 +76,13 @@ describe("paths", () => {
     assert.deepEqual(paramsFrom(nested, "s/b"), { shelfName: "s", bookName: "b" });
     assert.deepEqual(paramsFrom(nested, "s/b/c"), { shelfName: "s", bookName: "b/c" });
   });
+  test("may leave out the type of an image", () => {
+    const image = findNoun(nounsOf(KINDS, OPERATIONS), "image");
+    const remove = operationOf(image, "delete");
+    assert.deepEqual(paramsFrom(remove, "tool"), { resourceType: "_", imageName: "tool" });
+    assert.deepEqual(paramsFrom(remove, "agent/tool"), { resourceType: "agent", imageName: "tool" });
+    assert.throws(() => paramsFrom(remove, ""), UsageError);
+  });
   for (const path of ["", "s", "s/", "/b"]) {
     test(`'${path}' is not enough`, () => {
       assert.throws(

@@ -85,10 +85,15 @@ const PARTICIPLES: Record<string, string> = {
   delete: "deleted",
 };
 
+/** A path may leave out the type of an image: the server then finds the image by its name. */
+const ANY: Readonly<Record<string, string>> = { resourceType: "_" };
+
 /** Path parameters from `parent/child`; the innermost name may contain slashes. */
 export function paramsFrom(operation: Operation, path: string): Record<string, string> {
   const names = operation.params;
-  const parts = names.length === 0 ? [] : path.split("/");
+  const given = names.length === 0 ? [] : path.split("/");
+  const any = given.length === names.length - 1 ? ANY[names[0] ?? ""] : undefined;
+  const parts = any === undefined ? given : [any, ...given];
   const last = parts.slice(names.length - 1).join("/");
   const values = [...parts.slice(0, names.length - 1), ...(names.length > 0 ? [last] : [])];
   if (values.length !== names.length || values.some((value) => value === "")) {

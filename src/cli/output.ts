@@ -4,7 +4,8 @@ import type { Kind } from "../contract/kind.ts";
 import { printable } from "../lib/printable.ts";
 import type { Context, OptionSpec } from "./command.ts";
 import { isObject, memberAt } from "./json-path.ts";
-import { identityOf, renderTable } from "./table.ts";
+import type { RowsOf } from "./lists.ts";
+import { identityOf, renderTable, type TableOptions } from "./table.ts";
 
 export const FORMATS = ["table", "pretty", "json", "yaml", "name"] as const;
 export type Format = (typeof FORMATS)[number];
@@ -19,6 +20,8 @@ export interface Shown {
   value: unknown;
   format: Format;
   kind?: Kind | null;
+  /** Columns of the kind's own in a table. */
+  rowsOf?: RowsOf | undefined;
   /** The rows' kind in a manifest; absent when they cannot be applied. */
   manifestKind?: string | null;
   /** The path parameter that names one row. */
@@ -26,7 +29,7 @@ export interface Shown {
 }
 
 export async function render(
-  { value, format, kind = null, manifestKind = null, itemParam = null }: Shown,
+  { value, format, kind = null, rowsOf, manifestKind = null, itemParam = null }: Shown,
   context: Context,
 ): Promise<string> {
   const rows = Array.isArray(value) ? (value as unknown[]).map(withId) : null;
@@ -40,7 +43,7 @@ export async function render(
     case "pretty":
       return paintYaml((await manifests(value, null)).trimEnd());
     case "table":
-      return tableOf(rows ?? [value], kind, context);
+      return tableOf(rows ?? [value], { kind, rowsOf }, context);
   }
 }
 
@@ -52,8 +55,8 @@ function withId(row: unknown): unknown {
     : row;
 }
 
-function tableOf(rows: readonly unknown[], kind: Kind | null, context: Context): string {
-  if (rows.every(isObject)) return renderTable(rows, { kind, nowMs: context.now(), cut: context.isTerminal });
+function tableOf(rows: readonly unknown[], shape: Pick<TableOptions, "kind" | "rowsOf">, context: Context): string {
+  if (rows.every(isObject)) return renderTable(rows, { ...shape, nowMs: context.now(), cut: context.isTerminal });
   return rows.map((row) => printable(typeof row === "string" ? row : JSON.stringify(row))).join("\n");
 }
 

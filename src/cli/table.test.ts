@@ -4,6 +4,7 @@ import { stripVTControlCharacters } from "node:util";
 import { z } from "zod";
 import { defineKind } from "../contract/kind.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/time/clock.ts";
+import { LISTS } from "./lists.ts";
 import { ageOf, renderTable } from "./table.ts";
 
 const NOW = Date.UTC(2026, 0, 10);
@@ -47,6 +48,37 @@ test("a plain record shows its scalars, name first", () => {
   assert.deepEqual(render([{ id: "1", name: "n", role: "admin", labels: {}, createdAt: at(0), createdBy: "x" }]), [
     "NAME  ID  ROLE   AGE",
     "n     1   admin  0s",
+  ]);
+});
+
+test("a list with columns of its own: nodes with their memory, images with a row for each tag", () => {
+  const shown = (noun: string, ...records: unknown[]) =>
+    stripVTControlCharacters(renderTable(records, { kind: null, rowsOf: LISTS[noun], nowMs: NOW, cut: true }))
+      .split("\n")
+      .map((line) => line.trimEnd());
+  const node = { id: "n-1", name: "left", drained: false, isSelf: true, version: "1.2.3", driver: "local", cpus: 2 };
+  const resources = { sandbox: 2, volume: 1, drive: 0 };
+  assert.deepEqual(
+    shown(
+      "node",
+      { ...node, status: "live", memoryMb: 8192, usedMb: 512, resources },
+      { ...node, name: "right", status: "lost", drained: true, memoryMb: 4096, usedMb: 0, resources: {} },
+    ),
+    [
+      "NAME   STATUS  DRAINED  CPUS  MEMORY  USED      RESOURCES            VERSION  DRIVER",
+      "left   live    no       2     8.0 GB  512.0 MB  2 sandbox, 1 volume  1.2.3    local",
+      "right  lost    yes      2     4.0 GB  0.0 MB    -                    1.2.3    local",
+    ],
+  );
+  const image = { name: "r-5000-tool-1", resourceType: "registry", status: "FAILED", createdAt: at(DAY_MS) };
+  const tag = { name: "1", image: "r:5000/tool:1", size: 2 ** 20, status: "DEPLOYED", updatedAt: at(HOUR_MS) };
+  const typo = { name: "2", image: "r:5000/tool@sha256:0", status: "FAILED", updatedAt: at(0) };
+  const own = { metadata: { ...image, name: "mine", resourceType: "sandbox", status: "DEPLOYED" }, spec: { tags: [] } };
+  assert.deepEqual(shown("image", { metadata: image, spec: { tags: [tag, typo] } }, own), [
+    "IMAGE         TAG  SIZE    STATUS    AGE",
+    "r:5000/tool   1    1.0 MB  DEPLOYED  1h",
+    "r:5000/tool   2    -       FAILED    0s",
+    "sandbox/mine  -    -       DEPLOYED  1d",
   ]);
 });
 

@@ -1,10 +1,11 @@
-/** Tables whose columns follow from the shape of the rows, so a new kind needs nothing here. */
+/** Tables whose columns follow from the shape of the rows, so a new kind needs nothing here; see lists.ts for others. */
 import { styleText } from "node:util";
 import { z } from "zod";
 import type { Kind } from "../contract/kind.ts";
 import { printable } from "../lib/printable.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/time/clock.ts";
 import { isObject, memberAt } from "./json-path.ts";
+import type { RowsOf } from "./lists.ts";
 
 interface Column {
   title: string;
@@ -39,13 +40,16 @@ export function identityOf(row: unknown, itemParam: string | null): string {
 
 export interface TableOptions {
   kind: Kind | null;
+  /** Columns of the kind's own. */
+  rowsOf?: RowsOf | undefined;
   nowMs: number;
   /** Whether to cut long cells: for people, never for programs. */
   cut: boolean;
 }
 
-export function renderTable(rows: readonly unknown[], { kind, nowMs, cut }: TableOptions): string {
-  const columns = columnsOf(rows, kind);
+export function renderTable(records: readonly unknown[], { kind, rowsOf, nowMs, cut }: TableOptions): string {
+  const rows = rowsOf ? records.flatMap(rowsOf) : records;
+  const columns = rowsOf ? Object.keys(rows[0] ?? {}).map((title) => ({ title, path: title })) : columnsOf(rows, kind);
   const shorten = (text: string): string =>
     cut && text.length > CELL_LENGTH_MAX ? `${text.slice(0, CELL_LENGTH_MAX - 1)}…` : text;
   const lines = rows.map((row) => columns.map((column) => shorten(cellOf(row, column, nowMs))));

@@ -199,9 +199,45 @@ describe("an image of a registry", { skip: machineSkip }, () => {
     assert.equal((await berth("remove", first)).code, 0);
     assert.equal((await berth("inspect", first)).code, 3);
     const missing = await berth("pull", `${registry.host}/acme/none:7`);
-    assert.deepEqual([missing.code, /acme\/none:7 cannot be pulled/.test(missing.stderr)], [1, true], missing.stderr);
+    assert.deepEqual([missing.code, missing.stderr.match(/acme\/none:7 cannot be pulled/g)?.length], [1, 1]);
+    const typo = await berth("pull", `${registry.host}/acme/cli:7`);
+    assert.equal(typo.code, 1, typo.stderr);
+    const slug = JSON.parse(shown.stdout).metadata.name;
+    const kept = (await call("GET", `/images/registry/${slug}`)).body;
+    const names = kept.spec.tags.map(({ name }: { name: string }) => name);
+    assert.deepEqual([kept.metadata.status, names], ["DEPLOYED", ["2"]], "a failed pull leaves no tag");
     assert.equal((await berth("pull", "Not An Image")).code, 2);
-    assert.equal((await berth("prune")).code, 0);
+    const listed = (await berth("list")).stdout.split("\n");
+    assert.match(listed[0] ?? "", /^IMAGE +TAG +SIZE +STATUS +AGE$/);
+    const lines = listed.filter((line) => line.includes("/acme/cli "));
+    assert.equal(lines.length, 1, listed.join("\n"));
+    assert.match(lines[0] ?? "", /^127\.0\.0\.1:\d+\/acme\/cli +2 +\d+\.\d MB +DEPLOYED +\d+[smh]$/);
+    assert.ok(!listed.some((line) => line.includes("acme/none ")), "a failed pull leaves no record");
+    assert.match(listed.find((line) => line.startsWith("sandbox/none ")) ?? "", /^sandbox\/none +1 +- +FAILED /);
+    await suite.create("user", { runtime: { memory: 256, image: second } });
+    for (const path of [`/images/registry/${slug}`, `/images/registry/${slug}/tags/2`]) {
+      const { status, body } = await call("DELETE", path);
+      assert.equal(status, 400);
+      assert.ok(JSON.stringify(body).includes(`${registry.host}/acme/cli`), JSON.stringify(body));
+    }
+    const refused = await berth("remove", second);
+    assert.ok(refused.stderr.includes(`image '${second}' is in use by sandbox 'user'`), refused.stderr);
+    await call("DELETE", "/sandboxes/user");
+    const twin = { name: "none", resourceType: "agent", image: `${registry.host}/acme/none:1` };
+    assert.equal((await call("POST", "/images", { body: twin })).status, 200);
+    const several = await berth("delete", "none");
+    assert.match(several.stderr, /Several images are called 'none': .*'agent\/none'/);
+    assert.equal((await berth("delete", "agent/none")).code, 0);
+    const deleted = await berth("delete", "none");
+    assert.equal(deleted.code, 0, deleted.stderr);
+    assert.equal((await call("GET", "/images/sandbox/none")).status, 404);
+    await eventually(async () => (await call("DELETE", "/images?dryRun=true")).body.images.includes(second));
+    const asked = await berth("prune");
+    assert.deepEqual([asked.code, asked.stderr.includes(second)], [2, true], asked.stderr);
+    assert.equal((await berth("inspect", second)).code, 0, "where nobody can be asked, nothing is deleted");
+    const pruned = await berth("prune", "--yes");
+    assert.deepEqual([pruned.code, pruned.stdout.includes(second)], [0, true], pruned.stderr);
+    assert.equal((await berth("inspect", second)).code, 3);
   });
 
   test("what nothing uses is gone from the disk at once", async () => {

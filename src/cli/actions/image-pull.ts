@@ -1,6 +1,7 @@
 /** `berth image pull`, `inspect`, `remove` and `prune`: images by their reference in a registry, or by their own name. */
 import { setTimeout as pause } from "node:timers/promises";
 import { ApiError } from "../../client/api-error.ts";
+import type { Client } from "../../client/client.ts";
 import { parseReference, REGISTRY_TYPE, referenceText, registryName, tagFor } from "../../contract/image-reference.ts";
 import { UsageError } from "../../lib/usage-error.ts";
 import { type Invocation, text } from "../command.ts";
@@ -11,6 +12,7 @@ import { print } from "./show.ts";
 interface Tag {
   name: string;
   image?: string;
+  status?: string;
 }
 
 interface Image {
@@ -49,12 +51,18 @@ export async function pullImage(call: Invocation): Promise<undefined> {
     const image = (await client.call(operation("imageGet"), { params: place })) as Image;
     const { status, events = [] } = image.metadata;
     const asked = events.findLastIndex(({ message = "" }) => message.includes(" asked for "));
-    for (const { time, message = "" } of events.slice(asked + 1)) {
+    for (const { type: kind, time, message = "" } of events.slice(asked + 1)) {
+      // The reason of a failure is told once, as the command's error.
+      if (kind === "failed") continue;
       if (!told.has(time + message)) context.note(message);
       told.add(time + message);
     }
-    if (status === "FAILED")
+    if (status === "FAILED") {
+      const isVoid = image.spec.tags.some((each) => each.name === tag && each.status === "FAILED");
+      // A tag that may not be removed stays in the list as FAILED.
+      if (isVoid) await removeTag(client, { ...place, tagName: tag }).catch(() => {});
       throw new ApiError({ status: 422, code: "unprocessable", message: events.at(-1)?.message ?? "The pull failed." });
+    }
     if (status !== "DEPLOYING") return print(call, null, "pretty", image);
   }
   throw new ApiError({
@@ -70,18 +78,33 @@ export async function inspectImage(call: Invocation): Promise<undefined> {
 }
 
 export async function removeImage(call: Invocation): Promise<undefined> {
-  const client = connect(call);
-  const { tagName, ...params } = await placeOf(call);
+  return print(call, null, "pretty", await removeTag(connect(call), await placeOf(call)));
+}
+
+/** With its last tag an image goes. */
+async function removeTag(client: Client, { tagName, ...params }: Place): Promise<unknown> {
   const { spec } = (await client.call(operation("imageGet"), { params })) as Image;
   const isLast = spec.tags.every(({ name }) => name === tagName);
-  const removed = isLast
-    ? await client.call(operation("imageDelete"), { params })
-    : await client.call(operation("imageTagDelete"), { params: { ...params, tagName } });
-  return print(call, null, "pretty", removed);
+  return isLast
+    ? client.call(operation("imageDelete"), { params })
+    : client.call(operation("imageTagDelete"), { params: { ...params, tagName } });
 }
 
 export async function pruneImages(call: Invocation): Promise<undefined> {
-  return print(call, null, "pretty", await connect(call).call(operation("imageCleanup"), {}));
+  const client = connect(call);
+  if (call.options.yes !== true) await confirmPrune(client, call);
+  return print(call, null, "pretty", await client.call(operation("imageCleanup"), {}));
+}
+
+/** What will be gone is named, and goes only when somebody says so: at a terminal, or with --yes. */
+async function confirmPrune(client: Client, { context }: Invocation): Promise<void> {
+  const planned = await client.call(operation("imageCleanup"), { query: { dryRun: true } });
+  const { images } = planned as { images: string[] };
+  for (const name of images) context.note(name);
+  if (images.length === 0) return;
+  const answer = context.canAsk ? await context.ask("Delete these images? [y/N] ") : null;
+  if (!/^\s*y(es)?\s*$/i.test(answer ?? ""))
+    throw new UsageError("nothing was deleted.", "`berth image prune --yes` deletes them without asking");
 }
 
 /** `TYPE/NAME:TAG` of an image that has a name of its own; otherwise the image that was pulled by this reference. */

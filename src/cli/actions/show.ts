@@ -3,6 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { UsageError } from "../../lib/usage-error.ts";
 import { type Invocation, text } from "../command.ts";
 import { WATCH_SECONDS_DEFAULT } from "../commands/options.ts";
+import { LISTS } from "../lists.ts";
 import type { Noun } from "../nouns.ts";
 import { type Format, render } from "../output.ts";
 import { hasMetadata, positiveNumber } from "./call-input.ts";
@@ -53,6 +54,7 @@ async function rendered(call: Invocation, noun: Noun | null, byDefault: Format, 
 
 const shapeOf = (noun: Noun) => ({
   kind: noun.kind,
+  rowsOf: LISTS[noun.name],
   manifestKind: hasMetadata(noun) ? manifestKindOf(noun) : null,
   itemParam: (noun.verbs.get("get") ?? noun.verbs.get("delete"))?.params.at(-1) ?? null,
 });

@@ -52,9 +52,11 @@ export const imageVerbs: readonly CommandSpec[] = [
     name: "prune",
     group: GROUPS.verbs,
     summary: "delete every image that nothing uses and nobody borrows",
+    details:
+      "The images are named before and asked about. Where nobody can be asked, nothing is deleted and the command ends with 2, unless --yes is given.",
     args: [],
-    options: REMOTE,
-    examples: ["berth image prune"],
+    options: [{ flags: "--yes", about: "do not ask" }, ...REMOTE],
+    examples: ["berth image prune", "berth image prune --yes"],
     run: async (call) => (await import("../actions/image-pull.ts")).pruneImages(call),
   },
 ];

@@ -44,7 +44,8 @@ async function fail({ workspace, uid }: Resource, tag: string, error: unknown, d
     .catch((cause: unknown) => deps.log.warn({ err: cause, uid }, "the end of a pull could not be recorded"));
 }
 
-const over = ({ awaited: _, ...tag }: ImageTag): ImageTag => tag;
+const over = ({ awaited: _, ...tag }: ImageTag): ImageTag =>
+  tag.loaded === undefined ? { ...tag, failed: true } : tag;
 
 /** Takes up pulls whose server has ended. */
 export async function resumePulls(records: AsyncIterable<Resource>, deps: PullDeps): Promise<void> {

@@ -1,12 +1,30 @@
 import { invalidField, notFound, PlatformError } from "../../contract/errors.ts";
-import { parseReference, type Reference, referenceText, tagFor } from "../../contract/image-reference.ts";
+import {
+  parseReference,
+  REGISTRY_TYPE,
+  type Reference,
+  referenceText,
+  tagFor,
+} from "../../contract/image-reference.ts";
 import { parseListQuery } from "../../contract/list-query.ts";
 import { BARE_LIST_MAX } from "../../contract/versions/2026-04-28.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { isCreator, requireCreator } from "../creator.ts";
 import { type Call, type Implementation, implement, type Platform, workspaceOf } from "../port.ts";
 import { beginPull } from "./background-pull.ts";
-import { findImage, IMAGE, type ImageTag, imageToWire, recordTag, slotOf, tagsOf, typeOf, usersOf } from "./images.ts";
+import {
+  ANY_TYPE,
+  findImage,
+  IMAGE,
+  type ImageTag,
+  imageToWire,
+  recordTag,
+  slotOf,
+  spokenName,
+  tagsOf,
+  typeOf,
+  usersOf,
+} from "./images.ts";
 import { imageFromArchive } from "./load.ts";
 import {
   imageCleanup,
@@ -73,11 +91,12 @@ export const imageHandlers: readonly Implementation[] = [
   implement(imageDelete, async (call, deps) => {
     const { name: workspace } = workspaceOf(call);
     const image = await find(call, deps);
+    await refuseSeveral(call, deps);
     requireCreator(image, call);
-    refuseUsed(image, await usersOf(image, workspace, deps));
+    refuseUsed(spokenName(image), await usersOf(image, workspace, deps));
     if (image.workspace !== workspace) await deps.store.shares.remove(image.uid, workspace);
     else {
-      refuseShared(image, await deps.store.shares.listOf(image.uid));
+      refuseShared(spokenName(image), await deps.store.shares.listOf(image.uid));
       await remove(image, deps);
       await releaseImages(tagsOf(image), deps.here);
     }
@@ -87,15 +106,21 @@ export const imageHandlers: readonly Implementation[] = [
   implement(imageTagDelete, async (call, deps) => {
     const { name: workspace } = workspaceOf(call);
     const image = await findOwn(call, deps);
+    await refuseSeveral(call, deps);
     requireCreator(image, call);
     const tag = call.params.tagName ?? "";
     if (!tagsOf(image).some(({ name }) => name === tag)) throw notFound(`Tag '${tag}' of image '${image.name}'`);
-    refuseUsed(image, await usersOf(image, workspace, deps, tag));
-    const changed = await deps.store.resources.update(workspace, image.uid, (current) => ({
-      spec: { ...current.spec, tags: tagsOf(current).filter(({ name }) => name !== tag) },
-      actor: call.caller.displayName,
-      event: { type: "updated", message: `Tag '${tag}' was deleted by ${call.caller.displayName}.` },
-    }));
+    refuseUsed(spokenName(image, tag), await usersOf(image, workspace, deps, tag));
+    const changed = await deps.store.resources.update(workspace, image.uid, (current) => {
+      const left = tagsOf(current).filter(({ name }) => name !== tag);
+      const isWhole = left.length > 0 && left.every(({ loaded, awaited }) => loaded !== undefined && !awaited);
+      return {
+        spec: { ...current.spec, tags: left },
+        ...(isWhole ? { status: "DEPLOYED" as const } : {}),
+        actor: call.caller.displayName,
+        event: { type: "updated", message: `Tag '${tag}' was deleted by ${call.caller.displayName}.` },
+      };
+    });
     if (!changed) throw notFound(`image '${image.name}'`);
     await releaseImages(tagsOf(image), deps.here);
     return imageToWire(changed, workspace, false);
@@ -108,11 +133,12 @@ export const imageHandlers: readonly Implementation[] = [
       if (!isCreator(image, call)) continue;
       const [users, shares] = [await usersOf(image, workspace, deps), await deps.store.shares.listOf(image.uid)];
       if (users.length > 0 || shares.length > 0) continue;
-      await remove(image, deps);
+      if (!call.query.dryRun) await remove(image, deps);
       gone.push(image);
     }
-    await releaseImages(gone.flatMap(tagsOf), deps.here);
-    return { deleted: gone.length, message: `${gone.length} unused images are deleted.` };
+    if (!call.query.dryRun) await releaseImages(gone.flatMap(tagsOf), deps.here);
+    const message = `${gone.length} unused images ${call.query.dryRun ? "would be" : "are"} deleted.`;
+    return { deleted: gone.length, message, images: gone.flatMap(namesOf) };
   }),
 ];
 
@@ -141,19 +167,37 @@ export async function findOwn(call: ImageCall, deps: Platform): Promise<Resource
   return image;
 }
 
+/** A delete does not choose among images of several types that have the same name. */
+async function refuseSeveral(call: ImageCall, { store }: Platform): Promise<void> {
+  const { resourceType, imageName = "" } = call.params;
+  if (resourceType !== ANY_TYPE) return;
+  const named = await store.resources.listNamed(workspaceOf(call).name, IMAGE, imageName);
+  if (named.length < 2) return;
+  const shown = named.map((image) => `'${slotOf(typeOf(image), image.name)}'`).join(", ");
+  throw new PlatformError("bad_request", `Several images are called '${imageName}': ${shown}. Name the type, too.`);
+}
+
+const namesOf = (image: Resource): string[] => {
+  const own = slotOf(typeOf(image), image.name);
+  const names = tagsOf(image).map(({ name, image: source }) =>
+    typeOf(image) === REGISTRY_TYPE && source !== undefined ? source : `${own}:${name}`,
+  );
+  return names.length > 0 ? names : [own];
+};
+
 const remove = (image: Resource, { store }: Platform): Promise<void> =>
   store.write(async (tx) => {
     await store.shares.removeOffersOf(tx, image.uid);
     await store.resources.remove(tx, image.workspace, image.uid);
   });
 
-function refuseUsed({ name }: Resource, users: readonly Resource[]): void {
+function refuseUsed(name: string, users: readonly Resource[]): void {
   if (users.length === 0) return;
   const shown = users.map((user) => `${user.kind} '${user.name}'`).join(", ");
   throw new PlatformError("bad_request", `image '${name}' is in use by ${shown}. Delete or change that first.`);
 }
 
-function refuseShared({ name }: Resource, shares: readonly { target: string }[]): void {
+function refuseShared(name: string, shares: readonly { target: string }[]): void {
   if (shares.length === 0) return;
   const shown = shares.map(({ target }) => `'${target}'`).join(", ");
   throw new PlatformError("bad_request", `image '${name}' is shared with ${shown}. Take it back first.`);

@@ -2,7 +2,7 @@
 import type { z } from "zod";
 import { notFound, PlatformError } from "../../contract/errors.ts";
 import type { Status } from "../../contract/fields.ts";
-import { parseReference, REGISTRY_TYPE, spellingsOf } from "../../contract/image-reference.ts";
+import { parseReference, REGISTRY_TYPE, repositoryText, spellingsOf } from "../../contract/image-reference.ts";
 import { uuidv7 } from "../../lib/ids.ts";
 import { toIso } from "../../lib/time/clock.ts";
 import type { Resource } from "../../store/resources/resource.ts";
@@ -12,7 +12,7 @@ import type { imageShape } from "./operations.ts";
 
 export const IMAGE = "image";
 /** Matches any resource type in a path. */
-const ANY_TYPE = "_";
+export const ANY_TYPE = "_";
 /** Kinds whose spec names an image. */
 export const USERS = ["agent", "application", "function", "job", "sandbox"];
 export const TAGS_MAX = 1000;
@@ -33,6 +33,8 @@ export interface ImageTag {
   named?: string;
   /** A client asked for a pull that has not ended. */
   awaited?: true;
+  /** The last pull failed, and no earlier one left anything. */
+  failed?: true;
   createdAt: string;
   updatedAt: string;
 }
@@ -60,6 +62,14 @@ type ImageDeps = Pick<Platform, "store" | "clock">;
 export const slotOf = (resourceType: string, name: string): string => `${resourceType}/${name}`;
 export const typeOf = (image: Resource): string => String(image.spec.resourceType);
 export const tagsOf = (image: Resource): ImageTag[] => (image.spec.tags ?? []) as ImageTag[];
+
+/** The image, or one tag of it, as people name it: by its reference when workloads do. */
+export function spokenName(image: Resource, tag?: string): string {
+  const source = tagsOf(image).find(({ name }) => tag === undefined || name === tag)?.image;
+  const reference = typeOf(image) === REGISTRY_TYPE ? parseReference(source ?? "") : null;
+  if (!reference || !source) return image.name;
+  return tag === undefined && tagsOf(image).length > 1 ? repositoryText(reference) : source;
+}
 
 /** Adds a tag or replaces the tag of the same name. The first tag creates the image. */
 export async function recordTag(draft: NewTag, { store, clock }: ImageDeps): Promise<Resource> {
@@ -154,6 +164,10 @@ const endingOf = (tag: string): string => (tag.startsWith("sha256-") ? `@${tag.r
 /** Workloads named in a refusal, to keep the message short. */
 const USERS_SHOWN_MAX = 3;
 
+const DEPLOYED = { status: "DEPLOYED" } as const;
+const DEPLOYING = { status: "DEPLOYING" } as const;
+const FAILED = { status: "FAILED" } as const;
+
 export function imageToWire(image: Resource, viewer: string, inList: boolean): z.input<typeof imageShape> {
   const tags = tagsOf(image);
   const sizes = tags.flatMap(({ sizeBytes }) => (sizeBytes === undefined ? [] : [sizeBytes]));
@@ -173,8 +187,9 @@ export function imageToWire(image: Resource, viewer: string, inList: boolean): z
     },
     spec: {
       ...(sizes.length > 0 ? { size: sizes.reduce((sum, size) => sum + size, 0) } : {}),
-      tags: tags.map(({ sizeBytes, loaded: _, named: __, awaited: ___, ...tag }) => ({
+      tags: tags.map(({ sizeBytes, loaded, named: _, awaited, failed, ...tag }) => ({
         ...tag,
+        ...(loaded ? DEPLOYED : awaited ? DEPLOYING : failed ? FAILED : {}),
         ...(sizeBytes === undefined ? {} : { size: sizeBytes }),
       })),
     },

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { dryRun } from "../../contract/dry-run.ts";
 import * as fields from "../../contract/fields.ts";
 import { defineOperation } from "../../contract/operation.ts";
 
@@ -26,6 +27,7 @@ const tag = z.looseObject({
   name: z.string(),
   image: z.string().optional().describe("Where it comes from."),
   digest: z.string().optional().describe("Of the manifest that was pulled: what runs."),
+  status: fields.status.optional().describe("FAILED when nothing could be pulled; the last events say why."),
   size: z.int().optional().describe("Bytes; absent while the image has not been fetched."),
   createdAt: z.string(),
   updatedAt: z.string(),
@@ -136,7 +138,12 @@ export const imageCleanup = defineOperation({
   path: "/images",
   summary: "Delete every image that nothing uses and nobody borrows",
   scope: "images:delete",
-  response: z.object({ deleted: z.int(), message: z.string() }),
+  query: z.object(dryRun),
+  response: z.object({
+    deleted: z.int(),
+    message: z.string(),
+    images: z.array(z.string()).describe("What is deleted, by name and tag."),
+  }),
 });
 
 export const imageOperations = [imageList, imageGet, imageCreate, imageLoad, imageDelete, imageTagDelete, imageCleanup];

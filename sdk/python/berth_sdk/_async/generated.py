@@ -1433,9 +1433,14 @@ class AsyncApi:
         """Delete one tag of an image. `DELETE /v0/images/{resourceType}/{imageName}/tags/{tagName}`"""
         return cast("types.ImageListResult", await self._caller.call("DELETE", f'/images/{segment("resourceType", resource_type)}/{segment("imageName", image_name)}/tags/{segment("tagName", tag_name)}', timeout=timeout))
 
-    async def image_cleanup(self, *, timeout: Optional[float] = None) -> types.ImageCleanupResult:
+    async def image_cleanup(
+        self,
+        *,
+        dry_run: Optional[bool] = None,
+        timeout: Optional[float] = None,
+    ) -> types.ImageCleanupResult:
         """Delete every image that nothing uses and nobody borrows. `DELETE /v0/images`"""
-        return cast("types.ImageCleanupResult", await self._caller.call("DELETE", "/images", timeout=timeout))
+        return cast("types.ImageCleanupResult", await self._caller.call("DELETE", "/images", query={"dryRun": dry_run}, timeout=timeout))
 
     async def image_share(
         self,

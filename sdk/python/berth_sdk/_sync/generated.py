@@ -1434,9 +1434,14 @@ class Api:
         """Delete one tag of an image. `DELETE /v0/images/{resourceType}/{imageName}/tags/{tagName}`"""
         return cast("types.ImageListResult", self._caller.call("DELETE", f'/images/{segment("resourceType", resource_type)}/{segment("imageName", image_name)}/tags/{segment("tagName", tag_name)}', timeout=timeout))
 
-    def image_cleanup(self, *, timeout: Optional[float] = None) -> types.ImageCleanupResult:
+    def image_cleanup(
+        self,
+        *,
+        dry_run: Optional[bool] = None,
+        timeout: Optional[float] = None,
+    ) -> types.ImageCleanupResult:
         """Delete every image that nothing uses and nobody borrows. `DELETE /v0/images`"""
-        return cast("types.ImageCleanupResult", self._caller.call("DELETE", "/images", timeout=timeout))
+        return cast("types.ImageCleanupResult", self._caller.call("DELETE", "/images", query={"dryRun": dry_run}, timeout=timeout))
 
     def image_share(
         self,

@@ -831,6 +831,8 @@ class FunctionUpdate(TypedDict):
 class ImageCleanupResult(TypedDict):
     deleted: float
     message: str
+    #: What is deleted, by name and tag.
+    images: List[str]
 
 
 class ImageCreateBody(TypedDict):
@@ -882,6 +884,8 @@ class ImageListResultSpecTags(TypedDict):
     image: NotRequired[str]
     #: Of the manifest that was pulled: what runs.
     digest: NotRequired[str]
+    #: FAILED when nothing could be pulled; the last events say why.
+    status: NotRequired[Literal["DELETING", "TERMINATED", "FAILED", "DEACTIVATED", "DEACTIVATING", "UPLOADING", "BUILDING", "DEPLOYING", "DEPLOYED", "BUILT"]]
     #: Bytes; absent while the image has not been fetched.
     size: NotRequired[float]
     createdAt: str

@@ -826,7 +826,10 @@ export interface Api {
   /** Delete one tag of an image. `DELETE /v0/images/{resourceType}/{imageName}/tags/{tagName}` */
   imageTagDelete(input: CallOptions & { params: { resourceType: string; imageName: string; tagName: string } }): Promise<ImageListResult>;
   /** Delete every image that nothing uses and nobody borrows. `DELETE /v0/images` */
-  imageCleanup(input?: CallOptions): Promise<ImageCleanupResult>;
+  imageCleanup(input?: CallOptions & { query?: {
+      /** Check the request and answer as if it were done; change nothing. */
+      dryRun?: boolean | undefined;
+    } }): Promise<ImageCleanupResult>;
   /** Share an image with another workspace; one of another account has to accept (202). `POST /v0/images/{resourceType}/{imageName}/share` */
   imageShare(input: CallOptions & { params: { resourceType: string; imageName: string }; body: ImageShareBody }): Promise<{
     metadata: {
@@ -857,6 +860,8 @@ export interface Api {
         image?: string | undefined;
         /** Of the manifest that was pulled: what runs. */
         digest?: string | undefined;
+        /** FAILED when nothing could be pulled; the last events say why. */
+        status?: "DELETING" | "TERMINATED" | "FAILED" | "DEACTIVATED" | "DEACTIVATING" | "UPLOADING" | "BUILDING" | "DEPLOYING" | "DEPLOYED" | "BUILT" | undefined;
         /** Bytes; absent while the image has not been fetched. */
         size?: number | undefined;
         createdAt: string;

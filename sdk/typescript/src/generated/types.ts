@@ -1503,6 +1503,8 @@ export interface FunctionUpdate {
 export interface ImageCleanupResult {
   deleted: number;
   message: string;
+  /** What is deleted, by name and tag. */
+  images: string[];
 }
 
 /** The body of imageCreate. */
@@ -1556,6 +1558,8 @@ export interface ImageListResult {
       image?: string | undefined;
       /** Of the manifest that was pulled: what runs. */
       digest?: string | undefined;
+      /** FAILED when nothing could be pulled; the last events say why. */
+      status?: "DELETING" | "TERMINATED" | "FAILED" | "DEACTIVATED" | "DEACTIVATING" | "UPLOADING" | "BUILDING" | "DEPLOYING" | "DEPLOYED" | "BUILT" | undefined;
       /** Bytes; absent while the image has not been fetched. */
       size?: number | undefined;
       createdAt: string;

@@ -1,0 +1,60 @@
+/** Tables of kinds whose records do not show what people look for as they are: the columns of each row, by title. */
+import { REGISTRY_TYPE } from "../contract/image-reference.ts";
+import { isObject, memberAt } from "./json-path.ts";
+
+export type Cells = Readonly<Record<string, unknown>>;
+/** One record may be several rows. */
+export type RowsOf = (record: unknown) => Cells[];
+
+const GB = 2 ** 30;
+const MB = 2 ** 20;
+
+export const LISTS: Readonly<Record<string, RowsOf>> = {
+  /** As `docker images` has them: one row for each tag. */
+  image: (image) => {
+    const tags = memberAt(image, "spec.tags");
+    const rows = Array.isArray(tags) && tags.length > 0 ? (tags as unknown[]) : [{}];
+    return rows.map((tag) => ({
+      IMAGE: repositoryOf(image, tag),
+      TAG: memberAt(tag, "name"),
+      SIZE: sizeText(memberAt(tag, "size")),
+      STATUS: memberAt(tag, "status") ?? memberAt(image, "metadata.status"),
+      AGE: memberAt(tag, "updatedAt") ?? memberAt(image, "metadata.createdAt"),
+    }));
+  },
+  node: (node) => [
+    {
+      NAME: memberAt(node, "name"),
+      STATUS: memberAt(node, "status"),
+      DRAINED: memberAt(node, "drained") === true ? "yes" : "no",
+      CPUS: memberAt(node, "cpus"),
+      MEMORY: sizeText(memberAt(node, "memoryMb"), MB),
+      USED: sizeText(memberAt(node, "usedMb"), MB),
+      RESOURCES: countsText(memberAt(node, "resources")),
+      VERSION: memberAt(node, "version"),
+      DRIVER: memberAt(node, "driver"),
+    },
+  ],
+};
+
+/** `ghcr.io/acme/tool` for an image that workloads name by its reference, otherwise `sandbox/tool`. */
+function repositoryOf(image: unknown, tag: unknown): string {
+  const type = memberAt(image, "metadata.resourceType");
+  const reference = memberAt(tag, "image");
+  return type === REGISTRY_TYPE && typeof reference === "string"
+    ? reference.replace(/(@|:)[^/]*$/, "")
+    : `${type}/${memberAt(image, "metadata.name")}`;
+}
+
+function sizeText(count: unknown, unit = 1): string | undefined {
+  if (typeof count !== "number") return undefined;
+  const bytes = count * unit;
+  return bytes < GB ? `${(bytes / MB).toFixed(1)} MB` : `${(bytes / GB).toFixed(1)} GB`;
+}
+
+/** "2 sandbox, 1 volume" */
+const countsText = (counts: unknown): string =>
+  Object.entries(isObject(counts) ? counts : {})
+    .filter(([, count]) => Number(count) > 0)
+    .map(([kind, count]) => `${count} ${kind}`)
+    .join(", ");
