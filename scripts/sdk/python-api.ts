@@ -9,7 +9,7 @@ export function pythonApi({ operations }: SdkModel): string {
   return (
     `${HEADER}from __future__ import annotations\n\n` +
     "from typing import TYPE_CHECKING, Any, Dict, List, Literal, Optional, Union, cast\n\n" +
-    "from .._words import segment\nfrom .call import AsyncCaller, AsyncItems\n\n" +
+    "from .._address import segment\nfrom .call import AsyncCaller, AsyncItems\n\n" +
     "if TYPE_CHECKING:\n    from ..generated import types\n\n\n" +
     `class AsyncApi:\n    """Every operation of the management API. Lists are iterated page after page."""\n\n` +
     "    def __init__(self, caller: AsyncCaller) -> None:\n        self._caller = caller\n" +

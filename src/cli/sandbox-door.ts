@@ -74,6 +74,9 @@ export async function* linesOf(response: Response): AsyncGenerator<string, void>
   if (rest !== "") yield rest;
 }
 
-/** A path with an encoded slash is absolute, one without is relative to the working directory. */
+/**
+ * A path inside the sandbox as one segment, in which `fetch` resolves no dots. Behind `./` a relative path is not the
+ * name of an operation; `~` is the home directory only at the beginning.
+ */
 export const filePath = (path: string): string =>
-  `/filesystem/${path.startsWith("/") ? encodeURIComponent(path) : path.split("/").map(encodeURIComponent).join("/")}`;
+  `/filesystem/${encodeURIComponent(/^[/~]/.test(path) ? path : `./${path}`)}`;

@@ -1,4 +1,4 @@
-"""Names, paths and lines."""
+"""Queries, random words and lines."""
 
 from __future__ import annotations
 
@@ -7,28 +7,7 @@ import random
 import string
 import uuid
 from typing import Any, Dict, List, Mapping
-from urllib.parse import quote, urlencode
-
-from .errors import BerthError
-
-#: What `encodeURIComponent` leaves as it is.
-_UNRESERVED = "-_.!~*'()"
-
-
-def encoded(text: str) -> str:
-    return quote(text, safe=_UNRESERVED)
-
-
-def segment(name: str, value: str) -> str:
-    """A name that is empty or dots would lead to another operation."""
-    if value in ("", ".", ".."):
-        raise BerthError("invalid_parameter", f"{name} must not be '{value}'.")
-    return encoded(value)
-
-
-def path_text(path: str) -> str:
-    """An encoded slash makes a path absolute."""
-    return encoded(path) if path.startswith("/") else "/".join(encoded(part) for part in path.split("/"))
+from urllib.parse import urlencode
 
 
 def query_text(query: Mapping[str, Any]) -> str:

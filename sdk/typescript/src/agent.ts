@@ -1,5 +1,6 @@
 /** An agent, and the conversations that it remembers. */
 import { type Berth, defaultBerth, type WithBerth } from "./berth.ts";
+import { urlBelow } from "./core/address.ts";
 import type { CallOptions } from "./core/call.ts";
 import { isJson } from "./core/errors.ts";
 import { type LogLine, type LogOptions, readLogs } from "./logs.ts";
@@ -39,7 +40,7 @@ export class Agent {
 
   /** Any request to the agent, for answers that are streams. */
   async fetch(path = "", init: RequestInit = {}): Promise<Response> {
-    return this.#berth.fetch((await this.#berth.address("agents", this.name)) + path, init);
+    return this.#berth.fetch(urlBelow(await this.#berth.address("agents", this.name), path), init);
   }
 
   /** A conversation. Whoever knows its id can go on with it: choose one that cannot be guessed. */

@@ -5,7 +5,8 @@
  *   const berth = new Berth({ url: "https://berth.example.com", apiKey });
  *   const box = await Sandbox.create({ berth });
  */
-import { createApi, type Reach, readJson, segment } from "./core/api.ts";
+import { segment, urlBelow } from "./core/address.ts";
+import { createApi, type Reach, readJson } from "./core/api.ts";
 import type { CallOptions } from "./core/call.ts";
 import { BerthError } from "./core/errors.ts";
 import { createTransport, RETRIES, TIMEOUT_MS, type WireBody, type WireRequest } from "./core/transport.ts";
@@ -90,6 +91,7 @@ export class Berth {
     const { url: server, credential } = await this.#connect();
     if (!url.startsWith(`${server}/`))
       throw new BerthError({ code: "invalid_url", message: `${url} is not below ${server}.` });
+    urlBelow(server, url.slice(server.length));
     const send = (bearer: string | null): Promise<Response> => {
       const headers = new Headers(init.headers);
       headers.set("x-service-authorization", `Bearer ${bearer}`);
@@ -148,7 +150,8 @@ function wireOf(address: string, request: WorkloadRequest): WireRequest {
   const isJson = body !== undefined && headers["content-type"] === undefined;
   return {
     method,
-    url: address + path,
+    address,
+    path,
     headers: { ...(isJson ? { "content-type": "application/json" } : {}), ...headers },
     body: isJson ? JSON.stringify(body) : (body as WireBody | undefined),
     repeatable,

@@ -39,6 +39,11 @@ test("paths", { skip }, async (t) => {
         ["/filesystem/../a.txt", "in the folder"],
         ["/filesystem/%2e%2e/a.txt", "in the folder"],
         ["/filesystem/~/a.txt", "in the folder"],
+        // As the SDKs and the command line write them: no client changes a path of one segment.
+        ["/filesystem/.%2Fa.txt", "relative"],
+        ["/filesystem/.%2F..%2Fa.txt", "in the folder"],
+        ["/filesystem/~%2Fa.txt", "in the folder"],
+        ["/filesystem/.%2Ftree%2F..%2Fa.txt", "relative"],
         [`http://host/filesystem/${absolute}`, "in the folder"],
       ];
       for (const [path, content] of cases) {

@@ -110,6 +110,27 @@ async def listed(url, args):
     return [[entry.type, entry.path, entry.size] for entry in entries]
 
 
+async def remove(url, args):
+    return await given((await box(url)).files.remove(args["path"]))
+
+
+async def write_many(url, args):
+    return await given((await box(url)).files.write_many(args["path"], args["files"]))
+
+
+async def find(url, args):
+    return await given((await box(url)).files.find(args["path"], args["pattern"]))
+
+
+async def unmount(url, args):
+    return await given((await box(url)).drives.unmount(args["path"]))
+
+
+async def agent_fetch(url, args):
+    agent = known("Agent")(args["agent"], berth=with_key(url))
+    return (await given(agent.fetch(args["path"]))).status_code
+
+
 async def process_logs(url, args):
     process = await given((await box(url)).process(args["id"]))
     return [[line.stream, line.text] for line in await collected(process.logs())]
@@ -153,6 +174,11 @@ CALLS = {
     "files.read": read,
     "files.write": write,
     "files.list": listed,
+    "files.remove": remove,
+    "files.writeMany": write_many,
+    "files.find": find,
+    "unmount": unmount,
+    "agent.fetch": agent_fetch,
     "process.logs": process_logs,
     "tool": tool,
     "chat": chat,

@@ -11,6 +11,8 @@ interface Args {
   path: string;
   port: number;
   data: string;
+  files: Record<string, string>;
+  pattern: string;
   id: string;
   function: string;
   name: string;
@@ -69,6 +71,11 @@ const CALLS: Record<string, (url: string, args: Args) => Promise<unknown>> = {
   "files.write": async (url, { path, data, options }) => (await box(url)).files.write(path, data, options),
   "files.list": async (url, { path }) =>
     (await (await box(url)).files.list(path)).map((entry) => [entry.type, entry.path, entry.size]),
+  "files.remove": async (url, { path }) => (await box(url)).files.remove(path),
+  "files.writeMany": async (url, { path, files }) => (await box(url)).files.writeMany(path, files),
+  "files.find": async (url, { path, pattern }) => (await box(url)).files.find(path, pattern),
+  unmount: async (url, { path }) => (await box(url)).drives.unmount(path),
+  "agent.fetch": async (url, { agent, path }) => (await new Agent(agent, { berth: withKey(url) }).fetch(path)).status,
   "process.logs": async (url, { id }) =>
     (await all((await (await box(url)).process(id)).logs())).map((line) => [line.stream, line.text]),
   tool: async (url, args) =>

@@ -7,6 +7,7 @@ from typing import Any, AsyncIterator, Dict, List, Optional, Sequence
 
 import httpx
 
+from .._address import url_below
 from ..values import LogLine
 from .berth import AsyncBerth, async_default_berth
 from .logs import read_logs
@@ -38,7 +39,8 @@ class AsyncAgent:
 
     async def fetch(self, path: str = "", *, method: str = "GET", **options: Any) -> httpx.Response:
         """Any request to the agent. Options are those of httpx."""
-        return await self._berth.request(method, await self._berth.address("agents", self.name) + path, **options)
+        address = await self._berth.address("agents", self.name)
+        return await self._berth.request(method, url_below(address, path), **options)
 
     def thread(self, id: str) -> AsyncThread:
         """A conversation. Whoever knows its id can go on with it: choose one that cannot be guessed."""

@@ -11,8 +11,8 @@ from typing import Any, AsyncIterator, Callable, Dict, Optional, Tuple
 
 import httpx
 
+from .._address import segment, url_below
 from .._runtime import AsyncClients
-from .._words import segment
 from ..errors import BerthError
 from .call import AsyncCaller, json_of
 from .connection import AsyncConnection, ConnectionOptions, resolve_connection
@@ -98,6 +98,7 @@ class AsyncBerth:
         """
         if not url.startswith(f"{self.url}/"):
             raise BerthError("invalid_url", f"{url} is not below {self.url}.")
+        url_below(self.url, url[len(self.url) :])
         given = options.pop("headers", {})
         credential = self._connect().credential
         bearer = await credential.bearer()
@@ -146,7 +147,8 @@ def _wire(
     as_json = {} if body is None else {"content-type": "application/json"}
     return WireRequest(
         method,
-        address + path,
+        address,
+        path,
         {**as_json, **(headers or {})},
         content if body is None else json.dumps(body),
         repeatable=method == "GET" if repeatable is None else repeatable,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional
 
-from .._words import encoded, without_none
+from .._address import segment
+from .._words import without_none
 from .berth import AsyncBerth
 
 
@@ -30,7 +31,7 @@ class AsyncSandboxDrives:
         )
 
     async def unmount(self, mount_path: str, *, timeout: Optional[float] = None) -> None:
-        path = f"/drives/mount/{encoded(mount_path.lstrip('/'))}"
+        path = f"/drives/mount/{segment('mount_path', mount_path.lstrip('/'))}"
         await self._berth.ask_workload(self._address, "DELETE", path, timeout=timeout)
 
     async def list(self, *, timeout: Optional[float] = None) -> List[Dict[str, Any]]:

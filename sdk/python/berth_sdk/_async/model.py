@@ -6,7 +6,9 @@ import json
 import sys
 from typing import Any, AsyncIterator, Callable, Dict, List, Optional, Sequence, TypeVar
 
+from .._address import is_below
 from .._words import without_none
+from ..errors import BerthError
 from ..values import ChatAnswer
 from .berth import AsyncBerth, async_default_berth
 from .transport import events_of
@@ -91,6 +93,8 @@ class AsyncModel:
 
     def _official(self, client: Callable[..., Client], base_url: str, options: Dict[str, Any]) -> Client:
         async def sign(request: Any) -> None:
+            if not is_below(self._berth.url, str(request.url)):
+                raise BerthError("invalid_url", f"{request.url} is not below {self._berth.url}.")
             for name in ("authorization", "x-api-key"):
                 if name in request.headers:
                     del request.headers[name]

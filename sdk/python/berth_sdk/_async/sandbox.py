@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, List, Opti
 
 import httpx
 
-from .._words import encoded, random_word, without_none
+from .._address import segment, url_below
+from .._words import random_word, without_none
 from ..errors import BerthError
 from ..values import Finished, LogLine, ProcessState
 from .berth import AsyncBerth, async_default_berth
@@ -32,7 +33,7 @@ class AsyncSandbox:
         self.record = record
         self.name = record["metadata"]["name"]
         #: Its address, for requests with the caller's credentials.
-        self.address = f"{berth.url}/{encoded(record['metadata']['workspace'])}/sandboxes/{encoded(self.name)}"
+        self.address = f"{berth.url}/{segment('workspace', record['metadata']['workspace'])}/sandboxes/{segment('name', self.name)}"
         self.files = AsyncSandboxFiles(berth, self.address)
         self.drives = AsyncSandboxDrives(berth, self.address)
         #: The tools that the sandbox offers to agents.
@@ -156,7 +157,7 @@ class AsyncSandbox:
 
     async def process(self, id: str, *, timeout: Optional[float] = None) -> AsyncSandboxProcess:
         """A process by its name or pid."""
-        answer = await self._ask("GET", f"/process/{encoded(id)}", timeout=timeout)
+        answer = await self._ask("GET", f"/process/{segment('id', id)}", timeout=timeout)
         return AsyncSandboxProcess(self._berth, self.address, ProcessState.of(answer))
 
     async def processes(self, *, timeout: Optional[float] = None) -> List[ProcessState]:
@@ -198,7 +199,8 @@ class AsyncSandbox:
 
     async def fetch(self, port: int, path: str = "/", *, method: str = "GET", **options: Any) -> httpx.Response:
         """Sends a request to a port, with the caller's credentials. Options are those of httpx."""
-        return await self._berth.request(method, f"{self.address}/port/{port}{path}", **options)
+        at_port = f"{self.address}/port/{segment('port', str(port))}"
+        return await self._berth.request(method, url_below(at_port, path), **options)
 
     async def delete(self, *, timeout: Optional[float] = None) -> None:
         """Deletes the sandbox and its files. One that is gone already is no error."""

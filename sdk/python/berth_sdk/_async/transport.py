@@ -12,6 +12,7 @@ from typing import Any, AsyncIterator, Dict, Optional
 
 import httpx
 
+from .._address import url_below
 from .._runtime import AsyncClients, async_sleep
 from .._words import Events, Lines
 from ..errors import BerthError, error_of
@@ -28,7 +29,10 @@ _REFUSALS = {"RATE_LIMITED", "rate_limited", "OVERLOADED"}
 @dataclass
 class WireRequest:
     method: str
-    url: str
+    #: The request does not leave this address.
+    address: str
+    #: Behind the address, with the leading slash.
+    path: str
     headers: Dict[str, str] = field(default_factory=dict)
     content: Any = None
     #: Sending the request twice does no harm.
@@ -84,7 +88,7 @@ class AsyncTransport:
         client = self._clients.get()
         sent = client.build_request(
             request.method,
-            request.url,
+            url_below(request.address, request.path),
             headers={"x-service-authorization": f"Bearer {bearer}", **request.headers},
             content=request.content,
             timeout=self._timeout if request.timeout is None else request.timeout,
@@ -143,7 +147,7 @@ def _backoff(attempt: int, error: BerthError) -> float:
 
 
 def _origin(request: WireRequest) -> str:
-    url = httpx.URL(request.url)
+    url = httpx.URL(request.address)
     return f"{url.scheme}://{url.netloc.decode()}"
 
 

@@ -8,6 +8,7 @@ from typing import Any, Iterator, Dict, List, Optional, Sequence
 
 import httpx
 
+from .._address import url_below
 from ..values import LogLine
 from .berth import Berth, default_berth
 from .logs import read_logs
@@ -39,7 +40,8 @@ class Agent:
 
     def fetch(self, path: str = "", *, method: str = "GET", **options: Any) -> httpx.Response:
         """Any request to the agent. Options are those of httpx."""
-        return self._berth.request(method, self._berth.address("agents", self.name) + path, **options)
+        address = self._berth.address("agents", self.name)
+        return self._berth.request(method, url_below(address, path), **options)
 
     def thread(self, id: str) -> Thread:
         """A conversation. Whoever knows its id can go on with it: choose one that cannot be guessed."""

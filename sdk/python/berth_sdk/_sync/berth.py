@@ -12,8 +12,8 @@ from typing import Any, Iterator, Callable, Dict, Optional, Tuple
 
 import httpx
 
+from .._address import segment, url_below
 from .._runtime import Clients
-from .._words import segment
 from ..errors import BerthError
 from .call import Caller, json_of
 from .connection import Connection, ConnectionOptions, resolve_connection
@@ -99,6 +99,7 @@ class Berth:
         """
         if not url.startswith(f"{self.url}/"):
             raise BerthError("invalid_url", f"{url} is not below {self.url}.")
+        url_below(self.url, url[len(self.url) :])
         given = options.pop("headers", {})
         credential = self._connect().credential
         bearer = credential.bearer()
@@ -147,7 +148,8 @@ def _wire(
     as_json = {} if body is None else {"content-type": "application/json"}
     return WireRequest(
         method,
-        address + path,
+        address,
+        path,
         {**as_json, **(headers or {})},
         content if body is None else json.dumps(body),
         repeatable=method == "GET" if repeatable is None else repeatable,

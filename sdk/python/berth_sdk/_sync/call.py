@@ -47,7 +47,8 @@ class Caller:
             headers["idempotency-key"] = idempotency_key or new_key()
         request = WireRequest(
             method,
-            f"{url}/v0{path}{query_text(query or {})}",
+            f"{url}/v0",
+            f"{path}{query_text(query or {})}",
             headers,
             body if body is None or stream else json.dumps(body),
             # A POST has its idempotency key; the others do the same when they are done twice.

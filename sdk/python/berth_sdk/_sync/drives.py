@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional
 
-from .._words import encoded, without_none
+from .._address import segment
+from .._words import without_none
 from .berth import Berth
 
 
@@ -31,7 +32,7 @@ class SandboxDrives:
         )
 
     def unmount(self, mount_path: str, *, timeout: Optional[float] = None) -> None:
-        path = f"/drives/mount/{encoded(mount_path.lstrip('/'))}"
+        path = f"/drives/mount/{segment('mount_path', mount_path.lstrip('/'))}"
         self._berth.ask_workload(self._address, "DELETE", path, timeout=timeout)
 
     def list(self, *, timeout: Optional[float] = None) -> List[Dict[str, Any]]:

@@ -6,7 +6,8 @@ from __future__ import annotations
 import json
 from typing import Any, Iterator, Dict, List, Optional, Sequence
 
-from .._words import encoded, path_text, query_text
+from .._address import path_segment
+from .._words import query_text
 from ..errors import BerthError
 from ..values import FileChange, FileEntry, FoundText
 from .berth import Berth
@@ -27,7 +28,7 @@ class SandboxFiles:
         self._berth.ask_workload(
             self._address,
             "PUT",
-            f"/filesystem/{path_text(path)}{query_text({'permissions': permissions})}",
+            f"/filesystem/{path_segment(path)}{query_text({'permissions': permissions})}",
             content=data.encode() if isinstance(data, str) else data,
             headers={"content-type": _BYTES},
             repeatable=True,
@@ -36,7 +37,7 @@ class SandboxFiles:
 
     def write_many(self, folder: str, files: Dict[str, str], *, timeout: Optional[float] = None) -> None:
         """Writes several small files below a folder."""
-        path = f"/filesystem/tree/{encoded(folder)}"
+        path = f"/filesystem/tree/{path_segment(folder if folder.startswith('/') else f'/{folder}')}"
         self._ask("PUT", path, body={"files": files}, repeatable=True, timeout=timeout)
 
     def read(self, path: str, *, timeout: Optional[float] = None) -> str:
@@ -45,21 +46,21 @@ class SandboxFiles:
 
     def read_bytes(self, path: str, *, timeout: Optional[float] = None) -> bytes:
         response = self._berth.send_to_workload(
-            self._address, "GET", f"/filesystem/{path_text(path)}", headers={"accept": _BYTES}, timeout=timeout
+            self._address, "GET", f"/filesystem/{path_segment(path)}", headers={"accept": _BYTES}, timeout=timeout
         )
         return response.content
 
     def read_stream(self, path: str, *, timeout: Optional[float] = None) -> Iterator[bytes]:
         """The bytes of a file as they arrive, for files that are larger than memory."""
         with self._berth.stream_workload(
-            self._address, "GET", f"/filesystem/{path_text(path)}", headers={"accept": _BYTES}, timeout=timeout
+            self._address, "GET", f"/filesystem/{path_segment(path)}", headers={"accept": _BYTES}, timeout=timeout
         ) as response:
             for chunk in response.iter_bytes():
                 yield chunk
 
     def list(self, path: str = ".", *, timeout: Optional[float] = None) -> List[FileEntry]:
         """The entries of a folder."""
-        answer = self._ask("GET", f"/filesystem/{path_text(path)}", timeout=timeout)
+        answer = self._ask("GET", f"/filesystem/{path_segment(path)}", timeout=timeout)
         if "files" not in answer and "subdirectories" not in answer:
             raise BerthError("refused", f"{path} is not a folder.", status=422)
         folders = [FileEntry.of("directory", each) for each in answer.get("subdirectories") or []]
@@ -67,7 +68,7 @@ class SandboxFiles:
 
     def exists(self, path: str, *, timeout: Optional[float] = None) -> bool:
         try:
-            self._ask("GET", f"/filesystem/{path_text(path)}", timeout=timeout)
+            self._ask("GET", f"/filesystem/{path_segment(path)}", timeout=timeout)
         except BerthError as error:
             if error.status == 404:
                 return False
@@ -76,18 +77,18 @@ class SandboxFiles:
 
     def make_folder(self, path: str, *, timeout: Optional[float] = None) -> None:
         body = {"isDirectory": True}
-        self._ask("PUT", f"/filesystem/{path_text(path)}", body=body, repeatable=True, timeout=timeout)
+        self._ask("PUT", f"/filesystem/{path_segment(path)}", body=body, repeatable=True, timeout=timeout)
 
     def move(
         self, path: str, destination: str, *, overwrite: bool = False, timeout: Optional[float] = None
     ) -> None:
         """Gives a file or folder another place. `overwrite` replaces a file that is there."""
         body = {"destination": destination, "overwrite": overwrite}
-        self._ask("POST", f"/filesystem-move/{path_text(path)}", body=body, timeout=timeout)
+        self._ask("POST", f"/filesystem-move/{path_segment(path)}", body=body, timeout=timeout)
 
     def remove(self, path: str, *, timeout: Optional[float] = None) -> None:
         """Deletes a file, or a folder with everything in it. A path that is not there is no error."""
-        target = f"/filesystem/{path_text(path)}?recursive=true"
+        target = f"/filesystem/{path_segment(path)}?recursive=true"
         try:
             self._ask("DELETE", target, repeatable=True, timeout=timeout)
         except BerthError as error:
@@ -97,7 +98,7 @@ class SandboxFiles:
     def find(self, folder: str, pattern: str, *, timeout: Optional[float] = None) -> List[str]:
         """Paths below a folder whose names match, such as `*.py`. At most 1000."""
         query = query_text({"patterns": pattern, "maxResults": 1000})
-        answer = self._ask("GET", f"/filesystem-find/{path_text(folder)}{query}", timeout=timeout)
+        answer = self._ask("GET", f"/filesystem-find/{path_segment(folder)}{query}", timeout=timeout)
         return [each["path"] for each in answer["matches"]]
 
     def grep(
@@ -105,7 +106,7 @@ class SandboxFiles:
     ) -> List[FoundText]:
         """Lines below a folder that contain a text."""
         query = query_text({"query": text, "caseSensitive": True, "filePattern": files})
-        answer = self._ask("GET", f"/filesystem-content-search/{path_text(folder)}{query}", timeout=timeout)
+        answer = self._ask("GET", f"/filesystem-content-search/{path_segment(folder)}{query}", timeout=timeout)
         return [FoundText(each["path"], each["line"], each["column"], each["text"]) for each in answer["matches"]]
 
     def watch(
@@ -113,7 +114,7 @@ class SandboxFiles:
     ) -> Iterator[FileChange]:
         """Changes of a folder and everything below, until the loop ends."""
         query = query_text({"ignore": ",".join(ignore) or None})
-        path = f"/watch/filesystem/{path_text(folder)}/**{query}"
+        path = f"/watch/filesystem/{path_segment(folder)}/**{query}"
         with self._berth.stream_workload(self._address, "GET", path, timeout=timeout) as response:
             for line in lines_of(response):
                 if line not in ("", "[keepalive]"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Dict, List, Literal, Optional, Union, cast
 
-from .._words import segment
+from .._address import segment
 from .call import Caller, Items
 
 if TYPE_CHECKING:

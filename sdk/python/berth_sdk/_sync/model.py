@@ -7,7 +7,9 @@ import json
 import sys
 from typing import Any, Iterator, Callable, Dict, List, Optional, Sequence, TypeVar
 
+from .._address import is_below
 from .._words import without_none
+from ..errors import BerthError
 from ..values import ChatAnswer
 from .berth import Berth, default_berth
 from .transport import events_of
@@ -92,6 +94,8 @@ class Model:
 
     def _official(self, client: Callable[..., Client], base_url: str, options: Dict[str, Any]) -> Client:
         def sign(request: Any) -> None:
+            if not is_below(self._berth.url, str(request.url)):
+                raise BerthError("invalid_url", f"{request.url} is not below {self._berth.url}.")
             for name in ("authorization", "x-api-key"):
                 if name in request.headers:
                     del request.headers[name]

@@ -8,7 +8,8 @@ import math
 import re
 from typing import Any, Iterator, Callable, Dict, Optional
 
-from .._words import encoded, random_word, without_none
+from .._address import segment
+from .._words import random_word, without_none
 from ..errors import BerthError
 from ..values import Finished, OutputLine, ProcessState
 from .berth import Berth
@@ -24,7 +25,7 @@ class SandboxProcess:
     def __init__(self, berth: Berth, address: str, state: ProcessState) -> None:
         self._berth = berth
         self._address = address
-        self._path = f"/process/{encoded(state.pid)}"
+        self._path = f"/process/{segment('pid', state.pid)}"
         self.pid = state.pid
         self.name = state.name
         self.command = state.command

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Iterator, Callable, Dict, List, Optional,
 
 import httpx
 
-from .._words import encoded, random_word, without_none
+from .._address import segment, url_below
+from .._words import random_word, without_none
 from ..errors import BerthError
 from ..values import Finished, LogLine, ProcessState
 from .berth import Berth, default_berth
@@ -33,7 +34,7 @@ class Sandbox:
         self.record = record
         self.name = record["metadata"]["name"]
         #: Its address, for requests with the caller's credentials.
-        self.address = f"{berth.url}/{encoded(record['metadata']['workspace'])}/sandboxes/{encoded(self.name)}"
+        self.address = f"{berth.url}/{segment('workspace', record['metadata']['workspace'])}/sandboxes/{segment('name', self.name)}"
         self.files = SandboxFiles(berth, self.address)
         self.drives = SandboxDrives(berth, self.address)
         #: The tools that the sandbox offers to agents.
@@ -157,7 +158,7 @@ class Sandbox:
 
     def process(self, id: str, *, timeout: Optional[float] = None) -> SandboxProcess:
         """A process by its name or pid."""
-        answer = self._ask("GET", f"/process/{encoded(id)}", timeout=timeout)
+        answer = self._ask("GET", f"/process/{segment('id', id)}", timeout=timeout)
         return SandboxProcess(self._berth, self.address, ProcessState.of(answer))
 
     def processes(self, *, timeout: Optional[float] = None) -> List[ProcessState]:
@@ -199,7 +200,8 @@ class Sandbox:
 
     def fetch(self, port: int, path: str = "/", *, method: str = "GET", **options: Any) -> httpx.Response:
         """Sends a request to a port, with the caller's credentials. Options are those of httpx."""
-        return self._berth.request(method, f"{self.address}/port/{port}{path}", **options)
+        at_port = f"{self.address}/port/{segment('port', str(port))}"
+        return self._berth.request(method, url_below(at_port, path), **options)
 
     def delete(self, *, timeout: Optional[float] = None) -> None:
         """Deletes the sandbox and its files. One that is gone already is no error."""

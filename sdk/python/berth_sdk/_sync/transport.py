@@ -13,6 +13,7 @@ from typing import Any, Iterator, Dict, Optional
 
 import httpx
 
+from .._address import url_below
 from .._runtime import Clients, sleep
 from .._words import Events, Lines
 from ..errors import BerthError, error_of
@@ -29,7 +30,10 @@ _REFUSALS = {"RATE_LIMITED", "rate_limited", "OVERLOADED"}
 @dataclass
 class WireRequest:
     method: str
-    url: str
+    #: The request does not leave this address.
+    address: str
+    #: Behind the address, with the leading slash.
+    path: str
     headers: Dict[str, str] = field(default_factory=dict)
     content: Any = None
     #: Sending the request twice does no harm.
@@ -85,7 +89,7 @@ class Transport:
         client = self._clients.get()
         sent = client.build_request(
             request.method,
-            request.url,
+            url_below(request.address, request.path),
             headers={"x-service-authorization": f"Bearer {bearer}", **request.headers},
             content=request.content,
             timeout=self._timeout if request.timeout is None else request.timeout,
@@ -144,7 +148,7 @@ def _backoff(attempt: int, error: BerthError) -> float:
 
 
 def _origin(request: WireRequest) -> str:
-    url = httpx.URL(request.url)
+    url = httpx.URL(request.address)
     return f"{url.scheme}://{url.netloc.decode()}"
 
 

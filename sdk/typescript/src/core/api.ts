@@ -1,6 +1,7 @@
 /** The generated operations as an object: `api.sandboxGet({ params: { sandboxName } })`. */
 import type { Api } from "../generated/api.ts";
 import { OPERATIONS } from "../generated/table.ts";
+import { segment } from "./address.ts";
 import type { CallInput, Items, Operation } from "./call.ts";
 import { BerthError, isJson } from "./errors.ts";
 import { idempotencyKey } from "./random.ts";
@@ -32,7 +33,8 @@ async function call(reach: () => Promise<Reach>, operation: Operation, input: Ca
   return send(
     {
       method,
-      url: url + pathOf(operation, input),
+      address: `${url}/v0`,
+      path: pathOf(operation, input),
       headers: {
         accept: "application/json",
         "service-version": VERSION,
@@ -65,14 +67,7 @@ function pathOf({ path }: Operation, { params = {}, query = {} }: CallInput): st
   const given = new URLSearchParams();
   for (const [key, value] of Object.entries(query)) if (value !== undefined) given.set(key, String(value));
   const text = given.toString();
-  return `/v0${filled}${text === "" ? "" : `?${text}`}`;
-}
-
-/** A name that is empty or dots would lead to another operation. */
-export function segment(name: string, value: string): string {
-  if (value === "" || value === "." || value === "..")
-    throw new BerthError({ code: "invalid_parameter", message: `${name} must not be '${value}'.` });
-  return encodeURIComponent(value);
+  return `${filled}${text === "" ? "" : `?${text}`}`;
 }
 
 function itemsOf(reach: () => Promise<Reach>, operation: Operation, input: CallInput): Items<unknown> {

@@ -3,6 +3,7 @@
  * overloaded, and sending it twice does no harm; after a 401 once more with a new token.
  */
 import type { Credential } from "../credentials/credential.ts";
+import { urlBelow } from "./address.ts";
 import { BerthError, errorOf } from "./errors.ts";
 import { pause } from "./wait.ts";
 
@@ -19,7 +20,10 @@ export type WireBody = NonNullable<RequestInit["body"]>;
 
 export interface WireRequest {
   method: string;
-  url: string;
+  /** The request does not leave this address. */
+  address: string;
+  /** Behind the address, with the leading slash. */
+  path: string;
   headers?: Record<string, string>;
   body?: WireBody | undefined;
   /** Sending the request twice does no harm. */
@@ -81,7 +85,7 @@ async function once<Result>(
   read: (response: Response) => Promise<Result>,
   { fetch, timeoutMs: usualMs }: TransportOptions,
 ): Promise<Result> {
-  const { method, url, headers, body, signal, timeoutMs = usualMs } = request;
+  const { method, address, path, headers, body, signal, timeoutMs = usualMs } = request;
   signal?.throwIfAborted();
   const aborter = new AbortController();
   const abort = (): void => aborter.abort(signal?.reason);
@@ -92,7 +96,7 @@ async function once<Result>(
     aborter.abort();
   }, timeoutMs);
   try {
-    const response = await fetch(url, {
+    const response = await fetch(urlBelow(address, path), {
       method,
       headers: { ...(bearer === null ? {} : { "x-service-authorization": `Bearer ${bearer}` }), ...headers },
       // No redirects: credentials are sent only to the configured address.
@@ -106,7 +110,7 @@ async function once<Result>(
   } catch (error) {
     if (signal?.aborted) throw signal.reason;
     if (error instanceof BerthError) throw error;
-    throw isLate ? late(url, timeoutMs) : unreachable(url, error);
+    throw isLate ? late(address, timeoutMs) : unreachable(address, error);
   } finally {
     clearTimeout(timer);
     // Whoever reads a stream on listens to the signal itself (`linesOf`).

@@ -1,5 +1,6 @@
 /** Drives that are mounted in a sandbox while it runs. */
 import type { Berth } from "../berth.ts";
+import { segment } from "../core/address.ts";
 import type { CallOptions } from "../core/call.ts";
 
 export interface Mount {
@@ -31,7 +32,7 @@ export class SandboxDrives {
   }
 
   async unmount(mountPath: string, options: CallOptions = {}): Promise<void> {
-    const path = `/drives/mount/${encodeURIComponent(mountPath.replace(/^\//, ""))}`;
+    const path = `/drives/mount/${segment("mountPath", mountPath.replace(/^\/+/, ""))}`;
     await this.#berth.askWorkload(this.#address, { ...options, method: "DELETE", path });
   }
 

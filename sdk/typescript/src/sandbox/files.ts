@@ -1,5 +1,6 @@
 /** Files of a sandbox. A path with a leading slash is absolute, another is relative to the working directory. */
 import type { Berth } from "../berth.ts";
+import { pathSegment } from "../core/address.ts";
 import type { CallOptions } from "../core/call.ts";
 import { BerthError } from "../core/errors.ts";
 import { linesOf } from "../core/lines.ts";
@@ -58,7 +59,7 @@ export class SandboxFiles {
     await this.#berth.askWorkload(this.#address, {
       ...rest,
       method: "PUT",
-      path: `/filesystem/${pathText(path)}${query}`,
+      path: `/filesystem/${pathSegment(path)}${query}`,
       headers: { "content-type": BYTES },
       body: data,
       repeatable: true,
@@ -70,7 +71,7 @@ export class SandboxFiles {
     await this.#berth.askWorkload(this.#address, {
       ...options,
       method: "PUT",
-      path: `/filesystem/tree/${encodeURIComponent(folder)}`,
+      path: `/filesystem/tree/${pathSegment(folder.startsWith("/") ? folder : `/${folder}`)}`,
       body: { files },
       repeatable: true,
     });
@@ -95,7 +96,7 @@ export class SandboxFiles {
 
   /** The entries of a folder. */
   async list(path = ".", options: CallOptions = {}): Promise<FileEntry[]> {
-    const { files, subdirectories } = (await this.#ask(`/filesystem/${pathText(path)}`, options)) as Listing;
+    const { files, subdirectories } = (await this.#ask(`/filesystem/${pathSegment(path)}`, options)) as Listing;
     if (!files && !subdirectories)
       throw new BerthError({ code: "refused", status: 422, message: `${path} is not a folder.` });
     return [
@@ -106,7 +107,7 @@ export class SandboxFiles {
 
   async exists(path: string, options: CallOptions = {}): Promise<boolean> {
     try {
-      await this.#ask(`/filesystem/${pathText(path)}`, options);
+      await this.#ask(`/filesystem/${pathSegment(path)}`, options);
       return true;
     } catch (error) {
       if (error instanceof BerthError && error.status === 404) return false;
@@ -116,19 +117,19 @@ export class SandboxFiles {
 
   async makeFolder(path: string, options: CallOptions = {}): Promise<void> {
     const body = { isDirectory: true };
-    await this.#ask(`/filesystem/${pathText(path)}`, { ...options, method: "PUT", body, repeatable: true });
+    await this.#ask(`/filesystem/${pathSegment(path)}`, { ...options, method: "PUT", body, repeatable: true });
   }
 
   /** Gives a file or folder another place. `overwrite` replaces a file that is there. */
   async move(path: string, destination: string, options: CallOptions & { overwrite?: boolean } = {}): Promise<void> {
     const { overwrite = false, ...rest } = options;
     const body = { destination, overwrite };
-    await this.#ask(`/filesystem-move/${pathText(path)}`, { ...rest, method: "POST", body });
+    await this.#ask(`/filesystem-move/${pathSegment(path)}`, { ...rest, method: "POST", body });
   }
 
   /** Deletes a file, or a folder with everything in it. A path that is not there is no error. */
   async remove(path: string, options: CallOptions = {}): Promise<void> {
-    const target = `/filesystem/${pathText(path)}?recursive=true`;
+    const target = `/filesystem/${pathSegment(path)}?recursive=true`;
     await this.#ask(target, { ...options, method: "DELETE", repeatable: true }).catch((error: unknown) => {
       if (!(error instanceof BerthError && error.status === 404)) throw error;
     });
@@ -137,7 +138,7 @@ export class SandboxFiles {
   /** Paths below a folder whose names match, such as `*.ts`. At most 1000. */
   async find(folder: string, pattern: string, options: CallOptions = {}): Promise<string[]> {
     const query = new URLSearchParams({ patterns: pattern, maxResults: "1000" });
-    const answer = await this.#ask(`/filesystem-find/${pathText(folder)}?${query}`, options);
+    const answer = await this.#ask(`/filesystem-find/${pathSegment(folder)}?${query}`, options);
     return (answer as { matches: { path: string }[] }).matches.map(({ path }) => path);
   }
 
@@ -145,7 +146,7 @@ export class SandboxFiles {
   async grep(folder: string, text: string, options: CallOptions & { files?: string } = {}): Promise<FoundText[]> {
     const { files, ...rest } = options;
     const query = new URLSearchParams({ query: text, caseSensitive: "true", ...(files ? { filePattern: files } : {}) });
-    const answer = await this.#ask(`/filesystem-content-search/${pathText(folder)}?${query}`, rest);
+    const answer = await this.#ask(`/filesystem-content-search/${pathSegment(folder)}?${query}`, rest);
     return (answer as { matches: FoundText[] }).matches;
   }
 
@@ -153,7 +154,7 @@ export class SandboxFiles {
   async *watch(folder: string, options: CallOptions & { ignore?: string[] } = {}): AsyncGenerator<FileChange, void> {
     const { ignore = [], signal } = options;
     const query = ignore.length > 0 ? `?ignore=${encodeURIComponent(ignore.join(","))}` : "";
-    const path = `/watch/filesystem/${pathText(folder)}/**${query}`;
+    const path = `/watch/filesystem/${pathSegment(folder)}/**${query}`;
     const response = await this.#berth.sendToWorkload(this.#address, { ...options, path }, async (answer) => answer);
     for await (const line of linesOf(response, signal)) {
       if (line === "" || line === "[keepalive]") continue;
@@ -167,7 +168,7 @@ export class SandboxFiles {
     options: CallOptions,
     read: (response: Response) => Promise<Result>,
   ): Promise<Result> {
-    const request = { ...options, path: `/filesystem/${pathText(path)}`, headers: { accept: BYTES } };
+    const request = { ...options, path: `/filesystem/${pathSegment(path)}`, headers: { accept: BYTES } };
     return this.#berth.sendToWorkload(this.#address, request, read);
   }
 
@@ -178,10 +179,6 @@ export class SandboxFiles {
     return this.#berth.askWorkload(this.#address, { ...options, path });
   }
 }
-
-/** An encoded slash makes a path absolute. */
-const pathText = (path: string): string =>
-  path.startsWith("/") ? encodeURIComponent(path) : path.split("/").map(encodeURIComponent).join("/");
 
 const entryOf = (
   type: FileEntry["type"],

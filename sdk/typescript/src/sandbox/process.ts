@@ -1,5 +1,6 @@
 /** A process of a sandbox that runs in the background. */
 import type { Berth } from "../berth.ts";
+import { segment } from "../core/address.ts";
 import type { CallOptions } from "../core/call.ts";
 import { BerthError, isJson } from "../core/errors.ts";
 import { linesOf } from "../core/lines.ts";
@@ -85,7 +86,7 @@ export class SandboxProcess {
   }
 
   get #path(): string {
-    return `/process/${encodeURIComponent(this.pid)}`;
+    return `/process/${segment("pid", this.pid)}`;
   }
 
   #ask(path: string, options: CallOptions): Promise<unknown> {

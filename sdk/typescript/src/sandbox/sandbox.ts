@@ -5,6 +5,7 @@
  *   const { stdout, exitCode } = await box.run("npm test");
  */
 import { type Berth, defaultBerth, type WithBerth } from "../berth.ts";
+import { segment, urlBelow } from "../core/address.ts";
 import type { CallOptions } from "../core/call.ts";
 import { BerthError } from "../core/errors.ts";
 import { randomWord } from "../core/random.ts";
@@ -138,7 +139,7 @@ export class Sandbox {
 
   /** A process by its name or pid. */
   async process(id: string, options: CallOptions = {}): Promise<SandboxProcess> {
-    const path = `/process/${encodeURIComponent(id)}`;
+    const path = `/process/${segment("id", id)}`;
     const answer = await this.#berth.askWorkload(this.address, { ...options, path });
     return new SandboxProcess(this.#berth, this.address, processState(answer));
   }
@@ -178,8 +179,8 @@ export class Sandbox {
   }
 
   /** Sends a request to a port, with the caller's credentials. */
-  fetch(port: number, path = "/", init: RequestInit = {}): Promise<Response> {
-    return this.#berth.fetch(`${this.address}/port/${port}${path}`, init);
+  async fetch(port: number, path = "/", init: RequestInit = {}): Promise<Response> {
+    return this.#berth.fetch(urlBelow(`${this.address}/port/${segment("port", String(port))}`, path), init);
   }
 
   /** Deletes the sandbox and its files. One that is gone already is no error. */
@@ -204,7 +205,7 @@ export class Sandbox {
 async function opened(berth: Berth, record: SandboxRecord): Promise<Sandbox> {
   const { url } = await berth.connection();
   const { workspace, name } = record.metadata;
-  const address = `${url}/${encodeURIComponent(workspace)}/sandboxes/${encodeURIComponent(name)}`;
+  const address = `${url}/${segment("workspace", workspace)}/sandboxes/${segment("name", name)}`;
   return Sandbox.of(berth, address, record);
 }
 
