@@ -5,9 +5,11 @@
 import { createHash } from "node:crypto";
 import { closeSync, fstatSync } from "node:fs";
 import { posix } from "node:path";
+import { type Budget, spend, TOO_LARGE } from "./budget.ts";
 import { bytesOf, compressionOf, plainBytes, type Range, readExactly, writeAll } from "./bytes.ts";
 import { type FilesLimits, unpackFiles } from "./files.ts";
 import { Layer, type LayerNotes } from "./layer.ts";
+import { checkLayer } from "./layer-check.ts";
 import { ArchiveRefused, refused } from "./refusal.ts";
 import { readTar } from "./tar-reader.ts";
 import { settle, Tree } from "./tree.ts";
@@ -20,6 +22,7 @@ export interface Job {
   work:
     | { kind: "files"; limits: FilesLimits }
     | { kind: "layers"; layers: LayerSource[]; lowers: LowerLayer[]; budget: Budget; owners: boolean }
+    | { kind: "check"; layers: Range[]; budget: Budget }
     | { kind: "index"; plainName: string; bytesMax: number; filesMax: number };
 }
 
@@ -43,14 +46,6 @@ export interface LowerLayer {
   opaque: string[];
 }
 
-/** Limits for one image, shared by its layers. */
-export interface Budget {
-  bytes: number;
-  entries: number;
-  /** Bytes read from archives, whether or not they hold files. */
-  readBytes: number;
-}
-
 export interface UnpackedLayer extends LayerNotes {
   /** Digest of the uncompressed archive. */
   digest: string;
@@ -62,6 +57,8 @@ export interface Answers {
   /** Total size of all files, in bytes. */
   files: { sizeBytes: number };
   layers: { layers: UnpackedLayer[] };
+  /** Number of entries of all layers, none of which is anything that another reader of archives could take otherwise. */
+  check: { entries: number };
   /** `plain`: the archive was compressed; its uncompressed bytes are in the file of that name. */
   index: { files: ArchiveFile[]; plain: boolean };
 }
@@ -76,8 +73,6 @@ export type UnpackAnswer<Kind extends WorkKind = WorkKind> =
 const NOTES_MAX = 100_000;
 const NOTES_BYTES_MAX = 16 * 1024 ** 2;
 
-const TOO_LARGE = "it is larger than an image may be";
-
 /** Returns a refusal as the answer; throws when the machine fails. */
 export async function runJob({ target, work, timeMaxMs }: Job, archive: number): Promise<UnpackAnswer> {
   const endsAtMs = performance.now() + timeMaxMs;
@@ -87,6 +82,7 @@ export async function runJob({ target, work, timeMaxMs }: Job, archive: number):
   try {
     if (work.kind === "files") return { sizeBytes: await unpackFiles(archive, target, work.limits, checkTime) };
     if (work.kind === "layers") return { layers: await unpackLayers(archive, target, work, checkTime) };
+    if (work.kind === "check") return { entries: await checkLayers(archive, work, checkTime) };
     return await indexArchive(archive, target, work, checkTime);
   } catch (error) {
     if (error instanceof ArchiveRefused) return { refusal: { kind: error.kind, reason: error.message } };
@@ -132,6 +128,26 @@ async function unpackLayers(
   return answers;
 }
 
+async function checkLayers(
+  archive: number,
+  { layers, budget }: WorkOf<"check">,
+  checkTime: () => void,
+): Promise<number> {
+  const { entries } = budget;
+  for (const range of layers) await checkLayer(spending(plainBytes(archive, range), budget, checkTime), budget);
+  return entries - budget.entries;
+}
+
+/** The bytes, as long as the budget has some left. */
+async function* spending(bytes: AsyncIterable<Buffer>, budget: Budget, checkTime: () => void): AsyncGenerator<Buffer> {
+  for await (const chunk of bytes) {
+    checkTime();
+    budget.readBytes -= chunk.length;
+    if (budget.readBytes < 0) throw refused(TOO_LARGE);
+    yield chunk;
+  }
+}
+
 async function unpackLayer(
   layer: Layer,
   bytes: AsyncIterable<Buffer>,
@@ -141,10 +157,7 @@ async function unpackLayer(
   const hash = createHash("sha256");
   let [sizeBytes, entries] = [0, 0];
   async function* hashed(): AsyncGenerator<Buffer> {
-    for await (const chunk of bytes) {
-      checkTime();
-      budget.readBytes -= chunk.length;
-      if (budget.readBytes < 0) throw refused(TOO_LARGE);
+    for await (const chunk of spending(bytes, budget, checkTime)) {
       hash.update(chunk);
       yield chunk;
     }
@@ -152,10 +165,8 @@ async function unpackLayer(
   for await (const entry of readTar(hashed())) {
     checkTime();
     entries += 1;
-    budget.entries -= 1;
-    budget.bytes -= entry.size;
+    spend(budget, entry);
     sizeBytes += entry.size;
-    if (budget.entries < 0 || budget.bytes < 0) throw refused(TOO_LARGE);
     await layer.apply(entry);
   }
   return { ...layer.rest(), digest: `sha256:${hash.digest("hex")}`, sizeBytes, entries };

@@ -13,6 +13,8 @@ export interface TarEntry {
   uid: number;
   gid: number;
   size: number;
+  /** Content of an entry that is no file. */
+  skippedBytes: number;
   mtimeS: number;
   /** Offset of the content in the stream. */
   offset: number;
@@ -49,27 +51,33 @@ const MTIME_S_MAX = 2 ** 34;
 export async function* readTar(source: AsyncIterable<Buffer> | Seekable): AsyncGenerator<TarEntry> {
   const input = new ByteSource(source);
   let extended: Record<string, string> = {};
+  /** Names in headers of their own, which count before all others. */
+  let long: Record<string, string> = {};
   for (;;) {
     const header = await input.take(BLOCK);
     if (header === null || header.every((byte) => byte === 0)) break;
     checkSum(header);
     const kind = String.fromCharCode(header[156] ?? 0);
-    const size = sizeOf(header, extended);
+    const isExtension = "xgLK".includes(kind);
+    const size = sizeOf(header, isExtension ? {} : extended);
     const padding = (BLOCK - (size % BLOCK)) % BLOCK;
-    if ("xgLK".includes(kind)) {
+    if (isExtension) {
       if (size > EXTENSION_BYTES_MAX) throw unreadable("an extended header is too long");
       const content = await input.take(size);
       if (content === null) throw unreadable("it is cut off");
       await input.skip(padding);
-      if (kind === "x") extended = { ...extended, ...parsePax(content) };
-      else if (kind === "L") extended.path = textOf(content);
-      else if (kind === "K") extended.linkpath = textOf(content);
+      if (kind === "x") extended = parsePax(content);
+      else if (kind === "L") long.path = textOf(content);
+      else if (kind === "K") long.linkpath = textOf(content);
+      else [extended, long] = [{}, {}]; // about the whole archive: no entry is between an entry and its own header
       continue;
     }
-    const type = TYPES[kind];
+    const parsed = parseHeader(header, { ...extended, ...long });
+    // Archives from before folders had a type.
+    const type = kind === "\0" && parsed.path.endsWith("/") ? "directory" : TYPES[kind];
     if (!type && kind !== VOLUME_LABEL) throw refused(unknownKind(kind));
     let left = type === "file" ? size : 0;
-    const entry = { ...parseHeader(header, extended), size: left, offset: input.position, body };
+    const entry = { ...parsed, size: left, skippedBytes: size - left, offset: input.position, body };
     async function* body(): AsyncGenerator<Buffer> {
       while (left > 0) {
         const chunk = await input.some(left);
@@ -78,7 +86,7 @@ export async function* readTar(source: AsyncIterable<Buffer> | Seekable): AsyncG
         yield chunk;
       }
     }
-    extended = {};
+    [extended, long] = [{}, {}];
     if (type) yield { ...entry, type };
     await input.skip((type === "file" ? left : size) + padding);
   }
@@ -88,7 +96,7 @@ export async function* readTar(source: AsyncIterable<Buffer> | Seekable): AsyncG
 function parseHeader(
   header: Buffer,
   extended: Record<string, string>,
-): Omit<TarEntry, "type" | "size" | "offset" | "body"> {
+): Omit<TarEntry, "type" | "size" | "skippedBytes" | "offset" | "body"> {
   const prefix = header.toString("latin1", 257, 262) === "ustar" ? textOf(header.subarray(345, 500)) : "";
   const name = textOf(header.subarray(0, 100));
   return {
@@ -120,7 +128,10 @@ function numberOf(field: Buffer): number {
     for (const byte of field.subarray(1)) value = (value << 8n) | BigInt(byte);
     return Number(value);
   }
-  const text = textOf(field).trim();
+  const text = field
+    .toString("latin1")
+    .replace(/^[ \0]+/, "")
+    .replace(/[ \0].*$/s, "");
   return text === "" ? 0 : Number.parseInt(text, 8);
 }
 
@@ -142,7 +153,8 @@ function parsePax(content: Buffer): Record<string, string> {
     const equals = record.indexOf("=");
     const key = record.slice(0, equals);
     if (key.startsWith(PAX_SPARSE)) throw refused(SPARSE);
-    if (PAX_KEYS.includes(key)) values[key] = record.slice(equals + 1);
+    // Without a value, the header's own counts.
+    if (PAX_KEYS.includes(key) && equals + 1 < record.length) values[key] = record.slice(equals + 1);
     at += length;
   }
   return values;

@@ -5,9 +5,11 @@ import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
 import { call } from "../../src/node/conformance/call.ts";
 import { driverConformance } from "../../src/node/conformance/conformance.ts";
+import { ownerOf } from "../../src/node/drivers/docker/docker-driver.ts";
 import { PLATFORM_DOOR_PORT, type WorkloadSpec } from "../../src/node/workload.ts";
 import { dockerSave, tar } from "../image-archive.ts";
 import { run } from "../local/machine.ts";
+import { sparseLayers } from "./hostile-image.ts";
 import { type Bench, DockerMachine, dockerCandidate, dockerMissing, openBench } from "./machine.ts";
 
 const spec = (uid: string, more: Partial<WorkloadSpec> = {}): WorkloadSpec => ({
@@ -122,6 +124,69 @@ else
       await snapshots.remove("kept");
       assert.equal(await images.remove("loaded/tool"), true);
       assert.equal(await images.find("loaded/tool"), null);
+    });
+
+    test("an image cannot pass for the node's own, and its volumes go with the workload", async (t) => {
+      const machine = new DockerMachine(bench);
+      const dir = mkdtempSync(join(tmpdir(), "berth-load-"));
+      t.after(async () => {
+        await machine.dispose();
+        rmSync(dir, { recursive: true });
+      });
+      const driver = await machine.open();
+      const { images, snapshots } = driver.capabilities;
+      const file = join(dir, "image.tar");
+      const load = (layer: Buffer, config: object) => {
+        writeFileSync(file, dockerSave([layer], config));
+        return images.load(file, "loaded/claims");
+      };
+      const volumes = await bench.engine.volumes();
+      for (const role of ["snapshot", "base", "helper"]) {
+        const owner = ownerOf("berth", machine.dataDir);
+        const labels = { "berth.node": owner, "berth.role": role, "berth.snapshot-of": "{}", mine: "yes" };
+        await load(tar([{ path: "a", content: role }]), { Labels: labels, Volumes: { "/data": {}, "/more": {} } });
+        const listed = (await images.list()).map(({ name }) => name);
+        assert.ok(listed.includes("loaded/claims:latest"), `${role}: ${listed}`);
+      }
+      await driver.create(spec("claims", { image: "loaded/claims" }));
+      assert.equal((await bench.engine.volumes()).length, volumes.length + 2);
+      await snapshots.take("claims", "of-claims");
+      assert.deepEqual(
+        (await snapshots.list()).map(({ id }) => id),
+        ["of-claims"],
+      );
+      assert.ok(!(await images.list()).some(({ name }) => /snapshot|base-image:v/.test(name)));
+      assert.equal(await images.find("snapshot:of-claims"), null);
+      await driver.destroy("claims");
+      assert.deepEqual(await bench.engine.volumes(), volumes);
+      await snapshots.remove("of-claims");
+      assert.equal(await images.remove("loaded/claims"), true);
+
+      const accounts = tar([{ path: "etc/passwd", content: Buffer.alloc(2 * 1024 * 1024, "app:x:1:1::/:\n") }]);
+      await load(accounts, { User: "app" });
+      await assert.rejects(driver.create(spec("claims", { image: "loaded/claims" })), { code: "bad_request" });
+      assert.equal(await images.remove("loaded/claims"), true);
+    });
+
+    test("a layer that grows in the engine is refused before the engine has it", async (t) => {
+      const machine = new DockerMachine(bench);
+      const dir = mkdtempSync(join(tmpdir(), "berth-load-"));
+      t.after(async () => {
+        await machine.dispose();
+        rmSync(dir, { recursive: true });
+      });
+      const { images } = (await machine.open()).capabilities;
+      const file = join(dir, "image.tar");
+      const kept = async (): Promise<string[]> =>
+        (JSON.parse(await bench.engine.call("GET", "/images/json?all=1")) as { Id: string }[])
+          .map(({ Id }) => Id)
+          .sort();
+      const before = await kept();
+      for (const [what, layer] of Object.entries(sparseLayers)) {
+        writeFileSync(file, dockerSave([layer]));
+        await assert.rejects(images.load(file, "loaded/grows"), { message: /stored with holes|with content/ }, what);
+        assert.deepEqual(await kept(), before, what);
+      }
     });
 
     test("what a killed server left half made is gone after the next start, and a folder of a drive is refused", async (t) => {

@@ -6,6 +6,7 @@ import type { Readable } from "node:stream";
 import { Agent, request } from "undici";
 import { z } from "zod";
 import { PlatformError } from "../../../../contract/errors.ts";
+import { ArchiveRefused } from "../../../../unpack/refusal.ts";
 import type { DockerHost } from "./docker-host.ts";
 
 /** Docker 20.10. Older engines read statistics slowly and know no private control group namespaces. */
@@ -15,6 +16,11 @@ const API_MAX = "1.47";
 /** Ordinary calls answer in milliseconds; an engine under heavy load takes seconds. */
 const CALL_WAIT_MS = 120_000;
 const CONNECT_WAIT_MS = 10_000;
+/** Longest answer that is read as text: a list of some ten thousand images has a tenth of it. */
+const TEXT_BYTES_MAX = 128 * 1024 ** 2;
+const REFUSAL_BYTES_MAX = 1024 ** 2;
+/** The status that HTTP has for a content that is too large. */
+const ANSWER_TOO_LONG = 413;
 
 /** A refusal of the engine, with its HTTP status. */
 export class DockerRefusal extends Error {
@@ -81,10 +87,25 @@ export class DockerClient {
 
   /** The whole answer as text. */
   async text(method: Method, path: string, call: DockerCall = {}): Promise<string> {
-    return (await this.bytes(method, path, call)).toString("utf8");
+    return (await this.bytes(method, path, TEXT_BYTES_MAX, call)).toString("utf8");
   }
 
-  async bytes(method: Method, path: string, call: DockerCall = {}): Promise<Buffer> {
+  /** The whole answer, which may have `bytesMax` bytes: names and files of strangers are in many of them. */
+  bytes(method: Method, path: string, bytesMax: number, call: DockerCall = {}): Promise<Buffer> {
+    return this.read(method, path, call, async (body) => {
+      const whole = await upTo(body, bytesMax);
+      if (whole !== null) return whole;
+      throw new DockerRefusal(ANSWER_TOO_LONG, `an answer of Docker has more than ${bytesMax} bytes`);
+    });
+  }
+
+  /** Answers what `use` makes of the answer's bytes; those that it leaves unread are not fetched. */
+  async read<T>(
+    method: Method,
+    path: string,
+    call: DockerCall,
+    use: (body: AsyncIterable<Buffer>) => Promise<T>,
+  ): Promise<T> {
     const { query = {}, body, tar, signal, patient = false } = call;
     const url = new URL(`${this.#prefix}${path}`, this.host.origin);
     for (const [name, value] of Object.entries(query)) {
@@ -105,11 +126,15 @@ export class DockerClient {
         body: tar ?? (body === undefined ? null : JSON.stringify(body)),
         ...(limits.length > 0 ? { signal: AbortSignal.any(limits) } : {}),
       });
-      const said = Buffer.from(await answer.body.arrayBuffer());
-      if (answer.statusCode >= 400) throw new DockerRefusal(answer.statusCode, messageIn(said.toString("utf8")));
-      return said;
+      try {
+        if (answer.statusCode < 400) return await use(answer.body);
+        const said = await upTo(answer.body, REFUSAL_BYTES_MAX);
+        throw new DockerRefusal(answer.statusCode, said === null ? "" : messageIn(said.toString("utf8")));
+      } finally {
+        answer.body.on("error", () => {}).destroy(); // the rest of the answer, where there is one
+      }
     } catch (error) {
-      if (error instanceof DockerRefusal) throw error;
+      if (error instanceof DockerRefusal || error instanceof ArchiveRefused) throw error;
       if (signal?.aborted) throw signal.reason;
       throw this.#silent(error);
     }
@@ -151,6 +176,18 @@ export async function tolerating(statuses: readonly number[], call: Promise<unkn
   } catch (error) {
     if (!(error instanceof DockerRefusal && statuses.includes(error.status))) throw error;
   }
+}
+
+/** Null for a longer body, which is left where it is. */
+async function upTo(body: AsyncIterable<Buffer>, bytesMax: number): Promise<Buffer | null> {
+  const chunks: Buffer[] = [];
+  let left = bytesMax;
+  for await (const chunk of body) {
+    left -= chunk.length;
+    if (left < 0) return null;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
 }
 
 const isOlder = (version: string, than: string): boolean => {

@@ -10,7 +10,7 @@ import { type DockerClient, tolerating } from "../engine/docker-client.ts";
 import { tarStream } from "../engine/tar-stream.ts";
 import { withHelper } from "../workload/helper.ts";
 import { LABEL, ownedBy, type Role } from "../workload/record.ts";
-import { encodePath } from "./docker-images.ts";
+import { baseRepo, encodePath } from "./docker-images.ts";
 
 export interface BaseOptions {
   client: DockerClient;
@@ -36,7 +36,7 @@ const CAGE = { limits: { memoryMb: 64, cpus: 1 }, mounts: [] };
 /** Answers the id of the image, importing it first where the engine does not have it. */
 export async function importBase(options: BaseOptions): Promise<string> {
   const { client, owner, brand, base } = options;
-  const repo = `${brand}/base-image`;
+  const repo = baseRepo(brand);
   const tag = `v${LAYOUT}-${base.digest.replace("sha256:", "").slice(0, 16)}`;
   const name = `${repo}:${tag}`;
   const there = await client.find(imageSchema, `/images/${encodePath(name)}/json`);
@@ -45,7 +45,7 @@ export async function importBase(options: BaseOptions): Promise<string> {
   const made = await withHelper({ client, owner, image: programs, argv: ["/never-runs"], cage: CAGE }, (id) =>
     completed(options, id, { repo, tag }),
   );
-  await forgetOthers(client, owner, made);
+  await forgetOthers(options, made);
   return made;
 }
 
@@ -105,7 +105,8 @@ export function heard(text: string): string {
 }
 
 /** Removes base images from before the machine's programs changed; those that a container stands on stay. */
-async function forgetOthers(client: DockerClient, owner: string, kept: string): Promise<void> {
-  const all = await client.json(imagesSchema, "GET", "/images/json", { query: { filters: ownedBy(owner, "base") } });
+async function forgetOthers({ client, owner, brand }: BaseOptions, kept: string): Promise<void> {
+  const filters = { ...ownedBy(owner, "base"), reference: [baseRepo(brand)] };
+  const all = await client.json(imagesSchema, "GET", "/images/json", { query: { filters } });
   for (const { Id: id } of all) if (id !== kept) await tolerating([404, 409], client.text("DELETE", `/images/${id}`));
 }

@@ -3,7 +3,6 @@ import { PlatformError } from "../../../../contract/errors.ts";
 import type { Image } from "../../../capabilities/images.ts";
 import { type DockerImage, imageSchema } from "../engine/answers.ts";
 import type { DockerClient } from "../engine/docker-client.ts";
-import { LABEL } from "../workload/record.ts";
 
 /** An image as a create needs it. */
 export interface ResolvedImage extends Image {
@@ -14,6 +13,9 @@ export interface ResolvedImage extends Image {
 const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /** Names of the base image, used alone or after `brand/` or `service/`. */
 export const BASE_NAMES = ["base-image", "node", "py-app", "ts-app"];
+
+/** The base images in the engine, one for each state of the machine's programs. */
+export const baseRepo = (brand: string): string => `${brand}/base-image`;
 
 /** `name` means `name:latest`. */
 export const normalise = (name: string): string => (/:[^/]*$/.test(name) ? name : `${name}:latest`);
@@ -34,6 +36,8 @@ export function isBase({ brand }: ImageNames, name: string): boolean {
 
 /** Names that a node gives to what it keeps in the engine; no client may ask for those of any node. */
 const OWNED = /^[a-z][a-z0-9]*-[0-9a-f]{8}\//;
+/** Snapshots of a node are images of this name below its own. A label tells nothing: images bring labels along. */
+export const SNAPSHOTS = "snapshot";
 const REFERENCE = /^[a-z0-9][\w./:-]{0,254}$/i;
 
 /**
@@ -44,11 +48,10 @@ export async function findImage(client: DockerClient, names: ImageNames, name: s
   const wanted = normalise(name);
   // A command names its program: whatever the base image would start by itself is no part of what it stands for.
   if (isBase(names, wanted)) return { ...resolved(await need(client, names.base), wanted), argv: [] };
-  if (!REFERENCE.test(wanted) || OWNED.test(wanted)) return null;
+  if (!REFERENCE.test(wanted) || OWNED.test(wanted) || wanted.startsWith(`${SNAPSHOTS}:`)) return null;
   for (const reference of [`${names.owner}/${wanted}`, wanted]) {
     const found = await client.find(imageSchema, `/images/${encodePath(reference)}/json`);
-    if (found?.RepoTags?.includes(reference) && found.Config?.Labels?.[LABEL.role] !== "snapshot")
-      return resolved(found, wanted);
+    if (found?.RepoTags?.includes(reference)) return resolved(found, wanted);
   }
   return null;
 }

@@ -3,8 +3,15 @@ import type { Image, Images } from "../../../capabilities/images.ts";
 import type { CallOptions } from "../../../dial/endpoint.ts";
 import { imagesSchema } from "../engine/answers.ts";
 import { type DockerClient, DockerRefusal } from "../engine/docker-client.ts";
-import { LABEL } from "../workload/record.ts";
-import { BASE_NAMES, encodePath, findImage, type ImageNames, normalise, type ResolvedImage } from "./docker-images.ts";
+import {
+  BASE_NAMES,
+  baseRepo,
+  encodePath,
+  findImage,
+  type ImageNames,
+  normalise,
+  type ResolvedImage,
+} from "./docker-images.ts";
 import type { LoadImage } from "./load-image.ts";
 
 export interface DockerImagesOptions {
@@ -24,8 +31,9 @@ export class DockerImages implements Images {
     const { load, names } = this.#options;
     await load(tarPath, `${names.owner}/${normalise(name)}`, options);
     const loaded = await this.find(name);
-    if (!loaded) throw new Error("Docker does not know the image that it has just loaded");
-    return loaded;
+    if (loaded) return loaded;
+    await this.remove(name);
+    throw new Error("Docker does not know the image that it has just loaded");
   }
 
   async find(name: string): Promise<Image | null> {
@@ -42,8 +50,8 @@ export class DockerImages implements Images {
     const { client, names } = this.#options;
     const all = await client.json(imagesSchema, "GET", "/images/json");
     const tags = all
-      .filter(({ Labels: labels }) => labels?.[LABEL.role] === undefined)
       .flatMap(({ RepoTags: repoTags }) => repoTags ?? [])
+      .filter((tag) => !tag.startsWith(`${baseRepo(names.brand)}:`))
       .map((tag) => (tag.startsWith(`${names.owner}/`) ? tag.slice(names.owner.length + 1) : tag));
     const found = [...BASE_NAMES.map((name) => `${names.brand}/${name}:latest`), ...new Set(tags)];
     const images: Image[] = [];

@@ -1,6 +1,6 @@
 /**
  * Loads an image of a stranger. The archive is read in a cage, as the local driver reads it, and only the files that its
- * manifest names go to the engine, under one name that the platform chose: names in the archive are dropped, since the
+ * manifest names go to the engine, once every entry of its layers was read, under one name that the platform chose: names in the archive are dropped, since the
  * engine would give them to this image and take them from another. Layers go there uncompressed, and no more bytes than
  * an image may have.
  */
@@ -9,15 +9,16 @@ import { mkdir, mkdtemp, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { PlatformError } from "../../../../contract/errors.ts";
 import { removeTree } from "../../../../lib/remove-tree.ts";
-import { plainBytes, writeAll } from "../../../../unpack/bytes.ts";
+import { plainBytes, type Range, writeAll } from "../../../../unpack/bytes.ts";
 import { ArchiveRefused } from "../../../../unpack/refusal.ts";
 import type { CallOptions } from "../../../dial/endpoint.ts";
 import type { Unpack } from "../../common/unpack-job.ts";
-import { type Archive, describe, openArchive } from "../../local/images/image-archive.ts";
-import { unpackedMax } from "../../local/images/image-budget.ts";
+import { describe, openArchive } from "../../local/images/image-archive.ts";
+import { budgetFor, unpackedMax } from "../../local/images/image-budget.ts";
 import { type DockerClient, DockerRefusal } from "../engine/docker-client.ts";
 import { tarStream } from "../engine/tar-stream.ts";
 import { heard } from "./base-image.ts";
+import { foreignConfig } from "./foreign-config.ts";
 
 export interface LoadOptions {
   client: DockerClient;
@@ -41,7 +42,13 @@ export const imageLoader =
       const archive = await openArchive({ unpack }, tarPath, join(temp, "plain"), bytesMax, options);
       const out = join(temp, "out");
       await mkdir(out);
-      const files = await writePlain(archive, out, name, bytesMax);
+      const image = await describe(archive);
+      const layers = image.layers.map(archive.find);
+      const [budget, empty] = [budgetFor(bytesMax), join(temp, "empty")];
+      await mkdir(empty);
+      await unpack({ work: { kind: "check", layers, budget }, archive: archive.path, target: empty }, options);
+      await writeFile(join(out, CONFIG), foreignConfig(await archive.bytes(image.configName)));
+      const files = await writePlain(archive.path, layers, out, name, bytesMax);
       options.signal?.throwIfAborted();
       const tar = tarStream(["--owner=0", "--group=0", "-C", out, ...files]);
       heard(await client.text("POST", "/images/load", { query: { quiet: true }, tar, patient: true, ...options }));
@@ -53,19 +60,23 @@ export const imageLoader =
     }
   };
 
-/** Writes the files of one image as `docker save` would and answers their names. */
-async function writePlain(archive: Archive, out: string, name: string, bytesMax: number): Promise<string[]> {
-  const { layers, configName } = await describe(archive);
-  await writeFile(join(out, CONFIG), await archive.bytes(configName));
+/** Writes the files of one image beside its configuration, as `docker save` would, and answers their names. */
+async function writePlain(
+  path: string,
+  layers: readonly Range[],
+  out: string,
+  name: string,
+  bytesMax: number,
+): Promise<string[]> {
   let left = bytesMax;
-  const input = openSync(archive.path, "r");
+  const input = openSync(path, "r");
   const names: string[] = [];
   try {
     for (const [index, layer] of layers.entries()) {
       const file = `layer-${index}.tar`;
       const output = openSync(join(out, file), "wx", 0o600);
       try {
-        for await (const chunk of plainBytes(input, archive.find(layer))) {
+        for await (const chunk of plainBytes(input, layer)) {
           left -= chunk.length;
           if (left < 0) throw refused("it is larger than an image may be");
           writeAll(output, chunk);

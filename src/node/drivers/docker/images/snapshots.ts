@@ -11,7 +11,7 @@ import { createdSchema, type DockerImage, imageSchema, imagesSchema } from "../e
 import { type DockerClient, tolerating } from "../engine/docker-client.ts";
 import type { Fleet } from "../workload/fleet.ts";
 import { LABEL, ownedBy } from "../workload/record.ts";
-import { encodePath, type ResolvedImage, resolved } from "./docker-images.ts";
+import { encodePath, type ResolvedImage, resolved, SNAPSHOTS } from "./docker-images.ts";
 
 export interface SnapshotsOptions {
   client: DockerClient;
@@ -100,7 +100,7 @@ export class DockerSnapshots implements Snapshots {
   }
 
   get #repo(): string {
-    return `${this.#options.owner}/snapshot`;
+    return `${this.#options.owner}/${SNAPSHOTS}`;
   }
 }
 

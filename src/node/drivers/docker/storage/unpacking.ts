@@ -8,6 +8,7 @@ import type { CallOptions } from "../../../dial/endpoint.ts";
 import { Slots } from "../../common/slots.ts";
 import type { Unpack, UnpackRequest } from "../../common/unpack-job.ts";
 import {
+  ANSWER_BYTES_MAX,
   accepted,
   answerIn,
   JOBS_AT_ONCE,
@@ -56,7 +57,7 @@ export function openCage({ client, owner, image, binDir, runtime }: CageOptions)
       const text = await withHelper(helper, async (id) => {
         await client.text("POST", `/containers/${id}/start`, { signal: either });
         await client.text("POST", `/containers/${id}/wait`, { patient: true, signal: either });
-        return logsOf(client, id);
+        return logsOf(client, id, { lines: "all", bytesMax: ANSWER_BYTES_MAX });
       });
       return accepted<Kind>(answerIn<Kind>(text), request.work.kind);
     }, signal);

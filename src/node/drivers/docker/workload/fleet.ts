@@ -24,6 +24,7 @@ import type { ResolvedImage } from "../images/docker-images.ts";
 import { type ContainerMount, containerBody, type Ground, observedOf, sharedFolders } from "./container.ts";
 import { logsOf } from "./container-logs.ts";
 import type { Doors } from "./doors.ts";
+import { removeContainer } from "./helper.ts";
 import type { Loader } from "./loader.ts";
 import { listening } from "./readiness.ts";
 import { LABEL, labelsOf, ownedBy, recordIn, type WorkloadRecord } from "./record.ts";
@@ -57,6 +58,8 @@ export interface Found {
 }
 
 const READY_FILE = "ready";
+/** What the message about a failed start is cut from. */
+const LAST_WORDS = { lines: 20, bytesMax: 1024 ** 2 };
 const KILL_WAIT_MS = 60_000;
 /** Interval between looks for an engine that does not answer. */
 const AWAY_LOOK_MS = 500;
@@ -190,7 +193,7 @@ export class Fleet {
   }
 
   async #lastWords(id: string): Promise<string> {
-    const text = (await logsOf(this.#options.client, id)).trim();
+    const text = (await logsOf(this.#options.client, id, LAST_WORDS)).trim();
     return text === "" ? "it ended without a word" : text.slice(-500);
   }
 
@@ -260,8 +263,7 @@ export class Fleet {
     const { client, doors } = this.#options;
     doors.close(record.uid);
     const found = await this.find(record.uid);
-    if (found?.record.id === record.id)
-      await tolerating([404], client.text("DELETE", `/containers/${found.container.Id}`, { query: { force: true } }));
+    if (found?.record.id === record.id) await removeContainer(client, found.container.Id);
     await removeTree(this.dirOf(record));
   }
 
@@ -287,7 +289,7 @@ export class Fleet {
     for (const id of readdirSync(ground.dir)) if (!kept.has(id)) await removeTree(join(ground.dir, id));
     const query = { all: true, filters: { label: [`${LABEL.node}=${owner}`, `${LABEL.role}=helper`] } };
     for (const { Id: id } of await client.json(containersSchema, "GET", "/containers/json", { query }))
-      await tolerating([404], client.text("DELETE", `/containers/${id}`, { query: { force: true } }));
+      await removeContainer(client, id);
   }
 
   #name(uid: string): string {

@@ -29,6 +29,10 @@ export async function withHelper<T>(options: HelperOptions, work: (id: string) =
   try {
     return await work(id);
   } finally {
-    await tolerating([404], client.text("DELETE", `/containers/${id}`, { query: { force: true } }));
+    await removeContainer(client, id);
   }
 }
+
+/** Whatever its state, and with the volumes that its image asked for; those with a name stay. */
+export const removeContainer = (client: DockerClient, id: string): Promise<void> =>
+  tolerating([404], client.text("DELETE", `/containers/${id}`, { query: { force: true, v: true } }));

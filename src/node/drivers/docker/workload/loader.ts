@@ -35,7 +35,7 @@ export class Loader {
 
   async #look(container: string, path: string): Promise<boolean> {
     try {
-      await this.#options.client.bytes("HEAD", `/containers/${container}/archive`, { query: { path } });
+      await this.#options.client.bytes("HEAD", `/containers/${container}/archive`, 0, { query: { path } });
       return true;
     } catch (error) {
       if (error instanceof DockerRefusal && error.status === 404) return false;

@@ -6,6 +6,9 @@ import { z } from "zod";
 import type { LogTag } from "../../../../contract/log-line.ts";
 import type { Mount } from "../../../workload.ts";
 
+/** All labels of this driver begin so. */
+export const LABEL_PREFIX = "berth.";
+
 export const LABEL = {
   /** The node that made a container, volume or image; no other node touches it. */
   node: "berth.node",

@@ -24,23 +24,23 @@ export async function userOf(
   }
 }
 
-/** Empty where the image has no such file, or a link in its place. */
+/** Empty where the image has no such file, a link in its place, or a file that is too large. */
 async function accountFile(client: DockerClient, id: string, name: string): Promise<string> {
+  const query = { path: `/etc/${name}` };
   try {
-    const archive = await client.bytes("GET", `/containers/${id}/archive`, { query: { path: `/etc/${name}` } });
-    for await (const entry of readTar(once(archive))) {
-      if (entry.type !== "file" || entry.size > FILE_BYTES_MAX) return "";
-      const chunks: Buffer[] = [];
-      for await (const chunk of entry.body()) chunks.push(chunk);
-      return Buffer.concat(chunks).toString("utf8");
-    }
-    return "";
+    return await client.read("GET", `/containers/${id}/archive`, { query }, textOfFirst);
   } catch (error) {
     if (error instanceof DockerRefusal && error.status === 404) return "";
     throw error;
   }
 }
 
-async function* once(bytes: Buffer): AsyncGenerator<Buffer> {
-  yield bytes;
+async function textOfFirst(archive: AsyncIterable<Buffer>): Promise<string> {
+  for await (const entry of readTar(archive)) {
+    if (entry.type !== "file" || entry.size > FILE_BYTES_MAX) return "";
+    const chunks: Buffer[] = [];
+    for await (const chunk of entry.body()) chunks.push(chunk);
+    return Buffer.concat(chunks).toString("utf8");
+  }
+  return "";
 }

@@ -8,7 +8,7 @@ import { mkdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { removeTree } from "../../../../lib/remove-tree.ts";
 import type { RemoteImage } from "../../../../registry/manifest.ts";
-import type { Budget } from "../../../../unpack/job.ts";
+import type { Budget } from "../../../../unpack/budget.ts";
 import type { Assembly, Image } from "../../../capabilities/images.ts";
 import type { CallOptions } from "../../../dial/endpoint.ts";
 import { keepsOwners, type Loader, settleLayer } from "./image-archive.ts";

@@ -1,6 +1,6 @@
 /** How much an image may unpack to. A small archive can hold a file system of any size. */
 import { statfs } from "node:fs/promises";
-import type { Budget } from "../../../../unpack/job.ts";
+import type { Budget } from "../../../../unpack/budget.ts";
 
 /** Largest unpacked image. The largest images in common use (with graphics libraries) have 15 GB. */
 const IMAGE_BYTES_MAX = 32 * 1024 ** 3;
