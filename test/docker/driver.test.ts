@@ -97,6 +97,7 @@ else
       writeFileSync(file, named(dockerSave([layer], config), "test/victim:latest"));
       const loaded = await images.load(file, "loaded/tool");
       assert.equal(await images.find("test/victim"), null, "a name in the archive means nothing");
+      assert.equal(await images.find("127.0.0.1:5000/team/tool:1"), null, "a registry with a port");
       assert.deepEqual([loaded.name, loaded.env.A, loaded.workDir], ["loaded/tool:latest", "b", "/project"]);
       const made = await driver.create(spec("tool", { image: "loaded/tool" }));
       const { status, text } = await call(made, "/filesystem//project/hello.txt");

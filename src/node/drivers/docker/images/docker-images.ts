@@ -2,7 +2,7 @@
 import { PlatformError } from "../../../../contract/errors.ts";
 import type { Image } from "../../../capabilities/images.ts";
 import { type DockerImage, imageSchema } from "../engine/answers.ts";
-import type { DockerClient } from "../engine/docker-client.ts";
+import { type DockerClient, DockerRefusal } from "../engine/docker-client.ts";
 
 /** An image as a create needs it. */
 export interface ResolvedImage extends Image {
@@ -50,10 +50,20 @@ export async function findImage(client: DockerClient, names: ImageNames, name: s
   if (isBase(names, wanted)) return { ...resolved(await need(client, names.base), wanted), argv: [] };
   if (!REFERENCE.test(wanted) || OWNED.test(wanted) || wanted.startsWith(`${SNAPSHOTS}:`)) return null;
   for (const reference of [`${names.owner}/${wanted}`, wanted]) {
-    const found = await client.find(imageSchema, `/images/${encodePath(reference)}/json`);
+    const found = await lookUp(client, reference);
     if (found?.RepoTags?.includes(reference)) return resolved(found, wanted);
   }
   return null;
+}
+
+/** The engine refuses some names as names, such as one with a port behind a slash. No image has such a name. */
+async function lookUp(client: DockerClient, reference: string): Promise<DockerImage | null> {
+  try {
+    return await client.find(imageSchema, `/images/${encodePath(reference)}/json`);
+  } catch (error) {
+    if (error instanceof DockerRefusal && error.status === 400) return null;
+    throw error;
+  }
 }
 
 async function need(client: DockerClient, id: string): Promise<DockerImage> {
