@@ -18,6 +18,24 @@ test("owners take turns, and the pieces of one are bounded", async () => {
   assert.deepEqual(done, ["a1", "a2", "b1", "a3", "a4"]);
 });
 
+test("one owner does not take all places", async () => {
+  const queue = new FairQueue({ atOnce: 3, atOncePerOwner: 1, waitingMax: 2 });
+  const gate = Promise.withResolvers<void>();
+  const begun: string[] = [];
+  const piece = (owner: string) =>
+    queue.run(owner, async () => {
+      begun.push(owner);
+      await gate.promise;
+    });
+  const pieces = [piece("a"), piece("a"), piece("a")];
+  assert.deepEqual([piece("a"), queue.hasRoom("a"), queue.hasRoom("b")], [null, false, true]);
+  await queue.run("b", async () => begun.push("b"));
+  assert.deepEqual(begun, ["a", "b"]);
+  gate.resolve();
+  await Promise.all(pieces);
+  assert.deepEqual(begun, ["a", "b", "a", "a"]);
+});
+
 test("a piece that fails makes room", async () => {
   const queue = new FairQueue({ atOnce: 1, waitingMax: 1 });
   await assert.rejects(queue.run("a", () => Promise.reject(new Error("no"))) ?? Promise.resolve());

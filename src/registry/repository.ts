@@ -22,6 +22,11 @@ interface Request {
   signal: AbortSignal;
 }
 
+interface Answer {
+  received: Received;
+  from: URL;
+}
+
 const REDIRECTS_MAX = 5;
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 
@@ -41,13 +46,14 @@ export class Repository {
   async send(rest: string, request: Request): Promise<Received> {
     const { host, plain, path } = this.#options;
     const url = new URL(`${plain ? "http" : "https"}://${host}/v2/${path}/${rest}`);
-    let received = await this.#follow(url, request);
-    // A token is renewed once: it may have expired during a long pull.
-    if (received.status === 401 && (await this.#authenticate(received, request.signal)))
-      received = await this.#follow(url, request);
+    let { received, from } = await this.#follow(url, request);
+    // A token is renewed once: it may have expired during a long pull. Only the registry itself may ask for credentials.
+    const isAsked = received.status === 401 && from.origin === url.origin;
+    if (isAsked && (await this.#authenticate(received, request.signal)))
+      ({ received, from } = await this.#follow(url, request));
     if (received.status >= 200 && received.status < 300) return received;
     discard(received);
-    throw this.#problem(received);
+    throw this.#problem(received, from.host, from.origin === url.origin);
   }
 
   async #authenticate(received: Received, signal: AbortSignal): Promise<boolean> {
@@ -59,14 +65,14 @@ export class Repository {
     return this.#authorization !== null;
   }
 
-  /** Credentials stay with the registry: a redirect to another origin is followed without them. */
-  async #follow(first: URL, { method = "GET", headers = {}, signal }: Request): Promise<Received> {
+  /** Credentials stay with the registry: a redirect to another origin is followed without them. `from`: who answered. */
+  async #follow(first: URL, { method = "GET", headers = {}, signal }: Request): Promise<Answer> {
     const { transport, plain } = this.#options;
     let url = first;
     for (let hops = 0; hops <= REDIRECTS_MAX; hops++) {
       const own = url.origin === first.origin && this.#authorization ? { authorization: this.#authorization } : {};
       const received = await transport.send(url, { method, headers: { ...headers, ...own }, signal });
-      if (!REDIRECTS.has(received.status)) return received;
+      if (!REDIRECTS.has(received.status)) return { received, from: url };
       discard(received);
       const { location = "" } = received.headers;
       const next = URL.canParse(location, url.href) ? new URL(location, url) : null;
@@ -79,16 +85,18 @@ export class Repository {
     throw broken(`${first.host} redirects more than ${REDIRECTS_MAX} times`);
   }
 
-  #problem({ status, headers }: Received): RegistryProblem {
-    const { host, credentials } = this.#options;
+  /** `isOwn`: whether the registry itself answered, not a host that it redirects to. */
+  #problem({ status, headers }: Received, host: string, isOwn: boolean): RegistryProblem {
+    const { credentials } = this.#options;
     const waitMs = waitIn(headers["retry-after"]);
     const wait = waitMs === undefined ? {} : { waitMs };
     if (status === 404) return new RegistryProblem("not_found", `${host} does not have it (404 not found)`);
     if (status === 401 || status === 403)
       return new RegistryProblem(
         "unauthorized",
-        credentials
-          ? `${host} refuses the credentials of '${credentials.username}' (${status} unauthorized)`
+        // Whose credentials they are is the operator's business.
+        credentials && isOwn
+          ? `${host} refuses the credentials (${status} unauthorized)`
           : `${host} refuses access without credentials (${status} unauthorized): it does not exist there, or is private`,
       );
     if (status === 429) {

@@ -60,7 +60,7 @@ async function fetchToken(realm: string, service: string | undefined, asked: Ask
   if (status !== 200)
     throw new RegistryProblem(
       "unauthorized",
-      `the token server ${url.host} refuses ${credentials ? `the credentials of '${credentials.username}'` : "access without credentials"} (${status})`,
+      `the token server ${url.host} refuses ${credentials ? "the credentials" : "access without credentials"} (${status})`,
     );
   const what = `the answer of the token server ${url.host}`;
   const { data } = answerShape.safeParse(await readJson(received, ANSWER_BYTES_MAX, what));

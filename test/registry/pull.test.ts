@@ -1,11 +1,12 @@
 /** Pulls from a registry on loopback that the test makes, honest first, then in every way it may misbehave. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statfsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { gzipSync, zstdCompressSync } from "node:zlib";
+import { PlatformError } from "../../src/contract/errors.ts";
 import { parseReference } from "../../src/contract/image-reference.ts";
 import { removeTree } from "../../src/lib/remove-tree.ts";
 import type { Images } from "../../src/node/capabilities/images.ts";
@@ -45,7 +46,7 @@ interface Place {
   unpacked(): number;
   downloads(): string[];
   puller: Puller;
-  pull(name: string, credentials?: FindCredentials): Promise<Pulled>;
+  pull(name: string, credentials?: FindCredentials, workspace?: string): Promise<Pulled>;
 }
 
 const NO_LAYERS: ReadonlySet<string> = new Set();
@@ -91,10 +92,10 @@ async function place(
     puller,
     unpacked: () => unpacked,
     downloads: () => (existsSync(downloads) ? readdirSync(downloads) : []),
-    pull: (name, credentials = NO_CREDENTIALS) => {
+    pull: (name, credentials = NO_CREDENTIALS, workspace = "main") => {
       const reference = parseReference(name);
       assert.ok(reference, name);
-      return puller.pull({ reference, credentials }, { signal: t.signal }, async (pulled) => pulled);
+      return puller.pull({ workspace, reference, credentials }, { signal: t.signal }, async (pulled) => pulled);
     },
   };
 }
@@ -436,6 +437,79 @@ test("credentials do not follow a redirect to another host", { skip }, async (t)
   const known = parseDockerConfig(JSON.stringify({ auths: { [registry.host]: { auth } } }));
   await pull(`${registry.host}/acme/tool:1`, known);
   assert.deepEqual(leaked, [undefined, undefined]);
+  // The other host asks for them, at a token server of its own.
+  const asked: (string | undefined)[] = [];
+  elsewhere.intercept = (req, res) => {
+    asked.push(req.headers.authorization);
+    const realm = `Bearer realm="http://${elsewhere.host}/token",service="x"`;
+    if (req.url?.startsWith("/token")) res.end(JSON.stringify({ token: "t0k" }));
+    else res.writeHead(401, { "www-authenticate": realm }).end();
+    return true;
+  };
+  addImage(registry, "acme/tool:2", { layers: [top] });
+  const [reason, message] = await refusal(pull(`${registry.host}/acme/tool:2`, known));
+  assert.deepEqual([reason, message.includes(`${elsewhere.host} refuses access`)], ["unauthorized", true], message);
+  assert.ok(
+    asked.every((each) => each === undefined),
+    "no request to the other host brings credentials",
+  );
+});
+
+test("a refusal does not tell whose credentials are used", { skip }, async (t) => {
+  const [registry, { pull }] = [await registryFor(t), await place(t)];
+  const auth = Buffer.from("operator:secret").toString("base64");
+  const known = parseDockerConfig(JSON.stringify({ auths: { [registry.host]: { auth } } }));
+  for (const challenge of ["Basic", `Bearer realm="http://${registry.host}/token"`]) {
+    registry.intercept = (_, res) => Boolean(res.writeHead(401, { "www-authenticate": challenge }).end());
+    const [reason, message] = await refusal(pull(`${registry.host}/acme/tool:1`, known));
+    assert.equal(reason, "unauthorized");
+    assert.match(message, /refuses the credentials/);
+    assert.doesNotMatch(message, /operator|secret/);
+  }
+});
+
+test("one workspace's pulls wait for each other, are bounded, and leave room for other workspaces", {
+  skip,
+}, async (t) => {
+  const [registry, { pull }] = [await registryFor(t), await place(t)];
+  registry.intercept = (req) => req.url?.includes("/held/") ?? false;
+  const refused: unknown[] = [];
+  for (let index = 0; index < 60; index++)
+    void pull(`${registry.host}/held/n${index}:1`, NO_CREDENTIALS, "many").catch((error) => refused.push(error));
+  addImage(registry, "acme/tool:1", { layers: [bottom] });
+  await pull(`${registry.host}/acme/tool:1`, NO_CREDENTIALS, "other");
+  const [first] = refused;
+  assert.ok(first instanceof PlatformError, "too many waiting pulls are refused");
+  assert.deepEqual([first.code, first.status], ["too_many_requests", 429]);
+  assert.ok(registry.seen.filter((each) => each.includes("/held/")).length <= 2, "two at a time");
+});
+
+test("the bytes of a running pull count as taken", { skip }, async (t) => {
+  const [registry, { pull }] = [await registryFor(t), await place(t, {}, 2 ** 60)];
+  const { bavail, bsize } = statfsSync(tmpdir());
+  if (bavail * bsize < 4 * 2 ** 30) return t.skip("the disk is nearly full: its free space means nothing here");
+  const size = Math.floor(0.7 * (bavail * bsize - 512 * 2 ** 20));
+  const large = (content: string) => ({
+    layers: [tar([{ path: "large", content }])],
+    manifest: (m: Record<string, unknown>) => ({ ...m, layers: [{ ...(m.layers as object[])[0], size }] }),
+  });
+  const layers = ["1", "2"].map((content) => {
+    const image = large(content);
+    addImage(registry, `large:${content}`, image);
+    return digestOf(image.layers[0] ?? Buffer.alloc(0));
+  });
+  const begun = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  registry.intercept = (req) => {
+    const which = layers.findIndex((digest) => req.url?.endsWith(digest));
+    begun[which]?.resolve();
+    return which >= 0;
+  };
+  const first = pull(`${registry.host}/large:1`);
+  first.catch(() => {}); // it ends with the puller
+  await Promise.race([begun[0]?.promise, first]);
+  const both = begun[1]?.promise.then(() => assert.fail("two pulls begin that the disk has no room for"));
+  const [reason, message] = await refusal(Promise.race([pull(`${registry.host}/large:2`), both]));
+  assert.equal(reason, "too_large", message);
 });
 
 test("a registry that never answers is given up when the time is over", { skip }, async (t) => {
@@ -444,7 +518,7 @@ test("a registry that never answers is given up when the time is over", { skip }
   const reference = parseReference(`${registry.host}/acme/silent:1`);
   assert.ok(reference);
   const [reason, message] = await refusal(
-    puller.look({ reference, credentials: NO_CREDENTIALS }, AbortSignal.timeout(100)),
+    puller.look({ workspace: "main", reference, credentials: NO_CREDENTIALS }, AbortSignal.timeout(100)),
   );
   assert.deepEqual([reason, /did not answer in time/.test(message)], ["unreachable", true]);
 });

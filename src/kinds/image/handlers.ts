@@ -66,6 +66,7 @@ export const imageHandlers: readonly Implementation[] = [
     const known = await knownTag({ workspace, resourceType, name, tag }, reference, deps);
     if (call.query["skip-build"] && known?.digest !== undefined)
       return { name, resourceType, image, message: `It was pulled before: ${known.digest}.`, build: false };
+    deps.here.puller.requireTurn(workspace);
     const actor = call.caller.displayName;
     const recorded = await recordTag(
       {

@@ -96,7 +96,8 @@ async function requestFor(
 ): Promise<PullRequest> {
   const own = record ? deps.store.resources.secretsOf(record).dockerConfig : undefined;
   // An image that is shared is pulled with the credentials of the workspace that shares it.
-  return { reference, credentials: await pullCredentials(record?.workspace ?? workspace, dockerConfig ?? own, deps) };
+  const credentials = await pullCredentials(record?.workspace ?? workspace, dockerConfig ?? own, deps);
+  return { workspace, reference, credentials };
 }
 
 /** Asks the registry whether the image could be pulled; throws PullRefused with the reason. */

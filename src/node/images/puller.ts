@@ -6,6 +6,7 @@ import { mkdir, rm, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { PlatformError } from "../../contract/errors.ts";
 import { type Reference, repositoryText } from "../../contract/image-reference.ts";
+import { FairQueue } from "../../lib/fair-queue.ts";
 import { randomWord } from "../../lib/ids.ts";
 import { HOUR_MS } from "../../lib/time/clock.ts";
 import { downloadBlob } from "../../registry/blob.ts";
@@ -25,6 +26,8 @@ export const PULLED_PREFIX = "pulled/";
 export const pulledName = (digest: string): string => `${PULLED_PREFIX}${digest.replace(":", "-")}`;
 
 export interface PullRequest {
+  /** The workspace that asks: workspaces take turns. */
+  workspace: string;
   reference: Reference;
   /** Of the workspace that asks. */
   credentials: FindCredentials;
@@ -67,6 +70,8 @@ export interface PullerOptions {
   patience?: Patience;
 }
 
+/** Pulls on this machine. One workspace never takes all places: its registry may be as slow as it likes. */
+const TURNS = { atOnce: 6, atOncePerOwner: 2, waitingMax: 50 };
 /** Layers of one image that are downloaded at a time. */
 const DOWNLOADS_AT_ONCE = 3;
 /** A download that failed may be continued for this long. */
@@ -80,6 +85,9 @@ export class Puller {
   readonly #downloads: Downloads;
   readonly #held = new Map<string, number>();
   readonly #background = new Map<string, Promise<void>>();
+  readonly #turns = new FairQueue(TURNS);
+  /** Pulls whose bytes are not all on the disk yet. */
+  readonly #arriving = new Set<Progress>();
   readonly #stopping = new AbortController();
 
   constructor(options: PullerOptions) {
@@ -107,12 +115,32 @@ export class Puller {
    * Pulls an image; throws PullRefused. `keep` records it: until that is done, the image is not removed although no
    * record names it.
    */
-  async pull<T>(
+  async pull<T>(request: PullRequest, options: PullOptions, keep: (pulled: Pulled) => Promise<T>): Promise<T> {
+    const { workspace } = request;
+    const signal = AbortSignal.any([options.signal, this.#stopping.signal]);
+    const begun = Promise.withResolvers<void>();
+    const turn = this.#turns.run(workspace, async () => {
+      begun.resolve();
+      signal.throwIfAborted();
+      return this.#pull(request, { ...options, signal }, keep);
+    });
+    if (turn === null) return refuseTurn();
+    turn.catch(() => {}); // nobody waits for a turn that comes after the abort
+    await orAborted(begun.promise, signal);
+    return turn;
+  }
+
+  /** Refuses a workspace of which too many pulls wait. */
+  requireTurn(workspace: string): void {
+    if (!this.#turns.hasRoom(workspace)) refuseTurn();
+  }
+
+  async #pull<T>(
     { reference, credentials }: PullRequest,
     { signal: asked, onProgress = () => {} }: PullOptions,
     keep: (pulled: Pulled) => Promise<T>,
   ): Promise<T> {
-    const signal = AbortSignal.any([asked, this.#stopping.signal, AbortSignal.timeout(PULL_MAX_MS)]);
+    const signal = AbortSignal.any([asked, AbortSignal.timeout(PULL_MAX_MS)]);
     return this.#refusing(reference, async () => {
       const sources = this.#options.registries.sourcesOf(reference, credentials);
       const patience = this.#options.patience ?? PATIENT;
@@ -169,7 +197,7 @@ export class Puller {
       bytes: missing.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
       bytesDone: 0,
     };
-    await this.#requireSpace(progress.bytes);
+    using _space = await this.#takeSpace(progress);
     onProgress({ ...progress });
     await using layers = new LayerQueue(missing, (layer) =>
       this.#take(layer, pull, (bytes) => {
@@ -188,12 +216,17 @@ export class Puller {
     return { sizeBytes, downloadedBytes: progress.bytes };
   }
 
-  async #requireSpace(bytes: number): Promise<void> {
+  /** Counts what the pull will still bring as taken, until the pull ends. */
+  async #takeSpace(progress: Progress): Promise<Disposable> {
     await mkdir(this.#options.dir, { recursive: true });
     const { bavail, bsize } = await statfs(this.#options.dir);
-    const freeBytes = Math.max(0, bavail * bsize - DISK_RESERVE_BYTES);
-    if (bytes > freeBytes)
-      throw new RegistryProblem("too_large", `it has ${bytes} bytes, and the disk has room for ${freeBytes}`);
+    // No other pull is counted between this sum and the entry below.
+    const arriving = [...this.#arriving].reduce((sum, each) => sum + Math.max(0, each.bytes - each.bytesDone), 0);
+    const freeBytes = Math.max(0, bavail * bsize - DISK_RESERVE_BYTES - arriving);
+    if (progress.bytes > freeBytes)
+      throw new RegistryProblem("too_large", `it has ${progress.bytes} bytes, and the disk has room for ${freeBytes}`);
+    this.#arriving.add(progress);
+    return { [Symbol.dispose]: () => this.#arriving.delete(progress) };
   }
 
   async #assemble(images: Images, remote: RemoteImage, repository: string): Promise<Assembly> {
@@ -226,6 +259,11 @@ export class Puller {
       throw error;
     }
   }
+}
+
+function refuseTurn(): never {
+  const message = `${TURNS.waitingMax} pulls of this workspace wait already. Ask again when some of them are done.`;
+  throw new PlatformError("too_many_requests", message, { headers: { "retry-after": "10" } });
 }
 
 const late = (cause: unknown): RegistryProblem =>
@@ -278,14 +316,14 @@ class LayerQueue implements AsyncDisposable {
   }
 }
 
-/** A download is shared with other pulls; this one may end without it. */
-async function orAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
+/** Ends when the signal does, although the work goes on: a download is shared with other pulls, a turn comes later. */
+async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   signal.throwIfAborted();
   const { promise, reject } = Promise.withResolvers<never>();
   const end = (): void => reject(signal.reason);
   signal.addEventListener("abort", end);
   try {
-    await Promise.race([work, promise]);
+    return await Promise.race([work, promise]);
   } finally {
     signal.removeEventListener("abort", end);
   }
