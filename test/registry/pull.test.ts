@@ -1,138 +1,18 @@
 /** Pulls from a registry on loopback that the test makes, honest first, then in every way it may misbehave. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statfsSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { gzipSync, zstdCompressSync } from "node:zlib";
-import { PlatformError } from "../../src/contract/errors.ts";
+import { zstdCompressSync } from "node:zlib";
 import { parseReference } from "../../src/contract/image-reference.ts";
-import { removeTree } from "../../src/lib/remove-tree.ts";
-import type { Images } from "../../src/node/capabilities/images.ts";
-import { Spawner } from "../../src/node/drivers/local/calls/spawner.ts";
-import type { Arch } from "../../src/node/drivers/local/calls/stepper.ts";
-import { LocalAssembly } from "../../src/node/drivers/local/images/assembly.ts";
-import { loadImage } from "../../src/node/drivers/local/images/image-archive.ts";
-import {
-  type ImageStore,
-  listManifests,
-  openImageStore,
-  removeImage,
-  resolveImage,
-} from "../../src/node/drivers/local/images/images.ts";
-import { type Pulled, Puller } from "../../src/node/images/puller.ts";
-import { type FindCredentials, NO_CREDENTIALS, parseDockerConfig } from "../../src/registry/credentials.ts";
-import { PullRefused } from "../../src/registry/problem.ts";
-import { createRegistries, parseMirror, type RegistriesOptions } from "../../src/registry/registries.ts";
+import { listManifests, removeImage, resolveImage } from "../../src/node/drivers/local/images/images.ts";
+import { NO_CREDENTIALS, parseDockerConfig } from "../../src/registry/credentials.ts";
+import { parseMirror } from "../../src/registry/registries.ts";
 import { tar } from "../image-archive.ts";
-import { unpackHere } from "../unpack-here.ts";
-import {
-  ARCHITECTURE,
-  addBlob,
-  addImage,
-  addIndex,
-  digestOf,
-  type FakeRegistry,
-  OCI,
-  startFakeRegistry,
-} from "./fake-registry.ts";
-
-const skip = process.platform === "linux" ? false : "needs Linux";
-
-interface Place {
-  store: ImageStore;
-  /** Unpackings so far. */
-  unpacked(): number;
-  downloads(): string[];
-  puller: Puller;
-  pull(name: string, credentials?: FindCredentials, workspace?: string): Promise<Pulled>;
-}
-
-const NO_LAYERS: ReadonlySet<string> = new Set();
-
-async function place(
-  t: TestContext,
-  options: Partial<RegistriesOptions> = {},
-  bytesMax = 64 * 2 ** 20,
-): Promise<Place> {
-  const dir = mkdtempSync(join(tmpdir(), "pull-"));
-  const spawner = new Spawner(dir, process.arch as Arch);
-  t.after(async () => {
-    await puller.stop();
-    await spawner.stop();
-    await removeTree(dir);
-    rmSync(dir, { recursive: true, force: true });
-  });
-  await spawner.open();
-  const store = openImageStore({ dir: join(dir, "images"), brand: "berth", resolvConf: "" });
-  let unpacked = 0;
-  const unpack: typeof unpackHere = (request, rest) => {
-    unpacked += 1;
-    return unpackHere(request, rest);
-  };
-  const loader = { store, spawner, unpack, identity: { kind: "contained" } as const };
-  const images: Images = {
-    load: (path, name) => loadImage(loader, path, name),
-    assemble: async (image, repository) => new LocalAssembly(loader, image, repository, () => NO_LAYERS),
-    find: async () => null,
-    bytes: async () => null,
-    list: async () => [],
-    remove: (name) => removeImage(store, name, NO_LAYERS),
-  };
-  const registries = createRegistries({
-    ...{ privateAddresses: true, allowed: null, mirrors: [], plainHttp: [], credentials: NO_CREDENTIALS },
-    ...options,
-  });
-  const downloads = join(dir, "downloads");
-  const patience = { attempts: 3, firstPauseMs: 1 };
-  const puller = new Puller({ dir: downloads, registries, images: async () => images, bytesMax, patience });
-  return {
-    store,
-    puller,
-    unpacked: () => unpacked,
-    downloads: () => (existsSync(downloads) ? readdirSync(downloads) : []),
-    pull: (name, credentials = NO_CREDENTIALS, workspace = "main") => {
-      const reference = parseReference(name);
-      assert.ok(reference, name);
-      return puller.pull({ workspace, reference, credentials }, { signal: t.signal }, async (pulled) => pulled);
-    },
-  };
-}
-
-const lowersOf = (store: ImageStore, name: string): string[] =>
-  resolveImage(store, name)?.parts[0]?.lowers.filter((dir) => dir.includes("/layers/")) ?? [];
-
-async function registryFor(t: TestContext): Promise<FakeRegistry> {
-  const registry = await startFakeRegistry();
-  t.after(() => registry[Symbol.asyncDispose]());
-  return registry;
-}
-
-const bottom = tar([
-  { path: "etc/kept", content: "1" },
-  { path: "etc/gone", content: "2" },
-  { path: "data/old", content: "3" },
-  { path: "lib", type: "2", link: "/etc" },
-]);
-const top = tar([
-  { path: "etc/.wh.gone" },
-  { path: "data/.wh..wh..opq" },
-  { path: "data/new", content: "4" },
-  { path: "lib/more", content: "5" },
-]);
-const gzip = { mediaType: `${OCI}.layer.v1.tar+gzip`, bytes: (bytes: Buffer) => gzipSync(bytes) };
-const zstd = { mediaType: `${OCI}.layer.v1.tar+zstd`, bytes: (bytes: Buffer) => zstdCompressSync(bytes) };
-
-/** The reason of a refusal, and its text. */
-async function refusal(work: Promise<unknown>): Promise<[string, string]> {
-  const error = await work.then(
-    () => null,
-    (thrown: unknown) => thrown,
-  );
-  assert.ok(error instanceof PullRefused, String(error));
-  return [error.reason, error.message];
-}
+import { ARCHITECTURE, addBlob, addImage, addIndex, digestOf, startFakeRegistry } from "./fake-registry.ts";
+import { bottom, gzip, lowersOf, NO_LAYERS, place, refusal, registryFor, skip, top, zstd } from "./pull-place.ts";
 
 test("an image arrives layer by layer, for this machine, with its configuration", { skip }, async (t) => {
   const [registry, { store, pull, downloads, unpacked }] = [await registryFor(t), await place(t)];
@@ -453,63 +333,6 @@ test("credentials do not follow a redirect to another host", { skip }, async (t)
     asked.every((each) => each === undefined),
     "no request to the other host brings credentials",
   );
-});
-
-test("a refusal does not tell whose credentials are used", { skip }, async (t) => {
-  const [registry, { pull }] = [await registryFor(t), await place(t)];
-  const auth = Buffer.from("operator:secret").toString("base64");
-  const known = parseDockerConfig(JSON.stringify({ auths: { [registry.host]: { auth } } }));
-  for (const challenge of ["Basic", `Bearer realm="http://${registry.host}/token"`]) {
-    registry.intercept = (_, res) => Boolean(res.writeHead(401, { "www-authenticate": challenge }).end());
-    const [reason, message] = await refusal(pull(`${registry.host}/acme/tool:1`, known));
-    assert.equal(reason, "unauthorized");
-    assert.match(message, /refuses the credentials/);
-    assert.doesNotMatch(message, /operator|secret/);
-  }
-});
-
-test("one workspace's pulls wait for each other, are bounded, and leave room for other workspaces", {
-  skip,
-}, async (t) => {
-  const [registry, { pull }] = [await registryFor(t), await place(t)];
-  registry.intercept = (req) => req.url?.includes("/held/") ?? false;
-  const refused: unknown[] = [];
-  for (let index = 0; index < 60; index++)
-    void pull(`${registry.host}/held/n${index}:1`, NO_CREDENTIALS, "many").catch((error) => refused.push(error));
-  addImage(registry, "acme/tool:1", { layers: [bottom] });
-  await pull(`${registry.host}/acme/tool:1`, NO_CREDENTIALS, "other");
-  const [first] = refused;
-  assert.ok(first instanceof PlatformError, "too many waiting pulls are refused");
-  assert.deepEqual([first.code, first.status], ["too_many_requests", 429]);
-  assert.ok(registry.seen.filter((each) => each.includes("/held/")).length <= 2, "two at a time");
-});
-
-test("the bytes of a running pull count as taken", { skip }, async (t) => {
-  const [registry, { pull }] = [await registryFor(t), await place(t, {}, 2 ** 60)];
-  const { bavail, bsize } = statfsSync(tmpdir());
-  if (bavail * bsize < 4 * 2 ** 30) return t.skip("the disk is nearly full: its free space means nothing here");
-  const size = Math.floor(0.7 * (bavail * bsize - 512 * 2 ** 20));
-  const large = (content: string) => ({
-    layers: [tar([{ path: "large", content }])],
-    manifest: (m: Record<string, unknown>) => ({ ...m, layers: [{ ...(m.layers as object[])[0], size }] }),
-  });
-  const layers = ["1", "2"].map((content) => {
-    const image = large(content);
-    addImage(registry, `large:${content}`, image);
-    return digestOf(image.layers[0] ?? Buffer.alloc(0));
-  });
-  const begun = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  registry.intercept = (req) => {
-    const which = layers.findIndex((digest) => req.url?.endsWith(digest));
-    begun[which]?.resolve();
-    return which >= 0;
-  };
-  const first = pull(`${registry.host}/large:1`);
-  first.catch(() => {}); // it ends with the puller
-  await Promise.race([begun[0]?.promise, first]);
-  const both = begun[1]?.promise.then(() => assert.fail("two pulls begin that the disk has no room for"));
-  const [reason, message] = await refusal(Promise.race([pull(`${registry.host}/large:2`), both]));
-  assert.equal(reason, "too_large", message);
 });
 
 test("a registry that never answers is given up when the time is over", { skip }, async (t) => {
