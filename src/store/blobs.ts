@@ -7,10 +7,21 @@ import type { Database } from "./database/database.ts";
 
 /** Bytes of a chunk: one row is read and written at a time. */
 const CHUNK_BYTES = 512 * 1024;
+/** Number of chunks of a file that is being written. Its row lets a sweep find what a server that was killed left. */
+const UNFINISHED = -1;
 
 export type Blobs = ReturnType<typeof createBlobs>;
 
 export function createBlobs({ database, clock }: { database: Database; clock: Clock }) {
+  const begin = (digest: string): Promise<void> =>
+    database.write(async ({ queries }) => {
+      await queries
+        .insertInto("blobs")
+        .values({ digest, chunks: UNFINISHED, written_at: clock.now() })
+        .onConflict((conflict) => conflict.doNothing())
+        .execute();
+    });
+
   const writeChunk = (digest: string, at: number, bytes: Buffer): Promise<void> =>
     database.write(async ({ queries }) => {
       const row = { digest, at, base64: bytes.toString("base64") };
@@ -28,7 +39,7 @@ export function createBlobs({ database, clock }: { database: Database; clock: Cl
       await queries
         .insertInto("blobs")
         .values({ digest, chunks, written_at })
-        .onConflict((conflict) => conflict.column("digest").doUpdateSet({ written_at }))
+        .onConflict((conflict) => conflict.column("digest").doUpdateSet({ chunks, written_at }))
         .execute();
       const { n } = await queries
         .selectFrom("blob_chunks")
@@ -45,6 +56,7 @@ export function createBlobs({ database, clock }: { database: Database; clock: Cl
     async write(digest: string, content: () => AsyncIterable<Buffer>): Promise<void> {
       for (;;) {
         let chunks = 0;
+        await begin(digest);
         for await (const bytes of inChunks(content())) {
           await writeChunk(digest, chunks, bytes);
           chunks += 1;
@@ -56,7 +68,12 @@ export function createBlobs({ database, clock }: { database: Database; clock: Cl
     /** Null when there is no such file. Ends early when the file is removed meanwhile: the reader checks the hash. */
     async read(digest: string): Promise<AsyncIterable<Buffer> | null> {
       const { read: queries } = database;
-      const found = await queries.selectFrom("blobs").select("chunks").where("digest", "=", digest).executeTakeFirst();
+      const found = await queries
+        .selectFrom("blobs")
+        .select("chunks")
+        .where("digest", "=", digest)
+        .where("chunks", "<>", UNFINISHED)
+        .executeTakeFirst();
       if (!found) return null;
       return (async function* () {
         for (let at = 0; at < found.chunks; at += 1) {
@@ -72,6 +89,7 @@ export function createBlobs({ database, clock }: { database: Database; clock: Cl
       })();
     },
 
+    /** Unfinished files too. */
     async list(): Promise<{ digest: string; writtenMs: number }[]> {
       const rows = await database.read.selectFrom("blobs").select(["digest", "written_at"]).execute();
       return rows.map(({ digest, written_at }) => ({ digest, writtenMs: written_at }));
