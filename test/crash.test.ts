@@ -1,14 +1,16 @@
 /** SIGKILL at random moments while resources are written over HTTP: what was acknowledged is there, nothing is half there. */
+
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { testDatabases } from "./databases.ts";
+import { LONG } from "./long.ts";
 import { caller } from "./platform.ts";
 import { startServer } from "./server-process.ts";
 
 const databases = await testDatabases();
 after(() => databases.stop());
-const ROUNDS = process.env.BERTH_TEST_LONG ? 20 : 2;
+const ROUNDS = LONG ? 20 : 2;
 const WRITERS = 8;
 
 for (const database of databases.all) {

@@ -2,16 +2,18 @@
  * Walks openapi.json with good and bad input for every operation: no 5xx, no hang, and every answer matches the schema
  * that the contract promises for it.
  */
+
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { lower } from "../src/contract/versions/index.ts";
 import { OPERATIONS } from "../src/kinds/index.ts";
 import { type TestDatabase, testDatabases } from "./databases.ts";
+import { LONG } from "./long.ts";
 import { type Answer, startTestPlatform, type TestPlatform } from "./platform.ts";
 import fc from "./properties.ts";
 import { anyValue, goodValue, type JsonSchema, NASTY, spoiled } from "./schema-values.ts";
 
-const CASES = process.env.BERTH_TEST_LONG ? 200 : 6;
+const CASES = LONG ? 200 : 6;
 const VERSIONS = ["2026-04-16", "2026-04-28"] as const;
 /** Longer than any answer should take here; a request that hangs fails by it. */
 const ANSWER_MAX_MS = 120_000;

@@ -2,6 +2,7 @@
  * Servers, tasks and the database are killed at random moments while executions run. What the tasks themselves wrote
  * tells: none was lost, none ran twice at once, and the counters are exact.
  */
+
 import assert from "node:assert/strict";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,10 +11,10 @@ import { describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { type ChaosServer, startChaosServer } from "./jobs/chaos-process.ts";
 import { runningTasks } from "./jobs/process-driver.ts";
+import { LONG } from "./long.ts";
 import { type Answer, type CallOptions, caller } from "./platform.ts";
 import { createDatabase, startPrivatePostgres } from "./postgres.ts";
 
-const LONG = Boolean(process.env.BERTH_TEST_LONG);
 const KILLS = LONG ? 120 : 3;
 const SEED = Number(process.env.BERTH_TEST_SEED ?? 20_261_115);
 /** So often a new execution is started, so that there is always something to hit. */

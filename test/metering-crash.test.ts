@@ -1,4 +1,5 @@
 /** SIGKILL while metering: in the end the ledger holds exactly what the journal of the machine says was used. */
+
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { statSync } from "node:fs";
@@ -7,12 +8,13 @@ import { after, describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { hourOf } from "../src/lib/time/utc-calendar.ts";
 import { type TestDatabase, testDatabases } from "./databases.ts";
+import { LONG } from "./long.ts";
 import { COUNTED, type JournalLine, RATED, readJournal } from "./metering/meter-process.ts";
 import { openTestStore } from "./store.ts";
 
 const databases = await testDatabases();
 after(() => databases.stop());
-const ROUNDS = process.env.BERTH_TEST_LONG === "1" ? 50 : 2;
+const ROUNDS = LONG ? 50 : 2;
 
 for (const database of databases.all)
   describe(`killed while metering, on ${database.name}`, { skip: database.skip }, () => {

@@ -1,15 +1,17 @@
 /** Cursor paging against a model, while others write: what existed throughout comes exactly once, in order. */
+
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
 import { parseListQuery, SORTS } from "../src/contract/list-query.ts";
 import type { Resource } from "../src/store/resources/resource.ts";
 import { testDatabases } from "./databases.ts";
+import { LONG } from "./long.ts";
 import fc from "./properties.ts";
 import { addWorkspace, draftOf, openTestStore } from "./store.ts";
 
 const databases = await testDatabases();
 after(() => databases.stop());
-const RUNS = process.env.BERTH_TEST_LONG ? 300 : 12;
+const RUNS = LONG ? 300 : 12;
 
 const WORDS = ["al", "be", "alpha", "beta", "x-ray", "zulu"];
 const record = fc.record({ label: fc.constantFrom(...WORDS), display: fc.constantFrom("", ...WORDS) });

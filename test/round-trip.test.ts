@@ -1,14 +1,16 @@
 /** What was written comes back, and what came back can be written: for every kind, with generated bodies. */
+
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { z } from "zod";
 import * as fields from "../src/contract/fields.ts";
 import { KINDS } from "../src/kinds/index.ts";
+import { LONG } from "./long.ts";
 import { startTestPlatform, type TestPlatform } from "./platform.ts";
 import fc from "./properties.ts";
 import { goodValue, type JsonSchema } from "./schema-values.ts";
 
-const RUNS = process.env.BERTH_TEST_LONG ? 60 : 6;
+const RUNS = LONG ? 60 : 6;
 
 let platform: TestPlatform;
 before(async () => {

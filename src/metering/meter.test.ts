@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { LONG } from "../../test/long.ts";
 import { MemoryLedger } from "../../test/metering/memory-ledger.ts";
 import { meteredOnce } from "../../test/metering/meter-property.ts";
 import { DIMENSION, MeterWorld } from "../../test/metering/meter-world.ts";
@@ -88,7 +89,7 @@ test("two nodes that run copies of one resource both count", async () => {
   assert.equal((await worlds[0]?.metered())?.get(`uuid-0 ${DIMENSION}`), BigInt(2 * 100 * 10_000));
 });
 
-const runs = process.env.BERTH_TEST_LONG === "1" ? 20_000 : 500;
+const runs = LONG ? 20_000 : 500;
 const freshLedger = async () => new MemoryLedger();
 
 test("whenever the server dies, everything is metered exactly once", () =>

@@ -2,6 +2,7 @@
  * Generated hostile archives, unpacked in this process with all of its rights: no cage hides a mistake of the unpacker.
  * A canary lies beside the target. The short run draws the same archives every time, the long one new ones.
  */
+
 import assert from "node:assert/strict";
 import {
   closeSync,
@@ -24,10 +25,11 @@ import { writeMarks } from "../../src/node/drivers/local/unpack/marks.ts";
 import { runJob, type UnpackAnswer } from "../../src/unpack/job.ts";
 import { Canary } from "../canary.ts";
 import { type Entry, tar } from "../image-archive.ts";
+import { LONG } from "../long.ts";
 import fc from "../properties.ts";
 import { type Member, zip } from "../zip-archive.ts";
 
-const RUNS = process.env.BERTH_TEST_LONG ? 20_000 : 250;
+const RUNS = LONG ? 20_000 : 250;
 const BUDGET = { bytes: 1e6, entries: 1000, readBytes: 1e7 };
 const TIME_MAX_MS = 600_000;
 const PRIVILEGED = process.getuid?.() === 0;

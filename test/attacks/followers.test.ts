@@ -1,4 +1,5 @@
 /** Followers of endless streams that never read: little is taken from the workload, and their number is bounded. */
+
 import assert from "node:assert/strict";
 import type { Socket } from "node:net";
 import {
@@ -10,8 +11,9 @@ import {
   RawClient,
   rawUpstream,
 } from "../gateway/harness.ts";
+import { LONG } from "../long.ts";
 
-const FLOOD = process.env.BERTH_TEST_LONG ? 200 : 20;
+const FLOOD = LONG ? 200 : 20;
 const OPEN_MAX = { workspace: FLOOD, caller: FLOOD / 2 };
 /** The gateway's and the kernel's buffers of the two connections of one stream. */
 const STREAM_BYTES_MAX = 32 * 1024 * 1024;

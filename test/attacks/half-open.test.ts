@@ -1,9 +1,11 @@
 /** Connections that never become a request: they end in time, and however many there are, others are served. */
+
 import assert from "node:assert/strict";
 import { eventually, exchange, heldClock, inBothLanes, RawClient as Raw, type RawClient } from "../gateway/harness.ts";
+import { LONG } from "../long.ts";
 
 const GET = "GET /v0/x HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
-const FLOOD = process.env.BERTH_TEST_LONG ? 2000 : 60;
+const FLOOD = LONG ? 2000 : 60;
 const NEWCOMERS_MAX = 20;
 /** Node's own clock cannot be held: a short time, and no deadline for noticing that it is over. */
 const SHORT = { headersTimeout: 100, connectionsCheckingInterval: 20 };

@@ -2,6 +2,7 @@
  * The files of a workload attack the copy that is made of them: links that lead out, a folder that becomes a link while
  * it is copied, and files that are no files. The copy holds files of the workload and nothing of the machine.
  */
+
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -12,12 +13,13 @@ import type { LocalDriver } from "../../src/node/drivers/local/local-driver.ts";
 import type { Grade } from "../../src/node/workload.ts";
 import { Canary } from "../canary.ts";
 import { LocalMachine, localDriverMissing, localGrades, run } from "../local/machine.ts";
+import { LONG } from "../long.ts";
 
 const SECRET = "a-secret-of-the-machine";
 const NAMES = 2000;
 /** The copy is made the same way on both; where ids are mapped, less of the machine can be read. */
-const GRADES: readonly Grade[] = process.env.BERTH_TEST_LONG ? localGrades : localGrades.slice(-1);
-const ROUNDS = process.env.BERTH_TEST_LONG ? 40 : 3;
+const GRADES: readonly Grade[] = LONG ? localGrades : localGrades.slice(-1);
+const ROUNDS = LONG ? 40 : 3;
 
 /** Puts a link in the place of a folder and the folder back, as fast as the machine can. */
 const SWAP = `

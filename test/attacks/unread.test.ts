@@ -1,4 +1,5 @@
 /** Clients that ask and never read: the server keeps a bounded number of bytes for them and answers everybody else. */
+
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -12,9 +13,10 @@ import { systemClock } from "../../src/lib/time/clock.ts";
 import { SCANS_WAITING_MAX } from "../../src/node/logs/log-room.ts";
 import { openLogStore } from "../../src/node/logs/log-store.ts";
 import { type Identity, makeAccount, makeUser } from "../identities.ts";
+import { LONG } from "../long.ts";
 import { NEWEST, startTestPlatform, type TestPlatform } from "../platform.ts";
 
-const FLOOD = process.env.BERTH_TEST_LONG ? 800 : 50;
+const FLOOD = LONG ? 800 : 50;
 /** What lies between two processes beside the server's own memory: the kernel's buffers of one connection. */
 const KERNEL_BYTES_MAX = 16 * 1024 * 1024;
 const LINES = 300;

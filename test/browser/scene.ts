@@ -2,6 +2,7 @@
  * One platform, one other identity provider, one program and one browser for all suites about the pages for people.
  * `BERTH_TEST_SCREENSHOTS=FOLDER` keeps a picture of every page that a suite looks at.
  */
+
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
@@ -11,6 +12,7 @@ import type { Page } from "playwright-core";
 import { hashPassword } from "../../src/auth/passwords.ts";
 import { randomWord } from "../../src/lib/ids.ts";
 import { CLIENT, type OtherProvider, startOtherProvider } from "../identity/other-provider.ts";
+import { LONG } from "../long.ts";
 import { startTestPlatform, type TestPlatform } from "../platform.ts";
 import type { Chromium } from "./chromium.ts";
 import { makeAdmin, PASSWORD } from "./people.ts";
@@ -115,7 +117,7 @@ export const follow = (page: Page, name: string): Promise<void> =>
 export const mainText = async (page: Page): Promise<string> => (await page.locator("main").textContent()) ?? "";
 
 /** A phone, and in the long run a desktop too: a page that is not too wide for the one is hardly so for the other. */
-const WIDTHS = process.env.BERTH_TEST_LONG || process.env.BERTH_TEST_SCREENSHOTS ? [390, 1280] : [390];
+const WIDTHS = LONG || process.env.BERTH_TEST_SCREENSHOTS ? [390, 1280] : [390];
 
 /** Every page can be read and used: on any screen, by keyboard and with a screen reader. */
 export async function look(page: Page, name: string): Promise<void> {

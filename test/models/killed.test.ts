@@ -1,16 +1,18 @@
 /** SIGKILL while models answer: whoever has its whole answer was counted, once. */
+
 import assert from "node:assert/strict";
 import type { ServerResponse } from "node:http";
 import { after, describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { type TestDatabase, testDatabases } from "../databases.ts";
+import { LONG } from "../long.ts";
 import { caller, TEST_KEY } from "../platform.ts";
 import { type ServerProcess, startServer } from "../server-process.ts";
 import { type ReceivedRequest, sendJson, startUpstream } from "./upstream-server.ts";
 
 const databases = await testDatabases();
 after(() => databases.stop());
-const ROUNDS = process.env.BERTH_TEST_LONG ? 20 : 2;
+const ROUNDS = LONG ? 20 : 2;
 const CALLERS = 8;
 
 for (const database of databases.all)

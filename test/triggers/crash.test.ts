@@ -2,6 +2,7 @@
  * SIGKILL at random moments while asynchronous requests are sent, delivered and called back: what was acknowledged is
  * delivered and called back, nothing is delivered twice at a time, and every request is counted once.
  */
+
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -12,12 +13,13 @@ import { unlock } from "../../src/auth/secret-key.ts";
 import { systemClock } from "../../src/lib/time/clock.ts";
 import { openStore } from "../../src/store/store.ts";
 import { type TestPlace, testDatabases } from "../databases.ts";
+import { LONG } from "../long.ts";
 import { caller, TEST_KEY } from "../platform.ts";
 import { AGENT_IMAGE, type AgentWorld, agentWorld, until } from "./agent-world.ts";
 
 const databases = await testDatabases();
 after(() => databases.stop());
-const ROUNDS = process.env.BERTH_TEST_LONG ? 30 : 2;
+const ROUNDS = LONG ? 30 : 2;
 const SEED = Number(process.env.BERTH_TEST_SEED ?? 20_261_115);
 const SENDERS = 4;
 const PAUSE_MS = 15;

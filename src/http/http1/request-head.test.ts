@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { duplexPair } from "node:stream";
 import { test } from "node:test";
+import { LONG } from "../../../test/long.ts";
 import fc from "../../../test/properties.ts";
 import { readPlainHead } from "./request-head.ts";
 
@@ -143,7 +144,7 @@ test("whatever is taken here, Node would have read the same way", async () => {
       const { method, target, rawHeaders, contentLength } = mine;
       assert.deepEqual(await readWithNode(damaged), { method, target, rawHeaders, length: contentLength });
     }),
-    { numRuns: process.env.BERTH_TEST_LONG === "1" ? 20_000 : 1000 },
+    { numRuns: LONG ? 20_000 : 1000 },
   );
   assert.ok(taken > 200, `only ${taken} heads were compared`);
 });

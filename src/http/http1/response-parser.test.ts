@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { request } from "node:http";
 import { duplexPair } from "node:stream";
 import { test } from "node:test";
+import { LONG } from "../../../test/long.ts";
 import fc from "../../../test/properties.ts";
 import { type ResponseHead, ResponseParser, ResponseSyntaxError } from "./response-parser.ts";
 
@@ -180,7 +181,7 @@ test("whatever is accepted here, Node's parser reads the same way", async () => 
       assert.deepEqual([node.status, node.body], [mine.head.status, mine.body], JSON.stringify(damaged));
       assert.deepEqual(node.headers, mine.head.headers, JSON.stringify(damaged));
     }),
-    { numRuns: process.env.BERTH_TEST_LONG === "1" ? 20_000 : 500 },
+    { numRuns: LONG ? 20_000 : 500 },
   );
   assert.ok(accepted > 50, `only ${accepted} responses were compared`);
 });

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { sql } from "kysely";
 import { type TestDatabase, type TestPlace, testDatabases } from "../../../test/databases.ts";
+import { LONG } from "../../../test/long.ts";
 import { meteredOnce } from "../../../test/metering/meter-property.ts";
 import { endpointEqualsModel } from "../../../test/metering/model-property.ts";
 import { pagesOfARunningWindow } from "../../../test/metering/running-pages.ts";
@@ -16,7 +17,6 @@ import { splitAtHours } from "./rollup.ts";
 
 const databases = await testDatabases();
 after(() => databases.stop());
-const long = process.env.BERTH_TEST_LONG === "1";
 
 const DIMENSION = "sandbox_compute_runtime_gbs";
 const series = {
@@ -66,14 +66,14 @@ function suite(database: TestDatabase): void {
       .rows;
 
   test("the endpoint equals plain loops over raw events", () =>
-    endpointEqualsModel({ freshLedger, runs: long ? 1000 : 15 }));
+    endpointEqualsModel({ freshLedger, runs: LONG ? 1000 : 15 }));
 
   test("pages of a window that is still running have every group once", async () =>
     pagesOfARunningWindow(await freshLedger()));
 
   for (const trouble of ["death", "refusal", "clock setting"] as const)
     test(`everything is metered once in spite of: ${trouble}`, () =>
-      meteredOnce({ freshLedger, trouble, runs: long ? 300 : 5 }));
+      meteredOnce({ freshLedger, trouble, runs: LONG ? 300 : 5 }));
 
   test("sums made anew are the same sums, and at other prices those of the other book", () => {
     const otherPrices: RateOf = (_dimension, hour) => ({ numerator: BigInt(hour % 7), denominator: 100n });
@@ -86,7 +86,7 @@ function suite(database: TestDatabase): void {
     };
     return endpointEqualsModel({
       freshLedger,
-      runs: long ? 100 : 3,
+      runs: LONG ? 100 : 3,
       recordAt: otherPrices,
       afterFilling: async (events) => {
         const before = await rollups();

@@ -1,4 +1,5 @@
 /** The official conformance suite against every MCP server that the platform is, and against the ways to one. */
+
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -7,6 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { startMcpBridge } from "../../../src/sandboxd/mcp/bridge.ts";
+import { LONG } from "../../long.ts";
 import { bundled } from "../../mcp/bundle.ts";
 import { allScenarios, conformance, REVISIONS, type Revision, relayTo, scenariosOf } from "../../mcp/conformance.ts";
 import { assertConforms, EXPECTED, NOT_RUN } from "../../mcp/expectations.ts";
@@ -15,7 +17,7 @@ import { machineSkip } from "../../sandbox-suite.ts";
 import { skip as daemonSkip, startSandboxd } from "../../sandboxd-harness.ts";
 
 /** Where this machine can run sandboxes, `conformance-machine` meets the same servers behind the gateway. */
-const double = machineSkip || process.env.BERTH_TEST_LONG ? false : "runs in conformance-machine; alone with --long";
+const double = machineSkip || LONG ? false : "runs in conformance-machine; alone with --long";
 
 test("every scenario of the suite is run, or has a reason not to be", async () => {
   const known = new Set([...REVISIONS.flatMap(scenariosOf), ...Object.keys(NOT_RUN)]);
