@@ -72,6 +72,23 @@ export function walkOperations(world: () => World): void {
     }
   });
 
+  test("a caller is told beforehand which operations are refused", async () => {
+    for (const [what, who] of Object.entries(world().principals))
+      for (const key of who.credentials) {
+        const { status, body } = await world().call("GET", "/users/me", { key, workspace: world().workspace });
+        assert.equal(status, 200, what);
+        assert.equal(body.workspace, who.inWorkspace && world().workspace, what);
+        if (!who.inWorkspace) continue;
+        const told = Object.keys(body.refused).filter((use) => !use.includes("?"));
+        const refused = OPERATIONS.filter((one) => one.tenancy !== "public" && expected(one, who) !== "in");
+        assert.deepEqual(told.sort(), refused.map(({ id }) => id).sort(), what);
+        const uses = OPERATIONS.filter((one) => expected(one, who) === "in").flatMap(({ tenancy, adminUses = [] }) =>
+          (tenancy === "account" ? who.inAccount : who.inWorkspace) === "admin" ? [] : adminUses,
+        );
+        assert.equal(Object.keys(body.refused).length - told.length, uses.length, what);
+      }
+  });
+
   for (const operation of OPERATIONS.filter(({ adminUses = [] }) => adminUses.length > 0))
     test(`${operation.id} keeps for admins what is theirs`, async () => {
       for (const { query, applies } of operation.adminUses ?? []) {

@@ -19,7 +19,7 @@ import type { Version } from "../contract/versions/version.ts";
 import { isStrict, warningHeader } from "../contract/warnings.ts";
 import type { UnreadAnswers } from "../http/unread-answers.ts";
 import { isNewWork, refuseOnFullDisk } from "../kinds/new-work.ts";
-import type { Call, Implementation, Platform } from "../kinds/port.ts";
+import { type Call, type Implementation, namedWorkspace, type Platform } from "../kinds/port.ts";
 import { uuidv7 } from "../lib/ids.ts";
 import { type Soon, soon } from "../lib/soon.ts";
 import type { Transaction } from "../store/database/database.ts";
@@ -266,9 +266,7 @@ function admit(
   if (operation.tenancy !== "workspace") return null;
   const named = operation.workspaceParam
     ? request.params[operation.workspaceParam]
-    : (headerOf(request.headers, `x-${deps.settings.brand}-workspace`) ??
-      headerOf(request.headers, "x-service-workspace") ??
-      (query.workspace || undefined));
+    : (namedWorkspace({ headers: request.headers, query }, deps) ?? undefined);
   return soon(named ?? authenticator.workspaceOf(caller), (name) => {
     if (name) return soon(authenticator.membershipIn(caller, name), (found) => found ?? refuse(operation, name));
     throw new PlatformError(

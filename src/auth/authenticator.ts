@@ -14,6 +14,7 @@ import type { Workspace } from "../store/people/workspaces.ts";
 import type { Store } from "../store/store.ts";
 import { REVOKED, type TokenClaims } from "./oauth/access-tokens.ts";
 import { ENDED, ENDLESS, endOf, finite, grantRight } from "./rights/ends.ts";
+import { roleIn } from "./role-in.ts";
 
 /** Most cache entries, so that trying many keys cannot fill the memory; a full cache is cleared. */
 const CACHE_MAX = 10_000;
@@ -197,17 +198,10 @@ export function createAuthenticator({
   async function findMembership(key: string, caller: Caller, name: string): Promise<Membership | null> {
     const readIn = era;
     const workspace = await store.workspaces.get(name);
-    const role = workspace && (await roleIn(caller, workspace));
+    const role = workspace && (await roleIn(caller, workspace, store));
     const membership = workspace && role ? { workspace, role } : null;
     keep(memberships, key, membership, readIn);
     return membership;
-  }
-
-  async function roleIn(caller: Caller, workspace: Workspace): Promise<Role | null> {
-    if (caller.bound) return caller.bound.workspace === workspace.name ? caller.bound.role : null;
-    if (caller.accounts.some((account) => account.id === workspace.accountId && account.role === "admin"))
-      return "admin";
-    return store.people.roleIn(workspace.name, caller.subject);
   }
 
   async function soleWorkspaceOf(caller: Caller): Promise<string | null> {

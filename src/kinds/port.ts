@@ -236,6 +236,15 @@ export function workspaceOf({ workspace, operation }: Pick<Call, "workspace" | "
   return workspace;
 }
 
+/** The workspace that a request names in a header or in its query; null when the request names none. */
+export function namedWorkspace(
+  { headers, query }: { headers: IncomingHttpHeaders; query: { workspace?: unknown } },
+  { settings }: { settings: Pick<Settings, "brand"> },
+): string | null {
+  const given = [headers[`x-${settings.brand}-workspace`], headers["x-service-workspace"], query.workspace];
+  return given.find((value): value is string => typeof value === "string" && value !== "") ?? null;
+}
+
 /** A client's request after validation by the kind's schema. */
 export interface Input {
   metadata: Metadata & { name?: string };

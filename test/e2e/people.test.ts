@@ -69,6 +69,40 @@ for (const database of databases.all) {
       assert.ok((await users()).some((user) => user.email === anna.email && user.accepted));
     });
 
+    test("a person reads who they are, and only credentials that may list workspaces see all of them", async () => {
+      await makeAccount(store, "beside");
+      const anna = await makeUser(store, accountId, "member", { main: "member", beside: "admin" });
+      const { body } = await call("GET", "/users/me", { key: anna.key });
+      assert.deepEqual(
+        body.workspaces.map(({ name, role }: { name: string; role: string }) => [name, role]),
+        [
+          ["beside", "admin"],
+          ["main", "member"],
+        ],
+      );
+      assert.equal(body.sub, anna.sub);
+      assert.equal(body.type, "user");
+      assert.equal(body.workspace, null);
+      assert.match(body.refused.driveList, /needs a workspace/);
+      const there = await call("GET", "/users/me?workspace=beside", { key: anna.key });
+      assert.equal(there.body.workspace, "beside");
+      assert.equal(there.body.refused.userInvite, undefined);
+      const away = await call("GET", "/users/me?workspace=elsewhere", { key: anna.key });
+      assert.equal(away.body.workspace, null);
+      assert.match(away.body.refused.driveList, /no access/);
+
+      const narrow = await makeUser(store, accountId, "member", { main: "member", beside: "admin" }, ["drives:list"]);
+      assert.deepEqual((await call("GET", "/users/me", { key: narrow.key })).body.workspaces, []);
+      const here = await call("GET", "/users/me", { key: narrow.key, workspace: "main" });
+      assert.deepEqual(here.body.scopes, ["drives:list"]);
+      assert.deepEqual(
+        here.body.workspaces.map(({ name }: { name: string }) => name),
+        ["main"],
+      );
+      assert.match(here.body.refused.driveCreate, /drives:create/);
+      assert.equal(here.body.refused.driveList, undefined);
+    });
+
     test("an invitation is only for the one who was invited", async () => {
       const [bert, eve] = [await person(), await person()];
       const { body } = await invite(bert.email, { role: "admin" });

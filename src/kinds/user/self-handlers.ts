@@ -2,10 +2,13 @@ import { changePassword, replacePassword } from "../../auth/password-change.ts";
 import type { Caller } from "../../contract/caller.ts";
 import { notFound, PlatformError } from "../../contract/errors.ts";
 import { toIso } from "../../lib/time/clock.ts";
-import { type Implementation, implement } from "../port.ts";
-import { passwordSet, sessionDelete, sessionList } from "./self-operations.ts";
+import { type Implementation, implement, namedWorkspace } from "../port.ts";
+import { describeCaller } from "./caller-rights.ts";
+import { passwordSet, sessionDelete, sessionList, userMe } from "./self-operations.ts";
 
 export const selfHandlers: readonly Implementation[] = [
+  implement(userMe, async (call, deps) => describeCaller(call.caller, namedWorkspace(call, deps), deps)),
+
   implement(passwordSet, async ({ caller, body }, { store }) => {
     const user = await store.people.getUser(personOf(caller));
     if (!user) throw notFound("You");

@@ -16,6 +16,53 @@ export const sessionShape = z.object({
   expiresAt: z.string(),
 });
 
+/** Workspaces that `userMe` lists. A caller with more of them asks for the list of workspaces. */
+export const WORKSPACES_MAX = 500;
+
+const role = z.enum(["admin", "member"]);
+
+export const callerShape = z.object({
+  sub: z.string(),
+  type: z.enum(["user", "service_account", "workload"]),
+  name: z.string().describe("The email address of a person, the name of a machine."),
+  givenName: z.string().optional(),
+  familyName: z.string().optional(),
+  authMethod: z.enum(["api_key", "jwt"]),
+  expiresAt: z.string().optional().describe("When the right behind these credentials ends; absent = it has no end."),
+  scopes: z.array(z.string()).nullable().describe("The scopes of these credentials; null = all scopes."),
+  accounts: z.array(z.object({ id: z.string(), role })),
+  workspaces: z
+    .array(z.object({ name: z.string(), displayName: z.string(), accountId: z.string(), role }))
+    .describe(
+      `At most ${WORKSPACES_MAX}, by name. Credentials without the scope workspaces:list see only \`workspace\`.`,
+    ),
+  hasMoreWorkspaces: z.boolean(),
+  workspace: z
+    .string()
+    .nullable()
+    .describe(
+      "The workspace that `refused` is about: the named one, or the default of these credentials; null = none or no access.",
+    ),
+  refused: z
+    .record(z.string(), z.string())
+    .describe(
+      "Operations that these credentials may not call in `workspace`, with the reason. A key such as " +
+        "`sandboxGet?show_secrets=true` is one use of an operation that may be called otherwise.",
+    ),
+});
+
+export const userMe = defineOperation({
+  ...common,
+  kind: "user",
+  id: "userMe",
+  method: "GET",
+  path: "/users/me",
+  summary: "Who you are, your workspaces and roles, and what you may not do",
+  scope: null,
+  query: z.object({ workspace: z.string().max(128).optional().describe("What may be done in this workspace.") }),
+  response: callerShape,
+});
+
 export const passwordSet = defineOperation({
   ...common,
   kind: "password",
@@ -57,4 +104,4 @@ export const sessionDelete = defineOperation({
   verb: "delete",
 });
 
-export const selfOperations = [passwordSet, sessionList, sessionDelete];
+export const selfOperations = [userMe, passwordSet, sessionList, sessionDelete];

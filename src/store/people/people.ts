@@ -231,6 +231,18 @@ export function createPeople({ database, clock }: { database: Database; clock: C
       return (row?.role as Role | undefined) ?? null;
     },
 
+    /** The person's roles in these workspaces, for those that the person is a member of. */
+    async rolesIn(workspaces: readonly string[], sub: string): Promise<Map<string, Role>> {
+      if (workspaces.length === 0) return new Map();
+      const rows = await database.read
+        .selectFrom("workspace_members")
+        .select(["workspace", "role"])
+        .where("sub", "=", sub)
+        .where("workspace", "in", workspaces)
+        .execute();
+      return new Map(rows.map(({ workspace, role }) => [workspace, role as Role]));
+    },
+
     /** When the person became a member of the workspace; null for a non-member. */
     async memberSince(workspace: string, sub: string): Promise<number | null> {
       const row = await database.read

@@ -127,8 +127,8 @@ export function createWorkspaces({ database, clock }: { database: Database; cloc
     },
 
     /** The workspaces a person can see: those of which they are a member, and all of the accounts they administer. */
-    async listFor(sub: string): Promise<Workspace[]> {
-      const rows = await database.read
+    async listFor(sub: string, limit?: number): Promise<Workspace[]> {
+      const rows = database.read
         .selectFrom("workspaces as w")
         .selectAll("w")
         .where("w.deleted_at", "is", null)
@@ -142,9 +142,8 @@ export function createWorkspaces({ database, clock }: { database: Database; cloc
             ),
           ]),
         )
-        .orderBy("w.name")
-        .execute();
-      return rows.map(fromRow);
+        .orderBy("w.name");
+      return (await (limit === undefined ? rows : rows.limit(limit)).execute()).map(fromRow);
     },
 
     /** A name stays taken until a deleted workspace is completely removed. */

@@ -1890,6 +1890,15 @@ class AsyncApi:
         """Forget a thread. `DELETE /v0/agents/{agentName}/threads/{threadId}`"""
         return cast("types.AgentThreadDeleteResult", await self._caller.call("DELETE", f'/agents/{segment("agentName", agent_name)}/threads/{segment("threadId", thread_id)}', timeout=timeout))
 
+    async def user_me(
+        self,
+        *,
+        workspace: Optional[str] = None,
+        timeout: Optional[float] = None,
+    ) -> types.UserMeResult:
+        """Who you are, your workspaces and roles, and what you may not do. `GET /v0/users/me`"""
+        return cast("types.UserMeResult", await self._caller.call("GET", "/users/me", query={"workspace": workspace}, timeout=timeout))
+
     async def password_set(
         self,
         body: types.PasswordSetBody,

@@ -1891,6 +1891,15 @@ class Api:
         """Forget a thread. `DELETE /v0/agents/{agentName}/threads/{threadId}`"""
         return cast("types.AgentThreadDeleteResult", self._caller.call("DELETE", f'/agents/{segment("agentName", agent_name)}/threads/{segment("threadId", thread_id)}', timeout=timeout))
 
+    def user_me(
+        self,
+        *,
+        workspace: Optional[str] = None,
+        timeout: Optional[float] = None,
+    ) -> types.UserMeResult:
+        """Who you are, your workspaces and roles, and what you may not do. `GET /v0/users/me`"""
+        return cast("types.UserMeResult", self._caller.call("GET", "/users/me", query={"workspace": workspace}, timeout=timeout))
+
     def password_set(
         self,
         body: types.PasswordSetBody,

@@ -1907,6 +1907,40 @@ class UserListResult(TypedDict):
     urlExpiresAt: NotRequired[str]
 
 
+class UserMeResult(TypedDict):
+    sub: str
+    type: Literal["user", "service_account", "workload"]
+    #: The email address of a person, the name of a machine.
+    name: str
+    givenName: NotRequired[str]
+    familyName: NotRequired[str]
+    authMethod: Literal["api_key", "jwt"]
+    #: When the right behind these credentials ends; absent = it has no end.
+    expiresAt: NotRequired[str]
+    #: The scopes of these credentials; null = all scopes.
+    scopes: Union[List[str], None]
+    accounts: List[UserMeResultAccounts]
+    #: At most 500, by name. Credentials without the scope workspaces:list see only `workspace`.
+    workspaces: List[UserMeResultWorkspaces]
+    hasMoreWorkspaces: bool
+    #: The workspace that `refused` is about: the named one, or the default of these credentials; null = none or no access.
+    workspace: Any
+    #: Operations that these credentials may not call in `workspace`, with the reason. A key such as `sandboxGet?show_secrets=true` is one use of an operation that may be called otherwise.
+    refused: Dict[str, str]
+
+
+class UserMeResultAccounts(TypedDict):
+    id: str
+    role: Literal["admin", "member"]
+
+
+class UserMeResultWorkspaces(TypedDict):
+    name: str
+    displayName: str
+    accountId: str
+    role: Literal["admin", "member"]
+
+
 class VolumeInput(TypedDict):
     metadata: AgentInputMetadata
     spec: VolumeInputSpec

@@ -115,6 +115,7 @@ import type {
   UserInviteBody,
   UserInviteResult,
   UserListResult,
+  UserMeResult,
   VolumeInput,
   VolumeRecord,
   VolumeUpdate,
@@ -1065,6 +1066,11 @@ export interface Api {
   agentThreadAppend(input: CallOptions & { params: { agentName: string; threadId: string }; body: AgentThreadAppendBody }): Promise<AgentThreadListItem>;
   /** Forget a thread. `DELETE /v0/agents/{agentName}/threads/{threadId}` */
   agentThreadDelete(input: CallOptions & { params: { agentName: string; threadId: string } }): Promise<AgentThreadDeleteResult>;
+  /** Who you are, your workspaces and roles, and what you may not do. `GET /v0/users/me` */
+  userMe(input?: CallOptions & { query?: {
+      /** What may be done in this workspace. */
+      workspace?: string | undefined;
+    } }): Promise<UserMeResult>;
   /** Set your password; every session of yours ends. `PUT /v0/users/me/password` */
   passwordSet(input: CallOptions & { body: PasswordSetBody }): Promise<AccountUserDeleteResult>;
   /** List the browsers and programs that are signed in as you. `GET /v0/users/me/sessions` */

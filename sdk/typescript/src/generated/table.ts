@@ -188,6 +188,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   agentThreadGet: { method: "GET", path: "/agents/{agentName}/threads/{threadId}" },
   agentThreadAppend: { method: "POST", path: "/agents/{agentName}/threads/{threadId}/messages" },
   agentThreadDelete: { method: "DELETE", path: "/agents/{agentName}/threads/{threadId}" },
+  userMe: { method: "GET", path: "/users/me" },
   passwordSet: { method: "PUT", path: "/users/me/password" },
   sessionList: { method: "GET", path: "/users/me/sessions" },
   sessionDelete: { method: "DELETE", path: "/users/me/sessions/{sessionId}" },

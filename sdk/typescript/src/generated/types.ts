@@ -3247,6 +3247,37 @@ export interface UserListResult {
   urlExpiresAt?: string | undefined;
 }
 
+/** The answer of userMe. */
+export interface UserMeResult {
+  sub: string;
+  type: "user" | "service_account" | "workload";
+  /** The email address of a person, the name of a machine. */
+  name: string;
+  givenName?: string | undefined;
+  familyName?: string | undefined;
+  authMethod: "api_key" | "jwt";
+  /** When the right behind these credentials ends; absent = it has no end. */
+  expiresAt?: string | undefined;
+  /** The scopes of these credentials; null = all scopes. */
+  scopes: string[] | null;
+  accounts: {
+    id: string;
+    role: "admin" | "member";
+  }[];
+  /** At most 500, by name. Credentials without the scope workspaces:list see only `workspace`. */
+  workspaces: {
+    name: string;
+    displayName: string;
+    accountId: string;
+    role: "admin" | "member";
+  }[];
+  hasMoreWorkspaces: boolean;
+  /** The workspace that `refused` is about: the named one, or the default of these credentials; null = none or no access. */
+  workspace: unknown;
+  /** Operations that these credentials may not call in `workspace`, with the reason. A key such as `sandboxGet?show_secrets=true` is one use of an operation that may be called otherwise. */
+  refused: Record<string, string>;
+}
+
 /** The body of volumeCreate. */
 export interface VolumeInput {
   metadata: {
