@@ -73,6 +73,7 @@ function columnsOf(rows: readonly unknown[], kind: Kind | null): Column[] {
   const state = has("state") ? [{ title: "STATE", path: "state" }] : [];
   const created = ["metadata.createdAt", "createdAt", "created_at"].find(has);
   const age = created ? [{ title: "AGE", path: created }] : [];
+  const node = has("metadata.node") ? [{ title: "NODE", path: "metadata.node" }] : [];
   const isResource = rows.some((row) => isObject(memberAt(row, "metadata")));
   const between = isResource
     ? specMembers(rows, kind).map((key) => ({ title: titleOf(key), path: `spec.${key}` }))
@@ -82,6 +83,7 @@ function columnsOf(rows: readonly unknown[], kind: Kind | null): Column[] {
     ...between,
     ...status,
     ...state,
+    ...node,
     ...age,
   ];
 }

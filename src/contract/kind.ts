@@ -249,6 +249,8 @@ function resourceSchema(kind: KindSpec): z.ZodType {
       updatedAt: z.string(),
       createdBy: z.string().optional(),
       updatedBy: z.string().optional(),
+      // The name of the node that has the resource, where there are several.
+      ...(kind.placed ? { node: z.string().optional() } : {}),
       ...kind.metadata,
       ...kind.readOnlyMetadata,
     }),

@@ -71,6 +71,7 @@ export function toWire(behaviour: Behaviour, resource: Resource, options: Presen
       updatedAt: toIso(resource.updatedAt),
       createdBy: resource.createdBy,
       updatedBy: resource.updatedBy,
+      node: nodeOf(kind, resource, deps),
     },
     spec,
   };
@@ -83,6 +84,10 @@ export function toWire(behaviour: Behaviour, resource: Resource, options: Presen
   behaviour.present?.(wire, resource, { deps, parents, gathered, inList });
   return wire;
 }
+
+/** The name of the resource's node. A platform of one machine has nothing to tell apart. */
+const nodeOf = (kind: Kind, { node }: Resource, { nodes }: Platform): string | undefined =>
+  kind.placed && node !== null && nodes.list().length > 1 ? nodes.nameOf(node) : undefined;
 
 const eventsFor = (caller: PresentOptions["caller"], events: Event[]): Event[] =>
   caller === undefined || hasLogsScope(caller)

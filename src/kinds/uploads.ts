@@ -100,5 +100,5 @@ const boxOf = (deps: Platform): SealedBox => createSealedBox(deps.keyFor("upload
 const closed = (): PlatformError =>
   new PlatformError(
     "forbidden",
-    "This upload address is not valid, was used already, or has expired. Ask for another.",
+    "This upload address is not valid, was used already, has expired, or a later deployment took its place. Ask for another.",
   );

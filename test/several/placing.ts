@@ -16,6 +16,8 @@ export function placing(get: () => Cluster<"a" | "b">): void {
         () => b.running().map(({ uid }) => uid),
         (uids) => uids.includes(metadata.uid),
       );
+      assert.equal(metadata.node, "b");
+      assert.match((await a.berth("sandbox", "list")).stdout, /elsewhere .*\bb\b/);
       assert.equal((await b.call("DELETE", "/sandboxes/elsewhere")).status, 200);
       await agrees(cluster);
     } finally {

@@ -326,6 +326,7 @@ class AgentRecordMetadata(TypedDict):
     updatedAt: str
     createdBy: NotRequired[str]
     updatedBy: NotRequired[str]
+    node: NotRequired[str]
 
 
 class AgentRevisionListResult(TypedDict):
@@ -950,10 +951,25 @@ class IntegrationconnectionModelListResult(TypedDict):
 
 
 class IntegrationconnectionRecord(TypedDict):
-    metadata: AgentRecordMetadata
+    metadata: IntegrationconnectionRecordMetadata
     spec: IntegrationconnectionRecordSpec
     status: str
     events: NotRequired[List[AgentRecordEvents]]
+
+
+class IntegrationconnectionRecordMetadata(TypedDict):
+    name: str
+    displayName: NotRequired[str]
+    labels: NotRequired[Dict[str, str]]
+    externalId: NotRequired[str]
+    uid: NotRequired[str]
+    workspace: str
+    plan: NotRequired[str]
+    url: NotRequired[str]
+    createdAt: str
+    updatedAt: str
+    createdBy: NotRequired[str]
+    updatedBy: NotRequired[str]
 
 
 class IntegrationconnectionRecordSpec(TypedDict):
@@ -1252,7 +1268,7 @@ class ModelInputSpecRuntime(TypedDict):
 
 
 class ModelRecord(TypedDict):
-    metadata: AgentRecordMetadata
+    metadata: IntegrationconnectionRecordMetadata
     spec: ModelInputSpec
     status: str
     events: NotRequired[List[AgentRecordEvents]]
@@ -1396,7 +1412,7 @@ class PolicyInputSpecMaxTokens(TypedDict):
 
 
 class PolicyRecord(TypedDict):
-    metadata: AgentRecordMetadata
+    metadata: IntegrationconnectionRecordMetadata
     spec: PolicyRecordSpec
     usage: NotRequired[PolicyRecordUsage]
 
@@ -1986,7 +2002,7 @@ class VolumetemplateInputSpec(TypedDict):
 
 
 class VolumetemplateRecord(TypedDict):
-    metadata: AgentRecordMetadata
+    metadata: IntegrationconnectionRecordMetadata
     spec: VolumetemplateInputSpec
     state: VolumetemplateRecordState
     versions: List[VolumetemplateRecordVersions]
@@ -2026,7 +2042,7 @@ class VpcInput(TypedDict):
 
 
 class VpcRecord(TypedDict):
-    metadata: AgentRecordMetadata
+    metadata: IntegrationconnectionRecordMetadata
     spec: Dict[str, Any]
     status: str
     events: NotRequired[List[AgentRecordEvents]]

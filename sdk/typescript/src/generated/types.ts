@@ -280,6 +280,7 @@ export interface AgentRecord {
     updatedAt: string;
     createdBy?: string | undefined;
     updatedBy?: string | undefined;
+    node?: string | undefined;
   };
   spec: {
     /** Default true; false takes it out of service. */
@@ -628,6 +629,7 @@ export interface ApplicationRecord {
     updatedAt: string;
     createdBy?: string | undefined;
     updatedBy?: string | undefined;
+    node?: string | undefined;
   };
   spec: {
     /** Default true; false takes it out of service. */
@@ -1042,6 +1044,7 @@ export interface DriveRecord {
     updatedAt: string;
     createdBy?: string | undefined;
     updatedBy?: string | undefined;
+    node?: string | undefined;
   };
   spec: {
     region?: string | undefined;
@@ -1309,6 +1312,7 @@ export interface FunctionRecord {
     updatedAt: string;
     createdBy?: string | undefined;
     updatedBy?: string | undefined;
+    node?: string | undefined;
   };
   spec: {
     /** Default true; false takes it out of service. */
@@ -1983,6 +1987,7 @@ export interface JobRecord {
     updatedAt: string;
     createdBy?: string | undefined;
     updatedBy?: string | undefined;
+    node?: string | undefined;
   };
   spec: {
     /** Default true; false takes it out of service. */
@@ -2914,6 +2919,7 @@ export interface SandboxRecord {
     updatedAt: string;
     createdBy?: string | undefined;
     updatedBy?: string | undefined;
+    node?: string | undefined;
   };
   spec: {
     /** Default true; false takes it out of service. */
@@ -3310,6 +3316,7 @@ export interface VolumeRecord {
     updatedAt: string;
     createdBy?: string | undefined;
     updatedBy?: string | undefined;
+    node?: string | undefined;
   };
   spec: {
     region?: string | undefined;
