@@ -14,6 +14,7 @@ after(() => databases.stop());
 const postgres = databases.all.find(({ name }) => name === "postgres") ?? assert.fail();
 
 interface Shown {
+  state?: string;
   status: string;
   metadata: { uid: string };
   events: { type: string; message: string }[];
@@ -83,6 +84,7 @@ describe("a lost node", { skip: postgres.skip }, () => {
     two = null;
     await until("a sandbox waits", async () => (await shown("/sandboxes/waits")).status === "DEACTIVATED");
     assert.match(lastEvent(await shown("/sandboxes/waits"), "node-lost"), /^Node right is not heard of/);
+    assert.equal((await shown("/sandboxes/waits")).state, undefined);
     await until("a sandbox that may is made anew", () => stays.workloads.has(box.anew ?? ""));
     assert.match(lastEvent(await shown("/sandboxes/anew"), "moved"), /Node right is lost.* node left\. Kept: nothing/);
     await until("the agent runs there", () => stays.workloads.size === 2);

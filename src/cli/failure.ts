@@ -62,9 +62,15 @@ export function describeFailure(error: unknown): string {
   }
   const next = error instanceof UsageError ? error.next : NEXT_BY_STATUS[status ?? -1];
   if (codeOf(error) === "workspace_required") return WHICH_WORKSPACE;
-  const message = printable((error as Error).message);
+  const message = printable(`${(error as Error).message}${requestOf(error)}`);
   return next ? `berth: ${message}\n  next: ${next}` : `berth: ${message}`;
 }
+
+/** A fault of the server is in its log under the id of the request. */
+const requestOf = (error: unknown): string => {
+  const { status, requestId } = (error ?? {}) as { status?: unknown; requestId?: unknown };
+  return status === 500 && typeof requestId === "string" ? ` (request ${requestId})` : "";
+};
 
 /** A file that cannot be read or a full disk: the operating system's message is enough. */
 const isSystemError = (error: unknown): boolean =>

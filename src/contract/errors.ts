@@ -73,10 +73,14 @@ export class PlatformError extends Error {
 /** The node that has what the request needs does not answer. */
 export class NodeUnavailable extends PlatformError {
   constructor(nodeName: string, cause?: unknown) {
-    super("unavailable", `The node '${nodeName}' that this request needs does not answer. Retry in a moment.`, {
-      cause,
-      headers: { "retry-after": "5" },
-    });
+    super(
+      "unavailable",
+      `The node '${nodeName}' that this request needs does not answer. The request works when the node is back.`,
+      {
+        cause,
+        headers: { "retry-after": "5" },
+      },
+    );
   }
 }
 

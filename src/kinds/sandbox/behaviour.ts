@@ -101,7 +101,8 @@ export const sandboxBehaviour: Behaviour = {
   onExists: (existing, call) => (isEnded(existing) ? "replace" : mayReuse(existing, call) ? "reuse" : "refuse"),
   present(wire, resource, { deps }) {
     const { state } = resource;
-    if (typeof state.compute === "string") wire.state = state.compute;
+    // Of a sandbox whose node is away nobody knows whether it runs.
+    if (typeof state.compute === "string" && state.away === undefined) wire.state = state.compute;
     if (typeof state.isolation === "string") wire.isolation = state.isolation;
     if (typeof state.imageSource === "string") wire.imageSource = state.imageSource;
     const lastUsedAt = Math.max(Number(state.lastUsedAt ?? 0), deps.here.activity.lastOf(resource.uid));
