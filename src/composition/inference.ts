@@ -55,6 +55,8 @@ export async function startInference(
       isServed: (found) => isServed(found, settings),
     }),
   );
+  await directory.opened();
+  const publicHost = new URL(baseBeforeListening.publicUrl).hostname;
   const gateway = createGateway({
     settings: {
       brand,
@@ -62,7 +64,8 @@ export async function startInference(
       trustProxy: config.trust_proxy > 0,
       pathPages: config.path_pages,
       consoleHost: consoleHost(baseBeforeListening),
-      isLoopback: isLoopbackName(new URL(baseBeforeListening.publicUrl).hostname),
+      publicHost,
+      isLoopback: isLoopbackName(publicHost),
       docsUrl: GATEWAY_DOCS_URL,
       limits: { ...DEFAULT_LIMITS, openMax: openMaxOf(config.open_requests) },
     },

@@ -53,7 +53,7 @@ export function workloadUrl(
 ): string {
   const label = workload.label ?? workloadLabel(workload.kind, workload);
   return (
-    hostUrl(base, label, workload.region) ??
+    labelUrl(base, label, workload.region) ??
     `${base.publicUrl}${workloadPath(workload.kind, workload.workspace, workload.name)}`
   );
 }
@@ -61,11 +61,16 @@ export function workloadUrl(
 /** `id` is the preview's held word: `{prefix}-{workspace}` when it has a prefix. */
 export function previewUrl(base: AddressBase, preview: { workspace: string; id: string; region?: string }): string {
   const tail = preview.region === undefined ? PREVIEW_LABEL : `${preview.region}.${PREVIEW_LABEL}`;
-  return hostUrl(base, preview.id, tail) ?? `${base.publicUrl}/${preview.workspace}/${PREVIEWS_SEGMENT}/${preview.id}`;
+  return labelUrl(base, preview.id, tail) ?? `${base.publicUrl}/${preview.workspace}/${PREVIEWS_SEGMENT}/${preview.id}`;
 }
 
-function hostUrl(base: AddressBase, label: string, tail: string): string | null {
-  if (base.domain === undefined || label === "" || label.length > DNS_LABEL_MAX) return null;
-  const { protocol, port } = new URL(base.publicUrl);
-  return `${protocol}//${label}.${tail}.${base.domain}${port === "" ? "" : `:${port}`}`;
+function labelUrl({ publicUrl, domain }: AddressBase, label: string, tail: string): string | null {
+  if (domain === undefined || label === "" || label.length > DNS_LABEL_MAX) return null;
+  return hostUrl(publicUrl, `${label}.${tail}.${domain}`);
+}
+
+/** The address of another host that leads to the platform, by the scheme and the port of the platform's own. */
+export function hostUrl(publicUrl: string, host: string): string {
+  const { protocol, port } = new URL(publicUrl);
+  return `${protocol}//${host}${port === "" ? "" : `:${port}`}`;
 }

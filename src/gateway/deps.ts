@@ -22,7 +22,7 @@ export interface GatewayDeps {
   /** A number in [0, 1) that decides which requests go to a canary. */
   random(): number;
 
-  /** True when a verified custom domain claims this host. Called for every request, so it must answer from memory. */
+  /** True when the host is at or below a custom domain. Called for every request, so it must answer from memory. */
   isCustomDomain(host: string): boolean;
   /** The owner of a bearer credential; null when the credential is not, or no longer, valid. */
   authenticate(token: string): Maybe<Principal | null>;
@@ -145,6 +145,8 @@ export interface GatewaySettings {
   /** True behind a proxy that ends TLS and whose X-Forwarded-* headers are trusted. */
   trustProxy: boolean;
   consoleHost?: string | undefined;
+  /** Host of the platform's own address. */
+  publicHost?: string | undefined;
   /** Whether the platform is reached by loopback names. */
   isLoopback: boolean;
   /** How HTML pages of workloads are served at path addresses; see page-rules.ts. */

@@ -11,6 +11,7 @@ import { hostLabelOf } from "../contract/held-words.ts";
 import { type Instance, type InstancesState, WORKLOAD_PORT } from "../contract/instance.ts";
 import { keptOf } from "../contract/kept-access.ts";
 import type { Place } from "../contract/placement.ts";
+import { CLAIMS } from "../contract/references.ts";
 import { choiceOf, liveCanary } from "../contract/revision-share.ts";
 import type { Activity } from "../lib/activity.ts";
 import type { Running } from "../lib/lifecycle.ts";
@@ -22,6 +23,7 @@ import type { Resource } from "../store/resources/resource.ts";
 import type { Store } from "../store/store.ts";
 import { dialDaemon } from "./daemon-dial.ts";
 import type { Door, GatewayDeps, InstanceLease, Workload } from "./deps.ts";
+import { createDomainTable } from "./domain-table.ts";
 import { createHeldLookup, type HeldLookup } from "./held-lookup.ts";
 import { httpTriggersOf } from "./http-trigger.ts";
 import type { RevisionPlan } from "./pick-revision.ts";
@@ -51,7 +53,10 @@ export interface DirectoryDeps extends Pick<Makers, "makerOf"> {
 
 export interface Directory
   extends Running,
-    Pick<GatewayDeps, "resolve" | "ready" | "rejoin" | "wake" | "dial" | "isCustomDomain"> {}
+    Pick<GatewayDeps, "resolve" | "ready" | "rejoin" | "wake" | "dial" | "isCustomDomain"> {
+  /** Resolves when the custom domains are known. */
+  opened(): Promise<void>;
+}
 
 interface Entry {
   workload: Workload;
@@ -74,6 +79,7 @@ export function createDirectory(deps: DirectoryDeps): Directory {
   const looking = new Map<string, Promise<boolean>>();
   const stopped = new AbortController();
   const previews = createPreviewLookup({ store, clock, makerOf });
+  const domains = createDomainTable({ store });
   const triggers = createTriggerLookup({ store });
   const labels = createHeldLookup("workload", { store });
   const internal = createHeldLookup("internal", { store });
@@ -144,6 +150,21 @@ export function createDirectory(deps: DirectoryDeps): Directory {
     const sandbox = preview && (await byUid(preview.workspace, preview.parent));
     if (!preview || !sandbox || preview.updatedAt < (sandbox.kept?.sinceMs ?? 0)) return null;
     return previews.workload(preview, sandbox);
+  }
+
+  /** The claim on exactly this host, else the domain's own application, else its fallback preview. */
+  async function behindHost(host: string): Promise<Workload | null> {
+    const domain = await domains.nearest(host);
+    if (!domain) return null;
+    const owner = await store.links.holderOfAcrossWorkspaces(CLAIMS.host, host);
+    if (!owner) {
+      if (domain.name === host && domain.application !== null)
+        return byName(domain.workspace, "application", domain.application);
+      return behindPreview(await previews.fallbackOf(domain));
+    }
+    if (!(await domains.isOpenTo(domain, owner.workspace))) return null;
+    if (owner.kind === "preview") return behindPreview(await previews.byUid(owner.workspace, owner.uid));
+    return byUid(owner.workspace, owner.uid);
   }
 
   function ready(workload: Workload, revision: string | null): OpenLease | null {
@@ -263,11 +284,12 @@ export function createDirectory(deps: DirectoryDeps): Directory {
   }
 
   return {
-    isCustomDomain: (host) => previews.isClaimed(host),
+    isCustomDomain: (host) => domains.covers(host),
+    opened: () => domains.opened(),
     resolve(target) {
       if (target.by === "name") return byName(target.workspace, target.kind, target.name);
       if (target.by === "preview") return previews.byId(target.workspace, target.id).then(behindPreview);
-      if (target.by === "domain") return previews.byHost(target.host).then(behindPreview);
+      if (target.by === "domain") return behindHost(target.host);
       if (target.by === "internal") return behindWord(internal, target.hash);
       if (target.by === "label") return behindWord(labels, target.label);
       if (target.by === "uid") return byUid(target.workspace, target.uid);
@@ -290,6 +312,7 @@ export function createDirectory(deps: DirectoryDeps): Directory {
     },
     async stop() {
       unsubscribe();
+      await domains.stop();
       stopped.abort();
     },
   };

@@ -67,8 +67,8 @@ export function createGateway(deps: GatewayDeps): Gateway {
     drained: null,
   };
 
-  const { domain, consoleHost, isLoopback } = settings;
-  const routing = { domain, consoleHost, isLoopback, isCustomDomain: deps.isCustomDomain };
+  const { domain, consoleHost, publicHost, isLoopback } = settings;
+  const routing = { domain, consoleHost, publicHost, isLoopback, isCustomDomain: deps.isCustomDomain };
   const accepting = (): boolean => !context.stopping;
   const laneOf = (management: PlainManagement | undefined): LaneOptions => ({
     sweeper,

@@ -4,21 +4,16 @@ import type { Makers } from "../auth/rights/makers.ts";
 import { hostLabelOf } from "../contract/held-words.ts";
 import { mayEnter } from "../contract/kept-access.ts";
 import { isExpiredToken, previewTokenSlot } from "../contract/preview-tokens.ts";
-import { CLAIMS } from "../contract/references.ts";
 import { fixedHeaders } from "../http/header-rules.ts";
 import { kindNamed } from "../kinds/index.ts";
-import type { Running } from "../lib/lifecycle.ts";
 import type { Clock } from "../lib/time/clock.ts";
 import type { Resource } from "../store/resources/resource.ts";
 import type { Store } from "../store/store.ts";
 import type { Door, Workload } from "./deps.ts";
-import { type FallbackDomains, fallbackFor, readFallbackDomains } from "./fallback-domains.ts";
+import type { Domain } from "./domain-table.ts";
 
 /** The port number that stands for the sandbox's own API. */
 export const API_PORT = 443;
-
-/** Kinds that may claim a host name or name a fallback for unclaimed hosts. */
-const CLAIMANTS = new Set(["preview", "application", "customdomain"]);
 
 /** Previews of one name in different sandboxes of a workspace; the newest live one is served. */
 const PREVIEWS_MAX = 50;
@@ -30,11 +25,11 @@ interface PreviewSpec {
   responseHeaders?: Record<string, string>;
 }
 
-export interface PreviewLookup extends Running {
-  /** Whether a resource claims this host. Answered from memory, because every request asks. */
-  isClaimed(host: string): boolean;
+export interface PreviewLookup {
   byId(workspace: string | null, id: string): Promise<Resource | null>;
-  byHost(host: string): Promise<Resource | null>;
+  byUid(workspace: string, uid: string): Promise<Resource | null>;
+  /** The preview for hosts below the domain that no resource claims. */
+  fallbackOf(domain: Domain): Promise<Resource | null>;
   /** The workload that the preview leads to; `of` is the workload of the sandbox itself. */
   workload(preview: Resource, of: Workload): Workload;
 }
@@ -45,37 +40,12 @@ export interface PreviewLookupDeps extends Pick<Makers, "makerOf"> {
 }
 
 export function createPreviewLookup({ store, clock, makerOf }: PreviewLookupDeps): PreviewLookup {
-  let hosts: ReadonlySet<string> = new Set();
-  let fallbacks: FallbackDomains = new Map();
-  const refresh = async (): Promise<void> => {
-    hosts = new Set(await store.links.wordsAcrossWorkspaces(CLAIMS.host));
-    fallbacks = await readFallbackDomains(store);
-  };
-  // A failed read is repeated with the next change; until then the previous hosts are served.
-  const look = (): void => void refresh().catch(() => {});
-  const unsubscribe = store.resources.onChange((kind) => {
-    if (CLAIMANTS.has(kind)) look();
-  });
-  look();
-
   const live = (preview: Resource | null): Resource | null =>
     preview?.kind === "preview" && preview.deletedAt === null && !kindNamed("preview").isOver?.(preview, clock.now())
       ? preview
       : null;
 
-  async function fallback(host: string): Promise<Resource | null> {
-    const named = fallbackFor(host, fallbacks);
-    const previews = named
-      ? await store.resources.listNested(named.workspace, "preview", PREVIEWS_MAX, named.preview)
-      : [];
-    return previews.find((preview) => live(preview) !== null) ?? null;
-  }
-
   return {
-    isClaimed: (host) => hosts.has(host) || fallbackFor(host, fallbacks) !== undefined,
-    async stop() {
-      unsubscribe();
-    },
     async byId(workspace, id) {
       const held = await store.heldWords.holderOf("preview", id);
       const found = held && live(await store.resources.getByUid(held.workspace, held.uid));
@@ -83,10 +53,11 @@ export function createPreviewLookup({ store, clock, makerOf }: PreviewLookupDeps
       if (!found || hostLabelOf(found) !== id) return null;
       return workspace === null || found.workspace === workspace ? found : null;
     },
-    async byHost(host) {
-      const owner = await store.links.holderOfAcrossWorkspaces(CLAIMS.host, host);
-      // A claimed host never gets the fallback, even while it leads nowhere.
-      return owner ? live(await store.resources.getByUid(owner.workspace, owner.uid)) : fallback(host);
+    byUid: async (workspace, uid) => live(await store.resources.getByUid(workspace, uid)),
+    async fallbackOf({ workspace, fallbackPreview }) {
+      if (fallbackPreview === null) return null;
+      const previews = await store.resources.listNested(workspace, "preview", PREVIEWS_MAX, fallbackPreview);
+      return previews.find((preview) => live(preview) !== null) ?? null;
     },
     workload(preview, of) {
       const { port, public: open = false, requestHeaders, responseHeaders } = preview.spec as unknown as PreviewSpec;

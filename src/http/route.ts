@@ -8,7 +8,7 @@
  *   /{workspace}/previews/{id}[/rest]
  *   {agt|mcp|mdl|sbx|job|app}-{name}-{workspace}[.{region}].{domain}
  *   {id}[.{region}].preview.{domain}
- *   any host that a custom domain claims
+ *   any host at or below a custom domain
  *   the same below localhost, on loopback
  *   bl-prod-{hash}.run.localhost                                  (a neighbour, from inside a workload)
  * A first segment from the reserved words, and the root, belong to management, and so does the whole console host.
@@ -42,9 +42,11 @@ export interface RouteSettings {
   domain?: string | undefined;
   /** Serves the console and never a workload; undefined when the console shares the public address. */
   consoleHost?: string | undefined;
+  /** Host of the platform's own address; it belongs to no custom domain. */
+  publicHost?: string | undefined;
   /** Whether names below localhost are served too. */
   isLoopback?: boolean;
-  /** True when a verified custom domain or one of its subdomains claims this host. Must answer from memory. */
+  /** True when the host is at or below a custom domain. Must answer from memory. */
   isCustomDomain(host: string): boolean;
 }
 
@@ -95,6 +97,7 @@ export function hostName(header: string): string {
 function byHost(path: string, host: string, settings: RouteSettings): Route | null {
   const { domain } = settings;
   if (host === settings.consoleHost) return MANAGEMENT;
+  if (host === settings.publicHost) return null;
   if (domain !== undefined && host.endsWith(domain)) {
     if (host.length > domain.length && host.charCodeAt(host.length - domain.length - 1) === 46) {
       return byLabels(path, host.slice(0, host.length - domain.length - 1).split("."));

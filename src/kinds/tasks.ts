@@ -4,6 +4,7 @@
  */
 
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/time/clock.ts";
+import { recheckDomains } from "./custom-domain/verification.ts";
 import { assignWaiting } from "./egress-ip/addresses.ts";
 import { imageTasks } from "./image/sweep.ts";
 import type { KindTask } from "./kind-task.ts";
@@ -21,6 +22,8 @@ import { resumeWorkspaceRemovals } from "./workspace/removal.ts";
 const WORKSPACE_REMOVAL_MS = 5 * SECOND_MS;
 /** Interval at which free addresses are given to waiting egress IPs. */
 const EGRESS_ADDRESSES_MS = 10 * SECOND_MS;
+/** Interval at which domains are chosen whose records are due to be looked up again. */
+const RECHECK_DOMAINS_MS = 5 * MINUTE_MS;
 /** Interval at which expired records are removed. They are already invisible; removal frees their space. */
 const REMOVE_OVER_MS = 5 * MINUTE_MS;
 
@@ -78,6 +81,7 @@ export const kindTasks = (deps: Deps): KindTask[] => [
     },
   },
   { name: "assign-egress-addresses", everyMs: EGRESS_ADDRESSES_MS, run: (signal) => assignWaiting(deps, signal) },
+  { name: "recheck-domains", everyMs: RECHECK_DOMAINS_MS, run: (signal) => recheckDomains(deps, signal) },
   ...sandboxTasks(deps),
   ...snapshotTasks(deps),
   ...imageTasks(deps),

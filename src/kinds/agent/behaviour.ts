@@ -4,6 +4,7 @@ import { type Behaviour, workspaceOf } from "../port.ts";
 import { deployed, prepareWorkload } from "../workload/behaviour.ts";
 import { keepCronTriggers } from "../workload/cron-triggers.ts";
 import { triggerClaims } from "../workload/triggers.ts";
+import { prepareUrls, urlClaims } from "../workload/urls.ts";
 import { agent } from "./kind.ts";
 
 export const agentBehaviour: Behaviour = {
@@ -13,8 +14,9 @@ export const agentBehaviour: Behaviour = {
     input.spec.public ??= false;
     await requirePlacement(agent.name, input, context);
     await requireOwnGrants(agent.name, input, context);
+    await prepareUrls(input, context);
   },
   ...deployed,
-  claims: (input, call) => triggerClaims(input, workspaceOf(call).name),
+  claims: (input, call) => [...triggerClaims(input, workspaceOf(call).name), ...urlClaims(input)],
   onWrite: keepCronTriggers,
 };

@@ -2,7 +2,6 @@ import { invalidField } from "../../contract/errors.ts";
 import { toIso } from "../../lib/time/clock.ts";
 import type { Revision } from "../../store/resources/revision.ts";
 import { requireOwnGrants } from "../drive/grants.ts";
-import { hostClaim, requireVerifiedDomain } from "../host.ts";
 import { type Behaviour, type PrepareContext, workspaceOf } from "../port.ts";
 import { requireEntry } from "../sandbox/kept.ts";
 import { snapshot as snapshotKind } from "../snapshot/kind.ts";
@@ -10,6 +9,7 @@ import { deployed, settleRegion } from "../workload/behaviour.ts";
 import { type Env, preparedEnvs } from "../workload/envs.ts";
 import { settledMemoryMb } from "../workload/memory.ts";
 import { MEMORY_DEFAULT_MB } from "../workload/spec.ts";
+import { prepareUrls, urlClaims } from "../workload/urls.ts";
 import { application } from "./kind.ts";
 
 const PORT_DEFAULT = 8080;
@@ -17,11 +17,6 @@ const PORT_DEFAULT = 8080;
 const REVISION_MEMBERS = ["image", "memory", "port", "envs", "snapshot", "command", "workingDir"] as const;
 
 type Json = Record<string, unknown>;
-
-interface AppUrl {
-  domain: string;
-  subdomain?: string;
-}
 
 export const applicationBehaviour: Behaviour = {
   kind: application,
@@ -39,13 +34,10 @@ export const applicationBehaviour: Behaviour = {
     await requireOwnGrants(application.name, input, context);
     if (spec.envs)
       spec.envs = preparedEnvs(spec.envs as Env[], "spec.envs", context.current?.spec.envs as Env[] | undefined);
-    for (const [index, url] of urlsOf(spec).entries()) {
-      const workspace = workspaceOf(context.call).name;
-      await requireVerifiedDomain(`spec.urls[${index}]`, hostOf(url), workspace, context.deps);
-    }
+    await prepareUrls(input, context);
   },
   ...deployed,
-  claims: ({ spec }) => urlsOf(spec).map((url, index) => hostClaim(`spec.urls[${index}]`, hostOf(url))),
+  claims: urlClaims,
   /** A single read shows the revisions; a list leaves them out. */
   async gather([resource], { deps, inList }) {
     return resource && !inList ? deps.store.resources.revisionsOf(resource.workspace, resource.uid) : [];
@@ -81,6 +73,3 @@ function liftFirstRevision(spec: Json): void {
   delete spec.revisions;
   for (const key of REVISION_MEMBERS) if (spec[key] === undefined && first?.[key] !== undefined) spec[key] = first[key];
 }
-
-const urlsOf = (spec: Json): AppUrl[] => (spec.urls as AppUrl[] | undefined) ?? [];
-const hostOf = ({ domain, subdomain }: AppUrl): string => (subdomain ? `${subdomain}.${domain}` : domain).toLowerCase();

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import * as fields from "../../contract/fields.ts";
 import { defineKind } from "../../contract/kind.ts";
-import { imagePullPolicy, upload } from "../workload/spec.ts";
+import { imagePullPolicy, upload, urls } from "../workload/spec.ts";
 
 /** Bytes of one argument: the limit of the Linux kernel (MAX_ARG_STRLEN). */
 const COMMAND_WORD_MAX = 128 * 1024;
@@ -50,10 +50,7 @@ export const application = defineKind({
       .max(fields.LIST_MAX)
       .optional()
       .describe("The first stands for image, memory, port and envs where those are absent; the rest is read-only."),
-    urls: z
-      .array(z.looseObject({ domain: z.string().max(253), subdomain: z.string().max(63).optional() }))
-      .max(fields.LIST_MAX)
-      .optional(),
+    urls: urls.optional(),
     proxy: z.boolean().optional(),
     dockerConfig: z.unknown().optional().describe("Registry credentials; sealed, never shown."),
     extensions: z.record(z.string(), z.looseObject({ sandbox: z.string().optional() })).optional(),

@@ -2,6 +2,7 @@ import { notFound, PlatformError } from "../../contract/errors.ts";
 import type { Workspace } from "../../store/people/workspaces.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { wholeAccount } from "../../store/resources/shares.ts";
+import { application } from "../application/kind.ts";
 import { type Call, type Implementation, type Input, implement, type Platform, workspaceOf } from "../port.ts";
 import { type PresentOptions, toWire } from "../present.ts";
 import { customDomainBehaviour, prepareDomain } from "./behaviour.ts";
@@ -9,6 +10,7 @@ import { createDns } from "./dns.ts";
 import { takeBackHosts } from "./hosts-below.ts";
 import {
   applicationCustomDomainCreate,
+  applicationCustomDomainList,
   customDomainShare,
   customDomainShares,
   customDomainUnshare,
@@ -65,15 +67,35 @@ export const customDomainHandlers: readonly Implementation[] = [
 
   implement(applicationCustomDomainCreate, async (call, deps) => {
     const { name: workspace, id } = workspaceOf(call);
-    const application = call.params.applicationName ?? "";
-    const found = await deps.store.resources.get({ workspace, kind: "application", parent: "" }, application);
-    if (!found || found.retired) throw notFound(`application '${application}'`);
+    const { name: application } = await findApplication(call, deps);
     const { metadata, spec } = call.body as Input;
     const input = { metadata, spec: { ...spec, domainType: "applications" } };
     prepareDomain(input, id, deps);
     return present(await create(input, application, workspace, call, deps), deps);
   }),
+
+  implement(applicationCustomDomainList, async (call, deps) => {
+    const { workspace, name } = await findApplication(call, deps);
+    const users = await deps.store.links.usersOf(workspace, application.name, [name]);
+    const found = await Promise.all(
+      (users.get(name) ?? [])
+        .filter(({ kind }) => kind === "customdomain")
+        .map(({ uid }) => deps.store.resources.getByUid(workspace, uid)),
+    );
+    return Promise.all(found.filter((domain) => domain !== null).map((domain) => present(domain, deps)));
+  }),
 ];
+
+async function findApplication(
+  call: Pick<Call, "workspace" | "operation" | "params">,
+  { store }: Platform,
+): Promise<Resource> {
+  const name = call.params.applicationName ?? "";
+  const scope = { workspace: workspaceOf(call).name, kind: application.name, parent: "" };
+  const found = await store.resources.get(scope, name);
+  if (!found || found.retired || found.deletedAt !== null) throw notFound(`application '${name}'`);
+  return found;
+}
 
 async function create(
   { metadata: { name = "", displayName, labels }, spec }: Input,
@@ -83,7 +105,7 @@ async function create(
   { store }: Platform,
 ): Promise<Resource> {
   const made = uid();
-  const { outcome, resource } = await store.resources.create({
+  const draft = {
     ...{ workspace, kind: "customdomain", parent: "", uid: made, name },
     metadata: { ...(displayName === undefined ? {} : { displayName }), ...(labels === undefined ? {} : { labels }) },
     spec: { ...spec, application },
@@ -94,10 +116,15 @@ async function create(
     revision: false,
     actor: caller.displayName,
     settled: true,
+  };
+  return store.write(async (tx) => {
+    const { outcome, resource } = await store.resources.insert(tx, draft);
+    if (outcome === "exists" && resource.uid !== made)
+      throw new PlatformError("already_exists", `customdomain '${name}' exists already. Choose another, or delete it.`);
+    const link = { field: "spec.application", kind: "application", name: application, exclusive: false } as const;
+    if (outcome !== "exists") await store.links.replace(tx, resource, [{ ...link, to: "resource" }]);
+    return resource;
   });
-  if (outcome === "exists" && resource.uid !== made)
-    throw new PlatformError("already_exists", `customdomain '${name}' exists already. Choose another, or delete it.`);
-  return resource;
 }
 
 /** Finds a domain that this workspace owns. A borrowed domain cannot be changed here and is answered with 404. */

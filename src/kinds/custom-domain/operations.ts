@@ -54,10 +54,21 @@ export const applicationCustomDomainCreate = defineOperation({
   body: customDomain.body,
 });
 
+export const applicationCustomDomainList = defineOperation({
+  ...common,
+  id: "applicationCustomDomainList",
+  method: "GET",
+  path: "/applications/{applicationName}/customdomains",
+  summary: "List the domains that lead to an application",
+  scope: "customdomains:list",
+  response: z.array(customDomain.resource),
+});
+
 export const customDomainOperations = [
   customDomainVerify,
   customDomainShare,
   customDomainUnshare,
   customDomainShares,
   applicationCustomDomainCreate,
+  applicationCustomDomainList,
 ];

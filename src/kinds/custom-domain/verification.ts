@@ -5,13 +5,13 @@
 import { createHmac } from "node:crypto";
 import { isIP } from "node:net";
 import { notFound, PlatformError } from "../../contract/errors.ts";
-import { toIso } from "../../lib/time/clock.ts";
+import { HOUR_MS, toIso } from "../../lib/time/clock.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Platform, Settings } from "../port.ts";
-import { type Dns, DnsUnreachable } from "./dns.ts";
+import { createDns, type Dns, DnsUnreachable } from "./dns.ts";
 import { takeBackHosts } from "./hosts-below.ts";
+import { VERIFIED_POOL } from "./usable.ts";
 
-const POOL = "custom-domain";
 const TOKEN_LENGTH = 32;
 
 /** The host that domains point to; null where the server has no name that a CNAME record could hold. */
@@ -70,20 +70,30 @@ async function missingCname({ name, spec }: Resource, dns: Dns): Promise<string 
   return `${previews ? `*.${name}` : name} does not point here; publish a CNAME record to ${target}.`;
 }
 
-/** Looks up the DNS records and stores the result. */
-export async function verify(domain: Resource, actor: string, dns: Dns, deps: Platform): Promise<Resource> {
+/** The actor of checks that nobody asked for. */
+const PLATFORM = "platform";
+
+type VerifyDeps = Pick<Platform, "store" | "clock">;
+
+/**
+ * Looks up the DNS records and stores the result. Workspaces that may no longer serve hosts below a domain lose those
+ * hosts: former owners, and owners of a domain above this one.
+ */
+export async function verify(domain: Resource, actor: string, dns: Dns, deps: VerifyDeps): Promise<Resource> {
   const verdict = await lookUp(domain, dns);
   const written = await write(domain, verdict, actor, deps);
-  if (written) return written;
-  const holder = await deps.store.claims.holderOf(POOL, domain.name);
+  if (written) {
+    if (verdict.status === "verified") await takeBackHosts(domain, deps);
+    return written;
+  }
+  const holder = await deps.store.claims.holderOf(VERIFIED_POOL, domain.name);
   const former = holder && (await deps.store.resources.getAcrossWorkspaces(holder.uid));
   if (former) {
     const theirs = await lookUp(former, dns);
-    if (theirs.status === "failed") await write(former, theirs, "platform", deps);
+    if (theirs.status === "failed") await write(former, theirs, PLATFORM, deps);
   }
   const taken = await write(domain, verdict, actor, deps);
   if (taken) {
-    // Otherwise the former owner's workloads would keep serving hosts below a domain that now belongs to somebody else.
     await takeBackHosts(domain, deps);
     return taken;
   }
@@ -91,13 +101,14 @@ export async function verify(domain: Resource, actor: string, dns: Dns, deps: Pl
 }
 
 /** Returns null when the domain is verified but held by another workspace. */
-async function write(domain: Resource, verdict: Verdict, actor: string, deps: Platform): Promise<Resource | null> {
+async function write(domain: Resource, verdict: Verdict, actor: string, deps: VerifyDeps): Promise<Resource | null> {
   const { store, clock } = deps;
   return store.write(async (tx) => {
     const current = await store.resources.modify(tx, domain.workspace, domain.uid, () => null);
     if (!current) throw notFound(`customdomain '${domain.name}'`);
-    if (verdict.status === "failed") await store.claims.release(tx, current.uid, POOL);
-    if (verdict.status === "verified" && !(await store.claims.take(tx, current, POOL, current.name))) return null;
+    if (verdict.status === "failed") await store.claims.release(tx, current.uid, VERIFIED_POOL);
+    if (verdict.status === "verified" && !(await store.claims.take(tx, current, VERIFIED_POOL, current.name)))
+      return null;
     const { verificationError: _old, ...spec } = current.spec;
     const next =
       verdict.status === "verified"
@@ -108,11 +119,48 @@ async function write(domain: Resource, verdict: Verdict, actor: string, deps: Pl
             status: verdict.status === "failed" ? "failed" : spec.status,
             verificationError: verdict.reason,
           };
+    const unchanged = actor === PLATFORM && current.spec.status === next.status;
+    if (unchanged && verdict.status !== "verified") return current;
     const message = verdict.status === "verified" ? `Verified at the request of ${actor}.` : verdict.reason;
     return store.resources.modify(tx, domain.workspace, domain.uid, () => ({
       spec: next,
       actor,
-      event: { type: verdict.status, message },
+      ...(unchanged ? {} : { event: { type: verdict.status, message } }),
     }));
   });
+}
+
+/** Age of a check after which a domain is looked up again. */
+const CHECK_AFTER_MS = HOUR_MS;
+const PAGE = 100;
+
+/**
+ * Looks up the records of domains that were verified once: a domain whose records have gone stops, and a domain whose
+ * records are back serves again.
+ */
+export async function recheckDomains(
+  deps: VerifyDeps & { settings: Pick<Settings, "dnsServers"> },
+  signal: AbortSignal,
+): Promise<void> {
+  const dns = createDns(deps.settings.dnsServers);
+  for (let after = ""; !signal.aborted; ) {
+    const page = await deps.store.resources.listAcrossWorkspaces("customdomain", after, PAGE);
+    for (const domain of page) if (isDue(domain, deps.clock.now())) await recheck(domain, dns, deps);
+    if (page.length < PAGE) return;
+    after = page.at(-1)?.uid ?? "";
+  }
+}
+
+function isDue({ spec, deletedAt, retired }: Resource, nowMs: number): boolean {
+  if (deletedAt !== null || retired || typeof spec.lastVerifiedAt !== "string") return false;
+  return spec.status !== "verified" || nowMs - Date.parse(spec.lastVerifiedAt) >= CHECK_AFTER_MS;
+}
+
+async function recheck(domain: Resource, dns: Dns, deps: VerifyDeps): Promise<void> {
+  try {
+    await verify(domain, PLATFORM, dns, deps);
+  } catch (error) {
+    // The domain is verified for another workspace now, or was deleted meanwhile.
+    if (!(error instanceof PlatformError)) throw error;
+  }
 }

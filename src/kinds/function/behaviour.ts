@@ -11,6 +11,7 @@ import { connectionNames, requireUntouched } from "../workload/connection-rules.
 import { keepCronTriggers } from "../workload/cron-triggers.ts";
 import { codeOf, stateOf } from "../workload/deploy-state.ts";
 import { triggerClaims } from "../workload/triggers.ts";
+import { prepareUrls, urlClaims } from "../workload/urls.ts";
 import { functionKind } from "./kind.ts";
 
 export const functionBehaviour: Behaviour = {
@@ -20,12 +21,13 @@ export const functionBehaviour: Behaviour = {
     input.spec.public ??= false;
     await requirePlacement(functionKind.name, input, context);
     await requireOwnGrants(functionKind.name, input, context);
+    await prepareUrls(input, context);
     await chooseServer(input, context);
     await checkServer(input, context);
     await refuseShareOfServed(input, context);
   },
   ...deployed,
-  claims: (input, call) => triggerClaims(input, workspaceOf(call).name),
+  claims: (input, call) => [...triggerClaims(input, workspaceOf(call).name), ...urlClaims(input)],
   onWrite: keepCronTriggers,
 };
 

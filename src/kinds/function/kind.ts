@@ -14,6 +14,7 @@ export const functionKind = defineKind({
   spec: z.looseObject({
     ...workload.common,
     public: z.boolean().optional().describe("Callable without credentials; default false."),
+    urls: workload.urls.optional(),
     type: z.string().max(32).optional().describe("`mcp`: there is no other."),
     integrationConnections: fields.names.optional(),
     volumes: fields.volumeAttachments.optional(),

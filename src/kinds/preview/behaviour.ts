@@ -1,4 +1,4 @@
-import { previewUrl } from "../../contract/addresses.ts";
+import { hostUrl, previewUrl } from "../../contract/addresses.ts";
 import { invalidField } from "../../contract/errors.ts";
 import { hostLabelOf } from "../../contract/held-words.ts";
 import { CLAIMS, type Link } from "../../contract/references.ts";
@@ -66,7 +66,7 @@ export const previewBehaviour: Behaviour = {
 const hostOf = (domain: string, prefix: string | undefined): string => (prefix ? `${prefix}.${domain}` : domain);
 
 function urlOf({ customDomain, prefixUrl }: PreviewSpec, resource: Resource, { settings }: Platform): string {
-  if (customDomain) return `https://${hostOf(customDomain, prefixUrl)}`;
+  if (customDomain) return hostUrl(settings.publicUrl, hostOf(customDomain, prefixUrl));
   return previewUrl(
     { publicUrl: settings.publicUrl, domain: settings.domain ?? undefined },
     { workspace: resource.workspace, id: hostLabelOf(resource) ?? resource.uid },

@@ -32,6 +32,15 @@ export const scale = {
   maxScale: z.int().min(1).max(SCALE_MAX).optional(),
 };
 
+const url = z.looseObject({ domain: z.string().max(253), subdomain: z.string().max(63).optional() });
+export type WorkloadUrl = z.output<typeof url>;
+
+/** Applied by urls.ts. */
+export const urls = z
+  .array(url)
+  .max(fields.LIST_MAX)
+  .describe("Hosts at or below verified custom domains at which it answers too.");
+
 export const common = {
   enabled: z.boolean().optional().describe("Default true; false takes it out of service."),
   region: fields.region.optional(),

@@ -1323,6 +1323,15 @@ class Api:
         """Create a domain that leads to an application. `POST /v0/applications/{applicationName}/customdomains`"""
         return cast("types.CustomdomainRecord", self._caller.call("POST", f'/applications/{segment("applicationName", application_name)}/customdomains', body=body, timeout=timeout, idempotency_key=idempotency_key))
 
+    def application_custom_domain_list(
+        self,
+        application_name: str,
+        *,
+        timeout: Optional[float] = None,
+    ) -> List[types.CustomdomainRecord]:
+        """List the domains that lead to an application. `GET /v0/applications/{applicationName}/customdomains`"""
+        return cast("List[types.CustomdomainRecord]", self._caller.call("GET", f'/applications/{segment("applicationName", application_name)}/customdomains', timeout=timeout))
+
     def drive_access_token(
         self,
         drive_name: str,

@@ -212,6 +212,8 @@ class AgentInputSpec(TypedDict):
     triggers: NotRequired[List[AgentInputSpecTriggers]]
     #: Callable without credentials; default false.
     public: NotRequired[bool]
+    #: Hosts at or below verified custom domains at which it answers too.
+    urls: NotRequired[List[AgentInputSpecUrls]]
     repository: NotRequired[AgentInputSpecRepository]
     runtime: NotRequired[AgentInputSpecRuntime]
     volumes: NotRequired[List[AgentInputSpecVolumes]]
@@ -287,6 +289,11 @@ class AgentInputSpecTriggersConfiguration(TypedDict):
     timezone: NotRequired[str]
     tasks: NotRequired[List[Dict[str, Any]]]
     timeout: NotRequired[float]
+
+
+class AgentInputSpecUrls(TypedDict):
+    domain: str
+    subdomain: NotRequired[str]
 
 
 class AgentInputSpecVolumes(TypedDict):
@@ -443,7 +450,8 @@ class ApplicationInputSpec(TypedDict):
     revision: NotRequired[AgentInputSpecRevision]
     #: The first stands for image, memory, port and envs where those are absent; the rest is read-only.
     revisions: NotRequired[List[ApplicationRevisionListResult]]
-    urls: NotRequired[List[ApplicationInputSpecUrls]]
+    #: Hosts at or below verified custom domains at which it answers too.
+    urls: NotRequired[List[AgentInputSpecUrls]]
     proxy: NotRequired[bool]
     #: Registry credentials; sealed, never shown.
     dockerConfig: NotRequired[Any]
@@ -452,11 +460,6 @@ class ApplicationInputSpec(TypedDict):
 
 class ApplicationInputSpecExtensions(TypedDict):
     sandbox: NotRequired[str]
-
-
-class ApplicationInputSpecUrls(TypedDict):
-    domain: str
-    subdomain: NotRequired[str]
 
 
 class ApplicationRecord(TypedDict):
@@ -781,6 +784,8 @@ class FunctionInputSpec(TypedDict):
     triggers: NotRequired[List[AgentInputSpecTriggers]]
     #: Callable without credentials; default false.
     public: NotRequired[bool]
+    #: Hosts at or below verified custom domains at which it answers too.
+    urls: NotRequired[List[AgentInputSpecUrls]]
     #: `mcp`: there is no other.
     type: NotRequired[str]
     integrationConnections: NotRequired[List[str]]

@@ -790,6 +790,8 @@ export interface Api {
   customDomainShares(input: CallOptions & { params: { domainName: string } }): Promise<CustomDomainSharesResult[]>;
   /** Create a domain that leads to an application. `POST /v0/applications/{applicationName}/customdomains` */
   applicationCustomDomainCreate(input: CallOptions & { params: { applicationName: string }; body: CustomdomainInput }): Promise<CustomdomainRecord>;
+  /** List the domains that lead to an application. `GET /v0/applications/{applicationName}/customdomains` */
+  applicationCustomDomainList(input: CallOptions & { params: { applicationName: string } }): Promise<CustomdomainRecord[]>;
   /** Get a short-lived token that opens a drive. `POST /v0/drives/{driveName}/access-token` */
   driveAccessToken(input: CallOptions & { params: { driveName: string } }): Promise<DriveAccessTokenResult>;
   /** Read the public keys that drive tokens are checked with. `GET /v0/drives/jwks.json` */

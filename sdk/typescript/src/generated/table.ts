@@ -127,6 +127,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   customDomainUnshare: { method: "DELETE", path: "/customdomains/{domainName}/share/{targetWorkspace}" },
   customDomainShares: { method: "GET", path: "/customdomains/{domainName}/share" },
   applicationCustomDomainCreate: { method: "POST", path: "/applications/{applicationName}/customdomains" },
+  applicationCustomDomainList: { method: "GET", path: "/applications/{applicationName}/customdomains" },
   driveAccessToken: { method: "POST", path: "/drives/{driveName}/access-token" },
   driveJwks: { method: "GET", path: "/drives/jwks.json" },
   egressGatewayListAll: { method: "GET", path: "/egressgateways" },

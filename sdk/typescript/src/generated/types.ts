@@ -223,6 +223,11 @@ export interface AgentInput {
     }[] | undefined;
     /** Callable without credentials; default false. */
     public?: boolean | undefined;
+    /** Hosts at or below verified custom domains at which it answers too. */
+    urls?: {
+      domain: string;
+      subdomain?: string | undefined;
+    }[] | undefined;
     repository?: {
       type?: string | undefined;
       url?: string | undefined;
@@ -319,6 +324,11 @@ export interface AgentRecord {
     }[] | undefined;
     /** Callable without credentials; default false. */
     public?: boolean | undefined;
+    /** Hosts at or below verified custom domains at which it answers too. */
+    urls?: {
+      domain: string;
+      subdomain?: string | undefined;
+    }[] | undefined;
     repository?: {
       type?: string | undefined;
       url?: string | undefined;
@@ -460,6 +470,11 @@ export interface AgentUpdate {
     }[] | undefined;
     /** Callable without credentials; default false. */
     public?: boolean | undefined;
+    /** Hosts at or below verified custom domains at which it answers too. */
+    urls?: {
+      domain: string;
+      subdomain?: string | undefined;
+    }[] | undefined;
     repository?: {
       type?: string | undefined;
       url?: string | undefined;
@@ -601,6 +616,7 @@ export interface ApplicationInput {
       createdAt?: string | undefined;
       createdBy?: string | undefined;
     }[] | undefined;
+    /** Hosts at or below verified custom domains at which it answers too. */
     urls?: {
       domain: string;
       subdomain?: string | undefined;
@@ -683,6 +699,7 @@ export interface ApplicationRecord {
       createdAt?: string | undefined;
       createdBy?: string | undefined;
     }[] | undefined;
+    /** Hosts at or below verified custom domains at which it answers too. */
     urls?: {
       domain: string;
       subdomain?: string | undefined;
@@ -785,6 +802,7 @@ export interface ApplicationUpdate {
       createdAt?: string | undefined;
       createdBy?: string | undefined;
     }[] | undefined;
+    /** Hosts at or below verified custom domains at which it answers too. */
     urls?: {
       domain: string;
       subdomain?: string | undefined;
@@ -1248,6 +1266,11 @@ export interface FunctionInput {
     }[] | undefined;
     /** Callable without credentials; default false. */
     public?: boolean | undefined;
+    /** Hosts at or below verified custom domains at which it answers too. */
+    urls?: {
+      domain: string;
+      subdomain?: string | undefined;
+    }[] | undefined;
     /** `mcp`: there is no other. */
     type?: string | undefined;
     integrationConnections?: string[] | undefined;
@@ -1351,6 +1374,11 @@ export interface FunctionRecord {
     }[] | undefined;
     /** Callable without credentials; default false. */
     public?: boolean | undefined;
+    /** Hosts at or below verified custom domains at which it answers too. */
+    urls?: {
+      domain: string;
+      subdomain?: string | undefined;
+    }[] | undefined;
     /** `mcp`: there is no other. */
     type?: string | undefined;
     integrationConnections?: string[] | undefined;
@@ -1454,6 +1482,11 @@ export interface FunctionUpdate {
     }[] | undefined;
     /** Callable without credentials; default false. */
     public?: boolean | undefined;
+    /** Hosts at or below verified custom domains at which it answers too. */
+    urls?: {
+      domain: string;
+      subdomain?: string | undefined;
+    }[] | undefined;
     /** `mcp`: there is no other. */
     type?: string | undefined;
     integrationConnections?: string[] | undefined;
