@@ -41,8 +41,9 @@ const MAY_IMPORT: Record<string, string[]> = {
   ],
   "src/store/": ["src/contract/", "src/lib/"],
   "src/unpack/": [],
+  "src/dockerfile/": ["src/lib/"],
   "src/registry/": ["src/contract/", "src/lib/"],
-  "src/node/": ["src/contract/", "src/lib/", "src/registry/", "src/unpack/"],
+  "src/node/": ["src/contract/", "src/dockerfile/", "src/lib/", "src/registry/", "src/unpack/"],
   "src/node/blobs/": ["src/contract/", "src/lib/"],
   "src/node/logs/": [
     "src/contract/",
