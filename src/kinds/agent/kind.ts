@@ -12,6 +12,7 @@ export const agent = defineKind({
   verbs: ["list", "get", "create", "update", "delete"],
   spec: z.looseObject({
     ...workload.common,
+    network: workload.network.optional(),
     public: z.boolean().optional().describe("Callable without credentials; default false."),
     urls: workload.urls.optional(),
     repository: z.looseObject({ type: z.string().optional(), url: z.string().max(2048).optional() }).optional(),
@@ -21,6 +22,7 @@ export const agent = defineKind({
   }),
   secrets: workload.secrets,
   secretsShown: "on_request",
+  secretsWriteOnly: workload.secretsWriteOnly,
   references: [workload.policies, workload.volumes, workload.drives],
   revisions: true,
   query: workload.upload,

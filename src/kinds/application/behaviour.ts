@@ -8,6 +8,7 @@ import { snapshot as snapshotKind } from "../snapshot/kind.ts";
 import { deployed, settleRegion } from "../workload/behaviour.ts";
 import { type Env, preparedEnvs } from "../workload/envs.ts";
 import { settledMemoryMb } from "../workload/memory.ts";
+import { prepareNetwork } from "../workload/network.ts";
 import { MEMORY_DEFAULT_MB } from "../workload/spec.ts";
 import { prepareUrls, urlClaims } from "../workload/urls.ts";
 import { application } from "./kind.ts";
@@ -30,6 +31,7 @@ export const applicationBehaviour: Behaviour = {
     spec.memory = settledMemoryMb("spec.memory", spec.memory, memory);
     spec.port ??= PORT_DEFAULT;
     settleRegion(input, context);
+    prepareNetwork(input);
     await requireSnapshot(spec.snapshot as string | undefined, context);
     await requireOwnGrants(application.name, input, context);
     if (spec.envs)

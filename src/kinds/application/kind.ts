@@ -1,7 +1,8 @@
 import { z } from "zod";
 import * as fields from "../../contract/fields.ts";
 import { defineKind } from "../../contract/kind.ts";
-import { imagePullPolicy, upload, urls } from "../workload/spec.ts";
+import { networkSecrets } from "../workload/network-spec.ts";
+import { imagePullPolicy, network, upload, urls } from "../workload/spec.ts";
 
 /** Bytes of one argument: the limit of the Linux kernel (MAX_ARG_STRLEN). */
 const COMMAND_WORD_MAX = 128 * 1024;
@@ -44,6 +45,7 @@ export const application = defineKind({
     envs: fields.envs.optional(),
     ...files,
     region: fields.region.optional(),
+    network: network.optional(),
     revision: fields.revisionConfiguration.optional(),
     revisions: z
       .array(revision)
@@ -55,7 +57,8 @@ export const application = defineKind({
     dockerConfig: z.unknown().optional().describe("Registry credentials; sealed, never shown."),
     extensions: z.record(z.string(), z.looseObject({ sandbox: z.string().optional() })).optional(),
   }),
-  secrets: ["spec.envs[name?secret].value", "spec.dockerConfig"],
+  secrets: ["spec.envs[name?secret].value", "spec.dockerConfig", networkSecrets],
+  secretsWriteOnly: [networkSecrets],
   revisions: true,
   query: upload,
   revision,

@@ -13,6 +13,7 @@ export const functionKind = defineKind({
   verbs: ["list", "get", "create", "update", "delete"],
   spec: z.looseObject({
     ...workload.common,
+    network: workload.network.optional(),
     public: z.boolean().optional().describe("Callable without credentials; default false."),
     urls: workload.urls.optional(),
     type: z.string().max(32).optional().describe("`mcp`: there is no other."),
@@ -35,6 +36,7 @@ export const functionKind = defineKind({
   }),
   secrets: workload.secrets,
   secretsShown: "on_request",
+  secretsWriteOnly: workload.secretsWriteOnly,
   references: [workload.policies, workload.connections, workload.volumes, workload.drives],
   revisions: true,
   query: workload.upload,

@@ -29,6 +29,7 @@ export const job = defineKind({
   verbs: ["list", "get", "create", "update", "delete"],
   spec: z.looseObject({
     ...workload.common,
+    network: workload.network.optional(),
     githubRunner: z
       .looseObject({ repositories: z.union([z.array(z.string().max(256)).max(100), z.string().max(4096)]).optional() })
       .optional()
@@ -52,6 +53,7 @@ export const job = defineKind({
   }),
   secrets: workload.secrets,
   secretsShown: "on_request",
+  secretsWriteOnly: workload.secretsWriteOnly,
   references: [workload.policies],
   revisions: true,
   query: workload.upload,

@@ -1,5 +1,7 @@
 import { invalidField, notFound } from "../../contract/errors.ts";
+import type { NetworkRules } from "../../lib/network/egress/outbound-policy.ts";
 import { type Behaviour, implement, workspaceOf } from "../port.ts";
+import { requireNetworkRules } from "../workload/network.ts";
 import { policy } from "./kind.ts";
 import { policyUsages } from "./operations.ts";
 
@@ -13,7 +15,7 @@ const USER_KINDS = {
 } as const;
 
 /** The member that each policy type needs. A policy without it would restrict nothing and is refused. */
-const CONTENT_OF = { location: "locations", flavor: "flavors", maxToken: "maxTokens" } as const;
+const CONTENT_OF = { location: "locations", flavor: "flavors", maxToken: "maxTokens", network: "network" } as const;
 
 export const policyBehaviour: Behaviour = {
   kind: policy,
@@ -22,6 +24,7 @@ export const policyBehaviour: Behaviour = {
     const content = spec[member];
     if (!content || (Array.isArray(content) && content.length === 0))
       throw invalidField(`spec.${member}`, `is needed by a policy of type ${spec.type}`);
+    if (spec.network) requireNetworkRules(spec.network as NetworkRules);
   },
   async gather(resources, { deps }) {
     const names = resources.map(({ name }) => name);

@@ -1,8 +1,9 @@
 import { z } from "zod";
 import * as fields from "../../contract/fields.ts";
 import { defineKind } from "../../contract/kind.ts";
+import { domainLists, networkRules } from "../workload/network-spec.ts";
 
-export const POLICY_TYPES = ["location", "flavor", "maxToken"] as const;
+export const POLICY_TYPES = ["location", "flavor", "maxToken", "network"] as const;
 
 const cap = z.int().min(0).max(Number.MAX_SAFE_INTEGER).optional();
 
@@ -17,7 +18,8 @@ const usage = z.looseObject({
 export const policy = defineKind({
   name: "policy",
   plural: "policies",
-  summary: "A rule for the resources that name it: where they run, on what, how many tokens they may use",
+  summary:
+    "A rule for the resources that name it: where they run, on what, how many tokens they may use; or, of type network, for every workload of the workspace",
   param: "policyName",
   verbs: ["list", "get", "create", "update", "delete"],
   spec: z.looseObject({
@@ -44,6 +46,10 @@ export const policy = defineKind({
         ratioInputOverOutput: cap,
       })
       .optional(),
+    network: z
+      .looseObject({ ...networkRules, proxy: z.looseObject(domainLists).optional() })
+      .optional()
+      .describe("Outbound rules of every workload of the workspace, besides its own; see docs/network.md."),
     sandbox: z.boolean().optional(),
   }),
   extra: { usage: usage.optional() },

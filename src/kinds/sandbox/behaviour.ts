@@ -84,7 +84,6 @@ export const sandboxBehaviour: Behaviour = {
     if (current && before) runtime.extraArgs = before;
     else if (current) delete runtime.extraArgs;
     else spec.vpc ??= VPC_DEFAULT;
-    if (spec.network && Object.keys(spec.network).length === 0) delete spec.network;
     await requireNetwork(input, context);
     prepareExpiry(input, context);
   },

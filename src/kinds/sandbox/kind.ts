@@ -3,8 +3,6 @@ import * as fields from "../../contract/fields.ts";
 import { defineKind } from "../../contract/kind.ts";
 import * as workload from "../workload/spec.ts";
 
-/** Domain rules and routes of one sandbox; each one is matched against every outgoing connection. */
-const NETWORK_RULES_MAX = 512;
 /** Longest termination grace period in seconds. */
 const GRACE_MAX_SECONDS = 3600;
 
@@ -20,29 +18,9 @@ const extraArgs = z.record(z.string().max(64), z.enum(["enabled", "disabled"])).
       });
 });
 
-const domains = z.array(z.string().min(1).max(512)).max(NETWORK_RULES_MAX);
-const texts = z.record(z.string().max(256), z.string().max(64 * 1024));
-
-const route = z.looseObject({
-  destinations: domains.optional(),
-  headers: texts.optional(),
-  body: z.record(z.string(), z.unknown()).optional(),
-  secrets: texts.optional().describe("Write-only: masked in every answer."),
-});
-
-const network = z.looseObject({
+/** A sandbox alone can have addresses of its own to leave from. */
+const network = workload.network.extend({
   egress: z.looseObject({ mode: z.string().max(64).optional(), gateway: z.string().max(128).optional() }).optional(),
-  firewall: z.looseObject({ rulesets: z.array(z.string().max(64)).max(fields.LIST_MAX).optional() }).optional(),
-  proxy: z
-    .looseObject({
-      routing: z.array(route).max(NETWORK_RULES_MAX).optional(),
-      bypass: domains.optional(),
-      allowedDomains: domains.optional(),
-      forbiddenDomains: domains.optional(),
-    })
-    .optional(),
-  allowedDomains: domains.optional(),
-  forbiddenDomains: domains.optional(),
   subnet: z.string().max(128).optional(),
 });
 
@@ -125,9 +103,9 @@ export const sandbox = defineKind({
       .optional(),
   },
   immutable: ["spec.region", "spec.volumes", "spec.vpc"],
-  secrets: [...workload.secrets, "spec.network.proxy.routing[].secrets.*"],
+  secrets: workload.secrets,
   secretsShown: "on_request",
-  secretsWriteOnly: ["spec.network.proxy.routing[].secrets.*"],
+  secretsWriteOnly: workload.secretsWriteOnly,
   references: [
     workload.policies,
     workload.volumes,

@@ -6,6 +6,7 @@ import { chosenRegion } from "../region.ts";
 import { deployReconciler } from "./deploy-reconcile.ts";
 import { type Env, preparedEnvs } from "./envs.ts";
 import { settledMemoryMb } from "./memory.ts";
+import { prepareNetwork } from "./network.ts";
 import { MEMORY_DEFAULT_MB } from "./spec.ts";
 import { prepareTriggers } from "./triggers.ts";
 import { codeUploads } from "./uploads.ts";
@@ -24,6 +25,7 @@ export function prepareWorkload(
   const { spec } = input;
   spec.enabled ??= true;
   settleRegion(input, context);
+  prepareNetwork(input);
   const runtime = { ...(spec.runtime as Json | undefined) };
   runtime.generation ??= GENERATION_DEFAULT;
   const had = (context.current?.spec.runtime as Json | undefined)?.memory;

@@ -3,6 +3,9 @@ import { z } from "zod";
 import * as fields from "../../contract/fields.ts";
 import type { WithoutEffect } from "../../contract/members/without-effect.ts";
 import type { Reference } from "../../contract/references.ts";
+import { networkSecrets } from "./network-spec.ts";
+
+export { network } from "./network-spec.ts";
 
 /** Memory of a workload that does not set it. */
 export const MEMORY_DEFAULT_MB = 2048;
@@ -61,7 +64,10 @@ export const secrets = [
   "spec.runtime.envs[name?secret].value",
   "spec.runtime.dockerConfig",
   "spec.triggers[id].configuration.callbackSecret",
+  networkSecrets,
 ];
+/** Never shown again, not even to who may see secrets. */
+export const secretsWriteOnly = [networkSecrets];
 
 export const policies: Reference = { path: "spec.policies[]", kind: "policy" };
 export const connections: Reference = { path: "spec.integrationConnections[]", kind: "integrationconnection" };

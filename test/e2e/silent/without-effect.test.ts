@@ -20,7 +20,7 @@ const TOO_MUCH_MB = Math.min(1_048_576, Math.ceil(totalmem() / 2 ** 20) + 1);
 const beyond = TOO_MUCH_MB === 1_048_576 ? describe.skip : describe;
 
 describe("refused by name", () => {
-  const CASES: readonly [title: string, path: string, spec: object, message: RegExp][] = [
+  const CASES: readonly (readonly [title: string, path: string, spec: object, message: RegExp])[] = [
     ["a VPC that is not there", "/sandboxes", { vpc: "nowhere" }, /^spec\.vpc: there is no VPC 'nowhere'/],
     [
       "a gateway that is not there",
@@ -33,6 +33,32 @@ describe("refused by name", () => {
       "/sandboxes",
       { runtime: { extraArgs: { tunn: "enabled" } } },
       /^spec\.runtime\.extraArgs\.tunn: is not an option; there are iptables, nfs, tun/,
+    ],
+    ...(["/sandboxes", "/agents", "/functions", "/jobs", "/applications"] as const).flatMap((path) => [
+      [
+        `a domain of ${path} that is none`,
+        path,
+        { network: { proxy: { allowedDomains: ["ok.test", "https://x.test/"] } } },
+        /^spec\.network\.proxy\.allowedDomains\[1\]: 'https:\/\/x\.test\/' is not a host/,
+      ] as const,
+      [
+        `a secret of ${path} that is nowhere`,
+        path,
+        { network: { proxy: { routing: [{ destinations: ["x.test"], headers: { a: "{{SECRET:b}}" } }] } } },
+        /^spec\.network\.proxy\.routing\[0\]\.headers\.a: \{\{SECRET:b\}\} names no secret of this route/,
+      ] as const,
+    ]),
+    [
+      "a range that is none, in a policy",
+      "/policies",
+      { type: "network", network: { firewall: { rules: [{ action: "deny", cidr: "10.0.0.1/8" }] } } },
+      /^spec\.network\.firewall\.rules\[0\]\.cidr: '10\.0\.0\.1\/8' has bits set beyond its prefix/,
+    ],
+    [
+      "a network policy without rules",
+      "/policies",
+      { type: "network" },
+      /^spec\.network: is needed by a policy of type network/,
     ],
     [
       "a GitHub runner",

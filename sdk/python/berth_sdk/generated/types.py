@@ -210,6 +210,7 @@ class AgentInputSpec(TypedDict):
     policies: NotRequired[List[str]]
     revision: NotRequired[AgentInputSpecRevision]
     triggers: NotRequired[List[AgentInputSpecTriggers]]
+    network: NotRequired[AgentInputSpecNetwork]
     #: Callable without credentials; default false.
     public: NotRequired[bool]
     #: Hosts at or below verified custom domains at which it answers too.
@@ -226,6 +227,57 @@ class AgentInputSpecDrives(TypedDict):
     #: The part of the drive to mount; default all of it.
     drivePath: NotRequired[str]
     readOnly: NotRequired[bool]
+
+
+class AgentInputSpecNetwork(TypedDict):
+    proxy: NotRequired[AgentInputSpecNetworkProxy]
+    firewall: NotRequired[AgentInputSpecNetworkFirewall]
+    #: Deprecated: use proxy.allowedDomains.
+    allowedDomains: NotRequired[List[str]]
+    #: Deprecated: use proxy.forbiddenDomains.
+    forbiddenDomains: NotRequired[List[str]]
+
+
+class AgentInputSpecNetworkFirewall(TypedDict):
+    #: default, proxy or dedicated-ip.
+    rulesets: NotRequired[List[str]]
+    #: The first rule that matches decides.
+    rules: NotRequired[List[AgentInputSpecNetworkFirewallRules]]
+
+
+class AgentInputSpecNetworkFirewallRules(TypedDict):
+    action: Literal["allow", "deny"]
+    domains: NotRequired[List[str]]
+    #: Addresses, such as 203.0.113.0/24.
+    cidr: NotRequired[str]
+    #: A port, or a range such as 8000-8999.
+    port: NotRequired[Union[float, str]]
+    protocol: NotRequired[Literal["tcp", "udp", "http"]]
+    methods: NotRequired[List[str]]
+    #: Of plain HTTP and of HTTPS to hosts of routing; may end with *.
+    path: NotRequired[str]
+
+
+class AgentInputSpecNetworkProxy(TypedDict):
+    routing: NotRequired[List[AgentInputSpecNetworkProxyRouting]]
+    #: Hosts whose connections are never read.
+    bypass: NotRequired[List[str]]
+    #: When not empty, nothing else is reached. Wins over forbiddenDomains.
+    allowedDomains: NotRequired[List[str]]
+    forbiddenDomains: NotRequired[List[str]]
+
+
+class AgentInputSpecNetworkProxyRouting(TypedDict):
+    #: host, *.parent or *; also GET:POST:host/path* and !DELETE:host.
+    destinations: NotRequired[List[str]]
+    #: Set unless the request has them. {{SECRET:name}} and {{FUNC:name}} are filled in.
+    headers: NotRequired[Dict[str, str]]
+    #: Members added to JSON bodies up to 1 MB.
+    body: NotRequired[Dict[str, Any]]
+    #: Write-only: masked in every answer.
+    secrets: NotRequired[Dict[str, str]]
+    #: Replace the secrets of this route in answers; default false.
+    redact: NotRequired[bool]
 
 
 class AgentInputSpecRepository(TypedDict):
@@ -447,6 +499,7 @@ class ApplicationInputSpec(TypedDict):
     command: NotRequired[List[str]]
     workingDir: NotRequired[str]
     region: NotRequired[str]
+    network: NotRequired[AgentInputSpecNetwork]
     revision: NotRequired[AgentInputSpecRevision]
     #: The first stands for image, memory, port and envs where those are absent; the rest is read-only.
     revisions: NotRequired[List[ApplicationRevisionListResult]]
@@ -782,6 +835,7 @@ class FunctionInputSpec(TypedDict):
     policies: NotRequired[List[str]]
     revision: NotRequired[AgentInputSpecRevision]
     triggers: NotRequired[List[AgentInputSpecTriggers]]
+    network: NotRequired[AgentInputSpecNetwork]
     #: Callable without credentials; default false.
     public: NotRequired[bool]
     #: Hosts at or below verified custom domains at which it answers too.
@@ -1132,6 +1186,7 @@ class JobInputSpec(TypedDict):
     policies: NotRequired[List[str]]
     revision: NotRequired[AgentInputSpecRevision]
     triggers: NotRequired[List[AgentInputSpecTriggers]]
+    network: NotRequired[AgentInputSpecNetwork]
     #: Refused when it names repositories: no runner is registered at GitHub.
     githubRunner: NotRequired[JobInputSpecGithubRunner]
     runtime: NotRequired[JobInputSpecRuntime]
@@ -1384,11 +1439,13 @@ class PolicyInput(TypedDict):
 
 
 class PolicyInputSpec(TypedDict):
-    type: Literal["location", "flavor", "maxToken"]
+    type: Literal["location", "flavor", "maxToken", "network"]
     resourceTypes: NotRequired[List[Literal["model", "function", "agent", "sandbox", "application", "job"]]]
     locations: NotRequired[List[PolicyInputSpecLocations]]
     flavors: NotRequired[List[PolicyInputSpecFlavors]]
     maxTokens: NotRequired[PolicyInputSpecMaxTokens]
+    #: Outbound rules of every workload of the workspace, besides its own; see docs/network.md.
+    network: NotRequired[PolicyInputSpecNetwork]
     sandbox: NotRequired[bool]
 
 
@@ -1416,6 +1473,21 @@ class PolicyInputSpecMaxTokens(TypedDict):
     ratioInputOverOutput: NotRequired[float]
 
 
+class PolicyInputSpecNetwork(TypedDict):
+    firewall: NotRequired[AgentInputSpecNetworkFirewall]
+    #: Deprecated: use proxy.allowedDomains.
+    allowedDomains: NotRequired[List[str]]
+    #: Deprecated: use proxy.forbiddenDomains.
+    forbiddenDomains: NotRequired[List[str]]
+    proxy: NotRequired[PolicyInputSpecNetworkProxy]
+
+
+class PolicyInputSpecNetworkProxy(TypedDict):
+    #: When not empty, nothing else is reached. Wins over forbiddenDomains.
+    allowedDomains: NotRequired[List[str]]
+    forbiddenDomains: NotRequired[List[str]]
+
+
 class PolicyRecord(TypedDict):
     metadata: IntegrationconnectionRecordMetadata
     spec: PolicyRecordSpec
@@ -1423,11 +1495,13 @@ class PolicyRecord(TypedDict):
 
 
 class PolicyRecordSpec(TypedDict):
-    type: NotRequired[Literal["location", "flavor", "maxToken"]]
+    type: NotRequired[Literal["location", "flavor", "maxToken", "network"]]
     resourceTypes: NotRequired[List[Literal["model", "function", "agent", "sandbox", "application", "job"]]]
     locations: NotRequired[List[PolicyInputSpecLocations]]
     flavors: NotRequired[List[PolicyInputSpecFlavors]]
     maxTokens: NotRequired[PolicyInputSpecMaxTokens]
+    #: Outbound rules of every workload of the workspace, besides its own; see docs/network.md.
+    network: NotRequired[PolicyInputSpecNetwork]
     sandbox: NotRequired[bool]
 
 
@@ -1648,36 +1722,19 @@ class SandboxInputSpecLifecycleExpirationPolicies(TypedDict):
 
 
 class SandboxInputSpecNetwork(TypedDict):
-    egress: NotRequired[SandboxInputSpecNetworkEgress]
-    firewall: NotRequired[SandboxInputSpecNetworkFirewall]
-    proxy: NotRequired[SandboxInputSpecNetworkProxy]
+    proxy: NotRequired[AgentInputSpecNetworkProxy]
+    firewall: NotRequired[AgentInputSpecNetworkFirewall]
+    #: Deprecated: use proxy.allowedDomains.
     allowedDomains: NotRequired[List[str]]
+    #: Deprecated: use proxy.forbiddenDomains.
     forbiddenDomains: NotRequired[List[str]]
+    egress: NotRequired[SandboxInputSpecNetworkEgress]
     subnet: NotRequired[str]
 
 
 class SandboxInputSpecNetworkEgress(TypedDict):
     mode: NotRequired[str]
     gateway: NotRequired[str]
-
-
-class SandboxInputSpecNetworkFirewall(TypedDict):
-    rulesets: NotRequired[List[str]]
-
-
-class SandboxInputSpecNetworkProxy(TypedDict):
-    routing: NotRequired[List[SandboxInputSpecNetworkProxyRouting]]
-    bypass: NotRequired[List[str]]
-    allowedDomains: NotRequired[List[str]]
-    forbiddenDomains: NotRequired[List[str]]
-
-
-class SandboxInputSpecNetworkProxyRouting(TypedDict):
-    destinations: NotRequired[List[str]]
-    headers: NotRequired[Dict[str, str]]
-    body: NotRequired[Dict[str, Any]]
-    #: Write-only: masked in every answer.
-    secrets: NotRequired[Dict[str, str]]
 
 
 class SandboxInputSpecRuntime(TypedDict):

@@ -221,6 +221,48 @@ export interface AgentInput {
         timeout?: number | undefined;
       } | undefined;
     }[] | undefined;
+    network?: {
+      proxy?: {
+        routing?: {
+          /** host, *.parent or *; also GET:POST:host/path* and !DELETE:host. */
+          destinations?: string[] | undefined;
+          /** Set unless the request has them. {{SECRET:name}} and {{FUNC:name}} are filled in. */
+          headers?: Record<string, string> | undefined;
+          /** Members added to JSON bodies up to 1 MB. */
+          body?: Record<string, unknown> | undefined;
+          /** Write-only: masked in every answer. */
+          secrets?: Record<string, string> | undefined;
+          /** Replace the secrets of this route in answers; default false. */
+          redact?: boolean | undefined;
+        }[] | undefined;
+        /** Hosts whose connections are never read. */
+        bypass?: string[] | undefined;
+        /** When not empty, nothing else is reached. Wins over forbiddenDomains. */
+        allowedDomains?: string[] | undefined;
+        forbiddenDomains?: string[] | undefined;
+      } | undefined;
+      firewall?: {
+        /** default, proxy or dedicated-ip. */
+        rulesets?: string[] | undefined;
+        /** The first rule that matches decides. */
+        rules?: {
+          action: "allow" | "deny";
+          domains?: string[] | undefined;
+          /** Addresses, such as 203.0.113.0/24. */
+          cidr?: string | undefined;
+          /** A port, or a range such as 8000-8999. */
+          port?: number | string | undefined;
+          protocol?: "tcp" | "udp" | "http" | undefined;
+          methods?: string[] | undefined;
+          /** Of plain HTTP and of HTTPS to hosts of routing; may end with *. */
+          path?: string | undefined;
+        }[] | undefined;
+      } | undefined;
+      /** Deprecated: use proxy.allowedDomains. */
+      allowedDomains?: string[] | undefined;
+      /** Deprecated: use proxy.forbiddenDomains. */
+      forbiddenDomains?: string[] | undefined;
+    } | undefined;
     /** Callable without credentials; default false. */
     public?: boolean | undefined;
     /** Hosts at or below verified custom domains at which it answers too. */
@@ -322,6 +364,48 @@ export interface AgentRecord {
         timeout?: number | undefined;
       } | undefined;
     }[] | undefined;
+    network?: {
+      proxy?: {
+        routing?: {
+          /** host, *.parent or *; also GET:POST:host/path* and !DELETE:host. */
+          destinations?: string[] | undefined;
+          /** Set unless the request has them. {{SECRET:name}} and {{FUNC:name}} are filled in. */
+          headers?: Record<string, string> | undefined;
+          /** Members added to JSON bodies up to 1 MB. */
+          body?: Record<string, unknown> | undefined;
+          /** Write-only: masked in every answer. */
+          secrets?: Record<string, string> | undefined;
+          /** Replace the secrets of this route in answers; default false. */
+          redact?: boolean | undefined;
+        }[] | undefined;
+        /** Hosts whose connections are never read. */
+        bypass?: string[] | undefined;
+        /** When not empty, nothing else is reached. Wins over forbiddenDomains. */
+        allowedDomains?: string[] | undefined;
+        forbiddenDomains?: string[] | undefined;
+      } | undefined;
+      firewall?: {
+        /** default, proxy or dedicated-ip. */
+        rulesets?: string[] | undefined;
+        /** The first rule that matches decides. */
+        rules?: {
+          action: "allow" | "deny";
+          domains?: string[] | undefined;
+          /** Addresses, such as 203.0.113.0/24. */
+          cidr?: string | undefined;
+          /** A port, or a range such as 8000-8999. */
+          port?: number | string | undefined;
+          protocol?: "tcp" | "udp" | "http" | undefined;
+          methods?: string[] | undefined;
+          /** Of plain HTTP and of HTTPS to hosts of routing; may end with *. */
+          path?: string | undefined;
+        }[] | undefined;
+      } | undefined;
+      /** Deprecated: use proxy.allowedDomains. */
+      allowedDomains?: string[] | undefined;
+      /** Deprecated: use proxy.forbiddenDomains. */
+      forbiddenDomains?: string[] | undefined;
+    } | undefined;
     /** Callable without credentials; default false. */
     public?: boolean | undefined;
     /** Hosts at or below verified custom domains at which it answers too. */
@@ -468,6 +552,48 @@ export interface AgentUpdate {
         timeout?: number | undefined;
       } | undefined;
     }[] | undefined;
+    network?: {
+      proxy?: {
+        routing?: {
+          /** host, *.parent or *; also GET:POST:host/path* and !DELETE:host. */
+          destinations?: string[] | undefined;
+          /** Set unless the request has them. {{SECRET:name}} and {{FUNC:name}} are filled in. */
+          headers?: Record<string, string> | undefined;
+          /** Members added to JSON bodies up to 1 MB. */
+          body?: Record<string, unknown> | undefined;
+          /** Write-only: masked in every answer. */
+          secrets?: Record<string, string> | undefined;
+          /** Replace the secrets of this route in answers; default false. */
+          redact?: boolean | undefined;
+        }[] | undefined;
+        /** Hosts whose connections are never read. */
+        bypass?: string[] | undefined;
+        /** When not empty, nothing else is reached. Wins over forbiddenDomains. */
+        allowedDomains?: string[] | undefined;
+        forbiddenDomains?: string[] | undefined;
+      } | undefined;
+      firewall?: {
+        /** default, proxy or dedicated-ip. */
+        rulesets?: string[] | undefined;
+        /** The first rule that matches decides. */
+        rules?: {
+          action: "allow" | "deny";
+          domains?: string[] | undefined;
+          /** Addresses, such as 203.0.113.0/24. */
+          cidr?: string | undefined;
+          /** A port, or a range such as 8000-8999. */
+          port?: number | string | undefined;
+          protocol?: "tcp" | "udp" | "http" | undefined;
+          methods?: string[] | undefined;
+          /** Of plain HTTP and of HTTPS to hosts of routing; may end with *. */
+          path?: string | undefined;
+        }[] | undefined;
+      } | undefined;
+      /** Deprecated: use proxy.allowedDomains. */
+      allowedDomains?: string[] | undefined;
+      /** Deprecated: use proxy.forbiddenDomains. */
+      forbiddenDomains?: string[] | undefined;
+    } | undefined;
     /** Callable without credentials; default false. */
     public?: boolean | undefined;
     /** Hosts at or below verified custom domains at which it answers too. */
@@ -585,6 +711,48 @@ export interface ApplicationInput {
     command?: string[] | undefined;
     workingDir?: string | undefined;
     region?: string | undefined;
+    network?: {
+      proxy?: {
+        routing?: {
+          /** host, *.parent or *; also GET:POST:host/path* and !DELETE:host. */
+          destinations?: string[] | undefined;
+          /** Set unless the request has them. {{SECRET:name}} and {{FUNC:name}} are filled in. */
+          headers?: Record<string, string> | undefined;
+          /** Members added to JSON bodies up to 1 MB. */
+          body?: Record<string, unknown> | undefined;
+          /** Write-only: masked in every answer. */
+          secrets?: Record<string, string> | undefined;
+          /** Replace the secrets of this route in answers; default false. */
+          redact?: boolean | undefined;
+        }[] | undefined;
+        /** Hosts whose connections are never read. */
+        bypass?: string[] | undefined;
+        /** When not empty, nothing else is reached. Wins over forbiddenDomains. */
+        allowedDomains?: string[] | undefined;
+        forbiddenDomains?: string[] | undefined;
+      } | undefined;
+      firewall?: {
+        /** default, proxy or dedicated-ip. */
+        rulesets?: string[] | undefined;
+        /** The first rule that matches decides. */
+        rules?: {
+          action: "allow" | "deny";
+          domains?: string[] | undefined;
+          /** Addresses, such as 203.0.113.0/24. */
+          cidr?: string | undefined;
+          /** A port, or a range such as 8000-8999. */
+          port?: number | string | undefined;
+          protocol?: "tcp" | "udp" | "http" | undefined;
+          methods?: string[] | undefined;
+          /** Of plain HTTP and of HTTPS to hosts of routing; may end with *. */
+          path?: string | undefined;
+        }[] | undefined;
+      } | undefined;
+      /** Deprecated: use proxy.allowedDomains. */
+      allowedDomains?: string[] | undefined;
+      /** Deprecated: use proxy.forbiddenDomains. */
+      forbiddenDomains?: string[] | undefined;
+    } | undefined;
     revision?: {
       /** The revision that takes what no canary takes; default the latest. */
       active?: string | undefined;
@@ -668,6 +836,48 @@ export interface ApplicationRecord {
     command?: string[] | undefined;
     workingDir?: string | undefined;
     region?: string | undefined;
+    network?: {
+      proxy?: {
+        routing?: {
+          /** host, *.parent or *; also GET:POST:host/path* and !DELETE:host. */
+          destinations?: string[] | undefined;
+          /** Set unless the request has them. {{SECRET:name}} and {{FUNC:name}} are filled in. */
+          headers?: Record<string, string> | undefined;
+          /** Members added to JSON bodies up to 1 MB. */
+          body?: Record<string, unknown> | undefined;
+          /** Write-only: masked in every answer. */
+          secrets?: Record<string, string> | undefined;
+          /** Replace the secrets of this route in answers; default false. */
+          redact?: boolean | undefined;
+        }[] | undefined;
+        /** Hosts whose connections are never read. */
+        bypass?: string[] | undefined;
+        /** When not empty, nothing else is reached. Wins over forbiddenDomains. */
+        allowedDomains?: string[] | undefined;
+        forbiddenDomains?: string[] | undefined;
+      } | undefined;
+      firewall?: {
+        /** default, proxy or dedicated-ip. */
+        rulesets?: string[] | undefined;
+        /** The first rule that matches decides. */
+        rules?: {
+          action: "allow" | "deny";
+          domains?: string[] | undefined;
+          /** Addresses, such as 203.0.113.0/24. */
+          cidr?: string | undefined;
+          /** A port, or a range such as 8000-8999. */
+          port?: number | string | undefined;
+          protocol?: "tcp" | "udp" | "http" | undefined;
+          methods?: string[] | undefined;
+          /** Of plain HTTP and of HTTPS to hosts of routing; may end with *. */
+          path?: string | undefined;
+        }[] | undefined;
+      } | undefined;
+      /** Deprecated: use proxy.allowedDomains. */
+      allowedDomains?: string[] | undefined;
+      /** Deprecated: use proxy.forbiddenDomains. */
+      forbiddenDomains?: string[] | undefined;
+    } | undefined;
     revision?: {
       /** The revision that takes what no canary takes; default the latest. */
       active?: string | undefined;
@@ -771,6 +981,48 @@ export interface ApplicationUpdate {
     command?: string[] | undefined;
     workingDir?: string | undefined;
     region?: string | undefined;
+    network?: {
+      proxy?: {
+        routing?: {
+          /** host, *.parent or *; also GET:POST:host/path* and !DELETE:host. */
+          destinations?: string[] | undefined;
+          /** Set unless the request has them. {{SECRET:name}} and {{FUNC:name}} are filled in. */
+          headers?: Record<string, string> | undefined;
+          /** Members added to JSON bodies up to 1 MB. */
+          body?: Record<string, unknown> | undefined;
+          /** Write-only: masked in every answer. */
+          secrets?: Record<string, string> | undefined;
+          /** Replace the secrets of this route in answers; default false. */
+          redact?: boolean | undefined;
+        }[] | undefined;
+        /** Hosts whose connections are never read. */
+        bypass?: string[] | undefined;
+        /** When not empty, nothing else is reached. Wins over forbiddenDomains. */
+        allowedDomains?: string[] | undefined;
+        forbiddenDomains?: string[] | undefined;
+      } | undefined;
+      firewall?: {
+        /** default, proxy or dedicated-ip. */
+        rulesets?: string[] | undefined;
+        /** The first rule that matches decides. */
+        rules?: {
+          action: "allow" | "deny";
+          domains?: string[] | undefined;
+          /** Addresses, such as 203.0.113.0/24. */
+          cidr?: string | undefined;
+          /** A port, or a range such as 8000-8999. */
+          port?: number | string | undefined;
+          protocol?: "tcp" | "udp" | "http" | undefined;
+          methods?: string[] | undefined;
+          /** Of plain HTTP and of HTTPS to hosts of routing; may end with *. */
+          path?: string | undefined;
+        }[] | undefined;
+      } | undefined;
+      /** Deprecated: use proxy.allowedDomains. */
+      allowedDomains?: string[] | undefined;
+      /** Deprecated: use proxy.forbiddenDomains. */
+      forbiddenDomains?: string[] | undefined;
+    } | undefined;
     revision?: {
       /** The revision that takes what no canary takes; default the latest. */
       active?: string | undefined;
@@ -1264,6 +1516,48 @@ export interface FunctionInput {
         timeout?: number | undefined;
       } | undefined;
     }[] | undefined;
+    network?: {
+      proxy?: {
+        routing?: {
+          /** host, *.parent or *; also GET:POST:host/path* and !DELETE:host. */
+          destinations?: string[] | undefined;
+          /** Set unless the request has them. {{SECRET:name}} and {{FUNC:name}} are filled in. */
+          headers?: Record<string, string> | undefined;
+          /** Members added to JSON bodies up to 1 MB. */
+          body?: Record<string, unknown> | undefined;
+          /** Write-only: masked in every answer. */
+          secrets?: Record<string, string> | undefined;
+          /** Replace the secrets of this route in answers; default false. */
+          redact?: boolean | undefined;
+        }[] | undefined;
+        /** Hosts whose connections are never read. */
+        bypass?: string[] | undefined;
+        /** When not empty, nothing else is reached. Wins over forbiddenDomains. */
+        allowedDomains?: string[] | undefined;
+        forbiddenDomains?: string[] | undefined;
+      } | undefined;
+      firewall?: {
+        /** default, proxy or dedicated-ip. */
+        rulesets?: string[] | undefined;
+        /** The first rule that matches decides. */
+        rules?: {
+          action: "allow" | "deny";
+          domains?: string[] | undefined;
+          /** Addresses, such as 203.0.113.0/24. */
+          cidr?: string | undefined;
+          /** A port, or a range such as 8000-8999. */
+          port?: number | string | undefined;
+          protocol?: "tcp" | "udp" | "http" | undefined;
+          methods?: string[] | undefined;
+          /** Of plain HTTP and of HTTPS to hosts of routing; may end with *. */
+          path?: string | undefined;
+        }[] | undefined;
+      } | undefined;
+      /** Deprecated: use proxy.allowedDomains. */
+      allowedDomains?: string[] | undefined;
+      /** Deprecated: use proxy.forbiddenDomains. */
+      forbiddenDomains?: string[] | undefined;
+    } | undefined;
     /** Callable without credentials; default false. */
     public?: boolean | undefined;
     /** Hosts at or below verified custom domains at which it answers too. */
@@ -1372,6 +1666,48 @@ export interface FunctionRecord {
         timeout?: number | undefined;
       } | undefined;
     }[] | undefined;
+    network?: {
+      proxy?: {
+        routing?: {
+          /** host, *.parent or *; also GET:POST:host/path* and !DELETE:host. */
+          destinations?: string[] | undefined;
+          /** Set unless the request has them. {{SECRET:name}} and {{FUNC:name}} are filled in. */
+          headers?: Record<string, string> | undefined;
+          /** Members added to JSON bodies up to 1 MB. */
+          body?: Record<string, unknown> | undefined;
+          /** Write-only: masked in every answer. */
+          secrets?: Record<string, string> | undefined;
+          /** Replace the secrets of this route in answers; default false. */
+          redact?: boolean | undefined;
+        }[] | undefined;
+        /** Hosts whose connections are never read. */
+        bypass?: string[] | undefined;
+        /** When not empty, nothing else is reached. Wins over forbiddenDomains. */
+        allowedDomains?: string[] | undefined;
+        forbiddenDomains?: string[] | undefined;
+      } | undefined;
+      firewall?: {
+        /** default, proxy or dedicated-ip. */
+        rulesets?: string[] | undefined;
+        /** The first rule that matches decides. */
+        rules?: {
+          action: "allow" | "deny";
+          domains?: string[] | undefined;
+          /** Addresses, such as 203.0.113.0/24. */
+          cidr?: string | undefined;
+          /** A port, or a range such as 8000-8999. */
+          port?: number | string | undefined;
+          protocol?: "tcp" | "udp" | "http" | undefined;
+          methods?: string[] | undefined;
+          /** Of plain HTTP and of HTTPS to hosts of routing; may end with *. */
+          path?: string | undefined;
+        }[] | undefined;
+      } | undefined;
+      /** Deprecated: use proxy.allowedDomains. */
+      allowedDomains?: string[] | undefined;
+      /** Deprecated: use proxy.forbiddenDomains. */
+      forbiddenDomains?: string[] | undefined;
+    } | undefined;
     /** Callable without credentials; default false. */
     public?: boolean | undefined;
     /** Hosts at or below verified custom domains at which it answers too. */
@@ -1480,6 +1816,48 @@ export interface FunctionUpdate {
         timeout?: number | undefined;
       } | undefined;
     }[] | undefined;
+    network?: {
+      proxy?: {
+        routing?: {
+          /** host, *.parent or *; also GET:POST:host/path* and !DELETE:host. */
+          destinations?: string[] | undefined;
+          /** Set unless the request has them. {{SECRET:name}} and {{FUNC:name}} are filled in. */
+          headers?: Record<string, string> | undefined;
+          /** Members added to JSON bodies up to 1 MB. */
+          body?: Record<string, unknown> | undefined;
+          /** Write-only: masked in every answer. */
+          secrets?: Record<string, string> | undefined;
+          /** Replace the secrets of this route in answers; default false. */
+          redact?: boolean | undefined;
+        }[] | undefined;
+        /** Hosts whose connections are never read. */
+        bypass?: string[] | undefined;
+        /** When not empty, nothing else is reached. Wins over forbiddenDomains. */
+        allowedDomains?: string[] | undefined;
+        forbiddenDomains?: string[] | undefined;
+      } | undefined;
+      firewall?: {
+        /** default, proxy or dedicated-ip. */
+        rulesets?: string[] | undefined;
+        /** The first rule that matches decides. */
+        rules?: {
+          action: "allow" | "deny";
+          domains?: string[] | undefined;
+          /** Addresses, such as 203.0.113.0/24. */
+          cidr?: string | undefined;
+          /** A port, or a range such as 8000-8999. */
+          port?: number | string | undefined;
+          protocol?: "tcp" | "udp" | "http" | undefined;
+          methods?: string[] | undefined;
+          /** Of plain HTTP and of HTTPS to hosts of routing; may end with *. */
+          path?: string | undefined;
+        }[] | undefined;
+      } | undefined;
+      /** Deprecated: use proxy.allowedDomains. */
+      allowedDomains?: string[] | undefined;
+      /** Deprecated: use proxy.forbiddenDomains. */
+      forbiddenDomains?: string[] | undefined;
+    } | undefined;
     /** Callable without credentials; default false. */
     public?: boolean | undefined;
     /** Hosts at or below verified custom domains at which it answers too. */
@@ -1957,6 +2335,48 @@ export interface JobInput {
         timeout?: number | undefined;
       } | undefined;
     }[] | undefined;
+    network?: {
+      proxy?: {
+        routing?: {
+          /** host, *.parent or *; also GET:POST:host/path* and !DELETE:host. */
+          destinations?: string[] | undefined;
+          /** Set unless the request has them. {{SECRET:name}} and {{FUNC:name}} are filled in. */
+          headers?: Record<string, string> | undefined;
+          /** Members added to JSON bodies up to 1 MB. */
+          body?: Record<string, unknown> | undefined;
+          /** Write-only: masked in every answer. */
+          secrets?: Record<string, string> | undefined;
+          /** Replace the secrets of this route in answers; default false. */
+          redact?: boolean | undefined;
+        }[] | undefined;
+        /** Hosts whose connections are never read. */
+        bypass?: string[] | undefined;
+        /** When not empty, nothing else is reached. Wins over forbiddenDomains. */
+        allowedDomains?: string[] | undefined;
+        forbiddenDomains?: string[] | undefined;
+      } | undefined;
+      firewall?: {
+        /** default, proxy or dedicated-ip. */
+        rulesets?: string[] | undefined;
+        /** The first rule that matches decides. */
+        rules?: {
+          action: "allow" | "deny";
+          domains?: string[] | undefined;
+          /** Addresses, such as 203.0.113.0/24. */
+          cidr?: string | undefined;
+          /** A port, or a range such as 8000-8999. */
+          port?: number | string | undefined;
+          protocol?: "tcp" | "udp" | "http" | undefined;
+          methods?: string[] | undefined;
+          /** Of plain HTTP and of HTTPS to hosts of routing; may end with *. */
+          path?: string | undefined;
+        }[] | undefined;
+      } | undefined;
+      /** Deprecated: use proxy.allowedDomains. */
+      allowedDomains?: string[] | undefined;
+      /** Deprecated: use proxy.forbiddenDomains. */
+      forbiddenDomains?: string[] | undefined;
+    } | undefined;
     /** Refused when it names repositories: no runner is registered at GitHub. */
     githubRunner?: {
       repositories?: string[] | string | undefined;
@@ -2057,6 +2477,48 @@ export interface JobRecord {
         timeout?: number | undefined;
       } | undefined;
     }[] | undefined;
+    network?: {
+      proxy?: {
+        routing?: {
+          /** host, *.parent or *; also GET:POST:host/path* and !DELETE:host. */
+          destinations?: string[] | undefined;
+          /** Set unless the request has them. {{SECRET:name}} and {{FUNC:name}} are filled in. */
+          headers?: Record<string, string> | undefined;
+          /** Members added to JSON bodies up to 1 MB. */
+          body?: Record<string, unknown> | undefined;
+          /** Write-only: masked in every answer. */
+          secrets?: Record<string, string> | undefined;
+          /** Replace the secrets of this route in answers; default false. */
+          redact?: boolean | undefined;
+        }[] | undefined;
+        /** Hosts whose connections are never read. */
+        bypass?: string[] | undefined;
+        /** When not empty, nothing else is reached. Wins over forbiddenDomains. */
+        allowedDomains?: string[] | undefined;
+        forbiddenDomains?: string[] | undefined;
+      } | undefined;
+      firewall?: {
+        /** default, proxy or dedicated-ip. */
+        rulesets?: string[] | undefined;
+        /** The first rule that matches decides. */
+        rules?: {
+          action: "allow" | "deny";
+          domains?: string[] | undefined;
+          /** Addresses, such as 203.0.113.0/24. */
+          cidr?: string | undefined;
+          /** A port, or a range such as 8000-8999. */
+          port?: number | string | undefined;
+          protocol?: "tcp" | "udp" | "http" | undefined;
+          methods?: string[] | undefined;
+          /** Of plain HTTP and of HTTPS to hosts of routing; may end with *. */
+          path?: string | undefined;
+        }[] | undefined;
+      } | undefined;
+      /** Deprecated: use proxy.allowedDomains. */
+      allowedDomains?: string[] | undefined;
+      /** Deprecated: use proxy.forbiddenDomains. */
+      forbiddenDomains?: string[] | undefined;
+    } | undefined;
     /** Refused when it names repositories: no runner is registered at GitHub. */
     githubRunner?: {
       repositories?: string[] | string | undefined;
@@ -2157,6 +2619,48 @@ export interface JobUpdate {
         timeout?: number | undefined;
       } | undefined;
     }[] | undefined;
+    network?: {
+      proxy?: {
+        routing?: {
+          /** host, *.parent or *; also GET:POST:host/path* and !DELETE:host. */
+          destinations?: string[] | undefined;
+          /** Set unless the request has them. {{SECRET:name}} and {{FUNC:name}} are filled in. */
+          headers?: Record<string, string> | undefined;
+          /** Members added to JSON bodies up to 1 MB. */
+          body?: Record<string, unknown> | undefined;
+          /** Write-only: masked in every answer. */
+          secrets?: Record<string, string> | undefined;
+          /** Replace the secrets of this route in answers; default false. */
+          redact?: boolean | undefined;
+        }[] | undefined;
+        /** Hosts whose connections are never read. */
+        bypass?: string[] | undefined;
+        /** When not empty, nothing else is reached. Wins over forbiddenDomains. */
+        allowedDomains?: string[] | undefined;
+        forbiddenDomains?: string[] | undefined;
+      } | undefined;
+      firewall?: {
+        /** default, proxy or dedicated-ip. */
+        rulesets?: string[] | undefined;
+        /** The first rule that matches decides. */
+        rules?: {
+          action: "allow" | "deny";
+          domains?: string[] | undefined;
+          /** Addresses, such as 203.0.113.0/24. */
+          cidr?: string | undefined;
+          /** A port, or a range such as 8000-8999. */
+          port?: number | string | undefined;
+          protocol?: "tcp" | "udp" | "http" | undefined;
+          methods?: string[] | undefined;
+          /** Of plain HTTP and of HTTPS to hosts of routing; may end with *. */
+          path?: string | undefined;
+        }[] | undefined;
+      } | undefined;
+      /** Deprecated: use proxy.allowedDomains. */
+      allowedDomains?: string[] | undefined;
+      /** Deprecated: use proxy.forbiddenDomains. */
+      forbiddenDomains?: string[] | undefined;
+    } | undefined;
     /** Refused when it names repositories: no runner is registered at GitHub. */
     githubRunner?: {
       repositories?: string[] | string | undefined;
@@ -2506,7 +3010,7 @@ export interface PolicyInput {
     externalId?: string | undefined;
   };
   spec: {
-    type: "location" | "flavor" | "maxToken";
+    type: "location" | "flavor" | "maxToken" | "network";
     resourceTypes?: ("model" | "function" | "agent" | "sandbox" | "application" | "job")[] | undefined;
     locations?: {
       type: "location" | "country" | "continent";
@@ -2528,6 +3032,35 @@ export interface PolicyInput {
       /** 0 = no limit. */
       total?: number | undefined;
       ratioInputOverOutput?: number | undefined;
+    } | undefined;
+    /** Outbound rules of every workload of the workspace, besides its own; see docs/network.md. */
+    network?: {
+      firewall?: {
+        /** default, proxy or dedicated-ip. */
+        rulesets?: string[] | undefined;
+        /** The first rule that matches decides. */
+        rules?: {
+          action: "allow" | "deny";
+          domains?: string[] | undefined;
+          /** Addresses, such as 203.0.113.0/24. */
+          cidr?: string | undefined;
+          /** A port, or a range such as 8000-8999. */
+          port?: number | string | undefined;
+          protocol?: "tcp" | "udp" | "http" | undefined;
+          methods?: string[] | undefined;
+          /** Of plain HTTP and of HTTPS to hosts of routing; may end with *. */
+          path?: string | undefined;
+        }[] | undefined;
+      } | undefined;
+      /** Deprecated: use proxy.allowedDomains. */
+      allowedDomains?: string[] | undefined;
+      /** Deprecated: use proxy.forbiddenDomains. */
+      forbiddenDomains?: string[] | undefined;
+      proxy?: {
+        /** When not empty, nothing else is reached. Wins over forbiddenDomains. */
+        allowedDomains?: string[] | undefined;
+        forbiddenDomains?: string[] | undefined;
+      } | undefined;
     } | undefined;
     sandbox?: boolean | undefined;
   };
@@ -2550,7 +3083,7 @@ export interface PolicyRecord {
     updatedBy?: string | undefined;
   };
   spec: {
-    type?: "location" | "flavor" | "maxToken" | undefined;
+    type?: "location" | "flavor" | "maxToken" | "network" | undefined;
     resourceTypes?: ("model" | "function" | "agent" | "sandbox" | "application" | "job")[] | undefined;
     locations?: {
       type: "location" | "country" | "continent";
@@ -2573,6 +3106,35 @@ export interface PolicyRecord {
       total?: number | undefined;
       ratioInputOverOutput?: number | undefined;
     } | undefined;
+    /** Outbound rules of every workload of the workspace, besides its own; see docs/network.md. */
+    network?: {
+      firewall?: {
+        /** default, proxy or dedicated-ip. */
+        rulesets?: string[] | undefined;
+        /** The first rule that matches decides. */
+        rules?: {
+          action: "allow" | "deny";
+          domains?: string[] | undefined;
+          /** Addresses, such as 203.0.113.0/24. */
+          cidr?: string | undefined;
+          /** A port, or a range such as 8000-8999. */
+          port?: number | string | undefined;
+          protocol?: "tcp" | "udp" | "http" | undefined;
+          methods?: string[] | undefined;
+          /** Of plain HTTP and of HTTPS to hosts of routing; may end with *. */
+          path?: string | undefined;
+        }[] | undefined;
+      } | undefined;
+      /** Deprecated: use proxy.allowedDomains. */
+      allowedDomains?: string[] | undefined;
+      /** Deprecated: use proxy.forbiddenDomains. */
+      forbiddenDomains?: string[] | undefined;
+      proxy?: {
+        /** When not empty, nothing else is reached. Wins over forbiddenDomains. */
+        allowedDomains?: string[] | undefined;
+        forbiddenDomains?: string[] | undefined;
+      } | undefined;
+    } | undefined;
     sandbox?: boolean | undefined;
   };
   usage?: {
@@ -2593,7 +3155,7 @@ export interface PolicyUpdate {
     externalId?: string | undefined;
   } | undefined;
   spec: {
-    type: "location" | "flavor" | "maxToken";
+    type: "location" | "flavor" | "maxToken" | "network";
     resourceTypes?: ("model" | "function" | "agent" | "sandbox" | "application" | "job")[] | undefined;
     locations?: {
       type: "location" | "country" | "continent";
@@ -2615,6 +3177,35 @@ export interface PolicyUpdate {
       /** 0 = no limit. */
       total?: number | undefined;
       ratioInputOverOutput?: number | undefined;
+    } | undefined;
+    /** Outbound rules of every workload of the workspace, besides its own; see docs/network.md. */
+    network?: {
+      firewall?: {
+        /** default, proxy or dedicated-ip. */
+        rulesets?: string[] | undefined;
+        /** The first rule that matches decides. */
+        rules?: {
+          action: "allow" | "deny";
+          domains?: string[] | undefined;
+          /** Addresses, such as 203.0.113.0/24. */
+          cidr?: string | undefined;
+          /** A port, or a range such as 8000-8999. */
+          port?: number | string | undefined;
+          protocol?: "tcp" | "udp" | "http" | undefined;
+          methods?: string[] | undefined;
+          /** Of plain HTTP and of HTTPS to hosts of routing; may end with *. */
+          path?: string | undefined;
+        }[] | undefined;
+      } | undefined;
+      /** Deprecated: use proxy.allowedDomains. */
+      allowedDomains?: string[] | undefined;
+      /** Deprecated: use proxy.forbiddenDomains. */
+      forbiddenDomains?: string[] | undefined;
+      proxy?: {
+        /** When not empty, nothing else is reached. Wins over forbiddenDomains. */
+        allowedDomains?: string[] | undefined;
+        forbiddenDomains?: string[] | undefined;
+      } | undefined;
     } | undefined;
     sandbox?: boolean | undefined;
   };
@@ -2911,27 +3502,50 @@ export interface SandboxInput {
       since?: string | undefined;
     } | undefined;
     network?: {
+      proxy?: {
+        routing?: {
+          /** host, *.parent or *; also GET:POST:host/path* and !DELETE:host. */
+          destinations?: string[] | undefined;
+          /** Set unless the request has them. {{SECRET:name}} and {{FUNC:name}} are filled in. */
+          headers?: Record<string, string> | undefined;
+          /** Members added to JSON bodies up to 1 MB. */
+          body?: Record<string, unknown> | undefined;
+          /** Write-only: masked in every answer. */
+          secrets?: Record<string, string> | undefined;
+          /** Replace the secrets of this route in answers; default false. */
+          redact?: boolean | undefined;
+        }[] | undefined;
+        /** Hosts whose connections are never read. */
+        bypass?: string[] | undefined;
+        /** When not empty, nothing else is reached. Wins over forbiddenDomains. */
+        allowedDomains?: string[] | undefined;
+        forbiddenDomains?: string[] | undefined;
+      } | undefined;
+      firewall?: {
+        /** default, proxy or dedicated-ip. */
+        rulesets?: string[] | undefined;
+        /** The first rule that matches decides. */
+        rules?: {
+          action: "allow" | "deny";
+          domains?: string[] | undefined;
+          /** Addresses, such as 203.0.113.0/24. */
+          cidr?: string | undefined;
+          /** A port, or a range such as 8000-8999. */
+          port?: number | string | undefined;
+          protocol?: "tcp" | "udp" | "http" | undefined;
+          methods?: string[] | undefined;
+          /** Of plain HTTP and of HTTPS to hosts of routing; may end with *. */
+          path?: string | undefined;
+        }[] | undefined;
+      } | undefined;
+      /** Deprecated: use proxy.allowedDomains. */
+      allowedDomains?: string[] | undefined;
+      /** Deprecated: use proxy.forbiddenDomains. */
+      forbiddenDomains?: string[] | undefined;
       egress?: {
         mode?: string | undefined;
         gateway?: string | undefined;
       } | undefined;
-      firewall?: {
-        rulesets?: string[] | undefined;
-      } | undefined;
-      proxy?: {
-        routing?: {
-          destinations?: string[] | undefined;
-          headers?: Record<string, string> | undefined;
-          body?: Record<string, unknown> | undefined;
-          /** Write-only: masked in every answer. */
-          secrets?: Record<string, string> | undefined;
-        }[] | undefined;
-        bypass?: string[] | undefined;
-        allowedDomains?: string[] | undefined;
-        forbiddenDomains?: string[] | undefined;
-      } | undefined;
-      allowedDomains?: string[] | undefined;
-      forbiddenDomains?: string[] | undefined;
       subnet?: string | undefined;
     } | undefined;
   } | undefined;
@@ -3020,27 +3634,50 @@ export interface SandboxRecord {
       since?: string | undefined;
     } | undefined;
     network?: {
+      proxy?: {
+        routing?: {
+          /** host, *.parent or *; also GET:POST:host/path* and !DELETE:host. */
+          destinations?: string[] | undefined;
+          /** Set unless the request has them. {{SECRET:name}} and {{FUNC:name}} are filled in. */
+          headers?: Record<string, string> | undefined;
+          /** Members added to JSON bodies up to 1 MB. */
+          body?: Record<string, unknown> | undefined;
+          /** Write-only: masked in every answer. */
+          secrets?: Record<string, string> | undefined;
+          /** Replace the secrets of this route in answers; default false. */
+          redact?: boolean | undefined;
+        }[] | undefined;
+        /** Hosts whose connections are never read. */
+        bypass?: string[] | undefined;
+        /** When not empty, nothing else is reached. Wins over forbiddenDomains. */
+        allowedDomains?: string[] | undefined;
+        forbiddenDomains?: string[] | undefined;
+      } | undefined;
+      firewall?: {
+        /** default, proxy or dedicated-ip. */
+        rulesets?: string[] | undefined;
+        /** The first rule that matches decides. */
+        rules?: {
+          action: "allow" | "deny";
+          domains?: string[] | undefined;
+          /** Addresses, such as 203.0.113.0/24. */
+          cidr?: string | undefined;
+          /** A port, or a range such as 8000-8999. */
+          port?: number | string | undefined;
+          protocol?: "tcp" | "udp" | "http" | undefined;
+          methods?: string[] | undefined;
+          /** Of plain HTTP and of HTTPS to hosts of routing; may end with *. */
+          path?: string | undefined;
+        }[] | undefined;
+      } | undefined;
+      /** Deprecated: use proxy.allowedDomains. */
+      allowedDomains?: string[] | undefined;
+      /** Deprecated: use proxy.forbiddenDomains. */
+      forbiddenDomains?: string[] | undefined;
       egress?: {
         mode?: string | undefined;
         gateway?: string | undefined;
       } | undefined;
-      firewall?: {
-        rulesets?: string[] | undefined;
-      } | undefined;
-      proxy?: {
-        routing?: {
-          destinations?: string[] | undefined;
-          headers?: Record<string, string> | undefined;
-          body?: Record<string, unknown> | undefined;
-          /** Write-only: masked in every answer. */
-          secrets?: Record<string, string> | undefined;
-        }[] | undefined;
-        bypass?: string[] | undefined;
-        allowedDomains?: string[] | undefined;
-        forbiddenDomains?: string[] | undefined;
-      } | undefined;
-      allowedDomains?: string[] | undefined;
-      forbiddenDomains?: string[] | undefined;
       subnet?: string | undefined;
     } | undefined;
   };

@@ -1,0 +1,39 @@
+/** Checks `spec.network` when a workload or a network policy is written, and compiles it when a workload runs. */
+import { invalidField } from "../../contract/errors.ts";
+import { type NetworkRules, outboundPolicy, type PlacedRules } from "../../lib/network/egress/outbound-policy.ts";
+import { type RoutingSpec, routesOf } from "../../lib/network/egress/routes.ts";
+import { RuleProblem } from "../../lib/network/egress/rule-problem.ts";
+import type { WorkloadRules } from "../../lib/network/egress/workload-rules.ts";
+import type { Input } from "../port.ts";
+
+export type NetworkSpec = NetworkRules & { proxy?: RoutingSpec };
+
+const PLACE = "spec.network";
+
+export const networkOf = (spec: Record<string, unknown>): NetworkSpec => (spec.network ?? {}) as NetworkSpec;
+
+/** Throws RuleProblem. The rules of the workspace come first: their refusals are the ones to name. */
+export function compileNetwork(own: NetworkSpec, workspace: readonly PlacedRules[] = []): WorkloadRules {
+  return {
+    policy: outboundPolicy([...workspace, { place: PLACE, rules: own }]),
+    routes: routesOf(own.proxy ?? {}, `${PLACE}.proxy`),
+  };
+}
+
+/** Refuses rules that cannot be understood, with the member that holds them. An empty network is no network. */
+export function prepareNetwork({ spec }: Input): void {
+  if (spec.network && Object.keys(spec.network).length === 0) delete spec.network;
+  if (spec.network !== undefined) understood(() => compileNetwork(networkOf(spec)));
+}
+
+/** The same for a policy of type network. */
+export const requireNetworkRules = (rules: NetworkRules): void =>
+  understood(() => outboundPolicy([{ place: PLACE, rules }]));
+
+function understood(compile: () => unknown): void {
+  try {
+    compile();
+  } catch (error) {
+    throw error instanceof RuleProblem ? invalidField(error.path, error.rule) : error;
+  }
+}

@@ -1,0 +1,24 @@
+/** What the platform's ways out need to know of a workload, and how they hear of changes. */
+import type { OutboundPolicy } from "./outbound-policy.ts";
+import type { Routes } from "./routes.ts";
+
+export interface WorkloadRules {
+  policy: OutboundPolicy;
+  routes: Routes;
+}
+
+export interface RulesSource {
+  of(uid: string): Promise<WorkloadRules>;
+  /** Calls the listener after the rules of a workload changed. Returns a function that ends this. */
+  onChange(listener: (uid: string) => void): () => void;
+}
+
+/** A connection or request that was refused. */
+export interface Refusal {
+  /** For programs, in the header Proxy-Error. */
+  code: string;
+  host: string;
+  port: number;
+  /** The place of the rule; absent where the platform itself refuses. */
+  rule?: string;
+}
