@@ -26,6 +26,7 @@ import { logHandlers } from "./log/handlers.ts";
 import { modelBehaviour } from "./model/behaviour.ts";
 import { modelHandlers } from "./model/handlers.ts";
 import { nodeHandlers } from "./node/handlers.ts";
+import { overviewHandlers } from "./overview/handlers.ts";
 import { policyBehaviour } from "./policy/behaviour.ts";
 import type { Behaviour, Implementation } from "./port.ts";
 import { previewBehaviour } from "./preview/behaviour.ts";
@@ -89,6 +90,7 @@ export const HANDLERS: readonly Implementation[] = [
   ...modelHandlers,
   ...logHandlers,
   ...nodeHandlers,
+  ...overviewHandlers,
   ...quotaHandlers,
   ...serviceAccountHandlers,
   ...templateHandlers,

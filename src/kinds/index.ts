@@ -29,6 +29,7 @@ import { logOperations } from "./log/operations.ts";
 import { model } from "./model/kind.ts";
 import { modelUsage } from "./model/operations.ts";
 import { nodeOperations } from "./node/operations.ts";
+import { overviewOperations } from "./overview/operations.ts";
 import { policy } from "./policy/kind.ts";
 import { policyUsages } from "./policy/operations.ts";
 import { preview } from "./preview/kind.ts";
@@ -95,6 +96,7 @@ const EXTRA_OPERATIONS: readonly Operation[] = [
   modelUsage,
   ...logOperations,
   ...nodeOperations,
+  ...overviewOperations,
   policyUsages,
   previewTokenDelete,
   ...quotaOperations,

@@ -29,6 +29,7 @@ const sandbox = (more: Partial<Resource> = {}): Resource => {
     updatedBy: "",
     retired: false,
     node: null,
+    statusAt: 0,
     ...more,
   };
   const state = {

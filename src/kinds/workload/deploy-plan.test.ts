@@ -348,6 +348,7 @@ const base: Resource = {
   updatedBy: "",
   retired: false,
   node: null,
+  statusAt: 0,
 };
 
 function seenAll({ copies = [] }: DeployState): DeployObserved {

@@ -20,6 +20,8 @@ export interface Tables {
   delivery_counts: DeliveryCountRow;
   resources: ResourceRow;
   resource_counts: { workspace: string; kind: string; parent: string; n: number };
+  /** See resources/status-counts.ts. */
+  status_counts: { workspace: string; kind: string; status: string; shard: number; n: number };
   resource_links: LinkRow;
   held_words: HeldWordRow;
   revisions: RevisionRow;
@@ -86,6 +88,8 @@ export interface ResourceRow {
   search: string;
   /** The node that has the resource; null for kinds that belong to no machine. */
   node: string | null;
+  /** When the resource got its status; 0 for what an older version wrote, except failures. */
+  status_at: number;
 }
 
 export interface NodeRow {

@@ -47,6 +47,7 @@ const OWNED = [
   "service_accounts",
   "invitations",
   "resource_counts",
+  "status_counts",
   "resource_links",
   "revisions",
 ] as const;

@@ -6,6 +6,7 @@ import { hostLabelOf } from "../../contract/held-words.ts";
 import { uuidv7 } from "../../lib/ids.ts";
 import type { Database } from "../database/database.ts";
 import { MIGRATIONS, migrate } from "../database/migrations/index.ts";
+import type { ResourceRow } from "../database/schema.ts";
 import { openDatabase } from "../store.ts";
 
 const databases = await testDatabases();
@@ -135,7 +136,8 @@ async function insertResource(
   await database.write(({ queries }) =>
     queries
       .insertInto("resources")
-      .values({ ...texts, ...counts, ...nothing, id, uid, workspace, kind, parent, name, slot: name })
+      // The column `status_at` came with a later migration.
+      .values({ ...texts, ...counts, ...nothing, id, uid, workspace, kind, parent, name, slot: name } as ResourceRow)
       .execute(),
   );
   return uid;

@@ -36,6 +36,7 @@ const COLUMNS = [
   "r.created_by",
   "r.updated_by",
   "r.node",
+  "r.status_at",
   "r.metadata",
   "r.spec",
   "r.secrets",

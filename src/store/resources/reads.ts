@@ -8,6 +8,7 @@ import { REVISIONS_MAX, type Revision, revisionFromRow } from "./revision.ts";
 import type { RowCache } from "./row-cache.ts";
 import { rowBySlot, rowByUid } from "./rows.ts";
 import type { ListScope } from "./search-grams.ts";
+import { statusCountsIn } from "./status-counts.ts";
 import { createWaiters } from "./waiters.ts";
 
 type ResourceListener = (kind: string, uid: string) => void;
@@ -178,6 +179,25 @@ export function createResourceReads(database: Database, cache: RowCache | null) 
         .groupBy("kind")
         .execute();
       return Object.fromEntries(rows.map((row) => [row.kind, Number(row.n)]));
+    },
+
+    statusCountsIn: (workspace: string) => statusCountsIn(database, workspace),
+
+    /** Failed resources of these kinds, the latest failure first. */
+    async listFailed(workspace: string, kinds: readonly string[], limit: number): Promise<Resource[]> {
+      if (kinds.length === 0) return [];
+      const rows = await database.read
+        .selectFrom("resources")
+        .selectAll()
+        .where("workspace", "=", workspace)
+        .where(sql<boolean>`status = 'FAILED'`)
+        .where("kind", "in", kinds)
+        .where("slot", "not like", "~%")
+        .orderBy("status_at", "desc")
+        .orderBy("uid", "desc")
+        .limit(limit)
+        .execute();
+      return rows.map(fromRow);
     },
 
     getAcrossWorkspaces: byUid,

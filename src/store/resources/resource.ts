@@ -39,6 +39,8 @@ export interface Resource {
   retired: boolean;
   /** The node that has it; null for kinds that belong to no machine. */
   node: string | null;
+  /** When the resource got its status. */
+  statusAt: number;
 }
 
 type Row = Omit<ResourceRow, "id" | "search">;
@@ -75,6 +77,7 @@ export function withTexts(row: Row, texts: Pick<Resource, "metadata" | "spec" | 
     updatedBy: row.updated_by,
     retired: row.slot.startsWith("~"),
     node: row.node,
+    statusAt: row.status_at,
   };
 }
 

@@ -37,6 +37,7 @@ import {
   updateRow,
 } from "./rows.ts";
 import { gramsOf, type ListScope, searchText } from "./search-grams.ts";
+import { createStatusCounter } from "./status-counts.ts";
 
 /** Events kept per resource, the newest ones: they tell why a resource is as it is. */
 export const EVENTS_MAX = 50;
@@ -107,6 +108,7 @@ export function createResources({ database, clock, box, cursors, quotas }: Resou
   const cache = database.dialect === "sqlite" ? new RowCache() : null;
   const frequencies = database.dialect === "postgres" ? createGramFrequencies(database, clock) : null;
   const countShared = countNew(database.dialect);
+  const statusCounter = createStatusCounter(database.dialect);
   const seal = (uid: string, secrets: Record<string, string>): string | null =>
     Object.keys(secrets).length === 0 ? null : box.seal(JSON.stringify(secrets), uid);
 
@@ -163,6 +165,7 @@ export function createResources({ database, clock, box, cursors, quotas }: Resou
       events: JSON.stringify(events),
       search: searchText(draft.name, metadata),
       node: draft.node ?? null,
+      status_at: now,
     };
     if (!(await insertRow(queries, dialect, row, gramsOf(row.search, draft)))) {
       await requireLiveWorkspace(queries, dialect, draft.workspace);
@@ -174,6 +177,7 @@ export function createResources({ database, clock, box, cursors, quotas }: Resou
     // Without a limit to check, all creates that share the commit are counted together.
     if (quota === undefined && draft.countMax === undefined) tx.share(countShared, draft);
     else await count(queries, dialect, draft, 1);
+    statusCounter.record(tx, null, row);
     if (quota !== undefined) await requireRoom(queries, draft.workspace, draft.kind, quota);
     if (draft.countMax !== undefined && (await countOf(queries, draft)) > draft.countMax)
       throw new PlatformError("bad_request", `There cannot be more than ${draft.countMax} of kind ${draft.kind} here.`);
@@ -222,8 +226,10 @@ export function createResources({ database, clock, box, cursors, quotas }: Resou
       slot: change.retire ? `~${uid}` : row.slot,
       search: searchText(row.name, metadata),
       node: change.node === undefined ? row.node : change.node,
+      status_at: status === row.status ? row.status_at : now,
     };
     await updateRow(tx.queries, database.dialect, next);
+    statusCounter.record(tx, row, next);
     if (next.search !== row.search) await indexGrams(tx.queries, database.dialect, uid, gramsOf(next.search, current));
     if (change.retire && !current.retired) {
       await count(tx.queries, database.dialect, current, -1);
@@ -250,6 +256,7 @@ export function createResources({ database, clock, box, cursors, quotas }: Resou
     await removeThreads(tx.queries, uid);
     if (database.dialect === "sqlite")
       await sql`DELETE FROM resource_grams WHERE rowid = ${rowidOf(uid)}`.execute(tx.queries);
+    statusCounter.record(tx, row, null);
     if (!row.slot.startsWith("~")) await count(tx.queries, database.dialect, row, -1);
     tx.afterCommit(() => cache?.forget(uid));
     tx.announce(changeOf(row));

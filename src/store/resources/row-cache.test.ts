@@ -28,6 +28,7 @@ const row = (uid: string, slot: string, spec = "{}"): ResourceRow => ({
   events: "[]",
   search: slot,
   node: null,
+  status_at: 0,
 });
 
 test("a row that gave its name free is no longer found under it", () => {

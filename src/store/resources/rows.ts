@@ -32,6 +32,7 @@ const COLUMNS = [
   "events",
   "search",
   "node",
+  "status_at",
 ] as const satisfies (keyof ResourceRow)[];
 const MARKS = COLUMNS.map(() => "?").join(", ");
 const BY_SLOT = fixedQuery<ResourceRow>(

@@ -1721,6 +1721,10 @@ class AsyncApi:
         """Remove a node that never returns. `DELETE /v0/nodes/{node}`"""
         return cast("types.NodeRecord", await self._caller.call("DELETE", f'/nodes/{segment("node", node)}', query={"force": force}, timeout=timeout))
 
+    async def overview_get(self, *, timeout: Optional[float] = None) -> types.OverviewRecord:
+        """What the workspace holds by kind and status, the latest failures, and the cost of today. `GET /v0/overview`"""
+        return cast("types.OverviewRecord", await self._caller.call("GET", "/overview", timeout=timeout))
+
     async def policy_usages(
         self,
         policy_name: str,

@@ -1722,6 +1722,10 @@ class Api:
         """Remove a node that never returns. `DELETE /v0/nodes/{node}`"""
         return cast("types.NodeRecord", self._caller.call("DELETE", f'/nodes/{segment("node", node)}', query={"force": force}, timeout=timeout))
 
+    def overview_get(self, *, timeout: Optional[float] = None) -> types.OverviewRecord:
+        """What the workspace holds by kind and status, the latest failures, and the cost of today. `GET /v0/overview`"""
+        return cast("types.OverviewRecord", self._caller.call("GET", "/overview", timeout=timeout))
+
     def policy_usages(
         self,
         policy_name: str,

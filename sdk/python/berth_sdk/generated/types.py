@@ -1410,6 +1410,41 @@ class NodeRecord(TypedDict):
     heartbeatAt: str
 
 
+class OverviewRecord(TypedDict):
+    workspace: str
+    time: str
+    #: Every kind that the credentials may list, also without resources.
+    kinds: List[OverviewRecordKinds]
+    #: The latest first, at most 10. Resources inside others are left out.
+    failures: List[OverviewRecordFailures]
+    #: Since midnight UTC. Absent for credentials that may not read the metrics of the account.
+    cost: NotRequired[OverviewRecordCost]
+
+
+class OverviewRecordCost(TypedDict):
+    today: float
+    currency: Literal["USD"]
+    since: str
+
+
+class OverviewRecordFailures(TypedDict):
+    kind: str
+    name: str
+    uid: str
+    status: str
+    reason: str
+    #: When the resource got this status.
+    time: str
+
+
+class OverviewRecordKinds(TypedDict):
+    kind: str
+    plural: str
+    total: float
+    #: Empty for kinds without a status.
+    statuses: Dict[str, float]
+
+
 class PasswordSetBody(TypedDict):
     newPassword: str
     #: Needed when there is one already, unless an API key with all scopes and without an end asks.

@@ -83,6 +83,7 @@ import type {
   ModelUpdate,
   ModelUsageResult,
   NodeRecord,
+  OverviewRecord,
   PasswordSetBody,
   PendingImageShareListResult,
   PolicyInput,
@@ -1024,6 +1025,8 @@ export interface Api {
       /** Also when sandboxes, volumes, drives and snapshots are there: they are deleted, because their files are lost. */
       force?: boolean | undefined;
     } }): Promise<NodeRecord>;
+  /** What the workspace holds by kind and status, the latest failures, and the cost of today. `GET /v0/overview` */
+  overviewGet(input?: CallOptions): Promise<OverviewRecord>;
   /** List the resources that name a policy. `GET /v0/policies/{policyName}/usages` */
   policyUsages(input: CallOptions & { params: { policyName: string } }): Promise<PolicyUsagesResult>;
   /** Revoke a token by its name or its value. `DELETE /v0/sandboxes/{sandboxName}/previews/{previewName}/tokens/{tokenName}` */

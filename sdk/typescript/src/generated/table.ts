@@ -170,6 +170,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   nodeDrain: { method: "POST", path: "/nodes/{node}/drain" },
   nodeUndrain: { method: "POST", path: "/nodes/{node}/undrain" },
   nodeRemove: { method: "DELETE", path: "/nodes/{node}" },
+  overviewGet: { method: "GET", path: "/overview" },
   policyUsages: { method: "GET", path: "/policies/{policyName}/usages" },
   previewtokenDelete: { method: "DELETE", path: "/sandboxes/{sandboxName}/previews/{previewName}/tokens/{tokenName}" },
   quotaList: { method: "GET", path: "/quotas" },

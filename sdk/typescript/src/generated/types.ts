@@ -2976,6 +2976,36 @@ export interface NodeRecord {
   heartbeatAt: string;
 }
 
+/** The answer of overviewGet. */
+export interface OverviewRecord {
+  workspace: string;
+  time: string;
+  /** Every kind that the credentials may list, also without resources. */
+  kinds: {
+    kind: string;
+    plural: string;
+    total: number;
+    /** Empty for kinds without a status. */
+    statuses: Record<string, number>;
+  }[];
+  /** The latest first, at most 10. Resources inside others are left out. */
+  failures: {
+    kind: string;
+    name: string;
+    uid: string;
+    status: string;
+    reason: string;
+    /** When the resource got this status. */
+    time: string;
+  }[];
+  /** Since midnight UTC. Absent for credentials that may not read the metrics of the account. */
+  cost?: {
+    today: number;
+    currency: "USD";
+    since: string;
+  } | undefined;
+}
+
 /** The body of passwordSet. */
 export interface PasswordSetBody {
   newPassword: string;

@@ -29,6 +29,7 @@ import { hangingCredentials } from "./0020-hanging-credentials.ts";
 import { nodes } from "./0021-nodes.ts";
 import { invitationMakers } from "./0022-invitation-makers.ts";
 import { blobs } from "./0023-blobs.ts";
+import { statuses } from "./0024-statuses.ts";
 import type { Migration } from "./migration.ts";
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -55,6 +56,7 @@ export const MIGRATIONS: readonly Migration[] = [
   nodes,
   invitationMakers,
   blobs,
+  statuses,
 ];
 
 const TYPES: Record<Dialect, Record<string, string>> = {
