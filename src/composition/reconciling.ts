@@ -11,6 +11,7 @@ import { SECOND_MS } from "../lib/time/clock.ts";
 import type { LazyDriver } from "../node/lazy-driver.ts";
 import { startJobScheduler } from "../reconcile/job-scheduler.ts";
 import { startReconcileLoop } from "../reconcile/loop.ts";
+import { keepOpening } from "./opening.ts";
 
 interface Reconciling {
   deps: Deps;
@@ -34,10 +35,8 @@ export function startReconciling({ deps, driver, holder }: Reconciling): Running
     const { jobLeaseMs: leaseMs, executionsKeptMs: keepMs } = settings;
     return startJobScheduler({ store, clock, log, runner, capacity, place: settings.nodeId, leaseMs, keepMs });
   };
-  driver
-    .opened()
-    .then(() => add(startJobs))
-    .catch((error: unknown) => deps.log.error({ err: error }, "workloads cannot run on this machine"))
+  const machine = keepOpening(driver, deps.log, () => add(startJobs));
+  machine.tried
     .then(() => add(() => startAdoption(deps)))
     .then(() =>
       add(() =>
@@ -53,6 +52,7 @@ export function startReconciling({ deps, driver, holder }: Reconciling): Running
   return {
     async stop() {
       stopped = true;
+      machine.giveUp();
       await stack.stop();
     },
   };

@@ -7,11 +7,11 @@ import type { Driver } from "./driver.ts";
 import { forwardingDriver } from "./forwarding-driver.ts";
 
 export interface LazyDriver extends Driver {
-  /** Starts opening; rejects with the reason when that fails. */
+  /** Starts opening, also after an opening that failed; rejects with the reason when this one fails. */
   opened(): Promise<void>;
   /** The capabilities of an open driver; none before. */
   readonly capabilities: readonly CapabilityName[];
-  /** False once the opening has failed. */
+  /** False from a failed opening until one that succeeds. */
   readonly runs: boolean;
 }
 
@@ -24,10 +24,11 @@ export function lazyDriver({ name, node, open }: LazyDriverOptions): LazyDriver 
   let running: Driver | null = null;
   let capabilities: CapabilityName[] = [];
   let failed = false;
-  const driver = (): Promise<Driver> => {
-    opening ??= open().then(async (opened) => {
+  const start = (): Promise<Driver> => {
+    opening = open().then(async (opened) => {
       capabilities = await capabilitiesOf(opened);
       running = opened;
+      failed = false;
       return opened;
     });
     opening.catch(() => {
@@ -35,6 +36,7 @@ export function lazyDriver({ name, node, open }: LazyDriverOptions): LazyDriver 
     });
     return opening;
   };
+  const driver = (): Promise<Driver> => opening ?? start();
   return {
     ...forwardingDriver({ name, node, target: driver }),
     /** An open driver's own name: a server may be given another driver than the list would open. */
@@ -48,7 +50,7 @@ export function lazyDriver({ name, node, open }: LazyDriverOptions): LazyDriver 
       return capabilities;
     },
     async opened() {
-      await driver();
+      await (failed ? start() : driver());
     },
     async stop(workloads) {
       if (running) await running.stop(workloads);
