@@ -1,0 +1,59 @@
+/**
+ * `npm run test:cluster`: provides the parts of a Kubernetes cluster, and runs the suites on a real one. The cluster
+ * lives in network, mount and process namespaces of its own: when their first process ends, the kernel ends the rest
+ * and drops every mount. Words after the command choose suites by name.
+ */
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, readdirSync, rmdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { provideDebianPackages } from "./parts/debian.ts";
+import { CACHE } from "./parts/folder.ts";
+import { findGo, provideGoPrograms } from "./parts/go-programs.ts";
+
+const NAMESPACES = ["--net", "--mount", "--pid", "--propagation", "private", "--fork", "--kill-child", "--mount-proc"];
+
+const missing = reasonAgainst();
+if (missing !== null) {
+  console.error(`The cluster cannot be made here: ${missing}.`);
+  process.exit(1);
+}
+provideDebianPackages();
+provideGoPrograms();
+
+const dir = mkdtempSync(join(tmpdir(), "berth-cluster-"));
+const cgroup = `berth-cluster-${process.pid}`;
+const only = process.argv.slice(2).map((word) => `--test-name-pattern=${word}`);
+const file = join(import.meta.dirname, "suites.cluster.ts");
+const child = spawn("unshare", [...NAMESPACES, process.execPath, ...only, file], {
+  stdio: "inherit",
+  env: { ...process.env, NODE_ENV: "test", BERTH_CLUSTER_DIR: dir, BERTH_CLUSTER_CGROUP: cgroup },
+});
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => child.kill("SIGTERM"));
+const [code] = await once(child, "exit");
+removeControlGroups();
+if (process.env.BERTH_CLUSTER_KEEP === "1") console.error(`Output of the cluster's programs: ${dir}`);
+else rmSync(dir, { recursive: true, force: true, maxRetries: 10 });
+process.exitCode = code ?? 1;
+
+function reasonAgainst(): string | null {
+  if (process.platform !== "linux" || process.getuid?.() !== 0) return "it needs Linux and root";
+  const tools = ["unshare", "ip", "mount", "tar", "apt-get", "dpkg"];
+  const absent = tools.filter((name) => spawnSync("which", [name]).status !== 0);
+  if (absent.length > 0) return `it needs ${absent.join(", ")}`;
+  if (!existsSync(join(CACHE, "bin/kubelet")) && !findGo()) return "it needs Go 1.26 to build Kubernetes once";
+  return null;
+}
+
+/** Groups are directories of the kernel, which removes them one by one and only when they are empty. */
+function removeControlGroups(): void {
+  const remove = (path: string): void => {
+    if (!existsSync(path)) return;
+    for (const entry of readdirSync(path, { withFileTypes: true }))
+      if (entry.isDirectory()) remove(join(path, entry.name));
+    rmdirSync(path);
+  };
+  const root = "/sys/fs/cgroup";
+  for (const path of [root, ...readdirSync(root).map((name) => join(root, name))]) remove(join(path, cgroup));
+}
