@@ -9,6 +9,7 @@ import { parse as parseToml } from "smol-toml";
 import { z } from "zod";
 import { nearestWord } from "./lib/nearest-word.ts";
 import { isEveryAddress, ownAddress } from "./lib/network/own-address.ts";
+import { facadeSettings } from "./lib/schemas/facade-settings.ts";
 import { peerSettings } from "./lib/schemas/peer-settings.ts";
 import "./lib/schemas/plain-words.ts";
 import { nodeSettings } from "./lib/schemas/node-settings.ts";
@@ -219,6 +220,7 @@ export const SETTINGS = {
     schema: z.coerce.number().int().min(1).default(16_384),
     about: "Largest archive that `berth image load` may send, and largest image that is pulled, compressed, in MB.",
   },
+  ...facadeSettings,
   ...registrySettings,
   on_stop: {
     env: "BERTH_ON_STOP",

@@ -240,6 +240,12 @@ export function createAuthenticator({
       return soon(membershipIn(caller, caller.home), (found) => (found ? caller.home : soleWorkspaceOf(caller)));
     },
 
+    /** All workspaces that the caller can enter, by name. */
+    async workspacesOf(caller: Caller, limit: number): Promise<string[]> {
+      if (caller.bound) return [caller.bound.workspace];
+      return (await store.workspaces.listFor(caller.subject, limit)).map(({ name }) => name);
+    },
+
     async stop(): Promise<void> {
       clearInterval(timer);
       unsubscribe();

@@ -15,6 +15,7 @@ import { createOwnEndpoints } from "../kinds/sandbox/own-endpoints.ts";
 import { isLoopbackName } from "../lib/network/site.ts";
 import type { ModelGateway } from "../models/model-gateway.ts";
 import { createRequestKeeper } from "../reconcile/async-requests.ts";
+import { facadesOf } from "./facades.ts";
 import type { Foundation } from "./foundation.ts";
 import type { Identity } from "./identity.ts";
 import { createModelHandler } from "./model-handler.ts";
@@ -75,6 +76,7 @@ export async function startInference(
     meter: () => {},
     keepRequest: createRequestKeeper(store),
     answerers: { model: createModelHandler({ ...principals, models, brand }) },
+    facades: facadesOf(config.facades, { ...principals, store, models, brand }),
     handlers: { job: createJobHandler({ brand, manage }) },
     ownEndpoint: ownEndpoints(deps),
     ...principals,

@@ -35,6 +35,8 @@ export const RESERVED_WORDS: ReadonlySet<string> = new Set([
   "blobs",
   "s3",
   "mcp",
+  "openai",
+  "anthropic",
   "otlp",
   "webhooks",
   "registry",

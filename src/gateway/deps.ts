@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Registry } from "prom-client";
 import type { WorkloadKind } from "../contract/addresses.ts";
+import type { FacadeName } from "../contract/facades.ts";
 import type { GatewayError, GatewayErrorCode, GatewayErrorOptions } from "../contract/gateway-errors.ts";
 import type { Kept } from "../contract/kept-access.ts";
 import type { Downstream } from "../http/downstream.ts";
@@ -54,6 +55,8 @@ export interface GatewayDeps {
   peers?: GatewayPeers;
   /** Kinds that another module answers, after routing only: models. */
   answerers?: Partial<Record<WorkloadKind, Answerer>>;
+  /** The APIs of other products. One that is switched off is absent. */
+  facades?: Partial<Record<FacadeName, FacadeAnswerer>>;
   /** The same for modules that need Node's request and response objects: jobs. */
   handlers?: Partial<Record<WorkloadKind, Handler>>;
 }
@@ -256,6 +259,9 @@ export interface HandledRoute {
 
 /** Answers the request completely, refusals included. Resolves when the request is over and never rejects. */
 export type Answerer = (down: Downstream, route: HandledRoute, challenge: Challenge) => Promise<void>;
+
+/** The same for the API of another product; `path` is the raw path and query behind the façade's first segment. */
+export type FacadeAnswerer = (down: Downstream, path: string) => Promise<void>;
 
 /** The headers of a 401 answer, which say where credentials are issued. */
 export type Challenge = (error?: string) => Required<Pick<GatewayErrorOptions, "headers">> | undefined;

@@ -155,12 +155,12 @@ function drained(context: ServeContext, graceMs: number): Promise<void> {
 /** Some handlers need Node's request and response objects; a trigger's path may lead to any kind. */
 function takesLane(deps: GatewayDeps, route: Route): boolean {
   if ("kind" in route) return deps.handlers?.[route.kind] === undefined;
-  return route.to === "preview" || route.to === "domain";
+  return route.to === "preview" || route.to === "domain" || route.to === "facade";
 }
 
 /** Whether the platform itself answers for this kind, so that there is no workload to tunnel to. */
 const isOwn = ({ answerers, handlers }: GatewayDeps, route: Route): boolean =>
-  "kind" in route && (answerers?.[route.kind] ?? handlers?.[route.kind]) !== undefined;
+  route.to === "facade" || ("kind" in route && (answerers?.[route.kind] ?? handlers?.[route.kind]) !== undefined);
 
 function refuseUpgrade(context: ServeContext, down: Downstream): void {
   context.running += 1;
@@ -168,22 +168,36 @@ function refuseUpgrade(context: ServeContext, down: Downstream): void {
   refuse(context, down, null, error, { fixed: null, requestId: requestIdOf(down) });
 }
 
-/** Answers through the kind's answerer, otherwise through the workload. */
+/** Answers through a façade or the kind's answerer, otherwise through the workload. */
 async function answer(context: ServeContext, down: Downstream, route: Route): Promise<void> {
-  const answerer = "kind" in route ? context.deps.answerers?.[route.kind] : undefined;
+  const { facades, answerers } = context.deps;
+  if (route.to === "facade")
+    return answerHere(context, down, async () => {
+      const facade = facades?.[route.facade];
+      if (facade === undefined) throw new GatewayError("ROUTE_NOT_FOUND");
+      await facade(down, route.path);
+    });
+  const answerer = "kind" in route ? answerers?.[route.kind] : undefined;
   if (answerer === undefined || !("kind" in route)) return serve(context, down, route);
-  context.running += 1;
-  try {
-    if (context.stopping) throw new GatewayError("SHUTTING_DOWN", undefined, { headers: { "retry-after": "1" } });
+  return answerHere(context, down, async () => {
     // A path address names the workload; a host label must be looked up.
     const named = route.to === "workload" ? route : await context.deps.resolve(targetOf(route));
     if (named === null) throw new GatewayError("ROUTE_NOT_FOUND");
-    if ("preview" in named && respondMetadata(context, down, route, named)) return finished(context);
+    if ("preview" in named && respondMetadata(context, down, route, named)) return;
     const { kind, prefix, path } = route;
     const { workspace, name } = named;
     await answerer(down, { kind, prefix, path, workspace, name, trigger: null }, (error) =>
       challenge(context.deps, down, route, error),
     );
+  });
+}
+
+/** Counts a request that another module answers, and refuses it when that module throws. */
+async function answerHere(context: ServeContext, down: Downstream, work: () => Promise<void>): Promise<void> {
+  context.running += 1;
+  try {
+    if (context.stopping) throw new GatewayError("SHUTTING_DOWN", undefined, { headers: { "retry-after": "1" } });
+    await work();
   } catch (error) {
     refuse(context, down, null, error, { fixed: null, requestId: requestIdOf(down) });
     return;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { classify, type Route } from "../http/route.ts";
+import { classify, type WorkloadRoute } from "../http/route.ts";
 import type { Workload } from "./deps.ts";
 import { asyncTriggerOf, enter, httpTriggersOf } from "./http-trigger.ts";
 
@@ -22,8 +22,7 @@ const agent = (triggers: object[], isPublic = false): Workload =>
     triggers: httpTriggersOf({ kind: "agent", name: "w", spec: { triggers } }),
   }) as unknown as Workload;
 
-const route = (path: string) =>
-  classify(path, undefined, { isCustomDomain: () => false }) as Exclude<Route, { to: "management" | "nothing" }>;
+const route = (path: string) => classify(path, undefined, { isCustomDomain: () => false }) as WorkloadRoute;
 
 test("the longest path of a trigger takes the request, and the workload sees what is behind it", () => {
   const cases: [string, string | null, string, string, boolean][] = [

@@ -12,9 +12,14 @@ interface CallerPrincipal extends Principal {
   caller: Caller;
 }
 
-export function createPrincipals(
-  authenticator: Authenticator,
-): Pick<GatewayDeps, "authenticate" | "authorize" | "hasWorkspace" | "mayReadLogs"> {
+export interface Principals extends Pick<GatewayDeps, "authenticate" | "authorize" | "hasWorkspace" | "mayReadLogs"> {
+  /** The workspace of requests that name none; null where the credentials do not say. */
+  homeOf(principal: Principal): Promise<string | null>;
+  /** The workspaces that these credentials can be used in. */
+  workspacesOf(principal: Principal, limit: number): Promise<string[]>;
+}
+
+export function createPrincipals(authenticator: Authenticator): Principals {
   return {
     async authenticate(token): Promise<CallerPrincipal | null> {
       try {
@@ -36,6 +41,8 @@ export function createPrincipals(
         return false; // the gateway writes its own FORBIDDEN answer
       }
     },
+    homeOf: async (principal) => authenticator.workspaceOf((principal as CallerPrincipal).caller),
+    workspacesOf: (principal, limit) => authenticator.workspacesOf((principal as CallerPrincipal).caller, limit),
     hasWorkspace: (name) => authenticator.hasWorkspace(name),
     async mayReadLogs(principal, workspace) {
       // A preview's token is a principal without a caller.

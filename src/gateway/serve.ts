@@ -41,7 +41,8 @@ export async function serve(context: ServeContext, down: Downstream, route: Rout
   context.running += 1;
   try {
     if (context.stopping) throw new GatewayError("SHUTTING_DOWN", undefined, { headers: { "retry-after": "1" } });
-    if (route.to === "nothing" || route.to === "management") throw new GatewayError("ROUTE_NOT_FOUND");
+    if (route.to === "nothing" || route.to === "management" || route.to === "facade")
+      throw new GatewayError("ROUTE_NOT_FOUND");
     refuseBadFraming(down);
     const { route: entered, workload, trigger } = enter(route, await find(context, down, route));
     if (workload.elsewhere !== null) return handOn(context, down, workload.elsewhere, requestId);

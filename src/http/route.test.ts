@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "../../test/properties.ts";
 import { previewUrl, WORKLOADS, type WorkloadKind, workloadLabel, workloadUrl } from "../contract/addresses.ts";
+import { isFacade } from "../contract/facades.ts";
 import { RESERVED_WORDS } from "../contract/reserved-words.ts";
 import { classify, hostName, type Route } from "./route.ts";
 
@@ -37,12 +38,21 @@ test("every kind has a path and a host form", () => {
 
 test("reserved words and the root belong to management", () => {
   for (const word of RESERVED_WORDS) {
-    if (word === "run") continue;
+    if (word === "run" || isFacade(word)) continue;
     assert.deepEqual(at(`/${word}`), { to: "management" }, word);
     assert.deepEqual(at(`/${word}/agents/x`), { to: "management" }, word);
     assert.deepEqual(at(`/run/${word}/agents/x`), { to: "nothing" }, word);
   }
   for (const target of ["/", "/?x", "*"]) assert.deepEqual(at(target), { to: "management" }, target);
+});
+
+test("a façade has the paths below its beginning; the rest is a workspace's that had the name before", () => {
+  const facade = { to: "facade", facade: "openai", prefix: "/openai" };
+  assert.deepEqual(at("/openai/v1/chat/completions?x"), { ...facade, path: "/v1/chat/completions?x" });
+  assert.deepEqual(at("/openai/v1?x"), { ...facade, path: "/v1?x" });
+  assert.equal(at("/openai/v1models").to, "trigger");
+  assert.equal(at("/openai/agents/x").to, "workload");
+  assert.equal(at("/run/openai/v1/models").to, "trigger");
 });
 
 test("what names no workload leads nowhere", () => {

@@ -6,6 +6,7 @@
  * Forms:
  *   /{workspace}/{agents|functions|models|sandboxes|jobs|applications}/{name}[/rest]     (also below /run)
  *   /{workspace}/previews/{id}[/rest]
+ *   /{openai|anthropic}/v1[/rest]                                 (the API of another product)
  *   {agt|mcp|mdl|sbx|job|app}-{name}-{workspace}[.{region}].{domain}
  *   {id}[.{region}].preview.{domain}
  *   any host at or below a custom domain
@@ -20,6 +21,7 @@ import {
   WORKLOADS,
   type WorkloadKind,
 } from "../contract/addresses.ts";
+import { FACADES, type FacadeName, isFacade } from "../contract/facades.ts";
 import { hashIn, INTERNAL_DOMAIN } from "../contract/internal-names.ts";
 import { RESERVED_WORDS } from "../contract/reserved-words.ts";
 
@@ -33,9 +35,11 @@ export type Route =
   | { to: "internal"; hash: string; prefix: string; path: string }
   /** A path inside a workspace that a trigger may have claimed. */
   | { to: "trigger"; workspace: string; prefix: string; path: string }
+  /** The API of another product. */
+  | { to: "facade"; facade: FacadeName; prefix: string; path: string }
   | { to: "nothing" };
 
-export type WorkloadRoute = Exclude<Route, { to: "management" } | { to: "nothing" }>;
+export type WorkloadRoute = Exclude<Route, { to: "management" | "facade" | "nothing" }>;
 
 export interface RouteSettings {
   /** Lower case, without a leading dot; undefined when only path addresses exist. */
@@ -139,7 +143,10 @@ function byPath(path: string): Route {
     stop = segmentEnd(path, start, end);
     workspace = path.slice(start, stop);
   }
-  if (RESERVED_WORDS.has(workspace)) return underRun ? NOTHING : MANAGEMENT;
+  if (!underRun && isFacade(workspace) && isBelow(path, FACADES[workspace], stop, end))
+    return { to: "facade", facade: workspace, prefix: path.slice(0, stop), path: path.slice(stop) };
+  // A workspace of that name may be older than the façade, and keeps its addresses.
+  if (RESERVED_WORDS.has(workspace) && !isFacade(workspace)) return underRun ? NOTHING : MANAGEMENT;
   if (workspace === "") return end === 1 ? MANAGEMENT : NOTHING;
   if (stop >= end || !NAME.test(workspace)) return NOTHING;
 
@@ -158,6 +165,10 @@ function byPath(path: string): Route {
   if (kind === undefined) return { to: "preview", workspace, id: name, prefix, path: rest };
   return { to: "workload", kind, workspace, name, prefix, path: rest };
 }
+
+/** Whether the path from `from` on is `base`, or lies below it. */
+const isBelow = (path: string, base: string, from: number, end: number): boolean =>
+  path.startsWith(base, from) && (from + base.length === end || path.charCodeAt(from + base.length) === SLASH);
 
 function segmentEnd(path: string, from: number, end: number): number {
   const slash = path.indexOf("/", from);

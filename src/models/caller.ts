@@ -58,6 +58,7 @@ export class ModelCaller implements DownstreamEvents {
 
   readBody(): Promise<Buffer> {
     const { down } = this;
+    if (this.#mode !== "fresh") return this.#body.promise;
     const encoding = down.header("content-encoding");
     this.#mode = "reading";
     if (encoding && encoding !== "identity") {

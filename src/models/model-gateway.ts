@@ -14,9 +14,11 @@ import { writeJson, writeWhole } from "./answer-writer.ts";
 import { HeldBytes, ModelCaller } from "./caller.ts";
 import { type ClientCall, describeCall } from "./client-call.ts";
 import { LIMIT_DEFAULTS, type ModelGatewayDeps, type ModelGatewayLimits } from "./gateway-deps.ts";
+import { valueOfMember } from "./json-members.ts";
 import { localCall } from "./local-call.ts";
 import { answerModelList, isModelList } from "./model-list.ts";
 import type { ModelTarget } from "./model-records.ts";
+import { formModel } from "./multipart-model.ts";
 import { type Failure, Passage, type PassageEngine } from "./passage.ts";
 import type { ChatError } from "./providers/chat-translation.ts";
 import { answerTokenCount, isTokenCount } from "./token-count.ts";
@@ -27,12 +29,19 @@ import { type Upstream, Upstreams } from "./upstreams.ts";
 export interface ModelGateway {
   /** Answers one request; never rejects. */
   handleModelRequest(down: Downstream, target: ModelTarget): Promise<void>;
+  /** The same where the body names the model; `choose` finds it, and rejects with a GatewayError. */
+  handleNamedRequest(down: Downstream, target: UnnamedTarget, choose: ChooseModel): Promise<void>;
   /** The providers, for calls of the platform's own (lists of models). */
   readonly upstreams: Upstreams;
   /** Options of error responses. */
   readonly responding: PlatformResponseOptions;
   stop(): Promise<void>;
 }
+
+/** A request whose body names the model. */
+export type UnnamedTarget = Omit<ModelTarget, "workspace" | "model">;
+
+export type ChooseModel = (name: string) => Promise<Pick<ModelTarget, "workspace" | "model">>;
 
 /** Fallback models per request, the same as in a model's record. */
 const FALLBACKS_MAX = 8;
@@ -63,7 +72,8 @@ export function createModelGateway(deps: ModelGatewayDeps): ModelGateway {
   return {
     upstreams,
     responding: engine.responding,
-    handleModelRequest: (down, target) => handle(engine, down, target),
+    handleModelRequest: (down, target) => handle(engine, down, target, null),
+    handleNamedRequest: (down, target, choose) => handle(engine, down, { ...target, ...NO_MODEL }, choose),
     stop: () => upstreams.stop(),
   };
 }
@@ -74,11 +84,18 @@ interface Engine extends PassageEngine {
   headerNames: HeaderNames;
 }
 
-async function handle(engine: Engine, down: Downstream, target: ModelTarget): Promise<void> {
-  const passage = new Passage(engine, down, target);
+const NO_MODEL = { workspace: "", model: "" };
+
+async function handle(engine: Engine, down: Downstream, asked: ModelTarget, choose: ChooseModel | null): Promise<void> {
+  let target = asked;
+  const passage = new Passage(engine, down, asked);
   const { bodyMaxBytes: maxBytes } = engine.limits;
   const caller = new ModelCaller(down, passage, { maxBytes, held: engine.held });
   try {
+    if (choose) {
+      target = { ...asked, ...(await choose(nameInBody(await caller.readBody(), down.header("content-type") ?? ""))) };
+      passage.aim(target);
+    }
     const resolved = await engine.deps.resolveModel(target.workspace, target.model);
     if (!resolved) throw new GatewayError("WORKLOAD_NOT_FOUND", `Model ${target.model} does not exist.`);
     if (resolved.model.spec.enabled === false) {
@@ -94,6 +111,14 @@ async function handle(engine: Engine, down: Downstream, target: ModelTarget): Pr
     const { requestId, workspace, model } = target;
     engine.deps.log.debug({ requestId, workspace, model, attempts: passage.attempts }, "a model answered");
   }
+}
+
+function nameInBody(body: Buffer, contentType: string): string {
+  const name = contentType.startsWith("multipart/")
+    ? formModel(body, contentType)
+    : valueOfMember(body, "model")?.value;
+  if (typeof name === "string" && name !== "") return name;
+  throw new GatewayError("BAD_REQUEST", "The body must name the model: `model`, as `workspace/name` or `name`.");
 }
 
 /** The model itself, then its fallbacks in their order. */

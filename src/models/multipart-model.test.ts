@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { withFormModel } from "./multipart-model.ts";
+import { formModel, withFormModel } from "./multipart-model.ts";
 
 async function form(fields: [string, string | Blob][]): Promise<{ body: Buffer; type: string }> {
   const data = new FormData();
@@ -19,6 +19,7 @@ test("the model field is replaced and the file is not touched", async () => {
     ["model", "whisper"],
     ["language", "en"],
   ]);
+  assert.equal(formModel(body, type), "whisper");
   const edited = await read(withFormModel(body, type, "the-model"), type);
   assert.equal(edited.get("model"), "the-model");
   assert.equal(edited.get("language"), "en");

@@ -56,7 +56,7 @@ type Metered = Pick<Attempt, "call" | "candidate" | "reservation">;
 export class Passage {
   readonly #engine: PassageEngine;
   readonly #down: Downstream;
-  readonly #target: ModelTarget;
+  #target: ModelTarget;
   readonly #startedAtMs: number;
   #gone = false;
   #current: ModelExchange | null = null;
@@ -75,6 +75,11 @@ export class Passage {
     this.#down = down;
     this.#target = target;
     this.#startedAtMs = engine.deps.clock.now();
+  }
+
+  /** The model that the request is for, where only its body names that. */
+  aim(target: ModelTarget): void {
+    this.#target = target;
   }
 
   /** True when the caller went away. */

@@ -1,0 +1,43 @@
+/** The caller of a model API. Clients of every provider put their key somewhere else. */
+import { GatewayError } from "../contract/gateway-errors.ts";
+import type { Downstream } from "../http/downstream.ts";
+import { brandWords } from "../http/header-rules.ts";
+import type { Challenge, GatewayDeps, Principal } from "./deps.ts";
+
+/** Where the official clients of the providers send what they were given as an API key. */
+const KEY_HEADERS = ["x-api-key", "x-goog-api-key", "api-key"];
+
+const INVALID_TOKEN = ', error="invalid_token"';
+
+export type ModelPrincipal = (down: Downstream, challenge: Challenge) => Promise<Principal>;
+
+/** Finds out who calls; rejects with a GatewayError for callers without credentials, or with wrong ones. */
+export function modelPrincipal({ authenticate }: Pick<GatewayDeps, "authenticate">, brand: string): ModelPrincipal {
+  const bearerHeaders = [...brandWords(brand).map((word) => `x-${word}-authorization`), "authorization"];
+  return async (down, challenge) => {
+    const token = tokenOf(down, bearerHeaders);
+    if (token === null) throw new GatewayError("AUTHENTICATION_REQUIRED", undefined, challenge());
+    const found = await authenticate(token);
+    if (!found) throw new GatewayError("AUTHENTICATION_FAILED", undefined, challenge(INVALID_TOKEN));
+    return found;
+  };
+}
+
+const BEARER = /^bearer +(\S+)$/i;
+
+function tokenOf(down: Downstream, bearerHeaders: readonly string[]): string | null {
+  for (const name of bearerHeaders) {
+    const given = down.header(name);
+    const bearer = given === undefined ? undefined : BEARER.exec(given)?.[1];
+    if (bearer) return bearer;
+  }
+  for (const name of KEY_HEADERS) {
+    const key = down.header(name);
+    if (key) return key;
+  }
+  return null;
+}
+
+/** The caller as the usage ledger knows it. */
+export const subjectOf = ({ id, type, keyId }: Principal): { id: string; type: string } =>
+  keyId ? { id: keyId, type: "api_key" } : { id, type };

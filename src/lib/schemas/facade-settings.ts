@@ -1,0 +1,16 @@
+/** The setting of `config.ts` that is about façades; `contract/facades.ts` says where each begins. */
+import { z } from "zod";
+import { list } from "./setting-values.ts";
+
+export const FACADE_NAMES = ["openai", "anthropic"] as const;
+
+export const facadeSettings = {
+  facades: {
+    env: "BERTH_FACADES",
+    schema: list
+      .transform((names) => names.filter((name) => name !== "none"))
+      .pipe(z.array(z.enum(FACADE_NAMES)))
+      .default([...FACADE_NAMES]),
+    about: "APIs of other products that this server speaks as well, such as openai,anthropic; none = its own only.",
+  },
+};

@@ -1,0 +1,89 @@
+/** The official clients of OpenAI and Anthropic, with another base address and key, over all models of a caller. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import Anthropic from "@anthropic-ai/sdk";
+import OpenAI from "openai";
+import { makeServiceAccount, makeUser } from "../identities.ts";
+import { startTestPlatform, type TestPlatform } from "../platform.ts";
+import { eventually } from "../sandboxd-harness.ts";
+
+let platform: TestPlatform;
+/** Works in the workspace `main` only. */
+let bound: string;
+
+const openai = (key = platform.apiKey): OpenAI =>
+  new OpenAI({ baseURL: `${platform.url}/openai/v1`, apiKey: key, maxRetries: 0 });
+const anthropic = (key = platform.apiKey): Anthropic =>
+  new Anthropic({ baseURL: `${platform.url}/anthropic`, apiKey: key, maxRetries: 0 });
+const messages = [{ role: "user" as const, content: "hello there" }];
+
+before(async () => {
+  platform = await startTestPlatform();
+  await platform.call("POST", "/workspaces", { body: { name: "second" } });
+  const make = (name: string, workspace: string) =>
+    platform.call("POST", "/models", {
+      body: { metadata: { name }, spec: { runtime: { type: "mock", model: "echo" } } },
+      workspace,
+    });
+  for (const [name, workspace] of [["echo", "main"] as const, ["other", "second"] as const])
+    assert.equal((await make(name, workspace)).status, 200);
+  bound = (await makeServiceAccount(platform.app.store, "main")).key;
+});
+after(() => platform.stop());
+
+test("chat, streams, responses and embeddings, by the name in the body", async () => {
+  const chat = await openai().chat.completions.create({ model: "main/echo", messages });
+  assert.equal(chat.choices[0]?.message.content, "hello there");
+  const elsewhere = await openai().chat.completions.create({ model: "second/other", messages });
+  assert.equal(elsewhere.choices[0]?.message.content, "hello there");
+  const short = await openai(bound).chat.completions.create({ model: "echo", messages, stream: true });
+  let text = "";
+  for await (const chunk of short) text += chunk.choices[0]?.delta.content ?? "";
+  assert.equal(text, "hello there");
+  assert.equal((await openai().responses.create({ model: "main/echo", input: "hi" })).output_text, "hi");
+  assert.ok((await openai().embeddings.create({ model: "main/echo", input: "a" })).data[0]?.embedding.length);
+  const said = await anthropic().messages.create({ model: "main/echo", max_tokens: 9, messages });
+  assert.deepEqual(
+    said.content.map((block) => block.type === "text" && block.text),
+    ["hello there"],
+  );
+});
+
+test("the requests are in the ledger of the model's workspace", async () => {
+  const { body } = await platform.call("GET", "/usage/models", { workspace: "second" });
+  await eventually(
+    async () => (await platform.call("GET", "/usage/models", { workspace: "second" })).body.summary.requests === 1,
+    `one request of the second workspace; at first ${JSON.stringify(body.summary)}`,
+  );
+});
+
+test("the list has every model of the caller, and no other", async () => {
+  const ids = async (key?: string) => (await openai(key).models.list()).data.map(({ id }) => id).sort();
+  assert.deepEqual(await ids(), ["main/echo", "second/other"]);
+  assert.deepEqual(await ids(bound), ["main/echo"]);
+  assert.equal((await openai().models.retrieve("second/other")).owned_by, "mock");
+  assert.equal((await anthropic().models.list()).data.length, 2);
+  await assert.rejects(openai(bound).models.retrieve("second/other"), { status: 404 });
+});
+
+test("callers without the right, and names that lead nowhere, are refused", async () => {
+  const chat = (key: string, model: string) => openai(key).chat.completions.create({ model, messages });
+  await assert.rejects(chat("wrong", "main/echo"), { status: 401 });
+  await assert.rejects(chat(bound, "second/other"), { status: 403 });
+  const stranger = await makeUser(platform.app.store, null, "member", { second: "member" }, ["sandboxes:read"]);
+  await assert.rejects(chat(stranger.key, "second/other"), { status: 403 });
+  await assert.rejects(chat(platform.apiKey, "main/none"), { status: 404 });
+  await assert.rejects(chat(platform.apiKey, "nowhere/echo"), { status: 404 });
+  await assert.rejects(chat(platform.apiKey, ""), { status: 400 });
+  for (const path of ["/openai/v2/models", "/openai", "/openai/v1models", "/run/openai/v1/models"]) {
+    const headers = { authorization: `Bearer ${platform.apiKey}` };
+    assert.equal((await fetch(`${platform.url}${path}`, { headers })).status, 404, path);
+  }
+});
+
+test("a facade that is switched off is not there", async () => {
+  await using own = await startTestPlatform({ config: { facades: "anthropic" } });
+  const status = async (path: string) =>
+    (await fetch(`${own.url}${path}`, { headers: { authorization: `Bearer ${own.apiKey}` } })).status;
+  assert.deepEqual([await status("/openai/v1/models"), await status("/anthropic/v1/models")], [404, 200]);
+});
