@@ -5,12 +5,13 @@
  */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readdirSync, rmdirSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { provideDebianPackages } from "./parts/debian.ts";
 import { CACHE } from "./parts/folder.ts";
 import { findGo, provideGoPrograms } from "./parts/go-programs.ts";
+import { watchControlGroups } from "./world/control-groups.ts";
+import { makeFixedFolders } from "./world/fixed-folders.ts";
 
 const NAMESPACES = ["--net", "--mount", "--pid", "--propagation", "private", "--fork", "--kill-child", "--mount-proc"];
 
@@ -22,17 +23,19 @@ if (missing !== null) {
 provideDebianPackages();
 provideGoPrograms();
 
-const dir = mkdtempSync(join(tmpdir(), "berth-cluster-"));
-const cgroup = `berth-cluster-${process.pid}`;
+const dir = mkdtempSync("/var/tmp/berth-cluster-");
+const removeControlGroups = watchControlGroups();
+const removeFolders = makeFixedFolders();
 const only = process.argv.slice(2).map((word) => `--test-name-pattern=${word}`);
 const file = join(import.meta.dirname, "suites.cluster.ts");
 const child = spawn("unshare", [...NAMESPACES, process.execPath, ...only, file], {
   stdio: "inherit",
-  env: { ...process.env, NODE_ENV: "test", BERTH_CLUSTER_DIR: dir, BERTH_CLUSTER_CGROUP: cgroup },
+  env: { ...process.env, NODE_ENV: "test", BERTH_CLUSTER_DIR: dir },
 });
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => child.kill("SIGTERM"));
 const [code] = await once(child, "exit");
 removeControlGroups();
+removeFolders();
 if (process.env.BERTH_CLUSTER_KEEP === "1") console.error(`Output of the cluster's programs: ${dir}`);
 else rmSync(dir, { recursive: true, force: true, maxRetries: 10 });
 process.exitCode = code ?? 1;
@@ -44,16 +47,4 @@ function reasonAgainst(): string | null {
   if (absent.length > 0) return `it needs ${absent.join(", ")}`;
   if (!existsSync(join(CACHE, "bin/kubelet")) && !findGo()) return "it needs Go 1.26 to build Kubernetes once";
   return null;
-}
-
-/** Groups are directories of the kernel, which removes them one by one and only when they are empty. */
-function removeControlGroups(): void {
-  const remove = (path: string): void => {
-    if (!existsSync(path)) return;
-    for (const entry of readdirSync(path, { withFileTypes: true }))
-      if (entry.isDirectory()) remove(join(path, entry.name));
-    rmdirSync(path);
-  };
-  const root = "/sys/fs/cgroup";
-  for (const path of [root, ...readdirSync(root).map((name) => join(root, name))]) remove(join(path, cgroup));
 }

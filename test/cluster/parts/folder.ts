@@ -11,6 +11,9 @@ export const DEBIAN = join(CACHE, "debian");
 /** Plugins that give a pod its network. */
 export const CNI_BIN = join(DEBIAN, "usr/lib/cni");
 
+/** Libraries of those packages; the machine's own come first for everything else. */
+export const LIBRARIES = join(DEBIAN, "usr/lib", process.arch === "arm64" ? "aarch64-linux-gnu" : "x86_64-linux-gnu");
+
 export const PATH = [
   BIN,
   ...["usr/bin", "usr/sbin"].map((dir) => join(DEBIAN, dir)),

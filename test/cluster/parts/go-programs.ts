@@ -12,7 +12,9 @@ export const KUBERNETES = "v1.36.3";
 export const HELM = "v3.21.3";
 const STAGING = KUBERNETES.replace(/^v1/, "v0");
 
-const KUBERNETES_PROGRAMS = ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kubectl"];
+const KUBERNETES_PROGRAMS = [
+  ...["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl"],
+];
 
 const HELM_SHARES = [
   ...["api", "apiextensions-apiserver", "apimachinery", "apiserver", "cli-runtime", "client-go", "component-base"],

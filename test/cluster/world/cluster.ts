@@ -3,14 +3,17 @@
  * of this process. It has to run in namespaces of its own (`run.ts` makes them): their end takes the rest down.
  */
 import { execFile } from "node:child_process";
+import type { Socket } from "node:dgram";
 import { promisify } from "node:util";
 import { BIN, PATH } from "../parts/folder.ts";
 import { bringUpNetwork } from "./addresses.ts";
 import { type ControlPlane, startControlPlane } from "./control-plane.ts";
+import { coverFixedFolders } from "./fixed-folders.ts";
 import { importImage } from "./images.ts";
 import { NODE_NAME } from "./kubeconfig.ts";
 import { containerdSocket, PAUSE_IMAGE, startContainerd, startKubelet } from "./node.ts";
 import type { Program } from "./program.ts";
+import { type ServiceObject, startDns, startProxy } from "./service-network.ts";
 import { until } from "./until.ts";
 
 export interface Cluster {
@@ -33,17 +36,14 @@ export interface Cluster {
 
 const run = promisify(execFile);
 
-export interface ClusterOptions {
-  /** An empty folder. */
-  dir: string;
-  /** Name of the control group that all pods are below. */
-  cgroup: string;
-}
-
-export async function startCluster({ dir, cgroup }: ClusterOptions): Promise<Cluster> {
+/** In an empty folder. */
+export async function startCluster(dir: string): Promise<Cluster> {
+  coverFixedFolders(dir);
   bringUpNetwork();
   const started: Program[] = [];
+  let dns: Socket | undefined;
   const stop = async (): Promise<void> => {
+    dns?.close();
     for (const program of started.reverse()) await program.stop("SIGKILL");
   };
   try {
@@ -65,8 +65,11 @@ export async function startCluster({ dir, cgroup }: ClusterOptions): Promise<Clu
     });
     const layers = [["-C", BIN, "pause"]];
     await importImage(dir, { name: PAUSE_IMAGE, layers, config: { Entrypoint: ["/pause"] } });
-    const kubelet = startKubelet({ dir, kubeconfig: control.kubelet, cgroup });
-    started.push(kubelet);
+    const kubelet = startKubelet({ dir, kubeconfig: control.kubelet });
+    started.push(kubelet, startProxy(dir, control.admin));
+    const services = async (): Promise<ServiceObject[]> =>
+      (await look<{ items: ServiceObject[] }>("get", "services", "--all-namespaces")).items;
+    dns = await startDns(services);
     const nodeReady = (): Promise<void> =>
       until("the node is ready", async () => {
         kubelet.check();

@@ -5,6 +5,7 @@ import { CNI_BIN, DEBIAN } from "../parts/folder.ts";
 import { NODE_IP, POD_RANGE } from "./addresses.ts";
 import { NODE_NAME } from "./kubeconfig.ts";
 import { Program } from "./program.ts";
+import { CLUSTER_DOMAIN } from "./service-network.ts";
 
 /** The image that holds the namespaces of a pod. */
 export const PAUSE_IMAGE = "localhost/berth/pause:1";
@@ -13,13 +14,6 @@ export interface NodeOptions {
   /** Folder of the cluster. */
   dir: string;
   kubeconfig: string;
-  /** Name of the control group that all pods are below. */
-  cgroup: string;
-}
-
-export interface Node {
-  containerd: Program;
-  kubelet: Program;
 }
 
 export const containerdSocket = (dir: string): string => join(dir, "containerd.sock");
@@ -31,9 +25,9 @@ export function startContainerd(dir: string): Program {
   return new Program({ dir, name: "containerd", args: ["--config", join(dir, "containerd.toml")] });
 }
 
-export function startKubelet({ dir, kubeconfig, cgroup }: NodeOptions): Program {
+export function startKubelet({ dir, kubeconfig }: NodeOptions): Program {
   const config = join(dir, "kubelet.yaml");
-  writeFileSync(config, JSON.stringify(kubeletConfig(dir, cgroup), null, 2));
+  writeFileSync(config, JSON.stringify(kubeletConfig(dir), null, 2));
   return new Program({
     ...{ dir, name: "kubelet" },
     args: [
@@ -85,7 +79,7 @@ oom_score = 0
   path = "${join(dir, "opt")}"
 `;
 
-const kubeletConfig = (dir: string, cgroup: string): object => ({
+const kubeletConfig = (dir: string): object => ({
   apiVersion: "kubelet.config.k8s.io/v1beta1",
   kind: "KubeletConfiguration",
   address: NODE_IP,
@@ -93,7 +87,6 @@ const kubeletConfig = (dir: string, cgroup: string): object => ({
   authorization: { mode: "AlwaysAllow" },
   containerRuntimeEndpoint: `unix://${containerdSocket(dir)}`,
   cgroupDriver: "cgroupfs",
-  cgroupRoot: `/${cgroup}`,
   cgroupsPerQOS: false,
   enforceNodeAllocatable: [],
   failCgroupV1: false,
@@ -101,6 +94,8 @@ const kubeletConfig = (dir: string, cgroup: string): object => ({
   volumePluginDir: join(dir, "volume-plugins"),
   podLogsDir: join(dir, "pod-logs"),
   resolvConf: "",
+  clusterDNS: [NODE_IP],
+  clusterDomain: CLUSTER_DOMAIN,
   // The images were imported by hand and cannot be pulled again.
   imageGCHighThresholdPercent: 100,
   evictionHard: { "memory.available": "100Mi", "nodefs.available": "1%", "imagefs.available": "1%" },
