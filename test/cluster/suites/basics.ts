@@ -35,7 +35,8 @@ export function basics(get: () => Cluster): void {
 }
 
 /** Dials a service by its name and says which address that is. */
-const dial = "const s = require('net').connect(443, 'kubernetes.default.svc', () => s.end(console.log(s.remoteAddress)))";
+const dial =
+  "const s = require('net').connect(443, 'kubernetes.default.svc', () => s.end(console.log(s.remoteAddress)))";
 const berthPod = {
   apiVersion: "v1",
   kind: "Pod",
