@@ -15,6 +15,7 @@ import type { Start } from "./composition/start.ts";
 import { type Config, clientUrl } from "./config.ts";
 import type { Edge } from "./http/edge.ts";
 import { BEHAVIOURS } from "./kinds/behaviour.ts";
+import { createFeed } from "./kinds/watch/feed.ts";
 import { randomWord } from "./lib/ids.ts";
 import { type Running, Stack } from "./lib/lifecycle.ts";
 import type { TakenPort } from "./lib/network/held-port.ts";
@@ -72,6 +73,7 @@ export async function startApp(options: AppOptions): Promise<App> {
         outbound: stack.add(createOutbound({ privateAddresses: privateAddressesOf(config) })),
         reconciledKinds: BEHAVIOURS.filter((half) => half.reconciled).map((half) => half.kind.name),
         keyFor: store.keyFor,
+        feed: stack.add(createFeed(store)),
         allLogs: allLogsOf(started, peers),
       },
       started.node,

@@ -128,6 +128,11 @@ export const caller =
       },
       ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
     });
+    // An answer that goes on is left after its head.
+    if (response.headers.get("content-type")?.startsWith("text/event-stream")) {
+      await response.body?.cancel();
+      return { status: response.status, body: null, headers: response.headers };
+    }
     const text = await response.text();
     return { status: response.status, body: text === "" ? null : JSON.parse(text), headers: response.headers };
   };

@@ -8,8 +8,10 @@ import { Readable } from "node:stream";
 import { after, before, describe, test } from "node:test";
 import { adoptUnowned } from "../src/kinds/node/adopt.ts";
 import type { Deps } from "../src/kinds/port.ts";
+import { watchChanges } from "../src/kinds/watch/operations.ts";
 import { openBlobStore } from "../src/node/blobs/blob-store.ts";
 import { testDatabases } from "./databases.ts";
+import { openEvents } from "./events.ts";
 import { FakeMachine, fakeDriver } from "./fake-driver.ts";
 import { startTestPlatform, type TestPlatform } from "./platform.ts";
 import { until } from "./triggers/agent-world.ts";
@@ -46,6 +48,16 @@ describe("two servers on one database", { skip: postgres.skip }, () => {
     const uid = answers.find(({ status }) => status === 200)?.body.metadata.uid;
     for (const platform of platforms)
       assert.equal((await platform.call("GET", "/drives/shared")).body.metadata.uid, uid);
+  });
+
+  test("a watcher at one server hears of what the other does, and ends when the other revokes its key", async () => {
+    const { body: key } = await two().call("POST", "/api_keys", { body: { name: "watcher" } });
+    await using watcher = openEvents(one().url, watchChanges, { key: key.apiKey, query: { kinds: "vpc" } });
+    await watcher.until("ready");
+    await two().call("POST", "/vpcs", { body: { metadata: { name: "far" }, spec: {} } });
+    assert.equal(((await watcher.until("change")).data as { name: string }).name, "far");
+    assert.equal((await two().call("DELETE", `/api_keys/${key.id}`)).status, 200);
+    await watcher.until("end");
   });
 
   test("an idempotent request sent to both has one effect", async () => {

@@ -33,7 +33,9 @@ export interface SdkModel {
   operations: readonly SdkOperation[];
 }
 
-export function sdkModel(operations: readonly Operation[]): SdkModel {
+export function sdkModel(all: readonly Operation[]): SdkModel {
+  // The SDKs read answers that end.
+  const operations = all.filter(({ events }) => !events);
   const types = new Map<string, SdkType>();
   const taken = new Set<string>();
   /** The first operation that uses a shape names it, with the first of the names that no other shape has. */

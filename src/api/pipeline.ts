@@ -11,6 +11,7 @@ import { authorizeAccount, authorizeRole, authorizeScope, authorizeUse } from ".
 import { type Caller, isAccountAdmin } from "../contract/caller.ts";
 import { isDryRun, refuseVainDryRun } from "../contract/dry-run.ts";
 import { NodeUnavailable, notFound, PlatformError } from "../contract/errors.ts";
+import type { EventStream } from "../contract/event-stream.ts";
 import { SHOW_SECRETS } from "../contract/kind.ts";
 import { unknownMembers, unknownParameters } from "../contract/members/unknown-members.ts";
 import type { Operation } from "../contract/operation.ts";
@@ -20,10 +21,12 @@ import { isStrict, warningHeader } from "../contract/warnings.ts";
 import type { UnreadAnswers } from "../http/unread-answers.ts";
 import { isNewWork, refuseOnFullDisk } from "../kinds/new-work.ts";
 import { type Call, type Implementation, namedWorkspace, type Platform } from "../kinds/port.ts";
+import { canonicalJson } from "../lib/canonical-json.ts";
 import { uuidv7 } from "../lib/ids.ts";
 import { type Soon, soon } from "../lib/soon.ts";
 import type { Transaction } from "../store/database/database.ts";
 import { auditEntry } from "./audit-call.ts";
+import type { OpenedStream } from "./event-streams.ts";
 import { answerOnce } from "./idempotent.ts";
 import { checkParams, parseBody, parseQuery, singleValues } from "./validate.ts";
 
@@ -46,6 +49,8 @@ export interface ApiAnswer {
   body: string | null;
   headers: Record<string, string>;
   caller: Caller | null;
+  /** The answer goes on as a stream of events; the body is null. */
+  events?: OpenedStream;
 }
 
 export interface PipelineDeps {
@@ -117,7 +122,11 @@ export async function answer(
     if (membership) authorizeUse(operation, query, membership.role === "admin");
     refuseVainDryRun(operation, request.query);
     const known = { caller, membership, version, query, audit };
-    return (implementation.explain ? explaining : perform)(implementation, request, known, deps);
+    const done = await (implementation.explain ? explaining : perform)(implementation, request, known, deps);
+    const { stream, ...rest } = done;
+    if (!stream) return rest;
+    const stillAllowed = () => requireSame(operation, known, request, { deps, authenticator });
+    return { ...rest, events: { stream, reader: caller.subject, stillAllowed } };
   };
   if (!isAudited) return settle();
   let result: ApiAnswer;
@@ -132,6 +141,22 @@ export async function answer(
   if (!isTold && !isTrial) await deps.store.audit.record(auditEntry(audited(), result));
   return result;
 }
+
+/** Throws unless the credentials of an earlier request still give the caller that they gave then, with the same rights. */
+async function requireSame(
+  operation: Operation,
+  { caller, membership, query }: Pick<Known, "caller" | "membership" | "query">,
+  request: ApiRequest,
+  { deps, authenticator }: Pick<PipelineDeps, "deps" | "authenticator">,
+): Promise<void> {
+  const now = await authenticator.authenticate(request.notes.credential ?? authenticator.bearerOf(request.headers));
+  const role = (await admit(operation, now, request, query, authenticator, deps))?.role;
+  const isSame = role === membership?.role && canonicalJson(scopesOf(now)) === canonicalJson(scopesOf(caller));
+  if (isSame) return;
+  throw new PlatformError("forbidden", "The rights of these credentials have changed. Connect again.");
+}
+
+const scopesOf = ({ scopes }: Caller): string[] | null => scopes && [...scopes].sort();
 
 /**
  * The other live node that must serve this request; null when this server serves it. A request that will be refused is
@@ -160,7 +185,7 @@ async function explaining(
   request: ApiRequest,
   known: Known,
   deps: Platform,
-): Promise<ApiAnswer> {
+): Promise<Performed> {
   try {
     return await perform(implementation, request, known, deps);
   } catch (error) {
@@ -171,6 +196,8 @@ async function explaining(
     throw error.with(implementation.explain(error, failed));
   }
 }
+
+type Performed = ApiAnswer & { stream?: EventStream };
 
 interface Known {
   caller: Caller;
@@ -185,7 +212,7 @@ async function perform(
   request: ApiRequest,
   { caller, membership, version, query, audit }: Known,
   deps: Platform,
-): Promise<ApiAnswer> {
+): Promise<Performed> {
   if (isNewWork(operation)) refuseOnFullDisk(deps.here);
   const { headers } = request;
   const answered: Record<string, string> = {};
@@ -233,6 +260,8 @@ async function perform(
   warnings.push(...unknownParameters(operation, query), ...unknownMembers(operation, request.body));
   if (warnings.length > 0 && isStrict(headerOf(headers, "prefer")))
     throw new PlatformError("unknown_member", warnings.join(" "));
+  if (operation.events)
+    return { status, body: null, headers: answered, caller, stream: (await handle(call, deps)) as EventStream };
   const key =
     operation.method === "POST" && !isDryRun(operation, query) ? headerOf(headers, "idempotency-key") : undefined;
   const result = key === undefined ? await run(null) : await answerOnce(key, call, run, deps);

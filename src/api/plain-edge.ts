@@ -59,7 +59,7 @@ const JSON_TYPE = /^application\/json(?:;|$)/;
 
 export function createPlainEdge(options: PlainEdgeOptions): PlainEdge {
   const route = createOperationRoutes(
-    options.implementations.filter(({ operation, node }) => !operation.stream && !node),
+    options.implementations.filter(({ operation, node }) => !operation.stream && !operation.events && !node),
   );
   const planOf = (head: PlainHead): Plan | null => {
     const { target } = head;

@@ -13,6 +13,7 @@ import { clientOf, isPeer } from "../http/peer-field.ts";
 import { UnreadAnswers } from "../http/unread-answers.ts";
 import type { Implementation } from "../kinds/port.ts";
 import { clientAddress } from "./client-address.ts";
+import type { EventStreams } from "./event-streams.ts";
 import { BODY_WAIT_MS, watchBody } from "./late-body.ts";
 import { API_PREFIX } from "./operation-routes.ts";
 import { answer, nodeFor, type PipelineDeps, readerOf, requireRoom } from "./pipeline.ts";
@@ -43,6 +44,7 @@ export interface ApiOptions extends Omit<PipelineDeps, "unread"> {
   serverFactory(handler: RequestListener, plain: PlainEdge): Server;
   /** Number of proxies in front; each adds its client to X-Forwarded-For. */
   trustProxy: number;
+  streams: EventStreams;
   bodyWaitMs?: number;
   /** Hands a request whose body has not been read to another node; absent = there are no others. */
   handOn?(req: IncomingMessage, res: ServerResponse, node: string): void;
@@ -116,7 +118,7 @@ export function createApi(options: ApiOptions): FastifyInstance {
 function addRoute(
   api: FastifyInstance,
   implementation: Implementation,
-  options: PipelineDeps & Pick<ApiOptions, "handOn">,
+  options: PipelineDeps & Pick<ApiOptions, "handOn" | "streams">,
 ): void {
   const { operation } = implementation;
   api.route({
@@ -128,6 +130,12 @@ function addRoute(
     handler: async (request, reply) => {
       const stream = operation.stream ? request.raw : null;
       const result = await answer(implementation, { ...requestOf(request), stream }, options);
+      if (result.events) {
+        options.streams.requireRoom(result.events.reader);
+        reply.hijack();
+        options.streams.serve(reply.raw, { "x-request-id": request.id, ...result.headers }, result.events);
+        return reply;
+      }
       const reader = readerOf(result);
       if (!operation.mutates) requireRoom(options.unread, reader);
       reply.code(result.status).headers(result.headers);

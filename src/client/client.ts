@@ -8,13 +8,17 @@
  */
 
 import type { z } from "zod";
+import type { ServerEvent } from "../contract/event-stream.ts";
 import type { Operation } from "../contract/operation.ts";
 import { VERSIONS } from "../contract/versions/version.ts";
 import { readWarnings, STRICT_HANDLING } from "../contract/warnings.ts";
 import { ApiError, errorFromAnswer } from "./api-error.ts";
+import { readEvents } from "./read-events.ts";
 
 /** Default timeout of a call. Long, because a create may wait for a sandbox. */
 const TIMEOUT_MS = 120_000;
+/** Longest life of a stream of events: the largest timeout there is. */
+const STREAM_MS_MAX = 2 ** 31 - 1;
 /** Longest response; no record or page of the platform is larger. */
 const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
 /** The largest page size of any list; lists with a lower limit clamp it. */
@@ -80,6 +84,8 @@ export interface Client {
   ): Promise<Answer<z.output<Response>>>;
   /** Yields every item of a list, page after page. */
   items(operation: Operation, input?: CallInput): AsyncGenerator<unknown, void>;
+  /** Yields the events of an operation that answers with a stream, until it ends or the signal is aborted. */
+  events(operation: Operation, input?: CallInput): AsyncGenerator<ServerEvent, void>;
 }
 
 export function createClient(options: ClientOptions): Client {
@@ -96,6 +102,11 @@ export function createClient(options: ClientOptions): Client {
     send: send as Client["send"],
     call: (async (operation: Operation, input?: CallInput) => (await send(operation, input)).body) as Client["call"],
     items: (operation, input) => items(send, operation, input),
+    async *events(operation, input = {}) {
+      const response = await request(url, operation, { ...input, timeoutMs: STREAM_MS_MAX }, options);
+      if (response.status === 200) return yield* readEvents(response.body ?? []);
+      throw errorFromAnswer(response.status, response.headers, await readJson(response, url));
+    },
   };
 }
 
@@ -143,7 +154,7 @@ async function request(
     return await fetch(target, {
       method: operation.method,
       headers: {
-        accept: "application/json",
+        accept: operation.events ? "text/event-stream" : "application/json",
         "service-version": NEWEST_VERSION,
         ...(bearer ? { authorization: `Bearer ${bearer}` } : {}),
         ...(workspace ? { "x-service-workspace": workspace } : {}),

@@ -1,4 +1,5 @@
 /** The last phase: the port, and the management API behind it. */
+import { EventStreams } from "../api/event-streams.ts";
 import { addOauthRoutes } from "../api/oauth-routes.ts";
 import { addPlatformRoutes } from "../api/platform-routes.ts";
 import { resourceHandlers } from "../api/resource-handlers.ts";
@@ -30,12 +31,14 @@ export async function startManagement(
 ): Promise<Edge> {
   const { authenticator, verifyToken, issuer, pagesUrl, consoleBase, isRunning, makerOf } = identity;
   const edge = stack.add(createEdge(config, gateway, peers?.door));
+  // Above the edge on the stack: open streams end first, and the edge then has nothing to wait for.
+  const streams = stack.add(new EventStreams({ onIdentityChange: platform.store.onIdentityChange }));
   const implementations = [
     ...BEHAVIOURS.flatMap((behaviour) => [...resourceHandlers(behaviour), ...(behaviour.handlers ?? [])]),
     ...HANDLERS,
   ];
   const api = createApi({
-    ...{ deps: platform, authenticator, implementations, registry },
+    ...{ deps: platform, authenticator, implementations, registry, streams },
     serverFactory: edge.serve,
     trustProxy: config.trust_proxy,
     ...(peers && { handOn: gateway.handOn }),

@@ -50,9 +50,7 @@ const ERROR_SCHEMA = {
 function describeOperation(operation: Operation): Json {
   const status = operation.status ?? 200;
   const success =
-    status === 204
-      ? { description: "Done." }
-      : { description: "Success.", content: json(schemaOf(operation.response, "output")) };
+    status === 204 ? { description: "Done." } : { description: "Success.", content: contentOf(operation) };
   return {
     operationId: operation.id,
     summary: operation.summary,
@@ -75,6 +73,11 @@ function describeOperation(operation: Operation): Json {
     "x-tenancy": operation.tenancy,
   };
 }
+
+const contentOf = ({ events, response }: Operation): Json => {
+  const schema = schemaOf(response, "output");
+  return events ? { "text/event-stream": { schema } } : json(schema);
+};
 
 const BYTES: Json = { type: "string", format: "binary" };
 

@@ -52,6 +52,8 @@ export interface OperationSpec<
   bodyBytesMax?: number;
   /** Media type of a body that the handler reads as a stream, without parsing. */
   stream?: string;
+  /** The answer is a stream of server-sent events; `response` is the data of an event. */
+  events?: true;
   response: Response;
   status?: 200 | 202 | 204;
   /** The operation may also answer 202: another person has to agree first. */

@@ -45,6 +45,7 @@ import { selfHandlers } from "./user/self-handlers.ts";
 import { volumeBehaviour } from "./volume/behaviour.ts";
 import { volumeTemplateBehaviour } from "./volume-template/behaviour.ts";
 import { vpcBehaviour } from "./vpc/behaviour.ts";
+import { watchHandlers } from "./watch/handlers.ts";
 import { workspaceHandlers } from "./workspace/handlers.ts";
 
 export const BEHAVIOURS: readonly Behaviour[] = [
@@ -97,5 +98,6 @@ export const HANDLERS: readonly Implementation[] = [
   ...threadHandlers,
   ...selfHandlers,
   ...userHandlers,
+  ...watchHandlers,
   ...workspaceHandlers,
 ];

@@ -50,6 +50,7 @@ import { volume } from "./volume/kind.ts";
 import { volumeTemplate } from "./volume-template/kind.ts";
 import { volumeTemplateVersionDelete } from "./volume-template/operations.ts";
 import { vpc } from "./vpc/kind.ts";
+import { watchOperations } from "./watch/operations.ts";
 import { workspaceOperations } from "./workspace/operations.ts";
 
 export const KINDS: readonly Kind[] = [
@@ -107,6 +108,7 @@ const EXTRA_OPERATIONS: readonly Operation[] = [
   ...selfOperations,
   ...userOperations,
   volumeTemplateVersionDelete,
+  ...watchOperations,
   ...workspaceOperations,
 ];
 

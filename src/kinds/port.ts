@@ -8,6 +8,7 @@ import type { Readable } from "node:stream";
 import type { z } from "zod";
 import type { Caller } from "../contract/caller.ts";
 import type { PlatformError } from "../contract/errors.ts";
+import type { EventStream } from "../contract/event-stream.ts";
 import type { Kind } from "../contract/kind.ts";
 import type { Operation, Role } from "../contract/operation.ts";
 import type { Link } from "../contract/references.ts";
@@ -32,6 +33,7 @@ import type { Modification, NewEvent } from "../store/resources/resources.ts";
 import type { Revision } from "../store/resources/revision.ts";
 import type { ListScope } from "../store/resources/search-grams.ts";
 import type { Store } from "../store/store.ts";
+import type { Feed } from "./watch/feed.ts";
 
 /** Operator settings that the API depends on. */
 export interface Settings {
@@ -143,6 +145,8 @@ export interface Platform {
   reconciledKinds: readonly string[];
   /** Derives a key for one purpose from the derivation root; the key survives a change of the secret key. */
   keyFor(purpose: string): Buffer;
+  /** The latest changes of all resources. */
+  feed: Feed;
   /** The log lines of all nodes. */
   allLogs: AllLogs;
   /**
@@ -226,6 +230,14 @@ export interface FailedCall {
 export function implement<Query extends z.ZodObject, Body extends z.ZodType, Response extends z.ZodType>(
   operation: Operation<Query, Body, Response>,
   handle: (call: Call<z.output<Query>, z.output<Body>>, deps: Platform) => Promise<z.input<Response>>,
+): Implementation {
+  return { operation: operation as unknown as Operation, handle: handle as Implementation["handle"] };
+}
+
+/** Like `implement`, for an operation that answers with events. */
+export function implementEvents<Query extends z.ZodObject, Body extends z.ZodType>(
+  operation: Operation<Query, Body>,
+  handle: (call: Call<z.output<Query>, z.output<Body>>, deps: Platform) => Promise<EventStream>,
 ): Implementation {
   return { operation: operation as unknown as Operation, handle: handle as Implementation["handle"] };
 }

@@ -1,8 +1,11 @@
 /** What a console asks for beside the resources: the overview, changes as they happen, search over all kinds. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import type { ServerEvent } from "../../src/contract/event-stream.ts";
+import { watchChanges } from "../../src/kinds/watch/operations.ts";
 import type { Store } from "../../src/store/store.ts";
 import { testDatabases } from "../databases.ts";
+import { type EventsAsked, openEvents } from "../events.ts";
 import { makeAccount, makeUser } from "../identities.ts";
 import { startTestPlatform, type TestPlatform } from "../platform.ts";
 import { draftOf } from "../store.ts";
@@ -66,6 +69,75 @@ for (const database of databases.all) {
       assert.equal(seen.failures[1].reason, "The key is wrong.");
       for (const uid of uids.slice(0, 2)) await store.resources.delete("main", uid);
       assert.deepEqual((await call("GET", "/overview")).body.failures, []);
+    });
+
+    test("a watcher hears of its workspace and kinds, and of what it missed", async () => {
+      const watch = (asked: Partial<EventsAsked> = {}) =>
+        openEvents(platform.url, watchChanges, { key: platform.apiKey, query: { kinds: "drives" }, ...asked });
+      await using first = watch();
+      assert.equal((await first.until("ready")).event, "ready");
+      await call("POST", "/vpcs", { body: { metadata: { name: "not-asked-for" }, spec: {} } });
+      await makeAccount(store, "foreign");
+      await store.resources.create(draftOf("drive", "foreign", { workspace: "foreign" }));
+      await drive("heard");
+      const made = await first.until("change");
+      const { kind, name, version, uid } = made.data as Record<string, string | number>;
+      assert.deepEqual([kind, name], ["drive", "heard"], JSON.stringify(made));
+      assert.ok(uid && Number(version) >= 1);
+      await first.close();
+
+      await drive("missed");
+      await call("DELETE", "/drives/heard");
+      await using second = watch({ lastEventId: made.id });
+      const told = new Map<string, unknown>();
+      while (told.size < 2) {
+        const { name, deleted } = (await second.until("change")).data as { name: string; deleted?: true };
+        if (name === "missed" || deleted) told.set(name, deleted);
+      }
+      assert.deepEqual([...told].sort(), [
+        ["heard", true],
+        ["missed", undefined],
+      ]);
+      await using stranger = watch({ lastEventId: "another-server-7" });
+      assert.ok((await stranger.until("reset")).id);
+    });
+
+    test("a stream ends with the rights that opened it, and tells nothing afterwards", async () => {
+      const key = await makeUser(store, accountId, "member", { main: "member" }, ["workspaces:get", "drives:list"]);
+      const url = platform.url;
+      await using narrow = openEvents(url, watchChanges, { key: key.key });
+      await narrow.until("ready");
+      for (const [kinds, status] of [
+        ["vpcs", 403],
+        ["no-such-kind", 400],
+      ] as const)
+        assert.equal((await call("GET", `/watch?kinds=${kinds}`, { key: key.key, workspace: "main" })).status, status);
+      assert.equal((await call("GET", "/watch", { key: key.key, workspace: "elsewhere" })).status, 403);
+      await call("POST", "/vpcs", { body: { metadata: { name: "unseen" }, spec: {} } });
+      await drive("seen");
+      assert.equal(((await narrow.until("change")).data as { name: string }).name, "seen");
+
+      const [{ id = "" } = {}] = await store.keys.listKeys("user", key.sub);
+      await store.keys.removeKey("user", key.sub, id);
+      await drive("too-late");
+      const rest: ServerEvent[] = [];
+      for (let event = await narrow.next(); event; event = await narrow.next()) rest.push(event);
+      assert.equal(rest.at(-1)?.event, "end", JSON.stringify(rest));
+      assert.ok(!JSON.stringify(rest).includes("too-late"));
+    });
+
+    test("what is inside a sandbox that is kept from a role is not told to that role", async () => {
+      const member = await makeUser(store, accountId, "member", { main: "member" });
+      await using watcher = openEvents(platform.url, watchChanges, { key: member.key });
+      await watcher.until("ready");
+      const sandbox = (name: string, roles?: string[]) =>
+        store.resources.create(draftOf("sandbox", name, { spec: roles ? { access: { roles } } : {}, settled: true }));
+      const [kept, open] = [(await sandbox("kept", ["admin"])).resource, (await sandbox("open")).resource];
+      await store.resources.create(draftOf("preview", "hidden", { parent: kept.uid }));
+      await store.resources.create(draftOf("preview", "shown", { parent: open.uid }));
+      const names: string[] = [];
+      while (names.at(-1) !== "shown") names.push(((await watcher.until("change")).data as { name: string }).name);
+      assert.ok(names.includes("kept") && !names.includes("hidden"), names.join());
     });
   });
 }

@@ -5,7 +5,7 @@ import { UsageError } from "../../lib/usage-error.ts";
 import { type Invocation, text, texts } from "../command.ts";
 import { parsePairs } from "../json-path.ts";
 import { paramsFrom } from "../nouns.ts";
-import { connect, queryFrom, variablesOf } from "./call-input.ts";
+import { connect, positiveNumber, queryFrom, variablesOf } from "./call-input.ts";
 import { print } from "./show.ts";
 
 export const runOperation = (operation: Operation, path: string, call: Invocation): Promise<undefined> =>
@@ -44,6 +44,7 @@ function refuseUnknown({ id, params }: Operation, given: readonly string[]): voi
 }
 
 async function send(operation: Operation, params: Record<string, string>, call: Invocation): Promise<undefined> {
+  if (operation.events) return follow(operation, params, call);
   const body = await bodyOf(call);
   const answer = await connect(call).call(operation, {
     params,
@@ -52,6 +53,17 @@ async function send(operation: Operation, params: Record<string, string>, call: 
   });
   if (answer === null) call.context.note("done");
   else await print(call, null, Array.isArray(answer) ? "table" : "pretty", answer);
+}
+
+/** Prints each event as a line of JSON, until the server ends the stream. */
+async function follow(operation: Operation, params: Record<string, string>, call: Invocation): Promise<undefined> {
+  let left = positiveNumber(call.options.events, "--events") ?? Number.POSITIVE_INFINITY;
+  for await (const { event, data } of connect(call).events(operation, { params, query: queryFrom(call) })) {
+    call.context.print(JSON.stringify({ event, ...(data as object) }));
+    left -= 1;
+    if (left <= 0) return undefined;
+  }
+  return undefined;
 }
 
 async function bodyOf(call: Invocation): Promise<unknown> {

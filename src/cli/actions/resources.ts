@@ -25,14 +25,20 @@ export function list(noun: Noun, parent: string, call: Invocation): Promise<unde
     ...(limit !== undefined && operation.paged ? { limit: Math.min(limit, PAGE_MAX) } : {}),
   };
   const client = connect(call);
-  return show(call, noun, "table", async () => {
-    const rows: unknown[] = [];
-    for await (const row of client.items(operation, { params, query })) {
-      rows.push(row);
-      if (rows.length === limit) break;
-    }
-    return rows;
-  });
+  return show(
+    call,
+    noun,
+    "table",
+    async () => {
+      const rows: unknown[] = [];
+      for await (const row of client.items(operation, { params, query })) {
+        rows.push(row);
+        if (rows.length === limit) break;
+      }
+      return rows;
+    },
+    client,
+  );
 }
 
 /** A path that names only the container lists its content. */
@@ -50,7 +56,7 @@ export function get(noun: Noun, path: string, call: Invocation): Promise<undefin
   if (!operation) return find(noun, path, call);
   const input = { params: paramsFrom(operation, path), query: queryFrom(call) };
   const client = connect(call);
-  return show(call, noun, "pretty", () => client.call(operation, input));
+  return show(call, noun, "pretty", () => client.call(operation, input), client);
 }
 
 /** Kinds without a get operation are found in their list. */
@@ -59,10 +65,16 @@ function find(noun: Noun, path: string, call: Invocation): Promise<undefined> {
   const [parent, name] = splitPath(path, operation.params.length);
   const input = { params: paramsFrom(operation, parent), query: queryFrom(call) };
   const client = connect(call);
-  return show(call, noun, "pretty", async () => {
-    for await (const row of client.items(operation, input)) if (isCalled(row, name)) return row;
-    throw new ApiError({ status: 404, code: "not_found", message: `There is no ${noun.name} '${name}'.` });
-  });
+  return show(
+    call,
+    noun,
+    "pretty",
+    async () => {
+      for await (const row of client.items(operation, input)) if (isCalled(row, name)) return row;
+      throw new ApiError({ status: 404, code: "not_found", message: `There is no ${noun.name} '${name}'.` });
+    },
+    client,
+  );
 }
 
 /** Matches any member that names the row: `name`, `email`, `id`, `client_id`. */

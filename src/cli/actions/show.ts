@@ -1,5 +1,5 @@
 /** Shows a result once, or repeatedly with --watch. */
-import { setTimeout as delay } from "node:timers/promises";
+import type { Client } from "../../client/client.ts";
 import { UsageError } from "../../lib/usage-error.ts";
 import { type Invocation, text } from "../command.ts";
 import { WATCH_SECONDS_DEFAULT } from "../commands/options.ts";
@@ -17,18 +17,21 @@ export async function show(
   noun: Noun | null,
   byDefault: Format,
   read: () => Promise<unknown>,
+  client: Client | null = null,
 ): Promise<undefined> {
   if (call.options.watch !== true) return print(call, noun, byDefault, await read());
-  const seconds = positiveNumber(call.options.interval, "--interval") ?? WATCH_SECONDS_DEFAULT;
-  if (seconds < WATCH_SECONDS_MIN) throw new UsageError(`--interval must be at least ${WATCH_SECONDS_MIN}.`);
+  const seconds = positiveNumber(call.options.interval, "--interval");
+  if (seconds !== undefined && seconds < WATCH_SECONDS_MIN)
+    throw new UsageError(`--interval must be at least ${WATCH_SECONDS_MIN}.`);
   const stop = new AbortController();
   process.once("SIGINT", () => stop.abort());
+  const news = (await import("./news.ts")).newsOf(noun, client, stop.signal);
   let last: string | null = null;
   while (!stop.signal.aborted) {
     const next = await rendered(call, noun, byDefault, await read());
     if (next !== last) call.context.print(call.context.isTerminal ? CLEAR_SCREEN + next : next);
     last = next;
-    await delay(seconds * 1000, undefined, { signal: stop.signal }).catch(() => {}); // Ctrl-C ends the pause
+    await news.wait(seconds, WATCH_SECONDS_DEFAULT);
   }
   return undefined;
 }

@@ -14,7 +14,7 @@ import {
   wordsOf,
 } from "../command.ts";
 import { hyphenate, type Noun, placeholderOf } from "../nouns.ts";
-import { FILES, LISTING, MEMBERS, QUERY, REMOTE, WATCH, YES } from "./options.ts";
+import { EVENTS, FILES, LISTING, MEMBERS, QUERY, REMOTE, WATCH, YES } from "./options.ts";
 
 interface VerbSpec {
   args(operation: Operation): ArgumentSpec[];
@@ -84,7 +84,10 @@ function verbCommand(noun: Noun, verb: string, operation: Operation): CommandSpe
 
 const otherVerb = (operation: Operation): VerbSpec => ({
   args: place,
-  options: operation.body ? [{ flags: "--data <json>", about: "the body, as JSON" }, ...FILES] : [],
+  options: [
+    ...(operation.body ? [{ flags: "--data <json>", about: "the body, as JSON" }, ...FILES] : []),
+    ...(operation.events ? EVENTS : []),
+  ],
   run: (_noun, call) => runOperation(operation, first(call), call),
 });
 

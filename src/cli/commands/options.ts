@@ -10,8 +10,14 @@ export const REMOTE: readonly OptionSpec[] = [...CONNECTION_OPTIONS, OUTPUT_OPTI
 
 export const WATCH: readonly OptionSpec[] = [
   { flags: "--watch", about: "show it again whenever it changes, until Ctrl-C" },
-  { flags: "--interval <seconds>", about: `how often --watch looks (default ${WATCH_SECONDS_DEFAULT})` },
+  {
+    flags: "--interval <seconds>",
+    about: `how often --watch looks when the server tells of no change (default 30, or ${WATCH_SECONDS_DEFAULT} without events)`,
+  },
 ];
+
+/** For operations that answer with a stream of events. */
+export const EVENTS: readonly OptionSpec[] = [{ flags: "--events <count>", about: "end after this many events" }];
 
 export const LISTING: readonly OptionSpec[] = [
   { flags: "-q, --search <text>", about: "only those with this in name, display name or labels" },

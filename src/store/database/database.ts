@@ -12,6 +12,8 @@ export type Queries = Kysely<Tables>;
 export interface Change {
   topic: string;
   key: string;
+  /** What listeners may know without reading. No part of a change contains a space. */
+  about?: string;
 }
 
 /** Topic of changes to resources; the key is `kind/uid`. */

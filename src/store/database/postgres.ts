@@ -88,9 +88,7 @@ async function transact<T>(
         await finishShares(tx, shares);
         // NOTIFY inside the transaction is delivered exactly when it commits.
         if (changes.length > 0)
-          await sql`SELECT pg_notify(${CHANNEL}, x) FROM unnest(${changes.map((change) => `${change.topic} ${change.key}`)}::text[]) AS x`.execute(
-            tx,
-          );
+          await sql`SELECT pg_notify(${CHANNEL}, x) FROM unnest(${changes.map(wordsOf)}::text[]) AS x`.execute(tx);
         return { result, changes, effects };
       });
     } catch (error) {
@@ -100,6 +98,9 @@ async function transact<T>(
     }
   }
 }
+
+const wordsOf = ({ topic, key, about }: Change): string =>
+  about === undefined ? `${topic} ${key}` : `${topic} ${key} ${about}`;
 
 const CHECK_VIOLATION = "23514";
 
@@ -152,8 +153,8 @@ class Listener {
   async start(): Promise<void> {
     const client = new pg.Client({ connectionString: this.#url, application_name: LISTENER_NAME });
     client.on("notification", ({ payload = "" }) => {
-      const [topic = "", key = ""] = payload.split(" ", 2);
-      this.#emit({ topic, key });
+      const [topic = "", key = "", about] = payload.split(" ", 3);
+      this.#emit({ topic, key, ...(about === undefined ? {} : { about }) });
     });
     client.on("error", (error) => this.#lost(client, error));
     client.on("end", () => this.#lost(client, null));

@@ -3,6 +3,7 @@ import { sql } from "kysely";
 import type { Soon } from "../../lib/soon.ts";
 import { type Database, RESOURCE_TOPIC, type Transaction } from "../database/database.ts";
 import type { ResourceRow } from "../database/schema.ts";
+import { type ResourceChange, readChange } from "./change-key.ts";
 import { fromRow, type Resource } from "./resource.ts";
 import { REVISIONS_MAX, type Revision, revisionFromRow } from "./revision.ts";
 import type { RowCache } from "./row-cache.ts";
@@ -266,6 +267,19 @@ export function createResourceReads(database: Database, cache: RowCache | null) 
         .execute();
       return rows.map(fromRow);
     },
+
+    /**
+     * Tells every change of every resource, and null when changes may have been missed: notifications of PostgreSQL were
+     * lost for a while.
+     */
+    onEveryChangeAcrossWorkspaces: (listener: (change: ResourceChange | null) => void): (() => void) =>
+      database.onChange((change) => {
+        if (change.topic === "resync") listener(null);
+        else if (change.topic === RESOURCE_TOPIC) {
+          const told = readChange(change);
+          if (told) listener(told);
+        }
+      }),
 
     onChange(listener: ResourceListener): () => void {
       listeners.add(listener);

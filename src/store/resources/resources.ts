@@ -11,11 +11,12 @@ import type { ListQuery } from "../../contract/list-query.ts";
 import { timeOfUid } from "../../lib/ids.ts";
 import type { SealedBox } from "../../lib/sealed-box.ts";
 import { type Clock, toIso } from "../../lib/time/clock.ts";
-import { type Change, type Database, RESOURCE_TOPIC, type Transaction } from "../database/database.ts";
+import type { Database, Transaction } from "../database/database.ts";
 import type { ResourceRow } from "../database/schema.ts";
 import { removeCronTriggers } from "../deliveries/cron-triggers.ts";
 import { removeWorkloadAccount } from "../people/workload-accounts.ts";
 import { removeThreads } from "../threads.ts";
+import { changeOf } from "./change-key.ts";
 import { createGramFrequencies } from "./gram-frequencies.ts";
 import { claimAddresses, keepingLabel } from "./held-words.ts";
 import { removeLinks } from "./links.ts";
@@ -186,7 +187,7 @@ export function createResources({ database, clock, box, cursors, quotas }: Resou
     const labelled = label === null ? state : { ...state, [HOST_LABEL]: label };
     if (label !== null) await updateRow(queries, dialect, Object.assign(row, { state: JSON.stringify(labelled) }));
     tx.afterCommit(() => cache?.put(row));
-    tx.announce(changeOf(draft));
+    tx.announce(changeOf(row));
     return { outcome: "created", resource: withTexts(row, { metadata, spec, state: labelled, events }) };
   }
 
@@ -239,7 +240,7 @@ export function createResources({ database, clock, box, cursors, quotas }: Resou
     }
     if (change.revision) await keepRevision(tx.queries, next, change.actor ?? row.updated_by, now);
     tx.afterCommit(() => cache?.put(next));
-    tx.announce(changeOf(current));
+    tx.announce(changeOf(next));
     return fromRow(next);
   }
 
@@ -259,7 +260,7 @@ export function createResources({ database, clock, box, cursors, quotas }: Resou
     statusCounter.record(tx, row, null);
     if (!row.slot.startsWith("~")) await count(tx.queries, database.dialect, row, -1);
     tx.afterCommit(() => cache?.forget(uid));
-    tx.announce(changeOf(row));
+    tx.announce(changeOf(row, true));
     return true;
   }
 
@@ -279,8 +280,3 @@ export function createResources({ database, clock, box, cursors, quotas }: Resou
       listResources({ database, cursors, frequencies, now: () => clock.now() }, scope, query),
   };
 }
-
-const changeOf = ({ kind, uid }: { kind: string; uid: string }): Change => ({
-  topic: RESOURCE_TOPIC,
-  key: `${kind}/${uid}`,
-});
