@@ -64,6 +64,12 @@ export interface SandboxdConfig {
   user?: SandboxUser;
   /** Loopback listeners that forward to the platform. */
   doors?: DoorConfig[];
+  gate?: GateConfig;
+  /**
+   * init ends with the last bytes of the output files as lines of its own standard output (`OutputFrame`), for a
+   * platform that cannot read the files any more by then.
+   */
+  lastOutput?: boolean;
   /**
    * JSON `SandboxClaim`, written by the platform when a pooled sandbox is handed out. Absent: the sandbox has an owner
    * from the start.
@@ -101,11 +107,33 @@ export interface SandboxUser {
   home?: string;
 }
 
-/** Every connection accepted on `listen` (host:port, loopback) becomes one connection to the unix socket `socket`. */
+/** Every connection accepted on `listen` (host:port, loopback) becomes one connection to the platform. */
 export interface DoorConfig {
   listen: string;
-  socket: string;
+  /** The platform's unix socket. */
+  socket?: string;
+  /** The platform's TCP port, for a workload that shares no folder with a server. */
+  remote?: RemoteDoor;
 }
+
+/** A door that a connection enters with a proof; see `lib/network/gate/wire.ts`. */
+export interface RemoteDoor {
+  host: string;
+  port: number;
+  /** Which door, and of which workload. */
+  purpose: string;
+  token: string;
+}
+
+/** The daemon's sockets on a TCP port, for a server that shares no folder with the workload. */
+export interface GateConfig {
+  port: number;
+  /** Known to the platform and to root of this workload. */
+  token: string;
+}
+
+/** In the environment of init: the address that the gate listens on. Absent: all addresses. */
+export const GATE_ADDRESS_VARIABLE = "SANDBOXD_ADDRESS";
 
 export interface ExecConfig {
   /** Program and arguments; the program is looked up in PATH. Not a shell line. */
@@ -126,6 +154,8 @@ export interface ExecConfig {
   onExit?: "exit" | "stay" | "restart";
   /** The file's mtime is the time at which init kills everything and exits; the platform moves it forward. */
   endsAtFile?: string;
+  /** The time for a file that is not there yet: init makes the file. */
+  endsAtMs?: number;
 }
 
 export interface ExecStatus {
@@ -159,7 +189,35 @@ export const CONTROL = {
   activity: "/activity",
   /** GET /serving/PORT -> `ServingProcess`; 404 when nothing listens there. */
   serving: "/serving/",
+  /** GET /output/stdout?offset=N&bytes=N -> the bytes; OUTPUT_SIZE_HEADER tells how much there is in all. */
+  output: "/output/",
+  /** GET -> `SandboxStats`. */
+  stats: "/stats",
+  /** POST `{ endsAtMs }`: moves the end of the foreground command. */
+  endsAt: "/ends-at",
+  /** POST `{ graceMs }`: SIGTERM to everything, SIGKILL after that time. */
+  end: "/end",
 } as const;
+
+export const OUTPUT_SIZE_HEADER = "x-output-size";
+
+/** One line of init's standard output at its end; lines of another shape are none of the output. */
+export interface OutputFrame {
+  berth: "stdout" | "stderr";
+  /** Position of the first byte. */
+  at: number;
+  /** Bytes of the whole output. */
+  size: number;
+  /** Base64. */
+  data: string;
+}
+
+/** What the processes of a workload use together. */
+export interface SandboxStats {
+  memoryBytes: number;
+  cpuMs: number;
+  pids: number;
+}
 
 /** The process that listens on a port, described so that it can be started again from a copy of the files. */
 export interface ServingProcess {

@@ -13,8 +13,13 @@ const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 const isEnv: Check = (value) => isRecord(value) && Object.values(value).every(isText);
 const isUser: Check = (value) => isRecord(value) && isCount(value.uid) && isCount(value.gid);
+const isGate: Check = (value) => isRecord(value) && isCount(value.port) && isText(value.token) && value.token !== "";
+const isRemote: Check = (value) => isGate(value) && isRecord(value) && isText(value.host) && isText(value.purpose);
 const isDoor: Check = (value) =>
-  isRecord(value) && isPath(value.socket) && isText(value.listen) && parseListen(String(value.listen)) !== null;
+  isRecord(value) &&
+  (value.remote === undefined ? isPath(value.socket) : isRemote(value.remote)) &&
+  isText(value.listen) &&
+  parseListen(String(value.listen)) !== null;
 const isExec: Check = (value) =>
   isRecord(value) &&
   isPath(value.statusFile) &&
@@ -39,6 +44,8 @@ const FIELDS: Record<keyof SandboxdConfig, Field> = {
   claimFile: { check: isPath },
   names: { check: (value) => typeof value === "string" && parseListen(value) !== null },
   doors: { check: (value) => Array.isArray(value) && value.every(isDoor) },
+  gate: { check: isGate },
+  lastOutput: { check: (value) => typeof value === "boolean" },
   readyFd: { check: isCount },
   drivesFile: { check: isPath },
   metadataFile: { check: isPath },

@@ -6,7 +6,7 @@
 import { accessSync, chmodSync, closeSync, constants, mkdirSync, rmSync, writeSync } from "node:fs";
 import type { Server } from "node:net";
 import { dirname, join } from "node:path";
-import type { SandboxdConfig } from "../contract/sandbox-wire.ts";
+import { GATE_ADDRESS_VARIABLE, type SandboxdConfig } from "../contract/sandbox-wire.ts";
 import { parseListen } from "./config.ts";
 import type { Daemon } from "./daemon-context.ts";
 import type { UserFiles } from "./files/user/user-files.ts";
@@ -73,10 +73,21 @@ export async function startDaemon(config: SandboxdConfig, startedAtMs: number): 
     atPath(createControlServer(daemon, api), config.controlSocket),
     atPath(api, config.apiSocket),
   ]);
+  // After the sockets that the gate leads to.
+  if (config.gate) await openGateOf(config, count("portConnections"));
   noteArrival(daemon);
   tellReady(config.readyFd);
   // The caller that waits for READY has work to do first; use that time to load the handlers most requests need next.
   if (!config.exec) await import("./process/process-api.ts");
+}
+
+/** Loaded only when configured: most sandboxes are reached through a folder. */
+async function openGateOf(config: SandboxdConfig, count: (change: 1 | -1) => void): Promise<void> {
+  const { gate } = config;
+  if (!gate) return;
+  const { createGate } = await import("./network/gate.ts");
+  const host = process.env[GATE_ADDRESS_VARIABLE];
+  await listening(createGate(gate, config, count), { ...(host ? { host } : {}), port: gate.port });
 }
 
 /** The log folder, or `logs` in the state folder when that is not writable (read-only image, daemon without root). */

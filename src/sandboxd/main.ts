@@ -6,6 +6,7 @@
  *   sandboxd mcp-stdio CMD ARG...    the platform's own workloads; see builtins.ts
  *   sandboxd files     the daemon's helper for files of another user; see user-files/
  *   sandboxd unpack JOB    unpacks the archive on standard input, or at a path; started by a driver, in a cage
+ *   sandboxd install FILE    copies this executable, for a workload that starts from another image
  *   sandboxd version
  */
 import type { SandboxdConfig } from "../contract/sandbox-wire.ts";
@@ -32,6 +33,7 @@ async function main(argv: string[]): Promise<void> {
   if (mode === "grep") return (await import("./search/grep-child.ts")).runGrepChild();
   if (mode === "files") return (await import("./files/user/child.ts")).runFilesChild();
   if (mode === "unpack") return (await import("./unpack-child.ts")).runUnpackChild(rest);
+  if (mode === "install") return (await import("./install.ts")).install(rest[0]);
   const { file, ...args } = parseArguments(rest);
   if (file === undefined || (mode !== "init" && mode !== "serve")) throw new Error(USAGE);
   const config = withArguments(readConfig(file), args);

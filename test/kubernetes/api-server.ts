@@ -125,7 +125,11 @@ export class ApiServer {
       throw new Refusal(403, "Forbidden", `${resource} is forbidden: cannot ${verb} ${name ?? ""} ${sub ?? ""}`);
     const body = await bodyOf(request);
     if (method !== "GET" && this.conflicts(method, url.pathname))
-      throw new Refusal(409, "Conflict", "the object has been modified; please apply your changes to the latest version");
+      throw new Refusal(
+        409,
+        "Conflict",
+        "the object has been modified; please apply your changes to the latest version",
+      );
     if (isWatch) return this.#watch(url, target, response);
     const result = this.#act(method, url, target, body, request.headers["content-type"] ?? "");
     if (this.losesAnswer(method, url.pathname)) return void request.socket.destroy();
@@ -159,7 +163,8 @@ export class ApiServer {
     const { name } = object.metadata;
     if (this.store.get(resource, namespace, name))
       throw new Refusal(409, "AlreadyExists", `${resource} "${name}" already exists`);
-    const status = resource === "pods" ? { phase: "Pending" } : resource.startsWith("persistent") ? { phase: "Bound" } : undefined;
+    const status =
+      resource === "pods" ? { phase: "Pending" } : resource.startsWith("persistent") ? { phase: "Bound" } : undefined;
     const metadata = { ...object.metadata, namespace };
     return withKind(resource, this.store.add(resource, { ...object, metadata, ...(status ? { status } : {}) }));
   }
@@ -179,19 +184,28 @@ export class ApiServer {
   #patch({ resource, sub }: Target, found: KubeObject, patch: Partial<KubeObject>, type: string): KubeObject {
     const wanted = patch.metadata?.resourceVersion;
     if (wanted !== undefined && wanted !== found.metadata.resourceVersion)
-      throw new Refusal(409, "Conflict", "the object has been modified; please apply your changes to the latest version");
+      throw new Refusal(
+        409,
+        "Conflict",
+        "the object has been modified; please apply your changes to the latest version",
+      );
     const next = (type.includes("strategic") ? strategic(found, patch) : merge(found, patch)) as KubeObject;
     if (resource === "pods" && sub === undefined && JSON.stringify(next.spec) !== JSON.stringify(found.spec))
       throw new Refusal(422, "Invalid", "spec: Forbidden: pod updates may not change fields other than the image");
     for (const field of ["uid", "name", "namespace", "creationTimestamp"] as const)
-      if (next.metadata[field] !== found.metadata[field]) throw new Refusal(422, "Invalid", `metadata.${field} is immutable`);
+      if (next.metadata[field] !== found.metadata[field])
+        throw new Refusal(422, "Invalid", `metadata.${field} is immutable`);
     return this.store.replace(resource, next);
   }
 
   #delete({ resource }: Target, found: KubeObject, options: DeleteOptions): unknown {
     const { uid } = options?.preconditions ?? {};
     if (uid !== undefined && uid !== found.metadata.uid)
-      throw new Refusal(409, "Conflict", `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${found.metadata.uid}`);
+      throw new Refusal(
+        409,
+        "Conflict",
+        `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${found.metadata.uid}`,
+      );
     const seconds = options?.gracePeriodSeconds ?? 30;
     if (resource !== "pods" || seconds === 0) {
       this.store.remove(resource, found);
@@ -242,7 +256,9 @@ interface DeleteOptions {
 
 function targetOf(path: string): Target {
   for (const [group, resources] of Object.entries(GROUPS)) {
-    const match = new RegExp(`^${group}/namespaces/([^/]+)/(${resources.split(" ").join("|")})(?:/([^/]+))?(?:/([a-z]+))?$`).exec(path);
+    const match = new RegExp(
+      `^${group}/namespaces/([^/]+)/(${resources.split(" ").join("|")})(?:/([^/]+))?(?:/([a-z]+))?$`,
+    ).exec(path);
     if (!match) continue;
     const [, namespace = "", resource = "", name, sub] = match;
     return { resource, namespace, name, sub };

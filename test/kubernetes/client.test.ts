@@ -52,7 +52,11 @@ test("edits of two writers both hold, and a conflict is tried again from the new
   const note = (key: string) =>
     client.edit(anything, `${CLAIMS}/a`, () => ({ metadata: { annotations: { [key]: "yes" } } }));
   await Promise.all([note("one"), note("two"), note("three")]);
-  assert.deepEqual((await client.find(anything, `${CLAIMS}/a`))?.metadata.annotations, { one: "yes", two: "yes", three: "yes" });
+  assert.deepEqual((await client.find(anything, `${CLAIMS}/a`))?.metadata.annotations, {
+    one: "yes",
+    two: "yes",
+    three: "yes",
+  });
   assert.equal(await client.edit(anything, `${CLAIMS}/none`, () => ({})), null);
 });
 
@@ -72,15 +76,25 @@ test("a call waits for an API server that restarts, gives up when its patience e
 
 test("a list has all pages", async (t) => {
   const { api, client } = await open(t);
-  for (let n = 0; n < 1203; n += 1) api.store.add("pods", { ...pod(`p-${n}`), metadata: { ...pod(`p-${n}`).metadata, namespace: "n" } });
-  assert.equal((await client.list(anything, PODS, { query: { labelSelector: "berth.instance=i" } })).items.length, 1203);
+  for (let n = 0; n < 1203; n += 1)
+    api.store.add("pods", { ...pod(`p-${n}`), metadata: { ...pod(`p-${n}`).metadata, namespace: "n" } });
+  assert.equal(
+    (await client.list(anything, PODS, { query: { labelSelector: "berth.instance=i" } })).items.length,
+    1203,
+  );
   assert.equal((await client.list(anything, PODS, { query: { labelSelector: "berth.instance=j" } })).items.length, 0);
   assert.equal(api.requests.filter((each) => each.includes("limit=500")).length, 4);
 });
 
 test("a mirror hears of changes after an end, a silence, a restart and an expired version", async (t) => {
   const { api, client } = await open(t);
-  const mirror = new Mirror({ client, path: PODS, labelSelector: "berth.instance=i", watchSeconds: 0.2, silenceMs: 200 });
+  const mirror = new Mirror({
+    client,
+    path: PODS,
+    labelSelector: "berth.instance=i",
+    watchSeconds: 0.2,
+    silenceMs: 200,
+  });
   t.after(() => mirror.stop());
   mirror.start();
   let n = 0;

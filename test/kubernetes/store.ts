@@ -44,7 +44,10 @@ export class KubeStore {
     return [...this.#objects].filter(([at]) => at.startsWith(key(resource, namespace, ""))).map(([, object]) => object);
   }
 
-  add(resource: string, object: Omit<KubeObject, "metadata"> & { metadata: Partial<KubeObject["metadata"]> }): KubeObject {
+  add(
+    resource: string,
+    object: Omit<KubeObject, "metadata"> & { metadata: Partial<KubeObject["metadata"]> },
+  ): KubeObject {
     const creationTimestamp = `${new Date().toISOString().slice(0, 19)}Z`;
     const made = {
       ...object,

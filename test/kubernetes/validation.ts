@@ -26,7 +26,8 @@ export function invalid(resource: string, object: KubeObject): string | null {
   const { name, labels = {}, annotations = {} } = object.metadata;
   if (!NAME.test(name) || name.length > 253) return `metadata.name: Invalid value: "${name}"`;
   for (const [label, value] of Object.entries(labels))
-    if (!LABEL_KEY.test(label) || !LABEL_VALUE.test(value)) return `metadata.labels: Invalid value: "${label}=${value}"`;
+    if (!LABEL_KEY.test(label) || !LABEL_VALUE.test(value))
+      return `metadata.labels: Invalid value: "${label}=${value}"`;
   for (const [key, value] of Object.entries(annotations))
     if (!LABEL_KEY.test(key) || typeof value !== "string") return `metadata.annotations: Invalid value: "${key}"`;
   if (resource === "secrets") {
@@ -38,7 +39,8 @@ export function invalid(resource: string, object: KubeObject): string | null {
 }
 
 function invalidPod(spec: PodSpec): string | null {
-  if (spec.hostname !== undefined && !HOST.test(spec.hostname)) return `spec.hostname: Invalid value: "${spec.hostname}"`;
+  if (spec.hostname !== undefined && !HOST.test(spec.hostname))
+    return `spec.hostname: Invalid value: "${spec.hostname}"`;
   const volumes = new Set((spec.volumes ?? []).map(({ name }) => name));
   for (const { image, volumeMounts = [], env = [] } of [...(spec.containers ?? []), ...(spec.initContainers ?? [])]) {
     if (!image?.trim()) return "spec.containers[0].image: Required value";
@@ -48,7 +50,8 @@ function invalidPod(spec: PodSpec): string | null {
     }
     const paths = volumeMounts.map(({ mountPath }) => mountPath);
     if (new Set(paths).size < paths.length) return "spec.containers[0].volumeMounts: must be unique";
-    if (env.some(({ name }) => !/^[-._a-zA-Z][-._a-zA-Z0-9]*$/.test(name))) return "spec.containers[0].env: Invalid value";
+    if (env.some(({ name }) => !/^[-._a-zA-Z][-._a-zA-Z0-9]*$/.test(name)))
+      return "spec.containers[0].env: Invalid value";
   }
   return null;
 }

@@ -6,9 +6,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { dial } from "./dial.ts";
-import type { Endpoint } from "./endpoint.ts";
+import type { UnixEndpoint } from "./endpoint.ts";
 
-async function place(t: TestContext): Promise<Endpoint> {
+async function place(t: TestContext): Promise<UnixEndpoint> {
   const dir = mkdtempSync(join(tmpdir(), "dial-"));
   t.after(() => rmSync(dir, { recursive: true }));
   return { kind: "unix", node: "n", dir };

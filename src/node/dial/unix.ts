@@ -9,9 +9,9 @@ import { connect, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { PlatformError } from "../../contract/errors.ts";
 import { PORT_DOOR_LINE_BYTES_MAX, portDoorRequest, SANDBOX_FILES } from "../../contract/sandbox-wire.ts";
-import type { CallOptions, DialTarget, Endpoint } from "./endpoint.ts";
+import type { CallOptions, DialTarget, UnixEndpoint } from "./endpoint.ts";
 
-export async function dialUnix(endpoint: Endpoint, target: DialTarget, options: CallOptions = {}): Promise<Duplex> {
+export async function dialUnix(endpoint: UnixEndpoint, target: DialTarget, options: CallOptions = {}): Promise<Duplex> {
   if (target === "api" || target === "control") return connectTo(endpoint, SANDBOX_FILES[target], options);
   const socket = await connectTo(endpoint, SANDBOX_FILES.ports, options);
   try {
@@ -26,7 +26,7 @@ export async function dialUnix(endpoint: Endpoint, target: DialTarget, options: 
 /** Not in `fs.constants`; the same number on x86_64 and aarch64. */
 const O_PATH = 0o10000000;
 
-function connectTo(endpoint: Endpoint, name: string, { signal }: CallOptions): Promise<Socket> {
+function connectTo(endpoint: UnixEndpoint, name: string, { signal }: CallOptions): Promise<Socket> {
   signal?.throwIfAborted();
   let fd: number;
   try {

@@ -12,9 +12,11 @@ import {
   mkdirSync,
   openSync,
   readdirSync,
+  readFileSync,
   renameSync,
   rmSync,
   statSync,
+  utimesSync,
   writeFileSync,
 } from "node:fs";
 import { constants } from "node:os";
@@ -31,7 +33,15 @@ import { errnoOf } from "../http/api-error.ts";
 import { becomeSubreaper, peekZombie, reap } from "../libc.ts";
 import { Environment } from "../process/environment.ts";
 import { spawnExpendable } from "../process/expendable.ts";
-import { DAEMON_READY_SIGNAL, EXIT_FOR_UPGRADE, INIT_PID_VARIABLE, READY_VARIABLE, STATE_FILES } from "./protocol.ts";
+import { writeLastOutput } from "./last-output.ts";
+import {
+  DAEMON_READY_SIGNAL,
+  END_MOVED_SIGNAL,
+  EXIT_FOR_UPGRADE,
+  INIT_PID_VARIABLE,
+  READY_VARIABLE,
+  STATE_FILES,
+} from "./protocol.ts";
 
 /** The command starts without waiting longer for a daemon that is not ready by then. */
 const DAEMON_READY_MAX_MS = 5_000;
@@ -52,6 +62,7 @@ export function runInit(config: SandboxdConfig, configFile: string): void {
   process.on("SIGTERM", () => init.terminate());
   process.on("SIGINT", () => init.terminate());
   process.on(DAEMON_READY_SIGNAL, () => init.daemonReady());
+  process.on(END_MOVED_SIGNAL, () => init.endInTime());
   init.start();
 }
 
@@ -64,6 +75,7 @@ class Init {
   #commandRestarts = 0;
   #daemonDeaths = 0;
   #stopping = false;
+  #endLook: NodeJS.Timeout | undefined;
   /** Inherited by each daemon until the first one has reported READY on it. */
   #readyFd: number | undefined;
 
@@ -76,7 +88,8 @@ class Init {
   start(): void {
     for (const folder of ["running", "exits"]) mkdirSync(join(this.#config.stateDir, folder), { recursive: true });
     becomeSubreaper();
-    this.#endInTime();
+    this.#noteEnd();
+    this.endInTime();
     this.#startDaemon();
     if (this.#config.exec) setTimeout(() => this.#startCommandOnce(), DAEMON_READY_MAX_MS).unref();
   }
@@ -85,12 +98,21 @@ class Init {
    * Exits at the time in `endsAtFile`: the server that wanted the command may be gone, and another may start the same
    * work.
    */
-  #endInTime(): void {
+  endInTime(): void {
     const { endsAtFile } = this.#config.exec ?? {};
     if (endsAtFile === undefined) return;
     const leftMs = statSync(endsAtFile).mtimeMs - Date.now();
     if (leftMs <= 0) this.#exit(128 + constants.signals.SIGKILL);
-    setTimeout(() => this.#endInTime(), Math.min(leftMs, END_LOOK_MAX_MS));
+    clearTimeout(this.#endLook);
+    this.#endLook = setTimeout(() => this.endInTime(), Math.min(leftMs, END_LOOK_MAX_MS));
+  }
+
+  /** Makes the file with the end time where the platform could not. */
+  #noteEnd(): void {
+    const { endsAtFile, endsAtMs } = this.#config.exec ?? {};
+    if (endsAtFile === undefined || endsAtMs === undefined || existsSync(endsAtFile)) return;
+    writeFileSync(endsAtFile, "");
+    utimesSync(endsAtFile, endsAtMs / 1000, endsAtMs / 1000);
   }
 
   daemonReady(): void {
@@ -127,9 +149,18 @@ class Init {
     this.#stopping = true;
     const everything = process.pid === 1 ? [-1] : [this.#daemon?.pid, this.#command && -this.#command.pid];
     for (const target of everything) if (target) trySignal(target, "SIGTERM");
-    const graceMs = this.#config.graceMs ?? GRACE_DEFAULT_MS;
+    const graceMs = this.#graceMs();
+    if (graceMs === 0) this.#exit(128 + constants.signals.SIGKILL);
     setTimeout(() => this.#exit(128 + constants.signals.SIGTERM), graceMs);
     this.#exitWhenAlone();
+  }
+
+  /** The platform's word for this end, or the configuration's for every end. */
+  #graceMs(): number {
+    const { stateDir, graceMs = GRACE_DEFAULT_MS } = this.#config;
+    const file = join(stateDir, STATE_FILES.grace);
+    const said = existsSync(file) ? Number(readFileSync(file, "utf8")) : Number.NaN;
+    return Number.isSafeInteger(said) && said >= 0 ? said : graceMs;
   }
 
   #startDaemon(): void {
@@ -236,6 +267,7 @@ class Init {
   #exit(code: number): never {
     if (this.#command) trySignal(-this.#command.pid, "SIGKILL");
     if (this.#daemon) trySignal(this.#daemon.pid, "SIGKILL");
+    if (this.#config.lastOutput) writeLastOutput(this.#config);
     process.exit(code);
   }
 }

@@ -59,7 +59,7 @@ function readLine(client: Socket): Promise<{ line: string; rest: Buffer } | null
 }
 
 /** Tries loopback first, then the namespace's other addresses, for a server bound to one of them. */
-async function dial(port: number): Promise<Socket | Error> {
+export async function dial(port: number): Promise<Socket | Error> {
   let failure = new Error("ECONNREFUSED");
   for (const host of addresses()) {
     const outcome = await tryConnect(host, port);

@@ -43,5 +43,8 @@ async function answer(call: Call, api: Server): Promise<void> {
     });
     return void api.emit("request", req, res);
   }
+  // Loaded only when asked for: drivers that share a folder with the workload ask for none of these.
+  const remote = (await import("./remote-control.ts")).remoteHandler(req.method ?? "GET", path);
+  if (remote) return remote(call);
   throw new ApiError(404, `The control socket has no ${req.method} ${path}.`);
 }

@@ -18,6 +18,7 @@ import type { CallOptions, Endpoint } from "../../../dial/endpoint.ts";
 import type { DestroyOptions } from "../../../driver.ts";
 import type { Observed, WorkloadSpec } from "../../../workload.ts";
 import { daemonConfig, noteEnd, saveDrives } from "../../common/daemon-config.ts";
+import { listening } from "../../common/readiness.ts";
 import { type Container, containerSchema, containersSchema, createdSchema } from "../engine/answers.ts";
 import { type DockerClient, DockerRefusal, tolerating } from "../engine/docker-client.ts";
 import type { ResolvedImage } from "../images/docker-images.ts";
@@ -26,7 +27,6 @@ import { logsOf } from "./container-logs.ts";
 import type { Doors } from "./doors.ts";
 import { removeContainer } from "./helper.ts";
 import type { Loader } from "./loader.ts";
-import { listening } from "./readiness.ts";
 import { LABEL, labelsOf, ownedBy, recordIn, type WorkloadRecord } from "./record.ts";
 import { userOf } from "./workload-user.ts";
 

@@ -35,7 +35,9 @@ export const openAccount = ({ kubeconfig, host, port, folder = POD_ACCOUNT }: Ac
 function podAccount(folder: string, host: string | undefined, port: string | undefined): Account {
   const tokenFile = join(folder, "token");
   if (!host || !existsSync(tokenFile))
-    throw refused(`This server is in no pod with a service account (${tokenFile}). Set KUBECONFIG to a kubeconfig file.`);
+    throw refused(
+      `This server is in no pod with a service account (${tokenFile}). Set KUBECONFIG to a kubeconfig file.`,
+    );
   const namespaceFile = join(folder, "namespace");
   return {
     server: `https://${host.includes(":") ? `[${host}]` : host}:${port ?? "443"}`,
@@ -101,7 +103,8 @@ function kubeconfigAccount(file: string): Account {
       throw refused(
         `The user '${context.user}' of the kubeconfig ${file} signs in by '${unusable}', which Berth does not do. Use a token, a token file or a client certificate, such as those of a service account.`,
       );
-  if (cluster["proxy-url"] !== undefined) throw refused(`The kubeconfig ${file} names a proxy, which Berth does not use.`);
+  if (cluster["proxy-url"] !== undefined)
+    throw refused(`The kubeconfig ${file} names a proxy, which Berth does not use.`);
   const text = (data: string | undefined, path: string | undefined): string | undefined =>
     data !== undefined
       ? Buffer.from(data, "base64").toString("utf8")

@@ -228,7 +228,12 @@ export class KubeClient {
 
   async #once(method: Method, path: string, bytesMax: number, call: KubeCall): Promise<Buffer> {
     const timeout = AbortSignal.timeout(TRY_WAIT_MS);
-    const answer = await this.#send(method, path, call, call.signal ? AbortSignal.any([call.signal, timeout]) : timeout);
+    const answer = await this.#send(
+      method,
+      path,
+      call,
+      call.signal ? AbortSignal.any([call.signal, timeout]) : timeout,
+    );
     try {
       const whole = await upTo(answer.body, bytesMax);
       if (whole !== null) return whole;
@@ -258,7 +263,11 @@ export class KubeClient {
     const said = await upTo(answer.body, REFUSAL_BYTES_MAX);
     answer.body.on("error", () => {}).destroy();
     const after = answer.headers["retry-after"];
-    throw new KubeRefusal(answer.statusCode, said?.toString("utf8") ?? "", typeof after === "string" ? after : undefined);
+    throw new KubeRefusal(
+      answer.statusCode,
+      said?.toString("utf8") ?? "",
+      typeof after === "string" ? after : undefined,
+    );
   }
 
   get isClosed(): boolean {
@@ -270,8 +279,10 @@ export class KubeClient {
   }
 
   #silent(cause: unknown): PlatformError {
-    const said = cause instanceof Error ? (("code" in cause && String(cause.code)) || cause.message) : String(cause);
-    return new PlatformError("unavailable", `The Kubernetes API at ${this.server} does not answer (${said}).`, { cause });
+    const said = cause instanceof Error ? ("code" in cause && String(cause.code)) || cause.message : String(cause);
+    return new PlatformError("unavailable", `The Kubernetes API at ${this.server} does not answer (${said}).`, {
+      cause,
+    });
   }
 }
 

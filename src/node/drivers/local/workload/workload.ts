@@ -17,6 +17,7 @@ import { removeTree } from "../../../../lib/remove-tree.ts";
 import type { CallOptions } from "../../../dial/endpoint.ts";
 import type { DestroyOptions } from "../../../driver.ts";
 import type { Limits, Mount, Observed, Output, Stats } from "../../../workload.ts";
+import { callControl } from "../../common/control.ts";
 import { EGRESS_SOCKET, saveDrives, setEnd } from "../../common/daemon-config.ts";
 import { openDoor } from "../../common/doors.ts";
 import { readOutputFile } from "../../common/output-file.ts";
@@ -41,7 +42,6 @@ import {
   signal as sendSignal,
 } from "../machine/process-tree.ts";
 import type { Nat } from "../network/nat.ts";
-import { callControl } from "./control.ts";
 import { enter } from "./launch.ts";
 import type { HostMount } from "./launch-program.ts";
 import { findProcess, isAlive, readExit, saveRecord, type WorkloadRecord } from "./record.ts";

@@ -1,8 +1,8 @@
-/** Waits until the daemon inside a container listens. */
+/** Waits until the daemon inside a workload listens. */
 import { setTimeout as delay } from "node:timers/promises";
-import { PlatformError } from "../../../../contract/errors.ts";
-import type { Endpoint } from "../../../dial/endpoint.ts";
-import { dialUnix } from "../../../dial/unix.ts";
+import { PlatformError } from "../../../contract/errors.ts";
+import { dial } from "../../dial/dial.ts";
+import type { Endpoint } from "../../dial/endpoint.ts";
 
 /** Time from the start of a container to a listening daemon; measured 60 ms, the rest is for a busy machine. */
 const READY_WAIT_MS = 60_000;
@@ -30,7 +30,7 @@ export async function listening(endpoint: Endpoint, ended: Promise<unknown>, sig
 
 async function answers(endpoint: Endpoint): Promise<boolean> {
   try {
-    for (const name of SOCKETS) (await dialUnix(endpoint, name)).destroy();
+    for (const name of SOCKETS) (await dial(endpoint, name)).destroy();
     return true;
   } catch {
     return false;

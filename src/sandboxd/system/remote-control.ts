@@ -1,0 +1,86 @@
+/** The part of the control socket for a platform that shares no folder with the workload. */
+import { closeSync, constants, fstatSync, openSync, readSync, utimesSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { CONTROL, OUTPUT_SIZE_HEADER } from "../../contract/sandbox-wire.ts";
+import type { Daemon } from "../daemon-context.ts";
+import { ApiError } from "../http/api-error.ts";
+import { type Call, field, type Handler, integerQuery, readJson } from "../http/call.ts";
+import { sendJson } from "../http/send.ts";
+import { END_MOVED_SIGNAL, INIT_PID_VARIABLE, STATE_FILES } from "../init/protocol.ts";
+import { statsOf } from "./stats.ts";
+
+const OUTPUT_BYTES_MAX = 4 * 1024 * 1024;
+
+/** Null for a path that is none of these. */
+export function remoteHandler(method: string, path: string): Handler | null {
+  const [plain = ""] = path.split("?");
+  if (method === "GET" && plain.startsWith(CONTROL.output)) return sendOutput;
+  if (method === "GET" && plain === CONTROL.stats) return ({ res }) => sendJson(res, 200, statsOf());
+  if (method === "POST" && plain === CONTROL.endsAt) return moveEnd;
+  if (method === "POST" && plain === CONTROL.end) return end;
+  return null;
+}
+
+function sendOutput(call: Call): void {
+  const { path, res, daemon } = call;
+  const [plain = "", query = ""] = path.split("?");
+  const asked: Call = { ...call, query: new URLSearchParams(query) };
+  const { exec, processLogs } = daemon.config;
+  const stream = plain.slice(CONTROL.output.length);
+  const files: Record<string, string | undefined> = {
+    stdout: exec?.stdoutFile ?? processLogs?.stdout,
+    stderr: exec?.stderrFile ?? processLogs?.stderr,
+  };
+  const offset = Math.max(0, integerQuery(asked, "offset", 0));
+  const bytesMax = Math.min(OUTPUT_BYTES_MAX, Math.max(0, integerQuery(asked, "bytes", OUTPUT_BYTES_MAX)));
+  const { bytes, size } = readPart(files[stream], offset, bytesMax);
+  res.writeHead(200, { "content-type": "application/octet-stream", [OUTPUT_SIZE_HEADER]: String(size) }).end(bytes);
+}
+
+/** Empty where nothing was written yet. The workload's root can replace the file: no link is followed, nothing blocks. */
+function readPart(path: string | undefined, offset: number, bytesMax: number): { bytes: Buffer; size: number } {
+  const empty = { bytes: Buffer.alloc(0), size: 0 };
+  if (path === undefined) return empty;
+  let fd: number;
+  try {
+    fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  } catch {
+    return empty;
+  }
+  try {
+    const stat = fstatSync(fd);
+    if (!stat.isFile()) return empty;
+    const buffer = Buffer.alloc(Math.max(0, Math.min(bytesMax, stat.size - offset)));
+    const read = readSync(fd, buffer, 0, buffer.length, offset);
+    return { bytes: buffer.subarray(0, read), size: stat.size };
+  } finally {
+    closeSync(fd);
+  }
+}
+
+async function moveEnd(call: Call): Promise<void> {
+  const { endsAtFile } = call.daemon.config.exec ?? {};
+  const endsAtMs = field(await readJson(call), "endsAtMs", "integer");
+  if (endsAtFile === undefined || endsAtMs === undefined) throw new ApiError(409, "This workload has no end time.");
+  utimesSync(endsAtFile, endsAtMs / 1000, endsAtMs / 1000);
+  call.res.once("finish", () => signalInit(END_MOVED_SIGNAL));
+  sendJson(call.res, 200, {});
+}
+
+async function end(call: Call): Promise<void> {
+  const graceMs = field(await readJson(call), "graceMs", "integer") ?? 0;
+  noteGrace(call.daemon, Math.max(0, graceMs));
+  call.res.once("finish", () => signalInit("SIGTERM"));
+  sendJson(call.res, 200, {});
+}
+
+function noteGrace({ config }: Daemon, graceMs: number): void {
+  if (initPid() === 0) throw new ApiError(409, "No init runs this daemon.");
+  writeFileSync(join(config.stateDir, STATE_FILES.grace), String(graceMs));
+}
+
+const initPid = (): number => Number(process.env[INIT_PID_VARIABLE] ?? 0);
+
+function signalInit(signal: NodeJS.Signals): void {
+  if (initPid() > 0) process.kill(initPid(), signal);
+}
