@@ -114,9 +114,9 @@ test("the gate of a daemon", { skip }, async (t) => {
   });
 
   await t.test("output and figures can be asked for", async () => {
-    await d.exec("printf 0123456789");
+    await d.exec("echo 0123456789");
     const read = () => askControl(endpoint, "/output/stdout?offset=3&bytes=4", undefined, 100);
-    await eventually(async () => (await read()).headers[OUTPUT_SIZE_HEADER] === "10");
+    await eventually(async () => (await read()).headers[OUTPUT_SIZE_HEADER] === "11");
     assert.equal((await read()).bytes.toString(), "3456");
     const stats = JSON.parse((await call({ endpoint }, "/stats", { socket: "control" })).text);
     assert.ok(stats.memoryBytes > 0 && stats.cpuMs >= 0 && stats.pids >= 1, JSON.stringify(stats));
@@ -140,8 +140,8 @@ test("the gate of a daemon", { skip }, async (t) => {
 
   await t.test("the platform can end everything", async () => {
     const exited = once(d.process, "exit");
-    const asked = await call({ endpoint }, "/end", { socket: "control", method: "POST", body: { graceMs: 0 } });
-    assert.equal(asked.status, 200);
+    // The answer may be lost with the daemon that gave it.
+    await askControl(endpoint, "/end", { graceMs: 0 }, 100).catch(() => {});
     await exited;
   });
 });

@@ -10,6 +10,7 @@ import { END_MOVED_SIGNAL, INIT_PID_VARIABLE, STATE_FILES } from "../init/protoc
 import { statsOf } from "./stats.ts";
 
 const OUTPUT_BYTES_MAX = 4 * 1024 * 1024;
+const ANSWER_LEAVES_MS = 20;
 
 /** Null for a path that is none of these. */
 export function remoteHandler(method: string, path: string): Handler | null {
@@ -70,7 +71,8 @@ async function moveEnd(call: Call): Promise<void> {
 async function end(call: Call): Promise<void> {
   const graceMs = field(await readJson(call), "graceMs", "integer") ?? 0;
   noteGrace(call.daemon, Math.max(0, graceMs));
-  call.res.once("finish", () => signalInit("SIGTERM"));
+  // The answer still has to pass through the gate, which ends with this process.
+  call.res.once("finish", () => setTimeout(() => signalInit("SIGTERM"), ANSWER_LEAVES_MS));
   sendJson(call.res, 200, {});
 }
 
