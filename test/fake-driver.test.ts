@@ -17,7 +17,8 @@ async function fakeHarness(options: FakeOptions = {}): Promise<Harness> {
     write: async ({ uid }, path, text) => writeFileSync(join(machine.rootOf(uid), path), text),
     // It runs commands in this machine's own files, but each in a folder of its own.
     ownFiles: ["left"],
-    restart: async () => {
+    restart: async (workloads = "keep") => {
+      await harness.driver.stop(workloads);
       harness.driver = fakeDriver(machine);
       return harness.driver;
     },

@@ -26,7 +26,11 @@ export interface Driver {
   /** What isolation this machine can give, measured by doing it. */
   probe(): Promise<Probe>;
 
-  /** Runs until the workload accepts connections. The same uid again answers with what is there. */
+  /**
+   * Runs until the workload accepts connections. The same uid again answers with what is there. A sandbox (a workload
+   * without a command) keeps its files when it ends: the same uid then starts it again on them, whatever image the
+   * specification names.
+   */
   create(spec: WorkloadSpec, options?: CallOptions): Promise<Observed>;
   /** null: this driver knows nothing of it. An exited workload stays observable until it is destroyed. */
   observe(uid: string): Promise<Observed | null>;
@@ -40,20 +44,26 @@ export interface Driver {
   readOutput(uid: string, stream: "stdout" | "stderr", offset: number, bytesMax: number): Promise<Output>;
 
   setLimits(uid: string, limits: Limits): Promise<void>;
-  /** SIGTERM, `graceMs` of patience, then SIGKILL; removes every trace. Unknown uid: nothing to do. */
+  /** SIGTERM, `graceMs` of patience, then SIGKILL; removes every trace unless told. Unknown uid: nothing to do. */
   destroy(uid: string, options?: DestroyOptions): Promise<void>;
 
-  /** Ends this driver; workloads go on ("keep"), go on frozen where the driver can freeze, or end, as the argument says. */
+  /** Ends this driver. Without an argument workloads go on. */
   stop(workloads?: OnStop): Promise<void>;
 }
 
 export interface DestroyOptions {
   graceMs?: number;
+  /** A sandbox ends and keeps its files. Of a command nothing is kept. */
+  keepFiles?: boolean;
   /** Called when nothing of it runs any more and its output can be read for the last time. */
   ended?(): Promise<void>;
 }
 
-export type OnStop = "keep" | "freeze" | "kill";
+/**
+ * Workloads at the end of their driver: they go on ("keep"), go on frozen where the driver can freeze, end while
+ * sandboxes keep their files ("end"), or are destroyed ("kill").
+ */
+export type OnStop = "keep" | "freeze" | "end" | "kill";
 
 export interface Probe {
   grade: Grade;

@@ -29,7 +29,7 @@ export interface WorkloadSpec {
   loopbackNames?: boolean;
   /** Whose log its output goes to; absent = to none. */
   log?: LogTag;
-  /** One foreground command; without it the workload is a sandbox, alive until destroyed. */
+  /** One foreground command; without it the workload is a sandbox, which keeps its files until it is destroyed. */
   exec?: Exec;
 }
 
@@ -99,6 +99,10 @@ export interface Observed {
   exitSignal?: string;
   /** The memory limit killed something inside since the start. */
   oom: boolean;
+  /** What ended it, other than itself: a call of the platform, or a restart of the machine. */
+  endedBy?: "platform" | "machine";
+  /** The programs of the machine below its files are others than those it started on first. */
+  otherBase?: boolean;
   /** Whose log its output goes to, where the driver remembers that through its lives. */
   log?: LogTag;
 }

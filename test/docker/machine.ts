@@ -92,8 +92,8 @@ async function harness(bench: Bench, options: Partial<DockerDriverOptions>): Pro
       if (exitCode !== 0) throw new Error(output);
     },
     ownFiles: ["/tmp/left", "/left"],
-    restart: async () => {
-      await made.driver.stop("keep");
+    restart: async (workloads = "keep") => {
+      await made.driver.stop(workloads);
       made.driver = await machine.open(options);
       return made.driver;
     },

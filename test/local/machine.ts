@@ -122,8 +122,8 @@ async function localHarness(options: Partial<LocalDriverOptions>): Promise<Harne
       if (exitCode !== 0) throw new Error(output);
     },
     ownFiles: ["/tmp/left", "/left"],
-    restart: async () => {
-      await made.driver.stop("keep");
+    restart: async (workloads = "keep") => {
+      await made.driver.stop(workloads);
       made.driver = await machine.open({ poolSize: 1, ...options });
       return made.driver;
     },

@@ -13,6 +13,7 @@ import { freezing } from "./freezing.ts";
 import { type Harness, type Make, newUid, type Part } from "./harness.ts";
 import { hotMounts } from "./hot-mounts.ts";
 import { images } from "./images.ts";
+import { keptFiles } from "./kept-files.ts";
 import { lifecycle } from "./lifecycle.ts";
 import { neighbours } from "./neighbours.ts";
 import { snapshots } from "./snapshots.ts";
@@ -58,6 +59,7 @@ export function driverConformance(name: string, { capabilities, open }: Candidat
         assert.equal((await harness.driver.capability(each)) !== null, capabilities.includes(each), each);
     });
     lifecycle(get, spec);
+    suite("files that are kept", () => keptFiles(get, spec));
     suite("a command", () => commands(get, spec));
     suite("a command alone", () => {
       const alone: Make = (more = {}) =>

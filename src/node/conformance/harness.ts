@@ -1,5 +1,5 @@
 /** How the conformance suite reaches a driver, and what its parts share. */
-import type { Driver } from "../driver.ts";
+import type { Driver, OnStop } from "../driver.ts";
 import type { Observed, WorkloadSpec } from "../workload.ts";
 
 export interface Harness {
@@ -10,8 +10,8 @@ export interface Harness {
   write(workload: Observed, path: string, text: string): Promise<void>;
   /** Files that each command has to itself. */
   ownFiles: readonly string[];
-  /** The server ends, leaving workloads alone, and a new one starts on the same machine. */
-  restart(): Promise<Driver>;
+  /** The server ends and a new one starts on the same machine; workloads go on unless told. */
+  restart(workloads?: OnStop): Promise<Driver>;
   /** Another node of the same machine, with a data folder of its own. */
   neighbour(): Promise<Harness>;
   dispose(): Promise<void>;

@@ -222,7 +222,7 @@ export class LocalDriver implements Driver {
 
   create(spec: WorkloadSpec, { signal }: CallOptions = {}): Promise<Observed> {
     const there = this.#fleet.find(spec.uid);
-    if (there) return Promise.resolve(there.observe());
+    if (there && (there.alive || !there.keepsFiles)) return Promise.resolve(there.observe());
     const before = this.#creating.get(spec.uid);
     if (before) return before;
     const creating = this.#create(spec, signal).finally(() => this.#creating.delete(spec.uid));
@@ -242,7 +242,9 @@ export class LocalDriver implements Driver {
     const env = { ...image.env, ...(spec.network === "outbound" && !this.#parts.nat ? PROXY_ENV : {}), ...spec.env };
     const { hostMounts, release } = await this.#storage.expose(spec.uid, spec.mounts ?? []);
     try {
-      const parts = spec.snapshot === undefined ? image.parts : this.#snapshots.partsOf(spec.snapshot);
+      // What starts again stands on what it stood on before; its snapshot may be gone.
+      const isNew = this.#fleet.find(spec.uid) === undefined;
+      const parts = isNew && spec.snapshot !== undefined ? this.#snapshots.partsOf(spec.snapshot) : image.parts;
       const workDir = spec.workDir ?? image.workDir;
       const order = { spec, image, parts, mounts: hostMounts, env, workDir };
       return (await this.#fleet.start(order, signal)).observe({ untouched: true });
@@ -283,11 +285,12 @@ export class LocalDriver implements Driver {
     });
   }
 
-  async destroy(uid: string, { graceMs = 0, ended }: DestroyOptions = {}): Promise<void> {
+  async destroy(uid: string, { graceMs = 0, keepFiles = false, ended }: DestroyOptions = {}): Promise<void> {
     await this.#creating.get(uid)?.catch(() => {}); // the caller of that create gets the error
     await this.#serial.run(uid, async () => {
       const workload = this.#fleet.find(uid);
       if (!workload) return;
+      if (keepFiles && workload.keepsFiles) return workload.halt(graceMs, ended);
       await this.#fleet.remove(workload, graceMs, ended);
       await this.#snapshots.sweep();
     });
@@ -309,16 +312,18 @@ export class LocalDriver implements Driver {
     await this.#fleet.drain();
     await this.#freezing.settled();
     for (const workload of this.#fleet.claimed()) {
-      if (workloads === "kill") await this.#fleet.remove(workload, 0);
+      if (workloads === "end" && workload.keepsFiles) await workload.halt(0);
+      else if (workloads === "end" || workloads === "kill") await this.#fleet.remove(workload, 0);
       else if (workloads === "freeze" && workload.alive) await workload.setFrozen(true);
       workload.closeDoors();
     }
     await this.#fleet.close();
     await this.#egress.stop();
     await this.#parts.machine.spawner.stop();
-    await this.#parts.nat?.stop(workloads === "kill");
+    const allEnded = workloads === "end" || workloads === "kill";
+    await this.#parts.nat?.stop(allEnded);
     removeCgroupHost(this.#parts.machine.cgroups);
-    if (workloads === "kill" || this.#fleet.claimed().length === 0) this.#parts.machine.ids?.release();
+    if (allEnded || this.#fleet.claimed().length === 0) this.#parts.machine.ids?.release();
   }
 
   #path(...names: string[]): string {

@@ -75,6 +75,7 @@ export const syscallNumber = (name: SyscallName, arch: Arch): number => NUMBERS[
 
 export const AT_FDCWD = -100;
 export const AT_EMPTY_PATH = 0x1000;
+export const AT_REMOVEDIR = 0x200;
 export const O_CLOEXEC = 0o2000000;
 export const O_PATH = 0o10000000;
 export const { O_DIRECTORY, O_NOFOLLOW } = constants; // these two differ between architectures

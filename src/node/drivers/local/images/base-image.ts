@@ -126,9 +126,12 @@ const USER_ID = 1000;
  */
 const PAM = ["auth", "account", "password", "session"].map((type) => `${type} required pam_permit.so\n`).join("");
 
+/** Name of the folder of a base image. */
+export const baseFolder = (digest: string): string => digest.replace("sha256:", "").slice(0, 16);
+
 export function openBaseImage(options: BaseImageOptions): BaseImage {
   const digest = digestOf(options);
-  const dir = join(options.dir, digest.replace("sha256:", "").slice(0, 16));
+  const dir = join(options.dir, baseFolder(digest));
   if (!existsSync(dir)) build(dir, options);
   const own = PROGRAM_DIRS.filter((name) => isFolder(`/${name}`)).map((name) => ({
     at: `/${name}`,

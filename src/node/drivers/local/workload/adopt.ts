@@ -1,12 +1,12 @@
 /**
- * Adopts workloads of an earlier server. Running and ended workloads are kept; unfinished starts and prepared workloads
- * that were never claimed are removed with all their resources.
+ * Adopts workloads of an earlier server. Running and ended workloads are kept; unfinished first starts and prepared
+ * workloads that were never claimed are removed with all their resources.
  */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Cgroup, CgroupHost } from "../machine/cgroup.ts";
 import { TASK_GROUPS } from "../tasks/task-lives.ts";
-import { loadRecords, RECORD_FORMAT, type WorkloadRecord } from "./record.ts";
+import { loadRecords, NO_SLOT, RECORD_FORMAT, type WorkloadRecord } from "./record.ts";
 import { Workload, type WorkloadContext } from "./workload.ts";
 
 export async function adopt(context: WorkloadContext, dir: string, cgroups: CgroupHost): Promise<Workload[]> {
@@ -47,7 +47,7 @@ function remains(id: string, { version, parents }: CgroupHost): WorkloadRecord {
     mounts: [],
     command: false,
     grade: "none",
-    slot: -1,
+    slot: NO_SLOT,
     idBase: null,
     cgroup,
     pid: 0,

@@ -7,6 +7,7 @@ import { mkdirSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { PlatformError } from "../../../../contract/errors.ts";
+import { removeTree } from "../../../../lib/remove-tree.ts";
 import type { DestroyOptions } from "../../../driver.ts";
 import type { Limits, NetworkClass } from "../../../workload.ts";
 import { Gate } from "../../common/serial.ts";
@@ -15,12 +16,13 @@ import { createCgroup } from "../machine/cgroup.ts";
 import { idBaseOf } from "../machine/machine.ts";
 import { Tasks } from "../tasks/tasks.ts";
 import { adopt } from "./adopt.ts";
+import { onBase } from "./base-below.ts";
 import { type Launch, launch } from "./launch.ts";
 import { launchPlain, plainHome } from "./launch-plain.ts";
 import type { RootPart } from "./launch-program.ts";
 import type { Order } from "./order.ts";
 import { Pool } from "./pool.ts";
-import { RECORD_FORMAT } from "./record.ts";
+import { RECORD_FORMAT, type WorkloadRecord } from "./record.ts";
 import { Workload, type WorkloadContext } from "./workload.ts";
 
 export interface FleetOptions {
@@ -119,8 +121,11 @@ export class Fleet {
       this.#adopt(task);
       return task;
     }
-    const pooled = spec.exec || spec.snapshot ? undefined : this.#take(image, spec.network);
-    const workload = pooled ?? this.#draft(image, parts, spec.network, spec.name, spec.limits);
+    const ended = this.find(spec.uid);
+    const pooled = spec.exec || spec.snapshot || ended ? undefined : this.#take(image, spec.network);
+    const workload = ended
+      ? await this.#redraft(ended, order)
+      : (pooled ?? this.#draft(image, parts, spec.network, spec.name, spec.limits));
     const { record, dir } = workload;
     record.uid = spec.uid;
     record.mounts = spec.mounts ?? [];
@@ -139,7 +144,7 @@ export class Fleet {
       await this.#claims.run(() => workload.claim(claim));
       signal?.throwIfAborted();
     } catch (error) {
-      await this.remove(workload, 0);
+      await (ended ? workload.halt(0) : this.remove(workload, 0));
       throw error;
     }
     this.#byUid.set(spec.uid, workload);
@@ -241,6 +246,27 @@ export class Fleet {
     });
     this.#byId.set(id, workload);
     mkdirSync(dir, { mode: 0o700 });
+    return workload;
+  }
+
+  /**
+   * Makes an ended sandbox ready to start again on its files. Its record says "ready" all the time: a server that is
+   * killed meanwhile leaves a sandbox that has ended.
+   */
+  async #redraft(workload: Workload, { spec, image }: Order): Promise<Workload> {
+    const { machine } = this.#options.context;
+    const { record, dir } = workload;
+    await workload.halt(0); // what an interrupted start may have left
+    for (const name of ["run", "host", "exit", "pid"]) await removeTree(join(dir, name));
+    const slot = this.#freeSlot();
+    const parts = onBase(record.parts, record.imageDigest, image.digest);
+    if (parts === record.parts) delete record.otherBase;
+    else Object.assign(record, { parts, imageDigest: image.digest, otherBase: true });
+    delete record.ended;
+    Object.assign(record, {
+      ...{ slot, name: spec.name, network: spec.network, limits: spec.limits, pooled: false, grade: machine.grade },
+      ...{ idBase: idBaseOf(machine, slot), cgroup: createCgroup(machine.cgroups, record.id) },
+    } satisfies Partial<WorkloadRecord>);
     return workload;
   }
 

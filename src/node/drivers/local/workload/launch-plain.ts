@@ -16,7 +16,7 @@ import { OUTPUT_FILES } from "../../common/output-file.ts";
 import { READY_FD } from "../calls/spawner.ts";
 import { type Machine, makeWorkloadDirs } from "../machine/machine.ts";
 import { type Launch, writeConfig } from "./launch.ts";
-import { processStart, saveRecord } from "./record.ts";
+import { BOOT, processStart, saveRecord } from "./record.ts";
 
 const READY_WAIT_MS = 30_000;
 
@@ -55,6 +55,7 @@ export async function launchPlain(machine: Machine, launching: Launch, signal?: 
   readiness.destroy();
   if (word === undefined && !record.command) throw new PlatformError("internal", "The workload did not start.");
   record.phase = "ready";
+  record.boot = BOOT;
   saveRecord(dir, record);
 }
 

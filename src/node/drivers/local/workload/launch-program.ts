@@ -14,6 +14,7 @@ import { READY_FD, record } from "../calls/spawner.ts";
 import {
   AT_EMPTY_PATH,
   AT_FDCWD,
+  AT_REMOVEDIR,
   CAP_LAST,
   CLONE,
   MNT_DETACH,
@@ -292,12 +293,23 @@ function setAttributes(program: Program, fd: number, flags: number, userns: numb
  */
 const OVERLAY_FOLDERS = ["work", "work/incompat", "work/incompat/volatile"];
 
+/** A file in two folders. */
+const VOLATILE_MARKS = [
+  ["work/incompat/volatile/dirty", 0],
+  ["work/incompat/volatile", AT_REMOVEDIR],
+  ["work/incompat", AT_REMOVEDIR],
+] as const;
+
 /** Mounts the overlays and makes them the root. Names are relative: no path of the host needs escaping. */
 function enterRoot(program: Program, { parts, identity }: Plan, userns: number | null): void {
   parts.forEach(({ at, lowers }, part) => {
     const lower = lowers.map((_, layer) => `l${part}.${layer}`).join(":");
     const layers = `lowerdir=${lower},upperdir=u/${part}/upper,workdir=u/${part}/work`;
-    // volatile: a workload does not survive a reboot, so its syncs need not reach the disk.
+    // An overlay refuses files that a volatile overlay wrote while its mark is there. What was written is there all the
+    // same: only a crash of the machine, before the kernel wrote it to the disk, loses some.
+    for (const [mark, flags] of VOLATILE_MARKS)
+      program.step("unlinkat", [AT_FDCWD, `u/${part}/work/${mark}`, flags], "remove a mark", { onError: "ignore" });
+    // volatile: syncs of a workload wait for no disk, so that no workload makes others wait for it.
     const options = `${layers},redirect_dir=nofollow,metacopy=off,index=off,volatile`;
     const data = identity.kind === "user" ? `${layers},userxattr,volatile` : options;
     const flags = MS.NODEV | (userns === null ? MS.NOSUID : 0);

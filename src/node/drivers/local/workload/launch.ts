@@ -13,7 +13,7 @@ import { CAPABILITIES_MAPPED, identityFor, type Machine, makeWorkloadDirs } from
 import { writePage } from "../machine/page-file.ts";
 import { enterSteps } from "./enter-program.ts";
 import { type HostMount, type LaunchPlan, launchSteps } from "./launch-program.ts";
-import { processStart, saveRecord, type WorkloadRecord } from "./record.ts";
+import { BOOT, processStart, saveRecord, type WorkloadRecord } from "./record.ts";
 
 export interface Launch {
   dir: string;
@@ -49,6 +49,7 @@ export async function launch(
   record.startTime = processStart(pid) ?? "";
   record.watcher = { pid: watcher, startTime: processStart(watcher) ?? "" };
   record.phase = "ready";
+  record.boot = BOOT;
   saveRecord(dir, record);
 }
 

@@ -32,6 +32,12 @@ export interface WorkloadRecord {
   /** First host user id of its range; null when its ids are not mapped. */
   idBase: number | null;
   cgroup: Cgroup;
+  /** The run of the machine that its processes belong to; absent in records of older versions. */
+  boot?: string;
+  /** A call of the platform ended it, and its files were kept. */
+  ended?: boolean;
+  /** See `Observed.otherBase`. */
+  otherBase?: boolean;
   /** Pid of its first process. */
   pid: number;
   /** Identifies the process together with the pid; see `processStart`. */
@@ -47,6 +53,8 @@ export interface WorkloadRecord {
 }
 
 export const RECORD_FORMAT = 2;
+/** The slot of a workload that has ended. */
+export const NO_SLOT = -1;
 const FILE = "record.json";
 
 export const saveRecord = (dir: string, record: WorkloadRecord): void =>
@@ -80,6 +88,14 @@ export function processStart(pid: number): string | null {
 
 export const isAlive = ({ pid, startTime }: { pid: number; startTime: string }): boolean =>
   pid > 0 && processStart(pid) === startTime;
+
+/** Identifies this run of the machine: pids and start times of another run mean other processes. */
+export const BOOT = readBytes("/proc/sys/kernel/random/boot_id")?.toString().trim() ?? "";
+
+export const isOfThisBoot = ({ boot = BOOT }: WorkloadRecord): boolean => boot === BOOT;
+
+/** Whether its first process is there. */
+export const isRunning = (record: WorkloadRecord): boolean => isOfThisBoot(record) && isAlive(record);
 
 export interface Exit {
   exitCode?: number;

@@ -44,7 +44,15 @@ import {
 import type { Nat } from "../network/nat.ts";
 import { enter } from "./launch.ts";
 import type { HostMount } from "./launch-program.ts";
-import { findProcess, isAlive, readExit, saveRecord, type WorkloadRecord } from "./record.ts";
+import {
+  findProcess,
+  isAlive,
+  isOfThisBoot,
+  NO_SLOT,
+  readExit,
+  saveRecord,
+  type WorkloadRecord,
+} from "./record.ts";
 
 export type Door = "platform" | "egress";
 
@@ -96,7 +104,14 @@ export class Workload {
 
   /** True until the exit is recorded, or no process is left to record it. */
   get alive(): boolean {
-    return isAlive(this.record) || (isAlive(this.record.watcher) && readExit(this.dir) === null);
+    const { record } = this;
+    if (!isOfThisBoot(record)) return false;
+    return isAlive(record) || (isAlive(record.watcher) && readExit(this.dir) === null);
+  }
+
+  /** A sandbox, whose files outlive its processes. */
+  get keepsFiles(): boolean {
+    return !this.record.command;
   }
 
   /**
@@ -123,6 +138,8 @@ export class Workload {
       ...(exit?.exitCode === undefined ? {} : { exitCode: exit.exitCode }),
       ...(signal === undefined ? {} : { exitSignal: SIGNAL_NAMES.get(signal) ?? String(signal) }),
       oom: !(alive && untouched) && oomKills(record.cgroup) > 0,
+      ...(alive ? {} : endedBy(record)),
+      ...(record.otherBase ? { otherBase: true } : {}),
     };
   }
 
@@ -253,6 +270,21 @@ export class Workload {
   }
 
   async destroy(graceMs: number, ended?: DestroyOptions["ended"]): Promise<void> {
+    await this.#end(graceMs, ended);
+    await removeTree(this.dir);
+  }
+
+  /** Ends all processes and keeps the files, for `Fleet.start` to start it again. */
+  async halt(graceMs: number, ended?: DestroyOptions["ended"]): Promise<void> {
+    const { record } = this;
+    const lived = this.alive;
+    await this.#end(graceMs, ended);
+    if (lived) record.ended = true;
+    Object.assign(record, { pid: 0, startTime: "", watcher: { pid: 0, startTime: "" }, slot: NO_SLOT });
+    saveRecord(this.dir, record);
+  }
+
+  async #end(graceMs: number, ended?: DestroyOptions["ended"]): Promise<void> {
     this.closeDoors();
     if (this.record.pid === 0) Object.assign(this.record, findProcess(this.dir));
     if (this.alive) {
@@ -272,7 +304,6 @@ export class Workload {
     await this.#gone();
     await ended?.();
     await removeCgroup(this.record.cgroup);
-    await removeTree(this.dir);
   }
 
   async #gone(): Promise<void> {
@@ -296,6 +327,11 @@ export class Workload {
     saveRecord(this.dir, this.record);
     saveDrives(this.dir, mounts);
   }
+}
+
+function endedBy(record: WorkloadRecord): Pick<Observed, "endedBy"> {
+  if (record.ended) return { endedBy: "platform" };
+  return isOfThisBoot(record) ? {} : { endedBy: "machine" };
 }
 
 /** A cheap check by pid alone: right after the start the pid cannot belong to another process. */
