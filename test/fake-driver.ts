@@ -128,9 +128,9 @@ export function fakeDriver(machine: FakeMachine): Driver {
     }),
     async create(spec, { signal } = {}) {
       const there = workloads.get(spec.uid);
-      if (there) return { ...there.observed };
+      if (there && !isAgain(there)) return { ...there.observed };
       signal?.throwIfAborted();
-      return startWorkload(machine, node, spec);
+      return startWorkload(machine, node, spec, there?.root);
     },
     observe: async (uid) => {
       const found = workloads.get(uid);
@@ -153,7 +153,7 @@ export function fakeDriver(machine: FakeMachine): Driver {
     setLimits: async (uid, limits) => {
       workload(uid).observed.limits = limits;
     },
-    destroy: async (uid, { ended, graceMs } = {}) => {
+    destroy: async (uid, { ended, graceMs, keepFiles } = {}) => {
       await options.beforeDestroy?.();
       const found = workloads.get(uid);
       if (!found) return;
@@ -164,13 +164,19 @@ export function fakeDriver(machine: FakeMachine): Driver {
       for (const stream of [found.child?.stdout, found.child?.stderr]) stream?.destroy();
       await found.ended;
       await ended?.();
+      for (const server of found.servers.splice(0)) server.close();
+      if (keepFiles && !found.spec.exec) {
+        const isEnded = found.observed.state === "exited";
+        found.observed = { ...found.observed, state: "exited", ...(isEnded ? {} : { endedBy: "platform" }) };
+        return;
+      }
       workloads.delete(uid);
-      for (const server of found.servers) server.close();
       rmSync(dirname(found.root), { recursive: true, force: true });
     },
     stop: async (onStop: OnStop = "keep") => {
       if (onStop === "freeze") for (const found of workloads.values()) setFrozen(found, true);
-      if (onStop === "kill") for (const uid of [...workloads.keys()]) await fakeDriver(machine).destroy(uid);
+      if (onStop !== "kill" && onStop !== "end") return;
+      for (const uid of [...workloads.keys()]) await fakeDriver(machine).destroy(uid, { keepFiles: onStop === "end" });
     },
   };
 }
@@ -241,19 +247,29 @@ function fakeCapabilities(machine: FakeMachine): Capabilities {
   };
 }
 
-async function startWorkload(machine: FakeMachine, node: string, spec: WorkloadSpec): Promise<Observed> {
+/** A sandbox that has ended and starts again on its files. */
+const isAgain = ({ spec, observed }: FakeWorkload): boolean => !spec.exec && observed.state === "exited";
+
+async function startWorkload(
+  machine: FakeMachine,
+  node: string,
+  spec: WorkloadSpec,
+  kept?: string,
+): Promise<Observed> {
   const failure = machine.options.failCreate?.(spec);
   if (failure) throw new PlatformError("unavailable", failure);
   const image = machine.images.get(spec.image);
   if (!image) throw new PlatformError("bad_request", `There is no image ${spec.image}.`);
-  if (spec.snapshot && !machine.snapshots.has(spec.snapshot)) {
+  if (!kept && spec.snapshot && !machine.snapshots.has(spec.snapshot)) {
     throw new PlatformError("bad_request", `There is no snapshot ${spec.snapshot}.`);
   }
-  const dir = mkdtempSync(join(machine.dir, "w-"));
+  const dir = kept ? dirname(kept) : mkdtempSync(join(machine.dir, "w-"));
   const root = join(dir, "root");
   const run = join(dir, "run");
+  rmSync(run, { recursive: true, force: true });
   mkdirSync(run);
-  if (spec.snapshot) cpSync(join(machine.dir, "snapshots", spec.snapshot), root, { recursive: true });
+  if (kept) for (const { path } of machine.workloads.get(spec.uid)?.observed.mounts ?? []) unlinkSync(join(root, path));
+  else if (spec.snapshot) cpSync(join(machine.dir, "snapshots", spec.snapshot), root, { recursive: true });
   else mkdirSync(root);
   const found: FakeWorkload = {
     spec,

@@ -42,7 +42,7 @@ import { openCage } from "./storage/unpacking.ts";
 import { VolumeStore } from "./storage/volumes.ts";
 import { limitsOf } from "./workload/container.ts";
 import { Doors } from "./workload/doors.ts";
-import { Fleet } from "./workload/fleet.ts";
+import { Fleet, type Found } from "./workload/fleet.ts";
 import { Loader } from "./workload/loader.ts";
 import { tryOnce } from "./workload/trial.ts";
 
@@ -202,24 +202,31 @@ export class DockerDriver implements Driver {
     const before = this.#creating.get(spec.uid);
     if (before) return before;
     const creating = this.#serial
-      .run(spec.uid, async () => (await this.#fleet.observe(spec.uid)) ?? (await this.#create(spec, signal)))
+      .run(spec.uid, async () => {
+        const there = await this.#fleet.find(spec.uid);
+        const isAgain = there && !there.record.command && !there.container.State.Running;
+        return there && !isAgain ? this.#fleet.observed(there) : this.#create(spec, signal, there);
+      })
       .finally(() => this.#creating.delete(spec.uid));
     this.#creating.set(spec.uid, creating);
     return creating;
   }
 
-  async #create(spec: WorkloadSpec, signal?: AbortSignal): Promise<Observed> {
+  /** `ended`: the sandbox that starts again on its files. */
+  async #create(spec: WorkloadSpec, signal: AbortSignal | undefined, ended: Found | null): Promise<Observed> {
     if (this.#stopped) throw new PlatformError("unavailable", "The server is stopping.");
     signal?.throwIfAborted();
     checkSpec(spec);
     const { client, names } = this.#parts;
     const image = await findImage(client, names, spec.image);
     if (!image) throw new PlatformError("bad_request", `There is no image ${spec.image}.`);
-    const files = spec.snapshot === undefined ? image.digest : (await this.#snapshots.imageOf(spec.snapshot)).digest;
+    const isCopy = spec.snapshot !== undefined && !ended;
+    const files = isCopy ? (await this.#snapshots.imageOf(spec.snapshot ?? "")).digest : image.digest;
     const env = { ...image.env, ...(spec.network === "outbound" ? PROXY_ENV : {}), ...spec.env };
     const { mounts, release } = await this.#storage.hold(spec.uid, spec.mounts ?? []);
     try {
-      return await this.#fleet.start({ spec, image, files, mounts, env }, signal);
+      const order = { spec, image, files, mounts, env };
+      return await (ended ? this.#fleet.startAgain(ended, order, signal) : this.#fleet.start(order, signal));
     } finally {
       release();
     }
@@ -270,9 +277,9 @@ export class DockerDriver implements Driver {
     });
   }
 
-  async destroy(uid: string, { graceMs = 0, ended }: DestroyOptions = {}): Promise<void> {
+  async destroy(uid: string, { graceMs = 0, keepFiles = false, ended }: DestroyOptions = {}): Promise<void> {
     await this.#creating.get(uid)?.catch(() => {}); // the caller of that create gets the error
-    await this.#serial.run(uid, () => this.#fleet.remove(uid, graceMs, ended));
+    await this.#serial.run(uid, () => this.#fleet[keepFiles ? "halt" : "remove"](uid, graceMs, ended));
   }
 
   async stop(workloads: OnStop = "keep"): Promise<void> {
@@ -280,7 +287,8 @@ export class DockerDriver implements Driver {
     this.#stopped = true;
     await Promise.allSettled(this.#creating.values());
     for (const { uid } of workloads === "keep" ? [] : await this.#fleet.records()) {
-      if (workloads === "kill") await this.#fleet.remove(uid, 0);
+      if (workloads === "end") await this.#fleet.halt(uid, 0);
+      else if (workloads === "kill") await this.#fleet.remove(uid, 0);
       else if ((await this.#fleet.observe(uid))?.state === "running") await this.#fleet.setFrozen(uid, true);
     }
     this.#doors.closeAll();

@@ -6,6 +6,7 @@
  *   workloads/ID/run    shared with the workload, hostile ground
  *   workloads/ID/host   read-only for the workload: configuration, doors
  *   workloads/ID/ready  written once the workload was ready: a server that finds none removes the container
+ *   workloads/ID/ended  a call of the platform ended the workload, which keeps its files
  */
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
@@ -58,6 +59,9 @@ export interface Found {
 }
 
 const READY_FILE = "ready";
+const ENDED_FILE = "ended";
+/** Of the folder that the workload shares: mount points, and the daemon's notes. */
+const RUN_FOLDERS = ["run/host", "run/bin", "run/state"];
 /** What the message about a failed start is cut from. */
 const LAST_WORDS = { lines: 20, bytesMax: 1024 ** 2 };
 const KILL_WAIT_MS = 60_000;
@@ -92,7 +96,9 @@ export class Fleet {
   }
 
   observed({ container, record }: Found): Observed {
-    return observedOf(container, record, this.#options.ground);
+    const observed = observedOf(container, record, this.#options.ground);
+    const isEnded = observed.state === "exited" && existsSync(join(this.dirOf(record), ENDED_FILE));
+    return isEnded ? { ...observed, endedBy: "platform" } : observed;
   }
 
   async observe(uid: string): Promise<Observed | null> {
@@ -134,7 +140,7 @@ export class Fleet {
       ...(spec.log ? { log: spec.log } : {}),
     };
     const dir = this.dirOf(record);
-    for (const name of ["run/host", "run/bin", "run/state", "host"]) mkdirSync(join(dir, name), { recursive: true });
+    for (const name of [...RUN_FOLDERS, "host"]) mkdirSync(join(dir, name), { recursive: true });
     try {
       await doors.open(spec.uid, dir, spec.network);
       const workDir = spec.workDir ?? image.workDir;
@@ -151,6 +157,26 @@ export class Fleet {
       return observedOf(container, record, ground);
     } catch (error) {
       await this.#forget(record);
+      throw error instanceof DockerRefusal ? refused(error) : error;
+    }
+  }
+
+  /** Starts the container of a sandbox again, with the mounts that it was made with. */
+  async startAgain({ container, record }: Found, order: Order, signal?: AbortSignal): Promise<Observed> {
+    const { spec, image } = order;
+    const dir = this.dirOf(record);
+    // The folders themselves stay: the container has them mounted.
+    for (const folder of ["run", "host"])
+      for (const name of readdirSync(join(dir, folder))) await removeTree(join(dir, folder, name));
+    for (const name of RUN_FOLDERS) mkdirSync(join(dir, name), { recursive: true });
+    try {
+      await this.#options.doors.open(spec.uid, dir, record.network);
+      await this.#prepare(container.Id, dir, order, spec.workDir ?? image.workDir);
+      await removeTree(join(dir, ENDED_FILE));
+      await this.#launch(container.Id, record, signal);
+      return this.observed(await this.known(spec.uid));
+    } catch (error) {
+      await this.halt(spec.uid, 0);
       throw error instanceof DockerRefusal ? refused(error) : error;
     }
   }
@@ -233,6 +259,19 @@ export class Fleet {
     if (container.State.Running) await this.#end(found, graceMs);
     await ended?.();
     await this.#forget(record);
+  }
+
+  /** Ends a sandbox and keeps its container, which holds its files. A command is removed. */
+  async halt(uid: string, graceMs: number, ended?: DestroyOptions["ended"]): Promise<void> {
+    const found = await this.find(uid);
+    if (!found) return;
+    if (found.record.command) return this.remove(uid, graceMs, ended);
+    this.#options.doors.close(uid);
+    if (found.container.State.Running) {
+      await this.#end(found, graceMs);
+      writeFileSync(join(this.dirOf(found.record), ENDED_FILE), "");
+    }
+    await ended?.();
   }
 
   async #end({ container, record }: Found, graceMs: number): Promise<void> {
