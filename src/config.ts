@@ -225,7 +225,7 @@ export const SETTINGS = {
   on_stop: {
     env: "BERTH_ON_STOP",
     schema: z.enum(["keep", "freeze", "kill"]).default("keep"),
-    about: "What happens to running workloads when the server stops.",
+    about: "What happens to running workloads when the server stops; killed sandboxes keep their files.",
   },
   private_connections: {
     env: "BERTH_PRIVATE_CONNECTIONS",
@@ -452,6 +452,9 @@ export const isLoopback = (host: string): boolean => LOOPBACK.has(host);
 
 /** Folder of the driver in use. Each driver has its own: none may take the workloads of another for its own. */
 export const driverDir = ({ data, driver }: Config): string => join(data, driver === "local" ? "runtime" : driver);
+
+/** The setting as a driver takes it: no stop of a server takes the files of sandboxes. */
+export const onStopOf = ({ on_stop: onStop }: Config): "keep" | "freeze" | "end" => (onStop === "kill" ? "end" : onStop);
 
 /** The settings of the Docker driver. */
 export const dockerOf = ({ docker_host: host, docker_image: image, docker_runtime: runtime }: Config) => ({

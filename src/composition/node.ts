@@ -1,6 +1,7 @@
 /** The third phase: the machine of this server, opened in the background, and what is metered on it. */
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
+import { onStopOf } from "../config.ts";
 import { PLACED_KINDS } from "../kinds/node/adopt.ts";
 import { type NodeRegistry, startNodeRegistry } from "../kinds/node/registry.ts";
 import type { Node } from "../kinds/port.ts";
@@ -71,7 +72,7 @@ export async function startNode(
       bytesMax: settings.imageBytesMax,
     }),
   );
-  let workloadsOnStop: OnStop = config.on_stop;
+  let workloadsOnStop: OnStop = onStopOf(config);
   stack.defer(() => driver.stop(workloadsOnStop));
   const nodeRegistry = await register(start, store, driver, machineShared);
   const { meter, egress } = stack.add(

@@ -58,18 +58,22 @@ export const operatorCommands: readonly CommandSpec[] = [
     group,
     summary: "stop the servers of a data folder, and their workloads",
     details:
-      "Requests in flight are finished, as with Ctrl-C. Sandboxes and other workloads end with them, and with that what\nthey keep outside of volumes and drives; with --keep they are left as the setting on_stop says. What will be gone\nis named before and asked about. Where nobody can be asked, nothing is stopped when something would be gone, and the\ncommand ends with 2, unless --yes is given.",
+      "Requests in flight are finished, as with Ctrl-C. Sandboxes and other workloads end with them; sandboxes keep their\nfiles, and the next start goes on with them. With --keep workloads are left as the setting on_stop says. With --purge\nfiles outside of volumes and drives are removed too: what will be gone is named before and asked about. Where nobody\ncan be asked, nothing is stopped then, and the command ends with 2, unless --yes is given.",
     options: [
       { flags: "--keep", about: "leave workloads as they are" },
-      { flags: "--yes", about: "do not ask: end workloads and what they keep" },
+      { flags: "--purge", about: "remove the files of sandboxes too" },
+      { flags: "--yes", about: "do not ask before files are removed" },
       ...settingOptions(["data"]),
     ],
-    examples: ["berth down", "berth down --keep", "berth down --yes"],
+    examples: ["berth down", "berth down --keep", "berth down --purge --yes"],
     run: async (call) => {
       const { stopServers } = await import("./down.ts");
-      const [config, keepWorkloads] = [configOf(call), call.options.keep === true];
-      if (!keepWorkloads) await confirmLosses(config, call);
-      return say(call, await stopServers({ config, keepWorkloads }));
+      const [keepWorkloads, purge] = [call.options.keep === true, call.options.purge === true];
+      if (keepWorkloads && purge) throw new UsageError("--keep and --purge exclude each other.");
+      const config = configOf(call);
+      if (purge) await confirmLosses(config, call);
+      else if (!keepWorkloads) await tellEndings(config, call);
+      return say(call, await stopServers({ config, keepWorkloads, purge }));
     },
   },
   {
@@ -236,9 +240,14 @@ const serviceOptions = ({ options }: Invocation) => ({
   force: options.force === true,
 });
 
+async function tellEndings(config: Config, { context }: Invocation): Promise<void> {
+  const { endingsOf } = await import("./endings.ts");
+  for (const line of await endingsOf(config)) context.note(line);
+}
+
 /** What will be gone is always named, and goes only when somebody says so: at a terminal, or with --yes. */
 async function confirmLosses(config: Config, { options, context }: Invocation): Promise<void> {
-  const { lossesOf } = await import("./losses.ts");
+  const { lossesOf } = await import("./endings.ts");
   const losses = await lossesOf(config);
   for (const line of losses) context.note(line);
   if (losses.length === 0 || options.yes === true) return;
@@ -246,7 +255,7 @@ async function confirmLosses(config: Config, { options, context }: Invocation): 
   if (!/^\s*y(es)?\s*$/i.test(answer ?? ""))
     throw new UsageError(
       "nothing was stopped.",
-      "`berth down --keep` stops the server and leaves workloads running; `berth down --yes` ends them without asking",
+      "`berth down` ends workloads and leaves files of sandboxes; `berth down --purge --yes` removes them without asking",
     );
 }
 

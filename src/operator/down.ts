@@ -1,5 +1,8 @@
-/** `berth down`: stops the servers of a data folder, as Ctrl-C would, and the workloads that would stay running. */
-import { existsSync, readdirSync } from "node:fs";
+/**
+ * `berth down`: stops the servers of a data folder, as Ctrl-C would, and ends the workloads that would stay running.
+ * Sandboxes keep their files unless the operator says otherwise.
+ */
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Config, driverDir } from "../config.ts";
@@ -19,10 +22,12 @@ export interface DownCommand {
   config: Config;
   /** Leave workloads as the setting on_stop says. */
   keepWorkloads: boolean;
+  /** Remove the files of sandboxes too. */
+  purge: boolean;
 }
 
 /** Returns the lines to show to the operator. */
-export async function stopServers({ config, keepWorkloads }: DownCommand): Promise<string[]> {
+export async function stopServers({ config, keepWorkloads, purge }: DownCommand): Promise<string[]> {
   makeRoomToStart(config.data); // the request below and the lock are files, which need disk space
   const notes = runningNotes(config.data);
   for (const { pid } of notes) {
@@ -32,9 +37,13 @@ export async function stopServers({ config, keepWorkloads }: DownCommand): Promi
   await Promise.all(notes.map(ended));
   const lines = notes.map(({ pid, url }) => `stopped ${url} (pid ${pid})`);
   if (notes.length === 0) lines.push(`no server of ${config.data} is running`);
-  if (!keepWorkloads && (hasWorkloads(config) || (notes.length === 0 && existsSync(workloadsDir(config))))) {
-    const count = await endWorkloads(config);
-    if (count > 0) lines.push(`ended ${count} workload${count === 1 ? "" : "s"} that had been left running`);
+  if (keepWorkloads) return lines;
+  const { ownedWorkloads } = await import("./runtime.ts");
+  const isLeft = (await ownedWorkloads(config)).some(({ runs }) => runs || purge);
+  if (isLeft || (notes.length === 0 && existsSync(workloadsDir(config)))) {
+    const { running, removed } = await endWorkloads(config, purge);
+    if (running > 0) lines.push(`ended ${counted(running)} that had been left running`);
+    if (removed > 0) lines.push(`removed the files of ${counted(removed)}`);
   }
   return lines;
 }
@@ -53,21 +62,20 @@ async function ended(note: ProcessNote): Promise<void> {
 }
 
 const workloadsDir = (config: Config): string => join(driverDir(config), "workloads");
-const hasWorkloads = (config: Config): boolean =>
-  existsSync(workloadsDir(config)) && readdirSync(workloadsDir(config)).length > 0;
+const counted = (count: number): string => `${count} workload${count === 1 ? "" : "s"}`;
 
 /**
- * Ends the workloads that a stopped or killed server left running and returns how many. Also removes the control groups
- * and the network of a killed server.
+ * Ends the workloads that a stopped or killed server left running, and removes files when told; returns how many. Also
+ * removes the control groups and the network of a killed server.
  */
-async function endWorkloads(config: Config): Promise<number> {
+async function endWorkloads(config: Config, purge: boolean): Promise<{ running: number; removed: number }> {
   const { openRuntime } = await import("./runtime.ts");
   const owner = lockDataFolder(config.data, `pid ${process.pid}, ending workloads`);
   try {
     const driver = await openRuntime(config);
-    const count = (await driver.list()).length;
-    await driver.stop("kill");
-    return count;
+    const all = await driver.list();
+    await driver.stop(purge ? "kill" : "end");
+    return { running: all.filter(({ state }) => state !== "exited").length, removed: purge ? all.length : 0 };
   } finally {
     await owner.stop();
   }

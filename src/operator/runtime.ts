@@ -2,7 +2,7 @@
 import { type Config, dockerOf, driverDir } from "../config.ts";
 import type { Driver, Probe } from "../node/driver.ts";
 import { DRIVERS } from "../node/drivers/index.ts";
-import type { DriverOptions, LivingWorkload } from "../node/drivers/options.ts";
+import type { DriverOptions, OwnedWorkload } from "../node/drivers/options.ts";
 
 const optionsOf = (config: Config): DriverOptions => ({
   dataDir: driverDir(config),
@@ -18,5 +18,5 @@ export const openRuntime = async (config: Config): Promise<Driver> =>
 export const probeIsolation = async (config: Config): Promise<Probe> =>
   (await DRIVERS[config.driver]()).probe(optionsOf(config));
 
-export const livingWorkloads = async (config: Config): Promise<LivingWorkload[]> =>
-  (await DRIVERS[config.driver]()).living(optionsOf(config));
+export const ownedWorkloads = async (config: Config): Promise<OwnedWorkload[]> =>
+  (await DRIVERS[config.driver]()).owned(optionsOf(config));

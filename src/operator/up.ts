@@ -3,7 +3,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import pino, { type Logger } from "pino";
 import type { App } from "../app.ts";
-import { type Config, consoleBaseOf, describeConfig, loadConfig } from "../config.ts";
+import { type Config, consoleBaseOf, describeConfig, loadConfig, onStopOf } from "../config.ts";
 import { SHARING_ADVICE, sharedWithWorkloads } from "../contract/console.ts";
 import { credentialsFile, readCredentials, writeCredentials } from "../lib/credentials.ts";
 import type { TakenPort } from "../lib/network/held-port.ts";
@@ -106,10 +106,10 @@ async function serveUntilStopped({
   }
   log.info({}, "stopping");
   // `berth down` ends the workloads too, whatever on_stop says.
-  const onStop = takeWish(config.data) === END_WORKLOADS ? "kill" : config.on_stop;
+  const onStop = takeWish(config.data) === END_WORKLOADS ? "end" : onStopOf(config);
   await serving.app.stop(onStop);
   serving.removeNote();
-  const left = leftBehind(config, onStop);
+  const left = await leftBehind(config, onStop);
   if (left !== null) console.error(left);
   return null;
 }

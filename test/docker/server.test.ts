@@ -136,16 +136,20 @@ describe("a server with driver docker", { skip: dockerMissing ?? false }, () => 
     await until(bench.engine.containers, (all) => all.length === 0);
   });
 
-  test("`berth down` names what is lost and ends the containers", async () => {
+  test("`berth down` ends the containers and leaves their files, which `--purge` removes", async () => {
     const made = await call("POST", "/v0/sandboxes", {
       metadata: { name: "last" },
       spec: { runtime: { memory: 512 } },
     });
     assert.equal(made.status, 200, JSON.stringify(made.body));
     await until(running, ({ length }) => length === 1);
-    const down = await runBerth(["down", "--yes"], { env: { ...env, BERTH_DATA: dataDir } });
+    const down = await runBerth(["down"], { env: { ...env, BERTH_DATA: dataDir } });
     assert.equal(down.code, 0, down.stderr);
-    assert.match(down.stderr, /1 sandbox: main\/last/);
+    assert.match(down.stderr, /Files of sandboxes stay.*1 sandbox: main\/last/s);
+    assert.equal((await bench.engine.containers()).length, 1);
+    const purge = await runBerth(["down", "--purge", "--yes"], { env: { ...env, BERTH_DATA: dataDir } });
+    assert.equal(purge.code, 0, purge.stderr);
+    assert.match(purge.stdout, /removed the files of 1 workload/);
     assert.deepEqual(await bench.engine.containers(), []);
   });
 });

@@ -9,6 +9,7 @@ import { after, afterEach, beforeEach, describe, test } from "node:test";
 import type { Context } from "../../src/cli/command.ts";
 import { loadConfig } from "../../src/config.ts";
 import { operatorCommands } from "../../src/operator/commands.ts";
+import type { WorkloadRecord } from "../../src/node/drivers/local/workload/record.ts";
 import { probeIsolation } from "../../src/operator/runtime.ts";
 import { type Ended, runBerth, startServer } from "../berth-process.ts";
 import { testDatabases } from "../databases.ts";
@@ -72,15 +73,29 @@ const skip = grade === "none" && "this machine cannot isolate workloads; see `be
 
 describe("down with workloads", { skip }, () => {
   const workloads = (): string[] => readdirSync(join(dataDir, "runtime", "workloads"));
-  const sandboxes = async (url: string): Promise<{ metadata: { name: string } }[]> => {
+  const call = async (url: string, path: string, init: RequestInit = {}): Promise<Response> => {
     const { apiKey } = JSON.parse(readFileSync(join(dataDir, "credentials.json"), "utf8")) as { apiKey: string };
-    const answer = await fetch(`${url}/v0/sandboxes`, { headers: { authorization: `Bearer ${apiKey}` } });
-    return (await answer.json()) as { metadata: { name: string } }[];
+    return fetch(`${url}${path}`, { ...init, headers: { authorization: `Bearer ${apiKey}` } });
+  };
+  const file = "/main/sandboxes/box/filesystem/%2Froot%2Fkept.txt";
+  const keptFile = async (url: string): Promise<unknown> => {
+    const answer = await call(url, file);
+    return answer.ok ? ((await answer.json()) as { content: unknown }).content : answer.status;
+  };
+  /** The events of the sandbox, once the last is of this type. */
+  const lastEvent = async (url: string, type: string): Promise<string> => {
+    let last: { type: string; message: string } | undefined;
+    await eventually(async () => {
+      const { events } = (await (await call(url, "/v0/sandboxes/box")).json()) as { events: (typeof last)[] };
+      last = events.at(-1);
+      return last?.type === type;
+    });
+    return last?.message ?? "";
   };
 
   const LOSSES = /^These end, and .* gone for good:\n {2}1 sandbox: main\/box\n$/;
 
-  /** What a person at a terminal is told before `down` gives up. */
+  /** What a person at a terminal is told before `down --purge` gives up. */
   const refusedWith = async (answer: string | null): Promise<void> => {
     const told: string[] = [];
     const down = operatorCommands.find(({ name }) => name === "down");
@@ -90,39 +105,58 @@ describe("down with workloads", { skip }, () => {
       note: (line: string) => void told.push(`${line}\n`),
     } as Partial<Context> as Context;
     await assert.rejects(
-      async () => down?.run?.({ args: [], options: { data: dataDir }, context }),
+      async () => down?.run?.({ args: [], options: { data: dataDir, purge: true }, context }),
       /nothing was stopped/,
     );
     assert.match(told.join(""), LOSSES);
   };
 
-  test("ends them, also those that a plain stop has left", async () => {
+  test("ends them, also those that a plain stop has left; sandboxes go on with their files", async () => {
     const first = await startServer({ dataDir });
     const made = await berth("create", "sandbox", "box");
     assert.equal(made.code, 0, made.stderr);
+    const written = await call(first.url, file, { method: "PUT", body: JSON.stringify({ content: "still here" }) });
+    assert.equal(written.status, 200, await written.text());
     await refusedWith("n");
     await refusedWith(null);
-    assert.equal((await sandboxes(first.url)).length, 1, "whoever does not say yes has stopped nothing");
+    assert.equal(await keptFile(first.url), "still here", "whoever does not say yes has stopped nothing");
     const stopped = await first.stop();
-    assert.equal(workloads().length, 1);
     assert.match(stopped.stderr, /Berth has stopped\. 1 workload is still running\..*`npx berth down` ends/);
-    const unasked = await berth("down");
+    const ended = await berth("down");
+    assert.match(ended.stdout, /no server.*\nended 1 workload that had been left running\n$/);
+    assert.match(ended.stderr, /^1 workload ends\. Files of sandboxes stay: .*\n {2}1 sandbox: main\/box\n$/);
+    assert.equal(workloads().length, 1);
+
+    const second = await startServer({ dataDir });
+    assert.match(await lastEvent(second.url, "restarted"), /^Restarted after the platform had ended it .*files kept\./);
+    assert.equal(await keptFile(second.url), "still here");
+    assert.equal((await berth("down")).code, 0);
+    const { code, stderr } = await second.ended;
+    assert.equal(code, 0);
+    assert.doesNotMatch(stderr, /has stopped/, "nothing was left running");
+
+    const unasked = await berth("down", "--purge");
     assert.equal(unasked.code, 2, "nobody can be asked");
     assert.match(unasked.stderr, /nothing was stopped.*--yes/s);
     assert.equal(workloads().length, 1);
-    const ended = await berth("down", "--yes");
-    assert.match(ended.stdout, /no server.*\nended 1 workload that had been left running\n$/);
-    assert.match(ended.stderr, LOSSES);
-    assert.deepEqual(workloads(), []);
+    const purged = await berth("down", "--purge", "--yes");
+    assert.match(purged.stdout, /no server.*\nremoved the files of 1 workload\n$/);
+    assert.match(purged.stderr, LOSSES);
+    assert.deepEqual(tracesOf(join(dataDir, "runtime")), []);
+  });
 
+  test("a sandbox goes on with its files after a restart of the machine", async () => {
+    const first = await startServer({ dataDir });
+    assert.equal((await berth("create", "sandbox", "box")).code, 0);
+    const written = await call(first.url, file, { method: "PUT", body: JSON.stringify({ content: "still here" }) });
+    assert.equal(written.status, 200, await written.text());
+    await first.stop("SIGKILL");
+    for (const id of workloads()) loseProcesses(join(dataDir, "runtime", "workloads", id));
     const second = await startServer({ dataDir });
-    assert.equal((await sandboxes(second.url)).length, 1);
-    assert.equal((await berth("create", "sandbox", "other")).code, 0);
-    assert.equal((await berth("down", "--yes")).code, 0);
-    const { code, stderr } = await second.ended;
-    assert.equal(code, 0);
-    assert.doesNotMatch(stderr, /has stopped/, "nothing was left behind");
-    assert.deepEqual(workloads(), []);
+    assert.match(await lastEvent(second.url, "restarted"), /^Restarted after the machine's restart, files kept\./);
+    assert.equal(await keptFile(second.url), "still here");
+    assert.equal((await berth("down", "--purge", "--yes")).code, 0);
+    assert.deepEqual(tracesOf(join(dataDir, "runtime")), []);
   });
 
   test("takes away what a server that was killed had made on the machine, with and without workloads", async () => {
@@ -133,7 +167,7 @@ describe("down with workloads", { skip }, () => {
       if (!left) await eventually(() => workloads().length === 0);
       await server.stop("SIGKILL");
       assert.equal(readdirSync(join(dataDir, "run")).length, 1, "the note of the killed server");
-      const ended = await berth("down", "--yes");
+      const ended = await berth("down", "--purge", "--yes");
       assert.equal(ended.code, 0, ended.stderr);
       assert.match(ended.stdout, /no server/);
       assert.equal(/ended 1 workload/.test(ended.stdout), left, ended.stdout);
@@ -147,9 +181,17 @@ describe("down with workloads", { skip }, () => {
     assert.equal((await berth("down", "--keep")).code, 0);
     assert.equal((await server.ended).code, 0);
     assert.equal(workloads().length, 1);
-    assert.equal((await berth("down", "--yes")).code, 0);
+    assert.equal((await berth("down", "--purge", "--yes")).code, 0);
   });
 });
+
+/** What a restart of the machine leaves of a workload: its folder, with the pids of another run. */
+function loseProcesses(dir: string): void {
+  const file = join(dir, "record.json");
+  const record = JSON.parse(readFileSync(file, "utf8")) as WorkloadRecord;
+  for (const { pid } of [record.watcher, record]) process.kill(pid, "SIGKILL");
+  writeFileSync(file, JSON.stringify({ ...record, boot: "the run before" }));
+}
 
 describe("doctor", () => {
   test("looks at PostgreSQL and its clock", { skip: postgres?.skip }, async () => {

@@ -1,4 +1,5 @@
 /** Describes which files survive when a sandbox is started again under the same name. */
+import type { Observed } from "../../node/workload.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { mountsOf } from "../drive/mounts.ts";
 import type { Attachment } from "./machine.ts";
@@ -13,6 +14,20 @@ export function keptAndLost(sandbox: Resource): string {
     ? `Kept: nothing, because no volume or drive is attached. Lost: ${lost}.`
     : `Kept: ${kept.join(", ")}. Lost: ${lost}.`;
 }
+
+/** For a sandbox that starts again on its own files. */
+export function restartedAfter({ endedBy, oom }: Pick<Observed, "endedBy" | "oom">): string {
+  const cause = oom ? "because it ran out of memory" : "because it had ended by itself";
+  return `Restarted ${endedBy ? ENDED_BY[endedBy] : cause}, files kept. Lost: every process.`;
+}
+
+const ENDED_BY: Record<NonNullable<Observed["endedBy"]>, string> = {
+  machine: "after the machine's restart",
+  platform: "after the platform had ended it (`berth down`, or switched off)",
+};
+
+export const OTHER_BASE =
+  "The machine's own programs, on which the base image stands, have changed meanwhile: files that the sandbox wrote are as they were, all others are the machine's of today.";
 
 const at =
   (noun: string) =>

@@ -83,7 +83,13 @@ const TABLE: [string, Resource, SandboxObserved, string[]][] = [
   ],
   ["a running one is left alone", sandbox(), observed(), []],
   ["what vanished is made anew", sandbox(), observed({ workload: null }), ["create"]],
-  ["what ended is made anew", sandbox(), observed({ workload: workload("exited") }), ["destroy", "create"]],
+  ["what ended is started again", sandbox(), observed({ workload: workload("exited") }), ["restart"]],
+  [
+    "what ended and was changed is made anew",
+    sandbox({ state: { deployed: "other" } }),
+    observed({ workload: workload("exited") }),
+    ["destroy", "create"],
+  ],
   [
     "what another version of the platform deployed is taken over, with its files",
     sandbox({ state: { deployed: "9:same" } }),
@@ -157,7 +163,7 @@ const TABLE: [string, Resource, SandboxObserved, string[]][] = [
   ],
   ["a deleted one goes", sandbox({ deletedAt: NOW }), observed(), ["destroy", "retire"]],
   ["a deleted one that is gone is retired", sandbox({ deletedAt: NOW }), observed({ workload: null }), ["retire"]],
-  ["switched off", sandbox({ spec: { enabled: false } }), observed(), ["destroy", "deactivate"]],
+  ["switched off", sandbox({ spec: { enabled: false } }), observed(), ["halt", "deactivate"]],
   [
     "switched off already",
     sandbox({ spec: { enabled: false }, status: "DEACTIVATED" }),
@@ -223,7 +229,7 @@ test("a start settles everything but drives, until it may sleep or must end", ()
 
 test("a sandbox that was gone says what was kept and what was lost", () => {
   const whyOf = (record: Resource, seen: SandboxObserved): string | undefined =>
-    planSandbox(record, seen, NOW).steps.flatMap((step) => (step.do === "create" ? [step.why] : []))[0];
+    planSandbox(record, seen, NOW).steps.flatMap((step) => ("why" in step ? [step.why] : []))[0];
   const vanished = observed({ workload: null });
   assert.match(whyOf(sandbox(), vanished) ?? "", /was gone .* Kept: nothing, because .* Lost: every process/);
   const volumes = [
@@ -233,5 +239,5 @@ test("a sandbox that was gone says what was kept and what was lost", () => {
   const attached = sandbox({ spec: { runtime: { image: "i", memory: 512 }, volumes } });
   assert.match(whyOf(attached, vanished) ?? "", /Kept: volume data at \/data\. Lost: /);
   const killed = observed({ workload: workload("exited", { oom: true }) });
-  assert.match(whyOf(attached, killed) ?? "", /ran out of memory .* Kept: volume data at \/data\./);
+  assert.match(whyOf(attached, killed) ?? "", /ran out of memory, files kept\. Lost: every process/);
 });

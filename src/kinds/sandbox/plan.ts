@@ -13,7 +13,7 @@ import type { Resource } from "../../store/resources/resource.ts";
 import { type DriveMountIntent, mountsOf } from "../drive/mounts.ts";
 import type { Plan } from "../port.ts";
 import { expiryOf } from "./expiry.ts";
-import { keptAndLost } from "./kept-and-lost.ts";
+import { keptAndLost, restartedAfter } from "./kept-and-lost.ts";
 
 export interface SandboxState extends InstancesState<Endpoint> {
   /** Fingerprint of the running sandbox; when the spec's fingerprint differs, the sandbox is created again. */
@@ -47,7 +47,9 @@ export interface SandboxObserved {
 
 export type SandboxStep =
   | { do: "create"; why: string }
+  | { do: "restart"; why: string }
   | { do: "destroy" }
+  | { do: "halt" }
   | { do: "freeze" }
   | { do: "thaw" }
   | { do: "drives" }
@@ -90,9 +92,10 @@ export function planSandbox(sandbox: Resource, observed: SandboxObserved, nowMs:
   const expiresInMs = expiry ? expiry.atMs - nowMs : undefined;
 
   if (sandbox.spec.enabled === false) {
-    if (sandbox.status === "DEACTIVATED" && !workload) return again(expiresInMs);
+    const runs = workload !== null && workload.state !== "exited";
+    if (sandbox.status === "DEACTIVATED" && !runs) return again(expiresInMs);
     return {
-      steps: workload ? [{ do: "destroy" }, { do: "deactivate" }] : [{ do: "deactivate" }],
+      steps: runs ? [{ do: "halt" }, { do: "deactivate" }] : [{ do: "deactivate" }],
       ...again(expiresInMs, false),
     };
   }
@@ -105,22 +108,18 @@ export function planSandbox(sandbox: Resource, observed: SandboxObserved, nowMs:
           do: "create",
           why:
             sandbox.status === "DEPLOYED"
-              ? `The sandbox was gone (after berth down, a crash, a kill or a restart of the machine) and was started anew. ${keptAndLost(sandbox)}`
+              ? `The sandbox was gone from its machine (after \`berth down --purge\`, or with the machine's disk) and was started anew. ${keptAndLost(sandbox)}`
               : "Started.",
         },
       ],
       // With drive mounts to perform, the sandbox is observed again at once; otherwise when it may fall asleep.
       ...(mountsOf(sandbox).length > 0 ? {} : { settles: true, againMs: restMs(observed.standbyAfterMs, expiresInMs) }),
     };
-  if (workload.state === "exited") {
-    const end = workload.oom ? "ran out of memory" : "ended by itself";
-    const why = `The sandbox ${end} and was started anew. ${keptAndLost(sandbox)}`;
-    return { steps: [{ do: "destroy" }, { do: "create", why }] };
-  }
   if (isAnother(sandbox, observed.wanted)) {
     const why = `The image, memory, environment or volumes changed. ${keptAndLost(sandbox)}`;
     return { steps: [{ do: "destroy" }, { do: "create", why }] };
   }
+  if (workload.state === "exited") return { steps: [{ do: "restart", why: restartedAfter(workload) }] };
   return alive(sandbox, observed, workload, nowMs, expiresInMs);
 }
 

@@ -1,12 +1,13 @@
 /** Creates, freezes, thaws and removes sandboxes, as plan.ts decides. */
 import { need } from "../../node/capabilities/need.ts";
-import { unheldLimits } from "../../node/driver.ts";
+import { type DestroyOptions, unheldLimits } from "../../node/driver.ts";
 import type { Observed } from "../../node/workload.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { eventTeller, pullingEvent } from "../image/pull.ts";
 import { defineReconciler, type Platform, type ReconcileContext } from "../port.ts";
 import { sandboxActivity } from "./activity.ts";
 import { applyDrives } from "./drives.ts";
+import { OTHER_BASE } from "./kept-and-lost.ts";
 import { type Attachment, sandboxMachine, scratchId } from "./machine.ts";
 import {
   fingerprint,
@@ -48,22 +49,15 @@ export const sandboxReconciler = defineReconciler<SandboxObserved, SandboxStep>(
 type Act = (sandbox: Resource, context: ReconcileContext, why: string) => Promise<void>;
 
 const ACTS: Record<SandboxStep["do"], Act> = {
-  async create(sandbox, context, why) {
-    const { deps, signal, record } = context;
-    const { tell, told } = eventTeller((message) => record(() => pullingEvent(message)));
-    const { spec, image } = await sandboxMachine(sandbox, deps, { signal, tell }).finally(told);
-    const workload = await deps.driver.create(spec, { signal });
-    const message = image.source === undefined ? why : `${why} It runs ${image.source}.`;
-    await running(sandbox, workload, context, { type: "deployed", message }, image.source);
+  create: (sandbox, context, why) => start(sandbox, context, { type: "deployed", message: why }),
+
+  async restart(sandbox, context, why) {
+    await end(sandbox, context, { keepFiles: true });
+    await start(sandbox, context, { type: "restarted", message: why });
   },
 
-  async destroy({ uid, spec, deletedAt }, { deps, record }) {
-    // Without an instance in the record, requests wait for the new machine instead of failing on the old endpoint.
-    if (deletedAt === null) await record((current) => ({ state: next(current, { instances: [] }) }));
-    const graceS =
-      (spec.runtime as { terminationGracePeriodSeconds?: number } | undefined)?.terminationGracePeriodSeconds ?? 0;
-    await deps.driver.destroy(uid, { graceMs: graceS * 1000 });
-  },
+  destroy: (sandbox, context) => end(sandbox, context),
+  halt: (sandbox, context) => end(sandbox, context, { keepFiles: true }),
 
   async freeze(sandbox, context) {
     const { deps, record } = context;
@@ -135,6 +129,32 @@ const ACTS: Record<SandboxStep["do"], Act> = {
     });
   },
 };
+
+async function start(
+  sandbox: Resource,
+  context: ReconcileContext,
+  event: { type: string; message: string },
+): Promise<void> {
+  const { deps, signal, record } = context;
+  const { tell, told } = eventTeller((message) => record(() => pullingEvent(message)));
+  const { spec, image } = await sandboxMachine(sandbox, deps, { signal, tell }).finally(told);
+  const workload = await deps.driver.create(spec, { signal });
+  const runs = image.source === undefined ? [] : [`It runs ${image.source}.`];
+  const message = [event.message, ...(workload.otherBase ? [OTHER_BASE] : []), ...runs].join(" ");
+  await running(sandbox, workload, context, { type: event.type, message }, image.source);
+}
+
+async function end(
+  { uid, spec, deletedAt }: Resource,
+  { deps, record }: ReconcileContext,
+  options: Pick<DestroyOptions, "keepFiles"> = {},
+): Promise<void> {
+  // Without an instance in the record, requests wait for the new machine instead of failing on the old endpoint.
+  if (deletedAt === null) await record((current) => ({ state: next(current, { instances: [] }) }));
+  const graceS =
+    (spec.runtime as { terminationGracePeriodSeconds?: number } | undefined)?.terminationGracePeriodSeconds ?? 0;
+  await deps.driver.destroy(uid, { graceMs: graceS * 1000, ...options });
+}
 
 const computeOf = (workload: Observed): Pick<SandboxState, "instances" | "compute"> => ({
   instances: [instanceOf(workload)],

@@ -3,14 +3,14 @@
  * (`../conformance/`), and one line in this list. A driver's code is loaded when that driver is asked for something.
  */
 import type { Driver, Probe } from "../driver.ts";
-import type { DriverOptions, LivingWorkload } from "./options.ts";
+import type { DriverOptions, OwnedWorkload } from "./options.ts";
 
 interface Entry {
   open(options: DriverOptions): Promise<Driver>;
   /** The isolation that workloads would have, also beside a running server. */
   probe(options: DriverOptions): Promise<Probe>;
-  /** Workloads that run now, without opening the driver. */
-  living(options: DriverOptions): Promise<LivingWorkload[]>;
+  /** All workloads that have an owner, without opening the driver. */
+  owned(options: DriverOptions): Promise<OwnedWorkload[]>;
 }
 
 export const DRIVERS = {

@@ -27,9 +27,13 @@ export interface DriverOptions {
   onWarning?: (message: string, fields: Record<string, unknown>) => void;
 }
 
-/** A running workload that has an owner. */
-export interface LivingWorkload {
+/** A workload that has an owner. */
+export interface OwnedWorkload {
   /** Its host name. */
   name: string;
   log?: LogTag;
+  /** Its processes run. */
+  runs: boolean;
+  /** Its files outlive its processes. */
+  keepsFiles: boolean;
 }

@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Driver, Probe } from "../../driver.ts";
 import { cachedSandboxd } from "../../sandboxd-build.ts";
-import type { DriverOptions, LivingWorkload } from "../options.ts";
+import type { DriverOptions, OwnedWorkload } from "../options.ts";
 import { openLocalDriver } from "./local-driver.ts";
-import { isAlive, loadRecords } from "./workload/record.ts";
+import { isRunning, loadRecords, type WorkloadRecord } from "./workload/record.ts";
 
 export const open = async (options: DriverOptions): Promise<Driver> =>
   openLocalDriver({ ...options, sandboxd: await cachedSandboxd(join(options.dataDir, "bin")) });
@@ -27,5 +27,9 @@ export async function probe(options: DriverOptions): Promise<Probe> {
 }
 
 /** A pooled workload has no owner yet and holds no files. */
-export const living = async ({ dataDir }: DriverOptions): Promise<LivingWorkload[]> =>
-  loadRecords(join(dataDir, "workloads")).flatMap(({ record }) => (record?.uid && isAlive(record) ? [record] : []));
+export const owned = async ({ dataDir }: DriverOptions): Promise<OwnedWorkload[]> =>
+  loadRecords(join(dataDir, "workloads")).flatMap(({ record }) =>
+    record?.uid ? [{ ...pick(record), runs: isRunning(record), keepsFiles: !record.command }] : [],
+  );
+
+const pick = ({ name, log }: WorkloadRecord): Pick<OwnedWorkload, "name" | "log"> => ({ name, ...(log ? { log } : {}) });
