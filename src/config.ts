@@ -454,7 +454,8 @@ export const isLoopback = (host: string): boolean => LOOPBACK.has(host);
 export const driverDir = ({ data, driver }: Config): string => join(data, driver === "local" ? "runtime" : driver);
 
 /** The setting as a driver takes it: no stop of a server takes the files of sandboxes. */
-export const onStopOf = ({ on_stop: onStop }: Config): "keep" | "freeze" | "end" => (onStop === "kill" ? "end" : onStop);
+export const onStopOf = ({ on_stop: onStop }: Config): "keep" | "freeze" | "end" =>
+  onStop === "kill" ? "end" : onStop;
 
 /** The settings of the Docker driver. */
 export const dockerOf = ({ docker_host: host, docker_image: image, docker_runtime: runtime }: Config) => ({

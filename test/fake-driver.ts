@@ -250,12 +250,7 @@ function fakeCapabilities(machine: FakeMachine): Capabilities {
 /** A sandbox that has ended and starts again on its files. */
 const isAgain = ({ spec, observed }: FakeWorkload): boolean => !spec.exec && observed.state === "exited";
 
-async function startWorkload(
-  machine: FakeMachine,
-  node: string,
-  spec: WorkloadSpec,
-  kept?: string,
-): Promise<Observed> {
+async function startWorkload(machine: FakeMachine, node: string, spec: WorkloadSpec, kept?: string): Promise<Observed> {
   const failure = machine.options.failCreate?.(spec);
   if (failure) throw new PlatformError("unavailable", failure);
   const image = machine.images.get(spec.image);

@@ -26,6 +26,8 @@ type Check = (config: Config) => Promise<Omit<Finding, "check">>;
 const NODE_MAJOR_MIN = 24;
 const DISK_PROBLEM_BYTES = 100 * 1024 ** 2;
 const DISK_WARNING_BYTES = 2 * 1024 ** 3;
+/** Type of a file system in memory, as statfs tells it. */
+const TMPFS_MAGIC = 0x0102_1994;
 /** Largest clock difference: cursors, tokens and leases compare times of several machines. */
 const SKEW_MAX_MS = 5 * SECOND_MS;
 /** A clock before this date is certainly wrong. */
@@ -58,10 +60,15 @@ export const CHECKS: Readonly<Record<string, Check>> = {
   },
 
   disk: async ({ data }) => {
-    const { bavail, bsize } = statfsSync(nearestExisting(data));
+    const { bavail, bsize, type } = statfsSync(nearestExisting(data));
     const free = bavail * bsize;
     const says = `${(free / 1024 ** 3).toFixed(1)} GB free`;
     if (free < DISK_PROBLEM_BYTES) return problem(says, `make room on the disk of ${data}`);
+    if (type === TMPFS_MAGIC)
+      return warning(
+        `${data} lies in memory (tmpfs)`,
+        "choose another with BERTH_DATA: a restart of the machine loses it",
+      );
     return free < DISK_WARNING_BYTES ? warning(says, `make room on the disk of ${data} soon`) : ok(says);
   },
 

@@ -32,4 +32,7 @@ export const owned = async ({ dataDir }: DriverOptions): Promise<OwnedWorkload[]
     record?.uid ? [{ ...pick(record), runs: isRunning(record), keepsFiles: !record.command }] : [],
   );
 
-const pick = ({ name, log }: WorkloadRecord): Pick<OwnedWorkload, "name" | "log"> => ({ name, ...(log ? { log } : {}) });
+const pick = ({ name, log }: WorkloadRecord): Pick<OwnedWorkload, "name" | "log"> => ({
+  name,
+  ...(log ? { log } : {}),
+});

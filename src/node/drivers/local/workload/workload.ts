@@ -44,15 +44,7 @@ import {
 import type { Nat } from "../network/nat.ts";
 import { enter } from "./launch.ts";
 import type { HostMount } from "./launch-program.ts";
-import {
-  findProcess,
-  isAlive,
-  isOfThisBoot,
-  NO_SLOT,
-  readExit,
-  saveRecord,
-  type WorkloadRecord,
-} from "./record.ts";
+import { findProcess, isAlive, isOfThisBoot, NO_SLOT, readExit, saveRecord, type WorkloadRecord } from "./record.ts";
 
 export type Door = "platform" | "egress";
 
