@@ -105,7 +105,7 @@ async function diskIsFilled(): Promise<void> {
   assert.equal((await call(server, "GET", "/v0/policies/one")).status, 404, "the delete was kept");
   assert.equal((await call(server, "DELETE", "/v0/policies/two")).status, 200);
   fillUp();
-  const down = await runBerth(["down", "--yes", "--data", dataDir]);
+  const down = await runBerth(["down", "--data", dataDir]);
   assert.equal(down.code, 0, down.stderr);
   assert.match(down.stdout, /stopped/);
   await server.ended;

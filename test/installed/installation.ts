@@ -130,7 +130,7 @@ export async function startTree(root: string, home: string, remove: () => void):
       if (child.exitCode !== null) console.error(`The installed server ended by itself:\n${output()}`);
       // Ends the workloads, too, which Ctrl-C would leave running.
       else
-        await run("npm", ["run", "--silent", "berth", "--", "down", "--yes"], {
+        await run("npm", ["run", "--silent", "berth", "--", "down", "--purge", "--yes"], {
           cwd: root,
           env: strangersEnv({ home }),
         }).catch(kill);

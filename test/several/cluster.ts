@@ -85,7 +85,7 @@ export async function startCluster<Name extends string>(
 
 /** Ends the server with its workloads; returns the traces that are left. */
 async function endedOn(member: Member): Promise<string[]> {
-  await member.berth("down", "--yes");
+  await member.berth("down", "--purge", "--yes");
   const traces = tracesOf(join(member.dataDir, "runtime"));
   await member.remove();
   return traces;

@@ -94,7 +94,7 @@ export function makeMember({ name, databaseUrl, env: given, isAble }: MemberOpti
       }),
     async remove() {
       closed();
-      await member.berth("down", "--yes");
+      await member.berth("down", "--purge", "--yes");
       server = null;
       rmSync(dataDir, { recursive: true, force: true, maxRetries: 10 });
     },
