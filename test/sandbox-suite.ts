@@ -17,7 +17,14 @@ export interface SandboxSuite {
   inside(name: string, method: string, path: string, body?: unknown): Promise<Pick<Answer, "status" | "body">>;
   exec(name: string, command: string): Promise<Pick<Answer, "status" | "body">>;
   create(name: string, spec?: object, metadata?: object): Promise<Answer["body"]>;
-  reaches(name: string, until: (sandbox: { state: string; status: string }) => boolean): Promise<void>;
+  reaches(
+    name: string,
+    until: (sandbox: {
+      state: string;
+      status: string;
+      events: { type: string; message?: string | undefined }[];
+    }) => boolean,
+  ): Promise<void>;
 }
 
 export function sandboxSuite(): SandboxSuite {
@@ -64,7 +71,7 @@ export function sandboxSuite(): SandboxSuite {
       await resources.waitFor(
         workspace,
         uid,
-        (now) => until({ state: String(now?.state.compute), status: String(now?.status) }),
+        (now) => until({ state: String(now?.state.compute), status: String(now?.status), events: now?.events ?? [] }),
         { signal: AbortSignal.timeout(90_000) },
       );
     },

@@ -9,6 +9,7 @@ import type { Stored } from "../metering/resource-rates.ts";
 import { need } from "../node/capabilities/need.ts";
 import { type Driver, unheldLimits } from "../node/driver.ts";
 import { DRIVERS } from "../node/drivers/index.ts";
+import type { EgressOptions } from "../node/egress/egress-proxy.ts";
 import type { createTraffic } from "../node/traffic.ts";
 import type { Resource } from "../store/resources/resource.ts";
 
@@ -35,10 +36,12 @@ interface MachineParts {
   settings: Settings;
   doors: ReturnType<typeof createDoors>;
   traffic: ReturnType<typeof createTraffic>;
+  /** Outbound rules of workloads, and who hears of refusals. */
+  outbound: Pick<EgressOptions, "rules" | "onRefused">;
   log: Logger;
 }
 
-export async function openMachine({ config, settings, doors, traffic, log }: MachineParts): Promise<Driver> {
+export async function openMachine({ config, settings, doors, traffic, outbound, log }: MachineParts): Promise<Driver> {
   const { open } = await DRIVERS[config.driver]();
   const driver = await open({
     dataDir: driverDir(config),
@@ -49,7 +52,7 @@ export async function openMachine({ config, settings, doors, traffic, log }: Mac
     allowUnisolated: config.allow_unisolated,
     docker: dockerOf(config),
     onPlatform: (uid, socket) => doors.accept("platform", uid, socket),
-    egress: { onBytes: (uid, sentBytes) => traffic.onBytes(uid, sentBytes) },
+    egress: { ...outbound, onBytes: (uid, sentBytes) => traffic.onBytes(uid, sentBytes) },
     onWarning: (message, fields) => log.warn(fields, message),
   });
   const probe = await driver.probe();

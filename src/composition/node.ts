@@ -5,6 +5,8 @@ import { onStopOf } from "../config.ts";
 import { PLACED_KINDS } from "../kinds/node/adopt.ts";
 import { type NodeRegistry, startNodeRegistry } from "../kinds/node/registry.ts";
 import type { Node } from "../kinds/port.ts";
+import { createOutboundRefusals } from "../kinds/workload/outbound-refusals.ts";
+import { createOutboundRules } from "../kinds/workload/outbound-rules.ts";
 import { Activity } from "../lib/activity.ts";
 import { SECOND_MS } from "../lib/time/clock.ts";
 import { startMetering } from "../metering/metering.ts";
@@ -58,7 +60,15 @@ export async function startNode(
     }),
   );
   const traffic = createTraffic(() => driver);
-  const machine = openDriver ?? (() => openMachine({ config, settings, doors, traffic, log }));
+  const rules = stack.add(
+    createOutboundRules({
+      store,
+      driver: () => driver,
+      onError: (error) => log.warn({ err: error }, "the outbound rules of a workload could not be read"),
+    }),
+  );
+  const outbound = { rules, onRefused: createOutboundRefusals({ store, registry, rules, log }) };
+  const machine = openDriver ?? (() => openMachine({ config, settings, doors, traffic, outbound, log }));
   const driver = lazyDriver({
     name: config.driver,
     node: settings.nodeId,

@@ -14,7 +14,7 @@ import { createIdentityProvider } from "../../src/auth/external/identity-provide
 import { createOutbound } from "../../src/lib/network/outbound-http.ts";
 import { createOutboundPost } from "../../src/lib/network/outbound-post.ts";
 import { systemClock } from "../../src/lib/time/clock.ts";
-import { startEgressProxy } from "../../src/node/egress-proxy.ts";
+import { startEgressProxy } from "../../src/node/egress/egress-proxy.ts";
 import { answerQuestion } from "../dns-server.ts";
 
 const OWN = "203.0.113.7";

@@ -31,11 +31,11 @@ const START_WAIT_MS = 60_000;
 /** The same while the image is pulled; common HTTP clients wait 300 s for an answer. */
 const PULL_WAIT_MS = 240_000;
 
-/** Warning in every answer with network rules: users would otherwise rely on them. */
+/** Warning in every answer with network rules on such a machine: users would otherwise rely on them. */
 const NETWORK_STORED = {
   code: "NETWORK_RULES_NOT_ENFORCED",
   message:
-    "spec.network is stored and nothing more: this server does not enforce its rules yet. The sandbox reaches the internet and no private address.",
+    "spec.network is not enforced for connections that do not use the proxy: this machine gives the sandbox a network of its own (NAT).",
 };
 
 const limitsNotHeld = (limits: readonly string[]) => ({
@@ -45,7 +45,6 @@ const limitsNotHeld = (limits: readonly string[]) => ({
 
 const startsSoon = (spec: Record<string, unknown>): Outlook => ({
   status: spec.enabled === false ? "DEACTIVATED" : "DEPLOYING",
-  ...(spec.network ? { event: { type: "network", message: NETWORK_STORED.message } } : {}),
 });
 
 const CODE_REFUSED = new PlatformError(
@@ -118,7 +117,7 @@ function errorsOf({ status, events, spec, state, uid, updatedAt }: Resource): Re
   const last = events.at(-1);
   const failure = { code: "START_FAILED", message: last?.message, fatal: true, instance: uid, time: last?.time };
   const unheld = Array.isArray(state.unheld) && state.unheld.length > 0 ? [limitsNotHeld(state.unheld)] : [];
-  const lasting = [...(spec.network ? [NETWORK_STORED] : []), ...unheld];
+  const lasting = [...(spec.network && state.outbound === "nat" ? [NETWORK_STORED] : []), ...unheld];
   return [
     ...(status === "FAILED" ? [failure] : []),
     ...lasting.map((told) => ({ ...told, fatal: false, instance: uid, time: toIso(updatedAt) })),

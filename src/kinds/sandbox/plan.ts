@@ -27,6 +27,8 @@ export interface SandboxState extends InstancesState<Endpoint> {
   imageSource?: string | undefined;
   /** Limits of the spec that this machine cannot enforce. */
   unheld?: string[];
+  /** How the sandbox reaches the outside: a network of its own, or the platform's proxy. */
+  outbound?: "nat" | "proxy" | "none";
   driveMounts?: DriveMountIntent[];
 }
 

@@ -171,7 +171,7 @@ async function running(
   event: { type: string; message: string },
   imageSource = stateOf(sandbox).imageSource,
 ): Promise<void> {
-  const unheld = unheldLimits(await deps.driver.probe());
+  const probe = await deps.driver.probe();
   await record((current) => ({
     status: "DEPLOYED",
     observedGeneration: sandbox.generation,
@@ -180,7 +180,8 @@ async function running(
       deployed: wantedOf(sandbox, deps),
       idleSince: deps.clock.now(),
       isolation: workload.grade,
-      unheld,
+      unheld: unheldLimits(probe),
+      outbound: probe.outbound,
       imageSource,
     }),
     event,

@@ -1,7 +1,7 @@
 /** What the platform tells a driver, whatever its name, and what it asks of a driver that is not open. */
 import type { Socket } from "node:net";
 import type { LogTag } from "../../contract/log-line.ts";
-import type { EgressOptions } from "../egress-proxy.ts";
+import type { EgressOptions } from "../egress/egress-proxy.ts";
 
 /** What the platform tells a driver of any name. */
 export interface DriverOptions {

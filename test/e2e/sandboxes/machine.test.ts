@@ -87,6 +87,38 @@ describe("a sandbox on this machine", { skip: machineSkip }, () => {
     assert.equal((await platform.call("GET", "/sandboxes/desk")).body.state, "RUNNING");
   });
 
+  test("outbound rules hold for what runs, change while it runs, and refusals are told with their rule", async () => {
+    const { body: made } = await platform.call("GET", "/sandboxes/desk");
+    const refusalOf = async (host: string): Promise<string> => {
+      const request = `exec 3<>/dev/tcp/127.0.0.1/988; printf 'CONNECT ${host}:443 HTTP/1.1\\r\\n\\r\\n' >&3; cat <&3`;
+      const { body } = await exec("desk", `bash -c "${request}"`);
+      return /Proxy-Error: (\w+)/.exec(body.stdout)?.[1] ?? body.stdout + body.stderr;
+    };
+    const rule = async (network: object): Promise<void> => {
+      const put = await platform.call("PUT", "/sandboxes/desk", { body: { ...made, spec: { ...made.spec, network } } });
+      assert.deepEqual([put.status, put.body.status], [200, "DEPLOYED"], JSON.stringify(put.body));
+    };
+    // No rule of a tenant leads to an address of the machine, so nothing leaves it here.
+    const PLATFORM = "destination_forbidden";
+    assert.equal(await refusalOf("127.0.0.1"), PLATFORM);
+    await rule({ proxy: { allowedDomains: ["127.0.0.1"] } });
+    assert.deepEqual([await refusalOf("10.9.9.9"), await refusalOf("127.0.0.1")], ["firewall_blocked", PLATFORM]);
+    await reaches("desk", ({ events }) =>
+      events.some(
+        ({ type, message }) =>
+          type === "outbound-refused" && message === "10.9.9.9:443 is refused by spec.network.proxy.allowedDomains.",
+      ),
+    );
+    await rule({});
+    assert.equal(await refusalOf("10.9.9.9"), PLATFORM);
+    const spec = { type: "network", network: { proxy: { forbiddenDomains: ["bad.test"] } } };
+    await platform.call("POST", "/policies", { body: { metadata: { name: "office" }, spec } });
+    assert.equal(await refusalOf("bad.test"), "firewall_blocked");
+    assert.equal((await platform.call("DELETE", "/policies/office")).status, 200);
+    const metrics = await (await fetch(`${platform.url}/metrics`)).text();
+    assert.match(metrics, /berth_outbound_refused_total\{reason="firewall_blocked"\} [2-9]/);
+  });
+
   test("nobody finds the door shut while the daemon is exchanged", async () => {
     assert.equal((await inside("desk", "POST", "/upgrade", {})).status, 200);
     for (let n = 0; n < 50; n += 1) assert.equal((await inside("desk", "GET", "/process/sleeper")).status, 200);

@@ -153,7 +153,7 @@ await onEachDatabase(
       };
       const made = await make("/sandboxes", "networked", { network: { proxy, allowedDomains: ["example.test"] } });
       assert.equal(made.spec.network.proxy.routing[0].secrets.k, MASK);
-      assert.equal(made.errors[0].code, "NETWORK_RULES_NOT_ENFORCED");
+      assert.equal(made.errors, undefined);
       const shown = await call("GET", "/sandboxes/networked?show_secrets=true");
       assert.equal(shown.body.spec.network.proxy.routing[0].secrets.k, MASK);
       await call("PUT", "/sandboxes/networked", { body: made });

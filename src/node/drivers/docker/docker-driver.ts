@@ -18,7 +18,7 @@ import { removeTree } from "../../../lib/remove-tree.ts";
 import type { Capabilities, CapabilityName } from "../../capabilities/capabilities.ts";
 import type { CallOptions } from "../../dial/endpoint.ts";
 import type { DestroyOptions, Driver, OnStop, Probe } from "../../driver.ts";
-import { type EgressOptions, type EgressProxy, startEgressProxy } from "../../egress-proxy.ts";
+import { type EgressOptions, type EgressProxy, startEgressProxy } from "../../egress/egress-proxy.ts";
 import type { Limits, Observed, Output, Stats, WorkloadSpec } from "../../workload.ts";
 import { setEnd } from "../common/daemon-config.ts";
 import { installDaemon } from "../common/install-daemon.ts";

@@ -18,7 +18,7 @@ import { PlatformError } from "../../../contract/errors.ts";
 import type { Capabilities, CapabilityName } from "../../capabilities/capabilities.ts";
 import type { CallOptions } from "../../dial/endpoint.ts";
 import type { DestroyOptions, Driver, OnStop, Probe } from "../../driver.ts";
-import { type EgressOptions, type EgressProxy, startEgressProxy } from "../../egress-proxy.ts";
+import { type EgressOptions, type EgressProxy, startEgressProxy } from "../../egress/egress-proxy.ts";
 import type { Grade, Limits, Observed, Output, Stats, WorkloadSpec } from "../../workload.ts";
 import { PROXY_ENV } from "../common/proxy-env.ts";
 import { Serial } from "../common/serial.ts";

@@ -115,12 +115,6 @@ for (const [line, expected] of refusals) {
   });
 }
 
-test("the operator's rules come first", async (t) => {
-  const blocked = (uid: string, host: string): string | null => (host === "bad.test" ? `${uid} may not` : null);
-  const ask = await place(t, { ...here, blocked });
-  assert.match(await ask("CONNECT bad.test:443 HTTP/1.1\r\nHost: x\r\n\r\n"), /403.*firewall_blocked.*box may not/s);
-});
-
 test("a name that does not resolve and a host that does not answer are told apart", async (t) => {
   const ask = await place(t, {
     allowed: () => true,

@@ -1,0 +1,140 @@
+/**
+ * The outbound rules of the workloads on this machine, read from the records: `spec.network` of the resource that owns
+ * a workload, and the network policies of its workspace. The rules of a resource are compiled once and again after each
+ * change; workloads whose rules cannot be read reach nothing.
+ */
+import { restoreSecrets } from "../../contract/secret-fields.ts";
+import { closedPolicy, type NetworkRules, type PlacedRules } from "../../lib/network/egress/outbound-policy.ts";
+import { NO_ROUTES } from "../../lib/network/egress/routes.ts";
+import type { RulesSource, WorkloadRules } from "../../lib/network/egress/workload-rules.ts";
+import type { Driver } from "../../node/driver.ts";
+import type { Resource } from "../../store/resources/resource.ts";
+import type { Store } from "../../store/store.ts";
+import { policy as policyKind } from "../policy/kind.ts";
+import { compileNetwork, networkOf } from "./network.ts";
+import { networkSecrets } from "./network-spec.ts";
+
+/** Network policies of one workspace that apply; more would be a mistake. */
+const POLICIES_MAX = 1000;
+/** Workloads whose owner is remembered; tasks come and go. */
+const OWNERS_MAX = 10_000;
+
+interface Parts {
+  store: Pick<Store, "resources">;
+  driver: () => Pick<Driver, "observe">;
+  onError(error: unknown): void;
+}
+
+interface Known {
+  generation: number | null;
+  rules: Promise<WorkloadRules>;
+}
+
+export interface OutboundRules extends RulesSource {
+  /** The resource that owns a workload; null when there is none any more. */
+  ownerOf(uid: string): Promise<Resource | null>;
+  stop(): Promise<void>;
+}
+
+export function createOutboundRules({ store, driver, onError }: Parts): OutboundRules {
+  const owners = new Map<string, string>();
+  const known = new Map<string, Known>();
+  const listeners = new Set<(uid: string) => void>();
+
+  /** A sandbox has the uid of its resource; the log of other workloads names theirs. */
+  async function ownerUidOf(uid: string): Promise<string> {
+    const found = owners.get(uid);
+    if (found !== undefined) return found;
+    const owner = (await driver().observe(uid))?.log?.uid ?? uid;
+    owners.set(uid, owner);
+    const [oldest] = owners.keys();
+    if (owners.size > OWNERS_MAX && oldest !== undefined) owners.delete(oldest);
+    return owner;
+  }
+
+  async function load(owner: string): Promise<{ generation: number | null; rules: WorkloadRules }> {
+    const resource = await store.resources.getAcrossWorkspaces(owner);
+    if (!resource || resource.retired)
+      return { generation: null, rules: closed("the rule that a workload has an owner") };
+    return { generation: resource.generation, rules: compiled(resource, await workspaceRules(resource)) };
+  }
+
+  function compiled(resource: Resource, workspace: readonly PlacedRules[]): WorkloadRules {
+    const spec = { network: structuredClone(networkOf(resource.spec)) };
+    restoreSecrets({ spec }, [networkSecrets], store.resources.secretsOf(resource));
+    try {
+      return compileNetwork(spec.network, workspace);
+    } catch (error) {
+      onError(error); // rules of an older version of the server; new ones are checked when they are written
+      return closed("spec.network, which cannot be understood");
+    }
+  }
+
+  async function workspaceRules({ workspace, kind }: Resource): Promise<PlacedRules[]> {
+    const policies = await store.resources.listNested(workspace, policyKind.name, POLICIES_MAX);
+    return policies
+      .filter(({ spec, deletedAt }) => spec.type === "network" && deletedAt === null && appliesTo(spec, kind))
+      .map(({ name, spec }) => ({
+        place: `policy ${name}: spec.network`,
+        rules: (spec.network ?? {}) as NetworkRules,
+      }));
+  }
+
+  function reload(owner: string): Promise<WorkloadRules> {
+    const loading = load(owner);
+    const entry: Known = { generation: null, rules: loading.then(({ rules }) => rules) };
+    known.set(owner, entry);
+    loading.then(
+      ({ generation }) => {
+        entry.generation = generation;
+      },
+      () => {
+        if (known.get(owner) === entry) known.delete(owner); // the caller gets the error; the next one tries again
+      },
+    );
+    return entry.rules;
+  }
+
+  function changed(owner: string): void {
+    reload(owner)
+      .catch(onError)
+      .then(() => {
+        for (const [uid, each] of owners) if (each === owner) for (const listener of listeners) listener(uid);
+      });
+  }
+
+  /** Records change often for other reasons, which leave the generation as it is. */
+  async function look(owner: string, before: Known): Promise<void> {
+    const resource = await store.resources.getAcrossWorkspaces(owner);
+    if (known.get(owner) !== before) return;
+    if (resource === null || resource.retired) known.delete(owner);
+    else if (resource.generation !== before.generation) changed(owner);
+  }
+
+  const unsubscribe = store.resources.onChange((kind, uid) => {
+    if (kind === policyKind.name) for (const owner of known.keys()) changed(owner);
+    const before = known.get(uid);
+    if (before) look(uid, before).catch(() => changed(uid));
+  });
+
+  return {
+    async of(uid) {
+      const owner = await ownerUidOf(uid);
+      return known.get(owner)?.rules ?? reload(owner);
+    },
+    onChange(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    ownerOf: async (uid) => store.resources.getAcrossWorkspaces(await ownerUidOf(uid)),
+    async stop() {
+      unsubscribe();
+    },
+  };
+}
+
+const closed = (rule: string): WorkloadRules => ({ policy: closedPolicy(rule), routes: NO_ROUTES });
+
+function appliesTo({ resourceTypes }: Record<string, unknown>, kind: string): boolean {
+  return !Array.isArray(resourceTypes) || resourceTypes.length === 0 || resourceTypes.includes(kind);
+}

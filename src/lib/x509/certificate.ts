@@ -1,0 +1,122 @@
+/** Makes certificates: an authority that signs, and certificates of hosts that the authority signed. */
+import {
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+  randomBytes,
+  sign,
+} from "node:crypto";
+import { parseAddress } from "../network/address-class.ts";
+import { bits, integer, objectId, octets, sequence, set, TRUE, tagged, time, utf8 } from "./der.ts";
+
+/** A certificate and its private key, both as PEM text. */
+export interface Credential {
+  certificate: string;
+  key: string;
+}
+
+/** From and until when, in milliseconds. */
+export interface Validity {
+  fromMs: number;
+  untilMs: number;
+}
+
+const ID = {
+  ecdsaWithSha256: "1.2.840.10045.4.3.2",
+  commonName: "2.5.4.3",
+  subjectKeyId: "2.5.29.14",
+  keyUsage: "2.5.29.15",
+  subjectAltName: "2.5.29.17",
+  basicConstraints: "2.5.29.19",
+  authorityKeyId: "2.5.29.35",
+  extendedKeyUsage: "2.5.29.37",
+  serverAuth: "1.3.6.1.5.5.7.3.1",
+} as const;
+
+const ALGORITHM = sequence(objectId(ID.ecdsaWithSha256));
+const VERSION_3 = tagged(0xa0, integer(Uint8Array.of(2)));
+/** Key usage bits: certificates and lists of revoked ones; digital signatures. */
+const SIGNS_CERTIFICATES = bits(Uint8Array.of(0x06), 1);
+const SIGNS_DATA = bits(Uint8Array.of(0x80), 7);
+
+export function makeAuthority(name: string, validity: Validity): Credential {
+  const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const extensions = [
+    // No authority below this one.
+    extension(ID.basicConstraints, sequence(TRUE, integer(Uint8Array.of(0))), true),
+    extension(ID.keyUsage, SIGNS_CERTIFICATES, true),
+    extension(ID.subjectKeyId, octets(keyId(publicKey))),
+  ];
+  const subject = nameOf(name);
+  const certificate = signed({ subject, issuer: subject, publicKey, validity, extensions }, privateKey);
+  return { certificate, key: pemOfKey(privateKey) };
+}
+
+/** Signs certificates with one authority. */
+export class CertificateSigner {
+  readonly #issuer: Buffer;
+  readonly #key: KeyObject;
+
+  constructor({ key }: Credential, name: string) {
+    this.#key = createPrivateKey(key);
+    this.#issuer = nameOf(name);
+  }
+
+  /** For a host name or an address. */
+  hostCertificate(host: string, validity: Validity): Credential {
+    const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+    const address = parseAddress(host);
+    const altName = address ? tagged(0x87, address) : tagged(0x82, Buffer.from(host, "latin1"));
+    const extensions = [
+      extension(ID.basicConstraints, sequence(), true),
+      extension(ID.keyUsage, SIGNS_DATA, true),
+      extension(ID.extendedKeyUsage, sequence(objectId(ID.serverAuth))),
+      extension(ID.authorityKeyId, sequence(tagged(0x80, keyId(createPublicKey(this.#key))))),
+      extension(ID.subjectAltName, sequence(altName)),
+    ];
+    const subject = nameOf(host.slice(0, COMMON_NAME_MAX));
+    const certificate = signed({ subject, issuer: this.#issuer, publicKey, validity, extensions }, this.#key);
+    return { certificate, key: pemOfKey(privateKey) };
+  }
+}
+
+const COMMON_NAME_MAX = 64;
+
+interface ToSign {
+  subject: Buffer;
+  issuer: Buffer;
+  publicKey: KeyObject;
+  validity: Validity;
+  extensions: Buffer[];
+}
+
+function signed({ subject, issuer, publicKey, validity, extensions }: ToSign, key: KeyObject): string {
+  const content = sequence(
+    VERSION_3,
+    integer(Uint8Array.of(1, ...randomBytes(15))),
+    ALGORITHM,
+    issuer,
+    sequence(time(validity.fromMs), time(validity.untilMs)),
+    subject,
+    publicKey.export({ type: "spki", format: "der" }),
+    tagged(0xa3, sequence(...extensions)),
+  );
+  const der = sequence(content, ALGORITHM, bits(sign("sha256", content, key)));
+  const lines = der.toString("base64").match(/.{1,64}/g) ?? [];
+  return `-----BEGIN CERTIFICATE-----\n${lines.join("\n")}\n-----END CERTIFICATE-----\n`;
+}
+
+const nameOf = (commonName: string): Buffer => sequence(set(sequence(objectId(ID.commonName), utf8(commonName))));
+
+const extension = (id: string, value: Buffer, critical = false): Buffer =>
+  sequence(objectId(id), ...(critical ? [TRUE] : []), octets(value));
+
+const keyId = (key: KeyObject): Buffer =>
+  createHash("sha256")
+    .update(key.export({ type: "spki", format: "der" }))
+    .digest()
+    .subarray(0, 20);
+
+const pemOfKey = (key: KeyObject): string => key.export({ type: "pkcs8", format: "pem" }).toString();

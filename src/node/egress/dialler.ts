@@ -1,0 +1,230 @@
+/**
+ * Makes the connections of workloads to the outside. A name is resolved once, every address of it is judged, and the
+ * connection goes to an address that was judged. Connections that a change of rules no longer allows are cut.
+ */
+import { lookup } from "node:dns/promises";
+import { connect, type Socket } from "node:net";
+import { classifyAddress, parseAddress } from "../../lib/network/address-class.ts";
+import type { HttpRequest } from "../../lib/network/egress/http-target.ts";
+import { OPEN_POLICY } from "../../lib/network/egress/outbound-policy.ts";
+import { NO_ROUTES } from "../../lib/network/egress/routes.ts";
+import type { Refusal, RulesSource, WorkloadRules } from "../../lib/network/egress/workload-rules.ts";
+import { type EgressRefusal, isRefusal, refusal, refusedBy } from "./refusal.ts";
+import type { Target } from "./target.ts";
+
+export interface DialOptions {
+  /** Bytes that left and entered since the last report of the same connection. */
+  onBytes?: (uid: string, sentBytes: number, receivedBytes: number) => void;
+  /** The rules of workloads; absent = every workload reaches every public address. */
+  rules?: RulesSource;
+  /** Called for every refusal. */
+  onRefused?: (uid: string, refused: Refusal) => void;
+  /** The operator's exceptions from the rule that only public addresses are reached. */
+  allowed?: (host: string, port: number, address: string) => boolean;
+  resolve?: (host: string) => Promise<string[]>;
+}
+
+/** A destination that may be dialled. */
+export interface Admitted {
+  target: Target;
+  addresses: string[];
+  rules: WorkloadRules;
+}
+
+const CONNECT_WAIT_MS = 10_000;
+/** A tunnel in which nothing moves. */
+const IDLE_MAX_MS = 15 * 60_000;
+/** Long connections are counted while they last. */
+const REPORT_EVERY_MS = 30_000;
+/** One workload's connections at once; a crawler uses a few dozen. */
+const CONNECTIONS_MAX = 256;
+/** Mail from a stranger's machine is spam; everybody blocks it, and blames the machine. */
+const PORTS_REFUSED = [25];
+
+const RULES_UNAVAILABLE = refusal(
+  503,
+  "rules_unavailable",
+  "The rules of this workload cannot be read now; try again.",
+);
+const NO_RULES: WorkloadRules = { policy: OPEN_POLICY, routes: NO_ROUTES };
+
+export interface OpenConnection {
+  target: Target;
+  address: string;
+  socket: Socket;
+  /** The first bytes of the client were compared with the target, or a rule judges every request. */
+  checked: boolean;
+}
+
+export class Dialler {
+  readonly #options: DialOptions;
+  readonly #open = new Map<string, Set<OpenConnection>>();
+  /** Connections that are being made, by workload. */
+  readonly #dialling = new Map<string, number>();
+  readonly #unsubscribe: () => void;
+
+  constructor(options: DialOptions) {
+    this.#options = options;
+    this.#unsubscribe = options.rules?.onChange((uid) => void this.#recheck(uid)) ?? (() => {});
+  }
+
+  rulesOf(uid: string): Promise<WorkloadRules> {
+    return this.#options.rules?.of(uid) ?? Promise.resolve(NO_RULES);
+  }
+
+  /** Judges a destination, without connecting. */
+  async admit(uid: string, target: Target, http?: HttpRequest): Promise<Admitted | EgressRefusal> {
+    const rules = await this.rulesOf(uid).catch(() => null);
+    const admitted = rules ? await this.#judge(target, rules, http) : RULES_UNAVAILABLE;
+    if (isRefusal(admitted)) this.tell(uid, target, admitted);
+    return admitted;
+  }
+
+  /** Connects to a destination that was admitted. */
+  async dial(uid: string, { target, addresses, rules }: Admitted): Promise<OpenConnection | EgressRefusal> {
+    const dialling = this.#dialling.get(uid) ?? 0;
+    if ((this.#open.get(uid)?.size ?? 0) + dialling >= CONNECTIONS_MAX)
+      return refusal(429, "too_many_connections", "Too many connections.");
+    this.#dialling.set(uid, dialling + 1);
+    const dialled = await connectAny(addresses, target.port);
+    const left = (this.#dialling.get(uid) ?? 1) - 1;
+    if (left > 0) this.#dialling.set(uid, left);
+    else this.#dialling.delete(uid);
+    if (isRefusal(dialled)) return dialled;
+    const connection: OpenConnection = { target, ...dialled, checked: false };
+    this.#keep(uid, connection);
+    // The rules may have changed while the connection was made.
+    if ((await this.rulesOf(uid).catch(() => null)) !== rules) await this.#recheck(uid);
+    return connection;
+  }
+
+  /** Judges one request on a connection to a destination that was admitted before. */
+  async admitRequest(
+    uid: string,
+    { target, addresses }: Admitted,
+    http: HttpRequest,
+  ): Promise<WorkloadRules | EgressRefusal> {
+    const rules = await this.rulesOf(uid).catch(() => null);
+    if (!rules) return RULES_UNAVAILABLE;
+    for (const address of addresses) {
+      const verdict = rules.policy.judge({ ...destination(target, address), http });
+      if (verdict.allowed) continue;
+      const refused = refusedBy(target.host.text, verdict.rule);
+      this.tell(uid, target, refused);
+      return refused;
+    }
+    return rules;
+  }
+
+  tell(uid: string, { host, port }: Target, { code, rule }: EgressRefusal): void {
+    this.#options.onRefused?.(uid, { code, host: host.text, port, ...(rule === undefined ? {} : { rule }) });
+  }
+
+  stop(): void {
+    this.#unsubscribe();
+    for (const connections of this.#open.values()) for (const { socket } of connections) socket.destroy();
+  }
+
+  #keep(uid: string, connection: OpenConnection): void {
+    const { socket } = connection;
+    const connections = this.#open.get(uid) ?? new Set();
+    this.#open.set(uid, connections.add(connection));
+    const report = meter(socket, (sent, received) => this.#options.onBytes?.(uid, sent, received));
+    socket.once("close", () => {
+      report();
+      connections.delete(connection);
+      if (connections.size === 0 && this.#open.get(uid) === connections) this.#open.delete(uid);
+    });
+    socket.on("error", () => socket.destroy());
+    socket.setTimeout(IDLE_MAX_MS, () => socket.destroy());
+  }
+
+  async #recheck(uid: string): Promise<void> {
+    if (!this.#open.has(uid)) return;
+    const rules = await this.rulesOf(uid).catch(() => null);
+    for (const { target, address, socket, checked } of this.#open.get(uid) ?? []) {
+      const verdict = rules?.policy.judge({ ...destination(target, address) });
+      const isHidden = !checked && !target.host.address && rules?.policy.listsNames;
+      if (verdict?.allowed && !isHidden) continue;
+      const rule = verdict && !verdict.allowed ? verdict.rule : "spec.network";
+      this.tell(uid, target, refusedBy(target.host.text, rule));
+      socket.destroy();
+    }
+  }
+
+  /** The addresses that may be dialled, or why none. One forbidden address forbids the name. */
+  async #judge(target: Target, rules: WorkloadRules, http?: HttpRequest): Promise<Admitted | EgressRefusal> {
+    const { host, port } = target;
+    const named = rules.policy.judgeName(host);
+    if (!named.allowed) return refusedBy(host.text, named.rule);
+    if (PORTS_REFUSED.includes(port)) return refusal(403, "port_forbidden", `Port ${port} is not reachable from here.`);
+    let addresses: string[];
+    try {
+      addresses = host.address ? [host.text] : await (this.#options.resolve ?? resolveName)(host.text);
+    } catch {
+      return refusal(502, "name_not_resolved", `The name ${host.text} cannot be resolved.`);
+    }
+    if (addresses.length === 0) return refusal(502, "name_not_resolved", `The name ${host.text} has no address.`);
+    for (const address of addresses) {
+      const verdict = rules.policy.judge({ ...destination(target, address), http });
+      if (!verdict.allowed) return refusedBy(host.text, verdict.rule);
+    }
+    const isFine = (address: string): boolean =>
+      (this.#options.allowed?.(host.text, port, address) ?? false) || classifyAddress(address) === "public";
+    if (!addresses.every(isFine)) {
+      const message = `${host.text} is not a public address; only those are reachable from here.`;
+      return refusal(403, "destination_forbidden", message);
+    }
+    return { target, addresses, rules };
+  }
+}
+
+const destination = ({ host, port }: Target, address: string) =>
+  ({ host, port, address: parseAddress(address) ?? undefined, transport: "tcp" }) as const;
+
+const resolveName = async (host: string): Promise<string[]> =>
+  (await lookup(host, { all: true })).map(({ address }) => address);
+
+async function connectAny(
+  addresses: string[],
+  port: number,
+): Promise<{ socket: Socket; address: string } | EgressRefusal> {
+  const deadline = Date.now() + CONNECT_WAIT_MS;
+  for (const address of addresses) {
+    const waitMs = deadline - Date.now();
+    if (waitMs <= 0) break;
+    const socket = await tryConnect(address, port, waitMs);
+    if (socket) return { socket, address };
+  }
+  return refusal(502, "connection_failed", "The host does not accept the connection.");
+}
+
+function tryConnect(host: string, port: number, waitMs: number): Promise<Socket | null> {
+  return new Promise((resolve) => {
+    const socket = connect({ host, port, allowHalfOpen: true, timeout: waitMs });
+    const settle = (result: Socket | null): void => {
+      socket.removeAllListeners();
+      socket.setTimeout(0);
+      if (!result) socket.on("error", () => {}).destroy(); // the failure is told by the answer
+      resolve(result);
+    };
+    socket.once("connect", () => settle(socket));
+    socket.once("error", () => settle(null));
+    socket.once("timeout", () => settle(null));
+  });
+}
+
+/** Reports growth now and then; the returned function reports the rest. */
+function meter(socket: Socket, report: (sentBytes: number, receivedBytes: number) => void): () => void {
+  let [sent, received] = [0, 0];
+  const tell = (): void => {
+    const [nowSent, nowReceived] = [socket.bytesWritten, socket.bytesRead];
+    if (nowSent > sent || nowReceived > received) report(nowSent - sent, nowReceived - received);
+    [sent, received] = [nowSent, nowReceived];
+  };
+  const timer = setInterval(tell, REPORT_EVERY_MS).unref();
+  return () => {
+    clearInterval(timer);
+    tell();
+  };
+}

@@ -1,0 +1,48 @@
+/** Looks at the first bytes that a client sends through a tunnel: is this TLS, a plain HTTP request, or something else. */
+import type { Duplex } from "node:stream";
+import { type ClientHello, HELLO_BYTES_MAX, readClientHello } from "./client-hello.ts";
+
+export type FirstFlight =
+  | { protocol: "tls"; hello: ClientHello; bytes: Buffer }
+  | { protocol: "http" | "other"; bytes: Buffer }
+  /** The client ended without a byte, or broke off. */
+  | { protocol: "none"; bytes: Buffer };
+
+const METHOD_AND_SPACE = /^[A-Z][A-Z-]{1,31} /;
+const MAYBE_METHOD = /^[A-Z][A-Z-]{0,31}$/;
+
+/** Pauses the client afterwards; its bytes are in the result and no longer in the stream. */
+export function firstFlight(client: Duplex, head: Buffer): Promise<FirstFlight> {
+  return new Promise((resolve) => {
+    let bytes = head;
+    const settle = (flight: FirstFlight): void => {
+      client.pause();
+      client.removeListener("data", onData);
+      for (const event of ["end", "close"]) client.removeListener(event, onEnd);
+      resolve(flight);
+    };
+    const look = (): void => {
+      const flight = classify(bytes);
+      if (flight) settle(flight);
+    };
+    const onData = (chunk: Buffer): void => {
+      bytes = Buffer.concat([bytes, chunk]);
+      look();
+    };
+    const onEnd = (): void => settle({ protocol: bytes.length > 0 ? "other" : "none", bytes });
+    client.on("data", onData);
+    client.once("end", onEnd);
+    client.once("close", onEnd);
+    if (bytes.length > 0) look();
+  });
+}
+
+/** Null when more bytes are needed. */
+function classify(bytes: Buffer): FirstFlight | null {
+  const hello = readClientHello(bytes);
+  if (hello === "more") return bytes.length > HELLO_BYTES_MAX ? { protocol: "other", bytes } : null;
+  if (hello !== "other") return { protocol: "tls", hello, bytes };
+  const start = bytes.toString("latin1", 0, 33);
+  if (METHOD_AND_SPACE.test(start)) return { protocol: "http", bytes };
+  return MAYBE_METHOD.test(start) ? null : { protocol: "other", bytes };
+}

@@ -1,0 +1,81 @@
+/**
+ * A tunnel (CONNECT) of a workload that has rules. The server's bytes pass at once. The first bytes of the client wait
+ * until they are known to be for the host that was asked for: a server of many hosts would answer for another one.
+ */
+import type { Duplex } from "node:stream";
+import { parseHost } from "../../lib/network/egress/host.ts";
+import type { OutboundPolicy } from "../../lib/network/egress/outbound-policy.ts";
+import type { OpenConnection } from "./dialler.ts";
+import { type FirstFlight, firstFlight } from "./first-flight.ts";
+import { HOST_MISMATCH, join } from "./forward.ts";
+import type { Target } from "./target.ts";
+
+/** Ports of protocols that tell the name of the host first. */
+const NAMED_PORTS = [80, 443];
+/** A TLS alert: fatal, access denied. */
+const ACCESS_DENIED = Buffer.from([21, 3, 3, 0, 2, 2, 49]);
+
+export interface TunnelOptions {
+  policy: OutboundPolicy;
+  /** A plain HTTP request came: the connection is handed over, because every request is judged. */
+  onHttp(flight: FirstFlight): void;
+  onRefused(rule: string): void;
+}
+
+export async function checkedTunnel(
+  client: Duplex,
+  head: Buffer,
+  connection: OpenConnection,
+  { policy, onHttp, onRefused }: TunnelOptions,
+): Promise<void> {
+  const { socket: upstream, target } = connection;
+  const early = (chunk: Buffer): void => {
+    if (!client.write(chunk)) {
+      upstream.pause();
+      client.once("drain", () => upstream.resume());
+    }
+  };
+  const hangUp = (): void => void client.destroy();
+  upstream.on("data", early);
+  upstream.once("close", hangUp);
+  const flight = await firstFlight(client, head);
+  upstream.removeListener("data", early);
+  upstream.removeListener("close", hangUp);
+  if (client.destroyed || upstream.destroyed) {
+    client.destroy();
+    return void upstream.destroy();
+  }
+  if (flight.protocol === "http") {
+    upstream.destroy();
+    return onHttp(flight);
+  }
+  const rule = flightRefusal(flight, target, policy);
+  if (rule !== null) {
+    onRefused(rule);
+    upstream.destroy();
+    return void (flight.protocol === "tls" ? client.end(ACCESS_DENIED) : client.destroy());
+  }
+  connection.checked = true;
+  if (flight.bytes.length > 0) upstream.write(flight.bytes);
+  if (client.readableEnded) upstream.end();
+  join(client, upstream);
+}
+
+/** The rule against these first bytes; null when there is none. */
+export function flightRefusal(flight: FirstFlight, { host, port }: Target, policy: OutboundPolicy): string | null {
+  if (flight.protocol !== "tls")
+    return flight.protocol === "other" && policy.listsNames && !host.address && NAMED_PORTS.includes(port)
+      ? "the rule that a connection with a list of allowed domains tells its host"
+      : null;
+  const { serverName, encrypted } = flight.hello;
+  if (encrypted && policy.listsNames) return "the rule that no name is encrypted (ECH) with a list of allowed domains";
+  if (serverName === null)
+    return policy.listsNames && !host.address
+      ? "the rule that a connection with a list of allowed domains tells its host"
+      : null;
+  const asked = parseHost(serverName);
+  if (asked?.text === host.text) return null;
+  if (!asked || !host.address) return HOST_MISMATCH;
+  const listed = policy.judgeName(asked);
+  return listed.allowed ? null : listed.rule;
+}
