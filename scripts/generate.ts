@@ -1,9 +1,11 @@
 /** Writes the files that are derived from others; `--check` only says whether they are fresh. */
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
 import { buildOpenApi } from "../src/contract/openapi.ts";
-import { OPERATIONS } from "../src/kinds/index.ts";
+import { KINDS, OPERATIONS } from "../src/kinds/index.ts";
 import { SCOPES } from "../src/kinds/scopes.ts";
 import { buildChangelog } from "./changelog.ts";
+import { consoleFiles } from "./console-files.ts";
 import { docSections } from "./doc-sections.ts";
 import { buildScopeTable } from "./scope-table.ts";
 import { sdkFiles } from "./sdk/files.ts";
@@ -15,6 +17,7 @@ const files: Record<string, string> = {
   "docs/scopes.md": buildScopeTable(OPERATIONS, SCOPES),
   ...docSections(),
   ...sdkFiles(OPERATIONS),
+  ...consoleFiles(KINDS, OPERATIONS),
   [CHANGELOG]: buildChangelog(CHANGELOG, new Date().toISOString().slice(0, 10)),
 };
 
@@ -23,4 +26,7 @@ if (process.argv.includes("--check")) {
   for (const [file] of stale) console.error(`${file} is stale: run npm run generate`);
   process.exit(stale.length > 0 ? 1 : 0);
 }
-for (const [file, text] of stale) writeFileSync(file, text);
+for (const [file, text] of stale) {
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, text);
+}

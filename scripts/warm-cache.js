@@ -1,6 +1,6 @@
 // Runs after npm ci. This folder is the current version from now on, whatever `berth upgrade` made current before.
-// Then the server is compiled once, so that the first start is as quick as the others: only a convenience, so whatever
-// keeps it from working does not fail the install.
+// Then the server is compiled and the console built, so that the first start and visit are as quick as the others: only
+// a convenience, so whatever keeps it from working does not fail the install.
 import { rmSync } from "node:fs";
 import module from "node:module";
 import { join } from "node:path";
@@ -17,4 +17,11 @@ try {
   module.flushCompileCache();
 } catch {
   console.error("berth: the first start will take a moment longer than later ones.");
+}
+
+try {
+  const { consoleBundle } = await import("../src/api/console/bundle.ts");
+  await consoleBundle(null);
+} catch {
+  console.error("berth: the console is built at the first visit.");
 }

@@ -1,6 +1,7 @@
 /** The composition root: the phases of a start, in order. `composition/` has one file for each. */
 import type { Logger } from "pino";
-import type { Bootstrapped } from "./auth/bootstrap.ts";
+import { ADMIN_EMAIL, type Bootstrapped } from "./auth/bootstrap.ts";
+import { makeConsoleLink } from "./auth/console/console-link.ts";
 import { startBackground } from "./composition/background.ts";
 import { takeFolder } from "./composition/folder.ts";
 import { layFoundation } from "./composition/foundation.ts";
@@ -35,6 +36,8 @@ export interface App extends Running {
   /** Address that the server listens on; differs from `url` behind a public address. */
   listensAt: string;
   bootstrapped: Bootstrapped;
+  /** A link that opens the console as the first admin; null when that person no longer exists. */
+  consoleLink(): Promise<string | null>;
   store: Store;
   /** The port, for an upgrade that hands it on. */
   port: Pick<Edge, "hold" | "adopt" | "fd">;
@@ -92,6 +95,12 @@ export async function startApp(options: AppOptions): Promise<App> {
       ...{ listensAt, bootstrapped, store, rotateKey },
       url: settings.publicUrl,
       pagesUrl: identity.pagesUrl(),
+      consoleLink: async () => {
+        const admin = await store.people.getUser(ADMIN_EMAIL);
+        if (!admin) return null;
+        const link = await makeConsoleLink({ store, clock }, identity.pagesUrl(), { sub: admin.sub, hangsOn: null });
+        return link.url;
+      },
       port: edge,
       runsWorkloads: () =>
         started.driver.opened().then(

@@ -11,7 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { SANDBOXD_RUNTIME_ENV, type SandboxdConfig } from "../src/contract/sandbox-wire.ts";
-import { findBun } from "../src/node/sandboxd-build.ts";
+import { findBun } from "../src/lib/bun-program.ts";
 import { sandboxdBinary } from "./sandboxd-binary.ts";
 
 /** For `test(name, { skip }, ...)`. */

@@ -23,6 +23,7 @@ import { pageHeaders } from "../auth/pages/layout.ts";
 import { WORKLOADS } from "../contract/addresses.ts";
 import type { Role } from "../contract/operation.ts";
 import { RESOURCE_METADATA, resourceMetadata } from "../contract/protected-resource.ts";
+import { addConsoleSessionRoutes } from "./console/session-routes.ts";
 import { type OauthRoutesOptions, originOf, type PagePass, type Pass } from "./oauth-exchange.ts";
 import { createPageDoor } from "./page-door.ts";
 import { addPersonRoutes } from "./person-routes.ts";
@@ -67,6 +68,7 @@ export function addOauthRoutes(api: FastifyInstance, options: OauthRoutesOptions
     const door = createPageDoor(options, currentProvider, limit);
     addSignInRoutes(routes, options, door, passPage, limit);
     addPersonRoutes(routes, options, door, passPage);
+    addConsoleSessionRoutes(routes, options, door);
   });
 }
 

@@ -5,6 +5,7 @@ import type { Authenticator } from "../auth/authenticator.ts";
 import { buildOpenApi } from "../contract/openapi.ts";
 import type { Operation } from "../contract/operation.ts";
 import type { Platform } from "../kinds/port.ts";
+import { isNavigation } from "./console/console-routes.ts";
 import { createGuidePages } from "./guide-pages.ts";
 import { requireScraper } from "./metrics-access.ts";
 import { scrape } from "./open-metrics.ts";
@@ -61,20 +62,11 @@ export function addPlatformRoutes(api: FastifyInstance, options: PlatformRoutesO
       return reply.redirect(`${pagesUrl()}${request.raw.url ?? ""}`, 303);
     return reply.headers(PAGE_HEADERS).send(await html());
   };
-  // Whoever opens the address finds the reference; a program that wants something else gets the same 404 as ever.
-  api.get("/", (request, reply) => {
-    if (!isNavigation(request) && !takesAnything(request)) return reply.callNotFound();
-    return reply.header("vary", "accept").redirect(`${isNavigation(request) ? pagesUrl() : ""}/docs`, 303);
-  });
   api.get("/docs", (request, reply) => page(request, reply, async () => referencePage));
   api.get<{ Params: { "*": string } }>("/docs/*", (request, reply) =>
     page(request, reply, () => guides.render(request.params["*"])),
   );
 }
-
-const isNavigation = ({ headers }: FastifyRequest): boolean => /\btext\/html\b/i.test(headers.accept ?? "");
-
-const takesAnything = ({ headers }: FastifyRequest): boolean => headers.accept?.includes("*/*") === true;
 
 const PAGE_HEADERS = {
   "content-type": "text/html; charset=utf-8",

@@ -13,7 +13,8 @@ import { type ApiKey, hashSecret } from "../store/people/keys.ts";
 import type { Workspace } from "../store/people/workspaces.ts";
 import type { Store } from "../store/store.ts";
 import { REVOKED, type TokenClaims } from "./oauth/access-tokens.ts";
-import { ENDED, ENDLESS, endOf, finite, grantRight } from "./rights/ends.ts";
+import { ownClientId } from "./oauth/own-client.ts";
+import { dependsOn, ENDED, ENDLESS, endOf, finite, grantRight } from "./rights/ends.ts";
 import { roleIn } from "./role-in.ts";
 
 /** Most cache entries, so that trying many keys cannot fill the memory; a full cache is cleared. */
@@ -146,9 +147,11 @@ export function createAuthenticator({
     const right = grantId === null ? null : grantRight(grantId);
     const end = right === null ? ENDED : await endOf(right, { store, clock });
     if (end === ENDED) return null;
-    // A person who signs in at the command line with all scopes acts in their own right.
-    const isOwnRight = clientId === brand && scopes === null;
-    return userCaller(subject, isOwnRight ? { ...rest, right: null } : { ...rest, right, ...finite(end) });
+    // A person who signs in at the command line or in the console with all scopes acts in their own right, unless
+    // that sign-in itself depends on a right that ends.
+    const isOwnRight = [brand, ownClientId(brand)].includes(clientId) && scopes === null;
+    const hangs = isOwnRight && right !== null && (await dependsOn(right, { store }));
+    return userCaller(subject, isOwnRight && !hangs ? { ...rest, right: null } : { ...rest, right, ...finite(end) });
   }
 
   async function callerOf(key: ApiKey): Promise<Caller | null> {

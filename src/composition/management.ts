@@ -1,4 +1,7 @@
 /** The last phase: the port, and the management API behind it. */
+
+import { join } from "node:path";
+import { addConsoleRoutes } from "../api/console/console-routes.ts";
 import { EventStreams } from "../api/event-streams.ts";
 import { addOauthRoutes } from "../api/oauth-routes.ts";
 import { addPlatformRoutes } from "../api/platform-routes.ts";
@@ -44,6 +47,18 @@ export async function startManagement(
     ...(peers && { handOn: gateway.handOn }),
   });
   addPlatformRoutes(api, { deps: platform, operations: OPERATIONS, registry, authenticator, pagesUrl });
+  addConsoleRoutes(api, {
+    settings: () => ({
+      pagesUrl: pagesUrl(),
+      publicUrl: issuer(),
+      base: sharedWithWorkloads(consoleBase()) === "origin" ? "/console" : "",
+      brand: config.brand,
+      version: platform.settings.version,
+      frames: [],
+    }),
+    cacheFolder: join(config.data, "cache"),
+    log: platform.log,
+  });
   const toProviders = { clock, outbound: stack.add(createOutbound({ privateAddresses: true })) };
   addOauthRoutes(api, {
     ...platform,

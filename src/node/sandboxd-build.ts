@@ -22,6 +22,7 @@ import {
 import { createRequire } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
+import { findBun } from "../lib/bun-program.ts";
 import { ROOT } from "../lib/root.ts";
 
 const ENTRY = "src/sandboxd/main.ts";
@@ -42,21 +43,6 @@ export interface BuildOptions {
   outFile: string;
   /** Default: this machine's architecture, glibc. */
   target?: SandboxdTarget;
-}
-
-/** Where Bun is, or null where it is not installed for this platform. */
-export function findBun(): string | null {
-  const require = createRequire(import.meta.url);
-  const arch = process.arch === "arm64" ? "aarch64" : "x64";
-  const candidates = [`@oven/bun-${process.platform}-${arch}/bin/bun`, "bun/bin/bun.exe"];
-  for (const candidate of candidates) {
-    try {
-      return require.resolve(candidate);
-    } catch {
-      // Not installed under this name; optional dependencies come and go with the platform.
-    }
-  }
-  return null;
 }
 
 /** Changes whenever the executable would. */

@@ -78,7 +78,7 @@ async function serve({ config, log, attendant, ...turn }: Start): Promise<Servin
     process.off(ROTATE_SIGNAL, rotate);
     takeNote();
   };
-  console.error(greeting(app, config));
+  console.error(greeting(app, config, await consoleLines(app)));
   const shared = sharedWithWorkloads(consoleBaseOf(config, app.url));
   if (shared !== null) log.warn({ pages: app.pagesUrl }, SHARING_ADVICE[shared]);
   return { app, removeNote };
@@ -128,7 +128,21 @@ function settleMemory(): void {
   setTimeout(() => collect({ type: "major", execution: "sync", flavor: "last-resort" }), SETTLE_MS).unref();
 }
 
-function greeting({ url, pagesUrl, bootstrapped: { newKey, workspace: first } }: App, config: Config): string {
+/**
+ * The link signs in, so it is printed where somebody looks: at the first start, as the key is, and at a terminal. A log
+ * that goes on being written gets the address alone.
+ */
+async function consoleLines({ pagesUrl, bootstrapped, consoleLink }: App): Promise<string[]> {
+  const link = bootstrapped.newKey !== null || process.stderr.isTTY ? await consoleLink() : null;
+  if (link === null) return [`  Console    ${pagesUrl}   (sign in, or \`berth open\`)`];
+  return [`  Console    ${link}`, "             (works once, for 30 minutes; `berth open` makes another)"];
+}
+
+function greeting(
+  { url, pagesUrl, bootstrapped: { newKey, workspace: first } }: App,
+  config: Config,
+  consoleShown: readonly string[],
+): string {
   // The first workspace is named only at the first start; later the setting may name one that does not exist.
   const workspace = (newKey ? null : readCredentials(config.data)?.workspace) ?? first;
   writeCredentials(config.data, { url, workspace, ...(newKey ? { apiKey: newKey } : {}) });
@@ -139,6 +153,7 @@ function greeting({ url, pagesUrl, bootstrapped: { newKey, workspace: first } }:
     "",
     `  API        ${url}/v0`,
     `  Run        ${url}`,
+    ...consoleShown,
     `  Reference  ${pagesUrl}/docs`,
     ...guessedAddress(config),
     `  Workspace  ${workspace}`,

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { findBun } from "../../src/lib/bun-program.ts";
 import { CAPABILITY_NAMES } from "../../src/node/capabilities/capabilities.ts";
 import type { Candidate } from "../../src/node/conformance/conformance.ts";
 import type { Harness } from "../../src/node/conformance/harness.ts";
@@ -12,7 +13,6 @@ import {
   openDockerDriver,
 } from "../../src/node/drivers/docker/docker-driver.ts";
 import type { BaseImage } from "../../src/node/drivers/local/images/base-image.ts";
-import { findBun } from "../../src/node/sandboxd-build.ts";
 import { closeAtEnd } from "../closing.ts";
 import { run } from "../local/machine.ts";
 import { sandboxdBinary } from "../sandboxd-binary.ts";

@@ -5,6 +5,7 @@ import { createHash } from "node:crypto";
 import { globSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { findBun } from "../../src/lib/bun-program.ts";
 import { CAPABILITY_NAMES } from "../../src/node/capabilities/capabilities.ts";
 import { call } from "../../src/node/conformance/call.ts";
 import type { Candidate } from "../../src/node/conformance/conformance.ts";
@@ -14,7 +15,6 @@ import {
   type LocalDriverOptions,
   openLocalDriver,
 } from "../../src/node/drivers/local/local-driver.ts";
-import { findBun } from "../../src/node/sandboxd-build.ts";
 import type { Grade, Observed } from "../../src/node/workload.ts";
 import { closeAtEnd } from "../closing.ts";
 import { sandboxdBinary } from "../sandboxd-binary.ts";

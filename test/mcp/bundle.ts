@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { findBun } from "../../src/node/sandboxd-build.ts";
+import { findBun } from "../../src/lib/bun-program.ts";
 
 export async function bundled(entry: string): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), "bundle-"));

@@ -37,7 +37,7 @@ export const signInPath = (brand: string, pagesUrl: string, { page, email }: Wan
   })}`;
 
 /** Pages that need a sign-in. Anybody can write `state`, so other addresses are refused. */
-const PAGES = /^\/oauth\/(account(\/password)?|link\/[\w-]{43})$/;
+const PAGES = /^(\/oauth\/(account(\/password)?|link\/[\w-]{43})|\/console\/arrived)$/;
 
 export const arrivalPath = (state: string | null): string =>
   state !== null && PAGES.test(state) ? state : "/oauth/account";

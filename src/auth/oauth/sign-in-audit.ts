@@ -41,6 +41,10 @@ export const recordPasswordChange = (store: Store, sub: string, status: number, 
 export const recordPasswordLink = (store: Store, sub: string, origin: Origin) =>
   record(store, sub, origin, { authMethod: "link", action: "passwordSet", status: 200 });
 
+/** Records that a person opened the console with a link. */
+export const recordConsoleLink = (store: Store, sub: string, origin: Origin) =>
+  record(store, sub, origin, { authMethod: "link", action: "signIn", status: 200 });
+
 /** Records that a person accepted an invitation with its link. */
 export const recordJoining = (
   store: Store,

@@ -29,6 +29,10 @@ export async function endOf(right: Right | null, deps: EndsDeps): Promise<number
   return end > deps.clock.now() ? end : ENDED;
 }
 
+/** Whether a consent itself depends on another right. */
+export const dependsOn = async (grant: Right, { store }: Pick<EndsDeps, "store">): Promise<boolean> =>
+  (await store.oauth.consent(grant.slice(grant.indexOf(":") + 1)))?.hangsOn != null;
+
 /** The end as a JSON member or column: absent when the right never ends. */
 export const finite = (end: number): { endsAt?: number } => (end === ENDLESS ? {} : { endsAt: end });
 
@@ -47,11 +51,13 @@ const ENDS: Record<Sort, (id: string, deps: EndsDeps) => Promise<number>> = {
     return Math.min(key.expires_at ?? ENDLESS, owner, await endOf(key.hangs_on, deps));
   },
 
-  async grant(hash, { store }) {
+  async grant(hash, deps) {
+    const { store } = deps;
     const consent = await store.oauth.consent(hash);
     if (!consent) return ENDED;
     return Math.min(
       consent.endsAt,
+      await endOf(consent.hangsOn, deps),
       isRegistered(consent.client) ? await store.oauth.clientEnd(consent.client) : ENDLESS,
     );
   },

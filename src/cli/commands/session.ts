@@ -8,6 +8,8 @@ export function sessionCommands(operations: readonly Operation[]): CommandSpec[]
   const group = GROUPS.session;
   const workspaceList = operations.find(({ id }) => id === "workspaceList");
   if (!workspaceList) throw new Error("the operation list has no workspaceList");
+  const consoleLinkCreate = operations.find(({ id }) => id === "consoleLinkCreate");
+  if (!consoleLinkCreate) throw new Error("the operation list has no consoleLinkCreate");
   return [
     {
       name: "login",
@@ -31,6 +33,15 @@ export function sessionCommands(operations: readonly Operation[]): CommandSpec[]
       options: CONNECTION_OPTIONS,
       examples: ["berth logout", "berth logout --profile lab"],
       run: async (call) => (await import("../actions/session.ts")).logout(call),
+    },
+    {
+      name: "open",
+      group,
+      summary: "print a link that opens the console, signed in as you",
+      details: "The link works once, within 30 minutes.",
+      options: CONNECTION_OPTIONS,
+      examples: ["berth open", "xdg-open $(berth open)"],
+      run: async (call) => (await import("../actions/open.ts")).open(consoleLinkCreate, call),
     },
     {
       name: "workspaces",

@@ -1,10 +1,12 @@
+import { makeConsoleLink } from "../../auth/console/console-link.ts";
 import { changePassword, replacePassword } from "../../auth/password-change.ts";
-import type { Caller } from "../../contract/caller.ts";
+import { type Caller, hangsOn } from "../../contract/caller.ts";
 import { notFound, PlatformError } from "../../contract/errors.ts";
 import { toIso } from "../../lib/time/clock.ts";
+import { pagesUrl } from "../pages-url.ts";
 import { type Implementation, implement, namedWorkspace } from "../port.ts";
 import { describeCaller } from "./caller-rights.ts";
-import { passwordSet, sessionDelete, sessionList, userMe } from "./self-operations.ts";
+import { consoleLinkCreate, passwordSet, sessionDelete, sessionList, userMe } from "./self-operations.ts";
 
 export const selfHandlers: readonly Implementation[] = [
   implement(userMe, async (call, deps) => describeCaller(call.caller, namedWorkspace(call, deps), deps)),
@@ -46,6 +48,15 @@ export const selfHandlers: readonly Implementation[] = [
     const id = params.sessionId ?? "";
     if (!(await store.oauth.endSessions(personOf(caller), id))) throw notFound(`Session '${id.slice(0, 64)}'`);
     return { message: `Session '${id}' is signed out.` };
+  }),
+
+  implement(consoleLinkCreate, async ({ caller }, { store, clock, settings }) => {
+    const sub = personOf(caller);
+    // A session of the console may do whatever its person may.
+    if (caller.scopes !== null)
+      throw new PlatformError("forbidden", "These credentials have only some scopes, and the console has all of them.");
+    const link = await makeConsoleLink({ store, clock }, pagesUrl(settings), { sub, hangsOn: hangsOn(caller) });
+    return { url: link.url, expiresAt: toIso(link.expiresAt) };
   }),
 ];
 

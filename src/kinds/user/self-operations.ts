@@ -104,4 +104,18 @@ export const sessionDelete = defineOperation({
   verb: "delete",
 });
 
-export const selfOperations = [userMe, passwordSet, sessionList, sessionDelete];
+export const consoleLinkCreate = defineOperation({
+  ...common,
+  kind: "consolelink",
+  id: "consoleLinkCreate",
+  method: "POST",
+  path: "/users/me/console_link",
+  summary: "Make a link that opens the console signed in as you; it works once",
+  scope: "apiKey:write",
+  response: z.object({
+    url: z.string().describe("Its secret is behind the `#`."),
+    expiresAt: z.string(),
+  }),
+});
+
+export const selfOperations = [userMe, passwordSet, sessionList, sessionDelete, consoleLinkCreate];

@@ -9,7 +9,7 @@ import { after, before, describe, test } from "node:test";
 import { testDatabases } from "../../../test/databases.ts";
 import { connectMcp } from "../../../test/mcp-suite.ts";
 import { skip } from "../../../test/sandboxd-harness.ts";
-import { findBun } from "../../node/sandboxd-build.ts";
+import { findBun } from "../../lib/bun-program.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "berth-hub-"));
 const databases = await testDatabases();

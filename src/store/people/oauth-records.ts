@@ -4,6 +4,7 @@
  * are stored as hashes and payloads are sealed.
  */
 import { createHash } from "node:crypto";
+import type { Right } from "../../contract/caller.ts";
 import type { SealedBox } from "../../lib/sealed-box.ts";
 import { type Clock, SECOND_MS } from "../../lib/time/clock.ts";
 import type { Database } from "../database/database.ts";
@@ -28,6 +29,8 @@ const SESSIONS_MAX = 500;
 export interface Consent {
   client: string;
   endsAt: number;
+  /** The right that the consent itself depends on. */
+  hangsOn: Right | null;
 }
 
 export type OauthRecords = ReturnType<typeof createOauthRecords>;
@@ -82,7 +85,9 @@ export function createOauthRecords({ database, clock, box }: { database: Databas
     /** Finds a consent by the hash of its id, which is also its id in the list of sessions. */
     async consent(grantHash: string): Promise<Consent | null> {
       const row = await live("Grant").where("id", "=", grantHash).executeTakeFirst();
-      return row ? { client: textOf(open(row, null).clientId) ?? "", endsAt: row.expires_at } : null;
+      if (!row) return null;
+      const { clientId, hangsOn } = open(row, null);
+      return { client: textOf(clientId) ?? "", endsAt: row.expires_at, hangsOn: textOf(hangsOn) as Right | null };
     },
 
     /** When the registration of a self-registered client expires; 0 when there is none. */

@@ -64,13 +64,14 @@ test("whoever has to name a workspace is told how the command line does it", () 
   assert.match(describeFailure(error), /which workspace\?[\s\S]*-w NAME[\s\S]*berth workspaces/);
 });
 
-test("whoever opens the address gets to the reference; programs that want data get 404 as ever", async () => {
+test("the address tells browsers where the console is, and programs too", async () => {
   const look = (accept: string) => fetch(`${platform.url}/`, { headers: { accept }, redirect: "manual" });
   const page = await look("text/html,application/xhtml+xml,*/*;q=0.8");
-  assert.deepEqual([page.status, page.headers.get("location")], [303, `${platform.app.pagesUrl}/docs`]);
-  const program = await fetch(`${platform.url}/`);
-  assert.deepEqual([program.status, new URL(program.url).pathname], [200, "/docs"], "without console.localhost");
-  const answer = await look("application/json");
-  assert.equal(answer.status, 404);
-  assert.equal(((await answer.json()) as { error: string }).error, "not_found");
+  assert.equal(page.status, 200);
+  assert.ok((await page.text()).includes(`href="${platform.app.pagesUrl}"`));
+  for (const accept of ["*/*", "application/json"]) {
+    const told = (await (await look(accept)).json()) as Record<string, string>;
+    assert.equal(told.console, platform.app.pagesUrl);
+    assert.equal(told.api, `${platform.url}/v0`);
+  }
 });

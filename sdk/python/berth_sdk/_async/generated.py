@@ -1934,6 +1934,15 @@ class AsyncApi:
         """Sign a browser or program out; its tokens stop working at once. `DELETE /v0/users/me/sessions/{sessionId}`"""
         return cast("types.AccountUserDeleteResult", await self._caller.call("DELETE", f'/users/me/sessions/{segment("sessionId", session_id)}', timeout=timeout))
 
+    async def console_link_create(
+        self,
+        *,
+        timeout: Optional[float] = None,
+        idempotency_key: Optional[str] = None,
+    ) -> types.ConsoleLinkCreateResult:
+        """Make a link that opens the console signed in as you; it works once. `POST /v0/users/me/console_link`"""
+        return cast("types.ConsoleLinkCreateResult", await self._caller.call("POST", "/users/me/console_link", timeout=timeout, idempotency_key=idempotency_key))
+
     async def user_list(self, *, timeout: Optional[float] = None) -> List[types.UserListResult]:
         """List the members of the workspace and open invitations. `GET /v0/users`"""
         return cast("List[types.UserListResult]", await self._caller.call("GET", "/users", timeout=timeout))

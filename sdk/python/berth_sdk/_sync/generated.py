@@ -1935,6 +1935,15 @@ class Api:
         """Sign a browser or program out; its tokens stop working at once. `DELETE /v0/users/me/sessions/{sessionId}`"""
         return cast("types.AccountUserDeleteResult", self._caller.call("DELETE", f'/users/me/sessions/{segment("sessionId", session_id)}', timeout=timeout))
 
+    def console_link_create(
+        self,
+        *,
+        timeout: Optional[float] = None,
+        idempotency_key: Optional[str] = None,
+    ) -> types.ConsoleLinkCreateResult:
+        """Make a link that opens the console signed in as you; it works once. `POST /v0/users/me/console_link`"""
+        return cast("types.ConsoleLinkCreateResult", self._caller.call("POST", "/users/me/console_link", timeout=timeout, idempotency_key=idempotency_key))
+
     def user_list(self, *, timeout: Optional[float] = None) -> List[types.UserListResult]:
         """List the members of the workspace and open invitations. `GET /v0/users`"""
         return cast("List[types.UserListResult]", self._caller.call("GET", "/users", timeout=timeout))

@@ -632,6 +632,12 @@ class ConfigurationGetResultRegionsIsolation(TypedDict):
     volumes: NotRequired[str]
 
 
+class ConsoleLinkCreateResult(TypedDict):
+    #: Its secret is behind the `#`.
+    url: str
+    expiresAt: str
+
+
 class CustomDomainShareBody(TypedDict):
     targetWorkspace: str
 

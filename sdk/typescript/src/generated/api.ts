@@ -35,6 +35,7 @@ import type {
   AuditVerifyResult,
   ChangelogGetResult,
   ConfigurationGetResult,
+  ConsoleLinkCreateResult,
   CustomDomainShareBody,
   CustomDomainSharesResult,
   CustomdomainInput,
@@ -1082,6 +1083,8 @@ export interface Api {
   sessionList(input?: CallOptions): Promise<SessionListResult[]>;
   /** Sign a browser or program out; its tokens stop working at once. `DELETE /v0/users/me/sessions/{sessionId}` */
   sessionDelete(input: CallOptions & { params: { sessionId: string } }): Promise<AccountUserDeleteResult>;
+  /** Make a link that opens the console signed in as you; it works once. `POST /v0/users/me/console_link` */
+  consoleLinkCreate(input?: CallOptions): Promise<ConsoleLinkCreateResult>;
   /** List the members of the workspace and open invitations. `GET /v0/users` */
   userList(input?: CallOptions): Promise<UserListResult[]>;
   /** Invite somebody to the workspace, with a link to hand on; inviting again renews the invitation. `POST /v0/users` */

@@ -194,6 +194,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   passwordSet: { method: "PUT", path: "/users/me/password" },
   sessionList: { method: "GET", path: "/users/me/sessions" },
   sessionDelete: { method: "DELETE", path: "/users/me/sessions/{sessionId}" },
+  consoleLinkCreate: { method: "POST", path: "/users/me/console_link" },
   userList: { method: "GET", path: "/users" },
   userInvite: { method: "POST", path: "/users" },
   userUpdate: { method: "PUT", path: "/users/{subOrEmail}" },

@@ -1158,6 +1158,13 @@ export interface ConfigurationGetResult {
   }[];
 }
 
+/** The answer of consoleLinkCreate. */
+export interface ConsoleLinkCreateResult {
+  /** Its secret is behind the `#`. */
+  url: string;
+  expiresAt: string;
+}
+
 /** The body of customDomainShare. */
 export interface CustomDomainShareBody {
   targetWorkspace: string;

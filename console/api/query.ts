@@ -1,0 +1,62 @@
+/** Answers of the server, kept and shared by the components that show them. */
+import { MutationObserver, QueryClient, QueryObserver, type QueryObserverResult } from "@tanstack/query-core";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { ApiFailure } from "./failure.ts";
+
+const RETRIES_MAX = 3;
+
+export const queries = new QueryClient({
+  defaultOptions: {
+    queries: {
+      staleTime: 2000,
+      // A refusal is an answer; only a server that cannot be reached is asked again.
+      retry: (count, error) => count < RETRIES_MAX && error instanceof ApiFailure && error.status === 0,
+    },
+  },
+});
+queries.mount();
+
+export interface Question<T> {
+  key: readonly unknown[];
+  ask(signal: AbortSignal): Promise<T>;
+  /** Asked again this often while it is shown. */
+  everyMs?: number | undefined;
+  enabled?: boolean;
+}
+
+export function useAnswer<T>({ key, ask, everyMs, enabled = true }: Question<T>): QueryObserverResult<T, Error> {
+  const options = {
+    queryKey: key,
+    queryFn: ({ signal }: { signal: AbortSignal }) => ask(signal),
+    refetchInterval: everyMs ?? (false as const),
+    enabled,
+  };
+  const observer = useMemo(() => new QueryObserver<T, Error>(queries, options), []);
+  observer.setOptions(options);
+  const [, show] = useState(0);
+  useEffect(() => observer.subscribe(() => show((count) => count + 1)), [observer]);
+  return observer.getOptimisticResult(queries.defaultQueryOptions(options));
+}
+
+export interface Action<T> {
+  run(given: T): Promise<void>;
+  busy: boolean;
+  error: Error | null;
+}
+
+/** Something that a person does once: it is busy until the server has answered. */
+export function useAction<T>(work: (given: T) => Promise<unknown>): Action<T> {
+  const observer = useMemo(() => new MutationObserver<unknown, Error, T>(queries, { mutationFn: work }), []);
+  observer.setOptions({ mutationFn: work });
+  const [result, show] = useState(observer.getCurrentResult());
+  useEffect(() => observer.subscribe((next) => show(next)), [observer]);
+  return {
+    busy: result.isPending,
+    error: result.error,
+    run: (given) =>
+      observer.mutate(given).then(
+        () => {},
+        () => {}, // shown as `error`
+      ),
+  };
+}

@@ -1,0 +1,80 @@
+/**
+ * The session of this browser. The cookie is out of reach of this program; what it gets for the cookie is a token of a
+ * few minutes, which stays in memory.
+ */
+import { signal } from "@preact/signals";
+import { failureOf, unreachable } from "./failure.ts";
+
+export type SessionState = "unknown" | "open" | "none" | "linkGone";
+
+export const sessionState = signal<SessionState>("unknown");
+
+/** How long before its end a token is replaced. */
+const EARLY_MS = 60_000;
+
+let held: { token: string; until: number } | null = null;
+let asking: Promise<string> | null = null;
+
+/** The token for the next request. Rejects, and shows the sign-in, when this browser has no session. */
+export async function token(): Promise<string> {
+  if (held !== null && held.until - EARLY_MS > Date.now()) return held.token;
+  asking ??= ask().finally(() => {
+    asking = null;
+  });
+  return asking;
+}
+
+export function forgetToken(): void {
+  held = null;
+}
+
+async function ask(): Promise<string> {
+  const response = await post("/console/token");
+  if (!response.ok) {
+    if (response.status === 401) sessionState.value = "none";
+    throw await failureOf(response);
+  }
+  const told = (await response.json()) as { token: string; expiresIn: number };
+  held = { token: told.token, until: Date.now() + told.expiresIn * 1000 };
+  sessionState.value = "open";
+  return told.token;
+}
+
+/** Uses the secret of a link, which stands behind the `#`, and removes it from the address. */
+export async function openSession(): Promise<void> {
+  const secret = /^#([\w-]{43})$/.exec(location.hash)?.[1];
+  if (secret !== undefined) {
+    history.replaceState(null, "", location.pathname + location.search);
+    const response = await post("/console/session", { link: secret });
+    if (!response.ok && (await hasNoSession())) {
+      sessionState.value = "linkGone";
+      return;
+    }
+  }
+  await token().catch(() => {
+    if (sessionState.value === "unknown") sessionState.value = "none";
+  });
+}
+
+const hasNoSession = (): Promise<boolean> =>
+  token().then(
+    () => false,
+    () => true,
+  );
+
+export async function signOut(): Promise<void> {
+  const response = await post("/console/sign-out");
+  forgetToken();
+  const { next } = (await response.json()) as { next: string };
+  location.assign(next);
+}
+
+const post = (path: string, body?: object): Promise<Response> =>
+  fetch(path, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body ?? {}),
+    credentials: "same-origin",
+  }).catch(() => {
+    throw unreachable();
+  });

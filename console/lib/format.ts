@@ -1,0 +1,31 @@
+/** Values as people read them. */
+const STEPS: readonly (readonly [unit: string, seconds: number])[] = [
+  ["y", 31_536_000],
+  ["d", 86_400],
+  ["h", 3600],
+  ["m", 60],
+  ["s", 1],
+];
+
+/** `3m`, `2h`, `5d`: the largest whole unit. */
+export function ageOf(time: string, nowMs = Date.now()): string {
+  const seconds = Math.max(0, Math.round((nowMs - Date.parse(time)) / 1000));
+  if (Number.isNaN(seconds)) return "";
+  const [unit, size] = STEPS.find(([, length]) => seconds >= length) ?? ["s", 1];
+  return `${Math.floor(seconds / size)}${unit}`;
+}
+
+export const timeOf = (time: string): string => (time === "" ? "" : new Date(time).toLocaleString());
+
+export function bytesOf(bytes: number): string {
+  const units = ["B", "KB", "MB", "GB", "TB"];
+  let [value, at] = [bytes, 0];
+  for (; value >= 1024 && at < units.length - 1; at += 1) value /= 1024;
+  return `${value < 10 && at > 0 ? value.toFixed(1) : Math.round(value)} ${units[at]}`;
+}
+
+export const countOf = (count: number, noun: string, plural = `${noun}s`): string =>
+  `${count.toLocaleString("en")} ${count === 1 ? noun : plural}`;
+
+export const moneyOf = (amount: number): string =>
+  amount.toLocaleString("en", { style: "currency", currency: "USD", maximumFractionDigits: amount < 1 ? 4 : 2 });

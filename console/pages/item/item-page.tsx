@@ -1,0 +1,82 @@
+/** A resource of any kind: what it is, what happened to it, its parts, and its whole text. */
+import { useState } from "preact/hooks";
+import { deleteResource, useResource } from "../../api/resources.ts";
+import { go, here, queryOf } from "../../lib/location.ts";
+import { textAt } from "../../lib/members.ts";
+import { type Collection, itemPath } from "../../lib/places.ts";
+import { titleOf } from "../../lib/titles.ts";
+import { toneOf } from "../../lib/tones.ts";
+import { Badge } from "../../ui/badge.tsx";
+import { Button } from "../../ui/button.tsx";
+import { Icon } from "../../ui/icon.tsx";
+import { Failure, Loading } from "../../ui/notice.tsx";
+import { type Tab, Tabs } from "../../ui/tabs.tsx";
+import { getCommand } from "../../views/lines.ts";
+import { partsOf, places } from "../../views/places.ts";
+import { CopyAs } from "../copy-as.tsx";
+import { DeleteDialog } from "../list/delete-dialog.tsx";
+import { Overview } from "./overview.tsx";
+import { Revisions } from "./revisions.tsx";
+import { TextEditor } from "./text-editor.tsx";
+
+const EVERY_MS = 3000;
+
+export function ItemPage({ workspace, name, kind, parents }: { workspace: string; name: string } & Collection) {
+  const collection = { kind, parents };
+  const { data, error } = useResource(workspace, collection, name, EVERY_MS);
+  const [isDeleting, setDeleting] = useState(false);
+  const tab = queryOf("tab");
+  const own = here.value.pathname;
+  const tabs: Tab[] = [
+    { title: "Overview", href: own, isHere: tab === "" },
+    ...(kind.revisions ? [{ title: "Revisions", href: `${own}?tab=revisions`, isHere: tab === "revisions" }] : []),
+    { title: "YAML", href: `${own}?tab=text`, isHere: tab === "text" },
+    ...partsOf(kind).map((part) => ({
+      title: titleOf(part.plural),
+      href: places.list(workspace, { kind: part, parents: [...parents, name] }),
+      isHere: false,
+    })),
+  ];
+  const status = textAt(data?.resource, "status");
+  return (
+    <>
+      <div class="page-head">
+        <h1>{name}</h1>
+        {status === "" ? null : <Badge tone={toneOf(status)}>{status}</Badge>}
+        <span class="grow" />
+        <CopyAs
+          asked={{
+            ...{ method: "GET", path: itemPath(collection, name), workspace, operation: `${kind.name}Get` },
+            ...{ names: [...parents, name], command: parents.length === 0 ? getCommand(kind, name, workspace) : null },
+          }}
+        />
+        {kind.verbs.includes("delete") ? (
+          <Button kind="danger" onClick={() => setDeleting(true)}>
+            <Icon name="trash" />
+            Delete
+          </Button>
+        ) : null}
+      </div>
+      <Tabs tabs={tabs} label={titleOf(kind.name)} />
+      {error ? <Failure error={error} /> : null}
+      {data === undefined && !error ? <Loading /> : null}
+      {data === undefined ? null : tab === "text" ? (
+        <TextEditor workspace={workspace} collection={collection} name={name} found={data} />
+      ) : tab === "revisions" ? (
+        <Revisions path={itemPath(collection, name)} workspace={workspace} />
+      ) : (
+        <Overview resource={data.resource} />
+      )}
+      {isDeleting ? (
+        <DeleteDialog
+          names={[name]}
+          remove={(one) => deleteResource(workspace, collection, one)}
+          onClose={(isDone) => {
+            setDeleting(false);
+            if (isDone) go(places.list(workspace, collection));
+          }}
+        />
+      ) : null}
+    </>
+  );
+}

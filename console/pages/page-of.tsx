@@ -1,0 +1,22 @@
+/** The component of each place. A page of its own comes before the general one of its kind. */
+import type { InsidePlace } from "../lib/places.ts";
+import { Blank } from "../ui/notice.tsx";
+import { NewPage } from "./create/new-page.tsx";
+import { HomePage } from "./home/home-page.tsx";
+import { ItemPage } from "./item/item-page.tsx";
+import { ListPage } from "./list/list-page.tsx";
+
+export function PageOf({ place }: { place: InsidePlace }) {
+  switch (place.page) {
+    case "home":
+      return <HomePage workspace={place.workspace} />;
+    case "list":
+      return <ListPage {...place} />;
+    case "item":
+      return <ItemPage {...place} />;
+    case "new":
+      return <NewPage {...place} />;
+    default:
+      return <Blank title="There is nothing at this address" text="The link may be old, or mistyped." />;
+  }
+}

@@ -1,0 +1,51 @@
+/** Where the page is, and the way back up. */
+
+import type { InsidePlace } from "../../lib/places.ts";
+import { titleOf } from "../../lib/titles.ts";
+import { places } from "../../views/places.ts";
+
+interface Crumb {
+  title: string;
+  href: string;
+}
+
+export function Crumbs({ place }: { place: InsidePlace }) {
+  const crumbs = crumbsOf(place);
+  return (
+    <nav class="crumbs" aria-label="Where you are">
+      {crumbs.map(({ title, href }, at) =>
+        at === crumbs.length - 1 ? (
+          <span key={href} aria-current="page">
+            {title}
+          </span>
+        ) : (
+          <>
+            <a key={href} href={href}>
+              {title}
+            </a>
+            <span class="quiet" aria-hidden="true">
+              /
+            </span>
+          </>
+        ),
+      )}
+    </nav>
+  );
+}
+
+function crumbsOf(place: InsidePlace): Crumb[] {
+  const { workspace } = place;
+  const home = { title: workspace, href: places.home(workspace) };
+  if (place.page === "home") return [{ ...home, title: "Home" }];
+  if (place.page === "nowhere") return [home, { title: "Nowhere", href: "" }];
+  if (place.page !== "list" && place.page !== "item" && place.page !== "new")
+    return [home, { title: titleOf(place.page), href: places.page(workspace, place.page) }];
+  const line = places.lineOf(place.kind).flatMap((kind, at): Crumb[] => {
+    const collection = { kind, parents: place.parents.slice(0, at) };
+    const name = place.parents[at];
+    const list = { title: titleOf(kind.plural), href: places.list(workspace, collection) };
+    return name === undefined ? [list] : [list, { title: name, href: places.item(workspace, collection, name) }];
+  });
+  if (place.page === "list") return line;
+  return [...line, { title: place.page === "item" ? place.name : "New", href: "here" }];
+}

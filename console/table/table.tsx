@@ -1,0 +1,116 @@
+/** A table of any length: only rows near the view are in the document. */
+import "./table.css";
+import type { ComponentChildren } from "preact";
+import { useRef, useState } from "preact/hooks";
+import { ROW_PX, windowOf } from "./window.ts";
+
+export interface TableColumn<Row> {
+  title: string;
+  /** Class of its cells. */
+  look?: string;
+  cell(row: Row): ComponentChildren;
+}
+
+export interface TableProps<Row> {
+  label: string;
+  columns: readonly TableColumn<Row>[];
+  rows: readonly Row[];
+  keyOf(row: Row): string;
+  /** Called when the last rows come into view. */
+  onEnd?: () => void;
+  picked?: ReadonlySet<string>;
+  onPick?: (picked: ReadonlySet<string>) => void;
+}
+
+const HEIGHT_PX = 900;
+
+export function Table<Row>({ label, columns, rows, keyOf, onEnd, picked, onPick }: TableProps<Row>) {
+  const frame = useRef<HTMLDivElement>(null);
+  const [scrollPx, setScrollPx] = useState(0);
+  const shown = windowOf(rows.length, scrollPx, frame.current?.clientHeight ?? HEIGHT_PX);
+  const onScroll = (): void => {
+    const { scrollTop, clientHeight, scrollHeight } = frame.current ?? {
+      scrollTop: 0,
+      clientHeight: 0,
+      scrollHeight: 0,
+    };
+    // A new window only when the old one runs out, not at every pixel.
+    if (Math.abs(scrollTop - scrollPx) > 8 * ROW_PX || scrollTop === 0) setScrollPx(scrollTop);
+    if (scrollHeight - scrollTop - clientHeight < 20 * ROW_PX) onEnd?.();
+  };
+  const width = columns.length + (onPick ? 1 : 0);
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a part that scrolls must be reachable by keyboard
+    <section class="table-frame" aria-label={label} tabIndex={0} ref={frame} onScroll={onScroll} onKeyDown={moveFocus}>
+      <table class="table" aria-rowcount={rows.length + 1}>
+        <thead>
+          <tr>
+            {onPick && picked ? (
+              <th class="pick">
+                <input
+                  type="checkbox"
+                  aria-label="Pick all"
+                  checked={picked.size > 0 && picked.size === rows.length}
+                  onChange={(event) => onPick(new Set(event.currentTarget.checked ? rows.map(keyOf) : []))}
+                />
+              </th>
+            ) : null}
+            {columns.map(({ title, look = "" }) => (
+              <th key={title} class={look} scope="col">
+                {title}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          <Gap px={shown.abovePx} width={width} />
+          {rows.slice(shown.first, shown.end).map((row, at) => {
+            const key = keyOf(row);
+            return (
+              <tr key={key} aria-rowindex={shown.first + at + 2}>
+                {onPick && picked ? (
+                  <td class="pick">
+                    <input
+                      type="checkbox"
+                      aria-label={`Pick ${key}`}
+                      checked={picked.has(key)}
+                      onChange={() => onPick(toggled(picked, key))}
+                    />
+                  </td>
+                ) : null}
+                {columns.map(({ title, look = "", cell }) => (
+                  <td key={title} class={look}>
+                    {cell(row)}
+                  </td>
+                ))}
+              </tr>
+            );
+          })}
+          <Gap px={shown.belowPx} width={width} />
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+const Gap = ({ px, width }: { px: number; width: number }) =>
+  px <= 0 ? null : (
+    <tr>
+      <td class="gap" colSpan={width} style={{ height: `${px}px` }} />
+    </tr>
+  );
+
+const toggled = (picked: ReadonlySet<string>, key: string): ReadonlySet<string> =>
+  picked.has(key) ? new Set([...picked].filter((one) => one !== key)) : new Set([...picked, key]);
+
+/** Arrows move between the links of the rows. */
+function moveFocus(event: KeyboardEvent & { currentTarget: HTMLElement }): void {
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (step === undefined || event.target instanceof HTMLInputElement) return;
+  const links = [...event.currentTarget.querySelectorAll<HTMLElement>("td.name a")];
+  const at = links.indexOf(document.activeElement as HTMLElement);
+  const next = links[at < 0 ? 0 : at + step];
+  if (!next) return;
+  event.preventDefault();
+  next.focus();
+}

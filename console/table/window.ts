@@ -1,0 +1,20 @@
+/** Which rows of a long list are in the document: those in view and some around them. */
+
+export const ROW_PX = 36;
+/** Rows beyond each edge, so that scrolling shows no gaps. */
+const AROUND = 20;
+
+export interface Window {
+  first: number;
+  end: number;
+  /** Heights of what is left out above and below. */
+  abovePx: number;
+  belowPx: number;
+}
+
+export function windowOf(count: number, scrollPx: number, heightPx: number): Window {
+  const seen = Math.ceil(heightPx / ROW_PX);
+  const first = Math.max(0, Math.min(Math.floor(scrollPx / ROW_PX) - AROUND, count - seen - AROUND));
+  const end = Math.min(count, first + seen + 2 * AROUND);
+  return { first, end, abovePx: first * ROW_PX, belowPx: (count - end) * ROW_PX };
+}

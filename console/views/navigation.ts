@@ -1,0 +1,41 @@
+/** The groups of the navigation, in their order. */
+import type { PageName } from "../lib/places.ts";
+import type { IconName } from "../ui/icon.tsx";
+
+export type Entry = { kind: string; icon: IconName } | { page: PageName; icon: IconName; title: string };
+
+export interface Group {
+  title: string;
+  entries: readonly Entry[];
+}
+
+export const GROUPS: readonly Group[] = [
+  {
+    title: "Run",
+    entries: [
+      { kind: "sandbox", icon: "box" },
+      { kind: "agent", icon: "agent" },
+      { kind: "function", icon: "plug" },
+      { kind: "job", icon: "job" },
+      { kind: "application", icon: "app" },
+      { kind: "model", icon: "model" },
+    ],
+  },
+  {
+    title: "Keep",
+    entries: [
+      { kind: "volume", icon: "disk" },
+      { kind: "drive", icon: "folder" },
+      { kind: "volumetemplate", icon: "copy" },
+    ],
+  },
+  {
+    title: "Connect",
+    entries: [
+      { kind: "integrationconnection", icon: "plug" },
+      { kind: "customdomain", icon: "network" },
+      { kind: "vpc", icon: "network" },
+      { kind: "policy", icon: "rule" },
+    ],
+  },
+];
