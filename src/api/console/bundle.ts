@@ -82,9 +82,8 @@ async function build(folder: string, name: string): Promise<Bundle> {
   mkdirSync(unfinished, { recursive: true });
   try {
     const naming = ["--entry-naming=[name]-[hash].[ext]", "--chunk-naming=chunk-[hash].[ext]"];
-    const args = ["build", ENTRY, "--target=browser", "--format=esm", "--splitting", "--minify", ...naming];
-    const define = ["--define", 'process.env.NODE_ENV="production"'];
-    await promisify(execFile)(bun, [...args, ...define, `--outdir=${unfinished}`], {
+    const args = ["build", ENTRY, "--target=browser", "--format=esm", "--splitting", "--production", ...naming];
+    await promisify(execFile)(bun, [...args, `--outdir=${unfinished}`], {
       cwd: ROOT,
       timeout: BUILD_TIMEOUT_MS,
     });
