@@ -15,6 +15,7 @@ import "./lib/schemas/plain-words.ts";
 import { nodeSettings } from "./lib/schemas/node-settings.ts";
 import { registrySettings } from "./lib/schemas/registry-settings.ts";
 import { flag, identityProviders, list, proxies, pairs as quotas } from "./lib/schemas/setting-values.ts";
+import { tlsSettings } from "./lib/schemas/tls-settings.ts";
 import { UsageError } from "./lib/usage-error.ts";
 
 interface Setting {
@@ -122,12 +123,7 @@ export const SETTINGS = {
     about:
       "Pages of workloads at path addresses, which share one origin: sandboxed, off (saved, not shown) or trusted.",
   },
-  tls_cert: {
-    env: "BERTH_TLS_CERT",
-    schema: z.string().optional(),
-    about: "Certificate file (PEM); reloaded when it changes.",
-  },
-  tls_key: { env: "BERTH_TLS_KEY", schema: z.string().optional(), about: "Key file (PEM)." },
+  ...tlsSettings,
   trust_proxy: {
     env: "BERTH_TRUST_PROXY",
     schema: proxies.default(0),
@@ -445,6 +441,10 @@ const suggest = (key: string): string => {
   return near ? `Did you mean ${originOf(near as Name)}?` : `Known are: ${Object.keys(SETTINGS).join(", ")}.`;
 };
 
+/** Whether the server itself speaks TLS. */
+export const isTls = ({ tls, tls_cert }: Pick<Config, "tls" | "tls_cert">): boolean =>
+  tls === "auto" || tls_cert !== undefined;
+
 const LOOPBACK = new Set(["127.0.0.1", "::1", "localhost"]);
 
 /** Whether only this machine can reach the server. */
@@ -473,9 +473,13 @@ function checkTogether(config: Config): void {
     throw new ConfigError("console_url needs another host name than public_url: that one serves workloads.");
   if ((config.tls_cert === undefined) !== (config.tls_key === undefined))
     throw new ConfigError("tls_cert and tls_key go together: set both or neither.");
-  if (!isLoopback(config.host) && !config.tls_cert && !config.trust_proxy && !config.insecure_http) {
+  if (config.tls === "auto" && config.tls_cert !== undefined)
+    throw new ConfigError("tls = auto makes certificates of its own: leave tls_cert and tls_key out, or tls.");
+  if (config.http_port !== undefined && !isTls(config))
+    throw new ConfigError(`${originOf("http_port")} redirects to HTTPS, which this server does not speak: set tls.`);
+  if (!isLoopback(config.host) && !isTls(config) && !config.trust_proxy && !config.insecure_http) {
     throw new ConfigError(
-      `host ${config.host} is reachable from other machines, and plain HTTP would show API keys to the network. Set tls_cert and tls_key, or trust_proxy behind a TLS proxy, or insecure_http if the network is private.`,
+      `host ${config.host} is reachable from other machines, and plain HTTP would show API keys to the network. Set tls_cert and tls_key, or tls = "auto", or trust_proxy behind a TLS proxy, or insecure_http if the network is private.`,
     );
   }
 }
@@ -494,5 +498,5 @@ export const consoleBaseOf = (config: Config, publicUrl: string) => ({
 export async function clientUrl(config: Config, port = config.port): Promise<string> {
   if (config.public_url) return config.public_url.replace(/\/+$/, "");
   const host = isEveryAddress(config.host) ? await ownAddress() : config.host;
-  return `${config.tls_cert ? "https" : "http"}://${host.includes(":") ? `[${host}]` : host}:${port}`;
+  return `${isTls(config) ? "https" : "http"}://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }

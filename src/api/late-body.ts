@@ -11,8 +11,10 @@ export function watchBody(
   { isStream, waitMs }: { isStream: boolean; waitMs: number },
   onLate: () => void,
 ): void {
-  const { headers, socket } = request;
-  if (headers["content-length"] === undefined && headers["transfer-encoding"] === undefined) return;
+  const { headers, socket, httpVersionMajor } = request;
+  const framed = headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined;
+  // A body of HTTP/2 needs no field.
+  if (!framed && httpVersionMajor < 2) return;
   let seen = socket.bytesRead;
   const stop = (): void => clearInterval(timer);
   const timer = setInterval(() => {

@@ -34,6 +34,8 @@ declare module "fastify" {
 
 /** Default limit of a body; operations that take more declare it. */
 const BODY_BYTES_MAX = 4 * 1024 * 1024;
+/** One year, for this host only: names below it may be workloads. */
+const STRICT_TRANSPORT = "max-age=31536000";
 const PARAM_LENGTH_MAX = 1024;
 const METHODS: readonly Method[] = ["GET", "POST", "PUT", "DELETE"];
 
@@ -46,6 +48,8 @@ export interface ApiOptions extends Omit<PipelineDeps, "unread"> {
   trustProxy: number;
   streams: EventStreams;
   bodyWaitMs?: number;
+  /** Tells browsers to use HTTPS only, on hosts of the platform. */
+  strictTransport?: boolean;
   /** Hands a request whose body has not been read to another node; absent = there are no others. */
   handOn?(req: IncomingMessage, res: ServerResponse, node: string): void;
 }
@@ -73,6 +77,7 @@ export function createApi(options: ApiOptions): FastifyInstance {
   api.addHook("onRequest", (request, reply, done) => {
     reply.header("x-request-id", request.id);
     const { raw } = request;
+    if (options.strictTransport && clientOf(raw).secure) reply.header("strict-transport-security", STRICT_TRANSPORT);
     request.clientAddress = clientAddress(clientOf(raw).address, raw.headers["x-forwarded-for"], options.trustProxy);
     const isStream = request.routeOptions.config.readsStream ?? false;
     watchBody(request.raw, { isStream, waitMs: bodyWaitMs }, () => {
@@ -196,7 +201,8 @@ function fail(error: unknown, request: FastifyRequest, reply: FastifyReply, requ
   const { id: requestId, method } = request;
   const response = requestLog.refusal(error, { requestId, method, route: request.routeOptions.url });
   // Closes the connection instead of waiting for a body that is not read.
-  if (!request.raw.complete) reply.header("connection", "close");
+  // HTTP/2 ends the stream and keeps the connection.
+  if (!request.raw.complete && request.raw.httpVersionMajor < 2) reply.header("connection", "close");
   return reply
     .code(response.status)
     .headers({ ...response.headers, "content-type": "application/json; charset=utf-8" })

@@ -9,7 +9,7 @@ import { resourceHandlers } from "../api/resource-handlers.ts";
 import { createApi } from "../api/server.ts";
 import { addUploadRoute } from "../api/upload-route.ts";
 import { createIdentityProvider } from "../auth/external/identity-provider.ts";
-import { sharedWithWorkloads } from "../contract/console.ts";
+import { consoleHost, sharedWithWorkloads } from "../contract/console.ts";
 import { createEdge, type Edge } from "../http/edge.ts";
 import { BEHAVIOURS, HANDLERS } from "../kinds/behaviour.ts";
 import { createDriveTokenCheck } from "../kinds/drive/token-check.ts";
@@ -23,6 +23,10 @@ import type { Inference } from "./inference.ts";
 import type { StartedPeers } from "./peers.ts";
 import type { Start } from "./start.ts";
 
+/** Host names of the platform itself. */
+const hostsOf = ({ baseBeforeListening: base }: Identity): string[] =>
+  [new URL(base.publicUrl).hostname, consoleHost(base)].flatMap((host) => host?.replace(/^\[|\]$/g, "") ?? []);
+
 /** The port is the last thing on the stack: it closes before anything that a request in flight may need. */
 export async function startManagement(
   { config, clock, stack }: Start,
@@ -33,7 +37,7 @@ export async function startManagement(
   peers: StartedPeers | null,
 ): Promise<Edge> {
   const { authenticator, verifyToken, issuer, pagesUrl, consoleBase, isRunning, makerOf } = identity;
-  const edge = stack.add(createEdge(config, gateway, peers?.door));
+  const edge = stack.add(createEdge({ config, gateway, clock, names: hostsOf(identity), peer: peers?.door }));
   // Above the edge on the stack: open streams end first, and the edge then has nothing to wait for.
   const streams = stack.add(new EventStreams({ onIdentityChange: platform.store.onIdentityChange }));
   const implementations = [
@@ -44,6 +48,8 @@ export async function startManagement(
     ...{ deps: platform, authenticator, implementations, registry, streams },
     serverFactory: edge.serve,
     trustProxy: config.trust_proxy,
+    // A certificate of an own authority is not known to every browser, which could then not go on.
+    strictTransport: config.tls_cert !== undefined,
     ...(peers && { handOn: gateway.handOn }),
   });
   addPlatformRoutes(api, { deps: platform, operations: OPERATIONS, registry, authenticator, pagesUrl });

@@ -291,9 +291,12 @@ class WorkloadExchange implements ExchangeSink, DownstreamEvents, Sweepable {
     }
     const { sweeper } = this.#context;
     const { limits } = this.#job;
-    const { socket: client, early: fromClient } = this.#down.takeOver();
+    const { socket: client, early: fromClient } = this.#down.switchProtocols({
+      reason: head.reason,
+      protocol: protocolOf(head),
+      headers: this.#headersOf(head),
+    });
     sweeper.delete(this);
-    client.write(switchHead(head, this.#headersOf(head)), "latin1");
     const tunnel = new Tunnel({
       client,
       workload,
@@ -352,13 +355,9 @@ function dialError(cause: unknown): GatewayError {
   return new GatewayError("WORKLOAD_NOT_LISTENING", undefined, { cause });
 }
 
-/** Upgrade and Connection are hop-by-hop headers, so the gateway writes its own. */
-function switchHead(head: ResponseHead, headers: readonly string[]): string {
+function protocolOf({ headers }: ResponseHead): string {
   let protocol = "";
-  for (let i = 0; i < head.headers.length; i += 2) {
-    if (head.headers[i]?.toLowerCase() === "upgrade") protocol = head.headers[i + 1] ?? "";
-  }
-  let text = `HTTP/1.1 101 ${head.reason === "" ? "Switching Protocols" : head.reason}\r\n`;
-  for (let i = 0; i < headers.length; i += 2) text += `${headers[i]}: ${headers[i + 1]}\r\n`;
-  return `${text}Upgrade: ${protocol}\r\nConnection: Upgrade\r\n\r\n`;
+  for (let i = 0; i < headers.length; i += 2)
+    if (headers[i]?.toLowerCase() === "upgrade") protocol = headers[i + 1] ?? "";
+  return protocol;
 }

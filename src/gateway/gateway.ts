@@ -11,6 +11,7 @@ import { type Downstream, NodeDownstream } from "../http/downstream.ts";
 import { LaneConnection, type LaneOptions } from "../http/fast-lane.ts";
 import { brandWords, capitalised, headerRules } from "../http/header-rules.ts";
 import { UpstreamPool } from "../http/http1/upstream-pool.ts";
+import { Http2WebSocket } from "../http/http2/web-socket.ts";
 import type { LaneRequest } from "../http/lane-request.ts";
 import { Newcomers } from "../http/newcomers.ts";
 import { requestIdOf } from "../http/request-id.ts";
@@ -99,6 +100,11 @@ export function createGateway(deps: GatewayDeps): Gateway {
     },
     upgrade(req, socket, head, route) {
       const down = upgradeDownstream(req, socket, head);
+      if (isOwn(deps, route)) refuseUpgrade(context, down);
+      else void serve(context, down, route);
+    },
+    webSocket(req, res, route) {
+      const down = new Http2WebSocket(req, res);
       if (isOwn(deps, route)) refuseUpgrade(context, down);
       else void serve(context, down, route);
     },

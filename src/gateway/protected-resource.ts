@@ -45,7 +45,7 @@ export function metadataFor(
 function originOf(deps: GatewayDeps, down: Downstream, route: WorkloadRoute): string | null {
   if (route.to === "workload") return deps.issuer();
   if (route.to !== "label" && route.to !== "domain") return null;
-  const host = down.header("host") ?? "";
+  const host = down.host ?? "";
   return PLAIN_HOST.test(host) ? `${new URL(deps.issuer()).protocol}//${host.toLowerCase()}` : null;
 }
 

@@ -164,7 +164,7 @@ class ReplayDownstream implements Downstream {
   end(): void {}
   destroy(): void {}
 
-  takeOver(): never {
+  switchProtocols(): never {
     throw new Error("a kept request switches no protocols");
   }
 

@@ -1,13 +1,14 @@
 /**
  * Puts the gateway and the management API on one port: the raw address of a request decides which one gets it. Works
- * for Node's HTTP/1.1 servers, with or without TLS.
+ * for Node's HTTP/1.1 servers, with or without TLS; connections that chose HTTP/2 are served beside them.
  */
 import type { IncomingMessage, Server, ServerOptions, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { Server as TlsServer } from "node:tls";
+import { type TLSSocket, Server as TlsServer } from "node:tls";
 import { namesOneHost } from "./http1/host-field.ts";
 import type { PlainHead } from "./http1/request-head.ts";
+import { createHttp2Door, type Http2Door } from "./http2/http2-door.ts";
 import type { LaneRequest } from "./lane-request.ts";
 import { HEAD_WAIT_MS, type Newcomers } from "./newcomers.ts";
 import { isPeer, takePeerRequest } from "./peer-field.ts";
@@ -19,6 +20,8 @@ export interface InferenceDoor {
   route(req: IncomingMessage): Route;
   request(req: IncomingMessage, res: ServerResponse, route: Route, options?: { continueExpected?: boolean }): void;
   upgrade(req: IncomingMessage, socket: Duplex, head: Buffer, route: Route): void;
+  /** Serves a WebSocket that came over HTTP/2. */
+  webSocket(req: IncomingMessage, res: ServerResponse, route: Route): void;
   /**
    * Serves plain requests of a new connection itself, and management requests through `management` as far as it takes
    * them. `handOver` gets the connection, with nothing consumed, when another kind of request comes.
@@ -73,6 +76,7 @@ export function attachGateway(
   options: { fastLane?: boolean } = {},
 ): void {
   if (options.fastLane ?? true) putFastLaneInFront(server, gateway, management.plain);
+  if (server instanceof TlsServer) putHttp2InFront(server, http2DoorOf(gateway, management));
   // Beyond its default number Node drops headers silently; the size limit already bounds them.
   server.maxHeadersCount = 0;
   server.on("connection", (socket: Duplex) => {
@@ -129,6 +133,44 @@ function refuse(res: ServerResponse): void {
   const body = JSON.stringify({ code: 400, error: "bad_request", message });
   res.writeHead(400, { "content-type": "application/json", "content-length": body.length, connection: "close" });
   res.end(body);
+}
+
+function http2DoorOf(gateway: InferenceDoor, management: Management): Http2Door {
+  return createHttp2Door({
+    request(req, res, options) {
+      gateway.newcomers.arrived(req.socket);
+      const route = gateway.route(req);
+      if (route.to !== "management") return gateway.request(req, res, route, options);
+      if (options.continueExpected) res.writeContinue();
+      management.request(req, res);
+    },
+    webSocket(req, res) {
+      gateway.newcomers.arrived(req.socket);
+      const route = gateway.route(req);
+      if (route.to !== "management") return gateway.webSocket(req, res, route);
+      res.writeHead(404);
+      res.end();
+    },
+  });
+}
+
+function putHttp2InFront(server: Server & TlsServer, door: Http2Door): void {
+  const listeners = server.listeners("secureConnection") as ((socket: TLSSocket) => void)[];
+  server.removeAllListeners("secureConnection");
+  server.on("secureConnection", (socket) => {
+    if (socket.alpnProtocol === "h2") door.accept(socket);
+    else for (const listener of listeners) listener.call(server, socket);
+  });
+  const close = server.close.bind(server);
+  server.close = (done) => {
+    door.close();
+    return close(done);
+  };
+  const closeAll = server.closeAllConnections.bind(server);
+  server.closeAllConnections = () => {
+    door.destroy();
+    closeAll();
+  };
 }
 
 /** Node's own connection listener is kept for connections that the lane hands over. */

@@ -3,7 +3,7 @@
  * servers implement the same interface.
  */
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
-import type { Duplex } from "node:stream";
+import { Duplex } from "node:stream";
 import { type Client, clientOf, isPeer } from "./peer-field.ts";
 import { cutWhenStalled } from "./stalled.ts";
 
@@ -52,8 +52,16 @@ export interface Downstream {
   end(trailers: string[]): void;
   /** Closes the connection, so that the client cannot take a broken response for a complete one. */
   destroy(): void;
-  /** Hands over the client's raw connection; `early` are the bytes behind the request's head. */
-  takeOver(): { socket: Duplex; early: Buffer };
+  /** Tells the client that the protocol is switched and hands over the raw connection; `early` are bytes behind the request's head. */
+  switchProtocols(switching: Switching): { socket: Duplex; early: Buffer };
+}
+
+/** The workload's answer to an upgrade. */
+export interface Switching {
+  reason: string;
+  protocol: string;
+  /** Without hop-by-hop fields. */
+  headers: string[];
 }
 
 /**
@@ -75,6 +83,8 @@ export interface NodeDownstreamOptions {
   upgradeHead?: Buffer;
   /** False once the server is closing: connections end with their current response. */
   accepting?: () => boolean;
+  /** Header fields beside the client's, names and values alternating. */
+  added?: readonly string[];
 }
 
 export class NodeDownstream implements Downstream {
@@ -104,10 +114,15 @@ export class NodeDownstream implements Downstream {
     this.#upgradeHead = options.upgradeHead ?? null;
     this.#accepting = options.accepting ?? always;
     this.expectsContinue = options.continueExpected ?? false;
-    this.rawHeaders = this.#http2 ? joinCookies(req.rawHeaders) : req.rawHeaders;
+    this.rawHeaders = this.#http2 ? [...joinCookies(req.rawHeaders), ...(options.added ?? [])] : req.rawHeaders;
     res.on("close", this.#onClose);
     // A vanished client is reported by "close"; the write error adds nothing.
     res.on("error", ignore);
+  }
+
+  /** The part of the connection that belongs to this request alone. */
+  get #connection(): Duplex {
+    return streamOf(this.#req) ?? this.#req.socket;
   }
 
   get method(): string {
@@ -228,7 +243,7 @@ export class NodeDownstream implements Downstream {
     else this.#res.end(this.#held);
     this.#held = null;
     this.#headSent = true;
-    cutWhenStalled(this.#req.socket);
+    cutWhenStalled(this.#connection);
     if (!this.#req.complete && this.bodyFraming !== "none") this.#linger();
   }
 
@@ -238,11 +253,17 @@ export class NodeDownstream implements Downstream {
     this.#res.destroy();
   }
 
-  takeOver(): { socket: Duplex; early: Buffer } {
+  switchProtocols(switching: Switching): { socket: Duplex; early: Buffer } {
     const { socket } = this.#req;
     this.#ended = true;
     this.#res.detachSocket(socket);
+    socket.write(switchHead(switching), "latin1");
     return { socket, early: this.#upgradeHead ?? Buffer.alloc(0) };
+  }
+
+  /** From now on a close of the connection is not reported. */
+  protected markEnded(): void {
+    this.#ended = true;
   }
 
   #releaseHeld(): boolean {
@@ -264,7 +285,7 @@ export class NodeDownstream implements Downstream {
     if (this.#closing) return; // Node closes the connection after the response
     this.readBody();
     this.resumeBody();
-    const timer = setTimeout(() => this.#req.socket.destroy(), LINGER_MS);
+    const timer = setTimeout(() => this.#connection.destroy(), LINGER_MS);
     timer.unref();
     this.#req.once("close", () => clearTimeout(timer));
   }
@@ -275,7 +296,7 @@ export class NodeDownstream implements Downstream {
       return;
     }
     this.#lingered += chunk.length;
-    if (this.#lingered > LINGER_BYTES_MAX) this.#req.socket.destroy();
+    if (this.#lingered > LINGER_BYTES_MAX) this.#connection.destroy();
   };
 
   #onEnd = (): void => {
@@ -294,6 +315,13 @@ export class NodeDownstream implements Downstream {
   };
 }
 
+/** Upgrade and Connection are hop-by-hop headers, so the gateway writes its own. */
+function switchHead({ reason, protocol, headers }: Switching): string {
+  let text = `HTTP/1.1 101 ${reason === "" ? "Switching Protocols" : reason}\r\n`;
+  for (let i = 0; i < headers.length; i += 2) text += `${headers[i]}: ${headers[i + 1]}\r\n`;
+  return `${text}Upgrade: ${protocol}\r\nConnection: Upgrade\r\n\r\n`;
+}
+
 const ignore = (): void => {};
 const always = (): boolean => true;
 
@@ -309,11 +337,15 @@ function joinCookies(rawHeaders: readonly string[]): string[] {
   return out;
 }
 
-function isEndOfStream(req: IncomingMessage): boolean {
+/** The stream of a request of HTTP/2. */
+function streamOf(req: IncomingMessage): Duplex | null {
   const stream: unknown = "stream" in req ? req.stream : null;
-  return (
-    typeof stream === "object" && stream !== null && "endAfterHeaders" in stream && stream.endAfterHeaders === true
-  );
+  return stream instanceof Duplex ? stream : null;
+}
+
+function isEndOfStream(req: IncomingMessage): boolean {
+  const stream = streamOf(req);
+  return stream !== null && "endAfterHeaders" in stream && stream.endAfterHeaders === true;
 }
 
 /** Only links pass: other fields of early hints, such as cookies, would bypass the header rules. */
@@ -329,7 +361,8 @@ function pairs(flat: readonly string[]): [string, string][] {
   return out;
 }
 
-function toObject(flat: readonly string[]): OutgoingHttpHeaders {
+/** Fields as Node takes them for HTTP/2: names in lower case. */
+export function toObject(flat: readonly string[]): OutgoingHttpHeaders {
   const out: Record<string, string | string[]> = Object.create(null);
   for (const [name, value] of pairs(flat)) {
     const key = name.toLowerCase();

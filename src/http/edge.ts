@@ -1,21 +1,23 @@
 /** The server's port: the raw address of a request selects the gateway or the management API. */
-import { readFileSync, unwatchFile, watchFile } from "node:fs";
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
-import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
-import type { Socket } from "node:net";
+import { createServer as createListener, type Server as NetServer, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import type { Config } from "../config.ts";
+import type { SecureContext } from "node:tls";
+import { type Config, isTls } from "../config.ts";
 import { PlatformError } from "../contract/errors.ts";
 import type { Running } from "../lib/lifecycle.ts";
 import { adopt, HeldPort, listeningFd, type TakenPort } from "../lib/network/held-port.ts";
 import { createServer } from "../lib/network/node-http.ts";
-import { attachGateway, type InferenceDoor, type PlainManagement, SERVER_OPTIONS } from "./attach.ts";
+import type { Clock } from "../lib/time/clock.ts";
+import { attachGateway, type InferenceDoor, type Management, type PlainManagement, SERVER_OPTIONS } from "./attach.ts";
+import { openDefaultCertificate } from "./tls/default-certificate.ts";
+import { createRedirect } from "./tls/redirect.ts";
+import { asHttp, asNode, createTls } from "./tls/tls-server.ts";
 
 /** Time that requests in flight get when the server stops. */
 const DRAIN_MS = 10_000;
 /** Interval at which idle connections are closed while the server drains. */
 const SWEEP_MS = 50;
-const CERTIFICATE_LOOK_MS = 5000;
 
 export interface Edge extends Running {
   /** Creates the server. `plain` gets management requests first, `management` those it does not take. */
@@ -34,26 +36,41 @@ export interface Edge extends Running {
   hold(drainMs: number): HeldPort;
 }
 
-/** `peer` serves the requests that other servers of the database send for themselves. */
-export function createEdge(config: Config, gateway: InferenceDoor, peer?: RequestListener): Edge {
+export interface EdgeOptions {
+  config: Config;
+  gateway: InferenceDoor;
+  clock: Clock;
+  /** Host names of the platform itself, for a certificate of its own. */
+  names: readonly string[];
+  /** Serves the requests that other servers of the database send for themselves. */
+  peer?: RequestListener | undefined;
+  /** Certificates of custom domains, by host; see TlsOptions. */
+  contextOf?(host: string): SecureContext | undefined;
+  /** See RedirectOptions. */
+  challengeAnswer?(token: string): Promise<string | null>;
+}
+
+export function createEdge(options: EdgeOptions): Edge {
+  const { config, gateway, peer } = options;
   let server: Server | null = null;
   let routes: RequestListener | null = null;
   let held: HeldPort | null = null;
   let drainMs = DRAIN_MS;
+  /** Closed with the server: what belongs to TLS only. */
+  let tls: TlsPort | null = null;
   return {
     serve(management, plain) {
       routes = management;
-      server =
-        config.tls_cert && config.tls_key
-          ? createReloadingTls(config.tls_cert, config.tls_key)
-          : createServer(SERVER_OPTIONS);
-      attachGateway(server, gateway, { request: management, plain, ...(peer && { peer }) });
+      const doors: Management = { request: management, plain, ...(peer && { peer }) };
+      if (isTls(config)) tls = createTlsPort(options, doors);
+      server = tls?.server ?? createServer(SERVER_OPTIONS);
+      attachGateway(server, gateway, doors);
       return server;
     },
     manage: (req, res) => routes?.(req, res),
     accept(socket) {
       // The connection is local and not encrypted, so on a TLS server it enters after the handshake.
-      if (server?.listening) server.emit(config.tls_cert ? "secureConnection" : "connection", socket);
+      if (server?.listening) server.emit(tls ? "secureConnection" : "connection", socket);
       else socket.destroy();
     },
     adopt(socket) {
@@ -69,56 +86,109 @@ export function createEdge(config: Config, gateway: InferenceDoor, peer?: Reques
       return port;
     },
     async listen(taken) {
-      const { promise, resolve, reject } = Promise.withResolvers<void>();
-      server?.once("error", reject).once("listening", resolve);
-      if (taken instanceof HeldPort) server && taken.giveTo(server);
-      else if (taken) server?.listen(taken);
-      else server?.listen(config.port, config.host);
-      await promise.catch((error: NodeJS.ErrnoException) => {
-        if (error.code !== "EADDRINUSE") throw error;
-        throw new PlatformError(
-          "conflict",
-          `Port ${config.port} on ${config.host} is in use. Choose another with PORT or --port.`,
-          { cause: error },
-        );
-      });
-      const address = server?.address();
-      const port = address !== null && typeof address === "object" ? address?.port : config.port;
+      if (!server) throw new Error("the edge was never opened");
+      const listening = opened(server, config.host, config.port);
+      if (taken instanceof HeldPort) taken.giveTo(server);
+      else if (taken) server.listen(taken);
+      else server.listen(config.port, config.host);
+      await listening;
+      const address = server.address();
+      const port = address !== null && typeof address === "object" ? address.port : config.port;
+      await tls?.listen(port);
       const host = config.host.includes(":") ? `[${config.host}]` : config.host;
-      return `${config.tls_cert ? "https" : "http"}://${host}:${port}`;
+      return `${tls ? "https" : "http"}://${host}:${port}`;
     },
     async stop() {
       const open = server;
       if (!open || (!open.listening && !held)) return;
       const closed = new Promise((resolve) => open.close(resolve));
+      tls?.stop();
       // A connection whose last request was just answered would otherwise stay open for another one.
-      const sweep = setInterval(() => open.closeIdleConnections(), SWEEP_MS);
-      const timer = setTimeout(() => open.closeAllConnections(), drainMs);
+      const sweep = setInterval(() => {
+        open.closeIdleConnections();
+        tls?.closeIdle();
+      }, SWEEP_MS);
+      const timer = setTimeout(() => {
+        open.closeAllConnections();
+        tls?.closeAll();
+      }, drainMs);
       try {
         await gateway.stop(drainMs);
         await closed;
       } finally {
         clearInterval(sweep);
         clearTimeout(timer);
+        tls?.closeAll();
       }
-      if (config.tls_cert) unwatchFile(config.tls_cert);
     },
   };
 }
 
-function createReloadingTls(certFile: string, keyFile: string): Server {
-  const read = () => ({ cert: readFileSync(certFile), key: readFileSync(keyFile) });
-  const server: TlsServer = createTlsServer({
-    ...SERVER_OPTIONS,
-    handshakeTimeout: SERVER_OPTIONS.headersTimeout,
-    ...read(),
+interface TlsPort {
+  server: Server;
+  /** Opens the port for plain HTTP, where there is one; `port` is that of HTTPS. */
+  listen(port: number): Promise<void>;
+  closeIdle(): void;
+  closeAll(): void;
+  stop(): void;
+}
+
+function createTlsPort(options: EdgeOptions, doors: Management): TlsPort {
+  const { config, gateway, clock, names, contextOf, challengeAnswer } = options;
+  const certificate = openDefaultCertificate(config, names, clock);
+  let httpsPort = config.port;
+  const redirect = createRedirect({ port: () => httpsPort, ...(challengeAnswer && { challengeAnswer }) });
+  /** For programs of this machine; listens nowhere itself. */
+  const local = createServer(SERVER_OPTIONS);
+  attachGateway(local, gateway, doors);
+  const server = createTls({
+    fallback: certificate.first,
+    contextOf,
+    plain: (socket) => void (isLocal(socket) ? local : redirect).emit("connection", socket),
   });
-  watchFile(certFile, { interval: CERTIFICATE_LOOK_MS }, () => {
-    try {
-      server.setSecureContext(read());
-    } catch {
-      // A certificate may be half written while it is replaced; the old one is used until the next check.
-    }
-  });
-  return server as unknown as Server;
+  certificate.follow((next) => server.setSecureContext(asNode(next)));
+  const plainPort = createListener((socket) => void redirect.emit("connection", socket));
+  return {
+    server: asHttp(server),
+    async listen(port) {
+      httpsPort = publicPortOf(config) ?? port;
+      if (config.http_port === undefined) return;
+      const listening = opened(plainPort, config.host, config.http_port);
+      plainPort.listen(config.http_port, config.host);
+      await listening;
+    },
+    closeIdle() {
+      for (const one of [local, redirect]) one.closeIdleConnections();
+    },
+    closeAll() {
+      for (const one of [local, redirect]) one.closeAllConnections();
+    },
+    stop() {
+      certificate.stop();
+      plainPort.close();
+    },
+  };
+}
+
+const isLocal = ({ remoteAddress = "" }: Socket): boolean => /^(?:::ffff:)?127\.|^::1$/.test(remoteAddress);
+
+/** The port of HTTPS in the public address, which may differ from the one that the server listens on. */
+function publicPortOf({ public_url: url }: Config): number | null {
+  if (!url?.startsWith("https:")) return null;
+  return Number(new URL(url).port || "443");
+}
+
+function opened(server: NetServer, host: string, port: number): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  server.once("error", (error: NodeJS.ErrnoException) =>
+    reject(
+      error.code === "EADDRINUSE"
+        ? new PlatformError("conflict", `Port ${port} on ${host} is in use. Choose another with PORT or --port.`, {
+            cause: error,
+          })
+        : error,
+    ),
+  );
+  server.once("listening", resolve);
+  return promise;
 }

@@ -179,7 +179,7 @@ export class LaneRequest implements Downstream {
     this.#lane.socket.destroy();
   }
 
-  takeOver(): never {
+  switchProtocols(): never {
     throw new Error("the fast lane serves no upgrades");
   }
 

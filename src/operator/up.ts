@@ -1,4 +1,5 @@
 /** `berth up`: argv → configuration → app → signal → stop. Loads nothing that a server does not need. */
+import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import pino, { type Logger } from "pino";
@@ -12,6 +13,7 @@ import { leaveNote, type ProcessIdentity, ROTATE_SIGNAL, takeWish } from "../lib
 import { ROOT } from "../lib/root.ts";
 import { terminalLog } from "../lib/terminal-log.ts";
 import { toIso } from "../lib/time/clock.ts";
+import { AUTHORITY_FILE, authorityFingerprint } from "../lib/x509/own-authority.ts";
 import { END_WORKLOADS } from "./down.ts";
 import { leftBehind, stopHint } from "./left-running.ts";
 import { parseSettingFlags, settingsHelp } from "./setting-flags.ts";
@@ -156,6 +158,7 @@ function greeting(
     ...consoleShown,
     `  Reference  ${pagesUrl}/docs`,
     ...guessedAddress(config),
+    ...authorityLines(config),
     `  Workspace  ${workspace}`,
     `  API key    ${keyLine(newKey, config)}`,
     `  Data       ${config.database_url ? `PostgreSQL, and ${config.data}` : config.data}`,
@@ -178,6 +181,15 @@ const guessedAddress = ({ host, public_url: told }: Config): string[] =>
     ? [
         `             The server listens on every address (${host}) and tells clients this machine's own.`,
         "             Set BERTH_PUBLIC_URL if clients use another address.",
+      ]
+    : [];
+
+/** People compare the fingerprint before they trust the authority. */
+const authorityLines = ({ tls, data }: Config): string[] =>
+  tls === "auto"
+    ? [
+        `  Authority  SHA-256 ${authorityFingerprint(data)}`,
+        `             This server signs its own certificates; the authority is ${join(data, AUTHORITY_FILE)}.`,
       ]
     : [];
 

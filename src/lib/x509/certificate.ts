@@ -33,6 +33,8 @@ const ID = {
   authorityKeyId: "2.5.29.35",
   extendedKeyUsage: "2.5.29.37",
   serverAuth: "1.3.6.1.5.5.7.3.1",
+  acmeIdentifier: "1.3.6.1.5.5.7.1.31",
+  extensionRequest: "1.2.840.113549.1.9.14",
 } as const;
 
 const ALGORITHM = sequence(objectId(ID.ecdsaWithSha256));
@@ -64,17 +66,15 @@ export class CertificateSigner {
     this.#issuer = nameOf(name);
   }
 
-  /** For a host name or an address. */
-  hostCertificate(host: string, validity: Validity): Credential {
+  /** For a host name or an address, and for others beside it. */
+  hostCertificate(host: string, validity: Validity, others: readonly string[] = []): Credential {
     const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
-    const address = parseAddress(host);
-    const altName = address ? tagged(0x87, address) : tagged(0x82, Buffer.from(host, "latin1"));
     const extensions = [
       extension(ID.basicConstraints, sequence(), true),
       extension(ID.keyUsage, SIGNS_DATA, true),
       extension(ID.extendedKeyUsage, sequence(objectId(ID.serverAuth))),
       extension(ID.authorityKeyId, sequence(tagged(0x80, keyId(createPublicKey(this.#key))))),
-      extension(ID.subjectAltName, sequence(altName)),
+      altNames([host, ...others]),
     ];
     const subject = nameOf(host.slice(0, COMMON_NAME_MAX));
     const certificate = signed({ subject, issuer: this.#issuer, publicKey, validity, extensions }, this.#key);
@@ -109,6 +109,34 @@ function signed({ subject, issuer, publicKey, validity, extensions }: ToSign, ke
 }
 
 const nameOf = (commonName: string): Buffer => sequence(set(sequence(objectId(ID.commonName), utf8(commonName))));
+
+/** The extension with the names of a certificate. */
+export function altNames(hosts: readonly string[]): Buffer {
+  const names = hosts.map((host) => {
+    const address = parseAddress(host);
+    return address ? tagged(0x87, address) : tagged(0x82, Buffer.from(host, "latin1"));
+  });
+  return extension(ID.subjectAltName, sequence(...names));
+}
+
+/** A certificate that is signed with its own key, which serves nobody but the challenge of an authority (RFC 8737). */
+export function makeChallengeCertificate(host: string, digest: Uint8Array, validity: Validity): Credential {
+  const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const subject = nameOf(host.slice(0, COMMON_NAME_MAX));
+  const extensions = [altNames([host]), extension(ID.acmeIdentifier, octets(digest), true)];
+  const certificate = signed({ subject, issuer: subject, publicKey, validity, extensions }, privateKey);
+  return { certificate, key: pemOfKey(privateKey) };
+}
+
+/** A request for a certificate of these hosts (PKCS #10), in DER, and the key that the certificate will belong to. */
+export function makeRequest(hosts: readonly string[]): { request: Buffer; key: string } {
+  const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const wanted = sequence(objectId(ID.extensionRequest), set(sequence(altNames(hosts))));
+  const spki = publicKey.export({ type: "spki", format: "der" });
+  const content = sequence(integer(Uint8Array.of(0)), sequence(), spki, tagged(0xa0, wanted));
+  const request = sequence(content, ALGORITHM, bits(sign("sha256", content, privateKey)));
+  return { request, key: pemOfKey(privateKey) };
+}
 
 const extension = (id: string, value: Buffer, critical = false): Buffer =>
   sequence(objectId(id), ...(critical ? [TRUE] : []), octets(value));

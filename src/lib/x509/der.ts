@@ -9,6 +9,7 @@ const TAG = {
   utf8: 0x0c,
   sequence: 0x30,
   set: 0x31,
+  utcTime: 0x17,
   generalizedTime: 0x18,
 } as const;
 
@@ -51,5 +52,10 @@ export function objectId(dotted: string): Buffer {
   return tagged(TAG.objectId, Buffer.from(bytes));
 }
 
-export const time = (ms: number): Buffer =>
-  tagged(TAG.generalizedTime, Buffer.from(`${new Date(ms).toISOString().replace(/[-:T]|\.\d+/g, "")}`));
+/** RFC 5280: two digits of the year up to 2049, four from then on. */
+export function time(ms: number): Buffer {
+  const date = new Date(ms);
+  const stamp = date.toISOString().replace(/[-:T]|\.\d+/g, "");
+  if (date.getUTCFullYear() < 2050) return tagged(TAG.utcTime, Buffer.from(stamp.slice(2)));
+  return tagged(TAG.generalizedTime, Buffer.from(stamp));
+}
