@@ -14,7 +14,7 @@ import { peerSettings } from "./lib/schemas/peer-settings.ts";
 import "./lib/schemas/plain-words.ts";
 import { nodeSettings } from "./lib/schemas/node-settings.ts";
 import { registrySettings } from "./lib/schemas/registry-settings.ts";
-import { flag, identityProviders, list, proxies, pairs as quotas } from "./lib/schemas/setting-values.ts";
+import { flag, identityProviders, list, pairs as quotas } from "./lib/schemas/setting-values.ts";
 import { tlsSettings } from "./lib/schemas/tls-settings.ts";
 import { UsageError } from "./lib/usage-error.ts";
 
@@ -124,17 +124,6 @@ export const SETTINGS = {
       "Pages of workloads at path addresses, which share one origin: sandboxed, off (saved, not shown) or trusted.",
   },
   ...tlsSettings,
-  trust_proxy: {
-    env: "BERTH_TRUST_PROXY",
-    schema: proxies.default(0),
-    about:
-      "A proxy in front terminates TLS and sets X-Forwarded-*: true, or the number of proxies that each add their client to X-Forwarded-For.",
-  },
-  insecure_http: {
-    env: "BERTH_INSECURE_HTTP",
-    schema: flag.default(false),
-    about: "Allow plain HTTP on an address that is not loopback.",
-  },
   identity_providers: {
     env: "BERTH_IDENTITY_PROVIDERS",
     schema: identityProviders.default([]),
