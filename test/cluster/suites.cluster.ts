@@ -1,6 +1,7 @@
 /** All suites on one cluster. `run.ts` starts this file in namespaces of its own. */
 import { after, before, suite } from "node:test";
 import { basics } from "./suites/basics.ts";
+import { client } from "./suites/client.ts";
 import { importBerthImage } from "./world/berth-image.ts";
 import { type Cluster, startCluster } from "./world/cluster.ts";
 
@@ -15,4 +16,5 @@ suite("a real cluster", () => {
   after(() => cluster?.stop());
   const get = (): Cluster => cluster;
   basics(get);
+  client(get);
 });

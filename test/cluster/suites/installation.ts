@@ -26,8 +26,8 @@ export interface Installation {
   call<Body>(method: string, path: string, body?: unknown): Promise<Answer<Body>>;
   /** Names of the server pods that are ready. */
   servers(): Promise<string[]>;
-  /** Runs helm in the cluster. */
-  helm(...args: string[]): Promise<string>;
+  /** Replaces the servers as an upgrade does; resolves when all are new. */
+  upgrade(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -69,7 +69,11 @@ export async function installBerth(cluster: Cluster): Promise<Installation> {
   await until("two servers are ready", async () => (await servers()).length === 2);
   const service = await cluster.look<{ spec: { clusterIP: string } }>("get", "service", "berth", "-n", NAMESPACE);
   return {
-    ...{ postgres, servers, helm },
+    ...{ postgres, servers },
+    upgrade: async () => {
+      const annotation = `podAnnotations.upgraded=at-${Date.now()}`;
+      await helm("upgrade", "berth", CHART, "--values", values, "--set", annotation, "--wait", "--timeout", "10m");
+    },
     call: async <Body>(method: string, path: string, body?: unknown) => {
       const answer = await fetch(`http://${service.spec.clusterIP}${path}`, {
         method,

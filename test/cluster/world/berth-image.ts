@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { ROOT } from "../../../src/lib/root.ts";
 import { smallBase } from "../../docker/small-base.ts";
 import { sandboxdBinary } from "../../sandboxd-binary.ts";
-import { importImage, type Layer } from "./images.ts";
+import { importImage, moved } from "./images.ts";
 
 export const BERTH_IMAGE = { repository: "localhost/berth", tag: "test" };
 export const BERTH_IMAGE_NAME = `${BERTH_IMAGE.repository}:${BERTH_IMAGE.tag}`;
@@ -45,9 +45,3 @@ export async function importBerthImage(dir: string): Promise<void> {
     rmSync(work, { recursive: true, force: true });
   }
 }
-
-/** The folder at another place of the image. Links keep what they lead to. */
-const moved = (folder: string, at: string, leftOut: readonly string[] = []): Layer => [
-  ...["--anchored", ...leftOut.map((name) => `--exclude=./${name}`)],
-  ...["--transform", `flags=rh;s,^\\.,.${at === "/" ? "" : at},`, "-C", folder, "."],
-];

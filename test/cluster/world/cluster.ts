@@ -1,40 +1,38 @@
 /**
- * A real Kubernetes cluster with one node: etcd, API server, controllers, scheduler, containerd and kubelet, as children
- * of this process. It has to run in namespaces of its own (`run.ts` makes them): their end takes the rest down.
+ * A real Kubernetes cluster with two nodes: etcd, API server, controllers, scheduler, kube-proxy, and a containerd and a
+ * kubelet for each node, as children of this process. It has to run in namespaces of its own (`run.ts` makes them):
+ * their end takes the rest down.
  */
-import { execFile } from "node:child_process";
 import type { Socket } from "node:dgram";
-import { promisify } from "node:util";
-import { BIN, PATH } from "../parts/folder.ts";
-import { bringUpNetwork } from "./addresses.ts";
-import { type ControlPlane, startControlPlane } from "./control-plane.ts";
+import { BIN } from "../parts/folder.ts";
+import { bringUpNetwork, NODES } from "./addresses.ts";
+import { askApi, type ControlPlane, startControlPlane } from "./control-plane.ts";
 import { coverFixedFolders } from "./fixed-folders.ts";
 import { importImage } from "./images.ts";
-import { NODE_NAME } from "./kubeconfig.ts";
-import { containerdSocket, PAUSE_IMAGE, startContainerd, startKubelet } from "./node.ts";
+import { type Kubectl, kubectlWith } from "./kubectl.ts";
+import { type NetworkPlugin, startNetworkPlugin } from "./network-plugin.ts";
+import { type ClusterNode, PAUSE_IMAGE, startContainerd, startKubelet } from "./node.ts";
 import type { Program } from "./program.ts";
 import { type ServiceObject, startDns, startProxy } from "./service-network.ts";
 import { until } from "./until.ts";
 
-export interface Cluster {
+export interface Cluster extends Kubectl {
   /** The folder of the cluster's files. */
   dir: string;
   /** Kubeconfig of an administrator. */
   kubeconfig: string;
   control: ControlPlane;
-  containerd: Program;
-  kubelet: Program;
-  /** Runs kubectl; its output. */
-  kubectl(...args: string[]): Promise<string>;
-  /** The same with `-o json`. */
-  look<T>(...args: string[]): Promise<T>;
-  apply(...objects: object[]): Promise<void>;
-  /** Resolves when the node takes pods. */
-  nodeReady(): Promise<void>;
+  nodes: ClusterNode[];
+  /** Resolves when network policies and pods of this moment are in force. */
+  networkSettled(): Promise<void>;
+  /** Resolves when all nodes are reported ready. */
+  nodesReady(): Promise<void>;
   stop(): Promise<void>;
 }
 
-const run = promisify(execFile);
+interface NodeObject {
+  status: { conditions?: { type: string; status: string }[] };
+}
 
 /** In an empty folder. */
 export async function startCluster(dir: string): Promise<Cluster> {
@@ -42,53 +40,50 @@ export async function startCluster(dir: string): Promise<Cluster> {
   bringUpNetwork();
   const started: Program[] = [];
   let dns: Socket | undefined;
+  let plugin: NetworkPlugin | undefined;
   const stop = async (): Promise<void> => {
     dns?.close();
+    await plugin?.stop();
     for (const program of started.reverse()) await program.stop("SIGKILL");
   };
   try {
-    const containerd = startContainerd(dir);
-    started.push(containerd);
     const control = await startControlPlane(dir);
     started.push(control.etcd, control.apiServer, control.controllers, control.scheduler);
-    const kubectl = async (...args: string[]): Promise<string> => {
-      const env = { PATH, HOME: dir, KUBECONFIG: control.admin };
-      const { stdout } = await run("kubectl", args, { env, maxBuffer: 64 << 20 });
-      return stdout;
-    };
-    const look = async <T>(...args: string[]): Promise<T> => JSON.parse(await kubectl(...args, "-o", "json")) as T;
-    const apply = (...items: object[]): Promise<void> =>
-      withInput(control.admin, { apiVersion: "v1", kind: "List", items });
-    await until("containerd answers", async () => {
-      containerd.check();
-      return run("ctr", ["--address", containerdSocket(dir), "version"], { env: { PATH } });
+    const kubectl = kubectlWith(control.admin);
+    const list = async <T>(path: string): Promise<T[]> => JSON.parse(await askApi(control, path)).items;
+    const containerds = await Promise.all(NODES.map((spec) => startContainerd(dir, spec)));
+    started.push(...containerds);
+    await importImage(dir, { name: PAUSE_IMAGE, layers: [["-C", BIN, "pause"]], config: { Entrypoint: ["/pause"] } });
+    const nodes = containerds.map((containerd, index) => {
+      const spec = NODES[index] ?? NODES[0];
+      return { name: spec.name, containerd, kubelet: startKubelet(dir, spec, control.kubelet(spec.name)) };
     });
-    const layers = [["-C", BIN, "pause"]];
-    await importImage(dir, { name: PAUSE_IMAGE, layers, config: { Entrypoint: ["/pause"] } });
-    const kubelet = startKubelet({ dir, kubeconfig: control.kubelet });
-    started.push(kubelet, startProxy(dir, control.admin));
-    const services = async (): Promise<ServiceObject[]> =>
-      (await look<{ items: ServiceObject[] }>("get", "services", "--all-namespaces")).items;
-    dns = await startDns(services);
-    const nodeReady = (): Promise<void> =>
-      until("the node is ready", async () => {
-        kubelet.check();
-        const node = await look<NodeObject>("get", "node", NODE_NAME);
-        return node.status.conditions?.some(({ type, status }) => type === "Ready" && status === "True");
-      }).then(() => {});
-    await nodeReady();
-    await apply(hostPathClass);
-    await until("the default service account is there", () => kubectl("get", "serviceaccount", "default"));
-    return { dir, kubeconfig: control.admin, control, containerd, kubelet, kubectl, look, apply, nodeReady, stop };
+    started.push(...nodes.map(({ kubelet }) => kubelet), startProxy(dir, control.admin));
+    dns = await startDns(() => list<ServiceObject>("/api/v1/services"));
+    const network = startNetworkPlugin(list);
+    plugin = network;
+    const nodesReady = async (): Promise<void> => {
+      await until("the nodes are ready", async () => {
+        for (const { kubelet } of nodes) kubelet.check();
+        const seen = await list<NodeObject>("/api/v1/nodes");
+        return seen.length === nodes.length && seen.every(isReady);
+      });
+    };
+    await nodesReady();
+    await kubectl.apply(hostPathClass);
+    await until("the default service account is there", () => kubectl.kubectl("get", "serviceaccount", "default"));
+    return {
+      ...{ dir, kubeconfig: control.admin, control, nodes, ...kubectl },
+      ...{ networkSettled: network.settled, nodesReady, stop },
+    };
   } catch (error) {
     await stop();
     throw error;
   }
 }
 
-interface NodeObject {
-  status: { conditions?: { type: string; status: string }[] };
-}
+const isReady = ({ status }: NodeObject): boolean =>
+  status.conditions?.some((each) => each.type === "Ready" && each.status === "True") ?? false;
 
 const hostPathClass = {
   apiVersion: "storage.k8s.io/v1",
@@ -96,12 +91,3 @@ const hostPathClass = {
   metadata: { name: "folders", annotations: { "storageclass.kubernetes.io/is-default-class": "true" } },
   provisioner: "kubernetes.io/host-path",
 };
-
-function withInput(kubeconfig: string, list: object): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const child = execFile("kubectl", ["apply", "-f", "-"], { env: { PATH, KUBECONFIG: kubeconfig } }, (error) =>
-      error ? reject(error) : resolve(),
-    );
-    child.stdin?.end(JSON.stringify(list));
-  });
-}

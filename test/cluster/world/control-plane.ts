@@ -3,8 +3,8 @@ import { generateKeyPairSync } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { get } from "node:https";
 import { join } from "node:path";
-import { API_PORT, ETCD_URL, NODE_IP, SERVICE_RANGE } from "./addresses.ts";
-import { ADMIN, CONTROLLERS, KUBELET, SCHEDULER, writeTokens } from "./kubeconfig.ts";
+import { API_PORT, ETCD_URL, NODE_IP, NODES, SERVICE_RANGE } from "./addresses.ts";
+import { ADMIN, CONTROLLERS, kubeletUser, SCHEDULER, writeTokens } from "./kubeconfig.ts";
 import { Program } from "./program.ts";
 import { until } from "./until.ts";
 
@@ -13,9 +13,13 @@ export interface ControlPlane {
   apiServer: Program;
   controllers: Program;
   scheduler: Program;
+  /** File with the authority of the API server. */
+  ca: string;
+  /** Of an administrator. */
+  token: string;
   /** Kubeconfig files. */
   admin: string;
-  kubelet: string;
+  kubelet(node: string): string;
   /** Resolves when the API server takes requests. */
   ready(): Promise<void>;
 }
@@ -29,8 +33,13 @@ export async function startControlPlane(dir: string): Promise<ControlPlane> {
   writeFileSync(checking, publicKey.export({ type: "spki", format: "pem" }));
   // The API server makes its certificate itself; the file also holds the authority that signed it.
   const ca = join(certificates, "apiserver.crt");
-  const kubeconfig = writeTokens(dir, ca, [ADMIN, CONTROLLERS, SCHEDULER, KUBELET]);
-  const admin = kubeconfig(ADMIN);
+  const kubeconfig = writeTokens(dir, ca, [
+    ADMIN,
+    CONTROLLERS,
+    SCHEDULER,
+    ...NODES.map(({ name }) => kubeletUser(name)),
+  ]);
+  const { path: admin, token } = kubeconfig(ADMIN);
 
   const etcd = new Program({
     ...{ dir, name: "etcd", env: { ETCD_UNSUPPORTED_ARCH: process.arch === "arm64" ? "arm64" : "" } },
@@ -54,13 +63,13 @@ export async function startControlPlane(dir: string): Promise<ControlPlane> {
     until("the API server is ready", async () => {
       etcd.check();
       apiServer.check();
-      return existsSync(ca) && (await isReady(ca));
+      return existsSync(ca) && (await askApi({ ca, token }, "/readyz"));
     }).then(() => {});
   await ready();
   const controllers = new Program({
     ...{ dir, name: "kube-controller-manager" },
     args: [
-      ...["--kubeconfig", kubeconfig(CONTROLLERS), "--leader-elect=false", "--cert-dir", certificates],
+      ...["--kubeconfig", kubeconfig(CONTROLLERS).path, "--leader-elect=false", "--cert-dir", certificates],
       ...["--service-account-private-key-file", signing, "--root-ca-file", ca],
       // Volumes are folders of this machine.
       "--enable-hostpath-provisioner",
@@ -68,19 +77,23 @@ export async function startControlPlane(dir: string): Promise<ControlPlane> {
   });
   const scheduler = new Program({
     ...{ dir, name: "kube-scheduler" },
-    args: ["--kubeconfig", kubeconfig(SCHEDULER), "--leader-elect=false", "--cert-dir", certificates],
+    args: ["--kubeconfig", kubeconfig(SCHEDULER).path, "--leader-elect=false", "--cert-dir", certificates],
   });
-  return { etcd, apiServer, controllers, scheduler, admin, kubelet: kubeconfig(KUBELET), ready };
+  const kubelet = (node: string): string => kubeconfig(kubeletUser(node)).path;
+  return { etcd, apiServer, controllers, scheduler, ca, token, admin, kubelet, ready };
 }
 
-/** `/readyz` is open to everybody; the certificate is checked as every client does. */
-function isReady(caFile: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const options = { host: NODE_IP, port: API_PORT, path: "/readyz", ca: readFileSync(caFile), agent: false };
+/** The answer to an administrator's GET; the certificate is checked as every client does. */
+export function askApi({ ca, token }: Pick<ControlPlane, "ca" | "token">, path: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const headers = { authorization: `Bearer ${token}` };
+    const options = { host: NODE_IP, port: API_PORT, path, headers, ca: readFileSync(ca), agent: false };
     const asked = get(options, (answer) => {
-      answer.resume();
-      resolve(answer.statusCode === 200);
+      let text = "";
+      answer.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
+      answer.once("error", reject);
+      answer.once("end", () => (answer.statusCode === 200 ? resolve(text) : reject(new Error(`${path}: ${text}`))));
     });
-    asked.once("error", () => resolve(false));
+    asked.once("error", reject);
   });
 }

@@ -2,13 +2,17 @@
  * Images made from files of this machine: nothing is pulled. An image is layers (folders or files of the machine) and
  * a configuration; `ctr` imports the archive that `docker save` would write.
  */
-import { execFileSync } from "node:child_process";
+import { execFile, execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { createReadStream, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createReadStream, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
+import { promisify } from "node:util";
 import { PATH } from "../parts/folder.ts";
+import { NODES } from "./addresses.ts";
 import { containerdSocket } from "./node.ts";
+
+const run = promisify(execFile);
 
 /** Arguments of `tar` that choose the files of a layer. */
 export type Layer = readonly string[];
@@ -19,6 +23,7 @@ export interface ImageSpec {
   config: { Entrypoint?: string[]; Cmd?: string[]; Env?: string[]; WorkingDir?: string };
 }
 
+/** To all nodes. */
 export async function importImage(dir: string, { name, layers, config }: ImageSpec): Promise<void> {
   const work = mkdtempSync(join(dir, "image-"));
   try {
@@ -36,22 +41,22 @@ export async function importImage(dir: string, { name, layers, config }: ImageSp
     const archive = join(work, "image.tar");
     const files = ["manifest.json", "config.json", ...layers.map((_, index) => `${index}.tar`)];
     execFileSync("tar", ["--create", "--file", archive, "-C", work, ...files]);
-    const ctr = ["--address", containerdSocket(dir), "--namespace", "k8s.io"];
-    execFileSync("ctr", [...ctr, "images", "import", "--snapshotter", "overlayfs", archive], {
-      env: { PATH },
-      stdio: ["ignore", "ignore", "inherit"],
-    });
+    await Promise.all(
+      NODES.map((node) => {
+        const ctr = ["--address", containerdSocket(dir, node), "--namespace", "k8s.io"];
+        return run("ctr", [...ctr, "images", "import", "--snapshotter", "overlayfs", archive], { env: { PATH } });
+      }),
+    );
   } finally {
     rmSync(work, { recursive: true, force: true });
   }
 }
 
-/** A layer with folders that images have and that nobody copies. */
-export function emptyFolders(dir: string, names: readonly string[]): Layer {
-  const root = mkdtempSync(join(dir, "folders-"));
-  for (const name of names) mkdirSync(join(root, name), { recursive: true, mode: name === "tmp" ? 0o1777 : 0o755 });
-  return ["-C", root, "."];
-}
+/** The folder at another place of the image. Links keep what they lead to. */
+export const moved = (folder: string, at: string, leftOut: readonly string[] = []): Layer => [
+  ...["--anchored", ...leftOut.map((name) => `--exclude=./${name}`)],
+  ...["--transform", `flags=rh;s,^\\.,.${at === "/" ? "" : at},`, "-C", folder, "."],
+];
 
 async function digestOf(file: string): Promise<string> {
   const digest = createHash("sha256");

@@ -9,21 +9,27 @@ export interface User {
   group: string;
 }
 
+export interface Access {
+  /** Of the kubeconfig. */
+  path: string;
+  token: string;
+}
+
 export const ADMIN: User = { name: "admin", group: "system:masters" };
 export const CONTROLLERS: User = { name: "system:kube-controller-manager", group: "system:masters" };
 export const SCHEDULER: User = { name: "system:kube-scheduler", group: "system:masters" };
-export const NODE_NAME = "one";
-export const KUBELET: User = { name: `system:node:${NODE_NAME}`, group: "system:nodes" };
+export const kubeletUser = (node: string): User => ({ name: `system:node:${node}`, group: "system:nodes" });
 
-/** Writes the table of tokens; the answer writes a kubeconfig for one of the users and returns its path. */
-export function writeTokens(dir: string, caFile: string, users: readonly User[]): (user: User) => string {
+/** Writes the table of tokens; the answer writes a kubeconfig for one of the users. */
+export function writeTokens(dir: string, caFile: string, users: readonly User[]): (user: User) => Access {
   const tokens = new Map(users.map(({ name }) => [name, randomBytes(24).toString("hex")]));
   const lines = users.map(({ name, group }) => `${tokens.get(name)},${name},${name},"${group}"`);
   writeFileSync(join(dir, "tokens.csv"), `${lines.join("\n")}\n`, { mode: 0o600 });
   return ({ name }) => {
     const path = join(dir, `${name.replaceAll(":", "-")}.kubeconfig`);
-    writeFileSync(path, JSON.stringify(kubeconfig(caFile, tokens.get(name) ?? "")), { mode: 0o600 });
-    return path;
+    const token = tokens.get(name) ?? "";
+    writeFileSync(path, JSON.stringify(kubeconfig(caFile, token)), { mode: 0o600 });
+    return { path, token };
   };
 }
 

@@ -1,67 +1,77 @@
-/** One node: containerd with a network for pods, and the kubelet. */
+/** A node: containerd with a network for pods, and the kubelet. */
+import { execFile } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { CNI_BIN, DEBIAN } from "../parts/folder.ts";
-import { NODE_IP, POD_RANGE } from "./addresses.ts";
-import { NODE_NAME } from "./kubeconfig.ts";
+import { promisify } from "node:util";
+import { CNI_BIN, DEBIAN, PATH } from "../parts/folder.ts";
+import { NODE_IP, type NodeSpec } from "./addresses.ts";
 import { Program } from "./program.ts";
 import { CLUSTER_DOMAIN } from "./service-network.ts";
+import { until } from "./until.ts";
+
+const run = promisify(execFile);
 
 /** The image that holds the namespaces of a pod. */
 export const PAUSE_IMAGE = "localhost/berth/pause:1";
 
-export interface NodeOptions {
-  /** Folder of the cluster. */
-  dir: string;
-  kubeconfig: string;
+export interface ClusterNode {
+  name: string;
+  containerd: Program;
+  kubelet: Program;
 }
 
-export const containerdSocket = (dir: string): string => join(dir, "containerd.sock");
+export const containerdSocket = (dir: string, { name }: NodeSpec): string => join(dir, `containerd-${name}.sock`);
 
-export function startContainerd(dir: string): Program {
-  mkdirSync(join(dir, "cni"));
-  writeFileSync(join(dir, "cni/10-pods.conflist"), JSON.stringify(podNetwork, null, 2));
-  writeFileSync(join(dir, "containerd.toml"), containerdConfig(dir));
-  return new Program({ dir, name: "containerd", args: ["--config", join(dir, "containerd.toml")] });
+/** Resolves when it answers. */
+export async function startContainerd(clusterDir: string, node: NodeSpec): Promise<Program> {
+  const dir = join(clusterDir, node.name);
+  const [config, socket] = [join(dir, "containerd.toml"), containerdSocket(clusterDir, node)];
+  mkdirSync(join(dir, "cni"), { recursive: true });
+  writeFileSync(join(dir, "cni/10-pods.conflist"), JSON.stringify(podNetwork(node), null, 2));
+  writeFileSync(config, containerdConfig(dir, socket));
+  const containerd = new Program({ dir, name: "containerd", args: ["--config", config] });
+  await until("containerd answers", async () => {
+    containerd.check();
+    return run("ctr", ["--address", socket, "version"], { env: { PATH } });
+  });
+  return containerd;
 }
 
-export function startKubelet({ dir, kubeconfig }: NodeOptions): Program {
+export function startKubelet(clusterDir: string, node: NodeSpec, kubeconfig: string): Program {
+  const dir = join(clusterDir, node.name);
   const config = join(dir, "kubelet.yaml");
-  writeFileSync(config, JSON.stringify(kubeletConfig(dir), null, 2));
+  writeFileSync(config, JSON.stringify(kubeletConfig(dir, containerdSocket(clusterDir, node), node), null, 2));
   return new Program({
     ...{ dir, name: "kubelet" },
     args: [
       ...["--config", config, "--kubeconfig", kubeconfig, "--root-dir", join(dir, "kubelet")],
-      ...["--cert-dir", join(dir, "kubelet-certificates"), "--hostname-override", NODE_NAME, "--node-ip", NODE_IP],
+      ...["--cert-dir", join(dir, "kubelet-certificates"), "--hostname-override", node.name, "--node-ip", node.ip],
     ],
   });
 }
 
-/** Pods get addresses of one bridge; the machine outside the namespace is out of their reach. */
-const podNetwork = {
+/** Every pod has a wire of its own to the node, so the node's firewall sees all that pods say to each other. */
+const podNetwork = ({ name, podRange }: NodeSpec): object => ({
   cniVersion: "0.4.0",
-  name: "pods",
+  name: `pods-${name}`,
   plugins: [
     {
-      type: "bridge",
-      bridge: "pods0",
-      isGateway: true,
+      type: "ptp",
       ipMasq: false,
-      hairpinMode: true,
-      ipam: { type: "host-local", ranges: [[{ subnet: POD_RANGE }]], routes: [{ dst: "0.0.0.0/0" }] },
+      ipam: { type: "host-local", ranges: [[{ subnet: podRange }]], routes: [{ dst: "0.0.0.0/0" }] },
     },
   ],
-};
+});
 
 /** `restrict_oom_score_adj`: where this process may not lower the score, containers keep the one it has. */
-const containerdConfig = (dir: string): string => `version = 2
+const containerdConfig = (dir: string, socket: string): string => `version = 2
 root = "${join(dir, "containerd")}"
 state = "${join(dir, "containerd-state")}"
 oom_score = 0
 [grpc]
-  address = "${containerdSocket(dir)}"
+  address = "${socket}"
 [ttrpc]
-  address = "${containerdSocket(dir)}.ttrpc"
+  address = "${socket}.ttrpc"
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "${PAUSE_IMAGE}"
   restrict_oom_score_adj = true
@@ -79,13 +89,15 @@ oom_score = 0
   path = "${join(dir, "opt")}"
 `;
 
-const kubeletConfig = (dir: string): object => ({
+const kubeletConfig = (dir: string, socket: string, { ip, port }: NodeSpec): object => ({
   apiVersion: "kubelet.config.k8s.io/v1beta1",
   kind: "KubeletConfiguration",
-  address: NODE_IP,
+  address: ip,
+  port,
+  healthzPort: port + 1,
   authentication: { anonymous: { enabled: true }, webhook: { enabled: false } },
   authorization: { mode: "AlwaysAllow" },
-  containerRuntimeEndpoint: `unix://${containerdSocket(dir)}`,
+  containerRuntimeEndpoint: `unix://${socket}`,
   cgroupDriver: "cgroupfs",
   cgroupsPerQOS: false,
   enforceNodeAllocatable: [],

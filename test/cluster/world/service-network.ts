@@ -5,8 +5,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { answerQuestion } from "../../dns-server.ts";
 import { LIBRARIES } from "../parts/folder.ts";
-import { NODE_IP, POD_RANGE } from "./addresses.ts";
-import { NODE_NAME } from "./kubeconfig.ts";
+import { NODE_IP, NODES, POD_RANGE } from "./addresses.ts";
 import { Program } from "./program.ts";
 
 export const CLUSTER_DOMAIN = "cluster.local";
@@ -17,11 +16,9 @@ export function startProxy(dir: string, kubeconfig: string): Program {
     apiVersion: "kubeproxy.config.k8s.io/v1alpha1",
     kind: "KubeProxyConfiguration",
     mode: "nftables",
-    hostnameOverride: NODE_NAME,
+    hostnameOverride: NODES[0].name,
     clusterCIDR: POD_RANGE,
     clientConnection: { kubeconfig },
-    // Pods of one bridge answer each other directly: only with the node's address does an answer come back this way.
-    nftables: { masqueradeAll: true },
     conntrack: { maxPerCore: 0 },
   };
   writeFileSync(config, JSON.stringify(proxy));
