@@ -1,5 +1,6 @@
 /** kubectl as an administrator. */
 import { execFile } from "node:child_process";
+import { dirname } from "node:path";
 import { PATH } from "../parts/folder.ts";
 
 export interface Kubectl {
@@ -17,7 +18,8 @@ const OUTPUT_MAX = 64 * 1024 ** 2;
 export function kubectlWith(kubeconfig: string): Kubectl {
   const run = (args: readonly string[], input?: object): Promise<string> =>
     new Promise((resolve, reject) => {
-      const options = { env: { PATH, KUBECONFIG: kubeconfig }, maxBuffer: OUTPUT_MAX };
+      // kubectl keeps a cache below HOME.
+      const options = { env: { PATH, HOME: dirname(kubeconfig), KUBECONFIG: kubeconfig }, maxBuffer: OUTPUT_MAX };
       const child = execFile("kubectl", args, options, (error, stdout) =>
         error ? reject(Object.assign(error, { stdout })) : resolve(stdout),
       );
