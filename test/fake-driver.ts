@@ -116,7 +116,7 @@ export function fakeDriver(machine: FakeMachine): Driver {
   return {
     name: "fake",
     node,
-    capability: async (name) => (options.without?.includes(name) ? null : capabilities[name]),
+    capability: async (name) => (options.without?.includes(name) ? null : (capabilities[name] ?? null)),
     probe: async () => ({
       grade: "none",
       missing: ["This driver is for tests."],
@@ -181,7 +181,8 @@ export function fakeDriver(machine: FakeMachine): Driver {
   };
 }
 
-function fakeCapabilities(machine: FakeMachine): Capabilities {
+/** It builds no images: its workloads have no files of their own to make layers of. */
+function fakeCapabilities(machine: FakeMachine): Partial<Capabilities> {
   const { volumes, snapshots } = machine;
   const workload = (uid: string): FakeWorkload => known(machine.workloads, uid, "workload");
   return {

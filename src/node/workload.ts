@@ -57,9 +57,10 @@ export interface Exec {
 
 /**
  * MCP servers over HTTP: `mcp-stdio` for the one that `argv` starts, and that speaks on standard input and output;
- * `mcp-files` for a folder; `mcp-sql` for a SQLite file, or for the PostgreSQL that POSTGRES_URL names.
+ * `mcp-files` for a folder; `mcp-sql` for a SQLite file, or for the PostgreSQL that POSTGRES_URL names. `build-files`
+ * changes files for a step of an image build.
  */
-export type Builtin = "mcp-stdio" | "mcp-files" | "mcp-sql";
+export type Builtin = "mcp-stdio" | "mcp-files" | "mcp-sql" | "build-files";
 
 export interface Limits {
   memoryMb: number;

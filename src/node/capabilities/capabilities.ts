@@ -1,4 +1,5 @@
 /** The abilities that a driver may have beside its core, by name. */
+import type { Building } from "./building.ts";
 import type { Drives } from "./drives.ts";
 import type { Freezing } from "./freezing.ts";
 import type { HotMounts } from "./hot-mounts.ts";
@@ -15,6 +16,7 @@ export interface Capabilities {
   drives: Drives;
   images: Images;
   unpacking: Unpacking;
+  building: Building;
 }
 
 export type CapabilityName = keyof Capabilities;
@@ -28,6 +30,7 @@ export const CAPABILITY_WORDS: Readonly<Record<CapabilityName, string>> = {
   drives: "drives",
   images: "images of its own",
   unpacking: "unpacking of archives",
+  building: "building of images",
 };
 
 export const CAPABILITY_NAMES = Object.keys(CAPABILITY_WORDS) as CapabilityName[];

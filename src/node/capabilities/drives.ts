@@ -11,4 +11,6 @@ export interface Drives {
 export interface DriveOptions {
   /** Host directory whose files it starts with; it is there with all of them or not at all. */
   from?: string;
+  /** It is removed when the driver opens the next time, unless it was destroyed before: for work that does not outlive a server. */
+  temporary?: boolean;
 }

@@ -40,7 +40,24 @@ export interface Image {
   argv: string[];
   /** Who runs its processes; absent: root. */
   user?: ImageUser;
+  /** What the image says of itself, for images that are built on it; absent where the driver kept none. */
+  document?: ImageDocument;
   createdAt: string;
+}
+
+/** The member `config` of an image's configuration, in the words of registries. */
+export interface ImageDocument {
+  Env?: string[] | null | undefined;
+  WorkingDir?: string | null | undefined;
+  Entrypoint?: string[] | null | undefined;
+  Cmd?: string[] | null | undefined;
+  User?: string | null | undefined;
+  Shell?: string[] | null | undefined;
+  ExposedPorts?: Record<string, unknown> | null | undefined;
+  Labels?: Record<string, string> | null | undefined;
+  Volumes?: Record<string, unknown> | null | undefined;
+  StopSignal?: string | null | undefined;
+  Healthcheck?: Record<string, unknown> | null | undefined;
 }
 
 export interface ImageUser {

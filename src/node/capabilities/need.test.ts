@@ -24,7 +24,7 @@ test("a missing capability is refused with the names of driver and capability, o
   });
   await refuseWithout(driver, "unpacking");
   const lacks = await lacking(driver);
-  assert.equal(lacks.length, 6);
+  assert.equal(lacks.length, 7);
   assert.ok(lacks.includes(message));
 });
 

@@ -7,6 +7,7 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { CAPABILITY_NAMES, type CapabilityName } from "../capabilities/capabilities.ts";
+import { building } from "./building.ts";
 import { aloneOnly, commands } from "./commands.ts";
 import { drives } from "./drives.ts";
 import { freezing } from "./freezing.ts";
@@ -34,6 +35,7 @@ const PARTS: Readonly<Record<CapabilityName, Part>> = {
   drives,
   images,
   unpacking,
+  building,
 };
 
 export function driverConformance(name: string, { capabilities, open }: Candidate): void {

@@ -34,7 +34,7 @@ export const INIT_ENV = Object.entries({
 }).map(([name, value]) => `${name}=${value}`);
 export const INIT_ARGV = [`${BIN_DIR}/sandboxd`, "init", "--config", `${HOST_DIR}/${SANDBOX_FILES.config}`];
 /** Path at which programs made for such sandboxes look for the FIFO. */
-const AWAKE_FIFO = "/uk/libukp/scale_to_zero_disable";
+export const AWAKE_FIFO = "/uk/libukp/scale_to_zero_disable";
 
 export interface Daemon {
   network: NetworkClass;

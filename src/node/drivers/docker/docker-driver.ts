@@ -117,8 +117,8 @@ async function baseOf(options: DockerDriverOptions, client: DockerClient, owner:
   throw new PlatformError("unavailable", `Docker has no image ${image}. ${remedy}`);
 }
 
-/** Absent: hot mounts. The engine mounts nothing into a container that runs. */
-type DockerCapabilities = Omit<Capabilities, "hotMounts">;
+/** Absent: hot mounts, because the engine mounts nothing into a container that runs, and building. */
+type DockerCapabilities = Omit<Capabilities, "hotMounts" | "building">;
 
 export class DockerDriver implements Driver {
   readonly name = "docker";

@@ -23,6 +23,7 @@ import type { Grade, Limits, Observed, Output, Stats, WorkloadSpec } from "../..
 import { PROXY_ENV } from "../common/proxy-env.ts";
 import { Serial } from "../common/serial.ts";
 import { checkLimits, checkSpec } from "../common/spec-check.ts";
+import { LocalBuilding } from "./capabilities/building.ts";
 import { LocalFreezing } from "./capabilities/freezing.ts";
 import { LocalHotMounts } from "./capabilities/hot-mounts.ts";
 import { LocalImages } from "./capabilities/images.ts";
@@ -185,6 +186,7 @@ export class LocalDriver implements Driver {
         ...{ store: parts.images, machine, unpack, layersInUse },
         unstock: (isGone) => this.#fleet.unstock(isGone),
       }),
+      building: new LocalBuilding({ store: parts.images, fleet: this.#fleet, serial: this.#serial }),
       unpacking: {
         unpack: (archive, target, limits, options = {}) =>
           unpack({ work: { kind: "files", limits }, archive, target }, options),

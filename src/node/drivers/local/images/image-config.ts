@@ -13,6 +13,12 @@ const schema = z.object({
       Entrypoint: z.array(z.string()).nullish(),
       Cmd: z.array(z.string()).nullish(),
       User: z.string().nullish(),
+      Shell: z.array(z.string()).nullish(),
+      ExposedPorts: z.record(z.string(), z.unknown()).nullish(),
+      Labels: z.record(z.string(), z.string()).nullish().catch(null),
+      Volumes: z.record(z.string(), z.unknown()).nullish(),
+      StopSignal: z.string().nullish(),
+      Healthcheck: z.record(z.string(), z.unknown()).nullish(),
     })
     .nullish(),
   architecture: z.string().nullish(),
@@ -39,13 +45,14 @@ export const isForHere = (architecture: string | undefined): boolean => architec
 export function runningOf(
   { config }: ImageConfig,
   layers: readonly string[],
-): Pick<Image, "env" | "workDir" | "argv" | "user"> {
+): Pick<Image, "env" | "workDir" | "argv" | "user" | "document"> {
   const user = userOf(config?.User ?? "", layers);
   return {
     env: environmentOf(config?.Env ?? []),
     workDir: config?.WorkingDir || "/",
     argv: [...(config?.Entrypoint ?? []), ...(config?.Cmd ?? [])],
     ...(user ? { user } : {}),
+    ...(config ? { document: config } : {}),
   };
 }
 

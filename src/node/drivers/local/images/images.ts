@@ -4,7 +4,16 @@
  * files.
  */
 import { createHash, randomBytes } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { removeTree } from "../../../../lib/remove-tree.ts";
 import type { Image } from "../../../capabilities/images.ts";
@@ -36,6 +45,8 @@ export interface Manifest extends Image {
   layers: string[];
   /** Of an image from a registry. */
   remote?: Remote;
+  /** The layers lie on the base image of this machine, as it is at each start. */
+  onBase?: true;
 }
 
 /** Where an image came from. Its layers may be used again for an image of the same repository. */
@@ -84,6 +95,7 @@ export function resolveImage(store: ImageStore, name: string): ResolvedImage | n
   const loaded = readManifest(store, wanted);
   if (loaded) {
     const layers = loaded.layers.map((digest) => layerDir(store, digest));
+    if (loaded.onBase) return { ...imageOf(loaded), parts: withSkeleton(store, partsOnBase(store, layers)) };
     const lowers = store.loader ? [...layers, store.loader] : layers;
     return { ...imageOf(loaded), parts: withSkeleton(store, [{ at: "/", lowers }]) };
   }
@@ -239,7 +251,17 @@ function baseRecord({ base, createdAt }: ImageStore, name: string): Image {
   return { name, digest, sizeBytes: 0, env, workDir, argv: [], createdAt };
 }
 
-function imageOf({ layers: _, remote: __, ...image }: Manifest): Image {
+/** The base image is several overlays; the folders of a layer that belong to each lie on top of it. */
+const partsOnBase = ({ base }: ImageStore, layers: readonly string[]): RootPart[] =>
+  base.parts.map(({ at, lowers }) => ({
+    at,
+    lowers: [...layers.map((layer) => join(layer, at)).filter(isFolder), ...lowers],
+  }));
+
+/** A link in a layer is never followed. */
+const isFolder = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+
+function imageOf({ layers: _, remote: __, onBase: ___, ...image }: Manifest): Image {
   return image;
 }
 

@@ -1,14 +1,13 @@
 /** Volumes and drives of this machine, and how they are mounted into workloads. */
 import { join } from "node:path";
 import { PlatformError } from "../../../../contract/errors.ts";
-import { removeTree } from "../../../../lib/remove-tree.ts";
 import type { Drives } from "../../../capabilities/drives.ts";
 import type { Volumes } from "../../../capabilities/volumes.ts";
 import type { Mount } from "../../../workload.ts";
 import { Serial } from "../../common/serial.ts";
 import { checkId } from "../../common/spec-check.ts";
 import type { HostMount } from "../workload/launch-program.ts";
-import { createDrive, driveBytes } from "./drives.ts";
+import { createDrive, driveBytes, removeDrive } from "./drives.ts";
 import { createVolume, destroyVolume, exposeVolume, observeVolume, type VolumeStore } from "./volumes.ts";
 
 export interface StorageOptions {
@@ -48,15 +47,15 @@ export class Storage {
   };
 
   readonly drives: Drives = {
-    create: (id, { from } = {}) =>
+    create: (id, options) =>
       this.#serial.run(`drive ${id}`, async () => {
         checkId(id);
-        await createDrive(this.#options.drives, id, from);
+        await createDrive(this.#options.drives, id, options);
       }),
     bytes: async (id) => driveBytes(this.#options.drives, id),
     destroy: async (id) => {
       checkId(id);
-      await removeTree(this.driveDir(id));
+      await removeDrive(this.#options.drives, id);
     },
   };
 
