@@ -25,6 +25,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     "src/contract/",
     "src/lib/",
     "src/node/blobs/",
+    "src/node/builds/",
     "src/node/dial/",
     "src/node/capabilities/",
     "src/node/driver.ts",
@@ -92,7 +93,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     "src/lib/",
   ],
   "src/client/": ["src/contract/", "src/kinds/index.ts", "src/lib/"],
-  "src/cli/": ["src/client/", "src/contract/", "src/kinds/index.ts", "src/lib/"],
+  "src/cli/": ["src/client/", "src/contract/", "src/dockerfile/ignore.ts", "src/kinds/index.ts", "src/lib/"],
   "sdk/typescript/src/": [],
   // The console: `ui` knows no API, and pages know everything else.
   "console/lib/": [],

@@ -1,6 +1,6 @@
 /** Where archives arrive: a stream of any type, without credentials, for the address itself is the permission. */
 import type { FastifyInstance } from "fastify";
-import { BEHAVIOURS } from "../kinds/behaviour.ts";
+import { uploadsOf } from "../kinds/behaviour.ts";
 import { refuseOnFullDisk } from "../kinds/new-work.ts";
 import type { Platform } from "../kinds/port.ts";
 import { receiveUpload } from "../kinds/uploads.ts";
@@ -15,7 +15,7 @@ export function addUploadRoute(api: FastifyInstance, deps: Platform): void {
       { config: { readsStream: true } },
       async (request, reply) => {
         refuseOnFullDisk(deps.here);
-        await receiveUpload(request.params.token, request.raw, BEHAVIOURS, deps);
+        await receiveUpload(request.params.token, request.raw, uploadsOf, deps);
         return reply.code(200).send({ status: "uploaded" });
       },
     );

@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
+import { ignoreRules } from "../dockerfile/ignore.ts";
 import { UsageError } from "../lib/usage-error.ts";
 
 const IGNORE_FILES = [".berthignore", ".serviceignore"];
@@ -25,12 +26,26 @@ const BLOCK = 512;
 /** A gzipped tar of everything that is not ignored, without links. */
 export function archiveOf(dir: string): Buffer {
   const ignored = new Set(ignoredIn(dir));
+  return archiveWithout(dir, (path, name) => ignored.has(name) || ignored.has(path));
+}
+
+/** The context of an image build: `.dockerignore` alone says what is left out. */
+export function contextOf(dir: string, dockerfile: string): Buffer {
+  const files = [`${dockerfile}.dockerignore`, ".dockerignore"].map((name) => join(dir, name));
+  const file = files.find((path) => statSync(path, { throwIfNoEntry: false })?.isFile());
+  const ignores = ignoreRules(file === undefined ? "" : readFileSync(file, "utf8"));
+  const kept = new Set([dockerfile, ".dockerignore", `${dockerfile}.dockerignore`]);
+  // A folder that is ignored may hold exceptions, so only files are left out.
+  return archiveWithout(dir, (path, _name, isFolder) => !isFolder && !kept.has(path) && ignores(path));
+}
+
+function archiveWithout(dir: string, isLeftOut: (path: string, name: string, isFolder: boolean) => boolean): Buffer {
   const blocks: Buffer[] = [];
   let bytes = 0;
   const walk = (below: string): void => {
     for (const entry of readdirSync(join(dir, below), { withFileTypes: true })) {
       const path = below === "" ? entry.name : `${below}/${entry.name}`;
-      if (ignored.has(entry.name) || ignored.has(path)) continue;
+      if (isLeftOut(path, entry.name, entry.isDirectory())) continue;
       if (entry.isDirectory()) walk(path);
       else if (entry.isFile()) {
         const content = readFileSync(join(dir, path));
@@ -38,7 +53,7 @@ export function archiveOf(dir: string): Buffer {
         if (bytes > PROJECT_BYTES_MAX)
           throw new UsageError(
             `${dir} holds more than ${PROJECT_BYTES_MAX / 1024 / 1024} MB.`,
-            "leave out what is not needed with .berthignore, one path per line",
+            "leave out what is not needed with .berthignore (of an image build: .dockerignore), one path per line",
           );
         const executable = (statSync(join(dir, path)).mode & 0o111) !== 0;
         blocks.push(...tarEntry(path, content, executable ? 0o755 : 0o644));

@@ -1,4 +1,5 @@
 /** The third phase: the machine of this server, opened in the background, and what is metered on it. */
+import { createHash } from "node:crypto";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { onStopOf } from "../config.ts";
@@ -12,6 +13,7 @@ import { SECOND_MS } from "../lib/time/clock.ts";
 import { startMetering } from "../metering/metering.ts";
 import { addUsageCounters } from "../metering/usage-counters.ts";
 import { openBlobStore } from "../node/blobs/blob-store.ts";
+import { Builder } from "../node/builds/builder.ts";
 import { need } from "../node/capabilities/need.ts";
 import type { Driver, OnStop } from "../node/driver.ts";
 import { Puller } from "../node/images/puller.ts";
@@ -82,8 +84,18 @@ export async function startNode(
       bytesMax: settings.imageBytesMax,
     }),
   );
+  const blobs = openBlobStore(
+    join(config.data, "blobs"),
+    store.database.dialect === "postgres" ? store.blobs : undefined,
+  );
   let workloadsOnStop: OnStop = onStopOf(config);
   stack.defer(() => driver.stop(workloadsOnStop));
+  const builder = stack.add(
+    new Builder({
+      ...{ driver, logs, makeFolder: () => blobs.makeWorkFolder(), shortage: () => disk.shortage() },
+      keepDrive: (drive) => blobs.writeNote(createHash("sha256").update(drive).digest("hex"), { drive }),
+    }),
+  );
   const nodeRegistry = await register(start, store, driver, machineShared);
   const { meter, egress } = stack.add(
     await startMetering({
@@ -100,12 +112,10 @@ export async function startNode(
     }),
   );
   addUsageCounters(registry, store.usage);
-  const shared = store.database.dialect === "postgres" ? store.blobs : undefined;
   return {
     ...{ driver, doors, nodeRegistry },
     node: {
-      ...{ driver, disk, logs, activity, meter, egress, puller },
-      blobs: openBlobStore(join(config.data, "blobs"), shared),
+      ...{ driver, disk, logs, activity, meter, egress, puller, builder, blobs },
     },
     onStop: (workloads) => {
       workloadsOnStop = workloads;

@@ -14,7 +14,9 @@ import { egressIpBehaviour } from "./egress-ip/behaviour.ts";
 import { featureHandlers } from "./feature/handlers.ts";
 import { functionBehaviour } from "./function/behaviour.ts";
 import { hubHandlers } from "./hub/handlers.ts";
+import { imageUploads } from "./image/build.ts";
 import { imageHandlers } from "./image/handlers.ts";
+import { IMAGE } from "./image/images.ts";
 import { imageShareHandlers } from "./image/share-handlers.ts";
 import { integrationHandlers } from "./integration/handlers.ts";
 import { integrationConnectionBehaviour } from "./integration-connection/behaviour.ts";
@@ -28,7 +30,7 @@ import { modelHandlers } from "./model/handlers.ts";
 import { nodeHandlers } from "./node/handlers.ts";
 import { overviewHandlers } from "./overview/handlers.ts";
 import { policyBehaviour } from "./policy/behaviour.ts";
-import type { Behaviour, Implementation } from "./port.ts";
+import type { Behaviour, Implementation, Uploads } from "./port.ts";
 import { previewBehaviour } from "./preview/behaviour.ts";
 import { previewTokenBehaviour } from "./preview-token/behaviour.ts";
 import { quotaHandlers } from "./quota/handlers.ts";
@@ -101,3 +103,7 @@ export const HANDLERS: readonly Implementation[] = [
   ...watchHandlers,
   ...workspaceHandlers,
 ];
+
+/** How archives for a kind are taken; images have operations of their own and no behaviour. */
+export const uploadsOf = (kind: string): Uploads | undefined =>
+  kind === IMAGE ? imageUploads : BEHAVIOURS.find((each) => each.kind.name === kind)?.uploads;

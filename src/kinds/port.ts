@@ -21,6 +21,7 @@ import type { EgressMeter } from "../metering/egress-meter.ts";
 import type { Meter } from "../metering/meter.ts";
 import type { PriceBook } from "../metering/price-book.ts";
 import type { Blob, BlobStore } from "../node/blobs/blob-store.ts";
+import type { Builder } from "../node/builds/builder.ts";
 import type { Driver } from "../node/driver.ts";
 import type { Puller } from "../node/images/puller.ts";
 import type { AllLogs } from "../node/logs/all-logs.ts";
@@ -165,6 +166,8 @@ export interface Node {
   blobs: BlobStore;
   /** Pulls images of registries. */
   puller: Puller;
+  /** Builds images. */
+  builder: Builder;
   /** Log lines of workloads. The driver stores the output of every workload that has a log tag. */
   logs: Logs;
   /** Open requests and last use of workloads, in this process. */
@@ -306,7 +309,12 @@ export interface Uploads {
     archive: Blob,
     name: string,
     deps: Platform,
-  ): Promise<{ change(current: Resource): Modification; refusal?: PlatformError }>;
+  ): Promise<{
+    change(current: Resource): Modification;
+    refusal?: PlatformError;
+    /** Called once the change is written. */
+    begin?(changed: Resource, deps: Platform): void;
+  }>;
 }
 
 export interface Behaviour {

@@ -6,6 +6,7 @@
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/time/clock.ts";
 import { recheckDomains } from "./custom-domain/verification.ts";
 import { assignWaiting } from "./egress-ip/addresses.ts";
+import { neededByImage } from "./image/build.ts";
 import { imageTasks } from "./image/sweep.ts";
 import type { KindTask } from "./kind-task.ts";
 import { nodeTasks } from "./node/tasks.ts";
@@ -33,6 +34,7 @@ const NEEDS = {
   application: neededByCode,
   function: neededByCode,
   job: neededByCode,
+  image: neededByImage,
   volumetemplate: neededByTemplate,
   volume: neededByVolume,
 };

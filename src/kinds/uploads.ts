@@ -7,7 +7,7 @@ import { randomWord } from "../lib/ids.ts";
 import { createSealedBox, type SealedBox } from "../lib/sealed-box.ts";
 import { MINUTE_MS } from "../lib/time/clock.ts";
 import type { Resource } from "../store/resources/resource.ts";
-import type { Behaviour, Call, Platform } from "./port.ts";
+import type { Behaviour, Call, Platform, Uploads } from "./port.ts";
 
 /** An announced archive. */
 export interface UploadTicket {
@@ -41,12 +41,17 @@ export function openUpload(
   { clock }: Pick<Platform, "clock">,
 ): { upload?: UploadTicket } {
   if (!uploads || call.query.upload !== true) return {};
-  const expiresAt = clock.now() + UPLOAD_WITHIN_MS;
-  return { upload: { revision: uploads.nameOf(call, current), nonce: randomWord(24), expiresAt } };
+  return { upload: ticketFor(uploads.nameOf(call, current), clock.now()) };
 }
 
+export const ticketFor = (revision: string, nowMs: number): UploadTicket => ({
+  revision,
+  nonce: randomWord(24),
+  expiresAt: nowMs + UPLOAD_WITHIN_MS,
+});
+
 /** Tells the client the upload URL. */
-export function announceUpload(call: Call, resource: Resource, deps: Platform): void {
+export function announceUpload(call: Pick<Call, "setHeader">, resource: Resource, deps: Platform): void {
   const { nonce } = ticketOf(resource) ?? {};
   if (nonce === undefined) return;
   const { brand, publicUrl } = deps.settings;
@@ -61,7 +66,7 @@ export function announceUpload(call: Call, resource: Resource, deps: Platform): 
 export async function receiveUpload(
   token: string,
   archive: NodeJS.ReadableStream,
-  behaviours: readonly Behaviour[],
+  uploadsOf: (kind: string) => Uploads | undefined,
   deps: Platform,
 ): Promise<void> {
   const { workspace, uid, nonce } = readToken(token, deps);
@@ -73,18 +78,19 @@ export async function receiveUpload(
   // Checked before the body is read, and again in the transaction that takes the archive.
   const resource = await store.resources.getByUid(workspace, uid);
   const ticket = openIn(resource);
-  const rules = behaviours.find(({ kind }) => kind.name === resource?.kind)?.uploads;
+  const rules = resource ? uploadsOf(resource.kind) : undefined;
   if (!ticket || !rules) throw closed();
   const blob = await here.blobs.put(archive, ARCHIVE_BYTES_MAX);
-  const { change, refusal } = await rules.take(blob, ticket.revision, deps);
+  const { change, refusal, begin } = await rules.take(blob, ticket.revision, deps);
   let taken = false;
-  await store.resources.update(workspace, uid, (current) => {
+  const changed = await store.resources.update(workspace, uid, (current) => {
     taken = openIn(current) !== null;
     const { upload: _upload, ...state } = current.state;
     return taken ? change({ ...current, state }) : null;
   });
   if (!taken) throw closed();
   if (refusal) throw refusal;
+  if (changed) begin?.(changed, deps);
 }
 
 function readToken(token: string, deps: Platform): Address {

@@ -34,6 +34,7 @@ const ELSEWHERE: Record<string, string> = {
   "image create": "test/e2e/images.test.ts",
   "workspace leave": "test/e2e/workspaces.test.ts, by its operation",
   "image load": "test/e2e/image-load.test.ts",
+  "image build": "test/e2e/image-build.test.ts",
   "image pull": "test/e2e/image-pull.test.ts",
   "billing rebuild": "test/e2e/billing-cli.test.ts",
   "account reprice": "test/e2e/billing-metrics.test.ts",

@@ -17,6 +17,30 @@ export const imageVerbs: readonly CommandSpec[] = [
     run: async (call) => (await import("../actions/image.ts")).loadImage(call),
   },
   {
+    name: "build",
+    group: GROUPS.verbs,
+    summary: "build an image from a folder with a Dockerfile",
+    details:
+      "The server builds it; no Docker is needed there or here. What `.dockerignore` names is not sent. The build's output is shown as it comes. Sandboxes then run the image as NAME:TAG.",
+    args: [{ name: "folder", about: "the build's context (default .)", optional: true }],
+    options: [
+      { flags: "-t, --tag <name>", about: "NAME or NAME:TAG (default: the folder's name)" },
+      { flags: "-f, --file <path>", about: "the Dockerfile, below the folder (default Dockerfile)" },
+      { flags: "--build-arg <name=value>", about: "a value for ARG", many: true },
+      {
+        flags: "--secret <id>",
+        about: "for RUN --mount=type=secret: id=NAME,src=FILE or id=NAME,env=VARIABLE",
+        many: true,
+      },
+      { flags: "--target <stage>", about: "the stage to build (default: the last)" },
+      { flags: "--no-cache", about: "use no step of an earlier build again" },
+      { flags: "--type <kind>", about: "what it is for (default sandbox)" },
+      ...REMOTE,
+    ],
+    examples: ["berth image build . -t tool:1.2", "berth image build --build-arg VERSION=3 --target test"],
+    run: async (call) => (await import("../actions/image-build.ts")).buildImage(call),
+  },
+  {
     name: "pull",
     group: GROUPS.verbs,
     summary: "pull an image from its registry",

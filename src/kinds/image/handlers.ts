@@ -11,7 +11,9 @@ import { BARE_LIST_MAX } from "../../contract/versions/2026-04-28.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { isCreator, requireCreator } from "../creator.ts";
 import { type Call, type Implementation, implement, type Platform, workspaceOf } from "../port.ts";
+import { announceBuild } from "./announce-build.ts";
 import { beginPull } from "./background-pull.ts";
+import { buildId, withBuild } from "./build.ts";
 import {
   ANY_TYPE,
   findImage,
@@ -54,10 +56,11 @@ export const imageHandlers: readonly Implementation[] = [
 
   implement(imageCreate, async (call, deps) => {
     const { name, resourceType, image, dockerConfig } = call.body;
-    if (image === undefined || call.query.upload)
+    if (call.query.upload) return announceBuild(call, deps);
+    if (image === undefined)
       throw new PlatformError(
         "unprocessable",
-        "This server does not build images from sources. Send `image` with the reference of one in a registry.",
+        "Send `image` with the reference of one in a registry, or ask with upload=true where to send an archive with a Dockerfile.",
       );
     const reference = parseReference(image);
     if (!reference) throw invalidField("image", "must be an image reference, such as ghcr.io/acme/tool:1.2");
@@ -99,6 +102,7 @@ export const imageHandlers: readonly Implementation[] = [
     else {
       refuseShared(spokenName(image), await deps.store.shares.listOf(image.uid));
       await remove(image, deps);
+      await cancelBuilds(image, tagsOf(image), deps);
       await releaseImages(tagsOf(image), deps.here);
     }
     return imageToWire(image, workspace, false);
@@ -117,12 +121,14 @@ export const imageHandlers: readonly Implementation[] = [
       const isWhole = left.length > 0 && left.every(({ loaded, awaited }) => loaded !== undefined && !awaited);
       return {
         spec: { ...current.spec, tags: left },
+        state: withBuild(current.state, tag, undefined),
         ...(isWhole ? { status: "DEPLOYED" as const } : {}),
         actor: call.caller.displayName,
         event: { type: "updated", message: `Tag '${tag}' was deleted by ${call.caller.displayName}.` },
       };
     });
     if (!changed) throw notFound(`image '${image.name}'`);
+    await cancelBuilds(image, [{ name: tag }], deps);
     await releaseImages(tagsOf(image), deps.here);
     return imageToWire(changed, workspace, false);
   }),
@@ -134,7 +140,10 @@ export const imageHandlers: readonly Implementation[] = [
       if (!isCreator(image, call)) continue;
       const [users, shares] = [await usersOf(image, workspace, deps), await deps.store.shares.listOf(image.uid)];
       if (users.length > 0 || shares.length > 0) continue;
-      if (!call.query.dryRun) await remove(image, deps);
+      if (!call.query.dryRun) {
+        await remove(image, deps);
+        await cancelBuilds(image, tagsOf(image), deps);
+      }
       gone.push(image);
     }
     if (!call.query.dryRun) await releaseImages(gone.flatMap(tagsOf), deps.here);
@@ -185,6 +194,14 @@ const namesOf = (image: Resource): string[] => {
   );
   return names.length > 0 ? names : [own];
 };
+
+async function cancelBuilds(
+  { uid }: Resource,
+  tags: readonly Pick<ImageTag, "name">[],
+  { here }: Platform,
+): Promise<void> {
+  for (const { name } of tags) await here.builder.cancel(buildId(uid, name));
+}
 
 const remove = (image: Resource, { store }: Platform): Promise<void> =>
   store.write(async (tx) => {

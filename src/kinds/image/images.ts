@@ -33,7 +33,9 @@ export interface ImageTag {
   named?: string;
   /** A client asked for a pull that has not ended. */
   awaited?: true;
-  /** The last pull failed, and no earlier one left anything. */
+  /** An archive with a Dockerfile is awaited or built. */
+  building?: true;
+  /** The last pull or build failed, and no earlier one left anything. */
   failed?: true;
   createdAt: string;
   updatedAt: string;
@@ -50,6 +52,7 @@ export interface NewTag {
   digest?: string;
   named?: string;
   awaited?: true;
+  building?: true;
   /** Registry credentials. */
   dockerConfig?: string;
   status: Status;
@@ -78,7 +81,7 @@ export async function recordTag(draft: NewTag, { store, clock }: ImageDeps): Pro
   const tag: ImageTag = {
     name: draft.tag,
     ...defined({ image: draft.image, sizeBytes: draft.sizeBytes, loaded: draft.loaded }),
-    ...defined({ digest: draft.digest, named: draft.named, awaited: draft.awaited }),
+    ...defined({ digest: draft.digest, named: draft.named, awaited: draft.awaited, building: draft.building }),
     createdAt: now,
     updatedAt: now,
   };
@@ -165,6 +168,7 @@ const endingOf = (tag: string): string => (tag.startsWith("sha256-") ? `@${tag.r
 const USERS_SHOWN_MAX = 3;
 
 const DEPLOYED = { status: "DEPLOYED" } as const;
+const BUILDING = { status: "BUILDING" } as const;
 const DEPLOYING = { status: "DEPLOYING" } as const;
 const FAILED = { status: "FAILED" } as const;
 
@@ -187,9 +191,9 @@ export function imageToWire(image: Resource, viewer: string, inList: boolean): z
     },
     spec: {
       ...(sizes.length > 0 ? { size: sizes.reduce((sum, size) => sum + size, 0) } : {}),
-      tags: tags.map(({ sizeBytes, loaded, named: _, awaited, failed, ...tag }) => ({
+      tags: tags.map(({ sizeBytes, loaded, named: _, awaited, building, failed, ...tag }) => ({
         ...tag,
-        ...(loaded ? DEPLOYED : awaited ? DEPLOYING : failed ? FAILED : {}),
+        ...(loaded ? DEPLOYED : building ? BUILDING : awaited ? DEPLOYING : failed ? FAILED : {}),
         ...(sizeBytes === undefined ? {} : { size: sizeBytes }),
       })),
     },

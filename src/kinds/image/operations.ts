@@ -23,6 +23,26 @@ const reference = z
     "must be an image reference, such as ghcr.io/acme/tool:1.2",
   );
 
+const BUILD_VALUES_MAX = 100;
+const BUILD_VALUE_MAX = 64 * 1024;
+
+const buildValues = (name: RegExp) =>
+  z
+    .record(z.string().regex(name), z.string().max(BUILD_VALUE_MAX))
+    .refine((values) => Object.keys(values).length <= BUILD_VALUES_MAX, `must be at most ${BUILD_VALUES_MAX}`);
+
+const buildOptions = z.object({
+  dockerfile: z.string().max(512).optional().describe("Its path in the archive. Default: Dockerfile."),
+  target: z.string().max(128).optional().describe("The stage that becomes the image. Default: the last."),
+  args: buildValues(/^[A-Za-z_]\w{0,127}$/)
+    .optional()
+    .describe("Values of ARG."),
+  secrets: buildValues(/^[\w.-]{1,128}$/)
+    .optional()
+    .describe("For RUN --mount=type=secret; sealed until the build has ended, never shown."),
+  noCache: z.boolean().optional().describe("Use no step of an earlier build again."),
+});
+
 const tag = z.looseObject({
   name: z.string(),
   image: z.string().optional().describe("Where it comes from."),
@@ -77,24 +97,29 @@ export const imageCreate = defineOperation({
   id: "imageCreate",
   method: "POST",
   path: "/images",
-  summary: "Pull an image of a registry and keep it under a name of your own",
+  summary:
+    "Pull an image of a registry, or build one from an archive with a Dockerfile, and keep it under a name of your own",
   scope: "images:create",
   query: z.object({
-    upload: z.stringbool().optional(),
+    upload: z
+      .stringbool()
+      .optional()
+      .describe("Build: the answer names the address for the archive in X-Service-Upload-Url."),
     "skip-build": z.stringbool().optional(),
   }),
   body: z.looseObject({
     name: fields.name,
     resourceType,
     image: reference.optional(),
-    tag: tagName.optional().describe("Default: the tag of the reference."),
+    tag: tagName.optional().describe("Default: the tag of the reference; of a build `latest`."),
+    build: buildOptions.optional().describe("How the archive is built."),
     generation: fields.generation,
     dockerConfig: z.string().max(DOCKER_CONFIG_MAX).optional().describe("Registry credentials; sealed, never shown."),
   }),
   response: z.object({
     name: z.string(),
     resourceType: z.string(),
-    image: z.string(),
+    image: z.string().optional(),
     message: z.string(),
     build: z.boolean(),
   }),

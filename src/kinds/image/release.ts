@@ -1,4 +1,5 @@
 /** Removes images from this machine that no tag refers to any more. */
+import { BUILT_PREFIX } from "../../node/builds/step-names.ts";
 import { PULLED_PREFIX } from "../../node/images/puller.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Deps } from "../port.ts";
@@ -6,8 +7,9 @@ import { IMAGE, type ImageTag, tagsOf } from "./images.ts";
 import { LOADED_PREFIX } from "./resolve.ts";
 
 const PAGE = 500;
+const PREFIXES = [LOADED_PREFIX, PULLED_PREFIX, BUILT_PREFIX];
 
-export type SweepDeps = Pick<Deps, "store" | "driver" | "clock"> & Partial<Pick<Deps, "puller">>;
+export type SweepDeps = Pick<Deps, "store" | "driver" | "clock"> & Partial<Pick<Deps, "puller" | "builder">>;
 
 /** Removes what deleted or changed tags referred to, unless another record has it, too. */
 export async function releaseImages(tags: readonly Pick<ImageTag, "loaded">[], deps: SweepDeps): Promise<void> {
@@ -25,14 +27,14 @@ export async function removeUnnamed(
 ): Promise<void> {
   const images = await deps.driver.capability("images");
   if (images === null) return;
-  const isOurs = (name: string): boolean => name.startsWith(LOADED_PREFIX) || name.startsWith(PULLED_PREFIX);
+  const isOurs = (name: string): boolean => PREFIXES.some((prefix) => name.startsWith(prefix));
   const meant = (await images.list()).filter((image) => isOurs(image.name) && isMeant(image));
   if (meant.length === 0) return images.sweep?.();
   const named = new Set<string | undefined>();
   for await (const image of allImages(deps, signal)) for (const { loaded } of tagsOf(image)) named.add(loaded);
   for (const name of meant.map((image) => plainName(image.name))) {
     signal.throwIfAborted();
-    if (!named.has(name) && !deps.puller?.isHeld(name)) await images.remove(name);
+    if (!named.has(name) && !deps.puller?.isHeld(name) && !deps.builder?.isHeld(name)) await images.remove(name);
   }
   await images.sweep?.();
 }

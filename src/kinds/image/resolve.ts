@@ -12,6 +12,7 @@ import {
   tagFor,
 } from "../../contract/image-reference.ts";
 import { parseListQuery } from "../../contract/list-query.ts";
+import { BUILT_PREFIX, STEP_PREFIX } from "../../node/builds/step-names.ts";
 import type { Driver } from "../../node/driver.ts";
 import { PULLED_PREFIX } from "../../node/images/puller.ts";
 import type { Resource } from "../../store/resources/resource.ts";
@@ -22,6 +23,8 @@ import { IMAGE, type ImageTag, tagsOf, typeOf, USERS } from "./images.ts";
  * Driver names of uploaded images. The driver holds those of all workspaces, so a reference may not use this prefix.
  */
 export const LOADED_PREFIX = "loaded/";
+/** Names that only the platform gives. */
+const DRIVERS_OWN = [LOADED_PREFIX, PULLED_PREFIX, BUILT_PREFIX, STEP_PREFIX];
 
 const REFERENCE = /^(?:([a-z][a-z0-9-]*)\/)?([a-z0-9-]+)(?::([\w.-]+))?$/;
 
@@ -72,7 +75,7 @@ export async function resolveReference(
   };
   const own = name === undefined ? null : pick(await store.resources.listNamed(user.workspace, IMAGE, name));
   if (own !== null) return own;
-  const isDriversOwn = [LOADED_PREFIX, PULLED_PREFIX].some((prefix) => reference.startsWith(prefix));
+  const isDriversOwn = DRIVERS_OWN.some((prefix) => reference.startsWith(prefix));
   if (isDriversOwn) return null;
   if (await knowsImage(driver, reference)) return { found: { loaded: reference, changedAt: null } };
   const lent = name === undefined ? null : pick(await store.shares.resourcesFor([user.workspace], IMAGE, name));
@@ -149,7 +152,7 @@ export async function supportedImages(
   );
   const common = ((await (await driver.capability("images"))?.list()) ?? [])
     .map(({ name }) => name)
-    .filter((name) => !name.startsWith(LOADED_PREFIX) && !name.startsWith(PULLED_PREFIX));
+    .filter((name) => !DRIVERS_OWN.some((prefix) => name.startsWith(prefix)));
   return [...common, ...own].slice(0, SUPPORTED_MAX);
 }
 

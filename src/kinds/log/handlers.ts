@@ -10,6 +10,8 @@ import { type Implementation, implement, type Platform, workspaceOf } from "../p
 import { requireEntry } from "../sandbox/kept.ts";
 import { LIMIT_DEFAULT, LIMIT_MAX, logQuery } from "./operations.ts";
 
+/** Images have no kind of their own, but builds with a log. */
+const LOGGED: readonly { name: string; plural: string }[] = [...KINDS, { name: "image", plural: "images" }];
 const RANGE_DEFAULT_MS = HOUR_MS;
 const RANGE_MAX_MS = 3 * DAY_MS;
 /** Workloads whose logs one query reads. */
@@ -25,7 +27,7 @@ export const logHandlers: readonly Implementation[] = [
   implement(logQuery, async (call, deps) => {
     const { name: workspace, createdAt } = workspaceOf(call);
     const { query } = call;
-    const kind = KINDS.find(({ plural }) => plural === query.resourceType);
+    const kind = LOGGED.find(({ plural }) => plural === query.resourceType);
     if (!kind) throw new PlatformError("bad_request", `resourceType: there is no kind '${query.resourceType}'.`);
     const range = rangeOf(query, deps.clock.now());
     const asked: Omit<LogQuery, "name" | "uid"> = {

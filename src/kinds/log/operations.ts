@@ -27,7 +27,7 @@ export const logQuery = defineOperation({
       .string()
       .min(1)
       .max(WORD_MAX)
-      .describe("A kind in the plural: agents, functions, applications, jobs or sandboxes."),
+      .describe("A kind in the plural: agents, functions, applications, jobs or sandboxes; images for their builds."),
     workloadIds: z
       .string()
       .max(8192)

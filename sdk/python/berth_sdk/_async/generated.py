@@ -1406,7 +1406,7 @@ class AsyncApi:
         timeout: Optional[float] = None,
         idempotency_key: Optional[str] = None,
     ) -> types.ImageCreateResult:
-        """Pull an image of a registry and keep it under a name of your own. `POST /v0/images`"""
+        """Pull an image of a registry, or build one from an archive with a Dockerfile, and keep it under a name of your own. `POST /v0/images`"""
         return cast("types.ImageCreateResult", await self._caller.call("POST", "/images", query={"upload": upload, "skip-build": skip_build}, body=body, timeout=timeout, idempotency_key=idempotency_key))
 
     async def image_load(

@@ -905,17 +905,32 @@ class ImageCreateBody(TypedDict):
     name: str
     resourceType: str
     image: NotRequired[str]
-    #: Default: the tag of the reference.
+    #: Default: the tag of the reference; of a build `latest`.
     tag: NotRequired[str]
+    #: How the archive is built.
+    build: NotRequired[ImageCreateBodyBuild]
     generation: NotRequired[Literal["mk2", "mk3"]]
     #: Registry credentials; sealed, never shown.
     dockerConfig: NotRequired[str]
 
 
+class ImageCreateBodyBuild(TypedDict):
+    #: Its path in the archive. Default: Dockerfile.
+    dockerfile: NotRequired[str]
+    #: The stage that becomes the image. Default: the last.
+    target: NotRequired[str]
+    #: Values of ARG.
+    args: NotRequired[Dict[str, str]]
+    #: For RUN --mount=type=secret; sealed until the build has ended, never shown.
+    secrets: NotRequired[Dict[str, str]]
+    #: Use no step of an earlier build again.
+    noCache: NotRequired[bool]
+
+
 class ImageCreateResult(TypedDict):
     name: str
     resourceType: str
-    image: str
+    image: NotRequired[str]
     message: str
     build: bool
 

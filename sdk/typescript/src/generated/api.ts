@@ -819,8 +819,9 @@ export interface Api {
   imageList(input?: CallOptions): Promise<ImageListResult[]>;
   /** Read one image; `_` stands for any resource type. `GET /v0/images/{resourceType}/{imageName}` */
   imageGet(input: CallOptions & { params: { resourceType: string; imageName: string } }): Promise<ImageListResult>;
-  /** Pull an image of a registry and keep it under a name of your own. `POST /v0/images` */
+  /** Pull an image of a registry, or build one from an archive with a Dockerfile, and keep it under a name of your own. `POST /v0/images` */
   imageCreate(input: CallOptions & { query?: {
+      /** Build: the answer names the address for the archive in X-Service-Upload-Url. */
       upload?: boolean | undefined;
       "skip-build"?: boolean | undefined;
     }; body: ImageCreateBody }): Promise<ImageCreateResult>;
@@ -969,7 +970,7 @@ export interface Api {
     } }): Promise<ModelUsageResult>;
   /** List what workloads have written, newest first. `GET /v0/observability/logs` */
   logQuery(input: CallOptions & { query: {
-      /** A kind in the plural: agents, functions, applications, jobs or sandboxes. */
+      /** A kind in the plural: agents, functions, applications, jobs or sandboxes; images for their builds. */
       resourceType: string;
       /** Names or ids of workloads, separated by commas; all of the kind when absent. */
       workloadIds?: string | undefined;

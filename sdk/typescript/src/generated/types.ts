@@ -1934,8 +1934,21 @@ export interface ImageCreateBody {
   name: string;
   resourceType: string;
   image?: string | undefined;
-  /** Default: the tag of the reference. */
+  /** Default: the tag of the reference; of a build `latest`. */
   tag?: string | undefined;
+  /** How the archive is built. */
+  build?: {
+    /** Its path in the archive. Default: Dockerfile. */
+    dockerfile?: string | undefined;
+    /** The stage that becomes the image. Default: the last. */
+    target?: string | undefined;
+    /** Values of ARG. */
+    args?: Record<string, string> | undefined;
+    /** For RUN --mount=type=secret; sealed until the build has ended, never shown. */
+    secrets?: Record<string, string> | undefined;
+    /** Use no step of an earlier build again. */
+    noCache?: boolean | undefined;
+  } | undefined;
   generation?: "mk2" | "mk3" | undefined;
   /** Registry credentials; sealed, never shown. */
   dockerConfig?: string | undefined;
@@ -1945,7 +1958,7 @@ export interface ImageCreateBody {
 export interface ImageCreateResult {
   name: string;
   resourceType: string;
-  image: string;
+  image?: string | undefined;
   message: string;
   build: boolean;
 }

@@ -1,0 +1,133 @@
+/* biome-ignore-all lint/suspicious/noTemplateCurlyInString: variables of the shell */
+/** Images built from Dockerfiles by the API and the command line, on this machine's own driver. */
+import assert from "node:assert/strict";
+import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { runBerth } from "../berth-process.ts";
+import { type Entry, tar } from "../image-archive.ts";
+import type { TestPlatform } from "../platform.ts";
+import { addImage, type FakeRegistry, startFakeRegistry } from "../registry/fake-registry.ts";
+import { machineSkip, sandboxSuite } from "../sandbox-suite.ts";
+import { eventually } from "../sandboxd-harness.ts";
+
+const program = (name: string): Entry => ({ path: `bin/${name}`, content: readFileSync(`/bin/${name}`), mode: 0o755 });
+const lines = (...all: string[]): string => `${all.join("\n")}\n`;
+
+describe("an image from a Dockerfile", { skip: machineSkip }, () => {
+  const suite = sandboxSuite();
+  const folder = mkdtempSync(join(tmpdir(), "berth-image-build-"));
+  let registry: FakeRegistry;
+  before(async () => {
+    registry = await startFakeRegistry();
+    await suite.start({ standby_after: "60", registries: registry.host });
+  });
+  after(async () => {
+    await suite.stop();
+    await registry[Symbol.asyncDispose]();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const environment = (): Record<string, string> => ({
+    BERTH_URL: suite.platform().url,
+    BERTH_API_KEY: suite.platform().apiKey,
+    BERTH_WORKSPACE: "main",
+  });
+  const call: TestPlatform["call"] = (...args) => suite.platform().call(...args);
+  const write = (files: Record<string, string>): void => {
+    for (const [path, text] of Object.entries(files)) {
+      mkdirSync(join(folder, dirname(path)), { recursive: true });
+      writeFileSync(join(folder, path), text);
+    }
+  };
+  /** Asks for a build and sends its archive. */
+  const build = async (body: object, files: Entry[]): Promise<void> => {
+    const asked = await call("POST", "/images?upload=true", { body });
+    assert.equal(asked.status, 200, JSON.stringify(asked.body));
+    assert.equal((await call("GET", "/images/_/hostile")).body.metadata.status, "UPLOADING");
+    const sent = await fetch(asked.headers.get("x-service-upload-url") ?? "", { method: "PUT", body: tar(files) });
+    assert.equal(sent.status, 200, await sent.text());
+  };
+
+  test("`berth image build` shows the build, and a sandbox runs what it made on a base of a registry", async () => {
+    const layer = tar([program("sh"), program("cat"), { path: "etc/base", content: "base\n" }]);
+    addImage(registry, "acme/base:1", {
+      layers: [layer],
+      config: { Env: ["PATH=/bin", "FROM_BASE=yes"], Cmd: ["/bin/cat"] },
+    });
+    write({
+      "tool/Dockerfile": lines(
+        "ARG VERSION=0",
+        `FROM ${registry.host}/acme/base:$VERSION AS built`,
+        "COPY greeting.txt /data/",
+        "RUN --mount=type=secret,id=word read -r g < /data/greeting.txt; read -r w < /run/secrets/word; echo $g ${#w} $FROM_BASE > /made; echo told in the log",
+        "FROM scratch",
+        "COPY --from=built / /",
+        "ENV PATH=/bin",
+        "WORKDIR /work",
+      ),
+      "tool/greeting.txt": "hello\n",
+      "tool/left-out.txt": "no",
+      "tool/.dockerignore": "left-out.txt\n",
+      word: "hidden-word",
+    });
+    const secret = `id=word,src=${join(folder, "word")}`;
+    const words = [
+      "image",
+      "build",
+      join(folder, "tool"),
+      "-t",
+      "tool:1",
+      "--build-arg",
+      "VERSION=1",
+      "--secret",
+      secret,
+    ];
+    const { code, stderr } = await runBerth(words, { env: environment() });
+    assert.equal(code, 0, stderr);
+    assert.match(stderr, /Step 1: COPY greeting\.txt \/data\/[\s\S]*told in the log[\s\S]*COPY --from=built/);
+    const image = (await call("GET", "/images/sandbox/tool")).body;
+    assert.deepEqual(
+      [image.metadata.status, image.spec.tags[0].status, image.spec.tags[0].name],
+      ["DEPLOYED", "DEPLOYED", "1"],
+    );
+    assert.match(image.spec.tags[0].digest, /^sha256:/);
+    await suite.create("tool", { runtime: { memory: 256, image: "tool:1" } });
+    assert.equal((await suite.exec("tool", "cat /made /etc/base; pwd")).body.stdout, "hello 11 yes\nbase\n/work\n");
+    assert.doesNotMatch(JSON.stringify(image), /hidden-word/);
+    const other = await call("GET", "/images", { workspace: "main" });
+    assert.equal(other.status, 200);
+    // The same again uses every step again.
+    const again = await runBerth(words, { env: environment() });
+    assert.equal(again.code, 0, again.stderr);
+    assert.match(again.stderr, /Step 2: RUN .*\(CACHED\)/);
+  });
+
+  test("a build that fails says where and why; a hostile archive is refused; a delete ends a build", async () => {
+    const body = { name: "hostile", resourceType: "sandbox" };
+    const ended = async (status: string): Promise<string> => {
+      await eventually(async () => (await call("GET", "/images/_/hostile")).body.metadata.status === status);
+      return (await call("GET", "/images/_/hostile")).body.metadata.events.at(-1).message;
+    };
+    await build(body, [{ path: "Dockerfile", content: "FROM service/base-image\nRUN echo said >&2; exit 4\n" }]);
+    assert.match(await ended("FAILED"), /line 2: RUN .*exit code 4\.\nsaid/);
+    await build(body, [
+      { path: "Dockerfile", content: "FROM service/base-image\n" },
+      { path: "link", type: "2", link: "/etc/shadow" },
+    ]);
+    assert.match(await ended("FAILED"), /'link' is a symlink/);
+    await build(body, [{ path: "x", content: "" }]);
+    assert.match(await ended("FAILED"), /no Dockerfile in the archive/);
+    await build({ ...body, build: { target: "none" } }, [{ path: "Dockerfile", content: "FROM scratch\n" }]);
+    assert.match(await ended("FAILED"), /no stage 'none'/);
+    await build(body, [{ path: "Dockerfile", content: "FROM service/base-image\nRUN echo begun; sleep 600\n" }]);
+    const log = "/observability/logs?resourceType=images&workloadIds=hostile&search=begun";
+    await eventually(async () => (await call("GET", log)).body.hostile?.totalCount === 2); // the step, and its output
+    assert.equal((await call("GET", "/images/_/hostile")).body.metadata.status, "BUILDING");
+    assert.equal((await call("DELETE", "/images/sandbox/hostile")).status, 200);
+    const records = globSync(join(suite.platform().dataDir, "**/workloads/*/record.json"));
+    assert.ok(!records.some((file) => readFileSync(file, "utf8").includes('-step"')), "its workload has ended");
+    const both = await call("POST", "/images?upload=true", { body: { ...body, image: "python:3" } });
+    assert.equal(both.status, 400);
+  });
+});
