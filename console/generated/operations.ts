@@ -139,7 +139,7 @@ export const OPERATIONS: readonly OperationFacts[] = [
   {"id":"mcpHubList","method":"GET","path":"/mcp/hub","summary":"List the MCP servers that come with the platform","scope":"mcphub:list","role":"member","kind":null},
   {"id":"imageList","method":"GET","path":"/images","summary":"List images, your own and those shared with you","scope":"images:list","role":"member","kind":"image"},
   {"id":"imageGet","method":"GET","path":"/images/{resourceType}/{imageName}","summary":"Read one image; `_` stands for any resource type","scope":"images:get","role":"member","kind":"image"},
-  {"id":"imageCreate","method":"POST","path":"/images","summary":"Pull an image of a registry and keep it under a name of your own","scope":"images:create","role":"member","kind":"image"},
+  {"id":"imageCreate","method":"POST","path":"/images","summary":"Pull an image of a registry, or build one from an archive with a Dockerfile, and keep it under a name of your own","scope":"images:create","role":"member","kind":"image"},
   {"id":"imageLoad","method":"PUT","path":"/images/{resourceType}/{imageName}/tags/{tagName}","summary":"Take in an image as a file: what `docker save` writes, or an OCI image layout in a tar","scope":"images:create","role":"member","kind":"image"},
   {"id":"imageDelete","method":"DELETE","path":"/images/{resourceType}/{imageName}","summary":"Delete an image that nothing uses; one that was shared with you is given back","scope":"images:delete","role":"member","kind":"image"},
   {"id":"imageTagDelete","method":"DELETE","path":"/images/{resourceType}/{imageName}/tags/{tagName}","summary":"Delete one tag of an image","scope":"images:delete","role":"member","kind":"image"},

@@ -23,7 +23,7 @@ suite("image builds", { skip: localDriverMissing ?? false }, () => {
           "ARG WORD=none",
           "ENV GREETING=hello",
           "WORKDIR /srv/app",
-          "COPY --chmod=0750 a.txt src/ ./",
+          "COPY --chmod=0755 a.txt src/ ./",
           "COPY --chown=user:user *.md docs/",
           "RUN echo $GREETING $WORD > said && rm /etc/debian_version && ln -s said link",
           "RUN <<END",
@@ -65,7 +65,7 @@ suite("image builds", { skip: localDriverMissing ?? false }, () => {
         "./said",
         "./script",
       ],
-      ...["hello world", "from a script", "user", "user 644", "root 750", "2"],
+      ...["hello world", "from a script", "user", "user 644", "root 755", "2"],
     ]);
     assert.ok(bench.said.some((line) => /No ARG names the build argument UNUSED/.test(line)));
   });
