@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { z } from "zod";
 import * as fields from "../src/contract/fields.ts";
+import type { Kind } from "../src/contract/kind.ts";
 import { KINDS } from "../src/kinds/index.ts";
 import { LONG } from "./long.ts";
 import { startTestPlatform, type TestPlatform } from "./platform.ts";
@@ -46,6 +47,7 @@ describe("write, read, write back, read", () => {
             written += 1;
             const item = `${kind.collectionPath}/${name}`;
             const read = await platform.call("GET", item);
+            await checkSummary(kind, name, clean);
             assert.deepEqual(read.body.metadata.labels ?? {}, clean);
             const replaced = await platform.call("PUT", item, { body: read.body });
             assert.equal(replaced.status, 200, JSON.stringify(replaced.body));
@@ -61,6 +63,19 @@ describe("write, read, write back, read", () => {
     });
   }
 });
+
+/** The list in short has the resource, also when it is filtered by a label of the resource. */
+async function checkSummary(kind: Kind, name: string, labels: Record<string, string>): Promise<void> {
+  const [key = ""] = Object.keys(labels).filter((word) => word.length > 1);
+  const query = new URLSearchParams({ fields: "summary", ...(key ? { label: key } : {}) });
+  const { status, body } = await platform.call("GET", `${kind.collectionPath}?${query}`);
+  assert.equal(status, 200, JSON.stringify(body));
+  const rows: { metadata: { name: string }; spec: object }[] = kind.paged ? body.data : body;
+  const row = rows.find(({ metadata }) => metadata.name === name);
+  assert.ok(row, `${name} with the label ${key}`);
+  assert.deepEqual(row.spec, {});
+  assert.deepEqual(kind.operation.list?.response.safeParse(body).error?.issues ?? [], []);
+}
 
 /** Members that name what must be there already. */
 const MUST_EXIST: Readonly<Record<string, readonly string[]>> = {

@@ -75,20 +75,25 @@ function subjectOf({ kind }: Behaviour, verb: Verb): Implementation["subject"] {
 async function list(behaviour: Behaviour, call: Call, deps: Platform): Promise<unknown> {
   const { kind } = behaviour;
   const { scope, parents } = await locate(kind, call, deps);
+  const asked = call.query as Parameters<typeof parseListQuery>[0];
+  const isSummary = asked.fields === "summary" && !kind.flat;
+  if (asked.fields && kind.flat)
+    call.warn(`The query parameter 'fields' has no effect: ${kind.plural} have no summary.`);
   const present = (resources: readonly Resource[]) =>
     presentAll(
       behaviour,
       resources.filter((resource) => !isOver(kind, resource, deps)),
-      { parents, inList: true, viewer: scope.workspace },
+      { parents, inList: true, viewer: scope.workspace, isSummary },
       deps,
     );
   if (kind.builtIn) await lookUp(kind, scope, kind.builtIn, deps);
   if (!kind.paged) {
     const whole = { limitDefault: BARE_LIST_MAX, limitMax: BARE_LIST_MAX };
-    const { items } = await deps.store.resources.list(scope, parseListQuery({}, whole));
-    return present([...items, ...(await borrowed(behaviour, call, null, deps))]);
+    const query = parseListQuery(asked, whole);
+    const { items } = await deps.store.resources.list(scope, query);
+    const lent = await borrowed(behaviour, call, null, deps);
+    return present([...items, ...lent.filter((resource) => passes(resource, query))]);
   }
-  const asked = call.query as Parameters<typeof parseListQuery>[0];
   // Only calls of API versions before 2026-04-28 read a whole list.
   const limitMax = call.version < "2026-04-28" ? BARE_LIST_MAX : kind.limits.limitMax;
   const query = parseListQuery(asked, { limitDefault: kind.limits.limitDefault, limitMax });
@@ -98,6 +103,14 @@ async function list(behaviour: Behaviour, call: Call, deps: Platform): Promise<u
     meta: { hasMore: page.hasMore, nextCursor: page.nextCursor, total: page.total },
   };
 }
+
+/** The filters of a list on a resource that was not found by them. */
+const passes = ({ status, metadata }: Resource, { statuses, labels }: ListQuery): boolean =>
+  (statuses === null || statuses.includes(status ?? "")) &&
+  labels.every(({ key, value }) => {
+    const given = Object.hasOwn(metadata.labels ?? {}, key) ? metadata.labels?.[key] : undefined;
+    return given !== undefined && (value === null || given === value);
+  });
 
 /** Applies the kind's own parameters to the results of the common ones, until the page is full. */
 async function narrowedPage(

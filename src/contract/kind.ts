@@ -5,7 +5,7 @@
 import { z } from "zod";
 import { dryRun } from "./dry-run.ts";
 import * as fields from "./fields.ts";
-import { LIMIT_DEFAULT, LIMIT_MAX, type ListLimits, listParameters, pageMeta } from "./list-query.ts";
+import { filterParameters, LIMIT_DEFAULT, LIMIT_MAX, type ListLimits, listParameters, pageMeta } from "./list-query.ts";
 import type { WithoutEffect } from "./members/without-effect.ts";
 import { type AdminUse, defineOperation, type Operation, type Role, type Verb } from "./operation.ts";
 import type { Reference } from "./references.ts";
@@ -159,7 +159,7 @@ function defineVerb(kind: KindBase, verb: Verb): Operation {
   const item = verb !== "list" && verb !== "create";
   const page = kind.paged ? z.object({ data: z.array(kind.resource), meta: pageMeta }) : z.array(kind.resource);
   const query: z.ZodRawShape = {
-    ...(verb === "list" && kind.paged ? listParameters.shape : {}),
+    ...(verb === "list" ? (kind.paged ? listParameters : filterParameters).shape : {}),
     ...(verb === "get" && kind.secretsShown === "on_request" ? { show_secrets: z.stringbool().optional() } : {}),
     ...(verb === "list" || verb === "get" ? {} : dryRun),
     ...kind.query?.[verb],

@@ -37,6 +37,7 @@ import { quotaHandlers } from "./quota/handlers.ts";
 import { sandboxBehaviour } from "./sandbox/behaviour.ts";
 import { scheduleBehaviour } from "./schedule/behaviour.ts";
 import { scheduleExecutionBehaviour } from "./schedule-execution/behaviour.ts";
+import { searchHandlers } from "./search/handlers.ts";
 import { serviceAccountHandlers } from "./service-account/handlers.ts";
 import { snapshotBehaviour } from "./snapshot/behaviour.ts";
 import { forkHandlers } from "./snapshot/fork.ts";
@@ -95,6 +96,7 @@ export const HANDLERS: readonly Implementation[] = [
   ...nodeHandlers,
   ...overviewHandlers,
   ...quotaHandlers,
+  ...searchHandlers,
   ...serviceAccountHandlers,
   ...templateHandlers,
   ...threadHandlers,

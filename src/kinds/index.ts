@@ -39,6 +39,7 @@ import { quotaOperations } from "./quota/operations.ts";
 import { sandbox } from "./sandbox/kind.ts";
 import { schedule } from "./schedule/kind.ts";
 import { scheduleExecution } from "./schedule-execution/kind.ts";
+import { searchOperations } from "./search/operations.ts";
 import { serviceAccountOperations } from "./service-account/operations.ts";
 import { snapshot } from "./snapshot/kind.ts";
 import { snapshotOperations } from "./snapshot/operations.ts";
@@ -101,6 +102,7 @@ const EXTRA_OPERATIONS: readonly Operation[] = [
   policyUsages,
   previewTokenDelete,
   ...quotaOperations,
+  ...searchOperations,
   ...serviceAccountOperations,
   ...snapshotOperations,
   ...templateOperations,

@@ -14,6 +14,8 @@ import type { Behaviour, Platform, PresentContext, Wire } from "./port.ts";
 
 export interface PresentOptions extends Pick<PresentContext, "parents"> {
   inList?: boolean;
+  /** Leaves the spec out. */
+  isSummary?: boolean;
   /** The caller asked for clear-text secrets and is allowed to read them. */
   showSecrets?: boolean;
   /** Keys of secrets that only this answer shows in clear text. */
@@ -82,6 +84,7 @@ export function toWire(behaviour: Behaviour, resource: Resource, options: Presen
   }
   const { parents, gathered, inList = false } = options;
   behaviour.present?.(wire, resource, { deps, parents, gathered, inList });
+  if (options.isSummary) wire.spec = {};
   return wire;
 }
 

@@ -51,6 +51,14 @@ function randomDigits(): string {
 /** The creation time that a uid carries. */
 export const timeOfUid = (uid: string): number => Number.parseInt(uid.slice(0, 8) + uid.slice(9, 13), 16);
 
+/** Smaller than every uid of this time, and greater than every uid of an earlier one. */
+export const firstUidAt = (timeMs: number): string => {
+  const hex = Math.min(Math.max(0, Math.floor(timeMs)), 2 ** 48 - 1)
+    .toString(16)
+    .padStart(12, "0");
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-0000-000000000000`;
+};
+
 /** The 12-bit counter that a uid carries. */
 export const sequenceOfUid = (uid: string): number => Number.parseInt(uid.slice(15, 18), 16);
 

@@ -139,5 +139,24 @@ for (const database of databases.all) {
       while (names.at(-1) !== "shown") names.push(((await watcher.until("change")).data as { name: string }).name);
       assert.ok(names.includes("kept") && !names.includes("hidden"), names.join());
     });
+
+    test("search finds names and labels of every kind that the caller may list", async () => {
+      await drive("needle", "main");
+      await drive("needle-two", "main");
+      await drive("hay", "main", { holds: "a-needle" });
+      await call("POST", "/vpcs", { body: { metadata: { name: "the-needle" }, spec: {} } });
+      await store.resources.create(draftOf("drive", "needle", { workspace: "elsewhere" }));
+      const find = async (query: string, key = platform.apiKey) => {
+        const { status, body } = await call("GET", `/search?${query}`, { key, workspace: "main" });
+        assert.equal(status, 200, JSON.stringify(body));
+        return body.data.map(({ kind, name }: { kind: string; name: string }) => `${kind} ${name}`);
+      };
+      assert.deepEqual(await find("q=NEEDLE"), ["drive needle", "drive needle-two", "vpc the-needle", "drive hay"]);
+      assert.deepEqual(await find("q=needle&limit=1"), ["drive needle"]);
+      assert.deepEqual(await find("q=needle&kinds=vpcs"), ["vpc the-needle"]);
+      const narrow = await makeUser(store, accountId, "member", { main: "member" }, ["workspaces:get", "vpcs:list"]);
+      assert.deepEqual(await find("q=needle", narrow.key), ["vpc the-needle"]);
+      assert.equal((await call("GET", "/search?q=x")).status, 400);
+    });
   });
 }

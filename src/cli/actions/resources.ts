@@ -22,6 +22,8 @@ export function list(noun: Noun, parent: string, call: Invocation): Promise<unde
     ...queryFrom(call),
     sort: text(call.options.sort),
     q: text(call.options.search),
+    label: text(call.options.label),
+    status: text(call.options.status),
     ...(limit !== undefined && operation.paged ? { limit: Math.min(limit, PAGE_MAX) } : {}),
   };
   const client = connect(call);

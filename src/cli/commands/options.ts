@@ -21,6 +21,8 @@ export const EVENTS: readonly OptionSpec[] = [{ flags: "--events <count>", about
 
 export const LISTING: readonly OptionSpec[] = [
   { flags: "-q, --search <text>", about: "only those with this in name, display name or labels" },
+  { flags: "--label <key=value>", about: "only those with this label; `key` alone for any value, more with commas" },
+  { flags: "--status <status>", about: "only those with this status; more with commas" },
   { flags: "--sort <order>", about: "order of the list", choices: SORTS },
   { flags: "--limit <count>", about: "show at most this many" },
 ];

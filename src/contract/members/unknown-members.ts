@@ -1,7 +1,7 @@
 /** Finds undeclared members of a body and undeclared query parameters, which have no effect. */
 import type { z } from "zod";
 import { nearestWord } from "../../lib/nearest-word.ts";
-import { listParameters } from "../list-query.ts";
+import { pageParameters } from "../list-query.ts";
 import type { Operation } from "../operation.ts";
 import { KnownMembers } from "./known-members.ts";
 
@@ -34,7 +34,7 @@ export function unknownParameters({ query, paged }: Operation, sent: Readonly<Re
   const found: string[] = [];
   for (const key in sent) {
     if (key === WORKSPACE || (query && (Object.hasOwn(query.shape, key) || isLoose(query)))) continue;
-    if (paged && Object.hasOwn(listParameters.shape, key)) continue;
+    if (paged && Object.hasOwn(pageParameters.shape, key)) continue;
     const near = nearestWord(key.slice(0, NAME_SHOWN_MAX), Object.keys(query?.shape ?? {}));
     found.push(`The query parameter '${shown(key)}' is unknown and has no effect${meant(near)}`);
     if (found.length === FOUND_MAX) break;

@@ -1,6 +1,7 @@
 /** The orders of a list and positions in them. A cursor is a position, not an offset. */
 import { type SelectQueryBuilder, sql } from "kysely";
 import { PlatformError } from "../../contract/errors.ts";
+import { firstUidAt } from "../../lib/ids.ts";
 import type { Queries } from "../database/database.ts";
 import type { Tables } from "../database/schema.ts";
 import type { ListScope } from "./search-grams.ts";
@@ -22,6 +23,18 @@ export function positionOf(by: ListOrder["by"], decoded: unknown[]): Position {
   throw new PlatformError("invalid_cursor", "cursor was made for another query. Start again without a cursor.");
 }
 
+/** The position before which a list begins at a time or a name; the rows there are part of the list. */
+export function positionAt(from: number | string, direction: ListOrder["direction"]): Position {
+  if (typeof from === "string") return [from, direction === "asc" ? "" : LAST];
+  return [direction === "asc" ? lastUidBefore(from) : firstUidAt(from + 1)];
+}
+
+/** Sorts after every uid. */
+const LAST = "~";
+
+const lastUidBefore = (timeMs: number): string =>
+  firstUidAt(timeMs - 1).replace("-7000-0000-000000000000", "-7fff-ffff-ffffffffffff");
+
 /** All rows of a list. */
 export const rowsOf = (queries: Queries, { workspace, kind, parent }: ListScope): Rows =>
   queries
@@ -37,6 +50,12 @@ export function inOrder(rows: Rows, order: ListOrder): Rows {
   return by === "name"
     ? rest.orderBy("r.name", direction).orderBy("r.uid", direction)
     : rest.orderBy("r.uid", direction);
+}
+
+/** Like inOrder by name, for few rows: SQLite finds them by another index than that of the order, and sorts them. */
+export function inOrderOfFew(rows: Rows, order: ListOrder): Rows {
+  const rest = order.position ? after(rows, order, order.position) : rows;
+  return rest.orderBy(sql`+r.name`, order.direction).orderBy(sql`+r.uid`, order.direction);
 }
 
 /** Like inOrder, but only among the next `next` rows of the list. Finds nothing when fewer rows are left. */

@@ -6,10 +6,12 @@
 import type { CursorCodec } from "../../contract/cursor.ts";
 import type { ListQuery } from "../../contract/list-query.ts";
 import type { Queries } from "../database/database.ts";
-import { inOrder, type ListOrder, positionOf, type Rows, rowsOf } from "./list-order.ts";
+import { driverOf, filtered } from "./list-filter.ts";
+import { inOrder, inOrderOfFew, type ListOrder, positionAt, positionOf, type Rows, rowsOf } from "./list-order.ts";
 import { fromRow, type Resource } from "./resource.ts";
 import { type SearchDeps, waysToFind } from "./search.ts";
 import type { ListScope } from "./search-grams.ts";
+import { statusCountsIn } from "./status-counts.ts";
 
 export interface Page {
   items: Resource[];
@@ -43,6 +45,9 @@ const COLUMNS = [
   "r.state",
 ] as const;
 
+/** Rows that are fetched and sorted for one page. */
+const SORTED_MAX = 2000;
+
 export interface ListDeps extends SearchDeps {
   cursors: CursorCodec;
   now(): number;
@@ -58,9 +63,13 @@ export async function listResources(deps: ListDeps, scope: ListScope, query: Lis
     showTerminated: query.showTerminated,
     externalId: query.externalId,
     narrowedBy: query.narrowedBy,
+    // Absent when not asked for: a cursor from before there were these filters is still good.
+    ...(query.labels.length > 0 ? { labels: query.labels } : {}),
+    ...(query.from === null ? {} : { from: query.from }),
   };
   const [by, direction] = query.sort.split(":") as [ListOrder["by"], ListOrder["direction"]];
-  const position = query.cursor ? positionOf(by, cursors.decode(query.cursor, bound, deps.now())) : null;
+  const begin = query.from === null ? null : positionAt(query.from, direction);
+  const position = query.cursor ? positionOf(by, cursors.decode(query.cursor, bound, deps.now())) : begin;
   const backwards = query.anchorEnd;
   const order: ListOrder = { by, direction: backwards ? "asc" : direction, position };
   const { found, total } = await findPage(deps, scope, query, order);
@@ -80,33 +89,44 @@ export async function listResources(deps: ListDeps, scope: ListScope, query: Lis
 /** The rows of the page plus one further row if there is one, and the total number of rows. */
 async function findPage(deps: ListDeps, scope: ListScope, query: ListQuery, order: ListOrder) {
   const { database } = deps;
-  const { q, limit } = query;
-  const rows = filtered(rowsOf(database.read, scope), query);
+  const { limit, statuses } = query;
+  const { read, dialect } = database;
+  const driver = driverOf(query);
+  const rows = filtered(rowsOf(read, scope), query, driver, dialect);
   const pageOf = (ordered: Rows) =>
     ordered
       .select(COLUMNS)
       .limit(limit + 1)
       .execute();
-  if (q === null) {
-    const [found, total] = await Promise.all([pageOf(inOrder(rows, order)), countOf(database.read, scope)]);
-    return { found, total };
+  const total = countOf(read, scope);
+  if (driver === null) {
+    if (statuses === null) return { found: await pageOf(inOrder(rows, order)), total: await total };
+    const few = order.by === "name" && dialect === "sqlite" && (await areFew(deps, scope, statuses));
+    if (order.by === "name")
+      return { found: await pageOf((few ? inOrderOfFew : inOrder)(rows, order)), total: await total };
+    // The index by status has each status in the order of creation.
+    const pages = await Promise.all(
+      statuses.map((status) =>
+        pageOf(inOrder(filtered(rowsOf(read, scope), { ...query, statuses: [status] }, driver, dialect), order)),
+      ),
+    );
+    const sign = order.direction === "asc" ? 1 : -1;
+    const found = pages.flat().sort((a, b) => (a.uid < b.uid ? -sign : sign));
+    return { found: found.slice(0, limit + 1), total: await total };
   }
-  const total = await countOf(database.read, scope);
+  const search = { ...deps, scope, rowsInAll: await total, q: driver, limit, order };
   let found: Awaited<ReturnType<typeof pageOf>> = [];
-  for await (const way of waysToFind(rows, { ...deps, scope, rowsInAll: total, q, limit, order })) {
+  for await (const way of waysToFind(rows, search)) {
     found = await pageOf(way);
     if (found.length > limit) break;
   }
-  return { found, total };
+  return { found, total: await total };
 }
 
-function filtered(rows: Rows, { statuses, showTerminated, externalId }: ListQuery): Rows {
-  let left = rows;
-  if (statuses) left = left.where("r.status", "in", statuses);
-  else if (!showTerminated)
-    left = left.where((eb) => eb.or([eb("r.status", "is", null), eb("r.status", "<>", "TERMINATED")]));
-  if (externalId) left = left.where("r.external_id", "=", externalId);
-  return left;
+/** Whether so few rows have these statuses that sorting them costs less than walking along the names. */
+async function areFew({ database }: ListDeps, { workspace, kind }: ListScope, statuses: readonly string[]) {
+  const { [kind]: counts = {} } = Object.fromEntries(await statusCountsIn(database, workspace));
+  return statuses.reduce((sum, status) => sum + (counts[status] ?? 0), 0) <= SORTED_MAX;
 }
 
 export async function countOf(queries: Queries, { workspace, kind, parent }: ListScope): Promise<number> {

@@ -2,7 +2,9 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { type TestDatabase, type TestPlace, testDatabases } from "../../../test/databases.ts";
 import { addWorkspace, draftOf, openTestStore } from "../../../test/store.ts";
-import { parseListQuery } from "../../contract/list-query.ts";
+import { parseListQuery, SORTS, type Sort } from "../../contract/list-query.ts";
+import { firstUidAt } from "../../lib/ids.ts";
+import { toIso } from "../../lib/time/clock.ts";
 import type { Store } from "../store.ts";
 
 const databases = await testDatabases();
@@ -10,6 +12,8 @@ after(() => databases.stop());
 
 for (const database of databases.all)
   describe(`resources on ${database.name}`, { skip: database.skip }, () => suite(database));
+
+const FILTER_TIME = Date.UTC(2040, 0, 1);
 
 function suite(database: TestDatabase): void {
   let store: Store;
@@ -52,6 +56,79 @@ function suite(database: TestDatabase): void {
       const expected = Array.from({ length: 25 }, (_, n) => `p${String(n).padStart(2, "0")}`);
       assert.deepEqual(names, sort.endsWith("desc") ? expected.reverse() : expected);
     }
+  });
+
+  test("lists are filtered by label and status and begin at a time or a name, in every order, page by page", async () => {
+    const made: { uid: string; name: string; createdAt: number }[] = [];
+    for (let n = 0; n < 24; n += 1) {
+      const labels = { tier: n % 3 === 0 ? "gold" : "golden", ...(n % 2 === 0 ? { even: "" } : {}) };
+      const status = n % 4 === 0 ? "FAILED" : n % 4 === 1 ? "DEPLOYING" : "DEPLOYED";
+      const uid = firstUidAt(FILTER_TIME + n * 1000).replace("-0000-", "-8000-");
+      const draft = draftOf("filter", `f${String((n * 7) % 24).padStart(2, "0")}`, {
+        uid,
+        metadata: { labels },
+        status,
+      });
+      made.push({ ...(await store.resources.create(draft)).resource });
+    }
+    type Asked = Parameters<typeof parseListQuery>[0];
+    const walk = async (asked: Asked): Promise<string[]> => {
+      const names: string[] = [];
+      for (let cursor = ""; ; ) {
+        const page = await store.resources.list(
+          scope("filter"),
+          parseListQuery({ limit: 3, ...asked, ...(cursor ? { cursor } : {}) }),
+        );
+        names.push(...page.items.map(({ name }) => name));
+        cursor = page.nextCursor;
+        if (cursor === "") return names;
+      }
+    };
+    const expected = (sort: Sort, keep: (n: number) => boolean): string[] => {
+      const names = made.filter((_, n) => keep(n)).map(({ name }) => name);
+      if (sort.startsWith("name")) names.sort();
+      return sort.endsWith("desc") ? names.reverse() : names;
+    };
+    const at = toIso(FILTER_TIME + 10_000);
+    for (const sort of SORTS) {
+      assert.deepEqual(
+        await walk({ sort, label: "tier=gold" }),
+        expected(sort, (n) => n % 3 === 0),
+        `${sort} label`,
+      );
+      assert.deepEqual(
+        await walk({ sort, label: "even,tier=gold" }),
+        expected(sort, (n) => n % 6 === 0),
+        `${sort} labels`,
+      );
+      assert.deepEqual(
+        await walk({ sort, label: "even", q: "golden" }),
+        expected(sort, (n) => n % 2 === 0 && n % 3 !== 0),
+        `${sort} label and text`,
+      );
+      assert.deepEqual(
+        await walk({ sort, state: "failed,deploying" }),
+        expected(sort, (n) => n % 4 < 2),
+        `${sort} status`,
+      );
+      assert.deepEqual(
+        await walk({ sort, status: "FAILED", label: "tier=gold" }),
+        expected(sort, (n) => n % 12 === 0),
+        `${sort} both`,
+      );
+      const later = (n: number): boolean => (sort.endsWith("asc") ? n >= 10 : n <= 10);
+      const byName = (n: number): boolean => (sort.endsWith("asc") ? (n * 7) % 24 >= 10 : (n * 7) % 24 <= 10);
+      const [from, keep] = sort.startsWith("name") ? ["f10", byName] : [at, later];
+      assert.deepEqual(await walk({ sort, from }), expected(sort, keep), `${sort} from`);
+      assert.deepEqual(await walk({ sort, from, q: "gold" }), expected(sort, keep), `${sort} from, with a search`);
+      assert.deepEqual(
+        await walk({ sort, from, status: "FAILED" }),
+        expected(sort, (n) => keep(n) && n % 4 === 0),
+        `${sort} from, with a status`,
+      );
+    }
+    assert.throws(() => parseListQuery({ label: "a=b" }), /at least 2 characters/);
+    assert.throws(() => parseListQuery({ from: "f10" }), /must be a time/);
   });
 
   test("search finds substrings of two characters and more", async () => {

@@ -28,10 +28,14 @@ class AsyncApi:
         status: Optional[str] = None,
         show_terminated: Optional[bool] = None,
         external_id: Optional[str] = None,
+        state: Optional[str] = None,
+        label: Optional[str] = None,
+        fields: Optional[Literal["summary"]] = None,
+        from: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> AsyncItems[types.AgentRecord]:
         """List agents. `GET /v0/agents`"""
-        return AsyncItems(self._caller, "/agents", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id}, timeout)
+        return AsyncItems(self._caller, "/agents", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from}, timeout)
 
     async def agent_get(
         self,
@@ -97,10 +101,14 @@ class AsyncApi:
         status: Optional[str] = None,
         show_terminated: Optional[bool] = None,
         external_id: Optional[str] = None,
+        state: Optional[str] = None,
+        label: Optional[str] = None,
+        fields: Optional[Literal["summary"]] = None,
+        from: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> AsyncItems[types.ApplicationRecord]:
         """List applications. `GET /v0/applications`"""
-        return AsyncItems(self._caller, "/applications", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id}, timeout)
+        return AsyncItems(self._caller, "/applications", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from}, timeout)
 
     async def application_get(
         self,
@@ -154,9 +162,17 @@ class AsyncApi:
         """List the last revisions of an application. `GET /v0/applications/{applicationName}/revisions`"""
         return cast("List[types.ApplicationRevisionListResult]", await self._caller.call("GET", f'/applications/{segment("applicationName", application_name)}/revisions', timeout=timeout))
 
-    async def customdomain_list(self, *, timeout: Optional[float] = None) -> List[types.CustomdomainRecord]:
+    async def customdomain_list(
+        self,
+        *,
+        status: Optional[str] = None,
+        state: Optional[str] = None,
+        label: Optional[str] = None,
+        fields: Optional[Literal["summary"]] = None,
+        timeout: Optional[float] = None,
+    ) -> List[types.CustomdomainRecord]:
         """List customdomains. `GET /v0/customdomains`"""
-        return cast("List[types.CustomdomainRecord]", await self._caller.call("GET", "/customdomains", timeout=timeout))
+        return cast("List[types.CustomdomainRecord]", await self._caller.call("GET", "/customdomains", query={"status": status, "state": state, "label": label, "fields": fields}, timeout=timeout))
 
     async def customdomain_get(
         self,
@@ -210,10 +226,14 @@ class AsyncApi:
         status: Optional[str] = None,
         show_terminated: Optional[bool] = None,
         external_id: Optional[str] = None,
+        state: Optional[str] = None,
+        label: Optional[str] = None,
+        fields: Optional[Literal["summary"]] = None,
+        from: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> AsyncItems[types.DriveRecord]:
         """List drives. `GET /v0/drives`"""
-        return AsyncItems(self._caller, "/drives", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id}, timeout)
+        return AsyncItems(self._caller, "/drives", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from}, timeout)
 
     async def drive_get(self, drive_name: str, *, timeout: Optional[float] = None) -> types.DriveRecord:
         """Read one drive. `GET /v0/drives/{driveName}`"""
@@ -264,10 +284,14 @@ class AsyncApi:
         self,
         vpc_name: str,
         *,
+        status: Optional[str] = None,
+        state: Optional[str] = None,
+        label: Optional[str] = None,
+        fields: Optional[Literal["summary"]] = None,
         timeout: Optional[float] = None,
     ) -> List[types.EgressgatewayRecord]:
         """List egressgateways. `GET /v0/vpcs/{vpcName}/egressgateways`"""
-        return cast("List[types.EgressgatewayRecord]", await self._caller.call("GET", f'/vpcs/{segment("vpcName", vpc_name)}/egressgateways', timeout=timeout))
+        return cast("List[types.EgressgatewayRecord]", await self._caller.call("GET", f'/vpcs/{segment("vpcName", vpc_name)}/egressgateways', query={"status": status, "state": state, "label": label, "fields": fields}, timeout=timeout))
 
     async def egressgateway_get(
         self,
@@ -307,10 +331,14 @@ class AsyncApi:
         vpc_name: str,
         gateway_name: str,
         *,
+        status: Optional[str] = None,
+        state: Optional[str] = None,
+        label: Optional[str] = None,
+        fields: Optional[Literal["summary"]] = None,
         timeout: Optional[float] = None,
     ) -> List[types.EgressipRecord]:
         """List egressips. `GET /v0/vpcs/{vpcName}/egressgateways/{gatewayName}/ips`"""
-        return cast("List[types.EgressipRecord]", await self._caller.call("GET", f'/vpcs/{segment("vpcName", vpc_name)}/egressgateways/{segment("gatewayName", gateway_name)}/ips', timeout=timeout))
+        return cast("List[types.EgressipRecord]", await self._caller.call("GET", f'/vpcs/{segment("vpcName", vpc_name)}/egressgateways/{segment("gatewayName", gateway_name)}/ips', query={"status": status, "state": state, "label": label, "fields": fields}, timeout=timeout))
 
     async def egressip_get(
         self,
@@ -359,10 +387,14 @@ class AsyncApi:
         status: Optional[str] = None,
         show_terminated: Optional[bool] = None,
         external_id: Optional[str] = None,
+        state: Optional[str] = None,
+        label: Optional[str] = None,
+        fields: Optional[Literal["summary"]] = None,
+        from: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> AsyncItems[types.FunctionRecord]:
         """List functions. `GET /v0/functions`"""
-        return AsyncItems(self._caller, "/functions", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id}, timeout)
+        return AsyncItems(self._caller, "/functions", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from}, timeout)
 
     async def function_get(
         self,
@@ -420,10 +452,14 @@ class AsyncApi:
     async def integrationconnection_list(
         self,
         *,
+        status: Optional[str] = None,
+        state: Optional[str] = None,
+        label: Optional[str] = None,
+        fields: Optional[Literal["summary"]] = None,
         timeout: Optional[float] = None,
     ) -> List[types.IntegrationconnectionRecord]:
         """List integrationconnections. `GET /v0/integrations/connections`"""
-        return cast("List[types.IntegrationconnectionRecord]", await self._caller.call("GET", "/integrations/connections", timeout=timeout))
+        return cast("List[types.IntegrationconnectionRecord]", await self._caller.call("GET", "/integrations/connections", query={"status": status, "state": state, "label": label, "fields": fields}, timeout=timeout))
 
     async def integrationconnection_get(
         self,
@@ -477,10 +513,14 @@ class AsyncApi:
         status: Optional[str] = None,
         show_terminated: Optional[bool] = None,
         external_id: Optional[str] = None,
+        state: Optional[str] = None,
+        label: Optional[str] = None,
+        fields: Optional[Literal["summary"]] = None,
+        from: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> AsyncItems[types.JobRecord]:
         """List jobs. `GET /v0/jobs`"""
-        return AsyncItems(self._caller, "/jobs", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id}, timeout)
+        return AsyncItems(self._caller, "/jobs", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from}, timeout)
 
     async def job_get(
         self,
@@ -546,10 +586,14 @@ class AsyncApi:
         status: Optional[str] = None,
         show_terminated: Optional[bool] = None,
         external_id: Optional[str] = None,
+        state: Optional[str] = None,
+        label: Optional[str] = None,
+        fields: Optional[Literal["summary"]] = None,
+        from: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> AsyncItems[types.ModelRecord]:
         """List models. `GET /v0/models`"""
-        return AsyncItems(self._caller, "/models", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id}, timeout)
+        return AsyncItems(self._caller, "/models", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from}, timeout)
 
     async def model_get(self, model_name: str, *, timeout: Optional[float] = None) -> types.ModelRecord:
         """Read one model. `GET /v0/models/{modelName}`"""
@@ -607,10 +651,14 @@ class AsyncApi:
         status: Optional[str] = None,
         show_terminated: Optional[bool] = None,
         external_id: Optional[str] = None,
+        state: Optional[str] = None,
+        label: Optional[str] = None,
+        fields: Optional[Literal["summary"]] = None,
+        from: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> AsyncItems[types.PolicyRecord]:
         """List policies. `GET /v0/policies`"""
-        return AsyncItems(self._caller, "/policies", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id}, timeout)
+        return AsyncItems(self._caller, "/policies", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from}, timeout)
 
     async def policy_get(self, policy_name: str, *, timeout: Optional[float] = None) -> types.PolicyRecord:
         """Read one policy. `GET /v0/policies/{policyName}`"""
@@ -652,10 +700,14 @@ class AsyncApi:
         self,
         sandbox_name: str,
         *,
+        status: Optional[str] = None,
+        state: Optional[str] = None,
+        label: Optional[str] = None,
+        fields: Optional[Literal["summary"]] = None,
         timeout: Optional[float] = None,
     ) -> List[types.PreviewRecord]:
         """List previews. `GET /v0/sandboxes/{sandboxName}/previews`"""
-        return cast("List[types.PreviewRecord]", await self._caller.call("GET", f'/sandboxes/{segment("sandboxName", sandbox_name)}/previews', timeout=timeout))
+        return cast("List[types.PreviewRecord]", await self._caller.call("GET", f'/sandboxes/{segment("sandboxName", sandbox_name)}/previews', query={"status": status, "state": state, "label": label, "fields": fields}, timeout=timeout))
 
     async def preview_get(
         self,
@@ -708,10 +760,14 @@ class AsyncApi:
         sandbox_name: str,
         preview_name: str,
         *,
+        status: Optional[str] = None,
+        state: Optional[str] = None,
+        label: Optional[str] = None,
+        fields: Optional[Literal["summary"]] = None,
         timeout: Optional[float] = None,
     ) -> List[types.PreviewtokenRecord]:
         """List previewtokens. `GET /v0/sandboxes/{sandboxName}/previews/{previewName}/tokens`"""
-        return cast("List[types.PreviewtokenRecord]", await self._caller.call("GET", f'/sandboxes/{segment("sandboxName", sandbox_name)}/previews/{segment("previewName", preview_name)}/tokens', timeout=timeout))
+        return cast("List[types.PreviewtokenRecord]", await self._caller.call("GET", f'/sandboxes/{segment("sandboxName", sandbox_name)}/previews/{segment("previewName", preview_name)}/tokens', query={"status": status, "state": state, "label": label, "fields": fields}, timeout=timeout))
 
     async def previewtoken_create(
         self,
@@ -737,10 +793,14 @@ class AsyncApi:
         status: Optional[str] = None,
         show_terminated: Optional[bool] = None,
         external_id: Optional[str] = None,
+        state: Optional[str] = None,
+        label: Optional[str] = None,
+        fields: Optional[Literal["summary"]] = None,
+        from: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> AsyncItems[types.SandboxRecord]:
         """List sandboxes. `GET /v0/sandboxes`"""
-        return AsyncItems(self._caller, "/sandboxes", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id}, timeout)
+        return AsyncItems(self._caller, "/sandboxes", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from}, timeout)
 
     async def sandbox_get(
         self,
@@ -808,11 +868,15 @@ class AsyncApi:
         status: Optional[str] = None,
         show_terminated: Optional[bool] = None,
         external_id: Optional[str] = None,
+        state: Optional[str] = None,
+        label: Optional[str] = None,
+        fields: Optional[Literal["summary"]] = None,
+        from: Optional[str] = None,
         type: Optional[Literal["cron", "at"]] = None,
         timeout: Optional[float] = None,
     ) -> AsyncItems[types.ScheduleRecord]:
         """List schedules. `GET /v0/sandboxes/{sandboxName}/schedules`"""
-        return AsyncItems(self._caller, f'/sandboxes/{segment("sandboxName", sandbox_name)}/schedules', {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "type": type}, timeout)
+        return AsyncItems(self._caller, f'/sandboxes/{segment("sandboxName", sandbox_name)}/schedules', {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from, "type": type}, timeout)
 
     async def schedule_get(
         self,
@@ -871,19 +935,27 @@ class AsyncApi:
         status: Optional[str] = None,
         show_terminated: Optional[bool] = None,
         external_id: Optional[str] = None,
+        state: Optional[str] = None,
+        label: Optional[str] = None,
+        fields: Optional[Literal["summary"]] = None,
+        from: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> AsyncItems[types.ScheduleexecutionRecord]:
         """List scheduleexecutions. `GET /v0/sandboxes/{sandboxName}/schedule-executions`"""
-        return AsyncItems(self._caller, f'/sandboxes/{segment("sandboxName", sandbox_name)}/schedule-executions', {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id}, timeout)
+        return AsyncItems(self._caller, f'/sandboxes/{segment("sandboxName", sandbox_name)}/schedule-executions', {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from}, timeout)
 
     async def snapshot_list(
         self,
         sandbox_name: str,
         *,
+        status: Optional[str] = None,
+        state: Optional[str] = None,
+        label: Optional[str] = None,
+        fields: Optional[Literal["summary"]] = None,
         timeout: Optional[float] = None,
     ) -> List[types.SnapshotRecord]:
         """List snapshots. `GET /v0/sandboxes/{sandboxName}/snapshots`"""
-        return cast("List[types.SnapshotRecord]", await self._caller.call("GET", f'/sandboxes/{segment("sandboxName", sandbox_name)}/snapshots', timeout=timeout))
+        return cast("List[types.SnapshotRecord]", await self._caller.call("GET", f'/sandboxes/{segment("sandboxName", sandbox_name)}/snapshots', query={"status": status, "state": state, "label": label, "fields": fields}, timeout=timeout))
 
     async def snapshot_create(
         self,
@@ -908,10 +980,14 @@ class AsyncApi:
         status: Optional[str] = None,
         show_terminated: Optional[bool] = None,
         external_id: Optional[str] = None,
+        state: Optional[str] = None,
+        label: Optional[str] = None,
+        fields: Optional[Literal["summary"]] = None,
+        from: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> AsyncItems[types.VolumeRecord]:
         """List volumes. `GET /v0/volumes`"""
-        return AsyncItems(self._caller, "/volumes", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id}, timeout)
+        return AsyncItems(self._caller, "/volumes", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from}, timeout)
 
     async def volume_get(self, volume_name: str, *, timeout: Optional[float] = None) -> types.VolumeRecord:
         """Read one volume. `GET /v0/volumes/{volumeName}`"""
@@ -961,10 +1037,14 @@ class AsyncApi:
     async def volumetemplate_list(
         self,
         *,
+        status: Optional[str] = None,
+        state: Optional[str] = None,
+        label: Optional[str] = None,
+        fields: Optional[Literal["summary"]] = None,
         timeout: Optional[float] = None,
     ) -> List[types.VolumetemplateRecord]:
         """List volumetemplates. `GET /v0/volume_templates`"""
-        return cast("List[types.VolumetemplateRecord]", await self._caller.call("GET", "/volume_templates", timeout=timeout))
+        return cast("List[types.VolumetemplateRecord]", await self._caller.call("GET", "/volume_templates", query={"status": status, "state": state, "label": label, "fields": fields}, timeout=timeout))
 
     async def volumetemplate_get(
         self,
@@ -1011,9 +1091,17 @@ class AsyncApi:
         """Delete a volumetemplate. `DELETE /v0/volume_templates/{volumeTemplateName}`"""
         return cast("types.VolumetemplateRecord", await self._caller.call("DELETE", f'/volume_templates/{segment("volumeTemplateName", volume_template_name)}', query={"dryRun": dry_run}, timeout=timeout))
 
-    async def vpc_list(self, *, timeout: Optional[float] = None) -> List[types.VpcRecord]:
+    async def vpc_list(
+        self,
+        *,
+        status: Optional[str] = None,
+        state: Optional[str] = None,
+        label: Optional[str] = None,
+        fields: Optional[Literal["summary"]] = None,
+        timeout: Optional[float] = None,
+    ) -> List[types.VpcRecord]:
         """List vpcs. `GET /v0/vpcs`"""
-        return cast("List[types.VpcRecord]", await self._caller.call("GET", "/vpcs", timeout=timeout))
+        return cast("List[types.VpcRecord]", await self._caller.call("GET", "/vpcs", query={"status": status, "state": state, "label": label, "fields": fields}, timeout=timeout))
 
     async def vpc_get(self, vpc_name: str, *, timeout: Optional[float] = None) -> types.VpcRecord:
         """Read one vpc. `GET /v0/vpcs/{vpcName}`"""
@@ -1748,6 +1836,17 @@ class AsyncApi:
     async def quota_list(self, *, timeout: Optional[float] = None) -> types.QuotaListResult:
         """Read how much of each kind the workspace may have, and how much it has. `GET /v0/quotas`"""
         return cast("types.QuotaListResult", await self._caller.call("GET", "/quotas", timeout=timeout))
+
+    async def search_find(
+        self,
+        *,
+        q: str,
+        kinds: Optional[str] = None,
+        limit: Optional[float] = None,
+        timeout: Optional[float] = None,
+    ) -> types.SearchFindResult:
+        """Find resources of all kinds by a part of their name, display name or labels. `GET /v0/search`"""
+        return cast("types.SearchFindResult", await self._caller.call("GET", "/search", query={"q": q, "kinds": kinds, "limit": limit}, timeout=timeout))
 
     async def service_account_list(
         self,

@@ -29,10 +29,14 @@ class Api:
         status: Optional[str] = None,
         show_terminated: Optional[bool] = None,
         external_id: Optional[str] = None,
+        state: Optional[str] = None,
+        label: Optional[str] = None,
+        fields: Optional[Literal["summary"]] = None,
+        from: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> Items[types.AgentRecord]:
         """List agents. `GET /v0/agents`"""
-        return Items(self._caller, "/agents", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id}, timeout)
+        return Items(self._caller, "/agents", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from}, timeout)
 
     def agent_get(
         self,
@@ -98,10 +102,14 @@ class Api:
         status: Optional[str] = None,
         show_terminated: Optional[bool] = None,
         external_id: Optional[str] = None,
+        state: Optional[str] = None,
+        label: Optional[str] = None,
+        fields: Optional[Literal["summary"]] = None,
+        from: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> Items[types.ApplicationRecord]:
         """List applications. `GET /v0/applications`"""
-        return Items(self._caller, "/applications", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id}, timeout)
+        return Items(self._caller, "/applications", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from}, timeout)
 
     def application_get(
         self,
@@ -155,9 +163,17 @@ class Api:
         """List the last revisions of an application. `GET /v0/applications/{applicationName}/revisions`"""
         return cast("List[types.ApplicationRevisionListResult]", self._caller.call("GET", f'/applications/{segment("applicationName", application_name)}/revisions', timeout=timeout))
 
-    def customdomain_list(self, *, timeout: Optional[float] = None) -> List[types.CustomdomainRecord]:
+    def customdomain_list(
+        self,
+        *,
+        status: Optional[str] = None,
+        state: Optional[str] = None,
+        label: Optional[str] = None,
+        fields: Optional[Literal["summary"]] = None,
+        timeout: Optional[float] = None,
+    ) -> List[types.CustomdomainRecord]:
         """List customdomains. `GET /v0/customdomains`"""
-        return cast("List[types.CustomdomainRecord]", self._caller.call("GET", "/customdomains", timeout=timeout))
+        return cast("List[types.CustomdomainRecord]", self._caller.call("GET", "/customdomains", query={"status": status, "state": state, "label": label, "fields": fields}, timeout=timeout))
 
     def customdomain_get(
         self,
@@ -211,10 +227,14 @@ class Api:
         status: Optional[str] = None,
         show_terminated: Optional[bool] = None,
         external_id: Optional[str] = None,
+        state: Optional[str] = None,
+        label: Optional[str] = None,
+        fields: Optional[Literal["summary"]] = None,
+        from: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> Items[types.DriveRecord]:
         """List drives. `GET /v0/drives`"""
-        return Items(self._caller, "/drives", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id}, timeout)
+        return Items(self._caller, "/drives", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from}, timeout)
 
     def drive_get(self, drive_name: str, *, timeout: Optional[float] = None) -> types.DriveRecord:
         """Read one drive. `GET /v0/drives/{driveName}`"""
@@ -265,10 +285,14 @@ class Api:
         self,
         vpc_name: str,
         *,
+        status: Optional[str] = None,
+        state: Optional[str] = None,
+        label: Optional[str] = None,
+        fields: Optional[Literal["summary"]] = None,
         timeout: Optional[float] = None,
     ) -> List[types.EgressgatewayRecord]:
         """List egressgateways. `GET /v0/vpcs/{vpcName}/egressgateways`"""
-        return cast("List[types.EgressgatewayRecord]", self._caller.call("GET", f'/vpcs/{segment("vpcName", vpc_name)}/egressgateways', timeout=timeout))
+        return cast("List[types.EgressgatewayRecord]", self._caller.call("GET", f'/vpcs/{segment("vpcName", vpc_name)}/egressgateways', query={"status": status, "state": state, "label": label, "fields": fields}, timeout=timeout))
 
     def egressgateway_get(
         self,
@@ -308,10 +332,14 @@ class Api:
         vpc_name: str,
         gateway_name: str,
         *,
+        status: Optional[str] = None,
+        state: Optional[str] = None,
+        label: Optional[str] = None,
+        fields: Optional[Literal["summary"]] = None,
         timeout: Optional[float] = None,
     ) -> List[types.EgressipRecord]:
         """List egressips. `GET /v0/vpcs/{vpcName}/egressgateways/{gatewayName}/ips`"""
-        return cast("List[types.EgressipRecord]", self._caller.call("GET", f'/vpcs/{segment("vpcName", vpc_name)}/egressgateways/{segment("gatewayName", gateway_name)}/ips', timeout=timeout))
+        return cast("List[types.EgressipRecord]", self._caller.call("GET", f'/vpcs/{segment("vpcName", vpc_name)}/egressgateways/{segment("gatewayName", gateway_name)}/ips', query={"status": status, "state": state, "label": label, "fields": fields}, timeout=timeout))
 
     def egressip_get(
         self,
@@ -360,10 +388,14 @@ class Api:
         status: Optional[str] = None,
         show_terminated: Optional[bool] = None,
         external_id: Optional[str] = None,
+        state: Optional[str] = None,
+        label: Optional[str] = None,
+        fields: Optional[Literal["summary"]] = None,
+        from: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> Items[types.FunctionRecord]:
         """List functions. `GET /v0/functions`"""
-        return Items(self._caller, "/functions", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id}, timeout)
+        return Items(self._caller, "/functions", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from}, timeout)
 
     def function_get(
         self,
@@ -421,10 +453,14 @@ class Api:
     def integrationconnection_list(
         self,
         *,
+        status: Optional[str] = None,
+        state: Optional[str] = None,
+        label: Optional[str] = None,
+        fields: Optional[Literal["summary"]] = None,
         timeout: Optional[float] = None,
     ) -> List[types.IntegrationconnectionRecord]:
         """List integrationconnections. `GET /v0/integrations/connections`"""
-        return cast("List[types.IntegrationconnectionRecord]", self._caller.call("GET", "/integrations/connections", timeout=timeout))
+        return cast("List[types.IntegrationconnectionRecord]", self._caller.call("GET", "/integrations/connections", query={"status": status, "state": state, "label": label, "fields": fields}, timeout=timeout))
 
     def integrationconnection_get(
         self,
@@ -478,10 +514,14 @@ class Api:
         status: Optional[str] = None,
         show_terminated: Optional[bool] = None,
         external_id: Optional[str] = None,
+        state: Optional[str] = None,
+        label: Optional[str] = None,
+        fields: Optional[Literal["summary"]] = None,
+        from: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> Items[types.JobRecord]:
         """List jobs. `GET /v0/jobs`"""
-        return Items(self._caller, "/jobs", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id}, timeout)
+        return Items(self._caller, "/jobs", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from}, timeout)
 
     def job_get(
         self,
@@ -547,10 +587,14 @@ class Api:
         status: Optional[str] = None,
         show_terminated: Optional[bool] = None,
         external_id: Optional[str] = None,
+        state: Optional[str] = None,
+        label: Optional[str] = None,
+        fields: Optional[Literal["summary"]] = None,
+        from: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> Items[types.ModelRecord]:
         """List models. `GET /v0/models`"""
-        return Items(self._caller, "/models", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id}, timeout)
+        return Items(self._caller, "/models", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from}, timeout)
 
     def model_get(self, model_name: str, *, timeout: Optional[float] = None) -> types.ModelRecord:
         """Read one model. `GET /v0/models/{modelName}`"""
@@ -608,10 +652,14 @@ class Api:
         status: Optional[str] = None,
         show_terminated: Optional[bool] = None,
         external_id: Optional[str] = None,
+        state: Optional[str] = None,
+        label: Optional[str] = None,
+        fields: Optional[Literal["summary"]] = None,
+        from: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> Items[types.PolicyRecord]:
         """List policies. `GET /v0/policies`"""
-        return Items(self._caller, "/policies", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id}, timeout)
+        return Items(self._caller, "/policies", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from}, timeout)
 
     def policy_get(self, policy_name: str, *, timeout: Optional[float] = None) -> types.PolicyRecord:
         """Read one policy. `GET /v0/policies/{policyName}`"""
@@ -653,10 +701,14 @@ class Api:
         self,
         sandbox_name: str,
         *,
+        status: Optional[str] = None,
+        state: Optional[str] = None,
+        label: Optional[str] = None,
+        fields: Optional[Literal["summary"]] = None,
         timeout: Optional[float] = None,
     ) -> List[types.PreviewRecord]:
         """List previews. `GET /v0/sandboxes/{sandboxName}/previews`"""
-        return cast("List[types.PreviewRecord]", self._caller.call("GET", f'/sandboxes/{segment("sandboxName", sandbox_name)}/previews', timeout=timeout))
+        return cast("List[types.PreviewRecord]", self._caller.call("GET", f'/sandboxes/{segment("sandboxName", sandbox_name)}/previews', query={"status": status, "state": state, "label": label, "fields": fields}, timeout=timeout))
 
     def preview_get(
         self,
@@ -709,10 +761,14 @@ class Api:
         sandbox_name: str,
         preview_name: str,
         *,
+        status: Optional[str] = None,
+        state: Optional[str] = None,
+        label: Optional[str] = None,
+        fields: Optional[Literal["summary"]] = None,
         timeout: Optional[float] = None,
     ) -> List[types.PreviewtokenRecord]:
         """List previewtokens. `GET /v0/sandboxes/{sandboxName}/previews/{previewName}/tokens`"""
-        return cast("List[types.PreviewtokenRecord]", self._caller.call("GET", f'/sandboxes/{segment("sandboxName", sandbox_name)}/previews/{segment("previewName", preview_name)}/tokens', timeout=timeout))
+        return cast("List[types.PreviewtokenRecord]", self._caller.call("GET", f'/sandboxes/{segment("sandboxName", sandbox_name)}/previews/{segment("previewName", preview_name)}/tokens', query={"status": status, "state": state, "label": label, "fields": fields}, timeout=timeout))
 
     def previewtoken_create(
         self,
@@ -738,10 +794,14 @@ class Api:
         status: Optional[str] = None,
         show_terminated: Optional[bool] = None,
         external_id: Optional[str] = None,
+        state: Optional[str] = None,
+        label: Optional[str] = None,
+        fields: Optional[Literal["summary"]] = None,
+        from: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> Items[types.SandboxRecord]:
         """List sandboxes. `GET /v0/sandboxes`"""
-        return Items(self._caller, "/sandboxes", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id}, timeout)
+        return Items(self._caller, "/sandboxes", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from}, timeout)
 
     def sandbox_get(
         self,
@@ -809,11 +869,15 @@ class Api:
         status: Optional[str] = None,
         show_terminated: Optional[bool] = None,
         external_id: Optional[str] = None,
+        state: Optional[str] = None,
+        label: Optional[str] = None,
+        fields: Optional[Literal["summary"]] = None,
+        from: Optional[str] = None,
         type: Optional[Literal["cron", "at"]] = None,
         timeout: Optional[float] = None,
     ) -> Items[types.ScheduleRecord]:
         """List schedules. `GET /v0/sandboxes/{sandboxName}/schedules`"""
-        return Items(self._caller, f'/sandboxes/{segment("sandboxName", sandbox_name)}/schedules', {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "type": type}, timeout)
+        return Items(self._caller, f'/sandboxes/{segment("sandboxName", sandbox_name)}/schedules', {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from, "type": type}, timeout)
 
     def schedule_get(
         self,
@@ -872,19 +936,27 @@ class Api:
         status: Optional[str] = None,
         show_terminated: Optional[bool] = None,
         external_id: Optional[str] = None,
+        state: Optional[str] = None,
+        label: Optional[str] = None,
+        fields: Optional[Literal["summary"]] = None,
+        from: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> Items[types.ScheduleexecutionRecord]:
         """List scheduleexecutions. `GET /v0/sandboxes/{sandboxName}/schedule-executions`"""
-        return Items(self._caller, f'/sandboxes/{segment("sandboxName", sandbox_name)}/schedule-executions', {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id}, timeout)
+        return Items(self._caller, f'/sandboxes/{segment("sandboxName", sandbox_name)}/schedule-executions', {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from}, timeout)
 
     def snapshot_list(
         self,
         sandbox_name: str,
         *,
+        status: Optional[str] = None,
+        state: Optional[str] = None,
+        label: Optional[str] = None,
+        fields: Optional[Literal["summary"]] = None,
         timeout: Optional[float] = None,
     ) -> List[types.SnapshotRecord]:
         """List snapshots. `GET /v0/sandboxes/{sandboxName}/snapshots`"""
-        return cast("List[types.SnapshotRecord]", self._caller.call("GET", f'/sandboxes/{segment("sandboxName", sandbox_name)}/snapshots', timeout=timeout))
+        return cast("List[types.SnapshotRecord]", self._caller.call("GET", f'/sandboxes/{segment("sandboxName", sandbox_name)}/snapshots', query={"status": status, "state": state, "label": label, "fields": fields}, timeout=timeout))
 
     def snapshot_create(
         self,
@@ -909,10 +981,14 @@ class Api:
         status: Optional[str] = None,
         show_terminated: Optional[bool] = None,
         external_id: Optional[str] = None,
+        state: Optional[str] = None,
+        label: Optional[str] = None,
+        fields: Optional[Literal["summary"]] = None,
+        from: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> Items[types.VolumeRecord]:
         """List volumes. `GET /v0/volumes`"""
-        return Items(self._caller, "/volumes", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id}, timeout)
+        return Items(self._caller, "/volumes", {"cursor": cursor, "limit": limit, "sort": sort, "q": q, "anchor": anchor, "status": status, "showTerminated": show_terminated, "externalId": external_id, "state": state, "label": label, "fields": fields, "from": from}, timeout)
 
     def volume_get(self, volume_name: str, *, timeout: Optional[float] = None) -> types.VolumeRecord:
         """Read one volume. `GET /v0/volumes/{volumeName}`"""
@@ -962,10 +1038,14 @@ class Api:
     def volumetemplate_list(
         self,
         *,
+        status: Optional[str] = None,
+        state: Optional[str] = None,
+        label: Optional[str] = None,
+        fields: Optional[Literal["summary"]] = None,
         timeout: Optional[float] = None,
     ) -> List[types.VolumetemplateRecord]:
         """List volumetemplates. `GET /v0/volume_templates`"""
-        return cast("List[types.VolumetemplateRecord]", self._caller.call("GET", "/volume_templates", timeout=timeout))
+        return cast("List[types.VolumetemplateRecord]", self._caller.call("GET", "/volume_templates", query={"status": status, "state": state, "label": label, "fields": fields}, timeout=timeout))
 
     def volumetemplate_get(
         self,
@@ -1012,9 +1092,17 @@ class Api:
         """Delete a volumetemplate. `DELETE /v0/volume_templates/{volumeTemplateName}`"""
         return cast("types.VolumetemplateRecord", self._caller.call("DELETE", f'/volume_templates/{segment("volumeTemplateName", volume_template_name)}', query={"dryRun": dry_run}, timeout=timeout))
 
-    def vpc_list(self, *, timeout: Optional[float] = None) -> List[types.VpcRecord]:
+    def vpc_list(
+        self,
+        *,
+        status: Optional[str] = None,
+        state: Optional[str] = None,
+        label: Optional[str] = None,
+        fields: Optional[Literal["summary"]] = None,
+        timeout: Optional[float] = None,
+    ) -> List[types.VpcRecord]:
         """List vpcs. `GET /v0/vpcs`"""
-        return cast("List[types.VpcRecord]", self._caller.call("GET", "/vpcs", timeout=timeout))
+        return cast("List[types.VpcRecord]", self._caller.call("GET", "/vpcs", query={"status": status, "state": state, "label": label, "fields": fields}, timeout=timeout))
 
     def vpc_get(self, vpc_name: str, *, timeout: Optional[float] = None) -> types.VpcRecord:
         """Read one vpc. `GET /v0/vpcs/{vpcName}`"""
@@ -1749,6 +1837,17 @@ class Api:
     def quota_list(self, *, timeout: Optional[float] = None) -> types.QuotaListResult:
         """Read how much of each kind the workspace may have, and how much it has. `GET /v0/quotas`"""
         return cast("types.QuotaListResult", self._caller.call("GET", "/quotas", timeout=timeout))
+
+    def search_find(
+        self,
+        *,
+        q: str,
+        kinds: Optional[str] = None,
+        limit: Optional[float] = None,
+        timeout: Optional[float] = None,
+    ) -> types.SearchFindResult:
+        """Find resources of all kinds by a part of their name, display name or labels. `GET /v0/search`"""
+        return cast("types.SearchFindResult", self._caller.call("GET", "/search", query={"q": q, "kinds": kinds, "limit": limit}, timeout=timeout))
 
     def service_account_list(
         self,

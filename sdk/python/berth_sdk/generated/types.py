@@ -1888,6 +1888,28 @@ class ScheduleexecutionRecord(TypedDict):
     error: NotRequired[str]
 
 
+class SearchFindResult(TypedDict):
+    #: Names that equal the text first, then names that begin with it, contain it, and the rest; newest first.
+    data: List[SearchFindResultData]
+    meta: SearchFindResultMeta
+
+
+class SearchFindResultData(TypedDict):
+    kind: str
+    plural: str
+    name: str
+    displayName: NotRequired[str]
+    labels: NotRequired[Dict[str, str]]
+    uid: str
+    status: NotRequired[str]
+    createdAt: str
+    updatedAt: str
+
+
+class SearchFindResultMeta(TypedDict):
+    hasMore: bool
+
+
 class ServiceAccountKeyCreateBody(TypedDict):
     #: How you tell the key from others; made up when left out.
     name: NotRequired[str]

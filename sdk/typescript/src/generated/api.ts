@@ -105,6 +105,7 @@ import type {
   ScheduleInput,
   ScheduleRecord,
   ScheduleexecutionRecord,
+  SearchFindResult,
   ServiceAccountKeyCreateBody,
   ServiceaccountInput,
   ServiceaccountRecord,
@@ -151,6 +152,14 @@ export interface Api {
       status?: string | undefined;
       showTerminated?: boolean | undefined;
       externalId?: string | undefined;
+      /** The same as `status`. */
+      state?: string | undefined;
+      /** Comma-separated labels that a resource must have: `key=value`, or `key` for any value. */
+      label?: string | undefined;
+      /** `summary` leaves the spec out. */
+      fields?: "summary" | undefined;
+      /** Begin here: a time such as 2026-01-31T12:00:00Z when sorted by createdAt, a name when sorted by name. */
+      from?: string | undefined;
     } }): Items<AgentRecord>;
   /** Read one agent. `GET /v0/agents/{agentName}` */
   agentGet(input: CallOptions & { params: { agentName: string }; query?: {
@@ -192,6 +201,14 @@ export interface Api {
       status?: string | undefined;
       showTerminated?: boolean | undefined;
       externalId?: string | undefined;
+      /** The same as `status`. */
+      state?: string | undefined;
+      /** Comma-separated labels that a resource must have: `key=value`, or `key` for any value. */
+      label?: string | undefined;
+      /** `summary` leaves the spec out. */
+      fields?: "summary" | undefined;
+      /** Begin here: a time such as 2026-01-31T12:00:00Z when sorted by createdAt, a name when sorted by name. */
+      from?: string | undefined;
     } }): Items<ApplicationRecord>;
   /** Read one application. `GET /v0/applications/{applicationName}` */
   applicationGet(input: CallOptions & { params: { applicationName: string } }): Promise<ApplicationRecord>;
@@ -217,7 +234,16 @@ export interface Api {
   /** List the last revisions of an application. `GET /v0/applications/{applicationName}/revisions` */
   applicationRevisionList(input: CallOptions & { params: { applicationName: string } }): Promise<ApplicationRevisionListResult[]>;
   /** List customdomains. `GET /v0/customdomains` */
-  customdomainList(input?: CallOptions): Promise<CustomdomainRecord[]>;
+  customdomainList(input?: CallOptions & { query?: {
+      /** Comma-separated statuses. */
+      status?: string | undefined;
+      /** The same as `status`. */
+      state?: string | undefined;
+      /** Comma-separated labels that a resource must have: `key=value`, or `key` for any value. */
+      label?: string | undefined;
+      /** `summary` leaves the spec out. */
+      fields?: "summary" | undefined;
+    } }): Promise<CustomdomainRecord[]>;
   /** Read one customdomain. `GET /v0/customdomains/{domainName}` */
   customdomainGet(input: CallOptions & { params: { domainName: string } }): Promise<CustomdomainRecord>;
   /** Create a customdomain. `POST /v0/customdomains` */
@@ -250,6 +276,14 @@ export interface Api {
       status?: string | undefined;
       showTerminated?: boolean | undefined;
       externalId?: string | undefined;
+      /** The same as `status`. */
+      state?: string | undefined;
+      /** Comma-separated labels that a resource must have: `key=value`, or `key` for any value. */
+      label?: string | undefined;
+      /** `summary` leaves the spec out. */
+      fields?: "summary" | undefined;
+      /** Begin here: a time such as 2026-01-31T12:00:00Z when sorted by createdAt, a name when sorted by name. */
+      from?: string | undefined;
     } }): Items<DriveRecord>;
   /** Read one drive. `GET /v0/drives/{driveName}` */
   driveGet(input: CallOptions & { params: { driveName: string } }): Promise<DriveRecord>;
@@ -271,7 +305,16 @@ export interface Api {
   /** Read the newest drive with this external id. `GET /v0/drives/by-external-id/{externalId}` */
   driveGetByExternalId(input: CallOptions & { params: { externalId: string } }): Promise<DriveRecord>;
   /** List egressgateways. `GET /v0/vpcs/{vpcName}/egressgateways` */
-  egressgatewayList(input: CallOptions & { params: { vpcName: string } }): Promise<EgressgatewayRecord[]>;
+  egressgatewayList(input: CallOptions & { params: { vpcName: string }; query?: {
+      /** Comma-separated statuses. */
+      status?: string | undefined;
+      /** The same as `status`. */
+      state?: string | undefined;
+      /** Comma-separated labels that a resource must have: `key=value`, or `key` for any value. */
+      label?: string | undefined;
+      /** `summary` leaves the spec out. */
+      fields?: "summary" | undefined;
+    } }): Promise<EgressgatewayRecord[]>;
   /** Read one egressgateway. `GET /v0/vpcs/{vpcName}/egressgateways/{gatewayName}` */
   egressgatewayGet(input: CallOptions & { params: { vpcName: string; gatewayName: string } }): Promise<EgressgatewayRecord>;
   /** Create an egressgateway. `POST /v0/vpcs/{vpcName}/egressgateways` */
@@ -285,7 +328,16 @@ export interface Api {
       dryRun?: boolean | undefined;
     } }): Promise<EgressgatewayRecord>;
   /** List egressips. `GET /v0/vpcs/{vpcName}/egressgateways/{gatewayName}/ips` */
-  egressipList(input: CallOptions & { params: { vpcName: string; gatewayName: string } }): Promise<EgressipRecord[]>;
+  egressipList(input: CallOptions & { params: { vpcName: string; gatewayName: string }; query?: {
+      /** Comma-separated statuses. */
+      status?: string | undefined;
+      /** The same as `status`. */
+      state?: string | undefined;
+      /** Comma-separated labels that a resource must have: `key=value`, or `key` for any value. */
+      label?: string | undefined;
+      /** `summary` leaves the spec out. */
+      fields?: "summary" | undefined;
+    } }): Promise<EgressipRecord[]>;
   /** Read one egressip. `GET /v0/vpcs/{vpcName}/egressgateways/{gatewayName}/ips/{ipName}` */
   egressipGet(input: CallOptions & { params: { vpcName: string; gatewayName: string; ipName: string } }): Promise<EgressipRecord>;
   /** Create an egressip. `POST /v0/vpcs/{vpcName}/egressgateways/{gatewayName}/ips` */
@@ -313,6 +365,14 @@ export interface Api {
       status?: string | undefined;
       showTerminated?: boolean | undefined;
       externalId?: string | undefined;
+      /** The same as `status`. */
+      state?: string | undefined;
+      /** Comma-separated labels that a resource must have: `key=value`, or `key` for any value. */
+      label?: string | undefined;
+      /** `summary` leaves the spec out. */
+      fields?: "summary" | undefined;
+      /** Begin here: a time such as 2026-01-31T12:00:00Z when sorted by createdAt, a name when sorted by name. */
+      from?: string | undefined;
     } }): Items<FunctionRecord>;
   /** Read one function. `GET /v0/functions/{functionName}` */
   functionGet(input: CallOptions & { params: { functionName: string }; query?: {
@@ -340,7 +400,16 @@ export interface Api {
   /** List the last revisions of a function. `GET /v0/functions/{functionName}/revisions` */
   functionRevisionList(input: CallOptions & { params: { functionName: string } }): Promise<AgentRevisionListResult[]>;
   /** List integrationconnections. `GET /v0/integrations/connections` */
-  integrationconnectionList(input?: CallOptions): Promise<IntegrationconnectionRecord[]>;
+  integrationconnectionList(input?: CallOptions & { query?: {
+      /** Comma-separated statuses. */
+      status?: string | undefined;
+      /** The same as `status`. */
+      state?: string | undefined;
+      /** Comma-separated labels that a resource must have: `key=value`, or `key` for any value. */
+      label?: string | undefined;
+      /** `summary` leaves the spec out. */
+      fields?: "summary" | undefined;
+    } }): Promise<IntegrationconnectionRecord[]>;
   /** Read one integrationconnection. `GET /v0/integrations/connections/{connectionName}` */
   integrationconnectionGet(input: CallOptions & { params: { connectionName: string } }): Promise<IntegrationconnectionRecord>;
   /** Create an integrationconnection. `POST /v0/integrations/connections` */
@@ -373,6 +442,14 @@ export interface Api {
       status?: string | undefined;
       showTerminated?: boolean | undefined;
       externalId?: string | undefined;
+      /** The same as `status`. */
+      state?: string | undefined;
+      /** Comma-separated labels that a resource must have: `key=value`, or `key` for any value. */
+      label?: string | undefined;
+      /** `summary` leaves the spec out. */
+      fields?: "summary" | undefined;
+      /** Begin here: a time such as 2026-01-31T12:00:00Z when sorted by createdAt, a name when sorted by name. */
+      from?: string | undefined;
     } }): Items<JobRecord>;
   /** Read one job. `GET /v0/jobs/{jobId}` */
   jobGet(input: CallOptions & { params: { jobId: string }; query?: {
@@ -414,6 +491,14 @@ export interface Api {
       status?: string | undefined;
       showTerminated?: boolean | undefined;
       externalId?: string | undefined;
+      /** The same as `status`. */
+      state?: string | undefined;
+      /** Comma-separated labels that a resource must have: `key=value`, or `key` for any value. */
+      label?: string | undefined;
+      /** `summary` leaves the spec out. */
+      fields?: "summary" | undefined;
+      /** Begin here: a time such as 2026-01-31T12:00:00Z when sorted by createdAt, a name when sorted by name. */
+      from?: string | undefined;
     } }): Items<ModelRecord>;
   /** Read one model. `GET /v0/models/{modelName}` */
   modelGet(input: CallOptions & { params: { modelName: string } }): Promise<ModelRecord>;
@@ -449,6 +534,14 @@ export interface Api {
       status?: string | undefined;
       showTerminated?: boolean | undefined;
       externalId?: string | undefined;
+      /** The same as `status`. */
+      state?: string | undefined;
+      /** Comma-separated labels that a resource must have: `key=value`, or `key` for any value. */
+      label?: string | undefined;
+      /** `summary` leaves the spec out. */
+      fields?: "summary" | undefined;
+      /** Begin here: a time such as 2026-01-31T12:00:00Z when sorted by createdAt, a name when sorted by name. */
+      from?: string | undefined;
     } }): Items<PolicyRecord>;
   /** Read one policy. `GET /v0/policies/{policyName}` */
   policyGet(input: CallOptions & { params: { policyName: string } }): Promise<PolicyRecord>;
@@ -468,7 +561,16 @@ export interface Api {
       dryRun?: boolean | undefined;
     } }): Promise<PolicyRecord>;
   /** List previews. `GET /v0/sandboxes/{sandboxName}/previews` */
-  previewList(input: CallOptions & { params: { sandboxName: string } }): Promise<PreviewRecord[]>;
+  previewList(input: CallOptions & { params: { sandboxName: string }; query?: {
+      /** Comma-separated statuses. */
+      status?: string | undefined;
+      /** The same as `status`. */
+      state?: string | undefined;
+      /** Comma-separated labels that a resource must have: `key=value`, or `key` for any value. */
+      label?: string | undefined;
+      /** `summary` leaves the spec out. */
+      fields?: "summary" | undefined;
+    } }): Promise<PreviewRecord[]>;
   /** Read one preview. `GET /v0/sandboxes/{sandboxName}/previews/{previewName}` */
   previewGet(input: CallOptions & { params: { sandboxName: string; previewName: string } }): Promise<PreviewRecord>;
   /** Create a preview. `POST /v0/sandboxes/{sandboxName}/previews` */
@@ -489,7 +591,16 @@ export interface Api {
       dryRun?: boolean | undefined;
     } }): Promise<PreviewRecord>;
   /** List previewtokens. `GET /v0/sandboxes/{sandboxName}/previews/{previewName}/tokens` */
-  previewtokenList(input: CallOptions & { params: { sandboxName: string; previewName: string } }): Promise<PreviewtokenRecord[]>;
+  previewtokenList(input: CallOptions & { params: { sandboxName: string; previewName: string }; query?: {
+      /** Comma-separated statuses. */
+      status?: string | undefined;
+      /** The same as `status`. */
+      state?: string | undefined;
+      /** Comma-separated labels that a resource must have: `key=value`, or `key` for any value. */
+      label?: string | undefined;
+      /** `summary` leaves the spec out. */
+      fields?: "summary" | undefined;
+    } }): Promise<PreviewtokenRecord[]>;
   /** Create a previewtoken. `POST /v0/sandboxes/{sandboxName}/previews/{previewName}/tokens` */
   previewtokenCreate(input: CallOptions & { params: { sandboxName: string; previewName: string }; query?: {
       /** Check the request and answer as if it were done; change nothing. */
@@ -510,6 +621,14 @@ export interface Api {
       status?: string | undefined;
       showTerminated?: boolean | undefined;
       externalId?: string | undefined;
+      /** The same as `status`. */
+      state?: string | undefined;
+      /** Comma-separated labels that a resource must have: `key=value`, or `key` for any value. */
+      label?: string | undefined;
+      /** `summary` leaves the spec out. */
+      fields?: "summary" | undefined;
+      /** Begin here: a time such as 2026-01-31T12:00:00Z when sorted by createdAt, a name when sorted by name. */
+      from?: string | undefined;
     } }): Items<SandboxRecord>;
   /** Read one sandbox. `GET /v0/sandboxes/{sandboxName}` */
   sandboxGet(input: CallOptions & { params: { sandboxName: string }; query?: {
@@ -553,6 +672,14 @@ export interface Api {
       status?: string | undefined;
       showTerminated?: boolean | undefined;
       externalId?: string | undefined;
+      /** The same as `status`. */
+      state?: string | undefined;
+      /** Comma-separated labels that a resource must have: `key=value`, or `key` for any value. */
+      label?: string | undefined;
+      /** `summary` leaves the spec out. */
+      fields?: "summary" | undefined;
+      /** Begin here: a time such as 2026-01-31T12:00:00Z when sorted by createdAt, a name when sorted by name. */
+      from?: string | undefined;
       type?: "cron" | "at" | undefined;
     } }): Items<ScheduleRecord>;
   /** Read one schedule. `GET /v0/sandboxes/{sandboxName}/schedules/{scheduleId}` */
@@ -587,9 +714,26 @@ export interface Api {
       status?: string | undefined;
       showTerminated?: boolean | undefined;
       externalId?: string | undefined;
+      /** The same as `status`. */
+      state?: string | undefined;
+      /** Comma-separated labels that a resource must have: `key=value`, or `key` for any value. */
+      label?: string | undefined;
+      /** `summary` leaves the spec out. */
+      fields?: "summary" | undefined;
+      /** Begin here: a time such as 2026-01-31T12:00:00Z when sorted by createdAt, a name when sorted by name. */
+      from?: string | undefined;
     } }): Items<ScheduleexecutionRecord>;
   /** List snapshots. `GET /v0/sandboxes/{sandboxName}/snapshots` */
-  snapshotList(input: CallOptions & { params: { sandboxName: string } }): Promise<SnapshotRecord[]>;
+  snapshotList(input: CallOptions & { params: { sandboxName: string }; query?: {
+      /** Comma-separated statuses. */
+      status?: string | undefined;
+      /** The same as `status`. */
+      state?: string | undefined;
+      /** Comma-separated labels that a resource must have: `key=value`, or `key` for any value. */
+      label?: string | undefined;
+      /** `summary` leaves the spec out. */
+      fields?: "summary" | undefined;
+    } }): Promise<SnapshotRecord[]>;
   /** Create a snapshot. `POST /v0/sandboxes/{sandboxName}/snapshots` */
   snapshotCreate(input: CallOptions & { params: { sandboxName: string }; query?: {
       /** Check the request and answer as if it were done; change nothing. */
@@ -610,6 +754,14 @@ export interface Api {
       status?: string | undefined;
       showTerminated?: boolean | undefined;
       externalId?: string | undefined;
+      /** The same as `status`. */
+      state?: string | undefined;
+      /** Comma-separated labels that a resource must have: `key=value`, or `key` for any value. */
+      label?: string | undefined;
+      /** `summary` leaves the spec out. */
+      fields?: "summary" | undefined;
+      /** Begin here: a time such as 2026-01-31T12:00:00Z when sorted by createdAt, a name when sorted by name. */
+      from?: string | undefined;
     } }): Items<VolumeRecord>;
   /** Read one volume. `GET /v0/volumes/{volumeName}` */
   volumeGet(input: CallOptions & { params: { volumeName: string } }): Promise<VolumeRecord>;
@@ -631,7 +783,16 @@ export interface Api {
   /** Read the newest volume with this external id. `GET /v0/volumes/by-external-id/{externalId}` */
   volumeGetByExternalId(input: CallOptions & { params: { externalId: string } }): Promise<VolumeRecord>;
   /** List volumetemplates. `GET /v0/volume_templates` */
-  volumetemplateList(input?: CallOptions): Promise<VolumetemplateRecord[]>;
+  volumetemplateList(input?: CallOptions & { query?: {
+      /** Comma-separated statuses. */
+      status?: string | undefined;
+      /** The same as `status`. */
+      state?: string | undefined;
+      /** Comma-separated labels that a resource must have: `key=value`, or `key` for any value. */
+      label?: string | undefined;
+      /** `summary` leaves the spec out. */
+      fields?: "summary" | undefined;
+    } }): Promise<VolumetemplateRecord[]>;
   /** Read one volumetemplate. `GET /v0/volume_templates/{volumeTemplateName}` */
   volumetemplateGet(input: CallOptions & { params: { volumeTemplateName: string } }): Promise<VolumetemplateRecord>;
   /** Create a volumetemplate. `POST /v0/volume_templates` */
@@ -658,7 +819,16 @@ export interface Api {
       dryRun?: boolean | undefined;
     } }): Promise<VolumetemplateRecord>;
   /** List vpcs. `GET /v0/vpcs` */
-  vpcList(input?: CallOptions): Promise<VpcRecord[]>;
+  vpcList(input?: CallOptions & { query?: {
+      /** Comma-separated statuses. */
+      status?: string | undefined;
+      /** The same as `status`. */
+      state?: string | undefined;
+      /** Comma-separated labels that a resource must have: `key=value`, or `key` for any value. */
+      label?: string | undefined;
+      /** `summary` leaves the spec out. */
+      fields?: "summary" | undefined;
+    } }): Promise<VpcRecord[]>;
   /** Read one vpc. `GET /v0/vpcs/{vpcName}` */
   vpcGet(input: CallOptions & { params: { vpcName: string } }): Promise<VpcRecord>;
   /** Create a vpc. `POST /v0/vpcs` */
@@ -1035,6 +1205,15 @@ export interface Api {
   previewtokenDelete(input: CallOptions & { params: { sandboxName: string; previewName: string; tokenName: string } }): Promise<AccountUserDeleteResult>;
   /** Read how much of each kind the workspace may have, and how much it has. `GET /v0/quotas` */
   quotaList(input?: CallOptions): Promise<QuotaListResult>;
+  /** Find resources of all kinds by a part of their name, display name or labels. `GET /v0/search` */
+  searchFind(input: CallOptions & { query: {
+      /** Substring of name, display name, label keys and values; 2 to 200 characters, in any case. */
+      q: string;
+      /** Kinds, separated by commas, singular or plural; every kind that the credentials may list when absent. */
+      kinds?: string | undefined;
+      /** 1 to 50, default 20; more is clamped. */
+      limit?: number | undefined;
+    } }): Promise<SearchFindResult>;
   /** List the service accounts of the workspace. `GET /v0/service_accounts` */
   serviceAccountList(input?: CallOptions): Promise<ServiceaccountRecord[]>;
   /** Create a service account; its client secret is shown once. `POST /v0/service_accounts` */

@@ -3812,6 +3812,25 @@ export interface ScheduleexecutionRecord {
   error?: string | undefined;
 }
 
+/** The answer of searchFind. */
+export interface SearchFindResult {
+  /** Names that equal the text first, then names that begin with it, contain it, and the rest; newest first. */
+  data: {
+    kind: string;
+    plural: string;
+    name: string;
+    displayName?: string | undefined;
+    labels?: Record<string, string> | undefined;
+    uid: string;
+    status?: string | undefined;
+    createdAt: string;
+    updatedAt: string;
+  }[];
+  meta: {
+    hasMore: boolean;
+  };
+}
+
 /** The body of serviceAccountKeyCreate. */
 export interface ServiceAccountKeyCreateBody {
   /** How you tell the key from others; made up when left out. */

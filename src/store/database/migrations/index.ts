@@ -30,6 +30,7 @@ import { nodes } from "./0021-nodes.ts";
 import { invitationMakers } from "./0022-invitation-makers.ts";
 import { blobs } from "./0023-blobs.ts";
 import { statuses } from "./0024-statuses.ts";
+import { byStatus } from "./0025-by-status.ts";
 import type { Migration } from "./migration.ts";
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -57,6 +58,7 @@ export const MIGRATIONS: readonly Migration[] = [
   invitationMakers,
   blobs,
   statuses,
+  byStatus,
 ];
 
 const TYPES: Record<Dialect, Record<string, string>> = {
