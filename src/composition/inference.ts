@@ -1,7 +1,9 @@
 /** The fourth phase: the gateway to workloads, and the model engine behind it. */
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { isTls } from "../config.ts";
 import { consoleHost } from "../contract/console.ts";
 import { GATEWAY_DOCS_URL } from "../contract/gateway-errors.ts";
+import { type CertificateTable, createCertificateTable } from "../gateway/certificate-table.ts";
 import type { GatewayDeps, GatewayPeers } from "../gateway/deps.ts";
 import { createDirectory } from "../gateway/directory.ts";
 import { createGateway, type Gateway } from "../gateway/gateway.ts";
@@ -27,6 +29,7 @@ export interface Inference {
   gateway: Gateway;
   models: ModelGateway;
   isCustomDomain(host: string): boolean;
+  contextOf: CertificateTable["contextOf"];
 }
 
 /** `manage` serves the requests that the gateway leaves to the management API. */
@@ -57,6 +60,8 @@ export async function startInference(
     }),
   );
   await directory.opened();
+  const certificates = stack.add(createCertificateTable({ store }));
+  if (isTls(config)) await certificates.opened();
   const publicHost = new URL(baseBeforeListening.publicUrl).hostname;
   const gateway = createGateway({
     settings: {
@@ -82,7 +87,7 @@ export async function startInference(
     ...principals,
     ...directory,
   });
-  return { gateway, models, isCustomDomain: directory.isCustomDomain };
+  return { gateway, models, isCustomDomain: directory.isCustomDomain, contextOf: certificates.contextOf };
 }
 
 const openMaxOf = (workspace: number) => ({ workspace, caller: Math.ceil(workspace / 2) });

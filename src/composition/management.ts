@@ -33,11 +33,13 @@ export async function startManagement(
   { registry }: Foundation,
   identity: Identity,
   platform: Platform,
-  { gateway, isCustomDomain }: Inference,
+  { gateway, isCustomDomain, contextOf }: Inference,
   peers: StartedPeers | null,
 ): Promise<Edge> {
   const { authenticator, verifyToken, issuer, pagesUrl, consoleBase, isRunning, makerOf } = identity;
-  const edge = stack.add(createEdge({ config, gateway, clock, names: hostsOf(identity), peer: peers?.door }));
+  const edge = stack.add(
+    createEdge({ config, gateway, clock, names: hostsOf(identity), peer: peers?.door, contextOf }),
+  );
   // Above the edge on the stack: open streams end first, and the edge then has nothing to wait for.
   const streams = stack.add(new EventStreams({ onIdentityChange: platform.store.onIdentityChange }));
   const implementations = [

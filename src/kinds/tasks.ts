@@ -4,7 +4,7 @@
  */
 
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/time/clock.ts";
-import { recheckDomains } from "./custom-domain/verification.ts";
+import { recheckDomains, sweepCertificates } from "./custom-domain/upkeep.ts";
 import { assignWaiting } from "./egress-ip/addresses.ts";
 import { neededByImage } from "./image/build.ts";
 import { imageTasks } from "./image/sweep.ts";
@@ -84,6 +84,7 @@ export const kindTasks = (deps: Deps): KindTask[] => [
   },
   { name: "assign-egress-addresses", everyMs: EGRESS_ADDRESSES_MS, run: (signal) => assignWaiting(deps, signal) },
   { name: "recheck-domains", everyMs: RECHECK_DOMAINS_MS, run: (signal) => recheckDomains(deps, signal) },
+  { name: "sweep-certificates", everyMs: RECHECK_DOMAINS_MS, run: (signal) => sweepCertificates(deps, signal) },
   ...sandboxTasks(deps),
   ...snapshotTasks(deps),
   ...imageTasks(deps),

@@ -6,6 +6,7 @@ import { deriveKey } from "../lib/sealed-box.ts";
 import type { Clock } from "../lib/time/clock.ts";
 import { createAudit } from "./audit.ts";
 import { createBlobs } from "./blobs.ts";
+import { createCertificates } from "./certificates.ts";
 import type { Database } from "./database/database.ts";
 import { migrate } from "./database/migrations/index.ts";
 import { openSqlite } from "./database/sqlite.ts";
@@ -131,6 +132,7 @@ function composeStore({ database, keyring, keyRecords, follower, root, clock, qu
     leases: createLeases(deps),
     nodes: createNodes(deps),
     blobs: createBlobs(deps),
+    certificates: createCertificates(deps),
     ownership: createOwnership({ database, forget: resources.forgetCached }),
     records: createRecords(deps),
     executions: {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, suite, test } from "node:test";
-import { recheckDomains } from "../../src/kinds/custom-domain/verification.ts";
+import { recheckDomains } from "../../src/kinds/custom-domain/upkeep.ts";
 import { type DnsServer, startDnsServer } from "../dns-server.ts";
 import { FakeMachine, fakeDriver } from "../fake-driver.ts";
 import { makeAccount, makeUser } from "../identities.ts";

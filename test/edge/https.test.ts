@@ -11,8 +11,10 @@ import { join } from "node:path";
 import { after, before, suite, type TestContext, test } from "node:test";
 import { connect as connectTls } from "node:tls";
 import { HTTP2_LIMITS } from "../../src/http/http2/http2-door.ts";
+import { CertificateSigner, type Credential, makeAuthority } from "../../src/lib/x509/certificate.ts";
 import { FakeMachine, fakeDriver } from "../fake-driver.ts";
 import { startTestPlatform, type TestPlatform } from "../platform.ts";
+import { draftOf } from "../store.ts";
 
 const [HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY] = [1, 3, 4, 6, 7] as const;
 
@@ -191,6 +193,73 @@ suite("HTTPS and HTTP/2", () => {
       else socket.resetAndDestroy();
     }
     assert.equal((await ask(`${https.origin}/healthz`)).status, 200);
+  });
+
+  test("an uploaded certificate is served for its names alone, and its key is shown to nobody", async () => {
+    const spec = { status: "verified", domainType: "previews", region: "local" };
+    await platform.app.store.resources.create(draftOf("customdomain", "shop.test", { spec }));
+    const [now, day] = [Date.now(), 86_400_000];
+    const validity = { fromMs: now - day, untilMs: now + 9 * day };
+    const signer = new CertificateSigner(makeAuthority("Shop CA", validity), "Shop CA");
+    const upload = (path: string, { certificate, key }: Credential) => {
+      const headers = { authorization: authorization(), "content-type": "application/json" };
+      const body = JSON.stringify({ certificate, privateKey: key });
+      return ask(`${https.origin}/v0/customdomains/${path}/certificates`, { method: "PUT", headers, body });
+    };
+    const good = signer.hostCertificate("*.shop.test", validity, ["shop.test"]);
+    const past = { fromMs: now - 9 * day, untilMs: now - day };
+    for (const [bad, why] of [
+      [signer.hostCertificate("other.test", validity), /is for other\.test/],
+      [signer.hostCertificate("a.shop.test", validity, ["bigshop.test"]), /is for bigshop\.test/],
+      [signer.hostCertificate("shop.test", past), /has expired/],
+      [{ ...good, key: signer.hostCertificate("shop.test", validity).key }, /does not belong/],
+      [{ ...good, certificate: "nothing" }, /must be PEM/],
+    ] as const) {
+      const { status, text } = await upload("shop.test", bad);
+      assert.deepEqual([status, why.test(text)], [400, true], text);
+    }
+    const served = (servername: string): Promise<string> =>
+      new Promise((resolve, reject) => {
+        const socket = connectTls({
+          port: Number(https.port),
+          host: "127.0.0.1",
+          servername,
+          rejectUnauthorized: false,
+        });
+        socket.on("error", reject);
+        socket.on("secureConnect", () => {
+          resolve(String(socket.getPeerCertificate().issuer.CN));
+          socket.destroy();
+        });
+      });
+    /** The server hears of a changed certificate a moment later. */
+    const becomes = async (host: string, isShops: boolean): Promise<void> => {
+      for (const deadline = Date.now() + 60_000; ; ) {
+        const issuer = await served(host);
+        if ((issuer === "Shop CA") === isShops) return;
+        assert.ok(Date.now() < deadline, `${host}: ${issuer}`);
+      }
+    };
+    assert.notEqual(await served("www.shop.test"), "Shop CA");
+    const done = await upload("shop.test", good);
+    assert.equal(done.status, 200, done.text);
+    assert.doesNotMatch(done.text, /PRIVATE KEY/);
+    assert.deepEqual(
+      JSON.parse(done.text).map((one: { name: string; issuer: string; source: string }) => [
+        one.name,
+        one.issuer,
+        one.source,
+      ]),
+      [
+        ["*.shop.test", "CN=Shop CA", "upload"],
+        ["shop.test", "CN=Shop CA", "upload"],
+      ],
+    );
+    for (const host of ["shop.test", "www.shop.test", "WWW.shop.test"]) await becomes(host, true);
+    for (const host of ["a.b.shop.test", "other.test", "localhost"])
+      assert.notEqual(await served(host), "Shop CA", host);
+    await call("DELETE", "/customdomains/shop.test/certificates");
+    await becomes("www.shop.test", false);
   });
 
   test("header lists beyond the limit, and more streams than allowed, are refused", async (t) => {

@@ -17,6 +17,7 @@ const SEALERS: Readonly<Record<string, readonly string[]>> = {
   "src/store/resources/resources.ts": ["resources.secrets"],
   "src/store/resources/rows.ts": ["revisions.secrets"],
   "src/store/sealing/key-records.ts": ["records.value.derivationroot"],
+  "src/store/certificates.ts": ["certificates.sealed_key", "certificates.sealed_key", "acme_accounts.sealed_key"],
   "src/store/people/signing-keys.ts": ["signing_keys.sealed_key"],
   "src/store/threads.ts": ["thread_messages.sealed"],
 };

@@ -1,4 +1,4 @@
-import { notFound, PlatformError } from "../../contract/errors.ts";
+import { invalidField, notFound, PlatformError } from "../../contract/errors.ts";
 import type { Workspace } from "../../store/people/workspaces.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { wholeAccount } from "../../store/resources/shares.ts";
@@ -6,16 +6,21 @@ import { application } from "../application/kind.ts";
 import { type Call, type Implementation, type Input, implement, type Platform, workspaceOf } from "../port.ts";
 import { type PresentOptions, toWire } from "../present.ts";
 import { customDomainBehaviour, prepareDomain } from "./behaviour.ts";
+import { checkedUpload, presentCertificate } from "./certificates.ts";
 import { createDns } from "./dns.ts";
 import { takeBackHosts } from "./hosts-below.ts";
 import {
   applicationCustomDomainCreate,
   applicationCustomDomainList,
+  customDomainCertificates,
+  customDomainCertificatesRemove,
+  customDomainCertificateUpload,
   customDomainShare,
   customDomainShares,
   customDomainUnshare,
   customDomainVerify,
 } from "./operations.ts";
+import { isVerified, mayServe } from "./usable.ts";
 import { verify } from "./verification.ts";
 
 /** The word in a request that stands for every workspace of the account. */
@@ -84,7 +89,32 @@ export const customDomainHandlers: readonly Implementation[] = [
     );
     return Promise.all(found.filter((domain) => domain !== null).map((domain) => present(domain, deps)));
   }),
+
+  implement(customDomainCertificates, async (call, deps) => certificatesOf(await find(call, deps), deps)),
+
+  implement(customDomainCertificateUpload, async (call, deps) => {
+    const domain = await find(call, deps);
+    if (!isVerified(domain))
+      throw new PlatformError("bad_request", `${domain.name} is not verified: only a verified domain serves.`);
+    const { names, ...issued } = checkedUpload(call.body, domain.name, deps.clock.now());
+    for (const name of names)
+      if (!(await mayServe(name.replace(/^\*/, "any"), domain.workspace, deps)))
+        throw invalidField("certificate", `is for ${name}, which belongs to another workspace`);
+    await deps.store.certificates.put(names, { domainUid: domain.uid, source: "upload", renewAt: 0, ...issued });
+    return certificatesOf(domain, deps);
+  }),
+
+  implement(customDomainCertificatesRemove, async (call, deps) => {
+    const domain = await find(call, deps);
+    const uploaded = (await deps.store.certificates.list(domain.uid)).filter(({ source }) => source === "upload");
+    if (uploaded.length === 0) throw notFound("An uploaded certificate");
+    await deps.store.certificates.remove(uploaded.map(({ name }) => name));
+    return certificatesOf(domain, deps);
+  }),
 ];
+
+const certificatesOf = async ({ uid }: Resource, { store }: Platform) =>
+  (await store.certificates.list(uid)).map(presentCertificate);
 
 async function findApplication(
   call: Pick<Call, "workspace" | "operation" | "params">,

@@ -64,6 +64,55 @@ export const applicationCustomDomainList = defineOperation({
   response: z.array(customDomain.resource),
 });
 
+const certificateList = z.array(
+  z.object({
+    name: z.string().describe("Host name, or `*.` and a domain."),
+    source: z.enum(["acme", "upload"]),
+    issuer: z.string().optional().describe("Absent while there is no certificate."),
+    notBefore: z.string().optional(),
+    notAfter: z.string().optional(),
+    renewsAt: z.string().optional().describe("When the platform asks for the next one; absent for an uploaded one."),
+    failure: z.string().optional().describe("Why the last attempt to get a certificate failed."),
+  }),
+);
+
+export const customDomainCertificates = defineOperation({
+  ...common,
+  id: "customDomainCertificates",
+  method: "GET",
+  path: "/customdomains/{domainName}/certificates",
+  summary: "List the certificates of a domain, and why one is missing",
+  scope: "customdomains:get",
+  response: certificateList,
+});
+
+/** Bytes of a chain of certificates, and of a private key. */
+const PEM_MAX = 64 * 1024;
+
+export const customDomainCertificateUpload = defineOperation({
+  ...change,
+  id: "customDomainCertificateUpload",
+  method: "PUT",
+  path: "/customdomains/{domainName}/certificates",
+  summary: "Serve a certificate of one's own at a domain",
+  role: "admin",
+  body: z.looseObject({
+    certificate: z.string().max(PEM_MAX).describe("PEM: the certificate, then those of its authorities."),
+    privateKey: z.string().max(PEM_MAX).describe("PEM, not encrypted; sealed, never shown."),
+  }),
+  response: certificateList,
+});
+
+export const customDomainCertificatesRemove = defineOperation({
+  ...change,
+  id: "customDomainCertificatesRemove",
+  method: "DELETE",
+  path: "/customdomains/{domainName}/certificates",
+  summary: "Remove the uploaded certificate of a domain",
+  role: "admin",
+  response: certificateList,
+});
+
 export const customDomainOperations = [
   customDomainVerify,
   customDomainShare,
@@ -71,4 +120,7 @@ export const customDomainOperations = [
   customDomainShares,
   applicationCustomDomainCreate,
   applicationCustomDomainList,
+  customDomainCertificates,
+  customDomainCertificateUpload,
+  customDomainCertificatesRemove,
 ];

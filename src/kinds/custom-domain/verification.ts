@@ -5,10 +5,10 @@
 import { createHmac } from "node:crypto";
 import { isIP } from "node:net";
 import { notFound, PlatformError } from "../../contract/errors.ts";
-import { HOUR_MS, toIso } from "../../lib/time/clock.ts";
+import { toIso } from "../../lib/time/clock.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Platform, Settings } from "../port.ts";
-import { createDns, type Dns, DnsUnreachable } from "./dns.ts";
+import { type Dns, DnsUnreachable } from "./dns.ts";
 import { takeBackHosts } from "./hosts-below.ts";
 import { VERIFIED_POOL } from "./usable.ts";
 
@@ -71,9 +71,9 @@ async function missingCname({ name, spec }: Resource, dns: Dns): Promise<string 
 }
 
 /** The actor of checks that nobody asked for. */
-const PLATFORM = "platform";
+export const PLATFORM = "platform";
 
-type VerifyDeps = Pick<Platform, "store" | "clock">;
+export type VerifyDeps = Pick<Platform, "store" | "clock">;
 
 /**
  * Looks up the DNS records and stores the result. Workspaces that may no longer serve hosts below a domain lose those
@@ -128,39 +128,4 @@ async function write(domain: Resource, verdict: Verdict, actor: string, deps: Ve
       ...(unchanged ? {} : { event: { type: verdict.status, message } }),
     }));
   });
-}
-
-/** Age of a check after which a domain is looked up again. */
-const CHECK_AFTER_MS = HOUR_MS;
-const PAGE = 100;
-
-/**
- * Looks up the records of domains that were verified once: a domain whose records have gone stops, and a domain whose
- * records are back serves again.
- */
-export async function recheckDomains(
-  deps: VerifyDeps & { settings: Pick<Settings, "dnsServers"> },
-  signal: AbortSignal,
-): Promise<void> {
-  const dns = createDns(deps.settings.dnsServers);
-  for (let after = ""; !signal.aborted; ) {
-    const page = await deps.store.resources.listAcrossWorkspaces("customdomain", after, PAGE);
-    for (const domain of page) if (isDue(domain, deps.clock.now())) await recheck(domain, dns, deps);
-    if (page.length < PAGE) return;
-    after = page.at(-1)?.uid ?? "";
-  }
-}
-
-function isDue({ spec, deletedAt, retired }: Resource, nowMs: number): boolean {
-  if (deletedAt !== null || retired || typeof spec.lastVerifiedAt !== "string") return false;
-  return spec.status !== "verified" || nowMs - Date.parse(spec.lastVerifiedAt) >= CHECK_AFTER_MS;
-}
-
-async function recheck(domain: Resource, dns: Dns, deps: VerifyDeps): Promise<void> {
-  try {
-    await verify(domain, PLATFORM, dns, deps);
-  } catch (error) {
-    // The domain is verified for another workspace now, or was deleted meanwhile.
-    if (!(error instanceof PlatformError)) throw error;
-  }
 }

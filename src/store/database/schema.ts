@@ -47,6 +47,8 @@ export interface Tables {
   blobs: { digest: string; chunks: number; written_at: number };
   /** Base64, so that a backup of either database is the same text. */
   blob_chunks: { digest: string; at: number; base64: string };
+  certificates: CertificateRow;
+  acme_accounts: { directory: string; url: string; sealed_key: string };
   leases: { name: string; holder: string; token: number; expires_at: number };
   usage_accounts: { id: Generated<number>; account_id: string };
   usage_series: UsageSeriesRow;
@@ -350,4 +352,18 @@ export interface ThreadMessageRow {
   /** The message as JSON, sealed because conversations are private. */
   sealed: string;
   bytes: number;
+}
+
+export interface CertificateRow {
+  name: string;
+  domain_uid: string;
+  source: string;
+  chain: string;
+  sealed_key: string;
+  not_before: number;
+  not_after: number;
+  renew_at: number;
+  failure: string;
+  failures: number;
+  retry_at: number;
 }

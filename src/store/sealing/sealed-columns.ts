@@ -95,6 +95,20 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
     key: ["agent_uid", "thread_id", "seq"],
     context: ({ agent_uid, thread_id }) => `${agent_uid}\0${thread_id}`,
   },
+  {
+    table: "certificates",
+    column: "sealed_key",
+    holds: "keys of certificates",
+    key: ["name"],
+    context: ({ name }) => text(name),
+  },
+  {
+    table: "acme_accounts",
+    column: "sealed_key",
+    holds: "keys of accounts at certificate authorities",
+    key: ["directory"],
+    context: ({ directory }) => `account ${text(directory)}`,
+  },
 ];
 
 /** The name of a sealed column in records, progress and constraints. */

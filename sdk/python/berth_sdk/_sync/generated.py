@@ -1420,6 +1420,34 @@ class Api:
         """List the domains that lead to an application. `GET /v0/applications/{applicationName}/customdomains`"""
         return cast("List[types.CustomdomainRecord]", self._caller.call("GET", f'/applications/{segment("applicationName", application_name)}/customdomains', timeout=timeout))
 
+    def custom_domain_certificates(
+        self,
+        domain_name: str,
+        *,
+        timeout: Optional[float] = None,
+    ) -> List[types.CustomDomainCertificatesResult]:
+        """List the certificates of a domain, and why one is missing. `GET /v0/customdomains/{domainName}/certificates`"""
+        return cast("List[types.CustomDomainCertificatesResult]", self._caller.call("GET", f'/customdomains/{segment("domainName", domain_name)}/certificates', timeout=timeout))
+
+    def custom_domain_certificate_upload(
+        self,
+        domain_name: str,
+        body: types.CustomDomainCertificateUploadBody,
+        *,
+        timeout: Optional[float] = None,
+    ) -> List[types.CustomDomainCertificatesResult]:
+        """Serve a certificate of one's own at a domain. `PUT /v0/customdomains/{domainName}/certificates`"""
+        return cast("List[types.CustomDomainCertificatesResult]", self._caller.call("PUT", f'/customdomains/{segment("domainName", domain_name)}/certificates', body=body, timeout=timeout))
+
+    def custom_domain_certificates_remove(
+        self,
+        domain_name: str,
+        *,
+        timeout: Optional[float] = None,
+    ) -> List[types.CustomDomainCertificatesResult]:
+        """Remove the uploaded certificate of a domain. `DELETE /v0/customdomains/{domainName}/certificates`"""
+        return cast("List[types.CustomDomainCertificatesResult]", self._caller.call("DELETE", f'/customdomains/{segment("domainName", domain_name)}/certificates', timeout=timeout))
+
     def drive_access_token(
         self,
         drive_name: str,

@@ -638,6 +638,27 @@ class ConsoleLinkCreateResult(TypedDict):
     expiresAt: str
 
 
+class CustomDomainCertificateUploadBody(TypedDict):
+    #: PEM: the certificate, then those of its authorities.
+    certificate: str
+    #: PEM, not encrypted; sealed, never shown.
+    privateKey: str
+
+
+class CustomDomainCertificatesResult(TypedDict):
+    #: Host name, or `*.` and a domain.
+    name: str
+    source: Literal["acme", "upload"]
+    #: Absent while there is no certificate.
+    issuer: NotRequired[str]
+    notBefore: NotRequired[str]
+    notAfter: NotRequired[str]
+    #: When the platform asks for the next one; absent for an uploaded one.
+    renewsAt: NotRequired[str]
+    #: Why the last attempt to get a certificate failed.
+    failure: NotRequired[str]
+
+
 class CustomDomainShareBody(TypedDict):
     targetWorkspace: str
 

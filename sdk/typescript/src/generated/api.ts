@@ -36,6 +36,8 @@ import type {
   ChangelogGetResult,
   ConfigurationGetResult,
   ConsoleLinkCreateResult,
+  CustomDomainCertificateUploadBody,
+  CustomDomainCertificatesResult,
   CustomDomainShareBody,
   CustomDomainSharesResult,
   CustomdomainInput,
@@ -964,6 +966,12 @@ export interface Api {
   applicationCustomDomainCreate(input: CallOptions & { params: { applicationName: string }; body: CustomdomainInput }): Promise<CustomdomainRecord>;
   /** List the domains that lead to an application. `GET /v0/applications/{applicationName}/customdomains` */
   applicationCustomDomainList(input: CallOptions & { params: { applicationName: string } }): Promise<CustomdomainRecord[]>;
+  /** List the certificates of a domain, and why one is missing. `GET /v0/customdomains/{domainName}/certificates` */
+  customDomainCertificates(input: CallOptions & { params: { domainName: string } }): Promise<CustomDomainCertificatesResult[]>;
+  /** Serve a certificate of one's own at a domain. `PUT /v0/customdomains/{domainName}/certificates` */
+  customDomainCertificateUpload(input: CallOptions & { params: { domainName: string }; body: CustomDomainCertificateUploadBody }): Promise<CustomDomainCertificatesResult[]>;
+  /** Remove the uploaded certificate of a domain. `DELETE /v0/customdomains/{domainName}/certificates` */
+  customDomainCertificatesRemove(input: CallOptions & { params: { domainName: string } }): Promise<CustomDomainCertificatesResult[]>;
   /** Get a short-lived token that opens a drive. `POST /v0/drives/{driveName}/access-token` */
   driveAccessToken(input: CallOptions & { params: { driveName: string } }): Promise<DriveAccessTokenResult>;
   /** Read the public keys that drive tokens are checked with. `GET /v0/drives/jwks.json` */

@@ -1165,6 +1165,29 @@ export interface ConsoleLinkCreateResult {
   expiresAt: string;
 }
 
+/** The body of customDomainCertificateUpload. */
+export interface CustomDomainCertificateUploadBody {
+  /** PEM: the certificate, then those of its authorities. */
+  certificate: string;
+  /** PEM, not encrypted; sealed, never shown. */
+  privateKey: string;
+}
+
+/** The answer of customDomainCertificates. */
+export interface CustomDomainCertificatesResult {
+  /** Host name, or `*.` and a domain. */
+  name: string;
+  source: "acme" | "upload";
+  /** Absent while there is no certificate. */
+  issuer?: string | undefined;
+  notBefore?: string | undefined;
+  notAfter?: string | undefined;
+  /** When the platform asks for the next one; absent for an uploaded one. */
+  renewsAt?: string | undefined;
+  /** Why the last attempt to get a certificate failed. */
+  failure?: string | undefined;
+}
+
 /** The body of customDomainShare. */
 export interface CustomDomainShareBody {
   targetWorkspace: string;

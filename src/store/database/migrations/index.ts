@@ -31,6 +31,7 @@ import { invitationMakers } from "./0022-invitation-makers.ts";
 import { blobs } from "./0023-blobs.ts";
 import { statuses } from "./0024-statuses.ts";
 import { byStatus } from "./0025-by-status.ts";
+import { certificates } from "./0026-certificates.ts";
 import type { Migration } from "./migration.ts";
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -59,6 +60,7 @@ export const MIGRATIONS: readonly Migration[] = [
   blobs,
   statuses,
   byStatus,
+  certificates,
 ];
 
 const TYPES: Record<Dialect, Record<string, string>> = {
