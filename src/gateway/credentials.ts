@@ -4,14 +4,17 @@
  */
 import type { Downstream } from "../http/downstream.ts";
 import { brandWords } from "../http/header-rules.ts";
+import { offeredBearer, PROTOCOL_FIELD } from "../http/own-protocols.ts";
 
 export interface Credential {
   token: string;
-  /** Authorization may also carry the workload's own credential; the other two places only carry the platform's. */
-  from: "branded" | "authorization" | "query";
+  /** Authorization may also carry the workload's own credential; the other places only carry the platform's. */
+  from: "branded" | "authorization" | "protocol" | "query";
 }
 
 export interface CredentialNames {
+  /** Words of the platform in the names of subprotocols. */
+  protocol: string[];
   branded: string[];
   previewToken: string[];
 }
@@ -26,6 +29,7 @@ const TOKEN_MAX = 8192;
 export function credentialNames(brand: string): CredentialNames {
   const words = brandWords(brand);
   return {
+    protocol: words,
     branded: words.map((word) => `x-${word}-authorization`),
     previewToken: words.map((word) => `x-${word}-preview-token`),
   };
@@ -39,7 +43,10 @@ export function findCredential(names: CredentialNames, down: Downstream, path: s
   }
   const token = bearerToken(down);
   if (token !== null) return { token, from: "authorization" };
-  const query = down.upgrade === null ? null : queryValue(path, QUERY_TOKEN);
+  if (down.upgrade === null) return null;
+  const offered = offeredBearer(down.header(PROTOCOL_FIELD), names.protocol);
+  if (offered !== null) return { token: offered.slice(0, TOKEN_MAX), from: "protocol" };
+  const query = queryValue(path, QUERY_TOKEN);
   return query === null ? null : { token: query, from: "query" };
 }
 

@@ -20,6 +20,7 @@ import {
 import { type ResponseHead, ResponseSyntaxError } from "../http/http1/response-parser.ts";
 import type { ExchangeSink, UpstreamConnection } from "../http/http1/upstream-connection.ts";
 import { TooManyConnections, type UpstreamPool } from "../http/http1/upstream-pool.ts";
+import { ownChoice, PROTOCOL_FIELD } from "../http/own-protocols.ts";
 import { Tunnel } from "../http/tunnel.ts";
 import type { Sweepable, Sweeper } from "../lib/sweeper.ts";
 
@@ -283,6 +284,13 @@ class WorkloadExchange implements ExchangeSink, DownstreamEvents, Sweepable {
     this.#fail(new GatewayError(code, undefined, { cause, detail: { reason: cause.message } }));
   }
 
+  /** Browsers end a WebSocket whose answer chooses none of the subprotocols that they offered. */
+  #withProtocol(headers: string[]): string[] {
+    const own = ownChoice(this.#down.header(PROTOCOL_FIELD), this.#context.rules.words);
+    if (own === null || headers.some((name, i) => i % 2 === 0 && name.toLowerCase() === PROTOCOL_FIELD)) return headers;
+    return [...headers, "Sec-WebSocket-Protocol", own];
+  }
+
   onUpgrade(workload: Duplex, fromWorkload: Buffer): void {
     const head = this.#upgradeHead;
     if (head === null || this.#over) {
@@ -294,7 +302,7 @@ class WorkloadExchange implements ExchangeSink, DownstreamEvents, Sweepable {
     const { socket: client, early: fromClient } = this.#down.switchProtocols({
       reason: head.reason,
       protocol: protocolOf(head),
-      headers: this.#headersOf(head),
+      headers: this.#withProtocol(this.#headersOf(head)),
     });
     sweeper.delete(this);
     const tunnel = new Tunnel({

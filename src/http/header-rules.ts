@@ -6,6 +6,7 @@ import { GatewayError } from "../contract/gateway-errors.ts";
 import { cookieMark, isPlatformCookie } from "../contract/platform-cookies.ts";
 import { connectionNames, HOP_BY_HOP, lowerName } from "./http1/header-name.ts";
 import type { ResponseHead } from "./http1/response-parser.ts";
+import { PROTOCOL_FIELD, withoutOwn } from "./own-protocols.ts";
 import { isolatePage, type PageRules, type PathPages, pageRules, ruledValue } from "./page-rules.ts";
 import { PEER_FIELD } from "./peer-field.ts";
 
@@ -14,6 +15,8 @@ export interface HeaderRules {
   brand: string;
   /** Prefix of the platform's own cookies, which are neither sent to a workload nor accepted from one. */
   cookiePrefix: string;
+  /** Words of the platform in names of header fields and WebSocket subprotocols. */
+  words: readonly string[];
   /** Request fields that never reach a workload. */
   requestDrop: ReadonlySet<string>;
   /** Response fields that a workload may not send, because they speak for the platform. */
@@ -62,7 +65,7 @@ export function headerRules(options: { brand: string; trustProxy: boolean; pathP
     ...words.flatMap((word) => [`x-${word}-source`, `x-${word}-time-limit`]),
   ]);
   return {
-    brand,
+    ...{ brand, words },
     cookiePrefix: cookieMark(options.brand),
     requestDrop: new Set([
       ...HOP_BY_HOP,
@@ -161,6 +164,9 @@ export function requestHead(rules: HeaderRules, input: RequestHeadInput, listed:
       hasHostField = true;
     } else if (name === "authorization") {
       if (input.dropAuthorization) continue;
+    } else if (name === PROTOCOL_FIELD) {
+      value = withoutOwn(value, rules.words);
+      if (value === "") continue;
     } else if (name === "cookie" && value.toLowerCase().includes(rules.cookiePrefix)) {
       value = withoutCookies(value, rules.cookiePrefix);
       if (value === "") continue;

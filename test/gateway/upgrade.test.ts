@@ -53,6 +53,34 @@ inEveryLane("WebSocket clients talk to WebSocket servers", async (start, t) => {
   assert.equal(gw.leases, 0);
 });
 
+inEveryLane("a browser sends its token as a subprotocol, which the workload never sees", async (start, t) => {
+  const server = createServer();
+  const handleProtocols = (offered: Set<string>): string | false => (offered.has("chat") ? "chat" : false);
+  const sockets = new WebSocketServer({ server, handleProtocols });
+  sockets.on("connection", (socket, req) => {
+    socket.send(
+      JSON.stringify([req.headers["sec-websocket-protocol"] ?? null, req.rawHeaders.join().includes("good")]),
+    );
+  });
+  const upstream = await listen(server);
+  t.after(() => {
+    server.close();
+    server.closeAllConnections();
+    for (const socket of sockets.clients) socket.terminate();
+  });
+  await using gw = await start({ upstream });
+  const open = async (protocols: string[]) => {
+    const client = new WebSocket(`ws://127.0.0.1:${gw.port}/ws/agents/a/chat`, protocols);
+    t.after(() => client.terminate());
+    const [hello] = await once(client, "message");
+    return { chosen: client.protocol, seen: JSON.parse(String(hello)) };
+  };
+  assert.deepEqual(await open(["service", "service.bearer.good"]), { chosen: "service", seen: [null, false] });
+  assert.deepEqual(await open(["service", "chat", "service.bearer.good"]), { chosen: "chat", seen: ["chat", false] });
+  for (const protocols of [["service", "service.bearer.wrong"], ["service"]])
+    await assert.rejects(open(protocols), /401/);
+});
+
 inEveryLane("bytes behind either head are not lost", async (start) => {
   await using up = await rawUpstream((socket, received) => {
     socket.on("data", () => {
