@@ -12,6 +12,7 @@ import { isEveryAddress, ownAddress } from "./lib/network/own-address.ts";
 import { facadeSettings } from "./lib/schemas/facade-settings.ts";
 import { peerSettings } from "./lib/schemas/peer-settings.ts";
 import "./lib/schemas/plain-words.ts";
+import { KUBE_ONLY, kubeSettings } from "./lib/schemas/kube-settings.ts";
 import { nodeSettings } from "./lib/schemas/node-settings.ts";
 import { registrySettings } from "./lib/schemas/registry-settings.ts";
 import { flag, identityProviders, list, pairs as quotas } from "./lib/schemas/setting-values.ts";
@@ -27,7 +28,7 @@ interface Setting {
 }
 
 /** As in the list of drivers (`node/drivers/index.ts`). */
-export const DRIVER_NAMES = ["local", "docker"] as const;
+export const DRIVER_NAMES = ["local", "docker", "kubernetes"] as const;
 const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 
 /** The name of a setting is its key in the file; its flag is the same with hyphens. */
@@ -176,12 +177,12 @@ export const SETTINGS = {
   pool_size: {
     env: "BERTH_POOL_SIZE",
     schema: z.coerce.number().int().min(0).max(1000).default(4),
-    about: "Sandboxes kept ready for the next create; driver docker keeps none.",
+    about: "Sandboxes kept ready for the next create; drivers docker and kubernetes keep none.",
   },
   driver: {
     env: "BERTH_DRIVER",
     schema: z.enum(DRIVER_NAMES).default("local"),
-    about: "What runs workloads: local (this Linux machine itself) or docker (a Docker Engine on this machine).",
+    about: "What runs workloads: local (this Linux machine), docker (a Docker Engine on it) or kubernetes (a cluster).",
   },
   docker_host: {
     env: "DOCKER_HOST",
@@ -239,6 +240,7 @@ export const SETTINGS = {
     about: "How long the single events behind a bill are kept, in days; their sums stay.",
   },
   ...nodeSettings,
+  ...kubeSettings,
   ...peerSettings,
   job_slots: {
     env: "BERTH_JOB_SLOTS",
@@ -454,9 +456,11 @@ export const dockerOf = ({ docker_host: host, docker_image: image, docker_runtim
 });
 
 function checkTogether(config: Config): void {
-  const forDocker = (["docker_image", "docker_runtime"] as const).filter((name) => config[name] !== undefined);
-  if (config.driver !== "docker" && forDocker[0] !== undefined)
-    throw new ConfigError(`${originOf(forDocker[0])} is for driver docker, and driver is ${config.driver}.`);
+  const ofDriver = { docker: ["docker_image", "docker_runtime"], kubernetes: KUBE_ONLY } as const;
+  for (const [driver, names] of Object.entries(ofDriver)) {
+    const idle = config.driver === driver ? undefined : names.find((name) => config[name] !== undefined);
+    if (idle) throw new ConfigError(`${originOf(idle)} is for driver ${driver}, and driver is ${config.driver}.`);
+  }
   const { console_url: pages, public_url: api } = config;
   if (pages !== undefined && api !== undefined && new URL(pages).hostname === new URL(api).hostname)
     throw new ConfigError("console_url needs another host name than public_url: that one serves workloads.");

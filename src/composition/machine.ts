@@ -5,6 +5,7 @@ import { type Config, dockerOf, driverDir } from "../config.ts";
 import type { Edge } from "../http/edge.ts";
 import { findDriverImage } from "../kinds/image/resolve.ts";
 import type { Deps, Settings } from "../kinds/port.ts";
+import { kubernetesOf } from "../lib/schemas/kube-settings.ts";
 import type { Stored } from "../metering/resource-rates.ts";
 import { need } from "../node/capabilities/need.ts";
 import { type Driver, unheldLimits } from "../node/driver.ts";
@@ -51,6 +52,7 @@ export async function openMachine({ config, settings, doors, traffic, outbound, 
     poolSize: config.pool_size,
     allowUnisolated: config.allow_unisolated,
     docker: dockerOf(config),
+    kubernetes: kubernetesOf(config),
     onPlatform: (uid, socket) => doors.accept("platform", uid, socket),
     egress: { ...outbound, onBytes: (uid, sentBytes) => traffic.onBytes(uid, sentBytes) },
     onWarning: (message, fields) => log.warn(fields, message),

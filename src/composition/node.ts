@@ -16,6 +16,7 @@ import { openBlobStore } from "../node/blobs/blob-store.ts";
 import { Builder } from "../node/builds/builder.ts";
 import { need } from "../node/capabilities/need.ts";
 import type { Driver, OnStop } from "../node/driver.ts";
+import { SHARED_DRIVERS } from "../node/drivers/index.ts";
 import { Puller } from "../node/images/puller.ts";
 import { type LazyDriver, lazyDriver } from "../node/lazy-driver.ts";
 import { openLogRoom } from "../node/logs/log-room.ts";
@@ -47,7 +48,7 @@ export interface MachineOptions {
 export async function startNode(
   start: Start,
   { disk, store, registry }: Foundation,
-  { openDriver, machineShared = false }: MachineOptions,
+  { openDriver, machineShared }: MachineOptions,
 ): Promise<StartedNode> {
   const { config, clock, log, settings, prices, holder, stack } = start;
   const activity = new Activity(clock);
@@ -96,7 +97,7 @@ export async function startNode(
       keepDrive: (drive) => blobs.writeNote(createHash("sha256").update(drive).digest("hex"), { drive }),
     }),
   );
-  const nodeRegistry = await register(start, store, driver, machineShared);
+  const nodeRegistry = await register(start, store, driver, machineShared ?? SHARED_DRIVERS.includes(config.driver));
   const { meter, egress } = stack.add(
     await startMetering({
       store,

@@ -1,5 +1,6 @@
 /** The driver of the configuration, for commands that work beside a server or without one. */
 import { type Config, dockerOf, driverDir } from "../config.ts";
+import { kubernetesOf } from "../lib/schemas/kube-settings.ts";
 import type { Driver, Probe } from "../node/driver.ts";
 import { DRIVERS } from "../node/drivers/index.ts";
 import type { DriverOptions, OwnedWorkload } from "../node/drivers/options.ts";
@@ -9,6 +10,7 @@ const optionsOf = (config: Config): DriverOptions => ({
   brand: config.brand,
   allowUnisolated: true,
   docker: dockerOf(config),
+  kubernetes: kubernetesOf(config),
 });
 
 export const openRuntime = async (config: Config): Promise<Driver> =>

@@ -16,6 +16,10 @@ interface Entry {
 export const DRIVERS = {
   local: () => import("./local/entry.ts"),
   docker: () => import("./docker/entry.ts"),
+  kubernetes: () => import("./kubernetes/entry.ts"),
 } satisfies Record<string, () => Promise<Entry>>;
 
 export type DriverName = keyof typeof DRIVERS;
+
+/** Drivers whose workloads belong to no machine: any server that has the driver acts on any workload. */
+export const SHARED_DRIVERS: readonly DriverName[] = ["kubernetes"];

@@ -2,6 +2,7 @@
 import type { Socket } from "node:net";
 import type { LogTag } from "../../contract/log-line.ts";
 import type { EgressOptions } from "../egress/egress-proxy.ts";
+import type { KubeSettings } from "./kubernetes/settings.ts";
 
 /** What the platform tells a driver of any name. */
 export interface DriverOptions {
@@ -19,6 +20,8 @@ export interface DriverOptions {
   allowUnisolated?: boolean;
   /** For the Docker driver: DOCKER_HOST, an image in place of the base image, and a runtime of that engine. */
   docker?: { host?: string | undefined; image?: string | undefined; runtime?: string | undefined };
+  /** For the Kubernetes driver. */
+  kubernetes?: KubeSettings;
   /** A connection that a workload made to the platform. The default hangs up. */
   onPlatform?: (uid: string, socket: Socket) => void;
   /** Rules and counting of what goes out. */

@@ -7,6 +7,7 @@
  * orphan as its own (`running/<pid>`), init leaves the exit code in `exits/<pid>` for the next daemon.
  */
 import {
+  chmodSync,
   closeSync,
   existsSync,
   mkdirSync,
@@ -20,7 +21,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { constants } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import {
   type ExecConfig,
   type ExecStatus,
@@ -55,6 +56,11 @@ const ALONE_LOOK_MS = 20;
 const NOT_FOUND_CODE = 127;
 /** Longest wait before the end time is checked again, since the clock may be set meanwhile. */
 const END_LOOK_MAX_MS = 5_000;
+/**
+ * A pod may start after the end time that it was made with, while its server has prolonged it. The command waits so long
+ * for the server's word, and never begins without it.
+ */
+const LATE_WAIT_MS = 3_000;
 
 export function runInit(config: SandboxdConfig, configFile: string): void {
   const init = new Init(config, configFile);
@@ -76,6 +82,8 @@ class Init {
   #daemonDeaths = 0;
   #stopping = false;
   #endLook: NodeJS.Timeout | undefined;
+  #isDaemonReady = false;
+  readonly #startedAtMs = Date.now();
   /** Inherited by each daemon until the first one has reported READY on it. */
   #readyFd: number | undefined;
 
@@ -86,6 +94,8 @@ class Init {
   }
 
   start(): void {
+    // A folder that the cluster made belongs to everybody: other users could put sockets of their own there.
+    if (this.#config.gate) chmodSync(dirname(this.#config.apiSocket), 0o755);
     for (const folder of ["running", "exits"]) mkdirSync(join(this.#config.stateDir, folder), { recursive: true });
     becomeSubreaper();
     this.#noteEnd();
@@ -102,9 +112,22 @@ class Init {
     const { endsAtFile } = this.#config.exec ?? {};
     if (endsAtFile === undefined) return;
     const leftMs = statSync(endsAtFile).mtimeMs - Date.now();
-    if (leftMs <= 0) this.#exit(128 + constants.signals.SIGKILL);
+    const late = this.#mayWait();
+    if (leftMs <= 0 && late <= 0) this.#exit(128 + constants.signals.SIGKILL);
     clearTimeout(this.#endLook);
-    this.#endLook = setTimeout(() => this.endInTime(), Math.min(leftMs, END_LOOK_MAX_MS));
+    this.#endLook = setTimeout(() => this.endInTime(), Math.min(leftMs > 0 ? leftMs : late, END_LOOK_MAX_MS));
+    if (leftMs > 0 && this.#isDaemonReady) this.#startCommandOnce();
+  }
+
+  /** Milliseconds for which a command that has not begun may still be prolonged. */
+  #mayWait(): number {
+    if (this.#config.exec?.endsAtMs === undefined || this.#commandWanted) return 0;
+    return this.#startedAtMs + LATE_WAIT_MS - Date.now();
+  }
+
+  #isLate(): boolean {
+    const { endsAtFile } = this.#config.exec ?? {};
+    return endsAtFile !== undefined && statSync(endsAtFile).mtimeMs <= Date.now();
   }
 
   /** Makes the file with the end time where the platform could not. */
@@ -118,12 +141,13 @@ class Init {
   daemonReady(): void {
     if (this.#readyFd !== undefined) closeSync(this.#readyFd);
     this.#readyFd = undefined;
+    this.#isDaemonReady = true;
     this.#startCommandOnce();
   }
 
   #startCommandOnce(): void {
     const { exec } = this.#config;
-    if (!exec || this.#commandWanted || this.#stopping) return;
+    if (!exec || this.#commandWanted || this.#stopping || this.#isLate()) return;
     this.#commandWanted = true;
     this.#startCommand(exec);
   }

@@ -64,15 +64,14 @@ async function moveEnd(call: Call): Promise<void> {
   const endsAtMs = field(await readJson(call), "endsAtMs", "integer");
   if (endsAtFile === undefined || endsAtMs === undefined) throw new ApiError(409, "This workload has no end time.");
   utimesSync(endsAtFile, endsAtMs / 1000, endsAtMs / 1000);
-  call.res.once("finish", () => signalInit(END_MOVED_SIGNAL));
+  onceAnswered(call, END_MOVED_SIGNAL);
   sendJson(call.res, 200, {});
 }
 
 async function end(call: Call): Promise<void> {
   const graceMs = field(await readJson(call), "graceMs", "integer") ?? 0;
   noteGrace(call.daemon, Math.max(0, graceMs));
-  // The answer still has to pass through the gate, which ends with this process.
-  call.res.once("finish", () => setTimeout(() => signalInit("SIGTERM"), ANSWER_LEAVES_MS));
+  onceAnswered(call, "SIGTERM");
   sendJson(call.res, 200, {});
 }
 
@@ -83,6 +82,10 @@ function noteGrace({ config }: Daemon, graceMs: number): void {
 
 const initPid = (): number => Number(process.env[INIT_PID_VARIABLE] ?? 0);
 
-function signalInit(signal: NodeJS.Signals): void {
-  if (initPid() > 0) process.kill(initPid(), signal);
+/** The answer still has to pass through the gate, which may end with init. */
+function onceAnswered({ res }: Call, signal: NodeJS.Signals): void {
+  const tell = (): void => {
+    if (initPid() > 0) process.kill(initPid(), signal);
+  };
+  res.once("finish", () => setTimeout(tell, ANSWER_LEAVES_MS));
 }

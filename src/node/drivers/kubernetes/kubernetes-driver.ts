@@ -1,0 +1,295 @@
+/**
+ * Workloads as pods of a Kubernetes cluster, with the same daemon inside as everywhere. The cluster schedules, pulls and
+ * isolates; the driver asks for pods and talks to their daemons through the gate of each. Every server of an installation
+ * can act on every workload. See docs/decisions/kubernetes-own-client.md.
+ */
+import { randomBytes } from "node:crypto";
+import { lookup } from "node:dns/promises";
+import type { Socket } from "node:net";
+import { hostname } from "node:os";
+import { PlatformError } from "../../../contract/errors.ts";
+import type { Capabilities, CapabilityName } from "../../capabilities/capabilities.ts";
+import type { CallOptions } from "../../dial/endpoint.ts";
+import type { DestroyOptions, Driver, OnStop, Probe } from "../../driver.ts";
+import { type EgressOptions, type EgressProxy, startEgressProxy } from "../../egress/egress-proxy.ts";
+import type { Limits, Observed, Output, Stats, WorkloadSpec } from "../../workload.ts";
+import { Serial } from "../common/serial.ts";
+import { checkLimits, checkSpec } from "../common/spec-check.ts";
+import { openAccount } from "./client/account.ts";
+import { KubeClient } from "./client/kube-client.ts";
+import { Mirror } from "./client/mirror.ts";
+import { selectorOf } from "./objects/names.ts";
+import { applyPolicy } from "./objects/policy.ts";
+import { DOOR_PORT_DEFAULT, INSTANCE_DEFAULT, type KubeSettings, parseDoors } from "./settings.ts";
+import { sendFiles } from "./storage/send-files.ts";
+import { KubeVolumes } from "./storage/volumes.ts";
+import { Doors } from "./workload/doors.ts";
+import { Fleet } from "./workload/fleet.ts";
+import { openTokens, type Tokens } from "./workload/tokens.ts";
+
+export interface KubernetesDriverOptions extends KubeSettings {
+  /** The part before the slash in names of the base image. */
+  brand: string;
+  /** Name of this server's machine. Default: its host name. */
+  node?: string;
+  /** Handles a connection that a workload made to the platform. Default: hang up. */
+  onPlatform?: (uid: string, socket: Socket) => void;
+  /** Rules and metering of outgoing traffic. */
+  egress?: EgressOptions;
+  onWarning?: (message: string, fields: Record<string, unknown>) => void;
+}
+
+interface Parts {
+  options: KubernetesDriverOptions;
+  client: KubeClient;
+  namespace: string;
+  instance: string;
+  image: string;
+  tokens: Tokens;
+}
+
+const NAMESPACE_DEFAULT = "default";
+const WORD = /^[a-z]([-a-z0-9]{0,18}[a-z0-9])?$/;
+/** Where a volume is mounted while it is filled. */
+const FILL_AT = "/volume";
+const FILL_LIMITS = { memoryMb: 256, cpus: 0.5 };
+
+export async function openKubernetesDriver(options: KubernetesDriverOptions): Promise<KubernetesDriver> {
+  const { instance = INSTANCE_DEFAULT, image, doors, doorPort = DOOR_PORT_DEFAULT, serverCidr } = options;
+  if (image === undefined)
+    throw needed("kube_image (BERTH_KUBE_IMAGE)", "the image of Berth, whose daemon goes into pods");
+  if (doors === undefined || parseDoors(doors) === null)
+    throw needed("kube_doors (BERTH_KUBE_DOORS)", "HOST:PORT, by which pods reach this server");
+  if (!WORD.test(instance))
+    throw new PlatformError("unavailable", "kube_instance is a word of at most 20 letters, digits and hyphens.");
+  const { client, namespace, serverNamespace } = openClient(options);
+  try {
+    const tokens = await openTokens(client, namespace, instance);
+    await applyPolicy({ client, namespace, serverNamespace, instance, doorPort, serverCidr });
+    const driver = new KubernetesDriver({ options, client, namespace, instance, image, tokens });
+    await driver.takeOver();
+    return driver;
+  } catch (error) {
+    await client.close();
+    throw error;
+  }
+}
+
+export interface OpenClient {
+  client: KubeClient;
+  /** Namespace of workloads. */
+  namespace: string;
+  /** Namespace of servers: that of their service account, where they are pods. */
+  serverNamespace: string;
+}
+
+export function openClient(settings: KubeSettings): OpenClient {
+  const { kubeconfig, apiHost: host, apiPort: port } = settings;
+  const account = openAccount({ kubeconfig, host, port });
+  const namespace = settings.namespace ?? account.namespace ?? NAMESPACE_DEFAULT;
+  const serverNamespace = kubeconfig === undefined ? (account.namespace ?? namespace) : namespace;
+  return { client: new KubeClient({ account }), namespace, serverNamespace };
+}
+
+const needed = (setting: string, what: string): PlatformError =>
+  new PlatformError("unavailable", `Driver kubernetes needs the setting ${setting}: ${what}.`);
+
+export const probeOf = ({ userNamespaces = false }: KubeSettings): Probe => ({
+  grade: userNamespaces ? "mapped" : "contained",
+  missing: [
+    ...(userNamespaces
+      ? []
+      : ["Root inside a pod is root on its machine, with few capabilities (kube_user_namespaces is off)."]),
+    "Whether the cluster's network enforces network policies cannot be seen from here.",
+    "The number of processes is limited by the cluster's machines alone.",
+    "The size of a volume holds where the storage class enforces it.",
+    "Workloads have no network of their own: outbound goes through the platform's proxy.",
+  ],
+  seccomp: true,
+  limits: ["memory", "cpu"],
+  freezer: "none",
+  outbound: "proxy",
+  volumes: "unsized",
+});
+
+export class KubernetesDriver implements Driver {
+  readonly name = "kubernetes";
+  readonly node: string;
+  /** The others are not declared: the cluster keeps images, and copies no files of a running pod. */
+  readonly capabilities: Pick<Capabilities, "volumes">;
+  readonly #parts: Parts;
+  readonly #fleet: Fleet;
+  readonly #mirror: Mirror;
+  readonly #volumes: KubeVolumes;
+  readonly #doors: Doors;
+  readonly #egress: EgressProxy;
+  readonly #creating = new Map<string, Promise<Observed>>();
+  readonly #serial = new Serial();
+  #stopped = false;
+
+  constructor(parts: Parts) {
+    const { options, client, namespace, instance, image, tokens } = parts;
+    this.#parts = parts;
+    this.node = options.node ?? hostname();
+    this.#egress = startEgressProxy(options.egress);
+    this.#doors = new Doors({
+      port: options.doorPort ?? DOOR_PORT_DEFAULT,
+      tokens,
+      onDoor: {
+        platform: options.onPlatform ?? ((_, socket) => void socket.destroy()),
+        egress: (uid, socket) => this.#egress.serve(uid, socket),
+      },
+    });
+    this.#mirror = new Mirror({
+      client,
+      path: `/api/v1/namespaces/${namespace}/pods`,
+      labelSelector: selectorOf(instance, "workload"),
+      onTrouble: (error) => options.onWarning?.("the watch of pods has trouble and goes on", { err: error }),
+    });
+    const { runtimeClass, pullSecrets = [], userNamespaces = false } = options;
+    this.#fleet = new Fleet({
+      ...{ client, mirror: this.#mirror, namespace, node: this.node, tokens },
+      ground: { instance, image, runtimeClass, pullSecrets, userNamespaces },
+      doors: () => doorsOf(options.doors ?? ""),
+    });
+    this.#volumes = new KubeVolumes({
+      ...{ client, namespace, instance, storageClass: options.storageClass },
+      isThere: async (uid) => this.#creating.has(uid) || (await this.#fleet.find(uid)) !== null,
+      fill: (volume, from) => this.#fill(volume, from),
+    });
+    this.capabilities = { volumes: this.#volumes };
+  }
+
+  async capability<Name extends CapabilityName>(name: Name): Promise<Capabilities[Name] | null> {
+    const all: Partial<Capabilities> = this.capabilities;
+    return all[name] ?? null;
+  }
+
+  /** Listens for workloads that are there already; part of opening. */
+  async takeOver(): Promise<void> {
+    await this.#doors.listen();
+    this.#mirror.start();
+    await this.#fleet.sweep(Date.now());
+  }
+
+  async probe(): Promise<Probe> {
+    return probeOf(this.#parts.options);
+  }
+
+  create(spec: WorkloadSpec, { signal }: CallOptions = {}): Promise<Observed> {
+    const before = this.#creating.get(spec.uid);
+    if (before) return before;
+    const creating = this.#serial
+      .run(spec.uid, async () => (await this.#fleet.observe(spec.uid)) ?? (await this.#create(spec, signal)))
+      .finally(() => this.#creating.delete(spec.uid));
+    this.#creating.set(spec.uid, creating);
+    return creating;
+  }
+
+  async #create(spec: WorkloadSpec, signal?: AbortSignal): Promise<Observed> {
+    if (this.#stopped) throw new PlatformError("unavailable", "The server is stopping.");
+    signal?.throwIfAborted();
+    checkSpec(spec);
+    if (spec.snapshot !== undefined) throw new PlatformError("unprocessable", "Driver kubernetes has no snapshots.");
+    if (spec.exec && spec.exec.argv.length === 0 && spec.exec.builtin === undefined)
+      throw new PlatformError(
+        "unprocessable",
+        "With driver kubernetes an image's own command is not known to the platform: name the command.",
+      );
+    const mounts = spec.mounts ?? [];
+    try {
+      const claims = await this.#volumes.hold(spec.uid, mounts);
+      return await this.#fleet.start({ spec, image: this.#imageOf(spec.image), claims }, signal);
+    } catch (error) {
+      await this.#volumes.release(spec.uid, mounts).catch(() => {}); // the first error is the one to tell
+      throw error;
+    }
+  }
+
+  /** The base image's names lead to the operator's choice; every other name is the kubelet's to find. */
+  #imageOf(name: string): string {
+    const { options, image } = this.#parts;
+    const plain = name.replace(/:latest$/, "");
+    return plain === "base-image" || plain === `${options.brand}/base-image` ? (options.baseImage ?? image) : name;
+  }
+
+  /** A workload that is still starting is none yet. */
+  async observe(uid: string): Promise<Observed | null> {
+    return this.#creating.has(uid) ? null : this.#fleet.observe(uid);
+  }
+
+  async list(): Promise<Observed[]> {
+    return (await this.#fleet.all()).flatMap((found) =>
+      this.#creating.has(found.record.uid) ? [] : (this.#fleet.observed(found) ?? []),
+    );
+  }
+
+  async waitExit(uid: string, options?: CallOptions): Promise<Observed | null> {
+    if (!this.#creating.has(uid)) await this.#fleet.waitExit(uid, options);
+    return this.observe(uid);
+  }
+
+  prolong(uid: string, endsAtMs: number): Promise<void> {
+    return this.#fleet.prolong(uid, endsAtMs);
+  }
+
+  stats(uid: string): Promise<Stats> {
+    return this.#fleet.stats(uid);
+  }
+
+  readOutput(uid: string, stream: "stdout" | "stderr", offset: number, bytesMax: number): Promise<Output> {
+    return this.#fleet.readOutput(uid, stream, offset, bytesMax);
+  }
+
+  setLimits(uid: string, limits: Limits): Promise<void> {
+    return this.#serial.run(uid, async () => {
+      checkLimits(limits);
+      await this.#fleet.setLimits(uid, limits);
+    });
+  }
+
+  async destroy(uid: string, { graceMs = 0, ended }: DestroyOptions = {}): Promise<void> {
+    await this.#creating.get(uid)?.catch(() => {}); // the caller of that create gets the error
+    await this.#serial.run(uid, async () => {
+      const mounts = (await this.#fleet.find(uid))?.record.mounts ?? [];
+      await this.#fleet.remove(uid, graceMs, ended);
+      await this.#volumes.release(uid, mounts);
+    });
+  }
+
+  async stop(workloads: OnStop = "keep"): Promise<void> {
+    if (this.#stopped) return;
+    this.#stopped = true;
+    await Promise.allSettled(this.#creating.values());
+    if (workloads === "kill") for (const { record } of await this.#fleet.all()) await this.destroy(record.uid);
+    await this.#doors.close();
+    await this.#egress.stop();
+    await this.#mirror.stop();
+    await this.#parts.client.close();
+  }
+
+  /** A pod for a moment, which has the volume and takes the files in. */
+  async #fill(volume: string, from: string): Promise<void> {
+    const uid = `fill-${randomBytes(6).toString("hex")}`;
+    const mounts = [{ source: { volume }, path: FILL_AT }];
+    const image = "base-image";
+    const fixed = { env: {}, limits: FILL_LIMITS, network: "closed" } as const;
+    try {
+      const { endpoint } = await this.create({ uid, name: "fill", image, mounts, ...fixed });
+      await sendFiles(endpoint, from, FILL_AT);
+    } finally {
+      await this.destroy(uid);
+    }
+  }
+}
+
+/** A name is resolved here: workloads have no name server. */
+async function doorsOf(text: string): Promise<{ host: string; port: number }> {
+  const doors = parseDoors(text);
+  if (!doors) throw needed("kube_doors (BERTH_KUBE_DOORS)", "HOST:PORT, by which pods reach this server");
+  try {
+    return { host: (await lookup(doors.host)).address, port: doors.port };
+  } catch (cause) {
+    throw new PlatformError("unavailable", `The name ${doors.host} of kube_doors has no address.`, { cause });
+  }
+}

@@ -1,0 +1,127 @@
+/** A workload as the API server is asked for it. */
+
+import { GATE_ADDRESS_VARIABLE, SANDBOX_RUN_DIR } from "../../../../contract/sandbox-wire.ts";
+import type { Limits } from "../../../workload.ts";
+import { BIN_DIR, HOST_DIR, INIT_ARGV } from "../../common/daemon-config.ts";
+import { DAEMON_IN_IMAGE, GATE_PORT } from "../settings.ts";
+import type { WorkloadRecord } from "../workload/record.ts";
+import { ANNOTATION, hostWord, LABEL, labelsOf } from "./names.ts";
+import { cpuText, memoryText } from "./quantity.ts";
+
+export const CONTAINER = "workload";
+
+/** What is the same for all pods of a driver. */
+export interface PodGround {
+  instance: string;
+  /** Image of Berth. */
+  image: string;
+  runtimeClass?: string | undefined;
+  pullSecrets: readonly string[];
+  userNamespaces: boolean;
+}
+
+export interface PodOrder {
+  name: string;
+  record: WorkloadRecord;
+  /** Name of the Secret with the daemon's configuration. */
+  secret: string;
+  image: string;
+  limits: Limits;
+  workDir?: string | undefined;
+  claims: { claim: string; path: string; readOnly: boolean }[];
+}
+
+/**
+ * What root inside may do: all of it within the "baseline" standard for pods. Without raw sockets and device nodes; with
+ * the rights to give files and processes to other users, which package managers need.
+ */
+const CAPABILITIES = [
+  ...["AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE", "SETFCAP", "SETGID"],
+  ...["SETPCAP", "SETUID", "SYS_CHROOT"],
+];
+/** For the kubelet's own removal of a pod; a removal by Berth says its own time. */
+export const GRACE_SECONDS = 30;
+const OWNER_READS = 0o400;
+
+/** Requests are the limits: a quota of the namespace counts what a workload can use. */
+export function resourcesOf({ memoryMb, cpus }: Limits) {
+  const amounts = { cpu: cpuText(cpus), memory: memoryText(memoryMb) };
+  return { limits: amounts, requests: amounts };
+}
+
+export function podBody(ground: PodGround, order: PodOrder) {
+  const { instance, image, runtimeClass, pullSecrets, userNamespaces } = ground;
+  const { name, record, claims } = order;
+  const resources = resourcesOf(order.limits);
+  const secured = (add: string[]) => ({
+    runAsUser: 0,
+    runAsGroup: 0,
+    privileged: false,
+    allowPrivilegeEscalation: false,
+    capabilities: { drop: ["ALL"], ...(add.length > 0 ? { add } : {}) },
+    seccompProfile: { type: "RuntimeDefault" },
+  });
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: {
+      name,
+      labels: { ...labelsOf(instance, "workload"), [LABEL.name]: hostWord(record.name) },
+      annotations: { [ANNOTATION.record]: JSON.stringify(record) },
+    },
+    spec: {
+      restartPolicy: "Never",
+      hostname: hostWord(record.name),
+      terminationGracePeriodSeconds: GRACE_SECONDS,
+      automountServiceAccountToken: false,
+      enableServiceLinks: false,
+      shareProcessNamespace: false,
+      // Names are resolved by the platform's proxy.
+      dnsPolicy: "None",
+      dnsConfig: { nameservers: ["127.0.0.1"] },
+      ...(userNamespaces ? { hostUsers: false } : {}),
+      ...(runtimeClass === undefined ? {} : { runtimeClassName: runtimeClass }),
+      ...(pullSecrets.length > 0 ? { imagePullSecrets: pullSecrets.map((each) => ({ name: each })) } : {}),
+      securityContext: { seccompProfile: { type: "RuntimeDefault" } },
+      initContainers: [
+        {
+          name: "daemon",
+          image,
+          imagePullPolicy: "IfNotPresent",
+          command: [DAEMON_IN_IMAGE, "install", `${BIN_DIR}/sandboxd`],
+          resources,
+          securityContext: secured([]),
+          volumeMounts: [{ name: "bin", mountPath: BIN_DIR }],
+        },
+      ],
+      containers: [
+        {
+          name: CONTAINER,
+          image: order.image,
+          imagePullPolicy: "IfNotPresent",
+          command: INIT_ARGV,
+          ...(order.workDir === undefined ? {} : { workingDir: order.workDir }),
+          env: [{ name: GATE_ADDRESS_VARIABLE, valueFrom: { fieldRef: { fieldPath: "status.podIP" } } }],
+          ports: [{ name: "gate", containerPort: GATE_PORT, protocol: "TCP" }],
+          resources,
+          securityContext: secured(CAPABILITIES),
+          volumeMounts: [
+            { name: "run", mountPath: SANDBOX_RUN_DIR },
+            { name: "bin", mountPath: BIN_DIR, readOnly: true },
+            { name: "host", mountPath: HOST_DIR, readOnly: true },
+            ...claims.map(({ path, readOnly }, index) => ({ name: `claim-${index}`, mountPath: path, readOnly })),
+          ],
+        },
+      ],
+      volumes: [
+        { name: "run", emptyDir: {} },
+        { name: "bin", emptyDir: {} },
+        { name: "host", secret: { secretName: order.secret, defaultMode: OWNER_READS } },
+        ...claims.map(({ claim }, index) => ({
+          name: `claim-${index}`,
+          persistentVolumeClaim: { claimName: claim },
+        })),
+      ],
+    },
+  };
+}

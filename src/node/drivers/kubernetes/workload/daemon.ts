@@ -1,0 +1,77 @@
+/** The configuration of a workload's daemon, which reaches its pod in a Secret. */
+import { PlatformError } from "../../../../contract/errors.ts";
+import { SANDBOX_FILES, SANDBOX_RUN_DIR, type SandboxdConfig } from "../../../../contract/sandbox-wire.ts";
+import { EGRESS_DOOR_PORT, PLATFORM_DOOR_PORT, type WorkloadSpec } from "../../../workload.ts";
+import { daemonConfig } from "../../common/daemon-config.ts";
+import { PROXY_ENV } from "../../common/proxy-env.ts";
+import type { Pod } from "../objects/answers.ts";
+import { labelsOf } from "../objects/names.ts";
+import { GRACE_SECONDS } from "../objects/pod-body.ts";
+import { GATE_PORT } from "../settings.ts";
+import type { WorkloadRecord } from "./record.ts";
+import { type Door, doorPurpose, type Tokens } from "./tokens.ts";
+
+export interface DaemonOptions {
+  tokens: Tokens;
+  /** Where workloads reach a server. */
+  doors: { host: string; port: number };
+}
+
+/** A Secret has one megabyte. */
+const CONFIG_BYTES_MAX = 1_000_000;
+const STATE_DIR = `${SANDBOX_RUN_DIR}/state`;
+/** What init needs of the kubelet's grace for its own end. */
+const LAST_WORDS_MS = 5_000;
+
+export function configOf(spec: WorkloadSpec, record: WorkloadRecord, { tokens, doors }: DaemonOptions): SandboxdConfig {
+  const env = { ...(spec.network === "outbound" ? PROXY_ENV : {}), ...spec.env };
+  const usual = daemonConfig({
+    ...{ network: spec.network, pids: spec.limits.pids, env, workDir: spec.workDir ?? "/", exec: spec.exec },
+    ...{ imageArgv: [], ownNames: spec.loopbackNames === true, pooled: false },
+  });
+  const { drivesFile: _drives, upgradeFile: _upgrade, workDir, exec, ...rest } = usual;
+  const door = (name: Door, port: number) => ({
+    listen: `127.0.0.1:${port}`,
+    remote: { ...doors, purpose: doorPurpose(name, record), token: tokens.doorOf(record) },
+  });
+  return {
+    ...rest,
+    ...(spec.workDir === undefined ? {} : { workDir }),
+    ...(exec
+      ? {
+          exec: {
+            ...exec,
+            ...(spec.exec?.endsAtMs === undefined
+              ? {}
+              : { endsAtFile: `${STATE_DIR}/${SANDBOX_FILES.endsAt}`, endsAtMs: spec.exec.endsAtMs }),
+          },
+        }
+      : {}),
+    doors: [
+      door("platform", PLATFORM_DOOR_PORT),
+      ...(spec.network === "outbound" ? [door("egress", EGRESS_DOOR_PORT)] : []),
+    ],
+    gate: { port: GATE_PORT, token: tokens.gateOf(record) },
+    graceMs: GRACE_SECONDS * 1000 - LAST_WORDS_MS,
+    lastOutput: true,
+  };
+}
+
+/** Owned by the pod: the cluster removes it with the pod, also when no server is left. */
+export function secretBody(instance: string, name: string, pod: Pod, config: SandboxdConfig) {
+  const text = Buffer.from(JSON.stringify(config));
+  if (text.length > CONFIG_BYTES_MAX)
+    throw new PlatformError("bad_request", "The environment and the command of a workload have at most 1 MB together.");
+  const { name: owner, uid } = pod.metadata;
+  return {
+    apiVersion: "v1",
+    kind: "Secret",
+    immutable: true,
+    metadata: {
+      name,
+      labels: labelsOf(instance, "config"),
+      ownerReferences: [{ apiVersion: "v1", kind: "Pod", name: owner, uid }],
+    },
+    data: { [SANDBOX_FILES.config]: text.toString("base64") },
+  };
+}

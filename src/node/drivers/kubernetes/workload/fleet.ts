@@ -1,0 +1,359 @@
+/**
+ * All workloads of an installation: pods that carry its label. The API server is asked each time, so that any server can
+ * act on any workload; the mirror says when to look again. Nothing about a pod is remembered here.
+ */
+import { randomBytes } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import { z } from "zod";
+import { PlatformError } from "../../../../contract/errors.ts";
+import { CONTROL, OUTPUT_SIZE_HEADER, type SandboxStats } from "../../../../contract/sandbox-wire.ts";
+import type { CallOptions } from "../../../dial/endpoint.ts";
+import type { DestroyOptions } from "../../../driver.ts";
+import type { Limits, Observed, Output, WorkloadSpec } from "../../../workload.ts";
+import { askControl, callControl } from "../../common/control.ts";
+import { listening } from "../../common/readiness.ts";
+import type { KubeClient } from "../client/kube-client.ts";
+import type { Mirror } from "../client/mirror.ts";
+import { isRefusal, KubeRefusal } from "../client/refusal.ts";
+import { type Pod, podSchema } from "../objects/answers.ts";
+import { podName, selectorOf } from "../objects/names.ts";
+import { CONTAINER, type PodGround, type PodOrder, podBody, resourcesOf } from "../objects/pod-body.ts";
+import { configOf, secretBody } from "./daemon.ts";
+import { outputIn } from "./last-output.ts";
+import { hasEnded, isRunning, observedOf } from "./observed.ts";
+import { recordIn, type WorkloadRecord } from "./record.ts";
+import { startProblem } from "./start-problem.ts";
+import type { Tokens } from "./tokens.ts";
+
+export interface FleetOptions {
+  client: KubeClient;
+  mirror: Mirror;
+  namespace: string;
+  node: string;
+  ground: PodGround;
+  tokens: Tokens;
+  /** Where a new workload finds a server. */
+  doors(): Promise<{ host: string; port: number }>;
+}
+
+/** A workload to be started, with what was looked up for it. */
+export interface Order {
+  spec: WorkloadSpec;
+  image: string;
+  claims: PodOrder["claims"];
+}
+
+export interface Found {
+  pod: Pod;
+  record: WorkloadRecord;
+}
+
+/** Images are pulled and machines are added to a cluster in minutes. */
+const START_WAIT_MS = 10 * 60_000;
+/** Time after which a pod that never began to run belongs to no server any more. */
+const ABANDONED_MS = 3 * START_WAIT_MS;
+/** The mirror may be blind for a while: everything that waits looks again after this long. */
+const LOOK_AGAIN_MS = 5_000;
+/** Beside the grace of a workload: for the kubelet to tell that it has ended. */
+const END_WAIT_MS = 60_000;
+/** For a daemon that does not answer the request to end. */
+const SILENT_END_WAIT_MS = 2_000;
+/** A container's log is kept up to some ten megabytes. */
+const LOG_BYTES_MAX = 32 * 1024 ** 2;
+const LAST_WORDS_CHARS = 500;
+const PROLONG_TRIES = 3;
+
+export class Fleet {
+  readonly #options: FleetOptions;
+  readonly #path: string;
+
+  constructor(options: FleetOptions) {
+    this.#options = options;
+    this.#path = `/api/v1/namespaces/${options.namespace}/pods`;
+  }
+
+  async find(uid: string): Promise<Found | null> {
+    const pod = await this.#options.client.find(podSchema, this.#pathOf(uid));
+    const record = recordIn(pod);
+    return pod && record?.uid === uid ? { pod, record } : null;
+  }
+
+  async known(uid: string): Promise<Found> {
+    const found = await this.find(uid);
+    if (!found) throw new PlatformError("not_found", `There is no workload ${uid} in this cluster.`);
+    return found;
+  }
+
+  /** A workload that has not ended. */
+  async living(uid: string): Promise<Found & { observed: Observed }> {
+    const found = await this.known(uid);
+    const observed = this.observed(found);
+    if (observed?.state !== "running") throw new PlatformError("conflict", "The workload has ended.");
+    return { ...found, observed };
+  }
+
+  observed({ pod, record }: Found): Observed | null {
+    return observedOf(pod, record, this.#options);
+  }
+
+  async observe(uid: string): Promise<Observed | null> {
+    const found = await this.find(uid);
+    return found && this.observed(found);
+  }
+
+  /** Every pod of the installation, also those that are still starting. */
+  async all(): Promise<Found[]> {
+    const { client, ground } = this.#options;
+    const query = { labelSelector: selectorOf(ground.instance, "workload") };
+    const { items } = await client.list(podSchema, this.#path, { query });
+    return items.flatMap((pod) => {
+      const record = recordIn(pod);
+      return record && podName(ground.instance, record.uid) === pod.metadata.name ? [{ pod, record }] : [];
+    });
+  }
+
+  /** Finds the pod that an earlier try made, where there is one: the name is the uid's. */
+  async start(order: Order, signal?: AbortSignal): Promise<Observed> {
+    const { spec } = order;
+    let pod: Pod | null = null;
+    try {
+      pod = await this.#make(order, signal);
+      return await this.#ready(spec, pod, signal);
+    } catch (error) {
+      await this.#forget(spec.uid, pod?.metadata.uid ?? null);
+      throw error instanceof KubeRefusal ? refused(error) : error;
+    }
+  }
+
+  async #make({ spec, image, claims }: Order, signal?: AbortSignal): Promise<Pod> {
+    const { client, ground, namespace, tokens } = this.#options;
+    const record: WorkloadRecord = {
+      uid: spec.uid,
+      name: spec.name,
+      id: randomBytes(6).toString("hex"),
+      image: spec.image,
+      mounts: spec.mounts ?? [],
+      command: spec.exec !== undefined,
+      ...(spec.limits.pids === undefined ? {} : { pids: spec.limits.pids }),
+      ...(spec.log ? { log: spec.log } : {}),
+    };
+    const name = podName(ground.instance, spec.uid);
+    const order = { name, image, limits: spec.limits, workDir: spec.workDir, claims };
+    const doors = await this.#options.doors();
+    for (;;) {
+      const body = podBody(ground, { ...order, record, secret: `${name}-${record.id}` });
+      const { object: pod, made } = await client.create(podSchema, this.#path, body, { signal });
+      const there = made ? record : recordIn(pod);
+      if (there?.uid !== spec.uid) throw new PlatformError("conflict", `The pod ${name} is none of Berth's.`);
+      if (pod.metadata.deletionTimestamp) {
+        await this.#gone(spec.uid, pod.metadata.uid, END_WAIT_MS, signal);
+        continue;
+      }
+      if (ground.userNamespaces && pod.spec.hostUsers !== false)
+        throw new PlatformError("unprocessable", "This cluster has no user namespaces (it ignores hostUsers).");
+      const secret = secretBody(ground.instance, `${name}-${there.id}`, pod, configOf(spec, there, { tokens, doors }));
+      await client.put(`/api/v1/namespaces/${namespace}/secrets`, secret, { signal });
+      return pod;
+    }
+  }
+
+  /** Waits until the daemon answers, or until a command has ended. */
+  async #ready(spec: WorkloadSpec, { metadata }: Pod, signal?: AbortSignal): Promise<Observed> {
+    const until = performance.now() + START_WAIT_MS;
+    for (;;) {
+      signal?.throwIfAborted();
+      const changed = this.#change(spec.uid, signal);
+      const found = await this.find(spec.uid);
+      if (!found || found.pod.metadata.uid !== metadata.uid || found.pod.metadata.deletionTimestamp)
+        throw new PlatformError("unavailable", "The workload's pod was removed while it started. Try again.");
+      const observed = this.observed(found);
+      if (observed?.state === "exited") return await this.#endedEarly(found, observed);
+      if (observed && observed.endpoint.kind === "tcp" && observed.endpoint.host !== "") {
+        const enough = new AbortController();
+        const ended = this.waitExit(spec.uid, { signal: enough.signal });
+        try {
+          if (await listening(observed.endpoint, ended, signal)) return observed;
+        } finally {
+          enough.abort();
+          await ended.catch(() => {});
+        }
+        continue;
+      }
+      const { problem, isFinal } = startProblem(found.pod);
+      if (problem && isFinal) throw problem;
+      if (performance.now() > until)
+        throw problem ?? new PlatformError("unavailable", "The workload's pod did not start in time. Try again.");
+      await changed;
+    }
+  }
+
+  /** A short command may end before its daemon was seen. */
+  async #endedEarly(found: Found, observed: Observed): Promise<Observed> {
+    const { reason, message } = found.pod.status ?? {};
+    if (found.record.command && observed.exitCode !== undefined) return observed;
+    const said = reason ? `${reason}: ${message ?? ""}` : await this.#lastWords(found);
+    throw new PlatformError("internal", `The workload's start failed: ${said}`);
+  }
+
+  async #lastWords({ pod }: Found): Promise<string> {
+    const text = await this.#log(pod).catch(() => "");
+    return text.trim() === "" ? "it ended without a word" : text.trim().slice(-LAST_WORDS_CHARS);
+  }
+
+  async #log({ metadata }: Pod): Promise<string> {
+    const query = { container: CONTAINER, limitBytes: LOG_BYTES_MAX };
+    const path = `${this.#path}/${metadata.name}/log`;
+    return (await this.#options.client.bytes("GET", path, LOG_BYTES_MAX, { query })).toString("utf8");
+  }
+
+  /** Resolves when the workload has ended or is gone. */
+  async waitExit(uid: string, { signal }: CallOptions = {}): Promise<void> {
+    for (;;) {
+      signal?.throwIfAborted();
+      const changed = this.#change(uid, signal);
+      const found = await this.find(uid);
+      if (!found || hasEnded(found.pod)) return;
+      await changed;
+    }
+  }
+
+  /** Resolves at the next sign of a change, after a while, or with the signal. */
+  async #change(uid: string, signal?: AbortSignal): Promise<void> {
+    const { mirror, ground } = this.#options;
+    const timer = new AbortController();
+    const heard = Promise.withResolvers<void>();
+    const off = mirror.onChange(podName(ground.instance, uid), heard.resolve);
+    const end = signal ? AbortSignal.any([signal, timer.signal]) : timer.signal;
+    await Promise.race([heard.promise, delay(LOOK_AGAIN_MS, undefined, { signal: end }).catch(() => {})]);
+    timer.abort();
+    off();
+  }
+
+  async readOutput(uid: string, stream: "stdout" | "stderr", offset: number, bytesMax: number): Promise<Output> {
+    const found = await this.known(uid);
+    const observed = this.observed(found);
+    if (observed?.state === "running") {
+      const path = `${CONTROL.output}${stream}?offset=${offset}&bytes=${bytesMax}`;
+      try {
+        const { bytes, headers } = await askControl(observed.endpoint, path, undefined, bytesMax);
+        return { bytes, size: Number(headers[OUTPUT_SIZE_HEADER] ?? 0) };
+      } catch (error) {
+        const now = await this.known(uid);
+        if (!hasEnded(now.pod)) throw error;
+      }
+    }
+    // A pod that was evicted has no log any more.
+    const log = await this.#log(found.pod).catch((error: unknown) => {
+      if (error instanceof KubeRefusal) return "";
+      throw error;
+    });
+    return outputIn(log, stream, offset, bytesMax);
+  }
+
+  async stats(uid: string): Promise<SandboxStats> {
+    const { observed } = await this.living(uid);
+    return statsSchema.parse(await callControl(observed.endpoint, CONTROL.stats, undefined));
+  }
+
+  async prolong(uid: string, endsAtMs: number): Promise<void> {
+    for (let left = PROLONG_TRIES; ; left -= 1) {
+      const changed = this.#change(uid);
+      const observed = await this.observe(uid);
+      if (observed?.state !== "running") return;
+      try {
+        return void (await callControl(observed.endpoint, CONTROL.endsAt, { endsAtMs }));
+      } catch (error) {
+        if (left === 1) throw error;
+      }
+      await changed; // the workload may have ended meanwhile, which the cluster tells a little later
+    }
+  }
+
+  async setLimits(uid: string, limits: Limits): Promise<void> {
+    const { client } = this.#options;
+    await this.living(uid);
+    const body = { spec: { containers: [{ name: CONTAINER, resources: resourcesOf(limits) }] } };
+    const type = "application/strategic-merge-patch+json";
+    try {
+      await client.json(podSchema, "PATCH", `${this.#pathOf(uid)}/resize`, { body, type });
+    } catch (error) {
+      if (!(error instanceof KubeRefusal)) throw error;
+      const message = `This cluster does not change the limits of a running pod: ${error.message}`;
+      throw new PlatformError("unprocessable", message, { cause: error });
+    }
+  }
+
+  /** The daemon ends everything first, so that the last output can still be read; then the pod goes. */
+  async remove(uid: string, graceMs: number, ended?: DestroyOptions["ended"]): Promise<void> {
+    const found = await this.find(uid);
+    if (!found) return;
+    const { pod } = found;
+    if (isRunning(pod)) await this.#end(found, graceMs);
+    const now = await this.find(uid);
+    const isOver = now === null || hasEnded(now.pod);
+    if (isOver) await ended?.();
+    await this.#delete(pod, isOver ? 0 : Math.max(1, Math.ceil(graceMs / 1000)));
+    await this.#gone(uid, pod.metadata.uid, graceMs + END_WAIT_MS);
+    if (!isOver) await ended?.();
+  }
+
+  async #end(found: Found, graceMs: number): Promise<void> {
+    const observed = this.observed(found);
+    if (!observed) return;
+    const asked = await callControl(observed.endpoint, CONTROL.end, { graceMs }).then(
+      () => true,
+      () => false, // the answer may be lost with the daemon that gave it
+    );
+    const patience = AbortSignal.timeout(asked ? graceMs + END_WAIT_MS : SILENT_END_WAIT_MS);
+    await this.waitExit(found.record.uid, { signal: patience }).catch((error: unknown) => {
+      if (!patience.aborted) throw error;
+    });
+  }
+
+  async #delete({ metadata }: Pod, graceSeconds: number): Promise<void> {
+    await this.#options.client.remove(`${this.#path}/${metadata.name}`, metadata.uid, graceSeconds);
+  }
+
+  /** Removes an unfinished start; `podUid` null: the pod of this start may be there all the same. */
+  async #forget(uid: string, podUid: string | null): Promise<void> {
+    const found = await this.find(uid).catch(() => null);
+    if (!found || (podUid !== null && found.pod.metadata.uid !== podUid)) return;
+    await this.#delete(found.pod, isRunning(found.pod) ? 1 : 0);
+    await this.#gone(uid, found.pod.metadata.uid, END_WAIT_MS);
+  }
+
+  async #gone(uid: string, podUid: string, waitMs: number, signal?: AbortSignal): Promise<void> {
+    const until = performance.now() + waitMs;
+    for (;;) {
+      signal?.throwIfAborted();
+      const changed = this.#change(uid, signal);
+      const found = await this.find(uid);
+      if (found?.pod.metadata.uid !== podUid) return;
+      if (performance.now() > until)
+        throw new PlatformError(
+          "unavailable",
+          `The pod ${found.pod.metadata.name} does not end: its machine may be gone. It is removed when the machine is back.`,
+        );
+      await changed;
+    }
+  }
+
+  /** Removes pods that never began to run and that no server waits for any more. */
+  async sweep(nowMs: number): Promise<void> {
+    for (const { pod } of await this.all()) {
+      const isOld = nowMs - Date.parse(pod.metadata.creationTimestamp) > ABANDONED_MS;
+      if (isOld && !hasEnded(pod) && !isRunning(pod)) await this.#delete(pod, 0);
+    }
+  }
+
+  #pathOf(uid: string): string {
+    return `${this.#path}/${podName(this.#options.ground.instance, uid)}`;
+  }
+}
+
+const statsSchema = z.object({ memoryBytes: z.number(), cpuMs: z.number(), pids: z.number() });
+
+function refused(error: KubeRefusal): PlatformError {
+  const code = isRefusal(error, 400, 422) ? "unprocessable" : "unavailable";
+  return new PlatformError(code, `Kubernetes refuses the workload: ${error.message}`, { cause: error });
+}

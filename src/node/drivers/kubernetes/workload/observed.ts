@@ -1,0 +1,55 @@
+/** A pod as the platform sees it. */
+import type { Observed } from "../../../workload.ts";
+import { PIDS_DEFAULT } from "../../../workload.ts";
+import type { ContainerStatus, Pod } from "../objects/answers.ts";
+import { CONTAINER } from "../objects/pod-body.ts";
+import { amountOf } from "../objects/quantity.ts";
+import { GATE_PORT } from "../settings.ts";
+import type { WorkloadRecord } from "./record.ts";
+import type { Tokens } from "./tokens.ts";
+
+const MB = 2 ** 20;
+
+export const statusOf = (pod: Pod): ContainerStatus["state"] =>
+  pod.status?.containerStatuses?.find(({ name }) => name === CONTAINER)?.state;
+
+/** Nothing of the pod runs any more, and nothing of it will. */
+export const hasEnded = (pod: Pod): boolean =>
+  Boolean(statusOf(pod)?.terminated) || ["Succeeded", "Failed"].includes(pod.status?.phase ?? "");
+
+export const isRunning = (pod: Pod): boolean => !hasEnded(pod) && Boolean(statusOf(pod)?.running);
+
+export interface ObservedGround {
+  node: string;
+  tokens: Tokens;
+}
+
+/** Null for a pod that has not begun to run. */
+export function observedOf(pod: Pod, record: WorkloadRecord, { node, tokens }: ObservedGround): Observed | null {
+  const ended = hasEnded(pod);
+  if (!ended && !isRunning(pod)) return null;
+  const terminated = statusOf(pod)?.terminated;
+  const { limits } = pod.spec.containers.find(({ name }) => name === CONTAINER)?.resources ?? {};
+  const { pids = PIDS_DEFAULT } = record;
+  return {
+    uid: record.uid,
+    node,
+    state: ended ? "exited" : "running",
+    grade: pod.spec.hostUsers === false ? "mapped" : "contained",
+    endpoint: {
+      ...{ kind: "tcp", node, port: GATE_PORT },
+      ...{ host: pod.status?.podIP ?? "", token: tokens.gateOf(record) },
+    },
+    ...(terminated ? { exitCode: terminated.exitCode } : {}),
+    limits: {
+      memoryMb: amountOf(limits?.memory ?? "0") / MB,
+      cpus: amountOf(limits?.cpu ?? "0"),
+      ...(pids === PIDS_DEFAULT ? {} : { pids }),
+    },
+    mounts: record.mounts,
+    createdAt: new Date(pod.metadata.creationTimestamp).toISOString(),
+    pooled: false,
+    oom: terminated?.reason === "OOMKilled",
+    ...(record.log ? { log: record.log } : {}),
+  };
+}
