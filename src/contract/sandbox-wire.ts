@@ -197,6 +197,8 @@ export const CONTROL = {
   endsAt: "/ends-at",
   /** POST `{ graceMs }`: SIGTERM to everything, SIGKILL after that time. */
   end: "/end",
+  /** POST `{ graceMs }`: ends every process but init and the daemon, which goes on serving; the files stay. */
+  halt: "/halt",
 } as const;
 
 export const OUTPUT_SIZE_HEADER = "x-output-size";

@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { findBun } from "../../src/lib/bun-program.ts";
 import type { Candidate } from "../../src/node/conformance/conformance.ts";
 import type { Harness } from "../../src/node/conformance/harness.ts";
 import {
@@ -10,7 +11,6 @@ import {
   type KubernetesDriverOptions,
   openKubernetesDriver,
 } from "../../src/node/drivers/kubernetes/kubernetes-driver.ts";
-import { findBun } from "../../src/node/sandboxd-build.ts";
 import { closeAtEnd } from "../closing.ts";
 import { freePort } from "../free-port.ts";
 import { run } from "../local/machine.ts";
@@ -111,8 +111,8 @@ async function harness(cluster: Cluster, given: Partial<KubernetesDriverOptions>
       if (exitCode !== 0) throw new Error(output);
     },
     ownFiles: ["/tmp/left", "/left"],
-    restart: async () => {
-      await made.driver.stop("keep");
+    restart: async (workloads = "keep") => {
+      await made.driver.stop(workloads);
       made.driver = await cluster.open(options);
       return made.driver;
     },

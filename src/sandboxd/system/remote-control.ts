@@ -1,9 +1,10 @@
 /** The part of the control socket for a platform that shares no folder with the workload. */
-import { closeSync, constants, fstatSync, openSync, readSync, utimesSync, writeFileSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, readdirSync, readSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { CONTROL, OUTPUT_SIZE_HEADER } from "../../contract/sandbox-wire.ts";
 import type { Daemon } from "../daemon-context.ts";
-import { ApiError } from "../http/api-error.ts";
+import { ApiError, errnoOf } from "../http/api-error.ts";
 import { type Call, field, type Handler, integerQuery, readJson } from "../http/call.ts";
 import { sendJson } from "../http/send.ts";
 import { END_MOVED_SIGNAL, INIT_PID_VARIABLE, STATE_FILES } from "../init/protocol.ts";
@@ -11,6 +12,9 @@ import { statsOf } from "./stats.ts";
 
 const OUTPUT_BYTES_MAX = 4 * 1024 * 1024;
 const ANSWER_LEAVES_MS = 20;
+const QUIET_LOOK_MS = 20;
+/** Looks without a process of the workload, one after the other, after which all have ended. */
+const QUIET_LOOKS = 5;
 
 /** Null for a path that is none of these. */
 export function remoteHandler(method: string, path: string): Handler | null {
@@ -19,6 +23,7 @@ export function remoteHandler(method: string, path: string): Handler | null {
   if (method === "GET" && plain === CONTROL.stats) return ({ res }) => sendJson(res, 200, statsOf());
   if (method === "POST" && plain === CONTROL.endsAt) return moveEnd;
   if (method === "POST" && plain === CONTROL.end) return end;
+  if (method === "POST" && plain === CONTROL.halt) return halt;
   return null;
 }
 
@@ -74,6 +79,33 @@ async function end(call: Call): Promise<void> {
   onceAnswered(call, "SIGTERM");
   sendJson(call.res, 200, {});
 }
+
+/** Only as the first process of a namespace of its own: a signal to all would reach the machine elsewhere. */
+async function halt(call: Call): Promise<void> {
+  const graceMs = field(await readJson(call), "graceMs", "integer") ?? 0;
+  if (initPid() !== 1) throw new ApiError(409, "This daemon shares its processes with a machine.");
+  const untilMs = Date.now() + Math.max(0, graceMs);
+  if (graceMs > 0) signalAll("SIGTERM");
+  while (hasOthers() && Date.now() < untilMs) await pause(QUIET_LOOK_MS);
+  // Processes that are started again when they fail are ended again.
+  for (let quiet = 0; quiet < QUIET_LOOKS; quiet = hasOthers() ? 0 : quiet + 1) {
+    signalAll("SIGKILL");
+    await pause(QUIET_LOOK_MS);
+  }
+  sendJson(call.res, 200, {});
+}
+
+/** To every process but init and this one. */
+function signalAll(signal: NodeJS.Signals): void {
+  try {
+    process.kill(-1, signal);
+  } catch (error) {
+    if (errnoOf(error) !== "ESRCH") throw error;
+  }
+}
+
+const hasOthers = (): boolean =>
+  readdirSync("/proc").some((name) => /^\d+$/.test(name) && name !== "1" && name !== String(process.pid));
 
 function noteGrace({ config }: Daemon, graceMs: number): void {
   if (initPid() === 0) throw new ApiError(409, "No init runs this daemon.");

@@ -52,6 +52,7 @@ const NAMESPACE_DEFAULT = "default";
 const WORD = /^[a-z]([-a-z0-9]{0,18}[a-z0-9])?$/;
 /** Where a volume is mounted while it is filled. */
 const FILL_AT = "/volume";
+const SWEEP_EVERY_MS = 10 * 60_000;
 const FILL_LIMITS = { memoryMb: 256, cpus: 0.5 };
 
 export async function openKubernetesDriver(options: KubernetesDriverOptions): Promise<KubernetesDriver> {
@@ -126,6 +127,7 @@ export class KubernetesDriver implements Driver {
   readonly #creating = new Map<string, Promise<Observed>>();
   readonly #serial = new Serial();
   #stopped = false;
+  #sweeping: NodeJS.Timeout | undefined;
 
   constructor(parts: Parts) {
     const { options, client, namespace, instance, image, tokens } = parts;
@@ -170,6 +172,9 @@ export class KubernetesDriver implements Driver {
     await this.#doors.listen();
     this.#mirror.start();
     await this.#fleet.sweep(Date.now());
+    const sweep = (): Promise<void> => this.#fleet.sweep(Date.now());
+    const onError = (error: unknown): void => this.#parts.options.onWarning?.("old pods stay", { err: error });
+    this.#sweeping = setInterval(() => void sweep().catch(onError), SWEEP_EVERY_MS).unref();
   }
 
   async probe(): Promise<Probe> {
@@ -180,7 +185,11 @@ export class KubernetesDriver implements Driver {
     const before = this.#creating.get(spec.uid);
     if (before) return before;
     const creating = this.#serial
-      .run(spec.uid, async () => (await this.#fleet.observe(spec.uid)) ?? (await this.#create(spec, signal)))
+      .run(spec.uid, async () => {
+        const there = await this.#fleet.observe(spec.uid);
+        const isAgain = there?.endedBy === "platform";
+        return (isAgain ? await this.#fleet.resume(spec.uid) : there) ?? (await this.#create(spec, signal));
+      })
       .finally(() => this.#creating.delete(spec.uid));
     this.#creating.set(spec.uid, creating);
     return creating;
@@ -198,6 +207,7 @@ export class KubernetesDriver implements Driver {
       );
     const mounts = spec.mounts ?? [];
     try {
+      await this.#fleet.clear(spec.uid);
       const claims = await this.#volumes.hold(spec.uid, mounts);
       return await this.#fleet.start({ spec, image: this.#imageOf(spec.image), claims }, signal);
     } catch (error) {
@@ -248,9 +258,10 @@ export class KubernetesDriver implements Driver {
     });
   }
 
-  async destroy(uid: string, { graceMs = 0, ended }: DestroyOptions = {}): Promise<void> {
+  async destroy(uid: string, { graceMs = 0, keepFiles = false, ended }: DestroyOptions = {}): Promise<void> {
     await this.#creating.get(uid)?.catch(() => {}); // the caller of that create gets the error
     await this.#serial.run(uid, async () => {
+      if (keepFiles) return this.#fleet.halt(uid, graceMs, ended);
       const mounts = (await this.#fleet.find(uid))?.record.mounts ?? [];
       await this.#fleet.remove(uid, graceMs, ended);
       await this.#volumes.release(uid, mounts);
@@ -261,7 +272,10 @@ export class KubernetesDriver implements Driver {
     if (this.#stopped) return;
     this.#stopped = true;
     await Promise.allSettled(this.#creating.values());
-    if (workloads === "kill") for (const { record } of await this.#fleet.all()) await this.destroy(record.uid);
+    const isEnd = workloads === "end" || workloads === "kill";
+    for (const { record } of isEnd ? await this.#fleet.all() : [])
+      await this.destroy(record.uid, { keepFiles: workloads === "end" });
+    clearInterval(this.#sweeping);
     await this.#doors.close();
     await this.#egress.stop();
     await this.#mirror.stop();

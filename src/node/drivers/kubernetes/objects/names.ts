@@ -17,6 +17,8 @@ export type Role = "workload" | "server" | "volume" | "key" | "config" | "policy
 
 export const ANNOTATION = {
   record: "berth.record",
+  /** "yes": the platform ended every process, and the pod keeps the files. */
+  halted: "berth.halted",
   volume: "berth.volume",
   sizeMb: "berth.size-mb",
   /** Uid of the workload that has the volume. */

@@ -16,11 +16,11 @@ import type { KubeClient } from "../client/kube-client.ts";
 import type { Mirror } from "../client/mirror.ts";
 import { isRefusal, KubeRefusal } from "../client/refusal.ts";
 import { type Pod, podSchema } from "../objects/answers.ts";
-import { podName, selectorOf } from "../objects/names.ts";
+import { ANNOTATION, podName, selectorOf } from "../objects/names.ts";
 import { CONTAINER, type PodGround, type PodOrder, podBody, resourcesOf } from "../objects/pod-body.ts";
 import { configOf, secretBody } from "./daemon.ts";
 import { outputIn } from "./last-output.ts";
-import { hasEnded, isRunning, observedOf } from "./observed.ts";
+import { hasEnded, isHalted, isRunning, observedOf } from "./observed.ts";
 import { recordIn, type WorkloadRecord } from "./record.ts";
 import { startProblem } from "./start-problem.ts";
 import type { Tokens } from "./tokens.ts";
@@ -112,6 +112,12 @@ export class Fleet {
     });
   }
 
+  /** Removes the pod of a sandbox that has ended: the next one starts from the image. */
+  async clear(uid: string): Promise<void> {
+    const found = await this.find(uid);
+    if (found && !found.record.command && hasEnded(found.pod)) await this.remove(uid, 0);
+  }
+
   /** Finds the pod that an earlier try made, where there is one: the name is the uid's. */
   async start(order: Order, signal?: AbortSignal): Promise<Observed> {
     const { spec } = order;
@@ -167,7 +173,7 @@ export class Fleet {
       if (!found || found.pod.metadata.uid !== metadata.uid || found.pod.metadata.deletionTimestamp)
         throw new PlatformError("unavailable", "The workload's pod was removed while it started. Try again.");
       const observed = this.observed(found);
-      if (observed?.state === "exited") return await this.#endedEarly(found, observed);
+      if (hasEnded(found.pod)) return await this.#endedEarly(found, observed);
       if (observed && observed.endpoint.kind === "tcp" && observed.endpoint.host !== "") {
         const enough = new AbortController();
         const ended = this.waitExit(spec.uid, { signal: enough.signal });
@@ -188,9 +194,9 @@ export class Fleet {
   }
 
   /** A short command may end before its daemon was seen. */
-  async #endedEarly(found: Found, observed: Observed): Promise<Observed> {
+  async #endedEarly(found: Found, observed: Observed | null): Promise<Observed> {
     const { reason, message } = found.pod.status ?? {};
-    if (found.record.command && observed.exitCode !== undefined) return observed;
+    if (observed?.exitCode !== undefined) return observed;
     const said = reason ? `${reason}: ${message ?? ""}` : await this.#lastWords(found);
     throw new PlatformError("internal", `The workload's start failed: ${said}`);
   }
@@ -212,7 +218,7 @@ export class Fleet {
       signal?.throwIfAborted();
       const changed = this.#change(uid, signal);
       const found = await this.find(uid);
-      if (!found || hasEnded(found.pod)) return;
+      if (!found || hasEnded(found.pod) || isHalted(found.pod)) return;
       await changed;
     }
   }
@@ -232,7 +238,7 @@ export class Fleet {
   async readOutput(uid: string, stream: "stdout" | "stderr", offset: number, bytesMax: number): Promise<Output> {
     const found = await this.known(uid);
     const observed = this.observed(found);
-    if (observed?.state === "running") {
+    if (observed && isRunning(found.pod)) {
       const path = `${CONTROL.output}${stream}?offset=${offset}&bytes=${bytesMax}`;
       try {
         const { bytes, headers } = await askControl(observed.endpoint, path, undefined, bytesMax);
@@ -283,6 +289,28 @@ export class Fleet {
     }
   }
 
+  /** Ends the processes of a sandbox, whose pod stays with the files. Of a command nothing is kept. */
+  async halt(uid: string, graceMs: number, ended?: DestroyOptions["ended"]): Promise<void> {
+    const found = await this.find(uid);
+    if (!found || isHalted(found.pod)) return;
+    const observed = this.observed(found);
+    if (found.record.command || !observed) return this.remove(uid, graceMs, ended);
+    await this.#note(uid, "yes");
+    await callControl(observed.endpoint, CONTROL.halt, { graceMs });
+    await ended?.();
+  }
+
+  /** A sandbox that was halted runs again on its files. */
+  async resume(uid: string): Promise<Observed | null> {
+    await this.#note(uid, null);
+    return this.observe(uid);
+  }
+
+  async #note(uid: string, halted: "yes" | null): Promise<void> {
+    const patch = { metadata: { annotations: { [ANNOTATION.halted]: halted } } };
+    await this.#options.client.edit(podSchema, this.#pathOf(uid), () => patch);
+  }
+
   /** The daemon ends everything first, so that the last output can still be read; then the pod goes. */
   async remove(uid: string, graceMs: number, ended?: DestroyOptions["ended"]): Promise<void> {
     const found = await this.find(uid);
@@ -305,9 +333,19 @@ export class Fleet {
       () => false, // the answer may be lost with the daemon that gave it
     );
     const patience = AbortSignal.timeout(asked ? graceMs + END_WAIT_MS : SILENT_END_WAIT_MS);
-    await this.waitExit(found.record.uid, { signal: patience }).catch((error: unknown) => {
+    await this.#containerEnd(found.record.uid, patience).catch((error: unknown) => {
       if (!patience.aborted) throw error;
     });
+  }
+
+  async #containerEnd(uid: string, signal: AbortSignal): Promise<void> {
+    for (;;) {
+      signal.throwIfAborted();
+      const changed = this.#change(uid, signal);
+      const found = await this.find(uid);
+      if (!found || hasEnded(found.pod)) return;
+      await changed;
+    }
   }
 
   async #delete({ metadata }: Pod, graceSeconds: number): Promise<void> {
@@ -338,11 +376,11 @@ export class Fleet {
     }
   }
 
-  /** Removes pods that never began to run and that no server waits for any more. */
+  /** Removes old pods that never began to run, and those of sandboxes that have ended: no server waits for them. */
   async sweep(nowMs: number): Promise<void> {
-    for (const { pod } of await this.all()) {
+    for (const { pod, record } of await this.all()) {
       const isOld = nowMs - Date.parse(pod.metadata.creationTimestamp) > ABANDONED_MS;
-      if (isOld && !hasEnded(pod) && !isRunning(pod)) await this.#delete(pod, 0);
+      if (isOld && (hasEnded(pod) ? !record.command : !isRunning(pod))) await this.#delete(pod, 0);
     }
   }
 

@@ -2,6 +2,7 @@
 import type { Observed } from "../../../workload.ts";
 import { PIDS_DEFAULT } from "../../../workload.ts";
 import type { ContainerStatus, Pod } from "../objects/answers.ts";
+import { ANNOTATION } from "../objects/names.ts";
 import { CONTAINER } from "../objects/pod-body.ts";
 import { amountOf } from "../objects/quantity.ts";
 import { GATE_PORT } from "../settings.ts";
@@ -17,6 +18,10 @@ export const statusOf = (pod: Pod): ContainerStatus["state"] =>
 export const hasEnded = (pod: Pod): boolean =>
   Boolean(statusOf(pod)?.terminated) || ["Succeeded", "Failed"].includes(pod.status?.phase ?? "");
 
+/** The platform ended the processes of a sandbox; its pod stays and keeps the files. */
+export const isHalted = ({ metadata }: Pod): boolean => metadata.annotations?.[ANNOTATION.halted] === "yes";
+
+/** The pod's first process runs, also in a sandbox that was halted. */
 export const isRunning = (pod: Pod): boolean => !hasEnded(pod) && Boolean(statusOf(pod)?.running);
 
 export interface ObservedGround {
@@ -24,10 +29,10 @@ export interface ObservedGround {
   tokens: Tokens;
 }
 
-/** Null for a pod that has not begun to run. */
+/** Null for a pod that has not begun to run, and for a sandbox whose pod has ended: its files are gone with the pod. */
 export function observedOf(pod: Pod, record: WorkloadRecord, { node, tokens }: ObservedGround): Observed | null {
-  const ended = hasEnded(pod);
-  if (!ended && !isRunning(pod)) return null;
+  if (hasEnded(pod) ? !record.command : !isRunning(pod)) return null;
+  const ended = hasEnded(pod) || isHalted(pod);
   const terminated = statusOf(pod)?.terminated;
   const { limits } = pod.spec.containers.find(({ name }) => name === CONTAINER)?.resources ?? {};
   const { pids = PIDS_DEFAULT } = record;
@@ -50,6 +55,7 @@ export function observedOf(pod: Pod, record: WorkloadRecord, { node, tokens }: O
     createdAt: new Date(pod.metadata.creationTimestamp).toISOString(),
     pooled: false,
     oom: terminated?.reason === "OOMKilled",
+    ...(isHalted(pod) ? { endedBy: "platform" } : {}),
     ...(record.log ? { log: record.log } : {}),
   };
 }
