@@ -38,7 +38,7 @@ interface MachineParts {
   doors: ReturnType<typeof createDoors>;
   traffic: ReturnType<typeof createTraffic>;
   /** Outbound rules of workloads, and who hears of refusals. */
-  outbound: Pick<EgressOptions, "rules" | "onRefused">;
+  outbound: Pick<EgressOptions, "rules" | "onRefused" | "credentialOf">;
   log: Logger;
 }
 

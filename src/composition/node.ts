@@ -8,6 +8,7 @@ import { type NodeRegistry, startNodeRegistry } from "../kinds/node/registry.ts"
 import type { Node } from "../kinds/port.ts";
 import { createOutboundRefusals } from "../kinds/workload/outbound-refusals.ts";
 import { createOutboundRules } from "../kinds/workload/outbound-rules.ts";
+import { createWorkspaceAuthorities } from "../kinds/workload/workspace-authority.ts";
 import { Activity } from "../lib/activity.ts";
 import { SECOND_MS } from "../lib/time/clock.ts";
 import { startMetering } from "../metering/metering.ts";
@@ -70,7 +71,16 @@ export async function startNode(
       onError: (error) => log.warn({ err: error }, "the outbound rules of a workload could not be read"),
     }),
   );
-  const outbound = { rules, onRefused: createOutboundRefusals({ store, registry, rules, log }) };
+  const authorities = createWorkspaceAuthorities({ store, clock, brand: config.brand });
+  const outbound = {
+    rules,
+    onRefused: createOutboundRefusals({ store, registry, rules, log }),
+    async credentialOf(uid: string, host: string) {
+      const owner = await rules.ownerOf(uid);
+      if (!owner) throw new Error(`workload ${uid} has no owner`);
+      return authorities.credentialOf(owner.workspace, host);
+    },
+  };
   const machine = openDriver ?? (() => openMachine({ config, settings, doors, traffic, outbound, log }));
   const driver = lazyDriver({
     name: config.driver,
@@ -116,7 +126,7 @@ export async function startNode(
   return {
     ...{ driver, doors, nodeRegistry },
     node: {
-      ...{ driver, disk, logs, activity, meter, egress, puller, builder, blobs },
+      ...{ driver, disk, logs, activity, meter, egress, puller, builder, blobs, authorities },
     },
     onStop: (workloads) => {
       workloadsOnStop = workloads;

@@ -35,6 +35,7 @@ import type { Revision } from "../store/resources/revision.ts";
 import type { ListScope } from "../store/resources/search-grams.ts";
 import type { Store } from "../store/store.ts";
 import type { Feed } from "./watch/feed.ts";
+import type { WorkspaceAuthorities } from "./workload/workspace-authority.ts";
 
 /** Operator settings that the API depends on. */
 export interface Settings {
@@ -176,6 +177,8 @@ export interface Node {
   meter: Meter;
   /** Records which workload owns an outgoing connection of this node. */
   egress: Pick<EgressMeter, "watch">;
+  /** Certificate authorities of workspaces, for workloads with routes. */
+  authorities: WorkspaceAuthorities;
 }
 
 /** What reconcilers and periodic tasks use: the platform and the machine they act on. */

@@ -77,6 +77,8 @@ export interface Mount {
   readOnly?: boolean;
   /** What the workload is told is mounted there; default: the drive's id. */
   name?: string;
+  /** The platform mounts this drive for its own purposes; the workload's list of drives does not have it. */
+  platform?: true;
 }
 
 export type WorkloadState = "running" | "frozen" | "exited";

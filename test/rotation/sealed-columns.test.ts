@@ -7,6 +7,7 @@ import { nameOf, SEALED_COLUMNS } from "../../src/store/sealing/sealed-columns.t
 /** Every call of `seal` in the sources, by file, with the column that keeps what it returns. */
 const SEALERS: Readonly<Record<string, readonly string[]>> = {
   "src/kinds/integration-connection/access-token.ts": ["records.value.connectiontoken"],
+  "src/kinds/workload/workspace-authority.ts": ["records.value.workspaceauthority"],
   // An address for the client; the database keeps only its nonce, and its key hangs on the derivation root.
   "src/kinds/uploads.ts": [""],
   "src/store/deliveries/deliveries.ts": ["deliveries.sealed", "deliveries.sealed"],

@@ -12,6 +12,7 @@ import { accountOf, credentialsOf, taskCopy } from "../workload/identity.ts";
 import { logTag } from "../workload/log-tag.ts";
 import { platformEnv, usualEnv } from "../workload/platform-env.ts";
 import { CODE_PATH } from "../workload/start-command.ts";
+import { trustOf } from "../workload/trust.ts";
 import { dataPath } from "./execution-data.ts";
 import { job as jobKind } from "./kind.ts";
 import { type JobRuntime, type Runnable, runnableOf } from "./runnable.ts";
@@ -41,6 +42,7 @@ export interface TaskKind {
   env: Record<string, string>;
   /** Id of the job's own service account. */
   account: string;
+  trust: Awaited<ReturnType<typeof trustOf>>;
 }
 
 export async function taskKind(execution: ExecutionRow, job: Resource, deps: Deps): Promise<TaskKind> {
@@ -49,6 +51,7 @@ export async function taskKind(execution: ExecutionRow, job: Resource, deps: Dep
   restoreSecrets({ spec }, jobKind.secrets, deps.store.resources.secretsOf(runnable.revision));
   const { envs = [], dockerConfig } = (spec.runtime ?? {}) as Partial<JobRuntime>;
   const { image, imagePullPolicy: policy } = runnable.runtime;
+  const trust = await trustOf(job, deps);
   return {
     job,
     execution,
@@ -57,11 +60,13 @@ export async function taskKind(execution: ExecutionRow, job: Resource, deps: Dep
     env: {
       ...(runnable.bundle ? codeEnv : {}),
       ...usualEnv(job, deps.settings),
+      ...trust.env,
       ...Object.fromEntries(envs.map(({ name, value = "" }) => [name, value])),
       ...deps.store.executions.envOf(execution),
       ...platformEnv(job, deps.settings),
     },
     account: await accountOf(job, deps),
+    trust,
   };
 }
 
@@ -89,6 +94,7 @@ export async function taskSpec(claim: TaskClaim, kind: TaskKind, deps: Deps): Pr
     limits: { memoryMb, cpus: Math.max(memoryMb / MEMORY_PER_CPU_MB, CPUS_MIN) },
     mounts: [
       ...(bundle ? [{ source: { drive: bundle.drive }, path: CODE_PATH, readOnly: true }] : []),
+      ...kind.trust.mounts,
       ...scratchDisks(revision).map(({ mountPath, readOnly = false }, index) => ({
         source: { volume: scratchOf(claim.workload, index) },
         path: plainPath(mountPath),

@@ -10,6 +10,7 @@ import { requirePlacement } from "../policy/placement.ts";
 import { type Behaviour, type Call, type Input, type Outlook, type PrepareContext, workspaceOf } from "../port.ts";
 import { isHere, isSameRegion } from "../region.ts";
 import { prepareWorkload } from "../workload/behaviour.ts";
+import { hasRoutes } from "../workload/trust.ts";
 import { expiryOf, prepareExpiry } from "./expiry.ts";
 import { explainSandboxFailure } from "./failure.ts";
 import { prepareAccess } from "./kept.ts";
@@ -36,6 +37,13 @@ const NETWORK_STORED = {
   code: "NETWORK_RULES_NOT_ENFORCED",
   message:
     "spec.network is not enforced for connections that do not use the proxy: this machine gives the sandbox a network of its own (NAT).",
+};
+
+/** Certificates and variables are given to a sandbox at its start. */
+const ROUTES_NOT_TRUSTED = {
+  code: "ROUTES_NEED_A_RESTART",
+  message:
+    "spec.network.proxy.routing was added to a running sandbox: programs inside do not trust the certificates of routed hosts until the sandbox is started anew (for example by a change of its environment).",
 };
 
 const limitsNotHeld = (limits: readonly string[]) => ({
@@ -117,7 +125,11 @@ function errorsOf({ status, events, spec, state, uid, updatedAt }: Resource): Re
   const last = events.at(-1);
   const failure = { code: "START_FAILED", message: last?.message, fatal: true, instance: uid, time: last?.time };
   const unheld = Array.isArray(state.unheld) && state.unheld.length > 0 ? [limitsNotHeld(state.unheld)] : [];
-  const lasting = [...(spec.network && state.outbound === "nat" ? [NETWORK_STORED] : []), ...unheld];
+  const lasting = [
+    ...(spec.network && state.outbound === "nat" ? [NETWORK_STORED] : []),
+    ...(hasRoutes({ spec }) && state.trusts === false ? [ROUTES_NOT_TRUSTED] : []),
+    ...unheld,
+  ];
   return [
     ...(status === "FAILED" ? [failure] : []),
     ...lasting.map((told) => ({ ...told, fatal: false, instance: uid, time: toIso(updatedAt) })),

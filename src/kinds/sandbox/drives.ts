@@ -66,8 +66,8 @@ async function applyOne(
 
 async function unmountStrays({ uid }: Resource, wanted: readonly DriveMountIntent[], { driver }: Deps): Promise<void> {
   const known = new Set(wanted.filter(({ phase }) => phase !== "failed").map(({ mountPath }) => mountPath));
-  for (const { source, path } of (await driver.observe(uid))?.mounts ?? [])
-    if ("drive" in source && !known.has(path)) await (await need(driver, "hotMounts")).unmount(uid, path);
+  for (const { source, path, platform } of (await driver.observe(uid))?.mounts ?? [])
+    if ("drive" in source && !platform && !known.has(path)) await (await need(driver, "hotMounts")).unmount(uid, path);
 }
 
 const mountOf = ({ drive, driveName, drivePath, mountPath, readOnly }: DriveMountIntent): Mount => ({

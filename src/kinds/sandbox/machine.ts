@@ -12,6 +12,7 @@ import type { Deps } from "../port.ts";
 import { makeStorage } from "../volume/storage.ts";
 import { logTag } from "../workload/log-tag.ts";
 import { platformEnv } from "../workload/platform-env.ts";
+import { trustOf } from "../workload/trust.ts";
 import { provenDriveMounts } from "./drives.ts";
 import { originSnapshot } from "./fork-origin.ts";
 import { sandbox as sandboxKind } from "./kind.ts";
@@ -57,12 +58,14 @@ export async function sandboxMachine(sandbox: Resource, deps: Deps, pull: ImageR
   const workspaceRuntime = (await deps.store.workspaces.get(sandbox.workspace))?.runtime as
     | WorkspaceRuntime
     | undefined;
+  const trust = await trustOf(sandbox, deps);
   const workload: WorkloadSpec = {
     uid: sandbox.uid,
     name: sandbox.name,
     image: image.loaded,
     env: {
       ...platformEnv(sandbox, deps.settings),
+      ...trust.env,
       // PORT is set only when the sandbox declares a port; otherwise programs keep their own default.
       ...(port ? { PORT: String(port.target) } : {}),
       ...Object.fromEntries(envs.map(({ name, value = "" }) => [name, value])),
@@ -71,6 +74,7 @@ export async function sandboxMachine(sandbox: Resource, deps: Deps, pull: ImageR
     mounts: [
       ...(await volumeMounts(sandbox, (spec.volumes ?? []) as Attachment[], deps)),
       ...(await provenDriveMounts(sandbox, deps)),
+      ...trust.mounts,
     ],
     network: "outbound",
     ...(workspaceRuntime?.sandbox?.disableProcessLogging ? {} : { log: logTag(sandbox, "run") }),

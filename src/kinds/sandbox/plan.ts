@@ -29,6 +29,8 @@ export interface SandboxState extends InstancesState<Endpoint> {
   unheld?: string[];
   /** How the sandbox reaches the outside: a network of its own, or the platform's proxy. */
   outbound?: "nat" | "proxy" | "none";
+  /** Whether programs in the sandbox trust the authority of the workspace, which routes need. */
+  trusts?: boolean;
   driveMounts?: DriveMountIntent[];
 }
 
@@ -160,7 +162,7 @@ export function quietSince(sandbox: Resource, lastRequestMs: number): number {
 
 /** Whether every mount request is settled and exactly the wanted drives are mounted. */
 export function drivesAreAsWanted(wanted: readonly DriveMountIntent[], { mounts }: Pick<Observed, "mounts">): boolean {
-  const there = new Set(mounts.flatMap(({ source, path }) => ("drive" in source ? [path] : [])));
+  const there = new Set(mounts.flatMap(({ source, path, platform }) => ("drive" in source && !platform ? [path] : [])));
   const settled = wanted.filter(({ phase }) => phase === "mounted");
   return (
     wanted.every(({ phase }) => phase === "mounted" || phase === "failed") &&

@@ -182,6 +182,7 @@ async function running(
       isolation: workload.grade,
       unheld: unheldLimits(probe),
       outbound: probe.outbound,
+      trusts: workload.mounts.some(({ platform }) => platform),
       imageSource,
     }),
     event,

@@ -18,6 +18,7 @@ import { PROJECT_LIMITS } from "../uploads.ts";
 import { type Bundle, stateOf } from "./deploy-state.ts";
 import { logTag } from "./log-tag.ts";
 import { BUILD_ENV_FILE, CODE_PATH, PYTHON_PACKAGES, recipeFor } from "./start-command.ts";
+import { trustOf } from "./trust.ts";
 
 /** Limits of a build. Compilers and package managers need this much whatever the workload's own limits are. */
 const BUILD_LIMITS = { memoryMb: 2048, cpus: 2 };
@@ -68,6 +69,7 @@ export async function beginBuild(
     await rm(join(folder, BUILD_ENV_FILE), { force: true });
     await (await need(driver, "drives")).create(bundle.drive, { from: folder });
     if (build === null) return { bundle: await keepBundle(resource, source, bundle, deps) };
+    const trust = await trustOf(resource, deps);
     await driver.create(
       {
         uid: builderUid(resource, revision),
@@ -79,12 +81,13 @@ export async function beginBuild(
           CI: "true",
           npm_config_cache: "/tmp/npm",
           npm_config_update_notifier: "false",
+          ...trust.env,
           ...settings.buildEnv,
           ...buildEnv,
         },
         workDir: CODE_PATH,
         limits: BUILD_LIMITS,
-        mounts: [{ source: { drive: bundle.drive }, path: CODE_PATH }],
+        mounts: [{ source: { drive: bundle.drive }, path: CODE_PATH }, ...trust.mounts],
         network: "outbound",
         log: logTag(resource, "build", { revision }),
         exec: { argv: shell(build) },

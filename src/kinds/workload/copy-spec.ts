@@ -18,6 +18,7 @@ import { neighbourEnv } from "./neighbour-env.ts";
 import { platformEnv, usualEnv } from "./platform-env.ts";
 import { MEMORY_DEFAULT_MB, secrets } from "./spec.ts";
 import { CODE_PATH } from "./start-command.ts";
+import { trustOf } from "./trust.ts";
 
 /** Megabytes of memory per CPU core, as the API contract promises. */
 const MEMORY_PER_CPU_MB = 2048;
@@ -48,6 +49,7 @@ export async function copyMachine(
   const bundle = image ? undefined : codeOf(stateOf(resource), revision.id)?.bundle;
   const command = await commandOf(resource, spec, bundle, deps, pull);
   const port = String(portOf(resource));
+  const trust = await trustOf(resource, deps);
   const machine: WorkloadSpec = {
     uid,
     name: resource.name,
@@ -55,6 +57,7 @@ export async function copyMachine(
     env: {
       ...(bundle ? codeEnv : {}),
       ...usualEnv(resource, deps.settings),
+      ...trust.env,
       ...(await connectionEnv(resource, { spec, createdAt: revision.createdAt }, command.image, deps)),
       ...Object.fromEntries(envs.map(({ name, value = "" }) => [name, value])),
       ...platformEnv(resource, deps.settings),
@@ -69,6 +72,7 @@ export async function copyMachine(
     limits: { memoryMb: memory, cpus: Math.max(memory / MEMORY_PER_CPU_MB, CPUS_MIN) },
     mounts: [
       ...(bundle ? [{ source: { drive: bundle.drive }, path: CODE_PATH, readOnly: true }] : []),
+      ...trust.mounts,
       ...(await driveMounts(resource, spec, deps)),
       ...(await volumeMounts(resource, (spec.volumes ?? []) as Attachment[], deps)),
     ],

@@ -4,20 +4,37 @@
  */
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { Duplex } from "node:stream";
-import { Agent, createServer } from "../../lib/network/node-http.ts";
-import { type Admitted, Dialler, type DialOptions } from "./dialler.ts";
+import type { Duplex } from "node:stream";
+import { createServer } from "../../lib/network/node-http.ts";
+import type { Credential } from "../../lib/x509/certificate.ts";
+import { type Admitted, Dialler, type DialOptions, type OpenConnection } from "./dialler.ts";
+import type { FirstFlight } from "./first-flight.ts";
 import { forward, forwardUpgrade, join, type Passage } from "./forward.ts";
-import { answer, isRefusal, MALFORMED, RefusalError, rawAnswer, refusedBy } from "./refusal.ts";
+import { intercept } from "./intercept.ts";
+import { openPassage } from "./passage.ts";
+import { isRefusal, MALFORMED, rawAnswer, refusedBy } from "./refusal.ts";
+import { refuse, sinkOf } from "./sink.ts";
 import { parseAuthority, parseHttpUrl } from "./target.ts";
 import { checkedTunnel } from "./tunnel.ts";
 
-export type EgressOptions = DialOptions;
+export interface EgressOptions extends DialOptions {
+  /** A certificate for a host that the workload trusts; absent = TLS is never read. */
+  credentialOf?: (uid: string, host: string) => Promise<Credential>;
+  /** Authorities of servers behind routes; absent = those that Node knows. */
+  authorities?: string;
+}
 
 export interface EgressProxy {
   /** Serves a connection that the workload made. */
   serve(uid: string, socket: Socket): void;
   stop(): Promise<void>;
+}
+
+/** A tunnel whose requests the platform reads. */
+interface Way {
+  uid: string;
+  admitted: Admitted;
+  ready: OpenConnection;
 }
 
 const HEADERS_WAIT_MS = 30_000;
@@ -43,20 +60,42 @@ export function startEgressProxy(options: EgressOptions = {}): EgressProxy {
     const { socket: upstream } = connection;
     if (client.destroyed) return void upstream.destroy();
     client.write(ESTABLISHED);
-    const { policy } = admitted.rules;
-    if (policy.open) {
+    const { policy, routes } = admitted.rules;
+    const reads = options.credentialOf !== undefined && routes.reads(admitted.target.host);
+    if (policy.open && !reads) {
       if (head.length > 0) upstream.write(head);
       return join(client, upstream);
     }
     await checkedTunnel(client, head, connection, {
       policy,
-      onHttp({ bytes }) {
-        client.unshift(bytes);
-        passages.set(client, passageOf(dialler, uid, admitted));
-        inner.emit("connection", client);
-        client.resume();
+      reads,
+      onRequests: (flight) => {
+        takeRequests(client, flight, { uid, admitted, ready: connection }).catch(() => client.destroy());
       },
       onRefused: (rule) => dialler.tell(uid, admitted.target, refusedBy(admitted.target.host.text, rule)),
+    });
+  }
+
+  async function takeRequests(client: Duplex, { protocol, bytes }: FirstFlight, way: Way): Promise<void> {
+    const { uid, admitted } = way;
+    const secure = protocol === "tls";
+    const passage = openPassage(dialler, { ...way, secure, keepAlive: true, authorities: options.authorities });
+    client.once("close", () => passage.close());
+    const credential = secure ? await options.credentialOf?.(uid, admitted.target.host.text) : undefined;
+    client.unshift(bytes);
+    const onHttp1 = (stream: Duplex): void => {
+      passages.set(stream, passage);
+      inner.emit("connection", stream);
+      stream.resume();
+    };
+    if (!secure) return onHttp1(client);
+    if (!credential) return void client.destroy();
+    intercept(client, {
+      credential,
+      onHttp1,
+      onRequest: (incoming, sink) => {
+        forward(dialler, passage, incoming.url ?? "/", incoming, sink).catch(() => sink.body.destroy());
+      },
     });
   }
 
@@ -65,10 +104,12 @@ export function startEgressProxy(options: EgressOptions = {}): EgressProxy {
     const target = parseHttpUrl(url);
     const path = pathOf(url);
     const admitted = target ? await dialler.admit(uid, target, { method, path }) : MALFORMED;
-    if (isRefusal(admitted)) return answer(response, admitted);
+    const sink = sinkOf(response);
+    if (isRefusal(admitted)) return refuse(sink, admitted);
     // The address of the request decides, whatever its Host header says.
     incoming.headers.host = new URL(url).host;
-    await forward(dialler, passageOf(dialler, uid, admitted, false), path, incoming, response);
+    const passage = openPassage(dialler, { uid, admitted, secure: false, keepAlive: false });
+    await forward(dialler, passage, path, incoming, sink);
   }
 
   const onBadRequest = (_: Error, socket: Duplex): void => {
@@ -85,7 +126,7 @@ export function startEgressProxy(options: EgressOptions = {}): EgressProxy {
   inner.on("request", (incoming, response) => {
     const passage = passages.get(incoming.socket);
     if (!passage) return void response.destroy();
-    forward(dialler, passage, incoming.url ?? "/", incoming, response).catch(() => response.destroy());
+    forward(dialler, passage, incoming.url ?? "/", incoming, sinkOf(response)).catch(() => response.destroy());
   });
   inner.on("upgrade", (incoming, client, head) => {
     const passage = passages.get(incoming.socket);
@@ -105,25 +146,6 @@ export function startEgressProxy(options: EgressOptions = {}): EgressProxy {
     },
   };
 }
-
-function passageOf(dialler: Dialler, uid: string, admitted: Admitted, keepAlive = true): Passage {
-  const agent = new Agent({ keepAlive });
-  agent.createConnection = (_, onCreate = () => {}) => {
-    dialler.dial(uid, admitted).then(
-      (dialled) => {
-        if (isRefusal(dialled)) return onCreate(new RefusalError(dialled), NO_STREAM);
-        dialled.checked = true;
-        onCreate(null, dialled.socket);
-      },
-      (error: Error) => onCreate(error, NO_STREAM),
-    );
-    return undefined;
-  };
-  return { uid, admitted, secure: false, agent };
-}
-
-/** Node's types ask for a stream beside an error; Node does not look at it. */
-const NO_STREAM = new Duplex();
 
 /** What follows the authority, byte for byte. */
 const pathOf = (url: string): string => /^http:\/\/[^/?#]*([^#]*)/i.exec(url)?.[1]?.replace(/^(?!\/)/, "/") ?? "/";

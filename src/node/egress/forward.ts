@@ -1,10 +1,14 @@
 /** Passes HTTP requests of a workload on, each one judged for itself. */
-import type { Agent, IncomingMessage, RequestOptions, ServerResponse } from "node:http";
+import type { Agent, IncomingMessage, RequestOptions } from "node:http";
 import type { Duplex } from "node:stream";
+import type { Route } from "../../lib/network/egress/routes.ts";
 import type { WorkloadRules } from "../../lib/network/egress/workload-rules.ts";
 import { request } from "../../lib/network/node-http.ts";
 import type { Admitted, Dialler } from "./dialler.ts";
-import { answer, type EgressRefusal, isRefusal, RefusalError, rawAnswer, refusal, refusedBy } from "./refusal.ts";
+import { inject, readWhole } from "./inject.ts";
+import { redactable, redactor, redactText } from "./redact.ts";
+import { type EgressRefusal, isRefusal, RefusalError, rawAnswer, refusal, refusedBy } from "./refusal.ts";
+import { type Incoming, refuse, type Sink } from "./sink.ts";
 import { authorityOf, parseHostHeader } from "./target.ts";
 
 /** The way of a client's requests to one destination. */
@@ -31,29 +35,67 @@ const HOP_BY_HOP = new Set([
 ]);
 
 const BROKEN = refusal(502, "connection_broken", "The connection broke.");
+const MALFORMED_SECRET = refusal(502, "secret_malformed", "A secret of this route cannot be sent in a header.");
+const UNREADABLE_ANSWER = refusal(
+  502,
+  "answer_not_readable",
+  "The answer is compressed, so its secrets cannot be redacted, which this route asks for.",
+);
 
 export async function forward(
   dialler: Dialler,
   passage: Passage,
   path: string,
-  incoming: IncomingMessage,
-  response: ServerResponse,
+  incoming: Incoming,
+  sink: Sink,
 ): Promise<void> {
   const rules = await judgeRequest(dialler, passage, path, incoming);
-  if (isRefusal(rules)) return answer(response, rules);
-  const outgoing = request(outgoingOptions(passage, path, incoming));
-  response.once("close", () => outgoing.destroy());
+  if (isRefusal(rules)) return refuse(sink, rules);
+  const routes = routesFor(passage, rules, path, incoming);
+  const secrets = redactable(routes.flatMap((route) => (route.redact ? Object.values(route.secrets) : [])));
+  const options = outgoingOptions(passage, path, incoming);
+  const given = secrets.length > 0 ? withoutHeaders(options.headers, UNREADABLE) : options.headers;
+  const injected = await inject(routes, given, (bytesMax) => readWhole(incoming, bytesMax)).catch(() => null);
+  if (!injected) return refuse(sink, MALFORMED_SECRET);
+  const outgoing = request({ ...options, headers: injected.headers });
+  sink.body.once("close", () => outgoing.destroy());
   outgoing.once("error", (error) => {
-    if (response.headersSent) response.destroy();
-    else answer(response, refusalOf(error));
+    if (sink.isBegun()) sink.body.destroy();
+    else refuse(sink, refusalOf(error));
   });
   outgoing.once("response", (answered) => {
-    response.writeHead(answered.statusCode ?? 502, answered.statusMessage ?? "", passedOn(answered.rawHeaders));
-    answered.pipe(response);
-    answered.once("error", () => response.destroy());
+    if (secrets.length > 0 && answered.headers["content-encoding"] !== undefined) {
+      outgoing.destroy();
+      return refuse(sink, UNREADABLE_ANSWER);
+    }
+    const headers = passedOn(answered.rawHeaders);
+    const { statusCode = 502, statusMessage = "" } = answered;
+    answered.once("error", () => sink.body.destroy());
+    if (secrets.length === 0) {
+      sink.begin(statusCode, statusMessage, headers);
+      return void answered.pipe(sink.body);
+    }
+    const shown = withoutHeaders(headers, /^content-length$/i).map((text) => redactText(text, secrets));
+    sink.begin(statusCode, statusMessage, shown);
+    answered.pipe(redactor(secrets)).pipe(sink.body);
   });
-  incoming.pipe(outgoing);
+  if (injected.body) outgoing.end(injected.body);
+  else incoming.pipe(outgoing);
 }
+
+/** Secrets travel over TLS only. */
+const routesFor = (
+  { admitted, secure }: Passage,
+  { routes }: WorkloadRules,
+  path: string,
+  { method = "GET" }: Incoming,
+): Route[] => (secure ? routes.find(admitted.target.host, { method, path }) : []);
+
+/** Headers of a request whose answer could not be searched for secrets. */
+const UNREADABLE = /^(?:accept-encoding|range|if-range)$/i;
+
+const withoutHeaders = (headers: readonly string[], names: RegExp): string[] =>
+  headers.filter((_, index) => !names.test(headers[index - (index % 2)] ?? ""));
 
 /** Passes on a request to change the protocol, such as to WebSocket; then the bytes of both sides. */
 export async function forwardUpgrade(
@@ -68,9 +110,12 @@ export async function forwardUpgrade(
   const rules = await judgeRequest(dialler, passage, path, incoming);
   if (isRefusal(rules)) return void client.end(rawAnswer(rules));
   const options = outgoingOptions(passage, path, incoming);
+  const routes = routesFor(passage, rules, path, incoming);
+  const injected = await inject(routes, options.headers, async () => null).catch(() => null);
+  if (!injected) return void client.end(rawAnswer(MALFORMED_SECRET));
   const outgoing = request({
     ...options,
-    headers: [...options.headers, "connection", "upgrade", "upgrade", incoming.headers.upgrade ?? ""],
+    headers: [...injected.headers, "connection", "upgrade", "upgrade", incoming.headers.upgrade ?? ""],
   });
   client.once("close", () => outgoing.destroy());
   outgoing.once("error", (error) => client.end(rawAnswer(refusalOf(error))));
@@ -100,7 +145,7 @@ async function judgeRequest(
   dialler: Dialler,
   { uid, admitted }: Passage,
   path: string,
-  incoming: IncomingMessage,
+  incoming: Incoming,
 ): Promise<WorkloadRules | EgressRefusal> {
   const { target } = admitted;
   const rules = await dialler.admitRequest(uid, admitted, { method: incoming.method ?? "GET", path });
@@ -117,12 +162,12 @@ async function judgeRequest(
 
 export const HOST_MISMATCH = "the rule that a request is for the host of its connection";
 
-const hostHeaderOf = ({ headers }: IncomingMessage): string => String(headers[":authority"] ?? headers.host ?? "");
+const hostHeaderOf = ({ headers }: Incoming): string => String(headers[":authority"] ?? headers.host ?? "");
 
 function outgoingOptions(
   { admitted, secure, agent }: Passage,
   path: string,
-  { method = "GET", rawHeaders }: IncomingMessage,
+  { method = "GET", rawHeaders }: Incoming,
 ): RequestOptions & { headers: string[] } {
   return { agent, method, path, headers: ["host", authorityOf(admitted.target, secure), ...passedOn(rawHeaders)] };
 }

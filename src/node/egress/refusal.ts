@@ -1,5 +1,4 @@
 /** Answers of the proxy itself. */
-import type { ServerResponse } from "node:http";
 import { STATUS_CODES } from "../../lib/network/node-http.ts";
 
 export interface EgressRefusal {
@@ -34,11 +33,6 @@ export class RefusalError extends Error {
     super(refused.message);
     this.refusal = refused;
   }
-}
-
-export function answer(response: ServerResponse, { status, code, message }: EgressRefusal): void {
-  response.writeHead(status, { "proxy-error": code, "content-type": "text/plain", connection: "close" });
-  response.end(`${message}\n`);
 }
 
 export function rawAnswer({ status, code, message }: EgressRefusal): string {

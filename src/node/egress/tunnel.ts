@@ -17,8 +17,10 @@ const ACCESS_DENIED = Buffer.from([21, 3, 3, 0, 2, 2, 49]);
 
 export interface TunnelOptions {
   policy: OutboundPolicy;
-  /** A plain HTTP request came: the connection is handed over, because every request is judged. */
-  onHttp(flight: FirstFlight): void;
+  /** The platform reads what goes to this host, so TLS ends here. */
+  reads: boolean;
+  /** Takes a connection over whose requests the platform reads and judges one by one. */
+  onRequests(flight: FirstFlight): void;
   onRefused(rule: string): void;
 }
 
@@ -26,7 +28,7 @@ export async function checkedTunnel(
   client: Duplex,
   head: Buffer,
   connection: OpenConnection,
-  { policy, onHttp, onRefused }: TunnelOptions,
+  { policy, reads, onRequests, onRefused }: TunnelOptions,
 ): Promise<void> {
   const { socket: upstream, target } = connection;
   const early = (chunk: Buffer): void => {
@@ -45,20 +47,24 @@ export async function checkedTunnel(
     client.destroy();
     return void upstream.destroy();
   }
-  if (flight.protocol === "http") {
-    upstream.destroy();
-    return onHttp(flight);
-  }
-  const rule = flightRefusal(flight, target, policy);
+  if (flight.protocol === "http") return onRequests(flight);
+  const rule = reads ? nameRefusal(flight, target) : flightRefusal(flight, target, policy);
   if (rule !== null) {
     onRefused(rule);
     upstream.destroy();
     return void (flight.protocol === "tls" ? client.end(ACCESS_DENIED) : client.destroy());
   }
   connection.checked = true;
+  if (reads && flight.protocol === "tls") return onRequests(flight);
   if (flight.bytes.length > 0) upstream.write(flight.bytes);
   if (client.readableEnded) upstream.end();
   join(client, upstream);
+}
+
+/** Where TLS ends here, an encrypted name hides nothing: the server is asked for the host of the connection. */
+function nameRefusal(flight: FirstFlight, { host }: Target): string | null {
+  if (flight.protocol !== "tls" || flight.hello.serverName === null) return null;
+  return parseHost(flight.hello.serverName)?.text === host.text ? null : HOST_MISMATCH;
 }
 
 /** The rule against these first bytes; null when there is none. */

@@ -24,6 +24,7 @@ export interface SealedColumn {
 }
 
 export const CONNECTION_TOKENS = "connection-token/";
+export const WORKSPACE_AUTHORITIES = "workspace-authority/";
 
 const text = (cell: Cell | undefined): string => String(cell);
 
@@ -44,6 +45,14 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
     key: ["key"],
     context: ({ key }) => text(key),
     isCopy: true,
+  },
+  {
+    table: "records",
+    keyPrefix: WORKSPACE_AUTHORITIES,
+    column: "value",
+    holds: "certificate authorities of workspaces",
+    key: ["key"],
+    context: ({ key }) => text(key),
   },
   {
     table: "signing_keys",

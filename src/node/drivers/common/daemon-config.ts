@@ -106,8 +106,8 @@ export const setEnd = (dir: string, endsAtMs: number): void =>
 
 /** Writes the answer of GET /drives/mount inside the workload. */
 export function saveDrives(dir: string, mounts: Mount[]): void {
-  const drives: DriveMount[] = mounts.flatMap(({ source, path, readOnly, name }) =>
-    "drive" in source
+  const drives: DriveMount[] = mounts.flatMap(({ source, path, readOnly, name, platform }) =>
+    "drive" in source && !platform
       ? [
           {
             driveName: name ?? source.drive,

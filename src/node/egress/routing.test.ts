@@ -1,0 +1,271 @@
+/** Secrets that the proxy fills in: real TLS on both sides, servers on loopback. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { type IncomingMessage, type RequestListener, request } from "node:http";
+import { connect as connectHttp2 } from "node:http2";
+import { createServer, type Server } from "node:https";
+import type { Socket } from "node:net";
+import { describe, type TestContext, test } from "node:test";
+import { type TLSSocket, connect as tlsConnect } from "node:tls";
+import { listen, type RuledPlace, ruledPlace } from "../../../test/egress-place.ts";
+import { testAuthority } from "../../../test/tls-credential.ts";
+import type { NetworkSpec } from "../../kinds/workload/network.ts";
+
+/** Of the world, and of the workspace. */
+const world = testAuthority("authority of the world");
+const workspace = testAuthority("authority of a workspace");
+const SECRET = 'sk-hush-"quoted"-42';
+
+const routing = [
+  {
+    destinations: ["api.test", "GET:methods.test/v1/*"],
+    headers: { Authorization: "Bearer {{SECRET:key}}", "X-Nonce": "{{FUNC:nonce}}" },
+    body: { tenant: "{{SECRET:key}}", model: "default" },
+    secrets: { key: SECRET },
+  },
+  { destinations: ["echo.test"], headers: { Authorization: "{{SECRET:key}}" }, secrets: { key: SECRET }, redact: true },
+];
+const NETWORK: NetworkSpec = { proxy: { routing, bypass: ["bypass.test"] } };
+
+interface Seen {
+  method: string | undefined;
+  url: string | undefined;
+  headers: IncomingMessage["headers"];
+  body: string;
+}
+
+interface RoutedPlace extends Omit<RuledPlace, "ask"> {
+  seen: Seen[];
+  port: number;
+  server: Server;
+  /** TLS through the proxy, with the authorities that a workload trusts. */
+  secure(host: string, options?: { alpn?: string[]; servername?: string }): Promise<TLSSocket>;
+  ask(host: string, options?: Asked): Promise<{ status: number; text: string; headers: IncomingMessage["headers"] }>;
+}
+
+interface Asked {
+  method?: string;
+  path?: string;
+  headers?: Record<string, string>;
+  body?: string;
+}
+
+async function routedPlace(t: TestContext, answer?: RequestListener, network = NETWORK): Promise<RoutedPlace> {
+  const seen: Seen[] = [];
+  const { certificate: cert, key } = world.credentialOf("api.test");
+  const server = createServer({ cert, key }, async (incoming, response) => {
+    let body = "";
+    for await (const chunk of incoming) body += chunk;
+    seen.push({ method: incoming.method, url: incoming.url, headers: incoming.headers, body });
+    if (answer) answer(incoming, response);
+    else response.end(`seen by ${incoming.headers.host}`);
+  });
+  for (const host of ["echo.test", "methods.test", "plain.test", "bypass.test"]) {
+    const credential = world.credentialOf(host);
+    server.addContext(host, { cert: credential.certificate, key: credential.key });
+  }
+  server.on("tlsClientError", () => {});
+  const port = await listen(t, server);
+  t.after(() => server.closeAllConnections());
+  const place = await ruledPlace(t, network, {
+    credentialOf: async (_, host) => workspace.credentialOf(host),
+    authorities: world.certificate,
+  });
+  const secure: RoutedPlace["secure"] = async (host, { alpn = ["http/1.1"], servername = host } = {}) => {
+    const { head, socket } = await place.tunnel(`${host}:${port}`);
+    assert.match(head, /^HTTP\/1\.1 200 /);
+    const ca = [world.certificate, workspace.certificate];
+    const stream = tlsConnect({ socket, servername, ca, ALPNProtocols: alpn });
+    t.after(() => stream.destroy());
+    await once(stream, "secureConnect");
+    return stream;
+  };
+  return {
+    ...place,
+    ...{ seen, port, server, secure },
+    async ask(host, { method = "GET", path = "/", headers = {}, body } = {}) {
+      const stream = await secure(host);
+      const sent = request({
+        createConnection: () => stream,
+        ...{ method, path },
+        headers: { host: `${host}:${port}`, ...headers },
+      });
+      sent.end(body);
+      const [response] = (await once(sent, "response")) as [IncomingMessage];
+      let text = "";
+      for await (const chunk of response) text += chunk;
+      return { status: response.statusCode ?? 0, text, headers: response.headers };
+    },
+  };
+}
+
+const issuerOf = (stream: TLSSocket): string => String(stream.getPeerCertificate().issuer.CN);
+
+describe("a routed host", () => {
+  test("gets the header that the platform fills in; the certificate is the workspace's", async (t) => {
+    const { ask, seen, secure, port } = await routedPlace(t);
+    assert.equal(issuerOf(await secure("api.test")), "authority of a workspace");
+    const { status, text } = await ask("api.test", { path: "/a?b=%2F" });
+    assert.deepEqual([status, text], [200, `seen by api.test:${port}`]);
+    assert.equal(seen[0]?.headers.authorization, `Bearer ${SECRET}`);
+    assert.match(String(seen[0]?.headers["x-nonce"]), /^[0-9a-f]{32}$/);
+    assert.equal(seen[0]?.url, "/a?b=%2F");
+  });
+
+  test("the caller's header wins, and placeholders of the caller are filled in", async (t) => {
+    const { ask, seen } = await routedPlace(t);
+    const headers = { authorization: "mine", "x-key": "{{SECRET:key}}/{{SECRET:other}}" };
+    await ask("api.test", { headers });
+    assert.equal(seen[0]?.headers.authorization, "mine");
+    assert.equal(seen[0]?.headers["x-key"], `${SECRET}/{{SECRET:other}}`);
+  });
+
+  test("JSON bodies get the members that the caller left out, byte for byte otherwise", async (t) => {
+    const { ask, seen } = await routedPlace(t);
+    const headers = { "content-type": "application/json" };
+    const body = '{ "model": "mine", "big": 12345678901234567890, "note": "{{SECRET:key}} ü" }';
+    await ask("api.test", { method: "POST", headers, body });
+    await ask("api.test", { method: "POST", headers, body: "{}" });
+    await ask("api.test", { method: "POST", headers, body: "[1]" });
+    const large = JSON.stringify({ text: "x".repeat(2 ** 20) });
+    await ask("api.test", { method: "POST", headers, body: large });
+    const [first, second, third, fourth] = seen.map((each) => each.body);
+    assert.match(first ?? "", /"big": 12345678901234567890/);
+    assert.deepEqual(
+      { ...JSON.parse(first ?? ""), big: 0 },
+      { tenant: SECRET, model: "mine", big: 0, note: `${SECRET} ü` },
+    );
+    assert.deepEqual(JSON.parse(second ?? ""), { tenant: SECRET, model: "default" });
+    assert.equal(third, "[1]");
+    assert.equal(fourth, large);
+  });
+
+  test("methods and paths decide", async (t) => {
+    const { ask, seen } = await routedPlace(t);
+    for (const [method, path] of [
+      ["GET", "/v1/x"],
+      ["POST", "/v1/x"],
+      ["GET", "/v2"],
+    ] as const)
+      await ask("methods.test", { method, path });
+    assert.deepEqual(
+      seen.map(({ headers }) => headers.authorization !== undefined),
+      [true, false, false],
+    );
+  });
+
+  test("HTTP/2 works, several requests at a time", async (t) => {
+    const { secure, seen, port } = await routedPlace(t);
+    const stream = await secure("api.test", { alpn: ["h2"] });
+    assert.equal(stream.alpnProtocol, "h2");
+    const client = connectHttp2(`https://api.test:${port}`, { createConnection: () => stream });
+    t.after(() => client.destroy());
+    const answers = await Promise.all(
+      ["/one", "/two"].map(async (path) => {
+        const sent = client.request({ ":path": path, ":method": "POST", "content-type": "application/json" });
+        sent.end('{"a":1}');
+        let text = "";
+        for await (const chunk of sent) text += chunk;
+        return text;
+      }),
+    );
+    assert.deepEqual(answers, Array(2).fill(`seen by api.test:${port}`));
+    assert.deepEqual(seen.map(({ url }) => url).sort(), ["/one", "/two"]);
+    assert.ok(
+      seen.every(({ headers, body }) => headers.authorization === `Bearer ${SECRET}` && body.includes("tenant")),
+    );
+  });
+
+  test("an answer that comes in pieces is passed on as it comes", async (t) => {
+    const gate = Promise.withResolvers<void>();
+    const { secure, port } = await routedPlace(t, async (_, response) => {
+      response.write("data: one\n\n");
+      await gate.promise;
+      response.end("data: two\n\n");
+    });
+    for (const host of ["api.test", "echo.test"]) {
+      const stream = await secure(host);
+      const sent = request({ createConnection: () => stream, path: "/", headers: { host: `${host}:${port}` } }).end();
+      const [response] = (await once(sent, "response")) as [IncomingMessage];
+      const [first] = (await once(response, "data")) as [Buffer];
+      assert.equal(first.toString(), "data: one\n\n");
+      gate.resolve();
+      for await (const _ of response);
+    }
+  });
+
+  test("a WebSocket gets the header, and its bytes pass both ways", async (t) => {
+    const { secure, server, port } = await routedPlace(t);
+    const asked = Promise.withResolvers<string | undefined>();
+    server.on("upgrade", (incoming, socket) => {
+      asked.resolve(incoming.headers.authorization);
+      socket.write("HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n");
+      socket.pipe(socket);
+    });
+    const stream = await secure("api.test");
+    const headers = { host: `api.test:${port}`, connection: "Upgrade", upgrade: "websocket" };
+    const sent = request({ createConnection: () => stream, path: "/", headers }).end();
+    const [, socket] = (await once(sent, "upgrade")) as [IncomingMessage, Socket];
+    socket.write("ping");
+    const [echo] = (await once(socket, "data")) as [Buffer];
+    assert.deepEqual([echo.toString(), await asked.promise], ["ping", `Bearer ${SECRET}`]);
+    socket.destroy();
+  });
+
+  test("a server that echoes the secret is redacted where the route says so, also across chunks", async (t) => {
+    const { ask } = await routedPlace(t, (incoming, response) => {
+      const secret = String(incoming.headers.authorization);
+      response.setHeader("x-echo", secret);
+      response.write(`you sent ${secret.slice(0, 5)}`);
+      setImmediate(() => response.end(`${secret.slice(5)} and ${JSON.stringify({ secret })}.`));
+    });
+    const { text, headers } = await ask("echo.test", { headers: { "accept-encoding": "gzip" } });
+    assert.equal(text, 'you sent [redacted] and {"secret":"[redacted]"}.');
+    assert.equal(headers["x-echo"], "[redacted]");
+  });
+});
+
+describe("nothing else gets a secret", () => {
+  test("hosts without a route and bypassed hosts are tunnelled untouched", async (t) => {
+    const everywhere = { proxy: { routing: [{ ...routing[0], destinations: ["*"] }], bypass: ["bypass.test"] } };
+    for (const [host, network] of [
+      ["plain.test", NETWORK],
+      ["bypass.test", everywhere],
+    ] as const) {
+      const { secure, ask, seen } = await routedPlace(t, undefined, network);
+      assert.equal(issuerOf(await secure(host)), "authority of the world");
+      await ask(host, { headers: { "x-key": "{{SECRET:key}}" } });
+      assert.deepEqual([seen[0]?.headers.authorization, seen[0]?.headers["x-key"]], [undefined, "{{SECRET:key}}"]);
+    }
+  });
+
+  test("a request for another host on the same connection is refused, whatever names it", async (t) => {
+    const { ask, seen, tunnel, port, refused } = await routedPlace(t);
+    const { status, headers } = await ask("api.test", { headers: { host: "plain.test" } });
+    assert.deepEqual([status, headers["proxy-error"]], [403, "firewall_blocked"]);
+    const { socket } = await tunnel(`api.test:${port}`);
+    const stream = tlsConnect({ socket, servername: "plain.test", ca: workspace.certificate });
+    await assert.rejects(once(stream, "secureConnect"));
+    assert.equal(seen.length, 0);
+    assert.equal(refused.length, 2);
+  });
+
+  test("a server whose certificate is not accepted gets nothing", async (t) => {
+    const { ask, seen } = await routedPlace(t, undefined, {
+      proxy: { routing: [{ ...routing[0], destinations: ["forged.test"] }] },
+    });
+    const { status, headers } = await ask("forged.test");
+    assert.deepEqual([status, headers["proxy-error"], seen.length], [502, "upstream_tls_failed", 0]);
+  });
+
+  test("plain HTTP gets no secret", async (t) => {
+    const { tunnel, port, seen } = await routedPlace(t);
+    const { socket } = await tunnel(`api.test:${port}`);
+    socket.resume();
+    // The server speaks TLS only; the request reaches it without a secret and is refused there.
+    socket.write(`GET / HTTP/1.1\r\nHost: api.test:${port}\r\nX-Key: {{SECRET:key}}\r\n\r\n`);
+    const [answer] = (await once(socket, "data")) as [Buffer];
+    assert.match(answer.toString(), /^HTTP\/1\.1 (?:502|400)/);
+    assert.equal(seen.length, 0);
+  });
+});
