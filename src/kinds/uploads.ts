@@ -50,7 +50,7 @@ export const ticketFor = (revision: string, nowMs: number): UploadTicket => ({
   expiresAt: nowMs + UPLOAD_WITHIN_MS,
 });
 
-/** Tells the client the upload URL. */
+/** Tells the client the upload URL, and its path, which is good at every host of the management API. */
 export function announceUpload(call: Pick<Call, "setHeader">, resource: Resource, deps: Platform): void {
   const { nonce } = ticketOf(resource) ?? {};
   if (nonce === undefined) return;
@@ -59,8 +59,11 @@ export function announceUpload(call: Pick<Call, "setHeader">, resource: Resource
     JSON.stringify({ workspace: resource.workspace, uid: resource.uid, nonce } satisfies Address),
     CONTEXT,
   );
-  for (const word of new Set([brand, "service"]))
-    call.setHeader(`x-${word}-upload-url`, `${publicUrl}/uploads/${token}`);
+  const path = `/uploads/${token}`;
+  for (const word of new Set([brand, "service"])) {
+    call.setHeader(`x-${word}-upload-url`, publicUrl + path);
+    call.setHeader(`x-${word}-upload-path`, path);
+  }
 }
 
 export async function receiveUpload(

@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { type IncomingMessage, request } from "node:http";
 import { test } from "node:test";
 import { onEachDatabase } from "../each-platform.ts";
 import { projectArchive } from "../project-archive.ts";
@@ -44,7 +46,9 @@ await onEachDatabase("volume templates", ({ call, make, store }) => {
     const named = await ask("&version=v1.1");
     assert.equal(await send(named.headers.get("x-service-upload-url"), { "../out": "x" }), 400);
     assert.equal((await ask("&version=latest")).status, 400);
-    await send((await ask("")).headers.get("x-service-upload-url"), { c: "12" });
+    // A page of the console sends to its own host, by the path alone.
+    const path = (await ask("")).headers.get("x-service-upload-path") ?? "";
+    assert.equal(await sendAtConsole(first ?? "", path, projectArchive({ c: "12" })), 200);
     const { body } = await call("GET", "/volume_templates/sent");
     assert.deepEqual(
       body.versions.map(({ name, status, contentSize }: Record<string, unknown>) => [name, status, contentSize]),
@@ -91,3 +95,13 @@ await onEachDatabase("volume templates", ({ call, make, store }) => {
     assert.match(last.body.message, /only version/);
   });
 });
+
+/** To the port of this URL, with the name of the console host. */
+async function sendAtConsole(url: string, path: string, body: Buffer): Promise<number | undefined> {
+  const { hostname, port } = new URL(url);
+  const sending = request({ method: "PUT", hostname, port, path, headers: { host: `console.localhost:${port}` } });
+  sending.end(body);
+  const [answer] = (await once(sending, "response")) as [IncomingMessage];
+  answer.resume();
+  return answer.statusCode;
+}
