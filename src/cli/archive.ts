@@ -19,24 +19,31 @@ const IGNORED = [
   ".next",
   "__pycache__",
 ];
+const DOCKERFILE = "Dockerfile";
+/** Of a project with a Dockerfile, which may need what others leave out: its own resources, secrets and history. */
+const NEVER_SENT = [".berth", ".service", ".env", ".git"];
 /** Largest project: the archive is made in memory. Larger data belongs in a volume or an image. */
 const PROJECT_BYTES_MAX = 256 * 1024 * 1024;
 const BLOCK = 512;
 
 /** A gzipped tar of everything that is not ignored, without links. */
 export function archiveOf(dir: string): Buffer {
+  if (isFile(join(dir, DOCKERFILE)) && ignoreFileIn(dir) === undefined) return contextOf(dir, DOCKERFILE, NEVER_SENT);
   const ignored = new Set(ignoredIn(dir));
   return archiveWithout(dir, (path, name) => ignored.has(name) || ignored.has(path));
 }
 
 /** The context of an image build: `.dockerignore` alone says what is left out. */
-export function contextOf(dir: string, dockerfile: string): Buffer {
+export function contextOf(dir: string, dockerfile: string, neverSent: readonly string[] = []): Buffer {
   const files = [`${dockerfile}.dockerignore`, ".dockerignore"].map((name) => join(dir, name));
-  const file = files.find((path) => statSync(path, { throwIfNoEntry: false })?.isFile());
+  const file = files.find(isFile);
   const ignores = ignoreRules(file === undefined ? "" : readFileSync(file, "utf8"));
   const kept = new Set([dockerfile, ".dockerignore", `${dockerfile}.dockerignore`]);
   // A folder that is ignored may hold exceptions, so only files are left out.
-  return archiveWithout(dir, (path, _name, isFolder) => !isFolder && !kept.has(path) && ignores(path));
+  return archiveWithout(
+    dir,
+    (path, _name, isFolder) => neverSent.includes(path) || (!isFolder && !kept.has(path) && ignores(path)),
+  );
 }
 
 function archiveWithout(dir: string, isLeftOut: (path: string, name: string, isFolder: boolean) => boolean): Buffer {
@@ -64,10 +71,14 @@ function archiveWithout(dir: string, isLeftOut: (path: string, name: string, isF
   return gzipSync(Buffer.concat([...blocks, Buffer.alloc(2 * BLOCK)]));
 }
 
+const isFile = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
+
+const ignoreFileIn = (dir: string): string | undefined => IGNORE_FILES.map((name) => join(dir, name)).find(isFile);
+
 /** A project's own ignore file replaces the default list. */
 function ignoredIn(dir: string): string[] {
-  const file = IGNORE_FILES.map((name) => join(dir, name)).find((path) => statSync(path, { throwIfNoEntry: false }));
-  if (!file) return IGNORED;
+  const file = ignoreFileIn(dir);
+  if (file === undefined) return IGNORED;
   const lines = readFileSync(file, "utf8").split("\n");
   return lines
     .map((line) => line.trim().replace(/^\.?\/|\/$/g, ""))

@@ -12,6 +12,7 @@ import type { KindTask } from "./kind-task.ts";
 import { nodeTasks } from "./node/tasks.ts";
 import { removeOver } from "./over.ts";
 import type { Deps } from "./port.ts";
+import { neededBySandbox } from "./sandbox/build.ts";
 import { sandboxTasks } from "./sandbox/upkeep.ts";
 import { snapshotTasks } from "./snapshot/behaviour.ts";
 import { neededByVolume } from "./volume/storage.ts";
@@ -35,6 +36,7 @@ const NEEDS = {
   function: neededByCode,
   job: neededByCode,
   image: neededByImage,
+  sandbox: neededBySandbox,
   volumetemplate: neededByTemplate,
   volume: neededByVolume,
 };

@@ -130,4 +130,113 @@ describe("an image from a Dockerfile", { skip: machineSkip }, () => {
     const both = await call("POST", "/images?upload=true", { body: { ...body, image: "python:3" } });
     assert.equal(both.status, 400);
   });
+
+  const events = async (path: string): Promise<string> =>
+    JSON.stringify(
+      (await call("GET", path)).body.events?.map(({ type, message }: { type: string; message: string }) => [
+        type,
+        message,
+      ]),
+    );
+  const statusOf = async (path: string): Promise<string> => (await call("GET", path)).body.status;
+  /** Waits for an end, which has to be the one that is expected. */
+  const settles = async (path: string, status: string): Promise<void> => {
+    await eventually(async () => ["DEPLOYED", "FAILED"].includes(await statusOf(path)));
+    assert.equal(await statusOf(path), status, await events(path));
+  };
+  const upload = async (method: string, path: string, body: object, files: Entry[]): Promise<void> => {
+    const asked = await call(method, `${path}?upload=true`, { body });
+    assert.equal(asked.status, 200, JSON.stringify(asked.body));
+    assert.equal(asked.body.status, "UPLOADING");
+    const sent = await fetch(asked.headers.get("x-service-upload-url") ?? "", { method: "PUT", body: tar(files) });
+    assert.equal(sent.status, 200, await sent.text());
+  };
+
+  test("an agent and a job whose code has a Dockerfile run what it builds", async () => {
+    const server =
+      "require('http').createServer((q, s) => s.end(`${process.env.MADE} ${require('fs').readFileSync('made')}`)).listen(process.env.PORT, process.env.HOST)";
+    const Dockerfile = lines(
+      "FROM service/base-image",
+      "ARG WORD",
+      "ENV MADE=by-docker",
+      "WORKDIR /srv/app",
+      "COPY *.js .",
+      "RUN echo $WORD > made",
+      'CMD ["node", "server.js"]',
+    );
+    const files = [
+      { path: "Dockerfile", content: Dockerfile },
+      { path: "server.js", content: server },
+      { path: "package.json", content: '{"scripts": {"start": "exit 1"}}' },
+      { path: ".env.build", content: "WORD=from-the-archive" },
+    ];
+    await upload("POST", "/agents", { metadata: { name: "docked" }, spec: { runtime: { memory: 256 } } }, files);
+    await settles("/agents/docked", "DEPLOYED");
+    const { url, apiKey } = suite.platform();
+    const answer = await fetch(`${url}/main/agents/docked`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${apiKey}` },
+    });
+    assert.equal(await answer.text(), "by-docker from-the-archive\n");
+    assert.match(await events("/agents/docked"), /uploaded.*building.*built.*deployed/s);
+    const log = (await call("GET", "/observability/logs?resourceType=agents&workloadIds=docked&type=build")).body.docked
+      .logs;
+    assert.match(JSON.stringify(log), /RUN echo \$WORD/);
+
+    const task = lines("FROM service/base-image", 'CMD ["sh", "-c", "echo the task ran"]');
+    await upload("POST", "/jobs", { metadata: { name: "docked" }, spec: { runtime: { memory: 256 } } }, [
+      { path: "Dockerfile", content: task },
+    ]);
+    await settles("/jobs/docked", "DEPLOYED");
+    assert.equal((await call("POST", "/jobs/docked/executions", { body: { tasks: [{}] } })).status, 200);
+    const said = "/observability/logs?resourceType=jobs&workloadIds=docked&type=run&search=ran";
+    await eventually(async () => (await call("GET", said)).body.docked?.totalCount === 1);
+
+    await upload("PUT", "/agents/docked", { metadata: { name: "docked" }, spec: { runtime: { memory: 256 } } }, [
+      { path: "Dockerfile", content: "FROM service/base-image\nRUN exit 9\n" },
+    ]);
+    await settles("/agents/docked", "FAILED");
+    assert.match(await events("/agents/docked"), /line 2: RUN exit 9: exit code 9/);
+    for (const path of ["/agents/docked", "/jobs/docked"]) assert.equal((await call("DELETE", path)).status, 200);
+  });
+
+  test("a sandbox runs the image that its archive builds; what has no Dockerfile fails; a delete ends the build", async () => {
+    const body = { metadata: { name: "docked" }, spec: { runtime: { memory: 256 } } };
+    const from = (line: string): Entry[] => [{ path: "Dockerfile", content: `FROM service/base-image\nRUN ${line}\n` }];
+    await upload("POST", "/sandboxes", body, from("echo one > /made"));
+    await settles("/sandboxes/docked", "DEPLOYED");
+    assert.equal((await suite.exec("docked", "cat /made")).body.stdout, "one\n");
+    assert.match(await events("/sandboxes/docked"), /uploading.*building.*built.*deployed/s);
+    await upload("PUT", "/sandboxes/docked", body, from("echo two > /made"));
+    await settles("/sandboxes/docked", "DEPLOYED");
+    assert.equal((await suite.exec("docked", "cat /made")).body.stdout, "two\n");
+    const tags = (await call("GET", "/images/sandbox/docked")).body.spec.tags.map(({ name }: { name: string }) => name);
+    assert.ok(tags.includes("latest"), "other sandboxes may run it, too");
+    await upload("POST", "/sandboxes", { metadata: { name: "bare" }, spec: {} }, [{ path: "index.js", content: "" }]);
+    await settles("/sandboxes/bare", "FAILED");
+    assert.match(await events("/sandboxes/bare"), /no Dockerfile at the root/);
+    await upload("POST", "/sandboxes", { metadata: { name: "slow" }, spec: {} }, from("sleep 600"));
+    await eventually(async () =>
+      globSync(join(suite.platform().dataDir, "**/workloads/*/record.json")).some((file) =>
+        readFileSync(file, "utf8").includes('-step"'),
+      ),
+    );
+    assert.equal(await statusOf("/sandboxes/slow"), "BUILDING");
+    assert.equal((await call("DELETE", "/sandboxes/slow")).status, 200);
+    const records = globSync(join(suite.platform().dataDir, "**/workloads/*/record.json"));
+    assert.ok(!records.some((file) => readFileSync(file, "utf8").includes('-step"')), "its workload has ended");
+  });
+
+  test("a server that ends in the middle of builds begins them again at its next start", async () => {
+    const slow = "FROM service/base-image\nRUN echo 1 > /one\nRUN sleep 600\n";
+    await upload("POST", "/sandboxes", { metadata: { name: "again" }, spec: { runtime: { memory: 256 } } }, [
+      { path: "Dockerfile", content: slow },
+    ]);
+    const log = "/observability/logs?resourceType=sandboxes&workloadIds=again&search=sleep";
+    await eventually(async () => (await call("GET", log)).body.again?.totalCount === 1);
+    await suite.restart({ standby_after: "60", registries: registry.host });
+    await eventually(async () => (await call("GET", log)).body.again?.totalCount === 2);
+    assert.equal(await statusOf("/sandboxes/again"), "BUILDING");
+    assert.equal((await call("DELETE", "/sandboxes/again")).status, 200);
+  });
 });

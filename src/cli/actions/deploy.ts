@@ -19,8 +19,8 @@ import { applyFiles } from "./manifests.ts";
 import { giveShare, keepShare, tellShare } from "./new-share.ts";
 
 const LOOK_MS = 500;
-/** Longest wait for build and start together; a build alone may take fifteen minutes. */
-const PATIENCE_MS = 20 * 60_000;
+/** Longest wait for build and start together; the build of an image may take half an hour, and may wait for others. */
+const PATIENCE_MS = 45 * 60_000;
 /** Resources beside the code, applied before it. */
 const RESOURCE_FOLDERS = [".berth", ".service"];
 /** Margin for clocks that differ; lines of an earlier build are told apart by its revision. */

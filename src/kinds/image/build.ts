@@ -111,7 +111,7 @@ async function buildTag(
       secrets: JSON.parse(store.resources.secretsOf(record)[secretsKey(tag)] ?? "{}") as Record<string, string>,
       env: settings.buildEnv,
       log: { workspace, plural: "images", name, uid, source: "build", revision: tag },
-      base: baseImages(record, deps),
+      base: baseImages(record, deps, store.resources.secretsOf(record).dockerConfig),
     };
     await builder.build(request, signal, async ({ name: loaded, image }) => {
       const before = tagsOf(record).find((each) => each.name === tag);
@@ -134,13 +134,13 @@ async function buildTag(
 
 /** The images that a FROM names: the workspace's own, the platform's, those of registries. */
 export const baseImages =
-  (record: Pick<Resource, "workspace" | "kind" | "spec">, deps: Deps): BuildRequest["base"] =>
+  (record: Pick<Resource, "workspace" | "kind" | "spec">, deps: Deps, dockerConfig?: unknown): BuildRequest["base"] =>
   async (name, signal) => {
     const user = {
       workspace: record.workspace,
       kind: record.kind === "image" ? String(record.spec.resourceType) : record.kind,
     };
-    return (await startImage(name, user, deps, { signal })).loaded;
+    return (await startImage(name, user, deps, { signal, dockerConfig })).loaded;
   };
 
 /** The record without its build and the build's secrets. */

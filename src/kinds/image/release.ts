@@ -9,7 +9,7 @@ import { LOADED_PREFIX } from "./resolve.ts";
 const PAGE = 500;
 const PREFIXES = [LOADED_PREFIX, PULLED_PREFIX, BUILT_PREFIX];
 
-export type SweepDeps = Pick<Deps, "store" | "driver" | "clock"> & Partial<Pick<Deps, "puller" | "builder">>;
+export type SweepDeps = Pick<Deps, "store" | "driver" | "clock"> & Partial<Pick<Deps, "puller" | "builder" | "blobs">>;
 
 /** Removes what deleted or changed tags referred to, unless another record has it, too. */
 export async function releaseImages(tags: readonly Pick<ImageTag, "loaded">[], deps: SweepDeps): Promise<void> {
@@ -32,6 +32,9 @@ export async function removeUnnamed(
   if (meant.length === 0) return images.sweep?.();
   const named = new Set<string | undefined>();
   for await (const image of allImages(deps, signal)) for (const { loaded } of tagsOf(image)) named.add(loaded);
+  // Images that were built from the code of a workload; the sweep of bundles removes those.
+  for (const { key } of (await deps.blobs?.listNotes()) ?? [])
+    named.add(((await deps.blobs?.readNote(key)) as { image?: string } | null)?.image);
   for (const name of meant.map((image) => plainName(image.name))) {
     signal.throwIfAborted();
     if (!named.has(name) && !deps.puller?.isHeld(name) && !deps.builder?.isHeld(name)) await images.remove(name);

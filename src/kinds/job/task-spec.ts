@@ -56,9 +56,11 @@ export async function taskKind(execution: ExecutionRow, job: Resource, deps: Dep
     job,
     execution,
     runnable,
-    image: image ? (await startImage(image, job, deps, { policy, dockerConfig })).loaded : baseImage(deps),
+    image: image
+      ? (await startImage(image, job, deps, { policy, dockerConfig })).loaded
+      : (runnable.bundle?.image ?? baseImage(deps)),
     env: {
-      ...(runnable.bundle ? codeEnv : {}),
+      ...(runnable.bundle?.drive ? codeEnv : {}),
       ...usualEnv(job, deps.settings),
       ...trust.env,
       ...Object.fromEntries(envs.map(({ name, value = "" }) => [name, value])),
@@ -74,7 +76,7 @@ export async function taskSpec(claim: TaskClaim, kind: TaskKind, deps: Deps): Pr
   const { job, execution, image, env, account } = kind;
   const { revision, runtime, bundle } = kind.runnable;
   const memoryMb = execution.memory_override ?? execution.memory_mb;
-  const argv = bundle ? withArguments(bundle, await argumentsOf(claim, deps)) : (runtime.command ?? []);
+  const argv = bundle?.drive ? withArguments(bundle, await argumentsOf(claim, deps)) : (runtime.command ?? []);
   return {
     uid: claim.workload,
     name: job.name,
@@ -90,10 +92,10 @@ export async function taskSpec(claim: TaskClaim, kind: TaskKind, deps: Deps): Pr
       BL_EXECUTION_KEY: EXECUTION_VARIABLE,
       [EXECUTION_VARIABLE]: execution.id,
     },
-    ...(bundle ? { workDir: CODE_PATH } : {}),
+    ...(bundle?.drive ? { workDir: CODE_PATH } : {}),
     limits: { memoryMb, cpus: Math.max(memoryMb / MEMORY_PER_CPU_MB, CPUS_MIN) },
     mounts: [
-      ...(bundle ? [{ source: { drive: bundle.drive }, path: CODE_PATH, readOnly: true }] : []),
+      ...(bundle?.drive ? [{ source: { drive: bundle.drive }, path: CODE_PATH, readOnly: true }] : []),
       ...kind.trust.mounts,
       ...scratchDisks(revision).map(({ mountPath, readOnly = false }, index) => ({
         source: { volume: scratchOf(claim.workload, index) },

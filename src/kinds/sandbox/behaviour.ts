@@ -1,5 +1,6 @@
 import { invalidField, PlatformError } from "../../contract/errors.ts";
 import { toIso } from "../../lib/time/clock.ts";
+import { need } from "../../node/capabilities/need.ts";
 import { PullRefused } from "../../registry/problem.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { requireOwnGrants } from "../drive/grants.ts";
@@ -11,6 +12,7 @@ import { type Behaviour, type Call, type Input, type Outlook, type PrepareContex
 import { isHere, isSameRegion } from "../region.ts";
 import { prepareWorkload } from "../workload/behaviour.ts";
 import { hasRoutes } from "../workload/trust.ts";
+import { sandboxUploads } from "./build.ts";
 import { expiryOf, prepareExpiry } from "./expiry.ts";
 import { explainSandboxFailure } from "./failure.ts";
 import { prepareAccess } from "./kept.ts";
@@ -55,11 +57,6 @@ const startsSoon = (spec: Record<string, unknown>): Outlook => ({
   status: spec.enabled === false ? "DEACTIVATED" : "DEPLOYING",
 });
 
-const CODE_REFUSED = new PlatformError(
-  "invalid_parameter",
-  "upload: a sandbox runs an image, and this server does not build one from code yet. Create the sandbox without upload=true and write the files into it.",
-);
-
 const isSettled = ({ status }: Resource): boolean => status !== "DEPLOYING";
 
 const isPulling = ({ events }: Resource): boolean => events.at(-1)?.type === PULLING;
@@ -75,7 +72,7 @@ const startFailure = ({ name, status, events }: Resource): PlatformError | null 
 export const sandboxBehaviour: Behaviour = {
   kind: sandbox,
   async prepare(input, context) {
-    if (context.call.query.upload === true) throw CODE_REFUSED;
+    if (context.call.query.upload === true) await need(context.deps.here.driver, "building");
     await settleVolumes(input, context);
     prepareWorkload(input, sandbox.name, context, MEMORY_DEFAULT_MB);
     await requirePlacement(sandbox.name, input, context);
@@ -98,6 +95,7 @@ export const sandboxBehaviour: Behaviour = {
   reconciled: true,
   awaitDelete: true,
   reconciler: sandboxReconciler,
+  uploads: sandboxUploads,
   ready: {
     until: isSettled,
     waitMs: START_WAIT_MS,

@@ -24,7 +24,14 @@ const network = workload.network.extend({
   subnet: z.string().max(128).optional(),
 });
 
-const upload = { upload: z.stringbool().optional().describe("Refused: a sandbox runs an image.") };
+const upload = {
+  upload: z
+    .stringbool()
+    .optional()
+    .describe(
+      "Build its image from an archive with a Dockerfile; the answer names the address in X-Service-Upload-Url.",
+    ),
+};
 
 const lifecycle = z.looseObject({
   expirationPolicies: z

@@ -68,6 +68,7 @@ const observed = (more: Partial<SandboxObserved> = {}): SandboxObserved => ({
   inside: quiet,
   standbyAfterMs: 15_000,
   freezes: true,
+  builds: false,
   wanted: "same",
   ...more,
 });
@@ -75,6 +76,30 @@ const observed = (more: Partial<SandboxObserved> = {}): SandboxObserved => ({
 const frozen = { instances: [{ uid: "u", revision: null, endpoint: null, phase: "frozen" }], idleSince: NOW - 5000 };
 
 const TABLE: [string, Resource, SandboxObserved, string[]][] = [
+  [
+    "an archive that is awaited keeps a new sandbox from starting",
+    sandbox({ status: "UPLOADING", state: { upload: { revision: "1", nonce: "", expiresAt: NOW + 1 } } }),
+    observed({ workload: null }),
+    [],
+  ],
+  [
+    "an archive that did not come in time fails the sandbox",
+    sandbox({ status: "UPLOADING", state: { upload: { revision: "1", nonce: "", expiresAt: NOW } } }),
+    observed({ workload: null }),
+    ["late"],
+  ],
+  [
+    "an image is built before the sandbox starts",
+    sandbox({ status: "BUILDING", state: { build: { source: "x", revision: "1" } } }),
+    observed({ workload: null }),
+    ["build"],
+  ],
+  [
+    "a build that goes on is left alone",
+    sandbox({ status: "BUILDING", state: { build: { source: "x", revision: "1" } } }),
+    observed({ workload: null, builds: true }),
+    [],
+  ],
   [
     "a new record is made real",
     sandbox({ status: "DEPLOYING", observedGeneration: 0 }),

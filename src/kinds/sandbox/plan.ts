@@ -12,6 +12,7 @@ import type { Observed } from "../../node/workload.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import { type DriveMountIntent, mountsOf } from "../drive/mounts.ts";
 import type { Plan } from "../port.ts";
+import type { UploadTicket } from "../uploads.ts";
 import { expiryOf } from "./expiry.ts";
 import { keptAndLost, restartedAfter } from "./kept-and-lost.ts";
 
@@ -32,6 +33,16 @@ export interface SandboxState extends InstancesState<Endpoint> {
   /** Whether programs in the sandbox trust the authority of the workspace, which routes need. */
   trusts?: boolean;
   driveMounts?: DriveMountIntent[];
+  /** An archive with a Dockerfile is awaited. */
+  upload?: UploadTicket | undefined;
+  /** The image is built. */
+  build?: SandboxBuild | undefined;
+}
+
+export interface SandboxBuild {
+  /** Digest of the archive. */
+  source: string;
+  revision: string;
 }
 
 export interface SandboxObserved {
@@ -47,9 +58,13 @@ export interface SandboxObserved {
   standbyAfterMs: number;
   /** Whether the driver can freeze a workload; otherwise there is no standby. */
   freezes: boolean;
+  /** The build of its image goes on, or waits for its turn. */
+  builds: boolean;
 }
 
 export type SandboxStep =
+  | { do: "build" }
+  | { do: "late" }
   | { do: "create"; why: string }
   | { do: "restart"; why: string }
   | { do: "destroy" }
@@ -103,6 +118,9 @@ export function planSandbox(sandbox: Resource, observed: SandboxObserved, nowMs:
       ...again(expiresInMs, false),
     };
   }
+  const { upload, build } = stateOf(sandbox);
+  if (build) return observed.builds ? { steps: [], againMs: BUILD_LOOK_MS } : { steps: [{ do: "build" }] };
+  if (upload) return upload.expiresAt > nowMs ? again(upload.expiresAt - nowMs) : { steps: [{ do: "late" }] };
   // A failed sandbox stays failed until its spec changes.
   if (sandbox.status === "FAILED" && sandbox.observedGeneration === sandbox.generation) return again(expiresInMs);
   if (!workload)
@@ -170,6 +188,8 @@ export function drivesAreAsWanted(wanted: readonly DriveMountIntent[], { mounts 
     settled.every(({ mountPath }) => there.has(mountPath))
   );
 }
+
+const BUILD_LOOK_MS = 1000;
 
 /** Shortest interval at which a busy sandbox is checked for sleep. */
 const LOOK_AGAIN_MIN_MS = 1000;

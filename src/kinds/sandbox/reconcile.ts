@@ -1,4 +1,5 @@
 /** Creates, freezes, thaws and removes sandboxes, as plan.ts decides. */
+import { PlatformError } from "../../contract/errors.ts";
 import { need } from "../../node/capabilities/need.ts";
 import { type DestroyOptions, unheldLimits } from "../../node/driver.ts";
 import type { Observed } from "../../node/workload.ts";
@@ -6,6 +7,7 @@ import type { Resource } from "../../store/resources/resource.ts";
 import { eventTeller, pullingEvent } from "../image/pull.ts";
 import { defineReconciler, type Platform, type ReconcileContext } from "../port.ts";
 import { sandboxActivity } from "./activity.ts";
+import { beginSandboxBuild, buildIdOf, failBuild } from "./build.ts";
 import { applyDrives } from "./drives.ts";
 import { OTHER_BASE } from "./kept-and-lost.ts";
 import { type Attachment, sandboxMachine, scratchId } from "./machine.ts";
@@ -39,6 +41,7 @@ export const sandboxReconciler = defineReconciler<SandboxObserved, SandboxStep>(
       standbyAfterMs,
       freezes,
       wanted: wantedOf(sandbox, deps),
+      builds: deps.builder.beganAt(buildIdOf(sandbox)) !== null,
       inside: quiet ? await sandboxActivity(workload.endpoint) : null,
     };
   },
@@ -49,6 +52,15 @@ export const sandboxReconciler = defineReconciler<SandboxObserved, SandboxStep>(
 type Act = (sandbox: Resource, context: ReconcileContext, why: string) => Promise<void>;
 
 const ACTS: Record<SandboxStep["do"], Act> = {
+  async build(sandbox, { deps }) {
+    beginSandboxBuild(sandbox, deps);
+  },
+
+  async late(sandbox, { deps }) {
+    const late = new PlatformError("bad_request", "No archive came before the upload address expired.");
+    await failBuild(sandbox, { revision: stateOf(sandbox).upload?.revision ?? "" }, late, deps);
+  },
+
   create: (sandbox, context, why) => start(sandbox, context, { type: "deployed", message: why }),
 
   async restart(sandbox, context, why) {
@@ -115,6 +127,7 @@ const ACTS: Record<SandboxStep["do"], Act> = {
     for (const [index, { type }] of ((sandbox.spec.volumes ?? []) as Attachment[]).entries()) {
       if (type === "ephemeral") await volumes?.destroy(scratchId(sandbox, index));
     }
+    await deps.builder.cancel(buildIdOf(sandbox));
     activity.forget(sandbox.uid);
     await store.write(async (tx) => {
       for (const child of await store.resources.childrenIn(tx, sandbox.uid, CHILDREN_MAX))

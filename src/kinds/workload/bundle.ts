@@ -16,6 +16,7 @@ import type { Store } from "../../store/store.ts";
 import type { Deps, ReconcileContext } from "../port.ts";
 import { PROJECT_LIMITS } from "../uploads.ts";
 import { type Bundle, stateOf } from "./deploy-state.ts";
+import { beginImageBuild, hasDockerfile } from "./image-bundle.ts";
 import { logTag } from "./log-tag.ts";
 import { BUILD_ENV_FILE, CODE_PATH, PYTHON_PACKAGES, recipeFor } from "./start-command.ts";
 import { trustOf } from "./trust.ts";
@@ -59,20 +60,31 @@ export async function beginBuild(
   const { blobs, driver, settings } = deps;
   const known = (await blobs.readNote(noteKey(resource, source))) as Bundle | null;
   if (known) return { bundle: known };
+  const id = builderUid(resource, revision);
+  const failure = deps.builder.takeFailure(id);
+  if (failure !== null) throw failure;
   const archive = await blobs.find(source);
   if (!archive) throw new PlatformError("bad_request", "The archive is no longer there. Send it again.");
   const folder = await blobs.makeWorkFolder();
+  let isHandedOn = false;
   try {
     await (await need(driver, "unpacking")).unpack(archive, folder, PROJECT_LIMITS, { signal });
+    if (await hasDockerfile(folder)) {
+      const keep = (bundle: Bundle): Promise<Bundle> => keepBundle(resource, source, bundle, deps);
+      await beginImageBuild(resource, { id, revision, folder }, deps, keep);
+      isHandedOn = true;
+      return { building: { argv: [] } };
+    }
     const { build, start, stdio, buildEnv } = await recipeFor(folder, settings.brand);
-    const bundle: Bundle = { drive: `bundle-${randomWord(20)}`, argv: shell(start), ...(stdio ? { stdio } : {}) };
+    const drive = `bundle-${randomWord(20)}`;
+    const bundle: Bundle = { drive, argv: shell(start), ...(stdio ? { stdio } : {}) };
     await rm(join(folder, BUILD_ENV_FILE), { force: true });
-    await (await need(driver, "drives")).create(bundle.drive, { from: folder });
+    await (await need(driver, "drives")).create(drive, { from: folder });
     if (build === null) return { bundle: await keepBundle(resource, source, bundle, deps) };
     const trust = await trustOf(resource, deps);
     await driver.create(
       {
-        uid: builderUid(resource, revision),
+        uid: id,
         name: "build",
         image: baseImage(deps),
         env: {
@@ -87,7 +99,7 @@ export async function beginBuild(
         },
         workDir: CODE_PATH,
         limits: BUILD_LIMITS,
-        mounts: [{ source: { drive: bundle.drive }, path: CODE_PATH }, ...trust.mounts],
+        mounts: [{ source: { drive }, path: CODE_PATH }, ...trust.mounts],
         network: "outbound",
         log: logTag(resource, "build", { revision }),
         exec: { argv: shell(build) },
@@ -96,7 +108,7 @@ export async function beginBuild(
     );
     return { building: bundle };
   } finally {
-    await removeTree(folder);
+    if (!isHandedOn) await removeTree(folder);
   }
 }
 
@@ -105,10 +117,14 @@ export async function keepBundle(resource: Resource, source: string, bundle: Bun
   return bundle;
 }
 
-/** The drives and archives that a workload's revisions need. */
+/** The drive or the image of a bundle; none while an image is built. */
+const filesOf = (bundle: Bundle | undefined): string[] =>
+  [bundle?.drive, bundle?.image].filter((name) => name !== undefined);
+
+/** The drives, images and archives that a workload's revisions need. */
 export function neededByCode(resource: Resource): string[] {
   return Object.values(stateOf(resource).revisions ?? {}).flatMap(({ bundle, building, source, failed }) => [
-    ...[bundle, building].flatMap((one) => (one ? [one.drive] : [])),
+    ...[bundle, building].flatMap((one) => filesOf(one)),
     // A finished bundle no longer needs its archive.
     ...(source && !bundle && failed === undefined ? [source] : []),
   ]);
@@ -161,9 +177,10 @@ export async function sweepBundles(
   for (const { key } of (await blobs.listNotes()).filter(isOld)) {
     signal.throwIfAborted();
     const bundle = (await blobs.readNote(key)) as Bundle | null;
-    if (!bundle || used.has(bundle.drive)) continue;
+    if (!bundle || filesOf(bundle).some((name) => used.has(name))) continue;
     await blobs.removeNote(key);
-    await (await driver.capability("drives"))?.destroy(bundle.drive);
+    if (bundle.drive) await (await driver.capability("drives"))?.destroy(bundle.drive);
+    if (bundle.image) await (await driver.capability("images"))?.remove(bundle.image);
   }
   for (const { digest } of (await blobs.list()).filter(isOld)) if (!used.has(digest)) await blobs.remove(digest);
 }

@@ -33,8 +33,9 @@ export async function commandOf(
   }
   // The owner's `transport` decides; without one, the guess made from the code does.
   const stdio = kind === "function" && (transport === "stdio" || (transport === undefined && bundle?.stdio === true));
+  const built: StartImage = bundle?.image === undefined ? base : { ...base, loaded: bundle.image };
   return {
-    image: image ? await startImage(image, resource, deps, { ...pull, policy, dockerConfig }) : base,
+    image: image ? await startImage(image, resource, deps, { ...pull, policy, dockerConfig }) : built,
     exec: { argv: ownCommand ?? bundle?.argv ?? [], ...(stdio ? { builtin: "mcp-stdio" } : {}) },
   };
 }

@@ -55,7 +55,7 @@ export async function copyMachine(
     name: resource.name,
     image: command.image.loaded,
     env: {
-      ...(bundle ? codeEnv : {}),
+      ...(bundle?.drive ? codeEnv : {}),
       ...usualEnv(resource, deps.settings),
       ...trust.env,
       ...(await connectionEnv(resource, { spec, createdAt: revision.createdAt }, command.image, deps)),
@@ -68,10 +68,10 @@ export async function copyMachine(
       BL_SERVER_PORT: port,
     },
     ...(snapshot === undefined ? {} : { snapshot }),
-    ...(bundle ? { workDir: CODE_PATH } : workingDir === undefined ? {} : { workDir: workingDir }),
+    ...(bundle?.drive ? { workDir: CODE_PATH } : workingDir === undefined ? {} : { workDir: workingDir }),
     limits: { memoryMb: memory, cpus: Math.max(memory / MEMORY_PER_CPU_MB, CPUS_MIN) },
     mounts: [
-      ...(bundle ? [{ source: { drive: bundle.drive }, path: CODE_PATH, readOnly: true }] : []),
+      ...(bundle?.drive ? [{ source: { drive: bundle.drive }, path: CODE_PATH, readOnly: true }] : []),
       ...trust.mounts,
       ...(await driveMounts(resource, spec, deps)),
       ...(await volumeMounts(resource, (spec.volumes ?? []) as Attachment[], deps)),

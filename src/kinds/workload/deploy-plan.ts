@@ -30,7 +30,7 @@ export interface DeployObserved {
   images: string[];
   copies: Record<string, CopyObserved>;
   /** The build of the wanted revision; once that one is active, the build of the canary. */
-  builder: Observed | null;
+  builder: Pick<Observed, "state" | "createdAt"> | null;
   minScale: number;
   maxScale: number;
   /** Set for jobs: no copies run, each task starts its own workload. */

@@ -6,7 +6,7 @@ import type { Instance } from "../../contract/instance.ts";
 import { type LogSource, SEVERITY } from "../../contract/log-line.ts";
 import { choiceOf, liveCanary } from "../../contract/revision-share.ts";
 import { uuidv7 } from "../../lib/ids.ts";
-import { MINUTE_MS, SECOND_MS } from "../../lib/time/clock.ts";
+import { MINUTE_MS, SECOND_MS, toIso } from "../../lib/time/clock.ts";
 import { dial } from "../../node/dial/dial.ts";
 import type { Endpoint } from "../../node/dial/endpoint.ts";
 import type { Observed } from "../../node/workload.ts";
@@ -64,7 +64,7 @@ export const deployReconciler = defineReconciler<DeployObserved, DeployStep>({
       served: isServed(resource, deps.settings),
       images: revisions.filter(({ spec }) => runtimeOf(resource.kind, spec).image).map(({ id }) => id),
       copies: Object.fromEntries(copies),
-      builder: await deps.driver.observe(builderUid(resource, toBuild)),
+      builder: await observeBuild(builderUid(resource, toBuild), deps),
       minScale,
       maxScale,
       exclusive: ((resource.spec.volumes ?? []) as unknown[]).length > 0,
@@ -77,6 +77,12 @@ export const deployReconciler = defineReconciler<DeployObserved, DeployStep>({
   plan: planDeploy,
   act: (step, resource, context) => ACTS[step.do](step as never, resource, context),
 });
+
+/** A build in a workload, or one of an image, which keeps its own time. */
+async function observeBuild(uid: string, { builder, driver, clock }: Deps): Promise<DeployObserved["builder"]> {
+  if (builder.beganAt(uid) === null) return driver.observe(uid);
+  return { state: "running", createdAt: toIso(clock.now()) };
+}
 
 async function observeCopy(copy: Copy, resource: Resource, { driver, activity }: Deps): Promise<CopyObserved> {
   const workload = await driver.observe(copy.uid);
@@ -134,7 +140,7 @@ const ACTS: Acts = {
       const why = builder.oom ? "it ran out of memory" : `exit code ${builder.exitCode ?? builder.exitSignal}`;
       const tail = await tailOf(uid, deps);
       if (code.building) await deps.driver.destroy(uid);
-      if (code.building) await (await deps.driver.capability("drives"))?.destroy(code.building.drive);
+      if (code.building?.drive) await (await deps.driver.capability("drives"))?.destroy(code.building.drive);
       await failed(
         revision,
         `The build failed: ${why}.${tail} The whole log: berth logs ${resource.kind}/${resource.name} --build`,
@@ -147,7 +153,7 @@ const ACTS: Acts = {
   async fail({ revision, why, of }, resource, context) {
     const { driver } = context.deps;
     const tail = of === undefined ? "" : await tailOf(of, context.deps);
-    await driver.destroy(builderUid(resource, revision));
+    await endBuild(builderUid(resource, revision), context.deps);
     if (of !== undefined) await driver.destroy(of);
     await failed(revision, `${why}${tail}`, context, of);
   },
@@ -266,9 +272,15 @@ const ACTS: Acts = {
   },
 };
 
-async function destroyAll(resource: Resource, { driver, activity }: Deps): Promise<void> {
+async function endBuild(uid: string, { builder, driver }: Deps): Promise<void> {
+  await builder.cancel(uid);
+  await driver.destroy(uid);
+}
+
+async function destroyAll(resource: Resource, deps: Deps): Promise<void> {
+  const { driver, activity } = deps;
   const { copies = [], revisions = {} } = stateOf(resource);
-  for (const id of Object.keys(revisions)) await driver.destroy(builderUid(resource, id));
+  for (const id of Object.keys(revisions)) await endBuild(builderUid(resource, id), deps);
   await Promise.all(
     copies.map(async ({ uid }) => {
       await driver.destroy(uid, { graceMs: GRACE_MS });

@@ -33,9 +33,12 @@ export interface RevisionCode {
   failed?: string;
 }
 
-/** Code that is ready to run: the drive with its files, and the start command. */
+/** Code that is ready to run: a drive with its files, or the image that was built from its Dockerfile. */
 export interface Bundle {
-  drive: string;
+  drive?: string;
+  /** The driver's name for the image. */
+  image?: string;
+  /** Start command; empty: the image's own. */
   argv: string[];
   /** The code looks like an MCP server that uses standard input and output. */
   stdio?: boolean;

@@ -58,7 +58,6 @@ test("what cannot be built is refused with what to do", async () => {
   const rows: [files: Record<string, string>, message: RegExp][] = [
     [{ "go.mod": "" }, /^Go is not built here: send the finished program/],
     [{ "pom.xml": "" }, /^Java is not built here/],
-    [{ Dockerfile: "" }, /^A Dockerfile is not built here/],
     [{ "README.md": "" }, /^There is nothing to start/],
     [{ "package.json": "{}" }, /no start script/],
     [{ "package.json": "{" }, /cannot be read as JSON/],

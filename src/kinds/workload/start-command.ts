@@ -41,7 +41,7 @@ export async function recipeFor(folder: string, brand: string): Promise<BuildRec
   return { ...recipe, stdio, buildEnv: await buildEnvOf(folder, brand) };
 }
 
-async function buildEnvOf(folder: string, brand: string): Promise<Record<string, string>> {
+export async function buildEnvOf(folder: string, brand: string): Promise<Record<string, string>> {
   const file = join(folder, BUILD_ENV_FILE);
   const { build } = await readDeployFile(folder, brand);
   const { args } = (build ?? {}) as { args?: Record<string, unknown> };
@@ -93,9 +93,7 @@ function whyNot(names: Set<string>, brand: string): string {
   const found = Object.keys(NOT_BUILT).find((name) => names.has(name));
   if (found !== undefined)
     return `${NOT_BUILT[found]} is not built here: send the finished program, and its start command as prod below [entrypoint].`;
-  if (names.has("Dockerfile"))
-    return "A Dockerfile is not built here: build the image elsewhere, load it, and name it as image.";
-  return `There is nothing to start: name a command as prod below [entrypoint] in ${brand}.toml, or add a package.json, main.py or index.js.`;
+  return `There is nothing to start: name a command as prod below [entrypoint] in ${brand}.toml, or add a Dockerfile, package.json, main.py or index.js.`;
 }
 
 async function nodeRecipe(folder: string, names: Set<string>, entrypoint: string | null): Promise<Lines> {

@@ -22,6 +22,9 @@ export interface BuilderOptions {
 const TURNS = { atOnce: 2, atOncePerOwner: 1, waitingMax: 20 };
 export const BUILD_MAX_MS = 30 * MINUTE_MS;
 
+/** Failures that nobody has taken: of workloads that were deleted meanwhile. */
+const FAILURES_MAX = 1000;
+
 /** A build that waits or goes on. */
 interface Going {
   beganMs: number;
@@ -35,6 +38,7 @@ export class Builder {
   readonly #going = new Map<string, Going>();
   /** Images of steps that builds use, with the number of those builds. */
   readonly #held = new Map<string, number>();
+  readonly #failures = new Map<string, unknown>();
   readonly #stopping = new AbortController();
 
   constructor(options: BuilderOptions) {
@@ -64,6 +68,20 @@ export class Builder {
     const done = turn.finally(() => this.#going.delete(id));
     done.catch(() => {});
     this.#going.set(id, { beganMs: nowMs, ending, done });
+  }
+
+  /** Keeps the reason why a build failed until it is taken. */
+  noteFailure(id: string, error: unknown): void {
+    this.#failures.set(id, error);
+    const [oldest] = this.#failures.keys();
+    if (this.#failures.size > FAILURES_MAX && oldest !== undefined) this.#failures.delete(oldest);
+  }
+
+  /** Null when the build has not failed, or its failure was taken before. */
+  takeFailure(id: string): unknown {
+    const failure = this.#failures.get(id) ?? null;
+    this.#failures.delete(id);
+    return failure;
   }
 
   /** Ends a build; resolves when nothing of it runs any more. */

@@ -75,11 +75,11 @@ describe("refused by name", () => {
       assert.equal((await platform.call("GET", `${path}/refused`)).status, 404);
     });
 
-  test("code for a sandbox", async () => {
+  test("code for a sandbox, on a driver that builds no images", async () => {
     for (const query of ["upload=true", "upload=true&createIfNotExist=true"]) {
       const refused = await platform.call("POST", `/sandboxes?${query}`, { body: { metadata: { name: "coded" } } });
-      assert.equal(refused.status, 400);
-      assert.match(refused.body.message, /^upload: a sandbox runs an image/);
+      assert.equal(refused.status, 422);
+      assert.match(refused.body.message, /which has no building of images/);
     }
     assert.equal((await platform.call("GET", "/sandboxes/coded")).status, 404);
     assert.equal((await platform.call("POST", "/sandboxes?upload=false", { body: {} })).status, 200);

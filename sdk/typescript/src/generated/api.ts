@@ -640,7 +640,7 @@ export interface Api {
   sandboxCreate(input: CallOptions & { query?: {
       /** Check the request and answer as if it were done; change nothing. */
       dryRun?: boolean | undefined;
-      /** Refused: a sandbox runs an image. */
+      /** Build its image from an archive with a Dockerfile; the answer names the address in X-Service-Upload-Url. */
       upload?: boolean | undefined;
       /** A sandbox of this name is answered instead of refused. */
       createIfNotExist?: boolean | undefined;
@@ -649,7 +649,7 @@ export interface Api {
   sandboxUpdate(input: CallOptions & { params: { sandboxName: string }; query?: {
       /** Check the request and answer as if it were done; change nothing. */
       dryRun?: boolean | undefined;
-      /** Refused: a sandbox runs an image. */
+      /** Build its image from an archive with a Dockerfile; the answer names the address in X-Service-Upload-Url. */
       upload?: boolean | undefined;
     }; body: SandboxInput }): Promise<SandboxRecord>;
   /** Delete a sandbox. `DELETE /v0/sandboxes/{sandboxName}` */
