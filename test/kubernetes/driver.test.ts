@@ -1,0 +1,225 @@
+/** The Kubernetes driver in trouble, beside another server, and against workloads and neighbours that mean harm. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect } from "node:net";
+import { after, before, beforeEach, describe, test } from "node:test";
+import { newUid } from "../../src/node/conformance/harness.ts";
+import { dial } from "../../src/node/dial/dial.ts";
+import type { KubernetesDriver } from "../../src/node/drivers/kubernetes/kubernetes-driver.ts";
+import { podName } from "../../src/node/drivers/kubernetes/objects/names.ts";
+import type { WorkloadSpec } from "../../src/node/workload.ts";
+import { freePort } from "../free-port.ts";
+import { run } from "../local/machine.ts";
+import { eventually } from "../sandboxd-harness.ts";
+import { type Cluster, kubernetesMissing, startCluster } from "./cluster.ts";
+import { NAMESPACE } from "./kubelet.ts";
+import type { KubeObject } from "./store.ts";
+
+interface PodShape extends KubeObject {
+  spec: {
+    containers: { env: { name: string }[]; command: string[]; image: string; securityContext: object }[];
+    volumes: object[];
+    [field: string]: unknown;
+  };
+}
+
+describe("the Kubernetes driver", { skip: kubernetesMissing ?? false }, () => {
+  let cluster: Cluster;
+  let one: KubernetesDriver;
+  let two: KubernetesDriver;
+  let doorPort: number;
+  const platform: string[] = [];
+
+  before(async () => {
+    cluster = await startCluster();
+    doorPort = await freePort();
+    const onPlatform = (uid: string, socket: { end(text: string): unknown }): void => {
+      platform.push(uid);
+      socket.end("the platform");
+    };
+    one = await cluster.open({ doorPort, doors: `127.0.0.1:${doorPort}`, onPlatform });
+    two = await cluster.open({ node: "there" });
+  });
+  after(() => cluster?.stop());
+  beforeEach(() => {
+    cluster.api.losesAnswer = () => false;
+    cluster.api.conflicts = () => false;
+  });
+
+  const spec = (more: Partial<WorkloadSpec> = {}): WorkloadSpec => ({
+    ...{ uid: newUid(), name: "box", image: "base-image", env: {}, network: "closed" },
+    limits: { memoryMb: 128, cpus: 0.5 },
+    ...more,
+  });
+  const podOf = (uid: string): PodShape | undefined =>
+    cluster.api.store.get("pods", NAMESPACE, podName("berth", uid)) as PodShape | undefined;
+
+  test("two servers act on one workload: both see, use, and make it once", async (t) => {
+    const wanted = spec({ env: { WORD: "same" } });
+    t.after(() => one.destroy(wanted.uid));
+    const [made, same] = await Promise.all([one.create(wanted), two.create(wanted)]);
+    assert.deepEqual(
+      { ...made, node: "", endpoint: { ...made.endpoint, node: "" } },
+      { ...same, node: "", endpoint: { ...same.endpoint, node: "" } },
+    );
+    assert.equal((await run(same, "echo $WORD $FROM_IMAGE")).output, "same yes\n");
+    await two.destroy(wanted.uid);
+    assert.equal(await one.observe(wanted.uid), null);
+    const secrets = cluster.api.store.list("secrets", NAMESPACE).map(({ metadata }) => metadata.name);
+    assert.deepEqual(secrets, ["berth-workload-key"], "the cluster removes what a pod owns");
+  });
+
+  test("a create whose answer was lost, and an API server that restarts meanwhile, make one workload", async (t) => {
+    const wanted = spec();
+    t.after(() => one.destroy(wanted.uid));
+    let losses = 3;
+    cluster.api.losesAnswer = (method) => method === "POST" && losses-- > 0;
+    const creating = one.create(wanted);
+    await eventually(() => podOf(wanted.uid) !== undefined);
+    await cluster.api.stop();
+    await cluster.api.start();
+    const made = await creating;
+    assert.equal((await run(made, "echo on")).output, "on\n");
+    assert.equal((await one.list()).filter(({ uid }) => uid === wanted.uid).length, 1);
+  });
+
+  test("an end is heard of when watches are silent, old versions are forgotten, and writers conflict", async (t) => {
+    const wanted = spec({
+      exec: { argv: ["sh", "-c", "while ! test -e /go; do sleep 0.02; done; echo said; exit 3"] },
+    });
+    t.after(() => one.destroy(wanted.uid));
+    const made = await one.create(wanted);
+    const waiting = one.waitExit(wanted.uid);
+    cluster.api.silence();
+    cluster.api.store.compact();
+    let conflicts = 2;
+    cluster.api.conflicts = (method) => method === "PATCH" && conflicts-- > 0;
+    await run(made, "touch /go").catch(() => {}); // the workload may end before it answers
+    assert.equal((await waiting)?.exitCode, 3);
+    cluster.api.endWatches();
+    assert.equal((await two.readOutput(wanted.uid, "stdout", 0, 100)).bytes.toString(), "said\n");
+  });
+
+  test("a pod that is evicted is gone with its files, and its command has no code", async (t) => {
+    const [box, command] = [spec(), spec({ exec: { argv: ["sleep", "600"] } })];
+    t.after(() => Promise.all([box, command].map(({ uid }) => one.destroy(uid))));
+    for (const each of [box, command]) {
+      await one.create(each);
+      cluster.kubelet.evict(podOf(each.uid)?.metadata.uid ?? "");
+    }
+    assert.equal(await one.observe(box.uid), null);
+    const ended = await one.waitExit(command.uid);
+    assert.deepEqual([ended?.state, ended?.exitCode], ["exited", undefined]);
+    assert.equal((await one.readOutput(command.uid, "stdout", 0, 10)).size, 0);
+    const again = await one.create(box);
+    assert.equal((await run(again, "echo new")).output, "new\n");
+  });
+
+  test("a pod of the same name that is none of Berth's is left alone", async (t) => {
+    const wanted = spec();
+    const metadata = { name: podName("berth", wanted.uid), namespace: NAMESPACE };
+    const foreign = cluster.api.store.add("pods", { metadata, spec: { containers: [] }, status: { phase: "Running" } });
+    t.after(() => cluster.api.store.remove("pods", foreign));
+    await assert.rejects(one.create(wanted), { code: "conflict" });
+    await one.destroy(wanted.uid);
+    assert.equal(podOf(wanted.uid)?.metadata.uid, foreign.metadata.uid);
+  });
+
+  test("words of a tenant become no field of a pod", async (t) => {
+    const wanted = spec({
+      uid: `${newUid()}.A_b`,
+      name: "Hostile.Name_--",
+      env: {
+        "spec.hostNetwork": "true",
+        KUBERNETES_SERVICE_HOST: "x",
+        SANDBOXD_ADDRESS: "0.0.0.0",
+        "a b": "$(id)",
+        T: "${x}",
+      },
+      log: { workspace: "w,berth.role=server", kind: "sandbox", name: "n\nx: y", uid: "u" } as never,
+    });
+    t.after(() => one.destroy(wanted.uid));
+    const made = await one.create(wanted);
+    const pod = podOf(wanted.uid);
+    assert.deepEqual(pod?.metadata.labels, {
+      "app.kubernetes.io/managed-by": "berth",
+      "berth.instance": "berth",
+      "berth.name": "hostile-name",
+      "berth.role": "workload",
+    });
+    const [container] = pod?.spec.containers ?? [];
+    assert.deepEqual(
+      container?.env.map(({ name }) => name),
+      ["SANDBOXD_ADDRESS"],
+    );
+    assert.equal(container?.command[0], "/run/berth/bin/sandboxd");
+    for (const field of ["hostNetwork", "hostPID", "serviceAccountName"]) assert.equal(pod?.spec[field], undefined);
+    assert.deepEqual([pod?.spec.automountServiceAccountToken, pod?.spec.restartPolicy], [false, "Never"]);
+    assert.equal((await run(made, "printenv T")).output, "${x}\n");
+    for (const image of ["", "a b", "x\n"]) await assert.rejects(one.create(spec({ image })));
+    const mounts = [{ source: { volume: "../x" }, path: "/data" }];
+    await assert.rejects(one.create(spec({ mounts })), { code: "bad_request" });
+    await assert.rejects(one.create(spec({ env: { BIG: "x".repeat(1_000_000) } })), { code: "bad_request" });
+    await assert.rejects(one.create(spec({ exec: { argv: [] } })), { code: "unprocessable" });
+    await assert.rejects(one.create(spec({ snapshot: "s" })), { code: "unprocessable" });
+  });
+
+  test("a neighbour without the token of a workload gets nothing from it, and no door of its", async (t) => {
+    const [mine, other] = [spec({ network: "outbound" }), spec({ network: "outbound" })];
+    t.after(() => Promise.all([mine, other].map(({ uid }) => one.destroy(uid))));
+    const [victim, attacker] = [await one.create(mine), await one.create(other)];
+    const [target, own] = [victim.endpoint, attacker.endpoint];
+    assert.ok(target.kind === "tcp" && own.kind === "tcp");
+    await assert.rejects(dial({ ...target, token: own.token }, "api"), { code: "bad_gateway" });
+    const raw = connect(target.port, target.host).on("error", () => {});
+    raw.write("GET /health HTTP/1.1\r\nhost: x\r\n\r\n");
+    let text = "";
+    raw.on("data", (chunk) => {
+      text += chunk;
+    });
+    await once(raw, "close");
+    assert.match(text, /^BERTH [0-9a-f]{32}\n$/);
+    // Root of a workload can read its own configuration: the tokens in it are of this workload alone.
+    const { output } = await run(attacker, "cat /run/berth/host/config.json");
+    const { doors, gate } = JSON.parse(output);
+    assert.ok(![doors[0].remote.token, gate.token].includes(target.token));
+    assert.ok(doors[0].remote.purpose.includes(other.uid));
+    const environment = (await run(attacker, "cat /proc/self/environ; env")).output;
+    assert.ok(!environment.includes(gate.token) && !environment.includes(doors[0].remote.token));
+    // The door tells the platform which workload calls, whatever the caller says.
+    const door = `${own.host} 987`;
+    const said = await run(
+      attacker,
+      `exec 3<>/dev/tcp/${door.replace(" ", "/")} && cat <&3`.replace(/^/, "bash -c '") + "'",
+    );
+    assert.equal(said.output, "the platform");
+    assert.equal(platform.at(-1), other.uid);
+    const forged = connect(doorPort, "127.0.0.1").on("error", () => {});
+    forged.write(`platform:${mine.uid}:000000000000 ${"0".repeat(32)} ${"0".repeat(64)}\n`);
+    await once(forged.resume(), "close");
+    assert.equal(platform.at(-1), other.uid);
+  });
+
+  test("a volume is one workload's, whichever server is asked", async (t) => {
+    const id = newUid();
+    await one.capabilities.volumes.create({ id, sizeMb: 8 });
+    const mounts = [{ source: { volume: id }, path: "/data" }];
+    const all = [spec({ mounts }), spec({ mounts })];
+    t.after(async () => {
+      for (const { uid } of all) await one.destroy(uid);
+      await one.capabilities.volumes.destroy(id);
+    });
+    const outcomes = await Promise.allSettled([one.create(all[0] as WorkloadSpec), two.create(all[1] as WorkloadSpec)]);
+    assert.deepEqual(outcomes.map(({ status }) => status).sort(), ["fulfilled", "rejected"]);
+    await assert.rejects(two.capabilities.volumes.destroy(id), { code: "conflict" });
+  });
+
+  test("the network policy lets servers in and doors out, and nothing else", async () => {
+    const [policy] = cluster.api.store.list("networkpolicies", NAMESPACE);
+    const server = { podSelector: { matchLabels: { "berth.instance": "berth", "berth.role": "server" } } };
+    const { podSelector, policyTypes, ingress } = policy?.spec as Record<string, unknown>;
+    assert.deepEqual(podSelector, { matchLabels: { "berth.instance": "berth", "berth.role": "workload" } });
+    assert.deepEqual(policyTypes, ["Ingress", "Egress"]);
+    assert.deepEqual(ingress, [{ from: [server], ports: [{ protocol: "TCP", port: 8982 }] }]);
+  });
+});
