@@ -199,6 +199,9 @@ export const CONTROL = {
   end: "/end",
   /** POST `{ graceMs }`: ends every process but init and the daemon, which goes on serving; the files stay. */
   halt: "/halt",
+  /** POST: stops every process but init and the daemon (SIGSTOP), and lets them go on (SIGCONT). */
+  freeze: "/freeze",
+  thaw: "/thaw",
 } as const;
 
 export const OUTPUT_SIZE_HEADER = "x-output-size";

@@ -91,7 +91,7 @@ const configOf = (server: string) => ({
 });
 
 export const kubernetesCandidate = (cluster: () => Cluster): Candidate => ({
-  capabilities: ["volumes"],
+  capabilities: ["freezing", "volumes"],
   open: () => harness(cluster(), { instance: "one" }),
 });
 

@@ -24,6 +24,8 @@ export function remoteHandler(method: string, path: string): Handler | null {
   if (method === "POST" && plain === CONTROL.endsAt) return moveEnd;
   if (method === "POST" && plain === CONTROL.end) return end;
   if (method === "POST" && plain === CONTROL.halt) return halt;
+  if (method === "POST" && plain === CONTROL.freeze) return ({ res }) => hold(res, "SIGSTOP");
+  if (method === "POST" && plain === CONTROL.thaw) return ({ res }) => hold(res, "SIGCONT");
   return null;
 }
 
@@ -76,15 +78,16 @@ async function moveEnd(call: Call): Promise<void> {
 async function end(call: Call): Promise<void> {
   const graceMs = field(await readJson(call), "graceMs", "integer") ?? 0;
   noteGrace(call.daemon, Math.max(0, graceMs));
+  // Processes that were stopped hear of their end.
+  if (initPid() === 1) signalAll("SIGCONT");
   onceAnswered(call, "SIGTERM");
   sendJson(call.res, 200, {});
 }
 
-/** Only as the first process of a namespace of its own: a signal to all would reach the machine elsewhere. */
 async function halt(call: Call): Promise<void> {
   const graceMs = field(await readJson(call), "graceMs", "integer") ?? 0;
-  if (initPid() !== 1) throw new ApiError(409, "This daemon shares its processes with a machine.");
   const untilMs = Date.now() + Math.max(0, graceMs);
+  signalAll("SIGCONT");
   if (graceMs > 0) signalAll("SIGTERM");
   while (hasOthers() && Date.now() < untilMs) await pause(QUIET_LOOK_MS);
   // Processes that are started again when they fail are ended again.
@@ -95,8 +98,18 @@ async function halt(call: Call): Promise<void> {
   sendJson(call.res, 200, {});
 }
 
-/** To every process but init and this one. */
+function hold(res: Call["res"], signal: "SIGSTOP" | "SIGCONT"): void {
+  // Twice: a process that was being made during the first round has missed it.
+  for (let round = 0; round < 2; round += 1) signalAll(signal);
+  sendJson(res, 200, {});
+}
+
+/**
+ * To every process but init and this one; only where init is the first process of a namespace of its own, since the
+ * signal would reach the whole machine elsewhere.
+ */
 function signalAll(signal: NodeJS.Signals): void {
+  if (initPid() !== 1) throw new ApiError(409, "This daemon shares its processes with a machine.");
   try {
     process.kill(-1, signal);
   } catch (error) {

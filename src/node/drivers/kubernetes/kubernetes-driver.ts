@@ -108,7 +108,7 @@ export const probeOf = ({ userNamespaces = false }: KubeSettings): Probe => ({
   ],
   seccomp: true,
   limits: ["memory", "cpu"],
-  freezer: "none",
+  freezer: "signal",
   outbound: "proxy",
   volumes: "unsized",
 });
@@ -117,7 +117,7 @@ export class KubernetesDriver implements Driver {
   readonly name = "kubernetes";
   readonly node: string;
   /** The others are not declared: the cluster keeps images, and copies no files of a running pod. */
-  readonly capabilities: Pick<Capabilities, "volumes">;
+  readonly capabilities: Pick<Capabilities, "volumes" | "freezing">;
   readonly #parts: Parts;
   readonly #fleet: Fleet;
   readonly #mirror: Mirror;
@@ -159,7 +159,14 @@ export class KubernetesDriver implements Driver {
       isThere: async (uid) => this.#creating.has(uid) || (await this.#fleet.find(uid)) !== null,
       fill: (volume, from) => this.#fill(volume, from),
     });
-    this.capabilities = { volumes: this.#volumes };
+    this.capabilities = {
+      volumes: this.#volumes,
+      // The daemon stops the processes: they use no processor time; memory and the pod's requests stay taken.
+      freezing: {
+        freeze: (uid) => this.#serial.run(uid, () => this.#fleet.setFrozen(uid, true)),
+        thaw: (uid) => this.#serial.run(uid, () => this.#fleet.setFrozen(uid, false)),
+      },
+    };
   }
 
   async capability<Name extends CapabilityName>(name: Name): Promise<Capabilities[Name] | null> {
@@ -272,9 +279,11 @@ export class KubernetesDriver implements Driver {
     if (this.#stopped) return;
     this.#stopped = true;
     await Promise.allSettled(this.#creating.values());
-    const isEnd = workloads === "end" || workloads === "kill";
-    for (const { record } of isEnd ? await this.#fleet.all() : [])
-      await this.destroy(record.uid, { keepFiles: workloads === "end" });
+    for (const found of workloads === "keep" ? [] : await this.#fleet.all()) {
+      const { uid } = found.record;
+      if (workloads !== "freeze") await this.destroy(uid, { keepFiles: workloads === "end" });
+      else if (this.#fleet.observed(found)?.state === "running") await this.#fleet.setFrozen(uid, true);
+    }
     clearInterval(this.#sweeping);
     await this.#doors.close();
     await this.#egress.stop();

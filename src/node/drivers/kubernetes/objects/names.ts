@@ -19,6 +19,8 @@ export const ANNOTATION = {
   record: "berth.record",
   /** "yes": the platform ended every process, and the pod keeps the files. */
   halted: "berth.halted",
+  /** "yes": the daemon has stopped every process. */
+  frozen: "berth.frozen",
   volume: "berth.volume",
   sizeMb: "berth.size-mb",
   /** Uid of the workload that has the volume. */

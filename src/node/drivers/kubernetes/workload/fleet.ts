@@ -88,7 +88,7 @@ export class Fleet {
   async living(uid: string): Promise<Found & { observed: Observed }> {
     const found = await this.known(uid);
     const observed = this.observed(found);
-    if (observed?.state !== "running") throw new PlatformError("conflict", "The workload has ended.");
+    if (!observed || observed.state === "exited") throw new PlatformError("conflict", "The workload has ended.");
     return { ...found, observed };
   }
 
@@ -166,6 +166,7 @@ export class Fleet {
   /** Waits until the daemon answers, or until a command has ended. */
   async #ready(spec: WorkloadSpec, { metadata }: Pod, signal?: AbortSignal): Promise<Observed> {
     const until = performance.now() + START_WAIT_MS;
+    let troubleSince: number | null = null;
     for (;;) {
       signal?.throwIfAborted();
       const changed = this.#change(spec.uid, signal);
@@ -185,10 +186,11 @@ export class Fleet {
         }
         continue;
       }
-      const { problem, isFinal } = startProblem(found.pod);
-      if (problem && isFinal) throw problem;
-      if (performance.now() > until)
-        throw problem ?? new PlatformError("unavailable", "The workload's pod did not start in time. Try again.");
+      const now = performance.now();
+      const trouble = startProblem(found.pod);
+      troubleSince = trouble ? (troubleSince ?? now) : null;
+      if (trouble && now >= (troubleSince ?? now) + trouble.waitMs) throw trouble.problem;
+      if (now > until) throw new PlatformError("unavailable", "The workload's pod did not start in time. Try again.");
       await changed;
     }
   }
@@ -265,7 +267,7 @@ export class Fleet {
     for (let left = PROLONG_TRIES; ; left -= 1) {
       const changed = this.#change(uid);
       const observed = await this.observe(uid);
-      if (observed?.state !== "running") return;
+      if (!observed || observed.state === "exited") return;
       try {
         return void (await callControl(observed.endpoint, CONTROL.endsAt, { endsAtMs }));
       } catch (error) {
@@ -295,19 +297,34 @@ export class Fleet {
     if (!found || isHalted(found.pod)) return;
     const observed = this.observed(found);
     if (found.record.command || !observed) return this.remove(uid, graceMs, ended);
-    await this.#note(uid, "yes");
+    await this.#note(uid, { halted: "yes", frozen: null });
     await callControl(observed.endpoint, CONTROL.halt, { graceMs });
     await ended?.();
   }
 
   /** A sandbox that was halted runs again on its files. */
   async resume(uid: string): Promise<Observed | null> {
-    await this.#note(uid, null);
+    await this.#note(uid, { halted: null });
     return this.observe(uid);
   }
 
-  async #note(uid: string, halted: "yes" | null): Promise<void> {
-    const patch = { metadata: { annotations: { [ANNOTATION.halted]: halted } } };
+  /** The note comes first and goes last: a server that ends in between leaves a workload that the next thaw mends. */
+  async setFrozen(uid: string, frozen: boolean): Promise<Observed> {
+    const { observed } = await this.living(uid);
+    if (frozen) await this.#note(uid, { frozen: "yes" });
+    try {
+      await callControl(observed.endpoint, frozen ? CONTROL.freeze : CONTROL.thaw, {});
+    } catch (error) {
+      if (frozen) await this.#note(uid, { frozen: null });
+      throw error;
+    }
+    if (!frozen) await this.#note(uid, { frozen: null });
+    return (await this.living(uid)).observed;
+  }
+
+  async #note(uid: string, notes: Partial<Record<"halted" | "frozen", "yes" | null>>): Promise<void> {
+    const named = Object.entries(notes).map(([name, value]) => [ANNOTATION[name as "halted" | "frozen"], value]);
+    const patch = { metadata: { annotations: Object.fromEntries(named) } };
     await this.#options.client.edit(podSchema, this.#pathOf(uid), () => patch);
   }
 

@@ -21,6 +21,8 @@ export const hasEnded = (pod: Pod): boolean =>
 /** The platform ended the processes of a sandbox; its pod stays and keeps the files. */
 export const isHalted = ({ metadata }: Pod): boolean => metadata.annotations?.[ANNOTATION.halted] === "yes";
 
+export const isFrozen = ({ metadata }: Pod): boolean => metadata.annotations?.[ANNOTATION.frozen] === "yes";
+
 /** The pod's first process runs, also in a sandbox that was halted. */
 export const isRunning = (pod: Pod): boolean => !hasEnded(pod) && Boolean(statusOf(pod)?.running);
 
@@ -39,7 +41,7 @@ export function observedOf(pod: Pod, record: WorkloadRecord, { node, tokens }: O
   return {
     uid: record.uid,
     node,
-    state: ended ? "exited" : "running",
+    state: ended ? "exited" : isFrozen(pod) ? "frozen" : "running",
     grade: pod.spec.hostUsers === false ? "mapped" : "contained",
     endpoint: {
       ...{ kind: "tcp", node, port: GATE_PORT },

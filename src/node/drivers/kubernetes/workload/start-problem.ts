@@ -8,37 +8,44 @@ const PULLING = new Set(["ErrImagePull", "ImagePullBackOff"]);
 /** What registries say about an image that is not there, or not for us. */
 const NO_IMAGE = /not found|not exist|denied|unauthorized|forbidden|manifest unknown|invalid reference/i;
 
+/** A registry that is away is back within this time, or the caller is told. */
+const PULL_WAIT_MS = 2 * 60_000;
+/** Machines are added to a cluster in minutes. */
+const ROOM_WAIT_MS = 5 * 60_000;
+
 export interface StartProblem {
-  problem: PlatformError | null;
-  isFinal: boolean;
+  problem: PlatformError;
+  /** How long the cluster may take to mend it; 0: no waiting mends it. */
+  waitMs: number;
 }
 
-export function startProblem({ status }: Pod): StartProblem {
+/** Null for a pod that is on its way. */
+export function startProblem({ status }: Pod): StartProblem | null {
   const all = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
   for (const each of all) {
     const found = problemOf(each);
-    if (found.problem) return found;
+    if (found) return found;
   }
   const unscheduled = status?.conditions?.find(({ type, status: is }) => type === "PodScheduled" && is === "False");
-  if (!unscheduled) return { problem: null, isFinal: false };
+  if (!unscheduled) return null;
   const message = `The cluster has no room for the workload: ${unscheduled.message ?? unscheduled.reason ?? ""}`;
-  return { problem: new PlatformError("unavailable", message), isFinal: false };
+  return { problem: new PlatformError("unavailable", message), waitMs: ROOM_WAIT_MS };
 }
 
-function problemOf({ name, state }: ContainerStatus): StartProblem {
+function problemOf({ name, state }: ContainerStatus): StartProblem | null {
   const { waiting, terminated } = state ?? {};
   if (name === "daemon" && terminated && terminated.exitCode !== 0) {
     const said = terminated.message ?? terminated.reason ?? `it ended with ${terminated.exitCode}`;
     const message = `The daemon could not be put into the pod (${said}). Is the setting kube_image an image of Berth?`;
-    return { problem: new PlatformError("unavailable", message), isFinal: true };
+    return { problem: new PlatformError("unavailable", message), waitMs: 0 };
   }
   const { reason = "", message = "" } = waiting ?? {};
   const said = `${reason}: ${message}`;
   if (PULLING.has(reason ?? "")) {
     const isMissing = NO_IMAGE.test(message ?? "");
     const problem = new PlatformError(isMissing ? "bad_request" : "unavailable", `The image cannot be pulled: ${said}`);
-    return { problem, isFinal: isMissing };
+    return { problem, waitMs: isMissing ? 0 : PULL_WAIT_MS };
   }
-  if (!FINAL.has(reason ?? "")) return { problem: null, isFinal: false };
-  return { problem: new PlatformError("bad_request", `The pod cannot start: ${said}`), isFinal: true };
+  if (!FINAL.has(reason ?? "")) return null;
+  return { problem: new PlatformError("bad_request", `The pod cannot start: ${said}`), waitMs: 0 };
 }
