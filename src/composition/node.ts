@@ -7,7 +7,7 @@ import { PLACED_KINDS } from "../kinds/node/adopt.ts";
 import { type NodeRegistry, startNodeRegistry } from "../kinds/node/registry.ts";
 import type { Node } from "../kinds/port.ts";
 import { createOutboundRefusals } from "../kinds/workload/outbound-refusals.ts";
-import { createOutboundRules } from "../kinds/workload/outbound-rules.ts";
+import { createOutboundRules, type OutboundRules } from "../kinds/workload/outbound-rules.ts";
 import { createWorkspaceAuthorities } from "../kinds/workload/workspace-authority.ts";
 import { Activity } from "../lib/activity.ts";
 import { SECOND_MS } from "../lib/time/clock.ts";
@@ -18,6 +18,7 @@ import { Builder } from "../node/builds/builder.ts";
 import { need } from "../node/capabilities/need.ts";
 import type { Driver, OnStop } from "../node/driver.ts";
 import { SHARED_DRIVERS } from "../node/drivers/index.ts";
+import { forwardingDriver } from "../node/forwarding-driver.ts";
 import { Puller } from "../node/images/puller.ts";
 import { type LazyDriver, lazyDriver } from "../node/lazy-driver.ts";
 import { openLogRoom } from "../node/logs/log-room.ts";
@@ -85,7 +86,7 @@ export async function startNode(
   const driver = lazyDriver({
     name: config.driver,
     node: settings.nodeId,
-    open: async () => logs.listenTo(await machine()),
+    open: async () => logs.listenTo(ownedDriver(await machine(), rules)),
   });
   const puller = stack.add(
     new Puller({
@@ -133,6 +134,15 @@ export async function startNode(
     },
   };
 }
+
+/** The owner of a workload is known before its first process runs, so its outbound rules are too. */
+const ownedDriver = (driver: Driver, rules: OutboundRules): Driver => ({
+  ...forwardingDriver({ name: driver.name, node: driver.node, target: () => driver }),
+  create(spec, options) {
+    rules.own(spec);
+    return driver.create(spec, options);
+  },
+});
 
 const MB = 2 ** 20;
 

@@ -51,6 +51,15 @@ describe("a job on this machine", { skip: machineSkip }, () => {
     assert.match(execution.tasks[1].conditions[0].message, /exit code 4\. Its last words: got \{"code":4\}/);
   });
 
+  test("a task has the outbound rules of its job from its first moment on", async () => {
+    const ask =
+      "exec 3<>/dev/tcp/127.0.0.1/988; printf 'CONNECT bad.test:443 HTTP/1.1\\r\\n\\r\\n' >&3; cat <&3 >&2; exit 3";
+    const network = { proxy: { forbiddenDomains: ["bad.test"] } };
+    const { tasks } = await runJob("ruled", { command: ["bash", "-c", ask] }, [{}, {}], { network });
+    for (const task of tasks)
+      assert.match(task.conditions[0].message, /bad\.test is refused by spec\.network\.proxy\.forbiddenDomains\[0\]/);
+  });
+
   test("code that was sent is built and run, with its arguments behind it", async () => {
     const made = await platform.call("POST", "/jobs?upload=true", {
       body: { metadata: { name: "sent" }, spec: { runtime: { memory: 256 } } },

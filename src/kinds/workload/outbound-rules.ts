@@ -8,6 +8,7 @@ import { closedPolicy, type NetworkRules, type PlacedRules } from "../../lib/net
 import { NO_ROUTES } from "../../lib/network/egress/routes.ts";
 import type { RulesSource, WorkloadRules } from "../../lib/network/egress/workload-rules.ts";
 import type { Driver } from "../../node/driver.ts";
+import type { WorkloadSpec } from "../../node/workload.ts";
 import type { Resource } from "../../store/resources/resource.ts";
 import type { Store } from "../../store/store.ts";
 import { policy as policyKind } from "../policy/kind.ts";
@@ -31,6 +32,8 @@ interface Known {
 }
 
 export interface OutboundRules extends RulesSource {
+  /** Remembers the owner of a workload that is about to start: its log names it, a sandbox has the owner's uid. */
+  own(workload: Pick<WorkloadSpec, "uid" | "log">): void;
   /** The resource that owns a workload; null when there is none any more. */
   ownerOf(uid: string): Promise<Resource | null>;
   stop(): Promise<void>;
@@ -41,15 +44,20 @@ export function createOutboundRules({ store, driver, onError }: Parts): Outbound
   const known = new Map<string, Known>();
   const listeners = new Set<(uid: string) => void>();
 
-  /** A sandbox has the uid of its resource; the log of other workloads names theirs. */
-  async function ownerUidOf(uid: string): Promise<string> {
-    const found = owners.get(uid);
-    if (found !== undefined) return found;
-    const owner = (await driver().observe(uid))?.log?.uid ?? uid;
+  function own({ uid, log }: Pick<WorkloadSpec, "uid" | "log">): string {
+    const owner = log?.uid ?? uid;
     owners.set(uid, owner);
     const [oldest] = owners.keys();
     if (owners.size > OWNERS_MAX && oldest !== undefined) owners.delete(oldest);
     return owner;
+  }
+
+  /** Workloads of an earlier run of the server are known by their records. */
+  async function ownerUidOf(uid: string): Promise<string> {
+    const found = owners.get(uid);
+    if (found !== undefined) return found;
+    const observed = await driver().observe(uid);
+    return observed ? own(observed) : uid;
   }
 
   async function load(owner: string): Promise<{ generation: number | null; rules: WorkloadRules }> {
@@ -118,6 +126,7 @@ export function createOutboundRules({ store, driver, onError }: Parts): Outbound
   });
 
   return {
+    own,
     async of(uid) {
       const owner = await ownerUidOf(uid);
       return known.get(owner)?.rules ?? reload(owner);

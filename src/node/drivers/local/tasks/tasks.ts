@@ -164,6 +164,7 @@ export class Tasks {
       slot: slot.number,
       idBase: slot.idBase,
       cgroup: slot.cgroup,
+      ...(spec.log ? { log: spec.log } : {}),
     };
     const spawner = this.#spawners.get(slot);
     const hooks = {
