@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { buildOpenApi } from "../src/contract/openapi.ts";
+import { withComponents } from "../src/contract/openapi-components.ts";
 import { KINDS, OPERATIONS } from "../src/kinds/index.ts";
 import { SCOPES } from "../src/kinds/scopes.ts";
 import { buildChangelog } from "./changelog.ts";
@@ -13,7 +14,7 @@ import { sdkFiles } from "./sdk/files.ts";
 const CHANGELOG = "src/kinds/changelog/entries.json";
 
 const files: Record<string, string> = {
-  "openapi.json": `${JSON.stringify(buildOpenApi(OPERATIONS, { version: "0", brand: "service", serverUrl: "http://127.0.0.1:8080" }), null, 1)}\n`,
+  "openapi.json": `${JSON.stringify(withComponents(buildOpenApi(OPERATIONS, { version: "0", brand: "service", serverUrl: "http://127.0.0.1:8080" })), null, 1)}\n`,
   "docs/scopes.md": buildScopeTable(OPERATIONS, SCOPES),
   ...docSections(),
   ...sdkFiles(OPERATIONS),

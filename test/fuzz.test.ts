@@ -9,6 +9,7 @@ import { lower } from "../src/contract/versions/index.ts";
 import { OPERATIONS } from "../src/kinds/index.ts";
 import { type TestDatabase, testDatabases } from "./databases.ts";
 import { LONG } from "./long.ts";
+import { inlined } from "./openapi-document.ts";
 import { type Answer, startTestPlatform, type TestPlatform } from "./platform.ts";
 import fc from "./properties.ts";
 import { anyValue, goodValue, type JsonSchema, NASTY, spoiled } from "./schema-values.ts";
@@ -36,7 +37,8 @@ function suite(database: TestDatabase): void {
   let paths: Record<string, Record<string, Described>>;
   before(async () => {
     platform = await startTestPlatform(await database.fresh());
-    paths = ((await (await fetch(`${platform.url}/openapi.json`)).json()) as { paths: typeof paths }).paths;
+    const document = (await (await fetch(`${platform.url}/openapi.json`)).json()) as { paths: typeof paths };
+    paths = inlined(document).paths;
   });
   after(() => platform.stop());
 

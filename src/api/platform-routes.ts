@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Registry } from "prom-client";
 import type { Authenticator } from "../auth/authenticator.ts";
 import { buildOpenApi } from "../contract/openapi.ts";
+import { withComponents } from "../contract/openapi-components.ts";
 import type { Operation } from "../contract/operation.ts";
 import type { Platform } from "../kinds/port.ts";
 import { isNavigation } from "./console/console-routes.ts";
@@ -47,11 +48,13 @@ export function addPlatformRoutes(api: FastifyInstance, options: PlatformRoutesO
   });
   api.get("/openapi.json", async (_request, reply) => {
     openapi ??= JSON.stringify(
-      buildOpenApi(operations, {
-        version: deps.settings.version,
-        brand: deps.settings.brand,
-        serverUrl: deps.settings.publicUrl,
-      }),
+      withComponents(
+        buildOpenApi(operations, {
+          version: deps.settings.version,
+          brand: deps.settings.brand,
+          serverUrl: deps.settings.publicUrl,
+        }),
+      ),
     );
     return reply.header("content-type", "application/json; charset=utf-8").send(openapi);
   });

@@ -13,8 +13,9 @@ b{display:inline-block;width:4rem;font:600 12px ui-monospace,monospace}.GET{colo
 <input id="q" placeholder="Filter by path, name or scope" autofocus><main id="list"></main>
 <script>
 const el=(tag,attrs={},...kids)=>{const node=Object.assign(document.createElement(tag),attrs);node.append(...kids);return node};
-const json=(value)=>el("pre",{textContent:JSON.stringify(value,null,2)});
 fetch("/openapi.json").then((answer)=>answer.json()).then((api)=>{
+  const named=(key,value)=>value?.$ref?api.components.schemas[value.$ref.split("/").pop()]:value;
+  const json=(value)=>el("pre",{textContent:JSON.stringify(value,named,2)});
   const rows=Object.entries(api.paths).flatMap(([path,methods])=>Object.entries(methods).map(([method,operation])=>({path,method:method.toUpperCase(),operation})));
   const draw=()=>{
     const needle=document.getElementById("q").value.toLowerCase(),groups=new Map();
