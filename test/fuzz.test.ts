@@ -9,7 +9,7 @@ import { lower } from "../src/contract/versions/index.ts";
 import { OPERATIONS } from "../src/kinds/index.ts";
 import { type TestDatabase, testDatabases } from "./databases.ts";
 import { LONG } from "./long.ts";
-import { inlined } from "./openapi-document.ts";
+import { inlined } from "./openapi/document.ts";
 import { type Answer, startTestPlatform, type TestPlatform } from "./platform.ts";
 import fc from "./properties.ts";
 import { anyValue, goodValue, type JsonSchema, NASTY, spoiled } from "./schema-values.ts";

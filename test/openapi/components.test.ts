@@ -1,10 +1,10 @@
 /** openapi.json says the same with named schemas as with all of them in place. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { buildOpenApi } from "../src/contract/openapi.ts";
-import { withComponents } from "../src/contract/openapi-components.ts";
-import { OPERATIONS } from "../src/kinds/index.ts";
-import { inlined } from "./openapi-document.ts";
+import { buildOpenApi } from "../../src/contract/openapi.ts";
+import { withComponents } from "../../src/contract/openapi-components.ts";
+import { OPERATIONS } from "../../src/kinds/index.ts";
+import { inlined } from "./document.ts";
 
 test("named schemas change nothing but the place where a schema stands", () => {
   const whole = JSON.parse(
