@@ -14,6 +14,7 @@ import { createCronTriggers } from "./deliveries/cron-triggers.ts";
 import { createDeliveries } from "./deliveries/deliveries.ts";
 import { executionCallback } from "./executions/callback.ts";
 import { createExecutions } from "./executions/executions.ts";
+import { createExecutionGrid } from "./executions/grid.ts";
 import { createExecutionQueue } from "./executions/queue.ts";
 import { createExecutionViews } from "./executions/views.ts";
 import { createIdempotency } from "./idempotency.ts";
@@ -139,6 +140,7 @@ function composeStore({ database, keyring, keyRecords, follower, root, clock, qu
       ...createExecutions(deps),
       ...createExecutionQueue({ ...deps, ended: executionCallback(deliveries) }),
       ...createExecutionViews(deps),
+      ...createExecutionGrid(deps),
     },
     deliveries,
     cronTriggers: createCronTriggers(deps),

@@ -56,6 +56,25 @@ await onEachDatabase(
       });
     const exists = (path: string) => until(() => existsSync(path));
 
+    test("an execution is a grid of letters, then of changes", async () => {
+      const grid = async (id: string, query = "") =>
+        (await call("GET", `/jobs/quick/executions/${id}/tasks/grid${query}`)).body;
+      const id = await run("quick", { tasks: [{}, {}, {}, {}] });
+      const early = await grid(id);
+      assert.match(early.tasks, /^[prs]{4}$/);
+      await ended("quick", id);
+      const whole = await grid(id, "?times=true");
+      assert.equal(whole.tasks, "ssss");
+      assert.deepEqual(whole.counts, { pending: 0, running: 0, retrying: 0, succeeded: 4, failed: 0, cancelled: 0 });
+      assert.deepEqual(whole.started.index, [0, 1, 2, 3]);
+      assert.ok(whole.started.start.every((ms: number, n: number) => ms >= 0 && ms <= whole.started.end[n]));
+      const { changed, tasks } = await grid(id, `?since=${early.version}`);
+      assert.equal(tasks, undefined);
+      assert.deepEqual(changed, { index: [0, 1, 2, 3], tasks: "ssss" });
+      assert.deepEqual((await grid(id, "?since=99999999999999")).changed, { index: [], tasks: "" });
+      assert.equal((await call("GET", "/jobs/quick/executions/none/tasks/grid")).status, 404);
+    });
+
     test("tasks run, and the execution says so", async () => {
       const answer = await call("POST", "/jobs/quick/executions", { body: { tasks: [{ a: 1 }, { a: 2 }, { a: 3 }] } });
       assert.equal(answer.body.jobId, "quick");

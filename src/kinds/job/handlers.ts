@@ -7,6 +7,7 @@ import { type Call, type Implementation, implement, type Platform, workspaceOf }
 import { executionDataHandler } from "./execution-data.ts";
 import { executionToWire, tasksToWire } from "./execution-wire.ts";
 import { createExecution } from "./executions.ts";
+import { gridOf } from "./grid.ts";
 import {
   EXECUTIONS_LIMIT,
   type ExecutionWire,
@@ -16,6 +17,7 @@ import {
   executionList,
   INLINE_TASKS_MAX,
   INLINE_UNASKED_MAX,
+  taskGrid,
   taskList,
 } from "./operations.ts";
 import { asTriggered } from "./triggered.ts";
@@ -95,6 +97,11 @@ export const executionHandlers: readonly Implementation[] = [
     const data = tasksToWire(row, await executions.tasksAt(row.id, places), places);
     const nextCursor = next === null ? "" : cursors.encode([next], bound, deps.clock.now());
     return { data, meta: { hasMore: next !== null, nextCursor, total: row.total } };
+  }),
+
+  implement(taskGrid, async (call, deps) => {
+    const { since, times = false } = call.query;
+    return gridOf(await executionOf(call, deps), { sinceMs: since ?? null, withTimes: times }, deps);
   }),
 
   executionDataHandler,

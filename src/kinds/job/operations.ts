@@ -193,6 +193,74 @@ export const taskList = defineOperation({
   paged: true,
 });
 
+/** The letter of a task in a grid, by its status. */
+export const GRID_LETTERS = {
+  pending: "p",
+  running: "r",
+  retrying: "t",
+  succeeded: "s",
+  failed: "f",
+  cancelled: "c",
+} as const;
+
+const counted = z.object({
+  pending: z.int(),
+  running: z.int(),
+  retrying: z.int(),
+  succeeded: z.int(),
+  failed: z.int(),
+  cancelled: z.int(),
+});
+const times = {
+  start: z
+    .array(z.int().nullable())
+    .optional()
+    .describe("Milliseconds from the creation of the execution to the start."),
+  end: z.array(z.int().nullable()).optional().describe("The same to the end; null for a task that has not ended."),
+};
+
+export const taskGrid = defineOperation({
+  ...shared,
+  id: "jobExecutionTaskGrid",
+  method: "GET",
+  path: `${item}/tasks/grid`,
+  summary: "The status of every task of an execution, one letter each, or of those that changed",
+  scope: "jobs:get",
+  query: z.object({
+    since: z.coerce
+      .number()
+      .int()
+      .min(0)
+      .optional()
+      .describe("The `version` of an earlier answer: only tasks that changed since, in `changed`."),
+    times: z.stringbool().optional().describe("Whether to tell start and end of the tasks."),
+  }),
+  response: z.object({
+    executionId: z.string(),
+    status: z.enum(STATUSES),
+    total: z.int(),
+    version: z.string().describe("For `since` of the next question."),
+    counts: counted,
+    unstarted: z
+      .enum(["p", "c"])
+      .describe("The letter of tasks that have not started; they are in no list of changes."),
+    tasks: z
+      .string()
+      .optional()
+      .describe(
+        "One letter for each task, in order: p pending, r running, t retrying, s succeeded, f failed, c cancelled.",
+      ),
+    started: z
+      .object({ index: z.array(z.int()), ...times })
+      .optional()
+      .describe("Times of the tasks that have started."),
+    changed: z
+      .object({ index: z.array(z.int()), tasks: z.string(), ...times })
+      .optional()
+      .describe("Numbers and letters of the tasks that changed. Absent when many did: `tasks` is there then."),
+  }),
+});
+
 /** Needs no credentials: the URL holds a secret token and works only while its task runs. */
 export const executionData = defineOperation({
   id: "jobExecutionData",
@@ -212,5 +280,6 @@ export const executionOperations: readonly Operation[] = [
   executionGet,
   executionCancel,
   taskList,
+  taskGrid,
   executionData,
 ];

@@ -1753,6 +1753,18 @@ class Api:
         """List the tasks of an execution. `GET /v0/jobs/{jobId}/executions/{executionId}/tasks`"""
         return Items(self._caller, f'/jobs/{segment("jobId", job_id)}/executions/{segment("executionId", execution_id)}/tasks', {"cursor": cursor, "limit": limit, "sort": sort, "q": q}, timeout)
 
+    def job_execution_task_grid(
+        self,
+        job_id: str,
+        execution_id: str,
+        *,
+        since: Optional[float] = None,
+        times: Optional[bool] = None,
+        timeout: Optional[float] = None,
+    ) -> types.JobExecutionTaskGridResult:
+        """The status of every task of an execution, one letter each, or of those that changed. `GET /v0/jobs/{jobId}/executions/{executionId}/tasks/grid`"""
+        return cast("types.JobExecutionTaskGridResult", self._caller.call("GET", f'/jobs/{segment("jobId", job_id)}/executions/{segment("executionId", execution_id)}/tasks/grid', query={"since": since, "times": times}, timeout=timeout))
+
     def job_execution_data(
         self,
         job_id: str,

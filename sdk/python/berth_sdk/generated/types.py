@@ -1185,6 +1185,49 @@ class JobExecutionListItemStats(TypedDict):
     running: float
 
 
+class JobExecutionTaskGridResult(TypedDict):
+    executionId: str
+    status: Literal["queued", "pending", "running", "cancelling", "cancelled", "failed", "succeeded", "timeout"]
+    total: float
+    #: For `since` of the next question.
+    version: str
+    counts: JobExecutionTaskGridResultCounts
+    #: The letter of tasks that have not started; they are in no list of changes.
+    unstarted: Literal["p", "c"]
+    #: One letter for each task, in order: p pending, r running, t retrying, s succeeded, f failed, c cancelled.
+    tasks: NotRequired[str]
+    #: Times of the tasks that have started.
+    started: NotRequired[JobExecutionTaskGridResultStarted]
+    #: Numbers and letters of the tasks that changed. Absent when many did: `tasks` is there then.
+    changed: NotRequired[JobExecutionTaskGridResultChanged]
+
+
+class JobExecutionTaskGridResultChanged(TypedDict):
+    index: List[float]
+    tasks: str
+    #: Milliseconds from the creation of the execution to the start.
+    start: NotRequired[List[Union[float, None]]]
+    #: The same to the end; null for a task that has not ended.
+    end: NotRequired[List[Union[float, None]]]
+
+
+class JobExecutionTaskGridResultCounts(TypedDict):
+    pending: float
+    running: float
+    retrying: float
+    succeeded: float
+    failed: float
+    cancelled: float
+
+
+class JobExecutionTaskGridResultStarted(TypedDict):
+    index: List[float]
+    #: Milliseconds from the creation of the execution to the start.
+    start: NotRequired[List[Union[float, None]]]
+    #: The same to the end; null for a task that has not ended.
+    end: NotRequired[List[Union[float, None]]]
+
+
 class JobExecutionTaskListItem(TypedDict):
     metadata: JobExecutionTaskListItemMetadata
     spec: JobExecutionTaskListItemSpec

@@ -75,6 +75,7 @@ import type {
   JobExecutionCreateResult,
   JobExecutionDataResult,
   JobExecutionListItem,
+  JobExecutionTaskGridResult,
   JobExecutionTaskListItem,
   JobInput,
   JobRecord,
@@ -1129,6 +1130,13 @@ export interface Api {
       /** Part of the task's number; at least 2 characters. */
       q?: string | undefined;
     } }): Items<JobExecutionTaskListItem>;
+  /** The status of every task of an execution, one letter each, or of those that changed. `GET /v0/jobs/{jobId}/executions/{executionId}/tasks/grid` */
+  jobExecutionTaskGrid(input: CallOptions & { params: { jobId: string; executionId: string }; query?: {
+      /** The `version` of an earlier answer: only tasks that changed since, in `changed`. */
+      since?: number | undefined;
+      /** Whether to tell start and end of the tasks. */
+      times?: boolean | undefined;
+    } }): Promise<JobExecutionTaskGridResult>;
   /** What a running task reads its arguments from. `GET /v0/jobs/{jobId}/executions/{executionId}/data/{token}` */
   jobExecutionData(input: CallOptions & { params: { jobId: string; executionId: string; token: string } }): Promise<JobExecutionDataResult>;
   /** Tokens and cost of the workspace's models, by model and by key. `GET /v0/usage/models` */

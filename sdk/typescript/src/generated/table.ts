@@ -165,6 +165,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   jobExecutionGet: { method: "GET", path: "/jobs/{jobId}/executions/{executionId}" },
   jobExecutionDelete: { method: "DELETE", path: "/jobs/{jobId}/executions/{executionId}" },
   jobExecutionTaskList: { method: "GET", path: "/jobs/{jobId}/executions/{executionId}/tasks", paged: true },
+  jobExecutionTaskGrid: { method: "GET", path: "/jobs/{jobId}/executions/{executionId}/tasks/grid" },
   jobExecutionData: { method: "GET", path: "/jobs/{jobId}/executions/{executionId}/data/{token}" },
   modelUsage: { method: "GET", path: "/usage/models" },
   logQuery: { method: "GET", path: "/observability/logs" },

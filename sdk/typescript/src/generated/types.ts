@@ -2309,6 +2309,44 @@ export interface JobExecutionListItem {
   }[] | undefined;
 }
 
+/** The answer of jobExecutionTaskGrid. */
+export interface JobExecutionTaskGridResult {
+  executionId: string;
+  status: "queued" | "pending" | "running" | "cancelling" | "cancelled" | "failed" | "succeeded" | "timeout";
+  total: number;
+  /** For `since` of the next question. */
+  version: string;
+  counts: {
+    pending: number;
+    running: number;
+    retrying: number;
+    succeeded: number;
+    failed: number;
+    cancelled: number;
+  };
+  /** The letter of tasks that have not started; they are in no list of changes. */
+  unstarted: "p" | "c";
+  /** One letter for each task, in order: p pending, r running, t retrying, s succeeded, f failed, c cancelled. */
+  tasks?: string | undefined;
+  /** Times of the tasks that have started. */
+  started?: {
+    index: number[];
+    /** Milliseconds from the creation of the execution to the start. */
+    start?: (number | null)[] | undefined;
+    /** The same to the end; null for a task that has not ended. */
+    end?: (number | null)[] | undefined;
+  } | undefined;
+  /** Numbers and letters of the tasks that changed. Absent when many did: `tasks` is there then. */
+  changed?: {
+    index: number[];
+    tasks: string;
+    /** Milliseconds from the creation of the execution to the start. */
+    start?: (number | null)[] | undefined;
+    /** The same to the end; null for a task that has not ended. */
+    end?: (number | null)[] | undefined;
+  } | undefined;
+}
+
 /** An item of jobExecutionTaskList. */
 export interface JobExecutionTaskListItem {
   metadata: {

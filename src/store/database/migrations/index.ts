@@ -32,6 +32,7 @@ import { blobs } from "./0023-blobs.ts";
 import { statuses } from "./0024-statuses.ts";
 import { byStatus } from "./0025-by-status.ts";
 import { certificates } from "./0026-certificates.ts";
+import { taskUpdates } from "./0027-task-updates.ts";
 import type { Migration } from "./migration.ts";
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -61,6 +62,7 @@ export const MIGRATIONS: readonly Migration[] = [
   statuses,
   byStatus,
   certificates,
+  taskUpdates,
 ];
 
 const TYPES: Record<Dialect, Record<string, string>> = {
