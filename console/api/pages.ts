@@ -2,10 +2,11 @@
 import { InfiniteQueryObserver } from "@tanstack/query-core";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Collection } from "../lib/places.ts";
+import { isLive } from "./live.ts";
 import { queries } from "./query.ts";
 import { collectionKey, type ListQuery, listPage, type Page } from "./resources.ts";
 
-/** Until the server tells of changes itself. */
+/** While the server does not tell of changes itself. */
 const EVERY_MS = 4000;
 /** Above so many pages a whole new read would cost more than it tells. */
 const FRESH_PAGES_MAX = 3;
@@ -27,7 +28,7 @@ export function useRows(workspace: string, collection: Collection, query: ListQu
     initialPageParam: null as string | null,
     getNextPageParam: (last: Page) => last.next,
     refetchInterval: ({ state }: { state: { data?: { pages: unknown[] } | undefined } }) =>
-      (state.data?.pages.length ?? 0) <= FRESH_PAGES_MAX ? EVERY_MS : (false as const),
+      !isLive.value && (state.data?.pages.length ?? 0) <= FRESH_PAGES_MAX ? EVERY_MS : (false as const),
   };
   const observer = useMemo(() => new InfiniteQueryObserver(queries, options), []);
   observer.setOptions(options);

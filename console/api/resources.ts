@@ -1,6 +1,7 @@
 /** The five verbs of every kind. */
 import { type Collection, collectionPath, itemPath } from "../lib/places.ts";
 import { call, send } from "./call.ts";
+import { isLive } from "./live.ts";
 import { queries, useAnswer } from "./query.ts";
 
 export interface ListQuery {
@@ -56,10 +57,12 @@ export interface Found {
   etag: string | null;
 }
 
-export const useResource = (workspace: string, collection: Collection, name: string, everyMs?: number) =>
+const ITEM_EVERY_MS = 3000;
+
+export const useResource = (workspace: string, collection: Collection, name: string) =>
   useAnswer<Found>({
     key: [...collectionKey(workspace, collection), "item", name],
-    everyMs,
+    everyMs: isLive.value ? undefined : ITEM_EVERY_MS,
     ask: async (signal) => {
       const response = await send({ path: itemPath(collection, name), workspace, signal });
       return { resource: await response.json(), etag: response.headers.get("etag") };

@@ -1,10 +1,15 @@
 /** The component of each place. A page of its own comes before the general one of its kind. */
 import type { InsidePlace } from "../lib/places.ts";
+import { lazy } from "../ui/lazy.tsx";
 import { Blank } from "../ui/notice.tsx";
 import { NewPage } from "./create/new-page.tsx";
 import { HomePage } from "./home/home-page.tsx";
 import { ItemPage } from "./item/item-page.tsx";
 import { ListPage } from "./list/list-page.tsx";
+
+const LogsPage = lazy(async () => (await import("./logs/logs-page.tsx")).LogsPage);
+const UsagePage = lazy(async () => (await import("./usage/usage-page.tsx")).UsagePage);
+const AccessPage = lazy(async () => (await import("./access/access-page.tsx")).AccessPage);
 
 export function PageOf({ place }: { place: InsidePlace }) {
   switch (place.page) {
@@ -16,6 +21,12 @@ export function PageOf({ place }: { place: InsidePlace }) {
       return <ItemPage {...place} />;
     case "new":
       return <NewPage {...place} />;
+    case "logs":
+      return <LogsPage workspace={place.workspace} />;
+    case "usage":
+      return <UsagePage workspace={place.workspace} />;
+    case "access":
+      return <AccessPage workspace={place.workspace} />;
     default:
       return <Blank title="There is nothing at this address" text="The link may be old, or mistyped." />;
   }

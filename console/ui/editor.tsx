@@ -8,7 +8,7 @@ interface Mounted {
   destroy(): void;
 }
 
-export function Editor({ label, text, language, onInput }: EditorProps) {
+export function Editor({ label, text, language, isChanged, onInput }: EditorProps & { isChanged: boolean }) {
   const place = useRef<HTMLDivElement>(null);
   const mounted = useRef<Mounted | null>(null);
   const latest = useRef({ text, onInput });
@@ -30,6 +30,9 @@ export function Editor({ label, text, language, onInput }: EditorProps) {
       mounted.current = null;
     };
   }, [label, language]);
-  useEffect(() => mounted.current?.setText(text), [text]);
+  // While a person types, the text is the editor's own: an older one that comes back late must not undo a letter.
+  useEffect(() => {
+    if (!isChanged) mounted.current?.setText(text);
+  }, [text, isChanged]);
   return <div class="editor" ref={place} />;
 }

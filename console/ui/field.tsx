@@ -57,9 +57,11 @@ export interface ChoiceProps {
   hint?: string | undefined;
   /** The text of no choice; absent = one must be chosen. */
   none?: string;
+  /** The text of a choice, where it differs from its value. */
+  shown?(choice: string): string;
 }
 
-export function Choice({ label, value, choices, onInput, hint, none }: ChoiceProps) {
+export function Choice({ label, value, choices, onInput, hint, none, shown = String }: ChoiceProps) {
   const id = useId();
   return (
     <div class="field">
@@ -68,7 +70,7 @@ export function Choice({ label, value, choices, onInput, hint, none }: ChoicePro
         {none === undefined ? null : <option value="">{none}</option>}
         {choices.map((choice) => (
           <option key={choice} value={choice}>
-            {choice}
+            {shown(choice)}
           </option>
         ))}
       </select>

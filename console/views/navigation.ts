@@ -38,4 +38,12 @@ export const GROUPS: readonly Group[] = [
       { kind: "policy", icon: "rule" },
     ],
   },
+  {
+    title: "Watch",
+    entries: [
+      { page: "logs", icon: "log", title: "Logs" },
+      { page: "usage", icon: "chart", title: "Usage" },
+      { page: "access", icon: "people", title: "Access" },
+    ],
+  },
 ];

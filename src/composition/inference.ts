@@ -36,7 +36,7 @@ export interface Inference {
 export async function startInference(
   { config, clock, log, settings, modelPrices, holder, stack }: Start,
   { store, registry }: Foundation,
-  { issuer, principals, makerOf, baseBeforeListening }: Identity,
+  { issuer, pagesUrl, principals, makerOf, baseBeforeListening }: Identity,
   deps: Deps,
   peers: GatewayPeers | undefined,
   manage: (req: IncomingMessage, res: ServerResponse) => void,
@@ -76,6 +76,7 @@ export async function startInference(
       limits: { ...DEFAULT_LIMITS, openMax: openMaxOf(config.open_requests) },
     },
     ...{ clock, log, registry, issuer },
+    consoleOrigin: pagesUrl,
     ...(peers && { peers }),
     random: Math.random,
     meter: () => {},

@@ -35,6 +35,8 @@ export interface GatewayDeps {
   hasWorkspace?(name: string): Promise<boolean>;
   /** URL of the platform, which issues credentials for workloads. */
   issuer(): string;
+  /** Origin of the console, whose page may read the answers of workloads; absent = there is none. */
+  consoleOrigin?(): string;
   /** The workload behind an address; null when there is none. May throw WORKSPACE_NOT_FOUND. */
   resolve(target: Target): Maybe<Workload | null>;
   /** A running instance that can answer now; null when one has to be started or thawed first. */

@@ -22,6 +22,7 @@ import { ServerResponse } from "../lib/network/node-http.ts";
 import { Sweeper } from "../lib/sweeper.ts";
 import { targetOf } from "./admit.ts";
 import { finished, type ServeContext } from "./call.ts";
+import { admitConsole } from "./console-origin.ts";
 import { gatewayCounters } from "./counters.ts";
 import { credentialNames } from "./credentials.ts";
 import type { GatewayDeps, Replay, Replayed, StoredRequest, Workload } from "./deps.ts";
@@ -176,6 +177,8 @@ function refuseUpgrade(context: ServeContext, down: Downstream): void {
 
 /** Answers through a façade or the kind's answerer, otherwise through the workload. */
 async function answer(context: ServeContext, down: Downstream, route: Route): Promise<void> {
+  const { consoleOrigin } = context.deps;
+  if (consoleOrigin !== undefined && admitConsole(context.forwarding.rules, down, consoleOrigin())) return;
   const { facades, answerers } = context.deps;
   if (route.to === "facade")
     return answerHere(context, down, async () => {

@@ -129,6 +129,28 @@ describe("the session of the console", () => {
     assert.equal((await platform.call("GET", "/workspaces", { key: made.apiKey })).status, 401);
   });
 
+  test("the page of the console reads the answers of workloads, and no other page does", async () => {
+    await platform.call("POST", "/models", {
+      workspace: "main",
+      body: { metadata: { name: "read" }, spec: { runtime: { type: "mock" } } },
+    });
+    const url = `${platform.url}/main/models/read/chat/completions`;
+    const body = JSON.stringify({ messages: [{ role: "user", content: "hello" }] });
+    const ask = (origin: string, method: string, more: Record<string, string>) =>
+      fetch(url, { method, headers: { origin, ...more }, ...(method === "POST" ? { body } : {}) });
+    const wanted = { "access-control-request-method": "POST", "access-control-request-headers": "authorization" };
+    const bearer = { authorization: `Bearer ${platform.apiKey}`, "content-type": "application/json" };
+    const { pagesUrl } = platform.app;
+    const allowed = ({ status, headers }: Response) => [status, headers.get("access-control-allow-origin")];
+    assert.deepEqual(allowed(await ask(pagesUrl, "OPTIONS", wanted)), [204, pagesUrl]);
+    assert.deepEqual(allowed(await ask(pagesUrl, "POST", bearer)), [200, pagesUrl]);
+    assert.deepEqual(allowed(await ask(pagesUrl, "POST", {})), [401, pagesUrl], "a refusal can be read too");
+    for (const origin of ["null", "http://evil.example", `${pagesUrl}.evil.example`]) {
+      assert.equal((await ask(origin, "OPTIONS", wanted)).headers.get("access-control-allow-origin"), null, origin);
+      assert.deepEqual(allowed(await ask(origin, "POST", bearer)), [200, null], origin);
+    }
+  });
+
   test("no page may frame the console, and its page runs no script but its own", async () => {
     const answer = await consolePage(platform);
     const policy = String(answer.headers["content-security-policy"]);

@@ -1,15 +1,13 @@
 /** The console in a real browser: the first visit, and one flow through each general page. */
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { after, before, describe, test } from "node:test";
 import type { Page } from "playwright-core";
 import { startTestPlatform, type TestPlatform } from "../platform.ts";
 import { openChromium } from "./chromium.ts";
+import { heading, look, visitConsole } from "./console-visit.ts";
 import { fillSignIn, makeAdmin } from "./people.ts";
 
 const chromium = await openChromium();
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 describe("the console", { skip: chromium.skip }, () => {
   let platform: TestPlatform;
@@ -21,53 +19,8 @@ describe("the console", { skip: chromium.skip }, () => {
     await platform.stop();
   });
 
-  /** A browser that has opened a link; whatever it complains about, or asks of others, fails the test. */
-  async function visit(work: (page: Page) => Promise<void>, link = platform.app.consoleLink()): Promise<void> {
-    const { page, context } = await chromium.person();
-    const wrong: string[] = [];
-    // A refusal of the API is shown in the page, and noted by the browser too.
-    const isNote = (text: string): boolean => /responded with a status of 4\d\d/.test(text);
-    page.on("console", (message) => {
-      if (message.type() === "error" && !isNote(message.text())) wrong.push(message.text());
-    });
-    page.on("pageerror", (error) => wrong.push(error.message));
-    page.on("request", (request) => {
-      const { origin } = new URL(request.url());
-      if (![platform.app.pagesUrl, platform.url, "null"].includes(origin)) wrong.push(`asked ${request.url()}`);
-    });
-    try {
-      await page.goto((await link) ?? "");
-      await work(page);
-      assert.deepEqual(wrong, []);
-    } finally {
-      await context.close();
-    }
-  }
-
-  const heading = (page: Page, name: string) => page.getByRole("heading", { level: 1, name, exact: true }).waitFor();
-
-  /** No violation at all, on a telephone and on a desk, in light and in dark. */
-  async function look(page: Page): Promise<void> {
-    for (const [width, colorScheme] of [
-      [390, "light"],
-      [1280, "dark"],
-    ] as const) {
-      await page.setViewportSize({ width, height: 800 });
-      await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
-      assert.equal(await page.evaluate("document.documentElement.scrollWidth > innerWidth"), false, `${width} px`);
-      // Outside of the page's policy, as an extension would be.
-      const session = await page.context().newCDPSession(page);
-      await session.send("Runtime.evaluate", { expression: AXE });
-      const { result } = await session.send("Runtime.evaluate", {
-        expression:
-          "axe.run().then(({ violations }) => JSON.stringify(violations.map(({ id, nodes }) => [id, nodes[0].html])))",
-        awaitPromise: true,
-        returnByValue: true,
-      });
-      assert.equal(result.value, "[]", `${page.url()}, ${width} px, ${colorScheme}`);
-      await session.detach();
-    }
-  }
+  const visit = async (work: (page: Page) => Promise<void>, link?: string): Promise<void> =>
+    visitConsole(chromium, link ?? (await platform.app.consoleLink()) ?? "", platform.url, work);
 
   test("the printed link opens it signed in, once, and leaves no secret in the address", async () => {
     const link = (await platform.app.consoleLink()) ?? "";
@@ -77,7 +30,7 @@ describe("the console", { skip: chromium.skip }, () => {
       await page.reload();
       await heading(page, "Home");
       await look(page);
-    }, Promise.resolve(link));
+    }, link);
     const { page, context } = await chromium.person();
     await page.goto(link);
     await page.getByText("This link was used already").waitFor();
@@ -145,6 +98,41 @@ describe("the console", { skip: chromium.skip }, () => {
       await page.keyboard.press("Escape");
       await page.keyboard.press("?");
       await page.getByRole("dialog", { name: "Keys" }).waitFor();
+      await look(page);
+    }));
+
+  test("a model answers in the chat as it speaks, and the list knows of others' changes at once", () =>
+    visit(async (page) => {
+      await heading(page, "Home");
+      await page.getByRole("button", { name: "Try a model" }).click();
+      await page.getByRole("link", { name: "Chat" }).click();
+      await page.getByLabel("Message", { exact: true }).fill("hello");
+      await page.keyboard.press("Enter");
+      await page.getByText("tokens in").waitFor();
+      assert.match((await page.locator(".turn.assistant p").first().textContent()) ?? "", /\w/);
+      await look(page);
+      await page.goto(`${platform.app.pagesUrl}/main/drives`);
+      await page.getByText("No drives yet").waitFor();
+      await platform.call("POST", "/drives", { workspace: "main", body: { metadata: { name: "told" }, spec: {} } });
+      await page.getByRole("link", { name: "told" }).waitFor();
+    }));
+
+  test("usage, logs and access have their pages; a key is shown once and works", () =>
+    visit(async (page) => {
+      for (const name of ["Usage", "Logs", "Access"]) {
+        await page.getByRole("navigation", { name: "Watch" }).getByRole("link", { name }).click();
+        await heading(page, name);
+        await look(page);
+      }
+      await page.getByLabel("Invite somebody by email").fill("somebody@example.test");
+      await page.keyboard.press("Enter");
+      await page.getByText("Hand this link on").waitFor();
+      await page.getByRole("link", { name: "API keys" }).click();
+      await page.getByLabel("Name of a new key").fill("from the console");
+      await page.keyboard.press("Enter");
+      await page.getByText("It is shown once.").waitFor();
+      const key = (await page.locator("pre").textContent()) ?? "";
+      assert.equal((await platform.call("GET", "/workspaces", { key })).status, 200);
       await look(page);
     }));
 });

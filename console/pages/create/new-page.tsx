@@ -124,7 +124,9 @@ function Fields({ kind, fields, body, onInput, message }: FieldsProps) {
 function YamlBody({ body, text, onInput }: { body: Json; text: string | null; onInput(text: string): void }) {
   const { data } = useAnswer({ key: ["yaml", body], ask: () => toYaml(Object.keys(body).length === 0 ? EMPTY : body) });
   if (data === undefined) return <Loading />;
-  return <Editor label="The resource as YAML" language="yaml" text={text ?? data} onInput={onInput} />;
+  return (
+    <Editor label="The resource as YAML" language="yaml" text={data} isChanged={text !== null} onInput={onInput} />
+  );
 }
 
 const EMPTY = { metadata: { name: "" }, spec: {} };

@@ -1,5 +1,6 @@
 /** A resource of any kind: what it is, what happened to it, its parts, and its whole text. */
 import { useState } from "preact/hooks";
+import { useRefusal } from "../../api/overview.ts";
 import { deleteResource, useResource } from "../../api/resources.ts";
 import { go, here, queryOf } from "../../lib/location.ts";
 import { textAt } from "../../lib/members.ts";
@@ -16,19 +17,22 @@ import { partsOf, places } from "../../views/places.ts";
 import { CopyAs } from "../copy-as.tsx";
 import { DeleteDialog } from "../list/delete-dialog.tsx";
 import { Overview } from "./overview.tsx";
+import { OWN_TABS } from "./own-tabs.ts";
 import { Revisions } from "./revisions.tsx";
 import { TextEditor } from "./text-editor.tsx";
 
-const EVERY_MS = 3000;
-
 export function ItemPage({ workspace, name, kind, parents }: { workspace: string; name: string } & Collection) {
   const collection = { kind, parents };
-  const { data, error } = useResource(workspace, collection, name, EVERY_MS);
+  const { data, error } = useResource(workspace, collection, name);
   const [isDeleting, setDeleting] = useState(false);
+  const noDelete = useRefusal(workspace, `${kind.name}Delete`);
   const tab = queryOf("tab");
   const own = here.value.pathname;
+  const ownTabs = parents.length === 0 ? (OWN_TABS[kind.name] ?? []) : [];
+  const ownTab = ownTabs.find(({ id }) => id === tab);
   const tabs: Tab[] = [
     { title: "Overview", href: own, isHere: tab === "" },
+    ...ownTabs.map(({ id, title }) => ({ title, href: `${own}?tab=${id}`, isHere: tab === id })),
     ...(kind.revisions ? [{ title: "Revisions", href: `${own}?tab=revisions`, isHere: tab === "revisions" }] : []),
     { title: "YAML", href: `${own}?tab=text`, isHere: tab === "text" },
     ...partsOf(kind).map((part) => ({
@@ -51,7 +55,7 @@ export function ItemPage({ workspace, name, kind, parents }: { workspace: string
           }}
         />
         {kind.verbs.includes("delete") ? (
-          <Button kind="danger" onClick={() => setDeleting(true)}>
+          <Button kind="danger" unable={noDelete} onClick={() => setDeleting(true)}>
             <Icon name="trash" />
             Delete
           </Button>
@@ -60,7 +64,9 @@ export function ItemPage({ workspace, name, kind, parents }: { workspace: string
       <Tabs tabs={tabs} label={titleOf(kind.name)} />
       {error ? <Failure error={error} /> : null}
       {data === undefined && !error ? <Loading /> : null}
-      {data === undefined ? null : tab === "text" ? (
+      {data === undefined ? null : ownTab !== undefined ? (
+        <ownTab.Page workload={{ workspace, plural: kind.plural, name }} resource={data.resource} />
+      ) : tab === "text" ? (
         <TextEditor workspace={workspace} collection={collection} name={name} found={data} />
       ) : tab === "revisions" ? (
         <Revisions path={itemPath(collection, name)} workspace={workspace} />

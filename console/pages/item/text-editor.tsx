@@ -44,7 +44,8 @@ export function TextEditor({ workspace, collection, name, found }: TextEditorPro
       <Editor
         label={`${name} as YAML`}
         language="yaml"
-        text={draft?.text ?? text}
+        text={text}
+        isChanged={draft !== null}
         onInput={(next) => setDraft({ text: next, etag: draft?.etag ?? found.etag })}
       />
       {error ? (

@@ -1,6 +1,7 @@
 /** The list of any kind. Filters and order are in the address. */
 import "./list.css";
 import { useState } from "preact/hooks";
+import { useRefusal } from "../../api/overview.ts";
 import { useRows } from "../../api/pages.ts";
 import { deleteResource } from "../../api/resources.ts";
 import { countOf } from "../../lib/format.ts";
@@ -35,6 +36,8 @@ export function ListPage({ workspace, kind, parents }: { workspace: string } & C
   const [picked, setPicked] = useState<ReadonlySet<string>>(new Set());
   const [isDeleting, setDeleting] = useState(false);
   const create = kind.verbs.includes("create") ? places.create(workspace, collection) : null;
+  const noCreate = useRefusal(workspace, `${kind.name}Create`);
+  const noDelete = useRefusal(workspace, `${kind.name}Delete`);
   const canOpen = kind.verbs.includes("get");
   return (
     <>
@@ -49,7 +52,7 @@ export function ListPage({ workspace, kind, parents }: { workspace: string } & C
         />
         {create === null ? null : (
           <span data-key="c">
-            <LinkButton kind="main" href={create}>
+            <LinkButton kind="main" href={create} unable={noCreate}>
               <Icon name="plus" />
               New
             </LinkButton>
@@ -60,7 +63,7 @@ export function ListPage({ workspace, kind, parents }: { workspace: string } & C
       {picked.size === 0 ? null : (
         <div class="row">
           <span>{countOf(picked.size, "resource")} picked</span>
-          <Button kind="danger" onClick={() => setDeleting(true)}>
+          <Button kind="danger" unable={noDelete} onClick={() => setDeleting(true)}>
             <Icon name="trash" />
             Delete
           </Button>
@@ -80,7 +83,7 @@ export function ListPage({ workspace, kind, parents }: { workspace: string } & C
             line={firstCommand(kind, workspace)}
           >
             {create === null ? null : (
-              <LinkButton kind="main" href={create}>
+              <LinkButton kind="main" href={create} unable={noCreate}>
                 Create one
               </LinkButton>
             )}

@@ -1,6 +1,7 @@
 /** The frame around every page: navigation, the way back, search, keys. */
 import "./shell.css";
 import { useEffect } from "preact/hooks";
+import { listen } from "../../api/live.ts";
 import { here } from "../../lib/location.ts";
 import type { InsidePlace } from "../../lib/places.ts";
 import { Button } from "../../ui/button.tsx";
@@ -13,6 +14,8 @@ import { isMenuOpen, Side } from "./side.tsx";
 
 export function Shell({ place }: { place: InsidePlace }) {
   useEffect(() => listenForKeys(), []);
+  const { workspace } = place;
+  useEffect(() => listen(workspace), [workspace]);
   const { pathname } = here.value;
   useEffect(() => {
     isMenuOpen.value = false;

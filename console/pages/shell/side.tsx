@@ -1,8 +1,7 @@
 /** The navigation: workspaces, kinds with their counts, and what belongs to the person. */
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { call } from "../../api/call.ts";
-import { useAnswer } from "../../api/query.ts";
+import { useMe, useOverview } from "../../api/overview.ts";
 import { signOut } from "../../api/session.ts";
 import { useWorkspaces } from "../../api/workspaces.ts";
 import { go } from "../../lib/location.ts";
@@ -21,6 +20,7 @@ export const isMenuOpen = signal(false);
 export function Side({ place }: { place: InsidePlace }) {
   const { workspace } = place;
   const counts = useCounts(workspace);
+  const { data: me } = useMe(workspace);
   useEffect(() => {
     lastWorkspace.value = workspace;
   }, [workspace]);
@@ -46,7 +46,7 @@ export function Side({ place }: { place: InsidePlace }) {
         <Button kind="bare" isIcon label={`Theme: ${theme.value}`} onClick={nextTheme}>
           <Icon name="sun" />
         </Button>
-        <a class="button bare" href="/oauth/account">
+        <a class="button bare" href="/oauth/account" title={me?.name ?? ""}>
           Account
         </a>
         <Button kind="bare" isIcon label="Sign out" onClick={() => void signOut()}>
@@ -93,7 +93,7 @@ function NavLink({
     );
   const kind = kindNamed(entry.kind);
   const isHere = "kind" in place && (places.lineOf(place.kind)[0] ?? place.kind).name === entry.kind;
-  const count = counts[kind.plural] ?? counts[kind.name];
+  const count = counts[kind.name];
   return (
     <a class="nav-link" href={places.list(workspace, top(entry.kind))} aria-current={isHere ? "page" : undefined}>
       <Icon name={entry.icon} />
@@ -122,16 +122,9 @@ function Switcher({ workspace }: { workspace: string }) {
   );
 }
 
-const COUNT_EVERY_MS = 10_000;
-
 function useCounts(workspace: string): Readonly<Record<string, number>> {
-  const { data } = useAnswer<{ resourceCounts?: Record<string, number> }>({
-    key: ["counts", workspace],
-    everyMs: COUNT_EVERY_MS,
-    ask: (signal) =>
-      call({ path: `/workspaces/${encodeURIComponent(workspace)}`, query: { countResources: "true" }, signal }),
-  });
-  return data?.resourceCounts ?? {};
+  const { data } = useOverview(workspace);
+  return Object.fromEntries(data?.kinds.map(({ kind, total }) => [kind, total]) ?? []);
 }
 
 const Anchor = () => (

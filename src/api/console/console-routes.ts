@@ -1,4 +1,5 @@
 /** The addresses of the console: its page at every path of its own, its files, and a word to whoever asks elsewhere. */
+import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
@@ -19,8 +20,10 @@ export interface ConsoleRoutesOptions {
 
 export function addConsoleRoutes(api: FastifyInstance, { settings, cacheFolder, log }: ConsoleRoutesOptions): void {
   let bundle: Promise<Bundle> | null = null;
-  /** A build that failed is tried again at the next visit. */
-  const ready = (): Promise<Bundle> => {
+  /** A build that failed is tried again at the next visit, and a folder that somebody removed is built again. */
+  const ready = async (): Promise<Bundle> => {
+    const known = await bundle;
+    if (known !== null && !existsSync(known.folder)) bundle = null;
     bundle ??= consoleBundle(cacheFolder).catch((error: unknown) => {
       bundle = null;
       log.warn({ err: error }, "the console cannot be built");

@@ -1,0 +1,51 @@
+/** The console of an installation, with a real sandbox: its terminal, files and processes. */
+import assert from "node:assert/strict";
+import { after, describe, test } from "node:test";
+import { openChromium } from "../browser/chromium.ts";
+import { heading, look, visitConsole } from "../browser/console-visit.ts";
+import { installation } from "./installation.ts";
+import { workloadsSkip } from "./isolation.ts";
+import { apiOf } from "./suite.ts";
+
+const chromium = await openChromium();
+const server = await installation();
+const { call } = apiOf(server, "main");
+
+describe("the console of an installation", { skip: chromium.skip || workloadsSkip }, () => {
+  after(() => chromium.close());
+
+  test("a sandbox has a terminal, files and processes", async (t) => {
+    const name = "console-box";
+    t.after(() => call("DELETE", `/sandboxes/${name}`));
+    assert.equal((await call("POST", "/sandboxes", { body: { metadata: { name }, spec: {} } })).status, 200);
+    const { body: link } = await call("POST", "/users/me/console_link");
+    await visitConsole(chromium, link.url, server.url, async (page) => {
+      await heading(page, "Home");
+      const own = `${new URL(link.url).origin}/main/sandboxes/${name}`;
+      await page.goto(`${own}?tab=terminal`);
+      await page.locator(".xterm-rows").getByText(/[#$]/).first().waitFor();
+      await page.keyboard.type("echo from-the-terminal > /tmp/note.txt; echo six-$((2*3))\n");
+      await page.locator(".xterm-rows").getByText("six-6").waitFor();
+      await look(page);
+      await page.goto(`${own}?tab=files&folder=/tmp&file=/tmp/note.txt`);
+      const editor = page.getByRole("textbox", { name: "/tmp/note.txt" });
+      await editor.getByText("from-the-terminal").waitFor();
+      await look(page);
+      await editor.click();
+      await page.keyboard.press("Control+End");
+      await page.keyboard.type("and from the editor");
+      await page.getByRole("button", { name: "Save" }).click();
+      await page.getByText("/tmp/note.txt is saved.").waitFor();
+      await page.getByLabel("Files to upload").setInputFiles({
+        ...{ name: "dropped.txt", mimeType: "text/plain" },
+        buffer: Buffer.from("dropped"),
+      });
+      await page.getByRole("button", { name: "dropped.txt" }).waitFor();
+      await page.getByRole("link", { name: "Processes" }).click();
+      await page.getByLabel("Command").fill("cat /tmp/note.txt /tmp/dropped.txt");
+      await page.keyboard.press("Enter");
+      await page.getByText("and from the editor").waitFor();
+      await look(page);
+    });
+  });
+});
