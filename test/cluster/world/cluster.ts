@@ -4,6 +4,7 @@
  * their end takes the rest down.
  */
 import type { Socket } from "node:dgram";
+import type { Server } from "node:http";
 import { BIN } from "../parts/folder.ts";
 import { bringUpNetwork, NODES } from "./addresses.ts";
 import { askApi, type ControlPlane, startControlPlane } from "./control-plane.ts";
@@ -13,6 +14,7 @@ import { type Kubectl, kubectlWith } from "./kubectl.ts";
 import { type NetworkPlugin, startNetworkPlugin } from "./network-plugin.ts";
 import { type ClusterNode, PAUSE_IMAGE, startContainerd, startKubelet } from "./node.ts";
 import type { Program } from "./program.ts";
+import { startRegistry } from "./registry.ts";
 import { type ServiceObject, startDns, startProxy } from "./service-network.ts";
 import { until } from "./until.ts";
 
@@ -41,12 +43,15 @@ export async function startCluster(dir: string): Promise<Cluster> {
   const started: Program[] = [];
   let dns: Socket | undefined;
   let plugin: NetworkPlugin | undefined;
+  let registry: Server | undefined;
   const stop = async (): Promise<void> => {
     dns?.close();
+    registry?.close();
     await plugin?.stop();
     for (const program of started.reverse()) await program.stop("SIGKILL");
   };
   try {
+    registry = await startRegistry();
     const control = await startControlPlane(dir);
     started.push(control.etcd, control.apiServer, control.controllers, control.scheduler);
     const kubectl = kubectlWith(control.admin);

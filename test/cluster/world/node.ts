@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 import { CNI_BIN, DEBIAN, PATH } from "../parts/folder.ts";
 import { NODE_IP, type NodeSpec } from "./addresses.ts";
 import { Program } from "./program.ts";
+import { writeRegistries } from "./registry.ts";
 import { CLUSTER_DOMAIN } from "./service-network.ts";
 import { until } from "./until.ts";
 
@@ -76,6 +77,8 @@ oom_score = 0
   sandbox_image = "${PAUSE_IMAGE}"
   restrict_oom_score_adj = true
   disable_apparmor = true
+  [plugins."io.containerd.grpc.v1.cri".registry]
+    config_path = "${writeRegistries(dir)}"
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "${CNI_BIN}"
     conf_dir = "${join(dir, "cni")}"

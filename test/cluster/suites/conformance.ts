@@ -1,0 +1,94 @@
+/** The driver's conformance suite on a real cluster, with the rights that the chart gives to servers and no others. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { before, suite } from "node:test";
+import { parseAllDocuments } from "yaml";
+import { driverConformance } from "../../../src/node/conformance/conformance.ts";
+import type { Harness } from "../../../src/node/conformance/harness.ts";
+import { openKubernetesDriver } from "../../../src/node/drivers/kubernetes/kubernetes-driver.ts";
+import { goldenFile } from "../../helm/renderings.ts";
+import { run } from "../../local/machine.ts";
+import { API_URL, NODE_IP } from "../world/addresses.ts";
+import { BERTH_IMAGE_NAME } from "../world/berth-image.ts";
+import type { Cluster } from "../world/cluster.ts";
+
+const NAMESPACE = "conformance";
+const INSTANCES = { berth: 8981, other: 8991 };
+
+export function conformance(get: () => Cluster): void {
+  suite("on a real cluster", () => {
+    let kubeconfig: string;
+    before(async () => {
+      kubeconfig = await restrictedAccount(get());
+    });
+    driverConformance("kubernetes", {
+      capabilities: ["volumes"],
+      open: () => harness(() => kubeconfig, "berth"),
+    });
+  });
+}
+
+async function harness(kubeconfig: () => string, instance: keyof typeof INSTANCES): Promise<Harness> {
+  const port = INSTANCES[instance];
+  const open = () =>
+    openKubernetesDriver({
+      ...{ kubeconfig: kubeconfig(), namespace: NAMESPACE, instance, image: BERTH_IMAGE_NAME, brand: "berth" },
+      ...{ doors: `${NODE_IP}:${port}`, doorPort: port, serverCidr: `${NODE_IP}/32` },
+    });
+  const made: Harness = {
+    driver: await open(),
+    image: "berth/base-image:latest",
+    read: async (workload, path) => {
+      const { exitCode, output } = await run(workload, `cat ${path}`);
+      if (exitCode !== 0) throw new Error(output);
+      return output;
+    },
+    write: async (workload, path, text) => {
+      const { exitCode, output } = await run(workload, `printf %s '${text}' > ${path}`);
+      if (exitCode !== 0) throw new Error(output);
+    },
+    ownFiles: ["/tmp/left", "/left"],
+    restart: async () => {
+      await made.driver.stop("keep");
+      made.driver = await open();
+      return made.driver;
+    },
+    neighbour: () => harness(kubeconfig, "other"),
+    dispose: () => made.driver.stop("kill"),
+  };
+  return made;
+}
+
+interface Role {
+  kind: string;
+  rules: { resourceNames?: string[] }[];
+}
+
+/** A service account with the rules of the chart's Role, for both instances. */
+async function restrictedAccount({ dir, apply, kubectl, control }: Cluster): Promise<string> {
+  const documents = parseAllDocuments(readFileSync(goldenFile("trial"), "utf8")).map((each) => each.toJS() as Role);
+  const role = documents.find(({ kind }) => kind === "Role");
+  const rules = role?.rules.map(({ resourceNames, ...rule }) => ({
+    ...rule,
+    ...(resourceNames ? { resourceNames: Object.keys(INSTANCES).map((name) => `${name}-workload-key`) } : {}),
+  }));
+  const metadata = { name: "servers", namespace: NAMESPACE };
+  const rbac = { apiVersion: "rbac.authorization.k8s.io/v1", metadata };
+  const roleRef = { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name: metadata.name };
+  await apply({ apiVersion: "v1", kind: "Namespace", metadata: { name: NAMESPACE } });
+  await apply(
+    { apiVersion: "v1", kind: "ServiceAccount", metadata },
+    { ...rbac, kind: "Role", rules },
+    { ...rbac, kind: "RoleBinding", roleRef, subjects: [{ kind: "ServiceAccount", ...metadata }] },
+  );
+  const token = (await kubectl("create", "token", metadata.name, "-n", NAMESPACE, "--duration=6h")).trim();
+  const path = join(dir, "servers.kubeconfig");
+  const config = {
+    clusters: [{ name: "test", cluster: { server: API_URL, "certificate-authority": control.ca } }],
+    users: [{ name: "servers", user: { token } }],
+    contexts: [{ name: "test", context: { cluster: "test", user: "servers", namespace: NAMESPACE } }],
+    "current-context": "test",
+  };
+  writeFileSync(path, JSON.stringify(config), { mode: 0o600 });
+  return path;
+}

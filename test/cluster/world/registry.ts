@@ -1,0 +1,28 @@
+/** The registry of the cluster, which stands for all others and has no image: images of tests are imported. */
+import { once } from "node:events";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import { join } from "node:path";
+import { NODE_IP } from "./addresses.ts";
+
+const PORT = 5000;
+const URL = `http://${NODE_IP}:${PORT}`;
+
+/** The folder that containerd finds its registries in. */
+export function writeRegistries(dir: string): string {
+  const folder = join(dir, "registries");
+  mkdirSync(join(folder, "_default"), { recursive: true });
+  const hosts = `server = "${URL}"\n[host."${URL}"]\n  capabilities = ["pull", "resolve"]\n`;
+  writeFileSync(join(folder, "_default/hosts.toml"), hosts);
+  return folder;
+}
+
+export async function startRegistry(): Promise<Server> {
+  const server = createServer((_, response) => {
+    response.writeHead(404, { "content-type": "application/json" });
+    response.end(JSON.stringify({ errors: [{ code: "MANIFEST_UNKNOWN", message: "manifest unknown" }] }));
+  });
+  server.listen(PORT, NODE_IP);
+  await once(server, "listening");
+  return server;
+}
