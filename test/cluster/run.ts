@@ -32,7 +32,8 @@ const child = spawn("unshare", [...NAMESPACES, process.execPath, ...only, file],
   stdio: "inherit",
   env: { ...process.env, NODE_ENV: "test", BERTH_CLUSTER_DIR: dir },
 });
-for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => child.kill("SIGTERM"));
+// The first process of a namespace hears no other signal, and takes the rest with it.
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => child.kill("SIGKILL"));
 const [code] = await once(child, "exit");
 removeControlGroups();
 removeFolders();

@@ -35,6 +35,7 @@ interface KubernetesObject {
 }
 
 interface PodSpec {
+  enableServiceLinks?: boolean;
   containers: Container[];
   securityContext: { runAsNonRoot?: boolean; seccompProfile?: { type: string } };
 }
@@ -72,11 +73,6 @@ suite("the chart", () => {
 
   test("the server gets settings that exist", () => {
     const known = new Set<string>([...Object.values(SETTINGS).map(({ env }) => env), "HOME", "POSTGRES_PASSWORD"]);
-    // Those of the driver come with it.
-    if (!known.has("BERTH_KUBE_NAMESPACE"))
-      for (const { object } of all)
-        for (const { env = [] } of object.spec?.template?.spec.containers ?? [])
-          for (const { name } of env) if (name.startsWith("BERTH_KUBE_")) known.add(name);
     const servers = all.filter(({ object }) => object.kind === "Deployment");
     assert.equal(servers.length, Object.keys(CASES).length);
     for (const { name, object } of servers)
@@ -88,6 +84,11 @@ suite("the chart", () => {
           name,
         );
         assert.equal(new Set(names).size, names.length, `${name} sets a variable twice`);
+        assert.equal(
+          object.spec?.template?.spec.enableServiceLinks,
+          false,
+          "services of the cluster become no settings",
+        );
       }
   });
 

@@ -7,6 +7,7 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { CAPABILITY_NAMES, type CapabilityName } from "../capabilities/capabilities.ts";
+import type { Limits } from "../workload.ts";
 import { building } from "./building.ts";
 import { aloneOnly, commands } from "./commands.ts";
 import { drives } from "./drives.ts";
@@ -25,7 +26,11 @@ export interface Candidate {
   /** Those that the driver has. */
   capabilities: readonly CapabilityName[];
   open(): Promise<Harness>;
+  /** Of a workload, where the machine has no room for several of the usual ones. */
+  limits?: Limits;
 }
+
+const LIMITS: Limits = { memoryMb: 256, cpus: 1 };
 
 const PARTS: Readonly<Record<CapabilityName, Part>> = {
   freezing,
@@ -38,7 +43,7 @@ const PARTS: Readonly<Record<CapabilityName, Part>> = {
   building,
 };
 
-export function driverConformance(name: string, { capabilities, open }: Candidate): void {
+export function driverConformance(name: string, { capabilities, open, limits = LIMITS }: Candidate): void {
   suite(`${name} driver`, { timeout: 540_000 }, () => {
     let harness: Harness;
     const made: string[] = [];
@@ -53,7 +58,6 @@ export function driverConformance(name: string, { capabilities, open }: Candidat
     const spec: Make = (more = {}) => {
       const id = more.uid ?? newUid();
       made.push(id);
-      const limits = { memoryMb: 256, cpus: 1 };
       return { uid: id, name: "box", image: harness.image, env: {}, limits, network: "closed", ...more };
     };
     test("the driver has the capabilities that it declares, and no others", async () => {

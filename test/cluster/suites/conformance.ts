@@ -23,6 +23,8 @@ export function conformance(get: () => Cluster): void {
     });
     driverConformance("kubernetes", {
       capabilities: ["volumes"],
+      // What a workload may use is reserved for it, and the nodes have the processors of this machine.
+      limits: { memoryMb: 256, cpus: 0.2 },
       open: () => harness(() => kubeconfig, "berth"),
     });
   });
@@ -48,8 +50,8 @@ async function harness(kubeconfig: () => string, instance: keyof typeof INSTANCE
       if (exitCode !== 0) throw new Error(output);
     },
     ownFiles: ["/tmp/left", "/left"],
-    restart: async () => {
-      await made.driver.stop("keep");
+    restart: async (workloads = "keep") => {
+      await made.driver.stop(workloads);
       made.driver = await open();
       return made.driver;
     },
