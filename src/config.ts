@@ -16,7 +16,7 @@ import { KUBE_ONLY, kubeSettings } from "./lib/schemas/kube-settings.ts";
 import { nodeSettings } from "./lib/schemas/node-settings.ts";
 import { registrySettings } from "./lib/schemas/registry-settings.ts";
 import { flag, identityProviders, list, pairs as quotas } from "./lib/schemas/setting-values.ts";
-import { tlsSettings } from "./lib/schemas/tls-settings.ts";
+import { isTls, tlsProblem, tlsSettings } from "./lib/schemas/tls-settings.ts";
 import { UsageError } from "./lib/usage-error.ts";
 
 interface Setting {
@@ -432,10 +432,6 @@ const suggest = (key: string): string => {
   return near ? `Did you mean ${originOf(near as Name)}?` : `Known are: ${Object.keys(SETTINGS).join(", ")}.`;
 };
 
-/** Whether the server itself speaks TLS. */
-export const isTls = ({ tls, tls_cert }: Pick<Config, "tls" | "tls_cert">): boolean =>
-  tls === "auto" || tls_cert !== undefined;
-
 const LOOPBACK = new Set(["127.0.0.1", "::1", "localhost"]);
 
 /** Whether only this machine can reach the server. */
@@ -464,12 +460,8 @@ function checkTogether(config: Config): void {
   const { console_url: pages, public_url: api } = config;
   if (pages !== undefined && api !== undefined && new URL(pages).hostname === new URL(api).hostname)
     throw new ConfigError("console_url needs another host name than public_url: that one serves workloads.");
-  if ((config.tls_cert === undefined) !== (config.tls_key === undefined))
-    throw new ConfigError("tls_cert and tls_key go together: set both or neither.");
-  if (config.tls === "auto" && config.tls_cert !== undefined)
-    throw new ConfigError("tls = auto makes certificates of its own: leave tls_cert and tls_key out, or tls.");
-  if (config.http_port !== undefined && !isTls(config))
-    throw new ConfigError(`${originOf("http_port")} redirects to HTTPS, which this server does not speak: set tls.`);
+  const problem = tlsProblem(config);
+  if (problem !== null) throw new ConfigError(problem);
   if (!isLoopback(config.host) && !isTls(config) && !config.trust_proxy && !config.insecure_http) {
     throw new ConfigError(
       `host ${config.host} is reachable from other machines, and plain HTTP would show API keys to the network. Set tls_cert and tls_key, or tls = "auto", or trust_proxy behind a TLS proxy, or insecure_http if the network is private.`,

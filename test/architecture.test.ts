@@ -19,9 +19,11 @@ const MAY_IMPORT: Record<string, string[]> = {
   "src/http/": ["src/config.ts", "src/contract/", "src/lib/"],
   "src/models/": ["src/contract/", "src/http/", "src/kinds/index.ts", "src/store/", "src/metering/", "src/lib/"],
   "src/peers/": ["src/contract/", "src/http/", "src/lib/"],
+  "src/acme/": ["src/lib/"],
   "src/lib/": [],
   "src/contract/": ["src/lib/"],
   "src/kinds/": [
+    "src/acme/",
     "src/contract/",
     "src/lib/",
     "src/node/blobs/",

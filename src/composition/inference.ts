@@ -1,6 +1,5 @@
 /** The fourth phase: the gateway to workloads, and the model engine behind it. */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { isTls } from "../config.ts";
 import { consoleHost } from "../contract/console.ts";
 import { GATEWAY_DOCS_URL } from "../contract/gateway-errors.ts";
 import { type CertificateTable, createCertificateTable } from "../gateway/certificate-table.ts";
@@ -15,6 +14,7 @@ import { standingOf } from "../kinds/policy/placement.ts";
 import type { Deps } from "../kinds/port.ts";
 import { createOwnEndpoints } from "../kinds/sandbox/own-endpoints.ts";
 import { isLoopbackName } from "../lib/network/site.ts";
+import { isTls } from "../lib/schemas/tls-settings.ts";
 import type { ModelGateway } from "../models/model-gateway.ts";
 import { createRequestKeeper } from "../reconcile/async-requests.ts";
 import { facadesOf } from "./facades.ts";

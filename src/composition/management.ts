@@ -12,6 +12,7 @@ import { createIdentityProvider } from "../auth/external/identity-provider.ts";
 import { consoleHost, sharedWithWorkloads } from "../contract/console.ts";
 import { createEdge, type Edge } from "../http/edge.ts";
 import { BEHAVIOURS, HANDLERS } from "../kinds/behaviour.ts";
+import { httpAnswer, tlsAnswer } from "../kinds/custom-domain/challenges.ts";
 import { createDriveTokenCheck } from "../kinds/drive/token-check.ts";
 import { OPERATIONS } from "../kinds/index.ts";
 import type { Platform } from "../kinds/port.ts";
@@ -38,7 +39,16 @@ export async function startManagement(
 ): Promise<Edge> {
   const { authenticator, verifyToken, issuer, pagesUrl, consoleBase, isRunning, makerOf } = identity;
   const edge = stack.add(
-    createEdge({ config, gateway, clock, names: hostsOf(identity), peer: peers?.door, contextOf }),
+    createEdge({
+      config,
+      gateway,
+      clock,
+      names: hostsOf(identity),
+      peer: peers?.door,
+      contextOf,
+      challengeAnswer: (token) => httpAnswer(token, platform),
+      challengeCredential: (host) => tlsAnswer(host, platform),
+    }),
   );
   // Above the edge on the stack: open streams end first, and the edge then has nothing to wait for.
   const streams = stack.add(new EventStreams({ onIdentityChange: platform.store.onIdentityChange }));

@@ -31,6 +31,8 @@ export const settingsOf = (config: Config, version: string): Omit<Settings, "nod
   idleAfterMs: config.idle_after * SECOND_MS,
   egressPool: config.egress_pool,
   dnsServers: config.dns_servers,
+  acme: acmeOf(config),
+  ownCertificate: config.tls_cert !== undefined,
   publicIps: config.public_ips,
   quotas: quotasByKind(config.quotas),
   privateCallbacks: config.private_callbacks,
@@ -49,7 +51,14 @@ export const settingsOf = (config: Config, version: string): Omit<Settings, "nod
   executionsKeptMs: config.job_keep_days * DAY_MS,
 });
 
-type FileSetting = "build_env_file" | "price_file" | "model_prices";
+function acmeOf(config: Config): Settings["acme"] {
+  const { acme_directory: directory, acme_email: email, acme_challenge: challenge, acme_hook: hook } = config;
+  if (directory === undefined) return null;
+  const ca = fileOf(config, "acme_ca", (text) => text) ?? null;
+  return { directory, email: email ?? null, ca, challenge, hook: hook ?? null };
+}
+
+type FileSetting = "acme_ca" | "build_env_file" | "price_file" | "model_prices";
 
 /** The parsed content of a file that a setting names; undefined when the setting is absent. */
 function fileOf<T>(config: Config, name: FileSetting, parse: (text: string) => T): T | undefined {

@@ -3,12 +3,14 @@ import type { IncomingMessage, RequestListener, Server, ServerResponse } from "n
 import { createServer as createListener, type Server as NetServer, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { SecureContext } from "node:tls";
-import { type Config, isTls } from "../config.ts";
+import type { Config } from "../config.ts";
 import { PlatformError } from "../contract/errors.ts";
 import type { Running } from "../lib/lifecycle.ts";
 import { adopt, HeldPort, listeningFd, type TakenPort } from "../lib/network/held-port.ts";
 import { createServer } from "../lib/network/node-http.ts";
+import { isTls } from "../lib/schemas/tls-settings.ts";
 import type { Clock } from "../lib/time/clock.ts";
+import type { Credential } from "../lib/x509/certificate.ts";
 import { attachGateway, type InferenceDoor, type Management, type PlainManagement, SERVER_OPTIONS } from "./attach.ts";
 import { openDefaultCertificate } from "./tls/default-certificate.ts";
 import { createRedirect } from "./tls/redirect.ts";
@@ -48,6 +50,8 @@ export interface EdgeOptions {
   contextOf?(host: string): SecureContext | undefined;
   /** See RedirectOptions. */
   challengeAnswer?(token: string): Promise<string | null>;
+  /** See TlsOptions. */
+  challengeCredential?(host: string): Promise<Credential | null>;
 }
 
 export function createEdge(options: EdgeOptions): Edge {
@@ -134,7 +138,7 @@ interface TlsPort {
 }
 
 function createTlsPort(options: EdgeOptions, doors: Management): TlsPort {
-  const { config, gateway, clock, names, contextOf, challengeAnswer } = options;
+  const { config, gateway, clock, names, contextOf, challengeAnswer, challengeCredential } = options;
   const certificate = openDefaultCertificate(config, names, clock);
   let httpsPort = config.port;
   const redirect = createRedirect({ port: () => httpsPort, ...(challengeAnswer && { challengeAnswer }) });
@@ -144,6 +148,7 @@ function createTlsPort(options: EdgeOptions, doors: Management): TlsPort {
   const server = createTls({
     fallback: certificate.first,
     contextOf,
+    challengeCredential,
     plain: (socket) => void (isLocal(socket) ? local : redirect).emit("connection", socket),
   });
   certificate.follow((next) => server.setSecureContext(asNode(next)));

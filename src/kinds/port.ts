@@ -6,6 +6,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Readable } from "node:stream";
 import type { z } from "zod";
+import type { AcmeSettings } from "../acme/acme-client.ts";
 import type { Caller } from "../contract/caller.ts";
 import type { PlatformError } from "../contract/errors.ts";
 import type { EventStream } from "../contract/event-stream.ts";
@@ -61,6 +62,10 @@ export interface Settings {
   /** Idle timeout: a copy of an agent, function or application is stopped after this long without a request. */
   idleAfterMs: number;
   egressPool: readonly string[];
+  /** The certificate authority to ask; null = none. */
+  acme: AcmeSettings | null;
+  /** Whether the operator has a certificate for the platform's own names. */
+  ownCertificate: boolean;
   /** DNS servers to ask, as address or address:port; empty = the machine's own resolvers. */
   dnsServers: readonly string[];
   publicIps: readonly string[];

@@ -4,6 +4,7 @@
  */
 
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/time/clock.ts";
+import { issueCertificates } from "./custom-domain/issue.ts";
 import { recheckDomains, sweepCertificates } from "./custom-domain/upkeep.ts";
 import { assignWaiting } from "./egress-ip/addresses.ts";
 import { neededByImage } from "./image/build.ts";
@@ -24,6 +25,8 @@ import { resumeWorkspaceRemovals } from "./workspace/removal.ts";
 const WORKSPACE_REMOVAL_MS = 5 * SECOND_MS;
 /** Interval at which free addresses are given to waiting egress IPs. */
 const EGRESS_ADDRESSES_MS = 10 * SECOND_MS;
+/** Interval at which the certificates are chosen that are missing or due for renewal. */
+const ISSUE_CERTIFICATES_MS = 15 * SECOND_MS;
 /** Interval at which domains are chosen whose records are due to be looked up again. */
 const RECHECK_DOMAINS_MS = 5 * MINUTE_MS;
 /** Interval at which expired records are removed. They are already invisible; removal frees their space. */
@@ -86,6 +89,7 @@ export const kindTasks = (deps: Deps): KindTask[] => [
   },
   { name: "assign-egress-addresses", everyMs: EGRESS_ADDRESSES_MS, run: (signal) => assignWaiting(deps, signal) },
   { name: "recheck-domains", everyMs: RECHECK_DOMAINS_MS, run: (signal) => recheckDomains(deps, signal) },
+  { name: "issue-certificates", everyMs: ISSUE_CERTIFICATES_MS, run: (signal) => issueCertificates(deps, signal) },
   { name: "sweep-certificates", everyMs: RECHECK_DOMAINS_MS, run: (signal) => sweepCertificates(deps, signal) },
   ...sandboxTasks(deps),
   ...snapshotTasks(deps),

@@ -17,6 +17,9 @@ export const customDomainBehaviour: Behaviour = {
     const lent = await store.shares.resourcesFor([workspace, wholeAccount(accountId)], "customdomain", name);
     return lent.filter((domain) => domain.workspace !== workspace);
   },
+  present(wire, { events }, { inList }) {
+    if (!inList) wire.events = events;
+  },
   deletedByCreator: true,
   async guardDelete(domain, { store }) {
     const shares = await store.shares.listOf(domain.uid);

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { event } from "../../contract/fields.ts";
 import { defineKind } from "../../contract/kind.ts";
 
 const DOMAIN_MAX = 253;
@@ -39,6 +40,7 @@ export const customDomain = defineKind({
     verificationError: z.string().optional(),
   }),
   specOptional: true,
+  extra: { events: z.array(event).optional().describe("Checks of the domain and its certificates, the newest last.") },
   readOnlySpec: ["application", "txtRecords", "cnameRecords", "status", "lastVerifiedAt", "verificationError"],
   immutable: ["spec.domainType", "spec.region"],
   meters: ["custom_domain_active_time_hours"],

@@ -20,6 +20,33 @@ export const tlsSettings = {
     schema: z.coerce.number().int().min(0).max(65535).optional(),
     about: "With TLS: another port, such as 80, whose plain HTTP is redirected to HTTPS.",
   },
+  acme_directory: {
+    env: "BERTH_ACME_DIRECTORY",
+    schema: z.url({ protocol: /^https$/ }).optional(),
+    about:
+      "Certificate authority (ACME) for custom domains and the platform's own names, such as https://acme-v02.api.letsencrypt.org/directory; setting it accepts its terms.",
+  },
+  acme_email: {
+    env: "BERTH_ACME_EMAIL",
+    schema: z.email().optional(),
+    about: "Whom the certificate authority tells about trouble.",
+  },
+  acme_challenge: {
+    env: "BERTH_ACME_CHALLENGE",
+    schema: z.enum(["http-01", "tls-alpn-01", "dns-01"]).default("http-01"),
+    about:
+      "How names are proved: http-01 (needs http_port, reached as port 80), tls-alpn-01 (the port reached as 443) or dns-01 (needs acme_hook; wildcards).",
+  },
+  acme_hook: {
+    env: "BERTH_ACME_HOOK",
+    schema: z.string().min(1).optional(),
+    about: "For dns-01: program that is run with set or unset, the name of a TXT record and its value.",
+  },
+  acme_ca: {
+    env: "BERTH_ACME_CA",
+    schema: z.string().min(1).optional(),
+    about: "File (PEM) with the authority that vouches for acme_directory itself, where no public one does.",
+  },
   trust_proxy: {
     env: "BERTH_TRUST_PROXY",
     schema: proxies.default(0),
@@ -32,3 +59,27 @@ export const tlsSettings = {
     about: "Allow plain HTTP on an address that is not loopback.",
   },
 } as const;
+
+type TlsConfig = { [Name in keyof typeof tlsSettings]: z.output<(typeof tlsSettings)[Name]["schema"]> };
+
+/** Whether the server itself speaks TLS. */
+export const isTls = ({ tls, tls_cert }: Pick<TlsConfig, "tls" | "tls_cert">): boolean =>
+  tls === "auto" || tls_cert !== undefined;
+
+/** Why these settings do not go together; null when they do. */
+export function tlsProblem(config: TlsConfig): string | null {
+  const { tls, tls_cert, tls_key, http_port, acme_directory, acme_challenge, acme_hook } = config;
+  if ((tls_cert === undefined) !== (tls_key === undefined))
+    return "tls_cert and tls_key go together: set both or neither.";
+  if (tls === "auto" && tls_cert !== undefined)
+    return "tls = auto makes certificates of its own: leave tls_cert and tls_key out, or tls.";
+  if (http_port !== undefined && !isTls(config))
+    return "http_port redirects to HTTPS, which this server does not speak: set tls = auto, or tls_cert and tls_key.";
+  if (acme_directory === undefined) return null;
+  if (!isTls(config)) return "acme_directory is for HTTPS: set tls = auto, or tls_cert and tls_key.";
+  if (acme_challenge === "http-01" && http_port === undefined)
+    return "acme_challenge http-01 needs http_port: the authority asks on port 80.";
+  if (acme_challenge === "dns-01" && acme_hook === undefined)
+    return "acme_challenge dns-01 needs acme_hook: a program that writes DNS records.";
+  return null;
+}

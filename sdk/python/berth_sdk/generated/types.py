@@ -695,6 +695,8 @@ class CustomdomainInputSpec(TypedDict):
 class CustomdomainRecord(TypedDict):
     metadata: CustomdomainRecordMetadata
     spec: CustomdomainInputSpec
+    #: Checks of the domain and its certificates, the newest last.
+    events: NotRequired[List[AgentRecordEvents]]
 
 
 class CustomdomainRecordMetadata(TypedDict):

@@ -1261,6 +1261,15 @@ export interface CustomdomainRecord {
     lastVerifiedAt?: string | undefined;
     verificationError?: string | undefined;
   };
+  /** Checks of the domain and its certificates, the newest last. */
+  events?: {
+    type: string;
+    status?: string | undefined;
+    message?: string | undefined;
+    time: string;
+    revision?: string | undefined;
+    canaryRevision?: string | undefined;
+  }[] | undefined;
 }
 
 /** The body of customdomainUpdate. */
