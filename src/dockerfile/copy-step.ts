@@ -3,6 +3,7 @@ import { posix } from "node:path";
 import type { BuildConfig } from "./config.ts";
 import { DockerfileRefused, shown } from "./refusal.ts";
 import { type Instruction, writtenAs } from "./source.ts";
+import { sourcePath } from "./source-path.ts";
 import { expand, expandContent, jsonList, type Reading, wordsOf } from "./words.ts";
 
 export interface CopyStep {
@@ -68,14 +69,6 @@ export function copyStep(instruction: Instruction, config: BuildConfig, reading:
 const isHeredoc = (word: string, { heredocs }: Instruction): boolean =>
   heredocs.length > 0 &&
   heredocs.some(({ name }) => word.replace(/^<<-?/, "").replace(/["']/g, "") === name && word.startsWith("<<"));
-
-/** A path of the context stays in it; the parent of a root is the root. */
-function sourcePath(source: string, from: string | null, line: number): string {
-  const path = posix.normalize(`./${source}`);
-  if (from === null && (path === ".." || path.startsWith("../")))
-    throw new DockerfileRefused(line, `${shown(source)} leads out of the context.`);
-  return posix.resolve("/", source).slice(1) + (/[^/]\/$/.test(source) ? "/" : "");
-}
 
 function ownerOf(chown: string | null, line: number): string | null {
   if (chown === null) return null;

@@ -185,6 +185,7 @@ test("what is not supported is refused by line and word", () => {
     ["FROM $NOTHING", /stands for no image/],
     ["FROM a\nCOPY ../x /y", /line 2: '..\/x' leads out of the context/],
     ["FROM a\nCOPY a/../../x /y", /leads out of the context/],
+    ["FROM a\nRUN --mount=type=bind,source=a/../../x,target=/y z", /line 2: 'a\/..\/..\/x' leads out of the context/],
     ["FROM a\nADD https://x/y /z", /line 2: ADD of 'https:\/\/x\/y' is not supported/],
     ["FROM a\nCOPY --parents a b", /COPY with '--parents'/],
     ["FROM a\nCOPY --chmod=u+x a b", /the mode 'u\+x'/],
@@ -240,6 +241,15 @@ test(".dockerignore: the last rule that fits decides", () => {
     ["[^a-c].txt", "b.txt", false],
     ["# a\n\n", "# a", false],
     ["a.b", "axb", false],
+    ["[z-a]", "z", false],
+    ["a/**", "a/b/c", true],
+    ["a/**/c", "a/c", true],
+    ["a/**/c", "a/b/b/c", true],
+    ["a/**/c", "a/bc", false],
+    ["\\*", "*", true],
+    ["\\*", "x", false],
+    // A regular expression would take longer than the universe has been there.
+    [`${"*a".repeat(200)}b`, "a".repeat(250), false],
   ];
   for (const [text, path, expected] of rows) assert.equal(ignoreRules(text)(path), expected, `${text} on ${path}`);
 });

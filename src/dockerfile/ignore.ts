@@ -1,5 +1,5 @@
 /** The rules of a `.dockerignore`: which paths of a build's context are left out. */
-import { pathPattern } from "../lib/path-pattern.ts";
+import { type PathPattern, pathPattern } from "../lib/path-pattern.ts";
 
 /** Whether the path, relative to the context and without a slash at its end, is left out. */
 export type Ignores = (path: string) => boolean;
@@ -7,7 +7,7 @@ export type Ignores = (path: string) => boolean;
 const RULES_MAX = 1000;
 
 interface Rule {
-  pattern: RegExp;
+  pattern: PathPattern;
   isException: boolean;
 }
 

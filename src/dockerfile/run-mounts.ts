@@ -1,6 +1,7 @@
 /** `RUN --mount=type=bind|cache|secret`: what a command finds at a path and no layer keeps. */
 import { posix } from "node:path";
 import { DockerfileRefused, shown } from "./refusal.ts";
+import { sourcePath } from "./source-path.ts";
 
 export type RunMount = BindMount | CacheMount | SecretMount;
 
@@ -80,5 +81,6 @@ export function runMount(value: string, workDir: string, line: number): RunMount
   }
   if (target === null || target === "/") throw new DockerfileRefused(line, `the mount ${shown(value)} needs a target.`);
   if (type === "cache") return { type, id: options.get("id") ?? target, target };
-  return { type, from: options.get("from") ?? null, source: options.get("source") ?? "/", target };
+  const from = options.get("from") ?? null;
+  return { type, from, source: `/${sourcePath(options.get("source") ?? "/", from, line)}`, target };
 }

@@ -14,6 +14,8 @@ export interface BuildBench extends AsyncDisposable {
   driver: LocalDriver;
   machine: LocalMachine;
   builder: Builder;
+  /** What the disk of the machine lacks. */
+  shortage: string | null;
   /** Lines of the builder itself. */
   said: string[];
   /** `files`: the context, by path. */
@@ -33,11 +35,12 @@ export async function openBench(options: Partial<LocalDriverOptions> = {}): Prom
     logs: { append: (_tag: LogTag, lines) => said.push(...lines.map(({ message }) => message)) },
     makeFolder,
     keepDrive: async () => {},
-    shortage: () => null,
+    shortage: () => bench.shortage,
   });
   let count = 0;
   const log: LogTag = { workspace: "ws", plural: "images", name: "test", uid: "test", source: "build" };
-  return {
+  const bench: BuildBench = {
+    shortage: null,
     driver,
     machine,
     builder,
@@ -51,7 +54,7 @@ export async function openBench(options: Partial<LocalDriverOptions> = {}): Prom
       count += 1;
       const request: BuildRequest = {
         ...{ id: `build-${count}`, owner: "ws/1", folder, dockerfile: "Dockerfile", args: {}, noCache: false },
-        ...{ secrets: {}, env: {}, base: async (name) => (name === "base" ? BASE : name), log },
+        ...{ secrets: {}, env: {}, mounts: [], base: async (name) => (name === "base" ? BASE : name), log },
         ...more,
       };
       return builder.build(request, new AbortController().signal, async (built) => built);
@@ -75,4 +78,5 @@ export async function openBench(options: Partial<LocalDriverOptions> = {}): Prom
       rmSync(temp, { recursive: true, force: true });
     },
   };
+  return bench;
 }

@@ -3,12 +3,12 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { after, before, suite, test } from "node:test";
-import { localDriverMissing } from "../local/machine.ts";
+import { localDriverMissing, usersMissing } from "../local/machine.ts";
 import { type BuildBench, openBench } from "./bench.ts";
 
 const lines = (...all: string[]): string => `${all.join("\n")}\n`;
 
-suite("image builds", { skip: localDriverMissing ?? false }, () => {
+suite("image builds", { skip: localDriverMissing ?? usersMissing }, () => {
   let bench: BuildBench;
   before(async () => {
     bench = await openBench();

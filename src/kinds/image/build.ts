@@ -110,12 +110,15 @@ async function buildTag(
       ...{ folder, dockerfile, args, target, noCache },
       secrets: JSON.parse(store.resources.secretsOf(record)[secretsKey(tag)] ?? "{}") as Record<string, string>,
       env: settings.buildEnv,
+      mounts: [],
       log: { workspace, plural: "images", name, uid, source: "build", revision: tag },
       base: baseImages(record, deps, store.resources.secretsOf(record).dockerConfig),
     };
     await builder.build(request, signal, async ({ name: loaded, image }) => {
       const before = tagsOf(record).find((each) => each.name === tag);
       signal.throwIfAborted();
+      // An image that was deleted meanwhile, with its workspace perhaps, does not come back.
+      if (!(await store.resources.getByUid(workspace, uid))) return;
       await recordTag(
         {
           ...{ workspace, resourceType: typeOf(record), name, tag, loaded },

@@ -81,6 +81,8 @@ async function keepBuilt(
   signal: AbortSignal,
 ): Promise<void> {
   signal.throwIfAborted();
+  const current = await deps.store.resources.getByUid(workspace, uid);
+  if (!current || current.deletedAt !== null) return;
   const { digest, sizeBytes } = image;
   const message = `Built from the archive of sandbox '${name}': ${digest}.`;
   for (const tag of [build.revision, "latest"])

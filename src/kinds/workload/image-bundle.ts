@@ -11,6 +11,7 @@ import type { Deps } from "../port.ts";
 import type { Bundle } from "./deploy-state.ts";
 import { logTag } from "./log-tag.ts";
 import { BUILD_ENV_FILE, buildEnvOf } from "./start-command.ts";
+import { trustOf } from "./trust.ts";
 
 export const DOCKERFILE = "Dockerfile";
 /** Registry credentials that some clients put into the archive; no image gets the file. */
@@ -37,8 +38,11 @@ export async function buildRequest(
   const args = await buildEnvOf(folder, settings.brand);
   const dockerConfig = await dockerConfigIn(folder);
   for (const file of [BUILD_ENV_FILE, DOCKER_CONFIG_FILE]) await rm(join(folder, file), { force: true });
+  const trust = await trustOf(resource, deps);
   return {
-    ...{ id, folder, args, dockerfile: DOCKERFILE, noCache: false, secrets: {}, env: settings.buildEnv },
+    ...{ id, folder, args, dockerfile: DOCKERFILE, noCache: false, secrets: {} },
+    env: { ...settings.buildEnv, ...trust.env },
+    mounts: trust.mounts,
     owner: await cacheOwner(resource.workspace, deps),
     log: logTag(resource, "build", { revision }),
     base: baseImages(resource, deps, dockerConfig),

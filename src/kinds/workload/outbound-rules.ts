@@ -78,7 +78,10 @@ export function createOutboundRules({ store, driver, onError }: Parts): Outbound
     }
   }
 
-  async function workspaceRules({ workspace, kind }: Resource): Promise<PlacedRules[]> {
+  async function workspaceRules(resource: Resource): Promise<PlacedRules[]> {
+    const { workspace } = resource;
+    // A build of an image has the rules of what the image is for.
+    const kind = resource.kind === "image" ? String(resource.spec.resourceType) : resource.kind;
     const policies = await store.resources.listNested(workspace, policyKind.name, POLICIES_MAX);
     return policies
       .filter(({ spec, deletedAt }) => spec.type === "network" && deletedAt === null && appliesTo(spec, kind))

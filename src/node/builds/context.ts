@@ -6,8 +6,9 @@ import { createHash } from "node:crypto";
 import { createReadStream, type Dirent } from "node:fs";
 import { readdir, readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { ignoreRules } from "../../dockerfile/ignore.ts";
+import { type Ignores, ignoreRules } from "../../dockerfile/ignore.ts";
 import { hasPattern, pathPattern } from "../../lib/path-pattern.ts";
+import { BuildFailed } from "./build-failed.ts";
 
 const IGNORE_FILE = ".dockerignore";
 /** Longest file of rules. */
@@ -25,7 +26,7 @@ export class BuildContext {
   static async open(folder: string, dockerfile: string): Promise<BuildContext> {
     const rules =
       (await textOf(join(folder, `${dockerfile}${IGNORE_FILE}`))) ?? (await textOf(join(folder, IGNORE_FILE)));
-    if (rules !== null) await removeIgnored(folder, "", ignoreRules(rules));
+    if (rules !== null) await removeIgnored(folder, "", timed(ignoreRules(rules)));
     return new BuildContext(folder);
   }
 
@@ -44,6 +45,7 @@ export class BuildContext {
 
   async #match(folder: string, [name, ...rest]: string[]): Promise<string[]> {
     if (name === undefined) return [folder];
+    if (name === "..") throw new Error("a path of the context leads out of it");
     if (!hasPattern(name)) {
       const path = join(folder, name);
       const found = await stat(join(this.folder, path)).catch(() => null);
@@ -80,8 +82,22 @@ export class BuildContext {
 const entriesOf = async (folder: string): Promise<Dirent[]> =>
   (await readdir(folder, { withFileTypes: true })).sort((a, b) => (a.name < b.name ? -1 : 1));
 
+/** Most time that rules of strangers may take of the one thread that serves everybody. */
+const IGNORE_MS_MAX = 10_000;
+
+function timed(ignores: Ignores): Ignores {
+  let leftMs = IGNORE_MS_MAX;
+  return (path) => {
+    const begunMs = performance.now();
+    const isIgnored = ignores(path);
+    leftMs -= performance.now() - begunMs;
+    if (leftMs < 0) throw new BuildFailed(`The rules of ${IGNORE_FILE} take too long for so many files.`);
+    return isIgnored;
+  };
+}
+
 /** A folder that is ignored may hold exceptions, so its files are looked at one by one. */
-async function removeIgnored(root: string, folder: string, ignores: (path: string) => boolean): Promise<boolean> {
+async function removeIgnored(root: string, folder: string, ignores: Ignores): Promise<boolean> {
   let isEmpty = true;
   for (const entry of await readdir(join(root, folder), { withFileTypes: true })) {
     const path = folder === "" ? entry.name : `${folder}/${entry.name}`;

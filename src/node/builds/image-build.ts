@@ -39,6 +39,8 @@ export interface BuildRequest {
   secrets: Readonly<Record<string, string>>;
   /** Variables of every command that no image keeps: registries, certificates. */
   env: Readonly<Record<string, string>>;
+  /** Mounts of every command that no image keeps: certificates. */
+  mounts: readonly Mount[];
   log?: LogTag;
   /** Brings the image that a FROM names onto this machine, and answers with the driver's name for it. */
   base(name: string, signal: AbortSignal): Promise<string>;
@@ -289,7 +291,7 @@ class ImageBuild {
   ): Promise<void> {
     const what = `Dockerfile line ${step.line}: ${step.text}`;
     const { secrets, env: buildEnv, owner } = this.#request;
-    const mounts: Mount[] = [];
+    const mounts: Mount[] = [...this.#request.mounts];
     const secretFiles: Record<string, string> = {};
     const env: Record<string, string> = { ...buildEnv, ...step.env };
     for (const mount of step.mounts) {
@@ -319,7 +321,8 @@ class ImageBuild {
     try {
       const { workDir, user, network } = step;
       const work = { image, exec: { argv: step.argv }, what, mounts, env, workDir, user, network };
-      await this.#keep(work, name, hidden === null ? [] : [SECRETS_PATH]);
+      const own = this.#request.mounts.map(({ path }) => path);
+      await this.#keep(work, name, hidden === null ? own : [...own, SECRETS_PATH]);
     } finally {
       if (hidden !== null) await this.#parts.drives.destroy(hidden);
     }
