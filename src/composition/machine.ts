@@ -38,11 +38,14 @@ interface MachineParts {
   doors: ReturnType<typeof createDoors>;
   traffic: ReturnType<typeof createTraffic>;
   /** Outbound rules of workloads, and who hears of refusals. */
+  /** Whether another server was heard of lately. */
+  isLive(node: string): boolean;
   outbound: Pick<EgressOptions, "rules" | "onRefused" | "credentialOf">;
   log: Logger;
 }
 
-export async function openMachine({ config, settings, doors, traffic, outbound, log }: MachineParts): Promise<Driver> {
+export async function openMachine(parts: MachineParts): Promise<Driver> {
+  const { config, settings, doors, traffic, outbound, isLive, log } = parts;
   const { open } = await DRIVERS[config.driver]();
   const driver = await open({
     dataDir: driverDir(config),
@@ -54,6 +57,7 @@ export async function openMachine({ config, settings, doors, traffic, outbound, 
     docker: dockerOf(config),
     kubernetes: kubernetesOf(config),
     onPlatform: (uid, socket) => doors.accept("platform", uid, socket),
+    isLive,
     egress: { ...outbound, onBytes: (uid, sentBytes) => traffic.onBytes(uid, sentBytes) },
     onWarning: (message, fields) => log.warn(fields, message),
   });

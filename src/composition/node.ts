@@ -82,11 +82,13 @@ export async function startNode(
       return authorities.credentialOf(owner.workspace, host);
     },
   };
-  const machine = openDriver ?? (() => openMachine({ config, settings, doors, traffic, outbound, log }));
+  const shared = machineShared ?? SHARED_DRIVERS.includes(config.driver);
+  const isLive = (node: string): boolean => nodeRegistry.nodes.isLive(node);
+  const machine = openDriver ?? (() => openMachine({ config, settings, doors, traffic, outbound, isLive, log }));
   const driver = lazyDriver({
     name: config.driver,
     node: settings.nodeId,
-    open: async () => logs.listenTo(ownedDriver(await machine(), rules)),
+    open: async () => logs.listenTo(ownedDriver(await machine(), rules), shared),
   });
   const puller = stack.add(
     new Puller({
@@ -108,7 +110,7 @@ export async function startNode(
       keepDrive: (drive) => blobs.writeNote(createHash("sha256").update(drive).digest("hex"), { drive }),
     }),
   );
-  const nodeRegistry = await register(start, store, driver, machineShared ?? SHARED_DRIVERS.includes(config.driver));
+  const nodeRegistry = await register(start, store, driver, shared);
   const { meter, egress } = stack.add(
     await startMetering({
       store,

@@ -210,6 +210,22 @@ describe("the Kubernetes driver", { skip: kubernetesMissing ?? false }, () => {
     await assert.rejects(two.capabilities.volumes.destroy(id), { code: "conflict" });
   });
 
+  test("a log is kept by one server, and by another when that one is gone", async (t) => {
+    const log = { workspace: "w", plural: "sandboxes", name: "n", uid: "u" } as never;
+    const wanted = spec({ log });
+    t.after(() => one.destroy(wanted.uid));
+    await one.create(wanted);
+    const keepers = async (...drivers: KubernetesDriver[]): Promise<boolean[]> =>
+      Promise.all(drivers.map(async (each) => (await each.observe(wanted.uid))?.log !== undefined));
+    await two.takeLogs();
+    assert.deepEqual(await keepers(one, two), [true, false]);
+    const third = await cluster.open({ node: "third", isLive: (node) => node !== "here" });
+    await third.takeLogs();
+    assert.deepEqual(await keepers(one, two, third), [false, false, true]);
+    await third.takeLogs();
+    assert.deepEqual(await keepers(one, two, third), [false, false, true]);
+  });
+
   test("the network policy lets servers in and doors out, and nothing else", async () => {
     const [policy] = cluster.api.store.list("networkpolicies", NAMESPACE);
     const server = { podSelector: { matchLabels: { "berth.instance": "berth", "berth.role": "server" } } };

@@ -26,6 +26,8 @@ export interface DriverOptions {
   onPlatform?: (uid: string, socket: Socket) => void;
   /** Rules and counting of what goes out. */
   egress?: EgressOptions;
+  /** Whether another server was heard of lately, for a driver whose workloads belong to all servers. */
+  isLive?: (node: string) => boolean;
   /** Trouble in the background that no caller hears of. */
   onWarning?: (message: string, fields: Record<string, unknown>) => void;
 }

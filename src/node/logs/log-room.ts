@@ -8,7 +8,7 @@ import { type Clock, MINUTE_MS } from "../../lib/time/clock.ts";
 import type { Driver } from "../driver.ts";
 import type { LogLine } from "./log-line.ts";
 import { type LogBounds, type LogPage, type LogQuery, openLogStore } from "./log-store.ts";
-import { loggedDriver } from "./logged-driver.ts";
+import { followOwn, loggedDriver } from "./logged-driver.ts";
 import { OutputFollower } from "./output-follower.ts";
 
 export interface Logs {
@@ -21,8 +21,11 @@ export interface Logs {
 }
 
 export interface LogRoom extends Logs, Running {
-  /** Wraps the driver, so that workloads created with a tag get a log. */
-  listenTo(driver: Driver): Promise<Driver>;
+  /**
+   * Wraps the driver, so that workloads created with a tag get a log. `shared`: workloads of other servers may become
+   * this server's while it runs.
+   */
+  listenTo(driver: Driver, shared?: boolean): Promise<Driver>;
 }
 
 export interface LogRoomOptions {
@@ -40,6 +43,7 @@ export const SCANS_WAITING_MAX = 32;
 
 /** Interval of the sweep. Logs may exceed the limits of age and total size until the next one. */
 const SWEEP_MS = 10 * MINUTE_MS;
+const TAKE_MS = MINUTE_MS / 2;
 
 export function openLogRoom({ dir, ...options }: LogRoomOptions): LogRoom {
   const store = openLogStore({ ...options, dir: join(dir, "lines") });
@@ -47,6 +51,7 @@ export function openLogRoom({ dir, ...options }: LogRoomOptions): LogRoom {
   const scans = new FairQueue({ atOnce: SCANS_AT_ONCE, waitingMax: SCANS_WAITING_MAX });
   // Every server stores the logs of its own workloads, so every server sweeps.
   const sweeping = setInterval(() => void store.sweep().catch(options.onError), SWEEP_MS).unref();
+  let taking: NodeJS.Timeout | undefined;
   return {
     append: (tag, lines) => store.append(tag, lines),
     async query(query) {
@@ -58,9 +63,14 @@ export function openLogRoom({ dir, ...options }: LogRoomOptions): LogRoom {
     },
     names: (workspace, plural) => store.names(workspace, plural),
     forgetWorkspace: (workspace) => store.forgetWorkspace(workspace),
-    listenTo: (driver) => loggedDriver({ driver, store, follower, dir: join(dir, "followed") }),
+    listenTo(driver, shared = false) {
+      const follow = (): Promise<unknown> => followOwn({ driver, store, follower });
+      if (shared) taking = setInterval(() => void follow().catch(options.onError), TAKE_MS).unref();
+      return loggedDriver({ driver, store, follower, dir: join(dir, "followed") });
+    },
     async stop() {
       clearInterval(sweeping);
+      clearInterval(taking);
       await follower.stop();
       await store.stop();
     },

@@ -20,6 +20,13 @@ export interface LoggedDriverOptions {
   dir: string;
 }
 
+/** Follows what the driver says is this server's, also what became this server's meanwhile. */
+export async function followOwn({ driver, store, follower }: Omit<LoggedDriverOptions, "dir">): Promise<Set<string>> {
+  const known = (await driver.list()).flatMap(({ uid, log }) => (log ? [{ uid, log }] : []));
+  for (const { uid, log } of known) follower.follow(uid, log, driver, await store.positions(log, uid));
+  return new Set(known.map(({ uid }) => uid));
+}
+
 export async function loggedDriver({ driver, store, follower, dir }: LoggedDriverOptions): Promise<Driver> {
   await mkdir(dir, { recursive: true, mode: 0o700 });
   /** Who has a note. */
@@ -27,10 +34,7 @@ export async function loggedDriver({ driver, store, follower, dir }: LoggedDrive
   const note = (uid: string): string => join(dir, encodeURIComponent(uid));
 
   // What an earlier life has left; most drivers know whose it is.
-  const known = (await driver.list()).flatMap(({ uid, log }) => (log ? [{ uid, log }] : []));
-  for (const { uid, log } of known) follower.follow(uid, log, driver, await store.positions(log, uid));
-
-  const remembered = new Set(known.map(({ uid }) => uid));
+  const remembered = await followOwn({ driver, store, follower });
   for (const name of await readdir(dir)) {
     const uid = decodeURIComponent(name);
     const tag = await readNote(note(uid));

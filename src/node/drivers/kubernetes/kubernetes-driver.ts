@@ -37,6 +37,8 @@ export interface KubernetesDriverOptions extends KubeSettings {
   /** Rules and metering of outgoing traffic. */
   egress?: EgressOptions;
   onWarning?: (message: string, fields: Record<string, unknown>) => void;
+  /** Whether another server was heard of lately. Default: yes. */
+  isLive?: (node: string) => boolean;
 }
 
 interface Parts {
@@ -53,6 +55,7 @@ const WORD = /^[a-z]([-a-z0-9]{0,18}[a-z0-9])?$/;
 /** Where a volume is mounted while it is filled. */
 const FILL_AT = "/volume";
 const SWEEP_EVERY_MS = 10 * 60_000;
+const LOGS_EVERY_MS = 30_000;
 const FILL_LIMITS = { memoryMb: 256, cpus: 0.5 };
 
 export async function openKubernetesDriver(options: KubernetesDriverOptions): Promise<KubernetesDriver> {
@@ -127,7 +130,7 @@ export class KubernetesDriver implements Driver {
   readonly #creating = new Map<string, Promise<Observed>>();
   readonly #serial = new Serial();
   #stopped = false;
-  #sweeping: NodeJS.Timeout | undefined;
+  #timers: NodeJS.Timeout[] = [];
 
   constructor(parts: Parts) {
     const { options, client, namespace, instance, image, tokens } = parts;
@@ -179,9 +182,20 @@ export class KubernetesDriver implements Driver {
     await this.#doors.listen();
     this.#mirror.start();
     await this.#fleet.sweep(Date.now());
-    const sweep = (): Promise<void> => this.#fleet.sweep(Date.now());
-    const onError = (error: unknown): void => this.#parts.options.onWarning?.("old pods stay", { err: error });
-    this.#sweeping = setInterval(() => void sweep().catch(onError), SWEEP_EVERY_MS).unref();
+    this.#timers = [
+      this.#every(SWEEP_EVERY_MS, "old pods stay for now", () => this.#fleet.sweep(Date.now())),
+      this.#every(LOGS_EVERY_MS, "logs of servers that are gone stay alone for now", () => this.takeLogs()),
+    ];
+  }
+
+  /** Keeps the logs of servers that are gone. */
+  takeLogs(): Promise<void> {
+    return this.#fleet.takeLogs(this.#parts.options.isLive ?? (() => true));
+  }
+
+  #every(intervalMs: number, failure: string, work: () => Promise<void>): NodeJS.Timeout {
+    const onError = (error: unknown): void => this.#parts.options.onWarning?.(failure, { err: error });
+    return setInterval(() => void work().catch(onError), intervalMs).unref();
   }
 
   async probe(): Promise<Probe> {
@@ -284,7 +298,7 @@ export class KubernetesDriver implements Driver {
       if (workloads !== "freeze") await this.destroy(uid, { keepFiles: workloads === "end" });
       else if (this.#fleet.observed(found)?.state === "running") await this.#fleet.setFrozen(uid, true);
     }
-    clearInterval(this.#sweeping);
+    for (const timer of this.#timers) clearInterval(timer);
     await this.#doors.close();
     await this.#egress.stop();
     await this.#mirror.stop();

@@ -21,6 +21,8 @@ export const ANNOTATION = {
   halted: "berth.halted",
   /** "yes": the daemon has stopped every process. */
   frozen: "berth.frozen",
+  /** The server that keeps the workload's log. */
+  logNode: "berth.log-node",
   volume: "berth.volume",
   sizeMb: "berth.size-mb",
   /** Uid of the workload that has the volume. */

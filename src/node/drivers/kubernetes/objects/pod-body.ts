@@ -22,6 +22,8 @@ export interface PodGround {
 
 export interface PodOrder {
   name: string;
+  /** The server that asks for the pod. */
+  node: string;
   record: WorkloadRecord;
   /** Name of the Secret with the daemon's configuration. */
   secret: string;
@@ -67,7 +69,7 @@ export function podBody(ground: PodGround, order: PodOrder) {
     metadata: {
       name,
       labels: { ...labelsOf(instance, "workload"), [LABEL.name]: hostWord(record.name) },
-      annotations: { [ANNOTATION.record]: JSON.stringify(record) },
+      annotations: { [ANNOTATION.record]: JSON.stringify(record), [ANNOTATION.logNode]: order.node },
     },
     spec: {
       restartPolicy: "Never",

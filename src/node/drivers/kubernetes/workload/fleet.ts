@@ -20,7 +20,7 @@ import { ANNOTATION, podName, selectorOf } from "../objects/names.ts";
 import { CONTAINER, type PodGround, type PodOrder, podBody, resourcesOf } from "../objects/pod-body.ts";
 import { configOf, secretBody } from "./daemon.ts";
 import { outputIn } from "./last-output.ts";
-import { hasEnded, isHalted, isRunning, observedOf } from "./observed.ts";
+import { hasEnded, isHalted, isRunning, logNodeOf, observedOf } from "./observed.ts";
 import { recordIn, type WorkloadRecord } from "./record.ts";
 import { startProblem } from "./start-problem.ts";
 import type { Tokens } from "./tokens.ts";
@@ -144,7 +144,7 @@ export class Fleet {
       ...(spec.log ? { log: spec.log } : {}),
     };
     const name = podName(ground.instance, spec.uid);
-    const order = { name, image, limits: spec.limits, workDir: spec.workDir, claims };
+    const order = { name, node: this.#options.node, image, limits: spec.limits, workDir: spec.workDir, claims };
     const doors = await this.#options.doors();
     for (;;) {
       const body = podBody(ground, { ...order, record, secret: `${name}-${record.id}` });
@@ -320,6 +320,18 @@ export class Fleet {
     }
     if (!frozen) await this.#note(uid, { frozen: null });
     return (await this.living(uid)).observed;
+  }
+
+  /** Takes over the logs of servers that are gone; of several servers that try, one succeeds. */
+  async takeLogs(isLive: (node: string) => boolean): Promise<void> {
+    const { client, node } = this.#options;
+    for (const { pod, record } of await this.all()) {
+      const keeper = logNodeOf(pod);
+      if (!record.log || keeper === node || (keeper !== undefined && isLive(keeper))) continue;
+      const patch = { metadata: { annotations: { [ANNOTATION.logNode]: node } } };
+      const take = (now: Pod) => (logNodeOf(now) === keeper ? patch : null);
+      await client.edit(podSchema, this.#pathOf(record.uid), take);
+    }
   }
 
   async #note(uid: string, notes: Partial<Record<"halted" | "frozen", "yes" | null>>): Promise<void> {

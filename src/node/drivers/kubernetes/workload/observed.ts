@@ -26,6 +26,9 @@ export const isFrozen = ({ metadata }: Pod): boolean => metadata.annotations?.[A
 /** The pod's first process runs, also in a sandbox that was halted. */
 export const isRunning = (pod: Pod): boolean => !hasEnded(pod) && Boolean(statusOf(pod)?.running);
 
+export const logNodeOf = ({ metadata }: Pick<Pod, "metadata">): string | undefined =>
+  metadata.annotations?.[ANNOTATION.logNode];
+
 export interface ObservedGround {
   node: string;
   tokens: Tokens;
@@ -58,6 +61,7 @@ export function observedOf(pod: Pod, record: WorkloadRecord, { node, tokens }: O
     pooled: false,
     oom: terminated?.reason === "OOMKilled",
     ...(isHalted(pod) ? { endedBy: "platform" } : {}),
-    ...(record.log ? { log: record.log } : {}),
+    // Another server keeps the log otherwise: two would store every line twice.
+    ...(record.log && logNodeOf(pod) === node ? { log: record.log } : {}),
   };
 }
