@@ -109,10 +109,26 @@ describe("the Kubernetes driver", { skip: kubernetesMissing ?? false }, () => {
     }
     assert.equal(await one.observe(box.uid), null);
     const ended = await one.waitExit(command.uid);
-    assert.deepEqual([ended?.state, ended?.exitCode], ["exited", undefined]);
+    assert.deepEqual([ended?.state, ended?.exitCode, ended?.endedBy], ["exited", undefined, "machine"]);
     assert.equal((await one.readOutput(command.uid, "stdout", 0, 10)).size, 0);
     const again = await one.create(box);
     assert.equal((await run(again, "echo new")).output, "new\n");
+  });
+
+  test("a command whose machine is drained has not succeeded, also when it ends politely", async (t) => {
+    const polite = "trap 'exit 0' TERM; : > /up; while :; do sleep 0.02; done";
+    for (const script of [polite, ": > /up; exec sleep 600"]) {
+      const wanted = spec({ exec: { argv: ["sh", "-c", script] } });
+      t.after(() => one.destroy(wanted.uid));
+      const made = await one.create(wanted);
+      await eventually(async () => (await run(made, "test -e /up")).exitCode === 0);
+      // The pod ends before the machine's own removal of the object.
+      const code = await cluster.kubelet.drain(podOf(wanted.uid)?.metadata.uid ?? "");
+      assert.notEqual(code, 0);
+      const ended = await one.waitExit(wanted.uid);
+      assert.deepEqual([ended?.state, ended?.endedBy], ["exited", "machine"]);
+      assert.notEqual(ended?.exitCode, 0);
+    }
   });
 
   test("a pod of the same name that is none of Berth's is left alone", async (t) => {

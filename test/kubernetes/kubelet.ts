@@ -110,6 +110,22 @@ export class Kubelet {
     this.#status(uid, { phase: "Failed", reason: "Evicted", message: "The node was low on resource: memory." });
   }
 
+  /** Ends a pod as for a machine that is emptied: politely, with the pod's code told and the object still there. */
+  async drain(uid: string): Promise<number | undefined> {
+    const running = this.#pods.get(uid);
+    const pod = this.#find(uid);
+    if (!pod || !running?.process) return undefined;
+    running.stopping = true;
+    const metadata = { ...pod.metadata, deletionTimestamp: new Date().toISOString(), deletionGracePeriodSeconds: 30 };
+    this.#api.store.replace("pods", { ...pod, metadata });
+    running.process.signal("SIGTERM");
+    const { exitCode } = await running.process.ended;
+    const state = { terminated: { exitCode, reason: exitCode === 0 ? "Completed" : "Error" } };
+    const phase = exitCode === 0 ? "Succeeded" : "Failed";
+    this.#status(uid, { phase, podIP: running.address, containerStatuses: [{ name: "workload", state }] });
+    return exitCode;
+  }
+
   #find(uid: string): KubeObject | undefined {
     return this.#api.store.list("pods", NAMESPACE).find(({ metadata }) => metadata.uid === uid);
   }

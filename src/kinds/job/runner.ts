@@ -133,6 +133,7 @@ async function outcomeOf(ended: Observed | null, deps: Deps): Promise<TaskOutcom
   const { uid, oom, exitSignal } = ended;
   const exitCode = ended.exitCode ?? null;
   if (exitCode === 0) return { result: "succeeded" };
+  if (ended.endedBy === "machine") return { result: "lost", message: "The machine that ran it was taken away." };
   const wrote = await tailOf(uid, deps);
   if (oom)
     return {

@@ -283,7 +283,8 @@ class Init {
   #exitWhenAlone(): void {
     if (!this.#stopping || this.#daemon || this.#command) return;
     const others = process.pid === 1 && readdirSync("/proc").some((entry) => /^\d+$/.test(entry) && entry !== "1");
-    if (!others) this.#exit(0);
+    // A command that was told to end has not finished its work, however politely it ended.
+    if (!others) this.#exit(this.#config.exec ? 128 + constants.signals.SIGTERM : 0);
     setTimeout(() => this.#exitWhenAlone(), ALONE_LOOK_MS);
   }
 

@@ -29,6 +29,19 @@ export const isRunning = (pod: Pod): boolean => !hasEnded(pod) && Boolean(status
 export const logNodeOf = ({ metadata }: Pick<Pod, "metadata">): string | undefined =>
   metadata.annotations?.[ANNOTATION.logNode];
 
+/** The cluster took the pod: its machine is drained, full or gone, or a person removed the pod. */
+const isTaken = ({ metadata, status }: Pod): boolean =>
+  Boolean(metadata.deletionTimestamp) ||
+  TAKEN.has(status?.reason ?? "") ||
+  (status?.conditions ?? []).some(({ type, status: is }) => type === "DisruptionTarget" && is === "True");
+
+const TAKEN = new Set(["Evicted", "Preempting", "Shutdown", "NodeShutdown", "Terminated", "NodeLost", "NodeAffinity"]);
+
+function endedBy(pod: Pod): Pick<Observed, "endedBy"> {
+  if (isHalted(pod)) return { endedBy: "platform" };
+  return hasEnded(pod) && isTaken(pod) ? { endedBy: "machine" } : {};
+}
+
 export interface ObservedGround {
   node: string;
   tokens: Tokens;
@@ -60,7 +73,7 @@ export function observedOf(pod: Pod, record: WorkloadRecord, { node, tokens }: O
     createdAt: new Date(pod.metadata.creationTimestamp).toISOString(),
     pooled: false,
     oom: terminated?.reason === "OOMKilled",
-    ...(isHalted(pod) ? { endedBy: "platform" } : {}),
+    ...endedBy(pod),
     // Another server keeps the log otherwise: two would store every line twice.
     ...(record.log && logNodeOf(pod) === node ? { log: record.log } : {}),
   };
