@@ -76,6 +76,14 @@ export function createPlaces(base: string, kinds: readonly KindFacts[]) {
   return {
     read,
     lineOf,
+    /** The path parameters of a collection or, with a name, of a resource in it. */
+    params: ({ kind, parents }: Collection, name?: string): Record<string, string> =>
+      Object.fromEntries(
+        lineOf(kind).flatMap(({ param }, at) => {
+          const value = at < parents.length ? parents[at] : name;
+          return value === undefined ? [] : [[param, value]];
+        }),
+      ),
     home: (workspace: string): string => below(workspace),
     page: (workspace: string, name: PageName): string => below(workspace, "-", name),
     list: (workspace: string, collection: Collection): string => below(workspace, ...collectionWords(collection)),

@@ -1,5 +1,6 @@
 /** The request of this page for other tools. */
 import { useState } from "preact/hooks";
+import { settings } from "../lib/settings.ts";
 import { Button } from "../ui/button.tsx";
 import { Code } from "../ui/code.tsx";
 import { Dialog } from "../ui/dialog.tsx";
@@ -15,7 +16,7 @@ export function CopyAs({ asked }: { asked: Asked }) {
       {isOpen ? (
         <Dialog title="The same from elsewhere" onClose={() => setOpen(false)}>
           <div class="stack">
-            {linesOf(asked).map(({ title, text }) => (
+            {linesOf(settings.publicUrl, asked).map(({ title, text }) => (
               <div key={title} class="stack">
                 <h3>{title}</h3>
                 <Code text={text} noun={title} />

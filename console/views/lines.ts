@@ -1,6 +1,5 @@
 /** A request as other tools make it: curl, the command line, and the SDK. */
 import type { KindFacts } from "../lib/facts.ts";
-import { settings } from "../lib/settings.ts";
 
 export interface Asked {
   method: string;
@@ -10,8 +9,8 @@ export interface Asked {
   body?: unknown;
   /** The operation, as the SDK names it. */
   operation: string;
-  /** Path parameters in order. */
-  names: readonly string[];
+  /** Path parameters by name. */
+  params: Readonly<Record<string, string>>;
   /** The same on the command line; null where it has no short form. */
   command: string | null;
 }
@@ -21,18 +20,24 @@ export interface Line {
   text: string;
 }
 
-export function linesOf({ method, path, workspace, body, operation, names, command }: Asked): Line[] {
+export function linesOf(
+  publicUrl: string,
+  { method, path, workspace, body, operation, params, command }: Asked,
+): Line[] {
   const data =
     body === undefined ? "" : ` \\\n  -H 'content-type: application/json' \\\n  -d ${quoted(JSON.stringify(body))}`;
   const verb = method === "GET" ? "" : ` -X ${method}`;
-  const given = [...names.map((name) => JSON.stringify(name)), ...(body === undefined ? [] : [JSON.stringify(body)])];
+  const input = { ...(Object.keys(params).length === 0 ? {} : { params }), ...(body === undefined ? {} : { body }) };
   return [
     {
       title: "curl",
-      text: `curl${verb} ${settings.publicUrl}/v0${path} \\\n  -H "authorization: Bearer $BERTH_API_KEY" \\\n  -H 'x-service-workspace: ${workspace}'${data}`,
+      text: `curl -s${verb} ${publicUrl}/v0${path} \\\n  -H "authorization: Bearer $BERTH_API_KEY" \\\n  -H 'x-service-workspace: ${workspace}'${data}`,
     },
     ...(command === null ? [] : [{ title: "CLI", text: command }]),
-    { title: "SDK", text: `await berth.api.${operation}(${given.join(", ")});` },
+    {
+      title: "SDK",
+      text: `await berth.api.${operation}(${Object.keys(input).length === 0 ? "" : JSON.stringify(input)});`,
+    },
   ];
 }
 
@@ -42,13 +47,23 @@ export const listCommand = ({ name }: KindFacts, workspace: string): string => `
 export const getCommand = ({ name: kind }: KindFacts, name: string, workspace: string): string =>
   `berth ${kind} get ${name} -w ${workspace}`;
 
-/** How the first resource of a kind is made at a terminal. */
-const FIRST: Readonly<Record<string, string>> = {
-  sandbox: "berth run sandbox",
-  agent: "berth new agent my-agent && cd my-agent && berth deploy",
-  function: "berth new mcp my-server && cd my-server && berth deploy",
-  job: "berth new job my-job && cd my-job && berth deploy",
+/** Members that a resource of the kind cannot do without. */
+const NEEDED: Readonly<Record<string, string>> = {
+  model: " --set spec.runtime.type=mock",
+  volume: " --set spec.size=64",
+  integrationconnection: " --set spec.integration=openai --set spec.secret.apiKey=$OPENAI_API_KEY",
+  application: " --set spec.runtime.image=IMAGE",
+  policy: " --file policy.yaml",
 };
 
-export const firstCommand = ({ name }: KindFacts, workspace: string): string =>
-  FIRST[name] ?? `berth ${name} create my-${name} -w ${workspace}`;
+/** Code is deployed from a folder, which a template begins. */
+const TEMPLATES: Readonly<Record<string, string>> = { agent: "agent-echo", function: "mcp-hello", job: "job-batch" };
+
+const NAMES: Readonly<Record<string, string>> = { customdomain: "example.com" };
+
+/** How the first resource of a kind is made at a terminal. */
+export function firstCommand({ name: kind }: KindFacts, workspace: string): string {
+  const template = TEMPLATES[kind];
+  if (template !== undefined) return `berth new ${template} && berth deploy ${template} -w ${workspace}`;
+  return `berth ${kind} create ${NAMES[kind] ?? `my-${kind}`} -w ${workspace}${NEEDED[kind] ?? ""}`;
+}

@@ -47,7 +47,7 @@ export function NewPage({ workspace, kind, parents }: { workspace: string } & Co
         <CopyAs
           asked={{
             ...{ method: "POST", path: collectionPath(collection), workspace, body, operation: `${kind.name}Create` },
-            ...{ names: parents, command: null },
+            ...{ params: places.params(collection), command: null },
           }}
         />
       </div>

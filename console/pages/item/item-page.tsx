@@ -51,7 +51,10 @@ export function ItemPage({ workspace, name, kind, parents }: { workspace: string
         <CopyAs
           asked={{
             ...{ method: "GET", path: itemPath(collection, name), workspace, operation: `${kind.name}Get` },
-            ...{ names: [...parents, name], command: parents.length === 0 ? getCommand(kind, name, workspace) : null },
+            ...{
+              params: places.params(collection, name),
+              command: parents.length === 0 ? getCommand(kind, name, workspace) : null,
+            },
           }}
         />
         {kind.verbs.includes("delete") ? (

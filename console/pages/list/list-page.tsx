@@ -47,7 +47,10 @@ export function ListPage({ workspace, kind, parents }: { workspace: string } & C
         <CopyAs
           asked={{
             ...{ method: "GET", path: collectionPath(collection), workspace, operation: `${kind.name}List` },
-            ...{ names: parents, command: parents.length === 0 ? listCommand(kind, workspace) : null },
+            ...{
+              params: places.params(collection),
+              command: parents.length === 0 ? listCommand(kind, workspace) : null,
+            },
           }}
         />
         {create === null ? null : (
