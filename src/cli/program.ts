@@ -20,10 +20,11 @@ import { REMOTE } from "./commands/options.ts";
 import { resourceCommands } from "./commands/resources.ts";
 import { sandboxVerbs } from "./commands/sandbox.ts";
 import { sessionCommands } from "./commands/session.ts";
-import { resolveConnection } from "./connection.ts";
+import { dataFolder, resolveConnection } from "./connection.ts";
 import { EXIT, EXIT_MEANING } from "./failure.ts";
 import { httpFetch } from "./http-fetch.ts";
 import { nounsOf } from "./nouns.ts";
+import { useTrustedAuthorities } from "./trusted-authorities.ts";
 
 export interface ProgramOptions {
   version: string;
@@ -67,6 +68,7 @@ export async function runProgram(
 ): Promise<number> {
   const commands = allCommands(operatorCommands);
   const context = processContext(version, commands);
+  useTrustedAuthorities(dataFolder(context.env));
   let code: number | undefined;
   const program = root(version, commands);
   // Only the command named first is given to the parser; there are several hundred.

@@ -1,17 +1,19 @@
 /** HTTPS with the server's own authority: HTTP/2, WebSockets over it, plain HTTP beside it, and clients that misbehave. */
 import assert from "node:assert/strict";
-import { createHash } from "node:crypto";
+import { createHash, X509Certificate } from "node:crypto";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer, request as httpRequest } from "node:http";
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, constants } from "node:http2";
 import { request as httpsRequest } from "node:https";
 import { type AddressInfo, connect as connectTcp } from "node:net";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, suite, type TestContext, test } from "node:test";
 import { connect as connectTls } from "node:tls";
 import { HTTP2_LIMITS } from "../../src/http/http2/http2-door.ts";
 import { CertificateSigner, type Credential, makeAuthority } from "../../src/lib/x509/certificate.ts";
+import { runBerth } from "../berth-process.ts";
 import { FakeMachine, fakeDriver } from "../fake-driver.ts";
 import { startTestPlatform, type TestPlatform } from "../platform.ts";
 import { draftOf } from "../store.ts";
@@ -260,6 +262,26 @@ suite("HTTPS and HTTP/2", () => {
       assert.notEqual(await served(host), "Shop CA", host);
     await call("DELETE", "/customdomains/shop.test/certificates");
     await becomes("www.shop.test", false);
+  });
+
+  test("berth trusts a server of its own authority once its fingerprint was given, and no other", async (t) => {
+    const home = mkdtempSync(join(tmpdir(), "berth-trust-"));
+    t.after(() => rmSync(home, { recursive: true, force: true }));
+    const env = { HOME: home, BERTH_URL: https.origin, BERTH_API_KEY: platform.apiKey, BERTH_WORKSPACE: "main" };
+    const berth = (...words: string[]) => runBerth(words, { env });
+    const strange = await berth("sandbox", "list");
+    assert.notEqual(strange.code, 0, strange.stdout);
+    const { fingerprint256 } = new X509Certificate(ca);
+    const unasked = await berth("trust", https.origin);
+    assert.deepEqual([unasked.code, unasked.stderr.includes(fingerprint256)], [2, true], unasked.stderr);
+    const wrong = await berth("trust", https.origin, "--fingerprint", fingerprint256.replaceAll(/[0-9]/g, "A"));
+    assert.deepEqual([wrong.code, /another authority/.test(wrong.stderr)], [2, true], wrong.stderr);
+    const done = await berth("trust", https.origin, "--fingerprint", fingerprint256.toLowerCase());
+    assert.equal(done.code, 0, done.stderr);
+    assert.match(done.stdout, /berth +trusts 127\.0\.0\.1:/);
+    const listed = await berth("sandbox", "list");
+    assert.equal(listed.code, 0, listed.stderr);
+    assert.match(listed.stdout, /box/);
   });
 
   test("header lists beyond the limit, and more streams than allowed, are refused", async (t) => {

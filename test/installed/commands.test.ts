@@ -28,6 +28,7 @@ const ELSEWHERE: Record<string, string> = {
   "password set": "test/identity/people-suite.ts, by its operation",
   login: "test/identity/cli-suite.ts",
   logout: "test/identity/cli-suite.ts",
+  trust: "test/edge/https.test.ts, with a server that signs its own certificates",
   apply: "docs/tour.md",
   "sandbox connect": "test/e2e/sandboxes/cli.test.ts",
   "customdomain verify": "test/e2e/custom-domains.test.ts, with a name server of its own",

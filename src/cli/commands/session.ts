@@ -35,6 +35,17 @@ export function sessionCommands(operations: readonly Operation[]): CommandSpec[]
       run: async (call) => (await import("../actions/session.ts")).logout(call),
     },
     {
+      name: "trust",
+      group,
+      summary: "trust a server that signs its own certificates (BERTH_TLS=auto)",
+      details:
+        "The server printed the fingerprint of its authority when it started. Only a server with that fingerprint is trusted:\nby berth, and by browsers of this user where certutil is installed. The server on this machine needs no fingerprint.",
+      args: [{ name: "url", about: "address of the server" }],
+      options: [{ flags: "--fingerprint <sha256>", about: "SHA-256 of the authority, as the server printed it" }],
+      examples: ["berth trust https://machine.local:8080 --fingerprint 4E:0D:…"],
+      run: async (call) => (await import("../actions/trust.ts")).trust(call),
+    },
+    {
       name: "open",
       group,
       summary: "print a link that opens the console, signed in as you",
