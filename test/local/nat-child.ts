@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
+import { compileNetwork } from "../../src/kinds/workload/network.ts";
 import type { Observed, WorkloadSpec } from "../../src/node/workload.ts";
 import { LocalMachine, run } from "./machine.ts";
 
@@ -12,8 +13,11 @@ const ip = (commands: string[], pid?: number): void => {
 };
 
 // Answers every connection with the address it came from, on any address of that namespace.
+const WEB = `require("http").createServer((q, s) => s.end("web for " + q.headers.host)).listen(80, "0.0.0.0"); require("net").createServer(s => s.once("data", () => s.end("no TLS here"))).listen(443, "0.0.0.0");`;
 const server = `require("net").createServer(s => s.end("seen as " + s.remoteAddress)).listen(7000, "0.0.0.0", () => console.log("up"))`;
-const internet = spawn("unshare", ["-n", process.execPath, "-e", server], { stdio: ["ignore", "pipe", "inherit"] });
+const internet = spawn("unshare", ["-n", process.execPath, "-e", WEB + server], {
+  stdio: ["ignore", "pipe", "inherit"],
+});
 process.once("exit", () => internet.kill());
 await once(internet.stdout, "data");
 const pid = Number(internet.pid);
@@ -27,7 +31,25 @@ const addresses = ["203.0.113.2/24", "10.9.9.9/32", "169.254.169.254/32"];
 ip([...addresses.map((address) => `address add ${address} dev host0`), "link set host0 up", "link set lo up"], pid);
 
 const machine = new LocalMachine();
-const driver = await machine.open({ poolSize: 1 });
+const OPEN = compileNetwork({});
+const RULED = compileNetwork({ proxy: { allowedDomains: ["good.test"] } });
+const ruled = new Set(["ruled"]);
+const listeners = new Set<(uid: string) => void>();
+const refused: string[] = [];
+const driver = await machine.open({
+  poolSize: 1,
+  egress: {
+    rules: {
+      of: async (uid) => (ruled.has(uid) ? RULED : OPEN),
+      onChange(listener) {
+        listeners.add(listener);
+        return () => listeners.delete(listener);
+      },
+    },
+    resolve: async () => ["203.0.113.2"],
+    onRefused: (uid, { host, port }) => refused.push(`${uid} ${host}:${port}`),
+  },
+});
 try {
   await look();
 } finally {
@@ -45,6 +67,7 @@ async function look(): Promise<void> {
   const two = await driver.create(spec("two"));
   const closed = await driver.create({ ...spec("closed"), network: "closed" });
 
+  while ((await reach(one, "203.0.113.2", 2)) === ""); // its rules are read in a moment
   assert.equal(await reach(one, "203.0.113.2", 50), "seen as 203.0.113.1", "out, behind the machine's address");
   for (const host of ["10.9.9.9", "169.254.169.254"]) {
     const near = execFileSync("bash", ["-c", `cat < /dev/tcp/${host}/7000`], { encoding: "utf8" });
@@ -65,6 +88,36 @@ async function look(): Promise<void> {
   const stats = await driver.stats("one");
   assert.ok((stats.sentBytes ?? 0) > 0 && (stats.receivedBytes ?? 0) > 0);
   local.kill();
+  await lookAtRules(one);
+}
+
+async function lookAtRules(one: Observed): Promise<void> {
+  const box = await driver.create(spec("ruled"));
+  assert.equal(await reach(box, "203.0.113.2"), "", "raw TCP");
+  const web = async (from: Observed, host: string): Promise<string> => {
+    const ask = `exec 3<>/dev/tcp/203.0.113.2/80; printf "GET / HTTP/1.1\\r\\nHost: ${host}\\r\\nConnection: close\\r\\n\\r\\n" >&3; cat <&3`;
+    return (await run(from, `timeout 50 bash -c '${ask}'`)).output;
+  };
+  assert.match(await web(box, "good.test"), /200 OK.*web for good\.test/s);
+  assert.match(await web(box, "bad.test"), /403 .*firewall_blocked/is);
+  const tls = async (servername: string): Promise<string> => {
+    const script = `require("tls").connect({ host: "203.0.113.2", port: 443, servername: "${servername}" }).on("error", e => console.log(e.code))`;
+    return (await run(box, `node -e '${script}'`)).output.trim();
+  };
+  assert.match(await tls("good.test"), /WRONG_VERSION|PACKET_LENGTH/, "the server itself answered");
+  assert.match(await tls("bad.test"), /ACCESS_DENIED/);
+  const script = `const r = new (require("dns").Resolver)(); r.setServers(["198.18.0.1"]); r.resolve4("bad.test", e => console.log(e.code))`;
+  assert.equal((await run(box, `node -e '${script}'`)).output.trim(), "EREFUSED");
+  assert.deepEqual(refused, ["ruled bad.test:80", "ruled bad.test:443"]);
+
+  // A change holds for what runs, in both directions.
+  ruled.add("one");
+  for (const listener of listeners) listener("one");
+  while ((await reach(one, "203.0.113.2")) !== "");
+  assert.match(await web(one, "bad.test"), /403 .*firewall_blocked/is);
+  ruled.delete("one");
+  for (const listener of listeners) listener("one");
+  while ((await reach(one, "203.0.113.2", 50)) === "");
 }
 
 function spec(uid: string): WorkloadSpec {

@@ -27,6 +27,7 @@ async function withTasks(
   const machine = await openMachine(dir, await sandboxdBinary(), image, cgroups);
   const nat: Nat = {
     attach,
+    own: () => {},
     resolvConf: "",
     traffic: () => ({ sentBytes: 0, receivedBytes: 0 }),
     stop: async () => {},

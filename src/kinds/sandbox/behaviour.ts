@@ -34,13 +34,6 @@ const START_WAIT_MS = 60_000;
 /** The same while the image is pulled; common HTTP clients wait 300 s for an answer. */
 const PULL_WAIT_MS = 240_000;
 
-/** Warning in every answer with network rules on such a machine: users would otherwise rely on them. */
-const NETWORK_STORED = {
-  code: "NETWORK_RULES_NOT_ENFORCED",
-  message:
-    "spec.network is not enforced for connections that do not use the proxy: this machine gives the sandbox a network of its own (NAT).",
-};
-
 /** Certificates and variables are given to a sandbox at its start. */
 const ROUTES_NOT_TRUSTED = {
   code: "ROUTES_NEED_A_RESTART",
@@ -123,11 +116,7 @@ function errorsOf({ status, events, spec, state, uid, updatedAt }: Resource): Re
   const last = events.at(-1);
   const failure = { code: "START_FAILED", message: last?.message, fatal: true, instance: uid, time: last?.time };
   const unheld = Array.isArray(state.unheld) && state.unheld.length > 0 ? [limitsNotHeld(state.unheld)] : [];
-  const lasting = [
-    ...(spec.network && state.outbound === "nat" ? [NETWORK_STORED] : []),
-    ...(hasRoutes({ spec }) && state.trusts === false ? [ROUTES_NOT_TRUSTED] : []),
-    ...unheld,
-  ];
+  const lasting = [...(hasRoutes({ spec }) && state.trusts === false ? [ROUTES_NOT_TRUSTED] : []), ...unheld];
   return [
     ...(status === "FAILED" ? [failure] : []),
     ...lasting.map((told) => ({ ...told, fatal: false, instance: uid, time: toIso(updatedAt) })),

@@ -28,8 +28,6 @@ export interface SandboxState extends InstancesState<Endpoint> {
   imageSource?: string | undefined;
   /** Limits of the spec that this machine cannot enforce. */
   unheld?: string[];
-  /** How the sandbox reaches the outside: a network of its own, or the platform's proxy. */
-  outbound?: "nat" | "proxy" | "none";
   /** Whether programs in the sandbox trust the authority of the workspace, which routes need. */
   trusts?: boolean;
   driveMounts?: DriveMountIntent[];

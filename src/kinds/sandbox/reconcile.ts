@@ -194,7 +194,6 @@ async function running(
       idleSince: deps.clock.now(),
       isolation: workload.grade,
       unheld: unheldLimits(probe),
-      outbound: probe.outbound,
       trusts: workload.mounts.some(({ platform }) => platform),
       imageSource,
     }),

@@ -5,17 +5,18 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { parseHost } from "../../lib/network/egress/host.ts";
 import { createServer } from "../../lib/network/node-http.ts";
 import type { Credential } from "../../lib/x509/certificate.ts";
 import { type Admitted, Dialler, type DialOptions, type OpenConnection } from "./dialler.ts";
-import type { FirstFlight } from "./first-flight.ts";
+import { type FirstFlight, firstFlight } from "./first-flight.ts";
 import { forward, forwardUpgrade, join, type Passage } from "./forward.ts";
 import { intercept } from "./intercept.ts";
 import { openPassage } from "./passage.ts";
 import { isRefusal, MALFORMED, rawAnswer, refusedBy } from "./refusal.ts";
 import { refuse, sinkOf } from "./sink.ts";
-import { parseAuthority, parseHttpUrl } from "./target.ts";
-import { checkedTunnel } from "./tunnel.ts";
+import { parseAuthority, parseHostHeader, parseHttpUrl } from "./target.ts";
+import { ACCESS_DENIED, checkedTunnel } from "./tunnel.ts";
 
 export interface EgressOptions extends DialOptions {
   /** A certificate for a host that the workload trusts; absent = TLS is never read. */
@@ -27,14 +28,23 @@ export interface EgressOptions extends DialOptions {
 export interface EgressProxy {
   /** Serves a connection that the workload made. */
   serve(uid: string, socket: Socket): void;
+  /** Serves a connection that the workload meant for this port of a host that only its first bytes name. */
+  serveTransparent(uid: string, port: TransparentPort, socket: Socket): void;
   stop(): Promise<void>;
 }
+
+export type TransparentPort = 80 | 443;
 
 /** A tunnel whose requests the platform reads. */
 interface Way {
   uid: string;
   admitted: Admitted;
   ready: OpenConnection;
+}
+
+interface Carried {
+  admitted: Admitted;
+  connection: OpenConnection;
 }
 
 const HEADERS_WAIT_MS = 30_000;
@@ -44,6 +54,7 @@ export function startEgressProxy(options: EgressOptions = {}): EgressProxy {
   const dialler = new Dialler(options);
   const owners = new WeakMap<object, string>();
   const passages = new WeakMap<object, Passage>();
+  const led = new WeakSet<object>();
   const settings = { requestTimeout: 0, headersTimeout: HEADERS_WAIT_MS };
   /** Takes CONNECT and requests with whole addresses. */
   const door: Server = createServer(settings);
@@ -60,6 +71,11 @@ export function startEgressProxy(options: EgressOptions = {}): EgressProxy {
     const { socket: upstream } = connection;
     if (client.destroyed) return void upstream.destroy();
     client.write(ESTABLISHED);
+    await carry(uid, client, head, { admitted, connection });
+  }
+
+  async function carry(uid: string, client: Duplex, head: Buffer, { admitted, connection }: Carried): Promise<void> {
+    const { socket: upstream } = connection;
     const { policy, routes } = admitted.rules;
     const reads = options.credentialOf !== undefined && routes.reads(admitted.target.host);
     if (policy.open && !reads) {
@@ -74,6 +90,26 @@ export function startEgressProxy(options: EgressOptions = {}): EgressProxy {
       },
       onRefused: (rule) => dialler.tell(uid, admitted.target, refusedBy(admitted.target.host.text, rule)),
     });
+  }
+
+  async function transparent(uid: string, port: TransparentPort, client: Socket): Promise<void> {
+    client.on("error", () => client.destroy()); // the client hung up; the other side follows below
+    const flight = await firstFlight(client, Buffer.alloc(0));
+    if (flight.protocol === "http" && port === 80) {
+      client.unshift(flight.bytes);
+      owners.set(client, uid);
+      led.add(client);
+      door.emit("connection", client);
+      return void client.resume();
+    }
+    const host = flight.protocol === "tls" ? parseHost(flight.hello.serverName ?? "") : null;
+    const target = host && !host.address ? { host, port } : null;
+    const admitted = target && (await dialler.admit(uid, target));
+    if (!admitted || isRefusal(admitted)) return void client.end(flight.protocol === "tls" ? ACCESS_DENIED : "");
+    const connection = await dialler.dial(uid, admitted);
+    if (isRefusal(connection)) return void client.destroy();
+    if (client.destroyed) return void connection.socket.destroy();
+    await carry(uid, client, flight.bytes, { admitted, connection });
   }
 
   async function takeRequests(client: Duplex, { protocol, bytes }: FirstFlight, way: Way): Promise<void> {
@@ -100,7 +136,12 @@ export function startEgressProxy(options: EgressOptions = {}): EgressProxy {
   }
 
   async function plainRequest(uid: string, incoming: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { url = "", method = "GET" } = incoming;
+    const { method = "GET" } = incoming;
+    // A connection that was led here has requests for paths, and their host in a header.
+    const isLed = led.has(incoming.socket) && incoming.url?.startsWith("/") === true;
+    const url = isLed
+      ? `http://${parseHostHeader(incoming.headers.host ?? "")?.text ?? ""}${incoming.url}`
+      : (incoming.url ?? "");
     const target = parseHttpUrl(url);
     const path = pathOf(url);
     const admitted = target ? await dialler.admit(uid, target, { method, path }) : MALFORMED;
@@ -139,6 +180,9 @@ export function startEgressProxy(options: EgressOptions = {}): EgressProxy {
     serve(uid, socket) {
       owners.set(socket, uid);
       door.emit("connection", socket);
+    },
+    serveTransparent(uid, port, socket) {
+      transparent(uid, port, socket).catch(() => socket.destroy());
     },
     async stop() {
       for (const server of [door, inner]) server.closeAllConnections();

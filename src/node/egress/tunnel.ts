@@ -13,7 +13,7 @@ import type { Target } from "./target.ts";
 /** Ports of protocols that tell the name of the host first. */
 const NAMED_PORTS = [80, 443];
 /** A TLS alert: fatal, access denied. */
-const ACCESS_DENIED = Buffer.from([21, 3, 3, 0, 2, 2, 49]);
+export const ACCESS_DENIED = Buffer.from([21, 3, 3, 0, 2, 2, 49]);
 
 export interface TunnelOptions {
   policy: OutboundPolicy;

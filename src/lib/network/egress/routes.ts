@@ -27,6 +27,7 @@ export interface Route {
 }
 
 export interface Routes {
+  readonly any: boolean;
   /** Whether requests to this host are read by the platform. */
   reads(host: Host): boolean;
   /** The routes that apply to a request, in the order of the specification. */
@@ -46,7 +47,7 @@ const HEADERS_KEPT =
   /^(?:host|connection|content-length|transfer-encoding|te|trailer|upgrade|keep-alive|proxy-.*|:.*)$/i;
 const METHOD = /^[A-Z]{1,32}$/;
 
-export const NO_ROUTES: Routes = { reads: () => false, find: () => [] };
+export const NO_ROUTES: Routes = { any: false, reads: () => false, find: () => [] };
 
 /** Throws RuleProblem. `place` is where the member `proxy` stands. */
 export function routesOf({ routing = [], bypass = [] }: RoutingSpec, place: string): Routes {
@@ -60,6 +61,7 @@ export function routesOf({ routing = [], bypass = [] }: RoutingSpec, place: stri
   if (compiled.length === 0) return NO_ROUTES;
   const isRead = (host: Host): boolean => untouched.find(host) === null;
   return {
+    any: true,
     reads: (host) => isRead(host) && compiled.some(({ targets }) => targets.some((target) => target.hosts(host))),
     find: (host, request) =>
       isRead(host)

@@ -73,6 +73,7 @@ interface Parts {
   machine: Machine;
   images: imageStore.ImageStore;
   base: imageStore.ResolvedImage;
+  egress: EgressProxy;
   nat: Nat | null;
   volumes: VolumeStore;
 }
@@ -84,10 +85,13 @@ export async function openLocalDriver(options: LocalDriverOptions): Promise<Loca
   chmodSync(dir, 0o700);
   const name = `${options.brand}-${createHash("sha256").update(dir).digest("hex").slice(0, 8)}`;
   const cgroups = findCgroups(name);
+  const egress = startEgressProxy(options.egress);
   const { nat, missing: noNat } =
-    options.outbound === "proxy" ? { nat: null, missing: "" } : await openNat(`b${name.slice(-5)}`);
+    options.outbound === "proxy"
+      ? { nat: null, missing: "" }
+      : await openNat(`b${name.slice(-5)}`, guarding(egress, options));
   try {
-    return await openOn({ options, cgroups, nat, noNat });
+    return await openOn({ options, cgroups, egress, nat, noNat });
   } catch (error) {
     // Workloads that a server left running still need the network.
     await nat?.stop(readdirSync(join(dir, "workloads")).length === 0);
@@ -96,15 +100,24 @@ export async function openLocalDriver(options: LocalDriverOptions): Promise<Loca
   }
 }
 
+/** Without a source of rules no workload has any. */
+const guarding = (egress: EgressProxy, { egress: { rules } = {}, onWarning }: LocalDriverOptions) =>
+  rules && {
+    rules,
+    serve: egress.serveTransparent,
+    onError: (error: unknown) => onWarning?.("The outbound rules of a workload could not be set.", { error }),
+  };
+
 interface Ground {
   options: LocalDriverOptions;
   cgroups: CgroupHost;
+  egress: EgressProxy;
   nat: Nat | null;
   /** Why there is no NAT. */
   noNat: string;
 }
 
-async function openOn({ options, cgroups, nat, noNat }: Ground): Promise<LocalDriver> {
+async function openOn({ options, cgroups, egress, nat, noNat }: Ground): Promise<LocalDriver> {
   const { dataDir: dir, brand, nodeBinary } = options;
   const images = imageStore.openImageStore({
     dir: join(dir, "images"),
@@ -121,7 +134,7 @@ async function openOn({ options, cgroups, nat, noNat }: Ground): Promise<LocalDr
   }
   const { store: volumes, missing } = await openVolumeStore(join(dir, "volumes"));
   for (const each of [missing, noNat]) if (each) machine.missing.push(each);
-  const driver = new LocalDriver({ options, machine, images, base, nat, volumes });
+  const driver = new LocalDriver({ options, machine, images, base, egress, nat, volumes });
   await driver.takeOver();
   return driver;
 }
@@ -146,7 +159,7 @@ export class LocalDriver implements Driver {
     const { options, machine } = parts;
     this.#parts = parts;
     this.node = options.node ?? hostname();
-    this.#egress = startEgressProxy(options.egress);
+    this.#egress = parts.egress;
     this.#context = {
       node: this.node,
       machine,

@@ -14,7 +14,10 @@ test("questions go to the machine's name server and answers back to whoever aske
   upstream.on("message", (question, asker) => upstream.send(`answer to ${question}`, asker.port, asker.address));
   const long = createServer((socket) => socket.end("a long answer")).listen(port, "127.0.0.1");
   await once(long, "listening");
-  const names = await startNameServer("127.0.0.1", [{ host: "127.0.0.1", port }], await freePort());
+  const names = await startNameServer("127.0.0.1", {
+    upstreams: [{ host: "127.0.0.1", port }],
+    port: await freePort(),
+  });
   t.after(async () => {
     await names.stop();
     upstream.close();
@@ -38,7 +41,10 @@ test("questions go to the machine's name server and answers back to whoever aske
 });
 
 test("names below localhost are the asker's own loopback", async (t) => {
-  const names = await startNameServer("127.0.0.1", [{ host: "127.0.0.1", port: 9 }], await freePort());
+  const names = await startNameServer("127.0.0.1", {
+    upstreams: [{ host: "127.0.0.1", port: 9 }],
+    port: await freePort(),
+  });
   t.after(() => names.stop());
   const asking = (timeout: number): Resolver => {
     const resolver = new Resolver({ timeout, tries: 1 });
@@ -53,14 +59,48 @@ test("names below localhost are the asker's own loopback", async (t) => {
 });
 
 test("a machine without a name server says so", async () => {
-  await assert.rejects(startNameServer("127.0.0.1", [], 0), /names no name server/);
+  await assert.rejects(startNameServer("127.0.0.1", { upstreams: [], port: 0 }), /names no name server/);
 });
 
 test("the port of both ways is one", async (t) => {
-  const names = await startNameServer("127.0.0.1", [{ host: "127.0.0.1", port: 9 }], await freePort());
+  const names = await startNameServer("127.0.0.1", {
+    upstreams: [{ host: "127.0.0.1", port: 9 }],
+    port: await freePort(),
+  });
   t.after(() => names.stop());
   const taken = createServer().listen(names.port, "127.0.0.1");
   const [error] = (await once(taken, "error")) as [NodeJS.ErrnoException];
   assert.equal(error.code, "EADDRINUSE");
   assert.equal((taken.address() as AddressInfo | null)?.port, undefined);
+});
+
+test("a question that the asker's rules refuse gets REFUSED, and TCP is for those who may ask for everything", async (t) => {
+  const upstream = createSocket("udp4").bind(0, "127.0.0.1");
+  await once(upstream, "listening");
+  let asked = 0;
+  upstream.on("message", (question, asker) => {
+    asked += 1;
+    const answer = Buffer.from(question);
+    answer.writeUInt16BE(0x8183, 2); // there is no such name
+    upstream.send(answer, asker.port, asker.address);
+  });
+  const names = await startNameServer("127.0.0.1", {
+    upstreams: [{ host: "127.0.0.1", port: upstream.address().port }],
+    port: await freePort(),
+    mayResolve: async (asker, name) => asker === "127.0.0.1" && name.toLowerCase() === "good.test",
+    mayResolveAll: () => false,
+  });
+  t.after(async () => {
+    await names.stop();
+    upstream.close();
+  });
+  const resolver = new Resolver({ timeout: 60_000, tries: 1 });
+  resolver.setServers([`127.0.0.1:${names.port}`]);
+  await assert.rejects(resolver.resolve4("data.bad.test"), { code: "EREFUSED" });
+  assert.equal(asked, 0);
+  await assert.rejects(resolver.resolve4("good.test"), { code: "ENOTFOUND" });
+  assert.equal(asked, 1);
+  const socket = connect(names.port, "127.0.0.1");
+  socket.on("error", () => {}); // the server cuts the connection
+  await once(socket, "close");
 });

@@ -6,6 +6,7 @@ import { createSocket, type RemoteInfo, type Socket as UdpSocket } from "node:dg
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { connect, createServer, isIPv6 } from "node:net";
+import { readQuestion, refusedAnswer } from "../../../../lib/network/dns-question.ts";
 import { answerLoopback } from "../../../../lib/network/loopback-names.ts";
 
 export interface NameServer {
@@ -20,7 +21,22 @@ const ANSWER_WAIT_MS = 5_000;
 const TCP_IDLE_MS = 10_000;
 const TCP_CONNECTIONS_MAX = 256;
 
-export async function startNameServer(address: string, upstreams = readUpstreams(), port = 53): Promise<NameServer> {
+/** Whether the workload at an address may ask for a name. */
+export type MayResolve = (asker: string, name: string) => Promise<boolean>;
+
+export interface NameServerOptions {
+  upstreams?: Upstream[];
+  port?: number;
+  /** Absent = everybody may ask for everything. */
+  mayResolve?: MayResolve | undefined;
+  /** Whether the workload at an address may ask for every name. */
+  mayResolveAll?: (asker: string) => boolean;
+}
+
+export async function startNameServer(
+  address: string,
+  { upstreams = readUpstreams(), port = 53, mayResolve, mayResolveAll }: NameServerOptions = {},
+): Promise<NameServer> {
   const [upstream] = upstreams;
   if (!upstream) throw new Error("/etc/resolv.conf names no name server");
   const door = createSocket("udp4");
@@ -29,12 +45,22 @@ export async function startNameServer(address: string, upstreams = readUpstreams
     const own = answerLoopback(question);
     if (own !== null)
       door.send(own, asker.port, asker.address, () => {}); // the asker may be gone
-    else if (pending.size < PENDING_MAX) ask(door, pending, question, asker, upstream);
+    else if (pending.size < PENDING_MAX)
+      judged(question, asker.address, mayResolve).then(
+        (refusal) => {
+          if (refusal)
+            door.send(refusal, asker.port, asker.address, () => {}); // the asker may be gone
+          else ask(door, pending, question, asker, upstream);
+        },
+        () => {}, // no question, or no rules: without an answer the asker asks again
+      );
   });
   door.bind(port, address);
   await once(door, "listening");
   door.unref();
   const tcp = createServer((client) => {
+    // What is asked on such a connection is not read, so only those may have one who may ask for everything.
+    if (mayResolve && !mayResolveAll?.(client.remoteAddress ?? "")) return void client.destroy();
     const server = connect(upstream.port, upstream.host);
     for (const [one, other] of [[client, server] as const, [server, client] as const]) {
       one.setTimeout(TCP_IDLE_MS, () => one.destroy());
@@ -72,6 +98,14 @@ function ask(door: UdpSocket, pending: Set<UdpSocket>, question: Buffer, asker: 
     finish();
   });
   socket.connect(upstream.port, upstream.host, () => socket.send(question));
+}
+
+/** The answer to a question that may not be asked; null when it may. Throws for a message that is no question. */
+async function judged(message: Buffer, asker: string, mayResolve?: MayResolve): Promise<Buffer | null> {
+  if (!mayResolve) return null;
+  const question = readQuestion(message);
+  if (!question) throw new Error("not one question");
+  return (await mayResolve(asker, question.name)) ? null : refusedAnswer(question);
 }
 
 interface Upstream {

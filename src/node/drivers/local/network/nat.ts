@@ -12,7 +12,8 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import { promisify } from "node:util";
 import { NON_PUBLIC_IPV4 } from "../../../../lib/network/address-class.ts";
-import { type NameServer, startNameServer } from "./name-server.ts";
+import { type NameServer, type NameServerOptions, startNameServer } from "./name-server.ts";
+import { type ChangeFree, type GuardOptions, NatGuard } from "./nat-guard.ts";
 
 const run = promisify(execFile);
 
@@ -21,6 +22,8 @@ export interface Nat {
   resolvConf: string;
   /** Gives the network namespace of a process its interface. */
   attach(pid: number, slot: number): Promise<void>;
+  /** Tells which workload has the slot: its outbound rules hold from now on. */
+  own(slot: number, uid: string): void;
   /** Bytes that the workload sent and received so far. */
   traffic(slot: number): { sentBytes: number; receivedBytes: number };
   /** Stops the parts that run in the server; `forget` also removes the network. */
@@ -39,30 +42,49 @@ const FIRST = (198 << 24) | (18 << 16);
 const TOOL_ENV = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin", LC_ALL: "C" };
 
 /** Null and a reason where the machine cannot. `name` has at most six characters; interfaces are named after it. */
-export async function openNat(name: string): Promise<{ nat: Nat | null; missing: string }> {
+export async function openNat(name: string, guarding?: GuardOptions): Promise<{ nat: Nat | null; missing: string }> {
   const bridge = `${name}-br`;
+  let guard: NatGuard | null = null;
   try {
     if (process.getuid?.() !== 0) throw new Error("the server does not run as root");
     await run("nft", ["--version"], { env: TOOL_ENV });
     const piece = choosePiece(bridge);
     await makeBridge(bridge, piece);
-    await feed("nft", ["-f", "-"], rules(name, bridge, piece));
-    const names = await startNameServer(addressOf(piece, 1));
+    const changeFree: ChangeFree = (change, address) =>
+      feed("nft", ["-f", "-"], `${change} element inet ${tableOf(name)} free { ${address} }`);
+    guard = guarding ? new NatGuard(guarding, changeFree) : null;
+    const gateway = addressOf(piece, 1);
+    const led = guard && { http: await guard.listen(gateway, 80), https: await guard.listen(gateway, 443) };
+    await feed("nft", ["-f", "-"], rules(name, bridge, piece, led));
+    const names = await startNameServer(gateway, guard ? judging(guard) : {});
     writeFileSync("/proc/sys/net/ipv4/ip_forward", "1");
-    return { nat: natOn(name, bridge, piece, names), missing: "" };
+    return { nat: natOn(name, bridge, piece, { names, guard }), missing: "" };
   } catch (error) {
+    await guard?.stop();
     await takeDown(name, bridge).catch(() => {}); // parts that were not created cannot be removed
     const reason = error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error);
     return { nat: null, missing: `No address translation (${reason}): outbound goes through the platform's proxy.` };
   }
 }
 
-function natOn(name: string, bridge: string, piece: number, names: NameServer): Nat {
+interface Running {
+  names: NameServer;
+  guard: NatGuard | null;
+}
+
+const judging = (guard: NatGuard): NameServerOptions => ({
+  mayResolve: async (asker, name) => guard.isFree(asker) || guard.mayResolve(asker, name),
+  mayResolveAll: (asker) => guard.isFree(asker),
+});
+
+function natOn(name: string, bridge: string, piece: number, { names, guard }: Running): Nat {
   const gateway = addressOf(piece, 1);
   const link = (slot: number): string => `${name}-v${slot}`;
   return {
     resolvConf: `nameserver ${gateway}\noptions timeout:2 attempts:2\n`,
+    own: (slot, uid) => guard?.own(addressOf(piece, slot + 2), uid),
     async attach(pid, slot) {
+      await guard?.disown(addressOf(piece, slot + 2));
       const outside = [
         `link add ${link(slot)} type veth peer name eth0 netns ${pid}`,
         `link set ${link(slot)} master ${bridge}`,
@@ -88,6 +110,7 @@ function natOn(name: string, bridge: string, piece: number, names: NameServer): 
     },
     async stop(forget) {
       await names.stop();
+      await guard?.stop();
       if (forget) await takeDown(name, bridge);
     },
   };
@@ -131,25 +154,46 @@ async function makeBridge(bridge: string, piece: number): Promise<void> {
   await feed("ip", ["-batch", "-"], commands.join("\n"));
 }
 
+/** Ports of the gateway that connections of workloads with rules are led to. */
+interface Led {
+  http: number;
+  https: number;
+}
+
 /** Replaces the whole table atomically. IPv6 is not forwarded: workloads have no IPv6 address. */
-function rules(name: string, bridge: string, piece: number): string {
+function rules(name: string, bridge: string, piece: number, led: Led | null): string {
+  const whole = `${addressOf(piece, 0)}/${PREFIX}`;
+  const ruled = `iifname "${bridge}" ip saddr != @free`;
+  const gateway = addressOf(piece, 1);
   const table = `inet ${tableOf(name)}`;
   return `
 table ${table}
 delete table ${table}
 table ${table} {
+  set free {
+    type ipv4_addr
+    flags interval
+    ${led ? "" : `elements = { ${whole} }`}
+  }
+  chain lead {
+    type nat hook prerouting priority dstnat; policy accept;
+    ${led ? `${ruled} ip daddr != ${gateway} tcp dport 80 dnat ip to ${gateway}:${led.http}` : ""}
+    ${led ? `${ruled} ip daddr != ${gateway} tcp dport 443 dnat ip to ${gateway}:${led.https}` : ""}
+  }
   chain forward {
     type filter hook forward priority filter - 10; policy accept;
     iifname "${bridge}" meta nfproto ipv6 drop
     iifname "${bridge}" ip daddr { ${NON_PUBLIC_IPV4.join(", ")} } drop
     iifname "${bridge}" tcp dport 25 drop
     iifname "${bridge}" fib daddr type local drop
+    ${ruled} drop
     oifname "${bridge}" ct state established,related accept
     oifname "${bridge}" drop
   }
   chain input {
     type filter hook input priority filter - 10; policy accept;
     iifname "${bridge}" ip daddr ${addressOf(piece, 1)} meta l4proto { tcp, udp } th dport 53 accept
+    ${led ? `${ruled} ip daddr ${gateway} tcp dport { ${led.http}, ${led.https} } accept` : ""}
     iifname "${bridge}" drop
   }
   chain postrouting {

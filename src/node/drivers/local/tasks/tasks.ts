@@ -239,7 +239,9 @@ export class Tasks {
 
   async #attach({ task, slot, start }: Running, pid: number): Promise<void> {
     try {
-      await this.#options.context.nat?.attach(pid, slot.number);
+      const { nat } = this.#options.context;
+      await nat?.attach(pid, slot.number);
+      if (task.record.uid !== null) nat?.own(slot.number, task.record.uid);
       sendSignal(pid, "SIGUSR1");
     } catch (error) {
       start.reject(error);

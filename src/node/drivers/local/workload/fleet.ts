@@ -110,7 +110,10 @@ export class Fleet {
 
   #adopt(workload: Workload): void {
     this.#byId.set(workload.record.id, workload);
-    if (workload.record.uid !== null) this.#byUid.set(workload.record.uid, workload);
+    const { uid, slot } = workload.record;
+    if (uid === null) return;
+    this.#byUid.set(uid, workload);
+    if (workload.alive) this.#options.context.nat?.own(slot, uid);
   }
 
   async start(order: Order, signal?: AbortSignal): Promise<Workload> {
@@ -132,7 +135,8 @@ export class Fleet {
     if (spec.log) record.log = spec.log;
     record.createdAt = new Date().toISOString();
     try {
-      if (!pooled) {
+      if (pooled) this.#options.context.nat?.own(record.slot, spec.uid);
+      else {
         record.command = spec.exec !== undefined;
         const exec = spec.exec ? { exec: spec.exec } : {};
         const ownNames = spec.loopbackNames === true && this.#options.context.nat === null;
@@ -282,8 +286,10 @@ export class Fleet {
   async #launchIsolated(workload: Workload, launching: Launch, signal?: AbortSignal): Promise<void> {
     const { machine, nat } = this.#options.context;
     await launch(machine, launching, () => workload.open(), signal);
-    const { network, pid, slot } = workload.record;
-    if (nat && network === "outbound" && workload.alive) await nat.attach(pid, slot);
+    const { network, pid, slot, uid } = workload.record;
+    if (!nat || network !== "outbound" || !workload.alive) return;
+    await nat.attach(pid, slot);
+    if (uid !== null) nat.own(slot, uid);
   }
 
   #freeSlot(): number {
