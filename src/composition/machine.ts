@@ -11,6 +11,7 @@ import { need } from "../node/capabilities/need.ts";
 import { type Driver, unheldLimits } from "../node/driver.ts";
 import { DRIVERS } from "../node/drivers/index.ts";
 import type { EgressOptions } from "../node/egress/egress-proxy.ts";
+import type { CommandOf } from "../node/images/image-command.ts";
 import type { createTraffic } from "../node/traffic.ts";
 import type { Resource } from "../store/resources/resource.ts";
 
@@ -38,6 +39,7 @@ interface MachineParts {
   doors: ReturnType<typeof createDoors>;
   traffic: ReturnType<typeof createTraffic>;
   /** Outbound rules of workloads, and who hears of refusals. */
+  commandOf: CommandOf;
   /** Whether another server was heard of lately. */
   isLive(node: string): boolean;
   outbound: Pick<EgressOptions, "rules" | "onRefused" | "credentialOf">;
@@ -45,7 +47,7 @@ interface MachineParts {
 }
 
 export async function openMachine(parts: MachineParts): Promise<Driver> {
-  const { config, settings, doors, traffic, outbound, isLive, log } = parts;
+  const { config, settings, doors, traffic, outbound, isLive, commandOf, log } = parts;
   const { open } = await DRIVERS[config.driver]();
   const driver = await open({
     dataDir: driverDir(config),
@@ -58,6 +60,7 @@ export async function openMachine(parts: MachineParts): Promise<Driver> {
     kubernetes: kubernetesOf(config),
     onPlatform: (uid, socket) => doors.accept("platform", uid, socket),
     isLive,
+    commandOf,
     egress: { ...outbound, onBytes: (uid, sentBytes) => traffic.onBytes(uid, sentBytes) },
     onWarning: (message, fields) => log.warn(fields, message),
   });

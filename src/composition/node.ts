@@ -19,6 +19,7 @@ import { need } from "../node/capabilities/need.ts";
 import type { Driver, OnStop } from "../node/driver.ts";
 import { SHARED_DRIVERS } from "../node/drivers/index.ts";
 import { forwardingDriver } from "../node/forwarding-driver.ts";
+import { commandReader } from "../node/images/image-command.ts";
 import { Puller } from "../node/images/puller.ts";
 import { type LazyDriver, lazyDriver } from "../node/lazy-driver.ts";
 import { openLogRoom } from "../node/logs/log-room.ts";
@@ -84,7 +85,10 @@ export async function startNode(
   };
   const shared = machineShared ?? SHARED_DRIVERS.includes(config.driver);
   const isLive = (node: string): boolean => nodeRegistry.nodes.isLive(node);
-  const machine = openDriver ?? (() => openMachine({ config, settings, doors, traffic, outbound, isLive, log }));
+  const registries = registriesOf(config, log);
+  const commandOf = commandReader(registries);
+  const parts = { config, settings, doors, traffic, outbound, isLive, commandOf, log };
+  const machine = openDriver ?? (() => openMachine(parts));
   const driver = lazyDriver({
     name: config.driver,
     node: settings.nodeId,
@@ -93,7 +97,7 @@ export async function startNode(
   const puller = stack.add(
     new Puller({
       dir: join(config.data, "pulls"),
-      registries: registriesOf(config, log),
+      registries,
       images: () => need(driver, "images"),
       bytesMax: settings.imageBytesMax,
     }),

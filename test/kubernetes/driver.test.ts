@@ -7,9 +7,13 @@ import { newUid } from "../../src/node/conformance/harness.ts";
 import { dial } from "../../src/node/dial/dial.ts";
 import type { KubernetesDriver } from "../../src/node/drivers/kubernetes/kubernetes-driver.ts";
 import { podName } from "../../src/node/drivers/kubernetes/objects/names.ts";
+import { commandReader } from "../../src/node/images/image-command.ts";
 import type { WorkloadSpec } from "../../src/node/workload.ts";
+import { NO_CREDENTIALS } from "../../src/registry/credentials.ts";
+import { createRegistries } from "../../src/registry/registries.ts";
 import { freePort } from "../free-port.ts";
 import { run } from "../local/machine.ts";
+import { addImage, startFakeRegistry } from "../registry/fake-registry.ts";
 import { eventually } from "../sandboxd-harness.ts";
 import { type Cluster, kubernetesMissing, startCluster } from "./cluster.ts";
 import { NAMESPACE } from "./kubelet.ts";
@@ -210,6 +214,31 @@ describe("the Kubernetes driver", { skip: kubernetesMissing ?? false }, () => {
     forged.write(`platform:${mine.uid}:000000000000 ${"0".repeat(32)} ${"0".repeat(64)}\n`);
     await once(forged.resume(), "close");
     assert.equal(platform.at(-1), other.uid);
+  });
+
+  test("a workload without a command runs that of its image, as the registry tells", async (t) => {
+    await using registry = await startFakeRegistry();
+    const registries = createRegistries({
+      ...{ privateAddresses: true, allowed: null, mirrors: [], plainHttp: [], credentials: NO_CREDENTIALS },
+    });
+    t.after(() => registries.stop());
+    const config = { Entrypoint: ["sh", "-c"], Cmd: ["echo of the image"] };
+    addImage(registry, "team/tool:1", { layers: [], config });
+    const commandOf = commandReader(registries);
+    assert.deepEqual(await commandOf(`${registry.host}/team/tool:1`), ["sh", "-c", "echo of the image"]);
+    await assert.rejects(commandOf(`${registry.host}/team/none:1`), {
+      code: "unprocessable",
+      message: /Name the command/,
+    });
+    const third = await cluster.open({
+      node: "third",
+      commandOf: async () => commandOf(`${registry.host}/team/tool:1`),
+    });
+    const wanted = spec({ exec: { argv: [] } });
+    t.after(() => one.destroy(wanted.uid));
+    await third.create(wanted);
+    assert.equal((await third.waitExit(wanted.uid))?.exitCode, 0);
+    assert.equal((await third.readOutput(wanted.uid, "stdout", 0, 100)).bytes.toString(), "of the image\n");
   });
 
   test("a volume is one workload's, whichever server is asked", async (t) => {

@@ -2,6 +2,7 @@
 import type { Socket } from "node:net";
 import type { LogTag } from "../../contract/log-line.ts";
 import type { EgressOptions } from "../egress/egress-proxy.ts";
+import type { CommandOf } from "../images/image-command.ts";
 import type { KubeSettings } from "./kubernetes/settings.ts";
 
 /** What the platform tells a driver of any name. */
@@ -26,6 +27,8 @@ export interface DriverOptions {
   onPlatform?: (uid: string, socket: Socket) => void;
   /** Rules and counting of what goes out. */
   egress?: EgressOptions;
+  /** The command that an image names, for a driver that never sees the image's configuration. */
+  commandOf?: CommandOf;
   /** Whether another server was heard of lately, for a driver whose workloads belong to all servers. */
   isLive?: (node: string) => boolean;
   /** Trouble in the background that no caller hears of. */

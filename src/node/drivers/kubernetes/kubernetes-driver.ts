@@ -12,6 +12,7 @@ import type { Capabilities, CapabilityName } from "../../capabilities/capabiliti
 import type { CallOptions } from "../../dial/endpoint.ts";
 import type { DestroyOptions, Driver, OnStop, Probe } from "../../driver.ts";
 import { type EgressOptions, type EgressProxy, startEgressProxy } from "../../egress/egress-proxy.ts";
+import type { CommandOf } from "../../images/image-command.ts";
 import type { Limits, Observed, Output, Stats, WorkloadSpec } from "../../workload.ts";
 import { Serial } from "../common/serial.ts";
 import { checkLimits, checkSpec } from "../common/spec-check.ts";
@@ -37,6 +38,8 @@ export interface KubernetesDriverOptions extends KubeSettings {
   /** Rules and metering of outgoing traffic. */
   egress?: EgressOptions;
   onWarning?: (message: string, fields: Record<string, unknown>) => void;
+  /** The command that an image names. */
+  commandOf?: CommandOf;
   /** Whether another server was heard of lately. Default: yes. */
   isLive?: (node: string) => boolean;
 }
@@ -221,20 +224,27 @@ export class KubernetesDriver implements Driver {
     signal?.throwIfAborted();
     checkSpec(spec);
     if (spec.snapshot !== undefined) throw new PlatformError("unprocessable", "Driver kubernetes has no snapshots.");
-    if (spec.exec && spec.exec.argv.length === 0 && spec.exec.builtin === undefined)
-      throw new PlatformError(
-        "unprocessable",
-        "With driver kubernetes an image's own command is not known to the platform: name the command.",
-      );
+    const wanted = await this.#withCommand(spec);
     const mounts = spec.mounts ?? [];
     try {
       await this.#fleet.clear(spec.uid);
       const claims = await this.#volumes.hold(spec.uid, mounts);
-      return await this.#fleet.start({ spec, image: this.#imageOf(spec.image), claims }, signal);
+      return await this.#fleet.start({ spec: wanted, image: this.#imageOf(spec.image), claims }, signal);
     } catch (error) {
       await this.#volumes.release(spec.uid, mounts).catch(() => {}); // the first error is the one to tell
       throw error;
     }
+  }
+
+  /** A cluster does not tell the command that an image names: the image's registry does. */
+  async #withCommand(spec: WorkloadSpec): Promise<WorkloadSpec> {
+    if (!spec.exec || spec.exec.argv.length > 0 || spec.exec.builtin !== undefined) return spec;
+    const argv = (await this.#parts.options.commandOf?.(this.#imageOf(spec.image))) ?? [];
+    if (argv.length > 0) return { ...spec, exec: { ...spec.exec, argv } };
+    throw new PlatformError(
+      "unprocessable",
+      `The image ${spec.image} names no command, and neither does the workload.`,
+    );
   }
 
   /** The base image's names lead to the operator's choice; every other name is the kubelet's to find. */
