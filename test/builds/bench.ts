@@ -24,8 +24,10 @@ export interface BuildBench extends AsyncDisposable {
   run(image: string, line: string | string[]): Promise<string>;
 }
 
-export async function openBench(options: Partial<LocalDriverOptions> = {}): Promise<BuildBench> {
-  const machine = new LocalMachine();
+export async function openBench(
+  options: Partial<LocalDriverOptions> = {},
+  machine = new LocalMachine(),
+): Promise<BuildBench> {
   const driver = await machine.open(options);
   const temp = mkdtempSync(join(tmpdir(), "berth-builds-"));
   const said: string[] = [];

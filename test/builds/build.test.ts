@@ -2,9 +2,11 @@
 /** Dockerfiles that are built on this machine, with the real driver. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
-import { localDriverMissing, usersMissing } from "../local/machine.ts";
-import { type BuildBench, openBench } from "./bench.ts";
+import { LocalMachine, localDriverMissing, usersMissing } from "../local/machine.ts";
+import { BASE, type BuildBench, openBench } from "./bench.ts";
 
 const lines = (...all: string[]): string => `${all.join("\n")}\n`;
 
@@ -161,5 +163,23 @@ suite("image builds", { skip: localDriverMissing ?? usersMissing }, () => {
     for (const [Dockerfile, reason] of rows)
       await assert.rejects(bench.build({ Dockerfile, a: "" }), { code: "bad_request", message: reason });
     assert.deepEqual(await bench.driver.list(), [], "no workload is left");
+  });
+
+  test("what a killed server left of a build is removed, and the build begins anew", async (t) => {
+    const machine = new LocalMachine();
+    t.after(() => machine.dispose());
+    const killed = await machine.open();
+    const limits = { memoryMb: 256, cpus: 1 };
+    const exec = { argv: ["sleep", "600"] };
+    await killed.capabilities.drives.create("build-left", { temporary: true });
+    await killed.create({ uid: "again-step", name: "build", image: BASE, env: {}, limits, network: "closed", exec });
+    await killed.stop("keep");
+    const next = await openBench({}, machine);
+    t.after(() => next[Symbol.asyncDispose]());
+    assert.deepEqual(readdirSync(join(machine.dataDir, "drives")), []);
+    assert.equal((await next.driver.list()).length, 1, "the step of the killed server still runs");
+    const { name } = await next.build({ Dockerfile: "FROM base\nRUN echo made > /made\n" }, { id: "again" });
+    assert.deepEqual(await next.driver.list(), []);
+    assert.equal(await next.run(name, "cat /made"), "made\n");
   });
 });

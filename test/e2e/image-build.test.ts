@@ -200,6 +200,33 @@ describe("an image from a Dockerfile", { skip: machineSkip }, () => {
     for (const path of ["/agents/docked", "/jobs/docked"]) assert.equal((await call("DELETE", path)).status, 200);
   });
 
+  test("`berth deploy` of a folder with a Dockerfile: an application answers, and the build was shown", async () => {
+    const server =
+      "require('http').createServer((_, s) => s.end('docked ' + require('./dist/word'))).listen(process.env.PORT, process.env.HOST)";
+    write({
+      "site/Dockerfile": lines(
+        "FROM service/base-image",
+        "WORKDIR /site",
+        "COPY . .",
+        "RUN ls -A > listed; cat listed",
+        'CMD ["node", "server.js"]',
+      ),
+      "site/server.js": server,
+      "site/dist/word.js": "module.exports = 'by dist'",
+      "site/notes.txt": "",
+      "site/.env": "NAME=value",
+      "site/.dockerignore": "notes.txt\n",
+      "site/service.toml": 'type = "application"\nname = "site"\nmemory = 256\n',
+    });
+    const { code, stdout, stderr } = await runBerth(["deploy", join(folder, "site")], { env: environment() });
+    assert.equal(code, 0, stderr);
+    assert.match(stderr, /RUN ls -A[\s\S]*server\.js[\s\S]*deployed:/);
+    assert.doesNotMatch(stderr, /notes\.txt|^\s*\.env$/m);
+    const answer = await fetch(stdout.trim(), { headers: { authorization: `Bearer ${suite.platform().apiKey}` } });
+    assert.equal(await answer.text(), "docked by dist");
+    assert.equal((await call("DELETE", "/applications/site")).status, 200);
+  });
+
   test("a sandbox runs the image that its archive builds; what has no Dockerfile fails; a delete ends the build", async () => {
     const body = { metadata: { name: "docked" }, spec: { runtime: { memory: 256 } } };
     const from = (line: string): Entry[] => [{ path: "Dockerfile", content: `FROM service/base-image\nRUN ${line}\n` }];

@@ -47,12 +47,14 @@ export const buildId = (uid: string, tag: string): string =>
 
 export const imageUploads: Uploads = {
   nameOf: () => "latest",
-  async take({ digest }, tag) {
+  async take({ digest }, tag, { settings }) {
     return {
       change(current) {
         const build = buildsOf(current)[tag];
         return {
-          state: build ? withBuild(current.state, tag, { ...build, source: digest }) : current.state,
+          state: build
+            ? withBuild(current.state, tag, { ...build, source: digest, node: settings.nodeId })
+            : current.state,
           status: "BUILDING",
           event: { type: "building", status: "BUILDING", message: `The archive of tag '${tag}' has arrived.` },
         };

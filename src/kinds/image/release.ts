@@ -9,7 +9,8 @@ import { LOADED_PREFIX } from "./resolve.ts";
 const PAGE = 500;
 const PREFIXES = [LOADED_PREFIX, PULLED_PREFIX, BUILT_PREFIX];
 
-export type SweepDeps = Pick<Deps, "store" | "driver" | "clock"> & Partial<Pick<Deps, "puller" | "builder" | "blobs">>;
+export type SweepDeps = Pick<Deps, "store" | "driver" | "clock"> &
+  Partial<Pick<Deps, "puller" | "builder" | "blobs" | "disk">>;
 
 /** Removes what deleted or changed tags referred to, unless another record has it, too. */
 export async function releaseImages(tags: readonly Pick<ImageTag, "loaded">[], deps: SweepDeps): Promise<void> {

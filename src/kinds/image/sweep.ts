@@ -29,5 +29,8 @@ export async function sweepImages(deps: SweepDeps, signal: AbortSignal): Promise
   const olderThanMs = deps.clock.now() - UNNAMED_MAX_MS;
   await removeUnnamed(deps, signal, ({ createdAt }) => Date.parse(createdAt) < olderThanMs);
   await deps.puller?.sweep(deps.clock.now());
-  await deps.builder?.sweep(({ createdAt }) => Date.parse(createdAt) < deps.clock.now() - STEP_UNUSED_MAX_MS);
+  const isShort = deps.disk !== undefined && deps.disk.shortage() !== null;
+  await deps.builder?.sweep(
+    ({ createdAt }) => isShort || Date.parse(createdAt) < deps.clock.now() - STEP_UNUSED_MAX_MS,
+  );
 }

@@ -107,6 +107,8 @@ export class Builder {
     };
     try {
       const [building, images] = [await need(driver, "building"), await need(driver, "images")];
+      // The cache gives way to what is built now.
+      if (shortage() !== null) await this.sweep(() => true);
       const drives = await need(driver, "drives");
       const parts = { driver, building, images, drives, makeFolder, keepDrive, say, shortage, hold };
       const built = await buildImage(request, parts, signal);

@@ -77,6 +77,8 @@ interface Built {
 
 /** Folders of a step that copies: the context or taken files, and the place where taken files go. */
 const [FROM_PATH, INTO_PATH] = ["/run/build/from", "/run/build/into"];
+/** The daemon replaces it for commands of another user. */
+const ROOT_HOME = "/root";
 const ARCHITECTURE = process.arch === "x64" ? "amd64" : process.arch;
 
 export async function buildImage(request: BuildRequest, parts: BuildParts, signal: AbortSignal): Promise<BuiltImage> {
@@ -174,6 +176,8 @@ class ImageBuild {
     const loaded = await this.#request.base(name, this.#signal);
     const image = await this.#parts.images.find(loaded);
     if (!image) throw new BuildFailed(`There is no image ${name}.`);
+    if ((image.document?.OnBuild ?? []).length > 0)
+      this.#say(`The ONBUILD instructions of ${name} are not run.`, SEVERITY.WARNING);
     return { image: loaded, config: configOf(image), key: image.digest };
   }
 
@@ -293,7 +297,7 @@ class ImageBuild {
     const { secrets, env: buildEnv, owner } = this.#request;
     const mounts: Mount[] = [...this.#request.mounts];
     const secretFiles: Record<string, string> = {};
-    const env: Record<string, string> = { ...buildEnv, ...step.env };
+    const env: Record<string, string> = { HOME: ROOT_HOME, ...buildEnv, ...step.env };
     for (const mount of step.mounts) {
       if (mount.type === "cache") {
         const drive = cacheDrive(owner, mount.id);

@@ -58,6 +58,7 @@ export interface ImageDocument {
   Volumes?: Record<string, unknown> | null | undefined;
   StopSignal?: string | null | undefined;
   Healthcheck?: Record<string, unknown> | null | undefined;
+  OnBuild?: string[] | null | undefined;
 }
 
 export interface ImageUser {

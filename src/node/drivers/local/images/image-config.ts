@@ -19,6 +19,7 @@ const schema = z.object({
       Volumes: z.record(z.string(), z.unknown()).nullish(),
       StopSignal: z.string().nullish(),
       Healthcheck: z.record(z.string(), z.unknown()).nullish(),
+      OnBuild: z.array(z.string()).nullish(),
     })
     .nullish(),
   architecture: z.string().nullish(),
