@@ -1,8 +1,12 @@
 /** What a console asks for beside the resources: the overview, changes as they happen, search over all kinds. */
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { ServerEvent } from "../../src/contract/event-stream.ts";
+import { logFollow } from "../../src/kinds/log/operations.ts";
 import { watchChanges } from "../../src/kinds/watch/operations.ts";
+import { systemClock } from "../../src/lib/time/clock.ts";
+import { openLogStore } from "../../src/node/logs/log-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { testDatabases } from "../databases.ts";
 import { type EventsAsked, openEvents } from "../events.ts";
@@ -157,6 +161,51 @@ for (const database of databases.all) {
       const narrow = await makeUser(store, accountId, "member", { main: "member" }, ["workspaces:get", "vpcs:list"]);
       assert.deepEqual(await find("q=needle", narrow.key), ["vpc the-needle"]);
       assert.equal((await call("GET", "/search?q=x")).status, 400);
+    });
+
+    test("lines are told as they come, each once, from the last known one on", async () => {
+      const dir = join(platform.dataDir, "logs", "lines");
+      const lines = openLogStore({ dir, clock: systemClock, onError: assert.ifError });
+      const write = async (...messages: string[]) => {
+        const tag = { workspace: "main", plural: "agents", name: "talker", uid: "u", source: "run" as const };
+        lines.append(
+          tag,
+          messages.map((message) => ({ message, severity: 9 })),
+        );
+        await lines.flush();
+      };
+      const follow = (more: object = {}) =>
+        openEvents(platform.url, logFollow, {
+          key: platform.apiKey,
+          query: { resourceType: "agents", workloadIds: "talker", ...more },
+        });
+      try {
+        await write("before");
+        await using follower = follow();
+        await follower.until("ready");
+        await write("one", "two");
+        const heard: string[] = [];
+        let id = "";
+        while (heard.at(-1) !== "two") {
+          const event = await follower.until("lines");
+          id = event.id ?? "";
+          heard.push(...(event.data as { logs: { message: string }[] }).logs.map(({ message }) => message));
+        }
+        assert.deepEqual(heard, ["one", "two"]);
+        await write("three");
+        await using later = follow({ after: id });
+        const { data } = await later.until("lines");
+        assert.deepEqual(
+          (data as { logs: { message: string }[] }).logs.map(({ message }) => message),
+          ["three"],
+        );
+      } finally {
+        await lines.stop();
+      }
+      await store.resources.create(draftOf("sandbox", "silent", { spec: { access: { roles: ["admin"] } } }));
+      const path = "/observability/logs/follow?resourceType=sandboxes&workloadIds=silent";
+      const member = await makeUser(store, accountId, "member", { main: "member" });
+      assert.equal((await call("GET", path, { key: member.key, workspace: "main" })).status, 403);
     });
   });
 }

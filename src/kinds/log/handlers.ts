@@ -6,9 +6,10 @@ import { DAY_MS, HOUR_MS, toIso } from "../../lib/time/clock.ts";
 import type { StoredLine } from "../../node/logs/log-line.ts";
 import type { LogQuery } from "../../node/logs/log-store.ts";
 import { KINDS } from "../index.ts";
-import { type Implementation, implement, type Platform, workspaceOf } from "../port.ts";
+import { type Implementation, implement, implementEvents, type Platform, workspaceOf } from "../port.ts";
 import { requireEntry } from "../sandbox/kept.ts";
-import { LIMIT_DEFAULT, LIMIT_MAX, logQuery } from "./operations.ts";
+import { type Found, followStream } from "./follow.ts";
+import { LIMIT_DEFAULT, LIMIT_MAX, logFollow, logQuery } from "./operations.ts";
 
 /** Images have no kind of their own, but builds with a log. */
 const LOGGED: readonly { name: string; plural: string }[] = [...KINDS, { name: "image", plural: "images" }];
@@ -21,14 +22,14 @@ const WORKLOADS_MAX = 50;
 export const ANSWER_BYTES_MAX = 4 * 1024 * 1024;
 
 type Query = z.output<NonNullable<typeof logQuery.query>>;
+type Narrowing = z.output<NonNullable<typeof logFollow.query>> & Pick<Query, "offset">;
 type Answer = z.input<typeof logQuery.response>;
 
 export const logHandlers: readonly Implementation[] = [
   implement(logQuery, async (call, deps) => {
     const { name: workspace, createdAt } = workspaceOf(call);
     const { query } = call;
-    const kind = LOGGED.find(({ plural }) => plural === query.resourceType);
-    if (!kind) throw new PlatformError("bad_request", `resourceType: there is no kind '${query.resourceType}'.`);
+    const kind = kindOf(query.resourceType);
     const range = rangeOf(query, deps.clock.now());
     const asked: Omit<LogQuery, "name" | "uid"> = {
       ...members(query),
@@ -56,12 +57,54 @@ export const logHandlers: readonly Implementation[] = [
     for (const name of missing) call.warn(`The node '${name}' does not answer: lines that it keeps are missing.`);
     return answer;
   }),
+
+  implementEvents(logFollow, async (call, deps) => {
+    const { name: workspace, createdAt } = workspaceOf(call);
+    const { query } = call;
+    const kind = kindOf(query.resourceType);
+    const asked = { ...members(query), workspace, plural: kind.plural, limit: LIMIT_MAX };
+    const known = call.headers["last-event-id"] ?? query.after;
+    const nowMs = deps.clock.now();
+    const after = typeof known === "string" ? placeAfter(known, nowMs) : null;
+    const look = async (fromMs: number, toMs: number): Promise<Found[]> => {
+      const found: Found[] = [];
+      for (const workload of await workloadsOf(query.workloadIds, kind.name, asked, deps)) {
+        const resource = await deps.store.resources.get({ workspace, kind: kind.name, parent: "" }, workload.name);
+        if (resource && query.workloadIds !== undefined) requireEntry(resource, call);
+        if (resource && !mayEnter(keptOf(resource), call.role)) continue;
+        const range = { fromMs: Math.max(fromMs, createdAt), toMs };
+        const page = await deps.allLogs.query({ ...asked, ...workload, ...range, bytesMax: FOLLOW_BYTES_MAX });
+        found.push({ workload: workload.name, lines: page.lines, total: page.total });
+      }
+      return found;
+    };
+    // Refuses what may not be read before the stream begins.
+    await look(nowMs, nowMs);
+    return followStream({ after, look, now: () => deps.clock.now(), toWire });
+  }),
 ];
+
+function placeAfter(timestamp: string, nowMs: number): { fromMs: number; us: number } {
+  const ms = timeOf("after", timestamp);
+  const us = ms * 1000 + Number(MICROSECONDS.exec(timestamp)?.[1] ?? 0);
+  return { fromMs: Math.max(ms, nowMs - RANGE_DEFAULT_MS), us };
+}
+
+/** The digits of a timestamp below a millisecond. */
+const MICROSECONDS = /\.\d{3}(\d{3})/;
+/** Bytes of the lines of one workload that one look reads. */
+const FOLLOW_BYTES_MAX = 1024 * 1024;
+
+function kindOf(plural: string): (typeof LOGGED)[number] {
+  const kind = LOGGED.find((one) => one.plural === plural);
+  if (!kind) throw new PlatformError("bad_request", `resourceType: there is no kind '${plural}'.`);
+  return kind;
+}
 
 const shortened = (name: string, offset: number): string =>
   `The answer would be too long, so lines of '${name}' were left out: ask for them with offset=${offset}.`;
 
-function members({ type, severity, offset, search, traceId, executionId, taskId, revision }: Query) {
+function members({ type, severity, offset, search, traceId, executionId, taskId, revision }: Omit<Narrowing, "after">) {
   return {
     ...(type === undefined || type === "all" ? {} : { source: type }),
     ...(severity === undefined ? {} : { severities: severitiesOf(severity) }),

@@ -13,6 +13,48 @@ const WORD_MAX = 256;
 const word = z.string().min(1).max(WORD_MAX).optional();
 const time = z.string().max(40).optional();
 
+const line = z.object({
+  timestamp: z.string().describe("RFC 3339 with nanoseconds; no two lines of a workload have the same."),
+  message: z.string(),
+  severity: z.int().describe("1 trace, 5 debug, 9 info, 13 warning, 17 error, 21 fatal, 0 unknown."),
+  trace_id: z.string(),
+  type: z.enum(LOG_SOURCES),
+  revision: z.string().optional(),
+  execution_id: z.string().optional(),
+  task_id: z.string().optional(),
+  attributes: z.record(z.string(), z.unknown()).optional().describe("What a structured line says beside that."),
+});
+
+const subject = {
+  resourceType: z
+    .string()
+    .min(1)
+    .max(WORD_MAX)
+    .describe("A kind in the plural: agents, functions, applications, jobs or sandboxes; images for their builds."),
+  workloadIds: z
+    .string()
+    .max(8192)
+    .optional()
+    .describe("Names or ids of workloads, separated by commas; all of the kind when absent."),
+};
+
+const narrowing = {
+  type: z
+    .enum(["all", ...LOG_SOURCES])
+    .optional()
+    .describe("Only what builds (`build`) or running code (`run`) wrote; `all` when absent."),
+  severity: z
+    .string()
+    .max(WORD_MAX)
+    .optional()
+    .describe(`Names separated by commas: ${SEVERITY_NAMES.join(", ")}.`),
+  search: word.describe("Text that lines contain, in letters of either case."),
+  traceId: word,
+  executionId: word,
+  taskId: word,
+  revision: word,
+};
+
 export const logQuery = defineOperation({
   id: "logQuery",
   method: "GET",
@@ -23,32 +65,10 @@ export const logQuery = defineOperation({
   role: "member",
   kind: "log",
   query: z.object({
-    resourceType: z
-      .string()
-      .min(1)
-      .max(WORD_MAX)
-      .describe("A kind in the plural: agents, functions, applications, jobs or sandboxes; images for their builds."),
-    workloadIds: z
-      .string()
-      .max(8192)
-      .optional()
-      .describe("Names or ids of workloads, separated by commas; all of the kind when absent."),
+    ...subject,
     start: time.describe("UTC, as 2026-01-31T12:00:00; an hour before the end when absent."),
     end: time.describe("UTC; now when absent. At most three days after the start."),
-    type: z
-      .enum(["all", ...LOG_SOURCES])
-      .optional()
-      .describe("Only what builds (`build`) or running code (`run`) wrote; `all` when absent."),
-    severity: z
-      .string()
-      .max(WORD_MAX)
-      .optional()
-      .describe(`Names separated by commas: ${SEVERITY_NAMES.join(", ")}.`),
-    search: word.describe("Text that lines contain, in letters of either case."),
-    traceId: word,
-    executionId: word,
-    taskId: word,
-    revision: word,
+    ...narrowing,
     limit: z.coerce
       .number()
       .int()
@@ -61,23 +81,38 @@ export const logQuery = defineOperation({
   response: z.record(
     z.string(),
     z.object({
-      logs: z.array(
-        z.object({
-          timestamp: z.string().describe("RFC 3339 with nanoseconds; no two lines of a workload have the same."),
-          message: z.string(),
-          severity: z.int().describe("1 trace, 5 debug, 9 info, 13 warning, 17 error, 21 fatal, 0 unknown."),
-          trace_id: z.string(),
-          type: z.enum(LOG_SOURCES),
-          revision: z.string().optional(),
-          execution_id: z.string().optional(),
-          task_id: z.string().optional(),
-          attributes: z.record(z.string(), z.unknown()).optional().describe("What a structured line says beside that."),
-        }),
-      ),
+      logs: z.array(line),
       totalCount: z.int().describe("All lines that match, also beyond this page."),
       server: z.string().describe("Names of the nodes that keep the lines, separated by commas."),
     }),
   ),
 });
 
-export const logOperations = [logQuery];
+export const logFollow = defineOperation({
+  id: "logFollow",
+  method: "GET",
+  path: "/observability/logs/follow",
+  summary: "Hear what workloads write as it comes, as server-sent events",
+  tenancy: "workspace",
+  scope: LOGS_SCOPE,
+  role: "member",
+  kind: "log",
+  query: z.object({
+    ...subject,
+    ...narrowing,
+    after: time.describe("The timestamp of the last line that is known; now when absent. At most an hour ago."),
+  }),
+  events: true,
+  response: z.union([
+    z.object({ workload: z.string(), logs: z.array(line) }).describe("Event `lines`: new lines, oldest first."),
+    z
+      .object({ workload: z.string(), count: z.int() })
+      .describe(
+        "Event `gap`: so many lines came at once that these are left out; ask for them with the list of lines.",
+      ),
+    z.object({}).describe("Event `ready`."),
+    z.object({ message: z.string() }).describe("Event `end`: why the server ends the stream."),
+  ]),
+});
+
+export const logOperations = [logQuery, logFollow];
