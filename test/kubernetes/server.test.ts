@@ -77,6 +77,8 @@ describe("a server with driver kubernetes", { skip: kubernetesMissing ?? false }
     assert.equal(await run("echo kept > /root/file; hostname"), "box\n");
     assert.equal((await call("PUT", "/main/sandboxes/box/filesystem//root/more", { content: "sent" })).status, 200);
     assert.equal(await run("cat /root/file /root/more"), "kept\nsent");
+    const shown = JSON.stringify((await call("GET", "/v0/sandboxes/box")).body);
+    assert.ok(!/token|endpoint|8982/.test(shown), shown);
     const before = pods();
     assert.equal(before.length, 1);
     await server.kill("SIGKILL");
