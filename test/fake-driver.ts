@@ -125,6 +125,7 @@ export function fakeDriver(machine: FakeMachine): Driver {
       freezer: options.without?.includes("freezing") ? "none" : "signal",
       outbound: "none",
       volumes: "unsized",
+      roots: "unsized",
     }),
     async create(spec, { signal } = {}) {
       const there = workloads.get(spec.uid);

@@ -77,6 +77,8 @@ export interface Probe {
   outbound: "nat" | "proxy" | "none";
   /** Whether a volume's size is enforced by a file system of its own. */
   volumes: "sized" | "unsized";
+  /** The same for what workloads write outside of volumes and drives. */
+  roots: "sized" | "unsized";
 }
 
 /** Limits that a specification may ask for and this machine does not hold. */

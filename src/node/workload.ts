@@ -23,6 +23,8 @@ export interface WorkloadSpec {
   /** Default: the image's. */
   workDir?: string;
   limits: Limits;
+  /** Size of its root in MB, where roots have one (`Probe.roots`). Default: by memory. */
+  storageMb?: number;
   mounts?: Mount[];
   network: NetworkClass;
   /** Names below `localhost` have to lead to its own loopback, whatever else it can resolve. */

@@ -34,6 +34,8 @@ import { type CgroupHost, findCgroups, removeCgroupHost } from "./machine/cgroup
 import { type Machine, openMachine } from "./machine/machine.ts";
 import { type Nat, openNat } from "./network/nat.ts";
 import { sweepDrives } from "./storage/drives.ts";
+import { unmountLeftovers } from "./storage/loop-image.ts";
+import { RootDisks } from "./storage/root-disks.ts";
 import { Storage } from "./storage/storage.ts";
 import { treeCopier } from "./storage/tree-copy.ts";
 import { openVolumeStore, type VolumeStore } from "./storage/volumes.ts";
@@ -64,9 +66,13 @@ export interface LocalDriverOptions {
   egress?: EgressOptions;
   /** "proxy" does not touch the machine's network, even where each workload could have its own. */
   outbound?: "auto" | "proxy";
+  /** MB that the roots of workloads leave free on the disk of `dataDir`. Default KEEP_FREE_MB. */
+  keepFreeMb?: number;
   /** Called for failures in the background, which no caller sees. */
   onWarning?: (message: string, fields: Record<string, unknown>) => void;
 }
+
+const KEEP_FREE_MB = 128;
 
 interface Parts {
   options: LocalDriverOptions;
@@ -81,6 +87,7 @@ interface Parts {
 export async function openLocalDriver(options: LocalDriverOptions): Promise<LocalDriver> {
   const dir = options.dataDir;
   for (const name of ["workloads", "drives", "snapshots"]) mkdirSync(join(dir, name), { recursive: true });
+  if (process.getuid?.() === 0) await unmountLeftovers(dir);
   // A workload's root owns its files as root on disk and may set set-user-id bits: no other user may reach them.
   chmodSync(dir, 0o700);
   const name = `${options.brand}-${createHash("sha256").update(dir).digest("hex").slice(0, 8)}`;
@@ -147,6 +154,7 @@ export class LocalDriver implements Driver {
   readonly #parts: Parts;
   readonly #context: WorkloadContext;
   readonly #fleet: Fleet;
+  readonly #disks: RootDisks;
   readonly #storage: Storage;
   readonly #egress: EgressProxy;
   readonly #freezing: LocalFreezing;
@@ -159,11 +167,18 @@ export class LocalDriver implements Driver {
     const { options, machine } = parts;
     this.#parts = parts;
     this.node = options.node ?? hostname();
+    this.#disks = new RootDisks({
+      dir: options.dataDir,
+      keepFreeBytes: (options.keepFreeMb ?? KEEP_FREE_MB) * 1024 * 1024,
+      roots: () => this.#fleet.liveRoots(),
+      onError: (error) => options.onWarning?.("The room of roots could not be bounded.", { error }),
+    });
     this.#egress = parts.egress;
     this.#context = {
       node: this.node,
       machine,
       nat: parts.nat,
+      disks: null,
       onDoor: {
         platform: options.onPlatform ?? ((_, socket) => socket.destroy()),
         egress: (uid, socket) => this.#egress.serve(uid, socket),
@@ -186,6 +201,7 @@ export class LocalDriver implements Driver {
       fleet: this.#fleet,
       serial: this.#serial,
       copyTree: treeCopier(machine, parts.base.parts),
+      expose: (dir) => this.#disks.expose(dir),
     });
     const unpack = openCage(machine, imageStore.programRoot(parts.images));
     const layersInUse = (): Set<string> => this.#layersInUse();
@@ -213,8 +229,12 @@ export class LocalDriver implements Driver {
 
   /** Adopts existing workloads and starts to fill the pool; part of opening. */
   async takeOver(): Promise<void> {
-    const { base } = this.#parts;
+    const { base, machine } = this.#parts;
+    const unsized = machine.grade === "none" ? "" : await this.#disks.trial();
+    if (unsized === null) this.#context.disks = this.#disks;
+    else if (unsized !== "") machine.missing.push(unsized);
     await this.#fleet.open();
+    if (this.#fleet.liveRoots().length > 0) this.#disks.watch();
     await this.#snapshots.sweep();
     await sweepDrives(this.#path("drives"));
     await imageStore.sweepImages(this.#parts.images, this.#layersInUse());
@@ -232,6 +252,7 @@ export class LocalDriver implements Driver {
       freezer: cgroups.freezer,
       outbound: nat ? "nat" : "proxy",
       volumes: volumes.sized ? "sized" : "unsized",
+      roots: this.#context.disks ? "sized" : "unsized",
     };
   }
 
@@ -332,6 +353,7 @@ export class LocalDriver implements Driver {
       else if (workloads === "freeze" && workload.alive) await workload.setFrozen(true);
       workload.closeDoors();
     }
+    this.#disks.stop();
     await this.#fleet.close();
     await this.#egress.stop();
     await this.#parts.machine.spawner.stop();

@@ -36,6 +36,7 @@ export async function examine(client: DockerClient, runtime: string | undefined)
       freezer: "cgroup",
       outbound: "proxy",
       volumes: "unsized",
+      roots: "unsized",
     },
   };
 }

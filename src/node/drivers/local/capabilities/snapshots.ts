@@ -23,6 +23,8 @@ export interface LocalSnapshotsOptions {
   /** Calls on one workload, one after the other. */
   serial: Serial;
   copyTree: CopyTree;
+  /** Shows the disk of a workload on the host until `release`. */
+  expose(dir: string): Promise<{ release: () => Promise<void> }>;
 }
 
 export class LocalSnapshots implements Snapshots {
@@ -33,7 +35,7 @@ export class LocalSnapshots implements Snapshots {
   }
 
   take(uid: string, id: string): Promise<Snapshot> {
-    const { dir, fleet, serial, copyTree } = this.#options;
+    const { dir, fleet, serial, copyTree, expose } = this.#options;
     return serial.run(uid, async () => {
       checkId(id);
       const workload = fleet.known(uid);
@@ -42,11 +44,14 @@ export class LocalSnapshots implements Snapshots {
       if (there) return publicSnapshot(there);
       const running = workload.observe().state === "running";
       if (running) await workload.setFrozen(true);
+      const { image, imageDigest, parts, disk } = workload.record;
+      let exposed: { release: () => Promise<void> } | null = null;
       try {
-        const { image, imageDigest, parts } = workload.record;
+        exposed = disk ? await expose(workload.dir) : null;
         const source = { dir: workload.dir, image, imageDigest, parts };
         return publicSnapshot(await takeSnapshot(dir, id, source, copyTree));
       } finally {
+        await exposed?.release();
         if (running) await workload.setFrozen(false);
       }
     });

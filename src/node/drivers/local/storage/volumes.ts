@@ -4,26 +4,13 @@
  * the kernel unmounts it and frees the loop device. Elsewhere a volume is a plain directory without a size limit
  * (`sized: false`).
  */
-import { execFile } from "node:child_process";
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  truncateSync,
-} from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import { PlatformError } from "../../../../contract/errors.ts";
 import { removeTree } from "../../../../lib/remove-tree.ts";
 import type { Volume, VolumeSpec } from "../../../capabilities/volumes.ts";
-
-const run = promisify(execFile);
+import { makeImage, mountImage, runTool, unmountImage, unmountLeftovers } from "./loop-image.ts";
 
 export interface VolumeStore {
   dir: string;
@@ -39,8 +26,6 @@ interface VolumeRecord {
 
 /** Smallest sized volume; below it ext4 has no room for its own tables. */
 const SIZED_MB_MIN = 4;
-/** Time limit of a tool. Making a file system is quick even on a slow disk, since the file is sparse. */
-const TOOL_TIMEOUT_MS = 60_000;
 
 /** Tries to make and mount an image once: tools, loop devices and rights are all needed. */
 export async function openVolumeStore(dir: string): Promise<{ store: VolumeStore; missing: string | null }> {
@@ -51,8 +36,8 @@ export async function openVolumeStore(dir: string): Promise<{ store: VolumeStore
   const trial = join(dir, ".trial");
   try {
     await makeSized(trial, { id: ".trial", sizeMb: SIZED_MB_MIN, sized: true });
-    await mountImage(trial);
-    await unmountImage(trial);
+    await mountImage(join(trial, "image"), join(trial, "mnt"));
+    await unmountImage(join(trial, "mnt"));
     return { store, missing: null };
   } catch (error) {
     const reason = error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error);
@@ -109,41 +94,14 @@ export async function exposeVolume(
   if (!volume) throw new PlatformError("bad_request", `There is no volume ${id}.`);
   const dir = join(store.dir, id);
   if (!volume.sized) return { path: join(dir, "data"), release: async () => {} };
-  await mountImage(dir);
-  return { path: join(dir, "mnt"), release: () => unmountImage(dir) };
+  const path = join(dir, "mnt");
+  await mountImage(join(dir, "image"), path);
+  return { path, release: () => unmountImage(path) };
 }
 
 async function makeSized(dir: string, record: VolumeRecord, from?: string): Promise<void> {
   mkdirSync(join(dir, "mnt"), { recursive: true });
-  const image = join(dir, "image");
-  await writeFile(image, "");
-  truncateSync(image, record.sizeMb * 1024 * 1024);
-  const seed = from ? ["-d", from] : [];
-  // -m 0: no blocks reserved for root; -E: owned by the workload's root; lazy tables keep the file sparse.
-  const args = ["-q", "-F", "-m", "0", "-E", "root_owner=0:0,lazy_itable_init=1,nodiscard", ...seed, image];
-  await run("mkfs.ext4", args, { env: TOOL_ENV, timeout: TOOL_TIMEOUT_MS });
-}
-
-/** Tools are searched where distributions install them, independent of the server's PATH. */
-const TOOL_ENV = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" };
-
-/** discard: blocks freed inside are freed in the sparse file, so that its allocation shows the use. */
-const mountImage = (dir: string): Promise<unknown> =>
-  run("mount", ["-t", "ext4", "-o", "loop,nosuid,nodev,discard", join(dir, "image"), join(dir, "mnt")], {
-    env: TOOL_ENV,
-    timeout: TOOL_TIMEOUT_MS,
-  });
-
-const unmountImage = async (dir: string): Promise<void> => {
-  await run("umount", ["-l", join(dir, "mnt")], { env: TOOL_ENV, timeout: TOOL_TIMEOUT_MS });
-};
-
-/** A server killed between mount and unmount leaves its mount in the host's own namespace. */
-async function unmountLeftovers(dir: string): Promise<void> {
-  for (const line of readFileSync("/proc/self/mountinfo", "utf8").split("\n")) {
-    const at = line.split(" ")[4]?.replace(/\\040/g, " ") ?? "";
-    if (at.startsWith(`${dir}/`)) await run("umount", ["-l", at], { env: TOOL_ENV, timeout: TOOL_TIMEOUT_MS });
-  }
+  await makeImage(join(dir, "image"), record.sizeMb, from ? ["-d", from] : []);
 }
 
 /** The use of a sized volume is the allocation of its image file, file system tables included. */
@@ -153,8 +111,7 @@ async function usedBytes(dir: string, sized: boolean): Promise<number> {
 
 /** Disk space of the files below a folder. Skips files that the server may not see or that vanish meanwhile. */
 export async function folderBytes(dir: string): Promise<number> {
-  const counting = run("du", ["-sk", dir], { env: TOOL_ENV, timeout: TOOL_TIMEOUT_MS });
-  const { stdout } = await counting.catch((error: { stdout?: string }) => {
+  const { stdout } = await runTool("du", ["-sk", dir]).catch((error: { stdout?: string }) => {
     if (error.stdout) return { stdout: error.stdout };
     throw error;
   });

@@ -14,6 +14,7 @@ import { Gate } from "../../common/serial.ts";
 import type { ResolvedImage } from "../images/images.ts";
 import { createCgroup } from "../machine/cgroup.ts";
 import { idBaseOf } from "../machine/machine.ts";
+import { type LiveRoot, rootSizeMb } from "../storage/root-disks.ts";
 import { Tasks } from "../tasks/tasks.ts";
 import { adopt } from "./adopt.ts";
 import { onBase } from "./base-below.ts";
@@ -30,6 +31,14 @@ export interface FleetOptions {
   dir: string;
   poolSize: number;
   onWarning: (message: string, fields: Record<string, unknown>) => void;
+}
+
+interface Draft {
+  network: NetworkClass;
+  name: string;
+  limits: Limits;
+  /** Size of its root. */
+  sizeMb: number;
 }
 
 /** Limits of a pooled workload until it is claimed: the usual ones, so that a claim need not change them. */
@@ -97,6 +106,11 @@ export class Fleet {
     return [...this.#byUid.values()];
   }
 
+  /** The roots that workloads have mounted, prepared ones included. */
+  liveRoots(): LiveRoot[] {
+    return [...this.#byId.values()].flatMap((workload) => workload.liveRoot ?? []);
+  }
+
   partsInUse(): RootPart[] {
     return [...this.#byId.values()].flatMap(({ record }) => record.parts);
   }
@@ -125,10 +139,13 @@ export class Fleet {
       return task;
     }
     const ended = this.find(spec.uid);
-    const pooled = spec.exec || spec.snapshot || ended ? undefined : this.#take(image, spec.network);
+    const sizeMb = spec.storageMb ?? rootSizeMb(spec.limits.memoryMb);
+    const poolable = !spec.exec && !spec.snapshot && !ended && sizeMb === rootSizeMb(POOLED_LIMITS.memoryMb);
+    const pooled = poolable ? this.#take(image, spec.network) : undefined;
+    const { network, name, limits } = spec;
     const workload = ended
       ? await this.#redraft(ended, order)
-      : (pooled ?? this.#draft(image, parts, spec.network, spec.name, spec.limits));
+      : (pooled ?? this.#draft(image, parts, { network, name, limits, sizeMb }));
     const { record, dir } = workload;
     record.uid = spec.uid;
     record.mounts = spec.mounts ?? [];
@@ -146,6 +163,7 @@ export class Fleet {
       const daemon = pooled ? { env, workDir, ...plain } : null;
       const claim = { name: spec.name, limits: spec.limits, hostMounts: pooled ? mounts : [], daemon };
       await this.#claims.run(() => workload.claim(claim));
+      this.#options.context.disks?.look();
       signal?.throwIfAborted();
     } catch (error) {
       await (ended ? workload.halt(0) : this.remove(workload, 0));
@@ -205,7 +223,8 @@ export class Fleet {
     const kind = this.#poolable.get(key);
     if (!kind) throw new Error(`the pool was asked for an unknown kind: ${key}`);
     const { image, network } = kind;
-    const workload = this.#draft(image, image.parts, network, POOLED_NAME, POOLED_LIMITS);
+    const sizeMb = rootSizeMb(POOLED_LIMITS.memoryMb);
+    const workload = this.#draft(image, image.parts, { network, name: POOLED_NAME, limits: POOLED_LIMITS, sizeMb });
     const { record, dir } = workload;
     record.pooled = true;
     try {
@@ -219,7 +238,7 @@ export class Fleet {
     return workload;
   }
 
-  #draft(image: ResolvedImage, parts: RootPart[], network: NetworkClass, name: string, limits: Limits): Workload {
+  #draft(image: ResolvedImage, parts: RootPart[], { network, name, limits, sizeMb }: Draft): Workload {
     const { context } = this.#options;
     const id = randomBytes(6).toString("hex");
     const { grade, cgroups } = context.machine;
@@ -245,6 +264,7 @@ export class Fleet {
       pid: 0,
       startTime: "",
       watcher: { pid: 0, startTime: "" },
+      ...(context.disks && grade !== "none" ? { disk: { sizeMb } } : {}),
       pooled: false,
       createdAt: new Date().toISOString(),
     });
@@ -284,8 +304,9 @@ export class Fleet {
   }
 
   async #launchIsolated(workload: Workload, launching: Launch, signal?: AbortSignal): Promise<void> {
-    const { machine, nat } = this.#options.context;
-    await launch(machine, launching, () => workload.open(), signal);
+    const { machine, nat, disks } = this.#options.context;
+    await launch(machine, { ...launching, disks }, () => workload.open(), signal);
+    disks?.watch();
     const { network, pid, slot, uid } = workload.record;
     if (!nat || network !== "outbound" || !workload.alive) return;
     await nat.attach(pid, slot);

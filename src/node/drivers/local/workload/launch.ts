@@ -11,9 +11,12 @@ import type { ResolvedImage } from "../images/images.ts";
 import { procsFiles } from "../machine/cgroup.ts";
 import { CAPABILITIES_MAPPED, identityFor, type Machine, makeWorkloadDirs } from "../machine/machine.ts";
 import { writePage } from "../machine/page-file.ts";
+import type { RootDisks } from "../storage/root-disks.ts";
 import { enterSteps } from "./enter-program.ts";
 import { type HostMount, type LaunchPlan, launchSteps } from "./launch-program.ts";
 import { BOOT, processStart, saveRecord, type WorkloadRecord } from "./record.ts";
+
+type Disk = NonNullable<WorkloadRecord["disk"]>;
 
 export interface Launch {
   dir: string;
@@ -23,6 +26,7 @@ export interface Launch {
   env: Record<string, string>;
   workDir: string;
   exec?: Exec;
+  disks?: RootDisks | null;
   /** The workload has no name server, so the daemon answers for names below localhost. */
   ownNames?: boolean;
 }
@@ -37,20 +41,31 @@ export async function launch(
   openDoors: () => Promise<void>,
   signal?: AbortSignal,
 ): Promise<void> {
-  const { dir, record } = launching;
-  makeWorkloadDirs(dir, record.parts.length);
+  const { dir, record, disks } = launching;
   saveRecord(dir, record);
-  await openDoors();
-  writeConfig(launching, configOf(launching));
-  noteEnd(dir, launching.exec);
-  const plan = planOf(machine, launching);
-  const { pid, watcher } = await ready(machine, launching, (program) => launchSteps(program, plan), signal);
+  const release = record.disk && disks ? await provideDisk(disks, dir, record.disk) : async () => {};
+  const { pid, watcher } = await (async () => {
+    makeWorkloadDirs(dir, record.parts.length);
+    await openDoors();
+    writeConfig(launching, configOf(launching));
+    noteEnd(dir, launching.exec);
+    const plan = planOf(machine, launching);
+    return ready(machine, launching, (program) => launchSteps(program, plan), signal);
+  })().finally(release);
   record.pid = pid;
   record.startTime = processStart(pid) ?? "";
   record.watcher = { pid: watcher, startTime: processStart(watcher) ?? "" };
   record.phase = "ready";
   record.boot = BOOT;
   saveRecord(dir, record);
+}
+
+/** The disk is on the host until the workload has it. */
+async function provideDisk(disks: RootDisks, dir: string, disk: Disk): Promise<() => Promise<void>> {
+  await disks.make(dir, disk.sizeMb);
+  const { device, release } = await disks.expose(dir);
+  disk.device = device;
+  return release;
 }
 
 /**

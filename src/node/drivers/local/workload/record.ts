@@ -34,6 +34,8 @@ export interface WorkloadRecord {
   cgroup: Cgroup;
   /** The run of the machine that its processes belong to; absent in records of older versions. */
   boot?: string;
+  /** Its root is a file system of this size; absent where roots have none. `device`: its block device while it runs. */
+  disk?: { sizeMb: number; device?: string };
   /** A call of the platform ended it, and its files were kept. */
   ended?: boolean;
   /** See `Observed.otherBase`. */

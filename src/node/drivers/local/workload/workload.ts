@@ -42,6 +42,7 @@ import {
   signal as sendSignal,
 } from "../machine/process-tree.ts";
 import type { Nat } from "../network/nat.ts";
+import type { LiveRoot, RootDisks } from "../storage/root-disks.ts";
 import { enter } from "./launch.ts";
 import type { HostMount } from "./launch-program.ts";
 import { findProcess, isAlive, isOfThisBoot, NO_SLOT, readExit, saveRecord, type WorkloadRecord } from "./record.ts";
@@ -52,6 +53,8 @@ export interface WorkloadContext {
   node: string;
   machine: Machine;
   nat: Nat | null;
+  /** Null where roots have no size. */
+  disks: RootDisks | null;
   /** Handles a connection that the workload made to the platform or to the outside. */
   onDoor: Record<Door, (uid: string, socket: Socket) => void>;
 }
@@ -87,6 +90,8 @@ export class Workload {
   readonly record: WorkloadRecord;
   readonly #context: WorkloadContext;
   #doors: Server[] = [];
+  /** As far as this server knows, without asking the machine. */
+  #stands = false;
 
   constructor(context: WorkloadContext, dir: string, record: WorkloadRecord) {
     this.#context = context;
@@ -135,9 +140,17 @@ export class Workload {
     };
   }
 
+  /** Its root while it runs, where roots have a size. */
+  get liveRoot(): LiveRoot | null {
+    const { pid, disk, uid } = this.record;
+    if (pid === 0 || !disk?.device) return null;
+    return { dir: this.dir, pid, device: disk.device, sizeMb: disk.sizeMb, still: this.#stands || uid === null };
+  }
+
   /** Opens the doors, before the workload's processes start or when they are adopted. */
   async open(): Promise<void> {
     if (this.record.grade === "none") return;
+    this.#stands = this.record.pid > 0 && this.#frozen();
     setCgroupLimits(this.record.cgroup, this.record.limits);
     const listen = (door: Door, file: string): Promise<Server> =>
       openDoor(join(this.dir, "host", file), (socket) => {
@@ -182,12 +195,17 @@ export class Workload {
   async setFrozen(frozen: boolean): Promise<Observed> {
     this.#mustLive();
     const { record } = this;
+    if (!frozen && this.#stands) {
+      this.#stands = false;
+      this.#context.disks?.look(); // so that its root has room when it goes on
+    }
     if (this.#frozen() !== frozen && !(await freezeCgroup(record.cgroup, frozen))) {
       freezeBySignal(record.pid, frozen);
       // A signal takes effect when its process is scheduled next.
       const deadline = Date.now() + SIGNAL_WAIT_MS;
       while (isStopped(record.pid) !== frozen && this.alive && Date.now() < deadline) await delay(END_POLL_MS);
     }
+    this.#stands = frozen;
     return this.observe();
   }
 
@@ -273,6 +291,8 @@ export class Workload {
     await this.#end(graceMs, ended);
     if (lived) record.ended = true;
     Object.assign(record, { pid: 0, startTime: "", watcher: { pid: 0, startTime: "" }, slot: NO_SLOT });
+    delete record.disk?.device;
+    this.#stands = false;
     saveRecord(this.dir, record);
   }
 
