@@ -4,9 +4,19 @@
  */
 
 import assert from "node:assert/strict";
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, globSync, lstatSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  globSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmdirSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, suite, test } from "node:test";
 import type { LocalDriver } from "../../src/node/drivers/local/local-driver.ts";
@@ -40,6 +50,8 @@ else
       let machine: LocalMachine;
       let driver: LocalDriver;
       let canary: Canary;
+      /** Where the disk of the workload is mounted, if it has one. */
+      let shown: string | null = null;
       let upper: string;
 
       before(async () => {
@@ -64,11 +76,20 @@ else
          mkdir closed; echo own > closed/file; ${grade === "user" ? "" : "chmod 0 closed"}`, // without root the test could not look into the copy
         );
         assert.equal(exitCode, 0, output);
-        const [hostile = ""] = globSync(join(machine.dataDir, "workloads/*/fs/0/upper/hostile"));
+        const [disk] = globSync(join(machine.dataDir, "workloads/*/disk.img"));
+        if (disk) {
+          shown = mkdtempSync(join(tmpdir(), "berth-shown-"));
+          execFileSync("mount", ["-o", "loop", disk, shown]);
+        }
+        const [hostile = ""] = globSync(join(shown ?? join(machine.dataDir, "workloads/*/fs"), "0/upper/hostile"));
         upper = dirname(hostile);
       });
       after(async () => {
         canary[Symbol.dispose]();
+        if (shown) {
+          execFileSync("umount", [shown]);
+          rmdirSync(shown);
+        }
         await driver.stop("kill");
         machine.dispose();
       });

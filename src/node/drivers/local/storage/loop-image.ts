@@ -23,7 +23,7 @@ export const runTool = (name: string, args: readonly string[]): Promise<{ stdout
 export async function makeImage(image: string, sizeMb: number, more: readonly string[] = []): Promise<void> {
   await writeFile(image, "", { mode: 0o600 });
   truncateSync(image, sizeMb * 1024 * 1024);
-  const lazy = "root_owner=0:0,lazy_itable_init=1,nodiscard";
+  const lazy = "root_owner=0:0,lazy_itable_init=1,lazy_journal_init=1,nodiscard";
   await runTool("mkfs.ext4", ["-q", "-F", "-m", "0", "-E", lazy, ...more, image]);
 }
 

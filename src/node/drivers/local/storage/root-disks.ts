@@ -3,9 +3,12 @@
  * and its number of files end, whatever the workload does. It is mounted only in the workload's namespace; when the
  * workload ends, however it ends, the kernel unmounts it and frees the loop device.
  */
+import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, mkdtempSync, statfsSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { removeTree } from "../../../../lib/remove-tree.ts";
+import type { DiskMount } from "../workload/launch-program.ts";
+import { type ImageTemplate, readTemplate, writeTemplate } from "./image-template.ts";
 import { deviceAt, makeImage, mountImage, unmountImage } from "./loop-image.ts";
 import { type Root, roomsOf } from "./rooms.ts";
 
@@ -40,6 +43,11 @@ const PER_MEMORY = 2;
 /** One file for every 8 KB (npm packages are as small), and a journal that is enough for one workload. */
 const LAYOUT = ["-b", "4096", "-i", "8192", "-J", "size=4", "-O", "^resize_inode"];
 const MB = 1024 * 1024;
+const TEMPLATES_MAX = 16;
+/** Below lie devices that other programs use. A number goes up to 2^20. */
+const FIRST_DEVICE = 1024;
+const DEVICE_RANGE = 1024;
+const DEVICE_RANGES = 512;
 const CLUSTER_BYTES = 4096;
 /** Time between looks at the disk. Between two looks a root takes no more than its room. */
 const LOOK_MS = 1_000;
@@ -53,10 +61,18 @@ export class RootDisks {
   readonly #options: RootDisksOptions;
   /** Clusters that each device may not use, as written last. */
   readonly #reserved = new Map<string, number>();
+  /** New disks by size in MB. */
+  readonly #templates = new Map<number, ImageTemplate>();
+  /** Devices of starts that have not ended. */
+  readonly #trying = new Set<number>();
+  /** Servers of one machine begin at different devices, so that they seldom try the same. */
+  readonly #first: number;
   #timer: NodeJS.Timeout | null = null;
 
   constructor(options: RootDisksOptions) {
     this.#options = options;
+    const hash = createHash("sha256").update(options.dir).digest().readUInt16LE(0);
+    this.#first = FIRST_DEVICE + (hash % DEVICE_RANGES) * DEVICE_RANGE;
   }
 
   /** Null when the root of a workload can have a size here; otherwise the reason. Tries one. */
@@ -82,10 +98,32 @@ export class RootDisks {
 
   /** Makes the disk in the folder of a workload, once. */
   async make(dir: string, sizeMb: number): Promise<void> {
-    if (!existsSync(join(dir, IMAGE))) await makeImage(join(dir, IMAGE), sizeMb, LAYOUT);
+    const image = join(dir, IMAGE);
+    if (existsSync(image)) return;
+    const template = this.#templates.get(sizeMb);
+    if (template) return writeTemplate(template, image);
+    await makeImage(image, sizeMb, LAYOUT);
+    const found = await readTemplate(image, sizeMb * MB);
+    if (this.#templates.size >= TEMPLATES_MAX) this.#templates.clear();
+    if (found) this.#templates.set(sizeMb, found);
   }
 
-  /** Mounts the disk at `fs` of the workload's folder on the host until `release`, for a start or a copy. */
+  /** The disk as a start takes it, with a loop device that nothing used a moment ago. */
+  take(dir: string): DiskMount {
+    const taken = new Set(this.#options.roots().map(({ device }) => device));
+    for (let device = this.#first; ; device++) {
+      if (taken.has(`loop${device}`) || this.#trying.has(device) || existsSync(`/sys/block/loop${device}/loop`)) continue;
+      this.#trying.add(device);
+      return { image: join(dir, IMAGE), device };
+    }
+  }
+
+  /** Called when the start that took it has ended, one way or the other. */
+  tried({ device }: DiskMount): void {
+    this.#trying.delete(device);
+  }
+
+  /** Mounts the disk at `fs` of the workload's folder on the host until `release`, for a copy. */
   async expose(dir: string): Promise<{ device: string; release: () => Promise<void> }> {
     const at = join(dir, "fs");
     mkdirSync(at, { recursive: true, mode: 0o755 });

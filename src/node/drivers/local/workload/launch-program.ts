@@ -66,6 +66,8 @@ export interface LaunchPlan {
   /** The workload's own folder. fs/, mnt/, run/ and host/ exist; pid and exit are written there. */
   dir: string;
   parts: RootPart[];
+  /** The file system of the writable layer; without it that is the folder `fs`. */
+  disk?: DiskMount;
   /** Mount points inside of run/, host/ and the folder with the daemon's executable. */
   shared: { dir: string; at: string; readOnly: boolean }[];
   mounts: HostMount[];
@@ -84,6 +86,12 @@ export interface LaunchPlan {
   env: string[];
   /** A host file for the first process's standard input, opened before it gives up its rights. */
   stdin?: string;
+}
+
+/** A file system in a file of the workload's folder, and the number of a loop device that nothing uses. */
+export interface DiskMount {
+  image: string;
+  device: number;
 }
 
 export function launchSteps(program: Program, plan: LaunchPlan): void {
@@ -250,7 +258,8 @@ function takeTrees(program: Program, plan: Plan, userns: number | null): Tree[] 
       program.close(fd);
     });
   });
-  const upper = take(`${plan.dir}/fs`, false, "the writable layer");
+  if (plan.disk) mountDisk(program, plan.disk, plan.parts.length);
+  const upper = take(plan.disk ? DISK_DIR : `${plan.dir}/fs`, false, "the writable layer");
   program.step("move_mount", [upper, "", AT_FDCWD, "u", MOVE_MOUNT_F_EMPTY_PATH], "place the writable layer");
   program.close(upper);
   const proc = program.open("open_tree", [AT_FDCWD, "p", OPEN_TREE_CLONE | O_CLOEXEC], "open /proc");
@@ -259,6 +268,41 @@ function takeTrees(program: Program, plan: Plan, userns: number | null): Tree[] 
     ...plan.shared.map(({ dir, at, readOnly }) => ({ fd: take(dir, readOnly, at), path: at, make: false })),
     ...plan.mounts.map((mount) => ({ fd: openMount(program, mount, userns), path: mount.path, make: true })),
   ];
+}
+
+const DISK_DIR = "d";
+const LOOP_CTL_ADD = 0x4c80;
+const LOOP_CONFIGURE = 0x4c0a;
+/** `struct loop_config`: the file's descriptor, 232 bytes of `struct loop_info64` from byte 8 on, and spare ones. */
+const LOOP_CONFIG = { bytes: 304, flagsAt: 60, autoclear: 4 };
+/** A loop device that somebody else has taken meanwhile. */
+export const DEVICE_TAKEN = "take the loop device";
+/** See `loop-image.ts`. */
+export const DISK_OPTIONS = "discard,noinit_itable";
+
+/**
+ * Mounts the disk on the stage. Nothing on the host sees it, and the kernel frees the loop device (autoclear) with the
+ * last namespace that has it.
+ */
+function mountDisk(program: Program, { image, device }: DiskMount, parts: number): void {
+  const path = `/dev/loop${device}`;
+  const control = program.open("openat", [AT_FDCWD, "/dev/loop-control", 2 | O_CLOEXEC, 0], "open the loop control");
+  program.step("ioctl", [control, LOOP_CTL_ADD, device], "make a loop device", { onError: "ignore" }); // it is there
+  program.close(control);
+  const file = program.open("openat", [AT_FDCWD, image, 2 | O_CLOEXEC, 0], "open the disk");
+  const loop = program.open("openat", [AT_FDCWD, path, 2 | O_CLOEXEC, 0], "open the loop device");
+  const config = Buffer.alloc(LOOP_CONFIG.bytes);
+  config.writeUInt32LE(file, 0);
+  config.writeUInt32LE(LOOP_CONFIG.autoclear, LOOP_CONFIG.flagsAt);
+  program.step("ioctl", [loop, LOOP_CONFIGURE, program.bytes(config)], DEVICE_TAKEN);
+  program.step("mkdirat", [AT_FDCWD, DISK_DIR, 0o755], "make the disk's place");
+  program.step("mount", [path, DISK_DIR, "ext4", MS.NOSUID | MS.NODEV, DISK_OPTIONS], "mount the disk");
+  program.close(loop);
+  program.close(file);
+  for (let part = 0; part < parts; part++) {
+    for (const name of [`${part}`, `${part}/upper`, `${part}/work`])
+      program.step("mkdirat", [AT_FDCWD, `${DISK_DIR}/${name}`, 0o755], `make ${name}`, { onError: "ignore" });
+  }
 }
 
 /** A detached mount of a host directory; also used for mounts into a running workload. */

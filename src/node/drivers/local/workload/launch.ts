@@ -13,10 +13,8 @@ import { CAPABILITIES_MAPPED, identityFor, type Machine, makeWorkloadDirs } from
 import { writePage } from "../machine/page-file.ts";
 import type { RootDisks } from "../storage/root-disks.ts";
 import { enterSteps } from "./enter-program.ts";
-import { type HostMount, type LaunchPlan, launchSteps } from "./launch-program.ts";
+import { DEVICE_TAKEN, type HostMount, type LaunchPlan, launchSteps } from "./launch-program.ts";
 import { BOOT, processStart, saveRecord, type WorkloadRecord } from "./record.ts";
-
-type Disk = NonNullable<WorkloadRecord["disk"]>;
 
 export interface Launch {
   dir: string;
@@ -41,17 +39,16 @@ export async function launch(
   openDoors: () => Promise<void>,
   signal?: AbortSignal,
 ): Promise<void> {
-  const { dir, record, disks } = launching;
+  const { dir, record } = launching;
+  makeWorkloadDirs(dir, record.disk ? 0 : record.parts.length);
   saveRecord(dir, record);
-  const release = record.disk && disks ? await provideDisk(disks, dir, record.disk) : async () => {};
-  const { pid, watcher } = await (async () => {
-    makeWorkloadDirs(dir, record.parts.length);
-    await openDoors();
-    writeConfig(launching, configOf(launching));
-    noteEnd(dir, launching.exec);
-    const plan = planOf(machine, launching);
-    return ready(machine, launching, (program) => launchSteps(program, plan), signal);
-  })().finally(release);
+  await openDoors();
+  writeConfig(launching, configOf(launching));
+  noteEnd(dir, launching.exec);
+  const plan = planOf(machine, launching);
+  const { pid, watcher } = await withDisk(launching, plan, (full) =>
+    ready(machine, launching, (program) => launchSteps(program, full), signal),
+  );
   record.pid = pid;
   record.startTime = processStart(pid) ?? "";
   record.watcher = { pid: watcher, startTime: processStart(watcher) ?? "" };
@@ -60,13 +57,30 @@ export async function launch(
   saveRecord(dir, record);
 }
 
-/** The disk is on the host until the workload has it. */
-async function provideDisk(disks: RootDisks, dir: string, disk: Disk): Promise<() => Promise<void>> {
-  await disks.make(dir, disk.sizeMb);
-  const { device, release } = await disks.expose(dir);
-  disk.device = device;
-  return release;
+/** Starts with the disk of the workload, where it has one; again when another program took the loop device first. */
+async function withDisk<T>(
+  { dir, record, disks }: Launch,
+  plan: LaunchPlan,
+  start: (plan: LaunchPlan) => Promise<T>,
+): Promise<T> {
+  if (!record.disk) return start(plan);
+  if (!disks) throw new PlatformError("unavailable", "The files of the workload lie on a disk that cannot be mounted now.");
+  await disks.make(dir, record.disk.sizeMb);
+  for (let attempt = 1; ; attempt++) {
+    const disk = disks.take(dir);
+    record.disk.device = `loop${disk.device}`;
+    try {
+      return await start({ ...plan, disk });
+    } catch (error) {
+      delete record.disk.device;
+      if (!String(error).includes(DEVICE_TAKEN) || attempt === DEVICE_ATTEMPTS) throw error;
+    } finally {
+      disks.tried(disk);
+    }
+  }
 }
+
+const DEVICE_ATTEMPTS = 50;
 
 /**
  * Writes the configuration. A prepared workload also gets an empty claim file, which is cheaper to fill than to create.
